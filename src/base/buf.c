@@ -1,0 +1,59 @@
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void buf_release(struct buf *b)
+{
+    free(b->data);
+    *b = (struct buf){0};
+}
+
+int buf_reserve(struct buf *b, size_t more)
+{
+    if (more > SIZE_MAX - b->size)
+        return -ENOMEM;
+    return array_reserve((void **)&b->data, &b->capacity, b->size + more, 1);
+}
+
+int buf_resize(struct buf *b, size_t size_bytes)
+{
+    int rc = array_reserve((void **)&b->data, &b->capacity, size_bytes, 1);
+    if (rc == 0)
+        b->size = size_bytes;
+    return rc;
+}
+
+int buf_put(struct buf *b, const void *bytes, size_t n)
+{
+    int rc = buf_reserve(b, n);
+    if (rc < 0)
+        return rc;
+    if (n)
+        memcpy(b->data + b->size, bytes, n);
+    b->size += n;
+    return 0;
+}
+
+int size_mul(size_t a, size_t b, size_t *out)
+{
+    return __builtin_mul_overflow(a, b, out) ? -EOVERFLOW : 0;
+}
+
+int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes)
+{
+    if (want <= *capacity)
+        return 0;
+    size_t n = *capacity < 16 ? 16 : *capacity;
+    while (n < want)
+        n = n > SIZE_MAX / 2 ? want : n * 2;
+    size_t bytes;
+    if (size_mul(n, item_bytes, &bytes) < 0)
+        return -ENOMEM;
+    void *grown = realloc(*items, bytes);
+    if (!grown)
+        return -ENOMEM;
+    *items = grown;
+    *capacity = n;
+    return 0;
+}

@@ -1,0 +1,69 @@
+// The clocks of a trace. Malloc-free and lock-free: capture may include it.
+#ifndef HEAPTAPE_BASE_CLOCK_H
+#define HEAPTAPE_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+// Which counter stamps come from. Wire values of the trace format: never renumber.
+enum clock_kind {
+    CLOCK_KIND_MONOTONIC = 0, // CLOCK_MONOTONIC in nanoseconds: where no invariant counter exists
+    CLOCK_KIND_TSC = 1,       // x86-64 rdtsc, invariant and synchronised between CPUs
+    CLOCK_KIND_CNTVCT = 2,    // aarch64 cntvct_el0
+};
+
+static inline uint64_t clock_ns(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_monotonic_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+// The raw counter, not ordered with the instructions round it (3 ns against 16 with lfence): the converter
+// repairs what that disturbs.
+static inline uint64_t clock_counter(void)
+{
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    uint64_t v;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+    return v;
+#else
+    return clock_monotonic_ns();
+#endif
+}
+
+// The clock in ticks of `kind`.
+static inline uint64_t clock_ticks(enum clock_kind kind)
+{
+    return kind == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter();
+}
+
+// The best clock of this machine: the counter when the kernel itself trusts it to be invariant and the same
+// on all CPUs
+// (/sys/devices/system/clocksource), CLOCK_MONOTONIC else. HEAPTAPE_CLOCK=monotonic forces the latter, for
+// tests.
+enum clock_kind clock_best(void);
+
+// Ticks a second of `kind`, from the kernel's own calibration where readable, else measured against
+// CLOCK_MONOTONIC over some milliseconds.
+uint64_t clock_hz(enum clock_kind kind);
+
+const char *clock_kind_name(enum clock_kind kind);
+
+// Ticks to nanoseconds without overflow.
+static inline uint64_t clock_to_ns(uint64_t ticks, uint64_t hz)
+{
+    return hz ? (uint64_t)((unsigned __int128)ticks * 1000000000u / hz) : 0;
+}
+
+#endif

@@ -1,0 +1,184 @@
+#include "base/fio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int input_open(struct input *in, const char *path, struct err *e)
+{
+    *in = (struct input){.fd = -1, .name = path};
+    if (strcmp(path, "-") == 0) {
+        in->fd = STDIN_FILENO;
+        in->name = "(stdin)";
+    } else {
+        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (in->fd < 0)
+            return err_set_errno(e, "%s", path);
+        in->owns_fd = true;
+    }
+    struct stat st;
+    int rc = 0;
+    if (fstat(in->fd, &st) < 0)
+        rc = err_set_errno(e, "%s", in->name);
+    else if (S_ISDIR(st.st_mode))
+        rc = err_set(e, -EISDIR, "%s: is a directory", in->name);
+    else if (S_ISREG(st.st_mode) && st.st_size == 0)
+        rc = err_set(e, -ENODATA, "%s: is empty", in->name);
+    else if (S_ISREG(st.st_mode))
+        in->size_bytes = (uint64_t)st.st_size;
+    if (rc < 0)
+        input_close(in);
+    return rc;
+}
+
+void input_close(struct input *in)
+{
+    if (in->owns_fd && in->fd >= 0)
+        close(in->fd);
+    buf_release(&in->ahead);
+    *in = (struct input){.fd = -1, .name = in->name};
+}
+
+static ssize_t read_full(struct input *in, uint8_t *to, size_t want, struct err *e)
+{
+    size_t got = 0;
+    while (got < want) {
+        ssize_t n = read(in->fd, to + got, want - got);
+        if (n == 0)
+            break;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set_errno(e, "%s: cannot read at byte %llu", in->name,
+                                 (unsigned long long)(in->offset + got));
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
+ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct err *e)
+{
+    size_t have = in->ahead.size - in->ahead_taken;
+    if (have < want) {
+        if (buf_reserve(&in->ahead, want - have) < 0)
+            return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+        ssize_t n = read_full(in, in->ahead.data + in->ahead.size, want - have, e);
+        if (n < 0)
+            return n;
+        in->ahead.size += (size_t)n;
+        have += (size_t)n;
+    }
+    *bytes = in->ahead.data ? in->ahead.data + in->ahead_taken : (const uint8_t *)"";
+    return (ssize_t)(have < want ? have : want);
+}
+
+ssize_t input_read(struct input *in, void *to, size_t want, struct err *e)
+{
+    size_t have = in->ahead.size - in->ahead_taken, take = have < want ? have : want;
+    if (take) {
+        memcpy(to, in->ahead.data + in->ahead_taken, take);
+        in->ahead_taken += take;
+        if (in->ahead_taken == in->ahead.size)
+            in->ahead.size = in->ahead_taken = 0;
+        in->offset += take;
+    }
+    ssize_t n = read_full(in, (uint8_t *)to + take, want - take, e);
+    if (n < 0)
+        return n;
+    in->offset += (uint64_t)n;
+    return (ssize_t)take + n;
+}
+
+int input_seek(struct input *in, uint64_t offset, struct err *e)
+{
+    if (lseek(in->fd, (off_t)offset, SEEK_SET) < 0)
+        return err_set_errno(e, "%s: cannot seek to byte %llu", in->name, (unsigned long long)offset);
+    in->offset = offset;
+    in->ahead.size = in->ahead_taken = 0;
+    return 0;
+}
+
+static int output_open_file(struct output *out, const char *path, unsigned flags, struct err *e)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode))
+        return err_set(e, -EISDIR, "%s: is a directory", path);
+    bool special = exists && !S_ISREG(st.st_mode);
+    if (exists && !special && !(flags & OUTPUT_FORCE))
+        return err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
+    const char *target = path;
+    if ((flags & OUTPUT_ASIDE) && !special) {
+        if (asprintf(&out->aside, "%s.tmp-%ld", path, (long)getpid()) < 0) {
+            out->aside = NULL;
+            return err_set(e, -ENOMEM, "%s: out of memory", path);
+        }
+        target = out->aside;
+    }
+    int how = special ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC;
+    // Between the stat above and here somebody may have made the file: O_EXCL keeps the promise not to
+    // replace it.
+    if (!special && !(flags & OUTPUT_FORCE) && !out->aside)
+        how |= O_EXCL;
+    out->fd = open(target, how | O_CLOEXEC, 0666);
+    if (out->fd < 0)
+        return err_set_errno(e, "%s: cannot create", target);
+    out->owns_fd = true;
+    return 0;
+}
+
+int output_open(struct output *out, const char *path, unsigned flags, struct err *e)
+{
+    *out = (struct output){.fd = -1, .name = path};
+    if (strcmp(path, "-") == 0) {
+        out->name = "(stdout)";
+        if (isatty(STDOUT_FILENO))
+            return err_set(e, -EINVAL, "(stdout): is a terminal; give -o FILE or redirect");
+        out->fd = STDOUT_FILENO;
+        return 0;
+    }
+    int rc = output_open_file(out, path, flags, e);
+    if (rc < 0) {
+        free(out->aside);
+        out->aside = NULL;
+    }
+    return rc;
+}
+
+int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
+{
+    const uint8_t *at = bytes;
+    while (n) {
+        ssize_t w = write(out->fd, at, n);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0)
+            return err_set_errno(e, "%s: cannot write at byte %llu", out->name,
+                                 (unsigned long long)out->offset);
+        at += w;
+        n -= (size_t)w;
+        out->offset += (uint64_t)w;
+    }
+    return 0;
+}
+
+int output_close(struct output *out, bool commit, struct err *e)
+{
+    int rc = 0;
+    // Network file systems report a full disk only here.
+    if (out->owns_fd && out->fd >= 0 && close(out->fd) < 0)
+        rc = err_set_errno(e, "%s: cannot finish writing", out->name);
+    if (out->aside) {
+        if (rc == 0 && commit && rename(out->aside, out->name) < 0)
+            rc = err_set_errno(e, "%s: cannot rename to it", out->name);
+        if (rc < 0 || !commit)
+            unlink(out->aside);
+        free(out->aside);
+    }
+    *out = (struct output){.fd = -1, .name = out->name};
+    return rc;
+}

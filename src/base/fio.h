@@ -1,0 +1,66 @@
+// Files, pipes and "-" as sequential input and output, with byte offsets for messages.
+#ifndef HEAPTAPE_BASE_FIO_H
+#define HEAPTAPE_BASE_FIO_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// A sequential reader. All zero but fd = -1 is closed.
+struct input {
+    int fd;
+    bool owns_fd;
+    const char *name;    // as messages say it; borrowed from the caller of input_open
+    uint64_t offset;     // of the next byte that input_read gives
+    uint64_t size_bytes; // of a regular file, 0 when unknown (pipe)
+    struct buf ahead;    // bytes that input_peek has read and input_read has not given yet
+    size_t ahead_taken;
+};
+
+// Opens `path` for reading; "-" is stdin, named "(stdin)". Refuses a directory and an empty regular file with
+// a clear text. `path` must outlive the input.
+int input_open(struct input *in, const char *path, struct err *e);
+void input_close(struct input *in);
+
+// Looks at up to `want` bytes without consuming them (want ≤ 64 KiB). Returns how many there are, fewer only
+// at the end, or a negative errno. *bytes is borrowed until the next call.
+ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct err *e);
+
+// Reads until `want` bytes are there or the input ends. Returns the bytes read, or a negative errno.
+ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
+
+// Moves to an absolute offset. -ESPIPE on a pipe.
+int input_seek(struct input *in, uint64_t offset, struct err *e);
+
+// Flags of output_open.
+enum {
+    OUTPUT_FORCE = 1, // replace an existing file
+    OUTPUT_ASIDE =
+        2, // write NAME.tmp-PID and rename it in output_close: for forms that are not valid when cut off
+};
+
+// A sequential writer, unbuffered: callers write whole frames. All zero but fd = -1 is closed.
+struct output {
+    int fd;
+    bool owns_fd;
+    const char *name;
+    uint64_t offset; // bytes written so far
+    char *aside;     // temporary path, NULL when written in place
+};
+
+// Opens `path` for writing; "-" is stdout, named "(stdout)", and refused when it is a terminal. Without
+// OUTPUT_FORCE an existing regular file is refused with "exists; use -f to replace it"; devices, fifos and
+// sockets (/dev/null, a named pipe) are written to as they are.
+int output_open(struct output *out, const char *path, unsigned flags, struct err *e);
+
+// Writes all of it. On error the file keeps what was written before.
+int output_write(struct output *out, const void *bytes, size_t n, struct err *e);
+
+// Finishes: renames what was written aside. When `commit` is false, what was written aside is removed
+// instead.
+int output_close(struct output *out, bool commit, struct err *e);
+
+#endif

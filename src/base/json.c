@@ -1,0 +1,186 @@
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static void separate(struct json *j)
+{
+    if (j->after_key) {
+        j->after_key = false;
+        return;
+    }
+    if (j->depth == 0)
+        return;
+    if (j->has_item >> j->depth & 1)
+        fputc(',', j->to);
+    j->has_item |= 1ull << j->depth;
+    if (j->pretty)
+        fprintf(j->to, "\n%*s", (int)(2 * j->depth), "");
+}
+
+static void begin(struct json *j, char bracket)
+{
+    separate(j);
+    fputc(bracket, j->to);
+    j->depth++;
+    j->has_item &= ~(1ull << j->depth);
+}
+
+static void end(struct json *j, char bracket)
+{
+    bool had = j->has_item >> j->depth & 1;
+    j->depth--;
+    if (had && j->pretty)
+        fprintf(j->to, "\n%*s", (int)(2 * j->depth), "");
+    fputc(bracket, j->to);
+    if (j->depth == 0)
+        fputc('\n', j->to);
+}
+
+void json_begin_object(struct json *j)
+{
+    begin(j, '{');
+}
+
+void json_end_object(struct json *j)
+{
+    end(j, '}');
+}
+
+void json_begin_array(struct json *j)
+{
+    begin(j, '[');
+}
+
+void json_end_array(struct json *j)
+{
+    end(j, ']');
+}
+
+// Length of the well-formed UTF-8 sequence at `s` (RFC 3629), 0 when there is none.
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t want = s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc2 ? 2 : 0;
+    if (!want || want > n || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < want; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool beyond = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
+    return overlong || beyond ? 0 : want;
+}
+
+static void escape(FILE *to, const char *text, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    fputc('"', to);
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_length(s + i, n - i);
+        if (len == 0) {
+            fputs("\\ufffd", to);
+            i++;
+            continue;
+        }
+        if (s[i] == '"' || s[i] == '\\')
+            fprintf(to, "\\%c", s[i]);
+        else if (s[i] == '\n')
+            fputs("\\n", to);
+        else if (s[i] < 0x20 || s[i] == 0x7f)
+            fprintf(to, "\\u%04x", s[i]);
+        else
+            fwrite(s + i, 1, len, to);
+        i += len;
+    }
+    fputc('"', to);
+}
+
+void json_key(struct json *j, const char *key)
+{
+    separate(j);
+    escape(j->to, key, strlen(key));
+    fputs(j->pretty ? ": " : ":", j->to);
+    j->after_key = true;
+}
+
+void json_string_n(struct json *j, const char *text, size_t n)
+{
+    separate(j);
+    escape(j->to, text, n);
+}
+
+void json_string(struct json *j, const char *text)
+{
+    json_string_n(j, text, strlen(text));
+}
+
+void json_u64(struct json *j, uint64_t v)
+{
+    separate(j);
+    fprintf(j->to, "%" PRIu64, v);
+}
+
+void json_i64(struct json *j, int64_t v)
+{
+    separate(j);
+    fprintf(j->to, "%" PRId64, v);
+}
+
+void json_double(struct json *j, double v)
+{
+    if (!isfinite(v)) {
+        json_null(j);
+        return;
+    }
+    separate(j);
+    fprintf(j->to, "%.9g", v);
+}
+
+void json_bool(struct json *j, bool v)
+{
+    separate(j);
+    fputs(v ? "true" : "false", j->to);
+}
+
+void json_null(struct json *j)
+{
+    separate(j);
+    fputs("null", j->to);
+}
+
+void json_hex(struct json *j, uint64_t v)
+{
+    separate(j);
+    fprintf(j->to, "\"0x%" PRIx64 "\"", v);
+}
+
+void json_put_string(struct json *j, const char *key, const char *text)
+{
+    json_key(j, key);
+    if (text)
+        json_string(j, text);
+    else
+        json_null(j);
+}
+
+void json_put_u64(struct json *j, const char *key, uint64_t v)
+{
+    json_key(j, key);
+    json_u64(j, v);
+}
+
+void json_put_double(struct json *j, const char *key, double v)
+{
+    json_key(j, key);
+    json_double(j, v);
+}
+
+void json_put_bool(struct json *j, const char *key, bool v)
+{
+    json_key(j, key);
+    json_bool(j, v);
+}

@@ -1,0 +1,77 @@
+// Event kinds and the decoded event.
+#ifndef HEAPTAPE_EVENT_EVENT_H
+#define HEAPTAPE_EVENT_EVENT_H
+
+#include "event/event_table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) HT_##SYMBOL = wire,
+enum event_kind { HT_EVENT_TABLE(HT_X) HT_KIND_LIMIT = 256 };
+#undef HT_X
+
+enum event_class {
+    HT_CLASS_NONE = 0, // no such kind
+    HT_CLASS_ALLOC,    // takes a block
+    HT_CLASS_FREE,     // gives a block up
+    HT_CLASS_RESIZE,   // gives one up and takes one
+    HT_CLASS_HALF, // the release half of a RESIZE: a record of the trace, no event of its own, never counted
+    HT_CLASS_MAP,  // the program's own mappings
+    HT_CLASS_THREAD, // births and ends
+    HT_CLASS_MARK,   // what the program or its allocator's statistics calls mark
+    HT_CLASS_META,   // what heaptape says of itself; never counted
+};
+
+enum event_stamp { HT_STAMP_BEFORE, HT_STAMP_AFTER, HT_STAMP_BOTH };
+enum event_form { HT_FORM_NONE, HT_FORM_SIZED, HT_FORM_PLAIN };
+
+struct event_info {
+    const char *name;   // NULL: no such kind
+    const char *symbol; // wrapped function, "" when none
+    uint8_t class;      // enum event_class
+    uint8_t stamp;      // enum event_stamp
+    uint8_t form;       // enum event_form
+    uint8_t fields;     // HT_F_*
+};
+
+// Indexed by kind; rows without a kind are all zero.
+extern const struct event_info event_infos[HT_KIND_LIMIT];
+
+// The kind of that name, or -1.
+int event_kind_by_name(const char *name);
+
+// Is it counted as an event? HALF and META records are not.
+static inline bool event_counts(unsigned kind)
+{
+    unsigned class = event_infos[kind].class;
+    return class != HT_CLASS_NONE && class != HT_CLASS_HALF && class != HT_CLASS_META;
+}
+
+// One call, decoded from a trace. Fields that the kind does not have are 0.
+struct event {
+    uint64_t stamp;  // in units of 2^stamp_shift ticks; of a RESIZE, that of its acquire half
+    uint64_t ptr;    // address given up; of a RESIZE filled in by the trace reader from its release half
+    uint64_t size;   // bytes; of calloc and reallocarray, of one element
+    uint64_t count;  // elements; 1 for calloc's one-word form
+    uint64_t align;  // bytes
+    uint64_t result; // address taken, 0 when the call failed or freed only
+    uint64_t value;
+    const char *text; // not terminated; borrowed from the words decoded
+    uint32_t text_bytes;
+    uint8_t kind;  // enum event_kind
+    uint8_t error; // errno, or posix_memalign's return; 0 when the call did not fail
+};
+
+// Bytes that the program asked for with this call: size, or the product for the kinds with a count
+// (saturating).
+static inline uint64_t event_requested(unsigned kind, uint64_t size, uint64_t count)
+{
+    uint64_t product;
+    if (!(event_infos[kind].fields & HT_F_COUNT))
+        return size;
+    return __builtin_mul_overflow(size, count, &product) ? UINT64_MAX : product;
+}
+
+#endif

@@ -1,0 +1,118 @@
+// The spool: shared memory between a traced process (producer: src/spool/producer.h) and the recorder
+// (consumer). Both sides of an ABI within one build: the magic carries a layout version. Malloc-free.
+//
+// A session is a directory, on tmpfs by default, with one `session` file (struct spool_session) and one file
+// `<pid>-<n>.spool` per process image, made by the process itself: struct spool_header, then chunks of 64
+// KiB. The file is sparse and mapped whole at the start, so that no file descriptor, path or system call is
+// needed later.
+//
+// Life of a chunk: FREE → (a thread pops it or takes a fresh one) → OWNED → (full, or the thread ends) → DONE
+// → (drained by the recorder) → FREE. A thread writes words and publishes them with used_words, so whatever
+// was published survives any death of the process. The recorder drains OWNED chunks too, up to what is
+// published, once a round.
+#ifndef HEAPTAPE_SPOOL_SPOOL_H
+#define HEAPTAPE_SPOOL_SPOOL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SPOOL_SESSION_MAGIC 0x3173736573735448ull // "HTssess1"
+#define SPOOL_MAGIC         0x316c6f6f70735448ull // "HTspool1"
+#define SPOOL_SESSION_FILE  "session"
+#define SPOOL_FILE_SUFFIX   ".spool"
+
+// Environment of a traced process.
+#define SPOOL_ENV_DIR "HEAPTAPE_SPOOL" // the session directory
+
+enum {
+    // 64 KiB: 1 MiB chunks cost twice as much an event, because the bytes leave the L2 cache
+    // (docs/capture.md).
+    SPOOL_CHUNK_BYTES = 65536,
+    SPOOL_CHUNK_HEADER_BYTES = 64,
+    SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,
+
+    SPOOL_HEADER_BYTES = 65536, // struct spool_header with its texts; keeps chunks aligned to their size
+    SPOOL_MAX_CHUNKS = 16384,   // 1 GiB of address space; tmpfs gives pages only to what was touched
+    SPOOL_BASE_CHUNKS = 24, // a process may hold this many chunks before its threads wait for the recorder …
+    SPOOL_CHUNKS_A_THREAD = 2, // … and this many more for each live thread
+    SPOOL_NO_CHUNK = 0xffffffff,
+};
+
+enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUNK_DONE = 2 };
+
+struct spool_chunk {
+    // Words published. Written by the owner alone: a release store after the words; the recorder loads it
+    // with acquire.
+    _Atomic uint32_t used_words;
+    _Atomic uint32_t state; // enum spool_chunk_state
+    // Filled in by the owner before state becomes OWNED (release), constant until it is FREE again.
+    uint32_t thread;     // number of the thread in its process, from 0, in order of birth
+    uint32_t tid;        // the kernel's thread id
+    uint32_t lane;       // 0; 1 for events of a signal handler that interrupted the writing of a record
+    uint32_t next_free;  // link of the free stack
+    uint64_t first_word; // place of words[0] in the lane's whole stream
+    uint64_t epoch0;     // codec state before words[0]
+    uint64_t base0;
+    uint32_t drained_words; // the recorder's own
+    uint32_t reserved[3];
+    uint64_t words[SPOOL_CHUNK_WORDS];
+};
+_Static_assert(sizeof(struct spool_chunk) == SPOOL_CHUNK_BYTES, "a chunk is 64 KiB");
+
+enum spool_status {
+    SPOOL_STARTING = 0, // being filled in
+    SPOOL_RUNNING = 1,
+    SPOOL_CLOSED = 2, // the process said goodbye (exit, exec): nothing comes after the chunks at hand
+    SPOOL_OFF = 3,    // tracing turned itself off; `reason` says why
+};
+
+struct spool_header {
+    uint64_t magic; // written last of the constants (release)
+    uint32_t pid, ppid;
+    uint64_t start_stamp;        // in record units (ticks >> CODEC_STAMP_SHIFT)
+    uint64_t process_start_time; // field 22 of /proc/PID/stat: tells a reused pid apart
+    uint32_t max_chunks;         // chunks that the file has room for
+    uint32_t parent_spool_pid;   // of a fork child: the pid whose image it copied, else 0
+
+    _Alignas(64) _Atomic uint32_t status; // enum spool_status
+    _Atomic uint32_t threads_born;        // numbers given to threads so far
+    _Atomic uint32_t threads_live;
+    _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
+    _Atomic uint64_t end_stamp;
+
+    _Alignas(64) _Atomic uint64_t
+        free_top; // stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA
+    _Atomic uint32_t free_sequence;           // futex: grows when the recorder frees a chunk
+    _Atomic uint32_t waiters;                 // threads that sleep on it
+    _Atomic uint64_t waits, wait_ns;          // how often and how long threads waited for the recorder
+    _Atomic uint64_t lost_chunks, lost_words; // dropped under --lossy
+
+    _Alignas(64) char reason[120]; // why status is SPOOL_OFF
+    char allocator[512];           // path of the object that answers malloc
+    char exe[4096];
+    uint32_t argv_bytes; // of argv, each ended by NUL; cut at the room there is
+    char argv[32768];
+};
+_Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header has 64 KiB");
+
+enum spool_session_flags {
+    SPOOL_LOSSY = 1,       // drop and count instead of waiting
+    SPOOL_NO_RECORDER = 2, // nobody drains yet (--collect later): chunks are not recycled, the spool grows
+    SPOOL_START_PAUSED = 4,
+};
+
+struct spool_session {
+    uint64_t magic;
+    uint32_t recorder_pid;
+    uint32_t flags;       // enum spool_session_flags
+    uint32_t clock_kind;  // enum clock_kind: stamps of all processes of the session
+    uint32_t stamp_shift; // CODEC_STAMP_SHIFT of the recorder's build
+    _Alignas(
+        64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
+    _Atomic uint32_t recorder_sleeps;  // 1: ring with a futex wake
+    _Atomic uint32_t recorder_gone;    // 1: the recorder has stopped; producers turn themselves off
+    _Atomic uint32_t spools_made;
+    _Atomic uint32_t spool_number; // for file names
+};
+
+#endif

@@ -1,0 +1,205 @@
+// Records: the words that a thread writes for each event, and how to read them back. Malloc-free, inline: the
+// encoders are capture's hot path. Layout: docs/format/trace.md, "Records".
+//
+//   bits     0-4   5-18    19-34   35-63
+//   SIZED    tag   stamp   size    (address - base) / 8, 29 bits
+//   PLAIN    tag   stamp   address / 8, 45 bits
+//   EPOCH    tag   epoch: the stamp's bits above the 14 that each record holds, 59 bits
+//   BASE     tag   base / 8, 59 bits
+//   LONG     tag   stamp   kind 19-26, words 27-34, error 35-42, text bytes 43-53; then that many whole words
+#ifndef HEAPTAPE_TRACE_CODEC_H
+#define HEAPTAPE_TRACE_CODEC_H
+
+#include "event/event.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum codec_tag {
+    CODEC_TAG_HOLE = 0, // never written: the end of what a killed thread left
+    CODEC_TAG_EPOCH = 1,
+    CODEC_TAG_BASE = 2,
+    CODEC_TAG_LONG = 3,
+    // 4 to 31: the kind of that wire number, in its one-word form
+};
+
+enum {
+    CODEC_TAG_BITS = 5,
+    CODEC_STAMP_BITS = 14,
+    CODEC_SIZE_BITS = 16,
+    CODEC_REL_BITS = 29,
+    CODEC_PTR_BITS = 45,
+    CODEC_STAMP_AT = CODEC_TAG_BITS,
+    CODEC_BODY_AT = CODEC_STAMP_AT + CODEC_STAMP_BITS,
+    CODEC_REL_AT = CODEC_BODY_AT + CODEC_SIZE_BITS,
+    CODEC_ADDRESS_SHIFT =
+        3, // addresses count in 8 bytes: jemalloc and tcmalloc align the smallest blocks to 8
+
+    // Stamps count 2^4 ticks (6 ns at 2.6 GHz): finer ones cost bytes and are below what plain rdtsc orders.
+    CODEC_STAMP_SHIFT = 4,
+
+    CODEC_LONG_KIND_AT = 19,
+    CODEC_LONG_WORDS_AT = 27,
+    CODEC_LONG_ERROR_AT = 35,
+    CODEC_LONG_TEXT_AT = 43,
+    CODEC_MAX_TEXT_BYTES = 1024,
+    CODEC_MAX_LONG_WORDS = 1 + 6 + CODEC_MAX_TEXT_BYTES / 8, // head, numbers, text: the longest record
+};
+
+_Static_assert(CODEC_REL_AT + CODEC_REL_BITS == 64, "a SIZED record is one word");
+_Static_assert(CODEC_BODY_AT + CODEC_PTR_BITS == 64, "a PLAIN record is one word");
+_Static_assert(CODEC_MAX_LONG_WORDS <= 255, "the word count has 8 bits");
+
+static inline uint64_t codec_mask(unsigned bits)
+{
+    return (1ull << bits) - 1;
+}
+
+// The address as the 29-bit field wants it. Out of range (≥ 2^29) when it is below the base, too far above
+// it, or not a multiple of 8: the rotation carries the low bits to the top.
+static inline uint64_t codec_relative(uint64_t address, uint64_t base)
+{
+    uint64_t d = address - base;
+    return d >> CODEC_ADDRESS_SHIFT | d << (64 - CODEC_ADDRESS_SHIFT);
+}
+
+static inline uint64_t codec_epoch(uint64_t stamp)
+{
+    return stamp >> CODEC_STAMP_BITS;
+}
+
+// The caller has checked that size and rel fit and that the stamp is of the current epoch.
+static inline uint64_t codec_sized(unsigned tag, uint64_t stamp, uint64_t size, uint64_t rel)
+{
+    return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT | size << CODEC_BODY_AT |
+           rel << CODEC_REL_AT;
+}
+
+// `address` is a multiple of 8 below 2^48.
+static inline uint64_t codec_plain(unsigned tag, uint64_t stamp, uint64_t address)
+{
+    return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
+           address >> CODEC_ADDRESS_SHIFT << CODEC_BODY_AT;
+}
+
+static inline uint64_t codec_epoch_record(uint64_t epoch)
+{
+    return CODEC_TAG_EPOCH | epoch << CODEC_TAG_BITS;
+}
+
+static inline uint64_t codec_base_record(uint64_t base)
+{
+    return CODEC_TAG_BASE | base >> CODEC_ADDRESS_SHIFT << CODEC_TAG_BITS;
+}
+
+// Words that a LONG record of this event takes, its head included.
+static inline unsigned codec_long_words(const struct event *ev)
+{
+    unsigned fields = event_infos[ev->kind].fields & ~HT_F_TEXT;
+    return 1 + (unsigned)__builtin_popcount(fields) + (ev->text_bytes + 7) / 8;
+}
+
+// Writes the LONG record: any kind, any values, text of up to CODEC_MAX_TEXT_BYTES. Returns the words
+// written. The stamp must be of the current epoch.
+static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
+{
+    unsigned fields = event_infos[ev->kind].fields, n = 1;
+    const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
+    for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {
+        if (fields >> i & 1)
+            w[n++] = values[i];
+    }
+    if (ev->text_bytes) {
+        unsigned text_words = (ev->text_bytes + 7) / 8;
+        w[n + text_words - 1] = 0;
+        memcpy(w + n, ev->text, ev->text_bytes);
+        n += text_words;
+    }
+    w[0] = CODEC_TAG_LONG | (ev->stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
+           (uint64_t)ev->kind << CODEC_LONG_KIND_AT | (uint64_t)(n - 1) << CODEC_LONG_WORDS_AT |
+           (uint64_t)ev->error << CODEC_LONG_ERROR_AT | (uint64_t)ev->text_bytes << CODEC_LONG_TEXT_AT;
+    return n;
+}
+
+// Where decoding of a stream of words stands. A segment of a trace gives its first values.
+struct codec_state {
+    uint64_t epoch;
+    uint64_t base; // address, a multiple of 8
+};
+
+static inline unsigned codec_tag_of(uint64_t word)
+{
+    return word & codec_mask(CODEC_TAG_BITS);
+}
+
+// Words that the record starting with `word` takes, 1 to 256.
+static inline unsigned codec_record_words(uint64_t word)
+{
+    return codec_tag_of(word) == CODEC_TAG_LONG ? 1 + (word >> CODEC_LONG_WORDS_AT & 0xff) : 1;
+}
+
+static inline bool codec_get_long(const uint64_t *w, unsigned words, struct event *ev)
+{
+    unsigned fields = event_infos[ev->kind].fields, n = 1;
+    unsigned text_bytes = w[0] >> CODEC_LONG_TEXT_AT & 0x7ff;
+    if (!event_infos[ev->kind].name ||
+        words != 1 + (unsigned)__builtin_popcount(fields & ~HT_F_TEXT) + (text_bytes + 7) / 8 ||
+        (text_bytes && !(fields & HT_F_TEXT)))
+        return false;
+    uint64_t *const values[] = {&ev->ptr, &ev->size, &ev->count, &ev->align, &ev->result, &ev->value};
+    for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {
+        if (fields >> i & 1)
+            *values[i] = w[n++];
+    }
+    ev->error = (uint8_t)(w[0] >> CODEC_LONG_ERROR_AT);
+    ev->text = text_bytes ? (const char *)(w + n) : NULL;
+    ev->text_bytes = text_bytes;
+    return true;
+}
+
+// Decodes the record at `w`, of which `left` words are there. Returns the words used and fills `*ev`, with
+// ev->kind 0 for an EPOCH or BASE record, which only moves the state; 0 when no record can stand there
+// (corrupt or cut off).
+static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint64_t left, struct event *ev)
+{
+    if (left == 0)
+        return 0;
+    uint64_t word = w[0];
+    unsigned tag = codec_tag_of(word), words = codec_record_words(word);
+    *ev = (struct event){0};
+    if (words > left)
+        return 0;
+    if (tag == CODEC_TAG_EPOCH) {
+        st->epoch = word >> CODEC_TAG_BITS;
+        return 1;
+    }
+    if (tag == CODEC_TAG_BASE) {
+        st->base = word >> CODEC_TAG_BITS << CODEC_ADDRESS_SHIFT;
+        return 1;
+    }
+    ev->stamp = st->epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
+    if (tag == CODEC_TAG_LONG) {
+        ev->kind = (uint8_t)(word >> CODEC_LONG_KIND_AT);
+        return codec_get_long(w, words, ev) ? words : 0;
+    }
+    ev->kind = (uint8_t)tag;
+    const struct event_info *info = &event_infos[tag];
+    if (info->form == HT_FORM_PLAIN) {
+        ev->ptr = word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT;
+        return 1;
+    }
+    if (info->form != HT_FORM_SIZED)
+        return 0;
+    ev->size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS);
+    uint64_t address = st->base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
+    if (info->class == HT_CLASS_FREE)
+        ev->ptr = address;
+    else
+        ev->result = address;
+    if (tag == HT_CALLOC)
+        ev->count = 1;
+    return 1;
+}
+
+#endif

@@ -1,0 +1,50 @@
+// Reads raw traces frame by frame, in memory bounded by a frame.
+#ifndef HEAPTAPE_TRACE_READER_H
+#define HEAPTAPE_TRACE_READER_H
+
+#include "base/frame.h"
+#include "trace/trace.h"
+
+#include <stdbool.h>
+
+// What trace_next gives. Pointers are borrowed until the next call.
+struct trace_item {
+    enum trace_frame type;
+    uint64_t offset; // of the frame in the file
+    // TRACE_PROCESS and TRACE_PROCESS_END: the process, with what is known so far
+    struct trace_process *process;
+    // TRACE_EVENTS
+    uint64_t round, watermark;
+    bool round_ends; // the last frame of its round
+    const struct trace_segment *segments;
+    size_t n_segments;
+    // TRACE_SAMPLES
+    const struct trace_sample *samples;
+    size_t n_samples;
+    // TRACE_END
+    uint64_t end_stamp, events;
+};
+
+struct trace_reader {
+    struct input *in;
+    struct frame_reader frames;
+    struct trace_session session; // valid after trace_reader_open
+    struct trace_process **processes;
+    size_t n_processes, processes_capacity;
+    bool saw_end; // an END frame came: the recording was not cut off
+    // Storage of the item.
+    struct buf words, segments, samples;
+};
+
+// Reads the SESSION frame. `in` is borrowed. Errors as frame_next, and -EBADMSG when the first frame is no
+// SESSION.
+int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e);
+void trace_reader_close(struct trace_reader *r);
+
+// The next frame: 1; 0 at the end of the file; negative errno with the text set, as frame_next. A recording
+// that was cut off between frames ends with 0 and saw_end false; inside one with -ENODATA: all frames before
+// it were given. Frames of unknown type are skipped. Every record of a segment given is whole and of a known
+// kind.
+int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e);
+
+#endif

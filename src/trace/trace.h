@@ -1,0 +1,107 @@
+// The raw trace, format version 1: what stands in it. The contract is docs/format/trace.md.
+#ifndef HEAPTAPE_TRACE_TRACE_H
+#define HEAPTAPE_TRACE_TRACE_H
+
+#include "base/clock.h"
+
+#include <stdint.h>
+
+enum { TRACE_VERSION = 1 };
+
+// Frame types. Wire values.
+enum trace_frame {
+    TRACE_SESSION = 1,     // fields: of the recording; always the first frame
+    TRACE_PROCESS = 2,     // fields: of a process image, before its first events
+    TRACE_EVENTS = 3,      // a piece of a round: segments of records, in columns
+    TRACE_PROCESS_END = 4, // fields: how it ended
+    TRACE_SAMPLES = 5,     // memory of the processes, sampled from outside
+    TRACE_END = 6,         // fields: totals; always the last frame of a recording that was not cut off
+};
+
+// Tags of the fields of SESSION, PROCESS, PROCESS_END and END frames. Wire values, one number space, never
+// reused.
+enum trace_field {
+    TRACE_F_CLOCK_KIND = 1,    // enum clock_kind
+    TRACE_F_CLOCK_HZ = 2,      // ticks a second
+    TRACE_F_STAMP_SHIFT = 3,   // a stamp counts 2^this ticks
+    TRACE_F_START_STAMP = 4,   // of the recording or the process
+    TRACE_F_REALTIME_NS = 5,   // CLOCK_REALTIME at START_STAMP (SESSION)
+    TRACE_F_ARGV = 6,          // each argument ended by NUL
+    TRACE_F_HOST = 7,          // uname -n
+    TRACE_F_KERNEL = 8,        // uname -sr
+    TRACE_F_CPU = 9,           // model name
+    TRACE_F_CPUS = 10,         // online
+    TRACE_F_MEMORY_BYTES = 11, // of the machine
+    TRACE_F_HEAPTAPE = 12,     // version that recorded
+    TRACE_F_PROCESS = 20,      // number of the process in this trace, from 0, in order of appearance
+    TRACE_F_PID = 21,
+    TRACE_F_PPID = 22,
+    TRACE_F_EXE = 23,
+    TRACE_F_ALLOCATOR = 24,   // path of the object that answered malloc
+    TRACE_F_FORKED_FROM = 25, // pid of the process whose memory this one began with (fork without exec)
+    TRACE_F_END_STAMP = 30,
+    TRACE_F_EXIT_STATUS = 31,  // as wait gives it; only of the recorder's own child
+    TRACE_F_LOST_RECORDS = 32, // words dropped under --lossy, or missing in a stream
+    TRACE_F_WAITS = 33,        // times a thread waited for the recorder
+    TRACE_F_WAIT_NS = 34,
+    TRACE_F_THREADS = 35,
+    TRACE_F_OFF_REASON = 36, // text: why tracing turned itself off
+    TRACE_F_EVENTS = 40,     // counted events of the whole trace (END)
+};
+
+// One run of words of one lane of one thread, as an EVENTS frame holds it.
+struct trace_segment {
+    uint32_t process; // number of a PROCESS frame before
+    uint32_t thread;  // number in its process, from 0
+    uint32_t tid;
+    uint32_t lane;
+    uint64_t first_word; // place in the lane's stream: a gap says that words are lost
+    uint64_t epoch0;     // codec state before words[0]
+    uint64_t base0;
+    uint32_t n_words;
+    const uint64_t *words;
+};
+
+// What a SAMPLES frame holds.
+struct trace_sample {
+    uint32_t process;
+    uint64_t stamp;
+    uint64_t rss_bytes;  // resident, all
+    uint64_t anon_bytes; // resident anonymous: heap and stacks
+};
+
+// Facts of a SESSION and a PROCESS frame. Strings are owned; release with trace_*_release.
+struct trace_session {
+    enum clock_kind clock;
+    uint64_t clock_hz;
+    unsigned stamp_shift;
+    uint64_t start_stamp, realtime_ns;
+    char *argv, *host, *kernel, *cpu, *heaptape;
+    uint32_t argv_bytes, cpus;
+    uint64_t memory_bytes;
+};
+
+struct trace_process {
+    uint32_t number, pid, ppid, forked_from;
+    uint64_t start_stamp;
+    char *exe, *argv, *allocator;
+    uint32_t argv_bytes;
+    // From PROCESS_END; `ended` is 0 when there is none.
+    int ended;
+    uint64_t end_stamp;
+    uint64_t exit_status, lost_records, waits, wait_ns, threads;
+    int has_exit_status;
+    char *off_reason;
+};
+
+void trace_session_release(struct trace_session *s);
+void trace_process_release(struct trace_process *p);
+
+// Stamps to nanoseconds since the start of the recording.
+static inline uint64_t trace_stamp_ns(const struct trace_session *s, uint64_t stamp)
+{
+    uint64_t since = stamp > s->start_stamp ? stamp - s->start_stamp : 0;
+    return clock_to_ns(since << s->stamp_shift, s->clock_hz);
+}
+
+#endif

@@ -1,0 +1,37 @@
+// Reads workloads, in memory bounded by a frame.
+#ifndef HEAPTAPE_WORKLOAD_READER_H
+#define HEAPTAPE_WORKLOAD_READER_H
+
+#include "base/frame.h"
+#include "workload/workload.h"
+
+// Opaque. `header` is valid after open; `summary` at the end of the stream, or after workload_read_summary.
+struct workload_reader;
+
+// Reads the header frame. `in` is borrowed. Errors as frame_next.
+int workload_reader_open(struct workload_reader **r, struct input *in, struct err *e);
+void workload_reader_close(struct workload_reader *r);
+
+const struct workload_header *workload_reader_header(const struct workload_reader *r);
+
+// On a regular file: the summary by the index at the end, without reading the rest; the position stays.
+// -ESPIPE on a pipe.
+int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e);
+
+// The runs of the next frame, at most one a thread: 1; 0 at the end (the summary has come); negative errno.
+// Borrowed until the next call. Every op is checked: kind, slot below the limit that the frame states, waits
+// that point back.
+int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n, struct err *e);
+
+// The ops one by one in a valid total order: by stamp, with every wait met. 1, 0 at the end, negative errno.
+// Not to be mixed with workload_next_runs on one reader.
+int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op,
+                     struct err *e);
+
+// The summary that the end of the stream held, NULL before it came.
+const struct workload_summary *workload_reader_summary(const struct workload_reader *r);
+
+// Samples read so far.
+const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n);
+
+#endif

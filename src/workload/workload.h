@@ -1,0 +1,93 @@
+// The workload, format version 1: ordered, pointer-free, ready to replay. The contract is
+// docs/format/workload.md.
+#ifndef HEAPTAPE_WORKLOAD_WORKLOAD_H
+#define HEAPTAPE_WORKLOAD_WORKLOAD_H
+
+#include "event/event.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WORKLOAD_VERSION = 1 };
+
+// "Wait until thread `thread` has finished its op number `op`" (counted from 0 in that thread).
+struct workload_wait {
+    uint32_t thread;
+    uint64_t op;
+};
+
+enum {
+    WORKLOAD_NO_SLOT = 0xffffffff, // free(NULL), realloc(NULL, …)'s source, a failed call's result
+
+    WORKLOAD_FAILED = 1,        // flag: the recorded call failed (`error` says how): no block was taken
+    WORKLOAD_FROM_NULL = 2,     // flag: realloc(NULL, n): `slot` is taken, nothing given up
+    WORKLOAD_FREED = 4,         // flag: realloc(p, 0) that freed p and returned NULL: `slot` is given up
+    WORKLOAD_MOVED = 8,         // flag: a realloc whose result stood at another address when it was recorded
+    WORKLOAD_SIZE_UNKNOWN = 16, // flag: a preexisting block of which no size was recorded
+};
+
+// One op: one call of the malloc API, or a thread or mark event.
+struct workload_op {
+    uint64_t stamp; // units of the header's clock; never decreasing within a thread
+    uint64_t size;  // as struct event
+    uint64_t count;
+    uint64_t align;
+    uint64_t value; // THREAD_CREATE: number of the thread born
+    uint32_t slot;  // block taken, given up or resized in place of itself: a realloc keeps its slot
+    uint32_t n_waits;
+    const struct workload_wait *waits; // to be met before the op; borrowed
+    const char *text;                  // MARK's, THREAD_START's; not terminated; borrowed
+    uint32_t text_bytes;
+    uint8_t kind; // enum event_kind
+    uint8_t flags;
+    uint8_t error;
+};
+
+// A run of consecutive ops of one thread.
+struct workload_run {
+    uint32_t thread;
+    uint64_t first_op; // number of ops[0] in its thread
+    size_t n_ops;
+    const struct workload_op *ops;
+};
+
+// Facts of the header. Strings are owned by whoever holds the struct.
+struct workload_header {
+    uint64_t clock_hz;    // ticks a second
+    unsigned stamp_shift; // a stamp counts 2^this ticks
+    bool has_stamps;
+    uint64_t start_stamp; // of the recorded process
+    uint32_t pid;
+    char *exe, *allocator;
+    char *argv; // each argument ended by NUL
+    uint32_t argv_bytes;
+};
+
+// Facts of the summary, which stands at the end of the file.
+struct workload_summary {
+    uint64_t events; // counted ops
+    uint64_t by_kind[HT_KIND_LIMIT];
+    uint64_t threads;
+    uint64_t slots; // highest slot + 1
+    uint64_t first_stamp, last_stamp;
+    uint64_t requested_bytes;
+    uint64_t peak_live_bytes, live_at_end_bytes, live_at_end_blocks;
+    uint64_t cross_thread_frees; // blocks given up (freed or resized) by another thread than the one that
+                                 // took them
+    uint64_t unmatched_frees;    // of blocks that were not seen taken: they are PREEXISTING here
+    uint64_t order_repaired;     // events put into another place than their stamps say
+    uint64_t order_ambiguous;    // events whose place could not be proved
+    uint64_t edges;              // waits written
+    uint64_t edges_needed;       // cross-thread uses before implied ones were left out
+    uint64_t lost_records;       // words that the capture lost
+};
+
+// A sample of the recorded program's memory.
+struct workload_sample {
+    uint64_t stamp, rss_bytes, anon_bytes;
+};
+
+void workload_header_release(struct workload_header *h);
+
+#endif

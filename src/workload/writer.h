@@ -1,0 +1,27 @@
+// Writes workloads.
+#ifndef HEAPTAPE_WORKLOAD_WRITER_H
+#define HEAPTAPE_WORKLOAD_WRITER_H
+
+#include "base/frame.h"
+#include "workload/workload.h"
+
+struct workload_writer; // opaque
+
+// `out` is borrowed. `level` is zstd's. NULL when out of memory.
+struct workload_writer *workload_writer_new(struct output *out, int level);
+void workload_writer_free(struct workload_writer *w);
+
+int workload_write_header(struct workload_writer *w, const struct workload_header *h, struct err *e);
+
+// Appends an op to its thread. Ops are given in a valid total order; the writer cuts them into frames. What
+// `op` points to is copied.
+int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op,
+                      struct err *e);
+
+int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n,
+                           struct err *e);
+
+// Writes what is pending, the summary and the index.
+int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
+
+#endif
