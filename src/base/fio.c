@@ -53,8 +53,7 @@ static ssize_t read_full(struct input *in, uint8_t *to, size_t want, struct err 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_set_errno(e, "%s: cannot read at byte %llu", in->name,
-                                 (unsigned long long)(in->offset + got));
+            return err_set_errno(e, "%s: cannot read at byte %llu", in->name, (unsigned long long)(in->offset + got));
         got += (size_t)n;
     }
     return (ssize_t)got;
@@ -157,8 +156,7 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
         if (w < 0 && errno == EINTR)
             continue;
         if (w <= 0)
-            return err_set_errno(e, "%s: cannot write at byte %llu", out->name,
-                                 (unsigned long long)out->offset);
+            return err_set_errno(e, "%s: cannot write at byte %llu", out->name, (unsigned long long)out->offset);
         at += w;
         n -= (size_t)w;
         out->offset += (uint64_t)w;

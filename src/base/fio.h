@@ -38,8 +38,7 @@ int input_seek(struct input *in, uint64_t offset, struct err *e);
 // Flags of output_open.
 enum {
     OUTPUT_FORCE = 1, // replace an existing file
-    OUTPUT_ASIDE =
-        2, // write NAME.tmp-PID and rename it in output_close: for forms that are not valid when cut off
+    OUTPUT_ASIDE = 2, // write NAME.tmp-PID and rename it in output_close: for forms that are not valid when cut off
 };
 
 // A sequential writer, unbuffered: callers write whole frames. All zero but fd = -1 is closed.

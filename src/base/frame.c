@@ -24,8 +24,7 @@ enum {
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
                        enum frame_codec codec, int level)
 {
-    *w =
-        (struct frame_writer){.out = out, .magic = magic, .version = version, .codec = codec, .level = level};
+    *w = (struct frame_writer){.out = out, .magic = magic, .version = version, .codec = codec, .level = level};
 }
 
 void frame_writer_release(struct frame_writer *w)
@@ -68,8 +67,7 @@ static size_t compress_payload(struct frame_writer *w, uint8_t *to, size_t room,
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e)
 {
     if (raw_bytes > FRAME_MAX_RAW_BYTES)
-        return err_set(e, -E2BIG, "%s: a frame of %zu bytes is over the format's limit", w->out->name,
-                       raw_bytes);
+        return err_set(e, -E2BIG, "%s: a frame of %zu bytes is over the format's limit", w->out->name, raw_bytes);
     w->stored.size = 0;
     size_t room = compress_bound(w->codec, raw_bytes);
     if (buf_reserve(&w->stored, FRAME_HEADER_BYTES + (room > raw_bytes ? room : raw_bytes)) < 0)
@@ -144,8 +142,7 @@ static int check_header(struct frame_reader *r, const uint8_t *head, uint64_t at
     if (!header_intact(head))
         return err_set(e, -EBADMSG, "%s: frame header is corrupt, at byte %llu", name, where);
     if (get_u16(head + AT_VERSION) > r->max_version)
-        return err_set(e, -EPROTO,
-                       "%s: format version %u is newer than this heaptape reads (%u), at byte %llu", name,
+        return err_set(e, -EPROTO, "%s: format version %u is newer than this heaptape reads (%u), at byte %llu", name,
                        get_u16(head + AT_VERSION), r->max_version, where);
     if (get_u32(head + AT_RAW) > FRAME_MAX_RAW_BYTES || get_u32(head + AT_STORED) > get_u32(head + AT_RAW))
         return err_set(e, -EBADMSG, "%s: frame lengths are impossible, at byte %llu", name, where);
@@ -178,16 +175,14 @@ int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *
     if (n < 4 || get_u32(stored->data) != r->magic)
         memset(stored->data + n, 0, FRAME_HEADER_BYTES - (size_t)n);
     else if (n < FRAME_HEADER_BYTES)
-        return err_set(e, -ENODATA, "%s: cut off inside a frame header, at byte %llu", name,
-                       (unsigned long long)at);
+        return err_set(e, -ENODATA, "%s: cut off inside a frame header, at byte %llu", name, (unsigned long long)at);
     int rc = check_header(r, stored->data, at, e);
     if (rc < 0)
         return rc;
     describe(f, stored->data, at);
     if (f->sequence != r->next_sequence)
         return err_set(e, -EBADMSG, "%s: frame %llu stands where frame %llu is due, at byte %llu", name,
-                       (unsigned long long)f->sequence, (unsigned long long)r->next_sequence,
-                       (unsigned long long)at);
+                       (unsigned long long)f->sequence, (unsigned long long)r->next_sequence, (unsigned long long)at);
     size_t payload = f->stored_bytes - FRAME_HEADER_BYTES;
     if (buf_resize(stored, f->stored_bytes) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", name);
@@ -195,14 +190,13 @@ int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *
     if (n < 0)
         return (int)n;
     if ((size_t)n < payload)
-        return err_set(e, -ENODATA, "%s: cut off inside a frame of %zu bytes, at byte %llu", name,
-                       f->stored_bytes, (unsigned long long)at);
+        return err_set(e, -ENODATA, "%s: cut off inside a frame of %zu bytes, at byte %llu", name, f->stored_bytes,
+                       (unsigned long long)at);
     r->next_sequence++;
     return 1;
 }
 
-static bool decompress(const uint8_t *head, const uint8_t *payload, size_t stored, struct buf *raw,
-                       void *zstd)
+static bool decompress(const uint8_t *head, const uint8_t *payload, size_t stored, struct buf *raw, void *zstd)
 {
     size_t want = get_u32(head + AT_RAW);
     switch (head[AT_CODEC]) {
@@ -213,8 +207,7 @@ static bool decompress(const uint8_t *head, const uint8_t *payload, size_t store
             memcpy(raw->data, payload, want);
         return true;
     case FRAME_CODEC_LZ4:
-        return LZ4_decompress_safe((const char *)payload, (char *)raw->data, (int)stored, (int)want) ==
-               (int)want;
+        return LZ4_decompress_safe((const char *)payload, (char *)raw->data, (int)stored, (int)want) == (int)want;
     case FRAME_CODEC_ZSTD:
         return ZSTD_decompressDCtx(zstd, raw->data, want, payload, stored) == want;
     }

@@ -17,11 +17,11 @@ enum event_class {
     HT_CLASS_ALLOC,    // takes a block
     HT_CLASS_FREE,     // gives a block up
     HT_CLASS_RESIZE,   // gives one up and takes one
-    HT_CLASS_HALF, // the release half of a RESIZE: a record of the trace, no event of its own, never counted
-    HT_CLASS_MAP,  // the program's own mappings
-    HT_CLASS_THREAD, // births and ends
-    HT_CLASS_MARK,   // what the program or its allocator's statistics calls mark
-    HT_CLASS_META,   // what heaptape says of itself; never counted
+    HT_CLASS_HALF,     // the release half of a RESIZE: a record of the trace, no event of its own, never counted
+    HT_CLASS_MAP,      // the program's own mappings
+    HT_CLASS_THREAD,   // births and ends
+    HT_CLASS_MARK,     // what the program or its allocator's statistics calls mark
+    HT_CLASS_META,     // what heaptape says of itself; never counted
 };
 
 enum event_stamp { HT_STAMP_BEFORE, HT_STAMP_AFTER, HT_STAMP_BOTH };

@@ -1,17 +1,16 @@
-// THE table of event kinds. Enum, names, field masks, codec, dump, import look-up, wrapper lists, the kind
-// table in docs/format/trace.md and a round-trip test for every row are derived from it. Malloc-free.
+// THE table of event kinds. Enum, names, field masks, codec, dump, import look-up, wrapper lists, the kind table in
+// docs/format/trace.md and a round-trip test for every row are derived from it. Malloc-free.
 //
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
-//   wire    number in files, never reused. 4 to 31 may have a one-word form, whose tag is this number; 0 to 3
-//   are the
-//           codec's own tags (src/trace/codec.h).
+//   wire    number in files, never reused. 4 to 31 may have a one-word form, whose tag is this number; 0 to 3 are the
+//           codec's own tags (src/trace/codec.h)
 //   SYMBOL  of enum event_kind, after HT_
 //   name    in dump, JSON and import
-//   symbol  the function that the capture library wraps, as the linker knows it; "" when the kind is no
-//   function's class   of enum event_class, after HT_CLASS_ stamp   BEFORE, AFTER or BOTH the real call. What
-//   gives memory up is stamped before, what takes it after form    of the one-word record: SIZED (16-bit
-//   size, 29-bit address relative to the base), PLAIN (45-bit address), NONE.
-//           HT_CALLOC's size is that of one element, and its word stands only for a count of 1
+//   symbol  the function that the capture library wraps, as the linker knows it; "" when the kind is no function's
+//   class   of enum event_class, after HT_CLASS_
+//   stamp   BEFORE, AFTER or BOTH the real call: what gives memory up is stamped before, what takes it after
+//   form    of the one-word record: SIZED (16-bit size, 29-bit address relative to the base), PLAIN (45-bit address) or
+//           NONE. HT_CALLOC's size is that of one element, and its word stands only for a count of 1
 //   fields  what a record of this kind holds, HT_F_*
 #ifndef HEAPTAPE_EVENT_EVENT_TABLE_H
 #define HEAPTAPE_EVENT_EVENT_TABLE_H

@@ -33,8 +33,8 @@ enum {
 
     SPOOL_HEADER_BYTES = 65536, // struct spool_header with its texts; keeps chunks aligned to their size
     SPOOL_MAX_CHUNKS = 16384,   // 1 GiB of address space; tmpfs gives pages only to what was touched
-    SPOOL_BASE_CHUNKS = 24, // a process may hold this many chunks before its threads wait for the recorder …
-    SPOOL_CHUNKS_A_THREAD = 2, // … and this many more for each live thread
+    SPOOL_BASE_CHUNKS = 24,     // a process may hold this many chunks before its threads wait for the recorder …
+    SPOOL_CHUNKS_A_THREAD = 2,  // … and this many more for each live thread
     SPOOL_NO_CHUNK = 0xffffffff,
 };
 
@@ -80,11 +80,11 @@ struct spool_header {
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
     _Atomic uint64_t end_stamp;
 
-    _Alignas(64) _Atomic uint64_t
-        free_top; // stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA
-    _Atomic uint32_t free_sequence;           // futex: grows when the recorder frees a chunk
-    _Atomic uint32_t waiters;                 // threads that sleep on it
-    _Atomic uint64_t waits, wait_ns;          // how often and how long threads waited for the recorder
+    _Alignas(
+        64) _Atomic uint64_t free_top; // stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA
+    _Atomic uint32_t free_sequence;    // futex: grows when the recorder frees a chunk
+    _Atomic uint32_t waiters;          // threads that sleep on it
+    _Atomic uint64_t waits, wait_ns;   // how often and how long threads waited for the recorder
     _Atomic uint64_t lost_chunks, lost_words; // dropped under --lossy
 
     _Alignas(64) char reason[120]; // why status is SPOOL_OFF
@@ -104,13 +104,12 @@ enum spool_session_flags {
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;
-    uint32_t flags;       // enum spool_session_flags
-    uint32_t clock_kind;  // enum clock_kind: stamps of all processes of the session
-    uint32_t stamp_shift; // CODEC_STAMP_SHIFT of the recorder's build
-    _Alignas(
-        64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
-    _Atomic uint32_t recorder_sleeps;  // 1: ring with a futex wake
-    _Atomic uint32_t recorder_gone;    // 1: the recorder has stopped; producers turn themselves off
+    uint32_t flags;                         // enum spool_session_flags
+    uint32_t clock_kind;                    // enum clock_kind: stamps of all processes of the session
+    uint32_t stamp_shift;                   // CODEC_STAMP_SHIFT of the recorder's build
+    _Alignas(64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
+    _Atomic uint32_t recorder_sleeps;       // 1: ring with a futex wake
+    _Atomic uint32_t recorder_gone;         // 1: the recorder has stopped; producers turn themselves off
     _Atomic uint32_t spools_made;
     _Atomic uint32_t spool_number; // for file names
 };

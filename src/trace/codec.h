@@ -33,8 +33,7 @@ enum {
     CODEC_STAMP_AT = CODEC_TAG_BITS,
     CODEC_BODY_AT = CODEC_STAMP_AT + CODEC_STAMP_BITS,
     CODEC_REL_AT = CODEC_BODY_AT + CODEC_SIZE_BITS,
-    CODEC_ADDRESS_SHIFT =
-        3, // addresses count in 8 bytes: jemalloc and tcmalloc align the smallest blocks to 8
+    CODEC_ADDRESS_SHIFT = 3, // addresses count in 8 bytes: jemalloc and tcmalloc align the smallest blocks to 8
 
     // Stamps count 2^4 ticks (6 ns at 2.6 GHz): finer ones cost bytes and are below what plain rdtsc orders.
     CODEC_STAMP_SHIFT = 4,
@@ -72,8 +71,7 @@ static inline uint64_t codec_epoch(uint64_t stamp)
 // The caller has checked that size and rel fit and that the stamp is of the current epoch.
 static inline uint64_t codec_sized(unsigned tag, uint64_t stamp, uint64_t size, uint64_t rel)
 {
-    return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT | size << CODEC_BODY_AT |
-           rel << CODEC_REL_AT;
+    return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT | size << CODEC_BODY_AT | rel << CODEC_REL_AT;
 }
 
 // `address` is a multiple of 8 below 2^48.

@@ -26,8 +26,8 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
 // stamp taken before any of the streams was read: each event published before it is in this round or an
 // earlier one. Segments of one lane follow each other without a gap. A round without segments is written too:
 // it moves the watermark.
-int trace_write_round(struct trace_writer *w, uint64_t watermark, const struct trace_segment *segments,
-                      size_t n, struct err *e);
+int trace_write_round(struct trace_writer *w, uint64_t watermark, const struct trace_segment *segments, size_t n,
+                      struct err *e);
 
 int trace_write_end(struct trace_writer *w, uint64_t end_stamp, struct err *e);
 

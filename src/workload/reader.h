@@ -25,8 +25,7 @@ int workload_next_runs(struct workload_reader *r, const struct workload_run **ru
 
 // The ops one by one in a valid total order: by stamp, with every wait met. 1, 0 at the end, negative errno.
 // Not to be mixed with workload_next_runs on one reader.
-int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op,
-                     struct err *e);
+int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e);
 
 // The summary that the end of the stream held, NULL before it came.
 const struct workload_summary *workload_reader_summary(const struct workload_reader *r);

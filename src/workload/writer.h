@@ -15,11 +15,9 @@ int workload_write_header(struct workload_writer *w, const struct workload_heade
 
 // Appends an op to its thread. Ops are given in a valid total order; the writer cuts them into frames. What
 // `op` points to is copied.
-int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op,
-                      struct err *e);
+int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e);
 
-int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n,
-                           struct err *e);
+int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e);
 
 // Writes what is pending, the summary and the index.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
