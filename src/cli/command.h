@@ -1,0 +1,84 @@
+// The command table: one row a command, pure data. Parsing, --help, the man pages' OPTIONS sections and the shell
+// completions are all derived from it.
+#ifndef HEAPTAPE_CLI_COMMAND_H
+#define HEAPTAPE_CLI_COMMAND_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Exit codes of the command line; `record` adds those of the traced program.
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1, // it failed, or a difference was found
+    EXIT_USAGE = 2,
+    EXIT_RECORD = 125, // record: heaptape itself failed
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+};
+
+// What an option's argument is, and the type of the field that it fills in.
+enum option_type {
+    OPTION_FLAG,   // bool; no argument; --no-NAME sets it to false
+    OPTION_STRING, // const char *, borrowed from argv
+    OPTION_NUMBER, // uint64_t
+    OPTION_SIZE,   // uint64_t, bytes: 512, 64K, 16M, 2G, 1T (powers of 1,024)
+    OPTION_CHOICE, // const char *: one of the words of `argument`, "auto|always|never"
+    OPTION_LIST,   // struct option_list: may be given several times
+};
+
+struct option_list {
+    const char **items; // borrowed from argv
+    size_t n;
+};
+
+struct option {
+    char letter;      // 0: no short form
+    const char *name; // long form, without the dashes
+    enum option_type type;
+    const char *argument; // as --help shows it: FILE, N, auto|always|never; NULL for a flag
+    const char *fallback; // the default as text, parsed as if given; NULL: zero
+    const char *help;     // one sentence, without a full stop
+    size_t offset;        // of the field in the command's options struct
+};
+
+struct command {
+    const char *name;
+    const char *operands;                // "TRACE|-"
+    const char *summary;                 // one line for the list of commands
+    const char *description;             // paragraphs for --help and the man page, parted by "\n\n"; may be NULL
+    const struct option *options;        // ended by a row without a name; may be NULL
+    size_t options_bytes;                // of the options struct; ≤ 1024
+    unsigned min_operands, max_operands; // wrong numbers are a usage error before `run` is called
+    bool runs_program; // operands from the first one on are a command line of their own: options end there
+    // Returns an exit code. `options` is the filled-in struct; argv[0..argc) are the operands.
+    int (*run)(const void *options, int argc, char **argv);
+};
+
+// Every command, in the order of the list of commands; ended by a row without a name.
+extern const struct command *const cli_commands[];
+
+// Options that every command has: -h --help, -q --quiet, --color.
+struct cli_common {
+    bool quiet;
+    bool color; // may be used on stdout
+};
+extern struct cli_common cli_common;
+
+// Prints "heaptape: TEXT" as one line on stderr and exits with `code`. For cli/ only.
+_Noreturn void die(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// One line on stderr, "heaptape: TEXT"; silent under --quiet.
+void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+// Prints an error and the command's usage line; returns EXIT_USAGE.
+int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// "1.2 GiB", "340 ns", "1 234 567" for tables, into `text`; return `text`.
+char *human_bytes(char text[32], uint64_t bytes);
+char *human_ns(char text[32], double ns);
+char *human_count(char text[32], uint64_t n);
+
+#endif
