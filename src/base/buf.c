@@ -37,7 +37,11 @@ int buf_put(struct buf *b, const void *bytes, size_t n)
 
 int size_mul(size_t a, size_t b, size_t *out)
 {
-    return __builtin_mul_overflow(a, b, out) ? -EOVERFLOW : 0;
+    size_t product;
+    if (__builtin_mul_overflow(a, b, &product))
+        return -EOVERFLOW;
+    *out = product;
+    return 0;
 }
 
 int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes)

@@ -1,0 +1,21 @@
+// Usage lines and help texts, made from the command table.
+#ifndef HEAPTAPE_CLI_HELP_H
+#define HEAPTAPE_CLI_HELP_H
+
+#include "cli/command.h"
+
+#include <stdio.h>
+
+// "usage: heaptape record [options] …" as one line; of heaptape as a whole when `c` is NULL.
+void help_print_usage(FILE *to, const struct command *c);
+
+// The whole text of `heaptape CMD --help`.
+void help_print_command(FILE *to, const struct command *c);
+
+// The list of commands.
+void help_print_commands(FILE *to);
+
+// "-o, --output=FILE" into `text`; returns its length.
+int help_option_name(char *text, size_t size, const struct option *o);
+
+#endif

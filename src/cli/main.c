@@ -1,0 +1,126 @@
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/options.h"
+#include "cli/suggest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in cmd_record.c, which
+// meson.build lists.
+#define COMMANDS(COMMAND)
+
+#define DECLARE(name) extern const struct command cmd_##name;
+#define ROW(name)     &cmd_##name,
+COMMANDS(DECLARE)
+const struct command *const cli_commands[] = {COMMANDS(ROW) NULL};
+
+static const struct command *find_command(const char *name)
+{
+    for (const struct command *const *c = cli_commands; *c; c++) {
+        if (strcmp((*c)->name, name) == 0)
+            return *c;
+    }
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    struct suggest s;
+    suggest_init(&s, name, strlen(name));
+    for (const struct command *const *c = cli_commands; *c; c++)
+        suggest_offer(&s, (*c)->name);
+    suggest_offer(&s, "help");
+    if (s.best)
+        return usage_error(NULL, "unknown command '%s'; did you mean '%s'?", name, s.best);
+    return usage_error(NULL, "unknown command '%s'", name);
+}
+
+static bool use_color(const char *when)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    if ((no && *no) || !term || strcmp(term, "dumb") == 0)
+        return false;
+    return isatty(STDOUT_FILENO);
+}
+
+static int run_command(const struct command *c, int argc, char **argv)
+{
+    _Alignas(max_align_t) char fields[OPTIONS_MAX_BYTES];
+    struct common_options common;
+    if (c->options_bytes > sizeof fields)
+        die(EXIT_FAILED, "the options of '%s' do not fit", c->name);
+    int n = options_parse(c, fields, &common, argc, argv);
+    int code = EXIT_USAGE;
+    if (n >= 0 && common.help) {
+        help_print_command(stdout, c);
+        code = EXIT_DONE;
+    } else if (n >= 0) {
+        cli_common.quiet = common.quiet;
+        cli_common.color = use_color(common.color);
+        code = c->run(fields, n, argv);
+    }
+    options_release(c, fields);
+    return code;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc == 0) {
+        help_print_commands(stdout);
+        return EXIT_DONE;
+    }
+    if (argc > 1)
+        return usage_error(NULL, "unexpected operand '%s'", argv[1]);
+    const struct command *c = find_command(argv[0]);
+    if (!c)
+        return unknown_command(argv[0]);
+    help_print_command(stdout, c);
+    return EXIT_DONE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_print_usage(stderr, NULL);
+        return EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "help") == 0)
+        return help(argc - 2, argv + 2);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return help(0, NULL);
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        puts("heaptape " HEAPTAPE_VERSION);
+        return EXIT_DONE;
+    }
+    if (word[0] == '-')
+        return usage_error(NULL, "unknown option '%s'", word);
+    const struct command *c = find_command(word);
+    return c ? run_command(c, argc - 2, argv + 2) : unknown_command(word);
+}
+
+// A file must not get the number of a standard stream that was closed: messages would end up in it. The stand-ins close
+// themselves on exec, so that a traced program sees what heaptape was given.
+static void guard_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+            _exit(EXIT_FAILED);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    guard_standard_streams();
+    int code = dispatch(argc, argv);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_DONE)
+        die(EXIT_FAILED, "(stdout): %s", strerror(errno));
+    return code;
+}

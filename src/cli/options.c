@@ -1,0 +1,321 @@
+#include "cli/options.h"
+
+#include "base/buf.h"
+#include "cli/suggest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct option options_common[] = {
+    {'h', "help", OPTION_FLAG, NULL, NULL, "Show this help and exit", offsetof(struct common_options, help)},
+    {'q', "quiet", OPTION_FLAG, NULL, NULL, "Say nothing on standard error but errors",
+     offsetof(struct common_options, quiet)},
+    {0, "color", OPTION_CHOICE, "auto|always|never", "auto",
+     "Colour the output; auto: on a terminal, unless NO_COLOR is set", offsetof(struct common_options, color)},
+    {0},
+};
+
+// A command line under parsing.
+struct parse {
+    const struct command *command;
+    void *fields;
+    struct common_options *common;
+    char **argv;
+    int argc, next; // argv[next] is the word after the one under work
+};
+
+// An option of the table together with the struct that its offset counts from.
+struct found {
+    const struct option *option;
+    void *base;
+    bool negated;
+};
+
+int options_parse_number(const char *text, uint64_t *n)
+{
+    uint64_t v = 0;
+    if (!*text)
+        return -EINVAL;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return -EINVAL;
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (unsigned)(*text - '0'), &v))
+            return -ERANGE;
+    }
+    *n = v;
+    return 0;
+}
+
+int options_parse_size(const char *text, uint64_t *bytes)
+{
+    static const char units[] = "KMGT";
+    char digits[24];
+    size_t n = strspn(text, "0123456789");
+    unsigned shift = 0;
+    if (n >= sizeof digits)
+        return -ERANGE;
+    if (text[n]) {
+        const char *unit = strchr(units, text[n] & ~0x20);
+        if (!unit || text[n + 1])
+            return -EINVAL;
+        shift = 10 * (unsigned)(unit - units + 1);
+    }
+    memcpy(digits, text, n);
+    digits[n] = 0;
+    uint64_t v;
+    int rc = options_parse_number(digits, &v);
+    if (rc < 0)
+        return rc;
+    if (v > UINT64_MAX >> shift)
+        return -ERANGE;
+    *bytes = v << shift;
+    return 0;
+}
+
+static bool is_choice(const char *choices, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = choices; at; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (strcspn(at, "|") == n && memcmp(at, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int list_add(struct option_list *list, const char *value)
+{
+    const char **grown = reallocarray(list->items, list->n + 1, sizeof *grown);
+    if (!grown)
+        die(EXIT_FAILED, "out of memory");
+    list->items = grown;
+    list->items[list->n++] = value;
+    return 0;
+}
+
+// Stores `value` in the option's field. 0, or -EINVAL or -ERANGE.
+static int store(const struct option *o, void *base, const char *value)
+{
+    void *field = (char *)base + o->offset;
+    switch (o->type) {
+    case OPTION_FLAG:
+        *(bool *)field = value != NULL;
+        return 0;
+    case OPTION_STRING:
+        *(const char **)field = value;
+        return 0;
+    case OPTION_NUMBER:
+        return options_parse_number(value, field);
+    case OPTION_SIZE:
+        return options_parse_size(value, field);
+    case OPTION_CHOICE:
+        *(const char **)field = value;
+        return is_choice(o->argument, value) ? 0 : -EINVAL;
+    case OPTION_LIST:
+        return list_add(field, value);
+    }
+    return -EINVAL;
+}
+
+static const char *expected(const struct option *o, char text[128])
+{
+    switch (o->type) {
+    case OPTION_SIZE:
+        return "a number of bytes such as 4096, 64K, 16M or 2G";
+    case OPTION_CHOICE:
+        snprintf(text, 128, "one of %s", o->argument);
+        return text;
+    case OPTION_NUMBER:
+    case OPTION_FLAG:
+    case OPTION_STRING:
+    case OPTION_LIST:
+        break;
+    }
+    return "a whole number";
+}
+
+static int store_or_complain(struct parse *p, const struct found *f, const char *value)
+{
+    char text[128];
+    int rc = store(f->option, f->base, f->negated ? NULL : value);
+    if (rc == 0)
+        return 0;
+    if (rc == -ERANGE)
+        usage_error(p->command, "--%s: '%s' is too large", f->option->name, value);
+    else
+        usage_error(p->command, "--%s: '%s' is not %s", f->option->name, value, expected(f->option, text));
+    return -1;
+}
+
+// Lists get their default only when nothing was given, so that what is given replaces it.
+static void set_defaults(const struct option *options, void *base, bool lists)
+{
+    for (const struct option *o = options; o && o->name; o++) {
+        if (!o->fallback || (o->type == OPTION_LIST) != lists)
+            continue;
+        if (lists && ((struct option_list *)((char *)base + o->offset))->n)
+            continue;
+        if (store(o, base, o->fallback) < 0)
+            die(EXIT_FAILED, "the default of --%s is wrong: '%s'", o->name, o->fallback);
+    }
+}
+
+static bool find_in(const struct option *options, void *base, const char *name, size_t n, struct found *f)
+{
+    for (const struct option *o = options; o && o->name; o++) {
+        if (strlen(o->name) != n || memcmp(o->name, name, n) != 0)
+            continue;
+        *f = (struct found){o, base, false};
+        return true;
+    }
+    return false;
+}
+
+// A command's own options come first: it may give a common letter another meaning.
+static bool find_long(const struct parse *p, const char *name, size_t n, struct found *f)
+{
+    if (find_in(p->command->options, p->fields, name, n, f) || find_in(options_common, p->common, name, n, f))
+        return true;
+    if (n <= 3 || memcmp(name, "no-", 3) != 0)
+        return false;
+    if (!find_in(p->command->options, p->fields, name + 3, n - 3, f) &&
+        !find_in(options_common, p->common, name + 3, n - 3, f))
+        return false;
+    f->negated = true;
+    return f->option->type == OPTION_FLAG;
+}
+
+static bool find_letter(const struct parse *p, char letter, struct found *f)
+{
+    const struct option *tables[] = {p->command->options, options_common};
+    void *bases[] = {p->fields, p->common};
+    for (int t = 0; t < 2; t++) {
+        for (const struct option *o = tables[t]; o && o->name; o++) {
+            if (o->letter != letter)
+                continue;
+            *f = (struct found){o, bases[t], false};
+            return true;
+        }
+    }
+    return false;
+}
+
+static int unknown_long(const struct parse *p, const char *name, size_t n)
+{
+    struct suggest s;
+    suggest_init(&s, name, n);
+    for (const struct option *o = p->command->options; o && o->name; o++)
+        suggest_offer(&s, o->name);
+    for (const struct option *o = options_common; o->name; o++)
+        suggest_offer(&s, o->name);
+    if (s.best)
+        usage_error(p->command, "unknown option '--%.*s'; did you mean '--%s'?", (int)n, name, s.best);
+    else
+        usage_error(p->command, "unknown option '--%.*s'", (int)n, name);
+    return -1;
+}
+
+static const char *next_word(struct parse *p)
+{
+    return p->next < p->argc ? p->argv[p->next++] : NULL;
+}
+
+// `word` is what follows the two dashes.
+static int parse_long(struct parse *p, const char *word)
+{
+    struct found f;
+    size_t n = strcspn(word, "=");
+    const char *value = word[n] ? word + n + 1 : NULL;
+    if (!find_long(p, word, n, &f))
+        return unknown_long(p, word, n);
+    if (f.option->type == OPTION_FLAG) {
+        if (!value)
+            return store_or_complain(p, &f, "");
+        usage_error(p->command, "--%.*s takes no value", (int)n, word);
+        return -1;
+    }
+    if (!value && !(value = next_word(p))) {
+        usage_error(p->command, "--%s needs %s", f.option->name, f.option->argument);
+        return -1;
+    }
+    return store_or_complain(p, &f, value);
+}
+
+// `word` is what follows the dash: letters of flags, the last of which may be an option with a value.
+static int parse_letters(struct parse *p, const char *word)
+{
+    struct found f;
+    for (; *word; word++) {
+        if (!find_letter(p, *word, &f)) {
+            usage_error(p->command, "unknown option '-%c'", *word);
+            return -1;
+        }
+        if (f.option->type != OPTION_FLAG)
+            break;
+        if (store_or_complain(p, &f, "") < 0)
+            return -1;
+    }
+    if (!*word)
+        return 0;
+    const char *value = word[1] ? word + 1 : next_word(p);
+    if (!value) {
+        usage_error(p->command, "-%c needs %s", *word, f.option->argument);
+        return -1;
+    }
+    return store_or_complain(p, &f, value);
+}
+
+// Returns the number of operands, now at the front of argv, or -1.
+static int parse_words(struct parse *p)
+{
+    int operands = 0;
+    bool ended = false;
+    while (p->next < p->argc && !p->common->help) {
+        char *word = p->argv[p->next++];
+        if (ended || word[0] != '-' || !word[1]) {
+            p->argv[operands++] = word;
+            ended |= p->command->runs_program;
+        } else if (strcmp(word, "--") == 0) {
+            ended = true;
+        } else if ((word[1] == '-' ? parse_long(p, word + 2) : parse_letters(p, word + 1)) < 0) {
+            return -1;
+        }
+    }
+    return operands;
+}
+
+static int check_operands(const struct command *c, int n, char **argv)
+{
+    if ((unsigned)n < c->min_operands)
+        usage_error(c, n ? "an operand is missing after '%s'" : "an operand is missing", n ? argv[n - 1] : "");
+    else if ((unsigned)n > c->max_operands && !c->runs_program)
+        usage_error(c, "unexpected operand '%s'", argv[c->max_operands]);
+    else
+        return n;
+    return -1;
+}
+
+int options_parse(const struct command *c, void *fields, struct common_options *common, int argc, char **argv)
+{
+    struct parse p = {c, fields, common, argv, argc, 0};
+    memset(fields, 0, c->options_bytes);
+    *common = (struct common_options){0};
+    set_defaults(c->options, fields, false);
+    set_defaults(options_common, common, false);
+    int n = parse_words(&p);
+    if (n < 0 || common->help)
+        return n;
+    set_defaults(c->options, fields, true);
+    argv[n] = n < argc ? NULL : argv[n];
+    return check_operands(c, n, argv);
+}
+
+void options_release(const struct command *c, void *fields)
+{
+    for (const struct option *o = c->options; o && o->name; o++) {
+        if (o->type == OPTION_LIST)
+            free(((struct option_list *)((char *)fields + o->offset))->items);
+    }
+}

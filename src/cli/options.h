@@ -1,0 +1,31 @@
+// Parses a command line by a command's option table.
+#ifndef HEAPTAPE_CLI_OPTIONS_H
+#define HEAPTAPE_CLI_OPTIONS_H
+
+#include "cli/command.h"
+
+enum { OPTIONS_MAX_BYTES = 1024 };
+
+// What the options that every command has are parsed into.
+struct common_options {
+    bool help;
+    bool quiet;
+    const char *color;
+};
+extern const struct option options_common[];
+
+// Fills `fields` (c->options_bytes of them) and `common` with the defaults and then with what argv[0..argc) says, and
+// moves the operands to the front of argv. Returns their number, or -1 after a usage error has been printed. Stops at
+// --help: what follows is not looked at.
+int options_parse(const struct command *c, void *fields, struct common_options *common, int argc, char **argv);
+
+// Frees the lists in `fields`.
+void options_release(const struct command *c, void *fields);
+
+// "512", "64K", "16M" to bytes. 0, -EINVAL, or -ERANGE when it does not fit 64 bits.
+int options_parse_size(const char *text, uint64_t *bytes);
+
+// Decimal digits only. As options_parse_size.
+int options_parse_number(const char *text, uint64_t *n);
+
+#endif

@@ -1,0 +1,50 @@
+#include "cli/paths.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Where the files are, seen from the folder of the executable. The first is what `meson install` makes; the others are
+// the build folder's layout.
+static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "../capture", "../replay"};
+
+static int try_place(const char *folder, const char *place, const char *name, char *out, size_t size)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    bool absolute = place[0] == '/';
+    int n = snprintf(path, sizeof path, "%s%s%s/%s", absolute ? "" : folder, absolute ? "" : "/", place, name);
+    if (n >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    if (!realpath(path, real) || access(real, R_OK) < 0)
+        return -ENOENT;
+    if (strlen(real) >= size)
+        return -ENAMETOOLONG;
+    strcpy(out, real);
+    return 0;
+}
+
+int paths_find(const char *name, char *out, size_t size)
+{
+    const char *only = getenv("HEAPTAPE_LIBEXEC");
+    if (only && *only)
+        return try_place(".", only, name, out, size);
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0)
+        return -ENOENT;
+    self[n] = 0;
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return -ENOENT;
+    *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        int rc = try_place(self, places[i], name, out, size);
+        if (rc != -ENOENT)
+            return rc;
+    }
+    return -ENOENT;
+}

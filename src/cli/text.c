@@ -1,0 +1,98 @@
+// What the command line says: messages on stderr, figures for people.
+#include "cli/command.h"
+#include "cli/help.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cli_common cli_common;
+
+// One line whatever file names hold: control characters become '?'.
+static void print_line(const char *fmt, va_list args)
+{
+    char text[2048];
+    vsnprintf(text, sizeof text, fmt, args);
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    }
+    fflush(stdout);
+    fprintf(stderr, "heaptape: %s\n", text);
+}
+
+void die(int code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_line(fmt, args);
+    va_end(args);
+    exit(code);
+}
+
+void note(const char *fmt, ...)
+{
+    va_list args;
+    if (cli_common.quiet)
+        return;
+    va_start(args, fmt);
+    print_line(fmt, args);
+    va_end(args);
+}
+
+int usage_error(const struct command *c, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_line(fmt, args);
+    va_end(args);
+    help_print_usage(stderr, c);
+    return EXIT_USAGE;
+}
+
+char *human_bytes(char text[32], uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double v = (double)bytes / 1024;
+    size_t unit = 0;
+    if (bytes < 1024) {
+        snprintf(text, 32, "%u B", (unsigned)bytes);
+        return text;
+    }
+    // What would be rounded to 1024.0 is said in the next unit.
+    for (; v >= 1023.95 && unit < sizeof units / sizeof *units - 1; unit++)
+        v /= 1024;
+    snprintf(text, 32, "%.1f %s", v, units[unit]);
+    return text;
+}
+
+char *human_ns(char text[32], double ns)
+{
+    double size = ns < 0 ? -ns : ns;
+    if (size < 9.9995)
+        snprintf(text, 32, "%.2f ns", ns);
+    else if (size < 999.5)
+        snprintf(text, 32, "%.0f ns", ns);
+    else if (size < 999.95e3)
+        snprintf(text, 32, "%.1f µs", ns / 1e3);
+    else if (size < 999.95e6)
+        snprintf(text, 32, "%.1f ms", ns / 1e6);
+    else
+        snprintf(text, 32, "%.2f s", ns / 1e9);
+    return text;
+}
+
+char *human_count(char text[32], uint64_t n)
+{
+    char digits[24];
+    int left = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
+    char *to = text;
+    for (const char *from = digits; *from; from++) {
+        *to++ = *from;
+        if (--left && left % 3 == 0)
+            *to++ = ' ';
+    }
+    *to = 0;
+    return text;
+}

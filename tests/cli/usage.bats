@@ -1,0 +1,55 @@
+load ../helper
+
+@test "no arguments: usage on stderr, exit 2" {
+  heaptape
+  [ "$status" -eq 2 ]
+  [ -z "$output" ]
+  has "$stderr" "usage: heaptape COMMAND"
+}
+
+@test "--help and help list the commands on stdout" {
+  heaptape --help
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  has "$output" "Commands:"
+  local first=$output
+  heaptape help
+  [ "$output" = "$first" ]
+}
+
+@test "--version" {
+  heaptape --version
+  [ "$status" -eq 0 ]
+  [[ $output =~ ^heaptape\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
+
+@test "an unknown command is refused" {
+  heaptape xyzzy
+  usage_fails "unknown command 'xyzzy'"
+}
+
+@test "a near-miss command is suggested" {
+  heaptape hepl
+  usage_fails "unknown command 'hepl'; did you mean 'help'?"
+}
+
+@test "an unknown option before the command is refused" {
+  heaptape --nonsense
+  usage_fails "unknown option '--nonsense'"
+}
+
+@test "help of an unknown command is refused" {
+  heaptape help xyzzy
+  usage_fails "unknown command 'xyzzy'"
+}
+
+@test "control characters in a message stay on one line" {
+  heaptape $'x\ny\e[31m'
+  usage_fails "unknown command 'x?y?[31m'"
+}
+
+@test "standard output that is full is an error" {
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr bash -c '"$HEAPTAPE" --help > /dev/full'
+  fails_with 1 "(stdout): No space left on device"
+}

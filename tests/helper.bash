@@ -1,0 +1,61 @@
+# What the bats tests share: `load ../helper`.
+
+# Each test runs in a folder of its own, which is removed afterwards.
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL
+}
+
+# A preloaded library and a sanitizer's runtime both want to be first.
+skip_under_sanitizer() {
+  [ -z "$HEAPTAPE_SANITIZED" ] || skip "the capture library cannot be preloaded under -fsanitize=$HEAPTAPE_SANITIZED"
+}
+
+# Runs heaptape with standard output and error apart: $status, $output, $stderr, ${lines[@]}, ${stderr_lines[@]}.
+heaptape() {
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr "$HEAPTAPE" "$@"
+}
+
+# fails_with STATUS TEXT...: the status of the last run, and that standard error is one line "heaptape: …" with each
+# TEXT in it.
+fails_with() {
+  local want=$1 text
+  shift
+  expect "status $want" [ "$status" -eq "$want" ]
+  expect "one line on stderr" [ "${#stderr_lines[@]}" -eq 1 ]
+  expect "heaptape: at the start" [ "${stderr#heaptape: }" != "$stderr" ]
+  for text in "$@"; do
+    has "$stderr" "$text"
+  done
+}
+
+# usage_fails TEXT...: exit 2, one line saying why and the usage line.
+usage_fails() {
+  local text
+  expect "status 2" [ "$status" -eq 2 ]
+  expect "nothing on stdout" [ -z "$output" ]
+  expect "two lines on stderr" [ "${#stderr_lines[@]}" -eq 2 ]
+  expect "usage on the second" [ "${stderr_lines[1]#usage: heaptape}" != "${stderr_lines[1]}" ]
+  for text in "$@"; do
+    has "${stderr_lines[0]}" "$text"
+  done
+}
+
+# expect WHAT COMMAND...: shows the last run when the command fails.
+expect() {
+  local what=$1
+  shift
+  "$@" && return
+  printf 'expected: %s\nstatus: %s\nstdout: %s\nstderr: %s\n' "$what" "$status" "$output" "$stderr"
+  return 1
+}
+
+# has TEXT PART
+has() {
+  case $1 in
+    *"$2"*) return 0 ;;
+  esac
+  printf "expected '%s' in: %s\n" "$2" "$1"
+  return 1
+}

@@ -1,0 +1,30 @@
+// What every unit test includes: cmocka and the headers that it wants before it.
+#ifndef HEAPTAPE_TESTS_UNIT_H
+#define HEAPTAPE_TESTS_UNIT_H
+
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+// clang-format on
+
+#include <stdlib.h>
+
+// A pseudo-random sequence, the same in every run (splitmix64).
+static inline uint64_t unit_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+#define UNIT_MAIN(tests)                                                                                               \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        return cmocka_run_group_tests(tests, NULL, NULL);                                                              \
+    }
+
+#endif
