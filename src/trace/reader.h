@@ -32,6 +32,7 @@ struct trace_reader {
     struct trace_process **processes;
     size_t n_processes, processes_capacity;
     bool saw_end; // an END frame came: the recording was not cut off
+    struct columns *columns;
     // Storage of the item.
     struct buf words, segments, samples;
 };

@@ -58,7 +58,10 @@ struct trace_segment {
     uint64_t first_word; // place in the lane's stream: a gap says that words are lost
     uint64_t epoch0;     // codec state before words[0]
     uint64_t base0;
+    uint64_t epoch_end; // codec state after the last word; filled in by writer and reader
+    uint64_t base_end;
     uint32_t n_words;
+    uint32_t n_records; // filled in by writer and reader
     const uint64_t *words;
 };
 

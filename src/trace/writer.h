@@ -5,10 +5,14 @@
 #include "base/frame.h"
 #include "trace/trace.h"
 
+// All but `frames.codec`, `frames.level` (which may be changed between rounds) is the writer's own; `events` may be read.
 struct trace_writer {
     struct frame_writer frames;
     struct buf payload; // of the frame under work
-    struct buf columns[16];
+    struct buf table;   // its segments
+    struct buf words;   // their words, when they are stored as they are
+    struct columns *columns;
+    uint32_t frame_words; // most words in a frame
     uint64_t round;
     uint64_t events; // counted events written
 };
@@ -25,8 +29,9 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
 // Writes the segments of one round, in as many EVENTS frames as the frame limit asks for. `watermark` is a
 // stamp taken before any of the streams was read: each event published before it is in this round or an
 // earlier one. Segments of one lane follow each other without a gap. A round without segments is written too:
-// it moves the watermark.
-int trace_write_round(struct trace_writer *w, uint64_t watermark, const struct trace_segment *segments, size_t n,
+// it moves the watermark. Fills in each segment's n_records, epoch_end and base_end. Words that are no record (a
+// traced program may scribble over its own spool) end the segment: n_words comes back smaller.
+int trace_write_round(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
                       struct err *e);
 
 int trace_write_end(struct trace_writer *w, uint64_t end_stamp, struct err *e);

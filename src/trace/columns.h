@@ -1,0 +1,80 @@
+// The payload of EVENTS frames: segments of records, as plain words or split into columns. Inside src/trace only.
+// Layout: docs/format/trace.md, "Events".
+#ifndef HEAPTAPE_TRACE_COLUMNS_H
+#define HEAPTAPE_TRACE_COLUMNS_H
+
+#include "base/buf.h"
+#include "base/frame.h"
+#include "trace/codec.h"
+#include "trace/trace.h"
+
+// How the words stand in the payload. Wire values.
+enum events_transform { EVENTS_WORDS = 0, EVENTS_COLUMNS = 1 };
+
+enum {
+    EVENTS_HEADER_BYTES = 24,
+    EVENTS_SEGMENT_BYTES = 48,
+    EVENTS_LAST_OF_ROUND = 1,    // bit of the flags
+    EVENTS_TRANSFORM_AT = 8,     // the flags' second byte
+    EVENTS_MAX_WORDS = FRAME_MAX_RAW_BYTES / 8, // in one frame, whatever the transform
+};
+
+// Wire order.
+enum column {
+    COLUMN_TAG,                    // each record
+    COLUMN_STAMP,                  // 2: low and high byte of the difference to the stamp before
+    COLUMN_SIZE = COLUMN_STAMP + 2, // 2: SIZED
+    COLUMN_REL = COLUMN_SIZE + 2,  // 4: SIZED
+    COLUMN_PTR = COLUMN_REL + 4,   // 6: PLAIN
+    COLUMN_WORDS = COLUMN_PTR + 6, // EPOCH, BASE, LONG
+    COLUMN_COUNT,
+};
+
+// What stands behind a tag. The first two are the hot ones: loops use them as indices.
+enum record_form { RECORD_SIZED, RECORD_PLAIN, RECORD_EPOCH, RECORD_BASE, RECORD_LONG, RECORD_BAD };
+
+struct columns {
+    uint8_t forms[1 << CODEC_TAG_BITS];  // enum record_form by tag
+    uint8_t counts[1 << CODEC_TAG_BITS]; // 1: a one-word record of this tag is an event
+    uint32_t room;                      // words that the columns have room for
+    uint32_t words;                     // taken since columns_clear
+    uint32_t stamp;                     // field of the record before, of any segment of the frame
+    struct buf column[COLUMN_COUNT];
+};
+
+// A run of whole records.
+struct records {
+    struct codec_state state; // in: before the first word; out: after the last
+    uint32_t words, records;
+    uint64_t events; // that count
+};
+
+// The table alone, for columns_scan and columns_get.
+void columns_init(struct columns *c);
+void columns_release(struct columns *c);
+
+// Makes room for `words` words. 0 or -ENOMEM.
+int columns_reserve(struct columns *c, uint32_t words);
+void columns_clear(struct columns *c);
+
+// Walks whole records in w[0..n) and stops where the next one is not whole or no record at all.
+void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct records *r);
+
+// As columns_scan, and appends the records to the columns. n ≤ room - words.
+void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct records *r);
+
+// Appends the table of lengths and the columns to a payload. 0 or -ENOMEM.
+int columns_finish(const struct columns *c, struct buf *payload);
+
+// The other way. `at` points to the table of lengths; `segments` have their counts, and `words` room for all of them.
+// false when the bytes are no such columns.
+struct columns_source {
+    const uint8_t *column[COLUMN_COUNT];
+    uint32_t left[COLUMN_COUNT];
+    uint32_t stamp;
+};
+bool columns_open(struct columns_source *src, const uint8_t *at, size_t n);
+bool columns_get(const struct columns *c, struct columns_source *src, struct records *r, uint64_t *words);
+bool columns_ended(const struct columns_source *src);
+
+#endif

@@ -1,0 +1,245 @@
+#include "trace/fields.h"
+
+#include "base/tlv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void trace_session_release(struct trace_session *s)
+{
+    free(s->argv);
+    free(s->host);
+    free(s->kernel);
+    free(s->cpu);
+    free(s->heaptape);
+    *s = (struct trace_session){0};
+}
+
+void trace_process_release(struct trace_process *p)
+{
+    free(p->exe);
+    free(p->argv);
+    free(p->allocator);
+    free(p->off_reason);
+    *p = (struct trace_process){0};
+}
+
+struct number_field {
+    unsigned tag;
+    uint64_t value;
+};
+
+static int put_numbers(struct buf *b, const struct number_field *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (tlv_put_u64(b, f[i].tag, f[i].value) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int put_argv(struct buf *b, const char *argv, uint32_t bytes)
+{
+    return argv ? tlv_put_bytes(b, TRACE_F_ARGV, argv, bytes) : 0;
+}
+
+#define N_OF(array) (sizeof(array) / sizeof *(array))
+
+int fields_put_session(struct buf *b, const struct trace_session *s)
+{
+    const struct number_field numbers[] = {
+        {TRACE_F_CLOCK_KIND, s->clock},         {TRACE_F_CLOCK_HZ, s->clock_hz},
+        {TRACE_F_STAMP_SHIFT, s->stamp_shift},  {TRACE_F_START_STAMP, s->start_stamp},
+        {TRACE_F_REALTIME_NS, s->realtime_ns},  {TRACE_F_CPUS, s->cpus},
+        {TRACE_F_MEMORY_BYTES, s->memory_bytes},
+    };
+    int rc = put_numbers(b, numbers, N_OF(numbers));
+    if (rc == 0)
+        rc = put_argv(b, s->argv, s->argv_bytes);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_HOST, s->host);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_KERNEL, s->kernel);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_CPU, s->cpu);
+    return rc ? rc : tlv_put_string(b, TRACE_F_HEAPTAPE, s->heaptape);
+}
+
+int fields_put_process(struct buf *b, const struct trace_process *p)
+{
+    const struct number_field numbers[] = {
+        {TRACE_F_PROCESS, p->number}, {TRACE_F_PID, p->pid},
+        {TRACE_F_PPID, p->ppid},      {TRACE_F_START_STAMP, p->start_stamp},
+    };
+    int rc = put_numbers(b, numbers, N_OF(numbers));
+    if (rc == 0 && p->forked_from)
+        rc = tlv_put_u64(b, TRACE_F_FORKED_FROM, p->forked_from);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_EXE, p->exe);
+    if (rc == 0)
+        rc = put_argv(b, p->argv, p->argv_bytes);
+    return rc ? rc : tlv_put_string(b, TRACE_F_ALLOCATOR, p->allocator);
+}
+
+int fields_put_process_end(struct buf *b, const struct trace_process *p)
+{
+    const struct number_field numbers[] = {
+        {TRACE_F_PROCESS, p->number}, {TRACE_F_END_STAMP, p->end_stamp}, {TRACE_F_LOST_RECORDS, p->lost_records},
+        {TRACE_F_WAITS, p->waits},    {TRACE_F_WAIT_NS, p->wait_ns},     {TRACE_F_THREADS, p->threads},
+    };
+    int rc = put_numbers(b, numbers, N_OF(numbers));
+    if (rc == 0 && p->has_exit_status)
+        rc = tlv_put_u64(b, TRACE_F_EXIT_STATUS, p->exit_status);
+    return rc ? rc : tlv_put_string(b, TRACE_F_OFF_REASON, p->off_reason);
+}
+
+static int set_string(char **to, const struct tlv *field)
+{
+    char *text = tlv_string(field);
+    if (!text)
+        return -ENOMEM;
+    free(*to);
+    *to = text;
+    return 0;
+}
+
+// argv holds NULs, so that a C string would be its first part.
+static int set_argv(char **to, uint32_t *bytes, const struct tlv *field)
+{
+    char *text = malloc(field->size + 1);
+    if (!text)
+        return -ENOMEM;
+    memcpy(text, field->bytes, field->size);
+    text[field->size] = 0;
+    free(*to);
+    *to = text;
+    *bytes = (uint32_t)field->size;
+    return 0;
+}
+
+static int set_session(struct trace_session *s, const struct tlv *f)
+{
+    switch (f->tag) {
+    case TRACE_F_CLOCK_KIND:
+        s->clock = (enum clock_kind)f->number;
+        return f->number <= CLOCK_KIND_CNTVCT ? 0 : -EBADMSG;
+    case TRACE_F_CLOCK_HZ:
+        s->clock_hz = f->number;
+        return 0;
+    case TRACE_F_STAMP_SHIFT:
+        s->stamp_shift = (unsigned)f->number;
+        return f->number < 32 ? 0 : -EBADMSG;
+    case TRACE_F_START_STAMP:
+        s->start_stamp = f->number;
+        return 0;
+    case TRACE_F_REALTIME_NS:
+        s->realtime_ns = f->number;
+        return 0;
+    case TRACE_F_CPUS:
+        s->cpus = (uint32_t)f->number;
+        return 0;
+    case TRACE_F_MEMORY_BYTES:
+        s->memory_bytes = f->number;
+        return 0;
+    case TRACE_F_ARGV:
+        return set_argv(&s->argv, &s->argv_bytes, f);
+    case TRACE_F_HOST:
+        return set_string(&s->host, f);
+    case TRACE_F_KERNEL:
+        return set_string(&s->kernel, f);
+    case TRACE_F_CPU:
+        return set_string(&s->cpu, f);
+    case TRACE_F_HEAPTAPE:
+        return set_string(&s->heaptape, f);
+    }
+    return 0;
+}
+
+static int set_process(struct trace_process *p, const struct tlv *f)
+{
+    switch (f->tag) {
+    case TRACE_F_PID:
+        p->pid = (uint32_t)f->number;
+        return 0;
+    case TRACE_F_PPID:
+        p->ppid = (uint32_t)f->number;
+        return 0;
+    case TRACE_F_START_STAMP:
+        p->start_stamp = f->number;
+        return 0;
+    case TRACE_F_FORKED_FROM:
+        p->forked_from = (uint32_t)f->number;
+        return 0;
+    case TRACE_F_EXE:
+        return set_string(&p->exe, f);
+    case TRACE_F_ARGV:
+        return set_argv(&p->argv, &p->argv_bytes, f);
+    case TRACE_F_ALLOCATOR:
+        return set_string(&p->allocator, f);
+    case TRACE_F_END_STAMP:
+        p->end_stamp = f->number;
+        return 0;
+    case TRACE_F_EXIT_STATUS:
+        p->exit_status = f->number;
+        p->has_exit_status = 1;
+        return 0;
+    case TRACE_F_LOST_RECORDS:
+        p->lost_records = f->number;
+        return 0;
+    case TRACE_F_WAITS:
+        p->waits = f->number;
+        return 0;
+    case TRACE_F_WAIT_NS:
+        p->wait_ns = f->number;
+        return 0;
+    case TRACE_F_THREADS:
+        p->threads = f->number;
+        return 0;
+    case TRACE_F_OFF_REASON:
+        return set_string(&p->off_reason, f);
+    }
+    return 0;
+}
+
+int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s)
+{
+    const uint8_t *end = at + n;
+    struct tlv f;
+    int rc;
+    while ((rc = tlv_next(&at, end, &f)) > 0) {
+        rc = set_session(s, &f);
+        if (rc < 0)
+            break;
+    }
+    return rc;
+}
+
+int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p)
+{
+    const uint8_t *end = at + n;
+    struct tlv f;
+    int rc;
+    while ((rc = tlv_next(&at, end, &f)) > 0) {
+        rc = set_process(p, &f);
+        if (rc < 0)
+            break;
+    }
+    return rc;
+}
+
+uint64_t fields_number(const uint8_t *at, size_t n, unsigned tag, uint64_t fallback)
+{
+    const uint8_t *end = at + n;
+    struct tlv f;
+    while (tlv_next(&at, end, &f) > 0) {
+        if (f.tag == tag)
+            return f.number;
+    }
+    return fallback;
+}
+
+uint32_t fields_process_number(const uint8_t *at, size_t n)
+{
+    uint64_t number = fields_number(at, n, TRACE_F_PROCESS, UINT32_MAX);
+    return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}

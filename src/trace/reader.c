@@ -1,0 +1,272 @@
+#include "trace/reader.h"
+
+#include "base/bytes.h"
+#include "base/varint.h"
+#include "trace/columns.h"
+#include "trace/fields.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int corrupt(const struct trace_reader *r, const struct frame *f, const char *what, struct err *e)
+{
+    return err_set(e, -EBADMSG, "%s: %s, in the frame at byte %llu", r->in->name, what, (unsigned long long)f->offset);
+}
+
+static int no_memory(const struct trace_reader *r, struct err *e)
+{
+    return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+}
+
+// What the fields' reader said, as a text.
+static int check_fields(const struct trace_reader *r, const struct frame *f, int rc, struct err *e)
+{
+    if (rc == -ENOMEM)
+        return no_memory(r, e);
+    return rc < 0 ? corrupt(r, f, "a field is not as it should be", e) : 0;
+}
+
+int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e)
+{
+    *r = (struct trace_reader){.in = in};
+    frame_reader_init(&r->frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    struct frame f;
+    int rc = frame_next(&r->frames, &f, e);
+    if (rc == 0)
+        rc = err_set(e, -ENODATA, "%s: is empty", in->name);
+    else if (rc > 0 && f.type != TRACE_SESSION)
+        rc = corrupt(r, &f, "the first frame is no session frame", e);
+    else if (rc > 0)
+        rc = check_fields(r, &f, fields_get_session(f.data, f.size, &r->session), e);
+    if (rc < 0)
+        trace_reader_close(r);
+    return rc;
+}
+
+void trace_reader_close(struct trace_reader *r)
+{
+    for (size_t i = 0; i < r->n_processes; i++) {
+        trace_process_release(r->processes[i]);
+        free(r->processes[i]);
+    }
+    free(r->processes);
+    trace_session_release(&r->session);
+    buf_release(&r->words);
+    buf_release(&r->segments);
+    buf_release(&r->samples);
+    free(r->columns);
+    frame_reader_release(&r->frames);
+    *r = (struct trace_reader){0};
+}
+
+static int read_process(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    uint32_t number = fields_process_number(f->data, f->size);
+    if (number != r->n_processes)
+        return corrupt(r, f, "a process has a number out of turn", e);
+    if (array_reserve((void **)&r->processes, &r->processes_capacity, r->n_processes + 1, sizeof *r->processes) < 0)
+        return no_memory(r, e);
+    struct trace_process *p = calloc(1, sizeof *p);
+    if (!p)
+        return no_memory(r, e);
+    p->number = number;
+    r->processes[r->n_processes++] = p;
+    item->process = p;
+    return check_fields(r, f, fields_get_process(f->data, f->size, p), e);
+}
+
+static int read_process_end(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    uint32_t number = fields_process_number(f->data, f->size);
+    if (number >= r->n_processes)
+        return corrupt(r, f, "a process ends that never began", e);
+    item->process = r->processes[number];
+    item->process->ended = 1;
+    return check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
+}
+
+static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *v)
+{
+    size_t n = varint_get(*at, end, v);
+    *at += n;
+    return n > 0;
+}
+
+static int read_samples(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    const uint8_t *at = f->data, *end = at + f->size;
+    uint64_t n, stamp = 0, v[4];
+    // A sample takes at least four bytes.
+    if (!get_varint(&at, end, &n) || n > (size_t)(end - at) / 4)
+        return corrupt(r, f, "the number of samples is wrong", e);
+    if (buf_resize(&r->samples, n * sizeof(struct trace_sample)) < 0)
+        return no_memory(r, e);
+    struct trace_sample *samples = (struct trace_sample *)(void *)r->samples.data;
+    for (uint64_t i = 0; i < n; i++) {
+        for (unsigned k = 0; k < 4; k++) {
+            if (!get_varint(&at, end, &v[k]))
+                return corrupt(r, f, "a sample is cut off", e);
+        }
+        if (v[0] >= r->n_processes)
+            return corrupt(r, f, "a sample is of an unknown process", e);
+        stamp += (uint64_t)zigzag_get(v[1]);
+        samples[i] = (struct trace_sample){(uint32_t)v[0], stamp, v[2], v[3]};
+    }
+    if (at != end)
+        return corrupt(r, f, "bytes follow the samples", e);
+    item->samples = samples;
+    item->n_samples = n;
+    return 0;
+}
+
+// Fills in the segments from their table; *words is the sum of their words.
+static int read_table(struct trace_reader *r, const struct frame *f, size_t n, uint64_t *words, struct err *e)
+{
+    const uint8_t *row = f->data + EVENTS_HEADER_BYTES;
+    if (n > (f->size - EVENTS_HEADER_BYTES) / EVENTS_SEGMENT_BYTES)
+        return corrupt(r, f, "the number of segments is wrong", e);
+    if (buf_resize(&r->segments, n * sizeof(struct trace_segment)) < 0)
+        return no_memory(r, e);
+    struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
+    *words = 0;
+    for (size_t i = 0; i < n; i++, row += EVENTS_SEGMENT_BYTES) {
+        s[i] = (struct trace_segment){
+            .process = get_u32(row),
+            .thread = get_u32(row + 4),
+            .tid = get_u32(row + 8),
+            .lane = get_u32(row + 12),
+            .first_word = get_u64(row + 16),
+            .epoch0 = get_u64(row + 24),
+            .base0 = get_u64(row + 32),
+            .n_words = get_u32(row + 40),
+            .n_records = get_u32(row + 44),
+        };
+        *words += s[i].n_words;
+        if (s[i].process >= r->n_processes)
+            return corrupt(r, f, "a segment is of an unknown process", e);
+        if (s[i].n_records > s[i].n_words)
+            return corrupt(r, f, "a segment has more records than words", e);
+    }
+    return 0;
+}
+
+static bool scan_words(const struct columns *c, const uint64_t *words, struct records *r)
+{
+    uint32_t n = r->words, records = r->records;
+    columns_scan(c, words, n, r);
+    return r->words == n && r->records == records;
+}
+
+// Gives the segments their words: `body` is what follows the table. False when they are not as the table says.
+static bool read_words(struct trace_reader *r, enum events_transform transform, const uint8_t *body, size_t n,
+                       size_t n_segments)
+{
+    struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
+    uint64_t *words = (uint64_t *)(void *)r->words.data;
+    struct columns_source source = {0};
+    if (transform == EVENTS_COLUMNS && !columns_open(&source, body, n))
+        return false;
+    if (transform == EVENTS_WORDS && n != r->words.size)
+        return false;
+    if (transform == EVENTS_WORDS && n)
+        memcpy(words, body, n);
+    for (size_t i = 0; i < n_segments; i++) {
+        struct records rec = {{s[i].epoch0, s[i].base0}, s[i].n_words, s[i].n_records, 0};
+        bool good = transform == EVENTS_COLUMNS ? columns_get(r->columns, &source, &rec, words)
+                                                : scan_words(r->columns, words, &rec);
+        if (!good)
+            return false;
+        s[i].epoch_end = rec.state.epoch;
+        s[i].base_end = rec.state.base;
+        s[i].words = words;
+        words += s[i].n_words;
+    }
+    return columns_ended(&source);
+}
+
+static int read_events(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    if (f->size < EVENTS_HEADER_BYTES)
+        return corrupt(r, f, "an events frame is too short", e);
+    uint32_t flags = get_u32(f->data + 16);
+    size_t n = get_u32(f->data + 20);
+    unsigned transform = flags >> EVENTS_TRANSFORM_AT & 0xff;
+    if (transform > EVENTS_COLUMNS)
+        return corrupt(r, f, "an events frame has an unknown transform", e);
+    uint64_t words;
+    int rc = read_table(r, f, n, &words, e);
+    if (rc < 0)
+        return rc;
+    // Even in columns each word takes a byte or more.
+    if (words > EVENTS_MAX_WORDS || words > f->size)
+        return corrupt(r, f, "an events frame holds too many words", e);
+    if (!r->columns) {
+        r->columns = malloc(sizeof *r->columns);
+        if (!r->columns)
+            return no_memory(r, e);
+        columns_init(r->columns);
+    }
+    if (buf_resize(&r->words, words * 8) < 0)
+        return no_memory(r, e);
+    size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
+    if (!read_words(r, (enum events_transform)transform, f->data + head, f->size - head, n))
+        return corrupt(r, f, "the records are not as they should be", e);
+    item->round = get_u64(f->data);
+    item->watermark = get_u64(f->data + 8);
+    item->round_ends = flags & EVENTS_LAST_OF_ROUND;
+    item->segments = (const struct trace_segment *)(void *)r->segments.data;
+    item->n_segments = n;
+    return 0;
+}
+
+static int read_end(struct trace_reader *r, const struct frame *f, struct trace_item *item)
+{
+    item->end_stamp = fields_number(f->data, f->size, TRACE_F_END_STAMP, 0);
+    item->events = fields_number(f->data, f->size, TRACE_F_EVENTS, 0);
+    r->saw_end = true;
+    return 0;
+}
+
+// 1 when the item is filled in, 0 when frames of this type are skipped, negative errno.
+static int read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    *item = (struct trace_item){.type = (enum trace_frame)f->type, .offset = f->offset};
+    int rc;
+    switch (item->type) {
+    case TRACE_SESSION:
+        return corrupt(r, f, "a second session frame", e);
+    case TRACE_PROCESS:
+        rc = read_process(r, f, item, e);
+        break;
+    case TRACE_PROCESS_END:
+        rc = read_process_end(r, f, item, e);
+        break;
+    case TRACE_EVENTS:
+        rc = read_events(r, f, item, e);
+        break;
+    case TRACE_SAMPLES:
+        rc = read_samples(r, f, item, e);
+        break;
+    case TRACE_END:
+        rc = read_end(r, f, item);
+        break;
+    default:
+        return 0;
+    }
+    return rc < 0 ? rc : 1;
+}
+
+int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e)
+{
+    struct frame f;
+    int rc;
+    do {
+        rc = frame_next(&r->frames, &f, e);
+        if (rc <= 0)
+            return rc;
+        if (r->saw_end)
+            return corrupt(r, &f, "a frame follows the end frame", e);
+        rc = read_frame(r, &f, item, e);
+    } while (rc == 0);
+    return rc;
+}

@@ -1,0 +1,208 @@
+#include "trace/writer.h"
+
+#include "base/bytes.h"
+#include "base/tlv.h"
+#include "base/varint.h"
+#include "trace/columns.h"
+#include "trace/fields.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    FRAME_WORDS = 1 << 17,     // 1 MiB of records: what follows in the pipeline stays in cache, what zstd sees is enough
+    LONGEST_RECORD_WORDS = 256, // that a head can state
+};
+
+void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec, int level)
+{
+    *w = (struct trace_writer){.frame_words = FRAME_WORDS};
+    frame_writer_init(&w->frames, out, FRAME_MAGIC_TRACE, TRACE_VERSION, codec, level);
+}
+
+void trace_writer_release(struct trace_writer *w)
+{
+    if (w->columns)
+        columns_release(w->columns);
+    free(w->columns);
+    buf_release(&w->payload);
+    buf_release(&w->table);
+    buf_release(&w->words);
+    frame_writer_release(&w->frames);
+    *w = (struct trace_writer){0};
+}
+
+static int no_memory(struct trace_writer *w, struct err *e)
+{
+    return err_set(e, -ENOMEM, "%s: out of memory", w->frames.out->name);
+}
+
+// Writes the payload as a frame when `rc`, the outcome of filling it in, is 0.
+static int write_payload(struct trace_writer *w, enum trace_frame type, int rc, struct err *e)
+{
+    return rc < 0 ? no_memory(w, e) : frame_write(&w->frames, (uint8_t)type, w->payload.data, w->payload.size, e);
+}
+
+int trace_write_session(struct trace_writer *w, const struct trace_session *s, struct err *e)
+{
+    w->payload.size = 0;
+    return write_payload(w, TRACE_SESSION, fields_put_session(&w->payload, s), e);
+}
+
+int trace_write_process(struct trace_writer *w, const struct trace_process *p, struct err *e)
+{
+    w->payload.size = 0;
+    return write_payload(w, TRACE_PROCESS, fields_put_process(&w->payload, p), e);
+}
+
+int trace_write_process_end(struct trace_writer *w, const struct trace_process *p, struct err *e)
+{
+    w->payload.size = 0;
+    return write_payload(w, TRACE_PROCESS_END, fields_put_process_end(&w->payload, p), e);
+}
+
+int trace_write_end(struct trace_writer *w, uint64_t end_stamp, struct err *e)
+{
+    w->payload.size = 0;
+    int rc = tlv_put_u64(&w->payload, TRACE_F_END_STAMP, end_stamp);
+    if (rc == 0)
+        rc = tlv_put_u64(&w->payload, TRACE_F_EVENTS, w->events);
+    return write_payload(w, TRACE_END, rc, e);
+}
+
+int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n, struct err *e)
+{
+    struct buf *b = &w->payload;
+    b->size = 0;
+    if (buf_reserve(b, (4 * n + 1) * VARINT_MAX_BYTES) < 0)
+        return no_memory(w, e);
+    uint64_t before = 0;
+    b->size += varint_put(b->data, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t values[] = {samples[i].process, zigzag_put((int64_t)(samples[i].stamp - before)),
+                                   samples[i].rss_bytes, samples[i].anon_bytes};
+        for (unsigned v = 0; v < 4; v++)
+            b->size += varint_put(b->data + b->size, values[v]);
+        before = samples[i].stamp;
+    }
+    return write_payload(w, TRACE_SAMPLES, 0, e);
+}
+
+static enum events_transform transform_of(const struct trace_writer *w)
+{
+    // Columns exist for what compresses them.
+    return w->frames.codec == FRAME_CODEC_NONE ? EVENTS_WORDS : EVENTS_COLUMNS;
+}
+
+static int begin_frame(struct trace_writer *w)
+{
+    w->table.size = 0;
+    w->words.size = 0;
+    if (transform_of(w) == EVENTS_WORDS)
+        return buf_reserve(&w->words, (size_t)w->frame_words * 8);
+    return columns_reserve(w->columns, w->frame_words);
+}
+
+static uint32_t words_taken(const struct trace_writer *w)
+{
+    return transform_of(w) == EVENTS_WORDS ? (uint32_t)(w->words.size / 8) : w->columns->words;
+}
+
+static int flush(struct trace_writer *w, uint64_t watermark, bool last, struct err *e)
+{
+    enum events_transform transform = transform_of(w);
+    uint8_t head[EVENTS_HEADER_BYTES];
+    put_u64(head, w->round);
+    put_u64(head + 8, watermark);
+    put_u32(head + 16, (last ? EVENTS_LAST_OF_ROUND : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
+    put_u32(head + 20, (uint32_t)(w->table.size / EVENTS_SEGMENT_BYTES));
+    struct buf *b = &w->payload;
+    b->size = 0;
+    int rc = buf_put(b, head, sizeof head);
+    if (rc == 0)
+        rc = buf_put(b, w->table.data, w->table.size);
+    if (rc == 0)
+        rc = transform == EVENTS_WORDS ? buf_put(b, w->words.data, w->words.size) : columns_finish(w->columns, b);
+    rc = write_payload(w, TRACE_EVENTS, rc, e);
+    if (rc == 0 && !last)
+        rc = begin_frame(w) < 0 ? no_memory(w, e) : 0;
+    return rc;
+}
+
+static int put_table(struct trace_writer *w, const struct trace_segment *s, const struct codec_state *before,
+                     const struct records *r)
+{
+    uint8_t row[EVENTS_SEGMENT_BYTES];
+    const uint32_t names[] = {s->process, s->thread, s->tid, s->lane};
+    memcpy(row, names, 16);
+    put_u64(row + 16, s->first_word + s->n_words);
+    put_u64(row + 24, before->epoch);
+    put_u64(row + 32, before->base);
+    put_u32(row + 40, r->words);
+    put_u32(row + 44, r->records);
+    return buf_put(&w->table, row, sizeof row);
+}
+
+// Takes the next records of w[0..n), of a segment of which n_words have been taken, as far as the frame has room. The
+// words taken, 0 when no record stands there, or a negative errno.
+static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint32_t n)
+{
+    struct codec_state before = {s->epoch_end, s->base_end};
+    struct records r = {.state = before};
+    const uint64_t *words = s->words + s->n_words;
+    if (transform_of(w) == EVENTS_COLUMNS) {
+        columns_put(w->columns, words, n, &r);
+    } else {
+        columns_scan(w->columns, words, n, &r);
+        if (r.words && buf_put(&w->words, words, (size_t)r.words * 8) < 0)
+            return -ENOMEM;
+    }
+    if (r.words && put_table(w, s, &before, &r) < 0)
+        return -ENOMEM;
+    s->n_words += r.words;
+    s->n_records += r.records;
+    s->epoch_end = r.state.epoch;
+    s->base_end = r.state.base;
+    w->events += r.events;
+    return r.words;
+}
+
+static int write_segment(struct trace_writer *w, uint64_t watermark, struct trace_segment *s, struct err *e)
+{
+    uint32_t n = s->n_words;
+    int64_t took = 1;
+    s->n_words = s->n_records = 0;
+    s->epoch_end = s->epoch0;
+    s->base_end = s->base0;
+    while (s->n_words < n && took > 0) {
+        uint32_t room = w->frame_words - words_taken(w), left = n - s->n_words;
+        if (left > room && room < LONGEST_RECORD_WORDS) {
+            int rc = flush(w, watermark, false, e);
+            if (rc < 0)
+                return rc;
+            continue;
+        }
+        took = take_piece(w, s, left < room ? left : room);
+        if (took < 0)
+            return no_memory(w, e);
+    }
+    return 0;
+}
+
+int trace_write_round(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
+                      struct err *e)
+{
+    if (!w->columns) {
+        w->columns = malloc(sizeof *w->columns);
+        if (!w->columns)
+            return no_memory(w, e);
+        columns_init(w->columns);
+    }
+    int rc = begin_frame(w) < 0 ? no_memory(w, e) : 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = write_segment(w, watermark, &segments[i], e);
+    if (rc == 0)
+        rc = flush(w, watermark, true, e);
+    w->round++;
+    return rc;
+}
