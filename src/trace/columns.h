@@ -14,19 +14,19 @@ enum events_transform { EVENTS_WORDS = 0, EVENTS_COLUMNS = 1 };
 enum {
     EVENTS_HEADER_BYTES = 24,
     EVENTS_SEGMENT_BYTES = 48,
-    EVENTS_LAST_OF_ROUND = 1,    // bit of the flags
-    EVENTS_TRANSFORM_AT = 8,     // the flags' second byte
+    EVENTS_LAST_OF_ROUND = 1,                   // bit of the flags
+    EVENTS_TRANSFORM_AT = 8,                    // the flags' second byte
     EVENTS_MAX_WORDS = FRAME_MAX_RAW_BYTES / 8, // in one frame, whatever the transform
 };
 
 // Wire order.
 enum column {
-    COLUMN_TAG,                    // each record
-    COLUMN_STAMP,                  // 2: low and high byte of the difference to the stamp before
+    COLUMN_TAG,                     // each record
+    COLUMN_STAMP,                   // 2: low and high byte of the difference to the stamp before
     COLUMN_SIZE = COLUMN_STAMP + 2, // 2: SIZED
-    COLUMN_REL = COLUMN_SIZE + 2,  // 4: SIZED
-    COLUMN_PTR = COLUMN_REL + 4,   // 6: PLAIN
-    COLUMN_WORDS = COLUMN_PTR + 6, // EPOCH, BASE, LONG
+    COLUMN_REL = COLUMN_SIZE + 2,   // 4: SIZED
+    COLUMN_PTR = COLUMN_REL + 4,    // 6: PLAIN
+    COLUMN_WORDS = COLUMN_PTR + 6,  // EPOCH, BASE, LONG
     COLUMN_COUNT,
 };
 
@@ -36,9 +36,9 @@ enum record_form { RECORD_SIZED, RECORD_PLAIN, RECORD_EPOCH, RECORD_BASE, RECORD
 struct columns {
     uint8_t forms[1 << CODEC_TAG_BITS];  // enum record_form by tag
     uint8_t counts[1 << CODEC_TAG_BITS]; // 1: a one-word record of this tag is an event
-    uint32_t room;                      // words that the columns have room for
-    uint32_t words;                     // taken since columns_clear
-    uint32_t stamp;                     // field of the record before, of any segment of the frame
+    uint32_t room;                       // words that the columns have room for
+    uint32_t words;                      // taken since columns_clear
+    uint32_t stamp;                      // field of the record before, of any segment of the frame
     struct buf column[COLUMN_COUNT];
 };
 

@@ -48,9 +48,9 @@ static int put_argv(struct buf *b, const char *argv, uint32_t bytes)
 int fields_put_session(struct buf *b, const struct trace_session *s)
 {
     const struct number_field numbers[] = {
-        {TRACE_F_CLOCK_KIND, s->clock},         {TRACE_F_CLOCK_HZ, s->clock_hz},
-        {TRACE_F_STAMP_SHIFT, s->stamp_shift},  {TRACE_F_START_STAMP, s->start_stamp},
-        {TRACE_F_REALTIME_NS, s->realtime_ns},  {TRACE_F_CPUS, s->cpus},
+        {TRACE_F_CLOCK_KIND, s->clock},          {TRACE_F_CLOCK_HZ, s->clock_hz},
+        {TRACE_F_STAMP_SHIFT, s->stamp_shift},   {TRACE_F_START_STAMP, s->start_stamp},
+        {TRACE_F_REALTIME_NS, s->realtime_ns},   {TRACE_F_CPUS, s->cpus},
         {TRACE_F_MEMORY_BYTES, s->memory_bytes},
     };
     int rc = put_numbers(b, numbers, N_OF(numbers));
@@ -68,8 +68,10 @@ int fields_put_session(struct buf *b, const struct trace_session *s)
 int fields_put_process(struct buf *b, const struct trace_process *p)
 {
     const struct number_field numbers[] = {
-        {TRACE_F_PROCESS, p->number}, {TRACE_F_PID, p->pid},
-        {TRACE_F_PPID, p->ppid},      {TRACE_F_START_STAMP, p->start_stamp},
+        {TRACE_F_PROCESS, p->number},
+        {TRACE_F_PID, p->pid},
+        {TRACE_F_PPID, p->ppid},
+        {TRACE_F_START_STAMP, p->start_stamp},
     };
     int rc = put_numbers(b, numbers, N_OF(numbers));
     if (rc == 0 && p->forked_from)

@@ -193,7 +193,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     unsigned transform = flags >> EVENTS_TRANSFORM_AT & 0xff;
     if (transform > EVENTS_COLUMNS)
         return corrupt(r, f, "an events frame has an unknown transform", e);
-    uint64_t words;
+    uint64_t words = 0;
     int rc = read_table(r, f, n, &words, e);
     if (rc < 0)
         return rc;

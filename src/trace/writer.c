@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    FRAME_WORDS = 1 << 17,     // 1 MiB of records: what follows in the pipeline stays in cache, what zstd sees is enough
+    FRAME_WORDS = 1 << 17, // 1 MiB of records: what follows in the pipeline stays in cache, what zstd sees is enough
     LONGEST_RECORD_WORDS = 256, // that a head can state
 };
 

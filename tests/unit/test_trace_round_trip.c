@@ -1,0 +1,465 @@
+// Traces written and read back: all kinds, both transforms, rounds bigger than a frame, and damaged files.
+#include "trace/codec.h"
+#include "trace/reader.h"
+#include "trace/writer.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAX_WORDS = 1 << 16 };
+
+static uint64_t seed;
+
+static uint64_t random_u64(void)
+{
+    return unit_random(&seed);
+}
+
+// A growing stream of one lane, as a thread would write it.
+struct stream {
+    struct codec_state state;
+    uint64_t stamp;
+    uint64_t *words;
+    uint32_t n;
+    uint64_t events;
+};
+
+static void put(struct stream *s, uint64_t word)
+{
+    assert_true(s->n < MAX_WORDS);
+    s->words[s->n++] = word;
+}
+
+static void pass_time(struct stream *s, uint64_t ticks)
+{
+    s->stamp += ticks;
+    if (codec_epoch(s->stamp) != s->state.epoch) {
+        s->state.epoch = codec_epoch(s->stamp);
+        put(s, codec_epoch_record(s->state.epoch));
+    }
+}
+
+static void put_long(struct stream *s, unsigned kind, uint32_t text_bytes)
+{
+    static const char text[CODEC_MAX_TEXT_BYTES] = "a text that is longer than a word";
+    struct event ev = {.stamp = s->stamp,
+                       .ptr = random_u64(),
+                       .size = random_u64(),
+                       .count = random_u64() % 9,
+                       .align = 64,
+                       .result = random_u64(),
+                       .value = 7,
+                       .kind = (uint8_t)kind,
+                       .error = (uint8_t)random_u64()};
+    if (event_infos[kind].fields & HT_F_TEXT) {
+        ev.text = text;
+        ev.text_bytes = text_bytes;
+    }
+    assert_true(s->n + CODEC_MAX_LONG_WORDS <= MAX_WORDS);
+    s->n += codec_put_long(s->words + s->n, &ev);
+    s->events += event_counts(kind);
+}
+
+static void put_short(struct stream *s, unsigned kind)
+{
+    if (event_infos[kind].form == HT_FORM_SIZED)
+        put(s, codec_sized(kind, s->stamp, random_u64() & 0xffff, random_u64() & codec_mask(CODEC_REL_BITS)));
+    else
+        put(s, codec_plain(kind, s->stamp, random_u64() & codec_mask(48)));
+    s->events += event_counts(kind);
+}
+
+static void fill_all_kinds(struct stream *s)
+{
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (!event_infos[kind].name)
+            continue;
+        pass_time(s, random_u64() % 3000);
+        if (event_infos[kind].form != HT_FORM_NONE)
+            put_short(s, kind);
+        pass_time(s, random_u64() % 40);
+        put_long(s, kind, (uint32_t)(random_u64() % (CODEC_MAX_TEXT_BYTES + 1)));
+    }
+}
+
+static void fill_random(struct stream *s, uint32_t records)
+{
+    static const unsigned kinds[] = {HT_MALLOC, HT_FREE, HT_CALLOC, HT_REALLOC_BEGIN, HT_REALLOC, HT_DELETE_SIZED};
+    for (uint32_t i = 0; i < records; i++) {
+        uint64_t r = random_u64();
+        pass_time(s, r % 7 ? r % 50 : r >> 40);
+        if (r >> 8 & 63)
+            put_short(s, kinds[(r >> 20) % (sizeof kinds / sizeof *kinds)]);
+        else if (r >> 14 & 3)
+            put_long(s, HT_POSIX_MEMALIGN, 0);
+        else
+            put(s, codec_base_record(s->state.base = random_u64() & (codec_mask(48) & ~7ull)));
+    }
+}
+
+static struct stream stream_new(void)
+{
+    struct stream s = {.state = {.base = 0x7f0000000000}, .stamp = random_u64() >> 8};
+    s.state.epoch = codec_epoch(s.stamp);
+    s.words = malloc(MAX_WORDS * 8);
+    assert_non_null(s.words);
+    return s;
+}
+
+// A trace file under work.
+struct fixture {
+    char path[64];
+    struct output out;
+    struct trace_writer w;
+    struct err e;
+};
+
+static void begin(struct fixture *f, enum frame_codec codec)
+{
+    *f = (struct fixture){.path = "/tmp/heaptape-unit-XXXXXX"};
+    int fd = mkstemp(f->path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(output_open(&f->out, f->path, OUTPUT_FORCE, &f->e), 0);
+    trace_writer_init(&f->w, &f->out, codec, 1);
+    struct trace_session session = {.clock = CLOCK_KIND_TSC,
+                                    .clock_hz = 2596000000u,
+                                    .stamp_shift = CODEC_STAMP_SHIFT,
+                                    .start_stamp = 1000,
+                                    .argv = "prog\0-x\0",
+                                    .argv_bytes = 8,
+                                    .host = "here",
+                                    .cpus = 2};
+    assert_int_equal(trace_write_session(&f->w, &session, &f->e), 0);
+    struct trace_process p = {.number = 0, .pid = 4242, .ppid = 1, .exe = "/bin/prog", .argv = "prog", .argv_bytes = 5};
+    assert_int_equal(trace_write_process(&f->w, &p, &f->e), 0);
+}
+
+static void finish(struct fixture *f)
+{
+    trace_writer_release(&f->w);
+    assert_int_equal(output_close(&f->out, true, &f->e), 0);
+}
+
+static struct trace_segment whole(const struct stream *s, uint64_t epoch0, uint64_t base0)
+{
+    return (struct trace_segment){.thread = 3,
+                                  .tid = 4245,
+                                  .lane = 1,
+                                  .first_word = 77,
+                                  .epoch0 = epoch0,
+                                  .base0 = base0,
+                                  .n_words = s->n,
+                                  .words = s->words};
+}
+
+// Reads the file and checks that the lane's words are the stream's, state and order too.
+static void check_file(const struct fixture *f, const struct stream *s, uint32_t frame_words)
+{
+    struct input in;
+    struct trace_reader r;
+    struct trace_item item;
+    struct err e = {0};
+    assert_int_equal(input_open(&in, f->path, &e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    assert_int_equal(r.session.clock_hz, 2596000000u);
+    assert_memory_equal(r.session.argv, "prog\0-x", 8);
+    uint32_t at = 0, frames = 0;
+    uint64_t records = 0;
+    bool ended = false;
+    int rc;
+    while ((rc = trace_next(&r, &item, &e)) > 0) {
+        if (item.type == TRACE_PROCESS)
+            assert_string_equal(item.process->exe, "/bin/prog");
+        if (item.type == TRACE_END)
+            assert_int_equal(item.events, s->events);
+        if (item.type != TRACE_EVENTS)
+            continue;
+        frames++;
+        ended = item.round_ends;
+        assert_int_equal(item.watermark, 5);
+        for (size_t i = 0; i < item.n_segments; i++) {
+            const struct trace_segment *g = &item.segments[i];
+            assert_int_equal(g->first_word, 77 + at);
+            assert_int_equal(g->thread, 3);
+            assert_true(g->n_words <= s->n - at);
+            assert_memory_equal(g->words, s->words + at, g->n_words * 8);
+            at += g->n_words;
+            records += g->n_records;
+        }
+    }
+    assert_string_equal(e.text, "");
+    assert_int_equal(rc, 0);
+    assert_int_equal(at, s->n);
+    assert_true(ended && r.saw_end);
+    assert_true(frames > s->n / frame_words);
+    trace_reader_close(&r);
+    input_close(&in);
+}
+
+static void round_trip(struct stream *s, uint64_t epoch0, enum frame_codec codec, uint32_t frame_words)
+{
+    struct fixture f;
+    begin(&f, codec);
+    f.w.frame_words = frame_words;
+    struct trace_segment segment = whole(s, epoch0, 0x7f0000000000);
+    assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
+    assert_int_equal(segment.n_words, s->n);
+    assert_int_equal(segment.epoch_end, s->state.epoch);
+    assert_int_equal(segment.base_end, s->state.base);
+    assert_int_equal(f.w.events, s->events);
+    assert_int_equal(trace_write_end(&f.w, 9, &f.e), 0);
+    finish(&f);
+    check_file(&f, s, frame_words);
+    unlink(f.path);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    seed = 88172645463325252ull;
+    for (unsigned i = 0; i < 12; i++) {
+        struct stream s = stream_new();
+        uint64_t epoch0 = s.state.epoch;
+        if (i % 2)
+            fill_random(&s, 20000);
+        else
+            fill_all_kinds(&s);
+        round_trip(&s, epoch0, (enum frame_codec)(i % 3), i < 6 ? 1 << 17 : 700);
+        free(s.words);
+    }
+}
+
+static void test_empty_round(void **state)
+{
+    (void)state;
+    struct stream s = {.state = {.base = 0x7f0000000000}};
+    round_trip(&s, 0, FRAME_CODEC_ZSTD, 700);
+}
+
+// Words that are no record cut the segment, and what came before is kept.
+static void test_bad_words(void **state)
+{
+    (void)state;
+    static const uint64_t bad[] = {0, 31, CODEC_TAG_LONG | 200ull << CODEC_LONG_KIND_AT,
+                                   CODEC_TAG_LONG | (uint64_t)HT_MALLOC << CODEC_LONG_KIND_AT |
+                                       200ull << CODEC_LONG_WORDS_AT};
+    seed = 4711;
+    for (unsigned i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
+        struct stream s = stream_new();
+        struct fixture f;
+        uint64_t epoch0 = s.state.epoch;
+        fill_random(&s, 3000);
+        uint32_t good = s.n;
+        s.words[s.n] = bad[i / 2];
+        s.words[s.n + 1] = codec_plain(HT_FREE, 1, 8);
+        s.n += 2;
+        begin(&f, i % 2 ? FRAME_CODEC_ZSTD : FRAME_CODEC_NONE);
+        struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
+        assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
+        assert_int_equal(segment.n_words, good);
+        assert_int_equal(trace_write_end(&f.w, 9, &f.e), 0);
+        finish(&f);
+        s.n = good;
+        check_file(&f, &s, 1 << 17);
+        unlink(f.path);
+        free(s.words);
+    }
+}
+
+static void test_fields(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, FRAME_CODEC_LZ4);
+    struct trace_process end = {.number = 0,
+                                .end_stamp = 99,
+                                .exit_status = 256,
+                                .has_exit_status = 1,
+                                .lost_records = 5,
+                                .waits = 6,
+                                .wait_ns = 7,
+                                .threads = 8,
+                                .off_reason = "because"};
+    struct trace_sample samples[] = {{0, 1000, 1 << 20, 4096}, {0, 900, 2 << 20, 8192}};
+    assert_int_equal(trace_write_samples(&f.w, samples, 2, &f.e), 0);
+    assert_int_equal(trace_write_process_end(&f.w, &end, &f.e), 0);
+    finish(&f);
+    struct input in;
+    struct trace_reader r;
+    struct trace_item item;
+    assert_int_equal(input_open(&in, f.path, &f.e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &f.e), 0);
+    assert_int_equal(trace_next(&r, &item, &f.e), 1);
+    assert_int_equal(item.process->pid, 4242);
+    assert_int_equal(item.process->ended, 0);
+    assert_int_equal(trace_next(&r, &item, &f.e), 1);
+    assert_int_equal(item.n_samples, 2);
+    assert_int_equal(item.samples[1].stamp, 900);
+    assert_int_equal(item.samples[1].rss_bytes, 2 << 20);
+    assert_int_equal(item.samples[0].anon_bytes, 4096);
+    assert_int_equal(trace_next(&r, &item, &f.e), 1);
+    assert_int_equal(item.process->ended, 1);
+    assert_int_equal(item.process->pid, 4242);
+    assert_int_equal(item.process->exit_status, 256);
+    assert_int_equal(item.process->wait_ns, 7);
+    assert_string_equal(item.process->off_reason, "because");
+    assert_int_equal(trace_next(&r, &item, &f.e), 0);
+    assert_false(r.saw_end);
+    trace_reader_close(&r);
+    input_close(&in);
+    unlink(f.path);
+}
+
+// Reads a file to its end or first error and returns the events given; every word is touched.
+static uint64_t read_all(const char *path, int *rc)
+{
+    struct input in;
+    struct trace_reader r;
+    struct trace_item item;
+    struct err e = {0};
+    uint64_t records = 0, sum = 0;
+    *rc = input_open(&in, path, &e);
+    if (*rc < 0)
+        return 0;
+    *rc = trace_reader_open(&r, &in, &e);
+    if (*rc == 0 || *rc == 1) {
+        while ((*rc = trace_next(&r, &item, &e)) > 0) {
+            if (item.type != TRACE_EVENTS)
+                continue;
+            for (size_t i = 0; i < item.n_segments; i++) {
+                records += item.segments[i].n_records;
+                for (uint32_t k = 0; k < item.segments[i].n_words; k++)
+                    sum += item.segments[i].words[k];
+            }
+        }
+        if (*rc == 0 && !r.saw_end)
+            *rc = 1;
+        trace_reader_close(&r);
+    }
+    assert_true(*rc >= 0 || e.text[0]);
+    assert_true(sum || !records);
+    input_close(&in);
+    return records;
+}
+
+static size_t load(const char *path, uint8_t *bytes, size_t room)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t n = fread(bytes, 1, room, f);
+    fclose(f);
+    return n;
+}
+
+static void store(const char *path, const uint8_t *bytes, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+static void make_small(struct fixture *f, enum frame_codec codec)
+{
+    struct stream s = stream_new();
+    uint64_t epoch0 = s.state.epoch;
+    fill_random(&s, 400);
+    begin(f, codec);
+    f->w.frame_words = 300;
+    struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
+    assert_int_equal(trace_write_round(&f->w, 5, &segment, 1, &f->e), 0);
+    assert_int_equal(trace_write_end(&f->w, 9, &f->e), 0);
+    finish(f);
+    free(s.words);
+}
+
+// A file with a flipped bit or a missing end is an error or "not ended", never taken as whole.
+static void test_damage(void **state)
+{
+    (void)state;
+    static uint8_t good[1 << 18], bad[1 << 18];
+    seed = 99;
+    for (unsigned codec = 0; codec < 3; codec++) {
+        struct fixture f;
+        int rc;
+        make_small(&f, (enum frame_codec)codec);
+        size_t n = load(f.path, good, sizeof good);
+        uint64_t records = read_all(f.path, &rc);
+        assert_int_equal(rc, 0);
+        for (size_t i = 0; i < n; i += 1 + random_u64() % 9) {
+            memcpy(bad, good, n);
+            bad[i] ^= (uint8_t)(1u << random_u64() % 8);
+            store(f.path, bad, n);
+            assert_true(read_all(f.path, &rc) <= records);
+            assert_true(rc < 0);
+            store(f.path, good, i);
+            assert_true(read_all(f.path, &rc) <= records);
+            assert_true(rc != 0);
+        }
+        unlink(f.path);
+    }
+}
+
+// Copies the frames of f->path to `to`, each with some bytes of its payload changed before the checksum is taken.
+static void mutate(const struct fixture *f, const char *to, uint64_t at)
+{
+    struct input in;
+    struct output out;
+    struct frame_reader reader;
+    struct frame_writer writer;
+    struct frame frame;
+    struct err e = {0};
+    static uint8_t payload[1 << 18];
+    assert_int_equal(input_open(&in, f->path, &e), 0);
+    assert_int_equal(output_open(&out, to, OUTPUT_FORCE, &e), 0);
+    frame_reader_init(&reader, &in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    frame_writer_init(&writer, &out, FRAME_MAGIC_TRACE, TRACE_VERSION, FRAME_CODEC_NONE, 0);
+    while (frame_next(&reader, &frame, &e) > 0) {
+        size_t n = frame.size;
+        memcpy(payload, frame.data, n);
+        if (n && at % 3)
+            payload[(at * 7 + writer.next_sequence) % n] = (uint8_t)random_u64();
+        else if (n)
+            n -= 1 + at % n;
+        // The header of an events frame is where the counts are.
+        if (frame.type == TRACE_EVENTS && n > 200 && at & 1)
+            payload[at / 2 % 200] ^= (uint8_t)(1u << random_u64() % 8);
+        assert_int_equal(frame_write(&writer, frame.type, payload, n, &e), 0);
+    }
+    frame_writer_release(&writer);
+    frame_reader_release(&reader);
+    output_close(&out, true, &e);
+    input_close(&in);
+}
+
+// What no checksum catches: a hostile writer. The reader may accept or refuse, but not crash (run it under ASan).
+static void test_hostile(void **state)
+{
+    (void)state;
+    seed = 12345;
+    struct fixture f, g;
+    unsigned refused = 0;
+    for (unsigned codec = 0; codec < 3; codec += 2) {
+        make_small(&f, (enum frame_codec)codec);
+        make_small(&g, FRAME_CODEC_NONE);
+        for (uint64_t at = 0; at < 2000; at++) {
+            int rc;
+            mutate(&f, g.path, at);
+            read_all(g.path, &rc);
+            refused += rc < 0;
+        }
+        unlink(f.path);
+        unlink(g.path);
+    }
+    assert_true(refused > 1000);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_empty_round), cmocka_unit_test(test_bad_words),
+    cmocka_unit_test(test_fields),     cmocka_unit_test(test_damage),      cmocka_unit_test(test_hostile),
+};
+UNIT_MAIN(tests)
