@@ -43,7 +43,8 @@ void input_close(struct input *in)
     *in = (struct input){.fd = -1, .name = in->name};
 }
 
-static ssize_t read_full(struct input *in, uint8_t *to, size_t want, struct err *e)
+// `at` is the offset of the first byte, for messages.
+static ssize_t read_full(struct input *in, uint64_t at, uint8_t *to, size_t want, struct err *e)
 {
     size_t got = 0;
     while (got < want) {
@@ -53,7 +54,7 @@ static ssize_t read_full(struct input *in, uint8_t *to, size_t want, struct err 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_set_errno(e, "%s: cannot read at byte %llu", in->name, (unsigned long long)(in->offset + got));
+            return err_set_errno(e, "%s: cannot read at byte %llu", in->name, (unsigned long long)(at + got));
         got += (size_t)n;
     }
     return (ssize_t)got;
@@ -63,9 +64,14 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
 {
     size_t have = in->ahead.size - in->ahead_taken;
     if (have < want) {
+        // Without this, scanning a long file by peek and read would keep all of it.
+        if (in->ahead_taken)
+            memmove(in->ahead.data, in->ahead.data + in->ahead_taken, have);
+        in->ahead.size = have;
+        in->ahead_taken = 0;
         if (buf_reserve(&in->ahead, want - have) < 0)
             return err_set(e, -ENOMEM, "%s: out of memory", in->name);
-        ssize_t n = read_full(in, in->ahead.data + in->ahead.size, want - have, e);
+        ssize_t n = read_full(in, in->offset + have, in->ahead.data + have, want - have, e);
         if (n < 0)
             return n;
         in->ahead.size += (size_t)n;
@@ -85,7 +91,7 @@ ssize_t input_read(struct input *in, void *to, size_t want, struct err *e)
             in->ahead.size = in->ahead_taken = 0;
         in->offset += take;
     }
-    ssize_t n = read_full(in, (uint8_t *)to + take, want - take, e);
+    ssize_t n = read_full(in, in->offset, (uint8_t *)to + take, want - take, e);
     if (n < 0)
         return n;
     in->offset += (uint64_t)n;

@@ -172,10 +172,12 @@ int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *
         return (int)n;
     if (n == 0 && at > 0)
         return 0;
-    if (n < 4 || get_u32(stored->data) != r->magic)
-        memset(stored->data + n, 0, FRAME_HEADER_BYTES - (size_t)n);
-    else if (n < FRAME_HEADER_BYTES)
+    if (n == 0)
+        return err_set(e, -ENODATA, "%s: is empty", name);
+    bool magic_so_far = memcmp(stored->data, &r->magic, n < 4 ? (size_t)n : 4) == 0;
+    if (magic_so_far && n < FRAME_HEADER_BYTES)
         return err_set(e, -ENODATA, "%s: cut off inside a frame header, at byte %llu", name, (unsigned long long)at);
+    memset(stored->data + n, 0, FRAME_HEADER_BYTES - (size_t)n);
     int rc = check_header(r, stored->data, at, e);
     if (rc < 0)
         return rc;

@@ -143,7 +143,7 @@ static inline bool codec_get_long(const uint64_t *w, unsigned words, struct even
     unsigned text_bytes = w[0] >> CODEC_LONG_TEXT_AT & 0x7ff;
     if (!event_infos[ev->kind].name ||
         words != 1 + (unsigned)__builtin_popcount(fields & ~HT_F_TEXT) + (text_bytes + 7) / 8 ||
-        (text_bytes && !(fields & HT_F_TEXT)))
+        text_bytes > CODEC_MAX_TEXT_BYTES || (text_bytes && !(fields & HT_F_TEXT)))
         return false;
     uint64_t *const values[] = {&ev->ptr, &ev->size, &ev->count, &ev->align, &ev->result, &ev->value};
     for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {

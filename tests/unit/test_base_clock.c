@@ -1,0 +1,43 @@
+#include "base/clock.h"
+
+#include "unit.h"
+
+static void ticks_become_nanoseconds(void **state)
+{
+    assert_int_equal(clock_to_ns(0, 1000), 0);
+    assert_int_equal(clock_to_ns(2596, 2596000000u), 1000);
+    assert_int_equal(clock_to_ns(5, 0), 0);
+    // A year of ticks at 3 GHz times 10^9 does not fit 64 bits.
+    assert_true(clock_to_ns(3000000000u * 31536000ull, 3000000000u) == 31536000000000000ull);
+    (void)state;
+}
+
+static void best_clock_can_be_forced(void **state)
+{
+    setenv("HEAPTAPE_CLOCK", "monotonic", 1);
+    assert_int_equal(clock_best(), CLOCK_KIND_MONOTONIC);
+    assert_int_equal(clock_hz(CLOCK_KIND_MONOTONIC), 1000000000);
+    assert_string_equal(clock_kind_name(CLOCK_KIND_MONOTONIC), "monotonic");
+    unsetenv("HEAPTAPE_CLOCK");
+    (void)state;
+}
+
+// The counter, by its own rate, agrees with the clock of the system within a percent.
+static void rate_agrees_with_the_system_clock(void **state)
+{
+    enum clock_kind kind = clock_best();
+    uint64_t hz = clock_hz(kind);
+    uint64_t ns0 = clock_monotonic_ns(), t0 = clock_ticks(kind), ns1;
+    while ((ns1 = clock_monotonic_ns()) - ns0 < 50000000u)
+        ;
+    uint64_t ns = clock_to_ns(clock_ticks(kind) - t0, hz), real = ns1 - ns0;
+    assert_in_range(ns, real - real / 100, real + real / 100);
+    (void)state;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ticks_become_nanoseconds),
+    cmocka_unit_test(best_clock_can_be_forced),
+    cmocka_unit_test(rate_agrees_with_the_system_clock),
+};
+UNIT_MAIN(tests)

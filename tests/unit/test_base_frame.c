@@ -1,0 +1,270 @@
+#include "base/frame.h"
+
+#include "base/bytes.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { N_FRAMES = 5, VERSION = 3 };
+
+static const size_t sizes[N_FRAMES] = {0, 1, 100, 5000, 300};
+
+// Bytes that compress, different in every frame.
+static void fill(uint8_t *to, unsigned frame)
+{
+    for (size_t i = 0; i < sizes[frame]; i++)
+        to[i] = (uint8_t)(i / 64 + frame * 31);
+}
+
+// A file in memory: what is written to it can be changed and read back.
+static int memory_file(void)
+{
+    int fd = memfd_create("frames", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static struct buf write_frames(enum frame_codec codec)
+{
+    struct output out = {.fd = memory_file(), .name = "m"};
+    struct frame_writer w;
+    struct buf file = {0};
+    uint8_t raw[5000];
+    frame_writer_init(&w, &out, FRAME_MAGIC_TRACE, VERSION, codec, 1);
+    for (unsigned i = 0; i < N_FRAMES; i++) {
+        fill(raw, i);
+        assert_int_equal(frame_write(&w, (uint8_t)(i + 1), raw, sizes[i], NULL), 0);
+    }
+    frame_writer_release(&w);
+    assert_int_equal(buf_resize(&file, out.offset), 0);
+    assert_int_equal(pread(out.fd, file.data, file.size, 0), file.size);
+    close(out.fd);
+    return file;
+}
+
+static struct input input_of(const struct buf *file, size_t size)
+{
+    int fd = memory_file();
+    assert_int_equal(write(fd, file->data, size), size);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    return (struct input){.fd = fd, .owns_fd = true, .name = "m"};
+}
+
+// Reads until something else than a frame comes and returns that; every frame given must be the one that was written.
+static int read_all(const struct buf *file, size_t size, unsigned *frames, struct err *e)
+{
+    struct input in = input_of(file, size);
+    struct frame_reader r;
+    struct frame f;
+    uint8_t want[5000];
+    int rc;
+    *frames = 0;
+    frame_reader_init(&r, &in, FRAME_MAGIC_TRACE, VERSION);
+    while ((rc = frame_next(&r, &f, e)) == 1) {
+        assert_true(*frames < N_FRAMES);
+        fill(want, *frames);
+        assert_int_equal(f.type, *frames + 1);
+        assert_int_equal(f.sequence, *frames);
+        assert_int_equal(f.version, VERSION);
+        assert_int_equal(f.size, sizes[*frames]);
+        assert_memory_equal(f.data, want, f.size);
+        (*frames)++;
+    }
+    frame_reader_release(&r);
+    input_close(&in);
+    return rc;
+}
+
+static void round_trip(enum frame_codec codec)
+{
+    struct buf file = write_frames(codec);
+    struct err e = {0};
+    unsigned frames;
+    assert_int_equal(read_all(&file, file.size, &frames, &e), 0);
+    assert_int_equal(frames, N_FRAMES);
+    size_t raw = N_FRAMES * FRAME_HEADER_BYTES + 0 + 1 + 100 + 5000 + 300;
+    if (codec == FRAME_CODEC_NONE)
+        assert_int_equal(file.size, raw);
+    else
+        assert_true(file.size < raw / 3);
+    buf_release(&file);
+}
+
+static void every_codec_round_trips(void **state)
+{
+    round_trip(FRAME_CODEC_NONE);
+    round_trip(FRAME_CODEC_LZ4);
+    round_trip(FRAME_CODEC_ZSTD);
+    (void)state;
+}
+
+static void what_does_not_shrink_is_stored_as_it_is(void **state)
+{
+    struct output out = {.fd = memory_file(), .name = "m"};
+    struct frame_writer w;
+    uint64_t random = 1, raw[500];
+    for (size_t i = 0; i < 500; i++)
+        raw[i] = unit_random(&random);
+    frame_writer_init(&w, &out, FRAME_MAGIC_TRACE, VERSION, FRAME_CODEC_ZSTD, 1);
+    assert_int_equal(frame_write(&w, 1, raw, sizeof raw, NULL), 0);
+    assert_int_equal(out.offset, FRAME_HEADER_BYTES + sizeof raw);
+    frame_writer_release(&w);
+    close(out.fd);
+    (void)state;
+}
+
+static void flips_are_found(enum frame_codec codec)
+{
+    struct buf file = write_frames(codec);
+    size_t step = codec == FRAME_CODEC_NONE ? 37 : 1; // 45,000 flips are enough
+    for (size_t bit = 0; bit < 8 * file.size; bit += step) {
+        struct err e = {0};
+        unsigned frames;
+        file.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        int rc = read_all(&file, file.size, &frames, &e);
+        if (rc != -EBADMSG && rc != -EPROTO && rc != -ENODATA)
+            fail_msg("bit %zu flipped: frame_next gives %d after %u frames", bit, rc, frames);
+        assert_non_null(strstr(e.text, "m: "));
+        assert_non_null(strstr(e.text, "at byte "));
+        file.data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    buf_release(&file);
+}
+
+static void every_bit_flip_is_found(void **state)
+{
+    flips_are_found(FRAME_CODEC_NONE);
+    flips_are_found(FRAME_CODEC_LZ4);
+    flips_are_found(FRAME_CODEC_ZSTD);
+    (void)state;
+}
+
+static void every_truncation_is_told_from_corruption(void **state)
+{
+    struct buf file = write_frames(FRAME_CODEC_LZ4);
+    size_t ends[N_FRAMES], at = 0;
+    for (unsigned i = 0; i < N_FRAMES; i++)
+        ends[i] = at += FRAME_HEADER_BYTES + get_u32(file.data + at + 8);
+    assert_int_equal(at, file.size);
+    for (size_t size = 0; size < file.size; size++) {
+        struct err e = {0};
+        unsigned frames, whole = 0;
+        while (ends[whole] <= size)
+            whole++;
+        int rc = read_all(&file, size, &frames, &e);
+        assert_int_equal(frames, whole);
+        assert_int_equal(rc, whole && ends[whole - 1] == size ? 0 : -ENODATA);
+    }
+    buf_release(&file);
+    (void)state;
+}
+
+static void resync_finds_the_frames_after_damage(void **state)
+{
+    struct buf file = write_frames(FRAME_CODEC_LZ4);
+    size_t second = FRAME_HEADER_BYTES;
+    file.data[second + 20] ^= 1; // the second frame's header
+    struct input in = input_of(&file, file.size);
+    struct frame_reader r;
+    struct frame f;
+    uint64_t skipped = 0;
+    frame_reader_init(&r, &in, FRAME_MAGIC_TRACE, VERSION);
+    assert_int_equal(frame_next(&r, &f, NULL), 1);
+    assert_int_equal(frame_next(&r, &f, NULL), -EBADMSG);
+    assert_int_equal(frame_resync(&r, &skipped, NULL), 1);
+    assert_int_equal(skipped, 1); // the payload of the frame whose header was read already
+    for (unsigned i = 2; i < N_FRAMES; i++) {
+        assert_int_equal(frame_next(&r, &f, NULL), 1);
+        assert_int_equal(f.type, i + 1);
+    }
+    assert_int_equal(frame_next(&r, &f, NULL), 0);
+    assert_int_equal(frame_resync(&r, &skipped, NULL), 0);
+    frame_reader_release(&r);
+    input_close(&in);
+    buf_release(&file);
+    (void)state;
+}
+
+static void resync_crosses_much_garbage(void **state)
+{
+    struct buf frames = write_frames(FRAME_CODEC_ZSTD), file = {0};
+    uint64_t random = 2, skipped = 0;
+    enum { GARBAGE = 200001 };
+    buf_resize(&file, GARBAGE);
+    for (size_t i = 0; i < GARBAGE; i++)
+        file.data[i] = (uint8_t)unit_random(&random);
+    put_u32(file.data + 70000, FRAME_MAGIC_TRACE); // a magic without an intact header
+    buf_put(&file, frames.data, frames.size);
+    struct input in = input_of(&file, file.size);
+    struct frame_reader r;
+    struct frame f;
+    frame_reader_init(&r, &in, FRAME_MAGIC_TRACE, VERSION);
+    assert_int_equal(frame_resync(&r, &skipped, NULL), 1);
+    assert_int_equal(skipped, GARBAGE);
+    for (unsigned i = 0; i < N_FRAMES; i++)
+        assert_int_equal(frame_next(&r, &f, NULL), 1);
+    assert_int_equal(frame_next(&r, &f, NULL), 0);
+    frame_reader_release(&r);
+    input_close(&in);
+    buf_release(&file);
+    buf_release(&frames);
+    (void)state;
+}
+
+static void assert_refused(struct buf *file, uint32_t magic, uint16_t max_version, const char *why)
+{
+    struct input in = input_of(file, file->size);
+    struct frame_reader r;
+    struct frame f;
+    struct err e = {0};
+    frame_reader_init(&r, &in, magic, max_version);
+    assert_int_equal(frame_next(&r, &f, &e), -EPROTO);
+    if (!strstr(e.text, why))
+        fail_msg("'%s' does not say '%s'", e.text, why);
+    frame_reader_release(&r);
+    input_close(&in);
+}
+
+static void other_files_are_refused_by_name(void **state)
+{
+    struct buf file = write_frames(FRAME_CODEC_NONE), text = {0};
+    assert_refused(&file, FRAME_MAGIC_WORKLOAD, VERSION, "is a trace, expected a workload");
+    assert_refused(&file, FRAME_MAGIC_TRACE, VERSION - 1, "version 3 is newer");
+    buf_put(&text, "#!/bin/sh\n", 10);
+    assert_refused(&text, FRAME_MAGIC_TRACE, VERSION, "is not a heaptape trace");
+    assert_int_equal(frame_magic_at(file.data, file.size, FRAME_MAGIC_TRACE), 1);
+    assert_int_equal(frame_magic_at(file.data, 3, FRAME_MAGIC_TRACE), 0);
+    assert_int_equal(frame_magic_at(file.data, file.size, FRAME_MAGIC_WORKLOAD), 0);
+    buf_release(&text);
+    buf_release(&file);
+    (void)state;
+}
+
+static void frame_over_the_limit_is_not_written(void **state)
+{
+    struct output out = {.fd = memory_file(), .name = "m"};
+    struct frame_writer w;
+    frame_writer_init(&w, &out, FRAME_MAGIC_TRACE, VERSION, FRAME_CODEC_NONE, 0);
+    assert_int_equal(frame_write(&w, 1, "", FRAME_MAX_RAW_BYTES + 1, NULL), -E2BIG);
+    assert_int_equal(out.offset, 0);
+    frame_writer_release(&w);
+    close(out.fd);
+    (void)state;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_codec_round_trips),
+    cmocka_unit_test(what_does_not_shrink_is_stored_as_it_is),
+    cmocka_unit_test(every_bit_flip_is_found),
+    cmocka_unit_test(every_truncation_is_told_from_corruption),
+    cmocka_unit_test(resync_finds_the_frames_after_damage),
+    cmocka_unit_test(resync_crosses_much_garbage),
+    cmocka_unit_test(other_files_are_refused_by_name),
+    cmocka_unit_test(frame_over_the_limit_is_not_written),
+};
+UNIT_MAIN(tests)

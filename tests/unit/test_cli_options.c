@@ -1,0 +1,276 @@
+#include "cli/help.h"
+#include "cli/options.h"
+#include "cli/suggest.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct fields {
+    bool force, verbose, counters;
+    const char *output, *speed;
+    uint64_t runs, buffer;
+    struct option_list allocators;
+};
+
+static const struct option options[] = {
+    {'f', "force", OPTION_FLAG, NULL, NULL, "Replace", offsetof(struct fields, force)},
+    {'v', "verbose", OPTION_FLAG, NULL, NULL, "Talk", offsetof(struct fields, verbose)},
+    {0, "counters", OPTION_FLAG, NULL, "yes", "Count", offsetof(struct fields, counters)},
+    {'o', "output", OPTION_STRING, "FILE", "out.ht", "Write here", offsetof(struct fields, output)},
+    {0, "speed", OPTION_CHOICE, "max|recorded", "max", "Pace", offsetof(struct fields, speed)},
+    {'n', "runs", OPTION_NUMBER, "N", "3", "Repeat", offsetof(struct fields, runs)},
+    {'b', "buffer", OPTION_SIZE, "SIZE", "64K", "Room", offsetof(struct fields, buffer)},
+    {'a', "allocator", OPTION_LIST, "NAME", NULL, "Under this", offsetof(struct fields, allocators)},
+    {0},
+};
+
+static int run(const void *fields, int argc, char **argv)
+{
+    (void)fields, (void)argc, (void)argv;
+    return 0;
+}
+
+static const struct command plain = {
+    "plain", "FILE...", "Test", NULL, options, sizeof(struct fields), 0, 3, false, run,
+};
+static const struct command runner = {
+    "runner", "[--] PROGRAM", "Test", NULL, options, sizeof(struct fields), 1, 1, true, run,
+};
+const struct command *const cli_commands[] = {&plain, &runner, NULL};
+
+static struct fields got;
+static struct common_options common;
+static char *words[16];
+static char said[2048]; // on stderr by the last parse
+
+// Splits `line` at spaces and parses it; returns what options_parse returns.
+static int parse(const struct command *c, const char *line)
+{
+    static char copy[256];
+    int argc = 0, saved = dup(STDERR_FILENO);
+    FILE *capture = tmpfile();
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *w = strtok(copy, " "); w; w = strtok(NULL, " "))
+        words[argc++] = w;
+    words[argc] = NULL;
+    fflush(stderr);
+    dup2(fileno(capture), STDERR_FILENO);
+    int n = options_parse(c, &got, &common, argc, words);
+    fflush(stderr);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(capture);
+    said[fread(said, 1, sizeof said - 1, capture)] = 0;
+    fclose(capture);
+    return n;
+}
+
+static void assert_refused(const char *line, const char *why)
+{
+    assert_int_equal(parse(&plain, line), -1);
+    if (!strstr(said, why))
+        fail_msg("'%s' gives '%s', not '%s'", line, said, why);
+    assert_non_null(strstr(said, "\nusage: heaptape plain"));
+    options_release(&plain, &got);
+}
+
+static void defaults_are_parsed(void **state)
+{
+    assert_int_equal(parse(&plain, ""), 0);
+    assert_string_equal(got.output, "out.ht");
+    assert_string_equal(got.speed, "max");
+    assert_int_equal(got.runs, 3);
+    assert_int_equal(got.buffer, 65536);
+    assert_true(got.counters);
+    assert_false(got.force);
+    assert_int_equal(got.allocators.n, 0);
+    assert_string_equal(common.color, "auto");
+    (void)state;
+}
+
+static void every_way_to_give_a_value(void **state)
+{
+    static const char *const lines[] = {"--output=x --runs=7", "--output x --runs 7", "-ox -n7", "-o x -n 7",
+                                        "-fo x -vn7"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_int_equal(parse(&plain, lines[i]), 0);
+        assert_string_equal(got.output, "x");
+        assert_int_equal(got.runs, 7);
+    }
+    assert_true(got.force && got.verbose);
+    assert_int_equal(parse(&plain, "--output=a=b --output="), 0);
+    assert_string_equal(got.output, "");
+    (void)state;
+}
+
+static void flags_are_negated_and_grouped(void **state)
+{
+    assert_int_equal(parse(&plain, "-fvq --no-counters --no-force"), 0);
+    assert_false(got.force);
+    assert_true(got.verbose);
+    assert_false(got.counters);
+    assert_true(common.quiet);
+    assert_refused("--no-output", "unknown option '--no-output'");
+    assert_refused("--force=yes", "--force takes no value");
+    (void)state;
+}
+
+static void lists_collect(void **state)
+{
+    assert_int_equal(parse(&plain, "-a glibc --allocator=jemalloc,MALLOC_CONF=x:2 -ac"), 0);
+    assert_int_equal(got.allocators.n, 3);
+    assert_string_equal(got.allocators.items[0], "glibc");
+    assert_string_equal(got.allocators.items[1], "jemalloc,MALLOC_CONF=x:2");
+    assert_string_equal(got.allocators.items[2], "c");
+    options_release(&plain, &got);
+    (void)state;
+}
+
+static void operands_mix_with_options(void **state)
+{
+    assert_int_equal(parse(&plain, "one -f - -n 4 -- -v"), 3);
+    assert_string_equal(words[0], "one");
+    assert_string_equal(words[1], "-");
+    assert_string_equal(words[2], "-v");
+    assert_false(got.verbose);
+    assert_int_equal(got.runs, 4);
+    (void)state;
+}
+
+static void a_program_keeps_its_options(void **state)
+{
+    assert_int_equal(parse(&runner, "-f gcc -v -- --help -o x"), 6);
+    assert_string_equal(words[0], "gcc");
+    assert_string_equal(words[1], "-v");
+    assert_string_equal(words[2], "--");
+    assert_string_equal(words[5], "x");
+    assert_null(words[6]);
+    assert_false(got.verbose || common.help);
+    assert_int_equal(parse(&runner, "-f -- -v"), 1);
+    assert_string_equal(words[0], "-v");
+    assert_int_equal(parse(&runner, "-f"), -1);
+    assert_non_null(strstr(said, "an operand is missing"));
+    (void)state;
+}
+
+static void help_stops_parsing(void **state)
+{
+    assert_true(parse(&plain, "-f --help --nonsense") >= 0);
+    assert_true(common.help);
+    assert_true(parse(&plain, "-h") >= 0);
+    assert_true(common.help);
+    (void)state;
+}
+
+static void wrong_lines_name_option_and_value(void **state)
+{
+    assert_refused("--runs=x", "--runs: 'x' is not a whole number");
+    assert_refused("--runs=-1", "--runs: '-1' is not a whole number");
+    assert_refused("--runs=", "--runs: '' is not a whole number");
+    assert_refused("-n 18446744073709551616", "--runs: '18446744073709551616' is too large");
+    assert_refused("-b 12Q", "--buffer: '12Q' is not a number of bytes");
+    assert_refused("-b 16777216T", "--buffer: '16777216T' is too large");
+    assert_refused("--speed=fast", "--speed: 'fast' is not one of max|recorded");
+    assert_refused("--speed=max|recorded", "--speed: 'max|recorded' is not one of");
+    assert_refused("--speed=", "--speed: '' is not one of");
+    assert_refused("--color=red", "--color: 'red' is not one of auto|always|never");
+    assert_refused("--output", "--output needs FILE");
+    assert_refused("-o", "-o needs FILE");
+    assert_refused("-x", "unknown option '-x'");
+    assert_refused("-fx", "unknown option '-x'");
+    assert_refused("--outptu=x", "unknown option '--outptu'; did you mean '--output'?");
+    assert_refused("--xyzzy", "unknown option '--xyzzy'\n");
+    assert_refused("a b c d", "unexpected operand 'd'");
+    (void)state;
+}
+
+static void sizes_have_units(void **state)
+{
+    uint64_t v = 0;
+    assert_int_equal(options_parse_size("512", &v), 0);
+    assert_int_equal(v, 512);
+    assert_int_equal(options_parse_size("2g", &v), 0);
+    assert_true(v == 2ull << 30);
+    assert_int_equal(options_parse_size("1T", &v), 0);
+    assert_true(v == 1ull << 40);
+    assert_int_equal(options_parse_size("18446744073709551615", &v), 0);
+    assert_true(v == UINT64_MAX);
+    assert_int_equal(options_parse_size("18446744073709551615K", &v), -ERANGE);
+    assert_int_equal(options_parse_size("000000000000000000000000000001", &v), -ERANGE);
+    assert_int_equal(options_parse_size("", &v), -EINVAL);
+    assert_int_equal(options_parse_size("K", &v), -EINVAL);
+    assert_int_equal(options_parse_size("1KB", &v), -EINVAL);
+    assert_int_equal(options_parse_size("1 K", &v), -EINVAL);
+    assert_int_equal(options_parse_size("0x10", &v), -EINVAL);
+    (void)state;
+}
+
+static unsigned distance(const char *a, const char *b)
+{
+    return suggest_distance(a, strlen(a), b, strlen(b));
+}
+
+static const char *suggestion(const char *word)
+{
+    struct suggest s;
+    suggest_init(&s, word, strlen(word));
+    suggest_offer(&s, "record");
+    suggest_offer(&s, "replay");
+    suggest_offer(&s, "report");
+    suggest_offer(&s, "stat");
+    return s.best;
+}
+
+static void near_misses_are_near(void **state)
+{
+    assert_int_equal(distance("record", "record"), 0);
+    assert_int_equal(distance("recrod", "record"), 1);
+    assert_int_equal(distance("", "abc"), 3);
+    assert_int_equal(distance("kitten", "sitting"), 3);
+    assert_string_equal(suggestion("recrod"), "record");
+    assert_string_equal(suggestion("repaly"), "replay");
+    assert_string_equal(suggestion("stats"), "stat");
+    assert_string_equal(suggestion("rec"), "record");
+    assert_null(suggestion("xyzzy"));
+    assert_null(suggestion(""));
+    (void)state;
+}
+
+static void figures_for_people(void **state)
+{
+    char t[32];
+    assert_string_equal(human_bytes(t, 0), "0 B");
+    assert_string_equal(human_bytes(t, 1023), "1023 B");
+    assert_string_equal(human_bytes(t, 1536), "1.5 KiB");
+    assert_string_equal(human_bytes(t, 1048575), "1.0 MiB");
+    assert_string_equal(human_bytes(t, UINT64_MAX), "16.0 EiB");
+    assert_string_equal(human_ns(t, 1.25), "1.25 ns");
+    assert_string_equal(human_ns(t, 340), "340 ns");
+    assert_string_equal(human_ns(t, 1500), "1.5 µs");
+    assert_string_equal(human_ns(t, 999960), "1.0 ms");
+    assert_string_equal(human_ns(t, 61e9), "61.00 s");
+    assert_string_equal(human_count(t, 0), "0");
+    assert_string_equal(human_count(t, 999), "999");
+    assert_string_equal(human_count(t, 1234567), "1 234 567");
+    assert_string_equal(human_count(t, UINT64_MAX), "18 446 744 073 709 551 615");
+    (void)state;
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(defaults_are_parsed),
+    cmocka_unit_test(every_way_to_give_a_value),
+    cmocka_unit_test(flags_are_negated_and_grouped),
+    cmocka_unit_test(lists_collect),
+    cmocka_unit_test(operands_mix_with_options),
+    cmocka_unit_test(a_program_keeps_its_options),
+    cmocka_unit_test(help_stops_parsing),
+    cmocka_unit_test(wrong_lines_name_option_and_value),
+    cmocka_unit_test(sizes_have_units),
+    cmocka_unit_test(near_misses_are_near),
+    cmocka_unit_test(figures_for_people),
+};
+UNIT_MAIN(tests)

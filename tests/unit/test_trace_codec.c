@@ -1,0 +1,205 @@
+#include "trace/codec.h"
+
+#include "unit.h"
+
+#include <stdio.h>
+
+// One round trip each for every row of the event table, driven by it.
+
+enum { EPOCH = 5, STAMP = EPOCH << CODEC_STAMP_BITS | 0x2a5b };
+static const uint64_t BASE = 0x7f1234560008;
+
+// Not inlined: gcc 12 takes the branches for longer records, which the word's value rules out, for reads past an array of
+// one word.
+static __attribute__((noinline)) unsigned decode(struct codec_state *st, const uint64_t *w, uint64_t left,
+                                                 struct event *ev)
+{
+    return codec_get(st, w, left, ev);
+}
+
+static void assert_events_equal(const struct event *got, const struct event *want)
+{
+    assert_int_equal(got->kind, want->kind);
+    assert_int_equal(got->stamp, want->stamp);
+    assert_int_equal(got->error, want->error);
+    assert_true(got->ptr == want->ptr && got->size == want->size && got->count == want->count);
+    assert_true(got->align == want->align && got->result == want->result && got->value == want->value);
+    assert_int_equal(got->text_bytes, want->text_bytes);
+    if (want->text_bytes)
+        assert_memory_equal(got->text, want->text, want->text_bytes);
+}
+
+static void long_round_trip(unsigned kind, uint64_t filler, uint32_t text_bytes, uint8_t error)
+{
+    static uint64_t words[CODEC_MAX_LONG_WORDS + 1];
+    static char text[CODEC_MAX_TEXT_BYTES];
+    struct codec_state st = {EPOCH, BASE};
+    struct event ev = {.kind = (uint8_t)kind, .stamp = STAMP, .error = error}, got;
+    uint64_t *fields[] = {&ev.ptr, &ev.size, &ev.count, &ev.align, &ev.result, &ev.value};
+    for (unsigned i = 0; i < 6; i++) {
+        if (event_infos[kind].fields >> i & 1)
+            *fields[i] = filler ^ (filler ? i : 0);
+    }
+    if (text_bytes) {
+        for (uint32_t i = 0; i < text_bytes; i++)
+            text[i] = (char)('a' + i % 26);
+        ev.text = text;
+        ev.text_bytes = text_bytes;
+    }
+    memset(words, 0xee, sizeof words);
+    unsigned n = codec_put_long(words, &ev);
+    assert_int_equal(n, codec_long_words(&ev));
+    assert_int_equal(n, codec_record_words(words[0]));
+    assert_true(words[n] == 0xeeeeeeeeeeeeeeeeu);
+    assert_int_equal(decode(&st, words, n, &got), n);
+    assert_events_equal(&got, &ev);
+    for (unsigned cut = 0; cut < n; cut++)
+        assert_int_equal(decode(&st, words, cut, &got), 0);
+}
+
+static void long_form_of(unsigned kind)
+{
+    static const uint64_t fillers[] = {0, 1, 0x7fffffffffffffff, UINT64_MAX, 0x7f0000000010};
+    for (size_t i = 0; i < sizeof fillers / sizeof *fillers; i++) {
+        long_round_trip(kind, fillers[i], 0, 0);
+        long_round_trip(kind, fillers[i], 0, 255);
+    }
+    if (!(event_infos[kind].fields & HT_F_TEXT))
+        return;
+    static const uint32_t lengths[] = {1, 7, 8, 9, 1023, CODEC_MAX_TEXT_BYTES};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        long_round_trip(kind, 42, lengths[i], 0);
+}
+
+static void sized_round_trip(unsigned kind, uint64_t size, uint64_t rel)
+{
+    struct codec_state st = {EPOCH, BASE};
+    uint64_t address = BASE + (rel << CODEC_ADDRESS_SHIFT), word;
+    struct event want = {.kind = (uint8_t)kind, .stamp = STAMP, .size = size, .count = kind == HT_CALLOC}, got;
+    if (event_infos[kind].class == HT_CLASS_FREE)
+        want.ptr = address;
+    else
+        want.result = address;
+    assert_int_equal(codec_relative(address, BASE), rel);
+    word = codec_sized(kind, STAMP, size, rel);
+    assert_int_equal(decode(&st, &word, 1, &got), 1);
+    assert_events_equal(&got, &want);
+}
+
+static void one_word_form_of(unsigned kind)
+{
+    static const uint64_t sizes[] = {0, 1, 24, 0xfffe, 0xffff}, rels[] = {0, 1, 0x1234567, (1u << CODEC_REL_BITS) - 1};
+    static const uint64_t addresses[] = {0, 8, 0x5555deadbee8, 0xfffffffffff8};
+    struct codec_state st = {EPOCH, BASE};
+    for (size_t i = 0; event_infos[kind].form == HT_FORM_SIZED && i < 20; i++)
+        sized_round_trip(kind, sizes[i % 5], rels[i / 5]);
+    for (size_t i = 0; event_infos[kind].form == HT_FORM_PLAIN && i < 4; i++) {
+        struct event want = {.kind = (uint8_t)kind, .stamp = STAMP, .ptr = addresses[i]}, got;
+        uint64_t word = codec_plain(kind, STAMP, addresses[i]);
+        assert_int_equal(decode(&st, &word, 1, &got), 1);
+        assert_events_equal(&got, &want);
+    }
+}
+
+// The state of each generated test is its wire number.
+static void kind_round_trips(void **state)
+{
+    unsigned kind = (unsigned)(uintptr_t)*state;
+    assert_non_null(event_infos[kind].name);
+    long_form_of(kind);
+    one_word_form_of(kind);
+}
+
+static void addresses_that_do_not_fit_are_told(void **state)
+{
+    const uint64_t limit = 1ull << CODEC_REL_BITS;
+    assert_true(codec_relative(BASE - 8, BASE) >= limit);
+    assert_true(codec_relative(BASE + (limit << 3), BASE) >= limit);
+    for (uint64_t low = 1; low < 8; low++)
+        assert_true(codec_relative(BASE + 64 + low, BASE) >= limit);
+    assert_true(codec_relative(0, BASE) >= limit);
+    (void)state;
+}
+
+static void epoch_and_base_move_the_state_only(void **state)
+{
+    struct codec_state st = {0};
+    struct event ev;
+    uint64_t words[] = {codec_epoch_record(0x7ffffffffffff), codec_base_record(BASE), codec_sized(HT_MALLOC, 3, 10, 2)};
+    assert_int_equal(decode(&st, words, 3, &ev), 1);
+    assert_int_equal(ev.kind, 0);
+    assert_true(st.epoch == 0x7ffffffffffff);
+    assert_int_equal(decode(&st, words + 1, 2, &ev), 1);
+    assert_int_equal(ev.kind, 0);
+    assert_true(st.base == BASE);
+    assert_int_equal(decode(&st, words + 2, 1, &ev), 1);
+    assert_true(ev.result == BASE + 16 && ev.stamp == (0x7ffffffffffffull << CODEC_STAMP_BITS | 3));
+    (void)state;
+}
+
+static void what_no_kind_has_is_refused(void **state)
+{
+    struct codec_state st = {0};
+    struct event ev;
+    for (unsigned tag = 0; tag < 32; tag++) {
+        uint64_t word = tag;
+        bool can = tag == CODEC_TAG_EPOCH || tag == CODEC_TAG_BASE || event_infos[tag].form != HT_FORM_NONE;
+        assert_int_equal(decode(&st, &word, 1, &ev), can);
+    }
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        uint64_t words[8] = {CODEC_TAG_LONG | (uint64_t)kind << CODEC_LONG_KIND_AT};
+        unsigned fields = (unsigned)__builtin_popcount(event_infos[kind].fields & ~HT_F_TEXT);
+        for (unsigned n = 0; n < 8; n++) {
+            words[0] = (words[0] & ~(0xffull << CODEC_LONG_WORDS_AT)) | (uint64_t)n << CODEC_LONG_WORDS_AT;
+            bool can = event_infos[kind].name && n == fields;
+            assert_int_equal(decode(&st, words, 8, &ev), can ? n + 1 : 0);
+        }
+    }
+    (void)state;
+}
+
+// Never reads past the words that are there: each round's array is of exact size, for the address sanitizer.
+static void random_words_are_survived(void **state)
+{
+    uint64_t random = 5;
+    for (int round = 0; round < 50000; round++) {
+        size_t n = 1 + unit_random(&random) % 12;
+        uint64_t *words = malloc(n * sizeof *words), sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            words[i] = unit_random(&random);
+            // Half of them LONG, half of those of a plausible length.
+            if (round & 1)
+                words[i] = (words[i] & ~codec_mask(5)) | CODEC_TAG_LONG;
+            if (round & 2)
+                words[i] &= ~(0xf8ull << CODEC_LONG_WORDS_AT);
+        }
+        struct codec_state st = {0};
+        struct event ev;
+        for (size_t at = 0; at < n;) {
+            unsigned used = decode(&st, words + at, n - at, &ev);
+            if (!used)
+                break;
+            assert_true(used <= n - at);
+            assert_true(!ev.kind || event_infos[ev.kind].name);
+            assert_true(ev.text_bytes <= CODEC_MAX_TEXT_BYTES);
+            for (uint32_t i = 0; i < ev.text_bytes; i++)
+                sum += (uint8_t)ev.text[i];
+            at += used;
+        }
+        free(words);
+        assert_true(sum < 1u << 20);
+    }
+    (void)state;
+}
+
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+    {"round trip of " name, kind_round_trips, NULL, NULL, (void *)(uintptr_t)wire},
+static const struct CMUnitTest tests[] = {
+    HT_EVENT_TABLE(HT_X) //
+    cmocka_unit_test(addresses_that_do_not_fit_are_told),
+    cmocka_unit_test(epoch_and_base_move_the_state_only),
+    cmocka_unit_test(what_no_kind_has_is_refused),
+    cmocka_unit_test(random_words_are_survived),
+};
+#undef HT_X
+UNIT_MAIN(tests)
