@@ -1,0 +1,344 @@
+#include "workload/decode.h"
+
+#include "base/varint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void decode_release(struct decode *d)
+{
+    free(d->runs);
+    free(d->ops);
+    free(d->threads);
+    free(d->waits);
+    free(d->waiting);
+    free(d->history);
+    free(d->given);
+    *d = (struct decode){0};
+}
+
+static int bad(const char **what, const char *text)
+{
+    *what = text;
+    return -EBADMSG;
+}
+
+static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_wait_values)
+{
+    if (array_reserve((void **)&d->ops, &d->ops_capacity, n_ops, sizeof *d->ops) < 0 ||
+        array_reserve((void **)&d->runs, &d->runs_capacity, n_blocks, sizeof *d->runs) < 0 ||
+        array_reserve((void **)&d->waits, &d->waits_capacity, n_wait_values / 2, sizeof *d->waits) < 0 ||
+        array_reserve((void **)&d->waiting, &d->waiting_capacity, n_wait_values, sizeof *d->waiting) < 0 ||
+        array_reserve((void **)&d->history, &d->history_capacity, n_ops, sizeof *d->history) < 0 ||
+        array_reserve((void **)&d->given, &d->given_capacity, n_ops, sizeof *d->given) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+// Threads named by this frame for the first time are at most as many as its ops, and so are new slots: what is
+// allocated for them is in proportion to the file.
+static int read_limits(struct decode *d, const uint8_t *p, const char **what)
+{
+    uint64_t n_ops = get_u32(p + FORMAT_AT_OPS), slots = get_u32(p + FORMAT_AT_SLOT_LIMIT);
+    size_t threads = get_u32(p + FORMAT_AT_THREAD_LIMIT);
+    if (slots < d->slot_limit || slots > d->slot_limit + n_ops)
+        return bad(what, "impossible limit of slots");
+    if (threads < d->n_threads || threads > d->n_threads + 2 * n_ops)
+        return bad(what, "impossible limit of threads");
+    if (array_reserve((void **)&d->threads, &d->threads_capacity, threads, sizeof *d->threads) < 0)
+        return -ENOMEM;
+    if (threads > d->n_threads)
+        memset(d->threads + d->n_threads, 0, (threads - d->n_threads) * sizeof *d->threads);
+    d->slot_limit = slots;
+    d->n_threads = threads;
+    return 0;
+}
+
+static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
+{
+    for (uint32_t i = 0; i < d->n_shapes; i++, p += FORMAT_SHAPE_BYTES) {
+        unsigned kind = p[0], flags = p[1] & FORMAT_OP_FLAGS;
+        if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_WAITS | FORMAT_SHAPE_NO_SLOT) ||
+            !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
+            return bad(what, "a shape of no valid kind or flags");
+        d->shapes[i] = (struct decode_shape){
+            .kind = p[0],
+            .flags = (uint8_t)flags,
+            .error = p[2],
+            .fields = event_infos[kind].fields,
+            .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(kind, flags),
+            .waits = p[1] & FORMAT_SHAPE_WAITS,
+        };
+    }
+    return 0;
+}
+
+// Points the columns into the payload.
+static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char **what)
+{
+    const uint8_t *at = p + FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes, *end = p + n;
+    for (unsigned c = 0; c < FORMAT_COLUMNS; c++) {
+        size_t values = get_u32(p + FORMAT_AT_COLUMNS + 8 * c), rest = get_u32(p + FORMAT_AT_COLUMNS + 8 * c + 4);
+        size_t extra = c == FORMAT_COLUMN_BLOCKS ? d->n_ops : 0; // shapes stand behind the blocks
+        if (values + rest + extra > (size_t)(end - at))
+            return bad(what, "columns longer than the frame");
+        d->columns[c] = (struct planes){at, at + values, at + values, at + values + rest};
+        at += values + rest;
+        if (c == FORMAT_COLUMN_BLOCKS)
+            d->shape_column = at;
+        at += extra;
+    }
+    if (get_u32(p + FORMAT_AT_TEXT_BYTES) != (size_t)(end - at))
+        return bad(what, "columns that do not fill the frame");
+    d->text = at;
+    d->text_end = end;
+    return 0;
+}
+
+static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **what)
+{
+    if (n < FORMAT_HEAD_BYTES)
+        return bad(what, "too short for its head");
+    uint32_t n_blocks = get_u32(p + FORMAT_AT_BLOCKS);
+    size_t n_waits = get_u32(p + FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_WAIT);
+    d->n_ops = get_u32(p + FORMAT_AT_OPS);
+    d->n_shapes = get_u32(p + FORMAT_AT_SHAPES);
+    d->age_codes = get_u32(p + FORMAT_AT_AGE_CODES);
+    d->base_stamp = get_u64(p + FORMAT_AT_BASE_STAMP);
+    if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
+        n_waits > FORMAT_MAX_WAITS || d->n_shapes > FORMAT_MAX_SHAPES ||
+        n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
+        return bad(what, "impossible counts");
+    if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
+        return bad(what, "ops are missing before it");
+    int rc = read_columns(d, p, n, what);
+    if (rc == 0 && (size_t)(d->columns[0].first_end - d->columns[0].first) != (size_t)n_blocks * FORMAT_BLOCK_VALUES)
+        rc = bad(what, "impossible table of blocks");
+    if (rc == 0)
+        rc = read_shapes(d, p + FORMAT_HEAD_BYTES, what);
+    if (rc == 0)
+        rc = read_limits(d, p, what);
+    d->n_runs = n_blocks;
+    return rc < 0 ? rc : reserve(d, d->n_ops, n_blocks, n_waits);
+}
+
+static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *first_stamp)
+{
+    struct planes *p = &d->columns[FORMAT_COLUMN_BLOCKS];
+    uint64_t thread, first_op, n_ops, since;
+    if (!planes_get(p, &thread) || !planes_get(p, &first_op) || !planes_get(p, &n_ops) || !planes_get(p, &since))
+        return -EBADMSG;
+    if (thread >= d->n_threads || n_ops == 0 || n_ops > d->n_ops - ops_taken)
+        return -EBADMSG;
+    struct decode_thread *t = &d->threads[thread];
+    if (t->run_serial == d->serial || first_op != t->next_op)
+        return -EBADMSG;
+    *first_stamp = d->base_stamp + since;
+    if (d->has_stamps && (*first_stamp < since || *first_stamp < t->last_stamp))
+        return -EBADMSG;
+    t->run_serial = d->serial;
+    t->run = i;
+    d->runs[i] = (struct workload_run){(uint32_t)thread, first_op, n_ops, d->ops + ops_taken};
+    return 0;
+}
+
+static inline bool get_slot(struct decode *d, unsigned use, uint32_t *slot)
+{
+    uint64_t code;
+    if (!planes_get(&d->columns[FORMAT_COLUMN_SLOT], &code))
+        return false;
+    if (use == FORMAT_SLOT_TAKE) {
+        if (code == 0) {
+            if (!d->n_given)
+                return false;
+            *slot = d->given[--d->n_given];
+        } else {
+            uint64_t s = d->last_explicit + (uint64_t)zigzag_get(code - 1);
+            if (s >= d->slot_limit)
+                return false;
+            *slot = d->last_explicit = (uint32_t)s;
+        }
+    } else if (code < d->age_codes) {
+        if (code >= d->n_history)
+            return false;
+        *slot = d->history[d->n_history - 1 - code];
+    } else {
+        if (code - d->age_codes >= d->slot_limit)
+            return false;
+        *slot = (uint32_t)(code - d->age_codes);
+    }
+    if (use == FORMAT_SLOT_GIVE)
+        d->given[d->n_given++] = *slot;
+    else
+        d->history[d->n_history++] = *slot;
+    return true;
+}
+
+static bool get_text(struct decode *d, struct workload_op *op)
+{
+    uint64_t n;
+    if (!planes_get(&d->columns[FORMAT_COLUMN_TEXT], &n) || n > FORMAT_MAX_TEXT || n > (size_t)(d->text_end - d->text))
+        return false;
+    op->text = (const char *)d->text;
+    op->text_bytes = (uint32_t)n;
+    d->text += n;
+    return true;
+}
+
+static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
+{
+    struct planes *p = &d->columns[FORMAT_COLUMN_MORE];
+    if ((fields & HT_F_COUNT && !planes_get(p, &op->count)) || (fields & HT_F_ALIGN && !planes_get(p, &op->align)) ||
+        (fields & HT_F_VALUE && !planes_get(p, &op->value)))
+        return false;
+    return !(fields & HT_F_TEXT) || get_text(d, op);
+}
+
+// The threads and op numbers that an op waits for. Whether those point back is checked when all stamps are known.
+static bool get_waits(struct decode *d, struct workload_op *op, uint32_t thread)
+{
+    struct planes *p = &d->columns[FORMAT_COLUMN_WAIT];
+    uint64_t n, t, code;
+    if (!planes_get(p, &n) || n == 0 || n > (size_t)(p->first_end - p->first) / 2)
+        return false;
+    op->waits = d->waits + d->n_waits;
+    op->n_waits = (uint32_t)n;
+    d->waiting[d->n_waiting++] = (uint32_t)(op - d->ops);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!planes_get(p, &t) || !planes_get(p, &code) || t >= d->n_threads || t == thread)
+            return false;
+        struct decode_thread *other = &d->threads[t];
+        uint64_t from = other->wait_block == d->blocks_before ? other->wait_op : other->next_op;
+        other->wait_op = from + (uint64_t)zigzag_get(code);
+        other->wait_block = d->blocks_before;
+        d->waits[d->n_waits++] = (struct workload_wait){(uint32_t)t, other->wait_op};
+    }
+    return true;
+}
+
+static const char *decode_op(struct decode *d, const struct decode_shape *s, struct workload_op *op, uint32_t thread)
+{
+    *op = (struct workload_op){.slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
+    if (s->use != FORMAT_SLOT_NONE && !get_slot(d, s->use, &op->slot))
+        return "a slot that cannot be";
+    if (s->fields & HT_F_SIZE && !planes_get(&d->columns[FORMAT_COLUMN_SIZE], &op->size))
+        return "sizes are missing";
+    if (s->fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT) && !get_more(d, s->fields, op))
+        return "fields are missing";
+    if (s->kind == HT_THREAD_CREATE && op->value >= d->n_threads)
+        return "a thread that cannot be";
+    if (s->waits && !get_waits(d, op, thread))
+        return "a wait that cannot be";
+    return NULL;
+}
+
+static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
+{
+    struct workload_run *run = &d->runs[i];
+    struct workload_op *op = d->ops + (run->ops - d->ops);
+    d->n_history = d->n_given = d->last_explicit = 0;
+    d->blocks_before++;
+    for (size_t k = 0; k < run->n_ops; k++, op++) {
+        unsigned shape = *d->shape_column++;
+        if (shape >= d->n_shapes)
+            return "a shape that is not in its table";
+        const char *what = decode_op(d, &d->shapes[shape], op, run->thread);
+        if (what)
+            return what;
+        uint64_t delta = 0;
+        if (d->has_stamps && (!planes_get(&d->columns[FORMAT_COLUMN_TIME], &delta) || delta > UINT64_MAX - stamp))
+            return "stamps that cannot be";
+        op->stamp = stamp += delta;
+    }
+    return NULL;
+}
+
+// Without stamps the column says in which order the threads take turns, and an op's number in the total order stands
+// for its stamp.
+static const char *number_ops(struct decode *d)
+{
+    struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
+    uint64_t at = d->ops_before, end = at + d->n_ops;
+    uint32_t *taken = d->given; // per run; free again once the runs are decoded
+    memset(taken, 0, d->n_runs * sizeof *taken);
+    while (at < end) {
+        uint64_t run, n;
+        if (!planes_get(p, &run) || !planes_get(p, &n) || run >= d->n_runs || n == 0 ||
+            n > d->runs[run].n_ops - taken[run])
+            return "turns of threads that cannot be";
+        struct workload_op *op = d->ops + (d->runs[run].ops - d->ops) + taken[run];
+        taken[run] += (uint32_t)n;
+        for (uint64_t i = 0; i < n; i++)
+            op[i].stamp = at++;
+    }
+    return NULL;
+}
+
+// An op's stamp is above that of each op it waits for: so order by stamp is a valid total order, and no two ops wait
+// for each other.
+static bool waits_point_back(const struct decode *d)
+{
+    for (size_t i = 0; i < d->n_waiting; i++) {
+        const struct workload_op *op = &d->ops[d->waiting[i]];
+        for (uint32_t k = 0; k < op->n_waits; k++) {
+            const struct decode_thread *t = &d->threads[op->waits[k].thread];
+            uint64_t number = op->waits[k].op;
+            if (number < t->next_op)
+                continue;
+            if (t->run_serial != d->serial)
+                return false;
+            const struct workload_run *run = &d->runs[t->run];
+            if (number - run->first_op >= run->n_ops || run->ops[number - run->first_op].stamp >= op->stamp)
+                return false;
+        }
+    }
+    return true;
+}
+
+static const char *check_ends(const struct decode *d)
+{
+    for (unsigned c = 0; c < FORMAT_COLUMNS; c++) {
+        if (!planes_at_end(&d->columns[c]))
+            return "columns longer than its ops";
+    }
+    return d->text == d->text_end ? NULL : "texts longer than its ops";
+}
+
+static const char *decode_runs(struct decode *d)
+{
+    size_t taken = 0;
+    for (uint32_t i = 0; i < d->n_runs; i++) {
+        uint64_t stamp;
+        if (read_block(d, i, taken, &stamp) < 0)
+            return "a block of ops that cannot be";
+        taken += d->runs[i].n_ops;
+        const char *what = decode_run(d, i, stamp);
+        if (what)
+            return what;
+    }
+    if (taken != d->n_ops)
+        return "ops that are in no block";
+    const char *what = d->has_stamps ? NULL : number_ops(d);
+    if (what)
+        return what;
+    return waits_point_back(d) ? check_ends(d) : "a wait that does not point back";
+}
+
+int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what)
+{
+    d->serial++;
+    d->n_waits = d->n_waiting = 0;
+    int rc = read_head(d, payload, n, what);
+    if (rc < 0)
+        return rc;
+    const char *wrong = decode_runs(d);
+    if (wrong)
+        return bad(what, wrong);
+    for (size_t i = 0; i < d->n_runs; i++) {
+        struct decode_thread *t = &d->threads[d->runs[i].thread];
+        t->next_op += d->runs[i].n_ops;
+        t->last_stamp = d->runs[i].ops[d->runs[i].n_ops - 1].stamp;
+    }
+    d->ops_before += d->n_ops;
+    return 0;
+}

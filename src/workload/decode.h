@@ -1,0 +1,52 @@
+// Unpacks the payload of an OPS frame into runs of ops, and checks all of it.
+#ifndef HEAPTAPE_WORKLOAD_DECODE_H
+#define HEAPTAPE_WORKLOAD_DECODE_H
+
+#include "workload/format.h"
+#include "workload/planes.h"
+
+struct decode_thread {
+    uint64_t next_op, last_stamp;
+    uint64_t wait_op;    // last waited for …
+    uint64_t wait_block; // … by the block of this serial
+    uint64_t run_serial; // of the frame in which it last had a run …
+    uint32_t run;        // … and which
+};
+
+// A shape with what follows from it.
+struct decode_shape {
+    uint8_t kind, flags, error, fields, use;
+    bool waits;
+};
+
+struct decode {
+    bool has_stamps;
+    struct workload_run *runs;
+    size_t n_runs, runs_capacity;
+    struct workload_op *ops;
+    size_t n_ops, ops_capacity;
+    // Between frames.
+    struct decode_thread *threads;
+    size_t n_threads, threads_capacity;
+    uint64_t slot_limit, ops_before, serial, blocks_before;
+    // Of the frame under work.
+    struct workload_wait *waits;
+    size_t n_waits, waits_capacity;
+    uint32_t *waiting; // indices of ops with waits
+    size_t n_waiting, waiting_capacity;
+    uint32_t *history, *given; // of the block under work: slots used, slots given up
+    size_t history_capacity, given_capacity;
+    uint32_t n_history, n_given, last_explicit;
+    uint32_t age_codes, n_shapes;
+    uint64_t base_stamp;
+    struct decode_shape shapes[FORMAT_MAX_SHAPES];
+    struct planes columns[FORMAT_COLUMNS];
+    const uint8_t *shape_column, *text, *text_end;
+};
+
+void decode_release(struct decode *d);
+
+// Fills in ops and runs from the payload; they point into it. 0, -ENOMEM, or -EBADMSG with *what saying what is wrong.
+int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
+
+#endif

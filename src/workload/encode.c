@@ -1,0 +1,311 @@
+#include "workload/encode.h"
+
+#include "base/varint.h"
+#include "workload/planes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int words_put(struct encode_words *w, uint64_t v)
+{
+    if (w->n == w->capacity && array_reserve((void **)&w->at, &w->capacity, w->n + 1, sizeof *w->at) < 0)
+        return -ENOMEM;
+    w->at[w->n++] = v;
+    return 0;
+}
+
+void encode_init(struct encode *x)
+{
+    *x = (struct encode){.last_block = ENCODE_NO_BLOCK};
+}
+
+static void block_release(struct encode_block *b)
+{
+    free(b->shapes);
+    free(b->stamps);
+    free(b->slots);
+    free(b->sizes);
+    free(b->given);
+    free(b->more.at);
+    free(b->waits.at);
+    free(b->texts.at);
+    buf_release(&b->text);
+    *b = (struct encode_block){0};
+}
+
+static void blocks_release(struct encode *x)
+{
+    for (size_t i = 0; i < x->blocks_capacity; i++)
+        block_release(&x->blocks[i]);
+    free(x->blocks);
+    x->blocks = NULL;
+    x->blocks_capacity = 0;
+}
+
+void encode_release(struct encode *x)
+{
+    blocks_release(x);
+    free(x->threads);
+    free(x->slots);
+    free(x->switches.at);
+    encode_init(x);
+}
+
+static struct format_shape shape_of(const struct workload_op *op)
+{
+    bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
+    return (struct format_shape){
+        .kind = op->kind,
+        .flags = (uint8_t)(op->flags | (op->n_waits ? FORMAT_SHAPE_WAITS : 0) | (no_slot ? FORMAT_SHAPE_NO_SLOT : 0)),
+        .error = op->error,
+    };
+}
+
+static bool shape_equal(struct format_shape a, struct format_shape b)
+{
+    return a.kind == b.kind && a.flags == b.flags && a.error == b.error;
+}
+
+// Index of the op's shape, made when there is room; -1 when there is none.
+static int shape_find(struct encode *x, const struct workload_op *op)
+{
+    struct format_shape shape = shape_of(op);
+    uint16_t *cached = &x->shape_cache[(uint8_t)(shape.kind + shape.flags * 37u + shape.error * 101u)];
+    if (__builtin_expect(*cached && shape_equal(x->shapes[*cached - 1], shape), 1))
+        return *cached - 1;
+    unsigned i = 0;
+    while (i < x->n_shapes && !shape_equal(x->shapes[i], shape))
+        i++;
+    if (i == FORMAT_MAX_SHAPES)
+        return -1;
+    if (i == x->n_shapes)
+        x->shapes[x->n_shapes++] = shape;
+    *cached = (uint16_t)(i + 1);
+    return (int)i;
+}
+
+bool encode_has_shape(struct encode *x, const struct workload_op *op)
+{
+    return x->n_shapes < FORMAT_MAX_SHAPES || shape_find(x, op) >= 0;
+}
+
+static int block_grow(struct encode_block *b)
+{
+    size_t want = b->capacity ? b->capacity * 2 : 64;
+    size_t c[5] = {b->capacity, b->capacity, b->capacity, b->capacity, b->capacity};
+    if (array_reserve((void **)&b->shapes, &c[0], want, sizeof *b->shapes) < 0 ||
+        array_reserve((void **)&b->stamps, &c[1], want, sizeof *b->stamps) < 0 ||
+        array_reserve((void **)&b->slots, &c[2], want, sizeof *b->slots) < 0 ||
+        array_reserve((void **)&b->sizes, &c[3], want, sizeof *b->sizes) < 0 ||
+        array_reserve((void **)&b->given, &c[4], want, sizeof *b->given) < 0)
+        return -ENOMEM;
+    b->capacity = want;
+    return 0;
+}
+
+static int block_begin(struct encode *x, uint32_t thread)
+{
+    size_t had = x->blocks_capacity;
+    if (array_reserve((void **)&x->blocks, &x->blocks_capacity, x->n_blocks + 1u, sizeof *x->blocks) < 0)
+        return -ENOMEM;
+    if (x->blocks_capacity > had)
+        memset(x->blocks + had, 0, (x->blocks_capacity - had) * sizeof *x->blocks);
+    struct encode_block *b = &x->blocks[x->n_blocks];
+    b->thread = thread;
+    b->n_ops = b->n_slots = b->n_sizes = b->n_given = b->uses = b->last_explicit = 0;
+    b->first_op = x->threads[thread].next_op;
+    b->serial = ++x->serial;
+    b->more.n = b->waits.n = b->texts.n = b->text.size = 0;
+    x->threads[thread].block = x->n_blocks++;
+    return 0;
+}
+
+// Makes the thread known. Numbers are dense: a new one is the next.
+static int thread_meet(struct encode *x, uint64_t thread)
+{
+    if (thread < x->n_threads)
+        return 0;
+    if (thread > x->n_threads || thread >= ENCODE_NO_BLOCK)
+        return -EINVAL;
+    if (array_reserve((void **)&x->threads, &x->threads_capacity, x->n_threads + 1, sizeof *x->threads) < 0)
+        return -ENOMEM;
+    x->threads[x->n_threads++] = (struct encode_thread){.block = ENCODE_NO_BLOCK, .wait_block = ENCODE_NO_BLOCK};
+    return 0;
+}
+
+static int slot_meet(struct encode *x, uint32_t slot)
+{
+    if (slot > x->n_slots)
+        return -EINVAL;
+    if (array_reserve((void **)&x->slots, &x->slots_capacity, x->n_slots + 1, sizeof *x->slots) < 0)
+        return -ENOMEM;
+    x->slots[x->n_slots++] = (struct encode_use){0};
+    return 0;
+}
+
+// May the op wait for that one? It has been added, and its stamp is smaller where both are of this frame.
+static bool wait_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
+                       const struct workload_wait *wait)
+{
+    if (wait->thread >= x->n_threads || wait->thread == thread)
+        return false;
+    const struct encode_thread *t = &x->threads[wait->thread];
+    if (wait->op >= t->next_op)
+        return false;
+    if (t->block == ENCODE_NO_BLOCK || !x->has_stamps)
+        return true;
+    const struct encode_block *b = &x->blocks[t->block];
+    return wait->op < b->first_op || b->stamps[wait->op - b->first_op] < op->stamp;
+}
+
+static int put_waits(struct encode *x, struct encode_block *b, const struct workload_op *op)
+{
+    if (op->n_waits > FORMAT_MAX_WAITS / 8)
+        return -EINVAL;
+    for (uint32_t i = 0; i < op->n_waits; i++) {
+        if (!wait_valid(x, b->thread, op, &op->waits[i]))
+            return -EINVAL;
+    }
+    int rc = words_put(&b->waits, op->n_waits);
+    for (uint32_t i = 0; rc == 0 && i < op->n_waits; i++)
+        rc = words_put(&b->waits, op->waits[i].thread) | words_put(&b->waits, op->waits[i].op);
+    x->wait_values += 1 + 2u * op->n_waits;
+    return rc ? -ENOMEM : 0;
+}
+
+static int put_text(struct encode *x, struct encode_block *b, const struct workload_op *op)
+{
+    if (op->text_bytes > FORMAT_MAX_TEXT)
+        return -EINVAL;
+    x->text_bytes += op->text_bytes;
+    return words_put(&b->texts, op->text_bytes) | buf_put(&b->text, op->text, op->text_bytes) ? -ENOMEM : 0;
+}
+
+// The fields that few kinds have.
+static int put_more(struct encode *x, struct encode_block *b, const struct workload_op *op, unsigned fields)
+{
+    int rc = 0;
+    if (fields & HT_F_COUNT)
+        rc |= words_put(&b->more, op->count);
+    if (fields & HT_F_ALIGN)
+        rc |= words_put(&b->more, op->align);
+    if (fields & HT_F_VALUE)
+        rc |= words_put(&b->more, op->value);
+    if (rc)
+        return -ENOMEM;
+    return fields & HT_F_TEXT ? put_text(x, b, op) : 0;
+}
+
+static inline uint64_t code_take(struct encode_block *b, uint32_t slot)
+{
+    if (b->n_given && b->given[b->n_given - 1] == slot) {
+        b->n_given--;
+        return 0;
+    }
+    uint64_t code = 1 + zigzag_put((int64_t)slot - b->last_explicit);
+    b->last_explicit = slot;
+    return code;
+}
+
+static inline uint64_t code_use(const struct encode_block *b, const struct encode_use *last, uint32_t slot)
+{
+    uint32_t age = b->uses - 1 - last->use;
+    return last->serial == b->serial && age < ENCODE_AGE_CODES ? age : (uint64_t)ENCODE_AGE_CODES + slot;
+}
+
+static inline int put_slot(struct encode *x, struct encode_block *b, const struct workload_op *op)
+{
+    enum format_slot_use use = format_slot_use(op->kind, op->flags);
+    if (use == FORMAT_SLOT_NONE || op->slot == WORKLOAD_NO_SLOT)
+        return 0;
+    if (__builtin_expect(op->slot >= x->n_slots, 0)) {
+        int rc = use == FORMAT_SLOT_TAKE ? slot_meet(x, op->slot) : -EINVAL;
+        if (rc < 0)
+            return rc;
+    }
+    struct encode_use *last = &x->slots[op->slot];
+    b->slots[b->n_slots++] = use == FORMAT_SLOT_TAKE ? code_take(b, op->slot) : code_use(b, last, op->slot);
+    if (use == FORMAT_SLOT_GIVE)
+        b->given[b->n_given++] = op->slot;
+    else
+        *last = (struct encode_use){.serial = b->serial, .use = b->uses++};
+    return 0;
+}
+
+static int put_switch(struct encode *x, uint32_t block)
+{
+    if (block == x->last_block) {
+        x->switches.at[x->switches.n - 1]++;
+        return 0;
+    }
+    x->last_block = block;
+    return words_put(&x->switches, block) | words_put(&x->switches, 1) ? -ENOMEM : 0;
+}
+
+// What all ops of the frame share, and the checks that need no op before it.
+static int check_op(struct encode *x, uint32_t thread, const struct workload_op *op)
+{
+    bool no_slot = op->slot == WORKLOAD_NO_SLOT;
+    int rc = thread_meet(x, thread);
+    if (rc == 0 && op->kind == HT_THREAD_CREATE)
+        rc = thread_meet(x, op->value);
+    if (rc < 0)
+        return rc;
+    if (op->flags & ~FORMAT_OP_FLAGS || !format_flags_valid(op->kind, op->flags, no_slot))
+        return -EINVAL;
+    if (x->has_stamps && op->stamp < x->threads[thread].last_stamp)
+        return -EINVAL;
+    return 0;
+}
+
+int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
+{
+    unsigned fields = event_infos[op->kind].fields;
+    int rc = check_op(x, thread, op);
+    if (rc == 0 && x->threads[thread].block == ENCODE_NO_BLOCK)
+        rc = block_begin(x, thread);
+    if (rc < 0)
+        return rc;
+    struct encode_thread *t = &x->threads[thread];
+    struct encode_block *b = &x->blocks[t->block];
+    if (b->n_ops == b->capacity)
+        rc = block_grow(b);
+    if (rc == 0 && op->n_waits)
+        rc = put_waits(x, b, op);
+    if (rc == 0)
+        rc = put_slot(x, b, op);
+    if (rc == 0 && fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT))
+        rc = put_more(x, b, op, fields);
+    if (rc == 0 && !x->has_stamps)
+        rc = put_switch(x, t->block);
+    if (rc < 0)
+        return rc;
+    if (fields & HT_F_SIZE)
+        b->sizes[b->n_sizes++] = op->size;
+    if (x->n_ops == 0 || op->stamp < x->first_stamp)
+        x->first_stamp = op->stamp;
+    if (x->n_ops == 0 || op->stamp > x->last_stamp)
+        x->last_stamp = op->stamp;
+    b->shapes[b->n_ops] = (uint8_t)shape_find(x, op);
+    b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
+    t->next_op++;
+    x->n_ops++;
+    return 0;
+}
+
+void encode_reset(struct encode *x)
+{
+    size_t kept = 0;
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        x->threads[x->blocks[i].thread].block = ENCODE_NO_BLOCK;
+    for (size_t i = 0; i < x->blocks_capacity; i++)
+        kept += x->blocks[i].capacity;
+    // Blocks keep their storage for the next frame, unless many threads have had their turn at being the busiest.
+    if (kept > 4u * FORMAT_MAX_OPS)
+        blocks_release(x);
+    x->n_ops = x->n_shapes = x->n_blocks = 0;
+    x->text_bytes = x->wait_values = x->switches.n = 0;
+    x->first_stamp = x->last_stamp = 0;
+    x->last_block = ENCODE_NO_BLOCK;
+    memset(x->shape_cache, 0, sizeof x->shape_cache);
+}

@@ -1,0 +1,78 @@
+// Collects ops by thread and packs them into the payload of an OPS frame.
+#ifndef HEAPTAPE_WORKLOAD_ENCODE_H
+#define HEAPTAPE_WORKLOAD_ENCODE_H
+
+#include "workload/format.h"
+
+// Ages that a slot's code can name: small ones, because a slot number is as short as a great age.
+enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff };
+
+// A growable array of numbers.
+struct encode_words {
+    uint64_t *at;
+    size_t n, capacity;
+};
+
+// The ops of one thread in the frame under work.
+struct encode_block {
+    uint32_t thread;
+    uint32_t n_ops, n_slots, n_sizes;
+    uint64_t first_op;
+    size_t capacity; // of each of the next five
+    uint8_t *shapes;
+    uint64_t *stamps, *slots, *sizes;
+    uint32_t *given; // slots given up and not taken again, last one on top
+    uint32_t n_given;
+    uint32_t uses;          // takes and reallocs so far
+    uint32_t last_explicit; // slot
+    uint32_t serial;        // tells blocks of all frames apart
+    struct encode_words more, waits, texts;
+    struct buf text;
+};
+
+struct encode_thread {
+    uint64_t next_op, last_stamp;
+    uint64_t wait_op;    // last waited for …
+    uint32_t wait_block; // … by this block of the frame
+    uint32_t block;      // index in the frame, or ENCODE_NO_BLOCK
+};
+
+// A slot's last use: the how-manieth of which block.
+struct encode_use {
+    uint32_t serial, use;
+};
+
+struct encode {
+    bool has_stamps;
+    uint32_t n_ops, n_shapes, n_blocks;
+    uint64_t first_stamp, last_stamp;
+    size_t text_bytes, wait_values;
+    struct format_shape shapes[FORMAT_MAX_SHAPES];
+    uint16_t shape_cache[256]; // hash of a shape → index + 1 in shapes
+    struct encode_block *blocks;
+    size_t blocks_capacity;
+    struct encode_thread *threads;
+    size_t n_threads, threads_capacity;
+    struct encode_use *slots;
+    size_t n_slots, slots_capacity;
+    uint32_t serial;
+    uint32_t last_block;          // of the op before
+    struct encode_words switches; // without stamps: block, ops in a row
+};
+
+void encode_init(struct encode *x);
+void encode_release(struct encode *x);
+
+// Is there room for the op's shape in the frame?
+bool encode_has_shape(struct encode *x, const struct workload_op *op);
+
+// Adds an op, for whose shape there is room. -EINVAL when it breaks a rule of the format, -ENOMEM.
+int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
+
+// The payload of what was added; `first_op` is the number of its first op in the total order. 0 or -ENOMEM.
+int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload);
+
+// Starts the next frame.
+void encode_reset(struct encode *x);
+
+#endif

@@ -1,0 +1,305 @@
+#include "workload/format.h"
+
+#include "base/tlv.h"
+#include "base/varint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void workload_header_release(struct workload_header *h)
+{
+    free(h->exe);
+    free(h->allocator);
+    free(h->argv);
+    *h = (struct workload_header){0};
+}
+
+bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot)
+{
+    switch (event_infos[kind].class) {
+    case HT_CLASS_ALLOC:
+        if (kind == HT_PREEXISTING)
+            return !(flags & ~WORKLOAD_SIZE_UNKNOWN) && !no_slot;
+        return !(flags & ~WORKLOAD_FAILED) && no_slot == !!(flags & WORKLOAD_FAILED);
+    case HT_CLASS_FREE:
+        return flags == 0;
+    case HT_CLASS_RESIZE:
+        if (flags & WORKLOAD_FREED)
+            return flags == WORKLOAD_FREED && !no_slot;
+        if (flags & WORKLOAD_FAILED)
+            return !(flags & ~(WORKLOAD_FAILED | WORKLOAD_FROM_NULL)) && no_slot == !!(flags & WORKLOAD_FROM_NULL);
+        return !no_slot && (flags == 0 || flags == WORKLOAD_FROM_NULL || flags == WORKLOAD_MOVED);
+    case HT_CLASS_MAP:
+        return !(flags & ~WORKLOAD_FAILED);
+    case HT_CLASS_THREAD:
+    case HT_CLASS_MARK:
+        return flags == 0;
+    }
+    return false;
+}
+
+int format_put_header(struct buf *b, const struct workload_header *h)
+{
+    int rc = tlv_put_u64(b, FORMAT_F_CLOCK_HZ, h->clock_hz) | tlv_put_u64(b, FORMAT_F_STAMP_SHIFT, h->stamp_shift) |
+             tlv_put_u64(b, FORMAT_F_HAS_STAMPS, h->has_stamps) | tlv_put_u64(b, FORMAT_F_START_STAMP, h->start_stamp) |
+             tlv_put_u64(b, FORMAT_F_PID, h->pid) | tlv_put_string(b, FORMAT_F_EXE, h->exe) |
+             tlv_put_string(b, FORMAT_F_ALLOCATOR, h->allocator);
+    if (h->argv_bytes)
+        rc |= tlv_put_bytes(b, FORMAT_F_ARGV, h->argv, h->argv_bytes);
+    return rc ? -ENOMEM : 0;
+}
+
+static int get_string(char **to, const struct tlv *f)
+{
+    free(*to);
+    *to = tlv_string(f);
+    return *to ? 0 : -ENOMEM;
+}
+
+static int get_argv(struct workload_header *h, const struct tlv *f)
+{
+    free(h->argv);
+    h->argv_bytes = 0;
+    h->argv = malloc(f->size + 1);
+    if (!h->argv)
+        return -ENOMEM;
+    memcpy(h->argv, f->bytes, f->size);
+    h->argv[f->size] = 0;
+    h->argv_bytes = (uint32_t)f->size;
+    return 0;
+}
+
+static int get_header_field(struct workload_header *h, const struct tlv *f)
+{
+    switch (f->tag) {
+    case FORMAT_F_CLOCK_HZ:
+        h->clock_hz = f->number;
+        break;
+    case FORMAT_F_STAMP_SHIFT:
+        if (f->number > 32)
+            return -EBADMSG;
+        h->stamp_shift = (unsigned)f->number;
+        break;
+    case FORMAT_F_HAS_STAMPS:
+        h->has_stamps = f->number != 0;
+        break;
+    case FORMAT_F_START_STAMP:
+        h->start_stamp = f->number;
+        break;
+    case FORMAT_F_PID:
+        h->pid = (uint32_t)f->number;
+        break;
+    case FORMAT_F_EXE:
+        return get_string(&h->exe, f);
+    case FORMAT_F_ALLOCATOR:
+        return get_string(&h->allocator, f);
+    case FORMAT_F_ARGV:
+        return get_argv(h, f);
+    }
+    return 0;
+}
+
+int format_get_header(const uint8_t *at, size_t n, struct workload_header *h)
+{
+    const uint8_t *end = at + n;
+    struct tlv f;
+    int rc;
+    while ((rc = tlv_next(&at, end, &f)) > 0) {
+        rc = get_header_field(h, &f);
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
+}
+
+// The summary's fields that are one number each, by tag.
+static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
+{
+    switch (tag) {
+    case FORMAT_F_EVENTS:
+        return &s->events;
+    case FORMAT_F_THREADS:
+        return &s->threads;
+    case FORMAT_F_SLOTS:
+        return &s->slots;
+    case FORMAT_F_FIRST_STAMP:
+        return &s->first_stamp;
+    case FORMAT_F_LAST_STAMP:
+        return &s->last_stamp;
+    case FORMAT_F_REQUESTED_BYTES:
+        return &s->requested_bytes;
+    case FORMAT_F_PEAK_LIVE_BYTES:
+        return &s->peak_live_bytes;
+    case FORMAT_F_LIVE_AT_END_BYTES:
+        return &s->live_at_end_bytes;
+    case FORMAT_F_LIVE_AT_END_BLOCKS:
+        return &s->live_at_end_blocks;
+    case FORMAT_F_CROSS_THREAD_FREES:
+        return &s->cross_thread_frees;
+    case FORMAT_F_UNMATCHED_FREES:
+        return &s->unmatched_frees;
+    case FORMAT_F_ORDER_REPAIRED:
+        return &s->order_repaired;
+    case FORMAT_F_ORDER_AMBIGUOUS:
+        return &s->order_ambiguous;
+    case FORMAT_F_EDGES:
+        return &s->edges;
+    case FORMAT_F_EDGES_NEEDED:
+        return &s->edges_needed;
+    case FORMAT_F_LOST_RECORDS:
+        return &s->lost_records;
+    }
+    return NULL;
+}
+
+static int put_by_kind(struct buf *b, const struct workload_summary *s)
+{
+    uint8_t pairs[HT_KIND_LIMIT * 2 * VARINT_MAX_BYTES];
+    size_t n = 0;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (!s->by_kind[kind])
+            continue;
+        n += varint_put(pairs + n, kind);
+        n += varint_put(pairs + n, s->by_kind[kind]);
+    }
+    return tlv_put_bytes(b, FORMAT_F_BY_KIND, pairs, n);
+}
+
+int format_put_summary(struct buf *b, const struct workload_summary *s)
+{
+    struct workload_summary copy = *s;
+    int rc = put_by_kind(b, s);
+    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_LOST_RECORDS; tag++) {
+        const uint64_t *v = summary_number(&copy, tag);
+        if (v)
+            rc = tlv_put_u64(b, tag, *v);
+    }
+    return rc;
+}
+
+static int get_by_kind(struct workload_summary *s, const struct tlv *f)
+{
+    const uint8_t *at = f->bytes, *end = at + f->size;
+    while (at < end) {
+        uint64_t kind, count;
+        size_t n = varint_get(at, end, &kind), m = n ? varint_get(at + n, end, &count) : 0;
+        if (!m || kind >= HT_KIND_LIMIT)
+            return -EBADMSG;
+        s->by_kind[kind] = count;
+        at += n + m;
+    }
+    return 0;
+}
+
+int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s)
+{
+    const uint8_t *end = at + n;
+    struct tlv f;
+    int rc;
+    while ((rc = tlv_next(&at, end, &f)) > 0) {
+        uint64_t *v = summary_number(s, f.tag);
+        if (v)
+            *v = f.number;
+        else if (f.tag == FORMAT_F_BY_KIND && get_by_kind(s, &f) < 0)
+            return -EBADMSG;
+    }
+    return rc;
+}
+
+int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n)
+{
+    struct workload_sample last = {0};
+    size_t room;
+    if (size_mul(n + 1, 3 * VARINT_MAX_BYTES, &room) < 0 || buf_reserve(b, room) < 0)
+        return -ENOMEM;
+    b->size += varint_put(b->data + b->size, n);
+    for (size_t i = 0; i < n; i++) {
+        b->size += varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].stamp - last.stamp)));
+        b->size += varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].rss_bytes - last.rss_bytes)));
+        b->size += varint_put(b->data + b->size, zigzag_put((int64_t)(s[i].anon_bytes - last.anon_bytes)));
+        last = s[i];
+    }
+    return 0;
+}
+
+static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *v)
+{
+    size_t n = varint_get(*at, end, v);
+    *at += n;
+    return n != 0;
+}
+
+int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count, size_t *capacity)
+{
+    const uint8_t *end = at + n;
+    uint64_t more, d[3];
+    if (!get_varint(&at, end, &more) || more > (size_t)(end - at) / 3)
+        return -EBADMSG;
+    if (array_reserve((void **)s, capacity, *count + more, sizeof **s) < 0)
+        return -ENOMEM;
+    struct workload_sample last = {0};
+    for (uint64_t i = 0; i < more; i++) {
+        if (!get_varint(&at, end, &d[0]) || !get_varint(&at, end, &d[1]) || !get_varint(&at, end, &d[2]))
+            return -EBADMSG;
+        last.stamp += (uint64_t)zigzag_get(d[0]);
+        last.rss_bytes += (uint64_t)zigzag_get(d[1]);
+        last.anon_bytes += (uint64_t)zigzag_get(d[2]);
+        (*s)[(*count)++] = last;
+    }
+    return at == end ? 0 : -EBADMSG;
+}
+
+int format_put_index(struct buf *b, const struct format_index *x)
+{
+    uint64_t offset = 0, stamp = 0;
+    size_t room;
+    if (size_mul(x->n + 1, 4 * VARINT_MAX_BYTES, &room) < 0 || buf_reserve(b, room) < 0)
+        return -ENOMEM;
+    b->size += varint_put(b->data + b->size, x->summary_offset);
+    b->size += varint_put(b->data + b->size, x->ops);
+    b->size += varint_put(b->data + b->size, x->n);
+    for (size_t i = 0; i < x->n; i++) {
+        const struct format_index_entry *entry = &x->entries[i];
+        b->size += varint_put(b->data + b->size, entry->offset - offset);
+        b->size += varint_put(b->data + b->size, entry->n_ops);
+        b->size += varint_put(b->data + b->size, zigzag_put((int64_t)(entry->first_stamp - stamp)));
+        b->size += varint_put(b->data + b->size, entry->last_stamp - entry->first_stamp);
+        offset = entry->offset;
+        stamp = entry->first_stamp;
+    }
+    return 0;
+}
+
+static bool get_index_entry(const uint8_t **at, const uint8_t *end, struct format_index *x)
+{
+    const struct format_index_entry *before = x->n ? &x->entries[x->n - 1] : &(struct format_index_entry){0};
+    uint64_t offset, ops, stamp, range;
+    if (!get_varint(at, end, &offset) || !get_varint(at, end, &ops) || !get_varint(at, end, &stamp) ||
+        !get_varint(at, end, &range))
+        return false;
+    struct format_index_entry entry = {
+        .offset = before->offset + offset,
+        .first_op = before->first_op + before->n_ops,
+        .n_ops = ops,
+        .first_stamp = before->first_stamp + (uint64_t)zigzag_get(stamp),
+    };
+    entry.last_stamp = entry.first_stamp + range;
+    x->entries[x->n++] = entry;
+    return true;
+}
+
+int format_get_index(const uint8_t *at, size_t n, struct format_index *x)
+{
+    const uint8_t *end = at + n;
+    uint64_t entries;
+    if (!get_varint(&at, end, &x->summary_offset) || !get_varint(&at, end, &x->ops) ||
+        !get_varint(&at, end, &entries) || entries > (size_t)(end - at) / 4)
+        return -EBADMSG;
+    if (array_reserve((void **)&x->entries, &x->capacity, entries, sizeof *x->entries) < 0)
+        return -ENOMEM;
+    while (x->n < entries) {
+        if (!get_index_entry(&at, end, x))
+            return -EBADMSG;
+    }
+    return at == end ? 0 : -EBADMSG;
+}

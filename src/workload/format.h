@@ -1,0 +1,159 @@
+// The workload's wire format, as writer and reader share it. The contract is docs/format/workload.md.
+#ifndef HEAPTAPE_WORKLOAD_FORMAT_H
+#define HEAPTAPE_WORKLOAD_FORMAT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "workload/workload.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Frame types. Wire values.
+enum format_frame {
+    FORMAT_HEADER = 1,  // fields; always the first frame
+    FORMAT_OPS = 2,     // a window of the total order
+    FORMAT_SAMPLES = 3, // the recorded program's memory
+    FORMAT_SUMMARY = 4, // fields
+    FORMAT_INDEX = 5,   // where the OPS frames are; always the last frame, followed by the trailer
+};
+
+#define FORMAT_TRAILER_MAGIC 0x31646e4577744848ull // "HHtwEnd1"
+
+enum {
+    FORMAT_TRAILER_BYTES = 16, // u64 offset of the INDEX frame, u64 FORMAT_TRAILER_MAGIC
+
+    FORMAT_MAX_OPS = 1 << 17,   // of a frame: bounds what a reader allocates
+    FORMAT_MAX_WAITS = 1 << 20, // values in the column of waits
+    FORMAT_MAX_SHAPES = 256,    // of a frame
+    FORMAT_MAX_TEXT = 4096,     // bytes of one text
+};
+
+// Tags of the fields of HEADER and SUMMARY frames. Wire values, one number space, never reused.
+enum format_field {
+    FORMAT_F_CLOCK_HZ = 1,
+    FORMAT_F_STAMP_SHIFT = 2,
+    FORMAT_F_HAS_STAMPS = 3,
+    FORMAT_F_START_STAMP = 4,
+    FORMAT_F_PID = 5,
+    FORMAT_F_EXE = 6,
+    FORMAT_F_ALLOCATOR = 7,
+    FORMAT_F_ARGV = 8,
+    FORMAT_F_EVENTS = 20,
+    FORMAT_F_BY_KIND = 21, // pairs of varints: kind, count
+    FORMAT_F_THREADS = 22,
+    FORMAT_F_SLOTS = 23,
+    FORMAT_F_FIRST_STAMP = 24,
+    FORMAT_F_LAST_STAMP = 25,
+    FORMAT_F_REQUESTED_BYTES = 26,
+    FORMAT_F_PEAK_LIVE_BYTES = 27,
+    FORMAT_F_LIVE_AT_END_BYTES = 28,
+    FORMAT_F_LIVE_AT_END_BLOCKS = 29,
+    FORMAT_F_CROSS_THREAD_FREES = 30,
+    FORMAT_F_UNMATCHED_FREES = 31,
+    FORMAT_F_ORDER_REPAIRED = 32,
+    FORMAT_F_ORDER_AMBIGUOUS = 33,
+    FORMAT_F_EDGES = 34,
+    FORMAT_F_EDGES_NEEDED = 35,
+    FORMAT_F_LOST_RECORDS = 36,
+};
+
+// Columns of an OPS frame, in the order in which they stand there.
+enum format_column {
+    FORMAT_COLUMN_BLOCKS,
+    FORMAT_COLUMN_SLOT,
+    FORMAT_COLUMN_SIZE,
+    FORMAT_COLUMN_MORE,
+    FORMAT_COLUMN_TIME,
+    FORMAT_COLUMN_WAIT,
+    FORMAT_COLUMN_TEXT,
+    FORMAT_COLUMNS,
+};
+
+// Byte offsets in the head of an OPS frame's payload; numbers are little-endian.
+enum {
+    FORMAT_AT_FIRST_OP = 0,      // u64: number of the frame's first op in the total order
+    FORMAT_AT_BASE_STAMP = 8,    // u64: that the blocks' first stamps count from
+    FORMAT_AT_OPS = 16,          // u32
+    FORMAT_AT_BLOCKS = 20,       // u32
+    FORMAT_AT_SLOT_LIMIT = 24,   // u32: no slot named so far is as high
+    FORMAT_AT_THREAD_LIMIT = 28, // u32: no thread named so far is as high
+    FORMAT_AT_AGE_CODES = 32,    // u32: codes of given up slots that are ages
+    FORMAT_AT_SHAPES = 36,       // u32
+    FORMAT_AT_TEXT_BYTES = 40,   // u32
+    FORMAT_AT_COLUMNS = 48,      // for each column u32 values, u32 bytes in the plane of the rest
+    FORMAT_HEAD_BYTES = FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMNS,
+    FORMAT_SHAPE_BYTES = 3, // kind, flags, error
+};
+
+enum {
+    FORMAT_BLOCK_VALUES = 4, // of a row of the table of blocks: thread, first op, ops, first stamp
+
+    // A shape's flags: those of enum workload's ops, and
+    FORMAT_SHAPE_WAITS = 0x40,
+    FORMAT_SHAPE_NO_SLOT = 0x80,
+    FORMAT_OP_FLAGS = 0x1f, // WORKLOAD_*
+};
+
+// What ops of a frame have in common, so that one byte stands for it.
+struct format_shape {
+    uint8_t kind, flags, error;
+};
+
+// What an op does with its slot.
+enum format_slot_use {
+    FORMAT_SLOT_NONE,
+    FORMAT_SLOT_TAKE,
+    FORMAT_SLOT_GIVE,
+    FORMAT_SLOT_KEEP, // a realloc of a block that lives on
+};
+
+static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags)
+{
+    switch (event_infos[kind].class) {
+    case HT_CLASS_ALLOC:
+        return flags & WORKLOAD_FAILED ? FORMAT_SLOT_NONE : FORMAT_SLOT_TAKE;
+    case HT_CLASS_FREE:
+        return FORMAT_SLOT_GIVE;
+    case HT_CLASS_RESIZE:
+        if (flags & WORKLOAD_FROM_NULL)
+            return flags & WORKLOAD_FAILED ? FORMAT_SLOT_NONE : FORMAT_SLOT_TAKE;
+        return flags & WORKLOAD_FREED ? FORMAT_SLOT_GIVE : FORMAT_SLOT_KEEP;
+    }
+    return FORMAT_SLOT_NONE;
+}
+
+// May ops of this kind have these WORKLOAD_* flags, and no slot where they say so?
+bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
+
+// Facts as fields of a HEADER or SUMMARY frame. put: 0 or -ENOMEM. get: 0, -EBADMSG, -ENOMEM; what it filled in is
+// to be released either way.
+int format_put_header(struct buf *b, const struct workload_header *h);
+int format_get_header(const uint8_t *at, size_t n, struct workload_header *h);
+int format_put_summary(struct buf *b, const struct workload_summary *s);
+int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s);
+
+int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n);
+// Appends to an array. 0, -EBADMSG, -ENOMEM.
+int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count, size_t *capacity);
+
+// What the index knows of an OPS frame.
+struct format_index_entry {
+    uint64_t offset;   // of the frame in the file
+    uint64_t first_op; // of the total order
+    uint64_t n_ops;
+    uint64_t first_stamp, last_stamp;
+};
+
+struct format_index {
+    uint64_t summary_offset;
+    uint64_t ops; // of the whole file
+    struct format_index_entry *entries;
+    size_t n, capacity;
+};
+
+int format_put_index(struct buf *b, const struct format_index *x);
+// `entries` is the caller's to free, also after an error. 0, -EBADMSG, -ENOMEM.
+int format_get_index(const uint8_t *at, size_t n, struct format_index *x);
+
+#endif

@@ -1,0 +1,228 @@
+// The payload of an OPS frame, column by column.
+#include "base/varint.h"
+#include "workload/encode.h"
+#include "workload/planes.h"
+
+#include <errno.h>
+
+// Where the payload stands. There is room for all of it.
+struct pack {
+    uint8_t *start, *at;
+    uint8_t *first, *rest; // of the column under work
+    uint8_t *rest_start;
+};
+
+static void column_begin(struct pack *p, enum format_column column, size_t n_values)
+{
+    put_u32(p->start + FORMAT_AT_COLUMNS + 8 * column, (uint32_t)n_values);
+    p->first = p->at;
+    p->rest = p->rest_start = p->at + n_values;
+}
+
+static void column_end(struct pack *p, enum format_column column)
+{
+    put_u32(p->start + FORMAT_AT_COLUMNS + 8 * column + 4, (uint32_t)(p->rest - p->rest_start));
+    p->at = p->rest;
+}
+
+static inline void put(struct pack *p, uint64_t v)
+{
+    planes_put(&p->first, &p->rest, v);
+}
+
+static void put_all(struct pack *p, const uint64_t *values, size_t n)
+{
+    uint8_t *first = p->first, *rest = p->rest;
+    for (size_t i = 0; i < n; i++)
+        planes_put(&first, &rest, values[i]);
+    p->first = first;
+    p->rest = rest;
+}
+
+static uint64_t base_stamp(const struct encode *x)
+{
+    return x->has_stamps ? x->first_stamp : 0;
+}
+
+static void pack_blocks(struct pack *p, const struct encode *x)
+{
+    column_begin(p, FORMAT_COLUMN_BLOCKS, (size_t)x->n_blocks * FORMAT_BLOCK_VALUES);
+    for (uint32_t i = 0; i < x->n_blocks; i++) {
+        const struct encode_block *b = &x->blocks[i];
+        put(p, b->thread);
+        put(p, b->first_op);
+        put(p, b->n_ops);
+        put(p, x->has_stamps ? b->stamps[0] - base_stamp(x) : 0);
+    }
+    column_end(p, FORMAT_COLUMN_BLOCKS);
+}
+
+static void pack_shapes(struct pack *p, const struct encode *x)
+{
+    for (uint32_t i = 0; i < x->n_blocks; i++) {
+        memcpy(p->at, x->blocks[i].shapes, x->blocks[i].n_ops);
+        p->at += x->blocks[i].n_ops;
+    }
+}
+
+static void pack_slots(struct pack *p, const struct encode *x)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        n += x->blocks[i].n_slots;
+    column_begin(p, FORMAT_COLUMN_SLOT, n);
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        put_all(p, x->blocks[i].slots, x->blocks[i].n_slots);
+    column_end(p, FORMAT_COLUMN_SLOT);
+}
+
+static void pack_sizes(struct pack *p, const struct encode *x)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        n += x->blocks[i].n_sizes;
+    column_begin(p, FORMAT_COLUMN_SIZE, n);
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        put_all(p, x->blocks[i].sizes, x->blocks[i].n_sizes);
+    column_end(p, FORMAT_COLUMN_SIZE);
+}
+
+static void pack_more(struct pack *p, const struct encode *x)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        n += x->blocks[i].more.n;
+    column_begin(p, FORMAT_COLUMN_MORE, n);
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        put_all(p, x->blocks[i].more.at, x->blocks[i].more.n);
+    column_end(p, FORMAT_COLUMN_MORE);
+}
+
+static void pack_stamps(struct pack *p, const struct encode *x)
+{
+    column_begin(p, FORMAT_COLUMN_TIME, x->n_ops);
+    for (uint32_t i = 0; i < x->n_blocks; i++) {
+        const struct encode_block *b = &x->blocks[i];
+        uint64_t last = b->stamps[0];
+        uint8_t *first = p->first, *rest = p->rest;
+        for (uint32_t k = 0; k < b->n_ops; k++) {
+            planes_put(&first, &rest, b->stamps[k] - last);
+            last = b->stamps[k];
+        }
+        p->first = first;
+        p->rest = rest;
+    }
+    column_end(p, FORMAT_COLUMN_TIME);
+}
+
+static void pack_switches(struct pack *p, const struct encode *x)
+{
+    column_begin(p, FORMAT_COLUMN_TIME, x->switches.n);
+    put_all(p, x->switches.at, x->switches.n);
+    column_end(p, FORMAT_COLUMN_TIME);
+}
+
+// The op that a first wait on the thread counts from: its first one in this frame, or its next one.
+static uint64_t wait_base(const struct encode *x, const struct encode_thread *t)
+{
+    return t->block == ENCODE_NO_BLOCK ? t->next_op : x->blocks[t->block].first_op;
+}
+
+static void pack_block_waits(struct pack *p, struct encode *x, uint32_t block)
+{
+    const struct encode_words *w = &x->blocks[block].waits;
+    for (size_t i = 0; i < w->n;) {
+        uint64_t n = w->at[i++];
+        put(p, n);
+        for (uint64_t k = 0; k < n; k++, i += 2) {
+            struct encode_thread *t = &x->threads[w->at[i]];
+            uint64_t from = t->wait_block == block ? t->wait_op : wait_base(x, t);
+            put(p, w->at[i]);
+            put(p, zigzag_put((int64_t)(w->at[i + 1] - from)));
+            t->wait_op = w->at[i + 1];
+            t->wait_block = block;
+        }
+    }
+}
+
+static void pack_waits(struct pack *p, struct encode *x)
+{
+    column_begin(p, FORMAT_COLUMN_WAIT, x->wait_values);
+    for (size_t i = 0; i < x->n_threads && x->wait_values; i++)
+        x->threads[i].wait_block = ENCODE_NO_BLOCK;
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        pack_block_waits(p, x, i);
+    column_end(p, FORMAT_COLUMN_WAIT);
+}
+
+static void pack_texts(struct pack *p, const struct encode *x)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        n += x->blocks[i].texts.n;
+    column_begin(p, FORMAT_COLUMN_TEXT, n);
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        put_all(p, x->blocks[i].texts.at, x->blocks[i].texts.n);
+    column_end(p, FORMAT_COLUMN_TEXT);
+    for (uint32_t i = 0; i < x->n_blocks; i++) {
+        const struct buf *text = &x->blocks[i].text;
+        if (text->size)
+            memcpy(p->at, text->data, text->size);
+        p->at += text->size;
+    }
+}
+
+static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
+{
+    memset(p->start, 0, FORMAT_HEAD_BYTES);
+    put_u64(p->start + FORMAT_AT_FIRST_OP, first_op);
+    put_u64(p->start + FORMAT_AT_BASE_STAMP, base_stamp(x));
+    put_u32(p->start + FORMAT_AT_OPS, x->n_ops);
+    put_u32(p->start + FORMAT_AT_BLOCKS, x->n_blocks);
+    put_u32(p->start + FORMAT_AT_SLOT_LIMIT, (uint32_t)x->n_slots);
+    put_u32(p->start + FORMAT_AT_THREAD_LIMIT, (uint32_t)x->n_threads);
+    put_u32(p->start + FORMAT_AT_AGE_CODES, ENCODE_AGE_CODES);
+    put_u32(p->start + FORMAT_AT_SHAPES, x->n_shapes);
+    put_u32(p->start + FORMAT_AT_TEXT_BYTES, (uint32_t)x->text_bytes);
+    p->at = p->start + FORMAT_HEAD_BYTES;
+    for (uint32_t i = 0; i < x->n_shapes; i++) {
+        *p->at++ = x->shapes[i].kind;
+        *p->at++ = x->shapes[i].flags;
+        *p->at++ = x->shapes[i].error;
+    }
+}
+
+// No more values than this stand in all columns together.
+static size_t values_bound(const struct encode *x)
+{
+    size_t n = (size_t)x->n_blocks * FORMAT_BLOCK_VALUES + x->wait_values + x->switches.n;
+    for (uint32_t i = 0; i < x->n_blocks; i++) {
+        const struct encode_block *b = &x->blocks[i];
+        n += b->n_ops + b->n_slots + b->n_sizes + b->more.n + b->texts.n;
+    }
+    return n;
+}
+
+int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload)
+{
+    size_t bound = FORMAT_HEAD_BYTES + FORMAT_SHAPE_BYTES * x->n_shapes + x->n_ops + x->text_bytes +
+                   values_bound(x) * (1 + PLANES_MAX_REST) + PLANES_SLACK;
+    payload->size = 0;
+    if (buf_reserve(payload, bound) < 0)
+        return -ENOMEM;
+    struct pack p = {.start = payload->data};
+    pack_head(&p, x, first_op);
+    pack_blocks(&p, x);
+    pack_shapes(&p, x);
+    pack_slots(&p, x);
+    pack_sizes(&p, x);
+    pack_more(&p, x);
+    if (x->has_stamps)
+        pack_stamps(&p, x);
+    else
+        pack_switches(&p, x);
+    pack_waits(&p, x);
+    pack_texts(&p, x);
+    payload->size = (size_t)(p.at - p.start);
+    return 0;
+}

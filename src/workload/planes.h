@@ -1,0 +1,80 @@
+// Integers in two planes of bytes: the first byte of each value in one, its further bytes in the other, so that the
+// entropy coder behind sees bytes of one meaning side by side. Layout: docs/format/workload.md, "Columns".
+#ifndef HEAPTAPE_WORKLOAD_PLANES_H
+#define HEAPTAPE_WORKLOAD_PLANES_H
+
+#include "base/bytes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PLANES_MAX_REST = 8, // further bytes of one value
+    PLANES_SLACK = 8,    // bytes past the rest plane that planes_put may scribble on
+};
+
+// Further bytes of `v`: the least k for which 7 - k bits of the first byte and 8 k bits hold it.
+static inline unsigned planes_rest_bytes(uint64_t v)
+{
+    unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), k = (bits - 1) / 7;
+    return k > 8 ? 8 : k;
+}
+
+// Writes the first byte at `*first` and the others at `*rest`, and moves both on. `*rest` has room for
+// PLANES_SLACK bytes.
+static inline void planes_put(uint8_t **first, uint8_t **rest, uint64_t v)
+{
+    if (__builtin_expect(v < 0x80, 1)) {
+        *(*first)++ = (uint8_t)v;
+        return;
+    }
+    unsigned k = planes_rest_bytes(v);
+    *(*first)++ = (uint8_t)(0xff00u >> k | (k < 8 ? v >> 8 * k : 0));
+    put_u64(*rest, v);
+    *rest += k;
+}
+
+// Where reading of a column stands.
+struct planes {
+    const uint8_t *first, *first_end;
+    const uint8_t *rest, *rest_end;
+};
+
+static inline bool planes_get_rest(struct planes *p, unsigned a, uint64_t *v)
+{
+    unsigned k = (unsigned)__builtin_clz(~(a << 24));
+    size_t left = (size_t)(p->rest_end - p->rest);
+    if (left < k)
+        return false;
+    uint64_t r = 0;
+    if (__builtin_expect(left >= 8, 1))
+        r = get_u64(p->rest) & ~0ull >> (64 - 8 * k);
+    else
+        memcpy(&r, p->rest, k);
+    if (k < 7)
+        r |= (uint64_t)(a & 0x7fu >> k) << 8 * k;
+    p->rest += k;
+    *v = r;
+    return true;
+}
+
+// The next value: false when the column is at its end.
+static inline bool planes_get(struct planes *p, uint64_t *v)
+{
+    if (p->first == p->first_end)
+        return false;
+    unsigned a = *p->first++;
+    if (__builtin_expect(a < 0x80, 1)) {
+        *v = a;
+        return true;
+    }
+    return planes_get_rest(p, a, v);
+}
+
+static inline bool planes_at_end(const struct planes *p)
+{
+    return p->first == p->first_end && p->rest == p->rest_end;
+}
+
+#endif

@@ -1,0 +1,299 @@
+#include "workload/reader.h"
+
+#include "base/bytes.h"
+#include "workload/decode.h"
+#include "workload/format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct workload_reader {
+    struct input *in;
+    struct frame_reader frames;
+    struct workload_header header;
+    struct workload_summary summary;
+    bool has_summary, at_end;
+    struct workload_sample *samples;
+    size_t n_samples, samples_capacity;
+    struct decode decode;
+    // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
+    struct turn {
+        const struct workload_op *at, *end;
+        uint32_t thread;
+    } * turns;
+    size_t n_turns, turns_capacity;
+};
+
+static int bad_frame(struct workload_reader *r, const struct frame *f, const char *what, struct err *e)
+{
+    return err_set(e, -EBADMSG, "%s: invalid frame: %s, at byte %llu", r->in->name, what,
+                   (unsigned long long)f->offset);
+}
+
+// What a format_get_* or decode returned, as an error of the frame.
+static int checked(struct workload_reader *r, const struct frame *f, int rc, const char *what, struct err *e)
+{
+    if (rc == -ENOMEM)
+        return err_set(e, rc, "%s: out of memory", r->in->name);
+    return rc < 0 ? bad_frame(r, f, what, e) : 0;
+}
+
+static int read_header(struct workload_reader *r, struct err *e)
+{
+    struct frame f;
+    int rc = frame_next(&r->frames, &f, e);
+    if (rc == 0)
+        return err_set(e, -ENODATA, "%s: is empty", r->in->name);
+    if (rc < 0)
+        return rc;
+    if (f.type != FORMAT_HEADER)
+        return bad_frame(r, &f, "expected the header", e);
+    rc = checked(r, &f, format_get_header(f.data, f.size, &r->header), "malformed header", e);
+    r->decode.has_stamps = r->header.has_stamps;
+    return rc;
+}
+
+int workload_reader_open(struct workload_reader **out, struct input *in, struct err *e)
+{
+    struct workload_reader *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r)
+        return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+    r->in = in;
+    frame_reader_init(&r->frames, in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    int rc = read_header(r, e);
+    if (rc < 0)
+        workload_reader_close(r);
+    else
+        *out = r;
+    return rc;
+}
+
+void workload_reader_close(struct workload_reader *r)
+{
+    if (!r)
+        return;
+    frame_reader_release(&r->frames);
+    workload_header_release(&r->header);
+    decode_release(&r->decode);
+    free(r->samples);
+    free(r->turns);
+    free(r);
+}
+
+const struct workload_header *workload_reader_header(const struct workload_reader *r)
+{
+    return &r->header;
+}
+
+const struct workload_summary *workload_reader_summary(const struct workload_reader *r)
+{
+    return r->has_summary ? &r->summary : NULL;
+}
+
+const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n)
+{
+    *n = r->n_samples;
+    return r->samples;
+}
+
+// Reads the intact frame that begins at `offset`, of type `type`.
+static int read_frame_at(struct workload_reader *r, struct frame_reader *frames, uint64_t offset, struct frame *f,
+                         unsigned type, struct err *e)
+{
+    uint64_t skipped = 0;
+    int rc = input_seek(r->in, offset, e);
+    if (rc == 0)
+        rc = frame_resync(frames, &skipped, e);
+    if (rc == 0 || (rc > 0 && skipped))
+        return err_set(e, -EBADMSG, "%s: the index points where no frame is, at byte %llu", r->in->name,
+                       (unsigned long long)offset);
+    if (rc > 0)
+        rc = frame_next(frames, f, e);
+    if (rc > 0 && f->type != type)
+        return bad_frame(r, f, "the index points to a frame of another type", e);
+    return rc < 0 ? rc : 0;
+}
+
+static int read_trailer(struct workload_reader *r, uint64_t *index_offset, struct err *e)
+{
+    uint8_t trailer[FORMAT_TRAILER_BYTES];
+    uint64_t at = r->in->size_bytes - FORMAT_TRAILER_BYTES;
+    if (r->in->size_bytes < FORMAT_TRAILER_BYTES)
+        return err_set(e, -ENODATA, "%s: cut off before the summary", r->in->name);
+    int rc = input_seek(r->in, at, e);
+    ssize_t n = rc < 0 ? rc : input_read(r->in, trailer, sizeof trailer, e);
+    if (n < 0)
+        return (int)n;
+    *index_offset = get_u64(trailer);
+    if (n < FORMAT_TRAILER_BYTES || get_u64(trailer + 8) != FORMAT_TRAILER_MAGIC || *index_offset > at)
+        return err_set(e, -ENODATA, "%s: cut off before the summary, at byte %llu", r->in->name,
+                       (unsigned long long)r->in->size_bytes);
+    return 0;
+}
+
+static int read_summary_frame(struct workload_reader *r, struct frame_reader *frames, struct workload_summary *s,
+                              struct err *e)
+{
+    struct frame f;
+    struct format_index index = {0};
+    uint64_t offset;
+    int rc = read_trailer(r, &offset, e);
+    if (rc == 0)
+        rc = read_frame_at(r, frames, offset, &f, FORMAT_INDEX, e);
+    if (rc == 0)
+        rc = checked(r, &f, format_get_index(f.data, f.size, &index), "malformed index", e);
+    if (rc == 0)
+        rc = read_frame_at(r, frames, index.summary_offset, &f, FORMAT_SUMMARY, e);
+    *s = (struct workload_summary){0};
+    if (rc == 0)
+        rc = checked(r, &f, format_get_summary(f.data, f.size, s), "malformed summary", e);
+    free(index.entries);
+    return rc;
+}
+
+int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
+{
+    if (!r->in->size_bytes)
+        return err_set(e, -ESPIPE, "%s: is no file that can be read from its end", r->in->name);
+    struct frame_reader frames;
+    uint64_t stood_at = r->in->offset;
+    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    int rc = read_summary_frame(r, &frames, s, e);
+    frame_reader_release(&frames);
+    int back = input_seek(r->in, stood_at, e);
+    return rc < 0 ? rc : back;
+}
+
+// The index has come: the trailer and the end of the file must follow.
+static int read_end(struct workload_reader *r, const struct frame *f, struct err *e)
+{
+    struct format_index index = {0};
+    uint8_t trailer[FORMAT_TRAILER_BYTES + 1];
+    int rc = checked(r, f, format_get_index(f->data, f->size, &index), "malformed index", e);
+    free(index.entries);
+    if (rc < 0)
+        return rc;
+    if (!r->has_summary)
+        return bad_frame(r, f, "the index comes before the summary", e);
+    if (index.ops != r->decode.ops_before)
+        return bad_frame(r, f, "the index counts other ops than there are", e);
+    ssize_t n = input_read(r->in, trailer, sizeof trailer, e);
+    if (n < 0)
+        return (int)n;
+    if (n < FORMAT_TRAILER_BYTES)
+        return err_set(e, -ENODATA, "%s: cut off inside the trailer, at byte %llu", r->in->name,
+                       (unsigned long long)r->in->offset);
+    if (n > FORMAT_TRAILER_BYTES || get_u64(trailer) != f->offset || get_u64(trailer + 8) != FORMAT_TRAILER_MAGIC)
+        return err_set(e, -EBADMSG, "%s: the trailer is wrong, at byte %llu", r->in->name,
+                       (unsigned long long)(r->in->offset - (size_t)n));
+    r->at_end = true;
+    return 0;
+}
+
+static int decode_ops(struct workload_reader *r, const struct frame *f, struct err *e)
+{
+    const char *what = "";
+    if (r->has_summary)
+        return bad_frame(r, f, "ops come after the summary", e);
+    int rc = decode_frame(&r->decode, f->data, f->size, &what);
+    return checked(r, f, rc, what, e);
+}
+
+// Reads on to the next frame of ops: 1; 0 at the end; negative errno.
+static int next_ops(struct workload_reader *r, struct err *e)
+{
+    while (!r->at_end) {
+        struct frame f;
+        int rc = frame_next(&r->frames, &f, e);
+        if (rc == 0)
+            return err_set(e, -ENODATA, "%s: cut off before the summary, at byte %llu", r->in->name,
+                           (unsigned long long)r->in->offset);
+        if (rc < 0)
+            return rc;
+        switch (f.type) {
+        case FORMAT_OPS:
+            rc = decode_ops(r, &f, e);
+            return rc < 0 ? rc : 1;
+        case FORMAT_SAMPLES:
+            rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples, &r->samples_capacity);
+            rc = checked(r, &f, rc, "malformed samples", e);
+            break;
+        case FORMAT_SUMMARY:
+            rc = checked(r, &f, format_get_summary(f.data, f.size, &r->summary), "malformed summary", e);
+            r->has_summary = true;
+            break;
+        case FORMAT_INDEX:
+            rc = read_end(r, &f, e);
+            break;
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n, struct err *e)
+{
+    int rc = next_ops(r, e);
+    *runs = r->decode.runs;
+    *n = rc > 0 ? r->decode.n_runs : 0;
+    return rc;
+}
+
+static bool turn_before(const struct turn *a, const struct turn *b)
+{
+    return a->at->stamp != b->at->stamp ? a->at->stamp < b->at->stamp : a->thread < b->thread;
+}
+
+// Restores the heap below `i`.
+static void turns_sift(struct workload_reader *r, size_t i)
+{
+    struct turn moved = r->turns[i];
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= r->n_turns)
+            break;
+        if (child + 1 < r->n_turns && turn_before(&r->turns[child + 1], &r->turns[child]))
+            child++;
+        if (!turn_before(&r->turns[child], &moved))
+            break;
+        r->turns[i] = r->turns[child];
+        i = child;
+    }
+    r->turns[i] = moved;
+}
+
+static int turns_fill(struct workload_reader *r, struct err *e)
+{
+    const struct workload_run *runs;
+    size_t n;
+    int rc = workload_next_runs(r, &runs, &n, e);
+    if (rc <= 0)
+        return rc;
+    if (array_reserve((void **)&r->turns, &r->turns_capacity, n, sizeof *r->turns) < 0)
+        return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+    for (size_t i = 0; i < n; i++)
+        r->turns[i] = (struct turn){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread};
+    r->n_turns = n;
+    for (size_t i = n / 2; i-- > 0;)
+        turns_sift(r, i);
+    return 1;
+}
+
+int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e)
+{
+    if (!r->n_turns) {
+        int rc = turns_fill(r, e);
+        if (rc <= 0)
+            return rc;
+    }
+    struct turn *top = &r->turns[0];
+    *thread = top->thread;
+    *op = top->at++;
+    if (top->at == top->end)
+        *top = r->turns[--r->n_turns];
+    if (r->n_turns > 1)
+        turns_sift(r, 0);
+    return 1;
+}

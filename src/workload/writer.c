@@ -1,0 +1,145 @@
+#include "workload/writer.h"
+
+#include "base/varint.h"
+#include "workload/encode.h"
+#include "workload/format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    // Ops of a frame. Twice as many save 1 % of the bytes and put the reader's ops out of the L2 cache.
+    FRAME_OPS = 1 << 16,
+    FRAME_TEXT_BYTES = 1 << 20,
+    FRAME_WAIT_VALUES = 1 << 18,
+};
+_Static_assert(FRAME_OPS <= FORMAT_MAX_OPS && FRAME_WAIT_VALUES < FORMAT_MAX_WAITS, "readers accept it");
+
+struct workload_writer {
+    struct frame_writer frames;
+    struct output *out;
+    struct encode encode; // the frame under work
+    struct format_index index;
+    struct buf payload;
+    bool has_stamps;
+    uint64_t ops; // written and pending
+};
+
+struct workload_writer *workload_writer_new(struct output *out, int level)
+{
+    struct workload_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->out = out;
+    frame_writer_init(&w->frames, out, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION, FRAME_CODEC_ZSTD, level);
+    encode_init(&w->encode);
+    return w;
+}
+
+void workload_writer_free(struct workload_writer *w)
+{
+    if (!w)
+        return;
+    frame_writer_release(&w->frames);
+    encode_release(&w->encode);
+    buf_release(&w->payload);
+    free(w->index.entries);
+    free(w);
+}
+
+static int no_memory(struct workload_writer *w, struct err *e)
+{
+    return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
+}
+
+int workload_write_header(struct workload_writer *w, const struct workload_header *h, struct err *e)
+{
+    w->has_stamps = h->has_stamps;
+    w->encode.has_stamps = h->has_stamps;
+    w->payload.size = 0;
+    if (format_put_header(&w->payload, h) < 0)
+        return no_memory(w, e);
+    return frame_write(&w->frames, FORMAT_HEADER, w->payload.data, w->payload.size, e);
+}
+
+static int flush(struct workload_writer *w, struct err *e)
+{
+    struct encode *x = &w->encode;
+    if (!x->n_ops)
+        return 0;
+    struct format_index *index = &w->index;
+    if (array_reserve((void **)&index->entries, &index->capacity, index->n + 1, sizeof *index->entries) < 0 ||
+        encode_frame(x, w->ops - x->n_ops, &w->payload) < 0)
+        return no_memory(w, e);
+    index->entries[index->n++] = (struct format_index_entry){
+        .offset = w->out->offset,
+        .n_ops = x->n_ops,
+        .first_stamp = x->first_stamp,
+        .last_stamp = x->last_stamp,
+    };
+    int rc = frame_write(&w->frames, FORMAT_OPS, w->payload.data, w->payload.size, e);
+    encode_reset(x);
+    return rc;
+}
+
+int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e)
+{
+    struct encode *x = &w->encode;
+    if (x->n_ops >= FRAME_OPS || x->text_bytes >= FRAME_TEXT_BYTES || x->wait_values >= FRAME_WAIT_VALUES ||
+        !encode_has_shape(x, op)) {
+        int rc = flush(w, e);
+        if (rc < 0)
+            return rc;
+    }
+    int rc = encode_op(x, thread, op);
+    if (__builtin_expect(rc < 0, 0)) {
+        if (rc == -ENOMEM)
+            return no_memory(w, e);
+        return err_set(e, rc, "%s: op %llu (%s of thread %u) would break the rules of a workload", w->out->name,
+                       (unsigned long long)w->ops, event_infos[op->kind].name ? event_infos[op->kind].name : "no kind",
+                       thread);
+    }
+    w->ops++;
+    return 0;
+}
+
+int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e)
+{
+    enum { SAMPLES_A_FRAME = 65536 };
+    for (size_t at = 0; at < n; at += SAMPLES_A_FRAME) {
+        size_t part = n - at < SAMPLES_A_FRAME ? n - at : SAMPLES_A_FRAME;
+        w->payload.size = 0;
+        if (format_put_samples(&w->payload, s + at, part) < 0)
+            return no_memory(w, e);
+        int rc = frame_write(&w->frames, FORMAT_SAMPLES, w->payload.data, w->payload.size, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int write_index(struct workload_writer *w, struct err *e)
+{
+    uint8_t trailer[FORMAT_TRAILER_BYTES];
+    put_u64(trailer, w->out->offset);
+    put_u64(trailer + 8, FORMAT_TRAILER_MAGIC);
+    w->payload.size = 0;
+    if (format_put_index(&w->payload, &w->index) < 0)
+        return no_memory(w, e);
+    int rc = frame_write(&w->frames, FORMAT_INDEX, w->payload.data, w->payload.size, e);
+    return rc < 0 ? rc : output_write(w->out, trailer, sizeof trailer, e);
+}
+
+int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e)
+{
+    int rc = flush(w, e);
+    if (rc < 0)
+        return rc;
+    w->index.summary_offset = w->out->offset;
+    w->index.ops = w->ops;
+    w->payload.size = 0;
+    if (format_put_summary(&w->payload, s) < 0)
+        return no_memory(w, e);
+    rc = frame_write(&w->frames, FORMAT_SUMMARY, w->payload.data, w->payload.size, e);
+    return rc < 0 ? rc : write_index(w, e);
+}
