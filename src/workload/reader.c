@@ -137,7 +137,7 @@ static int read_summary_frame(struct workload_reader *r, struct frame_reader *fr
 {
     struct frame f;
     struct format_index index = {0};
-    uint64_t offset;
+    uint64_t offset = 0;
     int rc = read_trailer(r, &offset, e);
     if (rc == 0)
         rc = read_frame_at(r, frames, offset, &f, FORMAT_INDEX, e);

@@ -1,6 +1,6 @@
 #include "workload/writer.h"
 
-#include "base/varint.h"
+#include "base/bytes.h"
 #include "workload/encode.h"
 #include "workload/format.h"
 
@@ -13,7 +13,8 @@ enum {
     FRAME_TEXT_BYTES = 1 << 20,
     FRAME_WAIT_VALUES = 1 << 18,
 };
-_Static_assert(FRAME_OPS <= FORMAT_MAX_OPS && FRAME_WAIT_VALUES < FORMAT_MAX_WAITS, "readers accept it");
+_Static_assert((int)FRAME_OPS <= (int)FORMAT_MAX_OPS && (int)FRAME_WAIT_VALUES < (int)FORMAT_MAX_WAITS,
+               "readers accept it");
 
 struct workload_writer {
     struct frame_writer frames;
