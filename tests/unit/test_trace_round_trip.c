@@ -168,7 +168,6 @@ static void check_file(const struct fixture *f, const struct stream *s, uint32_t
     assert_int_equal(r.session.clock_hz, 2596000000u);
     assert_memory_equal(r.session.argv, "prog\0-x", 8);
     uint32_t at = 0, frames = 0;
-    uint64_t records = 0;
     bool ended = false;
     int rc;
     while ((rc = trace_next(&r, &item, &e)) > 0) {
@@ -188,7 +187,6 @@ static void check_file(const struct fixture *f, const struct stream *s, uint32_t
             assert_true(g->n_words <= s->n - at);
             assert_memory_equal(g->words, s->words + at, g->n_words * 8);
             at += g->n_words;
-            records += g->n_records;
         }
     }
     assert_string_equal(e.text, "");

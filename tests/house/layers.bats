@@ -1,0 +1,59 @@
+load ../helper
+
+check_layers() {
+  run "$HEAPTAPE_SOURCE/tools/check-layers" "$1"
+}
+
+# plant FILE LINE: a copy of the sources with LINE added to FILE.
+plant() {
+  mkdir -p copy
+  cp -r "$HEAPTAPE_SOURCE/src" "$HEAPTAPE_SOURCE/include" copy/
+  echo "$2" >>"copy/$1"
+  check_layers copy
+}
+
+@test "the sources keep the include rules" {
+  check_layers "$HEAPTAPE_SOURCE"
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "a planted include of a sibling is found" {
+  plant src/trace/trace.h '#include "workload/workload.h"'
+  [ "$status" -eq 1 ]
+  [ "${#lines[@]}" -eq 1 ]
+  has "$output" "trace may not include workload"
+}
+
+@test "a planted include upwards is found" {
+  plant src/base/buf.c '#include "event/event.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "src/base/buf.c"
+  has "$output" "base may not include event"
+}
+
+@test "capture gets malloc-free headers only, also by way of others" {
+  plant src/spool/spool.h '  #  include "base/buf.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "base/buf.h is not one of the malloc-free headers"
+}
+
+@test "nobody includes capture" {
+  plant src/cli/main.c '#include "capture/planted.h"'
+  [ "$status" -eq 1 ]
+  touch copy/src/capture/planted.h
+  check_layers copy
+  has "$output" "cli may not include capture"
+}
+
+@test "an include without its folder is found" {
+  plant src/base/fio.c '#include "buf.h"'
+  [ "$status" -eq 1 ]
+  has "$output" '"buf.h" is no path from src/'
+}
+
+@test "an empty tree is no success" {
+  mkdir empty
+  check_layers empty
+  [ "$status" -eq 1 ]
+}

@@ -1,0 +1,68 @@
+load ../helper
+
+@test "every header compiles alone" {
+  run "$HEAPTAPE_SOURCE/tools/check-headers"
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "a header that needs another before it is found" {
+  mkdir -p copy/src/base copy/include
+  cp "$HEAPTAPE_SOURCE"/src/base/{buf,err}.h copy/src/base/
+  echo 'struct planted { struct buf b; };' >copy/src/base/planted.h
+  run "$HEAPTAPE_SOURCE/tools/check-headers" copy
+  [ "$status" -eq 1 ]
+  has "$output" "src/base/planted.h: does not compile alone"
+}
+
+# Files of the working tree that git does not ignore.
+sources() {
+  git -C "$HEAPTAPE_SOURCE" ls-files -co --exclude-standard -- "$@" | sed "s|^|$HEAPTAPE_SOURCE/|"
+}
+
+@test "the sources are formatted" {
+  command -v clang-format >/dev/null || skip "no clang-format"
+  sources '*.c' '*.h' >files
+  [ -s files ]
+  run xargs -a files clang-format --dry-run -Werror
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "the scripts pass shellcheck" {
+  command -v shellcheck >/dev/null || skip "no shellcheck"
+  sources | while read -r file; do
+    [ -f "$file" ] && head -c 64 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$file"
+  done >files || true
+  [ -s files ]
+  run xargs -a files shellcheck
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "the capture library's symbols" {
+  library=$HEAPTAPE_BUILD/src/capture/libheaptape.so
+  [ -f "$library" ] || skip "no capture library in this build"
+  run "$HEAPTAPE_SOURCE/tools/check-symbols" "$library"
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "a library with wrong symbols is found" {
+  echo '#include <stdio.h>
+  void *malloc(__SIZE_TYPE__); void stray(void); void stray(void) { printf("%p", malloc(1)); }' >bad.c
+  cc -shared -fPIC -fno-builtin -o bad.so bad.c -Wl,--no-as-needed -lm
+  run "$HEAPTAPE_SOURCE/tools/check-symbols" "$PWD/bad.so"
+  [ "$status" -eq 1 ]
+  has "$output" "exports stray"
+  has "$output" "does not wrap free"
+  has "$output" "needs libm.so.6"
+  has "$output" "calls malloc"
+  has "$output" "calls printf"
+}
+
+@test "no file is over 800 lines" {
+  sources '*.c' '*.h' | xargs wc -l | awk '$2 != "total" && $1 > 800' >long
+  cat long
+  [ ! -s long ]
+}
