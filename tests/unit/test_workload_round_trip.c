@@ -334,10 +334,13 @@ static void cut_off_is_told(void **state)
     write_file(&h, true, &a_summary);
     size_t n, most = 0;
     uint8_t *bytes = slurp(&n);
-    for (size_t cut = 1; cut < n; cut += cut < 200 || cut + 200 > n ? 1 : 9973) {
+    for (size_t cut = 1; cut < n; cut += cut < 200 || cut + 300 > n ? 1 : 101) {
+        if (cut > 1000 && cut + 20000 < n)
+            cut += 9973;
         int rc;
         size_t ops = read_bytes(bytes, cut, &rc);
-        assert_int_equal(rc, -ENODATA);
+        if (rc != -ENODATA)
+            fail_msg("cut at %zu of %zu: %d", cut, n, rc);
         most = ops > most ? ops : most;
     }
     assert_int_equal(most, 140000);
