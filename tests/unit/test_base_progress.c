@@ -48,9 +48,12 @@ static void run(int fd, bool quiet)
 
 static size_t drain(int fd, char *text, size_t size)
 {
-    ssize_t n = read(fd, text, size - 1);
-    text[n > 0 ? n : 0] = 0;
-    return n > 0 ? (size_t)n : 0;
+    size_t got = 0;
+    ssize_t n;
+    while ((n = read(fd, text + got, size - 1 - got)) > 0)
+        got += (size_t)n;
+    text[got] = 0;
+    return got;
 }
 
 static void silent_without_a_terminal(void **state)
