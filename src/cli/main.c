@@ -12,7 +12,7 @@
 
 // Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in cmd_record.c, which
 // meson.build lists.
-#define COMMANDS(COMMAND)
+#define COMMANDS(COMMAND) COMMAND(record)
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,

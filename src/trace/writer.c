@@ -108,12 +108,12 @@ static uint32_t words_taken(const struct trace_writer *w)
     return transform_of(w) == EVENTS_WORDS ? (uint32_t)(w->words.size / 8) : w->columns->words;
 }
 
-static int flush(struct trace_writer *w, uint64_t watermark, bool last, struct err *e)
+static int flush(struct trace_writer *w, bool last, struct err *e)
 {
     enum events_transform transform = transform_of(w);
     uint8_t head[EVENTS_HEADER_BYTES];
     put_u64(head, w->round);
-    put_u64(head + 8, watermark);
+    put_u64(head + 8, w->watermark);
     put_u32(head + 16, (last ? EVENTS_LAST_OF_ROUND : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
     put_u32(head + 20, (uint32_t)(w->table.size / EVENTS_SEGMENT_BYTES));
     struct buf *b = &w->payload;
@@ -129,11 +129,30 @@ static int flush(struct trace_writer *w, uint64_t watermark, bool last, struct e
     return rc;
 }
 
+// Does the piece go on where the last row of the table ends?
+static bool continues_row(const struct trace_writer *w, const uint32_t names[4], uint64_t first_word,
+                          const struct codec_state *before)
+{
+    if (w->table.size == 0 || w->row_epoch != before->epoch || w->row_base != before->base)
+        return false;
+    const uint8_t *row = w->table.data + w->table.size - EVENTS_SEGMENT_BYTES;
+    return memcmp(row, names, 16) == 0 && get_u64(row + 16) + get_u32(row + 40) == first_word;
+}
+
 static int put_table(struct trace_writer *w, const struct trace_segment *s, const struct codec_state *before,
                      const struct records *r)
 {
     uint8_t row[EVENTS_SEGMENT_BYTES];
     const uint32_t names[] = {s->process, s->thread, s->tid, s->lane};
+    bool continues = continues_row(w, names, s->first_word + s->n_words, before);
+    w->row_epoch = r->state.epoch;
+    w->row_base = r->state.base;
+    if (continues) {
+        uint8_t *last = w->table.data + w->table.size - EVENTS_SEGMENT_BYTES;
+        put_u32(last + 40, get_u32(last + 40) + r->words);
+        put_u32(last + 44, get_u32(last + 44) + r->records);
+        return 0;
+    }
     memcpy(row, names, 16);
     put_u64(row + 16, s->first_word + s->n_words);
     put_u64(row + 24, before->epoch);
@@ -167,7 +186,19 @@ static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint3
     return r.words;
 }
 
-static int write_segment(struct trace_writer *w, uint64_t watermark, struct trace_segment *s, struct err *e)
+int trace_round_begin(struct trace_writer *w, struct err *e)
+{
+    if (!w->columns) {
+        w->columns = malloc(sizeof *w->columns);
+        if (!w->columns)
+            return no_memory(w, e);
+        columns_init(w->columns);
+    }
+    w->round_words = 0;
+    return begin_frame(w) < 0 ? no_memory(w, e) : 0;
+}
+
+int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err *e)
 {
     uint32_t n = s->n_words;
     int64_t took = 1;
@@ -177,7 +208,7 @@ static int write_segment(struct trace_writer *w, uint64_t watermark, struct trac
     while (s->n_words < n && took > 0) {
         uint32_t room = w->frame_words - words_taken(w), left = n - s->n_words;
         if (left > room && room < LONGEST_RECORD_WORDS) {
-            int rc = flush(w, watermark, false, e);
+            int rc = flush(w, false, e);
             if (rc < 0)
                 return rc;
             continue;
@@ -186,23 +217,23 @@ static int write_segment(struct trace_writer *w, uint64_t watermark, struct trac
         if (took < 0)
             return no_memory(w, e);
     }
+    w->round_words += s->n_words;
     return 0;
+}
+
+int trace_round_end(struct trace_writer *w, uint64_t watermark, struct err *e)
+{
+    w->watermark = watermark;
+    int rc = flush(w, true, e);
+    w->round++;
+    return rc;
 }
 
 int trace_write_round(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
                       struct err *e)
 {
-    if (!w->columns) {
-        w->columns = malloc(sizeof *w->columns);
-        if (!w->columns)
-            return no_memory(w, e);
-        columns_init(w->columns);
-    }
-    int rc = begin_frame(w) < 0 ? no_memory(w, e) : 0;
+    int rc = trace_round_begin(w, e);
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = write_segment(w, watermark, &segments[i], e);
-    if (rc == 0)
-        rc = flush(w, watermark, true, e);
-    w->round++;
-    return rc;
+        rc = trace_round_add(w, &segments[i], e);
+    return rc < 0 ? rc : trace_round_end(w, watermark, e);
 }

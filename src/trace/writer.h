@@ -8,13 +8,16 @@
 // All but `frames.codec`, `frames.level` (which may be changed between rounds) is the writer's own; `events` may be read.
 struct trace_writer {
     struct frame_writer frames;
-    struct buf payload; // of the frame under work
-    struct buf table;   // its segments
-    struct buf words;   // their words, when they are stored as they are
+    struct buf payload;           // of the frame under work
+    struct buf table;             // its segments
+    uint64_t row_epoch, row_base; // codec state at the end of the last of them
+    struct buf words;             // their words, when they are stored as they are
     struct columns *columns;
     uint32_t frame_words; // most words in a frame
     uint64_t round;
-    uint64_t events; // counted events written
+    uint64_t watermark;   // of the last whole round
+    uint64_t round_words; // added to the round under work
+    uint64_t events;      // counted events written
 };
 
 // `out` is borrowed and stays the caller's to close.
@@ -26,11 +29,20 @@ int trace_write_process(struct trace_writer *w, const struct trace_process *p, s
 int trace_write_process_end(struct trace_writer *w, const struct trace_process *p, struct err *e);
 int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n, struct err *e);
 
-// Writes the segments of one round, in as many EVENTS frames as the frame limit asks for. `watermark` is a
-// stamp taken before any of the streams was read: each event published before it is in this round or an
-// earlier one. Segments of one lane follow each other without a gap. A round without segments is written too:
-// it moves the watermark. Fills in each segment's n_records, epoch_end and base_end. Words that are no record (a
-// traced program may scribble over its own spool) end the segment: n_words comes back smaller.
+// A round is written in as many EVENTS frames as the frame limit asks for; the last of them comes with
+// trace_round_end, also when nothing was added: it moves the watermark.
+int trace_round_begin(struct trace_writer *w, struct err *e);
+
+// Adds a segment. Segments of one lane follow each other without a gap. Fills in n_records, epoch_end and base_end.
+// Words that are no record (a traced program may scribble over its own spool) end the segment: n_words comes back
+// smaller. The words are the caller's again afterwards.
+int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err *e);
+
+// `watermark` is a stamp taken before any of the streams was read for the last time: each event published before it
+// is in this round or an earlier one.
+int trace_round_end(struct trace_writer *w, uint64_t watermark, struct err *e);
+
+// The three in one.
 int trace_write_round(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
                       struct err *e);
 

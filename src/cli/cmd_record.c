@@ -1,0 +1,172 @@
+#include "cli/command.h"
+#include "cli/paths.h"
+#include "record/record.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern const struct command cmd_record;
+
+struct record_options {
+    const char *output;
+    const char *allocator;
+    const char *compression;
+    bool force;
+    bool lossy;
+    bool verbose;
+};
+
+static const struct option options[] = {
+    {'o', "output", OPTION_STRING, "FILE|-", "heaptape.ht", "write the trace to FILE, or to standard output",
+     offsetof(struct record_options, output)},
+    {'a', "allocator", OPTION_STRING, "LIBRARY", NULL, "run the program on this allocator (path of a shared library)",
+     offsetof(struct record_options, allocator)},
+    {'z', "compress", OPTION_STRING, "none|lz4|zstd[:LEVEL]", "zstd:1",
+     "compress with this; a recorder that falls behind steps down by itself",
+     offsetof(struct record_options, compression)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct record_options, force)},
+    {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events rather than let the program wait for the recorder",
+     offsetof(struct record_options, lossy)},
+    {'v', "verbose", OPTION_FLAG, NULL, NULL, "also tell what the recording itself cost",
+     offsetof(struct record_options, verbose)},
+    {0},
+};
+
+// "zstd:3" to codec and level.
+static bool parse_compression(const char *text, struct record_settings *s)
+{
+    char *end;
+    s->level = 1;
+    if (strcmp(text, "none") == 0) {
+        s->codec = FRAME_CODEC_NONE;
+        return true;
+    }
+    if (strcmp(text, "lz4") == 0) {
+        s->codec = FRAME_CODEC_LZ4;
+        return true;
+    }
+    s->codec = FRAME_CODEC_ZSTD;
+    if (strcmp(text, "zstd") == 0)
+        return true;
+    if (strncmp(text, "zstd:", 5) != 0)
+        return false;
+    errno = 0;
+    long level = strtol(text + 5, &end, 10);
+    s->level = (int)level;
+    return end != text + 5 && *end == 0 && errno == 0 && level >= 1 && level <= 19;
+}
+
+static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
+{
+    char events[32], bytes[32], ns[32];
+    double n = r->events ? (double)r->events : 1;
+    note("%s events of %u process%s, %s (%.2f bytes an event), %s", human_count(events, r->events), r->processes,
+         r->processes == 1 ? "" : "es", human_bytes(bytes, out->offset), (double)out->offset / n, out->name);
+    if (r->lost_words)
+        note("%s records were lost", human_count(events, r->lost_words));
+    if (r->off_reason[0])
+        note("tracing turned itself off in a process: %s", r->off_reason);
+    if (r->stopped_by)
+        note("stopped by signal %d before the program had ended", r->stopped_by);
+    if (o->verbose)
+        note("the recorder took %.1f ns of CPU an event, wrote %s rounds, stepped down %s times; threads waited %s",
+             (double)r->cpu_ns / n, human_count(events, r->rounds), human_count(bytes, r->steps_down),
+             human_ns(ns, (double)r->wait_ns));
+}
+
+// Nothing was recorded: why. The file holds nothing that anybody could want.
+static int explain_nothing(const char *program, const struct record_result *r)
+{
+    const char *why = record_explain(program);
+    if (r->off_reason[0])
+        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
+    if (why)
+        die(EXIT_RECORD, "%s: nothing was recorded: it %s", program, why);
+    if (r->processes)
+        die(EXIT_RECORD, "%s: nothing was recorded: it made no call of the malloc API", program);
+    die(EXIT_RECORD, "%s: nothing was recorded: it has its own malloc, or makes no call of the C library's", program);
+}
+
+static int exit_code(const struct record_result *r)
+{
+    if (r->stopped_by)
+        return 128 + r->stopped_by;
+    if (WIFSIGNALED(r->wait_status))
+        return 128 + WTERMSIG(r->wait_status);
+    return WEXITSTATUS(r->wait_status);
+}
+
+// What was written is of no use when the program never ran or gave no events.
+static void discard(struct output *out)
+{
+    struct err ignored = {0};
+    struct stat st;
+    const char *name = out->name;
+    bool is_file = out->owns_fd && fstat(out->fd, &st) == 0 && S_ISREG(st.st_mode);
+    output_close(out, true, &ignored);
+    if (is_file)
+        unlink(name);
+}
+
+static int run_record(const void *fields, int argc, char **argv)
+{
+    const struct record_options *o = fields;
+    struct record_settings s = {.argv = argv, .lossy = o->lossy};
+    struct record_result r;
+    struct output out;
+    struct err e = {0};
+    char library[PATH_MAX], allocator[PATH_MAX];
+    (void)argc;
+    if (!parse_compression(o->compression, &s))
+        return usage_error(&cmd_record, "-z wants none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
+    if (paths_find("libheaptape.so", library, sizeof library) < 0)
+        die(EXIT_RECORD, "libheaptape.so: not found beside the heaptape program");
+    s.library = library;
+    if (o->allocator && !realpath(o->allocator, allocator))
+        die(EXIT_RECORD, "%s: %s", o->allocator, strerror(errno));
+    s.allocator = o->allocator ? allocator : NULL;
+    if (output_open(&out, o->output, o->force ? OUTPUT_FORCE : 0, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    if (record_run(&s, &out, &r, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    if (r.start_errno || r.events == 0)
+        discard(&out);
+    if (r.start_errno)
+        die(r.start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", argv[0],
+            r.start_errno == ENOENT ? "not found" : strerror(r.start_errno));
+    if (r.events == 0)
+        return explain_nothing(argv[0], &r);
+    print_summary(o, &r, &out);
+    if (output_close(&out, true, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    return exit_code(&r);
+}
+
+const struct command cmd_record = {
+    .name = "record",
+    .operands = "[--] PROGRAM [ARG...]",
+    .summary = "Run a program and record every call of the malloc API that it and its children make",
+    .description =
+        "Runs PROGRAM with the capture library preloaded and writes a raw trace of it and of all processes that it "
+        "starts, until the last of them has ended. The exit status is PROGRAM's own: 128 + N when signal N ended it, "
+        "125 "
+        "when heaptape itself failed or nothing could be recorded, 126 when PROGRAM cannot be executed, 127 when it is "
+        "not found.\n\n"
+        "SIGINT and SIGQUIT are left to PROGRAM. SIGTERM and SIGHUP are passed on to it; a second one ends the "
+        "recording "
+        "cleanly, and PROGRAM goes on untraced, as it does when the disk is full.\n\n"
+        "With -o - the trace goes to standard output, which PROGRAM shares: send PROGRAM's own output elsewhere.",
+    .options = options,
+    .options_bytes = sizeof(struct record_options),
+    .min_operands = 1,
+    .max_operands = UINT_MAX,
+    .runs_program = true,
+    .run = run_record,
+};

@@ -1,0 +1,68 @@
+#include "record/facts.h"
+
+#include "base/buf.h"
+#include "trace/codec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+// The CPU's name as the kernel has it; "" where it has none (aarch64).
+static char *cpu_model(void)
+{
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char *line = NULL, *model = NULL;
+    size_t room = 0;
+    while (f && !model && getline(&line, &room, f) > 0) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) == 0 && colon) {
+            line[strcspn(line, "\n")] = 0;
+            model = strdup(colon[1] == ' ' ? colon + 2 : colon + 1);
+        }
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return model ? model : strdup("");
+}
+
+static int set_argv(struct trace_session *s, char *const *argv)
+{
+    struct buf b = {0};
+    for (size_t i = 0; argv[i]; i++) {
+        if (buf_put(&b, argv[i], strlen(argv[i]) + 1) < 0) {
+            buf_release(&b);
+            return -ENOMEM;
+        }
+    }
+    s->argv = (char *)b.data;
+    s->argv_bytes = (uint32_t)b.size;
+    return 0;
+}
+
+int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv)
+{
+    struct utsname u;
+    *s = (struct trace_session){.clock = clock, .clock_hz = clock_hz(clock), .stamp_shift = CODEC_STAMP_SHIFT};
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    s->cpus = cpus > 0 ? (uint32_t)cpus : 0;
+    s->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    if (uname(&u) == 0) {
+        s->host = strdup(u.nodename);
+        if (asprintf(&s->kernel, "%s %s", u.sysname, u.release) < 0)
+            s->kernel = NULL;
+    }
+    s->cpu = cpu_model();
+    s->heaptape = strdup(HEAPTAPE_VERSION);
+    // Last, so that the pair is as close to the first event as can be.
+    int rc = set_argv(s, argv);
+    s->realtime_ns = clock_ns(CLOCK_REALTIME);
+    s->start_stamp = clock_ticks(clock) >> CODEC_STAMP_SHIFT;
+    if (rc == 0 && s->host && s->kernel && s->cpu && s->heaptape)
+        return 0;
+    trace_session_release(s);
+    return -ENOMEM;
+}

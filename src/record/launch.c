@@ -1,0 +1,155 @@
+#include "record/launch.h"
+
+#include "spool/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t signals_seen;
+static volatile sig_atomic_t last_signal;
+
+static void on_termination(int sig)
+{
+    signals_seen = signals_seen + 1;
+    last_signal = sig;
+}
+
+static void on_child(int sig)
+{
+    (void)sig; // it only has to interrupt the sleep
+}
+
+static const struct {
+    int sig;
+    void (*handler)(int);
+} taken_over[LAUNCH_SIGNALS] = {
+    {SIGINT, SIG_IGN},         {SIGQUIT, SIG_IGN},       {SIGPIPE, SIG_IGN},
+    {SIGTERM, on_termination}, {SIGHUP, on_termination}, {SIGCHLD, on_child},
+};
+
+void launch_signals(struct launch *l)
+{
+    signals_seen = 0;
+    sigset_t ours;
+    sigemptyset(&ours);
+    for (unsigned i = 0; i < LAUNCH_SIGNALS; i++) {
+        struct sigaction a = {.sa_handler = taken_over[i].handler};
+        sigaction(taken_over[i].sig, &a, &l->actions[i]);
+        sigaddset(&ours, taken_over[i].sig);
+        // Under nohup the program shall go on, and so does its recording.
+        if (taken_over[i].sig == SIGHUP && l->actions[i].sa_handler == SIG_IGN)
+            sigaction(SIGHUP, &l->actions[i], NULL);
+    }
+    // Whoever started heaptape may have blocked them.
+    sigprocmask(SIG_UNBLOCK, &ours, &l->mask);
+}
+
+void launch_signals_restore(struct launch *l)
+{
+    for (unsigned i = 0; i < LAUNCH_SIGNALS; i++)
+        sigaction(taken_over[i].sig, &l->actions[i], NULL);
+    sigprocmask(SIG_SETMASK, &l->mask, NULL);
+}
+
+// The dynamic linker parts LD_PRELOAD at spaces and colons: a path with such goes by a link in the session directory.
+// NULL: it cannot be made. The caller frees it.
+static char *preloadable(const char *path, const char *session_dir, const char *name)
+{
+    char *link = NULL;
+    if (!strpbrk(path, " :"))
+        return strdup(path);
+    if (asprintf(&link, "%s/%s", session_dir, name) < 0)
+        return NULL;
+    if (symlink(path, link) == 0)
+        return link;
+    free(link);
+    return NULL;
+}
+
+// The list for LD_PRELOAD: the capture library, the allocator, and what the user preloads anyway. NULL: no memory.
+static char *preload_list(const struct record_settings *s, const char *session_dir)
+{
+    const char *own = getenv("LD_PRELOAD");
+    char *list = NULL, *library = preloadable(s->library, session_dir, "libheaptape.so");
+    char *allocator = s->allocator ? preloadable(s->allocator, session_dir, "allocator.so") : strdup("");
+    bool has_own = own && *own;
+    if (library && allocator &&
+        asprintf(&list, "%s%s%s%s%s", library, *allocator ? ":" : "", allocator, has_own ? ":" : "",
+                 has_own ? own : "") < 0)
+        list = NULL;
+    free(library);
+    free(allocator);
+    return list;
+}
+
+static int set_environment(const struct record_settings *s, const char *session_dir)
+{
+    char *list = preload_list(s, session_dir);
+    int rc = list ? setenv("LD_PRELOAD", list, 1) : -1;
+    free(list);
+    if (rc == 0)
+        rc = setenv(SPOOL_ENV_DIR, session_dir, 1);
+    for (size_t i = 0; rc == 0 && s->variables && s->variables[i]; i++)
+        rc = putenv((char *)s->variables[i]);
+    return rc;
+}
+
+static _Noreturn void run_child(struct launch *l, const struct record_settings *s, const char *session_dir, int report)
+{
+    int failed = ENOMEM;
+    launch_signals_restore(l);
+    if (set_environment(s, session_dir) == 0) {
+        execvp(s->argv[0], s->argv);
+        failed = errno;
+    }
+    // The pipe holds an int: it cannot block or be written in part.
+    ssize_t n = write(report, &failed, sizeof failed);
+    _exit(n == (ssize_t)sizeof failed ? 127 : 126);
+}
+
+int launch_start(struct launch *l, const struct record_settings *s, const char *session_dir, struct err *e)
+{
+    int report[2], failed = 0;
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return err_set_errno(e, "cannot make a pipe");
+    l->pid = fork();
+    if (l->pid < 0) {
+        int rc = err_set_errno(e, "cannot start a process");
+        close(report[0]);
+        close(report[1]);
+        return rc;
+    }
+    if (l->pid == 0)
+        run_child(l, s, session_dir, report[1]);
+    close(report[1]);
+    ssize_t n;
+    while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR)
+        ;
+    close(report[0]);
+    if (n == 0)
+        return 0;
+    launch_reap(l, true);
+    return failed > 0 ? failed : EIO;
+}
+
+bool launch_reap(struct launch *l, bool wait)
+{
+    if (!l->reaped && waitpid(l->pid, &l->wait_status, wait ? 0 : WNOHANG) == l->pid)
+        l->reaped = true;
+    return l->reaped;
+}
+
+void launch_forward(struct launch *l)
+{
+    while (l->terminations < signals_seen) {
+        l->terminations++;
+        l->last_signal = last_signal;
+        if (!l->reaped && l->terminations == 1)
+            kill(l->pid, l->last_signal);
+    }
+}

@@ -1,0 +1,467 @@
+#include "record/record.h"
+
+#include "record/facts.h"
+#include "record/launch.h"
+#include "spool/consumer.h"
+#include "trace/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS(n) ((n)*1000000ull)
+
+enum {
+    ROUND_WORDS = 1 << 17, // a round is written when it holds this many words …
+    SAMPLES_AT_ONCE = 256, // in one frame
+    CHUNKS_A_TURN = 4,     // full chunks that a drain should find: few enough that they are still in cache
+    PRESSURE_HIGH = 60,    // percent of a process's chunks full: step down to a cheaper codec
+    PRESSURE_LOW = 30,     // below this for STEADY_ROUNDS: step up
+    STEADY_ROUNDS = 50,
+    RECORDER_NICE = 5,
+};
+#define ROUND_NS     MS(20)  // … or is this old
+#define SAMPLE_NS    MS(10)  // RSS of each process
+#define CHECK_NS     MS(2)   // between looks for processes that have ended
+#define LONGEST_NAP  MS(2)   // a program that suddenly gets fast fills its chunks in about this time
+#define SHORTEST_NAP 100000u // ns
+#define IDLE_NS      MS(20)  // sleep when nothing is full: what is published must not grow old
+#define LINGER_NS    MS(50)  // between looks for processes of the session that have no spool yet
+
+struct recorder {
+    const struct record_settings *settings;
+    struct record_result *result;
+    struct consumer consumer;
+    struct trace_writer writer;
+    struct launch launch;
+    enum clock_kind clock;
+    bool in_round;
+    uint64_t watermark; // of the last drain that left nothing behind
+    uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
+    uint32_t steady;             // rounds since the pressure was last above PRESSURE_LOW
+    struct trace_process *ended; // processes whose PROCESS_END is due after the round
+    size_t n_ended, ended_capacity;
+    struct trace_sample samples[SAMPLES_AT_ONCE];
+    size_t n_samples;
+};
+
+static uint64_t stamp_now(const struct recorder *r)
+{
+    return clock_ticks(r->clock) >> CODEC_STAMP_SHIFT;
+}
+
+// The text in a shared header ends at its room at the latest.
+static char *header_string(const char *text, size_t room)
+{
+    return strndup(text, room);
+}
+
+static int announce(struct recorder *r, const struct consumer_spool *s, struct err *e)
+{
+    const struct spool_header *h = s->header;
+    uint32_t argv_bytes = h->argv_bytes;
+    struct trace_process p = {
+        .number = s->number,
+        .pid = s->pid,
+        .ppid = h->ppid,
+        .forked_from = h->parent_spool_pid,
+        .start_stamp = h->start_stamp,
+        .exe = header_string(h->exe, sizeof h->exe),
+        .allocator = header_string(h->allocator, sizeof h->allocator),
+        .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,
+    };
+    p.argv = malloc(p.argv_bytes + 1u);
+    int rc = p.exe && p.allocator && p.argv ? 0 : err_set(e, -ENOMEM, "out of memory");
+    if (rc == 0) {
+        memcpy(p.argv, h->argv, p.argv_bytes);
+        rc = trace_write_process(&r->writer, &p, e);
+    }
+    r->result->processes++;
+    trace_process_release(&p);
+    return rc;
+}
+
+// The image that the exit status belongs to: the last one of the program's own process.
+static bool is_last_image(const struct recorder *r, const struct consumer_spool *s)
+{
+    for (size_t i = 0; i < r->consumer.n_spools; i++) {
+        const struct consumer_spool *other = r->consumer.spools[i];
+        if (other->visible_pid == s->visible_pid && other->number > s->number)
+            return false;
+    }
+    return s->visible_pid == r->launch.pid && r->launch.reaped;
+}
+
+// Keeps what PROCESS_END is to say and drops the spool.
+static int end_process(struct recorder *r, size_t i, struct err *e)
+{
+    struct consumer_spool *s = r->consumer.spools[i];
+    struct spool_header *h = s->header;
+    if (array_reserve((void **)&r->ended, &r->ended_capacity, r->n_ended + 1, sizeof *r->ended) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    uint64_t end_stamp = atomic_load(&h->end_stamp), dropped = atomic_load(&h->lost_words);
+    struct trace_process *p = &r->ended[r->n_ended++];
+    *p = (struct trace_process){
+        .number = s->number,
+        .pid = s->pid,
+        .end_stamp = end_stamp ? end_stamp : stamp_now(r),
+        .lost_records = dropped > s->lost_words ? dropped : s->lost_words,
+        .waits = atomic_load(&h->waits),
+        .wait_ns = atomic_load(&h->wait_ns),
+        .threads = atomic_load(&h->threads_born),
+        .has_exit_status = is_last_image(r, s),
+        .exit_status = (uint64_t)r->launch.wait_status,
+    };
+    if (atomic_load(&h->status) == SPOOL_OFF)
+        p->off_reason = header_string(h->reason, sizeof h->reason);
+    r->result->lost_words += p->lost_records;
+    r->result->waits += p->waits;
+    r->result->wait_ns += p->wait_ns;
+    if (p->off_reason && !r->result->off_reason[0])
+        snprintf(r->result->off_reason, sizeof r->result->off_reason, "%s", p->off_reason);
+    consumer_drop(&r->consumer, i);
+    return 0;
+}
+
+static int write_samples(struct recorder *r, struct err *e)
+{
+    int rc = r->n_samples ? trace_write_samples(&r->writer, r->samples, r->n_samples, e) : 0;
+    r->n_samples = 0;
+    return rc;
+}
+
+static int end_round(struct recorder *r, struct err *e)
+{
+    if (!r->in_round)
+        return 0;
+    r->in_round = false;
+    r->result->rounds++;
+    int rc = trace_round_end(&r->writer, r->watermark, e);
+    // Their processes end here at the earliest.
+    if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE))
+        rc = write_samples(r, e);
+    for (size_t i = 0; i < r->n_ended; i++) {
+        if (rc == 0)
+            rc = trace_write_process_end(&r->writer, &r->ended[i], e);
+        trace_process_release(&r->ended[i]);
+    }
+    r->n_ended = 0;
+    return rc;
+}
+
+// How full the fullest process's chunks were at the last drain, in percent of what it may hold.
+static uint32_t pressure(const struct recorder *r)
+{
+    const struct consumer *c = &r->consumer;
+    uint32_t worst = 0;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        uint32_t threads = atomic_load_explicit(&c->spools[i]->header->threads_live, memory_order_relaxed);
+        uint32_t room = SPOOL_BASE_CHUNKS + SPOOL_CHUNKS_A_THREAD * (threads < SPOOL_MAX_CHUNKS ? threads : 0);
+        uint32_t full = c->spools[i]->drain_done * 100 / room;
+        worst = full > worst ? full : worst;
+    }
+    return worst;
+}
+
+// zstd, lz4, none: down before the program has to wait, up again when it is calm.
+static void adapt_codec(struct recorder *r)
+{
+    struct frame_writer *f = &r->writer.frames;
+    uint32_t now = pressure(r);
+    r->steady = now < PRESSURE_LOW ? r->steady + 1 : 0;
+    if (now >= PRESSURE_HIGH && f->codec != FRAME_CODEC_NONE) {
+        f->codec = f->codec == FRAME_CODEC_ZSTD ? FRAME_CODEC_LZ4 : FRAME_CODEC_NONE;
+        r->result->steps_down++;
+    } else if (r->steady >= STEADY_ROUNDS && f->codec != r->settings->codec) {
+        f->codec = f->codec == FRAME_CODEC_NONE ? FRAME_CODEC_LZ4 : FRAME_CODEC_ZSTD;
+        r->steady = 0;
+    }
+}
+
+static int begin_round(struct recorder *r, struct err *e)
+{
+    if (r->in_round)
+        return 0;
+    r->in_round = true;
+    r->round_began_ns = clock_monotonic_ns();
+    adapt_codec(r);
+    return trace_round_begin(&r->writer, e);
+}
+
+static int take_segment(void *ctx, struct consumer_spool *s, struct trace_segment *g, struct err *e)
+{
+    struct recorder *r = ctx;
+    (void)s;
+    int rc = begin_round(r, e);
+    return rc < 0 ? rc : trace_round_add(&r->writer, g, e);
+}
+
+// Pages to bytes from /proc/PID/statm: resident, and what of it is not file or shared memory.
+static bool read_memory(pid_t pid, struct trace_sample *sample)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
+    text[n > 0 ? n : 0] = 0;
+    // A zombie has no memory.
+    if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || total == 0)
+        return false;
+    sample->rss_bytes = resident * page;
+    sample->anon_bytes = resident > shared ? (resident - shared) * page : 0;
+    return true;
+}
+
+static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
+{
+    if (now - r->sampled_ns < SAMPLE_NS)
+        return 0;
+    r->sampled_ns = now;
+    int rc = 0;
+    for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++) {
+        const struct consumer_spool *s = r->consumer.spools[i];
+        if (s->drain_words == 0 || s->dead)
+            continue;
+        if (r->n_samples == SAMPLES_AT_ONCE)
+            rc = write_samples(r, e);
+        struct trace_sample *sample = &r->samples[r->n_samples];
+        *sample = (struct trace_sample){.process = s->number, .stamp = stamp_now(r)};
+        r->n_samples += read_memory(s->visible_pid, sample);
+    }
+    return rc;
+}
+
+static int discover(struct recorder *r, struct err *e)
+{
+    int found = consumer_discover(&r->consumer, e);
+    for (int i = 0; i < found; i++) {
+        int rc = announce(r, r->consumer.spools[r->consumer.n_spools - (size_t)found + (size_t)i], e);
+        if (rc < 0)
+            return rc;
+    }
+    return found < 0 ? found : 0;
+}
+
+static int end_processes(struct recorder *r, struct err *e)
+{
+    for (size_t i = 0; i < r->consumer.n_spools;) {
+        if (!r->consumer.spools[i]->dead) {
+            i++;
+            continue;
+        }
+        int rc = begin_round(r, e);
+        if (rc == 0)
+            rc = end_process(r, i, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+// One look at everything: what has ended, what is new, what has been published.
+static int turn(struct recorder *r, struct err *e)
+{
+    const struct consumer_sink sink = {r, take_segment};
+    uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
+    launch_forward(&r->launch);
+    // Ends are noticed before the drain, so that the drain after an end takes all there is.
+    if (now - r->checked_ns >= CHECK_NS) {
+        r->checked_ns = now;
+        launch_reap(&r->launch, false);
+        consumer_check_ends(&r->consumer);
+    }
+    int rc = discover(r, e);
+    if (rc == 0)
+        rc = consumer_drain(&r->consumer, &sink, e);
+    if (r->consumer.lanes_waiting == 0)
+        r->watermark = stamp;
+    if (rc == 0)
+        rc = sample_memory(r, now, e);
+    if (rc == 0)
+        rc = end_processes(r, e);
+    if (rc == 0 && r->in_round && (r->writer.round_words >= ROUND_WORDS || now - r->round_began_ns >= ROUND_NS))
+        rc = end_round(r, e);
+    return rc;
+}
+
+// Does a process live that belongs to the session but has not called malloc yet? Its environment says so.
+static bool environment_names(const char *pid, const char *want, size_t n)
+{
+    char path[300], text[65536];
+    snprintf(path, sizeof path, "/proc/%s/environ", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    size_t have = 0;
+    ssize_t got;
+    bool found = false;
+    while (!found && (got = read(fd, text + have, sizeof text - have)) > 0) {
+        have += (size_t)got;
+        found = memmem(text, have, want, n) != NULL;
+        // What is kept may be the beginning of it.
+        size_t keep = have < n ? have : n;
+        memmove(text, text + have - keep, keep);
+        have = keep;
+    }
+    close(fd);
+    return found;
+}
+
+static bool somebody_lingers(const struct recorder *r)
+{
+    char want[PATH_MAX + 32];
+    int n = snprintf(want, sizeof want, "%s=%s", SPOOL_ENV_DIR, r->consumer.dir);
+    DIR *proc = opendir("/proc");
+    struct dirent *d;
+    bool found = false;
+    while (proc && !found && (d = readdir(proc)))
+        found = d->d_name[0] >= '1' && d->d_name[0] <= '9' && environment_names(d->d_name, want, (size_t)n + 1);
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+static bool is_over(struct recorder *r)
+{
+    if (r->launch.terminations >= 2)
+        return true;
+    if (!r->launch.reaped || r->consumer.n_spools)
+        return false;
+    uint64_t now = clock_monotonic_ns();
+    if (now - r->lingered_ns < LINGER_NS)
+        return false;
+    r->lingered_ns = now;
+    return !somebody_lingers(r);
+}
+
+// Sleeps so long that the next turn will find CHUNKS_A_TURN full chunks, by the pace of the last one.
+static void nap(struct recorder *r, uint32_t seen)
+{
+    uint64_t now = clock_monotonic_ns(), took = now - r->turned_ns;
+    uint32_t full = r->consumer.chunks_done;
+    r->turned_ns = now;
+    if (full >= 2 * CHUNKS_A_TURN)
+        return;
+    if (full == 0) {
+        consumer_sleep(&r->consumer, seen, IDLE_NS);
+        r->checked_ns = 0; // what woke it may be an end
+        return;
+    }
+    uint64_t ns = took * CHUNKS_A_TURN / full;
+    ns = ns < SHORTEST_NAP ? SHORTEST_NAP : ns > LONGEST_NAP ? LONGEST_NAP : ns;
+    nanosleep(&(struct timespec){0, (long)ns}, NULL);
+}
+
+static int loop(struct recorder *r, struct err *e)
+{
+    int rc = 0;
+    while (rc == 0 && !is_over(r)) {
+        uint32_t seen = atomic_load(&r->consumer.session->doorbell);
+        rc = turn(r, e);
+        if (rc == 0)
+            nap(r, seen);
+    }
+    return rc;
+}
+
+// The end of a recording: a last drain, the ends of what still lives, the totals.
+static int finish(struct recorder *r, struct err *e)
+{
+    if (r->launch.terminations >= 2)
+        r->result->stopped_by = r->launch.last_signal;
+    consumer_stop(&r->consumer);
+    r->checked_ns = 0;
+    int rc = turn(r, e);
+    while (rc == 0 && r->consumer.n_spools) {
+        rc = begin_round(r, e);
+        if (rc == 0)
+            rc = end_process(r, 0, e);
+    }
+    if (rc == 0)
+        rc = end_round(r, e);
+    if (rc == 0)
+        rc = write_samples(r, e);
+    return rc < 0 ? rc : trace_write_end(&r->writer, stamp_now(r), e);
+}
+
+static int begin(struct recorder *r, struct err *e)
+{
+    struct trace_session facts;
+    int rc = consumer_open(&r->consumer, r->settings->lossy ? SPOOL_LOSSY : 0, r->clock, e);
+    if (rc < 0)
+        return rc;
+    if (facts_session(&facts, r->clock, r->settings->argv) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    rc = trace_write_session(&r->writer, &facts, e);
+    trace_session_release(&facts);
+    return rc;
+}
+
+static uint64_t own_cpu_ns(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
+           ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
+}
+
+static int run(struct recorder *r, struct err *e)
+{
+    int rc = begin(r, e);
+    if (rc < 0)
+        return rc;
+    rc = launch_start(&r->launch, r->settings, r->consumer.dir, e);
+    if (rc != 0) {
+        r->result->start_errno = rc > 0 ? rc : -rc;
+        return rc < 0 ? rc : 0;
+    }
+    // The program comes first. Without a right to it, as without a second CPU, this changes nothing that matters.
+    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
+        errno = 0;
+    r->turned_ns = clock_monotonic_ns();
+    rc = loop(r, e);
+    if (rc == 0)
+        rc = finish(r, e);
+    if (rc < 0) {
+        // A full disk is no reason to end somebody's program.
+        consumer_stop(&r->consumer);
+        while (!launch_reap(&r->launch, true))
+            launch_forward(&r->launch);
+    }
+    r->result->wait_status = r->launch.wait_status;
+    r->result->events = r->writer.events;
+    return rc;
+}
+
+int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e)
+{
+    struct recorder *r = calloc(1, sizeof *r);
+    if (!r)
+        return err_set(e, -ENOMEM, "out of memory");
+    *result = (struct record_result){0};
+    r->settings = settings;
+    r->result = result;
+    r->clock = clock_best();
+    trace_writer_init(&r->writer, out, settings->codec, settings->level);
+    launch_signals(&r->launch);
+    int rc = run(r, e);
+    consumer_close(&r->consumer);
+    launch_signals_restore(&r->launch);
+    trace_writer_release(&r->writer);
+    for (size_t i = 0; i < r->n_ended; i++)
+        trace_process_release(&r->ended[i]);
+    free(r->ended);
+    free(r);
+    result->cpu_ns = own_cpu_ns();
+    return rc;
+}

@@ -1,0 +1,43 @@
+// Records a program and all its descendants into a trace: starts it under the capture library, drains the spools of its
+// processes, and writes frames until the last of them has ended.
+#ifndef HEAPTAPE_RECORD_RECORD_H
+#define HEAPTAPE_RECORD_RECORD_H
+
+#include "base/err.h"
+#include "base/fio.h"
+#include "base/frame.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct record_settings {
+    char *const *argv;            // of the program, ended by NULL
+    const char *library;          // libheaptape.so, absolute
+    const char *allocator;        // absolute path of an allocator to be preloaded behind it; NULL: none
+    const char *const *variables; // NAME=VALUE to be set for the program, ended by NULL; NULL: none
+    enum frame_codec codec;       // the best; a recorder that falls behind steps down from it and up again
+    int level;
+    bool lossy; // the program does not wait for a recorder that falls behind; what is dropped is counted
+};
+
+struct record_result {
+    int start_errno; // the program could not be started (0: it was), and nothing else here is valid
+    int wait_status; // of the program, as wait(2) gives it
+    int stopped_by;  // signal that ended the recording before the program had ended; 0: none
+    uint32_t processes;
+    uint64_t events, lost_words, waits, wait_ns;
+    uint64_t cpu_ns;      // of the recorder itself
+    uint64_t rounds;      // written
+    uint64_t steps_down;  // times the recorder fell behind and changed to a cheaper codec
+    char off_reason[200]; // why tracing turned itself off in a process; "" when it did not
+};
+
+// Runs the program to its end and everything that it started, too. `out` is borrowed. 0, or a negative errno when
+// heaptape failed: if the program had been started, it ran on to its end untraced and result->wait_status is valid.
+int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e);
+
+// Why the program cannot be recorded ("is statically linked", …), judged by its file as execvp(3) finds it. The text is
+// static; NULL when nothing speaks against it.
+const char *record_explain(const char *program);
+
+#endif

@@ -1,0 +1,398 @@
+#include "spool/consumer_private.h"
+
+#include "base/buf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// A chunk with something to take, as the scan saw it.
+struct consumer_candidate {
+    uint32_t index, thread, lane, tid;
+    uint32_t used; // words published
+    bool done;
+    uint64_t first_word, epoch0, base0;
+};
+
+static void spool_free(struct consumer_spool *s)
+{
+    if (s->header)
+        munmap(s->header, s->map_bytes);
+    if (s->pidfd >= 0)
+        close(s->pidfd);
+    free(s->marks);
+    free(s->lanes);
+    free(s);
+}
+
+// Maps the file when its header is ready and says what the file can hold.
+static bool spool_map(struct consumer_spool *s, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < SPOOL_HEADER_BYTES)
+        return false;
+    uint64_t room = ((uint64_t)st.st_size - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
+    if (room > SPOOL_MAX_CHUNKS)
+        room = SPOOL_MAX_CHUNKS;
+    s->map_bytes = SPOOL_HEADER_BYTES + room * SPOOL_CHUNK_BYTES;
+    void *p = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (p == MAP_FAILED)
+        return false;
+    s->header = p;
+    s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
+    if (__atomic_load_n(&s->header->magic, __ATOMIC_ACQUIRE) != SPOOL_MAGIC)
+        return false;
+    s->max_chunks = s->header->max_chunks < room ? s->header->max_chunks : (uint32_t)room;
+    return true;
+}
+
+static void spool_identify(struct consumer_spool *s)
+{
+    s->pid = s->header->pid;
+    s->start_time = s->header->process_start_time;
+    s->visible_pid = consumer_find_process(s->pid, s->start_time);
+    if (s->start_time == 0)
+        s->start_time = consumer_start_time(s->visible_pid);
+    if (s->visible_pid > 0)
+        s->pidfd = (int)syscall(SYS_pidfd_open, s->visible_pid, 0);
+    // Between the look and the pidfd the pid may have changed hands.
+    s->dead = s->visible_pid == 0 || consumer_is_gone(s->visible_pid, s->start_time);
+}
+
+static struct consumer_spool *spool_open(struct consumer *c, const char *name)
+{
+    int fd = openat(c->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    struct consumer_spool *s = calloc(1, sizeof *s);
+    if (s) {
+        s->pidfd = -1;
+        if (!spool_map(s, fd)) {
+            spool_free(s);
+            s = NULL;
+        }
+    }
+    close(fd);
+    if (!s)
+        return NULL;
+    strcpy(s->name, name);
+    spool_identify(s);
+    return s;
+}
+
+static bool is_new_spool(const struct consumer *c, const char *name)
+{
+    size_t n = strlen(name), suffix = strlen(SPOOL_FILE_SUFFIX);
+    if (n <= suffix || n >= sizeof c->spools[0]->name || strcmp(name + n - suffix, SPOOL_FILE_SUFFIX) != 0)
+        return false;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        if (strcmp(c->spools[i]->name, name) == 0)
+            return false;
+    }
+    return true;
+}
+
+// The image that called exec is over as soon as the next one has a spool.
+static void supersede(struct consumer *c, const struct consumer_spool *by)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct consumer_spool *s = c->spools[i];
+        if (s->pid == by->pid && s->start_time == by->start_time)
+            s->dead = true;
+    }
+}
+
+static int discover_file(struct consumer *c, const char *name, struct err *e)
+{
+    if (array_reserve((void **)&c->spools, &c->spools_capacity, c->n_spools + 1, sizeof *c->spools) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    struct consumer_spool *s = spool_open(c, name);
+    if (!s) {
+        c->pending = true;
+        return 0;
+    }
+    supersede(c, s);
+    s->number = c->n_made++;
+    c->spools[c->n_spools++] = s;
+    return 1;
+}
+
+int consumer_discover(struct consumer *c, struct err *e)
+{
+    uint32_t made = atomic_load(&c->session->spools_made);
+    if (made == c->spools_seen && !c->pending)
+        return 0;
+    int fd = openat(c->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        return err_set_errno(e, "%s", c->dir);
+    c->pending = false;
+    c->spools_seen = made;
+    struct dirent *item;
+    int rc = 0, found = 0;
+    while (rc >= 0 && (item = readdir(d))) {
+        if (!is_new_spool(c, item->d_name))
+            continue;
+        rc = discover_file(c, item->d_name, e);
+        found += rc > 0;
+    }
+    closedir(d);
+    return rc < 0 ? rc : found;
+}
+
+int consumer_check_ends(struct consumer *c)
+{
+    struct pollfd polled[256];
+    int marked = 0;
+    for (size_t first = 0; first < c->n_spools; first += 256) {
+        size_t n = c->n_spools - first < 256 ? c->n_spools - first : 256;
+        for (size_t i = 0; i < n; i++)
+            polled[i] = (struct pollfd){.fd = c->spools[first + i]->pidfd, .events = POLLIN};
+        if (poll(polled, n, 0) < 0)
+            return marked;
+        for (size_t i = 0; i < n; i++) {
+            struct consumer_spool *s = c->spools[first + i];
+            bool ended = s->pidfd >= 0 ? polled[i].revents != 0 : consumer_is_gone(s->visible_pid, s->start_time);
+            marked += ended && !s->dead;
+            s->dead |= ended;
+        }
+    }
+    return marked;
+}
+
+static size_t lane_place(const struct consumer_spool *s, uint32_t thread, uint32_t lane)
+{
+    uint64_t key = (uint64_t)thread << 32 | lane;
+    size_t mask = s->lanes_capacity - 1, i = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
+    while (s->lanes[i].used && (s->lanes[i].thread != thread || s->lanes[i].lane != lane))
+        i = (i + 1) & mask;
+    return i;
+}
+
+// Makes room for one more; lanes that are over are forgotten, so that memory follows the live threads.
+static int lanes_grow(struct consumer_spool *s)
+{
+    size_t live = 0, capacity = 64, old_capacity = s->lanes_capacity;
+    struct consumer_lane *old = s->lanes;
+    for (size_t i = 0; i < old_capacity; i++)
+        live += old[i].used && !old[i].over;
+    while (capacity < 4 * (live + 1))
+        capacity *= 2;
+    struct consumer_lane *lanes = calloc(capacity, sizeof *lanes);
+    if (!lanes)
+        return -ENOMEM;
+    s->lanes = lanes;
+    s->lanes_capacity = capacity;
+    s->lanes_used = live;
+    for (size_t i = 0; i < old_capacity; i++) {
+        if (old[i].used && !old[i].over)
+            lanes[lane_place(s, old[i].thread, old[i].lane)] = old[i];
+    }
+    free(old);
+    return 0;
+}
+
+// The lane's state, made with `next` if it is new. NULL when out of memory.
+static struct consumer_lane *lane_find(struct consumer_spool *s, uint32_t thread, uint32_t lane, uint64_t next)
+{
+    if (2 * s->lanes_used >= s->lanes_capacity && lanes_grow(s) < 0)
+        return NULL;
+    struct consumer_lane *l = &s->lanes[lane_place(s, thread, lane)];
+    if (!l->used) {
+        *l = (struct consumer_lane){.thread = thread, .lane = lane, .next = next, .used = true};
+        s->lanes_used++;
+    }
+    l->over = false;
+    return l;
+}
+
+static void wake_waiters(struct spool_header *h)
+{
+    atomic_fetch_add(&h->free_sequence, 1);
+    if (atomic_load(&h->waiters))
+        syscall(SYS_futex, &h->free_sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void consumer_stop(struct consumer *c)
+{
+    atomic_store(&c->session->recorder_gone, 1);
+    for (size_t i = 0; i < c->n_spools; i++)
+        wake_waiters(c->spools[i]->header);
+}
+
+static void chunk_free(struct consumer_spool *s, uint32_t index)
+{
+    struct spool_chunk *chunk = &s->chunks[index];
+    s->marks[index] = (struct consumer_chunk){0};
+    chunk->drained_words = 0;
+    atomic_store_explicit(&chunk->state, SPOOL_CHUNK_FREE, memory_order_relaxed);
+    uint64_t top = atomic_load(&s->header->free_top), next;
+    do {
+        chunk->next_free = (uint32_t)top;
+        next = ((top >> 32) + 1) << 32 | (index + 1);
+    } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next));
+    wake_waiters(s->header);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct consumer_candidate *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
+    return x->first_word < y->first_word ? -1 : x->first_word > y->first_word;
+}
+
+// Collects the chunks in use, in order of lane and place. Their number, or -ENOMEM.
+static int64_t scan_chunks(struct consumer *c, struct consumer_spool *s)
+{
+    uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
+    if (fresh > s->max_chunks)
+        fresh = s->max_chunks;
+    size_t known = s->marks_capacity, n = 0;
+    if (array_reserve((void **)&s->marks, &s->marks_capacity, fresh, sizeof *s->marks) < 0 ||
+        array_reserve((void **)&c->candidates, &c->candidates_capacity, fresh, sizeof *c->candidates) < 0)
+        return -ENOMEM;
+    if (s->marks_capacity > known)
+        memset(s->marks + known, 0, (s->marks_capacity - known) * sizeof *s->marks);
+    for (uint32_t i = 0; i < fresh; i++) {
+        struct spool_chunk *chunk = &s->chunks[i];
+        // The state comes first: words published before it became DONE are then in `used`.
+        uint32_t state = atomic_load_explicit(&chunk->state, memory_order_acquire);
+        if (state != SPOOL_CHUNK_OWNED && state != SPOOL_CHUNK_DONE)
+            continue;
+        uint32_t used = atomic_load_explicit(&chunk->used_words, memory_order_acquire);
+        c->candidates[n++] = (struct consumer_candidate){
+            .index = i,
+            .thread = chunk->thread,
+            .lane = chunk->lane,
+            .tid = chunk->tid,
+            .used = used < SPOOL_CHUNK_WORDS ? used : SPOOL_CHUNK_WORDS,
+            .done = state == SPOOL_CHUNK_DONE,
+            .first_word = chunk->first_word,
+            .epoch0 = chunk->epoch0,
+            .base0 = chunk->base0,
+        };
+        s->drain_done += state == SPOOL_CHUNK_DONE;
+    }
+    if (n > 1)
+        qsort(c->candidates, n, sizeof *c->candidates, by_place);
+    return (int64_t)n;
+}
+
+// Hands words [drained, used) to the sink; a chunk that is DONE is given back before, as soon as it is copied.
+static int drain_chunk(struct consumer *c, struct consumer_spool *s, const struct consumer_candidate *k,
+                       const struct consumer_sink *sink, struct err *e)
+{
+    struct consumer_chunk *mark = &s->marks[k->index], at = *mark;
+    uint32_t n = k->used - at.drained;
+    if (at.drained == 0)
+        at.state = (struct codec_state){k->epoch0, k->base0};
+    struct trace_segment g = {.process = s->number,
+                              .thread = k->thread,
+                              .tid = k->tid,
+                              .lane = k->lane,
+                              .first_word = k->first_word + at.drained,
+                              .epoch0 = at.state.epoch,
+                              .base0 = at.state.base,
+                              .epoch_end = at.state.epoch,
+                              .base_end = at.state.base,
+                              .n_words = at.broken ? 0 : n,
+                              .words = c->copy};
+    memcpy(c->copy, s->chunks[k->index].words + at.drained, g.n_words * sizeof *c->copy);
+    if (k->done) {
+        chunk_free(s, k->index);
+        // Its slot may be in use again already; the mark is of its next life.
+        mark = &at;
+    }
+    s->words += n;
+    s->drain_words += n;
+    int rc = g.n_words ? sink->segment(sink->ctx, s, &g, e) : 0;
+    if (g.n_words < n) {
+        s->lost_words += n - g.n_words;
+        mark->broken = true;
+    }
+    mark->drained = k->used;
+    mark->state = (struct codec_state){g.epoch_end, g.base_end};
+    return rc;
+}
+
+// Is the chunk the next of its lane? If words are missing before it, they may have been published after the scan passed
+// their chunk: the lane then waits for the next round. By that one every chunk before has been seen, so that a gap that
+// is still there is one.
+static bool is_due(struct consumer_spool *s, struct consumer_lane *l, uint64_t place)
+{
+    if (place == l->next) {
+        l->waits = false;
+        return true;
+    }
+    if (place > l->next && !s->dead && !(l->waits && l->deferred == place)) {
+        l->waits = true;
+        l->deferred = place;
+        return false;
+    }
+    if (place > l->next)
+        s->lost_words += place - l->next;
+    l->waits = false;
+    return true;
+}
+
+static int drain_spool(struct consumer *c, struct consumer_spool *s, const struct consumer_sink *sink, struct err *e)
+{
+    int64_t n = scan_chunks(c, s);
+    if (n < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    int rc = 0;
+    for (int64_t i = 0; i < n && rc == 0; i++) {
+        const struct consumer_candidate *k = &c->candidates[i];
+        uint32_t drained = s->marks[k->index].drained;
+        if (k->used < drained || (k->used == drained && !k->done && !s->dead))
+            continue;
+        struct consumer_lane *l = lane_find(s, k->thread, k->lane, k->first_word);
+        if (!l)
+            return err_set(e, -ENOMEM, "out of memory");
+        if (is_due(s, l, k->first_word + drained)) {
+            rc = drain_chunk(c, s, k, sink, e);
+            l->next = k->first_word + k->used;
+            l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_LONG_WORDS - 2;
+        } else {
+            c->lanes_waiting++;
+            // Later chunks of the lane wait, too.
+            while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].lane == k->lane)
+                i++;
+        }
+    }
+    return rc;
+}
+
+int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct err *e)
+{
+    c->chunks_done = c->lanes_waiting = 0;
+    int rc = 0;
+    for (size_t i = 0; i < c->n_spools && rc == 0; i++) {
+        struct consumer_spool *s = c->spools[i];
+        s->drain_words = s->drain_done = 0;
+        rc = drain_spool(c, s, sink, e);
+        c->chunks_done += s->drain_done;
+    }
+    return rc;
+}
+
+void consumer_drop(struct consumer *c, size_t i)
+{
+    struct consumer_spool *s = c->spools[i];
+    unlinkat(c->dir_fd, s->name, 0);
+    spool_free(s);
+    c->n_spools--;
+    memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
+}

@@ -1,0 +1,104 @@
+// The spool, recorder's half: makes the session, finds the spools of its processes, drains their chunks and notices
+// their ends. One thread. Whatever a traced program scribbles over its spool may spoil its own trace and nothing else.
+#ifndef HEAPTAPE_SPOOL_CONSUMER_H
+#define HEAPTAPE_SPOOL_CONSUMER_H
+
+#include "base/err.h"
+#include "spool/spool.h"
+#include "trace/codec.h"
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+// The recorder's private view of a chunk.
+struct consumer_chunk {
+    uint32_t drained;         // words taken since the chunk was last FREE
+    bool broken;              // holds words that are no record: the rest is lost
+    struct codec_state state; // after those words
+};
+
+// Where a lane's stream stands.
+struct consumer_lane {
+    uint32_t thread, lane;
+    uint64_t next;     // word due
+    uint64_t deferred; // word that came in its stead in the last round, when `waits`
+    bool used, waits;
+    bool over; // its last chunk was given up half full: the thread has ended
+};
+
+// One process image's spool.
+struct consumer_spool {
+    struct spool_header *header; // shared: every value read from it is to be checked
+    struct spool_chunk *chunks;
+    size_t map_bytes;
+    uint32_t max_chunks;
+    char name[64]; // of the file
+    uint32_t number;
+    uint32_t pid;         // as the process sees it
+    pid_t visible_pid;    // as the recorder sees it
+    uint64_t start_time;  // of the process, in the kernel's ticks
+    int pidfd;            // -1: the kernel gave none
+    bool dead;            // nothing is written to it any more; the next drain takes all there is
+    uint64_t words;       // drained
+    uint64_t lost_words;  // missing in a stream, or no records
+    uint64_t drain_words; // drained by the last consumer_drain
+    uint32_t drain_done;  // chunks that it found full
+    struct consumer_chunk *marks;
+    size_t marks_capacity;
+    struct consumer_lane *lanes; // open hash, a power of two
+    size_t lanes_capacity, lanes_used;
+};
+
+struct consumer {
+    char *outer; // directory to be removed at the end
+    char *dir;   // the session directory, for SPOOL_ENV_DIR
+    int dir_fd;  // -1: closed
+    struct spool_session *session;
+    uint32_t spools_seen;           // session->spools_made at the last look
+    bool pending;                   // a spool file was not ready
+    struct consumer_spool **spools; // the open ones, in order of discovery
+    size_t n_spools, spools_capacity;
+    uint32_t n_made; // numbers given
+    struct consumer_candidate *candidates;
+    size_t candidates_capacity;
+    uint64_t *copy;         // words of the chunk under work
+    uint32_t chunks_done;   // chunks that the last drain found full: how far the recorder is behind
+    uint32_t lanes_waiting; // lanes of which the last drain left something behind: not to be told of by its watermark
+};
+
+// Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
+// spool_session_flags.
+int consumer_open(struct consumer *c, uint32_t flags, enum clock_kind clock, struct err *e);
+
+// Tells the producers that nobody listens any more: those that wait for chunks go on, untraced.
+void consumer_stop(struct consumer *c);
+
+// Stops, drops all spools and removes the directory.
+void consumer_close(struct consumer *c);
+
+// Opens spools that have appeared. Returns how many (they stand at the end of c->spools), or a negative errno.
+int consumer_discover(struct consumer *c, struct err *e);
+
+// Marks the spools whose processes have ended. A process that has called exec has ended as far as its old spool goes.
+// Returns how many were marked.
+int consumer_check_ends(struct consumer *c);
+
+// Takes what has been published. `segment` is called for each run of words, in order within a lane; its words are a
+// private copy, valid during the call. It fills in n_words (what it took), epoch_end and base_end as
+// trace_round_add does, and returns 0 or a negative errno, which ends the drain.
+struct consumer_sink {
+    void *ctx;
+    int (*segment)(void *ctx, struct consumer_spool *s, struct trace_segment *segment, struct err *e);
+};
+int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct err *e);
+
+// Unmaps and removes spool number i of c->spools; the later ones move up.
+void consumer_drop(struct consumer *c, size_t i);
+
+// Sleeps until a chunk is full, a spool appears or closes, a signal comes, or the time is over. `seen` is a value of
+// session->doorbell read before the last drain.
+void consumer_sleep(struct consumer *c, uint32_t seen, uint64_t timeout_ns);
+
+#endif
