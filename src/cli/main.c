@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/generate.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/suggest.h"
@@ -70,8 +71,33 @@ static int run_command(const struct command *c, int argc, char **argv)
     return code;
 }
 
+// For tools/generate, not for people: `heaptape help --man [COMMAND]`, `--bash`, `--kinds`.
+static int generate(int argc, char **argv)
+{
+    if (strcmp(argv[0], "--bash") == 0) {
+        generate_bash(stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(argv[0], "--kinds") == 0) {
+        generate_kinds(stdout);
+        return EXIT_DONE;
+    }
+    const struct command *c = argc > 1 ? find_command(argv[1]) : NULL;
+    if (argc > 1 && !c)
+        return unknown_command(argv[1]);
+    generate_man(stdout, c);
+    return EXIT_DONE;
+}
+
 static int help(int argc, char **argv)
 {
+    static const char *const generated[] = {"--man", "--bash", "--kinds"};
+    for (size_t i = 0; argc && i < sizeof generated / sizeof *generated; i++) {
+        if (strcmp(argv[0], generated[i]) == 0)
+            return generate(argc, argv);
+    }
+    if (argc && argv[0][0] == '-')
+        return usage_error(NULL, "unknown option '%s'", argv[0]);
     if (argc == 0) {
         help_print_commands(stdout);
         return EXIT_DONE;

@@ -1,0 +1,44 @@
+declare -gA _heaptape_options=(
+)
+# What stands for the value: a kind of thing, or words parted by '|'.
+declare -gA _heaptape_values=(
+)
+# Below this line by hand; above it by tools/generate.
+
+# What may stand for the value `kind` of an option.
+_heaptape_value() {
+  local kind=$1 current=$2
+  case $kind in
+    *'|'*) mapfile -t COMPREPLY < <(compgen -W "${kind//|/ }" -- "$current") ;;
+    ALLOCATOR*)
+      local names
+      names=$(heaptape allocators 2>/dev/null | awk 'NR > 1 { print $1 }')
+      mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current"; compgen -f -- "$current")
+      ;;
+    DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+    *FILE* | *HTML*) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+  esac
+}
+
+_heaptape() {
+  local current previous command=${COMP_WORDS[1]}
+  COMPREPLY=()
+  # Bash parts --name=value into three words.
+  current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+  if [ "$previous" = = ]; then
+    previous=${COMP_WORDS[COMP_CWORD - 2]}
+  elif [ "$current" = = ]; then
+    previous=${COMP_WORDS[COMP_CWORD - 1]} current=''
+  fi
+  if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$command" = help ]; }; then
+    mapfile -t COMPREPLY < <(compgen -W "${!_heaptape_options[*]} help --help --version" -- "$current")
+  elif [ -n "${_heaptape_values["$command $previous"]:-}" ]; then
+    _heaptape_value "${_heaptape_values["$command $previous"]}" "$current"
+  elif [[ $current == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "${_heaptape_options[$command]:-}" -- "$current")
+    [[ ${COMPREPLY[0]:-} == *= ]] && compopt -o nospace
+  else
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+  fi
+}
+complete -o filenames -F _heaptape heaptape
