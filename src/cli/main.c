@@ -15,8 +15,8 @@
 // meson.build lists.
 #define COMMANDS(COMMAND) COMMAND(record)
 
-#define DECLARE(name) extern const struct command cmd_##name;
-#define ROW(name)     &cmd_##name,
+#define DECLARE(name)     extern const struct command cmd_##name;
+#define ROW(name)         &cmd_##name,
 COMMANDS(DECLARE)
 const struct command *const cli_commands[] = {COMMANDS(ROW) NULL};
 
