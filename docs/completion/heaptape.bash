@@ -1,7 +1,15 @@
 declare -gA _heaptape_options=(
+  [record]=' --output= -o --allocator= -a --compress= -z --force -f --lossy --verbose -v --help -h --quiet -q --color='
 )
 # What stands for the value: a kind of thing, or words parted by '|'.
 declare -gA _heaptape_values=(
+  ['record --output']='FILE|-'
+  ['record -o']='FILE|-'
+  ['record --allocator']='LIBRARY'
+  ['record -a']='LIBRARY'
+  ['record --compress']='none|lz4|zstd[:LEVEL]'
+  ['record -z']='none|lz4|zstd[:LEVEL]'
+  ['record --color']='auto|always|never'
 )
 # Below this line by hand; above it by tools/generate.
 

@@ -9,11 +9,11 @@
 #include <string.h>
 
 const struct option options_common[] = {
-    {'h', "help", OPTION_FLAG, NULL, NULL, "Show this help and exit", offsetof(struct common_options, help)},
-    {'q', "quiet", OPTION_FLAG, NULL, NULL, "Say nothing on standard error but errors",
+    {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit", offsetof(struct common_options, help)},
+    {'q', "quiet", OPTION_FLAG, NULL, NULL, "say nothing on standard error but errors",
      offsetof(struct common_options, quiet)},
     {0, "color", OPTION_CHOICE, "auto|always|never", "auto",
-     "Colour the output; auto: on a terminal, unless NO_COLOR is set", offsetof(struct common_options, color)},
+     "colour the output; auto: on a terminal, unless NO_COLOR is set", offsetof(struct common_options, color)},
     {0},
 };
 

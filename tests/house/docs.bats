@@ -9,7 +9,7 @@ load ../helper
 @test "a stale generated file is found" {
   mkdir copy
   cp -r "$HEAPTAPE_SOURCE/tools" "$HEAPTAPE_SOURCE/docs" copy/
-  sed -i 's/Show this help/Planted/' copy/docs/man/heaptape.1.scd
+  sed -i 's/show this help/Planted/' copy/docs/man/heaptape.1.scd
   run copy/tools/generate --check "$HEAPTAPE"
   [ "$status" -eq 1 ]
   has "$output" "docs/man/heaptape.1.scd is stale"
@@ -23,7 +23,7 @@ load ../helper
   "$HEAPTAPE" help --man | sed -n 's/^\*\(heaptape-[a-z]*\)\*.*/\1/p' >commands
   for page in heaptape $(cat commands); do
     echo "$page"
-    grep -q "'$page'," "$HEAPTAPE_SOURCE/docs/meson.build"
+    [ -f "$HEAPTAPE_BUILD/docs/$page.1" ]
     scdoc <"$HEAPTAPE_SOURCE/docs/man/$page.1.scd" >page.1
     grep -q EXIT page.1 || [ "$page" != heaptape ]
   done
