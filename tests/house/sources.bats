@@ -66,3 +66,21 @@ sources() {
   cat long
   [ ! -s long ]
 }
+
+@test "no function is over 80 lines but switches" {
+  sources 'src/*.c' 'src/*.h' | while read -r file; do
+    awk -v file="${file#"$HEAPTAPE_SOURCE"/}" '
+      /^{/ { start = FNR; switches = 0 }
+      /switch \(/ { switches = 1 }
+      /^}/ { if (start && FNR - start > 80 && !switches) print file ":" start; start = 0 }' "$file"
+  done >long
+  cat long
+  [ ! -s long ]
+}
+
+@test "only the command line ends the program" {
+  sources 'src/*.c' 'src/*.h' | grep -vE '/src/(cli|replay)/' |
+    xargs grep -nE '(^|[^_a-zA-Z])(exit|abort|die|perror)\(' /dev/null >ends || true
+  cat ends
+  [ ! -s ends ]
+}
