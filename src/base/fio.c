@@ -170,6 +170,34 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
     return 0;
 }
 
+// Takes `done` bytes off the front; returns the parts that are used up.
+static size_t skip_parts(struct iovec *parts, size_t n, size_t done)
+{
+    size_t i = 0;
+    while (i < n && done >= parts[i].iov_len)
+        done -= parts[i++].iov_len;
+    if (i < n) {
+        parts[i].iov_base = (char *)parts[i].iov_base + done;
+        parts[i].iov_len -= done;
+    }
+    return i;
+}
+
+int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e)
+{
+    size_t i = skip_parts(parts, n, 0);
+    while (i < n) {
+        ssize_t w = writev(out->fd, parts + i, (int)(n - i));
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0)
+            return err_set_errno(e, "%s: cannot write at byte %llu", out->name, (unsigned long long)out->offset);
+        out->offset += (uint64_t)w;
+        i += skip_parts(parts + i, n - i, (size_t)w);
+    }
+    return 0;
+}
+
 int output_close(struct output *out, bool commit, struct err *e)
 {
     int rc = 0;

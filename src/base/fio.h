@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 // A sequential reader. All zero but fd = -1 is closed.
 struct input {
@@ -57,6 +58,9 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
 
 // Writes all of it. On error the file keeps what was written before.
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e);
+
+// As output_write, of several pieces with one writev(2) where it takes them all. The array is used up.
+int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e);
 
 // Finishes: renames what was written aside. When `commit` is false, what was written aside is removed
 // instead.

@@ -1,100 +1,13 @@
 #include "base/frame.h"
 
 #include "base/bytes.h"
+#include "base/frame_private.h"
 
 #include <errno.h>
 #include <lz4.h>
 #include <stdbool.h>
 #include <xxhash.h>
 #include <zstd.h>
-
-// Byte offsets in the header; docs/format/trace.md.
-enum {
-    AT_MAGIC = 0,
-    AT_TYPE = 4,
-    AT_CODEC = 5,
-    AT_VERSION = 6,
-    AT_STORED = 8,
-    AT_RAW = 12,
-    AT_SEQUENCE = 16,
-    AT_PAYLOAD_HASH = 24,
-    AT_HEADER_HASH = 32,
-};
-
-void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
-                       enum frame_codec codec, int level)
-{
-    *w = (struct frame_writer){.out = out, .magic = magic, .version = version, .codec = codec, .level = level};
-}
-
-void frame_writer_release(struct frame_writer *w)
-{
-    ZSTD_freeCCtx(w->zstd);
-    buf_release(&w->stored);
-    *w = (struct frame_writer){0};
-}
-
-static size_t compress_bound(enum frame_codec codec, size_t n)
-{
-    switch (codec) {
-    case FRAME_CODEC_LZ4:
-        return (size_t)LZ4_compressBound((int)n);
-    case FRAME_CODEC_ZSTD:
-        return ZSTD_compressBound(n);
-    case FRAME_CODEC_NONE:
-        break;
-    }
-    return n;
-}
-
-// Bytes written to `to`, or 0 when the payload is better stored as it is.
-static size_t compress_payload(struct frame_writer *w, uint8_t *to, size_t room, const void *raw, size_t n)
-{
-    size_t got = 0;
-    if (w->codec == FRAME_CODEC_LZ4) {
-        int r = LZ4_compress_default(raw, (char *)to, (int)n, (int)room);
-        got = r > 0 ? (size_t)r : 0;
-    } else if (w->codec == FRAME_CODEC_ZSTD) {
-        if (!w->zstd)
-            w->zstd = ZSTD_createCCtx();
-        got = w->zstd ? ZSTD_compressCCtx(w->zstd, to, room, raw, n, w->level) : 0;
-        if (ZSTD_isError(got))
-            got = 0;
-    }
-    return got < n ? got : 0;
-}
-
-int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e)
-{
-    if (raw_bytes > FRAME_MAX_RAW_BYTES)
-        return err_set(e, -E2BIG, "%s: a frame of %zu bytes is over the format's limit", w->out->name, raw_bytes);
-    w->stored.size = 0;
-    size_t room = compress_bound(w->codec, raw_bytes);
-    if (buf_reserve(&w->stored, FRAME_HEADER_BYTES + (room > raw_bytes ? room : raw_bytes)) < 0)
-        return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
-    uint8_t *head = w->stored.data, *payload = head + FRAME_HEADER_BYTES;
-    enum frame_codec codec = w->codec;
-    size_t stored = compress_payload(w, payload, room, raw, raw_bytes);
-    if (!stored) {
-        codec = FRAME_CODEC_NONE;
-        stored = raw_bytes;
-        if (raw_bytes)
-            memcpy(payload, raw, raw_bytes);
-    }
-    put_u32(head + AT_MAGIC, w->magic);
-    head[AT_TYPE] = type;
-    head[AT_CODEC] = (uint8_t)codec;
-    put_u16(head + AT_VERSION, w->version);
-    put_u32(head + AT_STORED, (uint32_t)stored);
-    put_u32(head + AT_RAW, (uint32_t)raw_bytes);
-    put_u64(head + AT_SEQUENCE, w->next_sequence);
-    put_u64(head + AT_PAYLOAD_HASH, XXH3_64bits(payload, stored));
-    put_u64(head + AT_HEADER_HASH, XXH3_64bits(head, AT_HEADER_HASH));
-    int rc = output_write(w->out, head, FRAME_HEADER_BYTES + stored, e);
-    if (rc == 0)
-        w->next_sequence++;
-    return rc;
-}
 
 void frame_reader_init(struct frame_reader *r, struct input *in, uint32_t magic, uint16_t max_version)
 {

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/fio.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // First four bytes of every frame: say the file's kind.
@@ -29,7 +30,9 @@ struct frame_writer {
     int level;
     uint64_t next_sequence;
     void *zstd;        // ZSTD_CCtx
+    void *hash;        // XXH3_state_t
     struct buf stored; // header and compressed payload of the frame under work
+    struct buf joined; // parts of it that are compressed together
 };
 
 // `level` is zstd's; other codecs ignore it.
@@ -40,6 +43,18 @@ void frame_writer_release(struct frame_writer *w);
 // Compresses and writes one frame with a single write(2). A payload that does not shrink is stored as it is.
 // `raw_bytes` ≤ FRAME_MAX_RAW_BYTES.
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e);
+
+// A piece of a payload. `noise`: its bytes differ in frequency but follow no pattern, so that a fast compressor need not
+// look for one.
+struct frame_part {
+    const void *bytes;
+    size_t size;
+    bool noise;
+};
+
+// As frame_write, of up to 64 parts in a row, which are not copied together when that can be helped. Parts of unlike
+// statistics compress better apart.
+int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts, size_t n, struct err *e);
 
 // One frame as read. `data` is decompressed and verified, borrowed until the next call.
 struct frame {

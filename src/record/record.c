@@ -21,9 +21,10 @@ enum {
     ROUND_WORDS = 1 << 17, // a round is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
     CHUNKS_A_TURN = 4,     // full chunks that a drain should find: few enough that they are still in cache
-    PRESSURE_HIGH = 60,    // percent of a process's chunks full: step down to a cheaper codec
-    PRESSURE_LOW = 30,     // below this for STEADY_ROUNDS: step up
-    STEADY_ROUNDS = 50,
+    PRESSURE_HIGH = 60,    // percent of a process's chunks full, twice in a row: step down to a cheaper codec
+    PRESSURE_LOW = 40,     // below this for `patience` rounds: step up
+    LEAST_PATIENCE = 16,   // doubled each time that stepping up was too early
+    MOST_PATIENCE = 1024,
     RECORDER_NICE = 5,
 };
 #define ROUND_NS     MS(20)  // … or is this old
@@ -45,6 +46,8 @@ struct recorder {
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
     uint32_t steady;             // rounds since the pressure was last above PRESSURE_LOW
+    uint32_t behind;             // rounds since it was last below PRESSURE_HIGH
+    uint32_t patience;           // what `steady` must reach before a better codec is tried
     struct trace_process *ended; // processes whose PROCESS_END is due after the round
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
@@ -175,12 +178,18 @@ static void adapt_codec(struct recorder *r)
     struct frame_writer *f = &r->writer.frames;
     uint32_t now = pressure(r);
     r->steady = now < PRESSURE_LOW ? r->steady + 1 : 0;
-    if (now >= PRESSURE_HIGH && f->codec != FRAME_CODEC_NONE) {
+    r->behind = now >= PRESSURE_HIGH ? r->behind + 1 : 0;
+    if (r->behind >= 2 && f->codec != FRAME_CODEC_NONE) {
         f->codec = f->codec == FRAME_CODEC_ZSTD ? FRAME_CODEC_LZ4 : FRAME_CODEC_NONE;
+        r->behind = 0;
         r->result->steps_down++;
-    } else if (r->steady >= STEADY_ROUNDS && f->codec != r->settings->codec) {
+        if (r->patience < MOST_PATIENCE)
+            r->patience *= 2;
+    } else if (r->steady >= r->patience && f->codec != r->settings->codec) {
         f->codec = f->codec == FRAME_CODEC_NONE ? FRAME_CODEC_LZ4 : FRAME_CODEC_ZSTD;
         r->steady = 0;
+    } else if (r->steady >= MOST_PATIENCE) {
+        r->patience = LEAST_PATIENCE;
     }
 }
 
@@ -452,6 +461,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     r->settings = settings;
     r->result = result;
     r->clock = clock_best();
+    r->patience = LEAST_PATIENCE;
     trace_writer_init(&r->writer, out, settings->codec, settings->level);
     launch_signals(&r->launch);
     int rc = run(r, e);

@@ -232,19 +232,15 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct record
     c->words += r->words;
 }
 
-int columns_finish(const struct columns *c, struct buf *payload)
+int columns_finish(const struct columns *c, struct buf *payload, struct frame_part *parts)
 {
-    size_t total = 4 * COLUMN_COUNT;
-    for (unsigned i = 0; i < COLUMN_COUNT; i++)
-        total += c->column[i].size;
-    if (buf_reserve(payload, total) < 0)
-        return -ENOMEM;
     for (unsigned i = 0; i < COLUMN_COUNT; i++) {
-        put_u32(payload->data + payload->size, (uint32_t)c->column[i].size);
-        payload->size += 4;
+        uint8_t length[4];
+        put_u32(length, (uint32_t)c->column[i].size);
+        if (buf_put(payload, length, sizeof length) < 0)
+            return -ENOMEM;
+        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, i == COLUMN_STAMP};
     }
-    for (unsigned i = 0; i < COLUMN_COUNT; i++)
-        buf_put(payload, c->column[i].data, c->column[i].size);
     return 0;
 }
 

@@ -1,0 +1,18 @@
+// Shared by the two halves of the frame code.
+#ifndef HEAPTAPE_BASE_FRAME_PRIVATE_H
+#define HEAPTAPE_BASE_FRAME_PRIVATE_H
+
+// Byte offsets in the header; docs/format/trace.md.
+enum {
+    AT_MAGIC = 0,
+    AT_TYPE = 4,
+    AT_CODEC = 5,
+    AT_VERSION = 6,
+    AT_STORED = 8,
+    AT_RAW = 12,
+    AT_SEQUENCE = 16,
+    AT_PAYLOAD_HASH = 24,
+    AT_HEADER_HASH = 32,
+};
+
+#endif
