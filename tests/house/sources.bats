@@ -15,9 +15,9 @@ load ../helper
   has "$output" "src/base/planted.h: does not compile alone"
 }
 
-# Files of the working tree that git does not ignore.
+# sources [PATTERN...]: files of the working tree that git does not ignore.
 sources() {
-  git -C "$HEAPTAPE_SOURCE" ls-files -co --exclude-standard -- "$@" | sed "s|^|$HEAPTAPE_SOURCE/|"
+  git -C "$HEAPTAPE_SOURCE" -c safe.directory='*' ls-files -co --exclude-standard -- "$@" | sed "s|^|$HEAPTAPE_SOURCE/|"
 }
 
 @test "the sources are formatted" {

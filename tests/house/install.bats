@@ -1,0 +1,23 @@
+load ../helper
+
+# An installation that was moved after it was made, without the sources' or the build folder's help.
+install_and_move() {
+  DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
+  prefix=$(dirname "$(dirname "$(find stage -type f -name heaptape -path '*/bin/*')")")
+  mv "$prefix" moved
+  rm -rf stage
+}
+
+@test "what is installed works after the prefix was moved" {
+  skip_under_sanitizer
+  install_and_move
+  run --separate-stderr moved/bin/heaptape record -o a.ht -- sh -c 'exit 7'
+  echo "$stderr"
+  [ "$status" -eq 7 ]
+  [ -s a.ht ]
+  run --separate-stderr moved/bin/heaptape replay -a glibc a.ht
+  echo "$stderr"
+  [ "$status" -eq 0 ]
+  [ -s moved/share/man/man1/heaptape-record.1 ] || ! command -v scdoc
+  [ -s moved/share/bash-completion/completions/heaptape ]
+}
