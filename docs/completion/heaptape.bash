@@ -1,5 +1,8 @@
 declare -gA _heaptape_options=(
   [record]=' --output= -o --allocator= -a --compress= -z --force -f --lossy --verbose -v --help -h --quiet -q --color='
+  [replay]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
+  [compare]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
+  [allocators]=' --json --help -h --quiet -q --color='
 )
 # What stands for the value: a kind of thing, or words parted by '|'.
 declare -gA _heaptape_values=(
@@ -10,6 +13,21 @@ declare -gA _heaptape_values=(
   ['record --compress']='none|lz4|zstd[:LEVEL]'
   ['record -z']='none|lz4|zstd[:LEVEL]'
   ['record --color']='auto|always|never'
+  ['replay --allocator']='ALLOCATOR'
+  ['replay -a']='ALLOCATOR'
+  ['replay --runs']='N'
+  ['replay -r']='N'
+  ['replay --touch']='page|none|all'
+  ['replay --memory']='SIZE'
+  ['replay --color']='auto|always|never'
+  ['compare --allocator']='ALLOCATOR'
+  ['compare -a']='ALLOCATOR'
+  ['compare --runs']='N'
+  ['compare -r']='N'
+  ['compare --touch']='page|none|all'
+  ['compare --memory']='SIZE'
+  ['compare --color']='auto|always|never'
+  ['allocators --color']='auto|always|never'
 )
 # Below this line by hand; above it by tools/generate.
 

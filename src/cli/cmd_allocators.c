@@ -1,0 +1,107 @@
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/paths.h"
+#include "replay/run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_allocators;
+
+struct allocators_options {
+    bool json;
+};
+
+static const struct option options[] = {
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct allocators_options, json)},
+    {0},
+};
+
+// What is known of a row of the table on this machine.
+struct found {
+    const struct allocator_info *info;
+    bool available;
+    char version[128];
+    char *library;
+    struct err why; // when it is not available
+};
+
+static void probe(struct found *f, const struct replay_settings *s)
+{
+    struct allocator a;
+    if (allocator_parse(&a, f->info->name, &f->why) < 0)
+        return;
+    f->available = replay_probe(&a, s, f->version, &f->library, &f->why) == 0;
+    allocator_release(&a);
+}
+
+static void print_object(struct json *j, const struct found *f)
+{
+    json_begin_object(j);
+    json_put_string(j, "name", f->info->name);
+    json_put_bool(j, "available", f->available);
+    json_put_string(j, "library", f->library);
+    json_put_string(j, "version", f->version[0] ? f->version : NULL);
+    json_put_string(j, "tunables", f->info->tunables);
+    if (!f->available)
+        json_put_string(j, "reason", f->why.text);
+    json_end_object(j);
+}
+
+static void print_line(const struct found *f)
+{
+    if (f->available)
+        printf("%-10s %-10s %s\n", f->info->name, f->version[0] ? f->version : "-", f->library);
+    else
+        printf("%-10s %-10s %s\n", f->info->name, "-", f->why.text);
+}
+
+static int run(const void *o, int argc, char **argv)
+{
+    const struct allocators_options *opts = o;
+    struct json j = {.to = stdout, .pretty = true};
+    char player[PATH_MAX];
+    struct replay_settings settings = {.player = player};
+    (void)argc;
+    (void)argv;
+    int rc = paths_find("heaptape-replay", player, sizeof player);
+    if (rc < 0)
+        die(EXIT_FAILED, "heaptape-replay is not where it was installed: %s", strerror(-rc));
+    if (opts->json) {
+        json_begin_object(&j);
+        json_put_u64(&j, "schema_version", 1);
+        json_key(&j, "allocators");
+        json_begin_array(&j);
+    }
+    for (const struct allocator_info *i = allocator_infos; i->name; i++) {
+        struct found f = {.info = i};
+        probe(&f, &settings);
+        if (opts->json)
+            print_object(&j, &f);
+        else
+            print_line(&f);
+        free(f.library);
+    }
+    if (opts->json) {
+        json_end_array(&j);
+        json_end_object(&j);
+    }
+    return EXIT_DONE;
+}
+
+const struct command cmd_allocators = {
+    .name = "allocators",
+    .operands = "",
+    .summary = "list what can be replayed on this machine",
+    .description =
+        "Loads each allocator that heaptape knows by name into the player, and tells which library then answers "
+        "malloc and what version it says it is.",
+    .options = options,
+    .options_bytes = sizeof(struct allocators_options),
+    .min_operands = 0,
+    .max_operands = 0,
+    .run = run,
+};

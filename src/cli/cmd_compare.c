@@ -1,0 +1,90 @@
+#include "cli/replay_options.h"
+#include "cli/replay_print.h"
+#include "report/measure.h"
+
+#include <stdio.h>
+
+extern const struct command cmd_compare;
+
+static const struct option options[] = {
+    {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
+     "compare this allocator, a name or path, and tunables after commas; the first one is what others are compared to",
+     offsetof(struct replay_options, allocators)},
+    REPLAY_OPTIONS,
+    {0},
+};
+
+static void print_ratio(struct json *j, const char *key, const char *interval_key, const struct measure_ratio *r)
+{
+    json_put_double(j, key, r->ratio);
+    json_key(j, interval_key);
+    json_begin_array(j);
+    json_double(j, r->low);
+    json_double(j, r->high);
+    json_end_array(j);
+}
+
+static void print_ratios(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
+    session_walls(f, of);
+    session_walls(&s->figures[0], to);
+    struct measure_ratio wall = measure_ratio(of, f->n_runs, to, s->figures[0].n_runs);
+    print_ratio(j, "wall_ratio", "wall_ratio_ci95", &wall);
+    session_peaks(f, of);
+    session_peaks(&s->figures[0], to);
+    struct measure_ratio rss = measure_ratio(of, f->n_runs, to, s->figures[0].n_runs);
+    print_ratio(j, "rss_ratio", "rss_ratio_ci95", &rss);
+}
+
+static void print_json(const struct replay_session *s)
+{
+    struct json j = {.to = stdout, .pretty = false};
+    json_begin_object(&j);
+    json_put_u64(&j, "schema_version", 1);
+    json_put_string(&j, "workload", s->workload);
+    json_key(&j, "allocators");
+    json_begin_array(&j);
+    for (size_t i = 0; i < s->n_figures; i++) {
+        json_begin_object(&j);
+        replay_print_members(&j, s, &s->figures[i]);
+        print_ratios(&j, s, &s->figures[i]);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_end_object(&j);
+}
+
+static int run(const void *o, int argc, char **argv)
+{
+    const struct replay_options *opts = o;
+    struct replay_session session = {0};
+    (void)argc;
+    if (opts->allocators.n < 2)
+        return usage_error(&cmd_compare, "give two allocators or more, each with -a");
+    int code = replay_run_all(&session, &cmd_compare, opts, argv[0]);
+    if (code == EXIT_DONE && opts->json)
+        print_json(&session);
+    else if (code == EXIT_DONE) {
+        replay_print_workload(&session);
+        replay_print_table(&session);
+    }
+    session_release(&session);
+    return code;
+}
+
+const struct command cmd_compare = {
+    .name = "compare",
+    .operands = "WORKLOAD|-",
+    .summary = "replay a workload on several allocators and compare them",
+    .description = "Replays the workload on each allocator in turn, round after round, so that what disturbs the "
+                   "machine disturbs all "
+                   "of them. Times and memory are medians; each ratio to the first allocator has its 95 % interval by "
+                   "bootstrap, and "
+                   "where that holds 1 there is no difference to tell.",
+    .options = options,
+    .options_bytes = sizeof(struct replay_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,63 @@
+#include "cli/replay_options.h"
+#include "cli/replay_print.h"
+
+#include <stdio.h>
+
+extern const struct command cmd_replay;
+
+static const struct option options[] = {
+    {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
+     "replay on this allocator: a name or path, and tunables after commas; glibc unless given",
+     offsetof(struct replay_options, allocators)},
+    REPLAY_OPTIONS,
+    {0},
+};
+
+static void print_json(const struct replay_session *s)
+{
+    struct json j = {.to = stdout, .pretty = false};
+    json_begin_object(&j);
+    json_put_u64(&j, "schema_version", 1);
+    json_put_string(&j, "workload", s->workload);
+    replay_print_members(&j, s, &s->figures[0]);
+    json_end_object(&j);
+}
+
+static int run(const void *o, int argc, char **argv)
+{
+    const struct replay_options *opts = o;
+    struct replay_session session = {0};
+    (void)argc;
+    if (opts->allocators.n > 1)
+        return usage_error(&cmd_replay, "one allocator at a time; 'heaptape compare' takes several");
+    int code = replay_run_all(&session, &cmd_replay, opts, argv[0]);
+    if (code == EXIT_DONE && opts->json)
+        print_json(&session);
+    else if (code == EXIT_DONE) {
+        replay_print_workload(&session);
+        replay_print_text(&session, &session.figures[0]);
+    }
+    session_release(&session);
+    return code;
+}
+
+const struct command cmd_replay = {
+    .name = "replay",
+    .operands = "WORKLOAD|-",
+    .summary = "make an allocator do a workload again, and measure it",
+    .description =
+        "Makes the calls of a recorded workload on an allocator, in threads that are born, wait for each other and end "
+        "as "
+        "recorded, and tells how long that took and how much memory the allocator used for it. The workload is decoded "
+        "before the clock starts, and the memory of the player itself does not count.\n\n"
+        "ALLOCATOR is a name that 'heaptape allocators' lists or the path of a shared library, and environment "
+        "variables "
+        "for it after commas: jemalloc,MALLOC_CONF=narenas:2. It fails when malloc turns out not to be that "
+        "library's.\n\n"
+        "Calls that failed when they were recorded, and mappings that the program made itself, are not played.",
+    .options = options,
+    .options_bytes = sizeof(struct replay_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,18 @@
+// Opens what a command that wants a workload was given.
+#ifndef HEAPTAPE_CLI_OPEN_WORKLOAD_H
+#define HEAPTAPE_CLI_OPEN_WORKLOAD_H
+
+#include "base/fio.h"
+#include "workload/reader.h"
+
+struct open_workload {
+    struct input in;
+    struct workload_reader *reader;
+};
+
+// Opens the workload at `path` ("-": stdin), which must outlive *w. 0 or negative errno with the text set: also for a
+// file that is something else. *w can be closed in either case.
+int open_workload(struct open_workload *w, const char *path, struct err *e);
+void close_workload(struct open_workload *w);
+
+#endif

@@ -1,0 +1,98 @@
+#include "cli/replay_print.h"
+
+static void print_allocator(struct json *j, const struct replay_figures *f)
+{
+    json_key(j, "allocator");
+    json_begin_object(j);
+    json_put_string(j, "name", f->allocator.name);
+    json_put_string(j, "library", f->runs[0].library);
+    json_key(j, "tunables");
+    json_begin_array(j);
+    for (size_t i = 0; i < f->allocator.n_tunables; i++)
+        json_string(j, f->allocator.tunables[i]);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_run(struct json *j, const struct replay_run *run)
+{
+    json_begin_object(j);
+    json_put_u64(j, "events", run->events);
+    json_put_u64(j, "wall_ns", run->wall_ns);
+    json_put_u64(j, "cpu_ns", run->user_ns + run->system_ns);
+    json_put_u64(j, "system_ns", run->system_ns);
+    json_put_u64(j, "peak_rss_bytes", run->peak_rss_bytes);
+    json_put_u64(j, "end_rss_bytes", run->end_rss_bytes);
+    json_put_u64(j, "baseline_rss_bytes", run->baseline_rss_bytes);
+    json_put_u64(j, "minor_faults", run->minor_faults);
+    json_put_u64(j, "major_faults", run->major_faults);
+    json_put_u64(j, "unmet_waits", run->unmet);
+    json_put_u64(j, "sleeps", run->sleeps);
+    json_end_object(j);
+}
+
+static void print_calls(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    json_key(j, "calls");
+    json_begin_object(j);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (!facts->by_kind[kind])
+            continue;
+        struct replay_call c = session_call(s, f, kind);
+        json_key(j, event_infos[kind].name);
+        json_begin_object(j);
+        json_put_u64(j, "count", facts->by_kind[kind]);
+        if (c.count) {
+            json_put_double(j, "mean_ns", c.mean_ns);
+            json_put_double(j, "p50_ns", c.p50_ns);
+            json_put_double(j, "p99_ns", c.p99_ns);
+            json_put_double(j, "p999_ns", c.p999_ns);
+            json_put_double(j, "max_ns", c.max_ns);
+            json_put_double(j, "harness_ns", s->null.latency.calls[kind].mean_ns);
+        }
+        json_end_object(j);
+    }
+    json_end_object(j);
+}
+
+static void print_timeline(struct json *j, const struct replay_run *run)
+{
+    json_key(j, "timeline");
+    json_begin_array(j);
+    for (size_t i = 0; i < run->n_samples; i++) {
+        const struct results_sample *at = &run->samples[i];
+        json_begin_array(j);
+        json_u64(j, at->event);
+        json_u64(j, at->ns);
+        json_u64(j, at->rss_bytes);
+        json_u64(j, at->live_bytes);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
+void replay_print_members(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    print_allocator(j, f);
+    json_key(j, "runs");
+    json_begin_array(j);
+    for (size_t i = 0; i < f->n_runs; i++)
+        print_run(j, &f->runs[i]);
+    json_end_array(j);
+    json_put_double(j, "wall_ns", f->wall_ns);
+    json_put_double(j, "cpu_ns", f->cpu_ns);
+    json_put_double(j, "ns_per_event", f->ns_per_event);
+    json_put_double(j, "harness_ns_per_event", session_harness_ns(s));
+    json_put_u64(j, "peak_rss_bytes", (uint64_t)f->peak_rss_bytes);
+    json_put_u64(j, "end_rss_bytes", (uint64_t)f->end_rss_bytes);
+    json_put_u64(j, "peak_live_bytes", facts->peak_live_bytes);
+    json_put_u64(j, "events", facts->events);
+    json_put_u64(j, "skipped", facts->skipped);
+    json_put_u64(j, "preexisting", facts->preexisting);
+    json_put_u64(j, "threads", facts->threads);
+    json_put_u64(j, "waits", facts->waits);
+    print_calls(j, s, f);
+    print_timeline(j, &f->runs[f->typical]);
+}

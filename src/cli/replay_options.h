@@ -1,0 +1,37 @@
+// Options that replay and compare share.
+#ifndef HEAPTAPE_CLI_REPLAY_OPTIONS_H
+#define HEAPTAPE_CLI_REPLAY_OPTIONS_H
+
+#include "cli/command.h"
+#include "cli/replay_session.h"
+
+struct replay_options {
+    struct option_list allocators;
+    uint64_t runs;
+    const char *touch;
+    uint64_t memory_bytes;
+    bool no_latency;
+    bool json;
+};
+
+// Rows of an option table whose struct begins with struct replay_options.
+// clang-format off
+#define REPLAY_OPTIONS                                                                                                 \
+    {'r', "runs", OPTION_NUMBER, "N", "3", "replay N times on each allocator; figures are medians",                    \
+     offsetof(struct replay_options, runs)},                                                                           \
+    {0, "touch", OPTION_CHOICE, "page|none|all", "page",                                                               \
+     "write to each block: its first byte and once in each page, not at all, or everywhere",                           \
+     offsetof(struct replay_options, touch)},                                                                          \
+    {0, "no-latency", OPTION_FLAG, NULL, NULL, "leave out the run that times each call",                               \
+     offsetof(struct replay_options, no_latency)},                                                                     \
+    {0, "memory", OPTION_SIZE, "SIZE", NULL,                                                                           \
+     "memory that the decoded workload may take; a quarter of the machine's unless given",                             \
+     offsetof(struct replay_options, memory_bytes)},                                                                   \
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct replay_options, json)}
+// clang-format on
+
+// Makes all runs that the options ask for, on the workload at `path`. Dies when that fails. A wrong number of runs is a
+// usage error: then it returns EXIT_USAGE, else EXIT_DONE.
+int replay_run_all(struct replay_session *s, const struct command *c, const struct replay_options *o, const char *path);
+
+#endif

@@ -1,0 +1,20 @@
+// Figures of replays as JSON and as text.
+#ifndef HEAPTAPE_CLI_REPLAY_PRINT_H
+#define HEAPTAPE_CLI_REPLAY_PRINT_H
+
+#include "base/json.h"
+#include "cli/replay_session.h"
+
+// The members of one allocator's `replay --json` object, without the braces.
+void replay_print_members(struct json *j, const struct replay_session *s, const struct replay_figures *f);
+
+// The same for people.
+void replay_print_text(const struct replay_session *s, const struct replay_figures *f);
+
+// The table of compare.
+void replay_print_table(const struct replay_session *s);
+
+// What the workload is and what the player cannot do of it, one line.
+void replay_print_workload(const struct replay_session *s);
+
+#endif

@@ -1,0 +1,191 @@
+#include "cli/replay_session.h"
+#include "cli/command.h"
+#include "cli/open_workload.h"
+#include "cli/paths.h"
+#include "replay/plan_read.h"
+#include "report/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int find_own(const char *name, char path[PATH_MAX], struct err *e)
+{
+    int rc = paths_find(name, path, PATH_MAX);
+    return rc < 0 ? err_set(e, rc, "%s is not where it was installed: %s", name, strerror(-rc)) : 0;
+}
+
+int session_init(struct replay_session *s, struct err *e)
+{
+    int rc = find_own("heaptape-replay", s->player, e);
+    s->settings.player = s->player;
+    return rc < 0 ? rc : find_own("libheaptape-null.so", s->null_library, e);
+}
+
+static void figures_release(struct replay_figures *f)
+{
+    for (size_t i = 0; i < f->n_runs; i++)
+        replay_run_release(&f->runs[i]);
+    free(f->runs);
+    replay_run_release(&f->latency);
+    allocator_release(&f->allocator);
+}
+
+void session_release(struct replay_session *s)
+{
+    progress_clear(&s->progress);
+    for (size_t i = 0; i < s->n_figures; i++)
+        figures_release(&s->figures[i]);
+    figures_release(&s->null);
+    free(s->figures);
+    plan_free(s->plan);
+}
+
+int session_add_allocator(struct replay_session *s, const char *spec, struct err *e)
+{
+    struct replay_figures *grown = realloc(s->figures, (s->n_figures + 1) * sizeof *grown);
+    if (!grown)
+        return err_set(e, -ENOMEM, "out of memory");
+    s->figures = grown;
+    struct replay_figures *f = &s->figures[s->n_figures];
+    *f = (struct replay_figures){0};
+    int rc = allocator_parse(&f->allocator, spec, e);
+    if (rc == 0)
+        s->n_figures++;
+    return rc;
+}
+
+static void report_read(void *context, uint64_t ops)
+{
+    progress_update(context, ops);
+}
+
+static uint64_t expected_ops(const struct open_workload *w)
+{
+    struct workload_summary summary;
+    return workload_read_summary(w->reader, &summary, NULL) == 0 ? summary.events : 0;
+}
+
+int session_read(struct replay_session *s, const char *path, uint64_t memory_bytes, struct err *e)
+{
+    struct open_workload w;
+    s->workload = path;
+    int rc = open_workload(&w, path, e);
+    if (rc == 0) {
+        progress_init(&s->progress, "reading the workload", "events", expected_ops(&w), cli_common.quiet);
+        rc = plan_new(&s->plan, w.in.name, memory_bytes ? memory_bytes : plan_default_memory(), e);
+    }
+    if (rc == 0)
+        rc = plan_read(s->plan, w.reader, &(struct plan_progress){report_read, &s->progress}, e);
+    progress_clear(&s->progress);
+    close_workload(&w);
+    return rc;
+}
+
+static int run_once(struct replay_session *s, struct replay_figures *f, bool timed, struct err *e)
+{
+    struct replay_settings settings = s->settings;
+    settings.timed = timed;
+    struct replay_run *run = timed ? &f->latency : &f->runs[f->n_runs];
+    int rc = replay_run(s->plan, &f->allocator, &settings, run, e);
+    if (rc == 0 && !timed)
+        f->n_runs++;
+    progress_update(&s->progress, ++s->runs_done);
+    return rc;
+}
+
+static int run_round(struct replay_session *s, bool timed, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n_figures; i++)
+        rc = run_once(s, &s->figures[i], timed, e);
+    return rc < 0 ? rc : run_once(s, &s->null, timed, e);
+}
+
+void session_walls(const struct replay_figures *f, double *out)
+{
+    for (size_t i = 0; i < f->n_runs; i++)
+        out[i] = (double)f->runs[i].wall_ns;
+}
+
+void session_peaks(const struct replay_figures *f, double *out)
+{
+    for (size_t i = 0; i < f->n_runs; i++)
+        out[i] = (double)f->runs[i].peak_rss_bytes;
+}
+
+static void sum_up(struct replay_figures *f, double events)
+{
+    double values[MEASURE_MAX_RUNS];
+    session_walls(f, values);
+    f->wall_ns = measure_median(values, f->n_runs);
+    f->typical = measure_median_index(values, f->n_runs);
+    f->ns_per_event = f->wall_ns / events;
+    session_peaks(f, values);
+    f->peak_rss_bytes = measure_median(values, f->n_runs);
+    for (size_t i = 0; i < f->n_runs; i++)
+        values[i] = (double)(f->runs[i].user_ns + f->runs[i].system_ns);
+    f->cpu_ns = measure_median(values, f->n_runs);
+    for (size_t i = 0; i < f->n_runs; i++)
+        values[i] = (double)f->runs[i].end_rss_bytes;
+    f->end_rss_bytes = measure_median(values, f->n_runs);
+}
+
+static int make_room(struct replay_session *s, struct replay_figures *f, struct err *e)
+{
+    f->runs = calloc(s->n_runs, sizeof *f->runs);
+    return f->runs ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+static int prepare_null(struct replay_session *s, struct err *e)
+{
+    s->null.allocator.name = strdup("null");
+    s->null.allocator.library = strdup(s->null_library);
+    if (!s->null.allocator.name || !s->null.allocator.library)
+        return err_set(e, -ENOMEM, "out of memory");
+    return make_room(s, &s->null, e);
+}
+
+int session_run(struct replay_session *s, struct err *e)
+{
+    int rc = prepare_null(s, e);
+    for (size_t i = 0; rc == 0 && i < s->n_figures; i++)
+        rc = make_room(s, &s->figures[i], e);
+    progress_init(&s->progress, "replaying", "runs", (s->n_runs + s->latency) * (s->n_figures + 1), cli_common.quiet);
+    for (uint64_t i = 0; rc == 0 && i < s->n_runs; i++)
+        rc = run_round(s, false, e);
+    if (rc == 0 && s->latency)
+        rc = run_round(s, true, e);
+    progress_clear(&s->progress);
+    if (rc < 0)
+        return rc;
+    double events = (double)plan_facts(s->plan)->events;
+    for (size_t i = 0; i < s->n_figures; i++)
+        sum_up(&s->figures[i], events);
+    sum_up(&s->null, events);
+    return 0;
+}
+
+static double less(double ns, double harness_ns)
+{
+    return ns > harness_ns ? ns - harness_ns : 0;
+}
+
+struct replay_call session_call(const struct replay_session *s, const struct replay_figures *f, unsigned kind)
+{
+    if (!f->latency.calls || !f->latency.calls[kind].count)
+        return (struct replay_call){0};
+    struct replay_call c = f->latency.calls[kind];
+    double harness_ns = s->null.latency.calls ? s->null.latency.calls[kind].mean_ns : 0;
+    c.mean_ns = less(c.mean_ns, harness_ns);
+    c.p50_ns = less(c.p50_ns, harness_ns);
+    c.p99_ns = less(c.p99_ns, harness_ns);
+    c.p999_ns = less(c.p999_ns, harness_ns);
+    c.max_ns = less(c.max_ns, harness_ns);
+    return c;
+}
+
+double session_harness_ns(const struct replay_session *s)
+{
+    return s->null.ns_per_event;
+}

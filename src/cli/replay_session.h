@@ -1,0 +1,60 @@
+// What replay and compare have in common: a workload planned once, runs of it on allocators, and their figures.
+#ifndef HEAPTAPE_CLI_REPLAY_SESSION_H
+#define HEAPTAPE_CLI_REPLAY_SESSION_H
+
+#include "base/progress.h"
+#include "replay/plan.h"
+#include "replay/run.h"
+
+#include <limits.h>
+
+// All runs of one allocator.
+struct replay_figures {
+    struct allocator allocator;
+    struct replay_run *runs;
+    size_t n_runs;
+    struct replay_run latency; // a run with timed calls; calls is NULL when there was none
+    // Medians over the runs, filled in by session_run.
+    double wall_ns, cpu_ns, ns_per_event, peak_rss_bytes, end_rss_bytes;
+    size_t typical; // the run whose wall time is the median
+};
+
+struct replay_session {
+    const char *workload; // path; borrowed
+    struct plan *plan;
+    struct replay_settings settings;
+    bool latency; // one more run for each allocator, with timed calls
+    uint64_t n_runs;
+    struct replay_figures *figures; // in the order asked for
+    size_t n_figures;
+    struct replay_figures null; // the player's own cost
+    struct progress progress;
+    uint64_t runs_done;
+    char player[PATH_MAX], null_library[PATH_MAX];
+};
+
+// Prepares the player. 0 or negative errno.
+int session_init(struct replay_session *s, struct err *e);
+void session_release(struct replay_session *s);
+
+// Asks for an allocator.
+int session_add_allocator(struct replay_session *s, const char *spec, struct err *e);
+
+// Reads the workload at `path` into the plan. `memory_bytes` 0: the default.
+int session_read(struct replay_session *s, const char *path, uint64_t memory_bytes, struct err *e);
+
+// Runs everything: round by round each allocator once, then the timed runs; the null allocator the same way.
+int session_run(struct replay_session *s, struct err *e);
+
+// The figures of the calls of one kind without what the player adds to each (the null allocator's mean for it). count
+// is 0 when there were none.
+struct replay_call session_call(const struct replay_session *s, const struct replay_figures *f, unsigned kind);
+
+// Median of the player's own nanoseconds a call.
+double session_harness_ns(const struct replay_session *s);
+
+// The wall times (or peak RSS) of all runs, in out[f->n_runs].
+void session_walls(const struct replay_figures *f, double *out);
+void session_peaks(const struct replay_figures *f, double *out);
+
+#endif

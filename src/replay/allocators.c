@@ -1,0 +1,157 @@
+#include "replay/allocators.h"
+#include "replay/folders.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCUDO_FILE "/lib/linux/libclang_rt.scudo_standalone-*64.so"
+
+const struct allocator_info allocator_infos[] = {
+    {"glibc", {NULL}, "mallopt(3), GLIBC_TUNABLES"},
+    {"jemalloc", {"libjemalloc.so.2", "libjemalloc.so"}, "MALLOC_CONF; jemalloc(3)"},
+    {"tcmalloc", {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc_minimal.so"}, "TCMALLOC_*; gperftools"},
+    {"mimalloc", {"libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so"}, "MIMALLOC_*"},
+    {"tbb", {"libtbbmalloc_proxy.so.2", "libtbbmalloc_proxy.so"}, "TBB_MALLOC_*"},
+    {"scudo", {"/usr/lib/llvm-*/lib/clang/*" SCUDO_FILE, "/usr/lib*/clang/*" SCUDO_FILE}, "SCUDO_OPTIONS"},
+    {NULL, {NULL}, NULL},
+};
+
+// The last match is the highest version, more or less: glob sorts by name.
+static int find_pattern(const char *pattern, char **path)
+{
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return -ENOENT;
+    *path = strdup(found.gl_pathv[found.gl_pathc - 1]);
+    globfree(&found);
+    return *path ? 0 : -ENOMEM;
+}
+
+int allocator_find(const struct allocator_info *info, char **library)
+{
+    *library = NULL;
+    if (!info->files[0])
+        return 0;
+    int rc = -ENOENT;
+    for (size_t i = 0; rc == -ENOENT && i < sizeof info->files / sizeof *info->files && info->files[i]; i++) {
+        const char *file = info->files[i];
+        rc = strchr(file, '/') ? find_pattern(file, library) : folders_find(file, library);
+    }
+    return rc;
+}
+
+static const struct allocator_info *info_of(const char *name)
+{
+    for (const struct allocator_info *i = allocator_infos; i->name; i++) {
+        if (strcmp(i->name, name) == 0)
+            return i;
+    }
+    return NULL;
+}
+
+static int find_by_name(struct allocator *a, struct err *e)
+{
+    const struct allocator_info *info = info_of(a->name);
+    if (!info)
+        return err_set(e, -EINVAL, "%s: no such allocator: neither a name that 'heaptape allocators' lists nor a path",
+                       a->name);
+    int rc = allocator_find(info, &a->library);
+    if (rc == -ENOENT)
+        return err_set(e, rc, "%s: %s is not installed", a->name, info->files[0]);
+    return rc < 0 ? err_set(e, rc, "out of memory") : 0;
+}
+
+static int find_by_path(struct allocator *a, struct err *e)
+{
+    struct stat st;
+    char *real = realpath(a->name, NULL);
+    if (!real)
+        return err_set_errno(e, "%s", a->name);
+    int rc = stat(real, &st) < 0 ? -errno : 0;
+    if (rc == 0 && !S_ISREG(st.st_mode))
+        rc = err_set(e, -EINVAL, "%s: is no shared library", a->name);
+    // The loader parts the list of preloads at these.
+    if (rc == 0 && strpbrk(real, " :"))
+        rc = err_set(e, -EINVAL, "%s: a library with a space or a colon in its path cannot be preloaded", a->name);
+    const char *slash = strrchr(a->name, '/');
+    char *name = strdup(slash ? slash + 1 : a->name);
+    if (rc < 0 || !name) {
+        free(real);
+        free(name);
+        return rc < 0 ? rc : err_set(e, -ENOMEM, "out of memory");
+    }
+    free(a->name);
+    a->name = name;
+    a->library = real;
+    return 0;
+}
+
+static int add_tunable(struct allocator *a, const char *text, size_t n, struct err *e)
+{
+    const char *equals = memchr(text, '=', n);
+    if (!equals || equals == text)
+        return err_set(e, -EINVAL, "%s: the tunable '%.*s' is not VARIABLE=VALUE", a->name, (int)n, text);
+    if (strncmp(text, "LD_PRELOAD=", strlen("LD_PRELOAD=")) == 0)
+        return err_set(e, -EINVAL, "%s: LD_PRELOAD is no tunable: give the library as the allocator", a->name);
+    char **grown = realloc(a->tunables, (a->n_tunables + 1) * sizeof *grown);
+    if (!grown)
+        return err_set(e, -ENOMEM, "out of memory");
+    a->tunables = grown;
+    a->tunables[a->n_tunables] = strndup(text, n);
+    if (!a->tunables[a->n_tunables])
+        return err_set(e, -ENOMEM, "out of memory");
+    a->n_tunables++;
+    return 0;
+}
+
+// A value may hold commas (MALLOC_CONF does): what follows one is a new tunable only if it reads VARIABLE=.
+static size_t tunable_bytes(const char *text)
+{
+    const char *end = text;
+    for (;;) {
+        end += strcspn(end, ",");
+        if (!*end)
+            break;
+        size_t name = strspn(end + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+        if (name && end[1 + name] == '=')
+            break;
+        end++;
+    }
+    return (size_t)(end - text);
+}
+
+int allocator_parse(struct allocator *a, const char *spec, struct err *e)
+{
+    *a = (struct allocator){0};
+    size_t n = strcspn(spec, ",");
+    if (n == 0)
+        return err_set(e, -EINVAL, "'%s': an allocator's name or path is missing", spec);
+    a->name = strndup(spec, n);
+    if (!a->name)
+        return err_set(e, -ENOMEM, "out of memory");
+    int rc = strchr(a->name, '/') ? find_by_path(a, e) : find_by_name(a, e);
+    for (const char *at = spec + n; rc == 0 && *at == ',';) {
+        size_t bytes = tunable_bytes(++at);
+        rc = add_tunable(a, at, bytes, e);
+        at += bytes;
+    }
+    if (rc < 0)
+        allocator_release(a);
+    return rc;
+}
+
+void allocator_release(struct allocator *a)
+{
+    for (size_t i = 0; i < a->n_tunables; i++)
+        free(a->tunables[i]);
+    free(a->tunables);
+    free(a->name);
+    free(a->library);
+    *a = (struct allocator){0};
+}

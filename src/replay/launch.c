@@ -1,0 +1,126 @@
+#include "replay/launch.h"
+#include "replay/results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+// Do two VAR=value name the same variable?
+static bool same_variable(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+    return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+static bool is_set_here(const char *variable, const struct allocator *a)
+{
+    if (same_variable("LD_PRELOAD=", variable))
+        return true;
+    for (size_t i = 0; i < a->n_tunables; i++) {
+        if (same_variable(a->tunables[i], variable))
+            return true;
+    }
+    return false;
+}
+
+// Our environment with the tunables, and with the allocator as the only preload. The strings stay whose they are, but
+// for the first, which the caller frees.
+static char **make_environment(const struct allocator *a)
+{
+    size_t n = 0, out = 0;
+    while (environ[n])
+        n++;
+    char **made = calloc(n + a->n_tunables + 2, sizeof *made), *preload = NULL;
+    if (!made || asprintf(&preload, "LD_PRELOAD=%s", a->library ? a->library : "") < 0) {
+        free(made);
+        return NULL;
+    }
+    made[out++] = preload;
+    for (size_t i = 0; i < a->n_tunables; i++)
+        made[out++] = a->tunables[i];
+    for (size_t i = 0; i < n; i++) {
+        if (!is_set_here(environ[i], a))
+            made[out++] = environ[i];
+    }
+    return made;
+}
+
+// Out of the way of the numbers that the player expects.
+static int move_up(int fd)
+{
+    return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_FD + 1);
+}
+
+static int start(const char *player, char **environment, const int fds[3], pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    char *argv[] = {"heaptape-replay", NULL};
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    // An allocator's statistics on stdout must not come between our own data.
+    posix_spawn_file_actions_adddup2(&actions, fds[2], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fds[2], STDERR_FILENO);
+    if (fds[0] >= 0)
+        posix_spawn_file_actions_adddup2(&actions, fds[0], RESULTS_PLAN_FD);
+    posix_spawn_file_actions_adddup2(&actions, fds[1], RESULTS_FD);
+    int rc = posix_spawn(pid, player, &actions, &attributes, argv, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return rc;
+}
+
+static int wait_for_end(pid_t pid, int *status, struct err *e)
+{
+    while (waitpid(pid, status, 0) < 0) {
+        if (errno != EINTR)
+            return err_set_errno(e, "cannot wait for the player");
+    }
+    return 0;
+}
+
+int launch_player(const char *player, const struct allocator *a, int plan_fd, int results_fd, struct launched *s,
+                  struct err *e)
+{
+    pid_t pid;
+    int rc, fds[3] = {move_up(plan_fd), move_up(results_fd), -1};
+    char **environment = make_environment(a);
+    int output = memfd_create("heaptape-output", MFD_CLOEXEC);
+    fds[2] = move_up(output);
+    *s = (struct launched){.output = output};
+    if (!environment || (plan_fd >= 0 && fds[0] < 0) || fds[1] < 0 || fds[2] < 0) {
+        rc = err_set_errno(e, "cannot prepare the player's start");
+        goto out;
+    }
+    rc = start(player, environment, fds, &pid);
+    if (rc) {
+        errno = rc;
+        rc = err_set_errno(e, "%s", player);
+        goto out;
+    }
+    rc = wait_for_end(pid, &s->status, e);
+out:
+    for (int i = 0; i < 3; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    if (environment)
+        free(environment[0]);
+    free(environment);
+    if (rc < 0 && output >= 0)
+        close(output);
+    return rc;
+}

@@ -1,0 +1,17 @@
+// Starts the player and waits for its end. Internal to run.c.
+#ifndef HEAPTAPE_REPLAY_LAUNCH_H
+#define HEAPTAPE_REPLAY_LAUNCH_H
+
+#include "base/err.h"
+#include "replay/allocators.h"
+
+struct launched {
+    int status; // as wait gives it
+    int output; // descriptor of what the player wrote to stdout and stderr, at its start; the caller closes it
+};
+
+// The player finds `plan_fd` (-1: none) and `results_fd` where results.h says. Returns when it has ended.
+int launch_player(const char *player, const struct allocator *a, int plan_fd, int results_fd, struct launched *s,
+                  struct err *e);
+
+#endif

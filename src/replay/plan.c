@@ -1,0 +1,133 @@
+#include "replay/plan.h"
+#include "replay/plan_build.h"
+#include "replay/plan_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+uint64_t plan_default_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / 4 : 1ull << 30;
+}
+
+int plan_new(struct plan **out, const char *name, uint64_t memory_bytes, struct err *e)
+{
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return plan_no_memory(e);
+    p->name = name;
+    p->memory_bytes = memory_bytes;
+    p->memory.fd = -1;
+    places_init(&p->places);
+    int rc = plan_memory_init(&p->memory, memory_bytes, e);
+    if (rc == 0)
+        rc = plan_memory_take(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at, e);
+    if (rc < 0) {
+        plan_free(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+void plan_free(struct plan *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n_streams; i++) {
+        if (p->streams[i])
+            plan_stream_release(p->streams[i]);
+        free(p->streams[i]);
+    }
+    free(p->streams);
+    plan_stream_release(&p->preexisting);
+    places_release(&p->places);
+    free(p->slots);
+    free(p->samples);
+    plan_memory_release(&p->memory);
+    free(p);
+}
+
+const struct plan_facts *plan_facts(const struct plan *p)
+{
+    return &p->facts;
+}
+
+int plan_fd(const struct plan *p)
+{
+    return p->memory.fd;
+}
+
+uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
+{
+    if (thread >= p->n_streams || !p->streams[thread])
+        return 0;
+    return plan_stream_op_at(&p->memory, p->streams[thread], position);
+}
+// Leaves at most about PLAN_SAMPLES_WANTED looks at memory, evenly among those there are.
+static void thin_samples(struct plan *p)
+{
+    size_t step = p->n_samples / PLAN_SAMPLES_WANTED + 1;
+    for (size_t i = 0; i < p->n_samples; i++) {
+        uint64_t *w = &p->memory.words[p->samples[i]];
+        if (i % step)
+            *w = (*w & ~(uint64_t)(PLAN_OP_LIMIT - 1)) | PLAN_COUNT;
+        else
+            p->facts.samples++;
+    }
+}
+
+static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    int rc = plan_put_count(p, s, PLAN_COUNT, e);
+    if (rc == 0)
+        p->memory.words[s->next] = PLAN_STOP; // in the word that each chunk keeps free
+    return rc;
+}
+
+static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
+{
+    uint64_t words = p->n_streams * sizeof(struct plan_thread) / 8;
+    int rc = plan_memory_take(&p->memory, words, &h->threads_at, e);
+    if (rc < 0)
+        return rc;
+    struct plan_thread *t = (struct plan_thread *)(p->memory.words + h->threads_at);
+    for (size_t i = 0; i < p->n_streams; i++) {
+        const struct plan_stream *s = p->streams[i];
+        t[i] = (struct plan_thread){.first_word = s ? s->first : 0, .at_start = s && !s->born};
+        p->facts.threads += s && s->first;
+        h->multi_threaded |= i > 0 && s && s->first;
+    }
+    return 0;
+}
+
+int plan_finish(struct plan *p, struct err *e)
+{
+    struct plan_header h = {.magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .places = p->places.limit};
+    if (p->facts.events == 0)
+        return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
+    int rc = stop_stream(p, &p->preexisting, e);
+    for (size_t i = 0; rc == 0 && i < p->n_streams; i++) {
+        if (p->streams[i] && p->streams[i]->first)
+            rc = stop_stream(p, p->streams[i], e);
+    }
+    if (rc == 0)
+        rc = write_threads(p, &h, e);
+    if (rc < 0)
+        return rc;
+    thin_samples(p);
+    struct plan_facts *f = &p->facts;
+    f->peak_live_bytes = (uint64_t)p->peak + p->preexisting_bytes;
+    f->live_at_end_bytes = (uint64_t)p->live + p->preexisting_bytes;
+    f->places = h.places;
+    f->bytes = p->memory.used * 8;
+    h.words = p->memory.used;
+    h.preexisting_at = p->preexisting.first;
+    h.samples = f->samples;
+    memcpy(h.by_kind, f->by_kind, sizeof h.by_kind);
+    memcpy(p->memory.words + p->header_at, &h, sizeof h);
+    return 0;
+}

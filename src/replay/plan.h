@@ -1,0 +1,62 @@
+// The plan: a whole workload decoded ahead into a shared memory file, as the player reads it. Made once, used for every
+// run on every allocator. Everything that the player relies on is checked here: a plan that was finished cannot make it
+// use a block that is not there, or wait for ever.
+#ifndef HEAPTAPE_REPLAY_PLAN_H
+#define HEAPTAPE_REPLAY_PLAN_H
+
+#include "base/err.h"
+#include "event/event.h"
+#include "workload/workload.h"
+
+#include <stdint.h>
+
+enum {
+    PLAN_MAX_THREADS = 1 << 20,
+    PLAN_SAMPLES_WANTED = 2000, // looks at memory over the whole workload …
+    PLAN_SAMPLE_EVENTS = 4096,  // … and at least this many calls of a thread between two
+    PLAN_UNKNOWN_SIZE = 16,     // bytes of a preexisting block whose size is not known
+};
+
+struct plan; // opaque
+
+// What is known of a finished plan without playing it.
+struct plan_facts {
+    uint64_t events;                 // calls that the player makes
+    uint64_t by_kind[HT_KIND_LIMIT]; // of these
+    uint64_t skipped;                // ops that are not played: calls that failed when recorded, mmap and the like
+    uint64_t preexisting;            // blocks made before the start
+    uint64_t waits;
+    uint64_t threads;           // that do something
+    uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
+    uint64_t live_at_end_bytes; // requested
+    uint64_t places, samples;   // entries of the player's table; looks at memory
+    uint64_t bytes;             // of the plan
+};
+
+// An empty plan. `name` is the workload's in messages and is borrowed; plan and table together may take
+// `memory_bytes`. 0 or negative errno.
+int plan_new(struct plan **p, const char *name, uint64_t memory_bytes, struct err *e);
+void plan_free(struct plan *p); // NULL is fine
+
+// Appends an op of `thread`. Ops come in a valid total order: whatever an op waits for has come before. -EBADMSG when
+// it cannot be played (a block given up that is not there, a wait for what has not come), -E2BIG when the memory does
+// not suffice.
+int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);
+
+// Appends a run of one thread: plan_add_op for each.
+int plan_add_run(struct plan *p, const struct workload_run *run, struct err *e);
+
+// Closes all streams and writes the header. -ENODATA when there is no call to play.
+int plan_finish(struct plan *p, struct err *e);
+
+// Of a finished plan. The descriptor stays the plan's.
+const struct plan_facts *plan_facts(const struct plan *p);
+int plan_fd(const struct plan *p);
+
+// Number of the op of `thread` whose words end at word `position`, or which holds it. For messages.
+uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
+
+// A quarter of the machine's memory.
+uint64_t plan_default_memory(void);
+
+#endif

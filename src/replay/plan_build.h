@@ -1,0 +1,57 @@
+// The plan while it is made. Internal to plan*.c.
+#ifndef HEAPTAPE_REPLAY_PLAN_BUILD_H
+#define HEAPTAPE_REPLAY_PLAN_BUILD_H
+
+#include "replay/plan.h"
+#include "replay/plan_ops.h"
+#include "replay/plan_stream.h"
+
+// A slot of the workload, by its number.
+struct slot {
+    uint64_t size;  // requested bytes
+    uint32_t place; // 0: holds no block
+};
+
+struct plan {
+    const char *name;
+    struct plan_memory memory;
+    uint64_t header_at, memory_bytes;
+    struct plan_stream **streams; // by thread number; NULL: nothing known of it
+    size_t n_streams, streams_capacity;
+    struct plan_stream preexisting;
+    struct slot *slots;
+    size_t n_slots, slots_capacity;
+    struct places places;
+    uint64_t *samples; // word numbers of the SAMPLE ops
+    size_t n_samples, samples_capacity;
+    struct plan_facts facts;
+    // Live bytes in the order given. Blocks that were there before the start are live from the start, however late
+    // they turn up, so their sum is added to the peak in the end.
+    int64_t live, peak;
+    uint64_t preexisting_bytes;
+};
+
+// A call as the streams hold it. `extra` has what plan_extra_words() says.
+struct call {
+    enum plan_op op;
+    uint64_t place, size, extra[2];
+};
+
+// Sizes are what a file says: sums may wrap round, but not trap.
+static inline int64_t wrapping_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+// Appends a numbered op.
+int plan_put_call(struct plan *p, struct plan_stream *s, const struct call *c, struct err *e);
+
+// Makes the ops that follow wait until `thread` has published `position`.
+int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
+
+// Appends a SAMPLE or COUNT with what has come since the latest one.
+int plan_put_count(struct plan *p, struct plan_stream *s, enum plan_op op, struct err *e);
+
+int plan_no_memory(struct err *e);
+
+#endif

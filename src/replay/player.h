@@ -1,0 +1,106 @@
+// The player: a process of its own that runs under the allocator to be measured and calls malloc and friends only to
+// replay. No stdio, no allocation of its own, all memory of its own in shared mappings that are filled before the start:
+// what is resident but not shared is the allocator's.
+#ifndef HEAPTAPE_REPLAY_PLAYER_H
+#define HEAPTAPE_REPLAY_PLAYER_H
+
+#include "base/clock.h"
+#include "replay/plan_file.h"
+#include "replay/plan_ops.h"
+#include "replay/results.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PLAYER_CACHE_LINE = 64, PLAYER_SEEN = 16 };
+
+// What a thread tells the others, on a cache line of its own.
+struct player_line {
+    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t progress; // word number behind the latest op that publishes
+    _Atomic uint64_t wanted;   // lowest progress that a sleeper waits for; UINT64_MAX: nobody sleeps
+    _Atomic uint32_t sequence; // futex of the sleepers: grows when they are woken
+};
+
+// Progress of another thread as last seen. It only grows, so a wait that this meets needs no look at the other's line.
+struct player_seen {
+    uint64_t progress;
+    uint32_t thread;
+};
+
+// One thread of the replay.
+struct player_thread {
+    const uint64_t *pc; // next word
+    struct player_line *line;
+    struct histogram *calls; // by kind, when calls are timed
+    uint32_t number;
+    uint64_t sleeps, unmet;
+    struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
+};
+
+struct player {
+    struct results *results;
+    const uint64_t *words; // the plan
+    const struct plan_header *plan;
+    const struct plan_thread *threads;
+    void **places;
+    struct player_line *lines;
+    uint64_t start_ns;
+    int statm_fd;
+    bool can_membarrier;
+    void (*null_real)(bool); // of the null allocator; NULL under any other
+    // Summed up by the SAMPLE and COUNT ops of all threads.
+    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t events, live_bytes;
+};
+
+extern struct player player;
+
+// Ends the process; the results say why. Where is the thread's pc. Does not return.
+_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
+                           int error);
+
+// player_functions.c: finds the functions that the plan needs. Ends the process when malloc is not that of the
+// allocator asked for, or a function is missing.
+void player_find_functions(void);
+void player_find_allocator(void); // the part of this that needs no plan
+extern void *player_functions[HT_KIND_LIMIT];
+
+// player_version.c: asks the allocator for its version.
+void player_find_version(char *text, size_t size);
+
+// player_loop_*.c: plays until the stream's end.
+void player_play_page(struct player_thread *t);
+void player_play_none(struct player_thread *t);
+void player_play_all(struct player_thread *t);
+void player_play_timed_page(struct player_thread *t);
+void player_play_timed_none(struct player_thread *t);
+void player_play_timed_all(struct player_thread *t);
+
+// The loop that the results ask for.
+void player_play(struct player_thread *t);
+
+// player_memory.c.
+void player_memory_init(void);
+void player_touch_own_pages(void);                                    // of data segments that are not the allocator's
+void player_sample(uint64_t events, uint64_t live_change, bool look); // SAMPLE and COUNT
+uint64_t player_private_bytes(void);
+void player_reset_peak(void);
+uint64_t player_peak_private_bytes(void); // since the reset, 0 when the kernel does not say
+
+// player_wait.c.
+void player_wait_init(void);
+void player_wait_slow(struct player_thread *t, uint32_t thread, uint64_t position);
+void player_wake(struct player_line *line);
+void player_futex_wait(_Atomic uint32_t *word, uint32_t value);
+void player_futex_wake(_Atomic uint32_t *word);
+
+// player_threads.c.
+void player_thread_init(struct player_thread *t, uint32_t number);
+void player_start_threads(void); // those that no other thread gives birth to; they wait for player_go
+void player_go(void);
+void player_birth(const struct player_thread *parent, uint32_t number);
+void player_thread_over(struct player_thread *t); // adds its histograms to the results
+void player_join_all(void);
+
+#endif

@@ -1,0 +1,76 @@
+// The shared memory through which heaptape tells the player what to do and the player says what came of it. Both are
+// of one build; the magic catches a player of another one.
+#ifndef HEAPTAPE_REPLAY_RESULTS_H
+#define HEAPTAPE_REPLAY_RESULTS_H
+
+#include "event/event.h"
+#include "replay/histogram.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define RESULTS_MAGIC 0x32736c7370747448ull
+
+enum {
+    RESULTS_PLAN_FD = 3, // descriptors that the player finds open
+    RESULTS_FD = 4,
+    RESULTS_PATH_BYTES = 4096,
+    RESULTS_KINDS = 128, // as PLAN_OP_LIMIT
+};
+
+enum results_touch { RESULTS_TOUCH_PAGE, RESULTS_TOUCH_NONE, RESULTS_TOUCH_ALL };
+
+// How far the player came, or why it stopped. `failed_*` of struct results say where.
+enum results_status {
+    RESULTS_NOTHING = 0,     // it did not even start
+    RESULTS_STARTED,         // it came into main
+    RESULTS_PLAYING,         // the clock runs
+    RESULTS_DONE,            // all figures are there
+    RESULTS_WRONG_ALLOCATOR, // malloc is found_library's
+    RESULTS_MIXED_ALLOCATOR, // failed_kind's function is found_library's, which malloc is not
+    RESULTS_NO_FUNCTION,     // the allocator has nothing that does failed_kind
+    RESULTS_NO_SETUP,        // failed_errno: the player could not map what it needs
+    RESULTS_OUT_OF_MEMORY,   // failed_kind of failed_size bytes gave NULL
+    RESULTS_NO_THREAD,       // failed_errno: thread failed_size could not be started
+};
+
+struct results_sample {
+    uint64_t event;     // calls made before, of all threads
+    uint64_t ns;        // since the start
+    uint64_t rss_bytes; // private resident memory of the whole player: the baseline is still in it
+    uint64_t live_bytes;
+};
+
+struct results {
+    uint64_t magic;
+
+    // What to do. By heaptape.
+    uint32_t touch;                    // enum results_touch
+    uint32_t timed;                    // 1: time each call
+    uint32_t clock;                    // enum clock_kind for that
+    uint32_t probe;                    // 1: there is no plan; only find out which allocator is in use
+    uint64_t spin_ticks;               // how long an unmet wait spins before it sleeps
+    uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
+    uint64_t max_samples;              // entries of samples
+
+    // What came of it. By the player.
+    _Atomic uint32_t status;  // enum results_status
+    _Atomic uint32_t failing; // 1: a thread is writing why
+    uint32_t failed_thread, failed_kind, failed_errno;
+    uint64_t failed_position; // word number in the plan
+    uint64_t failed_size;
+    char found_library[RESULTS_PATH_BYTES];
+    char version[128]; // what the allocator says of itself, when probed
+    uint64_t wall_ns, user_ns, system_ns;
+    uint64_t minor_faults, major_faults; // page faults
+    uint64_t baseline_rss_bytes;         // private resident memory right before the start
+    uint64_t peak_rss_bytes;             // highest, baseline included
+    uint64_t end_rss_bytes;              // when all threads are gone, baseline included
+    uint64_t sleeps;                     // waits that went to sleep
+    uint64_t unmet;                      // waits that were not met at once
+    _Atomic uint64_t n_samples;
+    struct histogram calls[RESULTS_KINDS]; // by kind, in ticks
+    struct results_sample samples[];
+};
+
+#endif

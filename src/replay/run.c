@@ -1,0 +1,287 @@
+#include "replay/run.h"
+#include "base/clock.h"
+#include "replay/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SPIN_NS = 3000 }; // a thread that is met by then costs less than a sleep and a wake-up, some 5 µs
+
+// The memory shared with the player.
+struct shared {
+    int fd;
+    struct results *results;
+    size_t bytes;
+};
+
+static void shared_release(struct shared *s)
+{
+    if (s->results)
+        munmap(s->results, s->bytes);
+    if (s->fd >= 0)
+        close(s->fd);
+}
+
+static int shared_init(struct shared *s, uint64_t samples, struct err *e)
+{
+    *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
+    s->bytes = sizeof *s->results + samples * sizeof *s->results->samples;
+    if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
+        return err_set_errno(e, "cannot make shared memory for the results");
+    void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+    if (at == MAP_FAILED)
+        return err_set_errno(e, "cannot map the results");
+    s->results = at;
+    s->results->magic = RESULTS_MAGIC;
+    s->results->max_samples = samples;
+    return 0;
+}
+
+static uint64_t ticks_a_second(void)
+{
+    static uint64_t hz; // measuring takes 20 ms
+    if (!hz)
+        hz = clock_hz(clock_best());
+    return hz;
+}
+
+static int set_library(struct results *r, const struct allocator *a, struct err *e)
+{
+    struct stat st;
+    if (!a->library)
+        return 0;
+    if (stat(a->library, &st) < 0)
+        return err_set_errno(e, "%s: %s", a->name, a->library);
+    r->library_dev = st.st_dev;
+    r->library_ino = st.st_ino;
+    return 0;
+}
+
+// The first line that the player, or rather its allocator, wrote, for a message; "" when there is none.
+static void first_line(int fd, char *text, size_t size)
+{
+    ssize_t n = pread(fd, text, size - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ')
+            *c = '?';
+    }
+}
+
+static void forward_output(int fd)
+{
+    char bytes[4096];
+    ssize_t n;
+    for (off_t at = 0; (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n) {
+        if (write(STDERR_FILENO, bytes, (size_t)n) < 0)
+            return;
+    }
+}
+
+// Where the plan stood when the player failed.
+static void where(const struct plan *p, const struct results *r, char *text, size_t size)
+{
+    text[0] = 0;
+    if (p && r->failed_position)
+        snprintf(text, size, " at op %llu of thread %u",
+                 (unsigned long long)plan_op_at(p, r->failed_thread, r->failed_position), r->failed_thread);
+}
+
+// The player said why it stopped.
+static int explain_failure(const struct plan *p, const struct allocator *a, const struct results *r, struct err *e)
+{
+    char at[80];
+    const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind].name;
+    where(p, r, at, sizeof at);
+    switch ((enum results_status)r->status) {
+    case RESULTS_WRONG_ALLOCATOR:
+        return err_set(e, -ENOEXEC, "%s: asked for %s, but malloc is %s's", a->name, asked, r->found_library);
+    case RESULTS_MIXED_ALLOCATOR:
+        return err_set(e, -ENOEXEC, "%s: malloc is its own, but %s is %s's", a->name, kind, r->found_library);
+    case RESULTS_NO_FUNCTION:
+        return err_set(e, -ENOEXEC, "%s: has nothing for %s, which the workload calls", a->name, kind);
+    case RESULTS_NO_SETUP:
+        return err_set(e, -(int)r->failed_errno, "%s: the player cannot get the memory for itself: %s", a->name,
+                       strerror((int)r->failed_errno));
+    case RESULTS_OUT_OF_MEMORY:
+        return err_set(e, -ENOMEM, "%s: out of memory: %s of %llu bytes failed%s", a->name, kind,
+                       (unsigned long long)r->failed_size, at);
+    case RESULTS_NO_THREAD:
+        return err_set(e, -EAGAIN, "%s: thread %llu cannot be started: %s", a->name, (unsigned long long)r->failed_size,
+                       strerror((int)r->failed_errno));
+    case RESULTS_NOTHING:
+    case RESULTS_STARTED:
+    case RESULTS_PLAYING:
+    case RESULTS_DONE:
+        break;
+    }
+    return err_set(e, -ECHILD, "%s: the player stopped without saying why", a->name);
+}
+
+// The player died, or went away without having said anything.
+static int explain_death(const struct allocator *a, const struct results *r, const struct launched *s, struct err *e)
+{
+    static const char *const whiles[] = {"before the player began", "while the replay was prepared",
+                                         "during the replay", "after the replay"};
+    char said[200], how[80];
+    const char *when = whiles[r->status < 4 ? r->status : 3];
+    first_line(s->output, said, sizeof said);
+    if (WIFSIGNALED(s->status))
+        snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
+    else
+        snprintf(how, sizeof how, "an exit with %d", WEXITSTATUS(s->status));
+    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s", a->name, how, when, said[0] ? ": " : "", said);
+}
+
+static int check_end(const struct plan *p, const struct allocator *a, const struct results *r, const struct launched *s,
+                     struct err *e)
+{
+    uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
+    if (status > RESULTS_DONE)
+        return explain_failure(p, a, r, e);
+    if (status != RESULTS_DONE || s->status != 0)
+        return explain_death(a, r, s, e);
+    return 0;
+}
+
+// Starts the player and sees to its end; the results are in `shared`.
+static int play(const struct plan *p, const struct allocator *a, const char *player, struct shared *shared,
+                struct err *e)
+{
+    struct launched s;
+    int rc = set_library(shared->results, a, e);
+    if (rc == 0)
+        rc = launch_player(player, a, p ? plan_fd(p) : -1, shared->fd, &s, e);
+    if (rc < 0)
+        return rc;
+    rc = check_end(p, a, shared->results, &s, e);
+    if (rc == 0)
+        forward_output(s.output);
+    close(s.output);
+    return rc;
+}
+
+static uint64_t over(uint64_t bytes, uint64_t baseline)
+{
+    return bytes > baseline ? bytes - baseline : 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct results_sample *x = a, *y = b;
+    return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+static int copy_samples(struct replay_run *run, const struct results *r, struct err *e)
+{
+    uint64_t n = atomic_load(&r->n_samples);
+    run->n_samples = n < r->max_samples ? n : r->max_samples;
+    run->samples = calloc(run->n_samples + 1, sizeof *run->samples);
+    if (!run->samples)
+        return err_set(e, -ENOMEM, "out of memory");
+    memcpy(run->samples, r->samples, run->n_samples * sizeof *run->samples);
+    for (size_t i = 0; i < run->n_samples; i++)
+        run->samples[i].rss_bytes = over(run->samples[i].rss_bytes, r->baseline_rss_bytes);
+    qsort(run->samples, run->n_samples, sizeof *run->samples, by_time);
+    return 0;
+}
+
+static void fill_call(struct replay_call *c, const struct histogram *h)
+{
+    double ns_a_tick = 1e9 / (double)ticks_a_second();
+    c->count = h->count;
+    if (!h->count)
+        return;
+    c->mean_ns = (double)h->sum / (double)h->count * ns_a_tick;
+    c->p50_ns = (double)histogram_quantile(h, 0.5) * ns_a_tick;
+    c->p99_ns = (double)histogram_quantile(h, 0.99) * ns_a_tick;
+    c->p999_ns = (double)histogram_quantile(h, 0.999) * ns_a_tick;
+    c->max_ns = (double)h->max * ns_a_tick;
+}
+
+static int copy_calls(struct replay_run *run, const struct results *r, struct err *e)
+{
+    run->calls = calloc(HT_KIND_LIMIT, sizeof *run->calls);
+    if (!run->calls)
+        return err_set(e, -ENOMEM, "out of memory");
+    for (unsigned kind = 0; kind < RESULTS_KINDS; kind++)
+        fill_call(&run->calls[kind], &r->calls[kind]);
+    return 0;
+}
+
+static int copy_results(struct replay_run *run, const struct plan *p, const struct results *r, struct err *e)
+{
+    *run = (struct replay_run){
+        .events = plan_facts(p)->events,
+        .wall_ns = r->wall_ns,
+        .user_ns = r->user_ns,
+        .system_ns = r->system_ns,
+        .minor_faults = r->minor_faults,
+        .major_faults = r->major_faults,
+        .baseline_rss_bytes = r->baseline_rss_bytes,
+        .peak_rss_bytes = over(r->peak_rss_bytes, r->baseline_rss_bytes),
+        .end_rss_bytes = over(r->end_rss_bytes, r->baseline_rss_bytes),
+        .sleeps = r->sleeps,
+        .unmet = r->unmet,
+    };
+    run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
+    int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
+    return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
+}
+
+int replay_run(const struct plan *p, const struct allocator *a, const struct replay_settings *s, struct replay_run *run,
+               struct err *e)
+{
+    struct shared shared;
+    *run = (struct replay_run){0};
+    // Two more looks at memory: at the start and at the end.
+    int rc = shared_init(&shared, plan_facts(p)->samples + 2, e);
+    if (rc == 0) {
+        struct results *r = shared.results;
+        r->touch = s->touch;
+        r->timed = s->timed;
+        r->clock = clock_best();
+        r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
+        rc = play(p, a, s->player, &shared, e);
+    }
+    if (rc == 0)
+        rc = copy_results(run, p, shared.results, e);
+    if (rc < 0)
+        replay_run_release(run);
+    shared_release(&shared);
+    return rc;
+}
+
+void replay_run_release(struct replay_run *run)
+{
+    free(run->samples);
+    free(run->calls);
+    free(run->library);
+    *run = (struct replay_run){0};
+}
+
+int replay_probe(const struct allocator *a, const struct replay_settings *s, char version[128], char **library,
+                 struct err *e)
+{
+    struct shared shared;
+    int rc = shared_init(&shared, 0, e);
+    if (rc == 0) {
+        shared.results->probe = 1;
+        rc = play(NULL, a, s->player, &shared, e);
+    }
+    if (rc == 0) {
+        snprintf(version, 128, "%.127s", shared.results->version);
+        *library = strndup(shared.results->found_library, RESULTS_PATH_BYTES);
+        rc = *library ? 0 : err_set(e, -ENOMEM, "out of memory");
+    }
+    shared_release(&shared);
+    return rc;
+}

@@ -1,0 +1,44 @@
+// Runs the player on a plan under an allocator, and collects what came of it.
+#ifndef HEAPTAPE_REPLAY_RUN_H
+#define HEAPTAPE_REPLAY_RUN_H
+
+#include "replay/allocators.h"
+#include "replay/plan.h"
+#include "replay/results.h"
+
+struct replay_settings {
+    const char *player; // path of heaptape-replay
+    enum results_touch touch;
+    bool timed; // time each call; the whole is slower for it
+};
+
+// Time of the calls of one kind, in nanoseconds, stamps included.
+struct replay_call {
+    uint64_t count;
+    double mean_ns, p50_ns, p99_ns, p999_ns, max_ns;
+};
+
+// One run. Memory is the allocator's own: private resident memory over what there was before the first call.
+struct replay_run {
+    uint64_t events, wall_ns, user_ns, system_ns, minor_faults, major_faults;
+    uint64_t baseline_rss_bytes; // what was taken off
+    uint64_t peak_rss_bytes, end_rss_bytes;
+    uint64_t sleeps, unmet;         // waits that slept; that were not met at once
+    struct results_sample *samples; // rss_bytes without the baseline, by time
+    size_t n_samples;
+    struct replay_call *calls; // HT_KIND_LIMIT, NULL when not timed
+    char *library;             // path of the object that answered malloc
+};
+
+// Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
+// when the allocator had no memory; other negative errno. What the allocator prints goes to stderr.
+int replay_run(const struct plan *p, const struct allocator *a, const struct replay_settings *s, struct replay_run *run,
+               struct err *e);
+void replay_run_release(struct replay_run *run);
+
+// Loads the allocator into the player without playing anything: 0 when it is in use then; `version` is what it says of
+// itself, "" when it says nothing.
+int replay_probe(const struct allocator *a, const struct replay_settings *s, char version[128], char **library,
+                 struct err *e);
+
+#endif
