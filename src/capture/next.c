@@ -1,0 +1,225 @@
+// Bootstrap. dlsym itself may allocate, and does so before there is anything to forward to: those calls get memory of
+// a static arena.
+#include "capture/next.h"
+
+#include "spool/producer.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
+
+static _Alignas(ARENA_ALIGN) char arena[ARENA_BYTES];
+static _Atomic size_t arena_used;
+static _Atomic uint32_t arena_live; // blocks not given back
+
+static _Atomic uint32_t resolving, resolved;
+
+// The looked-up functions while `next` holds those that know the arena.
+static struct next real;
+
+static bool in_arena(const void *p)
+{
+    return (uintptr_t)p >= (uintptr_t)arena && (uintptr_t)p < (uintptr_t)arena + sizeof arena;
+}
+
+// A block's size stands before it, for realloc.
+static void *arena_take(size_t size)
+{
+    if (size > sizeof arena)
+        return NULL;
+    size_t bytes = ARENA_ALIGN + ((size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1));
+    size_t at = atomic_fetch_add(&arena_used, bytes);
+    if (at + bytes > sizeof arena) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    atomic_fetch_add(&arena_live, 1);
+    memcpy(arena + at, &size, sizeof size);
+    return arena + at + ARENA_ALIGN;
+}
+
+static size_t arena_size(const void *p)
+{
+    size_t size;
+    memcpy(&size, (const char *)p - ARENA_ALIGN, sizeof size);
+    return size;
+}
+
+static void guarded_free(void *p)
+{
+    if (!in_arena(p))
+        real.free(p);
+}
+
+static void *guarded_realloc(void *old, size_t size)
+{
+    if (!in_arena(old))
+        return real.realloc(old, size);
+    void *p = real.malloc(size);
+    if (p)
+        memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
+    return p;
+}
+
+// Is this thread inside next_resolve? Then the call comes from dlsym.
+static bool in_resolve(void)
+{
+    return producer_tls.busy & PRODUCER_MUTED;
+}
+
+static void *boot_malloc(size_t size)
+{
+    if (in_resolve())
+        return arena_take(size);
+    next_resolve();
+    return next.malloc(size);
+}
+
+static void *boot_calloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (in_resolve()) // the arena is zero and never used twice
+        return __builtin_mul_overflow(count, size, &bytes) ? NULL : arena_take(bytes);
+    next_resolve();
+    return next.calloc(count, size);
+}
+
+static void *boot_realloc(void *old, size_t size)
+{
+    if (!in_resolve()) {
+        next_resolve();
+        return next.realloc(old, size);
+    }
+    void *p = arena_take(size);
+    if (p && in_arena(old))
+        memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
+    return p;
+}
+
+static void boot_free(void *p)
+{
+    if (in_arena(p)) {
+        atomic_fetch_sub(&arena_live, 1);
+    } else if (!in_resolve()) {
+        next_resolve();
+        next.free(p);
+    }
+}
+
+// dlsym calls none of these.
+#define BOOT(result, name, parameters, names)                                                                          \
+    static result boot_##name parameters                                                                               \
+    {                                                                                                                  \
+        next_resolve();                                                                                                \
+        return next.name names;                                                                                        \
+    }
+NEXT_OTHER_TABLE(BOOT)
+#undef BOOT
+
+#define BOOT_FIELD(result, name, parameters, names) .name = boot_##name,
+struct next next = {NEXT_BASIC_TABLE(BOOT_FIELD) NEXT_OTHER_TABLE(BOOT_FIELD)};
+#undef BOOT_FIELD
+
+bool next_find(const char *symbol, void **to)
+{
+    // Where libstdc++ was loaded with RTLD_LOCAL, it is not among the next objects.
+    static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    void *found = dlsym(RTLD_NEXT, symbol);
+    for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
+        void *handle = dlopen(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
+        if (handle)
+            found = dlsym(handle, symbol); // the handle stays open: the function must not be unloaded
+    }
+    if (found)
+        *to = found;
+    return found;
+}
+
+static void look_up(void)
+{
+#define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
+    NEXT_BASIC_TABLE(LOOK_UP)
+    NEXT_OTHER_TABLE(LOOK_UP)
+#undef LOOK_UP
+    struct next_object object;
+    if (next_object_of((void *)real.malloc, &object)) {
+        producer_set_object(PRODUCER_IN_ALLOCATOR, object.start, object.end);
+        producer_set_allocator(object.path);
+    }
+}
+
+static void install(void)
+{
+    struct next chosen = real;
+    // The usual case is that dlsym allocated nothing: then nothing needs to know the arena.
+    if (atomic_load(&arena_live)) {
+        chosen.free = guarded_free;
+        chosen.realloc = guarded_realloc;
+    }
+#define INSTALL(result, name, parameters, names) __atomic_store_n(&next.name, chosen.name, __ATOMIC_RELEASE);
+    NEXT_BASIC_TABLE(INSTALL)
+    NEXT_OTHER_TABLE(INSTALL)
+#undef INSTALL
+}
+
+void next_resolve(void)
+{
+    if (atomic_load_explicit(&resolved, memory_order_acquire))
+        return;
+    int saved_errno = errno;
+    if (atomic_exchange(&resolving, 1) == 0) {
+        uint32_t was = producer_enter(PRODUCER_MUTED);
+        look_up();
+        producer_leave(was);
+        install();
+        atomic_store_explicit(&resolved, 1, memory_order_release);
+    }
+    while (!atomic_load_explicit(&resolved, memory_order_acquire))
+        sched_yield();
+    errno = saved_errno;
+}
+
+static int match_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct next_object *object = data;
+    uintptr_t at = object->start, start = UINTPTR_MAX, end = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD)
+            continue;
+        uintptr_t from = info->dlpi_addr + segment->p_vaddr;
+        start = from < start ? from : start;
+        end = from + segment->p_memsz > end ? from + segment->p_memsz : end;
+    }
+    if (at < start || at >= end)
+        return 0;
+    object->start = start;
+    object->end = end;
+    // The main program's name is empty.
+    strncpy(object->path, info->dlpi_name, sizeof object->path - 1);
+    return 1;
+}
+
+bool next_object_of(const void *address, struct next_object *object)
+{
+    *object = (struct next_object){.start = (uintptr_t)address};
+    return dl_iterate_phdr(match_object, object) == 1;
+}
+
+static int match_name(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    const char *name = strrchr(info->dlpi_name, '/'), *want = data;
+    return name && strncmp(name + 1, want, strlen(want)) == 0;
+}
+
+bool next_loaded(const char *name)
+{
+    return dl_iterate_phdr(match_name, (void *)name) == 1;
+}

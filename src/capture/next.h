@@ -1,0 +1,63 @@
+// The real functions: what the wrappers forward to.
+#ifndef HEAPTAPE_CAPTURE_NEXT_H
+#define HEAPTAPE_CAPTURE_NEXT_H
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+// X(result, name, parameters, names of the parameters): the functions that are looked up once, before the first call
+// is forwarded. glibc has them all, for allocators that lack some.
+// These may be called by dlsym, while they are looked up.
+#define NEXT_BASIC_TABLE(X)                                                                                            \
+    X(void *, malloc, (size_t size), (size))                                                                           \
+    X(void *, calloc, (size_t count, size_t size), (count, size))                                                      \
+    X(void *, realloc, (void *old, size_t size), (old, size))                                                          \
+    X(void, free, (void *p), (p))
+
+#define NEXT_OTHER_TABLE(X)                                                                                            \
+    X(void *, reallocarray, (void *old, size_t count, size_t size), (old, count, size))                                \
+    X(void *, memalign, (size_t align, size_t size), (align, size))                                                    \
+    X(void *, aligned_alloc, (size_t align, size_t size), (align, size))                                               \
+    X(int, posix_memalign, (void **to, size_t align, size_t size), (to, align, size))                                  \
+    X(void *, valloc, (size_t size), (size))                                                                           \
+    X(void *, pvalloc, (size_t size), (size))                                                                          \
+    X(int, pthread_create,                                                                                             \
+      (pthread_t * thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg), (thread, attr, start, arg)) \
+    X(void, malloc_stats, (void), ())                                                                                  \
+    X(int, malloc_info, (int options, FILE *to), (options, to))                                                        \
+    X(struct mallinfo, mallinfo, (void), ())                                                                           \
+    X(int, malloc_trim, (size_t pad), (pad))                                                                           \
+    X(int, mallopt, (int option, int value), (option, value))
+
+// Points at boot functions first, which look all of them up, so that the wrappers never need to ask.
+struct next {
+#define NEXT_FIELD(result, name, parameters, names) result(*name) parameters;
+    NEXT_BASIC_TABLE(NEXT_FIELD)
+    NEXT_OTHER_TABLE(NEXT_FIELD)
+#undef NEXT_FIELD
+};
+extern struct next next __attribute__((visibility("hidden")));
+
+// Looks everything up, once.
+void next_resolve(void);
+
+// Looks up a function that may be missing. Sets `*to` and returns true when it is there. It allocates when it is not.
+bool next_find(const char *symbol, void **to);
+
+// The loaded object that an address lies in.
+struct next_object {
+    uintptr_t start, end;
+    char path[512];
+};
+
+// Is an object loaded whose file name begins so? Unlike a failing dlsym, it allocates nothing.
+bool next_loaded(const char *name);
+
+// False when there is none.
+bool next_object_of(const void *address, struct next_object *object);
+
+#endif

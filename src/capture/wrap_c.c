@@ -1,0 +1,197 @@
+// The C functions. The fast paths end in tail calls where they can: what is rare is in functions of its own, so that
+// the usual case saves no registers for it.
+#include "capture/next.h"
+#include "capture/wrap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+uint8_t wrap_error(const void *p, size_t size)
+{
+    return p || size == 0 ? 0 : (uint8_t)(errno ? errno : ENOMEM);
+}
+
+WRAP_COLD void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller)
+{
+    const struct event ev = {.kind = kind, .size = size, .count = 1, .result = (uintptr_t)p,
+                             .error = wrap_error(p, size)};
+    producer_record(&ev, caller);
+    return p;
+}
+
+WRAPPER void *malloc(size_t size)
+{
+    void *p = next.malloc(size);
+    if (producer_put_sized(HT_MALLOC, size, (uintptr_t)p))
+        return p;
+    return wrap_taken(HT_MALLOC, size, p, WRAP_CALLER);
+}
+
+static WRAP_COLD void free_slow(void *p, const void *caller)
+{
+    const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
+    producer_record(&ev, caller);
+    next.free(p);
+}
+
+WRAPPER void free(void *p)
+{
+    if (producer_put_plain(HT_FREE, (uintptr_t)p))
+        next.free(p);
+    else
+        free_slow(p, WRAP_CALLER);
+}
+
+static WRAP_COLD void *calloc_slow(size_t count, size_t size, void *p, const void *caller)
+{
+    const struct event ev = {.kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p,
+                             .error = wrap_error(p, count && size)};
+    producer_record(&ev, caller);
+    return p;
+}
+
+WRAPPER void *calloc(size_t count, size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.calloc(count, size);
+    producer_leave(was);
+    if (count == 1 && producer_put_sized(HT_CALLOC, size, (uintptr_t)p))
+        return p;
+    return calloc_slow(count, size, p, WRAP_CALLER);
+}
+
+static WRAP_COLD void begin_slow(void *old, const void *caller)
+{
+    const struct event ev = {.kind = HT_REALLOC_BEGIN, .ptr = (uintptr_t)old};
+    producer_record(&ev, caller);
+}
+
+// The release half: another thread may get the old address before the real call returns.
+static inline void resize_begin(void *old, const void *caller)
+{
+    if (old && !producer_put_plain(HT_REALLOC_BEGIN, (uintptr_t)old))
+        begin_slow(old, caller);
+}
+
+static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void *caller)
+{
+    const struct event ev = {.kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p,
+                             .error = wrap_error(p, size)};
+    producer_record(&ev, caller);
+    return p;
+}
+
+WRAPPER void *realloc(void *old, size_t size)
+{
+    resize_begin(old, WRAP_CALLER);
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.realloc(old, size);
+    producer_leave(was);
+    if (producer_put_sized(HT_REALLOC, size, (uintptr_t)p))
+        return p;
+    return realloc_slow(old, size, p, WRAP_CALLER);
+}
+
+WRAPPER void *reallocarray(void *old, size_t count, size_t size)
+{
+    resize_begin(old, WRAP_CALLER);
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.reallocarray(old, count, size);
+    producer_leave(was);
+    const struct event ev = {.kind = HT_REALLOCARRAY, .ptr = (uintptr_t)old, .size = size, .count = count,
+                             .result = (uintptr_t)p, .error = wrap_error(p, count && size)};
+    producer_record(&ev, WRAP_CALLER);
+    return p;
+}
+
+static void record_aligned(enum event_kind kind, size_t align, size_t size, void *p, const void *caller)
+{
+    const struct event ev = {.kind = kind, .size = size, .align = align, .result = (uintptr_t)p,
+                             .error = wrap_error(p, size)};
+    producer_record(&ev, caller);
+}
+
+WRAPPER void *memalign(size_t align, size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.memalign(align, size);
+    producer_leave(was);
+    record_aligned(HT_MEMALIGN, align, size, p, WRAP_CALLER);
+    return p;
+}
+
+WRAPPER void *aligned_alloc(size_t align, size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.aligned_alloc(align, size);
+    producer_leave(was);
+    record_aligned(HT_ALIGNED_ALLOC, align, size, p, WRAP_CALLER);
+    return p;
+}
+
+WRAPPER int posix_memalign(void **to, size_t align, size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    int error = next.posix_memalign(to, align, size);
+    producer_leave(was);
+    const struct event ev = {.kind = HT_POSIX_MEMALIGN, .size = size, .align = align,
+                             .result = error ? 0 : (uintptr_t)*to, .error = (uint8_t)error};
+    producer_record(&ev, WRAP_CALLER);
+    return error;
+}
+
+WRAPPER void *valloc(size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.valloc(size);
+    producer_leave(was);
+    return wrap_taken(HT_VALLOC, size, p, WRAP_CALLER);
+}
+
+WRAPPER void *pvalloc(size_t size)
+{
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    void *p = next.pvalloc(size);
+    producer_leave(was);
+    return wrap_taken(HT_PVALLOC, size, p, WRAP_CALLER);
+}
+
+// C23; libc may not have them, nor the allocator: then they are free.
+WRAPPER void free_sized(void *p, size_t size);
+WRAPPER void free_aligned_sized(void *p, size_t align, size_t size);
+static void (*real_free_sized)(void *p, size_t size);
+static void (*real_free_aligned_sized)(void *p, size_t align, size_t size);
+
+void free_sized(void *p, size_t size)
+{
+    static _Atomic int looked;
+    if (!looked) {
+        next_find("free_sized", (void **)&real_free_sized);
+        looked = 1;
+    }
+    const struct event ev = {.kind = HT_FREE_SIZED, .ptr = (uintptr_t)p, .size = size};
+    producer_record(&ev, WRAP_CALLER);
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    if (real_free_sized)
+        real_free_sized(p, size);
+    else
+        next.free(p);
+    producer_leave(was);
+}
+
+void free_aligned_sized(void *p, size_t align, size_t size)
+{
+    static _Atomic int looked;
+    if (!looked) {
+        next_find("free_aligned_sized", (void **)&real_free_aligned_sized);
+        looked = 1;
+    }
+    const struct event ev = {.kind = HT_FREE_ALIGNED_SIZED, .ptr = (uintptr_t)p, .size = size, .align = align};
+    producer_record(&ev, WRAP_CALLER);
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    if (real_free_aligned_sized)
+        real_free_aligned_sized(p, align, size);
+    else
+        next.free(p);
+    producer_leave(was);
+}

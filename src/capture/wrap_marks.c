@@ -1,0 +1,60 @@
+// Calls that mark a place in the trace: the program's own, and the statistics and tuning calls of the allocator.
+#include "capture/next.h"
+#include "capture/wrap.h"
+#include "heaptape/heaptape.h"
+
+#undef heaptape_mark
+
+static void mark(enum event_kind kind, uint64_t value, uint64_t count, const void *caller)
+{
+    const struct event ev = {.kind = kind, .value = value, .count = count};
+    producer_record(&ev, caller);
+}
+
+WRAPPER void heaptape_mark(const char *text)
+{
+    size_t n = text ? strnlen(text, CODEC_MAX_TEXT_BYTES) : 0;
+    const struct event ev = {.kind = HT_MARK, .text = text, .text_bytes = (uint32_t)n};
+    producer_record(&ev, WRAP_CALLER);
+}
+
+WRAPPER void malloc_stats(void)
+{
+    mark(HT_MALLOC_STATS, 0, 0, WRAP_CALLER);
+    next.malloc_stats();
+}
+
+WRAPPER int malloc_info(int options, FILE *to)
+{
+    mark(HT_MALLOC_INFO, 0, 0, WRAP_CALLER);
+    return next.malloc_info(options, to);
+}
+
+WRAPPER struct mallinfo mallinfo(void)
+{
+    mark(HT_MALLINFO, 0, 0, WRAP_CALLER);
+    return next.mallinfo();
+}
+
+// glibc 2.33; other libcs may not have it.
+WRAPPER struct mallinfo2 mallinfo2(void)
+{
+    static struct mallinfo2 (*_Atomic real)(void);
+    void *found;
+    mark(HT_MALLINFO2, 0, 0, WRAP_CALLER);
+    if (!real && next_find("mallinfo2", &found))
+        real = (struct mallinfo2(*)(void))found;
+    return real ? real() : (struct mallinfo2){0};
+}
+
+WRAPPER int malloc_trim(size_t pad)
+{
+    mark(HT_MALLOC_TRIM, pad, 0, WRAP_CALLER);
+    return next.malloc_trim(pad);
+}
+
+WRAPPER int mallopt(int option, int value)
+{
+    mark(HT_MALLOPT, (uint64_t)value, (uint64_t)option, WRAP_CALLER);
+    return next.mallopt(option, value);
+}

@@ -1,0 +1,88 @@
+// Shared by the files of the producer.
+#ifndef HEAPTAPE_SPOOL_PRODUCER_PRIVATE_H
+#define HEAPTAPE_SPOOL_PRODUCER_PRIVATE_H
+
+#include "spool/producer.h"
+
+#include <unistd.h>
+
+enum {
+    PRODUCER_MAX_THREADS = 65536, // live at once; those above are counted as lost
+    PRODUCER_MAX_PATH = 4096,
+};
+
+// Zero in a new process image, and again in a fork child.
+enum producer_state { PRODUCER_NEW = 0, PRODUCER_STARTING = 1, PRODUCER_RUNNING = 2, PRODUCER_OFF = 3 };
+
+// Of the process image; lies in the wiped mapping, followed by the pool of threads.
+struct producer_process {
+    _Atomic uint32_t state; // enum producer_state
+    uint32_t flags;         // enum spool_session_flags
+    enum clock_kind clock;
+    uint32_t recorder_pid;
+    uint32_t recorder_visible; // 0: its pid means nothing in this pid namespace
+    struct spool_header *header;
+    struct spool_chunk *chunks;
+    _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
+    _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
+    _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
+    _Alignas(64) struct producer_thread threads[];
+};
+
+// A thread without room: every event of it takes the slow path. Never written to, since there is no room.
+extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
+
+// What a fork child needs to know of its parent, and so lies in ordinary memory.
+struct producer_inherited {
+    _Atomic(struct producer_process *) process; // the wiped mapping
+    char dir[PRODUCER_MAX_PATH];                // of the session; "" when none was named
+    bool dir_known;
+    struct spool_session *session;
+    uint32_t pid;       // of the image that made `spool`
+    void *spool;        // its mapping, to be dropped by a fork child
+    size_t spool_bytes;
+    char allocator[512];
+    uint32_t end_key; // pthread_key_t, when end_key_made
+    uint32_t end_key_made;
+};
+extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
+
+// The process, RUNNING; makes it so if it is NEW. NULL when tracing is off. Call with signals blocked.
+struct producer_process *producer_process_ready(void);
+
+// Turns tracing off for this process image; `reason` goes into the spool's header, if there is one.
+void producer_process_off(struct producer_process *p, const char *reason);
+
+// A chunk that nobody owns. Waits for the recorder, unless the session is lossy; adds the time to *waited_ns. NULL:
+// none (lossy), or tracing has turned itself off.
+struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns);
+
+// Tells the recorder that there is something to look at.
+void producer_ring(void);
+
+// Hands a chunk to the recorder.
+void producer_chunk_done(struct spool_chunk *chunk);
+
+// The calling thread's state, ready to record, after THREAD_START if it is new. NULL when tracing is off.
+struct producer_thread *producer_thread_ready(struct producer_process *p);
+
+// Makes the key whose destructor ends threads; once for a process and its fork children.
+void producer_thread_make_key(void);
+
+// Takes or gives back a thread of the pool.
+struct producer_thread *producer_thread_take(struct producer_process *p);
+void producer_thread_give(struct producer_process *p, struct producer_thread *t);
+
+// Records THREAD_END and gives the calling thread's state back. Call with signals blocked and PRODUCER_WRITING set.
+void producer_thread_end(struct producer_process *p, struct producer_thread *t);
+
+// Writes one event into a lane that nothing else is writing to; stamps it.
+void producer_lane_put(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                       const struct event *ev);
+void producer_lane_close(struct producer_lane *lane);
+
+// All signals blocked, by the system call: pthread_sigmask leaves the C library's own signals open.
+uint64_t producer_signals_block(void);
+void producer_signals_restore(uint64_t mask);
+
+#endif

@@ -1,0 +1,321 @@
+// The process image joins the session: maps its file, and makes a spool of its own.
+#include "spool/producer_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+extern char **environ;
+
+struct producer_inherited producer_inherited;
+
+enum {
+    LEAST_CHUNKS = 8,
+    LIMITED_SHARE = 16, // of RLIMIT_AS, the part that a spool may take
+};
+
+#define PROCESS_BYTES (sizeof(struct producer_process) + PRODUCER_MAX_THREADS * sizeof(struct producer_thread))
+
+// open(2) and the like of libc are cancellation points, which malloc is not.
+static int open_raw(const char *path, int flags)
+{
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+}
+
+static void close_raw(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+// Reads up to `room` bytes of a small file. Returns how many, 0 on any trouble.
+static size_t read_file(const char *path, char *to, size_t room)
+{
+    int fd = open_raw(path, O_RDONLY);
+    size_t n = 0;
+    while (fd >= 0 && n < room) {
+        long got = syscall(SYS_read, fd, to + n, room - n);
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    if (fd >= 0)
+        close_raw(fd);
+    return n;
+}
+
+// Appends to a text in a buffer of `room` bytes, always terminated. Returns the new end, NULL when it did not fit or
+// `at` was NULL.
+static char *append(char *at, const char *end, const char *text)
+{
+    while (at && *text) {
+        if (at + 1 >= end)
+            return NULL;
+        *at++ = *text++;
+    }
+    if (at)
+        *at = 0;
+    return at;
+}
+
+static char *append_number(char *at, const char *end, uint64_t value)
+{
+    char digits[24], *d = digits + sizeof digits - 1;
+    *d = 0;
+    do
+        *--d = (char)('0' + value % 10);
+    while (value /= 10);
+    return append(at, end, d);
+}
+
+static const char *env_value(const char *entry)
+{
+    static const char name[] = SPOOL_ENV_DIR "=";
+    return strncmp(entry, name, sizeof name - 1) == 0 ? entry + sizeof name - 1 : NULL;
+}
+
+// Finds the session's directory in the environment, once: a program may change its environment before it forks.
+static void find_dir(struct producer_inherited *in)
+{
+    static char text[65536];
+    const char *value = NULL;
+    for (char **e = environ; e && *e && !value; e++)
+        value = env_value(*e);
+    // Events may come before the C library has set environ.
+    if (!environ) {
+        size_t n = read_file("/proc/self/environ", text, sizeof text - 1);
+        for (char *e = text; e < text + n && !value; e += strlen(e) + 1)
+            value = env_value(e);
+    }
+    if (value && value[0] == '/')
+        append(in->dir, in->dir + sizeof in->dir, value);
+    in->dir_known = true;
+}
+
+static struct spool_session *map_session(const char *dir)
+{
+    char path[PRODUCER_MAX_PATH + 32], *end = path + sizeof path;
+    if (!append(append(append(path, end, dir), end, "/"), end, SPOOL_SESSION_FILE))
+        return NULL;
+    int fd = open_raw(path, O_RDWR);
+    if (fd < 0)
+        return NULL;
+    struct stat st;
+    struct spool_session *session = MAP_FAILED;
+    if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof *session)
+        session = mmap(NULL, sizeof *session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close_raw(fd);
+    if (session == MAP_FAILED)
+        return NULL;
+    if (session->magic != SPOOL_SESSION_MAGIC || session->stamp_shift != CODEC_STAMP_SHIFT) {
+        munmap(session, sizeof *session);
+        return NULL;
+    }
+    return session;
+}
+
+// Chunks that the process's limits leave room for: ftruncate above RLIMIT_FSIZE would raise SIGXFSZ, and address space
+// under RLIMIT_AS is the program's.
+static uint32_t chunks_within_limits(void)
+{
+    uint64_t chunks = SPOOL_MAX_CHUNKS;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur / SPOOL_CHUNK_BYTES < chunks + 1)
+        chunks = limit.rlim_cur / SPOOL_CHUNK_BYTES ? limit.rlim_cur / SPOOL_CHUNK_BYTES - 1 : 0;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur / SPOOL_CHUNK_BYTES / LIMITED_SHARE < chunks)
+        chunks = limit.rlim_cur / SPOOL_CHUNK_BYTES / LIMITED_SHARE;
+    return (uint32_t)chunks;
+}
+
+// Maps header and chunks, aligned to the size of a chunk, of which only the header is accessible: a program's mlockall
+// must not fill the file with pages. NULL on failure.
+static void *map_spool(int fd, size_t bytes)
+{
+    size_t room = bytes + SPOOL_CHUNK_BYTES;
+    char *at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    size_t before = -(uintptr_t)at & (SPOOL_CHUNK_BYTES - 1), after = SPOOL_CHUNK_BYTES - before;
+    char *spool = mmap(at + before, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+    if (spool == MAP_FAILED || mprotect(spool, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
+        munmap(at, room);
+        return NULL;
+    }
+    if (before)
+        munmap(at, before);
+    munmap(spool + bytes, after);
+    madvise(spool, bytes, MADV_DONTDUMP);
+    return spool;
+}
+
+// Creates `<pid>-<n>.spool`. Returns the open file, or -1.
+static int create_file(struct producer_inherited *in, char *path, size_t room)
+{
+    const char *end = path + room;
+    uint32_t number = atomic_fetch_add_explicit(&in->session->spool_number, 1, memory_order_relaxed);
+    char *at = append_number(append(append(path, end, in->dir), end, "/"), end, in->pid);
+    if (!append(append_number(append(at, end, "-"), end, number), end, SPOOL_FILE_SUFFIX))
+        return -1;
+    return open_raw(path, O_RDWR | O_CREAT | O_EXCL);
+}
+
+// Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind.
+static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *n_chunks)
+{
+    char path[PRODUCER_MAX_PATH + 64];
+    int fd = create_file(in, path, sizeof path);
+    if (fd < 0)
+        return NULL;
+    void *spool = NULL;
+    uint32_t chunks = chunks_within_limits();
+    for (; chunks >= LEAST_CHUNKS && !spool; chunks /= 4) {
+        size_t bytes = SPOOL_HEADER_BYTES + (size_t)chunks * SPOOL_CHUNK_BYTES;
+        if (ftruncate(fd, (off_t)bytes))
+            continue;
+        spool = map_spool(fd, bytes);
+        in->spool_bytes = bytes;
+        *n_chunks = chunks;
+    }
+    // The header's pages now, for a full file system is a SIGBUS later.
+    if (spool && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES)) {
+        munmap(spool, in->spool_bytes);
+        spool = NULL;
+    }
+    close_raw(fd);
+    if (!spool)
+        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    in->spool = spool;
+    return spool;
+}
+
+// Field 22 of /proc/self/stat; the second, in parentheses, may hold anything.
+static uint64_t process_start_time(void)
+{
+    char text[1024];
+    size_t n = read_file("/proc/self/stat", text, sizeof text - 1);
+    text[n] = 0;
+    const char *at = strrchr(text, ')');
+    for (unsigned field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    uint64_t value = 0;
+    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
+static void fill_header(struct spool_header *h, struct producer_process *p, uint32_t parent_pid)
+{
+    h->pid = producer_inherited.pid;
+    h->ppid = (uint32_t)syscall(SYS_getppid);
+    h->start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
+    h->process_start_time = process_start_time();
+    h->parent_spool_pid = parent_pid;
+    append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
+    long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
+    if (n <= 0)
+        h->exe[0] = 0;
+    h->argv_bytes = (uint32_t)read_file("/proc/self/cmdline", h->argv, sizeof h->argv);
+    atomic_store_explicit(&h->status, SPOOL_RUNNING, memory_order_relaxed);
+    // Pairs with the recorder's acquire: what stands above is there.
+    __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
+}
+
+// A fork child lets go of its parent's spool: mapped, it would keep the memory of a long dead process. Unless the child
+// was forked by a signal handler in the middle of a record: that is finished when the handler returns.
+static uint32_t leave_parent(struct producer_inherited *in)
+{
+    uint32_t parent = in->spool ? in->pid : 0;
+    if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
+        munmap(in->spool, in->spool_bytes);
+    in->spool = NULL;
+    return parent;
+}
+
+static bool start(struct producer_process *p)
+{
+    struct producer_inherited *in = &producer_inherited;
+    producer_thread_make_key();
+    uint32_t parent = leave_parent(in);
+    if (!in->dir_known)
+        find_dir(in);
+    if (!in->dir[0])
+        return false;
+    if (!in->session)
+        in->session = map_session(in->dir);
+    if (!in->session || atomic_load_explicit(&in->session->recorder_gone, memory_order_acquire))
+        return false;
+    uint32_t n_chunks = 0;
+    in->pid = (uint32_t)syscall(SYS_getpid);
+    struct spool_header *header = make_spool(in, &n_chunks);
+    if (!header)
+        return false;
+    p->flags = in->session->flags;
+    p->clock = (enum clock_kind)in->session->clock_kind;
+    p->recorder_pid = in->session->recorder_pid;
+    p->recorder_visible = syscall(SYS_kill, p->recorder_pid, 0) == 0 || errno != ESRCH;
+    p->header = header;
+    p->chunks = (struct spool_chunk *)((char *)header + SPOOL_HEADER_BYTES);
+    header->max_chunks = n_chunks;
+    fill_header(header, p, parent);
+    atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);
+    producer_ring();
+    return true;
+}
+
+// The wiped mapping; made by the first caller. NULL when there is no memory, or a kernel before 4.14.
+static struct producer_process *process_mapping(void)
+{
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p)
+        return p;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    struct producer_process *made = mmap(NULL, PROCESS_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    if (madvise(made, PROCESS_BYTES, MADV_WIPEONFORK) ||
+        !atomic_compare_exchange_strong(&producer_inherited.process, &p, made)) {
+        munmap(made, PROCESS_BYTES);
+        return p;
+    }
+    madvise(made, PROCESS_BYTES, MADV_DONTDUMP);
+    return made;
+}
+
+struct producer_process *producer_process_ready(void)
+{
+    struct producer_process *p = process_mapping();
+    while (p) {
+        uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
+        if (state == PRODUCER_RUNNING)
+            return p;
+        if (state == PRODUCER_OFF)
+            return NULL;
+        if (state == PRODUCER_STARTING) {
+            syscall(SYS_sched_yield);
+            continue;
+        }
+        if (atomic_compare_exchange_strong(&p->state, &state, PRODUCER_STARTING))
+            atomic_store_explicit(&p->state, start(p) ? PRODUCER_RUNNING : PRODUCER_OFF, memory_order_release);
+    }
+    return NULL;
+}
+
+void producer_process_off(struct producer_process *p, const char *reason)
+{
+    uint32_t running = PRODUCER_RUNNING;
+    if (!atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF))
+        return;
+    append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
+    atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
+    producer_ring();
+}
+
+void producer_set_allocator(const char *path)
+{
+    append(producer_inherited.allocator, producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+}
