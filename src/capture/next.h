@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 // X(result, name, parameters, names of the parameters): the functions that are looked up once, before the first call
 // is forwarded. glibc has them all, for allocators that lack some.
@@ -25,8 +24,8 @@
     X(int, posix_memalign, (void **to, size_t align, size_t size), (to, align, size))                                  \
     X(void *, valloc, (size_t size), (size))                                                                           \
     X(void *, pvalloc, (size_t size), (size))                                                                          \
-    X(int, pthread_create,                                                                                             \
-      (pthread_t * thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg), (thread, attr, start, arg)) \
+    X(int, pthread_create, (pthread_t * thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg),        \
+      (thread, attr, start, arg))                                                                                      \
     X(void, malloc_stats, (void), ())                                                                                  \
     X(int, malloc_info, (int options, FILE *to), (options, to))                                                        \
     X(struct mallinfo, mallinfo, (void), ())                                                                           \

@@ -10,7 +10,7 @@
 // The return address of a wrapper: whose call it is.
 #define WRAP_CALLER __builtin_return_address(0)
 
-#define WRAP_COLD __attribute__((noinline, cold))
+#define WRAP_COLD   __attribute__((noinline, cold))
 
 // Records a call that took `p`, or failed, in any form; returns `p`, so that a wrapper can end with a tail call.
 void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller);

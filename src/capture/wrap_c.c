@@ -13,8 +13,8 @@ uint8_t wrap_error(const void *p, size_t size)
 
 WRAP_COLD void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller)
 {
-    const struct event ev = {.kind = kind, .size = size, .count = 1, .result = (uintptr_t)p,
-                             .error = wrap_error(p, size)};
+    const struct event ev = {
+        .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = wrap_error(p, size)};
     producer_record(&ev, caller);
     return p;
 }
@@ -44,8 +44,8 @@ WRAPPER void free(void *p)
 
 static WRAP_COLD void *calloc_slow(size_t count, size_t size, void *p, const void *caller)
 {
-    const struct event ev = {.kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p,
-                             .error = wrap_error(p, count && size)};
+    const struct event ev = {
+        .kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = wrap_error(p, count && size)};
     producer_record(&ev, caller);
     return p;
 }
@@ -75,8 +75,8 @@ static inline void resize_begin(void *old, const void *caller)
 
 static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void *caller)
 {
-    const struct event ev = {.kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p,
-                             .error = wrap_error(p, size)};
+    const struct event ev = {
+        .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = wrap_error(p, size)};
     producer_record(&ev, caller);
     return p;
 }
@@ -98,16 +98,20 @@ WRAPPER void *reallocarray(void *old, size_t count, size_t size)
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.reallocarray(old, count, size);
     producer_leave(was);
-    const struct event ev = {.kind = HT_REALLOCARRAY, .ptr = (uintptr_t)old, .size = size, .count = count,
-                             .result = (uintptr_t)p, .error = wrap_error(p, count && size)};
+    const struct event ev = {.kind = HT_REALLOCARRAY,
+                             .ptr = (uintptr_t)old,
+                             .size = size,
+                             .count = count,
+                             .result = (uintptr_t)p,
+                             .error = wrap_error(p, count && size)};
     producer_record(&ev, WRAP_CALLER);
     return p;
 }
 
 static void record_aligned(enum event_kind kind, size_t align, size_t size, void *p, const void *caller)
 {
-    const struct event ev = {.kind = kind, .size = size, .align = align, .result = (uintptr_t)p,
-                             .error = wrap_error(p, size)};
+    const struct event ev = {
+        .kind = kind, .size = size, .align = align, .result = (uintptr_t)p, .error = wrap_error(p, size)};
     producer_record(&ev, caller);
 }
 
@@ -134,8 +138,11 @@ WRAPPER int posix_memalign(void **to, size_t align, size_t size)
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     int error = next.posix_memalign(to, align, size);
     producer_leave(was);
-    const struct event ev = {.kind = HT_POSIX_MEMALIGN, .size = size, .align = align,
-                             .result = error ? 0 : (uintptr_t)*to, .error = (uint8_t)error};
+    const struct event ev = {.kind = HT_POSIX_MEMALIGN,
+                             .size = size,
+                             .align = align,
+                             .result = error ? 0 : (uintptr_t)*to,
+                             .error = (uint8_t)error};
     producer_record(&ev, WRAP_CALLER);
     return error;
 }

@@ -6,9 +6,9 @@
 //
 // Exceptions pass through the frames here. A frame's personality routine, which needs nothing of the unwinder, records
 // the failed call on the way.
+#include "capture/wrap_cxx.h"
 #include "capture/next.h"
 #include "capture/wrap.h"
-#include "capture/wrap_cxx.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -78,17 +78,18 @@ struct call {
 
 static void record(const struct call *c, const void *p)
 {
-    const struct event ev = {.kind = c->kind, .size = c->size, .align = c->align, .result = (uintptr_t)p,
+    const struct event ev = {.kind = c->kind,
+                             .size = c->size,
+                             .align = c->align,
+                             .result = (uintptr_t)p,
                              .error = p ? 0 : wrap_error(NULL, 1)};
     producer_record(&ev, c->caller);
 }
 
 // Called for the frame of `guarded` when an exception, or a thread's cancellation, goes through it.
-__attribute__((visibility("hidden"), used)) _Unwind_Reason_Code wrap_cxx_personality(int version,
-                                                                                      _Unwind_Action actions,
-                                                                                      _Unwind_Exception_Class of,
-                                                                                      struct _Unwind_Exception *thrown,
-                                                                                      struct _Unwind_Context *context);
+__attribute__((visibility("hidden"), used)) _Unwind_Reason_Code
+wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of, struct _Unwind_Exception *thrown,
+                     struct _Unwind_Context *context);
 _Unwind_Reason_Code wrap_cxx_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class of,
                                          struct _Unwind_Exception *thrown, struct _Unwind_Context *context)
 {

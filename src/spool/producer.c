@@ -24,8 +24,7 @@ void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end
 static bool is_nested(uint32_t busy, const void *caller)
 {
     uintptr_t at = (uintptr_t)caller;
-    return (busy & PRODUCER_MUTED) ||
-           (busy & PRODUCER_IN_ALLOCATOR && at >= objects[0].start && at < objects[0].end) ||
+    return (busy & PRODUCER_MUTED) || (busy & PRODUCER_IN_ALLOCATOR && at >= objects[0].start && at < objects[0].end) ||
            (busy & PRODUCER_IN_OPERATOR && at >= objects[1].start && at < objects[1].end);
 }
 
@@ -84,7 +83,8 @@ static void put_base(struct producer_lane *lane, uint64_t address)
 static bool fits_sized(const struct event *ev, uint64_t address)
 {
     return event_infos[ev->kind].form == HT_FORM_SIZED && !ev->error && ev->size >> CODEC_SIZE_BITS == 0 &&
-           address >= LOWEST_BASE && codec_relative(address, 0) >> CODEC_PTR_BITS == 0 && (ev->kind != HT_CALLOC || ev->count == 1);
+           address >= LOWEST_BASE && codec_relative(address, 0) >> CODEC_PTR_BITS == 0 &&
+           (ev->kind != HT_CALLOC || ev->count == 1);
 }
 
 static bool fits_plain(const struct event *ev)

@@ -42,7 +42,7 @@ struct producer_thread {
     struct producer_lane lanes[2];
     uint32_t live; // 1 once it may record; 0 in a fork child
     uint32_t number, tid, parent;
-    uint32_t next_free;    // link of the pool
+    uint32_t next_free;     // link of the pool
     void *(*start)(void *); // for the trampoline of pthread_create
     void *arg;
     uint64_t reserved[3];
@@ -51,10 +51,10 @@ _Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share c
 
 // Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.
 enum producer_busy {
-    PRODUCER_WRITING = 1,      // a record: lane 0 must not be touched
-    PRODUCER_IN_ALLOCATOR = 2, // inside a real function that may call wrapped ones: what its object calls is no event
-    PRODUCER_IN_OPERATOR = 4,  // the same for the C++ operators' object
-    PRODUCER_MUTED = 8,        // inside heaptape's own calls of libc: nothing is an event
+    PRODUCER_WRITING = 1,       // a record: lane 0 must not be touched
+    PRODUCER_IN_ALLOCATOR = 2,  // inside a real function that may call wrapped ones: what its object calls is no event
+    PRODUCER_IN_OPERATOR = 4,   // the same for the C++ operators' object
+    PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
     PRODUCER_INTERRUPTING = 16, // a record in lane 1: the interrupted one is finished afterwards
 };
 

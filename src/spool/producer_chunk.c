@@ -13,8 +13,8 @@
 #endif
 
 enum {
-    WAIT_MS = 100,          // between looks at whether the recorder lives
-    OPEN_STEP = 16,         // chunks made accessible at once
+    WAIT_MS = 100,  // between looks at whether the recorder lives
+    OPEN_STEP = 16, // chunks made accessible at once
 };
 
 #define BLIND_WAIT_NS  10000000000u // how long to believe in a recorder whose pid cannot be seen

@@ -23,7 +23,7 @@ struct producer_process {
     uint32_t recorder_visible; // 0: its pid means nothing in this pid namespace
     struct spool_header *header;
     struct spool_chunk *chunks;
-    _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
+    _Atomic uint32_t open_chunks;              // chunks [0, open_chunks) are accessible
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
     _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
     _Alignas(64) struct producer_thread threads[];
@@ -38,8 +38,8 @@ struct producer_inherited {
     char dir[PRODUCER_MAX_PATH];                // of the session; "" when none was named
     bool dir_known;
     struct spool_session *session;
-    uint32_t pid;       // of the image that made `spool`
-    void *spool;        // its mapping, to be dropped by a fork child
+    uint32_t pid; // of the image that made `spool`
+    void *spool;  // its mapping, to be dropped by a fork child
     size_t spool_bytes;
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made

@@ -35,7 +35,8 @@ static void make_session(const char *dir, unsigned flags)
 
 static void dump_event(const struct spool_header *h, const struct spool_chunk *c, const struct event *ev)
 {
-    printf("%u %u %u %" PRIu64 " %s %#" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %#" PRIx64 " %u %" PRIu64 " %.*s\n",
+    printf("%u %u %u %" PRIu64 " %s %#" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %#" PRIx64 " %u %" PRIu64
+           " %.*s\n",
            h->pid, c->thread, c->lane, ev->stamp, event_infos[ev->kind].name, ev->ptr, ev->size, ev->count, ev->align,
            ev->result, ev->error, ev->value, (int)ev->text_bytes, ev->text ? ev->text : "");
 }
