@@ -2,14 +2,15 @@ declare -gA _heaptape_options=(
   [record]=' --output= -o --allocator= -a --compress= -z --force -f --lossy --verbose -v --help -h --quiet -q --color='
   [replay]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
   [compare]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
+  [check]=' --help -h --quiet -q --color='
   [allocators]=' --json --help -h --quiet -q --color='
 )
 # What stands for the value: a kind of thing, or words parted by '|'.
 declare -gA _heaptape_values=(
   ['record --output']='FILE|-'
   ['record -o']='FILE|-'
-  ['record --allocator']='LIBRARY'
-  ['record -a']='LIBRARY'
+  ['record --allocator']='ALLOCATOR'
+  ['record -a']='ALLOCATOR'
   ['record --compress']='none|lz4|zstd[:LEVEL]'
   ['record -z']='none|lz4|zstd[:LEVEL]'
   ['record --color']='auto|always|never'
@@ -27,6 +28,7 @@ declare -gA _heaptape_values=(
   ['compare --touch']='page|none|all'
   ['compare --memory']='SIZE'
   ['compare --color']='auto|always|never'
+  ['check --color']='auto|always|never'
   ['allocators --color']='auto|always|never'
 )
 # Below this line by hand; above it by tools/generate.

@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/paths.h"
 #include "record/record.h"
+#include "replay/allocators.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,7 +27,7 @@ struct record_options {
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "heaptape.ht", "write the trace to FILE, or to standard output",
      offsetof(struct record_options, output)},
-    {'a', "allocator", OPTION_STRING, "LIBRARY", NULL, "run the program on this allocator (path of a shared library)",
+    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL, "run the program on this allocator; as for replay",
      offsetof(struct record_options, allocator)},
     {'z', "compress", OPTION_STRING, "none|lz4|zstd[:LEVEL]", "zstd:1",
      "compress with this; a recorder that falls behind steps down by itself",
@@ -122,16 +123,19 @@ static int run_record(const void *fields, int argc, char **argv)
     struct record_result r;
     struct output out;
     struct err e = {0};
-    char library[PATH_MAX], allocator[PATH_MAX];
+    struct allocator allocator = {0};
+    char library[PATH_MAX];
     (void)argc;
     if (!parse_compression(o->compression, &s))
         return usage_error(&cmd_record, "-z wants none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
     if (paths_find("libheaptape.so", library, sizeof library) < 0)
         die(EXIT_RECORD, "libheaptape.so: not found beside the heaptape program");
     s.library = library;
-    if (o->allocator && !realpath(o->allocator, allocator))
-        die(EXIT_RECORD, "%s: %s", o->allocator, strerror(errno));
-    s.allocator = o->allocator ? allocator : NULL;
+    if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    s.allocator = allocator.library;
+    s.variables = allocator.tunables;
+    s.n_variables = allocator.n_tunables;
     if (output_open(&out, o->output, o->force ? OUTPUT_FORCE : 0, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     if (record_run(&s, &out, &r, &e) < 0)
@@ -146,6 +150,7 @@ static int run_record(const void *fields, int argc, char **argv)
     print_summary(o, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
+    allocator_release(&allocator);
     return exit_code(&r);
 }
 

@@ -13,7 +13,7 @@
 
 // Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in cmd_record.c, which
 // meson.build lists.
-#define COMMANDS(COMMAND) COMMAND(record) COMMAND(replay) COMMAND(compare) COMMAND(allocators)
+#define COMMANDS(COMMAND) COMMAND(record) COMMAND(replay) COMMAND(compare) COMMAND(check) COMMAND(allocators)
 
 #define DECLARE(name)     extern const struct command cmd_##name;
 #define ROW(name)         &cmd_##name,

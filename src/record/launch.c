@@ -28,7 +28,7 @@ static const struct {
     int sig;
     void (*handler)(int);
 } taken_over[LAUNCH_SIGNALS] = {
-    {SIGINT, SIG_IGN},         {SIGQUIT, SIG_IGN},       {SIGPIPE, SIG_IGN},
+    {SIGINT, SIG_IGN},         {SIGQUIT, SIG_IGN},       {SIGPIPE, SIG_IGN},  {SIGXFSZ, SIG_IGN},
     {SIGTERM, on_termination}, {SIGHUP, on_termination}, {SIGCHLD, on_child},
 };
 
@@ -94,8 +94,8 @@ static int set_environment(const struct record_settings *s, const char *session_
     free(list);
     if (rc == 0)
         rc = setenv(SPOOL_ENV_DIR, session_dir, 1);
-    for (size_t i = 0; rc == 0 && s->variables && s->variables[i]; i++)
-        rc = putenv((char *)s->variables[i]);
+    for (size_t i = 0; rc == 0 && i < s->n_variables; i++)
+        rc = putenv(s->variables[i]);
     return rc;
 }
 

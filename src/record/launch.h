@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-enum { LAUNCH_SIGNALS = 6 };
+enum { LAUNCH_SIGNALS = 7 };
 
 struct launch {
     pid_t pid;

@@ -8,14 +8,16 @@
 #include "base/frame.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct record_settings {
-    char *const *argv;            // of the program, ended by NULL
-    const char *library;          // libheaptape.so, absolute
-    const char *allocator;        // absolute path of an allocator to be preloaded behind it; NULL: none
-    const char *const *variables; // NAME=VALUE to be set for the program, ended by NULL; NULL: none
-    enum frame_codec codec;       // the best; a recorder that falls behind steps down from it and up again
+    char *const *argv;      // of the program, ended by NULL
+    const char *library;    // libheaptape.so, absolute
+    const char *allocator;  // absolute path of an allocator to be preloaded behind it; NULL: none
+    char *const *variables; // NAME=VALUE each, to be set for the program
+    size_t n_variables;
+    enum frame_codec codec; // the best; a recorder that falls behind steps down from it and up again
     int level;
     bool lossy; // the program does not wait for a recorder that falls behind; what is dropped is counted
 };

@@ -1,0 +1,84 @@
+#include "cli/command.h"
+#include "trace/reader.h"
+#include "workload/reader.h"
+
+#include <stdio.h>
+
+// What a file was found to hold.
+struct totals {
+    uint64_t frames, events, bytes;
+    bool whole; // it ends where its writer ended it
+};
+
+static int check_trace(struct input *in, struct totals *t, struct err *e)
+{
+    struct trace_reader r;
+    struct trace_item item;
+    int rc = trace_reader_open(&r, in, e);
+    if (rc < 0)
+        return rc;
+    while ((rc = trace_next(&r, &item, e)) > 0)
+        t->events = item.type == TRACE_END ? item.events : t->events;
+    t->frames = r.frames.next_sequence;
+    t->whole = r.saw_end;
+    trace_reader_close(&r);
+    return rc;
+}
+
+static int check_workload(struct input *in, struct totals *t, struct err *e)
+{
+    struct workload_reader *r;
+    const struct workload_run *runs;
+    size_t n;
+    int rc = workload_reader_open(&r, in, e);
+    if (rc < 0)
+        return rc;
+    while ((rc = workload_next_runs(r, &runs, &n, e)) > 0)
+        t->frames++;
+    const struct workload_summary *s = workload_reader_summary(r);
+    t->whole = s;
+    t->events = s ? s->events : 0;
+    workload_reader_close(r);
+    return rc;
+}
+
+static int run_check(const void *options, int argc, char **argv)
+{
+    struct input in;
+    struct err e = {0};
+    struct totals t = {0};
+    const uint8_t *head;
+    char events[32], bytes[32];
+    (void)options;
+    (void)argc;
+    if (input_open(&in, argv[0], &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    ssize_t n = input_peek(&in, 4, &head, &e);
+    if (n < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    bool workload = frame_magic_at(head, (size_t)n, FRAME_MAGIC_WORKLOAD);
+    if (!workload && !frame_magic_at(head, (size_t)n, FRAME_MAGIC_TRACE))
+        die(EXIT_FAILED, "%s: is no trace and no workload, at byte 0", in.name);
+    int rc = workload ? check_workload(&in, &t, &e) : check_trace(&in, &t, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    if (!t.whole)
+        die(EXIT_FAILED, "%s: was cut off after a whole frame, at byte %llu", in.name, (unsigned long long)in.offset);
+    if (!cli_common.quiet)
+        printf("%s: good: a %s of %s events in %llu frames, %s\n", in.name, workload ? "workload" : "trace",
+               human_count(events, t.events), (unsigned long long)t.frames, human_bytes(bytes, in.offset));
+    input_close(&in);
+    return EXIT_DONE;
+}
+
+const struct command cmd_check = {
+    .name = "check",
+    .operands = "FILE|-",
+    .summary = "Verify every frame of a trace or workload",
+    .description =
+        "Reads FILE to its end and verifies checksums, the order of frames and every record in them. Exits "
+        "with 1 and names the first byte offset where something is wrong when FILE is damaged or was cut off.",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_check,
+};

@@ -1,0 +1,242 @@
+load ../helper
+
+# Programs under the capture library.
+record_setup() {
+  skip_under_sanitizer
+  [ -f "$HEAPTAPE_BUILD/src/capture/libheaptape.so" ] || skip "no capture library in this build"
+}
+
+# No session directory is left behind by the recordings of this test: names the ones that are new.
+sessions() {
+  find /dev/shm "${TMPDIR:-/tmp}" -maxdepth 1 -name 'heaptape-??????' 2>/dev/null | sort
+}
+
+@test "the program's exit status is passed on" {
+  record_setup
+  heaptape record -o a.ht -- sh -c 'exit 7'
+  expect "status 7" [ "$status" -eq 7 ]
+  has "$stderr" "a.ht"
+  heaptape check a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "128 + N when a signal ends the program" {
+  record_setup
+  heaptape record -o a.ht -- sh -c 'kill -9 $$'
+  expect "status 137" [ "$status" -eq 137 ]
+  heaptape check a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "a program that is not there" {
+  record_setup
+  heaptape record -o a.ht -- ./no-such-program
+  fails_with 127 "./no-such-program: not found"
+  expect "no file" [ ! -e a.ht ]
+}
+
+@test "a program that is not executable" {
+  record_setup
+  echo text >plain
+  heaptape record -o a.ht -- ./plain
+  fails_with 126 "./plain: Permission denied"
+  heaptape record -o a.ht -- "$PWD"
+  fails_with 126 "Permission denied"
+}
+
+@test "a static program" {
+  record_setup
+  echo 'int main(void) { return 3; }' | cc -static -x c -o static - || skip "no static C library"
+  heaptape record -o a.ht -- ./static
+  fails_with 125 "./static: nothing was recorded: it is statically linked"
+  expect "no file" [ ! -e a.ht ]
+  printf '#!%s/static\n' "$PWD" >script
+  chmod +x script
+  heaptape record -o a.ht -- ./script
+  fails_with 125 "statically linked"
+}
+
+@test "an existing file is kept without -f" {
+  record_setup
+  echo precious >a.ht
+  heaptape record -o a.ht -- true
+  fails_with 125 "a.ht: exists; use -f"
+  expect "kept" [ "$(cat a.ht)" = precious ]
+  heaptape record -f -o a.ht -- ls
+  expect "status 0" [ "$status" -eq 0 ]
+  heaptape check a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "the default name" {
+  record_setup
+  heaptape record -q ls
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "silent" [ -z "$stderr" ]
+  heaptape check heaptape.ht
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "to a pipe" {
+  record_setup
+  "$HEAPTAPE" record -q -o - -- sh -c 'ls >/dev/null' | cat >a.ht
+  heaptape check a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  "$HEAPTAPE" record -q -z none -o - -- sh -c 'ls >/dev/null' | "$HEAPTAPE" check -
+}
+
+@test "every compression" {
+  record_setup
+  for z in none lz4 zstd zstd:9; do
+    heaptape record -z $z -o "$z.ht" -- ls -l /
+    expect "status 0" [ "$status" -eq 0 ]
+    heaptape check "$z.ht"
+    expect "status 0" [ "$status" -eq 0 ]
+  done
+  for z in '' gzip zstd: zstd:0 zstd:20 zstd:1x; do
+    heaptape record -z "$z" -o a.ht -- ls
+    usage_fails "-z wants"
+  done
+}
+
+@test "a disk that is full from the start" {
+  record_setup
+  [ -c /dev/full ] || skip "no /dev/full"
+  heaptape record -o /dev/full -- touch started
+  fails_with 125 "/dev/full: cannot write at byte 0: No space left on device"
+  expect "not started" [ ! -e started ]
+}
+
+@test "a disk that fills up stops the recording, not the program" {
+  record_setup
+  mkdir small
+  mount -t tmpfs -o size=64k none small 2>/dev/null || skip "cannot mount a small file system"
+  heaptape record -z none -o small/a.ht -- python3 -c '
+x = [bytes(1000 + i) for i in range(100000)]
+open("finished", "w").write("done")'
+  cp small/a.ht . || true
+  umount small
+  fails_with 125 "small/a.ht: cannot write at byte" "No space left on device"
+  expect "the program ran on" [ "$(cat finished)" = done ]
+  heaptape check a.ht
+  fails_with 1 "cut off"
+}
+
+@test "a reader that goes away stops the recording, not the program" {
+  record_setup
+  "$HEAPTAPE" record -z none -o - -- sh -c 'i=0; while [ $i -lt 300 ]; do ls / >/dev/null; i=$((i+1)); done; echo done >finished' 2>err | head -c 100 >/dev/null
+  expect "the program ran on" [ "$(cat finished)" = done ]
+  has "$(cat err)" "Broken pipe"
+}
+
+@test "standard input, output and error are the program's" {
+  record_setup
+  run bash -c 'echo hello | "$HEAPTAPE" record -q -o a.ht -- sh -c "cat; echo error >&2" 2>err'
+  expect "output" [ "$output" = hello ]
+  expect "error" [ "$(cat err)" = error ]
+}
+
+@test "the program sees nothing of the recorder" {
+  record_setup
+  cat >look.sh <<'END'
+ls /proc/self/fd | wc -l
+trap
+cat /proc/self/status | grep -E 'Sig(Blk|Ign|Cgt)'
+END
+  sh look.sh >before
+  "$HEAPTAPE" record -q -o a.ht -- sh look.sh >after
+  diff before after
+}
+
+@test "blocked and ignored signals are inherited as they were" {
+  record_setup
+  run python3 -c '
+import signal, subprocess, os, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR1])
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+def look(words):
+    text = subprocess.run(words + ["cat", "/proc/self/status"], capture_output=True, text=True, restore_signals=False).stdout
+    return [line for line in text.splitlines() if line.startswith("Sig")]
+plain = look([])
+traced = look([os.environ["HEAPTAPE"], "record", "-q", "-o", "a.ht", "--"])
+assert plain and plain == traced, (plain, traced)
+'
+  expect "the same" [ "$status" -eq 0 ]
+}
+
+@test "SIGINT is left to the program" {
+  record_setup
+  # A background job of a script ignores it.
+  python3 -c 'import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])' \
+    "$HEAPTAPE" record -q -o a.ht -- bash -c 'trap "exit 9" INT; echo $$ >pid; mv pid ready; while :; do sleep 0.05; done' &
+  pid=$!
+  until [ -e ready ]; do sleep 0.05; done
+  kill -INT $pid
+  sleep 0.2
+  kill -0 $pid
+  kill -INT "$(cat ready)"
+  code=0
+  wait $pid || code=$?
+  expect "status 9" [ "$code" -eq 9 ]
+  heaptape check a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "SIGTERM is passed on, the second one ends the recording" {
+  record_setup
+  before=$(sessions)
+  "$HEAPTAPE" record -o a.ht -- bash -c 'trap "echo got >got" TERM; echo ready >ready; i=0; while [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done' 2>err &
+  pid=$!
+  until [ -e ready ]; do sleep 0.05; done
+  kill -TERM $pid
+  until [ -e got ]; do sleep 0.05; done
+  kill -TERM $pid
+  code=0
+  wait $pid || code=$?
+  expect "status 143" [ "$code" -eq 143 ]
+  has "$(cat err)" "stopped by signal 15"
+  heaptape check a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "no session is left" [ "$before" = "$(sessions)" ]
+}
+
+@test "children that outlive the program are recorded to their end" {
+  record_setup
+  heaptape record -o a.ht -- sh -c '(sleep 0.3; ls / >late) >/dev/null 2>&1 & exit 4'
+  expect "status 4" [ "$status" -eq 4 ]
+  expect "the child had ended" [ -s late ]
+}
+
+@test "a program killed while it allocates: nothing is left, nothing waits" {
+  record_setup
+  before=$(sessions)
+  heaptape record -o a.ht -- python3 -c '
+import os, signal
+x = [str(i) * 10 for i in range(300000)]
+os.kill(os.getpid(), signal.SIGKILL)'
+  expect "status 137" [ "$status" -eq 137 ]
+  heaptape check a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "no session is left" [ "$before" = "$(sessions)" ]
+}
+
+@test "a path with spaces and colons" {
+  record_setup
+  mkdir "a place: here"
+  cp "$HEAPTAPE_BUILD/src/capture/libheaptape.so" "a place: here/"
+  HEAPTAPE_LIBEXEC="$PWD/a place: here" heaptape record -o a.ht -- ls
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "no capture library" {
+  mkdir empty
+  HEAPTAPE_LIBEXEC="$PWD/empty" heaptape record -o a.ht -- ls
+  fails_with 125 "libheaptape.so"
+}
+
+@test "usage" {
+  heaptape record
+  usage_fails "operand is missing"
+  heaptape record -o
+  usage_fails "-o"
+}
