@@ -1,0 +1,51 @@
+#include "convert/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void map_release(struct map *m)
+{
+    free(m->cells);
+    *m = (struct map){0};
+}
+
+// The key's cell, or the empty one where it belongs. There is always an empty one.
+static struct map_cell *find(const struct map *m, uint64_t key)
+{
+    size_t i = (key * 0x9e3779b97f4a7c15u >> 32) & (m->capacity - 1);
+    while (m->cells[i].value && m->cells[i].key != key)
+        i = (i + 1) & (m->capacity - 1);
+    return &m->cells[i];
+}
+
+uint64_t map_get(const struct map *m, uint64_t key)
+{
+    return m->capacity ? find(m, key)->value : 0;
+}
+
+static int grow(struct map *m)
+{
+    struct map old = *m;
+    m->capacity = old.capacity ? old.capacity * 2 : 8;
+    m->cells = calloc(m->capacity, sizeof *m->cells);
+    if (!m->cells) {
+        *m = old;
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < old.capacity; i++) {
+        if (old.cells[i].value)
+            *find(m, old.cells[i].key) = old.cells[i];
+    }
+    free(old.cells);
+    return 0;
+}
+
+int map_put(struct map *m, uint64_t key, uint64_t value)
+{
+    if (2 * (m->n + 1) > m->capacity && grow(m) < 0)
+        return -ENOMEM;
+    struct map_cell *c = find(m, key);
+    m->n += c->value == 0;
+    *c = (struct map_cell){key, value};
+    return 0;
+}

@@ -1,0 +1,144 @@
+#include "convert/merge.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void merge_release(struct merge *m)
+{
+    for (size_t i = 0; i < m->n_streams; i++) {
+        free(m->streams[i]->words);
+        free(m->streams[i]);
+    }
+    free(m->streams);
+    free(m->heap);
+    map_release(&m->by_lane);
+    *m = (struct merge){0};
+}
+
+static void place(struct merge *m, size_t i, struct merge_stream *s)
+{
+    m->heap[i] = s;
+    s->at = i;
+}
+
+static void sift_up(struct merge *m, struct merge_stream *s)
+{
+    size_t i = s->at;
+    while (i && s->stamp < m->heap[(i - 1) / 2]->stamp) {
+        place(m, i, m->heap[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+    place(m, i, s);
+}
+
+static void sift_down(struct merge *m, struct merge_stream *s)
+{
+    size_t i = s->at;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= m->n_heap)
+            break;
+        if (child + 1 < m->n_heap && m->heap[child + 1]->stamp < m->heap[child]->stamp)
+            child++;
+        if (m->heap[child]->stamp >= s->stamp)
+            break;
+        place(m, i, m->heap[child]);
+        i = child;
+    }
+    place(m, i, s);
+}
+
+void merge_put_aside(struct merge *m, struct merge_stream *s)
+{
+    size_t i = s->at;
+    if (i == MERGE_NOT_IN_HEAP)
+        return;
+    s->at = MERGE_NOT_IN_HEAP;
+    struct merge_stream *last = m->heap[--m->n_heap];
+    if (last == s)
+        return;
+    place(m, i, last);
+    sift_up(m, last);
+    sift_down(m, last);
+}
+
+void merge_put_back(struct merge *m, struct merge_stream *s)
+{
+    if (!merge_peek(s)) {
+        merge_put_aside(m, s);
+        return;
+    }
+    // merge_feed made room for every stream.
+    if (s->at == MERGE_NOT_IN_HEAP)
+        place(m, m->n_heap++, s);
+    sift_up(m, s);
+    sift_down(m, s);
+}
+
+void merge_forget(struct merge_stream *s)
+{
+    free(s->words);
+    s->words = NULL;
+    s->head = s->tail = s->capacity = 0;
+}
+
+static struct merge_stream *stream_new(struct merge *m, const struct trace_segment *s, uint64_t key)
+{
+    if (array_reserve((void **)&m->streams, &m->streams_capacity, m->n_streams + 1, sizeof *m->streams) < 0 ||
+        array_reserve((void **)&m->heap, &m->heap_capacity, m->n_streams + 1, sizeof *m->heap) < 0 ||
+        map_put(&m->by_lane, key, m->n_streams + 1) < 0)
+        return NULL;
+    struct merge_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->process = s->process;
+    stream->thread = s->thread;
+    stream->tid = s->tid;
+    stream->lane = s->lane;
+    stream->at = MERGE_NOT_IN_HEAP;
+    m->streams[m->n_streams++] = stream;
+    return stream;
+}
+
+static struct merge_stream *stream_of(struct merge *m, const struct trace_segment *s)
+{
+    // Lanes are 0 and 1, processes far fewer than 2^31: the key is one of its own for all that a recorder writes, and
+    // where a damaged trace has others, streams are confused but nothing worse.
+    uint64_t key = (uint64_t)s->process << 33 ^ (uint64_t)s->thread << 1 ^ s->lane;
+    uint64_t at = map_get(&m->by_lane, key);
+    return at ? m->streams[at - 1] : stream_new(m, s, key);
+}
+
+// Makes room for `n` words and the two that set the state.
+static int make_room(struct merge_stream *s, size_t n)
+{
+    size_t left = s->tail - s->head;
+    if (s->head && (left == 0 || (s->tail + n + 2 > s->capacity && s->head >= left))) {
+        memmove(s->words, s->words + s->head, left * sizeof *s->words);
+        s->head = 0;
+        s->tail = left;
+    }
+    return array_reserve((void **)&s->words, &s->capacity, s->tail + n + 2, sizeof *s->words);
+}
+
+int merge_feed(struct merge *m, const struct trace_segment *segment, struct merge_stream **stream)
+{
+    struct merge_stream *s = stream_of(m, segment);
+    *stream = s;
+    if (!s || make_room(s, segment->n_words) < 0)
+        return -ENOMEM;
+    if (segment->first_word > s->next_word)
+        m->lost_words += segment->first_word - s->next_word;
+    s->next_word = segment->first_word + segment->n_words;
+    if (segment->epoch0 != s->fed.epoch)
+        s->words[s->tail++] = codec_epoch_record(segment->epoch0);
+    if (segment->base0 != s->fed.base)
+        s->words[s->tail++] = codec_base_record(segment->base0);
+    if (segment->n_words)
+        memcpy(s->words + s->tail, segment->words, segment->n_words * sizeof *s->words);
+    s->tail += segment->n_words;
+    s->fed = (struct codec_state){segment->epoch_end, segment->base_end};
+    return 0;
+}

@@ -1,0 +1,217 @@
+#include "convert/order.h"
+
+#include "base/buf.h"
+#include "convert/order_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct order *order_new(const struct order_options *options, const struct order_sink *sink)
+{
+    struct order *o = calloc(1, sizeof *o);
+    if (!o)
+        return NULL;
+    o->options = *options;
+    o->sink = *sink;
+    o->next_deadline = UINT64_MAX;
+    pool_shared_init(&o->shared);
+    if (table_grow(&o->table) < 0) {
+        free(o);
+        return NULL;
+    }
+    return o;
+}
+
+void order_free(struct order *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; i < o->n_threads; i++) {
+        pool_release(&o->threads[i]->pool);
+        map_release(&o->threads[i]->waited);
+        free(o->threads[i]->recent);
+        free(o->threads[i]);
+    }
+    free(o->threads);
+    free(o->numbered);
+    free(o->slots);
+    free(o->held);
+    merge_release(&o->merge);
+    map_release(&o->by_number);
+    table_release(&o->table);
+    pool_shared_release(&o->shared);
+    free(o);
+}
+
+struct order_counts order_counts(const struct order *o)
+{
+    struct order_counts c = o->counts;
+    c.lost += o->merge.lost_words;
+    c.slots = o->n_slots;
+    c.threads = o->n_numbered;
+    return c;
+}
+
+struct order_thread *order_thread_get(struct order *o, uint32_t trace_number)
+{
+    uint64_t at = map_get(&o->by_number, trace_number + 1ull);
+    if (at)
+        return o->threads[at - 1];
+    if (array_reserve((void **)&o->threads, &o->threads_capacity, o->n_threads + 1, sizeof *o->threads) < 0 ||
+        map_put(&o->by_number, trace_number + 1ull, o->n_threads + 1) < 0)
+        return NULL;
+    struct order_thread *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->number = t->creator = ORDER_NO_THREAD;
+    t->index = (uint32_t)o->n_threads;
+    o->threads[o->n_threads++] = t;
+    return t;
+}
+
+int order_thread_number(struct order *o, struct order_thread *t)
+{
+    if (o->n_numbered == SLOT_MAX_THREADS)
+        return -EOVERFLOW;
+    if (array_reserve((void **)&o->numbered, &o->numbered_capacity, o->n_numbered + 1, sizeof *o->numbered) < 0)
+        return -ENOMEM;
+    t->number = (uint32_t)o->n_numbered;
+    o->numbered[o->n_numbered++] = t->index;
+    return 0;
+}
+
+int order_wait(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op)
+{
+    o->counts.edges_needed++;
+    if (map_get(&t->waited, thread + 1ull) > op)
+        return 0;
+    if (map_put(&t->waited, thread + 1ull, op + 1) < 0)
+        return -ENOMEM;
+    o->counts.edges++;
+    o->waits[o->n_waits++] = (struct workload_wait){thread, op};
+    return 0;
+}
+
+// The thread's first op waits for its creation.
+static int emit_first(struct order *o, struct order_thread *t)
+{
+    return t->creator == ORDER_NO_THREAD ? 0 : order_wait(o, t, t->creator, t->creation);
+}
+
+// Stamps say how time passed, waits what came first: where they contradict, the stamp gives way.
+static void stamp_after_waits(struct order *o, struct workload_op *op)
+{
+    for (uint32_t i = 0; i < o->n_waits; i++) {
+        uint64_t before = order_numbered(o, o->waits[i].thread)->last_stamp;
+        if (op->stamp <= before)
+            op->stamp = before + 1;
+    }
+    op->waits = o->waits;
+    op->n_waits = o->n_waits;
+    o->n_waits = 0;
+}
+
+int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
+{
+    if (__builtin_expect(t->next_op == 0, 0)) {
+        int rc = order_thread_name(o, t);
+        if (rc == 0)
+            rc = emit_first(o, t);
+        if (rc < 0)
+            return rc;
+    }
+    if (op->stamp < t->last_stamp)
+        op->stamp = t->last_stamp;
+    if (o->n_waits)
+        stamp_after_waits(o, op);
+    if (t->recent)
+        t->recent[t->next_op % ORDER_RECENT] = op->stamp;
+    t->last_stamp = op->stamp;
+    t->next_op++;
+    return o->sink.op(o->sink.context, t->number, op);
+}
+
+void order_deadline(struct order *o)
+{
+    uint64_t d = UINT64_MAX;
+    for (size_t i = 0; i < o->n_held; i++)
+        d = o->held[i].deadline < d ? o->held[i].deadline : d;
+    for (size_t i = 0; i < o->n_doubles; i++)
+        d = o->doubles[i].deadline < d ? o->doubles[i].deadline : d;
+    o->next_deadline = d;
+    o->disturbed = true;
+}
+
+int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address)
+{
+    if (array_reserve((void **)&o->held, &o->held_capacity, o->n_held + 1, sizeof *o->held) < 0)
+        return -ENOMEM;
+    uint64_t deadline = why == ORDER_HOLD_THREAD ? UINT64_MAX : stamp + o->options.window;
+    struct order_thread *t = s->user;
+    o->held[o->n_held++] = (struct order_held){s, t, why, address, deadline < stamp ? UINT64_MAX - 1 : deadline};
+    if (why != ORDER_HOLD_THREAD)
+        t->held++;
+    merge_put_aside(&o->merge, s);
+    order_deadline(o);
+    return ORDER_HELD;
+}
+
+// Puts the held stream back, and with it the other lanes of its thread when it was the last one that kept them.
+static void unhold(struct order *o, size_t i)
+{
+    struct order_held h = o->held[i];
+    o->held[i] = o->held[--o->n_held];
+    merge_put_back(&o->merge, h.stream);
+    if (h.why == ORDER_HOLD_THREAD || --h.thread->held)
+        return;
+    for (size_t k = 0; k < o->n_held;) {
+        if (o->held[k].thread != h.thread) {
+            k++;
+            continue;
+        }
+        merge_put_back(&o->merge, o->held[k].stream);
+        o->held[k] = o->held[--o->n_held];
+    }
+}
+
+void order_wake(struct order *o, enum order_hold why, uint64_t address)
+{
+    // One only, the first by stamp: what it does decides about the others.
+    size_t best = o->n_held;
+    for (size_t i = 0; i < o->n_held; i++) {
+        if (o->held[i].why != why || o->held[i].address != address)
+            continue;
+        if (best == o->n_held || o->held[i].deadline < o->held[best].deadline)
+            best = i;
+    }
+    if (best == o->n_held)
+        return;
+    unhold(o, best);
+    o->counts.repaired++;
+    order_deadline(o);
+}
+
+// What the stream waits for has not come: its next record is taken as it is.
+static int expire_held(struct order *o, size_t i)
+{
+    o->held[i].stream->forced = true;
+    unhold(o, i);
+    order_deadline(o);
+    return 0;
+}
+
+int order_expire(struct order *o, uint64_t now)
+{
+    while (o->next_deadline <= now && o->next_deadline != UINT64_MAX) {
+        uint64_t deadline = o->next_deadline;
+        size_t i = 0, k = 0;
+        while (i < o->n_doubles && o->doubles[i].deadline != deadline)
+            i++;
+        while (k < o->n_held && o->held[k].deadline != deadline)
+            k++;
+        int rc = i < o->n_doubles ? order_double_lost(o, i) : expire_held(o, k);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

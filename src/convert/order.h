@@ -1,0 +1,56 @@
+// Puts the events of one process into a valid total order, and blocks in the place of addresses.
+//
+// The capture stamps what gives memory up before the call and what takes it after, so stamps that are true make every
+// address alternate: taken, given up, taken. But the counter is read out of order with the instructions round it: the
+// stamp of a take may be too early by the depth of the CPU's reordering, a few hundred ns. So it may seem to come before
+// the give that made the address free. As an address is no block, such a take needs not to wait: for a while the address
+// has two blocks, and what has to be found out is only which of them a give means (docs/convert.md).
+#ifndef HEAPTAPE_CONVERT_ORDER_H
+#define HEAPTAPE_CONVERT_ORDER_H
+
+#include "trace/trace.h"
+#include "workload/workload.h"
+
+// Where ops go, in a valid total order. `op` is borrowed.
+struct order_sink {
+    void *context;
+    int (*op)(void *context, uint32_t thread, const struct workload_op *op); // 0 or a negative errno, which ends all
+};
+
+struct order_options {
+    // Stamp units. How long a give of an unknown address waits for its take, and a second block of an address for the
+    // give of the first.
+    uint64_t window;
+    // The most by which a take's stamp is taken to be early: closer ones are not proof of an order.
+    uint64_t skid;
+};
+
+struct order_counts {
+    uint64_t repaired;  // takes and gives whose stamps contradicted the alternation at their address
+    uint64_t ambiguous; // what had to be guessed: a block whose give never came, or which of two blocks a give meant
+    uint64_t unmatched; // gives of addresses that were not seen taken
+    uint64_t edges, edges_needed; // waits, and what there would be without leaving out implied ones
+    uint64_t lost;                // words that the capture lost
+    uint64_t slots;
+    uint64_t threads;
+};
+
+struct order;
+
+// NULL when out of memory.
+struct order *order_new(const struct order_options *options, const struct order_sink *sink);
+void order_free(struct order *o);
+
+// Takes in a segment of the process; its words are copied. 0 or a negative errno.
+int order_feed(struct order *o, const struct trace_segment *s);
+
+// Puts out all events with stamps up to `limit`, a watermark up to which all that was published has been fed. 0 or a
+// negative errno, which may be the sink's.
+int order_advance(struct order *o, uint64_t limit);
+
+// Puts out the rest.
+int order_finish(struct order *o);
+
+struct order_counts order_counts(const struct order *o);
+
+#endif

@@ -1,0 +1,326 @@
+// Which block an address means.
+#include "base/buf.h"
+#include "convert/order_private.h"
+
+#include <errno.h>
+
+static uint64_t last_use(const struct order_thread *t)
+{
+    return (uint64_t)t->number << SLOT_OP_BITS | t->next_op;
+}
+
+static uint32_t last_thread(const struct slot *s)
+{
+    return (uint32_t)(s->last >> SLOT_OP_BITS);
+}
+
+static uint64_t last_op(const struct slot *s)
+{
+    return s->last & ((1ull << SLOT_OP_BITS) - 1);
+}
+
+// A use of the block: the op under work waits for the use before.
+static inline int use_block(struct order *o, struct order_thread *t, uint32_t slot)
+{
+    const struct slot *s = &o->slots[slot];
+    uint32_t thread = last_thread(s);
+    return thread == t->number ? 0 : order_wait(o, t, thread, last_op(s));
+}
+
+static int slot_new(struct order *o, uint32_t *slot)
+{
+    if (o->n_slots == WORKLOAD_NO_SLOT)
+        return -EOVERFLOW;
+    if (array_reserve((void **)&o->slots, &o->slots_capacity, o->n_slots + 1, sizeof *o->slots) < 0)
+        return -ENOMEM;
+    *slot = (uint32_t)o->n_slots++;
+    o->slots[*slot] = (struct slot){0};
+    return 0;
+}
+
+int order_slot_take(struct order *o, struct order_thread *t, uint32_t *slot)
+{
+    if (__builtin_expect(!t->pool.n, 0)) {
+        uint32_t thread;
+        uint64_t op = t->next_op;
+        int rc = pool_adopt(&t->pool, &o->shared, &thread, &op);
+        if (rc == 0)
+            return slot_new(o, slot);
+        if (rc > 0 && thread != t->number)
+            rc = order_wait(o, t, thread, op);
+        if (rc < 0)
+            return rc;
+    }
+    *slot = t->pool.slots[--t->pool.n];
+    return 0;
+}
+
+// The op under work has given the slot up.
+static int slot_give(struct order *o, struct order_thread *t, uint32_t slot)
+{
+    o->slots[slot].address = 0;
+    int rc = 0;
+    if (__builtin_expect(t->pool.n == t->pool.capacity || t->pool.n >= POOL_MAX_SLOTS, 0))
+        rc = pool_make_room(&t->pool, &o->shared, t->number, t->next_op);
+    if (rc == 0)
+        pool_put(&t->pool, slot, t->next_op);
+    return rc;
+}
+
+// Is the double a later block of this address?
+static struct order_double *double_of(struct order *o, uint32_t slot)
+{
+    for (size_t i = 0; i < o->n_doubles; i++) {
+        if (o->doubles[i].slot == slot)
+            return &o->doubles[i];
+    }
+    return NULL;
+}
+
+static void double_forget(struct order *o, struct order_double *d)
+{
+    o->n_doubles--;
+    memmove(d, d + 1, (size_t)(o->doubles + o->n_doubles - d) * sizeof *d);
+    order_deadline(o);
+}
+
+// The oldest double of the address; NULL when it has one block at most.
+static struct order_double *double_first(struct order *o, uint64_t address)
+{
+    for (size_t i = 0; i < o->n_doubles; i++) {
+        if (o->doubles[i].address == address)
+            return &o->doubles[i];
+    }
+    return NULL;
+}
+
+// The cell of the address's oldest block, which is no double.
+static size_t oldest_cell(struct order *o, uint64_t address)
+{
+    size_t empty, i = table_find(&o->table, o->slots, address);
+    while (i != TABLE_NONE && double_of(o, table_slot(&o->table, i)))
+        i = table_seek(&o->table, o->slots, address, table_next(&o->table, i), &empty);
+    return i;
+}
+
+// The cell of the block that this thread itself used last, of several of the address; TABLE_NONE when it used none.
+static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
+{
+    size_t best = TABLE_NONE, empty, i = table_find(&o->table, o->slots, address);
+    for (; i != TABLE_NONE; i = table_seek(&o->table, o->slots, address, table_next(&o->table, i), &empty)) {
+        const struct slot *s = &o->slots[table_slot(&o->table, i)];
+        if (last_thread(s) != t->number)
+            continue;
+        if (best == TABLE_NONE || last_op(s) > last_op(&o->slots[table_slot(&o->table, best)]))
+            best = i;
+    }
+    return best;
+}
+
+// Was the block taken so shortly before the double that their stamps do not prove which came first?
+static bool too_close(const struct order *o, uint32_t slot, const struct order_double *d)
+{
+    const struct order_thread *t = order_numbered(o, last_thread(&o->slots[slot]));
+    uint64_t op = last_op(&o->slots[slot]);
+    if (!t->recent || op + ORDER_RECENT < t->next_op)
+        return false;
+    uint64_t stamp = t->recent[op % ORDER_RECENT];
+    return stamp + o->options.skid > d->stamp;
+}
+
+// Which of the address's blocks does the give by this thread mean? One that it has taken itself: when it did, all
+// blocks before were gone. Else the oldest: gives of one address come in the order of their stamps, because between two
+// of them the block is handed from thread to thread.
+static size_t choose(struct order *o, const struct order_thread *t, uint64_t address)
+{
+    struct order_double *d = double_first(o, address);
+    if (!d)
+        return table_find(&o->table, o->slots, address);
+    size_t own = own_cell(o, t, address);
+    struct order_double *mine = own == TABLE_NONE ? NULL : double_of(o, table_slot(&o->table, own));
+    if (mine) {
+        double_forget(o, mine);
+        return own;
+    }
+    size_t oldest = oldest_cell(o, address);
+    if (own == TABLE_NONE && too_close(o, table_slot(&o->table, oldest), d))
+        o->counts.ambiguous++;
+    double_forget(o, d);
+    return oldest;
+}
+
+// The oldest block of the double's address is lost: its give never came. It is given up by the thread that took the
+// address next, so that the workload stays valid.
+int order_double_lost(struct order *o, size_t i)
+{
+    struct order_double d = o->doubles[i];
+    struct order_thread *t = order_numbered(o, d.thread);
+    size_t cell = oldest_cell(o, d.address);
+    uint32_t slot = table_slot(&o->table, cell);
+    struct workload_op op = {.kind = HT_FREE, .slot = slot, .stamp = d.stamp};
+    o->counts.repaired--;
+    o->counts.ambiguous++;
+    double_forget(o, &o->doubles[i]);
+    table_remove(&o->table, cell);
+    o->n_waits = 0;
+    int rc = use_block(o, t, slot);
+    if (rc == 0)
+        rc = slot_give(o, t, slot);
+    return rc < 0 ? rc : order_emit(o, t, &op);
+}
+
+static int double_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot)
+{
+    if (o->n_doubles == ORDER_MAX_DOUBLES) {
+        int rc = order_double_lost(o, 0);
+        if (rc < 0)
+            return rc;
+    }
+    uint64_t deadline = stamp + 2 * o->options.window;
+    o->doubles[o->n_doubles++] =
+        (struct order_double){address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
+    o->counts.repaired++;
+    order_deadline(o);
+    return 0;
+}
+
+// Binds the address to the slot, whose block the op under work takes. *doubled: it has another block already.
+static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot, bool *doubled)
+{
+    struct table *table = &o->table;
+    if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table) < 0)
+        return -ENOMEM;
+    size_t empty = 0, i = table_seek(table, o->slots, address, table_home(table, table_hash(address)), &empty);
+    *doubled = i != TABLE_NONE;
+    while (__builtin_expect(i != TABLE_NONE, 0))
+        i = table_seek(table, o->slots, address, table_next(table, i), &empty);
+    table_put(table, empty, address, slot);
+    o->slots[slot] = (struct slot){address, last_use(t)};
+    return 0;
+}
+
+// What follows from the address being taken, once the op is out.
+static int after_take(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot,
+                      bool doubled)
+{
+    int rc = doubled ? double_begin(o, t, stamp, address, slot) : 0;
+    // No other thread could have given the block up.
+    if (rc == 0 && doubled && o->open_threads <= 1)
+        rc = order_double_lost(o, o->n_doubles - 1);
+    if (o->n_held)
+        order_wake(o, ORDER_HOLD_GIVE, address);
+    return rc;
+}
+
+int order_take(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+{
+    uint64_t stamp = op->stamp;
+    bool doubled = false;
+    int rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = order_slot_take(o, t, &op->slot);
+    if (rc == 0)
+        rc = bind(o, t, address, op->slot, &doubled);
+    if (rc == 0)
+        rc = order_emit(o, t, op);
+    if (__builtin_expect(rc < 0 || (!doubled && !o->n_held), 1))
+        return rc;
+    return after_take(o, t, stamp, address, op->slot, doubled);
+}
+
+// A block from before the trace began. Its slot is a new one: the block is there from the start.
+static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t *slot)
+{
+    int rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = slot_new(o, slot);
+    if (rc < 0)
+        return rc;
+    o->counts.unmatched++;
+    o->slots[*slot] = (struct slot){address, last_use(t)};
+    struct workload_op op = {.kind = HT_PREEXISTING, .flags = WORKLOAD_SIZE_UNKNOWN, .slot = *slot, .stamp = stamp};
+    return order_emit(o, t, &op);
+}
+
+// Finds the block that the thread gives up and unbinds it from its address. 0, ORDER_HELD or a negative errno.
+static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address, uint32_t *slot)
+{
+    struct order_thread *t = s->user;
+    size_t i = table_find(&o->table, o->slots, address);
+    if (__builtin_expect(i == TABLE_NONE, 0)) {
+        if (s->forced || o->open_threads <= 1)
+            return preexisting(o, t, stamp, address, slot);
+        return order_hold(o, s, ORDER_HOLD_GIVE, stamp, address);
+    }
+    if (__builtin_expect(o->n_doubles, 0))
+        i = choose(o, t, address);
+    *slot = table_slot(&o->table, i);
+    table_remove(&o->table, i);
+    return 0;
+}
+
+int order_give(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address)
+{
+    struct order_thread *t = s->user;
+    int rc = unbind(o, s, op->stamp, address, &op->slot);
+    if (rc == 0)
+        rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = use_block(o, t, op->slot);
+    if (rc == 0)
+        rc = slot_give(o, t, op->slot);
+    return rc ? rc : order_emit(o, t, op);
+}
+
+int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address)
+{
+    struct order_thread *t = s->user;
+    uint32_t slot;
+    int rc = unbind(o, s, stamp, address, &slot);
+    if (rc)
+        return rc;
+    if (t->n_pending == ORDER_PENDING) {
+        // The innermost ones were left by longjmp and the like; their blocks stay where they are, for good.
+        memmove(t->pending, t->pending + 1, (ORDER_PENDING - 1) * sizeof *t->pending);
+        t->n_pending--;
+    }
+    t->pending[t->n_pending++] = (struct order_pending){slot, address};
+    return 0;
+}
+
+static int resize_of_null(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
+{
+    op->flags |= WORKLOAD_FROM_NULL;
+    if (result)
+        return order_take(o, t, op, result);
+    op->flags |= WORKLOAD_FAILED;
+    return order_emit(o, t, op);
+}
+
+int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
+{
+    if (!t->n_pending)
+        return resize_of_null(o, t, op, result);
+    struct order_pending from = t->pending[--t->n_pending];
+    uint64_t stamp = op->stamp, address = result ? result : from.address;
+    bool doubled = false;
+    op->slot = from.slot;
+    int rc = order_thread_name(o, t);
+    if (rc == 0)
+        rc = use_block(o, t, from.slot);
+    if (rc < 0)
+        return rc;
+    if (!result && !op->error) {
+        op->flags |= WORKLOAD_FREED;
+        rc = slot_give(o, t, from.slot);
+        return rc < 0 ? rc : order_emit(o, t, op);
+    }
+    if (!result)
+        op->flags |= WORKLOAD_FAILED;
+    else if (result != from.address)
+        op->flags |= WORKLOAD_MOVED;
+    rc = bind(o, t, address, from.slot, &doubled);
+    if (rc == 0)
+        rc = order_emit(o, t, op);
+    return rc < 0 || (!doubled && !o->n_held) ? rc : after_take(o, t, stamp, address, from.slot, doubled);
+}

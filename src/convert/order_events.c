@@ -1,0 +1,226 @@
+// From records to ops.
+#include "convert/order_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// The first segment of a lane has come. A thread that its creator has named is open with its first lane.
+static int lane_begin(struct order *o, struct merge_stream *s)
+{
+    struct order_thread *t = order_thread_get(o, s->thread);
+    if (!t)
+        return -ENOMEM;
+    if (!t->fed) {
+        t->recent = calloc(ORDER_RECENT, sizeof *t->recent);
+        if (!t->recent)
+            return -ENOMEM;
+        t->fed = true;
+        o->open_threads++;
+    }
+    s->user = t;
+    merge_put_back(&o->merge, s);
+    return 0;
+}
+
+int order_feed(struct order *o, const struct trace_segment *segment)
+{
+    struct merge_stream *s;
+    int rc = merge_feed(&o->merge, segment, &s);
+    if (rc < 0)
+        return rc;
+    if (s->user) {
+        // A held stream keeps its place in the list; all others are in the heap or empty.
+        for (size_t i = 0; i < o->n_held; i++) {
+            if (o->held[i].stream == s)
+                return 0;
+        }
+        merge_put_back(&o->merge, s);
+        return 0;
+    }
+    return lane_begin(o, s);
+}
+
+static int thread_create(struct order *o, struct order_thread *t, struct workload_op *op)
+{
+    uint32_t trace_number = (uint32_t)op->value;
+    struct order_thread *child = order_thread_get(o, trace_number);
+    int rc = child ? order_thread_name(o, t) : -ENOMEM;
+    if (rc == 0)
+        rc = order_thread_name(o, child);
+    if (rc < 0)
+        return rc;
+    op->value = child->number;
+    if (child->next_op == 0 && child != t) {
+        child->creator = t->number;
+        child->creation = t->next_op;
+    }
+    rc = order_emit(o, t, op);
+    if (rc == 0 && o->n_held)
+        order_wake(o, ORDER_HOLD_START, trace_number);
+    return rc;
+}
+
+static int thread_start(struct order *o, struct merge_stream *s, struct workload_op *op)
+{
+    struct order_thread *t = s->user;
+    bool created = t->creator != ORDER_NO_THREAD;
+    // Recorders that saw the creation name the thread that did it.
+    if (!created && t->next_op == 0 && op->value != ORDER_NO_THREAD && !s->forced && o->open_threads > 1)
+        return order_hold(o, s, ORDER_HOLD_START, op->stamp, s->thread);
+    op->value = created ? t->creator : ORDER_NO_THREAD;
+    return order_emit(o, t, op);
+}
+
+static int thread_end(struct order *o, struct order_thread *t, struct workload_op *op)
+{
+    uint64_t number = t->next_op;
+    int rc = order_emit(o, t, op);
+    if (!t->ended)
+        o->open_threads--;
+    t->ended = true;
+    free(t->recent);
+    t->recent = NULL;
+    return rc < 0 ? rc : pool_hand_over(&t->pool, &o->shared, t->number, number);
+}
+
+static int do_thread(struct order *o, struct merge_stream *s, struct workload_op *op)
+{
+    switch (op->kind) {
+    case HT_THREAD_CREATE:
+        return thread_create(o, s->user, op);
+    case HT_THREAD_START:
+        return thread_start(o, s, op);
+    case HT_THREAD_END:
+        return thread_end(o, s->user, op);
+    }
+    return order_emit(o, s->user, op);
+}
+
+// One record, decoded: `op` but for slot, flags and waits; `ptr` and `result` as the record has them.
+static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t ptr,
+                            uint64_t result)
+{
+    struct order_thread *t = s->user;
+    switch (event_infos[op->kind].class) {
+    case HT_CLASS_ALLOC:
+        if (__builtin_expect(result != 0, 1))
+            return order_take(o, t, op, result);
+        op->flags = WORKLOAD_FAILED;
+        return order_emit(o, t, op);
+    case HT_CLASS_FREE:
+        return ptr ? order_give(o, s, op, ptr) : order_emit(o, t, op);
+    case HT_CLASS_HALF:
+        return ptr ? order_resize_begin(o, s, op->stamp, ptr) : 0;
+    case HT_CLASS_RESIZE:
+        return order_resize_end(o, t, op, result);
+    case HT_CLASS_THREAD:
+        return do_thread(o, s, op);
+    case HT_CLASS_MAP:
+        op->flags = op->error ? WORKLOAD_FAILED : 0;
+        return order_emit(o, t, op);
+    case HT_CLASS_MARK:
+        return order_emit(o, t, op);
+    case HT_CLASS_META:
+        if (op->kind == HT_LOST)
+            o->counts.lost += op->value;
+        return 0;
+    }
+    return -EBADMSG;
+}
+
+static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
+{
+    struct event ev;
+    *words = codec_get(&s->state, s->words + s->head, s->tail - s->head, &ev);
+    if (!*words)
+        return -EBADMSG;
+    struct workload_op op = {
+        .stamp = ev.stamp,
+        .size = ev.size,
+        .count = ev.count,
+        .align = ev.align,
+        .value = ev.value,
+        .slot = WORKLOAD_NO_SLOT,
+        .text = ev.text,
+        .text_bytes = ev.text_bytes,
+        .kind = ev.kind,
+        .error = ev.error,
+    };
+    return do_record(o, s, &op, ev.ptr, ev.result);
+}
+
+// The one-word forms, which nearly all records have.
+static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word)
+{
+    unsigned tag = codec_tag_of(word);
+    const struct event_info *info = &event_infos[tag];
+    struct workload_op op = {.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
+    if (info->form == HT_FORM_PLAIN)
+        return do_record(o, s, &op, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT, 0);
+    op.size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS);
+    op.count = tag == HT_CALLOC;
+    uint64_t address = s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
+    return do_record(o, s, &op, address, address);
+}
+
+// The cell of a record some words ahead, which will be needed soon. A guess: the base may change until then.
+static inline void look_ahead(const struct order *o, const struct merge_stream *s)
+{
+    enum { WORDS_AHEAD = 8 };
+    size_t i = s->head + WORDS_AHEAD;
+    if (i >= s->tail)
+        return;
+    uint64_t word = s->words[i];
+    bool plain = event_infos[codec_tag_of(word)].form == HT_FORM_PLAIN;
+    uint64_t address = plain ? word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT
+                             : s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
+    table_prefetch(&o->table, address);
+}
+
+// Puts out the stream's records up to a stamp of `bound`. 0, ORDER_HELD or a negative errno.
+static int run(struct order *o, struct merge_stream *s, uint64_t bound)
+{
+    const struct order_thread *t = s->user;
+    if (t->held && !s->forced)
+        return order_hold(o, s, ORDER_HOLD_THREAD, s->stamp, 0);
+    o->disturbed = false;
+    while (merge_peek(s) && s->stamp <= bound && !o->disturbed) {
+        uint64_t word = s->words[s->head];
+        unsigned words = 1;
+        look_ahead(o, s);
+        int rc = codec_tag_of(word) == CODEC_TAG_LONG ? do_long(o, s, &words) : do_word(o, s, word);
+        if (rc)
+            return rc;
+        s->head += words;
+        s->forced = false;
+    }
+    merge_put_back(&o->merge, s);
+    if (t->ended && s->head == s->tail)
+        merge_forget(s);
+    return 0;
+}
+
+int order_advance(struct order *o, uint64_t limit)
+{
+    for (;;) {
+        struct merge_stream *s = merge_top(&o->merge);
+        bool due = s && s->stamp <= limit;
+        uint64_t now = due ? s->stamp : limit, bound = merge_second(&o->merge);
+        int rc = 0;
+        bound = bound < limit ? bound : limit;
+        // One deadline at a time: what it lets go comes before the next.
+        if (o->next_deadline < now)
+            rc = order_expire(o, o->next_deadline);
+        else if (due)
+            rc = run(o, s, bound < o->next_deadline ? bound : o->next_deadline);
+        else
+            return 0;
+        if (rc < 0)
+            return rc;
+    }
+}
+
+int order_finish(struct order *o)
+{
+    return order_advance(o, UINT64_MAX);
+}

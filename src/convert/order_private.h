@@ -1,0 +1,134 @@
+// Inside of the order.
+#ifndef HEAPTAPE_CONVERT_ORDER_PRIVATE_H
+#define HEAPTAPE_CONVERT_ORDER_PRIVATE_H
+
+#include "convert/merge.h"
+#include "convert/order.h"
+#include "convert/pool.h"
+#include "convert/table.h"
+
+enum {
+    ORDER_NO_THREAD = 0xffffffff,
+    ORDER_MAX_WAITS = 4,    // of one op: its thread's creation, its block, its slot
+    ORDER_PENDING = 4,      // reallocs under way in one thread: signal handlers nest
+    ORDER_RECENT = 64,      // ops of a thread whose stamps are remembered
+    ORDER_MAX_DOUBLES = 64, // addresses with two blocks at a time: more are a sign of lost events
+};
+
+// The release half of a realloc: the block that it has taken from its address.
+struct order_pending {
+    uint32_t slot;
+    uint64_t address;
+};
+
+struct order_thread {
+    uint32_t index;    // in the order's threads
+    uint32_t number;   // in the workload; ORDER_NO_THREAD before it is named
+    uint32_t creator;  // the workload's number of who created it, or ORDER_NO_THREAD
+    uint64_t creation; // number of the creator's op
+    uint64_t next_op, last_stamp;
+    bool fed, ended;
+    unsigned held; // its streams that are held
+    unsigned n_pending;
+    struct order_pending pending[ORDER_PENDING];
+    struct pool pool;
+    struct map waited; // other thread + 1 → the highest op of it waited for + 1
+    uint64_t *recent;  // stamps of its last ORDER_RECENT ops, by op number; NULL before it is fed and once ended
+};
+
+// Why a stream is put aside.
+enum order_hold {
+    ORDER_HOLD_GIVE,   // its next record gives up an address that is not known
+    ORDER_HOLD_START,  // its next record starts a thread that nobody has created
+    ORDER_HOLD_THREAD, // another lane of its thread is held
+};
+
+struct order_held {
+    struct merge_stream *stream;
+    struct order_thread *thread;
+    enum order_hold why;
+    uint64_t address;
+    uint64_t deadline; // stamp
+};
+
+// A block of an address that had one already.
+struct order_double {
+    uint64_t address, stamp, deadline;
+    uint32_t slot, thread;
+};
+
+struct order {
+    struct order_options options;
+    struct order_sink sink;
+    struct order_counts counts;
+    struct merge merge;
+    struct map by_number; // a thread's number in the trace + 1 → index in threads + 1
+    struct order_thread **threads;
+    size_t n_threads, threads_capacity;
+    uint32_t open_threads; // fed and not ended
+    uint32_t *numbered;    // workload's number → index in threads
+    size_t n_numbered, numbered_capacity;
+    struct table table;
+    struct slot *slots;
+    size_t n_slots, slots_capacity;
+    struct pool_shared shared;
+    struct order_held *held;
+    size_t n_held, held_capacity;
+    struct order_double doubles[ORDER_MAX_DOUBLES];
+    size_t n_doubles;
+    uint64_t next_deadline;                      // of those held and the doubles; UINT64_MAX when there are none
+    bool disturbed;                              // streams were put back, or a deadline came up: the run under way ends
+    struct workload_wait waits[ORDER_MAX_WAITS]; // of the op under work
+    uint32_t n_waits;
+};
+
+static inline struct order_thread *order_numbered(const struct order *o, uint32_t number)
+{
+    return o->threads[o->numbered[number]];
+}
+
+// The thread of that number in the trace, made when it is new; NULL when out of memory.
+struct order_thread *order_thread_get(struct order *o, uint32_t trace_number);
+
+// Gives the thread the next number in the workload: right before the op that makes it known, and not before it is sure
+// that this op comes. 0, -ENOMEM, -EOVERFLOW.
+int order_thread_number(struct order *o, struct order_thread *t);
+
+static inline int order_thread_name(struct order *o, struct order_thread *t)
+{
+    return __builtin_expect(t->number != ORDER_NO_THREAD, 1) ? 0 : order_thread_number(o, t);
+}
+
+// Adds a wait to the op under work, unless it is implied.
+int order_wait(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op);
+
+// Puts out the op under work.
+int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
+
+// A free slot for the thread, which may have to wait for it. 0 or a negative errno.
+int order_slot_take(struct order *o, struct order_thread *t, uint32_t *slot);
+
+// Blocks. Each puts out the op, whose fields but the slot are filled in. 0, a negative errno, or ORDER_HELD: the
+// stream has been put aside and nothing else was done.
+enum { ORDER_HELD = 1 };
+int order_take(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
+int order_give(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address);
+int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
+int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result);
+
+// Puts the stream aside until what it waits for has come, or the window is over.
+int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address);
+
+// Puts back the streams that are held for this reason and address.
+void order_wake(struct order *o, enum order_hold why, uint64_t address);
+
+// Ends what has waited up to a deadline of `now` or before.
+int order_expire(struct order *o, uint64_t now);
+
+// Recomputes next_deadline.
+void order_deadline(struct order *o);
+
+// Closes the oldest block of an address with two as lost.
+int order_double_lost(struct order *o, size_t i);
+
+#endif

@@ -1,0 +1,79 @@
+#include "convert/pool.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void pool_shared_init(struct pool_shared *s)
+{
+    *s = (struct pool_shared){.last = &s->first};
+}
+
+void pool_shared_release(struct pool_shared *s)
+{
+    while (s->first) {
+        struct pool_batch *next = s->first->next;
+        free(s->first);
+        s->first = next;
+    }
+}
+
+void pool_release(struct pool *p)
+{
+    free(p->slots);
+    *p = (struct pool){0};
+}
+
+// Moves the `n` lowest slots to the shared pool.
+static int share(struct pool *p, struct pool_shared *shared, size_t n, uint32_t thread, uint64_t op)
+{
+    struct pool_batch *b = malloc(sizeof *b + n * sizeof *b->slots);
+    if (!b)
+        return -ENOMEM;
+    b->next = NULL;
+    b->thread = thread;
+    b->op = op;
+    b->n = n;
+    memcpy(b->slots, p->slots, n * sizeof *b->slots);
+    memmove(p->slots, p->slots + n, (p->n - n) * sizeof *p->slots);
+    p->n -= n;
+    *shared->last = b;
+    shared->last = &b->next;
+    return 0;
+}
+
+int pool_make_room(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op)
+{
+    if (p->n < POOL_MAX_SLOTS)
+        return array_reserve((void **)&p->slots, &p->capacity, p->n + 1, sizeof *p->slots);
+    uint64_t shared_op = p->lower_op;
+    p->lower_op = op;
+    return share(p, shared, p->n - POOL_KEPT_SLOTS, thread, shared_op);
+}
+
+int pool_hand_over(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op)
+{
+    int rc = p->n ? share(p, shared, p->n, thread, op) : 0;
+    pool_release(p);
+    return rc;
+}
+
+int pool_adopt(struct pool *p, struct pool_shared *shared, uint32_t *thread, uint64_t *op)
+{
+    struct pool_batch *b = shared->first;
+    if (!b)
+        return 0;
+    if (array_reserve((void **)&p->slots, &p->capacity, b->n, sizeof *p->slots) < 0)
+        return -ENOMEM;
+    memcpy(p->slots, b->slots, b->n * sizeof *p->slots);
+    p->n = b->n;
+    p->lower_op = *op;
+    *thread = b->thread;
+    *op = b->op;
+    shared->first = b->next;
+    if (!shared->first)
+        shared->last = &shared->first;
+    free(b);
+    return 1;
+}
