@@ -107,6 +107,57 @@ int input_seek(struct input *in, uint64_t offset, struct err *e)
     return 0;
 }
 
+// An unnamed file for copies. File systems without O_TMPFILE get a name that is removed at once.
+static int open_unnamed(struct err *e)
+{
+    const char *dir = getenv("TMPDIR");
+    char path[4096];
+    if (!dir || !*dir)
+        dir = "/tmp";
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof path, "%s/heaptape-XXXXXX", dir);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return err_set_errno(e, "%s: cannot make a temporary file", dir);
+    unlink(path);
+    return fd;
+}
+
+static int copy_all(struct input *in, struct output *to, struct err *e)
+{
+    enum { STEP = 1 << 18 };
+    uint8_t *step = malloc(STEP);
+    if (!step)
+        return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+    ssize_t n;
+    int rc = 0;
+    while (rc == 0 && (n = input_read(in, step, STEP, e)) != 0)
+        rc = n < 0 ? (int)n : output_write(to, step, (size_t)n, e);
+    free(step);
+    return rc;
+}
+
+int input_make_seekable(struct input *in, struct err *e)
+{
+    if (in->size_bytes)
+        return 0;
+    struct output copy = {.fd = open_unnamed(e), .owns_fd = true, .name = "(temporary copy)"};
+    if (copy.fd < 0)
+        return copy.fd;
+    int rc = copy_all(in, &copy, e);
+    if (rc == 0 && lseek(copy.fd, 0, SEEK_SET) < 0)
+        rc = err_set_errno(e, "%s: cannot read the copy of it", in->name);
+    if (rc < 0) {
+        output_close(&copy, false, NULL);
+        return rc;
+    }
+    input_close(in);
+    *in = (struct input){.fd = copy.fd, .owns_fd = true, .name = in->name, .size_bytes = copy.offset};
+    return 0;
+}
+
 static int output_open_file(struct output *out, const char *path, unsigned flags, struct err *e)
 {
     struct stat st;

@@ -36,6 +36,10 @@ ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
 // Moves to an absolute offset. -ESPIPE on a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 
+// What cannot be read twice (a pipe) is copied, from where it stands, into a file without a name in $TMPDIR or /tmp and
+// read from there; offsets then count from the copy's start. A regular file is left as it is.
+int input_make_seekable(struct input *in, struct err *e);
+
 // Flags of output_open.
 enum {
     OUTPUT_FORCE = 1, // replace an existing file

@@ -13,10 +13,11 @@
 
 // Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in cmd_record.c, which
 // meson.build lists.
-#define COMMANDS(COMMAND) COMMAND(record) COMMAND(replay) COMMAND(compare) COMMAND(check) COMMAND(allocators)
+#define COMMANDS(COMMAND)                                                                                              \
+    COMMAND(record) COMMAND(convert) COMMAND(replay) COMMAND(compare) COMMAND(check) COMMAND(allocators)
 
-#define DECLARE(name)     extern const struct command cmd_##name;
-#define ROW(name)         &cmd_##name,
+#define DECLARE(name) extern const struct command cmd_##name;
+#define ROW(name)     &cmd_##name,
 COMMANDS(DECLARE)
 const struct command *const cli_commands[] = {COMMANDS(ROW) NULL};
 

@@ -1,0 +1,27 @@
+// Opens a trace that is read more than once, and chooses a process of it.
+#ifndef HEAPTAPE_CLI_TRACE_FILE_H
+#define HEAPTAPE_CLI_TRACE_FILE_H
+
+#include "base/fio.h"
+#include "trace/reader.h"
+
+struct trace_file {
+    struct input in;
+    struct trace_reader reader;
+    bool open; // reader is
+};
+
+// Opens the trace at `path` ("-": stdin), which must outlive *t. When it is to be read `twice`, a pipe is first copied to
+// a temporary file. 0 or negative errno with the text set. *t can be closed in either case.
+int trace_file_open(struct trace_file *t, const char *path, bool twice, struct err *e);
+void trace_file_close(struct trace_file *t);
+
+// Starts again at the first frame.
+int trace_file_rewind(struct trace_file *t, struct err *e);
+
+// The process with most records, or with most of those with this pid (0: any). Reads the trace, which was opened to be
+// read twice, through and rewinds it. *of says how many processes there are. -ENOENT when there is none with records; the
+// text then names pids that there are.
+int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *of, struct err *e);
+
+#endif

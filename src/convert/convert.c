@@ -1,0 +1,174 @@
+#include "convert/convert.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct process {
+    struct convert_sink sink;
+    struct order *order; // NULL: left out
+    bool ended;
+};
+
+struct converter {
+    struct trace_reader *reader;
+    const struct convert_options *options;
+    struct process *processes;
+    size_t n, capacity;
+    uint64_t watermark; // of the round before
+};
+
+static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
+{
+    return (uint64_t)((unsigned __int128)ns * s->clock_hz / 1000000000u) >> s->stamp_shift;
+}
+
+static int process_begin(struct converter *c, const struct trace_process *p)
+{
+    if (array_reserve((void **)&c->processes, &c->capacity, c->n + 1, sizeof *c->processes) < 0)
+        return -ENOMEM;
+    struct process *to = &c->processes[c->n++];
+    *to = (struct process){0};
+    int rc = c->options->choose(c->options->context, p, &to->sink);
+    if (rc <= 0)
+        return rc;
+    uint64_t window_ns = c->options->window_ns ? c->options->window_ns : CONVERT_WINDOW_NS;
+    struct order_options options = {
+        .window = to_stamps(&c->reader->session, window_ns),
+        .skid = to_stamps(&c->reader->session, CONVERT_SKID_NS),
+    };
+    to->order = order_new(&options, &to->sink.ops);
+    return to->order ? 0 : -ENOMEM;
+}
+
+// All that an event up to the watermark of the round before depends on has been published before it, so it stands in
+// that round or, where its stream was read earlier in the round than the event's, in this one (docs/convert.md).
+static int round_end(struct converter *c, uint64_t watermark)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->n; i++) {
+        if (c->processes[i].order)
+            rc = order_advance(c->processes[i].order, c->watermark);
+    }
+    c->watermark = watermark > c->watermark ? watermark : c->watermark;
+    return rc;
+}
+
+static int take_events(struct converter *c, const struct trace_item *item)
+{
+    for (size_t i = 0; i < item->n_segments; i++) {
+        struct process *p = &c->processes[item->segments[i].process];
+        int rc = p->ended ? -EBADMSG : p->order ? order_feed(p->order, &item->segments[i]) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return item->round_ends ? round_end(c, item->watermark) : 0;
+}
+
+// Runs of samples of one process.
+static int take_samples(struct converter *c, const struct trace_item *item)
+{
+    for (size_t i = 0, n; i < item->n_samples; i += n) {
+        const struct trace_sample *s = &item->samples[i];
+        const struct process *p = &c->processes[s->process];
+        for (n = 1; i + n < item->n_samples && s[n].process == s->process; n++)
+            ;
+        int rc = p->order && p->sink.samples ? p->sink.samples(p->sink.ops.context, s, n) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+// Nothing of an ended process comes after its end.
+static int process_end(struct process *p)
+{
+    p->ended = true;
+    if (!p->order)
+        return 0;
+    int rc = order_finish(p->order);
+    struct order_counts counts = order_counts(p->order);
+    order_free(p->order);
+    p->order = NULL;
+    return rc == 0 && p->sink.done ? p->sink.done(p->sink.ops.context, &counts) : rc;
+}
+
+static int take_item(struct converter *c, const struct trace_item *item, struct convert_result *result)
+{
+    switch (item->type) {
+    case TRACE_PROCESS:
+        return process_begin(c, item->process);
+    case TRACE_EVENTS:
+        return take_events(c, item);
+    case TRACE_SAMPLES:
+        return take_samples(c, item);
+    case TRACE_PROCESS_END:
+        return process_end(&c->processes[item->process->number]);
+    case TRACE_END:
+        result->end_stamp = item->end_stamp;
+        break;
+    case TRACE_SESSION:
+        break;
+    }
+    return 0;
+}
+
+static int convert_items(struct converter *c, struct convert_result *result, struct err *e)
+{
+    struct trace_item item;
+    int rc;
+    while ((rc = trace_next(c->reader, &item, e)) > 0) {
+        rc = take_item(c, &item, result);
+        if (rc < 0)
+            return rc;
+        if (c->options->progress)
+            c->options->progress(c->options->context);
+    }
+    result->cut_off = rc == -ENODATA || (rc == 0 && !c->reader->saw_end);
+    if (rc == 0 && result->cut_off)
+        err_set(&result->cut, 0, "%s: the recording was cut off, at byte %llu", c->reader->in->name,
+                (unsigned long long)c->reader->in->offset);
+    if (rc == -ENODATA) {
+        result->cut = *e;
+        *e = (struct err){0};
+    }
+    return rc == -ENODATA ? 0 : rc;
+}
+
+int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
+                struct err *e)
+{
+    struct converter c = {.reader = r, .options = options};
+    *result = (struct convert_result){0};
+    int rc = convert_items(&c, result, e);
+    for (size_t i = 0; rc == 0 && i < c.n; i++)
+        rc = process_end(&c, &c.processes[i]);
+    if (rc == 0 && !result->end_stamp)
+        result->end_stamp = c.watermark;
+    for (size_t i = 0; i < c.n; i++)
+        order_free(c.processes[i].order);
+    free(c.processes);
+    return rc < 0 ? err_set(e, rc, "%s: cannot convert: %s", r->in->name, strerror(-rc)) : 0;
+}
+
+int convert_survey(struct trace_reader *r, uint64_t **records, struct err *e)
+{
+    struct trace_item item;
+    size_t capacity = 0;
+    int rc;
+    *records = NULL;
+    while ((rc = trace_next(r, &item, e)) > 0) {
+        size_t had = capacity;
+        if (array_reserve((void **)records, &capacity, r->n_processes, sizeof **records) < 0)
+            return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+        if (capacity > had)
+            memset(*records + had, 0, (capacity - had) * sizeof **records);
+        for (size_t i = 0; i < item.n_segments; i++)
+            (*records)[item.segments[i].process] += item.segments[i].n_records;
+    }
+    if (rc == -ENODATA)
+        *e = (struct err){0};
+    return rc == -ENODATA ? 0 : rc;
+}

@@ -1,0 +1,47 @@
+// Converts the processes of a trace, as it is read: memory depends on live blocks and threads, not on its length.
+#ifndef HEAPTAPE_CONVERT_CONVERT_H
+#define HEAPTAPE_CONVERT_CONVERT_H
+
+#include "convert/order.h"
+#include "trace/reader.h"
+
+// What is done with the ops of one process.
+struct convert_sink {
+    struct order_sink ops;
+    // The process's memory, sampled while it ran; NULL: not wanted.
+    int (*samples)(void *context, const struct trace_sample *samples, size_t n);
+    // All ops have been given. `context` is that of ops. NULL: not wanted.
+    int (*done)(void *context, const struct order_counts *counts);
+};
+
+struct convert_options {
+    uint64_t window_ns; // how long contradicting stamps are waited for; 0: CONVERT_WINDOW_NS
+    // At the first frame of each process: 1 to convert it into *sink, 0 to leave it out, negative errno.
+    int (*choose)(void *context, const struct trace_process *p, struct convert_sink *sink);
+    // After each frame, for a progress line; NULL: not wanted.
+    void (*progress)(void *context);
+    void *context;
+};
+
+enum {
+    CONVERT_WINDOW_NS = 1000000,
+    // No out-of-order window seen was over 547 ticks of a 2.6 GHz counter, 210 ns (docs/capture.md).
+    CONVERT_SKID_NS = 500,
+};
+
+struct convert_result {
+    bool cut_off;       // the recording did not end as it should: what there was is converted, and
+    struct err cut;     // this says where it ends
+    uint64_t end_stamp; // of the recording, or of the last watermark
+};
+
+// Reads all of the trace. 0 or a negative errno with the text set; errors of sinks are given on. A trace that is cut off
+// is no error.
+int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
+                struct err *e);
+
+// How many records each process has: record counts by process number, in an array of r->n_processes that the caller
+// frees. Reads all of the trace; a cut-off one up to there.
+int convert_survey(struct trace_reader *r, uint64_t **records, struct err *e);
+
+#endif

@@ -1,0 +1,123 @@
+#include "report/stats.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const uint64_t size_mask = (1ull << STATS_SIZE_BITS) - 1;
+
+void stats_release(struct stats *s)
+{
+    free(s->slots);
+    *s = (struct stats){0};
+}
+
+static int slots_grow(struct stats *s, size_t want)
+{
+    size_t had = s->capacity;
+    if (array_reserve((void **)&s->slots, &s->capacity, want, sizeof *s->slots) < 0)
+        return -ENOMEM;
+    memset(s->slots + had, 0, (s->capacity - had) * sizeof *s->slots);
+    return 0;
+}
+
+static inline uint64_t live_size(uint64_t size)
+{
+    return size < size_mask ? size : size_mask;
+}
+
+static inline int take(struct stats *s, uint32_t thread, uint32_t slot, uint64_t size)
+{
+    if (__builtin_expect(slot >= s->capacity, 0) && slots_grow(s, slot + 1ull) < 0)
+        return -ENOMEM;
+    if (slot >= s->summary.slots)
+        s->summary.slots = slot + 1ull;
+    s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS | live_size(size);
+    s->live_bytes += live_size(size);
+    s->live_blocks++;
+    if (s->live_bytes > s->summary.peak_live_bytes)
+        s->summary.peak_live_bytes = s->live_bytes;
+    return 0;
+}
+
+// A slot that a broken workload gives up without having taken it counts as an empty block.
+static inline void give(struct stats *s, uint32_t thread, uint32_t slot)
+{
+    uint64_t block = slot < s->capacity ? s->slots[slot] : 0;
+    s->live_bytes -= block & size_mask;
+    s->live_blocks -= s->live_blocks > 0;
+    s->summary.cross_thread_frees += block >> STATS_SIZE_BITS != (thread & ((1u << STATS_THREAD_BITS) - 1));
+    if (slot < s->capacity)
+        s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS;
+}
+
+static inline int use_slot(struct stats *s, uint32_t thread, const struct workload_op *op)
+{
+    uint64_t size = event_requested(op->kind, op->size, op->count);
+    if (op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED)
+        return 0;
+    switch (event_infos[op->kind].class) {
+    case HT_CLASS_ALLOC:
+        s->summary.requested_bytes += op->kind == HT_PREEXISTING ? 0 : size;
+        return take(s, thread, op->slot, size);
+    case HT_CLASS_FREE:
+        give(s, thread, op->slot);
+        return 0;
+    case HT_CLASS_RESIZE:
+        if (!(op->flags & WORKLOAD_FROM_NULL))
+            give(s, thread, op->slot);
+        if (op->flags & WORKLOAD_FREED)
+            return 0;
+        s->summary.requested_bytes += size;
+        return take(s, thread, op->slot, size);
+    }
+    return 0;
+}
+
+int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
+{
+    struct workload_summary *sum = &s->summary;
+    if (op->stamp < sum->first_stamp || sum->last_stamp == 0)
+        sum->first_stamp = op->stamp;
+    if (op->stamp > sum->last_stamp)
+        sum->last_stamp = op->stamp;
+    if (thread >= sum->threads)
+        sum->threads = thread + 1ull;
+    sum->edges += op->n_waits;
+    if (op->kind == HT_PREEXISTING) {
+        sum->unmatched_frees++;
+    } else {
+        sum->events++;
+        sum->by_kind[op->kind]++;
+    }
+    int rc = use_slot(s, thread, op);
+    sum->live_at_end_bytes = s->live_bytes;
+    sum->live_at_end_blocks = s->live_blocks;
+    return rc;
+}
+
+void stats_add(struct workload_summary *to, const struct workload_summary *more)
+{
+    bool first = to->events == 0;
+    if (first || (more->events && more->first_stamp < to->first_stamp))
+        to->first_stamp = more->first_stamp;
+    if (more->last_stamp > to->last_stamp)
+        to->last_stamp = more->last_stamp;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        to->by_kind[kind] += more->by_kind[kind];
+    to->events += more->events;
+    to->threads += more->threads;
+    to->slots += more->slots;
+    to->requested_bytes += more->requested_bytes;
+    to->peak_live_bytes += more->peak_live_bytes;
+    to->live_at_end_bytes += more->live_at_end_bytes;
+    to->live_at_end_blocks += more->live_at_end_blocks;
+    to->cross_thread_frees += more->cross_thread_frees;
+    to->unmatched_frees += more->unmatched_frees;
+    to->order_repaired += more->order_repaired;
+    to->order_ambiguous += more->order_ambiguous;
+    to->edges += more->edges;
+    to->edges_needed += more->edges_needed;
+    to->lost_records += more->lost_records;
+}

@@ -1,0 +1,30 @@
+// Statistics of a workload in one pass over its ops in a valid total order.
+#ifndef HEAPTAPE_REPORT_STATS_H
+#define HEAPTAPE_REPORT_STATS_H
+
+#include "workload/workload.h"
+
+enum {
+    STATS_SIZE_BITS = 40,
+    STATS_THREAD_BITS = 24,
+};
+
+// A live block: size in the low STATS_SIZE_BITS bits, thread that took it above. Sizes of 1 TiB and more count as 1 TiB
+// less a byte in what is live (8 bytes a slot, not 16).
+struct stats {
+    struct workload_summary summary; // filled in but for order_*, edges_needed and lost_records
+    uint64_t *slots;
+    size_t n_slots, capacity;
+    uint64_t live_bytes, live_blocks;
+};
+
+void stats_release(struct stats *s);
+
+// Counts an op. 0 or -ENOMEM.
+int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op);
+
+// Adds up summaries of several processes. Peaks add up too, although they may have been at different times: the sum is
+// an upper bound.
+void stats_add(struct workload_summary *to, const struct workload_summary *more);
+
+#endif
