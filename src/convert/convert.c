@@ -144,7 +144,7 @@ int convert_run(struct trace_reader *r, const struct convert_options *options, s
     *result = (struct convert_result){0};
     int rc = convert_items(&c, result, e);
     for (size_t i = 0; rc == 0 && i < c.n; i++)
-        rc = process_end(&c, &c.processes[i]);
+        rc = process_end(&c.processes[i]);
     if (rc == 0 && !result->end_stamp)
         result->end_stamp = c.watermark;
     for (size_t i = 0; i < c.n; i++)
