@@ -26,9 +26,11 @@ uint64_t histogram_quantile(const struct histogram *h, double share)
     uint64_t rank = (uint64_t)exact, seen = 0;
     if ((double)rank < exact || rank == 0)
         rank++;
+    if (rank >= h->count)
+        return h->max;
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
         seen += h->buckets[i];
-        if (seen >= rank && h->count) {
+        if (seen >= rank) {
             uint64_t middle = bucket_middle(i);
             return middle < h->max ? middle : h->max;
         }

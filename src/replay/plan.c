@@ -70,7 +70,7 @@ uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
 // Leaves at most about PLAN_SAMPLES_WANTED looks at memory, evenly among those there are.
 static void thin_samples(struct plan *p)
 {
-    size_t step = p->n_samples / PLAN_SAMPLES_WANTED + 1;
+    size_t step = (p->n_samples + PLAN_SAMPLES_WANTED - 1) / PLAN_SAMPLES_WANTED;
     for (size_t i = 0; i < p->n_samples; i++) {
         uint64_t *w = &p->memory.words[p->samples[i]];
         if (i % step)

@@ -1,9 +1,10 @@
-// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints what the calls are, as lines
-// "KIND COUNT", and "peak_live_bytes N".
+// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints what a player is to call, as lines
+// "call KIND COUNT", "live N", the blocks left in the end, and "peak_live_bytes N".
 //
 //   churn   each thread replaces random blocks of its 10,000; of those it replaces, CROSS % are given up by the next
 //           thread. All threads but the first are born by the first
 //   kinds   few blocks, and every call of the malloc API that a workload can hold, also failed ones
+//   misfit  CALLS blocks of malloc that are given up with delete
 //   births  THREADS threads one after another, four at a time, each of CALLS calls, each with a block from its parent
 #include "base/fio.h"
 #include "workload/writer.h"
@@ -19,6 +20,8 @@ static struct workload_writer *writer;
 static struct workload_summary summary;
 static uint64_t stamp, live, seed = 88172645463325252ull;
 static uint64_t ops_of[MAX_THREADS];
+static uint64_t to_make[HT_KIND_LIMIT]; // for the player to make
+static int64_t live_blocks;
 
 struct block {
     uint32_t slot, thread; // who took it
@@ -60,6 +63,11 @@ static void put(uint32_t thread, struct workload_op op)
 {
     op.stamp = ++stamp;
     ops_of[thread]++;
+    unsigned class = event_infos[op.kind].class;
+    if (op.kind == HT_PREEXISTING)
+        to_make[HT_MALLOC]++;
+    else if (class != HT_CLASS_THREAD && class != HT_CLASS_MARK && !(op.flags & WORKLOAD_FAILED))
+        to_make[op.kind]++;
     if (op.kind != HT_PREEXISTING) {
         summary.events++;
         summary.by_kind[op.kind]++;
@@ -97,6 +105,7 @@ static struct block take(uint32_t thread, struct workload_op op)
 {
     struct block b = {take_slot(thread), thread, ops_of[thread], event_requested(op.kind, op.size, op.count)};
     op.slot = b.slot;
+    live_blocks++;
     count_live(b.size);
     put(thread, op);
     return b;
@@ -113,6 +122,7 @@ static void give(uint32_t thread, const struct block *b, struct workload_op op)
         summary.edges++;
         summary.cross_thread_frees++;
     }
+    live_blocks--;
     count_live(0 - b->size);
     put(thread, op);
     give_slot(thread, b->slot);
@@ -289,6 +299,14 @@ static void make_kinds(uint32_t threads, uint64_t calls)
     }
 }
 
+static void make_misfit(uint64_t calls)
+{
+    for (uint64_t i = 0; i < calls; i++) {
+        struct block b = take_malloc(0);
+        give(0, &b, (struct workload_op){.kind = HT_DELETE});
+    }
+}
+
 static void make_births(uint32_t threads, uint64_t calls)
 {
     enum { AT_ONCE = 4 };
@@ -315,9 +333,10 @@ static void make_births(uint32_t threads, uint64_t calls)
 static void print_facts(void)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
-        if (summary.by_kind[kind])
-            printf("%s %llu\n", event_infos[kind].name, (unsigned long long)summary.by_kind[kind]);
+        if (to_make[kind])
+            printf("call %s %llu\n", event_infos[kind].name, (unsigned long long)to_make[kind]);
     }
+    printf("live %lld\n", (long long)live_blocks);
     printf("peak_live_bytes %llu\n", (unsigned long long)summary.peak_live_bytes);
 }
 
@@ -337,6 +356,8 @@ int main(int argc, char **argv)
         make_churn(threads, calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0);
     else if (strcmp(argv[2], "kinds") == 0)
         make_kinds(threads, calls);
+    else if (strcmp(argv[2], "misfit") == 0)
+        make_misfit(calls);
     else
         make_births(threads, calls);
     summary.last_stamp = stamp;

@@ -1,0 +1,31 @@
+load ../helper
+
+@test "glibc is there, and others are there or said why not" {
+  heaptape allocators
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [[ ${lines[0]} =~ ^glibc\ +2\.[0-9]+\ +/.*libc ]]
+  [ "${#lines[@]}" -eq 6 ]
+}
+
+@test "--json" {
+  "$HEAPTAPE" allocators --json >out.json
+  python3 - <<'END'
+import json, os
+d = json.load(open("out.json"))
+assert d["schema_version"] == 1
+names = [a["name"] for a in d["allocators"]]
+assert names == ["glibc", "jemalloc", "tcmalloc", "mimalloc", "tbb", "scudo"]
+for a in d["allocators"]:
+    if a["available"]:
+        assert os.path.exists(a["library"]), a
+    else:
+        assert a["reason"] and a["library"] is None, a
+assert d["allocators"][0]["available"] and d["allocators"][0]["version"]
+END
+}
+
+@test "operands are refused" {
+  heaptape allocators x
+  usage_fails "unexpected operand"
+}

@@ -1,0 +1,60 @@
+load ../helper
+
+json() {
+  python3 -c "import json,sys; d=json.load(open('out.json')); $1"
+}
+
+@test "a table for people" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 100000 >/dev/null
+  heaptape compare -q -a glibc -a "glibc,MALLOC_ARENA_MAX=1" -r 2 w.htw
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  has "${lines[0]}" "w.htw: 120 000 calls, 1 thread"
+  has "${lines[1]}" "allocator"
+  has "${lines[1]}" "p99 malloc"
+  has "${lines[2]}" "glibc"
+  has "${lines[4]}" "2 runs each"
+}
+
+@test "--json has each allocator, with ratios" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 200000 >/dev/null
+  "$HEAPTAPE" compare -q --json -r 3 -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out.json
+  json 'assert d["workload"] == "w.htw"
+a, b = d["allocators"]
+assert a["allocator"]["name"] == "glibc" and b["allocator"]["name"] == "libtest-verify.so"
+assert a["wall_ratio"] == 1 and a["rss_ratio"] == 1
+assert a["wall_ratio_ci95"][0] <= 1 <= a["wall_ratio_ci95"][1]
+# An allocator that never uses memory again uses more.
+assert b["rss_ratio"] > 3 and 3 < b["rss_ratio_ci95"][0] <= b["rss_ratio"] <= b["rss_ratio_ci95"][1]
+assert abs(b["wall_ratio"] - b["wall_ns"] / a["wall_ns"]) < 0.001 * b["wall_ratio"]
+assert len(a["runs"]) == len(b["runs"]) == 3
+assert a["calls"]["malloc"]["count"] == b["calls"]["malloc"]["count"] == 110000
+assert a["timeline"] and b["timeline"]'
+}
+
+@test "the runs take turns" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  cc -shared -fPIC -o one.so -xc - <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+__attribute__((destructor)) static void end(void) { const char *name = getenv("WHO"); if (write(2, name, 1) < 0) _exit(1); }
+END
+  "$HEAPTAPE" compare -q --no-latency -r 3 -a ./one.so,WHO=A -a ./one.so,WHO=B w.htw >/dev/null 2>said
+  [ "$(cat said)" = ABABAB ]
+}
+
+@test "one allocator is a usage error" {
+  heaptape compare -a glibc w.htw
+  usage_fails "two allocators or more"
+}
+
+@test "an allocator that fails ends it" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  heaptape compare -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-bogus.so" w.htw
+  fails_with 1 "libtest-bogus.so: asked for"
+}

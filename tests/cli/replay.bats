@@ -1,0 +1,222 @@
+load ../helper
+
+# A workload in w.htw; what is to be called of it in expected, without what only a player can know.
+make_workload() {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw "$@" >facts
+  grep -v peak_live_bytes facts | sort >expected
+}
+
+# Replays w.htw on the allocator that checks its caller: whatever it finds fails, and its counts must be those expected.
+replay_verified() {
+  VERIFY_COUNTS=$PWD/counts run timeout 60 "$HEAPTAPE" replay -q -r 1 --no-latency \
+    -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" "$@" w.htw
+  [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+  sort counts | diff expected -
+}
+
+json() {
+  python3 -c "import json,sys; d=json.load(open('out.json')); $1" "${@:2}"
+}
+
+@test "one thread: each call is made" {
+  make_workload churn 1 50000
+  replay_verified
+}
+
+@test "every kind of call, failed ones and blocks from before" {
+  make_workload kinds 1 20000
+  replay_verified
+  replay_verified --touch none
+  replay_verified --touch all
+}
+
+@test "two threads that free each other's blocks" {
+  make_workload churn 2 50000 30
+  for _ in 1 2 3; do replay_verified; done
+}
+
+@test "16 threads that free each other's blocks" {
+  make_workload churn 16 2000 50
+  for _ in 1 2 3; do replay_verified; done
+}
+
+@test "every kind of call, from 8 threads" {
+  make_workload kinds 8 20000
+  for _ in 1 2 3; do replay_verified; done
+}
+
+@test "20,000 threads, one after another" {
+  make_workload births 20000 8
+  replay_verified
+}
+
+@test "timed calls are the same calls" {
+  make_workload kinds 2 5000
+  VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
+  sort counts | diff expected -
+}
+
+@test "--json has the figures" {
+  make_workload churn 2 300000 10
+  "$HEAPTAPE" replay -q -r 3 --json w.htw >out.json
+  json 'assert d["schema_version"] == 1
+assert d["allocator"]["name"] == "glibc" and "libc" in d["allocator"]["library"]
+assert len(d["runs"]) == 3
+for r in d["runs"]:
+  assert r["events"] == 640000 and r["wall_ns"] > 0 and r["cpu_ns"] > 0 and r["peak_rss_bytes"] > 900000
+assert d["wall_ns"] == sorted(r["wall_ns"] for r in d["runs"])[1]
+assert abs(d["ns_per_event"] - d["wall_ns"] / 640000) < 0.001 * d["ns_per_event"]
+assert 0 < d["harness_ns_per_event"]
+assert d["peak_rss_bytes"] == sorted(r["peak_rss_bytes"] for r in d["runs"])[1]
+c = d["calls"]
+assert set(c) == {"malloc", "free"} and c["malloc"]["count"] == c["free"]["count"] == 320000
+for k in c.values():
+  assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["mean_ns"] <= k["max_ns"]
+t = d["timeline"]
+assert len(t) > 100 and all(len(x) == 4 for x in t)
+assert t[0][0] == 0 and t[0][3] == 0 and t[-1][0] == 640000 and t[-1][3] == 0
+assert all(a[1] <= b[1] for a, b in zip(t, t[1:]))
+assert max(x[3] for x in t) <= d["peak_live_bytes"] * 1.2
+assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
+  [ "$(grep peak_live_bytes facts)" = "peak_live_bytes $(json 'print(d["peak_live_bytes"])')" ]
+}
+
+@test "without the timed run there are counts only" {
+  make_workload churn 1 1000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["calls"]["malloc"] == {"count": 10500}, d["calls"]'
+}
+
+@test "the player's own memory is not in the figure" {
+  null=$(find "$HEAPTAPE_BUILD" -name libheaptape-null.so)
+  for how in "churn 1 500000" "churn 4 100000 20" "births 3000 10" "kinds 4 10000"; do
+    # shellcheck disable=SC2086
+    make_workload $how
+    "$HEAPTAPE" replay -q -r 2 --json -a "$null" w.htw >out.json
+    json 'assert all(r["peak_rss_bytes"] == 0 and r["end_rss_bytes"] == 0 for r in d["runs"]), d["runs"]'
+  done
+}
+
+@test "touch decides what memory is used" {
+  make_workload kinds 1 3000
+  unset MALLOC_PERTURB_ # which meson sets: libc would write to all blocks
+  for touch in none page all; do
+    "$HEAPTAPE" replay -q -r 1 --no-latency --touch $touch --json w.htw >out.json
+    json 'print(d["peak_rss_bytes"])' >$touch
+  done
+  [ "$(cat none)" -lt "$(cat page)" ]
+  [ "$(cat page)" -le "$(($(cat all) + 65536))" ]
+}
+
+@test "each allocator that is installed" {
+  make_workload kinds 2 5000
+  "$HEAPTAPE" allocators --json >out.json
+  json 'print("\n".join(a["name"] for a in d["allocators"] if a["available"]))' >names
+  [ "$(head -n 1 names)" = glibc ]
+  while read -r name; do
+    "$HEAPTAPE" replay -q -r 1 --json -a "$name" w.htw >out.json
+    json 'assert d["allocator"]["name"] == sys.argv[1] and d["wall_ns"] > 0' "$name"
+  done <names
+}
+
+@test "tunables come to the allocator" {
+  make_workload churn 1 100
+  "$HEAPTAPE" replay -r 1 --no-latency -a glibc,GLIBC_TUNABLES=glibc.malloc.check=3,LD_SHOW_AUXV=1 w.htw 2>said
+  has "$(cat said)" AT_SYSINFO
+}
+
+@test "stdin" {
+  make_workload churn 1 1000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json - <w.htw >out.json
+  json 'assert d["events"] == 21000'
+}
+
+@test "a library that is no allocator" {
+  make_workload churn 1 100
+  heaptape replay -a "$HEAPTAPE_PROGRAMS/libtest-bogus.so" w.htw
+  fails_with 1 "libtest-bogus.so: asked for $(realpath "$HEAPTAPE_PROGRAMS")/libtest-bogus.so, but malloc is /" libc
+}
+
+@test "a file that cannot be preloaded" {
+  make_workload churn 1 100
+  echo nonsense >bad.so
+  heaptape replay -a ./bad.so w.htw
+  fails_with 1 "bad.so: asked for $PWD/bad.so, but malloc is"
+}
+
+@test "an allocator that is not there" {
+  make_workload churn 1 100
+  heaptape replay -a ./none.so w.htw
+  fails_with 1 "./none.so: No such file or directory"
+  heaptape replay -a jemalooc w.htw
+  fails_with 1 "jemalooc: no such allocator"
+}
+
+@test "an allocator that crashes, stops or has no memory" {
+  make_workload churn 1 1000
+  faulty=$HEAPTAPE_PROGRAMS/libtest-faulty.so
+  heaptape replay -a "$faulty,FAULTY=crash,FAULTY_AT=5000" w.htw
+  fails_with 1 "libtest-faulty.so: ended by signal 11 (Segmentation fault) during the replay"
+  heaptape replay -a "$faulty,FAULTY=exit,FAULTY_AT=5000" w.htw
+  fails_with 1 "libtest-faulty.so: ended by an exit with 0 during the replay"
+  heaptape replay -a "$faulty,FAULTY=crash,FAULTY_AT=0" w.htw
+  fails_with 1 "libtest-faulty.so: ended by signal 11"
+  heaptape replay -a "$faulty,FAULTY=null,FAULTY_AT=4999" w.htw
+  # libc has made some calls of its own before.
+  fails_with 1 "libtest-faulty.so: out of memory: malloc of " " bytes failed at op 49" " of thread 0"
+}
+
+@test "what the checking allocator finds is reported" {
+  make_workload churn 1 1000
+  # Without the block's own functions, deleting a block of malloc is an error of another family.
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw misfit 1 10
+  heaptape replay -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
+  fails_with 1 "ended by signal 6 (Aborted) during the replay: verify: block given up by a function of another family"
+}
+
+@test "too little memory for the plan" {
+  make_workload churn 1 1000000
+  heaptape replay --memory 1M w.htw
+  fails_with 1 "the plan does not fit into 1 MiB of memory; give more with --memory"
+}
+
+@test "what is no workload" {
+  heaptape replay nothere.htw
+  fails_with 1 nothere.htw "No such file"
+  heaptape replay .
+  fails_with 1 "directory"
+  : >empty.htw
+  heaptape replay empty.htw
+  fails_with 1 empty.htw empty
+  head -c 100000 /dev/urandom >random.htw
+  heaptape replay random.htw
+  fails_with 1 random.htw
+}
+
+@test "a workload that was cut off is refused" {
+  make_workload churn 1 100000
+  size=$(stat -c %s w.htw)
+  for cut in 100 $((size / 2)) $((size - 1)); do
+    head -c "$cut" w.htw >cut.htw
+    heaptape replay -r 1 --no-latency cut.htw
+    fails_with 1 cut.htw
+  done
+}
+
+@test "usage" {
+  heaptape replay
+  usage_fails
+  heaptape replay -a glibc -a jemalloc x.htw
+  usage_fails "one allocator at a time"
+  heaptape replay -r 0 x.htw
+  usage_fails "--runs is 1 to"
+  heaptape replay --touch some x.htw
+  usage_fails "--touch"
+}
+
+@test "the player started by hand says what it is" {
+  player=$(find "$HEAPTAPE_BUILD" -name heaptape-replay -type f)
+  run "$player"
+  [ "$status" -eq 2 ]
+  has "$output" "heaptape replay"
+}

@@ -1,0 +1,99 @@
+#include "replay/allocators.h"
+#include "replay/folders.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static void test_a_name_without_library_is_libc(void **state)
+{
+    (void)state;
+    struct allocator a;
+    struct err e = {0};
+    assert_int_equal(allocator_parse(&a, "glibc", &e), 0);
+    assert_string_equal(a.name, "glibc");
+    assert_null(a.library);
+    assert_int_equal(a.n_tunables, 0);
+    allocator_release(&a);
+}
+
+static void test_tunables(void **state)
+{
+    (void)state;
+    struct allocator a;
+    struct err e = {0};
+    // A comma in a value is part of it unless VARIABLE= follows.
+    assert_int_equal(allocator_parse(&a, "glibc,MALLOC_ARENA_MAX=1,CONF=narenas:2,dirty:0,X=", &e), 0);
+    assert_int_equal(a.n_tunables, 3);
+    assert_string_equal(a.tunables[0], "MALLOC_ARENA_MAX=1");
+    assert_string_equal(a.tunables[1], "CONF=narenas:2,dirty:0");
+    assert_string_equal(a.tunables[2], "X=");
+    allocator_release(&a);
+}
+
+static void refused(const char *spec, int code, const char *text)
+{
+    struct allocator a;
+    struct err e = {0};
+    assert_int_equal(allocator_parse(&a, spec, &e), code);
+    assert_non_null(strstr(e.text, text));
+    assert_null(a.name);
+}
+
+static void test_what_is_no_allocator(void **state)
+{
+    (void)state;
+    refused("nosuch", -EINVAL, "nosuch: no such allocator");
+    refused("", -EINVAL, "name or path is missing");
+    refused(",A=1", -EINVAL, "name or path is missing");
+    refused("/nonexistent/lib.so", -ENOENT, "/nonexistent/lib.so: No such file");
+    refused("/tmp", -EINVAL, "no shared library");
+    refused("glibc,oops", -EINVAL, "'oops' is not VARIABLE=VALUE");
+    refused("glibc,", -EINVAL, "is not VARIABLE=VALUE");
+    refused("glibc,LD_PRELOAD=x", -EINVAL, "LD_PRELOAD is no tunable");
+}
+
+static void test_a_path(void **state)
+{
+    (void)state;
+    struct allocator a;
+    struct err e = {0};
+    char here[4096];
+    assert_non_null(getcwd(here, sizeof here));
+    char path[] = "./alloc-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    int rc = allocator_parse(&a, path, &e);
+    unlink(path);
+    if (strpbrk(here, " :")) {
+        assert_int_equal(rc, -EINVAL);
+        return;
+    }
+    assert_int_equal(rc, 0);
+    assert_string_equal(a.name, path + 2);
+    assert_int_equal(a.library[0], '/');
+    allocator_release(&a);
+}
+
+static void test_libraries_are_found_as_the_loader_does(void **state)
+{
+    (void)state;
+    char *path;
+    assert_int_equal(folders_find("libc.so.6", &path), 0);
+    assert_int_equal(path[0], '/');
+    assert_int_equal(access(path, R_OK), 0);
+    free(path);
+    assert_int_equal(folders_find("libno-such-thing.so.77", &path), -ENOENT);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_name_without_library_is_libc),
+    cmocka_unit_test(test_tunables),
+    cmocka_unit_test(test_what_is_no_allocator),
+    cmocka_unit_test(test_a_path),
+    cmocka_unit_test(test_libraries_are_found_as_the_loader_does),
+};
+
+UNIT_MAIN(tests)
