@@ -1,5 +1,6 @@
 declare -gA _heaptape_options=(
   [record]=' --output= -o --allocator= -a --compress= -z --force -f --lossy --verbose -v --help -h --quiet -q --color='
+  [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
   [replay]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
   [compare]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
   [check]=' --help -h --quiet -q --color='
@@ -14,6 +15,14 @@ declare -gA _heaptape_values=(
   ['record --compress']='none|lz4|zstd[:LEVEL]'
   ['record -z']='none|lz4|zstd[:LEVEL]'
   ['record --color']='auto|always|never'
+  ['convert --output']='FILE|-'
+  ['convert -o']='FILE|-'
+  ['convert --pid']='PID'
+  ['convert -p']='PID'
+  ['convert --window']='NS'
+  ['convert --level']='N'
+  ['convert -l']='N'
+  ['convert --color']='auto|always|never'
   ['replay --allocator']='ALLOCATOR'
   ['replay -a']='ALLOCATOR'
   ['replay --runs']='N'
@@ -40,7 +49,7 @@ _heaptape_value() {
     *'|'*) mapfile -t COMPREPLY < <(compgen -W "${kind//|/ }" -- "$current") ;;
     ALLOCATOR*)
       local names
-      names=$(heaptape allocators 2>/dev/null | awk 'NR > 1 { print $1 }')
+      names=$(heaptape allocators 2>/dev/null | awk '{ print $1 }')
       mapfile -t COMPREPLY < <(compgen -W "$names" -- "$current"; compgen -f -- "$current")
       ;;
     DIR*) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;

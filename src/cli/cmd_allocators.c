@@ -95,7 +95,7 @@ static int run(const void *o, int argc, char **argv)
 const struct command cmd_allocators = {
     .name = "allocators",
     .operands = "",
-    .summary = "list what can be replayed on this machine",
+    .summary = "List what can be replayed on this machine",
     .description =
         "Loads each allocator that heaptape knows by name into the player, and tells which library then answers "
         "malloc and what version it says it is.",

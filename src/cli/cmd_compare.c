@@ -76,7 +76,7 @@ static int run(const void *o, int argc, char **argv)
 const struct command cmd_compare = {
     .name = "compare",
     .operands = "WORKLOAD|-",
-    .summary = "replay a workload on several allocators and compare them",
+    .summary = "Replay a workload on several allocators and compare them",
     .description = "Replays the workload on each allocator in turn, round after round, so that what disturbs the "
                    "machine disturbs all "
                    "of them. Times and memory are medians; each ratio to the first allocator has its 95 % interval by "

@@ -44,7 +44,7 @@ static int run(const void *o, int argc, char **argv)
 const struct command cmd_replay = {
     .name = "replay",
     .operands = "WORKLOAD|-",
-    .summary = "make an allocator do a workload again, and measure it",
+    .summary = "Make an allocator do a workload again, and measure it",
     .description =
         "Makes the calls of a recorded workload on an allocator, in threads that are born, wait for each other and end "
         "as "
