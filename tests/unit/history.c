@@ -1,0 +1,228 @@
+#include "history.h"
+
+#include "base/buf.h"
+
+static void grow(void **items, size_t *capacity, size_t want, size_t item_bytes)
+{
+    assert_int_equal(array_reserve(items, capacity, want, item_bytes), 0);
+}
+
+// The slot must be alive, or free for a take; it then stands for another block or none.
+static uint64_t check_slot(struct history *h, const struct workload_op *op)
+{
+    unsigned class = event_infos[op->kind].class;
+    bool takes = class == HT_CLASS_ALLOC || op->flags & WORKLOAD_FROM_NULL;
+    if (op->slot == WORKLOAD_NO_SLOT)
+        return 0;
+    while (op->slot >= h->n_blocks) {
+        h->blocks = realloc(h->blocks, (h->n_blocks + 1) * sizeof *h->blocks);
+        h->blocks[h->n_blocks++] = 0;
+    }
+    uint64_t *block = &h->blocks[op->slot];
+    if (takes != (*block == 0))
+        fail_msg("op %zu uses a slot that is %s", h->n_ops, takes ? "taken" : "free");
+    if (takes)
+        *block = op->kind == HT_PREEXISTING ? UINT64_MAX : op->size;
+    uint64_t was = *block;
+    if (class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED)
+        *block = 0;
+    else if (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FAILED))
+        *block = op->size;
+    return was;
+}
+
+static void check_waits(const struct history *h, uint32_t thread, const struct workload_op *op)
+{
+    for (uint32_t i = 0; i < op->n_waits; i++) {
+        const struct workload_wait *w = &op->waits[i];
+        assert_int_not_equal(w->thread, thread);
+        assert_true(w->op < h->next_op[w->thread]);
+        for (size_t k = 0; k < h->n_ops; k++) {
+            if (h->ops[k].thread == w->thread && h->ops[k].number == w->op)
+                assert_true(h->ops[k].op.stamp < op->stamp);
+        }
+    }
+}
+
+static int sink(void *context, uint32_t thread, const struct workload_op *op)
+{
+    struct history *h = context;
+    assert_true(thread < 64);
+    assert_true(op->n_waits <= 4);
+    assert_true(op->stamp >= h->last_stamp[thread]);
+    check_waits(h, thread, op);
+    grow((void **)&h->ops, &h->ops_capacity, h->n_ops + 1, sizeof *h->ops);
+    struct history_op *to = &h->ops[h->n_ops];
+    *to = (struct history_op){.op = *op, .thread = thread, .number = h->next_op[thread]++};
+    memcpy(to->waits, op->waits, op->n_waits * sizeof *op->waits);
+    to->op.waits = NULL;
+    to->block = check_slot(h, op);
+    h->last_stamp[thread] = op->stamp;
+    h->n_ops++;
+    return 0;
+}
+
+void history_init(struct history *h)
+{
+    *h = (struct history){0};
+    struct order_options options = {.window = 100000, .skid = 500};
+    struct order_sink to = {.context = h, .op = sink};
+    h->order = order_new(&options, &to);
+    assert_non_null(h->order);
+}
+
+void history_release(struct history *h)
+{
+    order_free(h->order);
+    for (unsigned t = 0; t < HISTORY_THREADS; t++) {
+        for (unsigned l = 0; l < HISTORY_LANES; l++)
+            free(h->lanes[t][l].words);
+    }
+    free(h->ops);
+    free(h->blocks);
+}
+
+static void put_word(struct history_lane *l, uint64_t word)
+{
+    grow((void **)&l->words, &l->capacity, l->n + 1, sizeof *l->words);
+    l->words[l->n++] = word;
+}
+
+static bool put_short(struct history_lane *l, const struct event *ev)
+{
+    const struct event_info *info = &event_infos[ev->kind];
+    uint64_t address = info->stamp == HT_STAMP_BEFORE ? ev->ptr : ev->result,
+             rel = codec_relative(address, l->state.base);
+    if (info->form == HT_FORM_PLAIN) {
+        put_word(l, codec_plain(ev->kind, ev->stamp, address));
+        return true;
+    }
+    if (info->form != HT_FORM_SIZED || !address || ev->size >> CODEC_SIZE_BITS || ev->count > 1)
+        return false;
+    if (rel >> CODEC_REL_BITS) {
+        l->state.base = address & ~0xfffull;
+        put_word(l, codec_base_record(l->state.base));
+        rel = codec_relative(address, l->state.base);
+    }
+    put_word(l, codec_sized(ev->kind, ev->stamp, ev->size, rel));
+    return true;
+}
+
+void history_put_lane(struct history *h, unsigned thread, unsigned lane, const struct event *ev)
+{
+    struct history_lane *l = &h->lanes[thread][lane];
+    if (codec_epoch(ev->stamp) != l->state.epoch) {
+        l->state.epoch = codec_epoch(ev->stamp);
+        put_word(l, codec_epoch_record(l->state.epoch));
+    }
+    if (put_short(l, ev))
+        return;
+    grow((void **)&l->words, &l->capacity, l->n + CODEC_MAX_LONG_WORDS, sizeof *l->words);
+    l->n += codec_put_long(l->words + l->n, ev);
+}
+
+void history_put(struct history *h, unsigned thread, const struct event *ev)
+{
+    history_put_lane(h, thread, 0, ev);
+}
+
+void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size, uint64_t address)
+{
+    history_put(h, thread, &(struct event){.kind = HT_MALLOC, .stamp = stamp, .size = size, .result = address});
+}
+
+void history_free(struct history *h, unsigned thread, uint64_t stamp, uint64_t address)
+{
+    history_put(h, thread, &(struct event){.kind = HT_FREE, .stamp = stamp, .ptr = address});
+}
+
+void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_t end, uint64_t from, uint64_t size,
+                     uint64_t to)
+{
+    if (from)
+        history_put(h, thread, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = begin, .ptr = from});
+    history_put(h, thread,
+                &(struct event){.kind = HT_REALLOC,
+                                .stamp = end,
+                                .ptr = to ? 0 : from,
+                                .size = size,
+                                .result = to,
+                                .error = to || !size ? 0 : 12});
+}
+
+void history_feed(struct history *h, unsigned thread, unsigned lane)
+{
+    struct history_lane *l = &h->lanes[thread][lane];
+    if (l->fed == l->n)
+        return;
+    struct trace_segment s = {
+        .thread = thread,
+        .tid = 100 + thread,
+        .lane = lane,
+        .first_word = l->fed,
+        .epoch0 = l->fed_state.epoch,
+        .base0 = l->fed_state.base,
+        .epoch_end = l->state.epoch,
+        .base_end = l->state.base,
+        .n_words = (uint32_t)(l->n - l->fed),
+        .words = l->words + l->fed,
+    };
+    assert_int_equal(order_feed(h->order, &s), 0);
+    l->fed = l->n;
+    l->fed_state = l->state;
+}
+
+static void feed_all(struct history *h)
+{
+    for (unsigned t = 0; t < HISTORY_THREADS; t++) {
+        for (unsigned l = 0; l < HISTORY_LANES; l++)
+            history_feed(h, t, l);
+    }
+}
+
+void history_watermark(struct history *h, uint64_t watermark)
+{
+    assert_int_equal(order_advance(h->order, watermark), 0);
+}
+
+void history_round(struct history *h, uint64_t watermark)
+{
+    feed_all(h);
+    assert_int_equal(order_advance(h->order, watermark), 0);
+}
+
+struct order_counts history_finish(struct history *h)
+{
+    feed_all(h);
+    assert_int_equal(order_finish(h->order), 0);
+    return order_counts(h->order);
+}
+
+bool history_before(const struct history *h, size_t a, size_t b)
+{
+    // Reached: ops of each thread below this number happen before b.
+    uint64_t below[64] = {0};
+    below[h->ops[b].thread] = h->ops[b].number + 1;
+    for (size_t i = b + 1; i-- > 0;) {
+        const struct history_op *o = &h->ops[i];
+        if (o->number >= below[o->thread])
+            continue;
+        if (i == a)
+            return true;
+        for (uint32_t k = 0; k < o->op.n_waits; k++) {
+            uint64_t *to = &below[o->waits[k].thread];
+            *to = *to > o->waits[k].op + 1 ? *to : o->waits[k].op + 1;
+        }
+    }
+    return false;
+}
+
+size_t history_find(const struct history *h, uint32_t thread, uint64_t n)
+{
+    for (size_t i = 0; i < h->n_ops; i++) {
+        if (h->ops[i].thread == thread && h->ops[i].op.kind != HT_PREEXISTING && n-- == 0)
+            return i;
+    }
+    fail_msg("thread %u has no such op", thread);
+    return 0;
+}

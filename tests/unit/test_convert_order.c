@@ -1,0 +1,452 @@
+// Histories made by hand, each with one difficulty.
+#include "history.h"
+
+enum { P = 0x10000, Q = 0x20000 };
+
+static void check_counts(struct order_counts c, uint64_t repaired, uint64_t ambiguous, uint64_t unmatched)
+{
+    assert_int_equal(c.repaired, repaired);
+    assert_int_equal(c.ambiguous, ambiguous);
+    assert_int_equal(c.unmatched, unmatched);
+}
+
+static void one_thread(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 0, 20, 48, Q);
+    history_free(&h, 0, 30, P);
+    history_malloc(&h, 0, 40, 64, P);
+    history_put(&h, 0, &(struct event){.kind = HT_FREE, .stamp = 50});
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 0, 0);
+    assert_int_equal(c.slots, 2);
+    assert_int_equal(h.n_ops, 5);
+    assert_int_equal(h.ops[2].block, 32);
+    assert_int_equal(h.ops[3].op.slot, h.ops[0].op.slot);
+    assert_int_equal(h.ops[4].op.slot, WORKLOAD_NO_SLOT);
+    assert_int_equal(h.ops[3].op.stamp, 40);
+    history_release(&h);
+    (void)state;
+}
+
+static void block_freed_by_another_thread_waits(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 0, 20, 48, Q);
+    history_free(&h, 1, 1000, Q);
+    history_free(&h, 1, 1010, P);
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 0, 0);
+    assert_int_equal(c.edges_needed, 2);
+    // Waiting for the second take implies the first.
+    assert_int_equal(c.edges, 1);
+    assert_int_equal(h.ops[2].op.n_waits, 1);
+    assert_int_equal(h.ops[2].waits[0].op, 1);
+    assert_true(history_before(&h, 0, 3));
+    history_release(&h);
+    (void)state;
+}
+
+// Thread 1 gets P after thread 0's free of it, but its stamp is early.
+static void inverted_reuse(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 1, 4900, 48, P);
+    history_free(&h, 0, 5000, P);
+    history_free(&h, 1, 5200, P);
+    check_counts(history_finish(&h), 1, 0, 0);
+    assert_int_equal(h.ops[history_find(&h, 0, 1)].block, 32);
+    assert_int_equal(h.ops[history_find(&h, 1, 1)].block, 48);
+    history_release(&h);
+    (void)state;
+}
+
+// The same, and thread 1 is through with P before thread 0's free comes up.
+static void inverted_reuse_of_short_life(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 1, 4900, 48, P);
+    history_free(&h, 1, 4950, P);
+    history_free(&h, 0, 5000, P);
+    check_counts(history_finish(&h), 1, 0, 0);
+    assert_int_equal(h.ops[history_find(&h, 0, 1)].block, 32);
+    assert_int_equal(h.ops[history_find(&h, 1, 1)].block, 48);
+    history_release(&h);
+    (void)state;
+}
+
+// Thread 2 frees both, of which thread 1 took the second early: the older one is meant first.
+static void inverted_reuse_freed_by_a_third(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 1, 4900, 48, P);
+    history_free(&h, 2, 5000, P);
+    history_free(&h, 2, 6000, P);
+    check_counts(history_finish(&h), 1, 0, 0);
+    assert_int_equal(h.ops[history_find(&h, 2, 0)].block, 32);
+    assert_int_equal(h.ops[history_find(&h, 2, 1)].block, 48);
+    history_release(&h);
+    (void)state;
+}
+
+// Two takes of P that no give and no thread tells apart.
+static void undecided_order_is_told(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 4800, 32, P);
+    history_malloc(&h, 1, 4900, 48, P);
+    history_free(&h, 2, 5000, P);
+    history_free(&h, 2, 6000, P);
+    check_counts(history_finish(&h), 1, 1, 0);
+    history_release(&h);
+    (void)state;
+}
+
+// A free whose stamp comes before that of the take.
+static void early_give_waits_for_its_take(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 2, 1, 16, Q);
+    history_free(&h, 1, 990, P);
+    history_malloc(&h, 1, 995, 40, P + 64);
+    history_malloc(&h, 0, 1000, 32, P);
+    history_free(&h, 2, 200000, Q);
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 1, 0, 0);
+    assert_int_equal(h.ops[history_find(&h, 2, 0)].block, 32);
+    assert_true(history_before(&h, history_find(&h, 1, 0), history_find(&h, 2, 0)));
+    assert_int_equal(h.ops[history_find(&h, 2, 1)].op.size, 40);
+    history_release(&h);
+    (void)state;
+}
+
+static void unmatched_free_becomes_a_block_from_before(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 1, 10, 48, Q);
+    history_free(&h, 0, 20, P);
+    history_free(&h, 0, 30, P + 64);
+    history_realloc(&h, 0, 40, 45, P + 128, 100, P + 256);
+    history_free(&h, 1, 500000, Q);
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 0, 2);
+    const struct history_op *made = &h.ops[history_find(&h, 0, 2) - 1];
+    assert_int_equal(made->op.kind, HT_PREEXISTING);
+    assert_int_equal(made->op.flags, WORKLOAD_SIZE_UNKNOWN);
+    // It is there from the start, so nothing can have used its slot before.
+    assert_int_not_equal(made->op.slot, h.ops[0].op.slot);
+    const struct history_op *moved = &h.ops[history_find(&h, 0, 3)];
+    assert_int_equal(moved->op.kind, HT_REALLOC);
+    assert_int_equal(moved->op.flags, WORKLOAD_MOVED);
+    assert_int_equal(moved->block, UINT64_MAX);
+    history_release(&h);
+    (void)state;
+}
+
+// In a process of one thread nobody else can have taken or given: nothing is waited for.
+static void one_thread_never_waits(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_free(&h, 0, 30, P);
+    history_malloc(&h, 0, 40, 32, Q);
+    history_malloc(&h, 0, 50, 48, Q);
+    history_round(&h, 50);
+    assert_int_equal(h.n_ops, 5);
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 1, 1);
+    history_release(&h);
+    (void)state;
+}
+
+// The free of the block at P is missing: past the window it is closed.
+static void lost_give(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 0, 20, 40, P + 64);
+    history_malloc(&h, 1, 5000, 48, P);
+    for (unsigned i = 0; i < 100; i++)
+        history_malloc(&h, 0, 10000 + 10000 * i, 1000 + i, Q + 16 * i);
+    history_free(&h, 2, 2000000, P);
+    check_counts(history_finish(&h), 0, 1, 0);
+    assert_int_equal(h.ops[history_find(&h, 2, 0)].block, 48);
+    const struct history_op *closed = &h.ops[history_find(&h, 1, 1)];
+    assert_int_equal(closed->op.kind, HT_FREE);
+    assert_int_equal(closed->block, 32);
+    history_release(&h);
+    (void)state;
+}
+
+static void realloc_keeps_its_slot(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_realloc(&h, 0, 20, 25, P, 33, P);
+    history_realloc(&h, 0, 30, 35, P, 34, Q);
+    history_realloc(&h, 0, 40, 45, Q, 1 << 20, 0);
+    history_realloc(&h, 0, 50, 55, Q, 0, 0);
+    history_realloc(&h, 0, 60, 65, 0, 36, P);
+    check_counts(history_finish(&h), 0, 0, 0);
+    static const uint8_t flags[] = {0, 0, WORKLOAD_MOVED, WORKLOAD_FAILED, WORKLOAD_FREED, WORKLOAD_FROM_NULL};
+    for (unsigned i = 0; i < 6; i++) {
+        assert_int_equal(h.ops[i].op.flags, flags[i]);
+        assert_int_equal(h.ops[i].op.slot, 0);
+    }
+    assert_int_equal(h.ops[3].op.error, 12);
+    history_release(&h);
+    (void)state;
+}
+
+// While thread 0's realloc moves its block, thread 1 gets the old address.
+static void realloc_races_with_reuse(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_realloc(&h, 0, 1000, 1200, P, 64, Q);
+    history_malloc(&h, 1, 1100, 48, P);
+    history_free(&h, 1, 1150, P);
+    history_free(&h, 0, 1300, Q);
+    check_counts(history_finish(&h), 0, 0, 0);
+    assert_int_equal(h.ops[history_find(&h, 1, 1)].block, 48);
+    assert_int_equal(h.ops[history_find(&h, 0, 2)].block, 64);
+    history_release(&h);
+    (void)state;
+}
+
+// The same with the reuse stamped before the realloc began.
+static void realloc_races_with_inverted_reuse(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 1, 900, 48, P);
+    history_realloc(&h, 0, 1000, 1200, P, 64, Q);
+    history_free(&h, 1, 1150, P);
+    history_free(&h, 0, 1300, Q);
+    check_counts(history_finish(&h), 1, 0, 0);
+    assert_int_equal(h.ops[history_find(&h, 0, 1)].block, 32);
+    assert_int_equal(h.ops[history_find(&h, 1, 1)].block, 48);
+    history_release(&h);
+    (void)state;
+}
+
+static void failed_realloc_gives_the_address_back(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_realloc(&h, 1, 1000, 1010, P, 1 << 30, 0);
+    history_free(&h, 0, 2000, P);
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 0, 0);
+    assert_int_equal(h.ops[2].block, 32);
+    // The failed call looked at the block: it must not be given up before.
+    assert_true(history_before(&h, 1, 2));
+    history_release(&h);
+    (void)state;
+}
+
+// A signal handler's lane and the thread's own are one thread in the workload.
+static void lanes_are_one_thread(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_put_lane(&h, 0, 1, &(struct event){.kind = HT_FREE, .stamp = 20, .ptr = P});
+    history_put_lane(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 25, .size = 48, .result = P});
+    history_free(&h, 0, 30, P);
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 0, 0);
+    assert_int_equal(c.threads, 1);
+    assert_int_equal(h.ops[1].block, 32);
+    assert_int_equal(h.ops[3].block, 48);
+    assert_int_equal(c.edges, 0);
+    history_release(&h);
+    (void)state;
+}
+
+// While one lane of a thread is held, the other does not overtake it.
+static void lanes_are_held_together(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 4, 24, P + 128);
+    history_malloc(&h, 1, 5, 16, P + 64);
+    history_free(&h, 0, 10, Q);
+    history_put_lane(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 20, .size = 48, .result = P});
+    history_malloc(&h, 1, 500000, 32, Q + 64);
+    check_counts(history_finish(&h), 0, 0, 1);
+    assert_int_equal(h.ops[history_find(&h, 0, 1)].op.kind, HT_FREE);
+    assert_int_equal(h.ops[history_find(&h, 0, 2)].op.size, 48);
+    history_release(&h);
+    (void)state;
+}
+
+// Thread 0's free was published in the second round, thread 1's take after it in the first.
+static void later_round_earlier_stamp(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 1, 1050, 48, P);
+    history_round(&h, 0);
+    history_free(&h, 0, 1000, P);
+    history_round(&h, 2000);
+    history_free(&h, 1, 3000, P);
+    check_counts(history_finish(&h), 0, 0, 0);
+    assert_int_equal(h.ops[1].block, 32);
+    assert_int_equal(h.ops[3].block, 48);
+    history_release(&h);
+    (void)state;
+}
+
+// Nothing with a stamp above the watermark comes out before the end.
+static void watermark_holds_back(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_malloc(&h, 0, 100, 48, Q);
+    history_round(&h, 99);
+    assert_int_equal(h.n_ops, 1);
+    history_round(&h, 100);
+    assert_int_equal(h.n_ops, 2);
+    history_finish(&h);
+    assert_int_equal(h.n_ops, 2);
+    history_release(&h);
+    (void)state;
+}
+
+static void thread_waits_for_its_creation(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    // The start is stamped before the creation; numbers of the trace need not be dense.
+    history_put(&h, 5, &(struct event){.kind = HT_THREAD_START, .stamp = 90, .value = 0});
+    history_put(&h, 0, &(struct event){.kind = HT_THREAD_CREATE, .stamp = 100, .value = 5});
+    history_free(&h, 5, 200, P);
+    history_put(&h, 5, &(struct event){.kind = HT_THREAD_END, .stamp = 300});
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 1, 0, 0);
+    assert_int_equal(c.threads, 2);
+    assert_int_equal(h.ops[1].op.kind, HT_THREAD_CREATE);
+    assert_int_equal(h.ops[1].op.value, 1);
+    assert_int_equal(h.ops[2].op.kind, HT_THREAD_START);
+    assert_int_equal(h.ops[2].op.value, 0);
+    assert_true(history_before(&h, 1, 2));
+    // The creation implies the take before it.
+    assert_int_equal(c.edges, 1);
+    assert_int_equal(c.edges_needed, 2);
+    history_release(&h);
+    (void)state;
+}
+
+// One thread takes, another gives: slots come back by the shared pool, and whoever takes one waits for who gave it up.
+static void slots_come_back_to_the_producer(void **state)
+{
+    enum { BLOCKS = 40000 };
+    struct history h;
+    history_init(&h);
+    uint64_t stamp = 1000;
+    for (unsigned i = 0; i < BLOCKS; i++, stamp += 2000) {
+        history_malloc(&h, 0, stamp, 1 + i, P + 16 * (i % 128));
+        history_free(&h, 1, stamp + 1000, P + 16 * (i % 128));
+        if (i % 1000 == 999)
+            history_round(&h, stamp);
+    }
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 0, 0);
+    assert_true(c.slots <= 4097);
+    size_t *last_use = calloc(c.slots, sizeof *last_use);
+    for (size_t i = 0; i < h.n_ops; i += 997) {
+        size_t use = i;
+        while (use-- > 0 && h.ops[use].op.slot != h.ops[i].op.slot)
+            ;
+        if (use != SIZE_MAX)
+            assert_true(history_before(&h, use, i));
+    }
+    free(last_use);
+    history_release(&h);
+    (void)state;
+}
+
+static void ended_threads_leave_their_slots(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 8, Q);
+    for (unsigned i = 1; i < HISTORY_THREADS; i++) {
+        uint64_t stamp = 10000 * i;
+        history_put(&h, 0, &(struct event){.kind = HT_THREAD_CREATE, .stamp = stamp, .value = i});
+        history_put(&h, i, &(struct event){.kind = HT_THREAD_START, .stamp = stamp + 10, .value = 0});
+        history_malloc(&h, i, stamp + 20, 100 + i, P);
+        history_free(&h, i, stamp + 30, P);
+        history_put(&h, i, &(struct event){.kind = HT_THREAD_END, .stamp = stamp + 40});
+    }
+    struct order_counts c = history_finish(&h);
+    check_counts(c, 0, 0, 0);
+    assert_int_equal(c.slots, 2);
+    history_release(&h);
+    (void)state;
+}
+
+static void lost_words_are_counted(void **state)
+{
+    struct history h;
+    history_init(&h);
+    uint64_t word = codec_sized(HT_MALLOC, 20, 32, P / 8);
+    struct trace_segment s = {.first_word = 7, .n_words = 1, .words = &word};
+    assert_int_equal(order_feed(h.order, &s), 0);
+    history_put(&h, 1, &(struct event){.kind = HT_LOST, .stamp = 30, .value = 5});
+    assert_int_equal(history_finish(&h).lost, 12);
+    history_release(&h);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_thread),
+        cmocka_unit_test(block_freed_by_another_thread_waits),
+        cmocka_unit_test(inverted_reuse),
+        cmocka_unit_test(inverted_reuse_of_short_life),
+        cmocka_unit_test(inverted_reuse_freed_by_a_third),
+        cmocka_unit_test(undecided_order_is_told),
+        cmocka_unit_test(early_give_waits_for_its_take),
+        cmocka_unit_test(unmatched_free_becomes_a_block_from_before),
+        cmocka_unit_test(one_thread_never_waits),
+        cmocka_unit_test(lost_give),
+        cmocka_unit_test(realloc_keeps_its_slot),
+        cmocka_unit_test(realloc_races_with_reuse),
+        cmocka_unit_test(realloc_races_with_inverted_reuse),
+        cmocka_unit_test(failed_realloc_gives_the_address_back),
+        cmocka_unit_test(lanes_are_one_thread),
+        cmocka_unit_test(lanes_are_held_together),
+        cmocka_unit_test(later_round_earlier_stamp),
+        cmocka_unit_test(watermark_holds_back),
+        cmocka_unit_test(thread_waits_for_its_creation),
+        cmocka_unit_test(slots_come_back_to_the_producer),
+        cmocka_unit_test(ended_threads_leave_their_slots),
+        cmocka_unit_test(lost_words_are_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,280 @@
+// Random programs with a true order of their own: what they record is disturbed as a CPU and a recorder disturb it (stamps
+// of takes too early, records published late, rounds cut anywhere), and the order must still tell every block apart and
+// keep every dependency between threads.
+#include "history.h"
+
+#include <stdio.h>
+
+enum {
+    STEPS = 4000,
+    ADDRESSES = 24,     // few, so that they are used again soon by any thread
+    EARLY_NS = 500,     // by which a take's stamp may be early
+    HAND_OVER_NS = 1100 // before another thread frees a block: what is nearer cannot be proved
+};
+
+struct block {
+    uint64_t id; // its size, which no other has
+    uint64_t address;
+    uint64_t taken; // when
+    uint32_t taker;
+    uint32_t last_thread; // who took or resized it last …
+    uint64_t last_op;     // … with which op
+};
+
+// What a thread did, in its order.
+struct call {
+    uint64_t block; // id, 0 for none
+    uint8_t kind, flags;
+    uint32_t after_thread; // that used the block before …
+    uint64_t after_op;     // … with this op; HISTORY_THREADS as thread: nobody, or itself
+};
+
+struct program {
+    uint64_t seed;
+    struct history h;
+    uint64_t now, watermark;
+    unsigned n_threads;
+    uint64_t stamps[HISTORY_THREADS]; // last one written
+    uint64_t busy[HISTORY_THREADS];   // until when the thread is preempted, after stamping and before publishing
+    struct event unpublished[HISTORY_THREADS]; // kind 0: none
+    uint64_t effect_free[HISTORY_THREADS];     // address that is free once the record is out
+    struct block blocks[ADDRESSES];
+    size_t n_blocks;
+    uint64_t free[ADDRESSES];
+    size_t n_free;
+    uint64_t next_id;
+    struct call *calls[HISTORY_THREADS];
+    size_t n_calls[HISTORY_THREADS];
+};
+
+static uint64_t pick(struct program *p, uint64_t below)
+{
+    return unit_random(&p->seed) % below;
+}
+
+static void publish(struct program *p, unsigned t)
+{
+    if (p->unpublished[t].kind)
+        history_put(&p->h, t, &p->unpublished[t]);
+    if (p->effect_free[t])
+        p->free[p->n_free++] = p->effect_free[t];
+    p->unpublished[t].kind = 0;
+    p->effect_free[t] = 0;
+    p->busy[t] = 0;
+}
+
+// Stamps and writes a record; now and then the thread is preempted between the two. `frees` is what the call makes free
+// after that.
+static void record(struct program *p, unsigned t, struct event ev, uint64_t frees)
+{
+    uint64_t early = event_infos[ev.kind].stamp == HT_STAMP_BEFORE ? 0 : pick(p, EARLY_NS + 1);
+    ev.stamp = p->now - early > p->stamps[t] ? p->now - early : p->stamps[t];
+    p->stamps[t] = ev.stamp;
+    p->unpublished[t] = ev;
+    p->effect_free[t] = frees;
+    if (pick(p, 100) == 0)
+        p->busy[t] = p->now + 1 + pick(p, 20000);
+    else
+        publish(p, t);
+}
+
+static void call(struct program *p, unsigned t, unsigned kind, unsigned flags, struct block *b)
+{
+    struct call *c = &p->calls[t][p->n_calls[t]++];
+    *c = (struct call){.kind = (uint8_t)kind, .flags = (uint8_t)flags, .after_thread = HISTORY_THREADS};
+    if (!b)
+        return;
+    c->block = b->id;
+    if (b->last_thread != t && b->last_thread < HISTORY_THREADS) {
+        c->after_thread = b->last_thread;
+        c->after_op = b->last_op;
+    }
+    b->last_thread = t;
+    b->last_op = p->n_calls[t] - 1;
+}
+
+static void step_take(struct program *p, unsigned t)
+{
+    // The address that became free last, as caches do, or any.
+    size_t i = pick(p, 3) ? p->n_free - 1 : pick(p, p->n_free);
+    struct block *b = &p->blocks[p->n_blocks++];
+    *b = (struct block){
+        .id = p->next_id++, .address = p->free[i], .taken = p->now, .taker = t, .last_thread = HISTORY_THREADS};
+    p->free[i] = p->free[--p->n_free];
+    call(p, t, HT_MALLOC, 0, b);
+    record(p, t, (struct event){.kind = HT_MALLOC, .size = b->id, .result = b->address}, 0);
+}
+
+// May the thread know the block by now? Not while its taker has not returned from the call.
+static bool in_reach(const struct program *p, unsigned t, const struct block *b)
+{
+    return b->taker == t || (!p->busy[b->taker] && p->now >= b->taken + HAND_OVER_NS);
+}
+
+static void step_give(struct program *p, unsigned t, struct block *b)
+{
+    call(p, t, HT_FREE, 0, b);
+    uint64_t address = b->address;
+    *b = p->blocks[--p->n_blocks];
+    record(p, t, (struct event){.kind = HT_FREE, .ptr = address}, address);
+}
+
+static void pass(struct program *p, uint64_t ns);
+
+static void step_resize(struct program *p, unsigned t, struct block *b)
+{
+    uint64_t from = b->address, size = p->next_id++;
+    bool fails = pick(p, 5) == 0, moves = !fails && p->n_free && pick(p, 2);
+    call(p, t, HT_REALLOC, fails ? WORKLOAD_FAILED : moves ? WORKLOAD_MOVED : 0, b);
+    p->stamps[t] = p->now > p->stamps[t] ? p->now : p->stamps[t];
+    history_put(&p->h, t, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = p->stamps[t], .ptr = from});
+    uint64_t to = moves ? p->free[--p->n_free] : from;
+    // From here another thread may get the old address, before the call returns.
+    if (moves)
+        p->free[p->n_free++] = from;
+    if (!fails)
+        b->id = size;
+    b->address = to;
+    b->taker = t;
+    p->now += 50;
+    b->taken = p->now;
+    record(p, t,
+           (struct event){.kind = HT_REALLOC,
+                          .size = size,
+                          .ptr = fails ? from : 0,
+                          .result = fails ? 0 : to,
+                          .error = fails ? 12 : 0},
+           0);
+}
+
+static void step(struct program *p)
+{
+    unsigned t = (unsigned)pick(p, p->n_threads);
+    struct block *b = p->n_blocks ? &p->blocks[pick(p, p->n_blocks)] : NULL;
+    unsigned what = (unsigned)pick(p, 10);
+    if (p->busy[t])
+        return;
+    if (what < 5 && p->n_free)
+        step_take(p, t);
+    else if (what < 9 && b && in_reach(p, t, b))
+        step_give(p, t, b);
+    else if (what == 9 && b && in_reach(p, t, b))
+        step_resize(p, t, b);
+}
+
+static void pass(struct program *p, uint64_t ns)
+{
+    p->now += ns;
+    for (unsigned t = 0; t < p->n_threads; t++) {
+        if (p->busy[t] && p->busy[t] <= p->now)
+            publish(p, t);
+    }
+}
+
+// A round as the recorder reads it: the watermark first, then stream by stream while the threads go on.
+static void round_cut(struct program *p)
+{
+    uint64_t watermark = p->now;
+    for (unsigned t = 0; t < p->n_threads; t++) {
+        history_feed(&p->h, t, 0);
+        for (unsigned i = (unsigned)pick(p, 20); i-- > 0;) {
+            pass(p, 1 + pick(p, 60));
+            step(p);
+        }
+    }
+    // As the converter does: one round behind.
+    history_watermark(&p->h, p->watermark);
+    p->watermark = watermark;
+}
+
+static void check_call(const struct program *p, const size_t *index, unsigned t, size_t n)
+{
+    const struct call *c = &p->calls[t][n];
+    size_t at = index[t * (size_t)STEPS * 4 + n];
+    const struct history_op *o = &p->h.ops[at];
+    if (o->op.kind != c->kind || o->op.flags != c->flags)
+        fail_msg("thread %u op %zu is a %s", t, n, event_infos[o->op.kind].name);
+    if (o->block != c->block)
+        fail_msg("thread %u op %zu uses block %llu and not %llu", t, n, (unsigned long long)o->block,
+                 (unsigned long long)c->block);
+    if (c->after_thread == HISTORY_THREADS)
+        return;
+    size_t before = index[c->after_thread * (size_t)STEPS * 4 + c->after_op];
+    if (before > at || !history_before(&p->h, before, at))
+        fail_msg("thread %u op %zu does not wait for thread %u op %llu", t, n, c->after_thread,
+                 (unsigned long long)c->after_op);
+}
+
+// Every thread's calls came out in its order, each with the block it had in truth.
+static void check(const struct program *p, const uint32_t *number)
+{
+    size_t *index = calloc((size_t)HISTORY_THREADS * STEPS * 4, sizeof *index);
+    size_t seen[HISTORY_THREADS] = {0};
+    for (size_t i = 0; i < p->h.n_ops; i++) {
+        unsigned t = 0;
+        while (number[t] != p->h.ops[i].thread)
+            t++;
+        index[t * (size_t)STEPS * 4 + seen[t]++] = i;
+    }
+    for (unsigned t = 0; t < p->n_threads; t++) {
+        assert_int_equal(seen[t], p->n_calls[t]);
+        for (size_t n = 0; n < seen[t]; n++)
+            check_call(p, index, t, n);
+    }
+    free(index);
+}
+
+static void program_init(struct program *p, uint64_t seed)
+{
+    *p = (struct program){.seed = seed, .now = 1000000, .next_id = 1};
+    p->n_threads = 2 + (unsigned)pick(p, HISTORY_THREADS - 1);
+    history_init(&p->h);
+    for (unsigned t = 0; t < p->n_threads; t++) {
+        p->calls[t] = calloc(STEPS * 4, sizeof *p->calls[t]);
+        // So that threads have the same numbers in the workload.
+        history_malloc(&p->h, t, 1000 + t, 60000 + t, 0x900000 + 64 * t);
+        p->calls[t][p->n_calls[t]++] = (struct call){60000 + t, HT_MALLOC, 0, HISTORY_THREADS, 0};
+    }
+    while (p->n_free < ADDRESSES) {
+        p->free[p->n_free] = 0x10000 + 64 * p->n_free;
+        p->n_free++;
+    }
+}
+
+static void run_program(uint64_t seed)
+{
+    static const uint32_t number[HISTORY_THREADS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct program p;
+    program_init(&p, seed);
+    for (unsigned i = 0; i < STEPS; i++) {
+        pass(&p, 1 + pick(&p, 60));
+        step(&p);
+        if (pick(&p, 200) == 0)
+            round_cut(&p);
+    }
+    pass(&p, 100000);
+    struct order_counts c = history_finish(&p.h);
+    if (c.ambiguous || c.unmatched)
+        fail_msg("seed %llu: %llu ambiguous, %llu unmatched", (unsigned long long)seed, (unsigned long long)c.ambiguous,
+                 (unsigned long long)c.unmatched);
+    // Or the test disturbs nothing.
+    assert_true(c.repaired > 0);
+    assert_true(c.edges > 0 && c.edges < c.edges_needed);
+    check(&p, number);
+    for (unsigned t = 0; t < p.n_threads; t++)
+        free(p.calls[t]);
+    history_release(&p.h);
+}
+
+static void random_programs(void **state)
+{
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        run_program(seed);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
