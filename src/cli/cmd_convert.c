@@ -112,7 +112,8 @@ const struct command cmd_convert = {
         "Of a trace from a pipe a temporary copy is made in $TMPDIR or /tmp, because the process is chosen first.\n\n"
         "A trace that was cut off, because the recorder was killed, is converted up to there. A damaged one is "
         "refused.\n\n"
-        "--strict fails when a free or realloc was of a block that was not seen taken, when records are lost, and when "
+        "With --strict it fails when a free or realloc was of a block that was not seen taken, when records are lost, "
+        "and when "
         "the stamps leave open which block a free meant. Stamps that merely had to be put right are no failure.",
     .options = options,
     .options_bytes = sizeof(struct convert_cli_options),
