@@ -103,7 +103,7 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_convert = {
     .name = "convert",
     .operands = "TRACE|-",
-    .summary = "make a workload of a recorded trace",
+    .summary = "Make a workload of a recorded trace",
     .description =
         "Puts the events of one process of the trace into an order that can be replayed, with small numbers in the "
         "place "

@@ -18,8 +18,13 @@ static void put_text(FILE *to, const char *text)
 // A paragraph of the table is one line; scdoc breaks it.
 static void put_paragraphs(FILE *to, const char *text)
 {
+    bool begins = true;
     for (; text && *text; text++) {
-        if (*text == '\n' && text[1] != '\n' && text[-1] != '\n')
+        // At the beginning of a line these make lists, headings, comments and tables.
+        if (begins && strchr("-.#;|[]", *text))
+            fputc('\\', to);
+        begins = *text == '\n';
+        if (begins && text[1] != '\n' && text[-1] != '\n')
             fputc(' ', to);
         else
             put_text(to, (char[]){*text, 0});
