@@ -21,8 +21,9 @@ enum {
     ROUND_WORDS = 1 << 17, // a round is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
     CHUNKS_A_TURN = 4,     // full chunks that a drain should find: few enough that they are still in cache
-    PRESSURE_HIGH = 60,    // percent of a process's chunks full, twice in a row: step down to a cheaper codec
-    PRESSURE_LOW = 40,     // below this for `patience` rounds: step up
+    PRESSURE_HIGH = 60,    // percent of a process's chunks full, twice in a row: the recorder is behind
+    IDLE_LOW = 20,         // percent of the time slept: if it is behind with less, a cheaper codec helps
+    IDLE_HIGH = 45,        // with more for `patience` rounds there is time for a better one, which costs twice as much
     LEAST_PATIENCE = 16,   // doubled each time that stepping up was too early
     MOST_PATIENCE = 1024,
     RECORDER_NICE = 5,
@@ -45,10 +46,12 @@ struct recorder {
     bool in_round;
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
-    uint32_t steady;             // rounds since the pressure was last above PRESSURE_LOW
-    uint32_t behind;             // rounds since it was last below PRESSURE_HIGH
-    uint32_t patience;           // what `steady` must reach before a better codec is tried
-    struct trace_process *ended; // processes whose PROCESS_END is due after the round
+    uint64_t adapted_ns, napped_ns; // since when, and how long, it has slept
+    uint32_t idle;                  // percent of the time slept of late
+    uint32_t steady;                // rounds since it was last below IDLE_HIGH
+    uint32_t behind;                // rounds since the pressure was last below PRESSURE_HIGH
+    uint32_t patience;              // what `steady` must reach before a better codec is tried
+    struct trace_process *ended;    // processes whose PROCESS_END is due after the round
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
     size_t n_samples;
@@ -172,14 +175,24 @@ static uint32_t pressure(const struct recorder *r)
     return worst;
 }
 
-// zstd, lz4, none: down before the program has to wait, up again when it is calm.
+// Percent of the time slept, a moving mean over some rounds.
+static void measure_idle(struct recorder *r)
+{
+    uint64_t now = clock_monotonic_ns(), wall = now - r->adapted_ns;
+    uint64_t percent = wall ? r->napped_ns * 100 / wall : 100;
+    r->idle = (7 * r->idle + (uint32_t)(percent < 100 ? percent : 100)) / 8;
+    r->adapted_ns = now;
+    r->napped_ns = 0;
+}
+
+// zstd, lz4, none: down before the program has to wait, up again when there is time.
 static void adapt_codec(struct recorder *r)
 {
     struct frame_writer *f = &r->writer.frames;
-    uint32_t now = pressure(r);
-    r->steady = now < PRESSURE_LOW ? r->steady + 1 : 0;
-    r->behind = now >= PRESSURE_HIGH ? r->behind + 1 : 0;
-    if (r->behind >= 2 && f->codec != FRAME_CODEC_NONE) {
+    measure_idle(r);
+    r->behind = pressure(r) >= PRESSURE_HIGH ? r->behind + 1 : 0;
+    r->steady = !r->behind && r->idle >= IDLE_HIGH ? r->steady + 1 : 0;
+    if (r->behind >= 2 && r->idle < IDLE_LOW && f->codec != FRAME_CODEC_NONE) {
         f->codec = f->codec == FRAME_CODEC_ZSTD ? FRAME_CODEC_LZ4 : FRAME_CODEC_NONE;
         r->behind = 0;
         r->result->steps_down++;
@@ -364,23 +377,23 @@ static void nap(struct recorder *r, uint32_t seen)
     if (full == 0) {
         consumer_sleep(&r->consumer, seen, IDLE_NS);
         r->checked_ns = 0; // what woke it may be an end
-        return;
+    } else {
+        uint64_t ns = took * CHUNKS_A_TURN / full;
+        ns = ns < SHORTEST_NAP ? SHORTEST_NAP : ns > LONGEST_NAP ? LONGEST_NAP : ns;
+        nanosleep(&(struct timespec){0, (long)ns}, NULL);
     }
-    uint64_t ns = took * CHUNKS_A_TURN / full;
-    ns = ns < SHORTEST_NAP ? SHORTEST_NAP : ns > LONGEST_NAP ? LONGEST_NAP : ns;
-    nanosleep(&(struct timespec){0, (long)ns}, NULL);
+    r->napped_ns += clock_monotonic_ns() - now;
 }
 
 static int loop(struct recorder *r, struct err *e)
 {
-    int rc = 0;
-    while (rc == 0 && !is_over(r)) {
+    for (;;) {
         uint32_t seen = atomic_load(&r->consumer.session->doorbell);
-        rc = turn(r, e);
-        if (rc == 0)
-            nap(r, seen);
+        int rc = turn(r, e);
+        if (rc < 0 || is_over(r))
+            return rc;
+        nap(r, seen);
     }
-    return rc;
 }
 
 // The end of a recording: a last drain, the ends of what still lives, the totals.
@@ -437,7 +450,8 @@ static int run(struct recorder *r, struct err *e)
     // The program comes first. Without a right to it, as without a second CPU, this changes nothing that matters.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
         errno = 0;
-    r->turned_ns = clock_monotonic_ns();
+    r->turned_ns = r->adapted_ns = clock_monotonic_ns();
+    r->idle = 100;
     rc = loop(r, e);
     if (rc == 0)
         rc = finish(r, e);

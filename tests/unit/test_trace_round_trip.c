@@ -456,8 +456,74 @@ static void test_hostile(void **state)
     assert_true(refused > 1000);
 }
 
+static void golden_path(char path[4096])
+{
+    const char *source = getenv("HEAPTAPE_SOURCE");
+    snprintf(path, 4096, "%s/tests/golden/trace-1.ht", source ? source : "..");
+}
+
+// What the golden file holds: a round of each codec, every kind in each.
+static struct stream golden_stream(enum frame_codec codec)
+{
+    seed = 2026 + codec;
+    struct stream s = stream_new();
+    fill_all_kinds(&s);
+    return s;
+}
+
+static void write_golden(const char *path)
+{
+    struct fixture f;
+    begin(&f, FRAME_CODEC_NONE);
+    for (unsigned codec = 0; codec < 3; codec++) {
+        struct stream s = golden_stream((enum frame_codec)codec);
+        f.w.frames.codec = (enum frame_codec)codec;
+        struct trace_segment segment = whole(&s, 0, 0x7f0000000000);
+        assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
+        free(s.words);
+    }
+    assert_int_equal(trace_write_end(&f.w, 9, &f.e), 0);
+    finish(&f);
+    assert_int_equal(rename(f.path, path), 0);
+}
+
+// A file that version 1's first writer wrote stays readable. HEAPTAPE_WRITE_GOLDEN=1 writes it anew: with a new version
+// of the format the old file stays beside the new one.
+static void test_golden(void **state)
+{
+    (void)state;
+    char path[4096];
+    struct input in;
+    struct trace_reader r;
+    struct trace_item item;
+    struct err e = {0};
+    unsigned round = 0;
+    golden_path(path);
+    if (getenv("HEAPTAPE_WRITE_GOLDEN"))
+        write_golden(path);
+    assert_int_equal(input_open(&in, path, &e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    while (trace_next(&r, &item, &e) > 0) {
+        if (item.type != TRACE_EVENTS)
+            continue;
+        struct stream s = golden_stream((enum frame_codec)round++);
+        assert_int_equal(item.n_segments, 1);
+        assert_int_equal(item.segments->n_words, s.n);
+        assert_int_equal(item.segments->tid, 4245);
+        assert_memory_equal(item.segments->words, s.words, s.n * 8);
+        assert_int_equal(item.segments->epoch_end, s.state.epoch);
+        free(s.words);
+    }
+    assert_string_equal(e.text, "");
+    assert_int_equal(round, 3);
+    assert_true(r.saw_end);
+    trace_reader_close(&r);
+    input_close(&in);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_round_trip), cmocka_unit_test(test_empty_round), cmocka_unit_test(test_bad_words),
     cmocka_unit_test(test_fields),     cmocka_unit_test(test_damage),      cmocka_unit_test(test_hostile),
+    cmocka_unit_test(test_golden),
 };
 UNIT_MAIN(tests)
