@@ -1,0 +1,43 @@
+# What the capture tests share: `load trace`.
+
+load ../helper
+
+# record COMMAND [ARG...]: under the recorder, into t.ht; what the program tells goes to `told`. $status is its own.
+# The options of heaptape record are taken from $record_options.
+record() {
+  status=0
+  # shellcheck disable=SC2086
+  timeout 60 "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$@" >told 2>err || status=$?
+  cat err
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+}
+
+# Succeeds when the threads that told their calls between two marks made them, all of them, in this order.
+as_told() {
+  awk '$5 == "mark" { on[$2, $3] = $13 == "begin"; next }
+       on[$2, $3] { print $5, $6, $7, $8, $9, $10, $11, $12 }' lines >recorded
+  [ -s told ] && diff told recorded
+}
+
+# The events with sizes of TOLD_SIZE: kind, size, how often. The size of what is freed is that of its block; `told` of a
+# realloc counts it as taken.
+count_lines() {
+  awk 'function special(size) { return size >= 5050 && size % 1009 == 5 }
+       { kind = $5; given = $6; size = $7; taken = $10 }
+       given != "0" && (($2, given) in live) && kind !~ /^re/ {
+         if (special(live[$2, given])) n[kind " " live[$2, given]]++
+         delete live[$2, given]
+         next
+       }
+       taken != "0" { live[$2, taken] = size }
+       given == "0" && special(size) { n[kind " " size]++ }
+       kind ~ /^re/ && given != "0" && special(size) { n[kind " " size]++ }
+       END { for (i in n) print i, n[i] }' lines | sort
+}
+
+# Succeeds when the counts that the program told, added up, are those of the trace.
+counts_as_told() {
+  awk '{ n[$1 " " $2] += $3 } END { for (i in n) print i, n[i] }' told | sort >want
+  count_lines >recorded
+  [ -s want ] && diff want recorded
+}

@@ -1,0 +1,130 @@
+// Prints a raw trace for the capture tests to compare with what a program said of itself, straight from the records:
+//   trace_lines FILE          a line an event: STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
+//   trace_lines -p FILE       a line a process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
+// The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
+// stamps.
+#include "base/buf.h"
+#include "event/event.h"
+#include "trace/codec.h"
+#include "trace/reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct line {
+    uint64_t stamp;
+    size_t number; // keeps equal stamps in order
+    char *text;
+};
+
+static struct line *lines;
+static size_t n_lines, lines_capacity;
+
+// Addresses of realloc's release halves under way, by process, thread and lane.
+struct pending {
+    uint32_t process, thread, lane;
+    uint64_t ptr;
+};
+static struct pending *pendings;
+static size_t n_pendings, pendings_capacity;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "trace_lines: %s\n", what);
+    exit(1);
+}
+
+static struct pending *pending_of(const struct trace_segment *s)
+{
+    for (size_t i = 0; i < n_pendings; i++) {
+        if (pendings[i].process == s->process && pendings[i].thread == s->thread && pendings[i].lane == s->lane)
+            return &pendings[i];
+    }
+    if (array_reserve((void **)&pendings, &pendings_capacity, n_pendings + 1, sizeof *pendings) < 0)
+        fail("out of memory");
+    pendings[n_pendings] = (struct pending){.process = s->process, .thread = s->thread, .lane = s->lane};
+    return &pendings[n_pendings++];
+}
+
+static void add_event(const struct trace_segment *s, uint32_t pid, const struct event *ev)
+{
+    if (array_reserve((void **)&lines, &lines_capacity, n_lines + 1, sizeof *lines) < 0)
+        fail("out of memory");
+    struct line *line = &lines[n_lines];
+    *line = (struct line){.stamp = ev->stamp, .number = n_lines};
+    if (asprintf(&line->text,
+                 "%" PRIu32 " %" PRIu32 " %" PRIu32 " %s %#" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %#" PRIx64
+                 " %u %" PRIu64 " %.*s",
+                 pid, s->thread, s->lane, event_infos[ev->kind].name, ev->ptr, ev->size, ev->count, ev->align,
+                 ev->result, ev->error, ev->value, (int)ev->text_bytes, ev->text ? ev->text : "") < 0)
+        fail("out of memory");
+    n_lines++;
+}
+
+static void add_segment(const struct trace_segment *s, uint32_t pid)
+{
+    struct codec_state state = {.epoch = s->epoch0, .base = s->base0};
+    uint64_t last = 0;
+    for (uint32_t at = 0, used; at < s->n_words; at += used) {
+        struct event ev;
+        used = codec_get(&state, s->words + at, s->n_words - at, &ev);
+        if (!used)
+            fail("a word that is no record");
+        if (!ev.kind)
+            continue;
+        if (ev.stamp < last)
+            fail("a stamp that goes back in its lane");
+        last = ev.stamp;
+        if (ev.kind == HT_REALLOC_BEGIN) {
+            pending_of(s)->ptr = ev.ptr;
+            continue;
+        }
+        if (event_infos[ev.kind].class == HT_CLASS_RESIZE) {
+            struct pending *pending = pending_of(s);
+            if (ev.ptr && ev.ptr != pending->ptr)
+                fail("a realloc without its release half");
+            ev.ptr = pending->ptr;
+            pending->ptr = 0;
+        }
+        add_event(s, pid, &ev);
+    }
+}
+
+static int by_stamp(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+    if (x->stamp != y->stamp)
+        return x->stamp < y->stamp ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+int main(int argc, char **argv)
+{
+    bool processes = argc == 3 && strcmp(argv[1], "-p") == 0;
+    struct input in = {.fd = -1};
+    struct trace_reader r = {0};
+    struct trace_item item;
+    struct err e = {0};
+    int rc;
+    if (argc < 2)
+        fail("usage: trace_lines [-p] FILE");
+    if (input_open(&in, argv[argc - 1], &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
+        fail(e.text);
+    while ((rc = trace_next(&r, &item, &e)) > 0) {
+        for (size_t i = 0; item.type == TRACE_EVENTS && !processes && i < item.n_segments; i++)
+            add_segment(&item.segments[i], r.processes[item.segments[i].process]->pid);
+    }
+    if (rc < 0)
+        fail(e.text);
+    for (size_t i = 0; processes && i < r.n_processes; i++) {
+        const struct trace_process *p = r.processes[i];
+        printf("%u %u %" PRIu64 " %s %s\n", p->pid, p->forked_from, p->lost_records, p->allocator ? p->allocator : "-",
+               p->off_reason ? p->off_reason : "");
+    }
+    if (n_lines)
+        qsort(lines, n_lines, sizeof *lines, by_stamp);
+    for (size_t i = 0; i < n_lines; i++)
+        printf("%" PRIu64 " %s\n", lines[i].stamp, lines[i].text);
+    return 0;
+}

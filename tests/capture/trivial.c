@@ -1,0 +1,66 @@
+// An allocator that signal handlers may call, whatever they interrupt: it hands out memory of one mapping with an atomic
+// add and never takes any back. Its calloc and realloc call its own malloc by the exported name, as simple allocators
+// do: those are no events.
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void *malloc(size_t size);
+void free(void *p);
+void *calloc(size_t count, size_t size);
+void *realloc(void *old, size_t size);
+
+static const size_t room = (size_t)16 << 30;
+static _Atomic(char *) start;
+static _Atomic size_t used;
+
+static char *heap(void)
+{
+    char *at = atomic_load(&start), *made;
+    if (at)
+        return at;
+    made = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    if (!atomic_compare_exchange_strong(&start, &at, made)) {
+        munmap(made, room);
+        return at;
+    }
+    return made;
+}
+
+void *malloc(size_t size)
+{
+    char *at = heap();
+    if (!at || size > room / 4) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    size_t bytes = 16 + ((size + 15) & ~(size_t)15);
+    char *p = at + atomic_fetch_add(&used, bytes);
+    *(size_t *)p = size;
+    return p + 16;
+}
+
+void free(void *p)
+{
+    (void)p;
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return malloc(count * size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    void *p = malloc(size);
+    size_t was = old ? ((size_t *)old)[-2] : 0;
+    if (p && old)
+        memcpy(p, old, was < size ? was : size);
+    free(old);
+    return p;
+}
