@@ -151,6 +151,8 @@ static void look_up(void)
         producer_set_object(PRODUCER_IN_ALLOCATOR, object.start, object.end);
         producer_set_allocator(object.path);
     }
+    if (next_object_of(&resolved, &object))
+        producer_set_object(PRODUCER_MUTED, object.start, object.end);
 }
 
 static void install(void)

@@ -31,3 +31,8 @@ static __attribute__((constructor)) void at_start(void)
         wrap_cxx_resolve();
     producer_start();
 }
+
+static __attribute__((destructor)) void at_end(void)
+{
+    producer_finish();
+}

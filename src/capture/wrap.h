@@ -15,7 +15,7 @@
 // Records a call that took `p`, or failed, in any form; returns `p`, so that a wrapper can end with a tail call.
 void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller);
 
-// The error of a call that returned `p`: 0 when it succeeded, or had nothing to give. Wire errors have 8 bits.
+// The error of a call that returned `p`: 0 when it succeeded, or was asked for nothing.
 uint8_t wrap_error(const void *p, size_t size);
 
 #endif

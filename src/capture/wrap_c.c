@@ -8,7 +8,8 @@
 
 uint8_t wrap_error(const void *p, size_t size)
 {
-    return p || size == 0 ? 0 : (uint8_t)(errno ? errno : ENOMEM);
+    // Not every allocator sets errno.
+    return p || size == 0 ? 0 : errno == EINVAL ? EINVAL : ENOMEM;
 }
 
 WRAP_COLD void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller)

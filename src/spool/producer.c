@@ -10,22 +10,34 @@ const struct producer_thread producer_no_thread;
 
 _Thread_local struct producer_tls producer_tls = {.thread = (struct producer_thread *)&producer_no_thread};
 
-// Code of the objects whose nested calls are no events: of the allocator, and of the C++ operators.
+// Code of the objects whose nested calls are no events: of the allocator, of the C++ operators, and heaptape's own, to
+// which a real function seems to return when it ends in a tail call.
+enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_OWN, OBJECTS };
 static struct {
     uintptr_t start, end;
-} objects[2];
+} objects[OBJECTS];
 
 void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end)
 {
-    objects[what == PRODUCER_IN_OPERATOR].start = start;
-    objects[what == PRODUCER_IN_OPERATOR].end = end;
+    enum object object = what == PRODUCER_IN_ALLOCATOR  ? OBJECT_ALLOCATOR
+                         : what == PRODUCER_IN_OPERATOR ? OBJECT_OPERATOR
+                                                        : OBJECT_OWN;
+    objects[object].start = start;
+    objects[object].end = end;
+}
+
+static bool is_in(enum object object, const void *address)
+{
+    return (uintptr_t)address >= objects[object].start && (uintptr_t)address < objects[object].end;
 }
 
 static bool is_nested(uint32_t busy, const void *caller)
 {
-    uintptr_t at = (uintptr_t)caller;
-    return (busy & PRODUCER_MUTED) || (busy & PRODUCER_IN_ALLOCATOR && at >= objects[0].start && at < objects[0].end) ||
-           (busy & PRODUCER_IN_OPERATOR && at >= objects[1].start && at < objects[1].end);
+    if (!(busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_IN_OPERATOR | PRODUCER_MUTED)))
+        return false;
+    return (busy & PRODUCER_MUTED) || is_in(OBJECT_OWN, caller) ||
+           ((busy & PRODUCER_IN_ALLOCATOR) && is_in(OBJECT_ALLOCATOR, caller)) ||
+           ((busy & PRODUCER_IN_OPERATOR) && is_in(OBJECT_OPERATOR, caller));
 }
 
 static size_t words_left(const struct producer_lane *lane)
@@ -60,16 +72,21 @@ static void lane_open(struct producer_thread *t, struct producer_lane *lane, str
     lane->pos = chunk->words;
 }
 
-// Stamps, and writes an EPOCH record when the stamp needs one. Returns the stamp.
-static uint64_t put_stamp(struct producer_process *p, struct producer_lane *lane)
+static uint64_t stamp_now(const struct producer_process *p)
 {
-    uint64_t stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
-    if (codec_epoch(stamp) != lane->epoch) {
-        lane->epoch = codec_epoch(stamp);
-        lane->fast_epoch = p->clock == CLOCK_KIND_MONOTONIC ? PRODUCER_NO_EPOCH : lane->epoch;
-        *lane->pos++ = codec_epoch_record(lane->epoch);
-    }
-    return stamp;
+    return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
+}
+
+// Writes an EPOCH record when the stamp needs one.
+static void put_epoch(struct producer_lane *lane, uint64_t stamp)
+{
+    lane->last_stamp = stamp;
+    if (codec_epoch(stamp) == lane->epoch)
+        return;
+    lane->epoch = codec_epoch(stamp);
+    if (lane->fast_epoch != PRODUCER_NO_EPOCH)
+        lane->fast_epoch = lane->epoch;
+    *lane->pos++ = codec_epoch_record(lane->epoch);
 }
 
 // Centres the window of 4 GiB on the address: heaps grow both ways from where they are first seen.
@@ -93,9 +110,9 @@ static bool fits_plain(const struct event *ev)
 }
 
 // There is room for the record, an EPOCH and a BASE.
-static void put_record(struct producer_process *p, struct producer_lane *lane, const struct event *ev)
+static void put_record(struct producer_lane *lane, const struct event *ev, uint64_t stamp)
 {
-    uint64_t stamp = put_stamp(p, lane);
+    put_epoch(lane, stamp);
     uint64_t address = event_infos[ev->kind].class == HT_CLASS_FREE ? ev->ptr : ev->result;
     if (fits_plain(ev)) {
         *lane->pos++ = codec_plain(ev->kind, stamp, ev->ptr);
@@ -111,33 +128,51 @@ static void put_record(struct producer_process *p, struct producer_lane *lane, c
     producer_publish(lane->pos - 1);
 }
 
-static void put_number(struct producer_process *p, struct producer_lane *lane, enum event_kind kind, uint64_t value)
+// Makes room for the record of `ev`: takes a new chunk if it must, and says in it what it cost. False: no room is to be
+// had.
+static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                      const struct event *ev)
 {
-    const struct event ev = {.kind = kind, .value = value};
-    put_record(p, lane, &ev);
+    const size_t extra = 2; // an EPOCH and a BASE
+    uint64_t waited_ns = 0;
+    if (words_left(lane) >= codec_long_words(ev) + extra)
+        return true;
+    producer_lane_close(lane);
+    struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
+    if (!chunk) {
+        lane->lost++;
+        atomic_fetch_add_explicit(&p->header->lost_words, 1, memory_order_relaxed);
+        return false;
+    }
+    lane_open(t, lane, chunk);
+    if (waited_ns)
+        put_record(lane, &(struct event){.kind = HT_WAITED, .value = waited_ns}, stamp_now(p));
+    if (lane->lost)
+        put_record(lane, &(struct event){.kind = HT_LOST, .value = lane->lost}, stamp_now(p));
+    lane->lost = 0;
+    producer_thread_reap(p);
+    return true;
 }
 
 void producer_lane_put(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
                        const struct event *ev)
 {
-    const size_t extra = 2; // an EPOCH and a BASE
-    if (words_left(lane) < codec_long_words(ev) + extra) {
-        uint64_t waited_ns = 0;
-        producer_lane_close(lane);
-        struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
-        if (!chunk) {
-            lane->lost++;
-            atomic_fetch_add_explicit(&p->header->lost_words, 1, memory_order_relaxed);
-            return;
-        }
-        lane_open(t, lane, chunk);
-        if (waited_ns)
-            put_number(p, lane, HT_WAITED, waited_ns);
-        if (lane->lost)
-            put_number(p, lane, HT_LOST, lane->lost);
-        lane->lost = 0;
-    }
-    put_record(p, lane, ev);
+    if (make_room(p, t, lane, ev))
+        put_record(lane, ev, stamp_now(p));
+}
+
+void producer_lane_end(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane)
+{
+    const struct event end = {.kind = HT_THREAD_END};
+    uint64_t stamp = lane->last_stamp;
+    if (make_room(p, t, lane, &end))
+        put_record(lane, &end, stamp > lane->last_stamp ? stamp : lane->last_stamp);
+}
+
+void producer_lane_slow(struct producer_process *p, struct producer_lane *lane)
+{
+    lane->fast_epoch = PRODUCER_NO_EPOCH;
+    lane->last_stamp = stamp_now(p);
 }
 
 static void record(const struct event *ev, uint32_t busy)
@@ -150,15 +185,13 @@ static void record(const struct event *ev, uint32_t busy)
         return;
     p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     bool interrupting = busy & PRODUCER_WRITING;
-    if (!interrupting && !producer_tls.ended) {
+    if (!interrupting) {
         producer_lane_put(p, t, &t->lanes[0], ev);
         return;
     }
     // Rare enough for system calls, which keep a second handler from interrupting lane 1, too.
     uint64_t mask = producer_signals_block();
-    producer_lane_put(p, t, &t->lanes[interrupting], ev);
-    if (producer_tls.ended && !interrupting)
-        producer_thread_end(p, t);
+    producer_lane_put(p, t, &t->lanes[1], ev);
     producer_signals_restore(mask);
 }
 

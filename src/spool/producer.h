@@ -26,12 +26,12 @@
 struct producer_lane {
     uint64_t *pos;       // of the next word; a multiple of SPOOL_CHUNK_BYTES (or NULL) means that there is no room
     uint64_t base;       // of the addresses of SIZED records, never 0, so that NULL is never in the window
-    uint64_t fast_epoch; // as `epoch`; PRODUCER_NO_EPOCH while the clock is not the counter
+    uint64_t fast_epoch; // as `epoch`; PRODUCER_NO_EPOCH while every event is to take the slow path
     uint64_t epoch;      // upper bits of the stamps
     struct spool_chunk *chunk; // owned, or NULL
     uint64_t first_word;       // place of the chunk's first word in the lane's stream
     uint64_t lost;             // events dropped since the last record (--lossy)
-    uint64_t reserved;
+    uint64_t last_stamp;       // of an event that took the slow path
 };
 _Static_assert(sizeof(struct producer_lane) == 64, "the fast path touches one cache line of the thread");
 
@@ -42,7 +42,8 @@ struct producer_thread {
     struct producer_lane lanes[2];
     uint32_t live; // 1 once it may record; 0 in a fork child
     uint32_t number, tid, parent;
-    uint32_t next_free;     // link of the pool
+    uint32_t next;          // link of the pool, or of the ending threads
+    uint32_t ending;        // 1 after the last round of its key destructors
     void *(*start)(void *); // for the trampoline of pthread_create
     void *arg;
     uint64_t reserved[3];
@@ -61,7 +62,6 @@ enum producer_busy {
 struct producer_tls {
     struct producer_thread *thread; // never NULL; initially one without room
     uint32_t busy;                  // enum producer_busy
-    uint32_t ended;                 // THREAD_END has been recorded: what comes now gets a thread of its own
     uint32_t rounds;                // of the thread's key destructors
     void *failing;                  // capture's: the innermost operator new under way that may throw
 };
@@ -154,11 +154,15 @@ static inline void producer_leave(uint32_t was)
     producer_tls.busy = was;
 }
 
-// The code of the object whose calls are nested ones while PRODUCER_IN_ALLOCATOR or PRODUCER_IN_OPERATOR is set.
+// The code of the object whose calls are nested ones while PRODUCER_IN_ALLOCATOR or PRODUCER_IN_OPERATOR is set, or for
+// PRODUCER_MUTED of the library that this is in.
 void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end);
 
 // What the process's spool says of its allocator. `path` is copied. Call before the first event.
 void producer_set_allocator(const char *path);
+
+// Closes what ended threads have left open: for the end of the program.
+void producer_finish(void);
 
 // Joins the session of the environment, if it has not been tried yet in this process image. The first event does so
 // too.

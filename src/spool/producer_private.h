@@ -26,6 +26,7 @@ struct producer_process {
     _Atomic uint32_t open_chunks;              // chunks [0, open_chunks) are accessible
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
     _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
+    _Atomic uint32_t ending;                   // list of ending threads: index + 1
     _Alignas(64) struct producer_thread threads[];
 };
 
@@ -73,13 +74,19 @@ void producer_thread_make_key(void);
 struct producer_thread *producer_thread_take(struct producer_process *p);
 void producer_thread_give(struct producer_process *p, struct producer_thread *t);
 
-// Records THREAD_END and gives the calling thread's state back. Call with signals blocked and PRODUCER_WRITING set.
-void producer_thread_end(struct producer_process *p, struct producer_thread *t);
+// Records the ends of ending threads that are no more, and gives their state back to the pool.
+void producer_thread_reap(struct producer_process *p);
 
 // Writes one event into a lane that nothing else is writing to; stamps it.
 void producer_lane_put(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
                        const struct event *ev);
 void producer_lane_close(struct producer_lane *lane);
+
+// Makes every later event of the lane take the slow path, which keeps last_stamp up to date from now on.
+void producer_lane_slow(struct producer_process *p, struct producer_lane *lane);
+
+// Writes THREAD_END, with the stamp of the lane's last event.
+void producer_lane_end(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane);
 
 // All signals blocked, by the system call: pthread_sigmask leaves the C library's own signals open.
 uint64_t producer_signals_block(void);

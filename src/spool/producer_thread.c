@@ -1,6 +1,7 @@
 // Threads of a traced process: their state, births and ends.
 #include "spool/producer_private.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     while ((uint32_t)top) {
         struct producer_thread *t = &p->threads[(uint32_t)top - 1];
         // May be stale when another thread was faster: then the tag differs and the exchange fails.
-        uint64_t next = __atomic_load_n(&t->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
+        uint64_t next = __atomic_load_n(&t->next, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
         if (atomic_compare_exchange_weak_explicit(&p->free_thread, &top, next, memory_order_acquire,
                                                   memory_order_acquire))
             return t;
@@ -56,33 +57,77 @@ void producer_thread_give(struct producer_process *p, struct producer_thread *t)
     uint32_t link = (uint32_t)(t - p->threads) + 1;
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_relaxed), new_top;
     do {
-        __atomic_store_n(&t->next_free, (uint32_t)top, __ATOMIC_RELAXED);
+        __atomic_store_n(&t->next, (uint32_t)top, __ATOMIC_RELAXED);
         new_top = link | ((top >> 32) + 1) << 32;
     } while (!atomic_compare_exchange_weak_explicit(&p->free_thread, &top, new_top, memory_order_release,
                                                     memory_order_relaxed));
 }
 
-// The key's destructor, called in each of the rounds in which a thread's keys are destroyed: the end is the last one,
-// because other destructors may allocate up to then. What comes even later (the C library frees its own after the keys)
-// is recorded as a tiny thread of its own.
+static void push_ending(struct producer_process *p, struct producer_thread *t)
+{
+    uint32_t top = atomic_load_explicit(&p->ending, memory_order_relaxed);
+    do
+        t->next = top;
+    while (!atomic_compare_exchange_weak_explicit(&p->ending, &top, (uint32_t)(t - p->threads) + 1,
+                                                  memory_order_release, memory_order_relaxed));
+}
+
+// Nothing but the thread itself writes to its lanes, until the kernel knows it no more.
+static bool is_over(const struct producer_thread *t)
+{
+    return syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
+}
+
+static void bury(struct producer_process *p, struct producer_thread *t)
+{
+    producer_lane_end(p, t, &t->lanes[0]);
+    producer_lane_close(&t->lanes[0]);
+    producer_lane_close(&t->lanes[1]);
+    t->live = 0;
+    atomic_fetch_sub_explicit(&p->header->threads_live, 1, memory_order_relaxed);
+    producer_thread_give(p, t);
+}
+
+void producer_thread_reap(struct producer_process *p)
+{
+    if (!atomic_load_explicit(&p->ending, memory_order_relaxed))
+        return;
+    uint32_t link = atomic_exchange_explicit(&p->ending, 0, memory_order_acquire);
+    while (link) {
+        struct producer_thread *t = &p->threads[link - 1];
+        link = t->next;
+        if (is_over(t))
+            bury(p, t);
+        else
+            push_ending(p, t);
+    }
+}
+
+// The key's destructor, called in each of the rounds in which a thread's keys are destroyed. The last is not the end:
+// the C library frees its own blocks of the thread after it. So the thread is only put on a list, for others to see
+// that it is over.
 static void at_round(void *value)
 {
-    pthread_key_t key = producer_inherited.end_key;
-    if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, value) == 0)
+    if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&
+        pthread_setspecific(producer_inherited.end_key, value) == 0)
         return;
     uint64_t mask = producer_signals_block();
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct producer_thread *t = producer_tls.thread;
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    if (t->live && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING)
-        producer_thread_end(p, t);
+    if (t->live && !t->ending && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING) {
+        producer_thread_reap(p);
+        t->ending = 1;
+        producer_lane_slow(p, &t->lanes[0]);
+        push_ending(p, t);
+    }
     producer_leave(was);
     producer_signals_restore(mask);
 }
 
 static void arm_end(void)
 {
-    if (producer_inherited.end_key_made && !producer_tls.ended)
+    if (producer_inherited.end_key_made)
         pthread_setspecific(producer_inherited.end_key, &producer_inherited);
 }
 
@@ -100,6 +145,8 @@ static void begin(struct producer_process *p, struct producer_thread *t)
 {
     t->tid = (uint32_t)syscall(SYS_gettid);
     t->live = 1;
+    if (p->clock == CLOCK_KIND_MONOTONIC)
+        t->lanes[0].fast_epoch = t->lanes[1].fast_epoch = PRODUCER_NO_EPOCH;
     atomic_fetch_add_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_tls.thread = t;
     arm_end();
@@ -128,19 +175,6 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     return t;
 }
 
-void producer_thread_end(struct producer_process *p, struct producer_thread *t)
-{
-    const struct event ev = {.kind = HT_THREAD_END};
-    producer_lane_put(p, t, &t->lanes[0], &ev);
-    producer_lane_close(&t->lanes[0]);
-    producer_lane_close(&t->lanes[1]);
-    t->live = 0;
-    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
-    producer_tls.ended = 1;
-    atomic_fetch_sub_explicit(&p->header->threads_live, 1, memory_order_relaxed);
-    producer_thread_give(p, t);
-}
-
 struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg)
 {
     const struct producer_thread *self = NULL;
@@ -149,6 +183,8 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
     if (!p || atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_OFF)
         self = producer_thread_ready(p);
     p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (self)
+        producer_thread_reap(p);
     struct producer_thread *t = self ? producer_thread_take(p) : NULL;
     producer_leave(was);
     if (!t)
@@ -176,6 +212,17 @@ void producer_thread_unborn(struct producer_thread *t)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     producer_thread_give(p, t);
+}
+
+void producer_finish(void)
+{
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING)
+        producer_thread_reap(p);
+    producer_leave(was);
+    producer_signals_restore(mask);
 }
 
 void producer_start(void)

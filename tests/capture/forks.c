@@ -1,5 +1,4 @@
 // Processes that count their own calls. Each way to make a process is a word of the command line: forks WAY...
-#define _GNU_SOURCE
 #include "told.h"
 
 #include <pthread.h>
@@ -145,7 +144,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } ways[] = {
-        {"fork", by_fork},   {"nested", by_nested_fork}, {"threads", with_threads}, {"vfork", by_vfork},
+        {"fork", by_fork},   {"nested", by_nested_fork}, {"threads", with_threads},     {"vfork", by_vfork},
         {"spawn", by_spawn}, {"clone", by_clone},        {"bare", without_environment}, {"closed", without_files},
     };
     for (int i = 1; i < argc; i++) {

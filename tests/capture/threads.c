@@ -13,7 +13,6 @@ static _Atomic unsigned long taken[SIZES], zeroed[SIZES], given[SIZES];
 
 // What one thread leaves for the next to free.
 static _Atomic(void *) handed[THREADS];
-static _Atomic int handed_kind[THREADS];
 
 static void give(void *p, int kind)
 {

@@ -47,7 +47,7 @@ static inline void told_count(const char *kind, size_t size, unsigned long n)
     char line[128];
     int bytes = snprintf(line, sizeof line, "%s %zu %lu\n", kind, size, n);
     if (write(1, line, (size_t)bytes) != bytes)
-        abort();
+        errno = 0; // a program that has closed its output tells nothing
 }
 
 #endif

@@ -1,0 +1,71 @@
+load trace
+
+@test "every C call, in order, with all its arguments; errno is kept" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/calls"
+  [ "$status" -eq 0 ]
+  as_told
+}
+
+@test "the same on other allocators" {
+  skip_under_sanitizer
+  ran=0
+  for name in jemalloc tcmalloc_minimal mimalloc; do
+    library=$(ldconfig -p | sed -n "s|.*lib$name\.so\.[0-9.]* .*=> ||p" | head -n 1)
+    [ -n "$library" ] || continue
+    record_options="-a $library" record "$HEAPTAPE_PROGRAMS/calls" other
+    [ "$status" -eq 0 ]
+    as_told
+    "$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | grep -q "$name"
+    ran=1
+  done
+  [ "$ran" -eq 1 ] || skip "no other allocator is installed"
+}
+
+@test "every C++ operator, in order, with all its arguments" {
+  skip_under_sanitizer
+  [ -x "$HEAPTAPE_PROGRAMS/calls_cxx" ] || skip "no C++ compiler"
+  record "$HEAPTAPE_PROGRAMS/calls_cxx"
+  [ "$status" -eq 0 ]
+  as_told
+}
+
+@test "the same C++ operators where the allocator brings its own" {
+  skip_under_sanitizer
+  [ -x "$HEAPTAPE_PROGRAMS/calls_cxx" ] || skip "no C++ compiler"
+  ran=0
+  for name in jemalloc tcmalloc_minimal mimalloc; do
+    library=$(ldconfig -p | sed -n "s|.*lib$name\.so\.[0-9.]* .*=> ||p" | head -n 1)
+    [ -n "$library" ] || continue
+    failing=failing
+    [ "$name" != mimalloc ] || failing= # built as C, it aborts where the others throw
+    record_options="-a $library" record "$HEAPTAPE_PROGRAMS/calls_cxx" $failing
+    [ "$status" -eq 0 ]
+    as_told
+    ran=1
+  done
+  [ "$ran" -eq 1 ] || skip "no other allocator is installed"
+}
+
+# failed KIND: how many calls of it failed.
+failed() {
+  awk -v kind="$1" '$5 == kind && $7 == 2 ^ 60 && $11 == 12 && $10 == "0"' lines | wc -l
+}
+
+@test "C++ operators that throw, and new_handlers that free and throw" {
+  skip_under_sanitizer
+  [ -x "$HEAPTAPE_PROGRAMS/calls_cxx" ] || skip "no C++ compiler"
+  record "$HEAPTAPE_PROGRAMS/calls_cxx" failing
+  [ "$status" -eq 0 ]
+  [ "$(failed new)" -eq 3 ]
+  [ "$(failed 'new[]')" -eq 1 ]
+  [ "$(failed 'new(align)')" -eq 1 ]
+  [ "$(failed 'new[](align)')" -eq 1 ]
+  [ "$(failed 'new(nothrow)')" -eq 1 ]
+  [ "$(failed 'new(align,nothrow)')" -eq 1 ]
+  [ "$(failed 'new[](nothrow)')" -eq 1 ]
+  # The handler's own free, what came after, and no block freed that the trace does not know: exceptions are blocks,
+  # too.
+  [ "$(count_lines | tr '\n' ,)" = "delete 7068 1,free 6059 1,malloc 6059 1,new 7068 1," ] || { count_lines; false; }
+  awk '$10 != "0" { live[$10] = 1; next } $6 != "0" && !live[$6] { print; bad = 1 } { delete live[$6] } END { exit bad }' lines
+}

@@ -1,0 +1,34 @@
+load trace
+
+# all_there MANY: the trace holds so many calls of malloc and free.
+all_there() {
+  [ "$(count_lines | tr '\n' ,)" = "free 5050 $1,malloc 5050 $1," ] || { count_lines; false; }
+}
+
+@test "exit, _exit, abort and SIGKILL lose nothing" {
+  skip_under_sanitizer
+  for end in exit:0 _exit:3 abort:134 kill:137; do
+    record "$HEAPTAPE_PROGRAMS/ends" "${end%:*}" 12345
+    [ "$status" -eq "${end#*:}" ]
+    all_there 12345
+  done
+}
+
+@test "a last chunk that is exactly full" {
+  skip_under_sanitizer
+  for many in 4000 4090 4092 4096 8184; do
+    record "$HEAPTAPE_PROGRAMS/ends" _exit "$many"
+    all_there "$many"
+  done
+}
+
+@test "SIGKILL from outside in the middle" {
+  skip_under_sanitizer
+  record sh -c "'$HEAPTAPE_PROGRAMS/ends' exit 0 & sleep 0.3; kill -9 \$!; wait"
+  read -r counted < <(od -An -tu8 -N8 count)
+  read -r _ _ taken < <(count_lines | grep malloc)
+  [ "$counted" -gt 1000 ]
+  # The last call may have been recorded and not counted.
+  [ $((taken - counted)) -ge 0 ]
+  [ $((taken - counted)) -le 1 ]
+}

@@ -1,0 +1,32 @@
+load trace
+
+@test "calls in constructors and destructors of a library, at load and at exit" {
+  skip_under_sanitizer
+  record env LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so:$HEAPTAPE_PROGRAMS/libat_load.so" \
+    "$HEAPTAPE_PROGRAMS/ends" exit 10
+  echo "malloc 5050 10
+free 5050 10" >>told
+  counts_as_told
+}
+
+@test "a library that is loaded and unloaded again and again" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/loads" "$HEAPTAPE_PROGRAMS/libat_load.so" 50
+  [ "$status" -eq 0 ]
+  counts_as_told
+}
+
+@test "an LD_PRELOAD of the program's own is kept" {
+  skip_under_sanitizer
+  LD_PRELOAD=$HEAPTAPE_PROGRAMS/libat_load.so record "$HEAPTAPE_PROGRAMS/ends" exit 10
+  grep -q 'malloc 25230 1' told
+}
+
+@test "a program runs the same without a session" {
+  skip_under_sanitizer
+  for dir in '' /nonexistent relative .; do
+    HEAPTAPE_SPOOL=$dir LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so run "$HEAPTAPE_PROGRAMS/ends" exit 1000
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+  done
+}

@@ -1,0 +1,73 @@
+load trace
+
+# run_way WAY...
+run_way() {
+  record "$HEAPTAPE_PROGRAMS/forks" "$@"
+  [ "$status" -eq 0 ]
+  counts_as_told
+}
+
+@test "fork" {
+  skip_under_sanitizer
+  run_way fork fork
+}
+
+@test "nested fork" {
+  skip_under_sanitizer
+  run_way nested
+}
+
+@test "fork while other threads record" {
+  skip_under_sanitizer
+  run_way threads
+}
+
+@test "vfork" {
+  skip_under_sanitizer
+  run_way vfork
+}
+
+@test "posix_spawn" {
+  skip_under_sanitizer
+  run_way spawn spawn
+}
+
+@test "raw clone" {
+  skip_under_sanitizer
+  run_way clone clone
+}
+
+@test "a chain of 20 exec" {
+  skip_under_sanitizer
+  run_way 20
+}
+
+@test "fork in a program that threw its environment away" {
+  skip_under_sanitizer
+  run_way bare
+}
+
+@test "fork in a program that closed all file descriptors" {
+  skip_under_sanitizer
+  run_way closed
+}
+
+@test "all ways in one program, and who is whose child" {
+  skip_under_sanitizer
+  run_way fork nested vfork spawn clone
+  "$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht >processes
+  parent=$(awk 'NR == 1 { print $1 }' processes)
+  [ "$(awk -v parent="$parent" '$2 == parent' processes | wc -l)" -ge 3 ]
+}
+
+@test "limits of file size, address space and open files" {
+  skip_under_sanitizer
+  for limit in '-f 100000' '-v 400000' '-n 20'; do
+    record bash -c "ulimit $limit; exec '$HEAPTAPE_PROGRAMS/ends' exit 100000"
+    [ "$status" -eq 0 ]
+    [ "$(count_lines | tr '\n' ,)" = "free 5050 100000,malloc 5050 100000," ]
+  done
+  # Too small for any spool: the program runs untraced.
+  record bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/ends' exit 1000"
+  [ "$status" -eq 0 ]
+}

@@ -1,0 +1,22 @@
+load trace
+
+@test "signal handlers that allocate while a record is being written" {
+  skip_under_sanitizer
+  # shellcheck disable=SC2034
+  record_options="-a $HEAPTAPE_PROGRAMS/libtrivial.so"
+  record "$HEAPTAPE_PROGRAMS/signals" 500
+  [ "$status" -eq 0 ]
+  counts_as_told
+  # Some did interrupt one: else the test tests nothing.
+  [ "$(awk '$4 == 1' lines | wc -l)" -gt 0 ]
+}
+
+@test "an allocator's calls of its own functions are no events" {
+  skip_under_sanitizer
+  # shellcheck disable=SC2034
+  record_options="-a $HEAPTAPE_PROGRAMS/libtrivial.so"
+  record "$HEAPTAPE_PROGRAMS/calls" || true
+  [ "$(awk '$5 == "calloc" && $7 == 70000' lines | wc -l)" -eq 1 ]
+  [ "$(awk '$5 == "malloc" && $7 == 70000' lines | wc -l)" -eq 1 ] # the program's own
+  [ "$(awk '$5 == "malloc" && $7 == 100000' lines | wc -l)" -eq 0 ]
+}
