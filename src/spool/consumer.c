@@ -101,13 +101,24 @@ static bool is_new_spool(const struct consumer *c, const char *name)
     return true;
 }
 
-// The image that called exec is over as soon as the next one has a spool.
-static void supersede(struct consumer *c, const struct consumer_spool *by)
+// The session's number in a spool's name, <pid>-<n>.spool: the images of a process are in its order.
+static unsigned long session_number(const struct consumer_spool *s)
+{
+    const char *dash = strchr(s->name, '-');
+    return dash ? strtoul(dash + 1, NULL, 10) : 0;
+}
+
+// The image that called exec is over as soon as the next one has a spool. Two may be found at once, in any order.
+static void supersede(struct consumer *c, struct consumer_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
         struct consumer_spool *s = c->spools[i];
-        if (s->pid == by->pid && s->start_time == by->start_time)
+        if (s->pid != found->pid || s->start_time != found->start_time)
+            continue;
+        if (session_number(s) < session_number(found))
             s->dead = true;
+        else
+            found->dead = true;
     }
 }
 
