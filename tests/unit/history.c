@@ -54,7 +54,8 @@ static int sink(void *context, uint32_t thread, const struct workload_op *op)
     grow((void **)&h->ops, &h->ops_capacity, h->n_ops + 1, sizeof *h->ops);
     struct history_op *to = &h->ops[h->n_ops];
     *to = (struct history_op){.op = *op, .thread = thread, .number = h->next_op[thread]++};
-    memcpy(to->waits, op->waits, op->n_waits * sizeof *op->waits);
+    if (op->n_waits)
+        memcpy(to->waits, op->waits, op->n_waits * sizeof *op->waits);
     to->op.waits = NULL;
     to->block = check_slot(h, op);
     h->last_stamp[thread] = op->stamp;
