@@ -106,6 +106,7 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
 
 int plan_finish(struct plan *p, struct err *e)
 {
+    uint64_t unused;
     struct plan_header h = {.magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .places = p->places.limit};
     if (p->facts.events == 0)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
@@ -114,6 +115,8 @@ int plan_finish(struct plan *p, struct err *e)
         if (p->streams[i] && p->streams[i]->first)
             rc = stop_stream(p, p->streams[i], e);
     }
+    if (rc == 0)
+        rc = plan_memory_take(&p->memory, PLAN_AHEAD_WORDS, &unused, e);
     if (rc == 0)
         rc = write_threads(p, &h, e);
     if (rc < 0)

@@ -42,6 +42,7 @@ enum {
     PLAN_PLACE_AT = 8,
     PLAN_SIZE_AT = PLAN_PLACE_AT + PLAN_PLACE_BITS,
     PLAN_MAX_OP_WORDS = 5, // WIDE, place, size, and reallocarray's two
+    PLAN_AHEAD_WORDS = 16, // how far the player looks ahead: so many words follow the last stream
 };
 _Static_assert(PLAN_SIZE_AT + PLAN_SIZE_BITS == 64, "a call is one word");
 
