@@ -143,19 +143,39 @@ int input_make_seekable(struct input *in, struct err *e)
 {
     if (in->size_bytes)
         return 0;
-    struct output copy = {.fd = open_unnamed(e), .owns_fd = true, .name = "(temporary copy)"};
-    if (copy.fd < 0)
-        return copy.fd;
-    int rc = copy_all(in, &copy, e);
-    if (rc == 0 && lseek(copy.fd, 0, SEEK_SET) < 0)
-        rc = err_set_errno(e, "%s: cannot read the copy of it", in->name);
+    struct output copy;
+    struct input read;
+    int rc = output_open_unnamed(&copy, e);
+    if (rc < 0)
+        return rc;
+    rc = copy_all(in, &copy, e);
     if (rc < 0) {
         output_close(&copy, false, NULL);
         return rc;
     }
+    rc = input_from_output(&read, &copy, in->name, e);
+    if (rc == 0) {
+        input_close(in);
+        *in = read;
+    }
+    return rc;
+}
+
+int output_open_unnamed(struct output *out, struct err *e)
+{
+    *out = (struct output){.fd = open_unnamed(e), .owns_fd = true, .name = "(temporary file)"};
+    return out->fd < 0 ? out->fd : 0;
+}
+
+int input_from_output(struct input *in, struct output *out, const char *name, struct err *e)
+{
+    *in = (struct input){.fd = out->fd, .owns_fd = true, .name = name, .size_bytes = out->offset};
+    *out = (struct output){.fd = -1};
+    if (lseek(in->fd, 0, SEEK_SET) >= 0)
+        return 0;
+    int rc = err_set_errno(e, "%s: cannot read the copy of it", name);
     input_close(in);
-    *in = (struct input){.fd = copy.fd, .owns_fd = true, .name = in->name, .size_bytes = copy.offset};
-    return 0;
+    return rc;
 }
 
 static int output_open_file(struct output *out, const char *path, unsigned flags, struct err *e)

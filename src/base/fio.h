@@ -60,6 +60,13 @@ struct output {
 // sockets (/dev/null, a named pipe) are written to as they are.
 int output_open(struct output *out, const char *path, unsigned flags, struct err *e);
 
+// A file without a name in $TMPDIR or /tmp, for what is written once and then read.
+int output_open_unnamed(struct output *out, struct err *e);
+
+// Reads from the start what was written to an unnamed file, which *in takes over; `name` is for messages, borrowed. *out
+// is closed in either case.
+int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
+
 // Writes all of it. On error the file keeps what was written before.
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e);
 

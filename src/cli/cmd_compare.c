@@ -75,13 +75,14 @@ static int run(const void *o, int argc, char **argv)
 
 const struct command cmd_compare = {
     .name = "compare",
-    .operands = "WORKLOAD|-",
+    .operands = "WORKLOAD|TRACE|-",
     .summary = "Replay a workload on several allocators and compare them",
     .description = "Replays the workload on each allocator in turn, round after round, so that what disturbs the "
                    "machine disturbs all "
                    "of them. Times and memory are medians; each ratio to the first allocator has its 95 % interval by "
                    "bootstrap, and "
-                   "where that holds 1 there is no difference to tell.",
+                   "where that holds 1 there is no difference to tell.\n\n"
+                   "Of a trace, the process with most events is converted first.",
     .options = options,
     .options_bytes = sizeof(struct replay_options),
     .min_operands = 1,

@@ -43,7 +43,7 @@ static int run(const void *o, int argc, char **argv)
 
 const struct command cmd_replay = {
     .name = "replay",
-    .operands = "WORKLOAD|-",
+    .operands = "WORKLOAD|TRACE|-",
     .summary = "Make an allocator do a workload again, and measure it",
     .description =
         "Makes the calls of a recorded workload on an allocator, in threads that are born, wait for each other and end "
@@ -54,6 +54,7 @@ const struct command cmd_replay = {
         "variables "
         "for it after commas: jemalloc,MALLOC_CONF=narenas:2. It fails when malloc turns out not to be that "
         "library's.\n\n"
+        "Of a trace, the process with most events is converted first.\n\n"
         "Calls that failed when they were recorded, and mappings that the program made itself, are not played.",
     .options = options,
     .options_bytes = sizeof(struct replay_options),

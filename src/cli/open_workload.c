@@ -1,8 +1,30 @@
 #include "cli/open_workload.h"
+#include "cli/convert_trace.h"
 
 #include <errno.h>
 
-static int check_kind(struct open_workload *w, struct err *e)
+// The trace in w->in becomes the workload that is made of it.
+static int convert_input(struct open_workload *w, struct err *e)
+{
+    struct trace_file t;
+    struct output out = {.fd = -1};
+    struct workload_summary summary;
+    const struct convert_trace_options how = {.level = 1}; // read once and thrown away
+    const char *name = w->in.name;
+    int rc = trace_file_take(&t, &w->in, true, e);
+    if (rc == 0)
+        rc = output_open_unnamed(&out, e);
+    if (rc == 0)
+        rc = convert_trace(&t, &out, &how, &summary, e);
+    if (rc == 0)
+        rc = input_from_output(&w->in, &out, name, e);
+    else if (out.fd >= 0)
+        output_close(&out, false, NULL);
+    trace_file_close(&t);
+    return rc;
+}
+
+static int make_workload(struct open_workload *w, struct err *e)
 {
     const uint8_t *bytes;
     ssize_t n = input_peek(&w->in, FRAME_HEADER_BYTES, &bytes, e);
@@ -11,8 +33,8 @@ static int check_kind(struct open_workload *w, struct err *e)
     if (frame_magic_at(bytes, (size_t)n, FRAME_MAGIC_WORKLOAD))
         return 0;
     if (frame_magic_at(bytes, (size_t)n, FRAME_MAGIC_TRACE))
-        return err_set(e, -EPROTO, "%s: is a trace; 'heaptape convert' makes a workload of it", w->in.name);
-    return err_set(e, -EPROTO, "%s: is no workload, at byte 0", w->in.name);
+        return convert_input(w, e);
+    return err_set(e, -EPROTO, "%s: is neither a workload nor a trace, at byte 0", w->in.name);
 }
 
 int open_workload(struct open_workload *w, const char *path, struct err *e)
@@ -20,7 +42,7 @@ int open_workload(struct open_workload *w, const char *path, struct err *e)
     *w = (struct open_workload){.in = {.fd = -1}};
     int rc = input_open(&w->in, path, e);
     if (rc == 0)
-        rc = check_kind(w, e);
+        rc = make_workload(w, e);
     if (rc == 0)
         rc = workload_reader_open(&w->reader, &w->in, e);
     return rc;

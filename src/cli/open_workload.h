@@ -10,8 +10,9 @@ struct open_workload {
     struct workload_reader *reader;
 };
 
-// Opens the workload at `path` ("-": stdin), which must outlive *w. 0 or negative errno with the text set: also for a
-// file that is something else. *w can be closed in either case.
+// Opens the workload at `path` ("-": stdin), which must outlive *w. Of a trace, the process with most events is converted
+// into a temporary file first, and stderr tells which one. 0 or negative errno with the text set: also for a file that is
+// neither. *w can be closed in either case.
 int open_workload(struct open_workload *w, const char *path, struct err *e);
 void close_workload(struct open_workload *w);
 

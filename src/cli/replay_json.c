@@ -49,7 +49,7 @@ static void print_calls(struct json *j, const struct replay_session *s, const st
             json_put_double(j, "p99_ns", c.p99_ns);
             json_put_double(j, "p999_ns", c.p999_ns);
             json_put_double(j, "max_ns", c.max_ns);
-            json_put_double(j, "harness_ns", s->null.latency.calls[kind].mean_ns);
+            json_put_double(j, "harness_ns", s->null.latency.calls[kind].undisturbed_ns);
         }
         json_end_object(j);
     }

@@ -176,7 +176,7 @@ struct replay_call session_call(const struct replay_session *s, const struct rep
     if (!f->latency.calls || !f->latency.calls[kind].count)
         return (struct replay_call){0};
     struct replay_call c = f->latency.calls[kind];
-    double harness_ns = s->null.latency.calls ? s->null.latency.calls[kind].mean_ns : 0;
+    double harness_ns = s->null.latency.calls ? s->null.latency.calls[kind].undisturbed_ns : 0;
     c.mean_ns = less(c.mean_ns, harness_ns);
     c.p50_ns = less(c.p50_ns, harness_ns);
     c.p99_ns = less(c.p99_ns, harness_ns);

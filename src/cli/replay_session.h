@@ -46,7 +46,8 @@ int session_read(struct replay_session *s, const char *path, uint64_t memory_byt
 // Runs everything: round by round each allocator once, then the timed runs; the null allocator the same way.
 int session_run(struct replay_session *s, struct err *e);
 
-// The figures of the calls of one kind without what the player adds to each (the null allocator's mean for it). count
+// The figures of the calls of one kind without what the player adds to each (the mean of the lowest 99 % of the
+// null allocator's times for it: a few that an interrupt hit would spoil the mean of all). count
 // is 0 when there were none.
 struct replay_call session_call(const struct replay_session *s, const struct replay_figures *f, unsigned kind);
 

@@ -14,13 +14,20 @@ static int open_reader(struct trace_file *t, struct err *e)
     return rc;
 }
 
+int trace_file_take(struct trace_file *t, struct input *in, bool twice, struct err *e)
+{
+    *t = (struct trace_file){.in = *in};
+    *in = (struct input){.fd = -1};
+    int rc = twice ? input_make_seekable(&t->in, e) : 0;
+    return rc < 0 ? rc : open_reader(t, e);
+}
+
 int trace_file_open(struct trace_file *t, const char *path, bool twice, struct err *e)
 {
+    struct input in;
     *t = (struct trace_file){.in = {.fd = -1}};
-    int rc = input_open(&t->in, path, e);
-    if (rc == 0 && twice)
-        rc = input_make_seekable(&t->in, e);
-    return rc < 0 ? rc : open_reader(t, e);
+    int rc = input_open(&in, path, e);
+    return rc < 0 ? rc : trace_file_take(t, &in, twice, e);
 }
 
 void trace_file_close(struct trace_file *t)

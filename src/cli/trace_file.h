@@ -14,6 +14,10 @@ struct trace_file {
 // Opens the trace at `path` ("-": stdin), which must outlive *t. When it is to be read `twice`, a pipe is first copied to
 // a temporary file. 0 or negative errno with the text set. *t can be closed in either case.
 int trace_file_open(struct trace_file *t, const char *path, bool twice, struct err *e);
+
+// The same for an input that is open already and stands at the trace's first byte; it becomes the trace_file's.
+int trace_file_take(struct trace_file *t, struct input *in, bool twice, struct err *e);
+
 void trace_file_close(struct trace_file *t);
 
 // Starts again at the first frame.

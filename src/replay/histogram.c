@@ -37,3 +37,15 @@ uint64_t histogram_quantile(const struct histogram *h, double share)
     }
     return h->max;
 }
+
+double histogram_trimmed_mean(const struct histogram *h, double share)
+{
+    double left = share * (double)h->count, sum = 0, n = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS && left > 0; i++) {
+        double take = (double)h->buckets[i] < left ? (double)h->buckets[i] : left;
+        sum += take * (double)bucket_middle(i);
+        n += take;
+        left -= take;
+    }
+    return n > 0 ? sum / n : 0;
+}

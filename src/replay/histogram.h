@@ -42,4 +42,8 @@ void histogram_merge(struct histogram *to, const struct histogram *from);
 // there are none.
 uint64_t histogram_quantile(const struct histogram *h, double share);
 
+// The mean of the lowest `share` of the values, from their buckets' middles: the mean without what interrupts and other
+// programs did to a few of them. 0 when there are none.
+double histogram_trimmed_mean(const struct histogram *h, double share);
+
 #endif

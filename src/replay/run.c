@@ -205,6 +205,7 @@ static void fill_call(struct replay_call *c, const struct histogram *h)
     c->p99_ns = (double)histogram_quantile(h, 0.99) * ns_a_tick;
     c->p999_ns = (double)histogram_quantile(h, 0.999) * ns_a_tick;
     c->max_ns = (double)h->max * ns_a_tick;
+    c->undisturbed_ns = histogram_trimmed_mean(h, 0.99) * ns_a_tick;
 }
 
 static int copy_calls(struct replay_run *run, const struct results *r, struct err *e)

@@ -16,6 +16,7 @@ struct replay_settings {
 struct replay_call {
     uint64_t count;
     double mean_ns, p50_ns, p99_ns, p999_ns, max_ns;
+    double undisturbed_ns; // mean of the lowest 99 %
 };
 
 // One run. Memory is the allocator's own: private resident memory over what there was before the first call.

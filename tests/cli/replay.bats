@@ -180,6 +180,21 @@ assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
   fails_with 1 "the plan does not fit into 1 MiB of memory; give more with --memory"
 }
 
+@test "a trace is converted on the way" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -o a.ht -- sort -o sorted /etc/services
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json a.htw >out.json
+  json 'print(d["events"], d["peak_live_bytes"], d["calls"])' >expected
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json a.ht >out.json
+  json 'print(d["events"], d["peak_live_bytes"], d["calls"])' | diff expected -
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json - <a.ht >out.json
+  json 'print(d["events"], d["peak_live_bytes"], d["calls"])' | diff expected -
+  # shellcheck disable=SC2002
+  cat a.ht | "$HEAPTAPE" replay -q -r 1 --no-latency --json - >out.json
+  json 'print(d["events"], d["peak_live_bytes"], d["calls"])' | diff expected -
+}
+
 @test "what is no workload" {
   heaptape replay nothere.htw
   fails_with 1 nothere.htw "No such file"
@@ -190,7 +205,7 @@ assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
   fails_with 1 empty.htw empty
   head -c 100000 /dev/urandom >random.htw
   heaptape replay random.htw
-  fails_with 1 random.htw
+  fails_with 1 "random.htw: is neither a workload nor a trace"
 }
 
 @test "a workload that was cut off is refused" {

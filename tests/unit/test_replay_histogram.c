@@ -56,6 +56,17 @@ static void test_quantiles_of_large_numbers_are_within_1_6_percent(void **state)
     assert_int_equal(h.max, 10000ull * 1000003);
 }
 
+static void test_trimmed_mean_leaves_out_the_highest(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 99; i++)
+        histogram_add(&h, 20);
+    histogram_add(&h, 1000000);
+    assert_true(histogram_trimmed_mean(&h, 0.99) == 20);
+    assert_true(histogram_trimmed_mean(&h, 1) > 9000);
+    assert_true(histogram_trimmed_mean(&(struct histogram){0}, 0.99) == 0);
+}
+
 static void test_merge_is_as_if_added_to_one(void **state)
 {
     (void)state;
@@ -80,6 +91,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_buckets_are_dense_and_narrow, empty),
     cmocka_unit_test_setup(test_quantiles_of_small_numbers_are_exact, empty),
     cmocka_unit_test_setup(test_quantiles_of_large_numbers_are_within_1_6_percent, empty),
+    cmocka_unit_test_setup(test_trimmed_mean_leaves_out_the_highest, empty),
     cmocka_unit_test_setup(test_merge_is_as_if_added_to_one, empty),
     cmocka_unit_test_setup(test_an_empty_one_says_0, empty),
 };
