@@ -3,6 +3,8 @@ declare -gA _heaptape_options=(
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
   [replay]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
   [compare]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
+  [stat]=' --json --help -h --quiet -q --color='
+  [dump]=' --format= -F --pid= -p --kind= -k --help -h --quiet -q --color='
   [check]=' --help -h --quiet -q --color='
   [allocators]=' --json --help -h --quiet -q --color='
 )
@@ -37,6 +39,14 @@ declare -gA _heaptape_values=(
   ['compare --touch']='page|none|all'
   ['compare --memory']='SIZE'
   ['compare --color']='auto|always|never'
+  ['stat --color']='auto|always|never'
+  ['dump --format']='text|json'
+  ['dump -F']='text|json'
+  ['dump --pid']='PID'
+  ['dump -p']='PID'
+  ['dump --kind']='KIND'
+  ['dump -k']='KIND'
+  ['dump --color']='auto|always|never'
   ['check --color']='auto|always|never'
   ['allocators --color']='auto|always|never'
 )

@@ -14,7 +14,8 @@
 // Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in cmd_record.c, which
 // meson.build lists.
 #define COMMANDS(COMMAND)                                                                                              \
-    COMMAND(record) COMMAND(convert) COMMAND(replay) COMMAND(compare) COMMAND(check) COMMAND(allocators)
+    COMMAND(record)                                                                                                    \
+    COMMAND(convert) COMMAND(replay) COMMAND(compare) COMMAND(stat) COMMAND(dump) COMMAND(check) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,

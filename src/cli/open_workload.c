@@ -48,6 +48,13 @@ int open_workload(struct open_workload *w, const char *path, struct err *e)
     return rc;
 }
 
+int workload_take(struct open_workload *w, struct input *in, struct err *e)
+{
+    *w = (struct open_workload){.in = *in};
+    *in = (struct input){.fd = -1};
+    return workload_reader_open(&w->reader, &w->in, e);
+}
+
 void close_workload(struct open_workload *w)
 {
     if (w->reader)

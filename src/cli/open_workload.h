@@ -14,6 +14,10 @@ struct open_workload {
 // into a temporary file first, and stderr tells which one. 0 or negative errno with the text set: also for a file that is
 // neither. *w can be closed in either case.
 int open_workload(struct open_workload *w, const char *path, struct err *e);
+
+// The same with an input that is open already and stands at its start; it is moved into *w.
+int workload_take(struct open_workload *w, struct input *in, struct err *e);
+
 void close_workload(struct open_workload *w);
 
 #endif

@@ -98,11 +98,20 @@ static int emit_first(struct order *o, struct order_thread *t)
     return t->creator == ORDER_NO_THREAD ? 0 : order_wait(o, t, t->creator, t->creation);
 }
 
+// The stamp of an op that is out, or a later one of its thread where it is too long ago to be remembered.
+static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
+{
+    if (!t->recent)
+        return t->last_stamp;
+    uint64_t oldest = t->next_op > ORDER_RECENT ? t->next_op - ORDER_RECENT : 0;
+    return t->recent[(op > oldest ? op : oldest) % ORDER_RECENT];
+}
+
 // Stamps say how time passed, waits what came first: where they contradict, the stamp gives way.
 static void stamp_after_waits(struct order *o, struct workload_op *op)
 {
     for (uint32_t i = 0; i < o->n_waits; i++) {
-        uint64_t before = order_numbered(o, o->waits[i].thread)->last_stamp;
+        uint64_t before = stamp_of(order_numbered(o, o->waits[i].thread), o->waits[i].op);
         if (op->stamp <= before)
             op->stamp = before + 1;
     }

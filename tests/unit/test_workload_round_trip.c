@@ -334,9 +334,9 @@ static void cut_off_is_told(void **state)
     write_file(&h, true, &a_summary);
     size_t n, most = 0;
     uint8_t *bytes = slurp(&n);
-    for (size_t cut = 1; cut < n; cut += cut < 200 || cut + 300 > n ? 1 : 101) {
+    for (size_t cut = 1; cut < n; cut += cut < 100 || cut + 300 > n ? 1 + random_next() % 3 : 501) {
         if (cut > 1000 && cut + 20000 < n)
-            cut += 9973;
+            cut += 49973;
         int rc;
         size_t ops = read_bytes(bytes, cut, &rc);
         if (rc != -ENODATA)
@@ -353,11 +353,11 @@ static void cut_off_is_told(void **state)
 static void flipped_bits_are_found(void **state)
 {
     struct history h;
-    history_init(&h, 3000);
+    history_init(&h, 800);
     write_file(&h, true, &a_summary);
     size_t n;
     uint8_t *bytes = slurp(&n);
-    for (size_t i = 0; i < n; i += 1 + random_next() % 16) {
+    for (size_t i = 0; i < n; i += 1 + random_next() % 32) {
         int rc;
         bytes[i] ^= (uint8_t)(1u << random_next() % 8);
         read_bytes(bytes, n, &rc);

@@ -1,0 +1,161 @@
+#include "cli/dump.h"
+
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void print_place(const struct dump_line *l, uint64_t place)
+{
+    if (!l->slots)
+        printf(place ? "0x%" PRIx64 : "NULL", place);
+    else if (place == DUMP_NO_SLOT)
+        printf("NULL");
+    else
+        printf("#%" PRIu64, place);
+}
+
+static void print_comma(bool *more)
+{
+    if (*more)
+        fputs(", ", stdout);
+    *more = true;
+}
+
+static void print_number(bool *more, const char *name, uint64_t v)
+{
+    print_comma(more);
+    printf("%s%" PRIu64, name, v);
+}
+
+static void print_quoted(const char *text, size_t n)
+{
+    putchar('"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+            printf("\\x%02x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+// Does the call give a block up, and take one?
+static bool has_ptr(unsigned kind)
+{
+    return event_infos[kind].fields & HT_F_PTR;
+}
+
+static bool has_result(unsigned kind)
+{
+    return event_infos[kind].fields & HT_F_RESULT;
+}
+
+// Without addresses those of mappings are unknown.
+static bool has_places(const struct dump_line *l)
+{
+    return !l->slots || event_infos[l->kind].class <= HT_CLASS_RESIZE;
+}
+
+static void print_arguments(const struct dump_line *l)
+{
+    unsigned fields = event_infos[l->kind].fields;
+    bool more = false;
+    if (has_ptr(l->kind) && has_places(l)) {
+        print_comma(&more);
+        print_place(l, l->ptr);
+    }
+    if (fields & HT_F_ALIGN)
+        print_number(&more, "align=", l->align);
+    if (fields & HT_F_COUNT)
+        print_number(&more, "", l->count);
+    if (fields & HT_F_SIZE)
+        print_number(&more, "", l->size);
+    if (fields & HT_F_VALUE)
+        print_number(&more, "", l->value);
+    if (l->text_bytes) {
+        print_comma(&more);
+        print_quoted(l->text, l->text_bytes);
+    }
+}
+
+void dump_text(const struct dump_line *l)
+{
+    printf("[%u %u] +%" PRIu64 ".%06" PRIu64 " %s(", l->pid, l->tid, l->stamp_ns / 1000000000,
+           l->stamp_ns / 1000 % 1000000, event_infos[l->kind].name);
+    print_arguments(l);
+    putchar(')');
+    if (has_result(l->kind) && has_places(l)) {
+        fputs(" = ", stdout);
+        print_place(l, l->result);
+    }
+    if (l->error)
+        printf(" (%s)", strerrorname_np(l->error) ? strerrorname_np(l->error) : "unknown error");
+    for (uint32_t i = 0; i < l->n_waits; i++)
+        printf("%s%u:%" PRIu64, i ? "," : " after ", l->waits[i].thread, l->waits[i].op);
+    putchar('\n');
+}
+
+static void put_place(struct json *j, const char *key, const struct dump_line *l, uint64_t place)
+{
+    json_key(j, key);
+    if (!l->slots)
+        json_hex(j, place);
+    else if (place == DUMP_NO_SLOT)
+        json_null(j);
+    else
+        json_u64(j, place);
+}
+
+static void put_waits(struct json *j, const struct dump_line *l)
+{
+    json_key(j, "waits");
+    json_begin_array(j);
+    for (uint32_t i = 0; i < l->n_waits; i++) {
+        json_begin_array(j);
+        json_u64(j, l->waits[i].thread);
+        json_u64(j, l->waits[i].op);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
+static void put_numbers(struct json *j, const struct dump_line *l)
+{
+    unsigned fields = event_infos[l->kind].fields;
+    if (fields & HT_F_SIZE)
+        json_put_u64(j, "size", l->size);
+    if (fields & HT_F_COUNT)
+        json_put_u64(j, "count", l->count);
+    if (fields & HT_F_ALIGN)
+        json_put_u64(j, "align", l->align);
+    if (fields & HT_F_VALUE)
+        json_put_u64(j, "value", l->value);
+}
+
+void dump_json(const struct dump_line *l)
+{
+    struct json j = {.to = stdout};
+    bool resizes = event_infos[l->kind].class == HT_CLASS_RESIZE;
+    json_begin_object(&j);
+    json_put_string(&j, "kind", event_infos[l->kind].name);
+    json_put_u64(&j, "pid", l->pid);
+    json_put_u64(&j, "tid", l->tid);
+    json_put_u64(&j, "stamp_ns", l->stamp_ns);
+    put_numbers(&j, l);
+    if (has_ptr(l->kind) && has_places(l))
+        put_place(&j, resizes ? "old_ptr" : "ptr", l, l->ptr);
+    if (has_result(l->kind) && has_places(l))
+        put_place(&j, "result", l, l->result);
+    if (l->error || l->failed)
+        json_put_u64(&j, "error", l->error);
+    if (l->text_bytes) {
+        json_key(&j, "text");
+        json_string_n(&j, l->text, l->text_bytes);
+    }
+    if (l->n_waits)
+        put_waits(&j, l);
+    json_end_object(&j);
+}

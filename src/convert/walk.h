@@ -1,0 +1,26 @@
+// The calls of a trace as they were recorded, all processes and threads in the order of their stamps.
+#ifndef HEAPTAPE_CONVERT_WALK_H
+#define HEAPTAPE_CONVERT_WALK_H
+
+#include "event/event.h"
+#include "trace/reader.h"
+
+struct walk_call {
+    const struct trace_process *process;
+    uint32_t thread, tid;
+    const struct event *event; // of a realloc, `ptr` is that of its release half, which is no call of its own
+};
+
+struct walk_options {
+    // 0, or a negative errno, which ends the walk; borrowed until it returns.
+    int (*call)(void *context, const struct walk_call *call);
+    // Is the process wanted? NULL: all are.
+    bool (*wants)(void *context, const struct trace_process *p);
+    void *context;
+};
+
+// Reads all of the trace, in memory that does not depend on its length. 0 or a negative errno with the text set, unless
+// `call` returned it. When the recording was cut off, `*cut` says where; its text is empty else.
+int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut, struct err *e);
+
+#endif

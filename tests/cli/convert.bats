@@ -1,0 +1,186 @@
+load ../helper
+
+# a.ht: a small trace of one process with two threads.
+small_trace() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog -x
+0 1000 malloc size=32 result=0x1000
+0 2000 thread.create value=1
+1 2500 thread.start value=0
+1 3000 malloc size=48 result=0x2000
+1 4000 free ptr=0x1000
+0 5000 realloc.begin ptr=0x2000
+0 5100 realloc size=96 result=0x3000
+0 6000 free ptr=0x3000
+1 7000 thread.end
+end
+END
+}
+
+# Two processes, 200 with more events.
+two_processes() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 first
+0 1000 malloc size=32 result=0x1000
+process 200 second
+0 1000 malloc size=32 result=0x1000
+0 2000 free ptr=0x1000
+end
+END
+}
+
+slots() {
+  "$HEAPTAPE" dump "$1" | sed 's/^\[[^]]*\] +[0-9.]* //'
+}
+
+@test "convert: NAME.htw beside NAME.ht, with slots and waits" {
+  small_trace
+  heaptape convert a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "nothing on stdout" [ -z "$output" ]
+  has "$stderr" "a.htw: 8 events, 2 threads"
+  run slots a.htw
+  [ "$output" = "malloc(32) = #0
+thread.create(1)
+thread.start(0) after 0:1
+malloc(48) = #1
+free(#0)
+realloc(#1, 96) = #1 after 1:1
+free(#1)
+thread.end()" ]
+}
+
+@test "convert: nothing is overwritten without -f" {
+  small_trace
+  echo precious > a.htw
+  heaptape convert a.ht
+  fails_with 1 "a.htw: exists"
+  [ "$(cat a.htw)" = precious ]
+  heaptape convert -f a.ht
+  [ "$status" -eq 0 ]
+  heaptape stat a.htw
+  [ "$status" -eq 0 ]
+}
+
+@test "convert: from a pipe, to a pipe, the same bytes" {
+  small_trace
+  heaptape convert -o b.htw a.ht
+  [ "$status" -eq 0 ]
+  cat a.ht | "$HEAPTAPE" convert -q - > c.htw
+  cmp b.htw c.htw
+  cat a.ht | "$HEAPTAPE" convert -q -o d.htw -
+  cmp b.htw d.htw
+}
+
+@test "convert: the process with most events, or the one asked for" {
+  two_processes
+  heaptape convert -o most.htw a.ht
+  [ "$status" -eq 0 ]
+  has "$stderr" "converting process 200, second"
+  has "$stderr" "2 events"
+  heaptape convert --pid 100 -o first.htw a.ht
+  [ "$status" -eq 0 ]
+  has "$stderr" "1 events"
+  heaptape convert --pid 300 -o none.htw a.ht
+  fails_with 1 "a.ht: has no events of process 300; there are 100, 200"
+  [ ! -e none.htw ]
+  heaptape convert --pid x a.ht
+  usage_fails "'x' is no process number"
+}
+
+@test "convert: a recording that was cut off is converted up to there" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+0 2000 free ptr=0x1000
+round
+END
+  heaptape convert a.ht
+  [ "$status" -eq 0 ]
+  has "$stderr" "cut off"
+  run slots a.htw
+  [ "${#lines[@]}" -eq 2 ]
+  small_trace
+  head -c -10 a.ht > b.ht
+  heaptape convert b.ht
+  [ "$status" -eq 0 ]
+  has "$stderr" "b.ht: cut off inside a frame"
+}
+
+@test "convert: a damaged trace is refused and leaves nothing behind" {
+  small_trace
+  python3 - <<'END'
+b = bytearray(open("a.ht", "rb").read())
+b[-60] ^= 1
+open("b.ht", "wb").write(b)
+END
+  heaptape convert b.ht
+  fails_with 1 "b.ht: " "at byte "
+  [ -z "$(ls | grep htw)" ]
+}
+
+@test "convert: a workload is no trace" {
+  small_trace
+  heaptape convert -o b.htw a.ht
+  heaptape convert -o c.htw b.htw
+  fails_with 1 "b.htw: is a workload, expected a trace"
+  [ ! -e c.htw ]
+}
+
+@test "convert --strict: fails on what is not exact, not on what was put right" {
+  small_trace
+  heaptape convert --strict a.ht
+  [ "$status" -eq 0 ]
+  # A take stamped before the free that made its address free.
+  "$HEAPTAPE_PROGRAMS/make_trace" b.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+1 4900 malloc size=48 result=0x1000
+0 5000 free ptr=0x1000
+1 6000 free ptr=0x1000
+end
+END
+  heaptape convert --strict b.ht
+  [ "$status" -eq 0 ]
+  heaptape stat --json b.htw
+  has "$output" '"repaired": 1'
+  "$HEAPTAPE_PROGRAMS/make_trace" c.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+0 2000 free ptr=0x5000
+end
+END
+  heaptape convert --strict c.ht
+  fails_with 1 "c.ht: not exact: 0 ambiguous, 1 unmatched frees, 0 lost words"
+  [ ! -e c.htw ]
+  heaptape convert c.ht
+  [ "$status" -eq 0 ]
+  run slots c.htw
+  [ "${lines[1]}" = "preexisting(0) = #1" ]
+  [ "${lines[2]}" = "free(#1)" ]
+  "$HEAPTAPE_PROGRAMS/make_trace" d.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+lost 0 7
+0 2000 malloc size=32 result=0x2000
+end
+END
+  heaptape convert --strict d.ht
+  fails_with 1 "7 lost words"
+}
+
+@test "convert --no-stamps: the order stays" {
+  small_trace
+  heaptape convert -o a.htw a.ht
+  heaptape convert --no-stamps -o b.htw a.ht
+  [ "$status" -eq 0 ]
+  [ "$(slots a.htw)" = "$(slots b.htw)" ]
+  run "$HEAPTAPE" dump b.htw
+  has "${lines[4]}" "+0.000000"
+}
+
+@test "convert: a trace without events" {
+  printf 'process 100 prog\nend\n' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
+  heaptape convert a.ht
+  fails_with 1 "a.ht: holds no events"
+}

@@ -1,0 +1,103 @@
+load ../helper
+
+make_trace() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+0 1100 thread.create value=1
+1 2500 thread.start value=0
+1 4000 free ptr=0x1000
+0 3000 calloc size=8 count=3 result=0x2000
+0 5000 realloc.begin ptr=0x2000
+1 5050 malloc size=5 result=0x2000
+0 5100 realloc size=96 result=0x3000
+0 5200 posix_memalign align=3 size=8 error=22
+0 5300 mark text=phase
+0 5400 heaptape.waited value=77
+process 200 other
+0 1500 free
+0 2000 realloc size=9 result=0x7f0000001230
+0 1234567890 realloc.begin ptr=0x7f0000001230
+0 1234567899 realloc ptr=0x7f0000001230 size=99999 error=12
+end
+END
+}
+
+@test "dump: a trace as it was recorded, by stamp, with addresses" {
+  make_trace
+  heaptape dump a.ht
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [ "$output" = '[100 100] +0.000001 malloc(32) = 0x1000
+[100 100] +0.000001 thread.create(1)
+[200 200] +0.000001 free(NULL)
+[200 200] +0.000002 realloc(NULL, 9) = 0x7f0000001230
+[100 101] +0.000002 thread.start(0)
+[100 100] +0.000003 calloc(3, 8) = 0x2000
+[100 101] +0.000004 free(0x1000)
+[100 101] +0.000005 malloc(5) = 0x2000
+[100 100] +0.000005 realloc(0x2000, 96) = 0x3000
+[100 100] +0.000005 posix_memalign(align=3, 8) = NULL (EINVAL)
+[100 100] +0.000005 mark("phase")
+[200 200] +1.234567 realloc(0x7f0000001230, 99999) = NULL (ENOMEM)' ]
+}
+
+@test "dump --format json: one object a line" {
+  make_trace
+  heaptape dump --format json a.ht
+  [ "$status" -eq 0 ]
+  [ "${lines[0]}" = '{"kind":"malloc","pid":100,"tid":100,"stamp_ns":1000,"size":32,"result":"0x1000"}' ]
+  [ "${lines[8]}" = '{"kind":"realloc","pid":100,"tid":100,"stamp_ns":5100,"size":96,"old_ptr":"0x2000","result":"0x3000"}' ]
+  [ "${lines[9]}" = '{"kind":"posix_memalign","pid":100,"tid":100,"stamp_ns":5200,"size":8,"align":3,"result":"0x0","error":22}' ]
+  [ "${lines[10]}" = '{"kind":"mark","pid":100,"tid":100,"stamp_ns":5300,"text":"phase"}' ]
+  printf '%s\n' "$output" | python3 -c 'import json,sys; print(len([json.loads(l) for l in sys.stdin]))' | grep -qx 12
+}
+
+@test "dump: as many lines as stat counts events" {
+  make_trace
+  [ "$("$HEAPTAPE" dump a.ht | wc -l)" -eq "$("$HEAPTAPE" stat --json a.ht | python3 -c 'import json,sys; print(json.load(sys.stdin)["events"])')" ]
+}
+
+@test "dump: a workload with slots" {
+  make_trace
+  heaptape convert -q a.ht
+  heaptape dump --format json a.htw
+  [ "$status" -eq 0 ]
+  [ "${lines[0]}" = '{"kind":"malloc","pid":100,"tid":0,"stamp_ns":1000,"size":32,"result":0}' ]
+  has "$output" '{"kind":"realloc","pid":100,"tid":0,"stamp_ns":5100,"size":96,"old_ptr":1,"result":1}'
+  has "$output" '{"kind":"thread.start","pid":100,"tid":1,"stamp_ns":2500,"value":0,"waits":[[0,1]]}'
+  has "$output" '"size":8,"align":3,"result":null,"error":22}'
+}
+
+@test "dump: one process, some kinds" {
+  make_trace
+  heaptape dump --pid 200 --kind realloc a.ht
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq 2 ]
+  heaptape dump -k free -k mark a.ht
+  [ "${#lines[@]}" -eq 3 ]
+  # heaptape's own remarks are no events; they are there for who asks.
+  heaptape dump -k heaptape.waited a.ht
+  [ "$output" = "[100 100] +0.000005 heaptape.waited(77)" ]
+  heaptape dump -k mallok a.ht
+  usage_fails "there is no kind of event 'mallok'"
+}
+
+@test "dump: a file that is cut off is dumped up to there" {
+  make_trace
+  heaptape convert -q a.ht
+  head -c -10 a.ht > b.ht
+  heaptape dump b.ht
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq 12 ]
+  has "$stderr" "b.ht: cut off"
+  head -c -5 a.htw > b.htw
+  heaptape dump b.htw
+  fails_with 1 "b.htw: cut off"
+  [ "${#lines[@]}" -eq 9 ]
+}
+
+@test "dump: to a reader that goes away" {
+  make_trace
+  "$HEAPTAPE" dump a.ht | head -1 | grep -q malloc
+}

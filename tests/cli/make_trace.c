@@ -1,0 +1,172 @@
+// Writes a trace as standard input describes it, so that tests know every byte that ought to come out:
+//   make_trace FILE
+//   process PID ARGV...          a process; what follows is of it, up to the next one
+//   THREAD STAMP KIND [KEY=N...] a record; KEY is ptr, size, count, align, result, value, error, or text=WORD
+//   lost THREAD WORDS            so many words of the thread's stream are missing here
+//   round                        ends a round; its watermark is the greatest stamp so far
+//   end                          the process and the recording end well; without it the trace is cut off
+// Stamps are nanoseconds.
+#include "trace/codec.h"
+#include "trace/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 32, WORDS = 1 << 16, PROCESSES = 8 };
+
+struct stream {
+    uint32_t process, thread;
+    uint64_t epoch, first_word, fed_epoch;
+    uint64_t words[WORDS];
+    size_t n;
+};
+
+static struct stream *streams[PROCESSES * THREADS];
+static struct trace_process processes[PROCESSES];
+static uint32_t n_processes;
+static uint64_t latest;
+static struct trace_writer writer;
+static struct err e;
+
+static void must(int rc)
+{
+    if (rc >= 0)
+        return;
+    fprintf(stderr, "make_trace: %s\n", e.text);
+    exit(1);
+}
+
+static void begin_process(char *words)
+{
+    struct trace_process *p = &processes[n_processes];
+    char *pid = strtok(words, " \n"), *word, argv[1024];
+    *p =
+        (struct trace_process){.number = n_processes++, .pid = (uint32_t)atoi(pid), .ppid = 1, .exe = strdup("/bin/x")};
+    while ((word = strtok(NULL, " \n"))) {
+        memcpy(argv + p->argv_bytes, word, strlen(word) + 1);
+        p->argv_bytes += (uint32_t)strlen(word) + 1;
+    }
+    p->argv = malloc(sizeof argv);
+    memcpy(p->argv, argv, p->argv_bytes);
+    must(trace_write_process(&writer, p, &e));
+}
+
+static struct stream *stream_of(unsigned thread)
+{
+    struct stream **s = &streams[(n_processes - 1) * THREADS + thread];
+    if (!*s)
+        *s = calloc(1, sizeof **s);
+    (*s)->process = n_processes - 1;
+    (*s)->thread = thread;
+    return *s;
+}
+
+static void set(struct event *ev, const char *key, const char *value)
+{
+    static const char *const names[] = {"ptr", "size", "count", "align", "result", "value"};
+    uint64_t *const fields[] = {&ev->ptr, &ev->size, &ev->count, &ev->align, &ev->result, &ev->value};
+    for (size_t i = 0; i < 6; i++) {
+        if (strcmp(key, names[i]) == 0)
+            *fields[i] = strtoull(value, NULL, 0);
+    }
+    if (strcmp(key, "error") == 0)
+        ev->error = (uint8_t)atoi(value);
+    if (strcmp(key, "text") == 0) {
+        ev->text = value;
+        ev->text_bytes = (uint32_t)strlen(value);
+    }
+}
+
+static void add_record(char *line)
+{
+    char *words = line;
+    struct stream *s = stream_of((unsigned)atoi(strtok(words, " \n")));
+    struct event ev = {.stamp = strtoull(strtok(NULL, " \n"), NULL, 0)};
+    int kind = event_kind_by_name(strtok(NULL, " \n"));
+    if (kind < 0)
+        must(err_set(&e, -1, "unknown kind"));
+    ev.kind = (uint8_t)kind;
+    for (char *word; (word = strtok(NULL, " \n"));) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+        set(&ev, word, value);
+    }
+    latest = ev.stamp > latest ? ev.stamp : latest;
+    if (codec_epoch(ev.stamp) != s->epoch) {
+        s->epoch = codec_epoch(ev.stamp);
+        s->words[s->n++] = codec_epoch_record(s->epoch);
+    }
+    s->n += codec_put_long(s->words + s->n, &ev);
+}
+
+static void write_round(void)
+{
+    must(trace_round_begin(&writer, &e));
+    for (size_t i = 0; i < PROCESSES * THREADS; i++) {
+        struct stream *s = streams[i];
+        if (!s || !s->n)
+            continue;
+        struct trace_segment segment = {.process = s->process,
+                                        .thread = s->thread,
+                                        .tid = processes[s->process].pid + s->thread,
+                                        .first_word = s->first_word,
+                                        .epoch0 = s->fed_epoch,
+                                        .n_words = (uint32_t)s->n,
+                                        .words = s->words};
+        must(trace_round_add(&writer, &segment, &e));
+        s->first_word += s->n;
+        s->fed_epoch = s->epoch;
+        s->n = 0;
+    }
+    must(trace_round_end(&writer, latest, &e));
+}
+
+static void end_all(void)
+{
+    write_round();
+    for (uint32_t i = 0; i < n_processes; i++) {
+        processes[i].end_stamp = latest;
+        must(trace_write_process_end(&writer, &processes[i], &e));
+    }
+    must(trace_write_end(&writer, latest, &e));
+}
+
+static void do_line(char *line)
+{
+    if (strncmp(line, "process ", 8) == 0)
+        begin_process(line + 8);
+    else if (strncmp(line, "round", 5) == 0)
+        write_round();
+    else if (strncmp(line, "end", 3) == 0)
+        end_all();
+    else if (strncmp(line, "lost ", 5) == 0) {
+        struct stream *s = stream_of((unsigned)atoi(strtok(line + 5, " \n")));
+        write_round();
+        s->first_word += (uint64_t)atoi(strtok(NULL, " \n"));
+    } else if (line[0] != '\n' && line[0] != '#')
+        add_record(line);
+}
+
+int main(int argc, char **argv)
+{
+    struct output out;
+    char line[1024], copy[1024];
+    struct trace_session session = {.clock_hz = 1000000000};
+    if (argc != 2)
+        return 2;
+    must(output_open(&out, argv[1], OUTPUT_FORCE, &e));
+    trace_writer_init(&writer, &out, FRAME_CODEC_ZSTD, 1);
+    must(trace_write_session(&writer, &session, &e));
+    while (fgets(line, sizeof line, stdin)) {
+        memcpy(copy, line, sizeof line);
+        do_line(copy);
+    }
+    trace_writer_release(&writer);
+    must(output_close(&out, true, &e));
+    for (size_t i = 0; i < PROCESSES * THREADS; i++)
+        free(streams[i]);
+    for (uint32_t i = 0; i < n_processes; i++)
+        trace_process_release(&processes[i]);
+    return 0;
+}

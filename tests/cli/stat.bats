@@ -1,0 +1,90 @@
+load ../helper
+
+make_trace() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog -x
+0 1000 malloc size=1000 result=0x1000
+0 1500 calloc size=10 count=20 result=0x2000
+0 2000 realloc.begin ptr=0x1000
+0 2100 realloc size=3000 result=0x1000
+1 3000 free ptr=0x1000
+0 4000 malloc size=7 result=0 error=12
+0 4100 free
+process 200 other
+0 5000 malloc size=50 result=0x1000
+end
+END
+}
+
+# json FILE PATH: a value of stat --json, by a Python expression on s.
+json() {
+  "$HEAPTAPE" stat --json "$1" | python3 -c "import json,sys; s=json.load(sys.stdin); print($2)"
+}
+
+@test "stat --json: a trace" {
+  make_trace
+  heaptape stat --json a.ht
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [ "$(json a.ht "s['schema_version'], s['kind'], s['events'], s['threads']")" = "1 trace 7 3" ]
+  [ "$(json a.ht "sorted(s['by_kind'].items())")" = "[('calloc', 1), ('free', 2), ('malloc', 3), ('realloc', 1)]" ]
+  [ "$(json a.ht "[(p['pid'], p['argv'], p['threads'], p['events'], p['lost']) for p in s['processes']]")" = \
+    "[(100, ['prog', '-x'], 2, 6, 0), (200, ['other'], 1, 1, 0)]" ]
+  [ "$(json a.ht "s['duration_ns'], s['requested_bytes'], s['peak_live_bytes']")" = "5000 4250 3250" ]
+  [ "$(json a.ht "s['live_at_end_bytes'], s['live_at_end_blocks'], s['cross_thread_frees'], s['unmatched_frees']")" = \
+    "250 2 1 0" ]
+  [ "$(json a.ht "s['order']")" = "{'repaired': 0, 'ambiguous': 0}" ]
+  [ "$(json a.ht "s['file_bytes']")" = "$(stat -c %s a.ht)" ]
+  [ "$(json a.ht "abs(s['bytes_per_event'] - s['file_bytes'] / s['events']) < 1e-6")" = True ]
+}
+
+@test "stat --json: a workload says the same of its process" {
+  make_trace
+  heaptape convert a.ht
+  [ "$(json a.htw "s['kind'], s['events'], s['threads'], [p['pid'] for p in s['processes']]")" = \
+    "workload 6 2 [100]" ]
+  [ "$(json a.htw "s['requested_bytes'], s['peak_live_bytes'], s['live_at_end_bytes'], s['cross_thread_frees']")" = \
+    "4200 3200 200 1" ]
+  [ "$(json a.htw "s['duration_ns']")" = 3100 ]
+  # Without the index, from a pipe.
+  [ "$(cat a.htw | "$HEAPTAPE" stat --json -)" = "$("$HEAPTAPE" stat --json a.htw)" ]
+}
+
+@test "stat: text" {
+  make_trace
+  heaptape stat a.ht
+  [ "$status" -eq 0 ]
+  has "$output" "a.ht: trace"
+  has "$output" "prog -x"
+  [[ "$output" =~ malloc\ +3\ +42.9\ % ]]
+}
+
+@test "stat: a file that is cut off" {
+  make_trace
+  heaptape convert a.ht
+  head -c -20 a.htw > b.htw
+  heaptape stat --json b.htw
+  [ "$status" -eq 0 ]
+  has "$stderr" "b.htw: cut off"
+  has "$output" '"cut_off": true'
+  has "$output" '"events": 6'
+  head -c -5 a.ht > b.ht
+  heaptape stat b.ht
+  [ "$status" -eq 0 ]
+  has "$stderr" "b.ht: cut off"
+}
+
+@test "stat: what is no file of ours" {
+  heaptape stat nowhere.ht
+  fails_with 1 "nowhere.ht: No such file"
+  echo "some text that is no trace, and long enough for a header" > text
+  heaptape stat text
+  fails_with 1 "text: is neither a trace nor a workload, at byte 0"
+  : > empty
+  heaptape stat empty
+  fails_with 1 "empty: is empty"
+  heaptape stat .
+  fails_with 1 ".: is a directory"
+  heaptape stat
+  usage_fails ""
+}
