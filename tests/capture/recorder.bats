@@ -1,0 +1,67 @@
+load trace
+
+# start MANY [OPTION...]: `ends exit MANY slowly` under a recorder in the background, whose pid is in $recorder.
+start() {
+  many=$1
+  shift
+  "$HEAPTAPE" record -q -z none -f -o t.ht "$@" -- "$HEAPTAPE_PROGRAMS/ends" exit "$many" slowly >told 2>err 3>&- &
+  recorder=$!
+  until_count 10000
+}
+
+# until_count N: waits until the program has made N calls; fails after 20 s.
+until_count() {
+  local counted=0 i
+  for ((i = 0; i < 2000; i++)); do
+    [ -s count ] && read -r counted < <(od -An -tu8 -N8 count)
+    [ "$counted" -lt "$1" ] || return 0
+    sleep 0.01
+  done
+  echo "counted $counted of $1"
+  return 1
+}
+
+events() {
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht | awk '$5 !~ /^heaptape/' | wc -l
+}
+
+@test "SIGKILL of the recorder: the program goes on unharmed, the trace up to there is whole" {
+  skip_under_sanitizer
+  start 300000
+  kill -9 "$recorder"
+  until_count 300000
+  wait "$recorder" || true
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines 2>err || grep -q 'cut off' err
+}
+
+@test "SIGSTOP of the recorder: the program waits, and nothing is lost" {
+  skip_under_sanitizer
+  start 300000
+  kill -STOP "$recorder"
+  sleep 1
+  read -r before < <(od -An -tu8 -N8 count)
+  sleep 0.3
+  read -r after < <(od -An -tu8 -N8 count)
+  kill -CONT "$recorder"
+  [ "$before" -eq "$after" ]
+  [ "$after" -lt 300000 ]
+  wait "$recorder"
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  [ "$(count_lines | tr '\n' ,)" = "free 5050 300000,malloc 5050 300000," ]
+  grep -q 'heaptape.waited' lines
+}
+
+@test "SIGSTOP of a lossy recorder: the program goes on, and what is lost is counted" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/ends" exit 1000
+  few=$(events)
+  rm count
+  start 300000 --lossy
+  kill -STOP "$recorder"
+  until_count 300000
+  kill -CONT "$recorder"
+  wait "$recorder"
+  read -r _ _ lost _ < <("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht)
+  [ "$lost" -gt 100000 ]
+  [ "$(($(events) + lost))" -eq "$((few + 2 * (300000 - 1000)))" ]
+}
