@@ -69,3 +69,15 @@ failed() {
   [ "$(count_lines | tr '\n' ,)" = "delete 7068 1,free 6059 1,malloc 6059 1,new 7068 1," ] || { count_lines; false; }
   awk '$10 != "0" { live[$10] = 1; next } $6 != "0" && !live[$6] { print; bad = 1 } { delete live[$6] } END { exit bad }' lines
 }
+
+@test "marks in position-independent code and in other; nothing is needed to link or run without the library" {
+  skip_under_sanitizer
+  printf '%s\n' '#include "heaptape/heaptape.h"' 'int main(void) { heaptape_mark("here it is"); return 0; }' >mark.c
+  for flags in '-fPIE -pie' '-fno-pie -no-pie'; do
+    # shellcheck disable=SC2086
+    cc $flags -I"$HEAPTAPE_SOURCE/include" -o mark mark.c
+    ./mark
+    record ./mark
+    grep -q 'mark .* here it is$' lines
+  done
+}
