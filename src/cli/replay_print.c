@@ -90,23 +90,25 @@ static void print_row(const struct replay_session *s, size_t i)
     session_peaks(&s->figures[0], first);
     struct measure_ratio memory = measure_ratio(walls, f->n_runs, first, s->figures[0].n_runs);
     struct replay_call c = session_call(s, f, main_kind(plan_facts(s->plan)));
-    printf("%-16.16s %10s %9.1f  %-20s %10s %9.2f  %-20s", f->allocator.name, human_ns(wall, f->wall_ns),
-           f->ns_per_event, ratio_text(ratio, &time, i == 0), human_bytes(rss, (uint64_t)f->peak_rss_bytes),
-           over_live(s, f->peak_rss_bytes), ratio_text(rss_ratio, &memory, i == 0));
+    printf("%-16.16s %10s %9.1f  %-20s %10s %9.2f  ", f->allocator.name, human_ns(wall, f->wall_ns), f->ns_per_event,
+           ratio_text(ratio, &time, i == 0), human_bytes(rss, (uint64_t)f->peak_rss_bytes),
+           over_live(s, f->peak_rss_bytes));
+    ratio_text(rss_ratio, &memory, i == 0);
     if (c.count)
-        printf(" %10s", human_ns(tail, c.p99_ns));
-    printf("\n");
+        printf("%-20s %10s\n", rss_ratio, human_ns(tail, c.p99_ns));
+    else
+        printf("%s\n", rss_ratio);
 }
 
 void replay_print_table(const struct replay_session *s)
 {
     char tail[64];
     snprintf(tail, sizeof tail, "p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
-    printf("%-16s %10s %9s  %-20s %10s %9s  %-20s", "allocator", "wall", "ns/event", "ratio [95 %]", "peak RSS",
-           "RSS/live", "ratio [95 %]");
+    printf("%-16s %10s %9s  %-20s %10s %9s  ", "allocator", "wall", "ns/event", "ratio [95 %]", "peak RSS", "RSS/live");
     if (s->latency)
-        printf(" %10s", tail);
-    printf("\n");
+        printf("%-20s %10s\n", "ratio [95 %]", tail);
+    else
+        printf("ratio [95 %%]\n");
     for (size_t i = 0; i < s->n_figures; i++)
         print_row(s, i);
     printf("%llu run%s each; the player itself takes %.1f ns of each event\n", (unsigned long long)s->n_runs,

@@ -16,6 +16,9 @@
 
 enum { PLAYER_CACHE_LINE = 64, PLAYER_SEEN = 16 };
 
+_Static_assert((int)RESULTS_KINDS == (int)PLAN_OP_LIMIT,
+               "the results have a histogram for each kind that can be played");
+
 // What a thread tells the others, on a cache line of its own.
 struct player_line {
     _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t progress; // word number behind the latest op that publishes

@@ -40,6 +40,11 @@ json() {
   for _ in 1 2 3; do replay_verified; done
 }
 
+@test "threads that nobody gave birth to" {
+  make_workload orphans 4 20000 20
+  for _ in 1 2 3; do replay_verified; done
+}
+
 @test "every kind of call, from 8 threads" {
   make_workload kinds 8 20000
   for _ in 1 2 3; do replay_verified; done

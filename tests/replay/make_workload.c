@@ -3,6 +3,7 @@
 //
 //   churn   each thread replaces random blocks of its 10,000; of those it replaces, CROSS % are given up by the next
 //           thread. All threads but the first are born by the first
+//   orphans as churn, but nobody gives birth to the other threads
 //   kinds   few blocks, and every call of the malloc API that a workload can hold, also failed ones
 //   misfit  CALLS blocks of malloc that are given up with delete
 //   births  THREADS threads one after another, four at a time, each of CALLS calls, each with a block from its parent
@@ -153,11 +154,13 @@ static void end(uint32_t thread)
     put(thread, (struct workload_op){.kind = HT_THREAD_END, .slot = WORKLOAD_NO_SLOT});
 }
 
-static void make_churn(uint32_t threads, uint64_t calls, unsigned cross)
+static void make_churn(uint32_t threads, uint64_t calls, unsigned cross, bool orphans)
 {
     static struct block blocks[256][SLOTS_A_THREAD];
     for (uint32_t t = 0; t < threads; t++) {
-        if (t)
+        if (t && orphans)
+            summary.threads++;
+        else if (t)
             birth(0, t);
         for (unsigned i = 0; i < SLOTS_A_THREAD; i++)
             blocks[t][i] = take_malloc(t);
@@ -352,8 +355,9 @@ int main(int argc, char **argv)
     writer = workload_writer_new(&out, 1);
     summary.threads = 1;
     must(workload_write_header(writer, &header, &error));
-    if (strcmp(argv[2], "churn") == 0)
-        make_churn(threads, calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0);
+    bool orphans = strcmp(argv[2], "orphans") == 0;
+    if (orphans || strcmp(argv[2], "churn") == 0)
+        make_churn(threads, calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0, orphans);
     else if (strcmp(argv[2], "kinds") == 0)
         make_kinds(threads, calls);
     else if (strcmp(argv[2], "misfit") == 0)
