@@ -30,31 +30,50 @@ enum clock_kind clock_best(void)
     return CLOCK_KIND_MONOTONIC;
 }
 
-// Frequency from two readings 20 ms apart: the error is the reading jitter (~50 ns) over the distance, 3 in
-// 10⁶.
-static uint64_t measure_hz(enum clock_kind kind)
+struct clock_point clock_point_take(enum clock_kind kind)
 {
-    uint64_t ns0 = clock_monotonic_ns(), t0 = clock_ticks(kind), ns1;
-    do {
-        struct timespec pause = {0, 1000000};
-        nanosleep(&pause, NULL);
-        ns1 = clock_monotonic_ns();
-    } while (ns1 - ns0 < 20000000u);
-    uint64_t t1 = clock_ticks(kind);
-    return (uint64_t)((unsigned __int128)(t1 - t0) * 1000000000u / (ns1 - ns0));
+    struct clock_point best = {0};
+    uint64_t narrowest = UINT64_MAX;
+    // The pair that nothing came between.
+    for (unsigned i = 0; i < 5; i++) {
+        uint64_t before = clock_monotonic_ns(), ticks = clock_ticks(kind), after = clock_monotonic_ns();
+        if (after - before < narrowest) {
+            narrowest = after - before;
+            best = (struct clock_point){ticks, before + narrowest / 2};
+        }
+    }
+    return best;
 }
 
-uint64_t clock_hz(enum clock_kind kind)
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    nanosleep(&pause, NULL);
+}
+
+uint64_t clock_hz_since(enum clock_kind kind, struct clock_point start)
 {
     if (kind == CLOCK_KIND_MONOTONIC)
         return 1000000000u;
 #if defined(__aarch64__)
     uint64_t hz;
+    (void)start;
     __asm__("mrs %0, cntfrq_el0" : "=r"(hz));
     return hz;
 #else
-    return measure_hz(kind);
+    struct clock_point now;
+    while (now = clock_point_take(kind), now.ns - start.ns < CLOCK_POINTS_NS)
+        sleep_ns(CLOCK_POINTS_NS - (now.ns - start.ns));
+    return (uint64_t)((unsigned __int128)(now.ticks - start.ticks) * 1000000000u / (now.ns - start.ns));
 #endif
+}
+
+uint64_t clock_hz(enum clock_kind kind)
+{
+    struct clock_point start = clock_point_take(kind);
+    if (kind == CLOCK_KIND_TSC)
+        sleep_ns(20000000);
+    return clock_hz_since(kind, start);
 }
 
 const char *clock_kind_name(enum clock_kind kind)

@@ -46,7 +46,7 @@ static int set_argv(struct trace_session *s, char *const *argv)
 int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv)
 {
     struct utsname u;
-    *s = (struct trace_session){.clock = clock, .clock_hz = clock_hz(clock), .stamp_shift = CODEC_STAMP_SHIFT};
+    *s = (struct trace_session){.clock = clock, .stamp_shift = CODEC_STAMP_SHIFT};
     long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     s->cpus = cpus > 0 ? (uint32_t)cpus : 0;
     s->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;

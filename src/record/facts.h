@@ -4,7 +4,7 @@
 
 #include "trace/trace.h"
 
-// Fills in all of it; release with trace_session_release. 0 or -ENOMEM.
+// Fills in all but clock_hz, which takes time to be measured; release with trace_session_release. 0 or -ENOMEM.
 int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv);
 
 #endif

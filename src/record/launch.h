@@ -5,6 +5,7 @@
 #include "record/record.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 enum { LAUNCH_SIGNALS = 7 };
@@ -22,6 +23,9 @@ struct launch {
 // Takes the signals over. From here on ^C and ^\ are the program's business, and TERM and HUP are counted.
 void launch_signals(struct launch *l);
 void launch_signals_restore(struct launch *l);
+
+// From here on each signal that matters makes *doorbell grow. NULL: no longer.
+void launch_bell(_Atomic uint32_t *doorbell);
 
 // Starts the program with the session's directory in its environment. 0; a positive errno when it cannot be executed;
 // a negative one when heaptape failed.

@@ -43,6 +43,8 @@ struct recorder {
     struct trace_writer writer;
     struct launch launch;
     enum clock_kind clock;
+    struct clock_point started;
+    struct trace_session facts; // until they are written
     bool in_round;
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
@@ -60,6 +62,15 @@ struct recorder {
 static uint64_t stamp_now(const struct recorder *r)
 {
     return clock_ticks(r->clock) >> CODEC_STAMP_SHIFT;
+}
+
+// The first frame. It is written no sooner than something else is to be: until then the clock's rate shows.
+static int write_session(struct recorder *r, struct err *e)
+{
+    if (r->facts.clock_hz)
+        return 0;
+    r->facts.clock_hz = clock_hz_since(r->clock, r->started);
+    return trace_write_session(&r->writer, &r->facts, e);
 }
 
 // The text in a shared header ends at its room at the latest.
@@ -84,6 +95,8 @@ static int announce(struct recorder *r, const struct consumer_spool *s, struct e
     };
     p.argv = malloc(p.argv_bytes + 1u);
     int rc = p.exe && p.allocator && p.argv ? 0 : err_set(e, -ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = write_session(r, e);
     if (rc == 0) {
         memcpy(p.argv, h->argv, p.argv_bytes);
         rc = trace_write_process(&r->writer, &p, e);
@@ -413,20 +426,20 @@ static int finish(struct recorder *r, struct err *e)
         rc = end_round(r, e);
     if (rc == 0)
         rc = write_samples(r, e);
-    return rc < 0 ? rc : trace_write_end(&r->writer, stamp_now(r), e);
+    if (rc == 0)
+        rc = write_session(r, e);
+    return rc < 0 ? rc : trace_write_end(&r->writer, stamp_now(r), clock_hz_since(r->clock, r->started), e);
 }
 
 static int begin(struct recorder *r, struct err *e)
 {
-    struct trace_session facts;
+    r->started = clock_point_take(r->clock);
     int rc = consumer_open(&r->consumer, r->settings->lossy ? SPOOL_LOSSY : 0, r->clock, e);
     if (rc < 0)
         return rc;
-    if (facts_session(&facts, r->clock, r->settings->argv) < 0)
+    if (facts_session(&r->facts, r->clock, r->settings->argv) < 0)
         return err_set(e, -ENOMEM, "out of memory");
-    rc = trace_write_session(&r->writer, &facts, e);
-    trace_session_release(&facts);
-    return rc;
+    return 0;
 }
 
 static uint64_t own_cpu_ns(void)
@@ -442,6 +455,7 @@ static int run(struct recorder *r, struct err *e)
     int rc = begin(r, e);
     if (rc < 0)
         return rc;
+    launch_bell(&r->consumer.session->doorbell);
     rc = launch_start(&r->launch, r->settings, r->consumer.dir, e);
     if (rc != 0) {
         r->result->start_errno = rc > 0 ? rc : -rc;
@@ -479,9 +493,11 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     trace_writer_init(&r->writer, out, settings->codec, settings->level);
     launch_signals(&r->launch);
     int rc = run(r, e);
+    launch_bell(NULL);
     consumer_close(&r->consumer);
     launch_signals_restore(&r->launch);
     trace_writer_release(&r->writer);
+    trace_session_release(&r->facts);
     for (size_t i = 0; i < r->n_ended; i++)
         trace_process_release(&r->ended[i]);
     free(r->ended);

@@ -23,6 +23,7 @@ struct trace_item {
     size_t n_samples;
     // TRACE_END
     uint64_t end_stamp, events;
+    uint64_t clock_hz; // of the session, measured over all of it; 0: not given
 };
 
 struct trace_reader {

@@ -22,7 +22,7 @@ enum trace_frame {
 // reused.
 enum trace_field {
     TRACE_F_CLOCK_KIND = 1,    // enum clock_kind
-    TRACE_F_CLOCK_HZ = 2,      // ticks a second
+    TRACE_F_CLOCK_HZ = 2,      // ticks a second (SESSION; END: measured better)
     TRACE_F_STAMP_SHIFT = 3,   // a stamp counts 2^this ticks
     TRACE_F_START_STAMP = 4,   // of the recording or the process
     TRACE_F_REALTIME_NS = 5,   // CLOCK_REALTIME at START_STAMP (SESSION)

@@ -61,12 +61,14 @@ int trace_write_process_end(struct trace_writer *w, const struct trace_process *
     return write_payload(w, TRACE_PROCESS_END, fields_put_process_end(&w->payload, p), e);
 }
 
-int trace_write_end(struct trace_writer *w, uint64_t end_stamp, struct err *e)
+int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e)
 {
     w->payload.size = 0;
     int rc = tlv_put_u64(&w->payload, TRACE_F_END_STAMP, end_stamp);
     if (rc == 0)
         rc = tlv_put_u64(&w->payload, TRACE_F_EVENTS, w->events);
+    if (rc == 0 && clock_hz)
+        rc = tlv_put_u64(&w->payload, TRACE_F_CLOCK_HZ, clock_hz);
     return write_payload(w, TRACE_END, rc, e);
 }
 

@@ -46,6 +46,7 @@ int trace_round_end(struct trace_writer *w, uint64_t watermark, struct err *e);
 int trace_write_round(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
                       struct err *e);
 
-int trace_write_end(struct trace_writer *w, uint64_t end_stamp, struct err *e);
+// `clock_hz`: as measured over the whole recording; 0 when nothing better is known than what SESSION says.
+int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e);
 
 #endif

@@ -81,7 +81,7 @@ static void write_all(const struct all *a, const char *path, enum frame_codec co
     double t1 = cpu_ns();
     printf("%.2f B/record, write %.2f ns/record", (double)out.offset / (double)a->records,
            (t1 - t0) / (double)a->records);
-    check(trace_write_end(&w, 1, &e), &e);
+    check(trace_write_end(&w, 1, 0, &e), &e);
     trace_writer_release(&w);
     check(output_close(&out, true, &e), &e);
 }

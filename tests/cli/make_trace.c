@@ -129,7 +129,7 @@ static void end_all(void)
         processes[i].end_stamp = latest;
         must(trace_write_process_end(&writer, &processes[i], &e));
     }
-    must(trace_write_end(&writer, latest, &e));
+    must(trace_write_end(&writer, latest, 0, &e));
 }
 
 static void do_line(char *line)

@@ -35,9 +35,22 @@ static void rate_agrees_with_the_system_clock(void **state)
     (void)state;
 }
 
+// Asked at once, it waits until there is a distance to measure over.
+static void rate_since_a_point(void **state)
+{
+    struct clock_point start = clock_point_take(CLOCK_KIND_MONOTONIC);
+    assert_in_range(clock_monotonic_ns() - start.ticks, 0, 1000000000);
+    assert_int_equal(clock_hz_since(CLOCK_KIND_MONOTONIC, start), 1000000000);
+    enum clock_kind kind = clock_best();
+    uint64_t hz = clock_hz(kind), since = clock_hz_since(kind, clock_point_take(kind));
+    assert_in_range(since, hz - hz / 100, hz + hz / 100);
+    (void)state;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(ticks_become_nanoseconds),
     cmocka_unit_test(best_clock_can_be_forced),
     cmocka_unit_test(rate_agrees_with_the_system_clock),
+    cmocka_unit_test(rate_since_a_point),
 };
 UNIT_MAIN(tests)

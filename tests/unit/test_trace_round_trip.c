@@ -175,6 +175,8 @@ static void check_file(const struct fixture *f, const struct stream *s, uint32_t
             assert_string_equal(item.process->exe, "/bin/prog");
         if (item.type == TRACE_END)
             assert_int_equal(item.events, s->events);
+        if (item.type == TRACE_END)
+            assert_true(item.clock_hz == 2596000123u);
         if (item.type != TRACE_EVENTS)
             continue;
         frames++;
@@ -209,7 +211,7 @@ static void round_trip(struct stream *s, uint64_t epoch0, enum frame_codec codec
     assert_int_equal(segment.epoch_end, s->state.epoch);
     assert_int_equal(segment.base_end, s->state.base);
     assert_int_equal(f.w.events, s->events);
-    assert_int_equal(trace_write_end(&f.w, 9, &f.e), 0);
+    assert_int_equal(trace_write_end(&f.w, 9, 2596000123u, &f.e), 0);
     finish(&f);
     check_file(&f, s, frame_words);
     unlink(f.path);
@@ -259,7 +261,7 @@ static void test_bad_words(void **state)
         struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
         assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
         assert_int_equal(segment.n_words, good);
-        assert_int_equal(trace_write_end(&f.w, 9, &f.e), 0);
+        assert_int_equal(trace_write_end(&f.w, 9, 2596000123u, &f.e), 0);
         finish(&f);
         s.n = good;
         check_file(&f, &s, 1 << 17);
@@ -370,7 +372,7 @@ static void make_small(struct fixture *f, enum frame_codec codec)
     f->w.frame_words = 300;
     struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
     assert_int_equal(trace_write_round(&f->w, 5, &segment, 1, &f->e), 0);
-    assert_int_equal(trace_write_end(&f->w, 9, &f->e), 0);
+    assert_int_equal(trace_write_end(&f->w, 9, 0, &f->e), 0);
     finish(f);
     free(s.words);
 }
@@ -482,7 +484,7 @@ static void write_golden(const char *path)
         assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
         free(s.words);
     }
-    assert_int_equal(trace_write_end(&f.w, 9, &f.e), 0);
+    assert_int_equal(trace_write_end(&f.w, 9, 0, &f.e), 0);
     finish(&f);
     assert_int_equal(rename(f.path, path), 0);
 }
