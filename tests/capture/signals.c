@@ -7,7 +7,8 @@
 #include <sys/time.h>
 #include <time.h>
 
-static volatile unsigned long in_handler;
+// Handlers of the two signals interrupt each other.
+static _Atomic unsigned long in_handler;
 
 static void handler(int signal)
 {
