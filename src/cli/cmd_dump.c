@@ -173,7 +173,7 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_dump = {
     .name = "dump",
     .operands = "FILE|-",
-    .summary = "print the events of a trace or workload",
+    .summary = "Print the events of a trace or workload",
     .description =
         "Prints a line for each call. Of a trace: as it was recorded, with addresses, all processes and threads "
         "in the order of their stamps. Of a workload: in an order in which it can be replayed, with slots in the "

@@ -36,7 +36,7 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_stat = {
     .name = "stat",
     .operands = "FILE|-",
-    .summary = "print numbers of a trace or workload",
+    .summary = "Print numbers of a trace or workload",
     .description =
         "Counts events by kind, threads, processes, requested and live bytes. A trace is put in order for that as "
         "'convert' "

@@ -54,7 +54,14 @@ each_reader() {
   printf 'HTr1' >cut.ht
   each_reader cut.ht "cut.ht" "cut off" "at byte 0"
   printf 'HTw1\1\0\1\0' >cut.htw
+  readers=(stat dump check "replay -a glibc" "compare -a glibc -a glibc")
   each_reader cut.htw "cut.htw" "cut off" "at byte 0"
+}
+
+@test "a workload is refused where a trace is due" {
+  printf 'HTw1\1\0\1\0%040d' 0 >workload.ht
+  heaptape convert -o out.htw workload.ht
+  fails_with 1 "workload.ht" "is a workload, expected a trace"
 }
 
 @test "an empty pipe is refused" {

@@ -10,6 +10,7 @@ install_and_move() {
 
 @test "what is installed works after the prefix was moved" {
   skip_under_sanitizer
+  bats_require_minimum_version 1.5.0
   install_and_move
   run --separate-stderr moved/bin/heaptape record -o a.ht -- sh -c 'exit 7'
   echo "$stderr"
@@ -18,6 +19,7 @@ install_and_move() {
   run --separate-stderr moved/bin/heaptape replay -a glibc a.ht
   echo "$stderr"
   [ "$status" -eq 0 ]
+  has "$output" "glibc"
   [ -s moved/share/man/man1/heaptape-record.1 ] || ! command -v scdoc
   [ -s moved/share/bash-completion/completions/heaptape ]
 }
