@@ -1,6 +1,7 @@
 #include "cli/trace_file.h"
 
 #include "convert/convert.h"
+#include "trace/tail.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,6 +60,23 @@ static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
     return err_set(e, -ENOENT, "%s: has no events of process %u; there are %s", t->in.name, pid, pids);
 }
 
+// By the counts at the end of the file: 1; 0 when there are none.
+static int choose_by_counts(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *of, struct err *e)
+{
+    struct trace_count *counts;
+    uint64_t most = 0;
+    int rc = trace_read_counts(&t->in, &counts, of, e);
+    for (size_t i = 0; i < *of; i++) {
+        if ((pid && counts[i].pid != pid) || counts[i].events <= most)
+            continue;
+        most = counts[i].events;
+        *process = counts[i].process;
+    }
+    free(counts);
+    // A pid without events: reading on finds the words for it.
+    return rc < 0 ? rc : most > 0;
+}
+
 static int choose(struct trace_file *t, uint32_t pid, uint32_t *process, struct err *e)
 {
     uint64_t *records, most = 0;
@@ -75,7 +93,13 @@ static int choose(struct trace_file *t, uint32_t pid, uint32_t *process, struct 
 
 int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *of, struct err *e)
 {
-    int rc = choose(t, pid, process, e);
+    int rc = choose_by_counts(t, pid, process, of, e);
+    if (rc > 0)
+        return trace_file_rewind(t, e);
+    if (rc == 0)
+        rc = trace_file_rewind(t, e);
+    if (rc == 0)
+        rc = choose(t, pid, process, e);
     *of = t->reader.n_processes;
     return rc == 0 ? trace_file_rewind(t, e) : rc;
 }

@@ -23,9 +23,9 @@ void trace_file_close(struct trace_file *t);
 // Starts again at the first frame.
 int trace_file_rewind(struct trace_file *t, struct err *e);
 
-// The process with most records, or with most of those with this pid (0: any). Reads the trace, which was opened to be
-// read twice, through and rewinds it. *of says how many processes there are. -ENOENT when there is none with records; the
-// text then names pids that there are.
+// The process with most events, or with most of those with this pid (0: any). The trace was opened to be read twice:
+// its end says it, and only where that is missing it is read through. It is rewound then. *of says how many processes
+// have events. -ENOENT when there is none; the text then names pids that there are.
 int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *of, struct err *e);
 
 #endif

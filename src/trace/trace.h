@@ -45,8 +45,9 @@ enum trace_field {
     TRACE_F_WAITS = 33,        // times a thread waited for the recorder
     TRACE_F_WAIT_NS = 34,
     TRACE_F_THREADS = 35,
-    TRACE_F_OFF_REASON = 36, // text: why tracing turned itself off
-    TRACE_F_EVENTS = 40,     // counted events of the whole trace (END)
+    TRACE_F_OFF_REASON = 36,     // text: why tracing turned itself off
+    TRACE_F_EVENTS = 40,         // counted events of the whole trace (END)
+    TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, its counted events (END)
 };
 
 // One run of words of one lane of one thread, as an EVENTS frame holds it.

@@ -25,6 +25,7 @@ void trace_writer_release(struct trace_writer *w)
     if (w->columns)
         columns_release(w->columns);
     free(w->columns);
+    free(w->counts);
     buf_release(&w->payload);
     buf_release(&w->table);
     buf_release(&w->words);
@@ -51,6 +52,13 @@ int trace_write_session(struct trace_writer *w, const struct trace_session *s, s
 
 int trace_write_process(struct trace_writer *w, const struct trace_process *p, struct err *e)
 {
+    struct trace_count *counts = w->counts;
+    if (array_reserve((void **)&counts, &w->counts_capacity, p->number + 1ull, sizeof *counts) < 0)
+        return no_memory(w, e);
+    w->counts = counts;
+    for (; w->n_counts <= p->number; w->n_counts++)
+        counts[w->n_counts] = (struct trace_count){.process = (uint32_t)w->n_counts};
+    counts[p->number].pid = p->pid;
     w->payload.size = 0;
     return write_payload(w, TRACE_PROCESS, fields_put_process(&w->payload, p), e);
 }
@@ -61,6 +69,25 @@ int trace_write_process_end(struct trace_writer *w, const struct trace_process *
     return write_payload(w, TRACE_PROCESS_END, fields_put_process_end(&w->payload, p), e);
 }
 
+static int put_counts(struct trace_writer *w)
+{
+    struct buf b = {0};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < w->n_counts; i++) {
+        const struct trace_count *c = &w->counts[i];
+        rc = c->events ? buf_reserve(&b, 3 * VARINT_MAX_BYTES) : 0;
+        if (rc < 0 || !c->events)
+            continue;
+        b.size += varint_put(b.data + b.size, c->process);
+        b.size += varint_put(b.data + b.size, c->pid);
+        b.size += varint_put(b.data + b.size, c->events);
+    }
+    if (rc == 0)
+        rc = tlv_put_bytes(&w->payload, TRACE_F_PROCESS_EVENTS, b.data, b.size);
+    buf_release(&b);
+    return rc;
+}
+
 int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e)
 {
     w->payload.size = 0;
@@ -69,6 +96,8 @@ int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_h
         rc = tlv_put_u64(&w->payload, TRACE_F_EVENTS, w->events);
     if (rc == 0 && clock_hz)
         rc = tlv_put_u64(&w->payload, TRACE_F_CLOCK_HZ, clock_hz);
+    if (rc == 0)
+        rc = put_counts(w);
     return write_payload(w, TRACE_END, rc, e);
 }
 
@@ -190,6 +219,8 @@ static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint3
     s->epoch_end = r.state.epoch;
     s->base_end = r.state.base;
     w->events += r.events;
+    if (s->process < w->n_counts)
+        w->counts[s->process].events += r.events;
     return r.words;
 }
 

@@ -3,6 +3,7 @@
 #define HEAPTAPE_TRACE_WRITER_H
 
 #include "base/frame.h"
+#include "trace/tail.h"
 #include "trace/trace.h"
 
 // All but `frames.codec`, `frames.level` (which may be changed between rounds) is the writer's own; `events` may be read.
@@ -15,9 +16,11 @@ struct trace_writer {
     struct columns *columns;
     uint32_t frame_words; // most words in a frame
     uint64_t round;
-    uint64_t watermark;   // of the last whole round
-    uint64_t round_words; // added to the round under work
-    uint64_t events;      // counted events written
+    uint64_t watermark;         // of the last whole round
+    uint64_t round_words;       // added to the round under work
+    uint64_t events;            // counted events written
+    struct trace_count *counts; // the same by process
+    size_t n_counts, counts_capacity;
 };
 
 // `out` is borrowed and stays the caller's to close.

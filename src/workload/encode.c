@@ -51,7 +51,7 @@ void encode_release(struct encode *x)
     encode_init(x);
 }
 
-static struct format_shape shape_of(const struct workload_op *op)
+static inline struct format_shape shape_of(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
     return (struct format_shape){
@@ -61,32 +61,47 @@ static struct format_shape shape_of(const struct workload_op *op)
     };
 }
 
-static bool shape_equal(struct format_shape a, struct format_shape b)
+static inline bool shape_equal(struct format_shape a, struct format_shape b)
 {
     return a.kind == b.kind && a.flags == b.flags && a.error == b.error;
 }
 
-// Index of the op's shape, made when there is room; -1 when there is none.
-static int shape_find(struct encode *x, const struct workload_op *op)
+// Makes the shape of an op that is valid. Its index, -EAGAIN, -EINVAL.
+static int shape_add(struct encode *x, const struct workload_op *op, struct format_shape shape)
+{
+    bool no_slot = op->slot == WORKLOAD_NO_SLOT;
+    if (op->flags & ~FORMAT_OP_FLAGS || !format_flags_valid(op->kind, op->flags, no_slot))
+        return -EINVAL;
+    if (x->n_shapes == FORMAT_MAX_SHAPES)
+        return -EAGAIN;
+    x->shapes[x->n_shapes] = (struct encode_shape){
+        .wire = shape,
+        .fields = event_infos[op->kind].fields,
+        .use = shape.flags & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
+    };
+    return (int)x->n_shapes++;
+}
+
+static int shape_seek(struct encode *x, const struct workload_op *op, struct format_shape shape, uint16_t *cached)
+{
+    int i = 0;
+    while (i < (int)x->n_shapes && !shape_equal(x->shapes[i].wire, shape))
+        i++;
+    if (i == (int)x->n_shapes)
+        i = shape_add(x, op, shape);
+    if (i >= 0)
+        *cached = (uint16_t)(i + 1);
+    return i;
+}
+
+// Index of the op's shape, made when it is new; -EAGAIN when there is no room, -EINVAL.
+static inline int shape_find(struct encode *x, const struct workload_op *op)
 {
     struct format_shape shape = shape_of(op);
     uint16_t *cached = &x->shape_cache[(uint8_t)(shape.kind + shape.flags * 37u + shape.error * 101u)];
-    if (__builtin_expect(*cached && shape_equal(x->shapes[*cached - 1], shape), 1))
+    if (__builtin_expect(*cached && shape_equal(x->shapes[*cached - 1].wire, shape), 1))
         return *cached - 1;
-    unsigned i = 0;
-    while (i < x->n_shapes && !shape_equal(x->shapes[i], shape))
-        i++;
-    if (i == FORMAT_MAX_SHAPES)
-        return -1;
-    if (i == x->n_shapes)
-        x->shapes[x->n_shapes++] = shape;
-    *cached = (uint16_t)(i + 1);
-    return (int)i;
-}
-
-bool encode_has_shape(struct encode *x, const struct workload_op *op)
-{
-    return x->n_shapes < FORMAT_MAX_SHAPES || shape_find(x, op) >= 0;
+    return shape_seek(x, op, shape, cached);
 }
 
 static int block_grow(struct encode_block *b)
@@ -213,20 +228,17 @@ static inline uint64_t code_use(const struct encode_block *b, const struct encod
     return last->serial == b->serial && age < ENCODE_AGE_CODES ? age : (uint64_t)ENCODE_AGE_CODES + slot;
 }
 
-static inline int put_slot(struct encode *x, struct encode_block *b, const struct workload_op *op)
+static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
 {
-    enum format_slot_use use = format_slot_use(op->kind, op->flags);
-    if (use == FORMAT_SLOT_NONE || op->slot == WORKLOAD_NO_SLOT)
-        return 0;
-    if (__builtin_expect(op->slot >= x->n_slots, 0)) {
-        int rc = use == FORMAT_SLOT_TAKE ? slot_meet(x, op->slot) : -EINVAL;
+    if (__builtin_expect(slot >= x->n_slots, 0)) {
+        int rc = use == FORMAT_SLOT_TAKE ? slot_meet(x, slot) : -EINVAL;
         if (rc < 0)
             return rc;
     }
-    struct encode_use *last = &x->slots[op->slot];
-    b->slots[b->n_slots++] = use == FORMAT_SLOT_TAKE ? code_take(b, op->slot) : code_use(b, last, op->slot);
+    struct encode_use *last = &x->slots[slot];
+    b->slots[b->n_slots++] = use == FORMAT_SLOT_TAKE ? code_take(b, slot) : code_use(b, last, slot);
     if (use == FORMAT_SLOT_GIVE)
-        b->given[b->n_given++] = op->slot;
+        b->given[b->n_given++] = slot;
     else
         *last = (struct encode_use){.serial = b->serial, .use = b->uses++};
     return 0;
@@ -242,55 +254,67 @@ static int put_switch(struct encode *x, uint32_t block)
     return words_put(&x->switches, block) | words_put(&x->switches, 1) ? -ENOMEM : 0;
 }
 
-// What all ops of the frame share, and the checks that need no op before it.
-static int check_op(struct encode *x, uint32_t thread, const struct workload_op *op)
+// Makes the op's thread known, and the one it creates, and begins the thread's block.
+static int thread_begin(struct encode *x, uint32_t thread)
 {
-    bool no_slot = op->slot == WORKLOAD_NO_SLOT;
     int rc = thread_meet(x, thread);
+    return rc < 0 || x->threads[thread].block != ENCODE_NO_BLOCK ? rc : block_begin(x, thread);
+}
+
+// What few ops have.
+static int put_rare(struct encode *x, struct encode_block *b, const struct workload_op *op, unsigned fields)
+{
+    int rc = op->n_waits ? put_waits(x, b, op) : 0;
     if (rc == 0 && op->kind == HT_THREAD_CREATE)
         rc = thread_meet(x, op->value);
-    if (rc < 0)
-        return rc;
-    if (op->flags & ~FORMAT_OP_FLAGS || !format_flags_valid(op->kind, op->flags, no_slot))
-        return -EINVAL;
-    if (x->has_stamps && op->stamp < x->threads[thread].last_stamp)
-        return -EINVAL;
-    return 0;
+    return rc < 0 ? rc : put_more(x, b, op, fields);
 }
 
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
 {
-    unsigned fields = event_infos[op->kind].fields;
-    int rc = check_op(x, thread, op);
-    if (rc == 0 && x->threads[thread].block == ENCODE_NO_BLOCK)
-        rc = block_begin(x, thread);
+    enum { RARE_FIELDS = HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT };
+    int shape = shape_find(x, op), rc = 0;
+    if (__builtin_expect(shape < 0, 0))
+        return shape;
+    if (__builtin_expect(thread >= x->n_threads || x->threads[thread].block == ENCODE_NO_BLOCK, 0))
+        rc = thread_begin(x, thread);
     if (rc < 0)
         return rc;
     struct encode_thread *t = &x->threads[thread];
     struct encode_block *b = &x->blocks[t->block];
-    if (b->n_ops == b->capacity)
+    unsigned fields = x->shapes[shape].fields, use = x->shapes[shape].use;
+    if (x->has_stamps && op->stamp < t->last_stamp)
+        return -EINVAL;
+    if (__builtin_expect(b->n_ops == b->capacity, 0))
         rc = block_grow(b);
-    if (rc == 0 && op->n_waits)
-        rc = put_waits(x, b, op);
-    if (rc == 0)
-        rc = put_slot(x, b, op);
-    if (rc == 0 && fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT))
-        rc = put_more(x, b, op, fields);
+    if (rc == 0 && (op->n_waits || fields & RARE_FIELDS))
+        rc = put_rare(x, b, op, fields);
+    if (rc == 0 && use != FORMAT_SLOT_NONE)
+        rc = put_slot(x, b, op->slot, use);
     if (rc == 0 && !x->has_stamps)
-        rc = put_switch(x, t->block);
+        rc = put_switch(x, (uint32_t)(b - x->blocks));
     if (rc < 0)
         return rc;
     if (fields & HT_F_SIZE)
         b->sizes[b->n_sizes++] = op->size;
-    if (x->n_ops == 0 || op->stamp < x->first_stamp)
-        x->first_stamp = op->stamp;
-    if (x->n_ops == 0 || op->stamp > x->last_stamp)
-        x->last_stamp = op->stamp;
-    b->shapes[b->n_ops] = (uint8_t)shape_find(x, op);
+    // put_rare may have met a thread and moved the array.
+    t = &x->threads[thread];
+    b->shapes[b->n_ops] = (uint8_t)shape;
     b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
     t->next_op++;
     x->n_ops++;
     return 0;
+}
+
+void encode_stamps(const struct encode *x, uint64_t *first, uint64_t *last)
+{
+    *first = *last = 0;
+    for (uint32_t i = 0; x->has_stamps && i < x->n_blocks; i++) {
+        const struct encode_block *b = &x->blocks[i];
+        uint64_t from = b->stamps[0], to = b->stamps[b->n_ops - 1];
+        *first = i == 0 || from < *first ? from : *first;
+        *last = to > *last ? to : *last;
+    }
 }
 
 void encode_reset(struct encode *x)
@@ -305,7 +329,6 @@ void encode_reset(struct encode *x)
         blocks_release(x);
     x->n_ops = x->n_shapes = x->n_blocks = 0;
     x->text_bytes = x->wait_values = x->switches.n = 0;
-    x->first_stamp = x->last_stamp = 0;
     x->last_block = ENCODE_NO_BLOCK;
     memset(x->shape_cache, 0, sizeof x->shape_cache);
 }

@@ -37,6 +37,13 @@ struct encode_thread {
     uint32_t block;      // index in the frame, or ENCODE_NO_BLOCK
 };
 
+// A shape of the frame, with what follows from it.
+struct encode_shape {
+    struct format_shape wire;
+    uint8_t fields; // HT_F_*
+    uint8_t use;    // enum format_slot_use
+};
+
 // A slot's last use: the how-manieth of which block.
 struct encode_use {
     uint32_t serial, use;
@@ -45,9 +52,8 @@ struct encode_use {
 struct encode {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
-    uint64_t first_stamp, last_stamp;
     size_t text_bytes, wait_values;
-    struct format_shape shapes[FORMAT_MAX_SHAPES];
+    struct encode_shape shapes[FORMAT_MAX_SHAPES];
     uint16_t shape_cache[256]; // hash of a shape → index + 1 in shapes
     struct encode_block *blocks;
     size_t blocks_capacity;
@@ -63,14 +69,15 @@ struct encode {
 void encode_init(struct encode *x);
 void encode_release(struct encode *x);
 
-// Is there room for the op's shape in the frame?
-bool encode_has_shape(struct encode *x, const struct workload_op *op);
-
-// Adds an op, for whose shape there is room. -EINVAL when it breaks a rule of the format, -ENOMEM.
+// Adds an op. -EAGAIN when the frame has no room for another shape, -EINVAL when the op breaks a rule of the format,
+// -ENOMEM. After the latter two the frame is good for nothing.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
 // The payload of what was added; `first_op` is the number of its first op in the total order. 0 or -ENOMEM.
 int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload);
+
+// The smallest and the greatest stamp of what was added.
+void encode_stamps(const struct encode *x, uint64_t *first, uint64_t *last);
 
 // Starts the next frame.
 void encode_reset(struct encode *x);

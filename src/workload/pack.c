@@ -10,6 +10,7 @@ struct pack {
     uint8_t *start, *at;
     uint8_t *first, *rest; // of the column under work
     uint8_t *rest_start;
+    uint64_t base_stamp;
 };
 
 static void column_begin(struct pack *p, enum format_column column, size_t n_values)
@@ -39,11 +40,6 @@ static void put_all(struct pack *p, const uint64_t *values, size_t n)
     p->rest = rest;
 }
 
-static uint64_t base_stamp(const struct encode *x)
-{
-    return x->has_stamps ? x->first_stamp : 0;
-}
-
 static void pack_blocks(struct pack *p, const struct encode *x)
 {
     column_begin(p, FORMAT_COLUMN_BLOCKS, (size_t)x->n_blocks * FORMAT_BLOCK_VALUES);
@@ -52,7 +48,7 @@ static void pack_blocks(struct pack *p, const struct encode *x)
         put(p, b->thread);
         put(p, b->first_op);
         put(p, b->n_ops);
-        put(p, x->has_stamps ? b->stamps[0] - base_stamp(x) : 0);
+        put(p, x->has_stamps ? b->stamps[0] - p->base_stamp : 0);
     }
     column_end(p, FORMAT_COLUMN_BLOCKS);
 }
@@ -176,7 +172,7 @@ static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
 {
     memset(p->start, 0, FORMAT_HEAD_BYTES);
     put_u64(p->start + FORMAT_AT_FIRST_OP, first_op);
-    put_u64(p->start + FORMAT_AT_BASE_STAMP, base_stamp(x));
+    put_u64(p->start + FORMAT_AT_BASE_STAMP, p->base_stamp);
     put_u32(p->start + FORMAT_AT_OPS, x->n_ops);
     put_u32(p->start + FORMAT_AT_BLOCKS, x->n_blocks);
     put_u32(p->start + FORMAT_AT_SLOT_LIMIT, (uint32_t)x->n_slots);
@@ -186,9 +182,9 @@ static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
     put_u32(p->start + FORMAT_AT_TEXT_BYTES, (uint32_t)x->text_bytes);
     p->at = p->start + FORMAT_HEAD_BYTES;
     for (uint32_t i = 0; i < x->n_shapes; i++) {
-        *p->at++ = x->shapes[i].kind;
-        *p->at++ = x->shapes[i].flags;
-        *p->at++ = x->shapes[i].error;
+        *p->at++ = x->shapes[i].wire.kind;
+        *p->at++ = x->shapes[i].wire.flags;
+        *p->at++ = x->shapes[i].wire.error;
     }
 }
 
@@ -211,6 +207,8 @@ int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload)
     if (buf_reserve(payload, bound) < 0)
         return -ENOMEM;
     struct pack p = {.start = payload->data};
+    uint64_t last_stamp;
+    encode_stamps(x, &p.base_stamp, &last_stamp);
     pack_head(&p, x, first_op);
     pack_blocks(&p, x);
     pack_shapes(&p, x);

@@ -72,34 +72,41 @@ static int flush(struct workload_writer *w, struct err *e)
     if (array_reserve((void **)&index->entries, &index->capacity, index->n + 1, sizeof *index->entries) < 0 ||
         encode_frame(x, w->ops - x->n_ops, &w->payload) < 0)
         return no_memory(w, e);
-    index->entries[index->n++] = (struct format_index_entry){
-        .offset = w->out->offset,
-        .n_ops = x->n_ops,
-        .first_stamp = x->first_stamp,
-        .last_stamp = x->last_stamp,
-    };
+    struct format_index_entry *entry = &index->entries[index->n++];
+    *entry = (struct format_index_entry){.offset = w->out->offset, .n_ops = x->n_ops};
+    encode_stamps(x, &entry->first_stamp, &entry->last_stamp);
     int rc = frame_write(&w->frames, FORMAT_OPS, w->payload.data, w->payload.size, e);
     encode_reset(x);
     return rc;
 }
 
+static int refuse(struct workload_writer *w, uint32_t thread, const struct workload_op *op, int rc, struct err *e)
+{
+    if (rc == -ENOMEM)
+        return no_memory(w, e);
+    return err_set(e, rc, "%s: op %llu (%s of thread %u) would break the rules of a workload", w->out->name,
+                   (unsigned long long)w->ops, event_infos[op->kind].name ? event_infos[op->kind].name : "no kind",
+                   thread);
+}
+
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e)
 {
     struct encode *x = &w->encode;
-    if (x->n_ops >= FRAME_OPS || x->text_bytes >= FRAME_TEXT_BYTES || x->wait_values >= FRAME_WAIT_VALUES ||
-        !encode_has_shape(x, op)) {
-        int rc = flush(w, e);
+    int rc = 0;
+    if (__builtin_expect(
+            x->n_ops >= FRAME_OPS || x->text_bytes >= FRAME_TEXT_BYTES || x->wait_values >= FRAME_WAIT_VALUES, 0))
+        rc = flush(w, e);
+    if (rc < 0)
+        return rc;
+    rc = encode_op(x, thread, op);
+    if (__builtin_expect(rc == -EAGAIN, 0)) {
+        rc = flush(w, e);
         if (rc < 0)
             return rc;
+        rc = encode_op(x, thread, op);
     }
-    int rc = encode_op(x, thread, op);
-    if (__builtin_expect(rc < 0, 0)) {
-        if (rc == -ENOMEM)
-            return no_memory(w, e);
-        return err_set(e, rc, "%s: op %llu (%s of thread %u) would break the rules of a workload", w->out->name,
-                       (unsigned long long)w->ops, event_infos[op->kind].name ? event_infos[op->kind].name : "no kind",
-                       thread);
-    }
+    if (__builtin_expect(rc < 0, 0))
+        return refuse(w, thread, op, rc, e);
     w->ops++;
     return 0;
 }

@@ -1,0 +1,79 @@
+#include "trace/tail.h"
+
+#include "base/frame.h"
+#include "base/tlv.h"
+#include "base/varint.h"
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// An END frame is this long at most, or is not found: counts of some thousand processes.
+enum { TAIL_BYTES = 65536 };
+
+static bool get_count(const uint8_t **at, const uint8_t *end, struct trace_count *c)
+{
+    uint64_t v[3];
+    for (unsigned i = 0; i < 3; i++) {
+        size_t n = varint_get(*at, end, &v[i]);
+        if (!n)
+            return false;
+        *at += n;
+    }
+    *c = (struct trace_count){(uint32_t)v[0], (uint32_t)v[1], v[2]};
+    return true;
+}
+
+static int get_counts(const struct tlv *f, struct trace_count **counts, size_t *n)
+{
+    const uint8_t *at = f->bytes, *end = at + f->size;
+    size_t capacity = 0;
+    while (at < end) {
+        if (array_reserve((void **)counts, &capacity, *n + 1, sizeof **counts) < 0)
+            return -ENOMEM;
+        if (!get_count(&at, end, &(*counts)[(*n)++]))
+            return 0;
+    }
+    return 1;
+}
+
+// 1 when the frame is the END frame and holds counts; they are in *counts.
+static int read_frame(struct frame_reader *frames, bool *is_end, struct trace_count **counts, size_t *n)
+{
+    struct frame f;
+    struct tlv field;
+    struct err ignored;
+    int rc = frame_next(frames, &f, &ignored);
+    *is_end = rc > 0 && f.type == TRACE_END;
+    if (!*is_end)
+        return 0;
+    const uint8_t *at = f.data;
+    while ((rc = tlv_next(&at, f.data + f.size, &field)) > 0) {
+        if (field.tag == TRACE_F_PROCESS_EVENTS)
+            return get_counts(&field, counts, n);
+    }
+    return 0;
+}
+
+int trace_read_counts(struct input *in, struct trace_count **counts, size_t *n, struct err *e)
+{
+    struct frame_reader frames;
+    uint64_t skipped;
+    bool is_end = false;
+    *counts = NULL;
+    *n = 0;
+    int rc = input_seek(in, in->size_bytes > TAIL_BYTES ? in->size_bytes - TAIL_BYTES : 0, e);
+    if (rc < 0)
+        return rc;
+    frame_reader_init(&frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    // Bytes that look like a frame and are none end the search: then the trace is read through.
+    while (!is_end && (rc = frame_resync(&frames, &skipped, e)) > 0)
+        rc = read_frame(&frames, &is_end, counts, n);
+    frame_reader_release(&frames);
+    if (rc <= 0) {
+        free(*counts);
+        *counts = NULL;
+        *n = 0;
+    }
+    return rc;
+}
