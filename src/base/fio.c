@@ -269,6 +269,17 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
     return 0;
 }
 
+int output_restart(struct output *out, struct err *e)
+{
+    struct stat st;
+    if (!out->owns_fd || fstat(out->fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_set(e, -ESPIPE, "%s: is no regular file", out->name);
+    if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0)
+        return err_set_errno(e, "%s: cannot empty it", out->name);
+    out->offset = 0;
+    return 0;
+}
+
 int output_close(struct output *out, bool commit, struct err *e)
 {
     int rc = 0;

@@ -73,6 +73,9 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
 // As output_write, of several pieces with one writev(2) where it takes them all. The array is used up.
 int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e);
 
+// Throws away what was written to a regular file of its own. -ESPIPE for anything else.
+int output_restart(struct output *out, struct err *e);
+
 // Finishes: renames what was written aside. When `commit` is false, what was written aside is removed
 // instead.
 int output_close(struct output *out, bool commit, struct err *e);

@@ -1,4 +1,4 @@
-// What the library exports: the symbols of the event table. Preprocessed by the build (src/capture/meson.build) into a
+// What the library exports: the symbols of the event table, and what steers it. Preprocessed by the build (src/capture/meson.build) into a
 // version script, and into linker options that fail the link when a wrapper is missing.
 #include "event/event_table.h"
 
@@ -13,3 +13,12 @@
 #define EXPORT_META(symbol)
 
 #define EXPORT_ROW(wire, SYMBOL, name, symbol, class, stamp, form, fields) EXPORT_##class(symbol)
+
+#define EXPORT_CONTROL                                                                                                 \
+    EXPORT("heaptape_start")                                                                                           \
+    EXPORT("heaptape_stop")                                                                                            \
+    EXPORT("heaptape_pause")                                                                                           \
+    EXPORT("heaptape_unpause")                                                                                         \
+    EXPORT("heaptape_sync")                                                                                            \
+    EXPORT("heaptape_reset")                                                                                           \
+    EXPORT("heaptape_status")

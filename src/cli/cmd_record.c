@@ -19,6 +19,7 @@ struct record_options {
     const char *output;
     const char *allocator;
     const char *compression;
+    const char *start;
     bool force;
     bool lossy;
     bool verbose;
@@ -33,6 +34,9 @@ static const struct option options[] = {
      "compress with this; a recorder that falls behind steps down by itself",
      offsetof(struct record_options, compression)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct record_options, force)},
+    {0, "start", OPTION_CHOICE, "now|paused", "now",
+     "record from the start, or when heaptape ctl or the program itself says so",
+     offsetof(struct record_options, start)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events rather than let the program wait for the recorder",
      offsetof(struct record_options, lossy)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also tell what the recording itself cost",
@@ -119,7 +123,7 @@ static void discard(struct output *out)
 static int run_record(const void *fields, int argc, char **argv)
 {
     const struct record_options *o = fields;
-    struct record_settings s = {.argv = argv, .lossy = o->lossy};
+    struct record_settings s = {.argv = argv, .lossy = o->lossy, .paused = strcmp(o->start, "paused") == 0};
     struct record_result r;
     struct output out;
     struct err e = {0};
@@ -140,12 +144,13 @@ static int run_record(const void *fields, int argc, char **argv)
         die(EXIT_RECORD, "%s", e.text);
     if (record_run(&s, &out, &r, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
-    if (r.start_errno || r.events == 0)
+    bool nothing = r.events == 0 && !(s.paused && r.processes);
+    if (r.start_errno || nothing)
         discard(&out);
     if (r.start_errno)
         die(r.start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", argv[0],
             r.start_errno == ENOENT ? "not found" : strerror(r.start_errno));
-    if (r.events == 0)
+    if (nothing)
         return explain_nothing(argv[0], &r);
     print_summary(o, &r, &out);
     if (output_close(&out, true, &e) < 0)

@@ -44,7 +44,7 @@ struct recorder {
     struct launch launch;
     enum clock_kind clock;
     struct clock_point started;
-    struct trace_session facts; // until they are written
+    struct trace_session facts;
     bool in_round;
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
@@ -232,9 +232,12 @@ static int begin_round(struct recorder *r, struct err *e)
 static int take_segment(void *ctx, struct consumer_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recorder *r = ctx;
-    (void)s;
     int rc = begin_round(r, e);
-    return rc < 0 ? rc : trace_round_add(&r->writer, g, e);
+    uint64_t before = r->writer.events;
+    if (rc == 0)
+        rc = trace_round_add(&r->writer, g, e);
+    s->events += r->writer.events - before;
+    return rc;
 }
 
 // Pages to bytes from /proc/PID/statm: resident, and what of it is not file or shared memory.
@@ -303,6 +306,44 @@ static int end_processes(struct recorder *r, struct err *e)
     return 0;
 }
 
+// Begins the file anew. What cannot be emptied goes on as it is, and who asked is told.
+static int restart(struct recorder *r, struct err *e)
+{
+    struct err refused;
+    int rc = end_round(r, e);
+    if (rc < 0)
+        return rc;
+    int error = output_restart(r->writer.frames.out, &refused);
+    if (error < 0) {
+        consumer_answer(&r->consumer, SPOOL_RESET, ENOTSUP);
+        return 0;
+    }
+    trace_writer_restart(&r->writer);
+    consumer_restart(&r->consumer);
+    r->n_samples = 0;
+    r->result->processes = 0;
+    r->facts.clock_hz = 0;
+    rc = write_session(r, e);
+    for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++)
+        rc = announce(r, r->consumer.spools[i], e);
+    consumer_answer(&r->consumer, SPOOL_RESET, 0);
+    return rc;
+}
+
+// Does what processes have asked for, once all that they mean by it has been drained.
+static int answer(struct recorder *r, struct err *e)
+{
+    int rc = 0;
+    if (consumer_is_asked(&r->consumer, SPOOL_RESET))
+        rc = restart(r, e);
+    if (rc == 0 && consumer_is_asked(&r->consumer, SPOOL_SYNC)) {
+        rc = end_round(r, e);
+        if (rc == 0)
+            consumer_answer(&r->consumer, SPOOL_SYNC, 0);
+    }
+    return rc;
+}
+
 // One look at everything: what has ended, what is new, what has been published.
 static int turn(struct recorder *r, struct err *e)
 {
@@ -320,6 +361,8 @@ static int turn(struct recorder *r, struct err *e)
         rc = consumer_drain(&r->consumer, &sink, e);
     if (r->consumer.lanes_waiting == 0)
         r->watermark = stamp;
+    if (rc == 0)
+        rc = answer(r, e);
     if (rc == 0)
         rc = sample_memory(r, now, e);
     if (rc == 0)
@@ -434,7 +477,8 @@ static int finish(struct recorder *r, struct err *e)
 static int begin(struct recorder *r, struct err *e)
 {
     r->started = clock_point_take(r->clock);
-    int rc = consumer_open(&r->consumer, r->settings->lossy ? SPOOL_LOSSY : 0, r->clock, e);
+    uint32_t flags = (r->settings->lossy ? SPOOL_LOSSY : 0) | (r->settings->paused ? SPOOL_START_PAUSED : 0);
+    int rc = consumer_open(&r->consumer, flags, r->clock, e);
     if (rc < 0)
         return rc;
     if (facts_session(&r->facts, r->clock, r->settings->argv) < 0)

@@ -19,7 +19,8 @@ struct record_settings {
     size_t n_variables;
     enum frame_codec codec; // the best; a recorder that falls behind steps down from it and up again
     int level;
-    bool lossy; // the program does not wait for a recorder that falls behind; what is dropped is counted
+    bool paused; // recording begins when it is told to
+    bool lossy;  // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 
 struct record_result {

@@ -29,6 +29,7 @@ static void spool_free(struct consumer_spool *s)
         munmap(s->header, s->map_bytes);
     if (s->pidfd >= 0)
         close(s->pidfd);
+    free(s->edges);
     free(s->marks);
     free(s->lanes);
     free(s);
@@ -58,6 +59,7 @@ static bool spool_map(struct consumer_spool *s, int fd)
 static void spool_identify(struct consumer_spool *s)
 {
     s->pid = s->header->pid;
+    s->first_state = s->header->control.first_state & 3;
     s->start_time = s->header->process_start_time;
     s->visible_pid = consumer_find_process(s->pid, s->start_time);
     if (s->start_time == 0)
@@ -226,11 +228,16 @@ static struct consumer_lane *lane_find(struct consumer_spool *s, uint32_t thread
     return l;
 }
 
+void consumer_wake(_Atomic uint32_t *futex)
+{
+    syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 static void wake_waiters(struct spool_header *h)
 {
     atomic_fetch_add(&h->free_sequence, 1);
     if (atomic_load(&h->waiters))
-        syscall(SYS_futex, &h->free_sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        consumer_wake(&h->free_sequence);
 }
 
 void consumer_stop(struct consumer *c)
@@ -302,8 +309,8 @@ static int64_t scan_chunks(struct consumer *c, struct consumer_spool *s)
 }
 
 // Hands words [drained, used) to the sink; a chunk that is DONE is given back before, as soon as it is copied.
-static int drain_chunk(struct consumer *c, struct consumer_spool *s, const struct consumer_candidate *k,
-                       const struct consumer_sink *sink, struct err *e)
+static int drain_chunk(struct consumer *c, struct consumer_spool *s, struct consumer_lane *l,
+                       const struct consumer_candidate *k, const struct consumer_sink *sink, struct err *e)
 {
     struct consumer_chunk *mark = &s->marks[k->index], at = *mark;
     uint32_t n = k->used - at.drained;
@@ -328,7 +335,7 @@ static int drain_chunk(struct consumer *c, struct consumer_spool *s, const struc
     }
     s->words += n;
     s->drain_words += n;
-    int rc = g.n_words ? sink->segment(sink->ctx, s, &g, e) : 0;
+    int rc = g.n_words ? edges_pass(s, l, &g, sink, e) : 0;
     if (g.n_words < n) {
         s->lost_words += n - g.n_words;
         mark->broken = true;
@@ -360,8 +367,10 @@ static bool is_due(struct consumer_spool *s, struct consumer_lane *l, uint64_t p
 
 static int drain_spool(struct consumer *c, struct consumer_spool *s, const struct consumer_sink *sink, struct err *e)
 {
+    for (unsigned what = 0; what < SPOOL_REQUESTS; what++)
+        s->asked[what] = atomic_load_explicit(&s->header->control.asked[what], memory_order_acquire);
     int64_t n = scan_chunks(c, s);
-    if (n < 0)
+    if (n < 0 || edges_take(s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     int rc = 0;
     for (int64_t i = 0; i < n && rc == 0; i++) {
@@ -373,7 +382,7 @@ static int drain_spool(struct consumer *c, struct consumer_spool *s, const struc
         if (!l)
             return err_set(e, -ENOMEM, "out of memory");
         if (is_due(s, l, k->first_word + drained)) {
-            rc = drain_chunk(c, s, k, sink, e);
+            rc = drain_chunk(c, s, l, k, sink, e);
             l->next = k->first_word + k->used;
             l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_LONG_WORDS - 2;
         } else {
@@ -394,6 +403,9 @@ int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct 
         struct consumer_spool *s = c->spools[i];
         s->drain_words = s->drain_done = 0;
         rc = drain_spool(c, s, sink, e);
+        atomic_store_explicit(&s->header->control.events, s->events, memory_order_relaxed);
+        if (c->lanes_waiting == 0)
+            edges_forget(s);
         c->chunks_done += s->drain_done;
     }
     return rc;

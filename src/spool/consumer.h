@@ -25,7 +25,11 @@ struct consumer_lane {
     uint64_t next;     // word due
     uint64_t deferred; // word that came in its stead in the last round, when `waits`
     bool used, waits;
-    bool over; // its last chunk was given up half full: the thread has ended
+    bool over;        // its last chunk was given up half full: the thread has ended
+    bool dropping;    // its last record came while recording was paused
+    uint8_t resizing; // enum edges_resizing
+    uint64_t edge;    // edges before its last record
+    uint64_t dropped; // words left out so far: the sink's numbers of words are without them
 };
 
 // One process image's spool.
@@ -36,15 +40,21 @@ struct consumer_spool {
     uint32_t max_chunks;
     char name[64]; // of the file
     uint32_t number;
-    uint32_t pid;         // as the process sees it
-    pid_t visible_pid;    // as the recorder sees it
-    uint64_t start_time;  // of the process, in the kernel's ticks
-    int pidfd;            // -1: the kernel gave none
-    bool dead;            // nothing is written to it any more; the next drain takes all there is
-    uint64_t words;       // drained
-    uint64_t lost_words;  // missing in a stream, or no records
-    uint64_t drain_words; // drained by the last consumer_drain
-    uint32_t drain_done;  // chunks that it found full
+    uint32_t pid;        // as the process sees it
+    pid_t visible_pid;   // as the recorder sees it
+    uint64_t start_time; // of the process, in the kernel's ticks
+    int pidfd;           // -1: the kernel gave none
+    bool dead;           // nothing is written to it any more; the next drain takes all there is
+    uint64_t words;      // drained
+    uint64_t lost_words; // missing in a stream, or no records
+    uint64_t events;     // recorded, for the sink to count
+    uint64_t *edges;     // changes of the recording's state: stamp << 2 | state
+    size_t n_edges, edges_capacity;
+    uint64_t edges_forgotten;       // before those
+    uint32_t first_state;           // before all of them
+    uint32_t asked[SPOOL_REQUESTS]; // requests that the last drain has seen
+    uint64_t drain_words;           // drained by the last consumer_drain
+    uint32_t drain_done;            // chunks that it found full
     struct consumer_chunk *marks;
     size_t marks_capacity;
     struct consumer_lane *lanes; // open hash, a power of two
@@ -85,7 +95,16 @@ int consumer_discover(struct consumer *c, struct err *e);
 // Returns how many were marked.
 int consumer_check_ends(struct consumer *c);
 
-// Takes what has been published. `segment` is called for each run of words, in order within a lane; its words are a
+// Requests of which everything that they are about has been drained: the recorder does what they ask for and answers.
+bool consumer_is_asked(const struct consumer *c, enum spool_request what);
+
+// `error` is an errno, for SPOOL_RESET.
+void consumer_answer(struct consumer *c, enum spool_request what, int error);
+
+// The trace begins anew: processes, words and losses are counted from 0 again.
+void consumer_restart(struct consumer *c);
+
+// Takes what has been published. Events of times when recording was paused are left out. `segment` is called for each run of words, in order within a lane; its words are a
 // private copy, valid during the call. It fills in n_words (what it took), epoch_end and base_end as
 // trace_round_add does, and returns 0 or a negative errno, which ends the drain.
 struct consumer_sink {

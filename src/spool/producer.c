@@ -175,6 +175,22 @@ void producer_lane_slow(struct producer_process *p, struct producer_lane *lane)
     lane->last_stamp = stamp_now(p);
 }
 
+// While recording is paused the events of a thread take the slow path and end here. A realloc is recorded whole or not at
+// all, so a change is not noticed between its halves, nor inside a real function, nor while lane 0 is being written to.
+static bool is_muted(const struct producer_process *p, struct producer_thread *t, const struct event *ev, uint32_t busy)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    bool paused = atomic_load_explicit(&p->header->control.state, memory_order_acquire) != SPOOL_RECORDING;
+    bool between = (busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_WRITING)) || (class == HT_CLASS_RESIZE && ev->ptr);
+    if (paused != t->muted && !between) {
+        struct producer_lane *lane = &t->lanes[0];
+        bool slow = paused || t->ending || p->clock == CLOCK_KIND_MONOTONIC;
+        lane->fast_epoch = slow ? PRODUCER_NO_EPOCH : lane->epoch;
+        t->muted = paused;
+    }
+    return t->muted && class != HT_CLASS_THREAD;
+}
+
 static void record(const struct event *ev, uint32_t busy)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
@@ -184,6 +200,8 @@ static void record(const struct event *ev, uint32_t busy)
     if (!t)
         return;
     p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (is_muted(p, t, ev, busy))
+        return;
     bool interrupting = busy & PRODUCER_WRITING;
     if (!interrupting) {
         producer_lane_put(p, t, &t->lanes[0], ev);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "event/event.h"
+#include "spool/control.h"
 #include "spool/spool.h"
 #include "trace/codec.h"
 
@@ -46,7 +47,8 @@ struct producer_thread {
     uint32_t ending;        // 1 after the last round of its key destructors
     void *(*start)(void *); // for the trampoline of pthread_create
     void *arg;
-    uint64_t reserved[3];
+    uint32_t muted; // 1 once it has noticed that recording is paused
+    uint32_t reserved[5];
 };
 _Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share cache lines");
 
@@ -163,6 +165,11 @@ void producer_set_allocator(const char *path);
 
 // Closes what ended threads have left open: for the end of the program.
 void producer_finish(void);
+
+// Steers the recording of this process, or tells its state: enum control_verb and its errors, enum spool_recording.
+// -ENOENT: it is not recorded.
+int producer_control(enum control_verb verb);
+int producer_control_state(void);
 
 // Joins the session of the environment, if it has not been tried yet in this process image. The first event does so
 // too.

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -102,26 +101,13 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
     return &p->chunks[fresh];
 }
 
-// A zombie is dead, too, which kill(2) does not tell; pidfd_open needs Linux 5.3 and a file descriptor.
-static bool recorder_lives(const struct producer_process *p)
-{
-    int fd = (int)syscall(SYS_pidfd_open, p->recorder_pid, 0);
-    if (fd < 0)
-        return syscall(SYS_kill, p->recorder_pid, 0) == 0 || errno != ESRCH;
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
-    struct timespec now = {0};
-    long n = syscall(SYS_ppoll, &ended, 1, &now, NULL, 0);
-    syscall(SYS_close, fd);
-    return n <= 0;
-}
-
 static bool recorder_gone(const struct producer_process *p, uint64_t waited_ns)
 {
     if (atomic_load_explicit(&producer_inherited.session->recorder_gone, memory_order_acquire))
         return true;
     if (waited_ns == 0)
         return false;
-    return p->recorder_visible ? !recorder_lives(p) : waited_ns > BLIND_WAIT_NS;
+    return p->recorder_visible ? control_is_gone(p->recorder_pid) : waited_ns > BLIND_WAIT_NS;
 }
 
 // Sleeps until the recorder has freed a chunk since `sequence`, or for WAIT_MS.

@@ -42,6 +42,7 @@ struct producer_inherited {
     uint32_t pid; // of the image that made `spool`
     void *spool;  // its mapping, to be dropped by a fork child
     size_t spool_bytes;
+    uint32_t recording; // enum spool_recording: what a spool begins with
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made
     uint32_t end_key_made;

@@ -210,6 +210,8 @@ static uint64_t process_start_time(void)
 
 static void fill_header(struct spool_header *h, struct producer_process *p, uint32_t parent_pid)
 {
+    h->control.first_state = producer_inherited.recording;
+    atomic_store_explicit(&h->control.state, h->control.first_state, memory_order_relaxed);
     h->pid = producer_inherited.pid;
     h->ppid = (uint32_t)syscall(SYS_getppid);
     h->start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
@@ -230,6 +232,8 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
 static uint32_t leave_parent(struct producer_inherited *in)
 {
     uint32_t parent = in->spool ? in->pid : 0;
+    if (in->spool)
+        in->recording = atomic_load(&((struct spool_header *)in->spool)->control.state);
     if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
         munmap(in->spool, in->spool_bytes);
     in->spool = NULL;
@@ -251,6 +255,8 @@ static bool start(struct producer_process *p)
         return false;
     uint32_t n_chunks = 0;
     in->pid = (uint32_t)syscall(SYS_getpid);
+    if (!parent && (in->session->flags & SPOOL_START_PAUSED))
+        in->recording = SPOOL_PAUSED;
     struct spool_header *header = make_spool(in, &n_chunks);
     if (!header)
         return false;
@@ -313,6 +319,34 @@ void producer_process_off(struct producer_process *p, const char *reason)
     append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
     atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
     producer_ring();
+}
+
+// NULL when the process is not recorded.
+static struct producer_process *recorded_process(void)
+{
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    struct producer_process *p = producer_process_ready();
+    producer_leave(was);
+    producer_signals_restore(mask);
+    return p;
+}
+
+int producer_control(enum control_verb verb)
+{
+    int saved_errno = errno;
+    const struct producer_process *p = recorded_process();
+    int rc = p ? control_do(&(struct control){p->header, producer_inherited.session, 0}, verb) : -ENOENT;
+    errno = saved_errno;
+    return rc;
+}
+
+int producer_control_state(void)
+{
+    int saved_errno = errno;
+    const struct producer_process *p = recorded_process();
+    errno = saved_errno;
+    return p ? (int)atomic_load_explicit(&p->header->control.state, memory_order_acquire) : -ENOENT;
 }
 
 void producer_set_allocator(const char *path)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define SPOOL_SESSION_MAGIC 0x3173736573735448ull // "HTssess1"
-#define SPOOL_MAGIC         0x316c6f6f70735448ull // "HTspool1"
+#define SPOOL_MAGIC         0x326c6f6f70735448ull // "HTspool2"
 #define SPOOL_SESSION_FILE  "session"
 #define SPOOL_FILE_SUFFIX   ".spool"
 
@@ -59,6 +59,38 @@ struct spool_chunk {
 };
 _Static_assert(sizeof(struct spool_chunk) == SPOOL_CHUNK_BYTES, "a chunk is 64 KiB");
 
+// What of a process's calls is recorded.
+enum spool_recording {
+    SPOOL_RECORDING = 0,
+    SPOOL_PAUSED = 1,
+    SPOOL_STOPPED = 2, // as paused, until `start`
+};
+
+// What the recorder can be asked for; it answers when that is done.
+enum spool_request {
+    SPOOL_SYNC = 0,  // everything published so far is in the file
+    SPOOL_RESET = 1, // the file begins anew
+    SPOOL_REQUESTS = 2,
+};
+
+enum { SPOOL_EDGES = 1024 };
+
+// Words by which the process itself and `heaptape ctl` steer the recording (src/spool/control.h). `state` is looked at
+// by a thread's slow path alone; the edges between recorded and unrecorded time are exact nevertheless, since the
+// recorder drops events by their stamps.
+struct spool_control {
+    _Atomic uint32_t state;                 // enum spool_recording
+    uint32_t first_state;                   // before the first edge; constant
+    _Atomic uint32_t lock;                  // of `state` and the writing of edges
+    _Atomic uint32_t reset_error;           // errno of the last reset, 0 when it was done
+    _Atomic uint32_t asked[SPOOL_REQUESTS]; // requests made …
+    _Atomic uint32_t done[SPOOL_REQUESTS];  // … and answered; a futex
+    _Atomic uint64_t events;                // recorded so far, as the recorder has counted
+    // A ring of changes: stamp << 2 | the state from there on. Of the rings' counters, the writer's and the recorder's.
+    _Atomic uint64_t edges_made, edges_taken;
+    _Atomic uint64_t edges[SPOOL_EDGES];
+};
+
 enum spool_status {
     SPOOL_STARTING = 0, // being filled in
     SPOOL_RUNNING = 1,
@@ -86,6 +118,8 @@ struct spool_header {
     _Atomic uint32_t waiters;          // threads that sleep on it
     _Atomic uint64_t waits, wait_ns;   // how often and how long threads waited for the recorder
     _Atomic uint64_t lost_chunks, lost_words; // dropped under --lossy
+
+    _Alignas(64) struct spool_control control;
 
     _Alignas(64) char reason[120]; // why status is SPOOL_OFF
     char allocator[512];           // path of the object that answers malloc

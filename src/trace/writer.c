@@ -33,6 +33,13 @@ void trace_writer_release(struct trace_writer *w)
     *w = (struct trace_writer){0};
 }
 
+void trace_writer_restart(struct trace_writer *w)
+{
+    w->frames.next_sequence = 0;
+    w->round = w->watermark = w->events = 0;
+    w->n_counts = 0;
+}
+
 static int no_memory(struct trace_writer *w, struct err *e)
 {
     return err_set(e, -ENOMEM, "%s: out of memory", w->frames.out->name);

@@ -27,6 +27,9 @@ struct trace_writer {
 void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec, int level);
 void trace_writer_release(struct trace_writer *w);
 
+// The next frame is the first of a trace again. Between rounds.
+void trace_writer_restart(struct trace_writer *w);
+
 int trace_write_session(struct trace_writer *w, const struct trace_session *s, struct err *e);
 int trace_write_process(struct trace_writer *w, const struct trace_process *p, struct err *e);
 int trace_write_process_end(struct trace_writer *w, const struct trace_process *p, struct err *e);

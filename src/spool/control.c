@@ -1,0 +1,168 @@
+#include "spool/control.h"
+
+#include "base/clock.h"
+#include "trace/codec.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WAIT_NS       20000000u    // between looks at whether the recorder lives
+#define BLIND_WAIT_NS 10000000000u // how long to believe in a recorder whose pid cannot be seen
+#define LOCK_NS       1000000000u  // after which the holder is taken for dead: it holds the lock for some instructions
+
+bool control_is_gone(uint32_t pid)
+{
+    // A zombie is dead, too, which kill(2) does not tell; pidfd_open needs Linux 5.3 and a file descriptor.
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0)
+        return syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    struct timespec now = {0};
+    long n = syscall(SYS_ppoll, &ended, 1, &now, NULL, 0);
+    syscall(SYS_close, fd);
+    return n > 0;
+}
+
+static void ring(struct spool_session *session)
+{
+    atomic_fetch_add(&session->doorbell, 1);
+    if (atomic_load(&session->recorder_sleeps))
+        syscall(SYS_futex, &session->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+// Why nobody will answer, or 0. `recorder_seen`: its pid meant something when the wait began.
+static int reason_to_stop(const struct control *c, bool recorder_seen, uint64_t waited_ns)
+{
+    if (atomic_load(&c->session->recorder_gone))
+        return -EPIPE;
+    if (c->process && control_is_gone(c->process))
+        return -ESRCH;
+    if (recorder_seen ? control_is_gone(c->session->recorder_pid) : waited_ns > BLIND_WAIT_NS)
+        return -EPIPE;
+    return 0;
+}
+
+static void nap(uint64_t ns)
+{
+    const struct timespec t = {.tv_nsec = (long)ns};
+    syscall(SYS_nanosleep, &t, NULL);
+}
+
+// Returns the signal mask to restore: a handler that wants the lock, too, would wait for ever.
+static uint64_t lock(struct spool_control *k)
+{
+    uint64_t all = UINT64_MAX, mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof mask);
+    uint64_t start = clock_monotonic_ns();
+    uint32_t free_lock = 0;
+    while (!atomic_compare_exchange_strong(&k->lock, &free_lock, 1) && clock_monotonic_ns() - start < LOCK_NS) {
+        free_lock = 0;
+        nap(10000);
+    }
+    return mask;
+}
+
+static void unlock(struct spool_control *k, uint64_t mask)
+{
+    atomic_store(&k->lock, 0);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+// True when there was room for the edge, and the state has changed.
+static bool try_set(const struct control *c, enum spool_recording to)
+{
+    struct spool_control *k = &c->header->control;
+    uint64_t mask = lock(k);
+    uint64_t made = atomic_load(&k->edges_made);
+    bool same = atomic_load(&k->state) == (uint32_t)to;
+    bool room = made - atomic_load(&k->edges_taken) < SPOOL_EDGES;
+    if (!same && room) {
+        uint64_t stamp = clock_ticks((enum clock_kind)c->session->clock_kind) >> CODEC_STAMP_SHIFT;
+        atomic_store(&k->edges[made % SPOOL_EDGES], stamp << 2 | (uint64_t)to);
+        atomic_store(&k->edges_made, made + 1);
+        atomic_store(&k->state, to);
+    }
+    unlock(k, mask);
+    return same || room;
+}
+
+// Changes the state. The recorder makes room for edges with each of its turns.
+static int set(const struct control *c, enum spool_recording to)
+{
+    bool seen = !control_is_gone(c->session->recorder_pid);
+    uint64_t start = clock_monotonic_ns();
+    while (!try_set(c, to)) {
+        if (c->session->flags & SPOOL_NO_RECORDER)
+            return -ENOSPC;
+        int rc = reason_to_stop(c, seen, clock_monotonic_ns() - start);
+        if (rc)
+            return rc;
+        ring(c->session);
+        nap(100000);
+    }
+    return 0;
+}
+
+// Asks the recorder and waits for its answer.
+static int ask(const struct control *c, enum spool_request what)
+{
+    struct spool_control *k = &c->header->control;
+    bool seen = !control_is_gone(c->session->recorder_pid);
+    uint64_t start = clock_monotonic_ns();
+    const struct timespec timeout = {.tv_nsec = WAIT_NS};
+    uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
+    ring(c->session);
+    for (;;) {
+        uint32_t done = atomic_load(&k->done[what]);
+        if ((int32_t)(done - number) >= 0)
+            return 0;
+        int rc = reason_to_stop(c, seen, clock_monotonic_ns() - start);
+        if (rc)
+            return rc;
+        syscall(SYS_futex, &k->done[what], FUTEX_WAIT, done, &timeout, NULL, 0);
+    }
+}
+
+static int reset(const struct control *c)
+{
+    if (c->session->flags & SPOOL_NO_RECORDER)
+        return -ENOTSUP;
+    int rc = ask(c, SPOOL_RESET);
+    return rc ? rc : -(int)atomic_load(&c->header->control.reset_error);
+}
+
+// Without a recorder the spool itself is what is kept.
+static int sync_all(const struct control *c)
+{
+    return c->session->flags & SPOOL_NO_RECORDER ? 0 : ask(c, SPOOL_SYNC);
+}
+
+int control_do(const struct control *c, enum control_verb verb)
+{
+    struct spool_control *k = &c->header->control;
+    uint32_t state = atomic_load(&k->state);
+    int rc = 0;
+    if (atomic_load(&c->header->status) == SPOOL_OFF)
+        return -ENODATA;
+    switch (verb) {
+    case CONTROL_START:
+        return set(c, SPOOL_RECORDING);
+    case CONTROL_STOP:
+        rc = set(c, SPOOL_STOPPED);
+        return rc ? rc : sync_all(c);
+    case CONTROL_PAUSE:
+        return state == SPOOL_STOPPED ? 0 : set(c, SPOOL_PAUSED);
+    case CONTROL_UNPAUSE:
+        return state == SPOOL_STOPPED ? -EPERM : set(c, SPOOL_RECORDING);
+    case CONTROL_SYNC:
+        return sync_all(c);
+    case CONTROL_RESET:
+        return reset(c);
+    }
+    return -EINVAL;
+}

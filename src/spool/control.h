@@ -1,0 +1,29 @@
+// Steering a recording: by the process itself (include/heaptape/heaptape.h) and from outside (heaptape ctl). Malloc-free;
+// no function here calls anything of libc but syscall(2) and the vDSO clock.
+#ifndef HEAPTAPE_SPOOL_CONTROL_H
+#define HEAPTAPE_SPOOL_CONTROL_H
+
+#include "spool/spool.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum control_verb { CONTROL_START, CONTROL_STOP, CONTROL_PAUSE, CONTROL_UNPAUSE, CONTROL_SYNC, CONTROL_RESET };
+
+// The process's spool and its session, both mapped.
+struct control {
+    struct spool_header *header;
+    struct spool_session *session;
+    uint32_t process; // pid, as the caller sees it, of the traced process if that is another one; else 0
+};
+
+// 0, or a negative errno: -EPERM to unpause what is stopped; -EPIPE when the recorder, or -ESRCH when the process, has
+// ended; -ENOTSUP, for a reset, when the trace is no regular file or there is no recorder; -ENOSPC when without a
+// recorder the state has changed more than SPOOL_EDGES times; -ENODATA when tracing has turned itself off. A call that
+// starts after a pause or stop has returned is not recorded; one that starts after a start or unpause is.
+int control_do(const struct control *c, enum control_verb verb);
+
+// Has the process with this pid ended, or is it a zombie? false when the pid means nothing here.
+bool control_is_gone(uint32_t pid);
+
+#endif

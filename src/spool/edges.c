@@ -1,0 +1,171 @@
+// Pausing, recorder's half: which records belong to times that were recorded, by their stamps.
+#include "spool/consumer_private.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { MANY_EDGES = 1 << 16 };
+
+int edges_take(struct consumer_spool *s)
+{
+    struct spool_control *k = &s->header->control;
+    uint64_t taken = atomic_load_explicit(&k->edges_taken, memory_order_relaxed);
+    uint64_t made = atomic_load_explicit(&k->edges_made, memory_order_acquire);
+    // Not more than the ring holds, whatever the program has written there.
+    if (made == taken || made - taken > SPOOL_EDGES)
+        return 0;
+    size_t n = (size_t)(made - taken);
+    if (array_reserve((void **)&s->edges, &s->edges_capacity, s->n_edges + n, sizeof *s->edges) < 0)
+        return -ENOMEM;
+    for (; taken < made; taken++)
+        s->edges[s->n_edges++] = atomic_load_explicit(&k->edges[taken % SPOOL_EDGES], memory_order_relaxed);
+    atomic_store_explicit(&k->edges_taken, taken, memory_order_release);
+    return 0;
+}
+
+void edges_forget(struct consumer_spool *s)
+{
+    size_t n = s->n_edges / 2;
+    if (s->n_edges < MANY_EDGES)
+        return;
+    s->first_state = s->edges[n - 1] & 3;
+    s->n_edges -= n;
+    s->edges_forgotten += n;
+    memmove(s->edges, s->edges + n, s->n_edges * sizeof *s->edges);
+}
+
+// Was it recorded at the lane's stamp? Stamps of a lane hardly ever go back, so its place among the edges is near.
+static bool is_recorded(const struct consumer_spool *s, struct consumer_lane *l, uint64_t stamp)
+{
+    size_t i = l->edge > s->edges_forgotten ? (size_t)(l->edge - s->edges_forgotten) : 0;
+    while (i < s->n_edges && s->edges[i] >> 2 <= stamp)
+        i++;
+    while (i > 0 && s->edges[i - 1] >> 2 > stamp)
+        i--;
+    l->edge = s->edges_forgotten + i;
+    return (i ? s->edges[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
+}
+
+// Births and ends of threads, and what the library itself has to say, are kept always; a realloc is kept whole, by the
+// stamp of its first half.
+static bool is_kept(const struct consumer_spool *s, struct consumer_lane *l, const struct event *ev)
+{
+    bool recorded = is_recorded(s, l, ev->stamp);
+    enum event_class class = event_infos[ev->kind].class;
+    if (class == HT_CLASS_THREAD || class == HT_CLASS_META)
+        return true;
+    if (class == HT_CLASS_RESIZE && l->resizing != EDGES_NONE)
+        recorded = l->resizing == EDGES_KEPT;
+    if (class == HT_CLASS_RESIZE)
+        l->resizing = EDGES_NONE;
+    if (class == HT_CLASS_HALF)
+        l->resizing = recorded ? EDGES_KEPT : EDGES_DROPPED;
+    return recorded;
+}
+
+// Nothing but recorded time can lie between the lane's last record and the next.
+static bool all_recorded(const struct consumer_spool *s, const struct consumer_lane *l)
+{
+    uint64_t last = s->n_edges ? s->edges[s->n_edges - 1] & 3 : s->first_state;
+    return last == SPOOL_RECORDING && l->edge == s->edges_forgotten + s->n_edges && !l->dropping;
+}
+
+// Hands on words [from, to) of `whole`, before which the state was `before`. How many were taken, or a negative errno.
+static int64_t pass_run(struct consumer_spool *s, struct consumer_lane *l, const struct trace_segment *whole,
+                        struct trace_segment *run, const struct consumer_sink *sink, struct err *e)
+{
+    uint32_t from = (uint32_t)(run->words - whole->words), n = run->n_words;
+    run->first_word = whole->first_word + from - l->dropped;
+    int rc = n ? sink->segment(sink->ctx, s, run, e) : 0;
+    return rc < 0 ? rc : run->n_words == n;
+}
+
+static int pass_some(struct consumer_spool *s, struct consumer_lane *l, struct trace_segment *g,
+                     const struct consumer_sink *sink, struct err *e)
+{
+    struct codec_state state = {g->epoch0, g->base0};
+    struct trace_segment run = *g;
+    struct event ev;
+    uint32_t at = 0, used;
+    int64_t whole = 1;
+    run.n_words = 0;
+    for (; whole > 0 && at < g->n_words; at += used) {
+        struct codec_state before = state;
+        used = codec_get(&state, g->words + at, g->n_words - at, &ev);
+        if (!used)
+            break;
+        // Words that only move the state go with the record before them: a run has it in its head.
+        bool drop = ev.kind ? !is_kept(s, l, &ev) : l->dropping;
+        if (drop != l->dropping) {
+            whole = drop ? pass_run(s, l, g, &run, sink, e) : 1;
+            run.words = g->words + at;
+            run.n_words = 0;
+            run.epoch0 = run.epoch_end = before.epoch;
+            run.base0 = run.base_end = before.base;
+        }
+        l->dropping = drop;
+        l->dropped += drop ? used : 0;
+        run.n_words += drop ? 0 : used;
+    }
+    if (whole > 0 && !l->dropping)
+        whole = pass_run(s, l, g, &run, sink, e);
+    g->n_words = at;
+    g->epoch_end = state.epoch;
+    g->base_end = state.base;
+    return whole < 0 ? (int)whole : 0;
+}
+
+int edges_pass(struct consumer_spool *s, struct consumer_lane *l, struct trace_segment *g,
+               const struct consumer_sink *sink, struct err *e)
+{
+    if (!all_recorded(s, l))
+        return pass_some(s, l, g, sink, e);
+    l->resizing = EDGES_NONE;
+    if (codec_tag_of(g->words[g->n_words - 1]) == HT_REALLOC_BEGIN)
+        l->resizing = EDGES_KEPT;
+    g->first_word -= l->dropped;
+    return sink->segment(sink->ctx, s, g, e);
+}
+
+bool consumer_is_asked(const struct consumer *c, enum spool_request what)
+{
+    if (c->lanes_waiting)
+        return false;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        const struct consumer_spool *s = c->spools[i];
+        if (s->asked[what] != atomic_load_explicit(&s->header->control.done[what], memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+void consumer_answer(struct consumer *c, enum spool_request what, int error)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct spool_control *k = &c->spools[i]->header->control;
+        if (c->spools[i]->asked[what] == atomic_load_explicit(&k->done[what], memory_order_relaxed))
+            continue;
+        if (what == SPOOL_RESET)
+            atomic_store(&k->reset_error, (uint32_t)error);
+        atomic_store(&k->done[what], c->spools[i]->asked[what]);
+        consumer_wake(&k->done[what]);
+    }
+}
+
+static void restart_spool(struct consumer_spool *s)
+{
+    s->words = s->lost_words = s->events = 0;
+    for (size_t i = 0; i < s->lanes_capacity; i++)
+        s->lanes[i].dropped = s->lanes[i].next;
+}
+
+void consumer_restart(struct consumer *c)
+{
+    c->n_made = 0;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        c->spools[i]->number = c->n_made++;
+        restart_spool(c->spools[i]);
+    }
+}
