@@ -1,5 +1,6 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --allocator= -a --compress= -z --force -f --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --allocator= -a --compress= -z --force -f --start= --lossy --verbose -v --help -h --quiet -q --color='
+  [ctl]=' --json --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
   [replay]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
   [compare]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
@@ -16,7 +17,9 @@ declare -gA _heaptape_values=(
   ['record -a']='ALLOCATOR'
   ['record --compress']='none|lz4|zstd[:LEVEL]'
   ['record -z']='none|lz4|zstd[:LEVEL]'
+  ['record --start']='now|paused'
   ['record --color']='auto|always|never'
+  ['ctl --color']='auto|always|never'
   ['convert --output']='FILE|-'
   ['convert -o']='FILE|-'
   ['convert --pid']='PID'

@@ -15,6 +15,7 @@
 // meson.build lists.
 #define COMMANDS(COMMAND)                                                                                              \
     COMMAND(record)                                                                                                    \
+    COMMAND(ctl)                                                                                                       \
     COMMAND(convert) COMMAND(replay) COMMAND(compare) COMMAND(stat) COMMAND(dump) COMMAND(check) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;

@@ -1,5 +1,6 @@
 // Prints a raw trace for the capture tests to compare with what a program said of itself, straight from the records:
 //   trace_lines FILE          a line an event: STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
+//   trace_lines -c FILE       ticks a second
 //   trace_lines -p FILE       a line a process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
 // The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
 // stamps.
@@ -101,6 +102,7 @@ static int by_stamp(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
+    bool clock = argc == 3 && strcmp(argv[1], "-c") == 0;
     bool processes = argc == 3 && strcmp(argv[1], "-p") == 0;
     struct input in = {.fd = -1};
     struct trace_reader r = {0};
@@ -108,9 +110,13 @@ int main(int argc, char **argv)
     struct err e = {0};
     int rc;
     if (argc < 2)
-        fail("usage: trace_lines [-p] FILE");
+        fail("usage: trace_lines [-c|-p] FILE");
     if (input_open(&in, argv[argc - 1], &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
         fail(e.text);
+    if (clock) {
+        printf("%" PRIu64 "\n", r.session.clock_hz);
+        return 0;
+    }
     while ((rc = trace_next(&r, &item, &e)) > 0) {
         for (size_t i = 0; item.type == TRACE_EVENTS && !processes && i < item.n_segments; i++)
             add_segment(&item.segments[i], r.processes[item.segments[i].process]->pid);

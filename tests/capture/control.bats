@@ -1,0 +1,215 @@
+load trace
+
+# good: the trace is whole and converts.
+good() {
+  "$HEAPTAPE" check -q t.ht && "$HEAPTAPE" convert -q -f -o t.htw t.ht && "$HEAPTAPE" check -q t.htw
+}
+
+# trace_of COMMAND...: starts it under the recorder, in the background: $recorder, and $pid of the program.
+trace_of() {
+  # shellcheck disable=SC2086
+  "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$@" >told 2>err &
+  recorder=$!
+  for _ in $(seq 200); do
+    pid=$(pgrep -P "$recorder") && "$HEAPTAPE" ctl "$pid" status >status 2>&1 && return 0
+    sleep 0.02
+  done
+  cat err status
+  return 1
+}
+
+# ended: the program has been told to end; lines are the trace's.
+ended() {
+  wait "$recorder"
+  cat err
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+}
+
+# field NAME: of the status.
+field() {
+  "$HEAPTAPE" ctl "$pid" status --json | sed -n "s/.*\"$1\": \"\?\([^\",]*\)\"\?,\?$/\1/p"
+}
+
+@test "nothing of paused time, everything else, in all threads" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/control" edges 4 100
+  [ "$status" -eq 0 ]
+  counts_as_told
+  good
+}
+
+@test "the same where the clock is slow" {
+  skip_under_sanitizer
+  HEAPTAPE_CLOCK=monotonic record "$HEAPTAPE_PROGRAMS/control" edges 3 50
+  [ "$status" -eq 0 ]
+  counts_as_told
+  good
+}
+
+@test "10,000 pauses at once, reallocs stay whole" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/control" storm 4 10000
+  [ "$status" -eq 0 ]
+  good
+}
+
+@test "what the verbs return" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/control" verbs
+  [ "$status" -eq 0 ]
+  diff - told <<END
+pause 0 status 2
+pause 0 status 2
+unpause 0 status 1
+stop 0 status 3
+unpause 1 status 3
+pause 0 status 3
+start 0 status 1
+sync 0 status 1
+END
+}
+
+@test "without the library the verbs do nothing" {
+  run "$HEAPTAPE_PROGRAMS/control" verbs
+  [ "$status" -eq 0 ]
+  [ "${lines[3]}" = "stop 0 status 0" ]
+}
+
+@test "reset begins the file anew" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/control" reset
+  [ "$status" -eq 0 ]
+  counts_as_told
+  good
+}
+
+@test "a pipe cannot begin anew" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -o - -- sh -c "'$HEAPTAPE_PROGRAMS/control' reset >told; echo \$? >code" | cat >t.ht
+  [ "$(cat code)" -eq 95 ]
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  [ "$(count_lines | grep -c ' 6059 ')" -eq 3 ]
+}
+
+@test "after sync it is all in the file" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/control" sync
+  [ "$status" -eq 0 ]
+  "$HEAPTAPE_PROGRAMS/trace_lines" synced.ht >lines
+  counts_as_told
+}
+
+@test "a fork child begins as its parent is" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/control" fork
+  [ "$status" -eq 0 ]
+  counts_as_told
+  good
+}
+
+@test "--start=paused, and the program starts itself" {
+  skip_under_sanitizer
+  record_options=--start=paused record "$HEAPTAPE_PROGRAMS/control" start
+  [ "$status" -eq 0 ]
+  counts_as_told
+  good
+}
+
+@test "--start=paused, and nobody starts it" {
+  skip_under_sanitizer
+  record_options=--start=paused record ls
+  [ "$status" -eq 0 ]
+  [ ! -s lines ]
+  "$HEAPTAPE" check -q t.ht
+}
+
+@test "ctl: from outside" {
+  skip_under_sanitizer
+  record_options=--start=paused trace_of "$HEAPTAPE_PROGRAMS/control" loop
+  [ "$(field state)" = paused ]
+  [ "$(field events)" -eq 0 ]
+  "$HEAPTAPE" ctl "$pid" start
+  sleep 0.2
+  "$HEAPTAPE" ctl "$pid" sync
+  [ "$(field state)" = recording ]
+  [ "$(field events)" -gt 100 ]
+  "$HEAPTAPE" ctl "$pid" pause
+  "$HEAPTAPE" ctl "$pid" sync
+  at=$(field events)
+  sleep 0.1
+  [ "$(field events)" -eq "$at" ]
+  [ "$(field state)" = paused ]
+  "$HEAPTAPE" ctl "$pid" unpause
+  "$HEAPTAPE" ctl "$pid" stop
+  [ "$(field state)" = stopped ]
+  run "$HEAPTAPE" ctl "$pid" unpause
+  [ "$status" -eq 1 ]
+  has "$output" "heaptape: $pid: is stopped: only start goes on"
+  "$HEAPTAPE" ctl "$pid" reset
+  kill "$pid"
+  ended
+  [ ! -s lines ]
+  "$HEAPTAPE" check -q t.ht
+}
+
+@test "ctl: who cannot be steered" {
+  heaptape ctl $$ status
+  fails_with 1 "$$: is not traced"
+  heaptape ctl 2147483647 sync
+  fails_with 1 "2147483647: no such process"
+  heaptape ctl 0 sync
+  usage_fails "'0' is no process id"
+  heaptape ctl $$ paus
+  usage_fails "unknown verb 'paus'; did you mean 'pause'?"
+  heaptape ctl $$ sync --json
+  usage_fails "--json goes with status"
+}
+
+@test "ctl: not permitted" {
+  [ "$(id -u)" -eq 0 ] || skip "needs root"
+  skip_under_sanitizer
+  command -v setpriv >/dev/null || skip "no setpriv"
+  trace_of "$HEAPTAPE_PROGRAMS/control" loop
+  run setpriv --reuid=65534 --regid=65534 --clear-groups "$HEAPTAPE" ctl "$pid" stop
+  kill "$pid"
+  ended
+  [ "$status" -ne 0 ]
+  case $output in
+    *"not permitted"* | *"Permission denied"*) ;;
+    *) echo "$output"; false ;;
+  esac
+}
+
+@test "ctl: a second of a running redis-server" {
+  skip_under_sanitizer
+  command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null || skip "no redis"
+  record_options=--start=paused trace_of redis-server --port 0 --unixsocket "$PWD/socket" --save '' --daemonize no
+  for _ in $(seq 100); do [ -S socket ] && break || sleep 0.05; done
+  redis-benchmark -s "$PWD/socket" -q -l -t set,lpush -r 1000 -d 100 >/dev/null 2>&1 &
+  load=$!
+  sleep 0.5
+  [ "$(field events)" -lt 100 ]
+  before=$(date +%s%N)
+  "$HEAPTAPE" ctl "$pid" start
+  sleep 1
+  "$HEAPTAPE" ctl "$pid" sync
+  synced=$(field events)
+  "$HEAPTAPE" ctl "$pid" stop
+  after=$(date +%s%N)
+  sleep 0.3
+  stopped=$(field events)
+  kill $load
+  redis-cli -s "$PWD/socket" shutdown nosave || kill "$pid"
+  ended
+  [ "$synced" -gt 1000 ]
+  # The calls of the trace, births and ends of threads apart, span no more than the time that was recorded.
+  grep -v ' thread\.' lines >calls
+  [ "$(wc -l <calls)" -gt 1000 ]
+  [ "$(wc -l <calls)" -le "$stopped" ]
+  read -r first _ <calls
+  last=$(tail -n 1 calls | cut -d' ' -f1)
+  hz=$("$HEAPTAPE_PROGRAMS/trace_lines" -c t.ht)
+  awk -v ticks=$((last - first)) -v hz="$hz" -v ns=$((after - before)) \
+    'BEGIN { s = ticks * 16 / hz; print s; exit !(s > 0.8 && s * 1e9 <= ns * 1.02) }'
+  good
+}
