@@ -113,12 +113,8 @@ int main(int argc, char **argv)
         fail("usage: trace_lines [-c|-p] FILE");
     if (input_open(&in, argv[argc - 1], &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
         fail(e.text);
-    if (clock) {
-        printf("%" PRIu64 "\n", r.session.clock_hz);
-        return 0;
-    }
     while ((rc = trace_next(&r, &item, &e)) > 0) {
-        for (size_t i = 0; item.type == TRACE_EVENTS && !processes && i < item.n_segments; i++)
+        for (size_t i = 0; item.type == TRACE_EVENTS && !processes && !clock && i < item.n_segments; i++)
             add_segment(&item.segments[i], r.processes[item.segments[i].process]->pid);
     }
     if (rc < 0)
@@ -127,6 +123,10 @@ int main(int argc, char **argv)
         const struct trace_process *p = r.processes[i];
         printf("%u %u %" PRIu64 " %s %s\n", p->pid, p->forked_from, p->lost_records, p->allocator ? p->allocator : "-",
                p->off_reason ? p->off_reason : "");
+    }
+    if (clock) {
+        printf("%" PRIu64 "\n", r.session.clock_hz);
+        return 0;
     }
     if (n_lines)
         qsort(lines, n_lines, sizeof *lines, by_stamp);
