@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,21 @@ static int set_environment(const struct record_settings *s, const char *session_
     return rc;
 }
 
+// Is there a file of that name in a folder of PATH that may be searched?
+static bool is_in_path(const char *name)
+{
+    const char *at = getenv("PATH");
+    char path[PATH_MAX];
+    for (; at && *at; at += *at == ':') {
+        int n = (int)strcspn(at, ":");
+        snprintf(path, sizeof path, "%.*s%s%s", n, at, n ? "/" : "", name);
+        if (access(path, F_OK) == 0)
+            return true;
+        at += n;
+    }
+    return false;
+}
+
 static _Noreturn void run_child(struct launch *l, const struct record_settings *s, const char *session_dir, int report)
 {
     int failed = ENOMEM;
@@ -123,6 +139,9 @@ static _Noreturn void run_child(struct launch *l, const struct record_settings *
     if (set_environment(s, session_dir) == 0) {
         execvp(s->argv[0], s->argv);
         failed = errno;
+        // execvp says so too when nothing was found and a folder of PATH may not be searched.
+        if (failed == EACCES && !strchr(s->argv[0], '/') && !is_in_path(s->argv[0]))
+            failed = ENOENT;
     }
     // The pipe holds an int: it cannot block or be written in part.
     ssize_t n = write(report, &failed, sizeof failed);

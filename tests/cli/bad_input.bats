@@ -109,6 +109,13 @@ each_reader() {
   fails_with 127 "./none"
   heaptape record -o a.ht -- none-such-program
   fails_with 127 "none-such-program"
+  # A folder of PATH that may not be searched does not make it another error.
+  mkdir -m 0 locked
+  PATH=$PWD/locked:$PATH heaptape record -o a.ht -- none-such-program
+  fails_with 127 "none-such-program"
+  echo 'int x;' >listed
+  PATH=$PWD:$PATH heaptape record -o a.ht -- listed
+  fails_with 126 "listed"
   echo 'int x;' >file
   heaptape record -o a.ht -- ./file
   fails_with 126 "./file"
