@@ -2,7 +2,7 @@ declare -gA _heaptape_options=(
   [record]=' --output= -o --allocator= -a --compress= -z --force -f --start= --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
-  [replay]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
+  [replay]=' --allocator= -a --verify --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
   [compare]=' --allocator= -a --runs= -r --touch= --no-latency --memory= --json --help -h --quiet -q --color='
   [stat]=' --json --help -h --quiet -q --color='
   [dump]=' --format= -F --pid= -p --kind= -k --help -h --quiet -q --color='

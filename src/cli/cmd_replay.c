@@ -9,6 +9,11 @@ static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "replay on this allocator: a name or path, and tunables after commas; glibc unless given",
      offsetof(struct replay_options, allocators)},
+    {0, "verify", OPTION_FLAG, NULL, NULL,
+     "check what the allocator does instead of measuring it: fill each block with a pattern and look for overlap, "
+     "wrong "
+     "alignment, too little room, calloc without zeroes, and content that was lost or overwritten",
+     offsetof(struct replay_options, verify)},
     REPLAY_OPTIONS,
     {0},
 };
@@ -19,7 +24,10 @@ static void print_json(const struct replay_session *s)
     json_begin_object(&j);
     json_put_u64(&j, "schema_version", 1);
     json_put_string(&j, "workload", s->workload);
-    replay_print_members(&j, s, &s->figures[0]);
+    if (s->verify)
+        replay_print_verified_members(&j, &s->figures[0]);
+    else
+        replay_print_members(&j, s, &s->figures[0]);
     json_end_object(&j);
 }
 
@@ -35,7 +43,10 @@ static int run(const void *o, int argc, char **argv)
         print_json(&session);
     else if (code == EXIT_DONE) {
         replay_print_workload(&session);
-        replay_print_text(&session, &session.figures[0]);
+        if (opts->verify)
+            replay_print_verified(&session.figures[0]);
+        else
+            replay_print_text(&session, &session.figures[0]);
     }
     session_release(&session);
     return code;
@@ -55,6 +66,8 @@ const struct command cmd_replay = {
         "for it after commas: jemalloc,MALLOC_CONF=narenas:2. It fails when malloc turns out not to be that "
         "library's.\n\n"
         "Of a trace, the process with most events is converted first.\n\n"
+        "With --verify an allocator that does what none may do ends it with one line that names the kind of violation, "
+        "the call, and the place in the workload. Nothing is measured then.\n\n"
         "Calls that failed when they were recorded, and mappings that the program made itself, are not played.",
     .options = options,
     .options_bytes = sizeof(struct replay_options),

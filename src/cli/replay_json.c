@@ -14,6 +14,17 @@ static void print_allocator(struct json *j, const struct replay_figures *f)
     json_end_object(j);
 }
 
+void replay_print_verified_members(struct json *j, const struct replay_figures *f)
+{
+    print_allocator(j, f);
+    json_key(j, "verify");
+    json_begin_object(j);
+    json_put_u64(j, "runs", f->n_runs);
+    json_put_u64(j, "blocks", f->runs[0].checked_blocks);
+    json_put_u64(j, "violations", 0); // the first one ends the replay
+    json_end_object(j);
+}
+
 static void print_run(struct json *j, const struct replay_run *run)
 {
     json_begin_object(j);

@@ -29,6 +29,11 @@ int replay_run_all(struct replay_session *s, const struct command *c, const stru
     s->n_runs = o->runs;
     s->latency = !o->no_latency;
     s->settings.touch = touch_of(o->touch);
+    if (o->verify) {
+        s->verify = true;
+        s->latency = false;
+        s->settings.touch = RESULTS_TOUCH_CHECKED;
+    }
     int rc = session_init(s, &e);
     if (rc == 0)
         rc = add_allocators(s, o, &e);

@@ -11,6 +11,7 @@ struct replay_options {
     const char *touch;
     uint64_t memory_bytes;
     bool no_latency;
+    bool verify; // replay only
     bool json;
 };
 

@@ -56,6 +56,13 @@ void replay_print_text(const struct replay_session *s, const struct replay_figur
         print_calls(s, f);
 }
 
+void replay_print_verified(const struct replay_figures *f)
+{
+    char blocks[32];
+    printf("%s: no violation: %s blocks checked, %zu time%s\n", f->allocator.name,
+           human_count(blocks, f->runs[0].checked_blocks), f->n_runs, f->n_runs == 1 ? "" : "s");
+}
+
 // The kind of allocation that is called most: its tail is the one that a table has room for.
 static unsigned main_kind(const struct plan_facts *facts)
 {

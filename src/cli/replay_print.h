@@ -8,7 +8,13 @@
 // The members of one allocator's `replay --json` object, without the braces.
 void replay_print_members(struct json *j, const struct replay_session *s, const struct replay_figures *f);
 
-// The same for people.
+// The members of `replay --verify --json`, without the braces.
+void replay_print_verified_members(struct json *j, const struct replay_figures *f);
+
+// That nothing was found, one line for people.
+void replay_print_verified(const struct replay_figures *f);
+
+// The figures for people.
 void replay_print_text(const struct replay_session *s, const struct replay_figures *f);
 
 // The table of compare.

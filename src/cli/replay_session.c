@@ -99,7 +99,7 @@ static int run_round(struct replay_session *s, bool timed, struct err *e)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s->n_figures; i++)
         rc = run_once(s, &s->figures[i], timed, e);
-    return rc < 0 ? rc : run_once(s, &s->null, timed, e);
+    return rc < 0 || s->verify ? rc : run_once(s, &s->null, timed, e);
 }
 
 void session_walls(const struct replay_figures *f, double *out)
@@ -151,7 +151,8 @@ int session_run(struct replay_session *s, struct err *e)
     int rc = prepare_null(s, e);
     for (size_t i = 0; rc == 0 && i < s->n_figures; i++)
         rc = make_room(s, &s->figures[i], e);
-    progress_init(&s->progress, "replaying", "runs", (s->n_runs + s->latency) * (s->n_figures + 1), cli_common.quiet);
+    progress_init(&s->progress, "replaying", "runs", (s->n_runs + s->latency) * (s->n_figures + !s->verify),
+                  cli_common.quiet);
     for (uint64_t i = 0; rc == 0 && i < s->n_runs; i++)
         rc = run_round(s, false, e);
     if (rc == 0 && s->latency)

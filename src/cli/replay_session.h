@@ -24,6 +24,7 @@ struct replay_session {
     struct plan *plan;
     struct replay_settings settings;
     bool latency; // one more run for each allocator, with timed calls
+    bool verify;  // runs check and are not measured: no null allocator
     uint64_t n_runs;
     struct replay_figures *figures; // in the order asked for
     size_t n_figures;

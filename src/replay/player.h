@@ -63,11 +63,22 @@ extern struct player player;
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
                            int error);
 
+// The two halves of player_fail: the first returns in one thread only, which may then say more.
+void player_failing(void);
+_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
+                             int error);
+
+// Zeroed shared memory of the player's own, all of it there. Ends the process when there is none.
+void *player_map_own(size_t bytes);
+
 // player_functions.c: finds the functions that the plan needs. Ends the process when malloc is not that of the
 // allocator asked for, or a function is missing.
 void player_find_functions(void);
 void player_find_allocator(void); // the part of this that needs no plan
 extern void *player_functions[HT_KIND_LIMIT];
+
+// The function of that name if it is the allocator's own, else NULL.
+void *player_allocators_own(const char *name);
 
 // player_version.c: asks the allocator for its version.
 void player_find_version(char *text, size_t size);
@@ -79,6 +90,21 @@ void player_play_all(struct player_thread *t);
 void player_play_timed_page(struct player_thread *t);
 void player_play_timed_none(struct player_thread *t);
 void player_play_timed_all(struct player_thread *t);
+
+void player_play_checked(struct player_thread *t);
+
+// player_verify.c: what player_play_checked does besides. t->pc is behind the first word of the op.
+void player_verify_init(void);
+
+// `place` has got `block` (NULL: nothing to check) of `size` bytes from a call of `kind`, and its content is checked
+// and filled in.
+void player_verify_taken(struct player_thread *t, unsigned kind, uint64_t place, void *block, uint64_t size);
+
+// The block of `place`, if there is one, is about to be given up by a call of `kind`.
+void player_verify_giving(struct player_thread *t, unsigned kind, uint64_t place);
+
+// All blocks that are left, when the threads are gone.
+void player_verify_rest(struct player_thread *t);
 
 // The loop that the results ask for.
 void player_play(struct player_thread *t);

@@ -192,6 +192,12 @@ static void find_aligned(void)
         player_functions[HT_POSIX_MEMALIGN] = own_posix_memalign;
 }
 
+void *player_allocators_own(const char *name)
+{
+    void *function = dlsym(RTLD_DEFAULT, name);
+    return is_allocators(function) ? function : NULL;
+}
+
 void player_find_allocator(void)
 {
     malloc_base = base_of((void *)malloc);

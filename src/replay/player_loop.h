@@ -66,6 +66,24 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, char *block, size_t fro
         *(volatile char *)page = 1;
 }
 
+// A block just taken by a call of `kind`; `had` bytes of it have been written before.
+struct taken {
+    unsigned kind;
+    uint64_t place;
+    char *block;
+    size_t had, size;
+};
+
+ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t, const uint64_t *pc, struct taken b)
+{
+    if (touch != RESULTS_TOUCH_CHECKED) {
+        touch_block(touch, b.block, b.had, b.size);
+        return;
+    }
+    t->pc = pc;
+    player_verify_taken(t, b.kind, b.place, b.block, b.size);
+}
+
 ALWAYS_INLINE void wait_for(struct player_thread *t, uint32_t thread, uint64_t position)
 {
     struct player_seen *seen = &t->seen[thread % PLAYER_SEEN];
@@ -104,9 +122,19 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         block_;                                                                                                        \
     })
 
+// What the checking player does before a block is given up.
+#define CHECK_GIVING(kind)                                                                                             \
+    do {                                                                                                               \
+        if (touch == RESULTS_TOUCH_CHECKED) {                                                                          \
+            t->pc = pc;                                                                                                \
+            player_verify_giving(t, kind, place);                                                                      \
+        }                                                                                                              \
+    } while (0)
+
 // As CALL, for a function without a value.
 #define GIVE(kind, call)                                                                                               \
     do {                                                                                                               \
+        CHECK_GIVING(kind);                                                                                            \
         uint64_t begin_ = time_begin(timed);                                                                           \
         (call);                                                                                                        \
         time_end(timed, t, kind, begin_);                                                                              \
@@ -116,12 +144,13 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
 #define TAKE(kind, bytes, had, call)                                                                                   \
     do {                                                                                                               \
         size_t bytes_ = (bytes), had_ = (had);                                                                         \
+        CHECK_GIVING(kind);                                                                                            \
         char *taken_ = CALL(kind, call);                                                                               \
         if (UNLIKELY(!taken_) && bytes_) {                                                                             \
             t->pc = pc;                                                                                                \
             player_fail(RESULTS_OUT_OF_MEMORY, t, kind, bytes_, 0);                                                    \
         }                                                                                                              \
-        touch_block(touch, taken_, had_, bytes_);                                                                      \
+        fill_block(touch, t, pc, (struct taken){kind, place, taken_, had_, bytes_});                                   \
         places[place] = taken_;                                                                                        \
     } while (0)
 
@@ -219,6 +248,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
             TAKE(HT_REALLOC, size, 0, realloc(NULL, size));
             break;
         case PLAN_REALLOC_FREE:
+            CHECK_GIVING(HT_FREE);
             CALL(HT_REALLOC, realloc_to_nothing(places[place]));
             break;
         case PLAN_REALLOCARRAY:
@@ -311,7 +341,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
                 t->pc = pc;
                 player_fail(RESULTS_OUT_OF_MEMORY, t, HT_PREEXISTING, size, 0);
             }
-            touch_block(touch, places[place], 0, size);
+            fill_block(touch, t, pc, (struct taken){HT_PREEXISTING, place, places[place], 0, size});
             break;
         case PLAN_WAIT:
             wait_for(t, (uint32_t)size, *pc++);

@@ -18,15 +18,19 @@ static struct player_thread main_thread;
 
 enum { EXIT_CANNOT = 1, EXIT_BY_HAND = 2 };
 
-_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
-                           int error)
+// Only the first one to fail says why; the others wait for the end.
+void player_failing(void)
 {
-    struct results *r = player.results;
-    // Only the first one to fail says why; the others wait for the end.
-    if (atomic_exchange_explicit(&r->failing, 1, memory_order_relaxed)) {
+    if (atomic_exchange_explicit(&player.results->failing, 1, memory_order_relaxed)) {
         for (;;)
             pause();
     }
+}
+
+_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
+                             int error)
+{
+    struct results *r = player.results;
     r->failed_thread = t ? t->number : 0;
     r->failed_position = t ? (uint64_t)(t->pc - player.words) : 0;
     r->failed_kind = kind;
@@ -34,6 +38,13 @@ _Noreturn void player_fail(enum results_status why, const struct player_thread *
     r->failed_errno = (uint32_t)error;
     atomic_store_explicit(&r->status, why, memory_order_release);
     _exit(EXIT_CANNOT);
+}
+
+_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
+                           int error)
+{
+    player_failing();
+    player_failed(why, t, kind, size, error);
 }
 
 // Maps a whole file; its pages are there before the first use.
@@ -47,7 +58,7 @@ static void *map_file(int fd, int protection, size_t *size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-static void *map_own(size_t bytes)
+void *player_map_own(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (at == MAP_FAILED)
@@ -78,23 +89,25 @@ static void map_plan(void)
     player.plan = h;
     player.words = (const uint64_t *)h;
     player.threads = (const struct plan_thread *)(player.words + h->threads_at);
-    player.places = map_own(h->places * sizeof *player.places);
-    player.lines = map_own((h->n_threads + 1) * sizeof *player.lines);
+    player.places = player_map_own(h->places * sizeof *player.places);
+    player.lines = player_map_own((h->n_threads + 1) * sizeof *player.lines);
     for (uint32_t i = 0; i < h->n_threads; i++)
         atomic_store_explicit(&player.lines[i].wanted, UINT64_MAX, memory_order_relaxed);
 }
 
 void player_play(struct player_thread *t)
 {
-    static void (*const loops[2][3])(struct player_thread *) = {
+    static void (*const loops[2][4])(struct player_thread *) = {
         {[RESULTS_TOUCH_PAGE] = player_play_page,
          [RESULTS_TOUCH_NONE] = player_play_none,
-         [RESULTS_TOUCH_ALL] = player_play_all},
+         [RESULTS_TOUCH_ALL] = player_play_all,
+         [RESULTS_TOUCH_CHECKED] = player_play_checked},
         {[RESULTS_TOUCH_PAGE] = player_play_timed_page,
          [RESULTS_TOUCH_NONE] = player_play_timed_none,
-         [RESULTS_TOUCH_ALL] = player_play_timed_all},
+         [RESULTS_TOUCH_ALL] = player_play_timed_all,
+         [RESULTS_TOUCH_CHECKED] = player_play_checked},
     };
-    loops[player.results->timed != 0][player.results->touch % 3](t);
+    loops[player.results->timed != 0][player.results->touch % 4](t);
 }
 
 // Blocks that were there when the recording began.
@@ -157,6 +170,8 @@ int main(void)
     player_memory_init();
     player_find_functions();
     player_wait_init();
+    if (player.results->touch == RESULTS_TOUCH_CHECKED)
+        player_verify_init();
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
     if (player.null_real)
@@ -173,6 +188,8 @@ int main(void)
     play_all();
     player_thread_over(&main_thread);
     note_memory();
+    if (player.results->touch == RESULTS_TOUCH_CHECKED)
+        player_verify_rest(&main_thread);
     if (player.null_real)
         player.null_real(true);
     atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);

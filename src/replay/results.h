@@ -18,7 +18,22 @@ enum {
     RESULTS_KINDS = 128, // as PLAN_OP_LIMIT
 };
 
-enum results_touch { RESULTS_TOUCH_PAGE, RESULTS_TOUCH_NONE, RESULTS_TOUCH_ALL };
+enum results_touch {
+    RESULTS_TOUCH_PAGE,
+    RESULTS_TOUCH_NONE,
+    RESULTS_TOUCH_ALL,
+    RESULTS_TOUCH_CHECKED, // a pattern everywhere, which is looked at later: see player_verify.c
+};
+
+// What an allocator did that none may do.
+enum results_violation {
+    RESULTS_OVERLAP,      // memory of a live block was given out; `other_*` say which
+    RESULTS_MISALIGNED,   // failed_at is the address, failed_wanted the alignment
+    RESULTS_TOO_SMALL,    // failed_at is what malloc_usable_size says
+    RESULTS_NOT_ZEROED,   // calloc; failed_at is the first such byte
+    RESULTS_LOST_CONTENT, // realloc; failed_at is the first byte that is not what it was
+    RESULTS_OVERWRITTEN,  // of the block that `other_*` took failed_at is the first byte that is not what was written
+};
 
 // How far the player came, or why it stopped. `failed_*` of struct results say where.
 enum results_status {
@@ -32,6 +47,7 @@ enum results_status {
     RESULTS_NO_SETUP,        // failed_errno: the player could not map what it needs
     RESULTS_OUT_OF_MEMORY,   // failed_kind of failed_size bytes gave NULL
     RESULTS_NO_THREAD,       // failed_errno: thread failed_size could not be started
+    RESULTS_VIOLATION,       // failed_violation of failed_kind of failed_size bytes
 };
 
 struct results_sample {
@@ -59,6 +75,9 @@ struct results {
     uint32_t failed_thread, failed_kind, failed_errno;
     uint64_t failed_position; // word number in the plan
     uint64_t failed_size;
+    uint32_t failed_violation; // enum results_violation
+    uint32_t other_thread;     // UINT32_MAX: the block was there before the start
+    uint64_t other_position, failed_at, failed_wanted;
     char found_library[RESULTS_PATH_BYTES];
     char version[128]; // what the allocator says of itself, when probed
     uint64_t wall_ns, user_ns, system_ns;
@@ -68,6 +87,7 @@ struct results {
     uint64_t end_rss_bytes;              // when all threads are gone, baseline included
     uint64_t sleeps;                     // waits that went to sleep
     uint64_t unmet;                      // waits that were not met at once
+    uint64_t checked_blocks;             // of RESULTS_TOUCH_CHECKED: taken and found right
     _Atomic uint64_t n_samples;
     struct histogram calls[RESULTS_KINDS]; // by kind, in ticks
     struct results_sample samples[];

@@ -86,21 +86,58 @@ static void forward_output(int fd)
     }
 }
 
-// Where the plan stood when the player failed.
-static void where(const struct plan *p, const struct results *r, char *text, size_t size)
+enum { WHERE_BYTES = 80 };
+
+// The op at a position of the plan, for a message.
+static void where(const struct plan *p, uint32_t thread, uint64_t position, char text[WHERE_BYTES])
 {
     text[0] = 0;
-    if (p && r->failed_position)
-        snprintf(text, size, " at op %llu of thread %u",
-                 (unsigned long long)plan_op_at(p, r->failed_thread, r->failed_position), r->failed_thread);
+    if (thread == UINT32_MAX)
+        snprintf(text, WHERE_BYTES, " before the start");
+    else if (p && position)
+        snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)plan_op_at(p, thread, position),
+                 thread);
+}
+
+// The allocator did what none may do.
+static int explain_violation(const struct plan *p, const struct allocator *a, const struct results *r, struct err *e)
+{
+    char at[WHERE_BYTES], other[WHERE_BYTES];
+    const char *kind = event_infos[r->failed_kind].name;
+    unsigned long long size = r->failed_size, found = r->failed_at;
+    where(p, r->failed_thread, r->failed_position, at);
+    where(p, r->other_thread, r->other_position, other);
+    switch ((enum results_violation)r->failed_violation) {
+    case RESULTS_OVERLAP:
+        return err_set(e, -EILSEQ, "%s: overlap: %s of %llu bytes%s gave memory of a live block, taken%s", a->name,
+                       kind, size, at, other);
+    case RESULTS_MISALIGNED:
+        return err_set(e, -EILSEQ, "%s: misaligned: %s of %llu bytes%s gave 0x%llx, which is no multiple of %llu",
+                       a->name, kind, size, at, found, (unsigned long long)r->failed_wanted);
+    case RESULTS_TOO_SMALL:
+        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s gave a block with room for %llu", a->name, kind,
+                       size, at, found);
+    case RESULTS_NOT_ZEROED:
+        return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s gave a block whose byte %llu is not 0", a->name,
+                       kind, size, at, found);
+    case RESULTS_LOST_CONTENT:
+        return err_set(e, -EILSEQ, "%s: lost content: %s to %llu bytes%s changed byte %llu of the block", a->name, kind,
+                       size, at, found);
+    case RESULTS_OVERWRITTEN:
+        break;
+    }
+    return err_set(e, -EILSEQ,
+                   "%s: overwritten: byte %llu of the block of %llu bytes taken%s had changed when it "
+                   "came to %s%s",
+                   a->name, found, size, other, kind, at);
 }
 
 // The player said why it stopped.
 static int explain_failure(const struct plan *p, const struct allocator *a, const struct results *r, struct err *e)
 {
-    char at[80];
+    char at[WHERE_BYTES];
     const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind].name;
-    where(p, r, at, sizeof at);
+    where(p, r->failed_thread, r->failed_position, at);
     switch ((enum results_status)r->status) {
     case RESULTS_WRONG_ALLOCATOR:
         return err_set(e, -ENOEXEC, "%s: asked for %s, but malloc is %s's", a->name, asked, r->found_library);
@@ -117,6 +154,8 @@ static int explain_failure(const struct plan *p, const struct allocator *a, cons
     case RESULTS_NO_THREAD:
         return err_set(e, -EAGAIN, "%s: thread %llu cannot be started: %s", a->name, (unsigned long long)r->failed_size,
                        strerror((int)r->failed_errno));
+    case RESULTS_VIOLATION:
+        return explain_violation(p, a, r, e);
     case RESULTS_NOTHING:
     case RESULTS_STARTED:
     case RESULTS_PLAYING:
@@ -232,6 +271,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
         .end_rss_bytes = over(r->end_rss_bytes, r->baseline_rss_bytes),
         .sleeps = r->sleeps,
         .unmet = r->unmet,
+        .checked_blocks = r->checked_blocks,
     };
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");

@@ -25,6 +25,7 @@ struct replay_run {
     uint64_t baseline_rss_bytes; // what was taken off
     uint64_t peak_rss_bytes, end_rss_bytes;
     uint64_t sleeps, unmet;         // waits that slept; that were not met at once
+    uint64_t checked_blocks;        // found right, with RESULTS_TOUCH_CHECKED
     struct results_sample *samples; // rss_bytes without the baseline, by time
     size_t n_samples;
     struct replay_call *calls; // HT_KIND_LIMIT, NULL when not timed
@@ -32,7 +33,7 @@ struct replay_run {
 };
 
 // Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
-// when the allocator had no memory; other negative errno. What the allocator prints goes to stderr.
+// when the allocator had no memory, -EILSEQ when it did what none may do (RESULTS_TOUCH_CHECKED); other negative errno. What the allocator prints goes to stderr.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_settings *s, struct replay_run *run,
                struct err *e);
 void replay_run_release(struct replay_run *run);

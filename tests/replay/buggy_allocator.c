@@ -1,0 +1,143 @@
+// libtest-buggy.so: libc's allocator with a bug, which heaptape replay --verify must find. $BUG says which, and from call
+// number $BUG_AT of the function in question on it does:
+//
+//   overlap     malloc gives memory inside the block that it gave before
+//   handout     malloc gives a block that another thread holds
+//   scribble    malloc writes into the block that it gave before
+//   small       malloc gives blocks that overlap since each is half as big as asked for
+//   usable      malloc_usable_size says less than was asked for
+//   misaligned  malloc gives a multiple of 8 only
+//   unaligned   memalign and its relatives forget the alignment
+//   zero        calloc leaves something in a block
+//   content     realloc loses the second half of what was there
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t);
+void __libc_free(void *);
+
+enum { BIG = 64, ARENA_BYTES = 1 << 20 };
+
+static const char *bug = "";
+static _Atomic long left;
+
+// The latest big block of malloc that has not been given up.
+static struct {
+    char *_Atomic block;
+    _Atomic size_t size;
+    char *_Atomic thread; // an address of that thread's own
+} latest;
+static __thread char own;
+
+static _Alignas(16) char arena[ARENA_BYTES];
+static _Atomic size_t arena_used;
+
+__attribute__((constructor)) static void init(void)
+{
+    const char *at = getenv("BUG_AT");
+    bug = getenv("BUG") ? getenv("BUG") : "";
+    left = at ? atol(at) : 0;
+}
+
+// Is it time for the bug of that name?
+static bool is(const char *name)
+{
+    return strcmp(bug, name) == 0 && atomic_fetch_sub(&left, 1) <= 0;
+}
+
+static char *wrong_malloc(size_t size)
+{
+    char *before = latest.block;
+    if (size >= 16 && is("misaligned"))
+        return (char *)__libc_malloc(size + 8) + 8;
+    if (size >= BIG && is("small")) {
+        size_t at = atomic_fetch_add(&arena_used, (size / 2 + 15) & ~(size_t)15);
+        return at + size <= ARENA_BYTES ? arena + at : NULL;
+    }
+    if (!before)
+        return NULL;
+    if (is("overlap"))
+        return before + 16;
+    if (latest.thread != &own && size <= latest.size && is("handout"))
+        return before;
+    if (is("scribble"))
+        before[latest.size / 2] ^= 1;
+    return NULL;
+}
+
+EXPORT void *malloc(size_t size)
+{
+    char *block = wrong_malloc(size);
+    if (block)
+        return block;
+    block = __libc_malloc(size);
+    if (size >= BIG) {
+        latest.size = size;
+        latest.thread = &own;
+        latest.block = block;
+    }
+    return block;
+}
+
+EXPORT void free(void *block)
+{
+    char *expected = block;
+    atomic_compare_exchange_strong(&latest.block, &expected, NULL);
+    if ((uintptr_t)block - (uintptr_t)arena >= ARENA_BYTES)
+        __libc_free(block);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    char *block = __libc_calloc(count, size);
+    if (block && count > 0 && size > 0 && is("zero"))
+        block[count * size - 1] = 1;
+    return block;
+}
+
+EXPORT void *realloc(void *old, size_t size)
+{
+    if (!old || size < BIG || !is("content"))
+        return __libc_realloc(old, size);
+    size_t had = malloc_usable_size(old);
+    char *block = __libc_malloc(size);
+    memset(block, 0, size);
+    memcpy(block, old, (had < size ? had : size) / 2);
+    return block;
+}
+
+EXPORT void *memalign(size_t align, size_t size)
+{
+    // Memory at twice the alignment, and then 32 bytes on.
+    if (align > 32 && is("unaligned"))
+        return (char *)__libc_memalign(2 * align, size + 32) + 32;
+    return __libc_memalign(align, size);
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size)
+{
+    return memalign(align, size);
+}
+
+EXPORT int posix_memalign(void **block, size_t align, size_t size)
+{
+    *block = memalign(align, size);
+    return *block ? 0 : ENOMEM;
+}
+
+EXPORT size_t malloc_usable_size(void *block)
+{
+    // libc keeps the size of a block and three flags before it.
+    size_t size = block ? (((size_t *)block)[-1] & ~(size_t)7) - sizeof(size_t) : 0;
+    return size >= BIG && is("usable") ? 1 : size;
+}
