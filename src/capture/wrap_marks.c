@@ -3,6 +3,8 @@
 #include "capture/wrap.h"
 #include "heaptape/heaptape.h"
 
+#include <errno.h>
+
 #undef heaptape_mark
 
 static void mark(enum event_kind kind, uint64_t value, uint64_t count, const void *caller)
@@ -11,11 +13,30 @@ static void mark(enum event_kind kind, uint64_t value, uint64_t count, const voi
     producer_record(&ev, caller);
 }
 
-WRAPPER void heaptape_mark(const char *text)
+static void mark_text(enum event_kind kind, const char *text, const void *caller)
 {
     size_t n = text ? strnlen(text, CODEC_MAX_TEXT_BYTES) : 0;
-    const struct event ev = {.kind = HT_MARK, .text = text, .text_bytes = (uint32_t)n};
-    producer_record(&ev, WRAP_CALLER);
+    const struct event ev = {.kind = kind, .text = text, .text_bytes = (uint32_t)n};
+    producer_record(&ev, caller);
+}
+
+WRAPPER void heaptape_mark(const char *text)
+{
+    mark_text(HT_MARK, text, WRAP_CALLER);
+}
+
+// jemalloc's. Where the allocator has none, no name is known.
+WRAPPER int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
+int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)
+{
+    static int (*_Atomic real)(const char *, void *, size_t *, void *, size_t);
+    void *found;
+    if (!real && !next_find("mallctl", &found))
+        return ENOENT;
+    if (!real)
+        real = (int (*)(const char *, void *, size_t *, void *, size_t))found;
+    mark_text(HT_MALLCTL, name, WRAP_CALLER);
+    return real(name, old, old_size, new, new_size);
 }
 
 WRAPPER void malloc_stats(void)

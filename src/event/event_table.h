@@ -79,6 +79,7 @@
     X(100, MALLINFO2,               "mallinfo2",          "mallinfo2",          MARK,   BEFORE, NONE,  0) \
     X(101, MALLOC_TRIM,             "malloc_trim",        "malloc_trim",        MARK,   BEFORE, NONE,  HT_F_VALUE) \
     X(102, MALLOPT,                 "mallopt",            "mallopt",            MARK,   BEFORE, NONE,  HT_F_VALUE | HT_F_COUNT) \
+    X(103, MALLCTL,                 "mallctl",            "mallctl",            MARK,   BEFORE, NONE,  HT_F_TEXT) \
     X(112, WAITED,                  "heaptape.waited",    "",                   META,   AFTER,  NONE,  HT_F_VALUE) \
     X(113, LOST,                    "heaptape.lost",      "",                   META,   AFTER,  NONE,  HT_F_VALUE) \
     X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_TAKE)

@@ -381,6 +381,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
         case PLAN_MALLINFO2:
         case PLAN_MALLOC_TRIM:
         case PLAN_MALLOPT:
+        case PLAN_MALLCTL:
         case PLAN_WAITED:
         case PLAN_LOST:
         case PLAN_OP_LIMIT:

@@ -81,3 +81,13 @@ failed() {
     grep -q 'mark .* here it is$' lines
   done
 }
+
+@test "mallctl of an allocator that has it, and of one that has not" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/mallctl"
+  [ "$status" -eq 2 ]
+  "$HEAPTAPE" allocators --json | grep -A1 '"jemalloc"' | grep -q true || skip "no jemalloc"
+  record_options='-a jemalloc' record "$HEAPTAPE_PROGRAMS/mallctl"
+  [ "$status" -eq 0 ]
+  [ "$(awk '$5 == "mallctl" { print $13 }' lines | tr '\n' ' ')" = "epoch stats.allocated " ]
+}

@@ -72,10 +72,11 @@ static void put_short(struct stream *s, unsigned kind)
     s->events += event_counts(kind);
 }
 
-static void fill_all_kinds(struct stream *s)
+// All but those of `without`, up to a 0.
+static void fill_all_kinds(struct stream *s, const uint8_t *without)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
-        if (!event_infos[kind].name)
+        if (!event_infos[kind].name || (without && strchr((const char *)without, (int)kind)))
             continue;
         pass_time(s, random_u64() % 3000);
         if (event_infos[kind].form != HT_FORM_NONE)
@@ -227,7 +228,7 @@ static void test_round_trip(void **state)
         if (i % 2)
             fill_random(&s, 20000);
         else
-            fill_all_kinds(&s);
+            fill_all_kinds(&s, NULL);
         round_trip(&s, epoch0, (enum frame_codec)(i % 3), i < 6 ? 1 << 17 : 700);
         free(s.words);
     }
@@ -467,9 +468,10 @@ static void golden_path(char path[4096])
 // What the golden file holds: a round of each codec, every kind in each.
 static struct stream golden_stream(enum frame_codec codec)
 {
+    static const uint8_t younger[] = {HT_MALLCTL, 0}; // kinds than the file
     seed = 2026 + codec;
     struct stream s = stream_new();
-    fill_all_kinds(&s);
+    fill_all_kinds(&s, younger);
     return s;
 }
 

@@ -1,0 +1,18 @@
+// Asks jemalloc's way; exits with what the second answer says: the error, when there is no such allocator.
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size) __attribute__((weak));
+
+int main(void)
+{
+    uint64_t epoch = 1;
+    size_t allocated = 0, size = sizeof allocated;
+    free(malloc(100));
+    if (!mallctl)
+        return 99;
+    mallctl("epoch", NULL, NULL, &epoch, sizeof epoch);
+    int rc = mallctl("stats.allocated", &allocated, &size, NULL, 0);
+    return rc ? rc : allocated == 0;
+}
