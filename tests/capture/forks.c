@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -137,6 +138,25 @@ static void without_files(void)
     by_fork();
 }
 
+// As old services do, and as those of systemd's Type=forking; nobody waits for it.
+static void by_daemon(void)
+{
+    if (fork() == 0) {
+        setsid();
+        use(10, 10);
+        if (fork() == 0) {
+            if (chdir("/"))
+                abort();
+            umask(0);
+            close(0);
+            usleep(200000);
+            use(11, 100);
+        }
+        _exit(0);
+    }
+    use(12, 10);
+}
+
 int main(int argc, char **argv)
 {
     self = argv[0];
@@ -144,8 +164,9 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } ways[] = {
-        {"fork", by_fork},   {"nested", by_nested_fork}, {"threads", with_threads},     {"vfork", by_vfork},
-        {"spawn", by_spawn}, {"clone", by_clone},        {"bare", without_environment}, {"closed", without_files},
+        {"fork", by_fork},     {"nested", by_nested_fork}, {"threads", with_threads},     {"vfork", by_vfork},
+        {"spawn", by_spawn},   {"clone", by_clone},        {"bare", without_environment}, {"closed", without_files},
+        {"daemon", by_daemon},
     };
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "use") == 0)
