@@ -20,11 +20,11 @@ struct job {
     struct progress progress;
 };
 
-static int put_op(void *context, uint32_t thread, const struct workload_op *op)
+static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct job *j = context;
-    int rc = stats_op(&j->stats, thread, op);
-    return rc < 0 ? rc : workload_write_op(j->writer, thread, op, j->e);
+    int rc = stats_ops(&j->stats, ops, n);
+    return rc < 0 ? rc : workload_write_ops(j->writer, ops, n, j->e);
 }
 
 static int put_samples(void *context, const struct trace_sample *samples, size_t n)
@@ -85,7 +85,7 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     struct job *j = context;
     if (p->number != j->process)
         return 0;
-    *sink = (struct convert_sink){.ops = {.context = j, .op = put_op}, .samples = put_samples, .done = finish};
+    *sink = (struct convert_sink){.ops = {.context = j, .ops = put_ops}, .samples = put_samples, .done = finish};
     int rc = write_header(j, p);
     return rc < 0 ? rc : 1;
 }

@@ -50,10 +50,10 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
     return 0;
 }
 
-static int count_op(void *context, uint32_t thread, const struct workload_op *op)
+static int count_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct counter *c = context;
-    return stats_op(&c->stats, thread, op);
+    return stats_ops(&c->stats, ops, n);
 }
 
 static int count_done(void *context, const struct order_counts *counts)
@@ -83,7 +83,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     c->file = s;
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
-    *sink = (struct convert_sink){.ops = {.context = c, .op = count_op}, .done = count_done};
+    *sink = (struct convert_sink){.ops = {.context = c, .ops = count_ops}, .done = count_done};
     return 1;
 }
 
@@ -107,7 +107,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 }
 
 // Reads all ops: of a pipe, and of a file without a summary, which are then those that are there.
-static int count_ops(struct file_stat *s, struct workload_reader *r, struct workload_summary *to, struct err *e)
+static int read_ops(struct file_stat *s, struct workload_reader *r, struct workload_summary *to, struct err *e)
 {
     struct stats stats = {0};
     uint32_t thread;
@@ -138,7 +138,7 @@ static int stat_workload(struct file_stat *s, struct open_workload *w, struct er
     struct err ignored = {0};
     rc = workload_read_summary(w->reader, sum, &ignored);
     if (rc == -ESPIPE || rc == -ENODATA)
-        rc = count_ops(s, w->reader, sum, e);
+        rc = read_ops(s, w->reader, sum, e);
     else if (rc < 0)
         *e = ignored;
     uint64_t since = h->start_stamp && h->start_stamp < sum->first_stamp ? h->start_stamp : sum->first_stamp;

@@ -115,9 +115,19 @@ static void stamp_after_waits(struct order *o, struct workload_op *op)
         if (op->stamp <= before)
             op->stamp = before + 1;
     }
-    op->waits = o->waits;
+    struct workload_wait *to = o->out_waits + o->n_out_waits;
+    memcpy(to, o->waits, o->n_waits * sizeof *to);
+    op->waits = to;
     op->n_waits = o->n_waits;
+    o->n_out_waits += o->n_waits;
     o->n_waits = 0;
+}
+
+int order_flush(struct order *o)
+{
+    size_t n = o->n_out;
+    o->n_out = o->n_out_waits = 0;
+    return n ? o->sink.ops(o->sink.context, o->out, n) : 0;
 }
 
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
@@ -137,7 +147,8 @@ int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
         t->recent[t->next_op % ORDER_RECENT] = op->stamp;
     t->last_stamp = op->stamp;
     t->next_op++;
-    return o->sink.op(o->sink.context, t->number, op);
+    o->out[o->n_out++] = (struct workload_thread_op){*op, t->number};
+    return __builtin_expect(o->n_out == ORDER_BATCH, 0) ? order_flush(o) : 0;
 }
 
 void order_deadline(struct order *o)

@@ -11,10 +11,10 @@
 #include "trace/trace.h"
 #include "workload/workload.h"
 
-// Where ops go, in a valid total order. `op` is borrowed.
+// Where ops go, in a valid total order. They are borrowed until the call returns.
 struct order_sink {
     void *context;
-    int (*op)(void *context, uint32_t thread, const struct workload_op *op); // 0 or a negative errno, which ends all
+    int (*ops)(void *context, const struct workload_thread_op *ops, size_t n); // 0 or a negative errno, which ends all
 };
 
 struct order_options {

@@ -163,18 +163,25 @@ static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word
     return do_record(o, s, &op, address, address);
 }
 
-// The cell of a record some words ahead, which will be needed soon. A guess: the base may change until then.
-static inline void look_ahead(const struct order *o, const struct merge_stream *s)
+// Fetches the cell that a record some words ahead will need, and for a give, nearer, the slot that the cell names. Guesses:
+// the base may change until then, and the block may stand behind others.
+// Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
+static inline __attribute__((always_inline)) void look_ahead(const struct order *o, const struct merge_stream *s)
 {
-    enum { WORDS_AHEAD = 8 };
-    size_t i = s->head + WORDS_AHEAD;
-    if (i >= s->tail)
+    enum { CELL_AHEAD = 16, SLOT_AHEAD = 8 };
+    if (s->head + CELL_AHEAD >= s->tail)
         return;
-    uint64_t word = s->words[i];
+    uint64_t word = s->words[s->head + CELL_AHEAD];
     bool plain = event_infos[codec_tag_of(word)].form == HT_FORM_PLAIN;
     uint64_t address = plain ? word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT
                              : s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
     table_prefetch(&o->table, address);
+    word = s->words[s->head + SLOT_AHEAD];
+    if (event_infos[codec_tag_of(word)].form != HT_FORM_PLAIN)
+        return;
+    uint64_t cell = table_home_cell(&o->table, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT);
+    if (cell)
+        __builtin_prefetch(&o->slots[(uint32_t)cell - 1]);
 }
 
 // Puts out the stream's records up to a stamp of `bound`. 0, ORDER_HELD or a negative errno.
@@ -195,9 +202,12 @@ static int run(struct order *o, struct merge_stream *s, uint64_t bound)
         s->forced = false;
     }
     merge_put_back(&o->merge, s);
-    if (t->ended && s->head == s->tail)
-        merge_forget(s);
-    return 0;
+    if (!t->ended || s->head != s->tail)
+        return 0;
+    // Texts of ops point into the queue.
+    int rc = order_flush(o);
+    merge_forget(s);
+    return rc;
 }
 
 int order_advance(struct order *o, uint64_t limit)
@@ -214,7 +224,7 @@ int order_advance(struct order *o, uint64_t limit)
         else if (due)
             rc = run(o, s, bound < o->next_deadline ? bound : o->next_deadline);
         else
-            return 0;
+            return order_flush(o);
         if (rc < 0)
             return rc;
     }

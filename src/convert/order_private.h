@@ -12,6 +12,7 @@ enum {
     ORDER_MAX_WAITS = 4,    // of one op: its thread's creation, its block, its slot
     ORDER_PENDING = 4,      // reallocs under way in one thread: signal handlers nest
     ORDER_RECENT = 64,      // ops of a thread whose stamps are remembered
+    ORDER_BATCH = 64,       // ops handed on at a time
     ORDER_MAX_DOUBLES = 64, // addresses with two blocks at a time: more are a sign of lost events
 };
 
@@ -80,6 +81,9 @@ struct order {
     bool disturbed;                              // streams were put back, or a deadline came up: the run under way ends
     struct workload_wait waits[ORDER_MAX_WAITS]; // of the op under work
     uint32_t n_waits;
+    struct workload_thread_op out[ORDER_BATCH]; // ops that the sink has not got yet
+    struct workload_wait out_waits[ORDER_BATCH * ORDER_MAX_WAITS];
+    size_t n_out, n_out_waits;
 };
 
 static inline struct order_thread *order_numbered(const struct order *o, uint32_t number)
@@ -104,6 +108,9 @@ int order_wait(struct order *o, struct order_thread *t, uint32_t thread, uint64_
 
 // Puts out the op under work.
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
+
+// Gives the sink all that has been put out.
+int order_flush(struct order *o);
 
 // A free slot for the thread, which may have to wait for it. 0 or a negative errno.
 int order_slot_take(struct order *o, struct order_thread *t, uint32_t *slot);

@@ -49,9 +49,14 @@ static inline uint32_t table_slot(const struct table *t, size_t i)
     return (uint32_t)t->cells[i] - 1;
 }
 
-static inline void table_prefetch(const struct table *t, uint64_t address)
+static inline __attribute__((always_inline)) void table_prefetch(const struct table *t, uint64_t address)
 {
     __builtin_prefetch(&t->cells[table_home(t, table_hash(address))]);
+}
+
+static inline uint64_t table_home_cell(const struct table *t, uint64_t address)
+{
+    return t->cells[table_home(t, table_hash(address))];
 }
 
 // The first cell from `i` on, in probing order, that holds the address; else TABLE_NONE and *empty is the cell where

@@ -97,6 +97,20 @@ int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
     return rc;
 }
 
+int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].op.slot < s->capacity)
+            __builtin_prefetch(&s->slots[ops[i].op.slot], 1);
+    }
+    for (size_t i = 0; i < n; i++) {
+        int rc = stats_op(s, ops[i].thread, &ops[i].op);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 void stats_add(struct workload_summary *to, const struct workload_summary *more)
 {
     bool first = to->events == 0;

@@ -23,6 +23,9 @@ void stats_release(struct stats *s);
 // Counts an op. 0 or -ENOMEM.
 int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op);
 
+// The same for several, which saves waiting for memory.
+int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n);
+
 // Adds up summaries of several processes. Peaks add up too, although they may have been at different times: the sum is
 // an upper bound.
 void stats_add(struct workload_summary *to, const struct workload_summary *more);

@@ -76,6 +76,13 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 // The payload of what was added; `first_op` is the number of its first op in the total order. 0 or -ENOMEM.
 int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload);
 
+// Fetches what encode_op will need of the slot.
+static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x, uint32_t slot)
+{
+    if (slot < x->n_slots)
+        __builtin_prefetch(&x->slots[slot], 1);
+}
+
 // The smallest and the greatest stamp of what was added.
 void encode_stamps(const struct encode *x, uint64_t *first, uint64_t *last);
 

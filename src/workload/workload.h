@@ -44,6 +44,12 @@ struct workload_op {
     uint8_t error;
 };
 
+// An op and whose it is: the total order is handed on in arrays of them.
+struct workload_thread_op {
+    struct workload_op op;
+    uint32_t thread;
+};
+
 // A run of consecutive ops of one thread.
 struct workload_run {
     uint32_t thread;

@@ -111,6 +111,18 @@ int workload_write_op(struct workload_writer *w, uint32_t thread, const struct w
     return 0;
 }
 
+int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        encode_prefetch(&w->encode, ops[i].op.slot);
+    for (size_t i = 0; i < n; i++) {
+        int rc = workload_write_op(w, ops[i].thread, &ops[i].op, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e)
 {
     enum { SAMPLES_A_FRAME = 65536 };

@@ -17,6 +17,9 @@ int workload_write_header(struct workload_writer *w, const struct workload_heade
 // `op` points to is copied.
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e);
 
+// The same for several, which saves waiting for memory.
+int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n, struct err *e);
+
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e);
 
 // Writes what is pending, the summary and the index.

@@ -44,9 +44,8 @@ static void check_waits(const struct history *h, uint32_t thread, const struct w
     }
 }
 
-static int sink(void *context, uint32_t thread, const struct workload_op *op)
+static void take_op(struct history *h, uint32_t thread, const struct workload_op *op)
 {
-    struct history *h = context;
     assert_true(thread < 64);
     assert_true(op->n_waits <= 4);
     assert_true(op->stamp >= h->last_stamp[thread]);
@@ -60,6 +59,12 @@ static int sink(void *context, uint32_t thread, const struct workload_op *op)
     to->block = check_slot(h, op);
     h->last_stamp[thread] = op->stamp;
     h->n_ops++;
+}
+
+static int sink(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        take_op(context, ops[i].thread, &ops[i].op);
     return 0;
 }
 
@@ -67,7 +72,7 @@ void history_init(struct history *h)
 {
     *h = (struct history){0};
     struct order_options options = {.window = 100000, .skid = 500};
-    struct order_sink to = {.context = h, .op = sink};
+    struct order_sink to = {.context = h, .ops = sink};
     h->order = order_new(&options, &to);
     assert_non_null(h->order);
 }
