@@ -16,6 +16,7 @@ struct job {
     uint32_t process;
     struct workload_writer *writer;
     struct stats stats;
+    struct workload_summary summary;
     struct err *e;
     struct progress progress;
 };
@@ -52,7 +53,8 @@ static int check_strict(const struct job *j, const struct workload_summary *s)
 static int finish(void *context, const struct order_counts *counts)
 {
     struct job *j = context;
-    struct workload_summary *s = &j->stats.summary;
+    struct workload_summary *s = &j->summary;
+    *s = stats_summary(&j->stats);
     s->order_repaired = counts->repaired;
     s->order_ambiguous = counts->ambiguous;
     s->unmatched_frees = counts->unmatched;
@@ -118,6 +120,7 @@ int convert_trace(struct trace_file *t, struct output *out, const struct convert
     int several = choose_process(&j);
     if (several < 0)
         return several;
+    stats_init(&j.stats);
     j.writer = workload_writer_new(out, options->level);
     if (!j.writer)
         return err_set(e, -ENOMEM, "%s: out of memory", out->name);
@@ -128,7 +131,7 @@ int convert_trace(struct trace_file *t, struct output *out, const struct convert
         tell_process(t->reader.processes[j.process]);
     if (rc == 0 && result.cut_off)
         note("%s; converted up to there", result.cut.text);
-    *summary = j.stats.summary;
+    *summary = j.summary;
     stats_release(&j.stats);
     workload_writer_free(j.writer);
     return rc;

@@ -61,7 +61,7 @@ static int count_done(void *context, const struct order_counts *counts)
     struct counter *c = context;
     struct process_stat *p = &c->file->processes[c->process];
     struct workload_summary *s = &p->summary;
-    *s = c->stats.summary;
+    *s = stats_summary(&c->stats);
     s->order_repaired = counts->repaired;
     s->order_ambiguous = counts->ambiguous;
     s->unmatched_frees = counts->unmatched;
@@ -80,6 +80,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     struct counter *c = rc < 0 ? NULL : calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
+    stats_init(&c->stats);
     c->file = s;
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
@@ -109,17 +110,18 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 // Reads all ops: of a pipe, and of a file without a summary, which are then those that are there.
 static int read_ops(struct file_stat *s, struct workload_reader *r, struct workload_summary *to, struct err *e)
 {
-    struct stats stats = {0};
+    struct stats stats;
     uint32_t thread;
     const struct workload_op *op;
     int rc;
+    stats_init(&stats);
     while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
         if (stats_op(&stats, thread, op) < 0) {
             rc = err_set(e, -ENOMEM, "%s: out of memory", s->name);
             break;
         }
     }
-    *to = rc == 0 ? *workload_reader_summary(r) : stats.summary;
+    *to = rc == 0 ? *workload_reader_summary(r) : stats_summary(&stats);
     stats_release(&stats);
     if (rc != -ENODATA)
         return rc;

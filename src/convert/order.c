@@ -130,7 +130,8 @@ int order_flush(struct order *o)
     return n ? o->sink.ops(o->sink.context, o->out, n) : 0;
 }
 
-int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
+// Gives the op its number, stamp and waits.
+static inline int settle(struct order *o, struct order_thread *t, struct workload_op *op)
 {
     if (__builtin_expect(t->next_op == 0, 0)) {
         int rc = order_thread_name(o, t);
@@ -147,8 +148,30 @@ int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
         t->recent[t->next_op % ORDER_RECENT] = op->stamp;
     t->last_stamp = op->stamp;
     t->next_op++;
-    o->out[o->n_out++] = (struct workload_thread_op){*op, t->number};
+    return 0;
+}
+
+int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
+{
+    int rc = settle(o, t, op);
+    if (rc < 0)
+        return rc;
+    struct workload_thread_op *to = &o->out[o->n_out++];
+    to->thread = t->number;
+    if (op != &to->op)
+        to->op = *op;
     return __builtin_expect(o->n_out == ORDER_BATCH, 0) ? order_flush(o) : 0;
+}
+
+int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op)
+{
+    struct workload_thread_op one = {.op = *op};
+    int rc = order_flush(o);
+    if (rc == 0)
+        rc = settle(o, t, &one.op);
+    o->n_out_waits = 0;
+    one.thread = t->number;
+    return rc < 0 ? rc : o->sink.ops(o->sink.context, &one, 1);
 }
 
 void order_deadline(struct order *o)

@@ -166,7 +166,7 @@ int order_double_lost(struct order *o, size_t i)
     int rc = use_block(o, t, slot);
     if (rc == 0)
         rc = slot_give(o, t, slot);
-    return rc < 0 ? rc : order_emit(o, t, &op);
+    return rc < 0 ? rc : order_emit_apart(o, t, &op);
 }
 
 static int double_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot)
@@ -215,17 +215,19 @@ static int after_take(struct order *o, struct order_thread *t, uint64_t stamp, u
 int order_take(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     uint64_t stamp = op->stamp;
+    uint32_t slot = 0;
     bool doubled = false;
     int rc = order_thread_name(o, t);
     if (rc == 0)
-        rc = order_slot_take(o, t, &op->slot);
+        rc = order_slot_take(o, t, &slot);
     if (rc == 0)
-        rc = bind(o, t, address, op->slot, &doubled);
+        rc = bind(o, t, address, slot, &doubled);
+    op->slot = slot;
     if (rc == 0)
         rc = order_emit(o, t, op);
     if (__builtin_expect(rc < 0 || (!doubled && !o->n_held), 1))
         return rc;
-    return after_take(o, t, stamp, address, op->slot, doubled);
+    return after_take(o, t, stamp, address, slot, doubled);
 }
 
 // A block from before the trace began. Its slot is a new one: the block is there from the start.
@@ -239,7 +241,7 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
     o->counts.unmatched++;
     o->slots[*slot] = (struct slot){address, last_use(t)};
     struct workload_op op = {.kind = HT_PREEXISTING, .flags = WORKLOAD_SIZE_UNKNOWN, .slot = *slot, .stamp = stamp};
-    return order_emit(o, t, &op);
+    return order_emit_apart(o, t, &op);
 }
 
 // Finds the block that the thread gives up and unbinds it from its address. 0, ORDER_HELD or a negative errno.

@@ -154,13 +154,15 @@ static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word
 {
     unsigned tag = codec_tag_of(word);
     const struct event_info *info = &event_infos[tag];
-    struct workload_op op = {.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
+    // Where it is wanted when nothing comes between.
+    struct workload_op *op = &o->out[o->n_out].op;
+    *op = (struct workload_op){.stamp = s->stamp, .slot = WORKLOAD_NO_SLOT, .kind = (uint8_t)tag};
     if (info->form == HT_FORM_PLAIN)
-        return do_record(o, s, &op, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT, 0);
-    op.size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS);
-    op.count = tag == HT_CALLOC;
+        return do_record(o, s, op, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT, 0);
+    op->size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS);
+    op->count = tag == HT_CALLOC;
     uint64_t address = s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
-    return do_record(o, s, &op, address, address);
+    return do_record(o, s, op, address, address);
 }
 
 // Fetches the cell that a record some words ahead will need, and for a give, nearer, the slot that the cell names. Guesses:

@@ -106,8 +106,11 @@ static inline int order_thread_name(struct order *o, struct order_thread *t)
 // Adds a wait to the op under work, unless it is implied.
 int order_wait(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op);
 
-// Puts out the op under work.
+// Puts out the op under work, which best stands in o->out[o->n_out] already.
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
+
+// Puts out an op that comes between: the one under work stays as it is.
+int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op);
 
 // Gives the sink all that has been put out.
 int order_flush(struct order *o);

@@ -7,10 +7,15 @@
 
 static const uint64_t size_mask = (1ull << STATS_SIZE_BITS) - 1;
 
+void stats_init(struct stats *s)
+{
+    *s = (struct stats){.first_stamp = UINT64_MAX};
+}
+
 void stats_release(struct stats *s)
 {
     free(s->slots);
-    *s = (struct stats){0};
+    stats_init(s);
 }
 
 static int slots_grow(struct stats *s, size_t want)
@@ -54,11 +59,12 @@ static inline void give(struct stats *s, uint32_t thread, uint32_t slot)
 
 static inline int use_slot(struct stats *s, uint32_t thread, const struct workload_op *op)
 {
-    uint64_t size = event_requested(op->kind, op->size, op->count);
+    uint64_t size;
     if (op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED)
         return 0;
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
+        size = event_requested(op->kind, op->size, op->count);
         s->summary.requested_bytes += op->kind == HT_PREEXISTING ? 0 : size;
         return take(s, thread, op->slot, size);
     case HT_CLASS_FREE:
@@ -69,32 +75,42 @@ static inline int use_slot(struct stats *s, uint32_t thread, const struct worklo
             give(s, thread, op->slot);
         if (op->flags & WORKLOAD_FREED)
             return 0;
+        size = event_requested(op->kind, op->size, op->count);
         s->summary.requested_bytes += size;
         return take(s, thread, op->slot, size);
     }
     return 0;
 }
 
-int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
+static inline int count(struct stats *s, uint32_t thread, const struct workload_op *op)
 {
     struct workload_summary *sum = &s->summary;
-    if (op->stamp < sum->first_stamp || sum->last_stamp == 0)
-        sum->first_stamp = op->stamp;
-    if (op->stamp > sum->last_stamp)
-        sum->last_stamp = op->stamp;
-    if (thread >= sum->threads)
-        sum->threads = thread + 1ull;
+    s->first_stamp = op->stamp < s->first_stamp ? op->stamp : s->first_stamp;
+    sum->last_stamp = op->stamp > sum->last_stamp ? op->stamp : sum->last_stamp;
+    sum->threads = thread >= sum->threads ? thread + 1ull : sum->threads;
     sum->edges += op->n_waits;
-    if (op->kind == HT_PREEXISTING) {
-        sum->unmatched_frees++;
-    } else {
-        sum->events++;
-        sum->by_kind[op->kind]++;
-    }
-    int rc = use_slot(s, thread, op);
-    sum->live_at_end_bytes = s->live_bytes;
-    sum->live_at_end_blocks = s->live_blocks;
-    return rc;
+    sum->by_kind[op->kind]++;
+    return use_slot(s, thread, op);
+}
+
+int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
+{
+    return count(s, thread, op);
+}
+
+struct workload_summary stats_summary(const struct stats *s)
+{
+    struct workload_summary sum = s->summary;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        sum.events += sum.by_kind[kind];
+    sum.first_stamp = sum.events ? s->first_stamp : 0;
+    // Not events of the program.
+    sum.unmatched_frees = sum.by_kind[HT_PREEXISTING];
+    sum.events -= sum.unmatched_frees;
+    sum.by_kind[HT_PREEXISTING] = 0;
+    sum.live_at_end_bytes = s->live_bytes;
+    sum.live_at_end_blocks = s->live_blocks;
+    return sum;
 }
 
 int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n)
@@ -104,7 +120,7 @@ int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n)
             __builtin_prefetch(&s->slots[ops[i].op.slot], 1);
     }
     for (size_t i = 0; i < n; i++) {
-        int rc = stats_op(s, ops[i].thread, &ops[i].op);
+        int rc = count(s, ops[i].thread, &ops[i].op);
         if (rc < 0)
             return rc;
     }

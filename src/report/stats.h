@@ -12,13 +12,18 @@ enum {
 // A live block: size in the low STATS_SIZE_BITS bits, thread that took it above. Sizes of 1 TiB and more count as 1 TiB
 // less a byte in what is live (8 bytes a slot, not 16).
 struct stats {
-    struct workload_summary summary; // filled in but for order_*, edges_needed and lost_records
+    struct workload_summary summary; // as far as it grows op by op; stats_summary gives the whole
+    uint64_t first_stamp;
     uint64_t *slots;
     size_t n_slots, capacity;
     uint64_t live_bytes, live_blocks;
 };
 
+void stats_init(struct stats *s);
 void stats_release(struct stats *s);
+
+// What was counted: all but order_*, edges_needed and lost_records.
+struct workload_summary stats_summary(const struct stats *s);
 
 // Counts an op. 0 or -ENOMEM.
 int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op);

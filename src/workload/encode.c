@@ -16,7 +16,7 @@ static int words_put(struct encode_words *w, uint64_t v)
 
 void encode_init(struct encode *x)
 {
-    *x = (struct encode){.last_block = ENCODE_NO_BLOCK};
+    *x = (struct encode){.last_block = ENCODE_NO_BLOCK, .shapes[0].key = ENCODE_NO_KEY};
 }
 
 static void block_release(struct encode_block *b)
@@ -51,23 +51,16 @@ void encode_release(struct encode *x)
     encode_init(x);
 }
 
-static inline struct format_shape shape_of(const struct workload_op *op)
+// kind, flags and error of the shape as one number.
+static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
-    return (struct format_shape){
-        .kind = op->kind,
-        .flags = (uint8_t)(op->flags | (op->n_waits ? FORMAT_SHAPE_WAITS : 0) | (no_slot ? FORMAT_SHAPE_NO_SLOT : 0)),
-        .error = op->error,
-    };
-}
-
-static inline bool shape_equal(struct format_shape a, struct format_shape b)
-{
-    return a.kind == b.kind && a.flags == b.flags && a.error == b.error;
+    uint32_t flags = op->flags | (op->n_waits ? FORMAT_SHAPE_WAITS : 0) | (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
+    return op->kind | flags << 8 | (uint32_t)op->error << 16;
 }
 
 // Makes the shape of an op that is valid. Its index, -EAGAIN, -EINVAL.
-static int shape_add(struct encode *x, const struct workload_op *op, struct format_shape shape)
+static int shape_add(struct encode *x, const struct workload_op *op, uint32_t key)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT;
     if (op->flags & ~FORMAT_OP_FLAGS || !format_flags_valid(op->kind, op->flags, no_slot))
@@ -75,33 +68,33 @@ static int shape_add(struct encode *x, const struct workload_op *op, struct form
     if (x->n_shapes == FORMAT_MAX_SHAPES)
         return -EAGAIN;
     x->shapes[x->n_shapes] = (struct encode_shape){
-        .wire = shape,
+        .key = key,
         .fields = event_infos[op->kind].fields,
-        .use = shape.flags & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
+        .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
     };
     return (int)x->n_shapes++;
 }
 
-static int shape_seek(struct encode *x, const struct workload_op *op, struct format_shape shape, uint16_t *cached)
+static __attribute__((noinline)) int shape_seek(struct encode *x, const struct workload_op *op, uint32_t key,
+                                                uint16_t *cached)
 {
     int i = 0;
-    while (i < (int)x->n_shapes && !shape_equal(x->shapes[i].wire, shape))
+    while (i < (int)x->n_shapes && x->shapes[i].key != key)
         i++;
     if (i == (int)x->n_shapes)
-        i = shape_add(x, op, shape);
+        i = shape_add(x, op, key);
     if (i >= 0)
-        *cached = (uint16_t)(i + 1);
+        *cached = (uint16_t)i;
     return i;
 }
 
 // Index of the op's shape, made when it is new; -EAGAIN when there is no room, -EINVAL.
 static inline int shape_find(struct encode *x, const struct workload_op *op)
 {
-    struct format_shape shape = shape_of(op);
-    uint16_t *cached = &x->shape_cache[(uint8_t)(shape.kind + shape.flags * 37u + shape.error * 101u)];
-    if (__builtin_expect(*cached && shape_equal(x->shapes[*cached - 1].wire, shape), 1))
-        return *cached - 1;
-    return shape_seek(x, op, shape, cached);
+    uint32_t key = shape_key(op);
+    uint16_t *cached = &x->shape_cache[(key ^ key >> 5 ^ key >> 13) % 256];
+    // The key of a shape that is not there is no op's.
+    return __builtin_expect(x->shapes[*cached].key == key, 1) ? *cached : shape_seek(x, op, key, cached);
 }
 
 static int block_grow(struct encode_block *b)
@@ -331,4 +324,5 @@ void encode_reset(struct encode *x)
     x->text_bytes = x->wait_values = x->switches.n = 0;
     x->last_block = ENCODE_NO_BLOCK;
     memset(x->shape_cache, 0, sizeof x->shape_cache);
+    x->shapes[0].key = ENCODE_NO_KEY;
 }

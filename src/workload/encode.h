@@ -5,7 +5,7 @@
 #include "workload/format.h"
 
 // Ages that a slot's code can name: small ones, because a slot number is as short as a great age.
-enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff };
+enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
 // A growable array of numbers.
 struct encode_words {
@@ -39,7 +39,7 @@ struct encode_thread {
 
 // A shape of the frame, with what follows from it.
 struct encode_shape {
-    struct format_shape wire;
+    uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
 };
@@ -54,7 +54,7 @@ struct encode {
     uint32_t n_ops, n_shapes, n_blocks;
     size_t text_bytes, wait_values;
     struct encode_shape shapes[FORMAT_MAX_SHAPES];
-    uint16_t shape_cache[256]; // hash of a shape → index + 1 in shapes
+    uint16_t shape_cache[256]; // hash of a shape's key → its index
     struct encode_block *blocks;
     size_t blocks_capacity;
     struct encode_thread *threads;

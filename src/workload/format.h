@@ -95,11 +95,6 @@ enum {
     FORMAT_OP_FLAGS = 0x1f, // WORKLOAD_*
 };
 
-// What ops of a frame have in common, so that one byte stands for it.
-struct format_shape {
-    uint8_t kind, flags, error;
-};
-
 // What an op does with its slot.
 enum format_slot_use {
     FORMAT_SLOT_NONE,

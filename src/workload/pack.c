@@ -182,9 +182,9 @@ static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
     put_u32(p->start + FORMAT_AT_TEXT_BYTES, (uint32_t)x->text_bytes);
     p->at = p->start + FORMAT_HEAD_BYTES;
     for (uint32_t i = 0; i < x->n_shapes; i++) {
-        *p->at++ = x->shapes[i].wire.kind;
-        *p->at++ = x->shapes[i].wire.flags;
-        *p->at++ = x->shapes[i].wire.error;
+        *p->at++ = (uint8_t)x->shapes[i].key;
+        *p->at++ = (uint8_t)(x->shapes[i].key >> 8);
+        *p->at++ = (uint8_t)(x->shapes[i].key >> 16);
     }
 }
 
