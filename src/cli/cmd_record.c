@@ -2,6 +2,7 @@
 #include "cli/paths.h"
 #include "record/record.h"
 #include "replay/allocators.h"
+#include "spool/spool.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,6 +21,8 @@ struct record_options {
     const char *allocator;
     const char *compression;
     const char *start;
+    const char *follow;
+    uint64_t max_bytes;
     bool force;
     bool lossy;
     bool verbose;
@@ -37,6 +40,11 @@ static const struct option options[] = {
     {0, "start", OPTION_CHOICE, "now|paused", "now",
      "record from the start, or when heaptape ctl or the program itself says so",
      offsetof(struct record_options, start)},
+    {0, "follow", OPTION_STRING, "all|none|PATTERN", "all",
+     "record all children, none, or those whose executable's name matches a glob",
+     offsetof(struct record_options, follow)},
+    {0, "max-size", OPTION_SIZE, "SIZE", NULL, "end the recording when FILE has reached SIZE; PROGRAM goes on untraced",
+     offsetof(struct record_options, max_bytes)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events rather than let the program wait for the recorder",
      offsetof(struct record_options, lossy)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also tell what the recording itself cost",
@@ -78,6 +86,8 @@ static void print_summary(const struct record_options *o, const struct record_re
         note("%s records were lost", human_count(events, r->lost_words));
     if (r->off_reason[0])
         note("tracing turned itself off in a process: %s", r->off_reason);
+    if (r->full)
+        note("the recording ended at --max-size, and the program went on untraced");
     if (r->stopped_by)
         note("stopped by signal %d before the program had ended", r->stopped_by);
     if (o->verbose)
@@ -123,7 +133,11 @@ static void discard(struct output *out)
 static int run_record(const void *fields, int argc, char **argv)
 {
     const struct record_options *o = fields;
-    struct record_settings s = {.argv = argv, .lossy = o->lossy, .paused = strcmp(o->start, "paused") == 0};
+    struct record_settings s = {.argv = argv,
+                                .lossy = o->lossy,
+                                .paused = strcmp(o->start, "paused") == 0,
+                                .follow = o->follow,
+                                .max_bytes = o->max_bytes};
     struct record_result r;
     struct output out;
     struct err e = {0};
@@ -132,6 +146,9 @@ static int run_record(const void *fields, int argc, char **argv)
     (void)argc;
     if (!parse_compression(o->compression, &s))
         return usage_error(&cmd_record, "-z wants none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
+    if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
+        return usage_error(&cmd_record, "--follow wants all, none or a pattern of at most %d bytes",
+                           SPOOL_MAX_FOLLOW - 1);
     if (paths_find("libheaptape.so", library, sizeof library) < 0)
         die(EXIT_RECORD, "libheaptape.so: not found beside the heaptape program");
     s.library = library;
@@ -172,6 +189,9 @@ const struct command cmd_record = {
         "SIGINT and SIGQUIT are left to PROGRAM. SIGTERM and SIGHUP are passed on to it; a second one ends the "
         "recording "
         "cleanly, and PROGRAM goes on untraced, as it does when the disk is full.\n\n"
+        "--follow chooses among the processes that PROGRAM starts; PROGRAM itself, and what it becomes by exec, is "
+        "always recorded. With --follow=none they are not waited for either. With --max-size FILE may get larger by "
+        "what is recorded in 20 ms.\n\n"
         "With -o - the trace goes to standard output, which PROGRAM shares: send PROGRAM's own output elsewhere.",
     .options = options,
     .options_bytes = sizeof(struct record_options),

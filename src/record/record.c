@@ -413,8 +413,13 @@ static bool is_over(struct recorder *r)
 {
     if (r->launch.terminations >= 2)
         return true;
+    r->result->full = r->settings->max_bytes && r->writer.frames.out->offset >= r->settings->max_bytes;
+    if (r->result->full)
+        return true;
     if (!r->launch.reaped || r->consumer.n_spools)
         return false;
+    if (r->consumer.session->flags & SPOOL_FOLLOW_NONE)
+        return true;
     uint64_t now = clock_monotonic_ns();
     if (now - r->lingered_ns < LINGER_NS)
         return false;
@@ -474,13 +479,21 @@ static int finish(struct recorder *r, struct err *e)
     return rc < 0 ? rc : trace_write_end(&r->writer, stamp_now(r), clock_hz_since(r->clock, r->started), e);
 }
 
+static uint32_t session_flags(const struct record_settings *s)
+{
+    uint32_t flags = (s->lossy ? SPOOL_LOSSY : 0) | (s->paused ? SPOOL_START_PAUSED : 0);
+    if (strcmp(s->follow, "none") == 0)
+        return flags | SPOOL_FOLLOW_NONE;
+    return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;
+}
+
 static int begin(struct recorder *r, struct err *e)
 {
     r->started = clock_point_take(r->clock);
-    uint32_t flags = (r->settings->lossy ? SPOOL_LOSSY : 0) | (r->settings->paused ? SPOOL_START_PAUSED : 0);
-    int rc = consumer_open(&r->consumer, flags, r->clock, e);
+    int rc = consumer_open(&r->consumer, session_flags(r->settings), r->clock, e);
     if (rc < 0)
         return rc;
+    strncpy(r->consumer.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
     if (facts_session(&r->facts, r->clock, r->settings->argv) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     return 0;
@@ -513,7 +526,7 @@ static int run(struct recorder *r, struct err *e)
     rc = loop(r, e);
     if (rc == 0)
         rc = finish(r, e);
-    if (rc < 0) {
+    if (rc < 0 || r->result->full) {
         // A full disk is no reason to end somebody's program.
         consumer_stop(&r->consumer);
         while (!launch_reap(&r->launch, true))

@@ -19,13 +19,16 @@ struct record_settings {
     size_t n_variables;
     enum frame_codec codec; // the best; a recorder that falls behind steps down from it and up again
     int level;
-    bool paused; // recording begins when it is told to
-    bool lossy;  // the program does not wait for a recorder that falls behind; what is dropped is counted
+    uint64_t max_bytes; // the recording ends when the output has as many; 0: never
+    const char *follow; // "all", "none" or a glob: children to be recorded, by the name of their executable
+    bool paused;        // recording begins when it is told to
+    bool lossy;         // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 
 struct record_result {
     int start_errno; // the program could not be started (0: it was), and nothing else here is valid
     int wait_status; // of the program, as wait(2) gives it
+    bool full;       // it ended at max_bytes, and the program went on
     int stopped_by;  // signal that ended the recording before the program had ended; 0: none
     uint32_t processes;
     uint64_t events, lost_words, waits, wait_ns;

@@ -49,6 +49,12 @@ struct producer_inherited {
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
 
+// Is this process to be recorded, as the session says?
+bool producer_is_followed(const struct spool_session *session);
+
+// Does the whole text match a pattern of *, ? and [sets]?
+bool producer_glob(const char *pattern, const char *text);
+
 // The process, RUNNING; makes it so if it is NEW. NULL when tracing is off. Call with signals blocked.
 struct producer_process *producer_process_ready(void);
 

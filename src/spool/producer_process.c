@@ -253,6 +253,8 @@ static bool start(struct producer_process *p)
         in->session = map_session(in->dir);
     if (!in->session || atomic_load_explicit(&in->session->recorder_gone, memory_order_acquire))
         return false;
+    if (!producer_is_followed(in->session))
+        return false;
     uint32_t n_chunks = 0;
     in->pid = (uint32_t)syscall(SYS_getpid);
     if (!parent && (in->session->flags & SPOOL_START_PAUSED))

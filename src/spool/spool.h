@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define SPOOL_SESSION_MAGIC 0x3173736573735448ull // "HTssess1"
+#define SPOOL_SESSION_MAGIC 0x3273736573735448ull // "HTssess2"
 #define SPOOL_MAGIC         0x326c6f6f70735448ull // "HTspool2"
 #define SPOOL_SESSION_FILE  "session"
 #define SPOOL_FILE_SUFFIX   ".spool"
@@ -36,6 +36,7 @@ enum {
     SPOOL_BASE_CHUNKS = 24,     // a process may hold this many chunks before its threads wait for the recorder …
     SPOOL_CHUNKS_A_THREAD = 2,  // … and this many more for each live thread
     SPOOL_NO_CHUNK = 0xffffffff,
+    SPOOL_MAX_FOLLOW = 256,
 };
 
 enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUNK_DONE = 2 };
@@ -133,6 +134,8 @@ enum spool_session_flags {
     SPOOL_LOSSY = 1,       // drop and count instead of waiting
     SPOOL_NO_RECORDER = 2, // nobody drains yet (--collect later): chunks are not recycled, the spool grows
     SPOOL_START_PAUSED = 4,
+    SPOOL_FOLLOW_NONE = 8,   // only the process that the recorder started is recorded …
+    SPOOL_FOLLOW_MATCH = 16, // … and those whose executable's name `follow` matches
 };
 
 struct spool_session {
@@ -141,6 +144,7 @@ struct spool_session {
     uint32_t flags;                         // enum spool_session_flags
     uint32_t clock_kind;                    // enum clock_kind: stamps of all processes of the session
     uint32_t stamp_shift;                   // CODEC_STAMP_SHIFT of the recorder's build
+    char follow[SPOOL_MAX_FOLLOW];          // glob
     _Alignas(64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
     _Atomic uint32_t recorder_sleeps;       // 1: ring with a futex wake
     _Atomic uint32_t recorder_gone;         // 1: the recorder has stopped; producers turn themselves off
