@@ -43,6 +43,7 @@ static void print_json(const struct replay_session *s)
     json_begin_object(&j);
     json_put_u64(&j, "schema_version", 1);
     json_put_string(&j, "workload", s->workload);
+    replay_print_machine(&j, &s->machine);
     json_key(&j, "allocators");
     json_begin_array(&j);
     for (size_t i = 0; i < s->n_figures; i++) {

@@ -24,6 +24,7 @@ static void print_json(const struct replay_session *s)
     json_begin_object(&j);
     json_put_u64(&j, "schema_version", 1);
     json_put_string(&j, "workload", s->workload);
+    replay_print_machine(&j, &s->machine);
     if (s->verify)
         replay_print_verified_members(&j, &s->figures[0]);
     else

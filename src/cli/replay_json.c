@@ -1,11 +1,46 @@
 #include "cli/replay_print.h"
 
+#include <math.h>
+
+static void put_text(struct json *j, const char *key, const char *text)
+{
+    json_put_string(j, key, text[0] ? text : NULL);
+}
+
+static void put_known(struct json *j, const char *key, uint64_t n)
+{
+    if (n)
+        json_put_u64(j, key, n);
+    else
+        json_put_string(j, key, NULL);
+}
+
+void replay_print_machine(struct json *j, const struct machine *m)
+{
+    json_key(j, "machine");
+    json_begin_object(j);
+    put_text(j, "architecture", m->architecture);
+    put_text(j, "cpu_model", m->cpu_model);
+    put_known(j, "cores", m->cores);
+    put_known(j, "memory_bytes", m->memory_bytes);
+    put_known(j, "page_bytes", m->page_bytes);
+    put_text(j, "kernel", m->kernel);
+    put_text(j, "cpu_governor", m->governor);
+    put_text(j, "transparent_hugepages", m->transparent_hugepages);
+    json_put_double(j, "load_at_start", m->load < 0 ? NAN : m->load);
+    json_end_object(j);
+}
+
 static void print_allocator(struct json *j, const struct replay_figures *f)
 {
     json_key(j, "allocator");
     json_begin_object(j);
     json_put_string(j, "name", f->allocator.name);
     json_put_string(j, "library", f->runs[0].library);
+    put_text(j, "version", f->runs[0].version);
+    char build_id[129];
+    machine_build_id(f->runs[0].library, build_id, sizeof build_id);
+    put_text(j, "build_id", build_id);
     json_key(j, "tunables");
     json_begin_array(j);
     for (size_t i = 0; i < f->allocator.n_tunables; i++)

@@ -5,6 +5,9 @@
 #include "base/json.h"
 #include "cli/replay_session.h"
 
+// The member "machine".
+void replay_print_machine(struct json *j, const struct machine *m);
+
 // The members of one allocator's `replay --json` object, without the braces.
 void replay_print_members(struct json *j, const struct replay_session *s, const struct replay_figures *f);
 

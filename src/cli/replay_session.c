@@ -148,6 +148,7 @@ static int prepare_null(struct replay_session *s, struct err *e)
 
 int session_run(struct replay_session *s, struct err *e)
 {
+    machine_look(&s->machine);
     int rc = prepare_null(s, e);
     for (size_t i = 0; rc == 0 && i < s->n_figures; i++)
         rc = make_room(s, &s->figures[i], e);

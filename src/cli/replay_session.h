@@ -3,6 +3,7 @@
 #define HEAPTAPE_CLI_REPLAY_SESSION_H
 
 #include "base/progress.h"
+#include "replay/machine.h"
 #include "replay/plan.h"
 #include "replay/run.h"
 
@@ -29,6 +30,7 @@ struct replay_session {
     struct replay_figures *figures; // in the order asked for
     size_t n_figures;
     struct replay_figures null; // the player's own cost
+    struct machine machine;     // when session_run began
     struct progress progress;
     uint64_t runs_done;
     char player[PATH_MAX], null_library[PATH_MAX];

@@ -192,6 +192,7 @@ int main(void)
         player_verify_rest(&main_thread);
     if (player.null_real)
         player.null_real(true);
+    player_find_version(player.results->version, sizeof player.results->version);
     atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
     // Not _exit: allocators print their statistics in destructors.
     return 0;

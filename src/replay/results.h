@@ -15,6 +15,7 @@ enum {
     RESULTS_PLAN_FD = 3, // descriptors that the player finds open
     RESULTS_FD = 4,
     RESULTS_PATH_BYTES = 4096,
+    RESULTS_VERSION_BYTES = 128,
     RESULTS_KINDS = 128, // as PLAN_OP_LIMIT
 };
 
@@ -79,7 +80,7 @@ struct results {
     uint32_t other_thread;     // UINT32_MAX: the block was there before the start
     uint64_t other_position, failed_at, failed_wanted;
     char found_library[RESULTS_PATH_BYTES];
-    char version[128]; // what the allocator says of itself, when probed
+    char version[RESULTS_VERSION_BYTES]; // what the allocator says of itself
     uint64_t wall_ns, user_ns, system_ns;
     uint64_t minor_faults, major_faults; // page faults
     uint64_t baseline_rss_bytes;         // private resident memory right before the start

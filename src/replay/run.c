@@ -273,6 +273,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
         .unmet = r->unmet,
         .checked_blocks = r->checked_blocks,
     };
+    snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;

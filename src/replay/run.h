@@ -28,8 +28,9 @@ struct replay_run {
     uint64_t checked_blocks;        // found right, with RESULTS_TOUCH_CHECKED
     struct results_sample *samples; // rss_bytes without the baseline, by time
     size_t n_samples;
-    struct replay_call *calls; // HT_KIND_LIMIT, NULL when not timed
-    char *library;             // path of the object that answered malloc
+    struct replay_call *calls;           // HT_KIND_LIMIT, NULL when not timed
+    char *library;                       // path of the object that answered malloc
+    char version[RESULTS_VERSION_BYTES]; // what it says of itself, "" when it says nothing
 };
 
 // Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM

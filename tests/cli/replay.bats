@@ -86,6 +86,35 @@ assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
   [ "$(grep peak_live_bytes facts)" = "peak_live_bytes $(json 'print(d["peak_live_bytes"])')" ]
 }
 
+@test "--json says where the figures come from" {
+  make_workload churn 1 1000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'import os, platform
+m, a = d["machine"], d["allocator"]
+assert m["architecture"] == platform.machine() and m["kernel"] == platform.release(), m
+assert m["cores"] == len(os.sched_getaffinity(0)) and m["page_bytes"] == os.sysconf("SC_PAGESIZE"), m
+assert m["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * m["page_bytes"], m
+assert m["load_at_start"] >= 0, m
+governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+assert m["cpu_governor"] == (open(governor).read().strip() if os.path.exists(governor) else None), m
+thp = "/sys/kernel/mm/transparent_hugepage/enabled"
+assert m["transparent_hugepages"] == (open(thp).read().split("[")[1].split("]")[0] if os.path.exists(thp) else None), m
+assert m["cpu_model"] is None or m["cpu_model"] in open("/proc/cpuinfo").read(), m
+assert a["version"] == platform.libc_ver()[1], a'
+  build_id=$(readelf -n "$(json 'print(d["allocator"]["library"])')" | sed -n 's/.*Build ID: //p')
+  [ "$(json 'print(d["allocator"]["build_id"])')" = "$build_id" ]
+  cc -shared -fPIC -Wl,--build-id=none -o none.so -xc - <<'END'
+#include <stddef.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+END
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json -a ./none.so w.htw >out.json
+  json 'assert d["allocator"]["version"] is None and d["allocator"]["build_id"] is None, d["allocator"]'
+}
+
 @test "without the timed run there are counts only" {
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json

@@ -1,0 +1,138 @@
+#include "replay/machine.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { NOTES_BYTES = 4096, MAX_SEGMENTS = 256 };
+
+// The file's first bytes as text, without the newline at its end.
+static void read_text(const char *path, char *text, size_t size)
+{
+    ssize_t n = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, text, size - 1);
+        close(fd);
+    }
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+}
+
+// "model name : X" of x86; other architectures have no such line.
+static void find_cpu_model(char *model, size_t size)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && !model[0] && fgets(line, sizeof line, f)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", strlen("model name")) == 0 && colon)
+            snprintf(model, size, "%s", colon + 1 + strspn(colon + 1, " "));
+    }
+    model[strcspn(model, "\n")] = 0;
+    if (f)
+        fclose(f);
+}
+
+static uint64_t count_cores(void)
+{
+    cpu_set_t set;
+    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+// The kernel puts the setting in force in brackets.
+static void find_hugepages(char *setting, size_t size)
+{
+    char text[128];
+    read_text("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    const char *from = strchr(text, '['), *to = from ? strchr(from, ']') : NULL;
+    if (to)
+        snprintf(setting, size, "%.*s", (int)(to - from - 1), from + 1);
+}
+
+void machine_look(struct machine *m)
+{
+    struct utsname name;
+    *m = (struct machine){.cores = count_cores()};
+    if (uname(&name) == 0) {
+        snprintf(m->architecture, sizeof m->architecture, "%s", name.machine);
+        snprintf(m->kernel, sizeof m->kernel, "%s", name.release);
+    }
+    find_cpu_model(m->cpu_model, sizeof m->cpu_model);
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    m->page_bytes = page_bytes > 0 ? (uint64_t)page_bytes : 0;
+    m->memory_bytes = pages > 0 ? (uint64_t)pages * m->page_bytes : 0;
+    if (getloadavg(&m->load, 1) != 1)
+        m->load = -1;
+    read_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor, sizeof m->governor);
+    find_hugepages(m->transparent_hugepages, sizeof m->transparent_hugepages);
+}
+
+static void put_hex(const unsigned char *bytes, size_t n, char *text, size_t size)
+{
+    for (size_t i = 0; i < n && 2 * i + 2 < size; i++)
+        snprintf(text + 2 * i, size - 2 * i, "%02x", bytes[i]);
+}
+
+// Looks through the notes of a segment. Their names and contents are padded to 4 bytes.
+static bool find_in_notes(const char *notes, size_t n, char *text, size_t size)
+{
+    ElfW(Nhdr) h;
+    for (size_t at = 0; n - at >= sizeof h;) {
+        memcpy(&h, notes + at, sizeof h);
+        size_t name = at + sizeof h, content = name + (((size_t)h.n_namesz + 3) & ~(size_t)3);
+        if (content > n || h.n_descsz > n - content)
+            return false;
+        if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0) {
+            put_hex((const unsigned char *)notes + content, h.n_descsz, text, size);
+            return true;
+        }
+        at = content + (((size_t)h.n_descsz + 3) & ~(size_t)3);
+        if (at > n)
+            return false;
+    }
+    return false;
+}
+
+static bool is_elf_of_ours(const ElfW(Ehdr) * h)
+{
+    int class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
+    return memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == class &&
+           h->e_phentsize == sizeof(ElfW(Phdr));
+}
+
+static void find_build_id(int fd, char *text, size_t size)
+{
+    ElfW(Ehdr) h;
+    char notes[NOTES_BYTES];
+    if (pread(fd, &h, sizeof h, 0) != sizeof h || !is_elf_of_ours(&h))
+        return;
+    for (unsigned i = 0; i < h.e_phnum && i < MAX_SEGMENTS; i++) {
+        ElfW(Phdr) p;
+        if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + i * sizeof p)) != sizeof p)
+            return;
+        if (p.p_type != PT_NOTE)
+            continue;
+        ssize_t n = pread(fd, notes, p.p_filesz < sizeof notes ? p.p_filesz : sizeof notes, (off_t)p.p_offset);
+        if (n > 0 && find_in_notes(notes, (size_t)n, text, size))
+            return;
+    }
+}
+
+void machine_build_id(const char *path, char *text, size_t size)
+{
+    text[0] = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    find_build_id(fd, text, size);
+    close(fd);
+}

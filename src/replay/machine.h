@@ -1,0 +1,26 @@
+// Where figures come from: what of the machine and of an allocator's file decides them.
+#ifndef HEAPTAPE_REPLAY_MACHINE_H
+#define HEAPTAPE_REPLAY_MACHINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Texts are "" and numbers 0 (load: negative) when unknown.
+struct machine {
+    char architecture[65], kernel[65]; // as uname(2) says
+    char cpu_model[128];
+    uint64_t cores;                 // that this process may run on
+    uint64_t memory_bytes;          // of the machine
+    uint64_t page_bytes;            // of the kernel
+    double load;                    // mean number of running processes in the last minute
+    char governor[32];              // of the first CPU's frequency
+    char transparent_hugepages[32]; // always, madvise or never
+};
+
+// Looks at the machine as it is now.
+void machine_look(struct machine *m);
+
+// The build ID of an ELF file of this machine's word size, as hexadecimal digits; "" when it has none.
+void machine_build_id(const char *path, char *text, size_t size);
+
+#endif
