@@ -69,6 +69,8 @@ static void print_run(struct json *j, const struct replay_run *run)
     json_put_u64(j, "system_ns", run->system_ns);
     json_put_u64(j, "peak_rss_bytes", run->peak_rss_bytes);
     json_put_u64(j, "end_rss_bytes", run->end_rss_bytes);
+    json_put_u64(j, "freed_rss_bytes", run->freed_rss_bytes);
+    json_put_double(j, "mean_rss_bytes", run->mean_rss_bytes);
     json_put_u64(j, "baseline_rss_bytes", run->baseline_rss_bytes);
     json_put_u64(j, "minor_faults", run->minor_faults);
     json_put_u64(j, "major_faults", run->major_faults);
@@ -118,6 +120,35 @@ static void print_timeline(struct json *j, const struct replay_run *run)
     json_end_array(j);
 }
 
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : NAN;
+}
+
+static void print_memory(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    json_put_u64(j, "freed_rss_bytes", (uint64_t)f->freed_rss_bytes);
+    if (s->settings.settle_ns)
+        json_put_u64(j, "settled_rss_bytes", (uint64_t)f->settled_rss_bytes);
+    else
+        json_put_string(j, "settled_rss_bytes", NULL);
+    json_put_u64(j, "mean_rss_bytes", (uint64_t)f->mean_rss_bytes);
+    json_put_u64(j, "mean_live_bytes", (uint64_t)f->mean_live_bytes);
+    json_put_u64(j, "peak_live_bytes", facts->peak_live_bytes);
+    json_put_u64(j, "live_at_end_bytes", facts->live_at_end_bytes);
+    json_put_double(j, "peak_fragmentation", ratio(f->peak_rss_bytes, (double)facts->peak_live_bytes));
+    json_put_double(j, "mean_fragmentation", ratio(f->mean_rss_bytes, f->mean_live_bytes));
+}
+
+static void print_pace(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    // 0 is no pace.
+    json_put_double(j, "speed", s->speed > 0 ? s->speed : NAN);
+    if (s->speed > 0)
+        json_put_u64(j, "late_ns", f->runs[f->typical].late_ns);
+}
+
 void replay_print_members(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
@@ -133,12 +164,13 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     json_put_double(j, "harness_ns_per_event", session_harness_ns(s));
     json_put_u64(j, "peak_rss_bytes", (uint64_t)f->peak_rss_bytes);
     json_put_u64(j, "end_rss_bytes", (uint64_t)f->end_rss_bytes);
-    json_put_u64(j, "peak_live_bytes", facts->peak_live_bytes);
+    print_memory(j, s, f);
     json_put_u64(j, "events", facts->events);
     json_put_u64(j, "skipped", facts->skipped);
     json_put_u64(j, "preexisting", facts->preexisting);
     json_put_u64(j, "threads", facts->threads);
     json_put_u64(j, "waits", facts->waits);
+    print_pace(j, s, f);
     print_calls(j, s, f);
     print_timeline(j, &f->runs[f->typical]);
 }

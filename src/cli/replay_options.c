@@ -2,7 +2,10 @@
 #include "report/measure.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { SETTLE_SECONDS = 10, MAX_SETTLE_SECONDS = 86400 };
 
 static enum results_touch touch_of(const char *word)
 {
@@ -21,12 +24,36 @@ static int add_allocators(struct replay_session *s, const struct replay_options 
     return rc;
 }
 
+static uint64_t settle_seconds(const struct replay_options *o, double speed)
+{
+    return o->settle_seconds || !(speed > 0) ? o->settle_seconds : SETTLE_SECONDS;
+}
+
+// "max", "recorded", or "x" and a number: times the recorded pace, 0 for max. False when it is none of these.
+static bool parse_speed(const char *text, double *speed)
+{
+    char *end;
+    *speed = strcmp(text, "recorded") == 0;
+    if (*speed > 0 || strcmp(text, "max") == 0)
+        return true;
+    if (text[0] != 'x' || !strchr("0123456789.", text[1]))
+        return false;
+    *speed = strtod(text + 1, &end);
+    return !*end && *speed >= 1e-6 && *speed <= 1e6;
+}
+
 int replay_run_all(struct replay_session *s, const struct command *c, const struct replay_options *o, const char *path)
 {
     struct err e = {0};
     if (o->runs < 1 || o->runs > MEASURE_MAX_RUNS)
         return usage_error(c, "--runs is 1 to %d", MEASURE_MAX_RUNS);
+    if (!parse_speed(o->speed, &s->speed))
+        return usage_error(c, "--speed is max, recorded, or x and a number");
+    if (o->settle_seconds > MAX_SETTLE_SECONDS)
+        return usage_error(c, "--settle is at most %d", MAX_SETTLE_SECONDS);
     s->n_runs = o->runs;
+    s->how_to_plan.memory_bytes = o->memory_bytes;
+    s->settings.settle_ns = settle_seconds(o, s->speed) * 1000000000u;
     s->latency = !o->no_latency;
     s->settings.touch = touch_of(o->touch);
     if (o->verify) {
@@ -38,7 +65,7 @@ int replay_run_all(struct replay_session *s, const struct command *c, const stru
     if (rc == 0)
         rc = add_allocators(s, o, &e);
     if (rc == 0)
-        rc = session_read(s, path, o->memory_bytes, &e);
+        rc = session_read(s, path, &e);
     if (rc == 0)
         rc = session_run(s, &e);
     if (rc < 0) {

@@ -9,6 +9,8 @@ struct replay_options {
     struct option_list allocators;
     uint64_t runs;
     const char *touch;
+    const char *speed;
+    uint64_t settle_seconds;
     uint64_t memory_bytes;
     bool no_latency;
     bool verify; // replay only
@@ -23,6 +25,11 @@ struct replay_options {
     {0, "touch", OPTION_CHOICE, "page|none|all", "page",                                                               \
      "write to each block: its first byte and once in each page, not at all, or everywhere",                           \
      offsetof(struct replay_options, touch)},                                                                          \
+    {0, "speed", OPTION_STRING, "max|recorded|xN", "max",                                                              \
+     "pace: as fast as it goes, as recorded, or N times that", offsetof(struct replay_options, speed)},                \
+    {0, "settle", OPTION_NUMBER, "SECONDS", NULL,                                                                      \
+     "look at memory again that long after everything has been freed; 10 unless given if there is a pace",             \
+     offsetof(struct replay_options, settle_seconds)},                                                                 \
     {0, "no-latency", OPTION_FLAG, NULL, NULL, "leave out the run that times each call",                               \
      offsetof(struct replay_options, no_latency)},                                                                     \
     {0, "memory", OPTION_SIZE, "SIZE", NULL,                                                                           \

@@ -37,6 +37,22 @@ static void print_calls(const struct replay_session *s, const struct replay_figu
     }
 }
 
+static void print_memory(const struct replay_session *s, const struct replay_figures *f)
+{
+    char t[3][32];
+    printf("%-10s peak RSS %s (%.2f × live)", "memory", human_bytes(t[0], (uint64_t)f->peak_rss_bytes),
+           over_live(s, f->peak_rss_bytes));
+    if (f->mean_live_bytes > 0)
+        printf(", mean %s (%.2f ×)", human_bytes(t[0], (uint64_t)f->mean_rss_bytes),
+               f->mean_rss_bytes / f->mean_live_bytes);
+    printf(", %s in the end, %s when all is freed", human_bytes(t[0], (uint64_t)f->end_rss_bytes),
+           human_bytes(t[1], (uint64_t)f->freed_rss_bytes));
+    if (s->settings.settle_ns)
+        printf(", %s after %llu s more", human_bytes(t[2], (uint64_t)f->settled_rss_bytes),
+               (unsigned long long)(s->settings.settle_ns / 1000000000u));
+    printf("\n");
+}
+
 void replay_print_text(const struct replay_session *s, const struct replay_figures *f)
 {
     char t[3][32];
@@ -45,8 +61,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_figur
     printf("%-10s %s wall, %s CPU (median of %zu run%s)\n", "time", human_ns(t[0], f->wall_ns),
            human_ns(t[1], f->cpu_ns), f->n_runs, f->n_runs == 1 ? "" : "s");
     printf("%-10s %.1f ns, of which the player takes %.1f ns\n", "an event", f->ns_per_event, session_harness_ns(s));
-    printf("%-10s peak RSS %s (%.2f × live), %s in the end\n", "memory", human_bytes(t[0], (uint64_t)f->peak_rss_bytes),
-           over_live(s, f->peak_rss_bytes), human_bytes(t[1], (uint64_t)f->end_rss_bytes));
+    print_memory(s, f);
     printf("%-10s %s minor, %s major\n", "faults", human_count(t[0], run->minor_faults),
            human_count(t[1], run->major_faults));
     if (plan_facts(s->plan)->waits)

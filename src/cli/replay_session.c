@@ -66,14 +66,32 @@ static uint64_t expected_ops(const struct open_workload *w)
     return workload_read_summary(w->reader, &summary, NULL) == 0 ? summary.events : 0;
 }
 
-int session_read(struct replay_session *s, const char *path, uint64_t memory_bytes, struct err *e)
+// A stamp's length at the speed asked for.
+static int set_pace(struct replay_session *s, const struct open_workload *w, struct err *e)
+{
+    const struct workload_header *h = workload_reader_header(w->reader);
+    if (!(s->speed > 0))
+        return 0;
+    if (!h->has_stamps || !h->clock_hz)
+        return err_set(e, -EINVAL, "%s: has no times, so there is no pace to keep", w->in.name);
+    s->how_to_plan.ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63)) / s->speed;
+    s->settings.paced = true;
+    return 0;
+}
+
+int session_read(struct replay_session *s, const char *path, struct err *e)
 {
     struct open_workload w;
     s->workload = path;
     int rc = open_workload(&w, path, e);
     if (rc == 0) {
         progress_init(&s->progress, "reading the workload", "events", expected_ops(&w), cli_common.quiet);
-        rc = plan_new(&s->plan, w.in.name, memory_bytes ? memory_bytes : plan_default_memory(), e);
+        rc = set_pace(s, &w, e);
+    }
+    if (rc == 0) {
+        if (!s->how_to_plan.memory_bytes)
+            s->how_to_plan.memory_bytes = plan_default_memory();
+        rc = plan_new(&s->plan, w.in.name, &s->how_to_plan, e);
     }
     if (rc == 0)
         rc = plan_read(s->plan, w.reader, &(struct plan_progress){report_read, &s->progress}, e);
@@ -86,6 +104,11 @@ static int run_once(struct replay_session *s, struct replay_figures *f, bool tim
 {
     struct replay_settings settings = s->settings;
     settings.timed = timed;
+    // What the player itself takes does not hang on the pace.
+    if (f == &s->null) {
+        settings.paced = false;
+        settings.settle_ns = 0;
+    }
     struct replay_run *run = timed ? &f->latency : &f->runs[f->n_runs];
     int rc = replay_run(s->plan, &f->allocator, &settings, run, e);
     if (rc == 0 && !timed)
@@ -114,6 +137,27 @@ void session_peaks(const struct replay_figures *f, double *out)
         out[i] = (double)f->runs[i].peak_rss_bytes;
 }
 
+#define FIGURE(name, value)                                                                                            \
+    static double name(const struct replay_run *run)                                                                   \
+    {                                                                                                                  \
+        return (double)(value);                                                                                        \
+    }
+FIGURE(cpu_ns, run->user_ns + run->system_ns)
+FIGURE(peak_rss_bytes, run->peak_rss_bytes)
+FIGURE(end_rss_bytes, run->end_rss_bytes)
+FIGURE(freed_rss_bytes, run->freed_rss_bytes)
+FIGURE(settled_rss_bytes, run->settled_rss_bytes)
+FIGURE(mean_rss_bytes, run->mean_rss_bytes)
+FIGURE(mean_live_bytes, run->mean_live_bytes)
+
+static double median_of(const struct replay_figures *f, double (*figure)(const struct replay_run *))
+{
+    double values[MEASURE_MAX_RUNS];
+    for (size_t i = 0; i < f->n_runs; i++)
+        values[i] = figure(&f->runs[i]);
+    return measure_median(values, f->n_runs);
+}
+
 static void sum_up(struct replay_figures *f, double events)
 {
     double values[MEASURE_MAX_RUNS];
@@ -121,14 +165,13 @@ static void sum_up(struct replay_figures *f, double events)
     f->wall_ns = measure_median(values, f->n_runs);
     f->typical = measure_median_index(values, f->n_runs);
     f->ns_per_event = f->wall_ns / events;
-    session_peaks(f, values);
-    f->peak_rss_bytes = measure_median(values, f->n_runs);
-    for (size_t i = 0; i < f->n_runs; i++)
-        values[i] = (double)(f->runs[i].user_ns + f->runs[i].system_ns);
-    f->cpu_ns = measure_median(values, f->n_runs);
-    for (size_t i = 0; i < f->n_runs; i++)
-        values[i] = (double)f->runs[i].end_rss_bytes;
-    f->end_rss_bytes = measure_median(values, f->n_runs);
+    f->cpu_ns = median_of(f, cpu_ns);
+    f->peak_rss_bytes = median_of(f, peak_rss_bytes);
+    f->end_rss_bytes = median_of(f, end_rss_bytes);
+    f->freed_rss_bytes = median_of(f, freed_rss_bytes);
+    f->settled_rss_bytes = median_of(f, settled_rss_bytes);
+    f->mean_rss_bytes = median_of(f, mean_rss_bytes);
+    f->mean_live_bytes = median_of(f, mean_live_bytes);
 }
 
 static int make_room(struct replay_session *s, struct replay_figures *f, struct err *e)

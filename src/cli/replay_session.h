@@ -16,13 +16,16 @@ struct replay_figures {
     size_t n_runs;
     struct replay_run latency; // a run with timed calls; calls is NULL when there was none
     // Medians over the runs, filled in by session_run.
-    double wall_ns, cpu_ns, ns_per_event, peak_rss_bytes, end_rss_bytes;
+    double wall_ns, cpu_ns, ns_per_event;
+    double peak_rss_bytes, end_rss_bytes, freed_rss_bytes, settled_rss_bytes, mean_rss_bytes, mean_live_bytes;
     size_t typical; // the run whose wall time is the median
 };
 
 struct replay_session {
     const char *workload; // path; borrowed
     struct plan *plan;
+    struct plan_settings how_to_plan; // memory_bytes 0: the default
+    double speed;                     // times the recorded pace; 0: as fast as it goes
     struct replay_settings settings;
     bool latency; // one more run for each allocator, with timed calls
     bool verify;  // runs check and are not measured: no null allocator
@@ -43,8 +46,8 @@ void session_release(struct replay_session *s);
 // Asks for an allocator.
 int session_add_allocator(struct replay_session *s, const char *spec, struct err *e);
 
-// Reads the workload at `path` into the plan. `memory_bytes` 0: the default.
-int session_read(struct replay_session *s, const char *path, uint64_t memory_bytes, struct err *e);
+// Reads the workload at `path` into the plan, as the session's how_to_plan and speed say.
+int session_read(struct replay_session *s, const char *path, struct err *e);
 
 // Runs everything: round by round each allocator once, then the timed runs; the null allocator the same way.
 int session_run(struct replay_session *s, struct err *e);

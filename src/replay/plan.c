@@ -13,16 +13,17 @@ uint64_t plan_default_memory(void)
     return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / 4 : 1ull << 30;
 }
 
-int plan_new(struct plan **out, const char *name, uint64_t memory_bytes, struct err *e)
+int plan_new(struct plan **out, const char *name, const struct plan_settings *settings, struct err *e)
 {
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
         return plan_no_memory(e);
     p->name = name;
-    p->memory_bytes = memory_bytes;
+    p->memory_bytes = settings->memory_bytes;
+    p->ns_per_stamp = settings->ns_per_stamp;
     p->memory.fd = -1;
     places_init(&p->places);
-    int rc = plan_memory_init(&p->memory, memory_bytes, e);
+    int rc = plan_memory_init(&p->memory, p->memory_bytes, e);
     if (rc == 0)
         rc = plan_memory_take(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at, e);
     if (rc < 0) {
@@ -44,6 +45,7 @@ void plan_free(struct plan *p)
     }
     free(p->streams);
     plan_stream_release(&p->preexisting);
+    plan_stream_release(&p->rest);
     places_release(&p->places);
     free(p->slots);
     free(p->samples);
@@ -88,6 +90,24 @@ static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
     return rc;
 }
 
+// Gives up what the workload leaves, each block by a function that fits the one which took it.
+static int write_rest(struct plan *p, struct plan_header *h, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->n_slots; i++) {
+        const struct slot *s = &p->slots[i];
+        if (!s->place)
+            continue;
+        struct call c = {.op = (enum plan_op)s->given_up_by, .place = s->place, .extra = {1ull << s->align_log2}};
+        rc = plan_put_call(p, &p->rest, &c, e);
+        h->by_kind[s->given_up_by]++;
+    }
+    if (rc == 0)
+        rc = stop_stream(p, &p->rest, e);
+    h->rest_at = p->rest.first;
+    return rc;
+}
+
 static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
 {
     uint64_t words = p->n_streams * sizeof(struct plan_thread) / 8;
@@ -110,7 +130,10 @@ int plan_finish(struct plan *p, struct err *e)
     struct plan_header h = {.magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .places = p->places.limit};
     if (p->facts.events == 0)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
+    memcpy(h.by_kind, p->facts.by_kind, sizeof h.by_kind);
     int rc = stop_stream(p, &p->preexisting, e);
+    if (rc == 0)
+        rc = write_rest(p, &h, e);
     for (size_t i = 0; rc == 0 && i < p->n_streams; i++) {
         if (p->streams[i] && p->streams[i]->first)
             rc = stop_stream(p, p->streams[i], e);
@@ -130,7 +153,6 @@ int plan_finish(struct plan *p, struct err *e)
     h.words = p->memory.used;
     h.preexisting_at = p->preexisting.first;
     h.samples = f->samples;
-    memcpy(h.by_kind, f->by_kind, sizeof h.by_kind);
     memcpy(p->memory.words + p->header_at, &h, sizeof h);
     return 0;
 }

@@ -33,9 +33,13 @@ struct plan_facts {
     uint64_t bytes;             // of the plan
 };
 
-// An empty plan. `name` is the workload's in messages and is borrowed; plan and table together may take
-// `memory_bytes`. 0 or negative errno.
-int plan_new(struct plan **p, const char *name, uint64_t memory_bytes, struct err *e);
+struct plan_settings {
+    uint64_t memory_bytes; // that plan and table together may take
+    double ns_per_stamp;   // nanoseconds of the replay for each unit of a stamp; 0: stamps do not matter
+};
+
+// An empty plan. `name` is the workload's in messages and is borrowed. 0 or negative errno.
+int plan_new(struct plan **p, const char *name, const struct plan_settings *s, struct err *e);
 void plan_free(struct plan *p); // NULL is fine
 
 // Appends an op of `thread`. Ops come in a valid total order: whatever an op waits for has come before. -EBADMSG when

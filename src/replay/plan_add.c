@@ -106,6 +106,23 @@ static int put_sample(struct adding *a)
     return 0;
 }
 
+// Ops that come soon after a PACE have none of their own: the player's sleep is no more exact than that.
+static int put_pace(struct adding *a)
+{
+    enum { PACE_STEP_NS = 20000 };
+    struct plan *p = a->plan;
+    if (a->op->kind == HT_PREEXISTING)
+        return 0;
+    if (p->facts.events == 0 && !p->first_stamp)
+        p->first_stamp = a->op->stamp;
+    double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->ns_per_stamp : 0;
+    if (ns >= (double)(1ull << 55))
+        return bad(a, "is more than a year after the first one");
+    if ((uint64_t)ns < a->stream->paced_ns + PACE_STEP_NS)
+        return 0;
+    return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
+}
+
 static int put_waits(struct adding *a)
 {
     struct plan *p = a->plan;
@@ -178,6 +195,21 @@ static struct call taking_call(const struct workload_op *op, uint32_t place)
     return c;
 }
 
+// Which call can give up a block that `op` takes: C++ allocators may tell the families apart.
+static void note_family(struct slot *slot, const struct workload_op *op)
+{
+    slot->given_up_by = HT_FREE;
+    slot->align_log2 = op->align ? (uint8_t)__builtin_ctzll(op->align) : 0;
+    if (op->kind == HT_NEW || op->kind == HT_NEW_NOTHROW)
+        slot->given_up_by = HT_DELETE;
+    else if (op->kind == HT_NEW_ARRAY || op->kind == HT_NEW_ARRAY_NOTHROW)
+        slot->given_up_by = HT_DELETE_ARRAY;
+    else if (op->kind == HT_NEW_ALIGNED || op->kind == HT_NEW_ALIGNED_NOTHROW)
+        slot->given_up_by = HT_DELETE_ALIGNED;
+    else if (op->kind == HT_NEW_ARRAY_ALIGNED || op->kind == HT_NEW_ARRAY_ALIGNED_NOTHROW)
+        slot->given_up_by = HT_DELETE_ARRAY_ALIGNED;
+}
+
 static int add_taking(struct adding *a)
 {
     struct slot *slot;
@@ -192,6 +224,7 @@ static int add_taking(struct adding *a)
     if (rc < 0)
         return rc;
     slot->size = requested(a->op);
+    note_family(slot, a->op);
     count_live(a, slot->size);
     struct call c = taking_call(a->op, slot->place);
     return put_counted(a, &c);
@@ -253,6 +286,7 @@ static int add_preexisting(struct adding *a)
     if (places_take_fresh(&p->places, &p->preexisting.places, &slot->place) < 0)
         return plan_no_memory(a->e);
     slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
+    slot->given_up_by = HT_FREE;
     p->preexisting_bytes += slot->size;
     p->preexisting.live_change = wrapping_add(p->preexisting.live_change, (int64_t)slot->size);
     p->facts.preexisting++;
@@ -320,7 +354,9 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
     int rc = need_stream(p, thread, &a.stream, e);
     if (rc < 0)
         return rc;
-    if (a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
+    if (p->ns_per_stamp > 0)
+        rc = put_pace(&a);
+    if (rc == 0 && a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);
     if (rc == 0 && op->n_waits)
         rc = put_waits(&a);

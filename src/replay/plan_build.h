@@ -8,8 +8,9 @@
 
 // A slot of the workload, by its number.
 struct slot {
-    uint64_t size;  // requested bytes
-    uint32_t place; // 0: holds no block
+    uint64_t size;                   // requested bytes
+    uint32_t place;                  // 0: holds no block
+    uint8_t given_up_by, align_log2; // kind of the call that can give it up, and its alignment for that
 };
 
 struct plan {
@@ -18,7 +19,7 @@ struct plan {
     uint64_t header_at, memory_bytes;
     struct plan_stream **streams; // by thread number; NULL: nothing known of it
     size_t n_streams, streams_capacity;
-    struct plan_stream preexisting;
+    struct plan_stream preexisting, rest;
     struct slot *slots;
     size_t n_slots, slots_capacity;
     struct places places;
@@ -29,6 +30,8 @@ struct plan {
     // they turn up, so their sum is added to the peak in the end.
     int64_t live, peak;
     uint64_t preexisting_bytes;
+    double ns_per_stamp;  // 0: no pace
+    uint64_t first_stamp; // of the first op
 };
 
 // A call as the streams hold it. `extra` has what plan_extra_words() says.
@@ -48,6 +51,9 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct call *c, s
 
 // Makes the ops that follow wait until `thread` has published `position`.
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
+
+// Makes the ops that follow wait until `ns` (less than 2^56) after the start.
+int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
 
 // Appends a SAMPLE or COUNT with what has come since the latest one.
 int plan_put_count(struct plan *p, struct plan_stream *s, enum plan_op op, struct err *e);

@@ -17,7 +17,8 @@ struct plan_header {
     uint64_t preexisting_at;         // stream of the blocks that are there before the start
     uint64_t places;                 // entries of the player's table
     uint64_t samples;                // SAMPLE ops
-    uint64_t by_kind[HT_KIND_LIMIT]; // calls that are made
+    uint64_t rest_at;                // stream that gives up what is left when the clock has stopped
+    uint64_t by_kind[HT_KIND_LIMIT]; // calls that are made, those of the rest included
 };
 
 struct plan_thread {

@@ -23,6 +23,7 @@ enum plan_op {
     PLAN_SAMPLE = 2, // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since (signed).
                      // Memory is looked at
     PLAN_COUNT = 3,  // as PLAN_SAMPLE, but memory is not looked at
+    PLAN_PACE = 119, // bits 8-63: nanoseconds after the start before which nobody goes on
     HT_EVENT_TABLE(HT_X) PLAN_CALLOC_MANY = 121, // calloc with a count other than 1. Extra: count
     PLAN_REALLOCARRAY_NEW = 122,                 // of NULL. Extra: count
     PLAN_REALLOC_FREE = 123,                     // realloc(p, 0) that freed p
@@ -98,7 +99,7 @@ static inline unsigned plan_op_words(uint64_t word)
 // Does it stand for an op of the workload? The others are the plan's own.
 static inline bool plan_is_numbered(enum plan_op op)
 {
-    return op > PLAN_COUNT && op != PLAN_JUMP;
+    return op > PLAN_COUNT && op != PLAN_JUMP && op != PLAN_PACE;
 }
 
 #endif

@@ -39,6 +39,18 @@ static int put_aside(struct plan *p, struct plan_stream *s, const uint64_t words
     return 0;
 }
 
+int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e)
+{
+    uint64_t *w;
+    int rc = plan_stream_room(&p->memory, s, 1, &w, e);
+    if (rc < 0)
+        return rc;
+    *w = (uint64_t)PLAN_PACE | ns << 8;
+    s->next++;
+    s->paced_ns = ns;
+    return 0;
+}
+
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)
 {
     p->facts.waits++;

@@ -33,7 +33,8 @@ struct plan_stream {
     uint64_t counted_events; // since the latest SAMPLE or COUNT
     int64_t live_change;
     struct place_owner places;
-    bool born; // by another thread
+    uint64_t paced_ns; // of the latest PACE
+    bool born;         // by another thread
 };
 
 enum { PLAN_INDEX_OPS = 32 };

@@ -39,6 +39,7 @@ struct player_thread {
     struct histogram *calls; // by kind, when calls are timed
     uint32_t number;
     uint64_t sleeps, unmet;
+    uint64_t late_ns;                     // behind the recorded pace, at most
     struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
 };
 
@@ -104,7 +105,7 @@ void player_verify_taken(struct player_thread *t, unsigned kind, uint64_t place,
 void player_verify_giving(struct player_thread *t, unsigned kind, uint64_t place);
 
 // All blocks that are left, when the threads are gone.
-void player_verify_rest(struct player_thread *t);
+void player_verify_rest(void);
 
 // The loop that the results ask for.
 void player_play(struct player_thread *t);
@@ -123,6 +124,11 @@ void player_wait_slow(struct player_thread *t, uint32_t thread, uint64_t positio
 void player_wake(struct player_line *line);
 void player_futex_wait(_Atomic uint32_t *word, uint32_t value);
 void player_futex_wake(_Atomic uint32_t *word);
+
+// player_pace.c.
+void player_pace_init(void);
+void player_pace(struct player_thread *t, uint64_t due_ns); // PACE
+void player_settle(uint64_t ns);                            // lets that time pass
 
 // player_threads.c.
 void player_thread_init(struct player_thread *t, uint32_t number);

@@ -350,6 +350,9 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
         case PLAN_COUNT:
             player_sample(word >> 8, *pc++, op == PLAN_SAMPLE);
             continue;
+        case PLAN_PACE:
+            player_pace(t, word >> 8);
+            continue;
         case PLAN_JUMP:
             pc = player.words + (word >> 8);
             continue;

@@ -156,6 +156,19 @@ static void note_memory(void)
     }
 }
 
+// When the figures of the replay are there: gives up what the workload left, and sees what memory that leaves.
+static void play_rest(void)
+{
+    struct results *r = player.results;
+    main_thread.pc = player.words + player.plan->rest_at;
+    player_play(&main_thread);
+    r->freed_rss_bytes = player_private_bytes();
+    if (!r->settle_ns)
+        return;
+    player_settle(r->settle_ns);
+    r->settled_rss_bytes = player_private_bytes();
+}
+
 int main(void)
 {
     map_results();
@@ -170,6 +183,7 @@ int main(void)
     player_memory_init();
     player_find_functions();
     player_wait_init();
+    player_pace_init();
     if (player.results->touch == RESULTS_TOUCH_CHECKED)
         player_verify_init();
     if (player.plan->n_threads)
@@ -189,7 +203,8 @@ int main(void)
     player_thread_over(&main_thread);
     note_memory();
     if (player.results->touch == RESULTS_TOUCH_CHECKED)
-        player_verify_rest(&main_thread);
+        player_verify_rest();
+    play_rest();
     if (player.null_real)
         player.null_real(true);
     player_find_version(player.results->version, sizeof player.results->version);

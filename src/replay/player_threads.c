@@ -58,6 +58,8 @@ void player_thread_over(struct player_thread *t)
     merge_calls(t);
     player.results->sleeps += t->sleeps;
     player.results->unmet += t->unmet;
+    if (t->late_ns > player.results->late_ns)
+        player.results->late_ns = t->late_ns;
     pthread_mutex_unlock(&lock);
 }
 

@@ -66,6 +66,8 @@ struct results {
     uint32_t timed;                    // 1: time each call
     uint32_t clock;                    // enum clock_kind for that
     uint32_t probe;                    // 1: there is no plan; only find out which allocator is in use
+    uint32_t paced;                    // 1: heed the plan's PACE ops
+    uint64_t settle_ns;                // when all is given up, wait so long and look at memory again; 0: do not
     uint64_t spin_ticks;               // how long an unmet wait spins before it sleeps
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
     uint64_t max_samples;              // entries of samples
@@ -86,6 +88,9 @@ struct results {
     uint64_t baseline_rss_bytes;         // private resident memory right before the start
     uint64_t peak_rss_bytes;             // highest, baseline included
     uint64_t end_rss_bytes;              // when all threads are gone, baseline included
+    uint64_t freed_rss_bytes;            // when what was left has been given up, baseline included
+    uint64_t settled_rss_bytes;          // settle_ns later, baseline included
+    uint64_t late_ns;                    // how far a thread was behind the pace at most
     uint64_t sleeps;                     // waits that went to sleep
     uint64_t unmet;                      // waits that were not met at once
     uint64_t checked_blocks;             // of RESULTS_TOUCH_CHECKED: taken and found right

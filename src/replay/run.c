@@ -103,7 +103,7 @@ static void where(const struct plan *p, uint32_t thread, uint64_t position, char
 static int explain_violation(const struct plan *p, const struct allocator *a, const struct results *r, struct err *e)
 {
     char at[WHERE_BYTES], other[WHERE_BYTES];
-    const char *kind = event_infos[r->failed_kind].name;
+    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind].name;
     unsigned long long size = r->failed_size, found = r->failed_at;
     where(p, r->failed_thread, r->failed_position, at);
     where(p, r->other_thread, r->other_position, other);
@@ -233,6 +233,21 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
     return 0;
 }
 
+// Means over the calls: each look at memory stands for those up to the next one, half and half.
+static void find_means(struct replay_run *run)
+{
+    double rss = 0, live = 0, events = 0;
+    for (size_t i = 1; i < run->n_samples; i++) {
+        const struct results_sample *a = &run->samples[i - 1], *b = &run->samples[i];
+        double n = b->event > a->event ? (double)(b->event - a->event) : 0;
+        rss += n * ((double)a->rss_bytes + (double)b->rss_bytes) / 2;
+        live += n * ((double)a->live_bytes + (double)b->live_bytes) / 2;
+        events += n;
+    }
+    run->mean_rss_bytes = events > 0 ? rss / events : 0;
+    run->mean_live_bytes = events > 0 ? live / events : 0;
+}
+
 static void fill_call(struct replay_call *c, const struct histogram *h)
 {
     double ns_a_tick = 1e9 / (double)ticks_a_second();
@@ -269,6 +284,9 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
         .baseline_rss_bytes = r->baseline_rss_bytes,
         .peak_rss_bytes = over(r->peak_rss_bytes, r->baseline_rss_bytes),
         .end_rss_bytes = over(r->end_rss_bytes, r->baseline_rss_bytes),
+        .freed_rss_bytes = over(r->freed_rss_bytes, r->baseline_rss_bytes),
+        .settled_rss_bytes = over(r->settled_rss_bytes, r->baseline_rss_bytes),
+        .late_ns = r->late_ns,
         .sleeps = r->sleeps,
         .unmet = r->unmet,
         .checked_blocks = r->checked_blocks,
@@ -276,6 +294,8 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
     snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
+    if (rc == 0)
+        find_means(run);
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
@@ -290,6 +310,8 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
         struct results *r = shared.results;
         r->touch = s->touch;
         r->timed = s->timed;
+        r->paced = s->paced;
+        r->settle_ns = s->settle_ns;
         r->clock = clock_best();
         r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
         rc = play(p, a, s->player, &shared, e);

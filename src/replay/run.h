@@ -9,7 +9,9 @@
 struct replay_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
-    bool timed; // time each call; the whole is slower for it
+    bool timed;         // time each call; the whole is slower for it
+    bool paced;         // keep the pace that the plan was made for
+    uint64_t settle_ns; // look at memory again that long after all has been given up; 0: do not
 };
 
 // Time of the calls of one kind, in nanoseconds, stamps included.
@@ -24,9 +26,12 @@ struct replay_run {
     uint64_t events, wall_ns, user_ns, system_ns, minor_faults, major_faults;
     uint64_t baseline_rss_bytes; // what was taken off
     uint64_t peak_rss_bytes, end_rss_bytes;
-    uint64_t sleeps, unmet;         // waits that slept; that were not met at once
-    uint64_t checked_blocks;        // found right, with RESULTS_TOUCH_CHECKED
-    struct results_sample *samples; // rss_bytes without the baseline, by time
+    uint64_t freed_rss_bytes, settled_rss_bytes; // when what was left has been given up, and settle_ns later
+    double mean_rss_bytes, mean_live_bytes;      // over the calls
+    uint64_t late_ns;                            // how far a thread was behind the pace at most
+    uint64_t sleeps, unmet;                      // waits that slept; that were not met at once
+    uint64_t checked_blocks;                     // found right, with RESULTS_TOUCH_CHECKED
+    struct results_sample *samples;              // rss_bytes without the baseline, by time
     size_t n_samples;
     struct replay_call *calls;           // HT_KIND_LIMIT, NULL when not timed
     char *library;                       // path of the object that answered malloc

@@ -115,6 +115,52 @@ END
   json 'assert d["allocator"]["version"] is None and d["allocator"]["build_id"] is None, d["allocator"]'
 }
 
+@test "what is left is freed in the end, by calls that fit" {
+  make_workload leave 1 8000
+  VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
+  diff <(printf 'call free 4001\ncall delete 1000\ncall delete[] 1000\ncall delete(align) 1000\ncall delete[](align) 1000\nlive 0\n' |
+    sort) <(grep -E 'free|delete|live' counts | sort)
+  grep -vE 'delete|free|live' counts | sort | diff <(grep -v live expected) -
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["live_at_end_bytes"] == d["peak_live_bytes"] > 0
+assert 0 < d["freed_rss_bytes"] < d["end_rss_bytes"] and d["settled_rss_bytes"] is None
+assert d["events"] == 8000 and "free" not in d["calls"]'
+}
+
+@test "mean memory and fragmentation" {
+  make_workload churn 2 300000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 't = d["timeline"]
+mean = lambda i: sum((b[0] - a[0]) * (a[i] + b[i]) / 2 for a, b in zip(t, t[1:])) / (t[-1][0] - t[0][0])
+assert abs(mean(2) - d["mean_rss_bytes"]) <= 1 and abs(mean(3) - d["mean_live_bytes"]) <= 1
+assert abs(d["mean_fragmentation"] - mean(2) / mean(3)) < 0.001
+assert abs(d["peak_fragmentation"] - d["peak_rss_bytes"] / d["peak_live_bytes"]) < 0.001
+assert 0 < d["mean_rss_bytes"] <= d["peak_rss_bytes"]'
+}
+
+@test "recorded pace, and N times that" {
+  make_workload paced 3 50
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --settle 1 w.htw >out.json
+  json 'assert 0.49e9 <= d["wall_ns"] < 0.9e9 and d["speed"] == 1, d["wall_ns"]
+assert d["settled_rss_bytes"] is not None and d["late_ns"] >= 0
+assert d["harness_ns_per_event"] * d["events"] < 0.2e9'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --settle 1 w.htw >out.json
+  json 'assert 0.098e9 <= d["wall_ns"] < 0.4e9 and d["speed"] == 5, d["wall_ns"]'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["wall_ns"] < 0.09e9 and d["speed"] is None, d["wall_ns"]'
+  VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency --speed x20 --settle 1 \
+    -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
+  sort counts | diff expected -
+}
+
+@test "memory settles after the end" {
+  make_workload churn 1 1000
+  date +%s%N >start
+  "$HEAPTAPE" replay -q -r 1 --no-latency --settle 1 --json w.htw >out.json
+  [ $(($(date +%s%N) - $(cat start))) -gt 1000000000 ]
+  json 'assert d["settled_rss_bytes"] == d["freed_rss_bytes"] > 0'
+}
+
 @test "without the timed run there are counts only" {
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
@@ -259,6 +305,10 @@ END
   usage_fails "one allocator at a time"
   heaptape replay -r 0 x.htw
   usage_fails "--runs is 1 to"
+  for speed in fast x x0 -1 x1y "x 1"; do
+    heaptape replay "--speed=$speed" x.htw
+    usage_fails "--speed is max, recorded, or x and a number"
+  done
   heaptape replay --touch some x.htw
   usage_fails "--touch"
 }

@@ -6,6 +6,8 @@
 //   orphans as churn, but nobody gives birth to the other threads
 //   kinds   few blocks, and every call of the malloc API that a workload can hold, also failed ones
 //   misfit  CALLS blocks of malloc that are given up with delete
+//   leave   CALLS blocks of all kinds that are never given up
+//   paced   each thread takes and gives up a block every 10 ms, CALLS times
 //   births  THREADS threads one after another, four at a time, each of CALLS calls, each with a block from its parent
 #include "base/fio.h"
 #include "workload/writer.h"
@@ -333,6 +335,29 @@ static void make_births(uint32_t threads, uint64_t calls)
     }
 }
 
+static void make_leave(uint64_t calls)
+{
+    static const uint8_t kinds[] = {
+        HT_MALLOC,      HT_CALLOC,           HT_REALLOC, HT_ALIGNED_ALLOC, HT_NEW, HT_NEW_ARRAY_NOTHROW,
+        HT_NEW_ALIGNED, HT_NEW_ARRAY_ALIGNED};
+    take(0, (struct workload_op){.kind = HT_PREEXISTING, .size = 64});
+    for (uint64_t n = 0; n < calls; n++)
+        take(0, pick_take(kinds[n % sizeof kinds]));
+}
+
+static void make_paced(uint32_t threads, uint64_t calls)
+{
+    for (uint32_t t = 1; t < threads; t++)
+        birth(0, t);
+    for (uint64_t n = 0; n < calls; n++) {
+        stamp += 10000000;
+        for (uint32_t t = 0; t < threads; t++) {
+            struct block b = take_malloc(t);
+            give_free(t, &b);
+        }
+    }
+}
+
 static void print_facts(void)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
@@ -362,6 +387,10 @@ int main(int argc, char **argv)
         make_kinds(threads, calls);
     else if (strcmp(argv[2], "misfit") == 0)
         make_misfit(calls);
+    else if (strcmp(argv[2], "leave") == 0)
+        make_leave(calls);
+    else if (strcmp(argv[2], "paced") == 0)
+        make_paced(threads, calls);
     else
         make_births(threads, calls);
     summary.last_stamp = stamp;

@@ -20,7 +20,7 @@ static struct plan *new_plan(void)
 {
     struct plan *p;
     struct err e = {0};
-    assert_int_equal(plan_new(&p, "test.htw", 64 << 20, &e), 0);
+    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e), 0);
     return p;
 }
 
@@ -342,7 +342,7 @@ static void check_samples(uint32_t n_events, uint64_t looks_wanted)
 {
     struct plan *p;
     struct err e = {0};
-    assert_int_equal(plan_new(&p, "test.htw", 256 << 20, &e), 0);
+    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 256 << 20}, &e), 0);
     for (uint32_t i = 0; i < n_events / 2; i++) {
         add(p, 0, take(0, 16));
         add(p, 0, give(0));
@@ -422,7 +422,7 @@ static void test_too_little_memory(void **state)
     struct err e = {0};
     struct workload_op ops[] = {take(0, 1), give(0)};
     int rc = 0;
-    assert_int_equal(plan_new(&p, "test.htw", 1 << 20, &e), 0);
+    assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 1 << 20}, &e), 0);
     for (uint32_t i = 0; rc == 0 && i < 1 << 20; i++)
         rc = plan_add_op(p, 0, &ops[i % 2], &e);
     assert_int_equal(rc, -E2BIG);
