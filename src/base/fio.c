@@ -1,5 +1,7 @@
 #include "base/fio.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -257,6 +259,7 @@ static size_t skip_parts(struct iovec *parts, size_t n, size_t done)
 int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e)
 {
     size_t i = skip_parts(parts, n, 0);
+    uint64_t start = clock_monotonic_ns();
     while (i < n) {
         ssize_t w = writev(out->fd, parts + i, (int)(n - i));
         if (w < 0 && errno == EINTR)
@@ -266,6 +269,7 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
         out->offset += (uint64_t)w;
         i += skip_parts(parts + i, n - i, (size_t)w);
     }
+    out->write_ns += clock_monotonic_ns() - start;
     return 0;
 }
 

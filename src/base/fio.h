@@ -52,6 +52,7 @@ struct output {
     bool owns_fd;
     const char *name;
     uint64_t offset; // bytes written so far
+    uint64_t write_ns; // how long output_write_parts took for them
     char *aside;     // temporary path, NULL when written in place
 };
 

@@ -1,9 +1,9 @@
 #include "record/record.h"
 
+#include "record/encoder.h"
 #include "record/facts.h"
 #include "record/launch.h"
 #include "spool/consumer.h"
-#include "trace/writer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,12 +21,6 @@ enum {
     ROUND_WORDS = 1 << 17, // a round is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
     CHUNKS_A_TURN = 4,     // full chunks that a drain should find: few enough that they are still in cache
-    PRESSURE_HIGH = 60,    // percent of a process's chunks full, twice in a row: the recorder is behind
-    IDLE_LOW = 20,         // percent of the time slept: if it is behind with less, a cheaper codec helps
-    IDLE_HIGH = 45,        // with more for `patience` rounds there is time for a better one, which costs twice as much
-    LEAST_PATIENCE = 16,   // doubled each time that stepping up was too early
-    MOST_PATIENCE = 1024,
-    RECORDER_NICE = 5,
 };
 #define ROUND_NS     MS(20)  // … or is this old
 #define SAMPLE_NS    MS(10)  // RSS of each process
@@ -40,20 +34,19 @@ struct recorder {
     const struct record_settings *settings;
     struct record_result *result;
     struct consumer consumer;
-    struct trace_writer writer;
+    struct encoder *encoder; // NULL until the program runs
+    struct output *out;
     struct launch launch;
     enum clock_kind clock;
     struct clock_point started;
+    uint64_t realtime_ns; // then
     struct trace_session facts;
     bool in_round;
+    bool full;          // the encoder's backlog is: the last turn drained nothing
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
-    uint64_t adapted_ns, napped_ns; // since when, and how long, it has slept
-    uint32_t idle;                  // percent of the time slept of late
-    uint32_t steady;                // rounds since it was last below IDLE_HIGH
-    uint32_t behind;                // rounds since the pressure was last below PRESSURE_HIGH
-    uint32_t patience;              // what `steady` must reach before a better codec is tried
-    struct trace_process *ended;    // processes whose PROCESS_END is due after the round
+    uint64_t round_words;        // drained since the round began
+    struct trace_process *ended; // processes whose PROCESS_END is due after the round
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
     size_t n_samples;
@@ -62,15 +55,6 @@ struct recorder {
 static uint64_t stamp_now(const struct recorder *r)
 {
     return clock_ticks(r->clock) >> CODEC_STAMP_SHIFT;
-}
-
-// The first frame. It is written no sooner than something else is to be: until then the clock's rate shows.
-static int write_session(struct recorder *r, struct err *e)
-{
-    if (r->facts.clock_hz)
-        return 0;
-    r->facts.clock_hz = clock_hz_since(r->clock, r->started);
-    return trace_write_session(&r->writer, &r->facts, e);
 }
 
 // The text in a shared header ends at its room at the latest.
@@ -95,15 +79,13 @@ static int announce(struct recorder *r, const struct consumer_spool *s, struct e
     };
     p.argv = malloc(p.argv_bytes + 1u);
     int rc = p.exe && p.allocator && p.argv ? 0 : err_set(e, -ENOMEM, "out of memory");
-    if (rc == 0)
-        rc = write_session(r, e);
-    if (rc == 0) {
-        memcpy(p.argv, h->argv, p.argv_bytes);
-        rc = trace_write_process(&r->writer, &p, e);
-    }
     r->result->processes++;
-    trace_process_release(&p);
-    return rc;
+    if (rc < 0) {
+        trace_process_release(&p);
+        return rc;
+    }
+    memcpy(p.argv, h->argv, p.argv_bytes);
+    return encoder_put_process(r->encoder, &p, e);
 }
 
 // The image that the exit status belongs to: the last one of the program's own process.
@@ -150,7 +132,7 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
 
 static int write_samples(struct recorder *r, struct err *e)
 {
-    int rc = r->n_samples ? trace_write_samples(&r->writer, r->samples, r->n_samples, e) : 0;
+    int rc = r->n_samples ? encoder_put_samples(r->encoder, r->samples, r->n_samples, e) : 0;
     r->n_samples = 0;
     return rc;
 }
@@ -160,63 +142,17 @@ static int end_round(struct recorder *r, struct err *e)
     if (!r->in_round)
         return 0;
     r->in_round = false;
-    r->result->rounds++;
-    int rc = trace_round_end(&r->writer, r->watermark, e);
+    int rc = encoder_end_round(r->encoder, r->watermark, e);
     // Their processes end here at the earliest.
     if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE))
         rc = write_samples(r, e);
     for (size_t i = 0; i < r->n_ended; i++) {
         if (rc == 0)
-            rc = trace_write_process_end(&r->writer, &r->ended[i], e);
+            rc = encoder_put_process_end(r->encoder, &r->ended[i], e);
         trace_process_release(&r->ended[i]);
     }
     r->n_ended = 0;
-    return rc;
-}
-
-// How full the fullest process's chunks were at the last drain, in percent of what it may hold.
-static uint32_t pressure(const struct recorder *r)
-{
-    const struct consumer *c = &r->consumer;
-    uint32_t worst = 0;
-    for (size_t i = 0; i < c->n_spools; i++) {
-        uint32_t threads = atomic_load_explicit(&c->spools[i]->header->threads_live, memory_order_relaxed);
-        uint32_t room = SPOOL_BASE_CHUNKS + SPOOL_CHUNKS_A_THREAD * (threads < SPOOL_MAX_CHUNKS ? threads : 0);
-        uint32_t full = c->spools[i]->drain_done * 100 / room;
-        worst = full > worst ? full : worst;
-    }
-    return worst;
-}
-
-// Percent of the time slept, a moving mean over some rounds.
-static void measure_idle(struct recorder *r)
-{
-    uint64_t now = clock_monotonic_ns(), wall = now - r->adapted_ns;
-    uint64_t percent = wall ? r->napped_ns * 100 / wall : 100;
-    r->idle = (7 * r->idle + (uint32_t)(percent < 100 ? percent : 100)) / 8;
-    r->adapted_ns = now;
-    r->napped_ns = 0;
-}
-
-// zstd, lz4, none: down before the program has to wait, up again when there is time.
-static void adapt_codec(struct recorder *r)
-{
-    struct frame_writer *f = &r->writer.frames;
-    measure_idle(r);
-    r->behind = pressure(r) >= PRESSURE_HIGH ? r->behind + 1 : 0;
-    r->steady = !r->behind && r->idle >= IDLE_HIGH ? r->steady + 1 : 0;
-    if (r->behind >= 2 && r->idle < IDLE_LOW && f->codec != FRAME_CODEC_NONE) {
-        f->codec = f->codec == FRAME_CODEC_ZSTD ? FRAME_CODEC_LZ4 : FRAME_CODEC_NONE;
-        r->behind = 0;
-        r->result->steps_down++;
-        if (r->patience < MOST_PATIENCE)
-            r->patience *= 2;
-    } else if (r->steady >= r->patience && f->codec != r->settings->codec) {
-        f->codec = f->codec == FRAME_CODEC_NONE ? FRAME_CODEC_LZ4 : FRAME_CODEC_ZSTD;
-        r->steady = 0;
-    } else if (r->steady >= MOST_PATIENCE) {
-        r->patience = LEAST_PATIENCE;
-    }
+    return rc < 0 ? rc : encoder_flush(r->encoder, e);
 }
 
 static int begin_round(struct recorder *r, struct err *e)
@@ -225,18 +161,19 @@ static int begin_round(struct recorder *r, struct err *e)
         return 0;
     r->in_round = true;
     r->round_began_ns = clock_monotonic_ns();
-    adapt_codec(r);
-    return trace_round_begin(&r->writer, e);
+    r->round_words = 0;
+    return encoder_begin_round(r->encoder, e);
 }
 
 static int take_segment(void *ctx, struct consumer_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recorder *r = ctx;
     int rc = begin_round(r, e);
-    uint64_t before = r->writer.events;
+    uint64_t events = 0;
     if (rc == 0)
-        rc = trace_round_add(&r->writer, g, e);
-    s->events += r->writer.events - before;
+        rc = encoder_put_segment(r->encoder, g, &events, e);
+    r->round_words += g->n_words;
+    s->events += events;
     return rc;
 }
 
@@ -311,19 +248,19 @@ static int restart(struct recorder *r, struct err *e)
 {
     struct err refused;
     int rc = end_round(r, e);
+    if (rc == 0)
+        rc = encoder_wait(r->encoder, e);
     if (rc < 0)
         return rc;
-    int error = output_restart(r->writer.frames.out, &refused);
+    int error = output_restart(r->out, &refused);
     if (error < 0) {
         consumer_answer(&r->consumer, SPOOL_RESET, ENOTSUP);
         return 0;
     }
-    trace_writer_restart(&r->writer);
+    encoder_restart(r->encoder);
     consumer_restart(&r->consumer);
     r->n_samples = 0;
     r->result->processes = 0;
-    r->facts.clock_hz = 0;
-    rc = write_session(r, e);
     for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++)
         rc = announce(r, r->consumer.spools[i], e);
     consumer_answer(&r->consumer, SPOOL_RESET, 0);
@@ -339,6 +276,8 @@ static int answer(struct recorder *r, struct err *e)
     if (rc == 0 && consumer_is_asked(&r->consumer, SPOOL_SYNC)) {
         rc = end_round(r, e);
         if (rc == 0)
+            rc = encoder_wait(r->encoder, e);
+        if (rc == 0)
             consumer_answer(&r->consumer, SPOOL_SYNC, 0);
     }
     return rc;
@@ -350,13 +289,16 @@ static int turn(struct recorder *r, struct err *e)
     const struct consumer_sink sink = {r, take_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
     launch_forward(&r->launch);
+    int rc = encoder_check(r->encoder, e);
+    if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
+        return rc;
     // Ends are noticed before the drain, so that the drain after an end takes all there is.
     if (now - r->checked_ns >= CHECK_NS) {
         r->checked_ns = now;
         launch_reap(&r->launch, false);
         consumer_check_ends(&r->consumer);
     }
-    int rc = discover(r, e);
+    rc = discover(r, e);
     if (rc == 0)
         rc = consumer_drain(&r->consumer, &sink, e);
     if (r->consumer.lanes_waiting == 0)
@@ -367,7 +309,7 @@ static int turn(struct recorder *r, struct err *e)
         rc = sample_memory(r, now, e);
     if (rc == 0)
         rc = end_processes(r, e);
-    if (rc == 0 && r->in_round && (r->writer.round_words >= ROUND_WORDS || now - r->round_began_ns >= ROUND_NS))
+    if (rc == 0 && r->in_round && (r->round_words >= ROUND_WORDS || now - r->round_began_ns >= ROUND_NS))
         rc = end_round(r, e);
     return rc;
 }
@@ -413,7 +355,7 @@ static bool is_over(struct recorder *r)
 {
     if (r->launch.terminations >= 2)
         return true;
-    r->result->full = r->settings->max_bytes && r->writer.frames.out->offset >= r->settings->max_bytes;
+    r->result->full = encoder_has_ended(r->encoder);
     if (r->result->full)
         return true;
     if (!r->launch.reaped || r->consumer.n_spools)
@@ -433,17 +375,16 @@ static void nap(struct recorder *r, uint32_t seen)
     uint64_t now = clock_monotonic_ns(), took = now - r->turned_ns;
     uint32_t full = r->consumer.chunks_done;
     r->turned_ns = now;
-    if (full >= 2 * CHUNKS_A_TURN)
-        return;
-    if (full == 0) {
+    if (r->full) {
+        nanosleep(&(struct timespec){0, (long)LONGEST_NAP}, NULL);
+    } else if (full == 0) {
         consumer_sleep(&r->consumer, seen, IDLE_NS);
         r->checked_ns = 0; // what woke it may be an end
-    } else {
+    } else if (full < 2 * CHUNKS_A_TURN) {
         uint64_t ns = took * CHUNKS_A_TURN / full;
         ns = ns < SHORTEST_NAP ? SHORTEST_NAP : ns > LONGEST_NAP ? LONGEST_NAP : ns;
         nanosleep(&(struct timespec){0, (long)ns}, NULL);
     }
-    r->napped_ns += clock_monotonic_ns() - now;
 }
 
 static int loop(struct recorder *r, struct err *e)
@@ -464,7 +405,9 @@ static int finish(struct recorder *r, struct err *e)
         r->result->stopped_by = r->launch.last_signal;
     consumer_stop(&r->consumer);
     r->checked_ns = 0;
-    int rc = turn(r, e);
+    int rc = encoder_wait(r->encoder, e);
+    if (rc == 0)
+        rc = turn(r, e);
     while (rc == 0 && r->consumer.n_spools) {
         rc = begin_round(r, e);
         if (rc == 0)
@@ -474,9 +417,7 @@ static int finish(struct recorder *r, struct err *e)
         rc = end_round(r, e);
     if (rc == 0)
         rc = write_samples(r, e);
-    if (rc == 0)
-        rc = write_session(r, e);
-    return rc < 0 ? rc : trace_write_end(&r->writer, stamp_now(r), clock_hz_since(r->clock, r->started), e);
+    return rc < 0 ? rc : encoder_finish(r->encoder, stamp_now(r), e);
 }
 
 static uint32_t session_flags(const struct record_settings *s)
@@ -489,14 +430,40 @@ static uint32_t session_flags(const struct record_settings *s)
 
 static int begin(struct recorder *r, struct err *e)
 {
-    r->started = clock_point_take(r->clock);
     int rc = consumer_open(&r->consumer, session_flags(r->settings), r->clock, e);
     if (rc < 0)
         return rc;
     strncpy(r->consumer.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
+    launch_bell(&r->consumer.session->doorbell);
+    r->started = clock_point_take(r->clock);
+    r->realtime_ns = clock_ns(CLOCK_REALTIME);
+    return launch_start(&r->launch, r->settings, r->consumer.dir, e);
+}
+
+// The other thread comes after the program's start: what is forked has only one.
+static int begin_encoder(struct recorder *r, struct err *e)
+{
     if (facts_session(&r->facts, r->clock, r->settings->argv) < 0)
         return err_set(e, -ENOMEM, "out of memory");
-    return 0;
+    r->facts.start_stamp = r->started.ticks >> CODEC_STAMP_SHIFT;
+    r->facts.realtime_ns = r->realtime_ns;
+    const struct encoder_settings settings = {r->out,     r->settings->codec,     r->settings->level,
+                                              r->started, r->settings->max_bytes, &r->facts};
+    r->encoder = encoder_new(&settings, e);
+    return r->encoder ? 0 : -EAGAIN;
+}
+
+// A full disk is no reason to end somebody's program.
+static void let_go(struct recorder *r)
+{
+    consumer_stop(&r->consumer);
+    for (;;) {
+        uint32_t seen = atomic_load(&r->consumer.session->doorbell);
+        launch_forward(&r->launch);
+        if (launch_reap(&r->launch, false))
+            return;
+        consumer_sleep(&r->consumer, seen, MS(500));
+    }
 }
 
 static uint64_t own_cpu_ns(void)
@@ -510,30 +477,25 @@ static uint64_t own_cpu_ns(void)
 static int run(struct recorder *r, struct err *e)
 {
     int rc = begin(r, e);
-    if (rc < 0)
-        return rc;
-    launch_bell(&r->consumer.session->doorbell);
-    rc = launch_start(&r->launch, r->settings, r->consumer.dir, e);
     if (rc != 0) {
-        r->result->start_errno = rc > 0 ? rc : -rc;
+        r->result->start_errno = rc > 0 ? rc : 0;
         return rc < 0 ? rc : 0;
     }
-    // The program comes first. Without a right to it, as without a second CPU, this changes nothing that matters.
-    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
-        errno = 0;
-    r->turned_ns = r->adapted_ns = clock_monotonic_ns();
-    r->idle = 100;
-    rc = loop(r, e);
+    r->turned_ns = clock_monotonic_ns();
+    rc = begin_encoder(r, e);
+    if (rc == 0)
+        rc = loop(r, e);
     if (rc == 0)
         rc = finish(r, e);
-    if (rc < 0 || r->result->full) {
-        // A full disk is no reason to end somebody's program.
-        consumer_stop(&r->consumer);
-        while (!launch_reap(&r->launch, true))
-            launch_forward(&r->launch);
-    }
+    if (rc < 0 || r->result->full)
+        let_go(r);
     r->result->wait_status = r->launch.wait_status;
-    r->result->events = r->writer.events;
+    if (rc == 0) {
+        struct encoder_totals t = encoder_totals(r->encoder);
+        r->result->events = t.events;
+        r->result->rounds = t.rounds;
+        r->result->steps_down = t.steps_down;
+    }
     return rc;
 }
 
@@ -546,14 +508,13 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     r->settings = settings;
     r->result = result;
     r->clock = clock_best();
-    r->patience = LEAST_PATIENCE;
-    trace_writer_init(&r->writer, out, settings->codec, settings->level);
+    r->out = out;
     launch_signals(&r->launch);
     int rc = run(r, e);
     launch_bell(NULL);
     consumer_close(&r->consumer);
     launch_signals_restore(&r->launch);
-    trace_writer_release(&r->writer);
+    encoder_free(r->encoder);
     trace_session_release(&r->facts);
     for (size_t i = 0; i < r->n_ended; i++)
         trace_process_release(&r->ended[i]);

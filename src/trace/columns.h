@@ -1,4 +1,5 @@
-// The payload of EVENTS frames: segments of records, as plain words or split into columns. Inside src/trace only.
+// The payload of EVENTS frames: segments of records, as plain words or split into columns. For src/trace, and for
+// whoever has to know where records end.
 // Layout: docs/format/trace.md, "Events".
 #ifndef HEAPTAPE_TRACE_COLUMNS_H
 #define HEAPTAPE_TRACE_COLUMNS_H

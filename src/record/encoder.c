@@ -1,0 +1,382 @@
+#include "record/encoder.h"
+
+#include "record/parcel.h"
+#include "trace/columns.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+    BACKLOG_PARCELS = 40,   // 60 MiB
+    BACKLOG_LZ4 = 25,       // percent: from here on lz4 at best …
+    BACKLOG_NONE = 60,      // … and from here on nothing
+    BACKLOG_LOW = 4,        // percent: there is time for a better codec again
+    WRITING_DOMINATES = 60, // percent of the time in write(2): then fewer bytes are what helps, not less work
+    ENCODER_NICE = 5,
+};
+
+struct encoder {
+    struct trace_writer writer;
+    struct encoder_settings settings;
+    struct columns scan; // the drain's
+    struct parcel *open; // being filled by the drain
+    uint64_t rounds, steps_down;
+    uint64_t adapted_ns, adapted_write_ns;
+    pthread_t thread;
+    bool has_thread;
+    // From here on both threads', under the mutex.
+    pthread_mutex_t mutex;
+    pthread_cond_t handed, done;
+    struct parcel *first, **last; // handed over
+    struct parcel *spare;         // the one used last is in the cache
+    _Atomic uint32_t backlog;     // parcels handed over and not written; changed under the mutex
+    bool ending;
+    _Atomic bool ended; // max_bytes are written
+    _Atomic int failed; // 0 or a negative errno; changed under the mutex
+    struct err error;
+};
+
+static uint32_t backlog_percent(const struct encoder *n)
+{
+    return atomic_load_explicit(&n->backlog, memory_order_relaxed) * 100 / BACKLOG_PARCELS;
+}
+
+// Is it the disk that the backlog is from?
+static bool is_writing(struct encoder *n)
+{
+    uint64_t now = clock_monotonic_ns(), wrote = n->settings.out->write_ns;
+    uint64_t wall = now - n->adapted_ns, writing = wrote - n->adapted_write_ns;
+    n->adapted_ns = now;
+    n->adapted_write_ns = wrote;
+    return writing * 100 > wall * WRITING_DOMINATES;
+}
+
+// zstd, lz4, none: down before the backlog has reached its bound, up again when it is gone.
+static void adapt_codec(struct encoder *n)
+{
+    struct frame_writer *f = &n->writer.frames;
+    uint32_t percent = backlog_percent(n);
+    bool writing = is_writing(n);
+    bool behind = (f->codec == FRAME_CODEC_ZSTD && percent >= BACKLOG_LZ4) ||
+                  (f->codec == FRAME_CODEC_LZ4 && percent >= BACKLOG_NONE);
+    if (behind && !writing) {
+        f->codec = f->codec == FRAME_CODEC_ZSTD ? FRAME_CODEC_LZ4 : FRAME_CODEC_NONE;
+        n->steps_down++;
+    } else if (percent <= BACKLOG_LOW && f->codec != n->settings.codec) {
+        f->codec = f->codec == FRAME_CODEC_NONE ? FRAME_CODEC_LZ4 : FRAME_CODEC_ZSTD;
+    }
+}
+
+// The first frame. It is written no sooner than something else is to be: until then the clock's rate shows.
+static int write_session(struct encoder *n, struct err *e)
+{
+    struct trace_session *s = n->settings.session;
+    if (s->clock_hz)
+        return 0;
+    s->clock_hz = clock_hz_since(s->clock, n->settings.started);
+    return trace_write_session(&n->writer, s, e);
+}
+
+static int write_piece(struct encoder *n, const struct parcel *p, struct piece *piece, uint32_t *samples, struct err *e)
+{
+    struct trace_writer *w = &n->writer;
+    bool of_process = piece->kind == PIECE_PROCESS || piece->kind == PIECE_PROCESS_END;
+    if (piece->kind == PIECE_BEGIN_ROUND && n->settings.max_bytes)
+        n->ended = n->settings.out->offset >= n->settings.max_bytes;
+    if (n->ended && !of_process)
+        return 0;
+    switch (piece->kind) {
+    case PIECE_PROCESS:
+        return trace_write_process(w, &piece->process, e);
+    case PIECE_PROCESS_END:
+        return trace_write_process_end(w, &piece->process, e);
+    case PIECE_SAMPLES:
+        *samples += piece->samples;
+        return trace_write_samples(w, p->samples + *samples - piece->samples, piece->samples, e);
+    case PIECE_BEGIN_ROUND:
+        adapt_codec(n);
+        return trace_round_begin(w, e);
+    case PIECE_SEGMENT:
+        return trace_round_add(w, &piece->segment, e);
+    case PIECE_END_ROUND:
+        n->rounds++;
+        return trace_round_end(w, piece->watermark, e);
+    }
+    return 0;
+}
+
+static int write_parcel(struct encoder *n, struct parcel *p, struct err *e)
+{
+    uint32_t samples = 0;
+    int rc = write_session(n, e);
+    for (size_t i = 0; i < p->n_pieces && rc == 0; i++)
+        rc = write_piece(n, p, &p->pieces[i], &samples, e);
+    parcel_clear(p);
+    return rc;
+}
+
+// The next parcel; NULL when there is nothing to come. Holds the mutex.
+static struct parcel *take(struct encoder *n)
+{
+    while (!n->first && !n->ending)
+        pthread_cond_wait(&n->handed, &n->mutex);
+    struct parcel *p = n->first;
+    if (p && !(n->first = p->next))
+        n->last = &n->first;
+    return p;
+}
+
+static void *run(void *arg)
+{
+    struct encoder *n = arg;
+    struct parcel *p;
+    // The program comes first. Without a second CPU this is what keeps the drain going, too.
+    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + ENCODER_NICE) < 0)
+        errno = 0;
+    pthread_mutex_lock(&n->mutex);
+    while ((p = take(n))) {
+        struct err e = {0};
+        bool failed = n->failed;
+        pthread_mutex_unlock(&n->mutex);
+        int rc = failed ? 0 : write_parcel(n, p, &e);
+        pthread_mutex_lock(&n->mutex);
+        if (rc < 0) {
+            n->error = e;
+            n->failed = rc;
+        }
+        p->next = n->spare;
+        n->spare = p;
+        n->backlog--;
+        pthread_cond_broadcast(&n->done);
+    }
+    pthread_mutex_unlock(&n->mutex);
+    return NULL;
+}
+
+struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
+{
+    struct encoder *n = calloc(1, sizeof *n);
+    if (!n) {
+        err_set(e, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    n->settings = *s;
+    n->last = &n->first;
+    n->adapted_ns = clock_monotonic_ns();
+    columns_init(&n->scan);
+    trace_writer_init(&n->writer, s->out, s->codec, s->level);
+    n->writer.frame_words = PARCEL_WORDS;
+    pthread_mutex_init(&n->mutex, NULL);
+    pthread_cond_init(&n->handed, NULL);
+    pthread_cond_init(&n->done, NULL);
+    // Signals are the other thread's.
+    sigset_t all, mask;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    int rc = pthread_create(&n->thread, NULL, run, n);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    n->has_thread = rc == 0;
+    if (rc == 0)
+        return n;
+    err_set(e, -rc, "cannot start a thread: %s", strerror(rc));
+    encoder_free(n);
+    return NULL;
+}
+
+static void free_list(struct parcel *p)
+{
+    while (p) {
+        struct parcel *next = p->next;
+        parcel_free(p);
+        p = next;
+    }
+}
+
+static void end_thread(struct encoder *n)
+{
+    pthread_mutex_lock(&n->mutex);
+    n->ending = true;
+    pthread_cond_signal(&n->handed);
+    pthread_mutex_unlock(&n->mutex);
+    if (n->has_thread)
+        pthread_join(n->thread, NULL);
+    n->has_thread = false;
+}
+
+void encoder_free(struct encoder *n)
+{
+    if (!n)
+        return;
+    end_thread(n);
+    free_list(n->open);
+    free_list(n->first);
+    free_list(n->spare);
+    trace_writer_release(&n->writer);
+    pthread_cond_destroy(&n->done);
+    pthread_cond_destroy(&n->handed);
+    pthread_mutex_destroy(&n->mutex);
+    free(n);
+}
+
+int encoder_check(struct encoder *n, struct err *e)
+{
+    if (!n->failed)
+        return 0;
+    pthread_mutex_lock(&n->mutex);
+    int rc = err_set(e, n->failed, "%s", n->error.text);
+    pthread_mutex_unlock(&n->mutex);
+    return rc;
+}
+
+int encoder_flush(struct encoder *n, struct err *e)
+{
+    struct parcel *p = n->open;
+    n->open = NULL;
+    if (p) {
+        p->next = NULL;
+        pthread_mutex_lock(&n->mutex);
+        *n->last = p;
+        n->last = &p->next;
+        n->backlog++;
+        pthread_cond_signal(&n->handed);
+        pthread_mutex_unlock(&n->mutex);
+    }
+    return encoder_check(n, e);
+}
+
+// A piece in the open parcel, which is handed over first if it has no room for that many words or samples.
+static struct piece *add(struct encoder *n, enum piece_kind kind, size_t words, size_t samples, struct err *e)
+{
+    struct parcel *p = n->open;
+    if (p && (p->n_words + words > PARCEL_WORDS || p->n_samples + samples > PARCEL_SAMPLES)) {
+        if (encoder_flush(n, e) < 0)
+            return NULL;
+        p = NULL;
+    }
+    if (!p) {
+        pthread_mutex_lock(&n->mutex);
+        p = n->spare;
+        n->spare = p ? p->next : NULL;
+        pthread_mutex_unlock(&n->mutex);
+        n->open = p = p ? p : parcel_new();
+        if (p)
+            p->next = NULL;
+    }
+    struct piece *piece = p ? parcel_add(p, kind) : NULL;
+    if (!piece)
+        err_set(e, -ENOMEM, "out of memory");
+    return piece;
+}
+
+static int put_process(struct encoder *n, enum piece_kind kind, struct trace_process *process, struct err *e)
+{
+    struct piece *piece = add(n, kind, 0, 0, e);
+    if (piece)
+        piece->process = *process;
+    else
+        trace_process_release(process);
+    *process = (struct trace_process){0};
+    return piece ? 0 : -ENOMEM;
+}
+
+int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e)
+{
+    return put_process(n, PIECE_PROCESS, p, e);
+}
+
+int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e)
+{
+    return put_process(n, PIECE_PROCESS_END, p, e);
+}
+
+int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e)
+{
+    struct piece *piece = add(n, PIECE_SAMPLES, 0, count, e);
+    if (!piece)
+        return -ENOMEM;
+    memcpy(n->open->samples + n->open->n_samples, samples, count * sizeof *samples);
+    n->open->n_samples += (uint32_t)count;
+    piece->samples = (uint32_t)count;
+    return 0;
+}
+
+int encoder_begin_round(struct encoder *n, struct err *e)
+{
+    return add(n, PIECE_BEGIN_ROUND, 0, 0, e) ? 0 : -ENOMEM;
+}
+
+int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e)
+{
+    struct records r = {.state = {g->epoch0, g->base0}};
+    columns_scan(&n->scan, g->words, g->n_words, &r);
+    struct piece *piece = add(n, PIECE_SEGMENT, r.words, 0, e);
+    if (!piece)
+        return -ENOMEM;
+    g->n_words = r.words;
+    g->n_records = r.records;
+    g->epoch_end = r.state.epoch;
+    g->base_end = r.state.base;
+    *events = r.events;
+    uint64_t *to = n->open->words + n->open->n_words;
+    memcpy(to, g->words, r.words * sizeof *to);
+    n->open->n_words += r.words;
+    piece->segment = *g;
+    piece->segment.words = to;
+    return 0;
+}
+
+int encoder_end_round(struct encoder *n, uint64_t watermark, struct err *e)
+{
+    struct piece *piece = add(n, PIECE_END_ROUND, 0, 0, e);
+    if (!piece)
+        return -ENOMEM;
+    piece->watermark = watermark;
+    return 0;
+}
+
+bool encoder_is_full(struct encoder *n)
+{
+    return atomic_load_explicit(&n->backlog, memory_order_relaxed) >= BACKLOG_PARCELS;
+}
+
+bool encoder_has_ended(struct encoder *n)
+{
+    return n->ended;
+}
+
+int encoder_wait(struct encoder *n, struct err *e)
+{
+    int rc = encoder_flush(n, e);
+    pthread_mutex_lock(&n->mutex);
+    while (rc == 0 && n->backlog)
+        pthread_cond_wait(&n->done, &n->mutex);
+    pthread_mutex_unlock(&n->mutex);
+    return rc < 0 ? rc : encoder_check(n, e);
+}
+
+void encoder_restart(struct encoder *n)
+{
+    trace_writer_restart(&n->writer);
+    n->settings.session->clock_hz = 0;
+    n->ended = false;
+}
+
+int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e)
+{
+    int rc = encoder_wait(n, e);
+    if (rc == 0)
+        rc = write_session(n, e);
+    enum clock_kind clock = n->settings.session->clock;
+    return rc < 0 ? rc : trace_write_end(&n->writer, end_stamp, clock_hz_since(clock, n->settings.started), e);
+}
+
+struct encoder_totals encoder_totals(const struct encoder *n)
+{
+    return (struct encoder_totals){n->writer.events, n->rounds, n->steps_down};
+}

@@ -1,0 +1,73 @@
+// The recorder's second half: takes what was drained out of the spools, in order, and makes a trace of it in a thread of
+// its own, which is nicer than the program. What it has not come to yet is the backlog; while that grows, cheaper codecs
+// are used, so that the drain never has to wait for compression.
+#ifndef HEAPTAPE_RECORD_ENCODER_H
+#define HEAPTAPE_RECORD_ENCODER_H
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fio.h"
+#include "base/frame.h"
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct encoder;
+
+struct encoder_settings {
+    struct output *out;     // borrowed
+    enum frame_codec codec; // the best
+    int level;
+    struct clock_point started;    // of the recording
+    struct trace_session *session; // borrowed; clock_hz is filled in when the frame is written
+};
+
+// What it has done so far; valid while it has nothing to do (encoder_wait, encoder_finish).
+struct encoder_totals {
+    uint64_t events, rounds;
+    uint64_t steps_down; // times it fell behind and changed to a cheaper codec
+};
+
+// Starts the thread. NULL: the text is set.
+struct encoder *encoder_new(const struct encoder_settings *s, struct err *e);
+
+// Ends the thread, whatever is left to do. NULL is allowed.
+void encoder_free(struct encoder *n);
+
+// The pieces of a trace, in order. Each returns 0, or a negative errno once writing has failed or memory is short.
+// Processes are taken over, also on failure. What was put is handed over with the end of its round.
+int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);
+int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e);
+int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e);
+int encoder_begin_round(struct encoder *n, struct err *e);
+
+// As trace_round_add; *events is the number of counted events in it.
+int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e);
+int encoder_end_round(struct encoder *n, uint64_t watermark, struct err *e);
+
+// Hands over what has been put since the last round, too.
+int encoder_flush(struct encoder *n, struct err *e);
+
+// Has the backlog reached its bound? Then nothing should be drained, and the programs wait.
+bool encoder_is_full(struct encoder *n);
+
+// Has the output reached max_bytes? Rounds that are put from then on are left out.
+bool encoder_has_ended(struct encoder *n);
+
+// 0, or why writing has failed.
+int encoder_check(struct encoder *n, struct err *e);
+
+// Waits until all that was put is written.
+int encoder_wait(struct encoder *n, struct err *e);
+
+// After encoder_wait: the next piece is the first of a trace again.
+void encoder_restart(struct encoder *n);
+
+// Waits, and writes the end.
+int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e);
+
+struct encoder_totals encoder_totals(const struct encoder *n);
+
+#endif
