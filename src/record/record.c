@@ -21,6 +21,7 @@ enum {
     ROUND_WORDS = 1 << 17, // a round is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
     CHUNKS_A_TURN = 4,     // full chunks that a drain should find: few enough that they are still in cache
+    DRAIN_UNNICE = 10,
 };
 #define ROUND_NS     MS(20)  // … or is this old
 #define SAMPLE_NS    MS(10)  // RSS of each process
@@ -483,6 +484,9 @@ static int run(struct recorder *r, struct err *e)
     }
     r->turned_ns = clock_monotonic_ns();
     rc = begin_encoder(r, e);
+    // What drains is short and must not come late. Without a right to it this changes nothing.
+    if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - DRAIN_UNNICE) < 0)
+        errno = 0;
     if (rc == 0)
         rc = loop(r, e);
     if (rc == 0)
