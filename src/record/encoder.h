@@ -21,6 +21,7 @@ struct encoder_settings {
     enum frame_codec codec; // the best
     int level;
     struct clock_point started;    // of the recording
+    uint64_t max_bytes;            // no round begins behind this many bytes of output; 0: no limit
     struct trace_session *session; // borrowed; clock_hz is filled in when the frame is written
 };
 

@@ -491,6 +491,7 @@ static int run(struct recorder *r, struct err *e)
         rc = loop(r, e);
     if (rc == 0)
         rc = finish(r, e);
+    r->result->full = r->encoder && encoder_has_ended(r->encoder);
     if (rc < 0 || r->result->full)
         let_go(r);
     r->result->wait_status = r->launch.wait_status;
