@@ -3,6 +3,13 @@
 
 #include <malloc.h>
 
+// C23, which the C library may not have; the capture library does, and the allocator may.
+void free_sized(void *p, size_t size) __attribute__((weak));
+void free_aligned_sized(void *p, size_t align, size_t size) __attribute__((weak));
+
+// How often they were called, in an allocator that counts it (trivial.c).
+extern unsigned long trivial_sized __attribute__((weak));
+
 static const size_t huge = (size_t)1 << 60;
 
 static int other; // another allocator: errno and pvalloc are not what they are in glibc
@@ -33,14 +40,15 @@ static void give(void *p)
 
 static void plain_calls(void)
 {
-    static const size_t sizes[] = {0, 1, 24, 4096, 65535, 65536, 70000, 1 << 20, 100 << 20};
+    static const size_t sizes[] = {0, 1, 24, 4096, 65535, 65536, 70000, 1 << 20, 100 << 20, (size_t)1 << 40};
     void *p[sizeof sizes / sizeof *sizes];
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         p[i] = take(sizes[i]);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         give(p[i]);
     give(NULL);
-    errno_is(77, "malloc and free");
+    // There may or may not be memory for the largest.
+    errno_is(p[sizeof sizes / sizeof *sizes - 1] ? 77 : ENOMEM, "malloc and free");
     take(huge);
     errno_is(ENOMEM, "malloc that fails");
 }
@@ -152,11 +160,34 @@ static void usable_size(void)
     give(b);
 }
 
+static void sized_frees(void)
+{
+    void *p = take(500);
+    told("free_sized", p, 500, 0, 0, NULL, 0);
+    free_sized(p, 500);
+    p = aligned_alloc(64, 640);
+    told("aligned_alloc", NULL, 640, 0, 64, p, 0);
+    told("free_aligned_sized", p, 640, 0, 64, NULL, 0);
+    free_aligned_sized(p, 64, 640);
+    told("free_sized", NULL, 0, 0, 0, NULL, 0);
+    free_sized(NULL, 0);
+    errno_is(77, "sized frees");
+}
+
 int main(int argc, char **argv)
 {
     other = argc > 1 && strcmp(argv[1], "other") == 0;
     errno = 77;
+    // Their first calls look for them, and what the loader allocates for that is seen.
+    if (free_sized && free_aligned_sized) {
+        free_sized(NULL, 0);
+        free_aligned_sized(NULL, 1, 0);
+    }
     told_begin();
+    if (free_sized && free_aligned_sized)
+        sized_frees();
+    if (&trivial_sized && trivial_sized != 5)
+        return 2;
     plain_calls();
     zeroed_calls();
     resize_calls();

@@ -14,12 +14,14 @@ all_there() {
   done
 }
 
-@test "a last chunk that is exactly full" {
+@test "a last chunk that is exactly full, short of a word or two, and over" {
   skip_under_sanitizer
-  for many in 4000 4090 4092 4096 8184; do
-    record "$HEAPTAPE_PROGRAMS/ends" _exit "$many"
-    all_there "$many"
-  done
+  # A call is a word, and there are a few words of time between: so many as the machine is slow.
+  # shellcheck disable=SC2016
+  record sh -c 'n=4040; while [ $n -le 4095 ]; do "$0" _exit $n; n=$((n + 1)); done' "$HEAPTAPE_PROGRAMS/ends"
+  all_there $((56 * (4040 + 4095) / 2))
+  record "$HEAPTAPE_PROGRAMS/ends" _exit 8184
+  all_there 8184
 }
 
 @test "SIGKILL from outside in the middle" {

@@ -16,6 +16,10 @@ load trace
   # shellcheck disable=SC2034
   record_options="-a $HEAPTAPE_PROGRAMS/libtrivial.so"
   record "$HEAPTAPE_PROGRAMS/calls" || true
+  [ "$status" -ne 2 ] # the sized forms of free are the allocator's own
+  for kind in free_sized free_aligned_sized; do
+    [ "$(awk -v kind="$kind" '$5 == kind && $6 != "0"' lines | wc -l)" -eq 1 ]
+  done
   [ "$(awk '$5 == "calloc" && $7 == 70000' lines | wc -l)" -eq 1 ]
   [ "$(awk '$5 == "malloc" && $7 == 70000' lines | wc -l)" -eq 1 ] # the program's own
   [ "$(awk '$5 == "malloc" && $7 == 100000' lines | wc -l)" -eq 0 ]

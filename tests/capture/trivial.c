@@ -12,6 +12,10 @@ void *malloc(size_t size);
 void free(void *p);
 void *calloc(size_t count, size_t size);
 void *realloc(void *old, size_t size);
+void *aligned_alloc(size_t align, size_t size);
+void free_sized(void *p, size_t size);
+void free_aligned_sized(void *p, size_t align, size_t size);
+extern unsigned long trivial_sized;
 
 static const size_t room = (size_t)16 << 30;
 static _Atomic(char *) start;
@@ -48,6 +52,29 @@ void *malloc(size_t size)
 void free(void *p)
 {
     (void)p;
+}
+
+// Counts the calls of the sized forms, which call `free` by its exported name, too.
+unsigned long trivial_sized;
+
+void free_sized(void *p, size_t size)
+{
+    (void)size;
+    trivial_sized++;
+    free(p);
+}
+
+void free_aligned_sized(void *p, size_t align, size_t size)
+{
+    (void)align;
+    free_sized(p, size);
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+    char *p = malloc(size + align);
+    uintptr_t up = -(uintptr_t)p & (align - 1);
+    return p ? p + up : NULL;
 }
 
 void *calloc(size_t count, size_t size)
