@@ -47,7 +47,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
         uint32_t index = (uint32_t)top - 1;
         if (index >= p->header->max_chunks)
             return NULL;
-        struct spool_chunk *chunk = &p->chunks[index];
+        struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
         // May be stale when another thread was faster: then the tag differs and the exchange fails.
         uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
         if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire, memory_order_acquire))
@@ -67,21 +67,27 @@ static uint32_t limit_of(const struct producer_process *p)
     return limit < max ? (uint32_t)limit : max;
 }
 
+_Static_assert(PRODUCER_STEP_CHUNKS % OPEN_STEP == 0, "chunks that are opened at once lie side by side");
+
 // Makes chunk `index` accessible and gives it its pages, so that a full file system is an error here and not a SIGBUS
 // later. Chunks are opened in order.
 static bool open_chunk(struct producer_process *p, uint32_t index)
 {
     uint32_t open = atomic_load_explicit(&p->open_chunks, memory_order_acquire);
+    struct spool_chunk *chunk = producer_map_chunk(&producer_inherited, index);
+    if (!chunk)
+        return false;
     if (index >= open) {
-        uint32_t end = (index / OPEN_STEP + 1) * OPEN_STEP;
+        uint32_t start = index / OPEN_STEP * OPEN_STEP, end = start + OPEN_STEP;
         if (end > p->header->max_chunks)
             end = p->header->max_chunks;
-        if (mprotect(&p->chunks[open], (size_t)(end - open) * SPOOL_CHUNK_BYTES, PROT_READ | PROT_WRITE))
+        if (mprotect(producer_chunk_at(&producer_inherited, start), (size_t)(end - start) * SPOOL_CHUNK_BYTES,
+                     PROT_READ | PROT_WRITE))
             return false;
         atomic_compare_exchange_strong_explicit(&p->open_chunks, &open, end, memory_order_release,
                                                 memory_order_relaxed);
     }
-    return madvise(&p->chunks[index], SPOOL_CHUNK_BYTES, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+    return madvise(chunk, SPOOL_CHUNK_BYTES, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
 
 // *scarce is set when the spool cannot grow although the limit allows it: then other threads may own all there is.
@@ -98,7 +104,7 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
             return NULL;
     } while (!atomic_compare_exchange_weak_explicit(fresh_chunks, &fresh, fresh + 1, memory_order_acq_rel,
                                                     memory_order_relaxed));
-    return &p->chunks[fresh];
+    return producer_chunk_at(&producer_inherited, fresh);
 }
 
 static bool recorder_gone(const struct producer_process *p, uint64_t waited_ns)

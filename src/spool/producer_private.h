@@ -9,6 +9,8 @@
 enum {
     PRODUCER_MAX_THREADS = 65536, // live at once; those above are counted as lost
     PRODUCER_MAX_PATH = 4096,
+    PRODUCER_STEP_CHUNKS = 64, // mapped at once: what a process of some 20 threads needs
+    PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS / PRODUCER_STEP_CHUNKS,
 };
 
 // Zero in a new process image, and again in a fork child.
@@ -22,7 +24,6 @@ struct producer_process {
     uint32_t recorder_pid;
     uint32_t recorder_visible; // 0: its pid means nothing in this pid namespace
     struct spool_header *header;
-    struct spool_chunk *chunks;
     _Atomic uint32_t open_chunks;              // chunks [0, open_chunks) are accessible
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
     _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
@@ -40,8 +41,10 @@ struct producer_inherited {
     bool dir_known;
     struct spool_session *session;
     uint32_t pid; // of the image that made `spool`
-    void *spool;  // its mapping, to be dropped by a fork child
-    size_t spool_bytes;
+    // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not
+    // mapped yet.
+    struct spool_header *spool;
+    _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
     uint32_t recording; // enum spool_recording: what a spool begins with
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made
@@ -54,6 +57,23 @@ bool producer_is_followed(const struct spool_session *session);
 
 // Does the whole text match a pattern of *, ? and [sets]?
 bool producer_glob(const char *pattern, const char *text);
+
+// Maps header and first chunks of the file. NULL on failure. The file must have room for them.
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd);
+
+// Unmaps the spool; or forgets that it is mapped.
+void producer_unmap(struct producer_inherited *in);
+void producer_forget_map(struct producer_inherited *in);
+
+// Maps chunk `index` and all before it, not yet accessible. NULL: there is no address space.
+struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index);
+
+// A chunk that is mapped.
+static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *in, uint32_t index)
+{
+    struct spool_chunk *step = atomic_load_explicit(&in->steps[index / PRODUCER_STEP_CHUNKS], memory_order_acquire);
+    return step + index % PRODUCER_STEP_CHUNKS;
+}
 
 // The process, RUNNING; makes it so if it is NEW. NULL when tracing is off. Call with signals blocked.
 struct producer_process *producer_process_ready(void);

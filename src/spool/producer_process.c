@@ -15,7 +15,6 @@ struct producer_inherited producer_inherited;
 
 enum {
     LEAST_CHUNKS = 8,
-    LIMITED_SHARE = 16, // of RLIMIT_AS, the part that a spool may take
 };
 
 #define PROCESS_BYTES (sizeof(struct producer_process) + PRODUCER_MAX_THREADS * sizeof(struct producer_thread))
@@ -117,40 +116,14 @@ static struct spool_session *map_session(const char *dir)
     return session;
 }
 
-// Chunks that the process's limits leave room for: ftruncate above RLIMIT_FSIZE would raise SIGXFSZ, and address space
-// under RLIMIT_AS is the program's.
+// Chunks that the process's limits leave room for: ftruncate above RLIMIT_FSIZE would raise SIGXFSZ.
 static uint32_t chunks_within_limits(void)
 {
-    uint64_t chunks = SPOOL_MAX_CHUNKS;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        limit.rlim_cur / SPOOL_CHUNK_BYTES < chunks + 1)
-        chunks = limit.rlim_cur / SPOOL_CHUNK_BYTES ? limit.rlim_cur / SPOOL_CHUNK_BYTES - 1 : 0;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        limit.rlim_cur / SPOOL_CHUNK_BYTES / LIMITED_SHARE < chunks)
-        chunks = limit.rlim_cur / SPOOL_CHUNK_BYTES / LIMITED_SHARE;
-    return (uint32_t)chunks;
-}
-
-// Maps header and chunks, aligned to the size of a chunk, of which only the header is accessible: a program's mlockall
-// must not fill the file with pages. NULL on failure.
-static void *map_spool(int fd, size_t bytes)
-{
-    size_t room = bytes + SPOOL_CHUNK_BYTES;
-    char *at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-        return NULL;
-    size_t before = -(uintptr_t)at & (SPOOL_CHUNK_BYTES - 1), after = SPOOL_CHUNK_BYTES - before;
-    char *spool = mmap(at + before, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
-    if (spool == MAP_FAILED || mprotect(spool, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
-        munmap(at, room);
-        return NULL;
-    }
-    if (before)
-        munmap(at, before);
-    munmap(spool + bytes, after);
-    madvise(spool, bytes, MADV_DONTDUMP);
-    return spool;
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur / SPOOL_CHUNK_BYTES > SPOOL_MAX_CHUNKS)
+        return SPOOL_MAX_CHUNKS;
+    return limit.rlim_cur / SPOOL_CHUNK_BYTES ? (uint32_t)(limit.rlim_cur / SPOOL_CHUNK_BYTES) - 1 : 0;
 }
 
 // Creates `<pid>-<n>.spool`. Returns the open file, or -1.
@@ -164,6 +137,16 @@ static int create_file(struct producer_inherited *in, char *path, size_t room)
     return open_raw(path, O_RDWR | O_CREAT | O_EXCL);
 }
 
+// Gives the file its size, which is sparse. Returns the chunks that it has room for, 0 when they are too few.
+static uint32_t size_file(int fd)
+{
+    for (uint32_t chunks = chunks_within_limits(); chunks >= LEAST_CHUNKS; chunks /= 4) {
+        if (ftruncate(fd, (off_t)(SPOOL_HEADER_BYTES + (size_t)chunks * SPOOL_CHUNK_BYTES)) == 0)
+            return chunks;
+    }
+    return 0;
+}
+
 // Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind.
 static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *n_chunks)
 {
@@ -171,26 +154,14 @@ static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *
     int fd = create_file(in, path, sizeof path);
     if (fd < 0)
         return NULL;
-    void *spool = NULL;
-    uint32_t chunks = chunks_within_limits();
-    for (; chunks >= LEAST_CHUNKS && !spool; chunks /= 4) {
-        size_t bytes = SPOOL_HEADER_BYTES + (size_t)chunks * SPOOL_CHUNK_BYTES;
-        if (ftruncate(fd, (off_t)bytes))
-            continue;
-        spool = map_spool(fd, bytes);
-        in->spool_bytes = bytes;
-        *n_chunks = chunks;
-    }
+    *n_chunks = size_file(fd);
     // The header's pages now, for a full file system is a SIGBUS later.
-    if (spool && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES)) {
-        munmap(spool, in->spool_bytes);
-        spool = NULL;
-    }
+    if (*n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES) == 0)
+        producer_map_first(in, fd);
     close_raw(fd);
-    if (!spool)
+    if (!in->spool)
         syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-    in->spool = spool;
-    return spool;
+    return in->spool;
 }
 
 // Field 22 of /proc/self/stat; the second, in parentheses, may hold anything.
@@ -235,8 +206,9 @@ static uint32_t leave_parent(struct producer_inherited *in)
     if (in->spool)
         in->recording = atomic_load(&((struct spool_header *)in->spool)->control.state);
     if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
-        munmap(in->spool, in->spool_bytes);
-    in->spool = NULL;
+        producer_unmap(in);
+    else
+        producer_forget_map(in);
     return parent;
 }
 
@@ -267,7 +239,6 @@ static bool start(struct producer_process *p)
     p->recorder_pid = in->session->recorder_pid;
     p->recorder_visible = syscall(SYS_kill, p->recorder_pid, 0) == 0 || errno != ESRCH;
     p->header = header;
-    p->chunks = (struct spool_chunk *)((char *)header + SPOOL_HEADER_BYTES);
     header->max_chunks = n_chunks;
     fill_header(header, p, parent);
     atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);

@@ -3,8 +3,8 @@
 //
 // A session is a directory, on tmpfs by default, with one `session` file (struct spool_session) and one file
 // `<pid>-<n>.spool` per process image, made by the process itself: struct spool_header, then chunks of 64
-// KiB. The file is sparse and mapped whole at the start, so that no file descriptor, path or system call is
-// needed later.
+// KiB. The file is sparse. The process maps it bit by bit, each from the bit before, so that no file descriptor or path
+// is needed later.
 //
 // Life of a chunk: FREE → (a thread pops it or takes a fresh one) → OWNED → (full, or the thread ends) → DONE
 // → (drained by the recorder) → FREE. A thread writes words and publishes them with used_words, so whatever
@@ -32,7 +32,7 @@ enum {
     SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,
 
     SPOOL_HEADER_BYTES = 65536, // struct spool_header with its texts; keeps chunks aligned to their size
-    SPOOL_MAX_CHUNKS = 16384,   // 1 GiB of address space; tmpfs gives pages only to what was touched
+    SPOOL_MAX_CHUNKS = 16384,   // 1 GiB; tmpfs gives pages only to what was touched
     SPOOL_BASE_CHUNKS = 24,     // a process may hold this many chunks before its threads wait for the recorder …
     SPOOL_CHUNKS_A_THREAD = 2,  // … and this many more for each live thread
     SPOOL_NO_CHUNK = 0xffffffff,

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -138,6 +139,23 @@ static void without_files(void)
     by_fork();
 }
 
+// A program that takes what its limit allows, and knows nothing of the recorder's part of it.
+static void within_limit(void)
+{
+    struct rlimit limit = {128 << 20, 128 << 20};
+    void *blocks[90];
+    if (setrlimit(RLIMIT_AS, &limit))
+        abort();
+    for (int i = 0; i < 90; i++) {
+        blocks[i] = malloc(1 << 20);
+        if (!blocks[i])
+            abort();
+    }
+    by_fork();
+    for (int i = 0; i < 90; i++)
+        free(blocks[i]);
+}
+
 // As old services do, and as those of systemd's Type=forking; nobody waits for it.
 static void by_daemon(void)
 {
@@ -166,7 +184,7 @@ int main(int argc, char **argv)
     } ways[] = {
         {"fork", by_fork},     {"nested", by_nested_fork}, {"threads", with_threads},     {"vfork", by_vfork},
         {"spawn", by_spawn},   {"clone", by_clone},        {"bare", without_environment}, {"closed", without_files},
-        {"daemon", by_daemon},
+        {"daemon", by_daemon}, {"limit", within_limit},
     };
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "use") == 0)

@@ -71,3 +71,8 @@ run_way() {
   record bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/ends' exit 1000"
   [ "$status" -eq 0 ]
 }
+
+@test "a program that limits its address space and uses all of it" {
+  skip_under_sanitizer
+  run_way limit
+}

@@ -1,18 +1,19 @@
 // Threads that count their own calls, in sizes that nothing else uses.
-//   threads MANY      8 threads, MANY rounds each; a fifth of the blocks are freed by another thread
+//   threads MANY [N]  8 or N threads, MANY rounds each; a fifth of the blocks are freed by another thread
 //   threads -s MANY   MANY short threads, one after the other, some at a time; each makes calls in a TLS destructor, too
 #include "told.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { THREADS = 8, SIZES = 40, AT_A_TIME = 16 };
+enum { MOST_THREADS = 256, SIZES = 40, AT_A_TIME = 16 };
 
 static unsigned long rounds;
+static int n_threads = 8;
 static _Atomic unsigned long taken[SIZES], zeroed[SIZES], given[SIZES];
 
 // What one thread leaves for the next to free.
-static _Atomic(void *) handed[THREADS];
+static _Atomic(void *) handed[MOST_THREADS];
 
 static void give(void *p, int kind)
 {
@@ -39,7 +40,7 @@ static void *churn(void *arg)
         void *empty = NULL;
         if (rand_r(&seed) % 5 || !atomic_compare_exchange_strong(&handed[self], &empty, p))
             give(p, kind);
-        take_from((self + 1) % THREADS);
+        take_from((self + 1) % n_threads);
     }
     return NULL;
 }
@@ -58,12 +59,12 @@ static void tell_counts(void)
 
 static void run_long(void)
 {
-    pthread_t threads[THREADS];
-    for (intptr_t i = 0; i < THREADS; i++)
+    pthread_t threads[MOST_THREADS];
+    for (intptr_t i = 0; i < n_threads; i++)
         pthread_create(&threads[i], NULL, churn, (void *)i);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < n_threads; i++)
         pthread_join(threads[i], NULL);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < n_threads; i++)
         take_from(i);
 }
 
@@ -106,7 +107,9 @@ static void run_short(unsigned long many)
 
 int main(int argc, char **argv)
 {
-    if (argc > 2) {
+    if (argc > 2 && argv[1][0] != '-')
+        n_threads = atoi(argv[2]);
+    if (argc > 2 && argv[1][0] == '-') {
         run_short(strtoul(argv[2], NULL, 0));
     } else {
         rounds = strtoul(argv[1], NULL, 0);

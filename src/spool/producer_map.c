@@ -1,0 +1,93 @@
+// The spool's mapping, which grows with what is in use: address space under RLIMIT_AS is the program's. No file
+// descriptor is kept, the program may close them all: a new mapping of the same file is made from an old one, as
+// mremap(2) does with an old size of 0.
+#include "spool/producer_private.h"
+
+#include <sys/mman.h>
+
+#define STEP_BYTES ((size_t)PRODUCER_STEP_CHUNKS * SPOOL_CHUNK_BYTES)
+
+// Address space of `bytes`, aligned to the size of a chunk, with a chunk's room before it. NULL when there is none.
+static char *reserve(size_t bytes)
+{
+    size_t room = bytes + 2 * SPOOL_CHUNK_BYTES;
+    char *at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    size_t before = -(uintptr_t)at & (SPOOL_CHUNK_BYTES - 1), after = SPOOL_CHUNK_BYTES - before;
+    if (before)
+        munmap(at, before);
+    munmap(at + room - after, after);
+    return at + before + SPOOL_CHUNK_BYTES;
+}
+
+// Only the header is accessible at first: a program's mlockall must not fill the file with pages.
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd)
+{
+    size_t bytes = SPOOL_HEADER_BYTES + STEP_BYTES;
+    char *at = reserve(bytes);
+    if (!at)
+        return NULL;
+    munmap(at - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
+    if (mmap(at, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        mprotect(at, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
+        munmap(at, bytes);
+        return NULL;
+    }
+    madvise(at, bytes, MADV_DONTDUMP);
+    in->spool = (struct spool_header *)at;
+    atomic_store_explicit(&in->steps[0], (struct spool_chunk *)(at + SPOOL_HEADER_BYTES), memory_order_release);
+    return in->spool;
+}
+
+void producer_unmap(struct producer_inherited *in)
+{
+    munmap(in->spool, SPOOL_HEADER_BYTES);
+    for (size_t i = 0; i < PRODUCER_MAX_STEPS; i++) {
+        struct spool_chunk *chunks = atomic_load_explicit(&in->steps[i], memory_order_relaxed);
+        if (chunks)
+            munmap(chunks, STEP_BYTES);
+    }
+    producer_forget_map(in);
+}
+
+void producer_forget_map(struct producer_inherited *in)
+{
+    for (size_t i = 0; i < PRODUCER_MAX_STEPS; i++)
+        atomic_store_explicit(&in->steps[i], NULL, memory_order_relaxed);
+    in->spool = NULL;
+}
+
+// Maps what follows in the file, beginning with a second mapping of the chunk before, which is dropped.
+static bool map_next(struct producer_inherited *in, uint32_t step)
+{
+    struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);
+    before += PRODUCER_STEP_CHUNKS - 1;
+    char *at = reserve(STEP_BYTES);
+    if (!at)
+        return false;
+    char *from = at - SPOOL_CHUNK_BYTES;
+    struct spool_chunk *unmapped = NULL;
+    // When it fails, the kernel may have dropped the reservation already, and the program may have the place by now.
+    if (mremap(before, 0, SPOOL_CHUNK_BYTES + STEP_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, from) == MAP_FAILED)
+        return false;
+    if (mprotect(from, SPOOL_CHUNK_BYTES + STEP_BYTES, PROT_NONE)) {
+        munmap(from, SPOOL_CHUNK_BYTES + STEP_BYTES);
+        return false;
+    }
+    munmap(from, SPOOL_CHUNK_BYTES);
+    // Another thread may have been faster.
+    if (!atomic_compare_exchange_strong_explicit(&in->steps[step], &unmapped, (struct spool_chunk *)at,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        munmap(at, STEP_BYTES);
+    return true;
+}
+
+struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index)
+{
+    for (uint32_t step = 1; step <= index / PRODUCER_STEP_CHUNKS; step++) {
+        if (!atomic_load_explicit(&in->steps[step], memory_order_acquire) && !map_next(in, step))
+            return NULL;
+    }
+    return producer_chunk_at(in, index);
+}
