@@ -10,6 +10,9 @@ static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
      "compare this allocator, a name or path, and tunables after commas; the first one is what others are compared to",
      offsetof(struct replay_options, allocators)},
+    {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
+     "a row for each value of a tunable, of each allocator; several of these give all combinations",
+     offsetof(struct replay_options, sweeps)},
     REPLAY_OPTIONS,
     {0},
 };
@@ -61,8 +64,8 @@ static int run(const void *o, int argc, char **argv)
     const struct replay_options *opts = o;
     struct replay_session session = {0};
     (void)argc;
-    if (opts->allocators.n < 2)
-        return usage_error(&cmd_compare, "give two allocators or more, each with -a");
+    if (opts->allocators.n < 2 && !opts->sweeps.n)
+        return usage_error(&cmd_compare, "give two allocators or more, each with -a, or a tunable with --sweep");
     int code = replay_run_all(&session, &cmd_compare, opts, argv[0]);
     if (code == EXIT_DONE && opts->json)
         print_json(&session);
@@ -83,6 +86,8 @@ const struct command cmd_compare = {
                    "of them. Times and memory are medians; each ratio to the first allocator has its 95 % interval by "
                    "bootstrap, and "
                    "where that holds 1 there is no difference to tell.\n\n"
+                   "With --sweep one allocator is enough (glibc unless given), and the first value is what the others "
+                   "are compared to: --sweep MALLOC_ARENA_MAX=1,2,4.\n\n"
                    "Of a trace, the process with most events is converted first.",
     .options = options,
     .options_bytes = sizeof(struct replay_options),

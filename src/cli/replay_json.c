@@ -79,6 +79,36 @@ static void print_run(struct json *j, const struct replay_run *run)
     json_end_object(j);
 }
 
+static void print_times(struct json *j, const struct replay_call *c, double harness_ns)
+{
+    json_put_double(j, "mean_ns", c->mean_ns);
+    json_put_double(j, "p50_ns", c->p50_ns);
+    json_put_double(j, "p99_ns", c->p99_ns);
+    json_put_double(j, "p999_ns", c->p999_ns);
+    json_put_double(j, "max_ns", c->max_ns);
+    json_put_double(j, "harness_ns", harness_ns);
+}
+
+static void print_sizes(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    json_key(j, "calls_by_size");
+    json_begin_array(j);
+    for (unsigned i = 0; i < RESULTS_SIZES; i++) {
+        struct replay_call c = session_size(s, f, i);
+        if (!c.count)
+            continue;
+        json_begin_object(j);
+        if (i == RESULTS_SIZES - 1)
+            json_put_string(j, "max_bytes", NULL);
+        else
+            json_put_u64(j, "max_bytes", (uint64_t)8 << i);
+        json_put_u64(j, "count", c.count);
+        print_times(j, &c, s->null.latency.sizes[i].undisturbed_ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void print_calls(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
@@ -91,14 +121,8 @@ static void print_calls(struct json *j, const struct replay_session *s, const st
         json_key(j, event_infos[kind].name);
         json_begin_object(j);
         json_put_u64(j, "count", facts->by_kind[kind]);
-        if (c.count) {
-            json_put_double(j, "mean_ns", c.mean_ns);
-            json_put_double(j, "p50_ns", c.p50_ns);
-            json_put_double(j, "p99_ns", c.p99_ns);
-            json_put_double(j, "p999_ns", c.p999_ns);
-            json_put_double(j, "max_ns", c.max_ns);
-            json_put_double(j, "harness_ns", s->null.latency.calls[kind].undisturbed_ns);
-        }
+        if (c.count)
+            print_times(j, &c, s->null.latency.calls[kind].undisturbed_ns);
         json_end_object(j);
     }
     json_end_object(j);
@@ -172,5 +196,6 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     json_put_u64(j, "waits", facts->waits);
     print_pace(j, s, f);
     print_calls(j, s, f);
+    print_sizes(j, s, f);
     print_timeline(j, &f->runs[f->typical]);
 }

@@ -2,6 +2,7 @@
 #include "report/measure.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +15,40 @@ static enum results_touch touch_of(const char *word)
     return strcmp(word, "all") == 0 ? RESULTS_TOUCH_ALL : RESULTS_TOUCH_PAGE;
 }
 
+// Is it VARIABLE= and something behind?
+static bool is_sweep(const char *sweep)
+{
+    const char *equals = strchr(sweep, '=');
+    return equals && equals != sweep && equals[1];
+}
+
+// Adds `spec` once for each combination of the values of the sweeps from number `i` on.
+static int add_swept(struct replay_session *s, const struct replay_options *o, const char *spec, size_t i,
+                     struct err *e)
+{
+    if (i == o->sweeps.n)
+        return session_add_allocator(s, spec, e);
+    const char *sweep = o->sweeps.items[i], *value = strchr(sweep, '=') + 1;
+    int rc = 0;
+    while (rc == 0 && value) {
+        char *with = NULL;
+        if (asprintf(&with, "%s,%.*s=%.*s", spec, (int)strcspn(sweep, "="), sweep, (int)strcspn(value, ","), value) < 0)
+            return err_set(e, -ENOMEM, "out of memory");
+        rc = add_swept(s, o, with, i + 1, e);
+        free(with);
+        value = strchr(value, ',');
+        value += value != NULL;
+    }
+    return rc;
+}
+
 static int add_allocators(struct replay_session *s, const struct replay_options *o, struct err *e)
 {
     int rc = 0;
     if (!o->allocators.n)
-        return session_add_allocator(s, "glibc", e);
+        return add_swept(s, o, "glibc", 0, e);
     for (size_t i = 0; rc == 0 && i < o->allocators.n; i++)
-        rc = session_add_allocator(s, o->allocators.items[i], e);
+        rc = add_swept(s, o, o->allocators.items[i], 0, e);
     return rc;
 }
 
@@ -51,6 +79,10 @@ int replay_run_all(struct replay_session *s, const struct command *c, const stru
         return usage_error(c, "--speed is max, recorded, or x and a number");
     if (o->settle_seconds > MAX_SETTLE_SECONDS)
         return usage_error(c, "--settle is at most %d", MAX_SETTLE_SECONDS);
+    for (size_t i = 0; i < o->sweeps.n; i++) {
+        if (!is_sweep(o->sweeps.items[i]))
+            return usage_error(c, "--sweep %s: is not VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
+    }
     s->n_runs = o->runs;
     s->how_to_plan.memory_bytes = o->memory_bytes;
     s->settings.settle_ns = settle_seconds(o, s->speed) * 1000000000u;

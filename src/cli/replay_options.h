@@ -13,7 +13,8 @@ struct replay_options {
     uint64_t settle_seconds;
     uint64_t memory_bytes;
     bool no_latency;
-    bool verify; // replay only
+    bool verify;               // replay only
+    struct option_list sweeps; // compare only
     bool json;
 };
 

@@ -100,6 +100,29 @@ static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_fi
     return text;
 }
 
+enum { NAME_BYTES = 64 };
+
+// "glibc", or "glibc,MALLOC_ARENA_MAX=2": what tells the rows apart.
+static void row_name(const struct allocator *a, char text[NAME_BYTES])
+{
+    size_t n = (size_t)snprintf(text, NAME_BYTES, "%s", a->name);
+    for (size_t i = 0; i < a->n_tunables && n < NAME_BYTES; i++)
+        n += (size_t)snprintf(text + n, NAME_BYTES - n, ",%s", a->tunables[i]);
+}
+
+static int name_width(const struct replay_session *s)
+{
+    enum { LEAST = 16 };
+    char name[NAME_BYTES];
+    size_t width = LEAST;
+    for (size_t i = 0; i < s->n_figures; i++) {
+        row_name(&s->figures[i].allocator, name);
+        if (strlen(name) > width)
+            width = strlen(name);
+    }
+    return (int)width;
+}
+
 static void print_row(const struct replay_session *s, size_t i)
 {
     const struct replay_figures *f = &s->figures[i];
@@ -112,7 +135,9 @@ static void print_row(const struct replay_session *s, size_t i)
     session_peaks(&s->figures[0], first);
     struct measure_ratio memory = measure_ratio(walls, f->n_runs, first, s->figures[0].n_runs);
     struct replay_call c = session_call(s, f, main_kind(plan_facts(s->plan)));
-    printf("%-16.16s %10s %9.1f  %-20s %10s %9.2f  ", f->allocator.name, human_ns(wall, f->wall_ns), f->ns_per_event,
+    char name[NAME_BYTES];
+    row_name(&f->allocator, name);
+    printf("%-*s %10s %9.1f  %-20s %10s %9.2f  ", name_width(s), name, human_ns(wall, f->wall_ns), f->ns_per_event,
            ratio_text(ratio, &time, i == 0), human_bytes(rss, (uint64_t)f->peak_rss_bytes),
            over_live(s, f->peak_rss_bytes));
     ratio_text(rss_ratio, &memory, i == 0);
@@ -126,7 +151,8 @@ void replay_print_table(const struct replay_session *s)
 {
     char tail[64];
     snprintf(tail, sizeof tail, "p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
-    printf("%-16s %10s %9s  %-20s %10s %9s  ", "allocator", "wall", "ns/event", "ratio [95 %]", "peak RSS", "RSS/live");
+    printf("%-*s %10s %9s  %-20s %10s %9s  ", name_width(s), "allocator", "wall", "ns/event", "ratio [95 %]",
+           "peak RSS", "RSS/live");
     if (s->latency)
         printf("%-20s %10s\n", "ratio [95 %]", tail);
     else

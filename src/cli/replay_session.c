@@ -216,18 +216,28 @@ static double less(double ns, double harness_ns)
     return ns > harness_ns ? ns - harness_ns : 0;
 }
 
-struct replay_call session_call(const struct replay_session *s, const struct replay_figures *f, unsigned kind)
+static struct replay_call without_harness(struct replay_call c, double harness_ns)
 {
-    if (!f->latency.calls || !f->latency.calls[kind].count)
-        return (struct replay_call){0};
-    struct replay_call c = f->latency.calls[kind];
-    double harness_ns = s->null.latency.calls ? s->null.latency.calls[kind].undisturbed_ns : 0;
     c.mean_ns = less(c.mean_ns, harness_ns);
     c.p50_ns = less(c.p50_ns, harness_ns);
     c.p99_ns = less(c.p99_ns, harness_ns);
     c.p999_ns = less(c.p999_ns, harness_ns);
     c.max_ns = less(c.max_ns, harness_ns);
     return c;
+}
+
+struct replay_call session_call(const struct replay_session *s, const struct replay_figures *f, unsigned kind)
+{
+    if (!f->latency.calls || !f->latency.calls[kind].count)
+        return (struct replay_call){0};
+    return without_harness(f->latency.calls[kind], s->null.latency.calls[kind].undisturbed_ns);
+}
+
+struct replay_call session_size(const struct replay_session *s, const struct replay_figures *f, unsigned class)
+{
+    if (!f->latency.sizes || !f->latency.sizes[class].count)
+        return (struct replay_call){0};
+    return without_harness(f->latency.sizes[class], s->null.latency.sizes[class].undisturbed_ns);
 }
 
 double session_harness_ns(const struct replay_session *s)

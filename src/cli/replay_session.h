@@ -57,6 +57,9 @@ int session_run(struct replay_session *s, struct err *e);
 // is 0 when there were none.
 struct replay_call session_call(const struct replay_session *s, const struct replay_figures *f, unsigned kind);
 
+// The same of the calls that ask for a size of the class (results_size_class).
+struct replay_call session_size(const struct replay_session *s, const struct replay_figures *f, unsigned class);
+
 // Median of the player's own nanoseconds a call.
 double session_harness_ns(const struct replay_session *s);
 

@@ -36,7 +36,7 @@ struct player_seen {
 struct player_thread {
     const uint64_t *pc; // next word
     struct player_line *line;
-    struct histogram *calls; // by kind, when calls are timed
+    struct histogram *calls; // as struct results has them, when calls are timed
     uint32_t number;
     uint64_t sleeps, unmet;
     uint64_t late_ns;                     // behind the recorded pace, at most

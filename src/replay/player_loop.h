@@ -41,13 +41,17 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
     return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_before();
 }
 
-ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin)
+// The time goes to the call's kind, and to its size if it has one.
+ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin, const uint64_t *size)
 {
     if (!timed)
         return;
     uint64_t end = player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
     // Two CPUs' counters may disagree by some ticks when the thread moves.
-    histogram_add(&t->calls[kind], end > begin ? end - begin : 0);
+    uint64_t ticks = end > begin ? end - begin : 0;
+    histogram_add(&t->calls[kind], ticks);
+    if (size)
+        histogram_add(&t->calls[RESULTS_KINDS + results_size_class(*size)], ticks);
 }
 
 // Writes as the program will have done: `from` bytes have been written before.
@@ -113,12 +117,12 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
 // The function that does `kind`, as a pointer of that type.
 #define FUNCTION(kind, type) ((type)player_functions[kind])
 
-// Makes the call, timed when asked for, and gives its value.
-#define CALL(kind, call)                                                                                               \
+// Makes the call, timed when asked for, and gives its value. `bytes` points to the size asked for, NULL: none.
+#define CALL(kind, call, bytes)                                                                                        \
     ({                                                                                                                 \
         uint64_t begin_ = time_begin(timed);                                                                           \
         void *block_ = (call);                                                                                         \
-        time_end(timed, t, kind, begin_);                                                                              \
+        time_end(timed, t, kind, begin_, bytes);                                                                       \
         block_;                                                                                                        \
     })
 
@@ -137,7 +141,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         CHECK_GIVING(kind);                                                                                            \
         uint64_t begin_ = time_begin(timed);                                                                           \
         (call);                                                                                                        \
-        time_end(timed, t, kind, begin_);                                                                              \
+        time_end(timed, t, kind, begin_, NULL);                                                                        \
     } while (0)
 
 // Takes a block of `bytes` in place of what `place` held, `had` bytes of which have been written.
@@ -145,7 +149,7 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     do {                                                                                                               \
         size_t bytes_ = (bytes), had_ = (had);                                                                         \
         CHECK_GIVING(kind);                                                                                            \
-        char *taken_ = CALL(kind, call);                                                                               \
+        char *taken_ = CALL(kind, call, &bytes_);                                                                      \
         if (UNLIKELY(!taken_) && bytes_) {                                                                             \
             t->pc = pc;                                                                                                \
             player_fail(RESULTS_OUT_OF_MEMORY, t, kind, bytes_, 0);                                                    \
@@ -249,7 +253,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
             break;
         case PLAN_REALLOC_FREE:
             CHECK_GIVING(HT_FREE);
-            CALL(HT_REALLOC, realloc_to_nothing(places[place]));
+            CALL(HT_REALLOC, realloc_to_nothing(places[place]), NULL);
             break;
         case PLAN_REALLOCARRAY:
             TAKE(HT_REALLOCARRAY, size * pc[0], pc[1],

@@ -36,7 +36,7 @@ void player_thread_init(struct player_thread *t, uint32_t number)
     *t = (struct player_thread){.number = number, .line = &player.lines[number], .calls = calls};
     t->pc = player.words + player.threads[number].first_word;
     if (player.results->timed && !calls) {
-        t->calls = map_shared(RESULTS_KINDS * sizeof *calls, 0);
+        t->calls = map_shared(RESULTS_HISTOGRAMS * sizeof *calls, 0);
         if (!t->calls)
             player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
     }
@@ -44,10 +44,11 @@ void player_thread_init(struct player_thread *t, uint32_t number)
 
 static void merge_calls(struct player_thread *t)
 {
-    for (unsigned kind = 0; t->calls && kind < RESULTS_KINDS; kind++) {
-        if (player.plan->by_kind[kind] && t->calls[kind].count) {
-            histogram_merge(&player.results->calls[kind], &t->calls[kind]);
-            memset(&t->calls[kind], 0, sizeof t->calls[kind]);
+    for (unsigned i = 0; t->calls && i < RESULTS_HISTOGRAMS; i++) {
+        // What has not been used must not be looked at: that would make its memory.
+        if ((i >= RESULTS_KINDS || player.plan->by_kind[i]) && t->calls[i].count) {
+            histogram_merge(&player.results->calls[i], &t->calls[i]);
+            memset(&t->calls[i], 0, sizeof t->calls[i]);
         }
     }
 }

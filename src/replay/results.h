@@ -17,6 +17,8 @@ enum {
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,
     RESULTS_KINDS = 128, // as PLAN_OP_LIMIT
+    RESULTS_SIZES = 38,  // classes of sizes: up to 8 bytes, 16, 32, …, and all from 512 GiB on
+    RESULTS_HISTOGRAMS = RESULTS_KINDS + RESULTS_SIZES,
 };
 
 enum results_touch {
@@ -50,6 +52,15 @@ enum results_status {
     RESULTS_NO_THREAD,       // failed_errno: thread failed_size could not be started
     RESULTS_VIOLATION,       // failed_violation of failed_kind of failed_size bytes
 };
+
+// The class of a size: 0 up to 8 bytes, n up to 8 << n.
+static inline unsigned results_size_class(uint64_t size)
+{
+    if (size <= 8)
+        return 0;
+    unsigned class = 61 - (unsigned)__builtin_clzll(size - 1);
+    return class < RESULTS_SIZES ? class : RESULTS_SIZES - 1;
+}
 
 struct results_sample {
     uint64_t event;     // calls made before, of all threads
@@ -95,7 +106,8 @@ struct results {
     uint64_t unmet;                      // waits that were not met at once
     uint64_t checked_blocks;             // of RESULTS_TOUCH_CHECKED: taken and found right
     _Atomic uint64_t n_samples;
-    struct histogram calls[RESULTS_KINDS]; // by kind, in ticks
+    // In ticks: by kind, and then of those that ask for a size by size class.
+    struct histogram calls[RESULTS_HISTOGRAMS];
     struct results_sample samples[];
 };
 

@@ -265,8 +265,11 @@ static void fill_call(struct replay_call *c, const struct histogram *h)
 static int copy_calls(struct replay_run *run, const struct results *r, struct err *e)
 {
     run->calls = calloc(HT_KIND_LIMIT, sizeof *run->calls);
-    if (!run->calls)
+    run->sizes = calloc(RESULTS_SIZES, sizeof *run->sizes);
+    if (!run->calls || !run->sizes)
         return err_set(e, -ENOMEM, "out of memory");
+    for (unsigned i = 0; i < RESULTS_SIZES; i++)
+        fill_call(&run->sizes[i], &r->calls[RESULTS_KINDS + i]);
     for (unsigned kind = 0; kind < RESULTS_KINDS; kind++)
         fill_call(&run->calls[kind], &r->calls[kind]);
     return 0;
@@ -328,6 +331,7 @@ void replay_run_release(struct replay_run *run)
 {
     free(run->samples);
     free(run->calls);
+    free(run->sizes);
     free(run->library);
     *run = (struct replay_run){0};
 }

@@ -34,6 +34,7 @@ struct replay_run {
     struct results_sample *samples;              // rss_bytes without the baseline, by time
     size_t n_samples;
     struct replay_call *calls;           // HT_KIND_LIMIT, NULL when not timed
+    struct replay_call *sizes;           // of calls that ask for a size, by results_size_class; NULL when not timed
     char *library;                       // path of the object that answered malloc
     char version[RESULTS_VERSION_BYTES]; // what it says of itself, "" when it says nothing
 };

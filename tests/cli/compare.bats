@@ -48,6 +48,44 @@ END
   [ "$(cat said)" = ABABAB ]
 }
 
+@test "a sweep of a tunable" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw leave 1 300 >/dev/null
+  cc -shared -fPIC -o waste.so -xc - <<'END'
+#include <stdlib.h>
+#include <string.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+static size_t waste;
+__attribute__((constructor)) static void init(void) { if (getenv("WASTE")) waste = strtoul(getenv("WASTE"), 0, 0); }
+void *__libc_memalign(size_t, size_t); void *memalign(size_t a, size_t n) { return __libc_memalign(a, n); }
+void *malloc(size_t n) { char *p = __libc_malloc(n + waste); memset(p, 1, n + waste); return p; }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+END
+  "$HEAPTAPE" compare -q --json --no-latency -r 2 -a ./waste.so --sweep WASTE=0,100000,200000 w.htw >out.json
+  json 'a = d["allocators"]
+assert [x["allocator"]["tunables"] for x in a] == [["WASTE=0"], ["WASTE=100000"], ["WASTE=200000"]], a
+assert a[0]["peak_rss_bytes"] + 3e6 < a[1]["peak_rss_bytes"] and a[1]["peak_rss_bytes"] + 3e6 < a[2]["peak_rss_bytes"]
+assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
+  "$HEAPTAPE" compare -q --json --no-latency -r 1 -a glibc -a ./waste.so,X=y --sweep A=1,2 --sweep B=3,4 w.htw >out.json
+  json 'assert [(x["allocator"]["name"], *x["allocator"]["tunables"]) for x in d["allocators"]] == [
+  ("glibc", "A=1", "B=3"), ("glibc", "A=1", "B=4"), ("glibc", "A=2", "B=3"), ("glibc", "A=2", "B=4"),
+  ("waste.so", "X=y", "A=1", "B=3"), ("waste.so", "X=y", "A=1", "B=4"), ("waste.so", "X=y", "A=2", "B=3"),
+  ("waste.so", "X=y", "A=2", "B=4")]'
+  heaptape compare -q --no-latency -r 2 --sweep MALLOC_ARENA_MAX=1,2 w.htw
+  [ "$status" -eq 0 ]
+  has "${lines[2]}" "glibc,MALLOC_ARENA_MAX=1 "
+  has "${lines[3]}" "glibc,MALLOC_ARENA_MAX=2 "
+  has "${lines[3]}" "no difference"
+}
+
+@test "a sweep without values is a usage error" {
+  for sweep in NAME NAME= =1; do
+    heaptape compare --sweep $sweep w.htw
+    usage_fails "--sweep $sweep: is not VARIABLE=VALUE,VALUE..."
+  done
+}
+
 @test "one allocator is a usage error" {
   heaptape compare -a glibc w.htw
   usage_fails "two allocators or more"

@@ -77,6 +77,12 @@ c = d["calls"]
 assert set(c) == {"malloc", "free"} and c["malloc"]["count"] == c["free"]["count"] == 320000
 for k in c.values():
   assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["mean_ns"] <= k["max_ns"]
+z = d["calls_by_size"]
+assert [k["max_bytes"] for k in z] == [8 << n for n in range(8)] and sum(k["count"] for k in z) == 320000, z
+for k in z:
+  assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["harness_ns"] > 0, k
+# Sizes are geometric: half of them are from 8 to 15 bytes, a quarter from 16 to 31, …
+assert all(0.9 < z[n]["count"] * 2 ** n / 320000 < 1.1 for n in range(2, 6)), z
 t = d["timeline"]
 assert len(t) > 100 and all(len(x) == 4 for x in t)
 assert t[0][0] == 0 and t[0][3] == 0 and t[-1][0] == 640000 and t[-1][3] == 0
