@@ -2,10 +2,13 @@
 #ifndef HEAPTAPE_WORKLOAD_ENCODE_H
 #define HEAPTAPE_WORKLOAD_ENCODE_H
 
+#include "base/frame.h"
 #include "workload/format.h"
 
 // Ages that a slot's code can name: small ones, because a slot number is as short as a great age.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
+
+enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
 // A growable array of numbers.
 struct encode_words {
@@ -73,8 +76,15 @@ void encode_release(struct encode *x);
 // -ENOMEM. After the latter two the frame is good for nothing.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
+// A payload, and where it is cut into parts of unlike statistics: planes, above all.
+struct encode_payload {
+    struct buf bytes;
+    struct frame_part parts[ENCODE_MAX_PARTS]; // point into bytes
+    size_t n_parts;
+};
+
 // The payload of what was added; `first_op` is the number of its first op in the total order. 0 or -ENOMEM.
-int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload);
+int encode_frame(struct encode *x, uint64_t first_op, struct encode_payload *payload);
 
 // Fetches what encode_op will need of the slot.
 static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x, uint32_t slot)

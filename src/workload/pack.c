@@ -11,7 +11,17 @@ struct pack {
     uint8_t *first, *rest; // of the column under work
     uint8_t *rest_start;
     uint64_t base_stamp;
+    struct encode_payload *payload;
+    uint8_t *part; // where the part under work begins
 };
+
+// Ends a part.
+static void cut(struct pack *p, uint8_t *at)
+{
+    if (at > p->part)
+        p->payload->parts[p->payload->n_parts++] = (struct frame_part){p->part, (size_t)(at - p->part), false};
+    p->part = at;
+}
 
 static void column_begin(struct pack *p, enum format_column column, size_t n_values)
 {
@@ -24,6 +34,8 @@ static void column_end(struct pack *p, enum format_column column)
 {
     put_u32(p->start + FORMAT_AT_COLUMNS + 8 * column + 4, (uint32_t)(p->rest - p->rest_start));
     p->at = p->rest;
+    cut(p, p->rest_start);
+    cut(p, p->rest);
 }
 
 static inline void put(struct pack *p, uint64_t v)
@@ -59,6 +71,7 @@ static void pack_shapes(struct pack *p, const struct encode *x)
         memcpy(p->at, x->blocks[i].shapes, x->blocks[i].n_ops);
         p->at += x->blocks[i].n_ops;
     }
+    cut(p, p->at);
 }
 
 static void pack_slots(struct pack *p, const struct encode *x)
@@ -166,6 +179,7 @@ static void pack_texts(struct pack *p, const struct encode *x)
             memcpy(p->at, text->data, text->size);
         p->at += text->size;
     }
+    cut(p, p->at);
 }
 
 static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
@@ -186,6 +200,7 @@ static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
         *p->at++ = (uint8_t)(x->shapes[i].key >> 8);
         *p->at++ = (uint8_t)(x->shapes[i].key >> 16);
     }
+    cut(p, p->at);
 }
 
 // No more values than this stand in all columns together.
@@ -199,14 +214,14 @@ static size_t values_bound(const struct encode *x)
     return n;
 }
 
-int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload)
+int encode_frame(struct encode *x, uint64_t first_op, struct encode_payload *payload)
 {
     size_t bound = FORMAT_HEAD_BYTES + FORMAT_SHAPE_BYTES * x->n_shapes + x->n_ops + x->text_bytes +
                    values_bound(x) * (1 + PLANES_MAX_REST) + PLANES_SLACK;
-    payload->size = 0;
-    if (buf_reserve(payload, bound) < 0)
+    payload->bytes.size = payload->n_parts = 0;
+    if (buf_reserve(&payload->bytes, bound) < 0)
         return -ENOMEM;
-    struct pack p = {.start = payload->data};
+    struct pack p = {.start = payload->bytes.data, .part = payload->bytes.data, .payload = payload};
     uint64_t last_stamp;
     encode_stamps(x, &p.base_stamp, &last_stamp);
     pack_head(&p, x, first_op);
@@ -221,6 +236,6 @@ int encode_frame(struct encode *x, uint64_t first_op, struct buf *payload)
         pack_switches(&p, x);
     pack_waits(&p, x);
     pack_texts(&p, x);
-    payload->size = (size_t)(p.at - p.start);
+    payload->bytes.size = (size_t)(p.at - p.start);
     return 0;
 }

@@ -22,6 +22,7 @@ struct workload_writer {
     struct encode encode; // the frame under work
     struct format_index index;
     struct buf payload;
+    struct encode_payload ops_payload;
     bool has_stamps;
     uint64_t ops; // written and pending
 };
@@ -44,6 +45,7 @@ void workload_writer_free(struct workload_writer *w)
     frame_writer_release(&w->frames);
     encode_release(&w->encode);
     buf_release(&w->payload);
+    buf_release(&w->ops_payload.bytes);
     free(w->index.entries);
     free(w);
 }
@@ -70,12 +72,12 @@ static int flush(struct workload_writer *w, struct err *e)
         return 0;
     struct format_index *index = &w->index;
     if (array_reserve((void **)&index->entries, &index->capacity, index->n + 1, sizeof *index->entries) < 0 ||
-        encode_frame(x, w->ops - x->n_ops, &w->payload) < 0)
+        encode_frame(x, w->ops - x->n_ops, &w->ops_payload) < 0)
         return no_memory(w, e);
     struct format_index_entry *entry = &index->entries[index->n++];
     *entry = (struct format_index_entry){.offset = w->out->offset, .n_ops = x->n_ops};
     encode_stamps(x, &entry->first_stamp, &entry->last_stamp);
-    int rc = frame_write(&w->frames, FORMAT_OPS, w->payload.data, w->payload.size, e);
+    int rc = frame_write_parts(&w->frames, FORMAT_OPS, w->ops_payload.parts, w->ops_payload.n_parts, e);
     encode_reset(x);
     return rc;
 }
