@@ -104,9 +104,10 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     d->n_ops = get_u32(p + FORMAT_AT_OPS);
     d->n_shapes = get_u32(p + FORMAT_AT_SHAPES);
     d->age_codes = get_u32(p + FORMAT_AT_AGE_CODES);
+    d->relative = get_u32(p + FORMAT_AT_FLAGS) & FORMAT_FLAG_RELATIVE_SLOTS;
     d->base_stamp = get_u64(p + FORMAT_AT_BASE_STAMP);
     if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
-        n_waits > FORMAT_MAX_WAITS || d->n_shapes > FORMAT_MAX_SHAPES ||
+        n_waits > FORMAT_MAX_WAITS || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS || d->n_shapes > FORMAT_MAX_SHAPES ||
         n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
         return bad(what, "impossible counts");
     if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
@@ -153,19 +154,22 @@ static inline bool get_slot(struct decode *d, unsigned use, uint32_t *slot)
                 return false;
             *slot = d->given[--d->n_given];
         } else {
-            uint64_t s = d->last_explicit + (uint64_t)zigzag_get(code - 1);
+            uint64_t s = d->last_taken + (uint64_t)zigzag_get(code - 1);
             if (s >= d->slot_limit)
                 return false;
-            *slot = d->last_explicit = (uint32_t)s;
+            *slot = d->last_taken = (uint32_t)s;
         }
     } else if (code < d->age_codes) {
         if (code >= d->n_history)
             return false;
         *slot = d->history[d->n_history - 1 - code];
     } else {
-        if (code - d->age_codes >= d->slot_limit)
+        uint64_t s = code - d->age_codes;
+        if (d->relative)
+            s = d->last_used + (uint64_t)zigzag_get(s);
+        if (s >= d->slot_limit)
             return false;
-        *slot = (uint32_t)(code - d->age_codes);
+        *slot = d->last_used = (uint32_t)s;
     }
     if (use == FORMAT_SLOT_GIVE)
         d->given[d->n_given++] = *slot;
@@ -236,7 +240,7 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
 {
     struct workload_run *run = &d->runs[i];
     struct workload_op *op = d->ops + (run->ops - d->ops);
-    d->n_history = d->n_given = d->last_explicit = 0;
+    d->n_history = d->n_given = d->last_taken = d->last_used = 0;
     d->blocks_before++;
     for (size_t k = 0; k < run->n_ops; k++, op++) {
         unsigned shape = *d->shape_column++;

@@ -218,7 +218,7 @@ static inline uint64_t code_take(struct encode_block *b, uint32_t slot)
 static inline uint64_t code_use(const struct encode_block *b, const struct encode_use *last, uint32_t slot)
 {
     uint32_t age = b->uses - 1 - last->use;
-    return last->serial == b->serial && age < ENCODE_AGE_CODES ? age : (uint64_t)ENCODE_AGE_CODES + slot;
+    return last->serial == b->serial && age < ENCODE_AGE_CODES ? age : ENCODE_BY_NUMBER | slot;
 }
 
 static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)

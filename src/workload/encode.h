@@ -10,6 +10,10 @@ enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xff
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
+// A slot given up or resized that no age names stands in encode_block.slots as itself with this bit: how it is written
+// is decided for the whole frame.
+#define ENCODE_BY_NUMBER (1ull << 63)
+
 // A growable array of numbers.
 struct encode_words {
     uint64_t *at;

@@ -81,12 +81,16 @@ enum {
     FORMAT_AT_AGE_CODES = 32,    // u32: codes of given up slots that are ages
     FORMAT_AT_SHAPES = 36,       // u32
     FORMAT_AT_TEXT_BYTES = 40,   // u32
+    FORMAT_AT_FLAGS = 44,        // u32: FORMAT_FLAG_*
     FORMAT_AT_COLUMNS = 48,      // for each column u32 values, u32 bytes in the plane of the rest
     FORMAT_HEAD_BYTES = FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMNS,
     FORMAT_SHAPE_BYTES = 3, // kind, flags, error
 };
 
 enum {
+    FORMAT_FLAG_RELATIVE_SLOTS = 1, // slots given up or resized, where no age names them, are differences
+    FORMAT_FLAGS = 1,               // all there are
+
     FORMAT_BLOCK_VALUES = 4, // of a row of the table of blocks: thread, first op, ops, first stamp
 
     // A shape's flags: those of enum workload's ops, and

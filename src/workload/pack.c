@@ -74,14 +74,62 @@ static void pack_shapes(struct pack *p, const struct encode *x)
     cut(p, p->at);
 }
 
+// The code of a slot that no age names: itself, or its distance from the one before of that sort.
+static inline uint64_t code_by_number(uint64_t slot, uint64_t *last, bool relative)
+{
+    uint64_t code = relative ? zigzag_put((int64_t)(slot - *last)) : slot;
+    *last = slot;
+    return ENCODE_AGE_CODES + code;
+}
+
+static inline unsigned bits_of(uint64_t v)
+{
+    return 64 - (unsigned)__builtin_clzll(v | 1);
+}
+
+// Blocks given up in an order that has to do with the one in which they were taken are near each other; of those given up
+// at random the distance is longer than the number.
+static bool relative_is_shorter(const struct encode *x)
+{
+    uint64_t by_number = 0, by_distance = 0;
+    for (uint32_t i = 0; i < x->n_blocks; i++) {
+        const struct encode_block *b = &x->blocks[i];
+        uint64_t last = 0;
+        for (uint32_t k = 0; k < b->n_slots; k++) {
+            if (!(b->slots[k] & ENCODE_BY_NUMBER))
+                continue;
+            uint64_t slot = b->slots[k] & ~ENCODE_BY_NUMBER;
+            by_number += bits_of(slot);
+            by_distance += bits_of(code_by_number(slot, &last, true) - ENCODE_AGE_CODES);
+        }
+    }
+    return by_distance < by_number;
+}
+
+static void pack_block_slots(struct pack *p, const struct encode_block *b, bool relative)
+{
+    uint8_t *first = p->first, *rest = p->rest;
+    uint64_t last = 0;
+    for (uint32_t k = 0; k < b->n_slots; k++) {
+        uint64_t v = b->slots[k];
+        if (v & ENCODE_BY_NUMBER)
+            v = code_by_number(v & ~ENCODE_BY_NUMBER, &last, relative);
+        planes_put(&first, &rest, v);
+    }
+    p->first = first;
+    p->rest = rest;
+}
+
 static void pack_slots(struct pack *p, const struct encode *x)
 {
     size_t n = 0;
+    bool relative = relative_is_shorter(x);
     for (uint32_t i = 0; i < x->n_blocks; i++)
         n += x->blocks[i].n_slots;
+    put_u32(p->start + FORMAT_AT_FLAGS, relative ? FORMAT_FLAG_RELATIVE_SLOTS : 0);
     column_begin(p, FORMAT_COLUMN_SLOT, n);
     for (uint32_t i = 0; i < x->n_blocks; i++)
-        put_all(p, x->blocks[i].slots, x->blocks[i].n_slots);
+        pack_block_slots(p, &x->blocks[i], relative);
     column_end(p, FORMAT_COLUMN_SLOT);
 }
 
