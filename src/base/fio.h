@@ -51,9 +51,9 @@ struct output {
     int fd;
     bool owns_fd;
     const char *name;
-    uint64_t offset; // bytes written so far
+    uint64_t offset;   // bytes written so far
     uint64_t write_ns; // how long output_write_parts took for them
-    char *aside;     // temporary path, NULL when written in place
+    char *aside;       // temporary path, NULL when written in place
 };
 
 // Opens `path` for writing; "-" is stdout, named "(stdout)", and refused when it is a terminal. Without

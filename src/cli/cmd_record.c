@@ -20,6 +20,7 @@ struct record_options {
     const char *output;
     const char *allocator;
     const char *compression;
+    const char *collect;
     const char *start;
     const char *follow;
     uint64_t max_bytes;
@@ -45,6 +46,9 @@ static const struct option options[] = {
      offsetof(struct record_options, follow)},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "end the recording when FILE has reached SIZE; PROGRAM goes on untraced",
      offsetof(struct record_options, max_bytes)},
+    {0, "collect", OPTION_STRING, "DIR", NULL,
+     "run nothing: make the trace of what was recorded without a recorder in DIR",
+     offsetof(struct record_options, collect)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events rather than let the program wait for the recorder",
      offsetof(struct record_options, lossy)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also tell what the recording itself cost",
@@ -130,6 +134,28 @@ static void discard(struct output *out)
         unlink(name);
 }
 
+// HEAPTAPE_SPOOL=DIR LD_PRELOAD=libheaptape.so PROGRAM has been before.
+static int run_collect(const struct record_options *o, const struct record_settings *s)
+{
+    struct record_result r;
+    struct output out;
+    struct err e = {0};
+    if (output_open(&out, o->output, (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    if (record_collect(o->collect, s, &out, &r, &e) < 0) {
+        output_close(&out, false, NULL);
+        die(EXIT_FAILED, "%s", e.text);
+    }
+    if (r.events == 0) {
+        output_close(&out, false, NULL);
+        die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect, r.off_reason[0] ? ": " : "", r.off_reason);
+    }
+    print_summary(o, &r, &out);
+    if (output_close(&out, true, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
+}
+
 static int run_record(const void *fields, int argc, char **argv)
 {
     const struct record_options *o = fields;
@@ -143,9 +169,14 @@ static int run_record(const void *fields, int argc, char **argv)
     struct err e = {0};
     struct allocator allocator = {0};
     char library[PATH_MAX];
-    (void)argc;
+    if (!o->collect && argc == 0)
+        return usage_error(&cmd_record, "an operand is missing");
+    if (o->collect && argc > 0)
+        return usage_error(&cmd_record, "--collect runs no program");
     if (!parse_compression(o->compression, &s))
         return usage_error(&cmd_record, "-z wants none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
+    if (o->collect)
+        return run_collect(o, &s);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
         return usage_error(&cmd_record, "--follow wants all, none or a pattern of at most %d bytes",
                            SPOOL_MAX_FOLLOW - 1);
@@ -178,7 +209,7 @@ static int run_record(const void *fields, int argc, char **argv)
 
 const struct command cmd_record = {
     .name = "record",
-    .operands = "[--] PROGRAM [ARG...]",
+    .operands = "[--] PROGRAM [ARG...] | --collect DIR",
     .summary = "Run a program and record every call of the malloc API that it and its children make",
     .description =
         "Runs PROGRAM with the capture library preloaded and writes a raw trace of it and of all processes that it "
@@ -192,10 +223,15 @@ const struct command cmd_record = {
         "--follow chooses among the processes that PROGRAM starts; PROGRAM itself, and what it becomes by exec, is "
         "always recorded. With --follow=none they are not waited for either. With --max-size FILE may get larger by "
         "what is recorded in 20 ms.\n\n"
+        "What cannot be started by heaptape, a service for example, records itself: start it with HEAPTAPE_SPOOL=DIR "
+        "and "
+        "LD_PRELOAD=libheaptape.so, where DIR is the absolute path of an existing, empty directory, which then grows "
+        "by 8 bytes an event and more. --collect DIR makes the trace afterwards, however the processes ended, and "
+        "leaves DIR as it is. Processes that still run must have been stopped: heaptape ctl PID stop.\n\n"
         "With -o - the trace goes to standard output, which PROGRAM shares: send PROGRAM's own output elsewhere.",
     .options = options,
     .options_bytes = sizeof(struct record_options),
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = UINT_MAX,
     .runs_program = true,
     .run = run_record,

@@ -66,3 +66,40 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
     trace_session_release(s);
     return -ENOMEM;
 }
+
+// The text in a shared header ends at its room at the latest.
+static char *header_string(const char *text, size_t room)
+{
+    return strndup(text, room);
+}
+
+int facts_process(struct trace_process *p, const struct consumer_spool *s)
+{
+    struct spool_header *h = s->header;
+    uint32_t argv_bytes = h->argv_bytes;
+    uint64_t dropped = atomic_load(&h->lost_words);
+    *p = (struct trace_process){
+        .number = s->number,
+        .pid = s->pid,
+        .ppid = h->ppid,
+        .forked_from = h->parent_spool_pid,
+        .start_stamp = h->start_stamp,
+        .exe = header_string(h->exe, sizeof h->exe),
+        .allocator = header_string(h->allocator, sizeof h->allocator),
+        .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,
+        .end_stamp = atomic_load(&h->end_stamp),
+        .lost_records = dropped > s->lost_words ? dropped : s->lost_words,
+        .waits = atomic_load(&h->waits),
+        .wait_ns = atomic_load(&h->wait_ns),
+        .threads = atomic_load(&h->threads_born),
+    };
+    bool off = atomic_load(&h->status) == SPOOL_OFF;
+    p->off_reason = off ? header_string(h->reason, sizeof h->reason) : NULL;
+    p->argv = malloc(p->argv_bytes + 1u);
+    if (p->argv)
+        memcpy(p->argv, h->argv, p->argv_bytes);
+    if (p->exe && p->allocator && p->argv && (p->off_reason || !off))
+        return 0;
+    trace_process_release(p);
+    return -ENOMEM;
+}

@@ -42,6 +42,11 @@ struct record_result {
 // heaptape failed: if the program had been started, it ran on to its end untraced and result->wait_status is valid.
 int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e);
 
+// Makes the trace of what was recorded without a recorder in the session directory `dir`, which stays as it is. Of the
+// settings `codec` and `level` are looked at. -EBUSY when a process of it still runs and is not stopped.
+int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
+                   struct record_result *result, struct err *e);
+
 // Why the program cannot be recorded ("is statically linked", …), judged by its file as execvp(3) finds it. The text is
 // static; NULL when nothing speaks against it.
 const char *record_explain(const char *program);

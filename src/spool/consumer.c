@@ -15,14 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// A chunk with something to take, as the scan saw it.
-struct consumer_candidate {
-    uint32_t index, thread, lane, tid;
-    uint32_t used; // words published
-    bool done;
-    uint64_t first_word, epoch0, base0;
-};
-
 static void spool_free(struct consumer_spool *s)
 {
     if (s->header)
@@ -42,8 +34,8 @@ static bool spool_map(struct consumer_spool *s, int fd)
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < SPOOL_HEADER_BYTES)
         return false;
     uint64_t room = ((uint64_t)st.st_size - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
-    if (room > SPOOL_MAX_CHUNKS)
-        room = SPOOL_MAX_CHUNKS;
+    if (room > SPOOL_MAX_CHUNKS_ALONE)
+        room = SPOOL_MAX_CHUNKS_ALONE;
     s->map_bytes = SPOOL_HEADER_BYTES + room * SPOOL_CHUNK_BYTES;
     void *p = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (p == MAP_FAILED)
@@ -103,8 +95,7 @@ static bool is_new_spool(const struct consumer *c, const char *name)
     return true;
 }
 
-// The session's number in a spool's name, <pid>-<n>.spool: the images of a process are in its order.
-static unsigned long session_number(const struct consumer_spool *s)
+unsigned long consumer_session_number(const struct consumer_spool *s)
 {
     const char *dash = strchr(s->name, '-');
     return dash ? strtoul(dash + 1, NULL, 10) : 0;
@@ -117,7 +108,7 @@ static void supersede(struct consumer *c, struct consumer_spool *found)
         struct consumer_spool *s = c->spools[i];
         if (s->pid != found->pid || s->start_time != found->start_time)
             continue;
-        if (session_number(s) < session_number(found))
+        if (consumer_session_number(s) < consumer_session_number(found))
             s->dead = true;
         else
             found->dead = true;
@@ -271,8 +262,7 @@ static int by_place(const void *a, const void *b)
     return x->first_word < y->first_word ? -1 : x->first_word > y->first_word;
 }
 
-// Collects the chunks in use, in order of lane and place. Their number, or -ENOMEM.
-static int64_t scan_chunks(struct consumer *c, struct consumer_spool *s)
+int64_t consumer_scan(struct consumer *c, struct consumer_spool *s)
 {
     uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
     if (fresh > s->max_chunks)
@@ -328,7 +318,7 @@ static int drain_chunk(struct consumer *c, struct consumer_spool *s, struct cons
                               .n_words = at.broken ? 0 : n,
                               .words = c->copy};
     memcpy(c->copy, s->chunks[k->index].words + at.drained, g.n_words * sizeof *c->copy);
-    if (k->done) {
+    if (k->done && !c->attached) {
         chunk_free(s, k->index);
         // Its slot may be in use again already; the mark is of its next life.
         mark = &at;
@@ -365,32 +355,41 @@ static bool is_due(struct consumer_spool *s, struct consumer_lane *l, uint64_t p
     return true;
 }
 
+int consumer_take(struct consumer *c, struct consumer_spool *s, const struct consumer_candidate *k,
+                  const struct consumer_sink *sink, struct err *e)
+{
+    uint32_t drained = s->marks[k->index].drained;
+    if (k->used < drained || (k->used == drained && !k->done && !s->dead))
+        return 0;
+    struct consumer_lane *l = lane_find(s, k->thread, k->lane, k->first_word);
+    if (!l)
+        return err_set(e, -ENOMEM, "out of memory");
+    if (!is_due(s, l, k->first_word + drained))
+        return 1;
+    int rc = drain_chunk(c, s, l, k, sink, e);
+    l->next = k->first_word + k->used;
+    l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_LONG_WORDS - 2;
+    return rc;
+}
+
 static int drain_spool(struct consumer *c, struct consumer_spool *s, const struct consumer_sink *sink, struct err *e)
 {
     for (unsigned what = 0; what < SPOOL_REQUESTS; what++)
         s->asked[what] = atomic_load_explicit(&s->header->control.asked[what], memory_order_acquire);
-    int64_t n = scan_chunks(c, s);
+    int64_t n = consumer_scan(c, s);
     if (n < 0 || edges_take(s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     int rc = 0;
     for (int64_t i = 0; i < n && rc == 0; i++) {
         const struct consumer_candidate *k = &c->candidates[i];
-        uint32_t drained = s->marks[k->index].drained;
-        if (k->used < drained || (k->used == drained && !k->done && !s->dead))
+        rc = consumer_take(c, s, k, sink, e);
+        if (rc <= 0)
             continue;
-        struct consumer_lane *l = lane_find(s, k->thread, k->lane, k->first_word);
-        if (!l)
-            return err_set(e, -ENOMEM, "out of memory");
-        if (is_due(s, l, k->first_word + drained)) {
-            rc = drain_chunk(c, s, l, k, sink, e);
-            l->next = k->first_word + k->used;
-            l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_LONG_WORDS - 2;
-        } else {
-            c->lanes_waiting++;
-            // Later chunks of the lane wait, too.
-            while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].lane == k->lane)
-                i++;
-        }
+        rc = 0;
+        c->lanes_waiting++;
+        // Later chunks of the lane wait, too.
+        while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].lane == k->lane)
+            i++;
     }
     return rc;
 }
@@ -414,7 +413,8 @@ int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct 
 void consumer_drop(struct consumer *c, size_t i)
 {
     struct consumer_spool *s = c->spools[i];
-    unlinkat(c->dir_fd, s->name, 0);
+    if (!c->attached)
+        unlinkat(c->dir_fd, s->name, 0);
     spool_free(s);
     c->n_spools--;
     memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);

@@ -62,9 +62,10 @@ struct consumer_spool {
 };
 
 struct consumer {
-    char *outer; // directory to be removed at the end
-    char *dir;   // the session directory, for SPOOL_ENV_DIR
-    int dir_fd;  // -1: closed
+    char *outer;   // directory to be removed at the end
+    char *dir;     // the session directory, for SPOOL_ENV_DIR
+    int dir_fd;    // -1: closed
+    bool attached; // a session that was recorded without a recorder: nothing of it is changed
     struct spool_session *session;
     uint32_t spools_seen;           // session->spools_made at the last look
     bool pending;                   // a spool file was not ready
@@ -112,6 +113,15 @@ struct consumer_sink {
     int (*segment)(void *ctx, struct consumer_spool *s, struct trace_segment *segment, struct err *e);
 };
 int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct err *e);
+
+// Opens a session that was recorded without a recorder, and all its spools. -EBUSY when a process of it lives and has
+// not been stopped.
+int consumer_attach(struct consumer *c, const char *dir, struct err *e);
+
+// Takes all of an attached session, in slices of time: `round` is called after each with a stamp below which nothing is
+// left.
+int consumer_collect(struct consumer *c, const struct consumer_sink *sink,
+                     int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 
 // Unmaps and removes spool number i of c->spools; the later ones move up.
 void consumer_drop(struct consumer *c, size_t i);

@@ -4,6 +4,24 @@
 
 #include "spool/consumer.h"
 
+// A chunk with something to take, as the scan saw it.
+struct consumer_candidate {
+    uint32_t index, thread, lane, tid;
+    uint32_t used; // words published
+    bool done;
+    uint64_t first_word, epoch0, base0;
+};
+
+// Collects the chunks in use in c->candidates, in order of lane and place. Their number, or -ENOMEM.
+int64_t consumer_scan(struct consumer *c, struct consumer_spool *s);
+
+// Hands what is new in the chunk to the sink. 1 when words before it are missing and may yet come.
+int consumer_take(struct consumer *c, struct consumer_spool *s, const struct consumer_candidate *k,
+                  const struct consumer_sink *sink, struct err *e);
+
+// The session's number in a spool's name, <pid>-<n>.spool: the images of a process are in its order.
+unsigned long consumer_session_number(const struct consumer_spool *s);
+
 // A lane between the halves of a realloc, and what was done with the first.
 enum edges_resizing { EDGES_NONE = 0, EDGES_KEPT = 1, EDGES_DROPPED = 2 };
 

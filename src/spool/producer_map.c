@@ -40,20 +40,23 @@ struct spool_header *producer_map_first(struct producer_inherited *in, int fd)
     return in->spool;
 }
 
+// Steps are mapped in order: the first that is not is the end.
 void producer_unmap(struct producer_inherited *in)
 {
+    struct spool_chunk *chunks;
     munmap(in->spool, SPOOL_HEADER_BYTES);
     for (size_t i = 0; i < PRODUCER_MAX_STEPS; i++) {
-        struct spool_chunk *chunks = atomic_load_explicit(&in->steps[i], memory_order_relaxed);
-        if (chunks)
-            munmap(chunks, STEP_BYTES);
+        chunks = atomic_load_explicit(&in->steps[i], memory_order_relaxed);
+        if (!chunks)
+            break;
+        munmap(chunks, STEP_BYTES);
     }
     producer_forget_map(in);
 }
 
 void producer_forget_map(struct producer_inherited *in)
 {
-    for (size_t i = 0; i < PRODUCER_MAX_STEPS; i++)
+    for (size_t i = 0; i < PRODUCER_MAX_STEPS && atomic_load_explicit(&in->steps[i], memory_order_relaxed); i++)
         atomic_store_explicit(&in->steps[i], NULL, memory_order_relaxed);
     in->spool = NULL;
 }

@@ -10,7 +10,7 @@ enum {
     PRODUCER_MAX_THREADS = 65536, // live at once; those above are counted as lost
     PRODUCER_MAX_PATH = 4096,
     PRODUCER_STEP_CHUNKS = 64, // mapped at once: what a process of some 20 threads needs
-    PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS / PRODUCER_STEP_CHUNKS,
+    PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
 // Zero in a new process image, and again in a fork child.

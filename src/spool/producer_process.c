@@ -116,13 +116,55 @@ static struct spool_session *map_session(const char *dir)
     return session;
 }
 
-// Chunks that the process's limits leave room for: ftruncate above RLIMIT_FSIZE would raise SIGXFSZ.
-static uint32_t chunks_within_limits(void)
+// Fills in the session of a directory that has none: nobody records yet.
+static bool fill_session(int fd)
 {
+    struct spool_session *s = MAP_FAILED;
+    if (ftruncate(fd, sizeof *s) == 0 && !syscall(SYS_fallocate, fd, 0, 0l, (long)sizeof *s))
+        s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (s == MAP_FAILED)
+        return false;
+    s->flags = SPOOL_NO_RECORDER;
+    s->clock_kind = clock_best();
+    s->stamp_shift = CODEC_STAMP_SHIFT;
+    s->realtime_ns = clock_ns(CLOCK_REALTIME);
+    s->start_stamp = clock_ticks((enum clock_kind)s->clock_kind) >> CODEC_STAMP_SHIFT;
+    s->magic = SPOOL_SESSION_MAGIC;
+    munmap(s, sizeof *s);
+    return true;
+}
+
+// Makes the session file of a directory that exists, unless another process does so first: it appears whole.
+static void make_session(const char *dir)
+{
+    char path[PRODUCER_MAX_PATH + 32], own[PRODUCER_MAX_PATH + 64], *end = own + sizeof own;
+    if (!append(append(append(path, path + sizeof path, dir), path + sizeof path, "/"), path + sizeof path,
+                SPOOL_SESSION_FILE))
+        return;
+    char *at = append(append(append(own, end, dir), end, "/."), end, SPOOL_SESSION_FILE);
+    if (!append_number(append(at, end, "-"), end, (uint64_t)syscall(SYS_getpid)))
+        return;
+    int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
+    if (fd < 0)
+        return;
+    struct stat st;
+    // A directory for everybody is for processes of several users.
+    if (stat(dir, &st) == 0 && (st.st_mode & S_IWOTH))
+        fchmod(fd, 0666);
+    if (fill_session(fd))
+        syscall(SYS_linkat, AT_FDCWD, own, AT_FDCWD, path, 0);
+    close_raw(fd);
+    syscall(SYS_unlinkat, AT_FDCWD, own, 0);
+}
+
+// Chunks that the process's limits leave room for: ftruncate above RLIMIT_FSIZE would raise SIGXFSZ.
+static uint32_t chunks_within_limits(uint32_t flags)
+{
+    uint32_t most = flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS;
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
-        limit.rlim_cur / SPOOL_CHUNK_BYTES > SPOOL_MAX_CHUNKS)
-        return SPOOL_MAX_CHUNKS;
+        limit.rlim_cur / SPOOL_CHUNK_BYTES > most)
+        return most;
     return limit.rlim_cur / SPOOL_CHUNK_BYTES ? (uint32_t)(limit.rlim_cur / SPOOL_CHUNK_BYTES) - 1 : 0;
 }
 
@@ -138,9 +180,9 @@ static int create_file(struct producer_inherited *in, char *path, size_t room)
 }
 
 // Gives the file its size, which is sparse. Returns the chunks that it has room for, 0 when they are too few.
-static uint32_t size_file(int fd)
+static uint32_t size_file(int fd, uint32_t flags)
 {
-    for (uint32_t chunks = chunks_within_limits(); chunks >= LEAST_CHUNKS; chunks /= 4) {
+    for (uint32_t chunks = chunks_within_limits(flags); chunks >= LEAST_CHUNKS; chunks /= 4) {
         if (ftruncate(fd, (off_t)(SPOOL_HEADER_BYTES + (size_t)chunks * SPOOL_CHUNK_BYTES)) == 0)
             return chunks;
     }
@@ -154,7 +196,7 @@ static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *
     int fd = create_file(in, path, sizeof path);
     if (fd < 0)
         return NULL;
-    *n_chunks = size_file(fd);
+    *n_chunks = size_file(fd, in->session->flags);
     // The header's pages now, for a full file system is a SIGBUS later.
     if (*n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES) == 0)
         producer_map_first(in, fd);
@@ -223,6 +265,10 @@ static bool start(struct producer_process *p)
         return false;
     if (!in->session)
         in->session = map_session(in->dir);
+    if (!in->session) {
+        make_session(in->dir);
+        in->session = map_session(in->dir);
+    }
     if (!in->session || atomic_load_explicit(&in->session->recorder_gone, memory_order_acquire))
         return false;
     if (!producer_is_followed(in->session))

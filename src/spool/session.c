@@ -128,14 +128,26 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
+// Under another name first: a program of the session that starts now finds no directory, and so does not make a session
+// without a recorder in it.
+static void remove_session(const char *dir)
+{
+    char *gone = NULL;
+    if (asprintf(&gone, "%s.gone", dir) >= 0 && rename(dir, gone) == 0)
+        remove_folder(gone);
+    else
+        remove_folder(dir);
+    free(gone);
+}
+
 void consumer_close(struct consumer *c)
 {
-    if (c->session)
+    if (c->session && !c->attached)
         consumer_stop(c);
     while (c->n_spools)
         consumer_drop(c, c->n_spools - 1);
-    if (c->dir)
-        remove_folder(c->dir);
+    if (c->dir && !c->attached)
+        remove_session(c->dir);
     if (c->outer)
         rmdir(c->outer);
     if (c->dir_fd >= 0)

@@ -31,10 +31,11 @@ enum {
     SPOOL_CHUNK_HEADER_BYTES = 64,
     SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,
 
-    SPOOL_HEADER_BYTES = 65536, // struct spool_header with its texts; keeps chunks aligned to their size
-    SPOOL_MAX_CHUNKS = 16384,   // 1 GiB; tmpfs gives pages only to what was touched
-    SPOOL_BASE_CHUNKS = 24,     // a process may hold this many chunks before its threads wait for the recorder …
-    SPOOL_CHUNKS_A_THREAD = 2,  // … and this many more for each live thread
+    SPOOL_HEADER_BYTES = 65536,       // struct spool_header with its texts; keeps chunks aligned to their size
+    SPOOL_MAX_CHUNKS = 16384,         // 1 GiB; tmpfs gives pages only to what was touched
+    SPOOL_MAX_CHUNKS_ALONE = 1 << 18, // 16 GiB, without a recorder
+    SPOOL_BASE_CHUNKS = 24,    // a process may hold this many chunks before its threads wait for the recorder …
+    SPOOL_CHUNKS_A_THREAD = 2, // … and this many more for each live thread
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
 };
@@ -144,6 +145,7 @@ struct spool_session {
     uint32_t flags;                         // enum spool_session_flags
     uint32_t clock_kind;                    // enum clock_kind: stamps of all processes of the session
     uint32_t stamp_shift;                   // CODEC_STAMP_SHIFT of the recorder's build
+    uint64_t start_stamp, realtime_ns;      // when it was made and what CLOCK_REALTIME was, without a recorder
     char follow[SPOOL_MAX_FOLLOW];          // glob
     _Alignas(64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
     _Atomic uint32_t recorder_sleeps;       // 1: ring with a futex wake

@@ -1,0 +1,114 @@
+// A trace of what was recorded without a recorder.
+#include "record/facts.h"
+#include "record/record.h"
+#include "spool/consumer.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct collector {
+    struct consumer consumer;
+    struct trace_writer writer;
+    struct record_result *result;
+    uint64_t *last_epochs; // by number of the process
+    bool in_round;
+};
+
+static int write_session(struct collector *c, struct err *e)
+{
+    struct trace_session facts;
+    const struct spool_session *session = c->consumer.session;
+    enum clock_kind clock = session->clock_kind <= CLOCK_KIND_CNTVCT ? (enum clock_kind)session->clock_kind : 0;
+    if (facts_session(&facts, clock, (char *[]){NULL}) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    facts.clock_hz = clock_hz(clock);
+    facts.start_stamp = session->start_stamp;
+    facts.realtime_ns = session->realtime_ns;
+    int rc = trace_write_session(&c->writer, &facts, e);
+    trace_session_release(&facts);
+    return rc;
+}
+
+static int write_processes(struct collector *c, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < c->consumer.n_spools && rc == 0; i++) {
+        struct trace_process p;
+        if (facts_process(&p, c->consumer.spools[i]) < 0)
+            return err_set(e, -ENOMEM, "out of memory");
+        rc = trace_write_process(&c->writer, &p, e);
+        trace_process_release(&p);
+        c->result->processes++;
+    }
+    return rc;
+}
+
+static int write_ends(struct collector *c, struct err *e)
+{
+    int rc = 0;
+    uint64_t end = c->consumer.session->start_stamp;
+    for (size_t i = 0; i < c->consumer.n_spools && rc == 0; i++) {
+        struct trace_process p;
+        if (facts_process(&p, c->consumer.spools[i]) < 0)
+            return err_set(e, -ENOMEM, "out of memory");
+        // Nobody saw the process end: its last epoch is over at the latest then.
+        if (!p.end_stamp)
+            p.end_stamp = c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;
+        end = p.end_stamp > end ? p.end_stamp : end;
+        c->result->lost_words += p.lost_records;
+        if (p.off_reason && !c->result->off_reason[0])
+            snprintf(c->result->off_reason, sizeof c->result->off_reason, "%s", p.off_reason);
+        rc = trace_write_process_end(&c->writer, &p, e);
+        trace_process_release(&p);
+    }
+    return rc < 0 ? rc : trace_write_end(&c->writer, end, 0, e);
+}
+
+static int take_segment(void *ctx, struct consumer_spool *s, struct trace_segment *g, struct err *e)
+{
+    struct collector *c = ctx;
+    int rc = c->in_round ? 0 : trace_round_begin(&c->writer, e);
+    c->in_round = true;
+    if (rc == 0)
+        rc = trace_round_add(&c->writer, g, e);
+    if (rc == 0 && g->epoch_end > c->last_epochs[s->number])
+        c->last_epochs[s->number] = g->epoch_end;
+    return rc;
+}
+
+static int end_round(void *ctx, uint64_t watermark, struct err *e)
+{
+    struct collector *c = ctx;
+    if (!c->in_round)
+        return 0;
+    c->in_round = false;
+    c->result->rounds++;
+    return trace_round_end(&c->writer, watermark, e);
+}
+
+int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
+                   struct record_result *result, struct err *e)
+{
+    struct collector c = {.result = result};
+    const struct consumer_sink sink = {&c, take_segment};
+    *result = (struct record_result){0};
+    int rc = consumer_attach(&c.consumer, dir, e);
+    if (rc < 0)
+        return rc;
+    trace_writer_init(&c.writer, out, settings->codec, settings->level);
+    c.last_epochs = calloc(c.consumer.n_spools + 1, sizeof *c.last_epochs);
+    rc = c.last_epochs ? write_session(&c, e) : err_set(e, -ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = write_processes(&c, e);
+    if (rc == 0)
+        rc = consumer_collect(&c.consumer, &sink, end_round, e);
+    if (rc == 0)
+        rc = write_ends(&c, e);
+    result->events = c.writer.events;
+    trace_writer_release(&c.writer);
+    free(c.last_epochs);
+    consumer_close(&c.consumer);
+    return rc;
+}

@@ -1,0 +1,112 @@
+load trace
+
+# alone COMMAND...: recorded into $PWD/spool without a recorder; what the program tells goes to `told`.
+alone() {
+  mkdir -p spool
+  status=0
+  env HEAPTAPE_SPOOL="$PWD/spool" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" "$@" >told 2>err || status=$?
+}
+
+collect() {
+  "$HEAPTAPE" record -q -f --collect spool -o t.ht
+  "$HEAPTAPE" check -q t.ht
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  "$HEAPTAPE" convert -q -f -o t.htw t.ht
+}
+
+@test "exit, _exit, abort and SIGKILL" {
+  skip_under_sanitizer
+  for end in exit:0 _exit:3 abort:134 kill:137; do
+    rm -rf spool
+    alone "$HEAPTAPE_PROGRAMS/ends" "${end%:*}" 123456
+    [ "$status" -eq "${end#*:}" ]
+    collect
+    [ "$(count_lines | tr '\n' ,)" = "free 5050 123456,malloc 5050 123456," ]
+  done
+}
+
+@test "processes and threads; collecting again" {
+  skip_under_sanitizer
+  alone "$HEAPTAPE_PROGRAMS/forks" fork nested vfork spawn clone 10
+  [ "$status" -eq 0 ]
+  collect
+  counts_as_told
+  cp lines before
+  collect
+  cmp before lines
+}
+
+@test "two programs one after the other, and their pauses" {
+  skip_under_sanitizer
+  alone "$HEAPTAPE_PROGRAMS/control" edges 3 20
+  [ "$status" -eq 0 ]
+  mv told first
+  alone "$HEAPTAPE_PROGRAMS/control" start
+  [ "$status" -eq 0 ]
+  # Nothing was paused at its start.
+  echo "$(cat first) malloc 6059 1000 realloc 6059 1000 free 6059 1000" | xargs -n 3 >>told
+  collect
+  counts_as_told
+  [ "$("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | wc -l)" -eq 2 ]
+}
+
+@test "threads side by side, blocks that change hands" {
+  skip_under_sanitizer
+  alone "$HEAPTAPE_PROGRAMS/threads" 20000
+  [ "$status" -eq 0 ]
+  collect
+  counts_as_told
+  # Slices of time: the converter sees every block taken before it is freed.
+  "$HEAPTAPE" stat --json t.ht >stat
+  grep -q '"unmatched_frees": 0' stat
+  [ "$(grep -c '"unmatched_frees": [1-9]' stat)" -eq 0 ]
+}
+
+@test "a process that still runs has to be stopped" {
+  skip_under_sanitizer
+  mkdir spool
+  env HEAPTAPE_SPOOL="$PWD/spool" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" \
+    "$HEAPTAPE_PROGRAMS/control" loop >told 3>&- &
+  pid=$!
+  until "$HEAPTAPE" ctl $pid status; do sleep 0.05; done
+  sleep 0.3
+  heaptape record --collect spool -o t.ht
+  fails_with 1 "spool: process $pid still runs; end it, or stop it with heaptape ctl $pid stop"
+  [ ! -e t.ht ]
+  "$HEAPTAPE" ctl $pid sync
+  heaptape ctl $pid reset
+  fails_with 1 "$pid: "
+  "$HEAPTAPE" ctl $pid stop
+  collect
+  kill $pid
+  wait $pid
+  [ "$(count_lines | wc -l)" -eq 3 ]
+}
+
+@test "what cannot be collected" {
+  heaptape record --collect nowhere -o t.ht
+  fails_with 1 "nowhere: No such file or directory"
+  mkdir empty
+  heaptape record --collect empty -o t.ht
+  fails_with 1 "empty: holds no recording"
+  : >empty/session
+  heaptape record --collect empty -o t.ht
+  fails_with 1 "empty/session: is no session"
+  head -c 65536 /dev/urandom >empty/session
+  heaptape record --collect empty -o t.ht
+  fails_with 1 "empty/session: is no session"
+  heaptape record --collect empty -o t.ht -- ls
+  usage_fails "--collect runs no program"
+}
+
+@test "a recorder's session is its own" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -o t.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >dir; sleep 0.5' &
+  until [ -s dir ]; do sleep 0.05; done
+  heaptape record --collect "$(cat dir)" -o u.ht
+  fails_with 1 "belongs to a recorder"
+  wait $!
+  # It is gone, and nobody makes a new one there.
+  env HEAPTAPE_SPOOL="$(cat dir)" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" ls
+  [ ! -e "$(cat dir)" ]
+}
