@@ -194,6 +194,10 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     json_put_u64(j, "preexisting", facts->preexisting);
     json_put_u64(j, "threads", facts->threads);
     json_put_u64(j, "waits", facts->waits);
+    if (facts->one_thread) {
+        json_put_u64(j, "thread_switches", facts->switches);
+        json_put_u64(j, "cache_switches", f->runs[f->typical].cache_switches);
+    }
     print_pace(j, s, f);
     print_calls(j, s, f);
     print_sizes(j, s, f);

@@ -9,6 +9,7 @@ struct replay_options {
     struct option_list allocators;
     uint64_t runs;
     const char *touch;
+    const char *threads;
     const char *speed;
     uint64_t settle_seconds;
     uint64_t memory_bytes;
@@ -26,6 +27,9 @@ struct replay_options {
     {0, "touch", OPTION_CHOICE, "page|none|all", "page",                                                               \
      "write to each block: its first byte and once in each page, not at all, or everywhere",                           \
      offsetof(struct replay_options, touch)},                                                                          \
+    {0, "threads", OPTION_CHOICE, "real|one", "real",                                                                  \
+     "a thread for each recorded one, or all calls in one thread in the recorded order",                               \
+     offsetof(struct replay_options, threads)},                                                                        \
     {0, "speed", OPTION_STRING, "max|recorded|xN", "max",                                                              \
      "pace: as fast as it goes, as recorded, or N times that", offsetof(struct replay_options, speed)},                \
     {0, "settle", OPTION_NUMBER, "SECONDS", NULL,                                                                      \

@@ -20,6 +20,7 @@ int plan_new(struct plan **out, const char *name, const struct plan_settings *se
         return plan_no_memory(e);
     p->name = name;
     p->memory_bytes = settings->memory_bytes;
+    p->facts.one_thread = settings->one_thread;
     p->ns_per_stamp = settings->ns_per_stamp;
     p->memory.fd = -1;
     places_init(&p->places);
@@ -151,6 +152,7 @@ int plan_finish(struct plan *p, struct err *e)
     f->places = h.places;
     f->bytes = p->memory.used * 8;
     h.words = p->memory.used;
+    h.n_caches = p->n_threads;
     h.preexisting_at = p->preexisting.first;
     h.samples = f->samples;
     memcpy(p->memory.words + p->header_at, &h, sizeof h);

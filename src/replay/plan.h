@@ -8,6 +8,7 @@
 #include "event/event.h"
 #include "workload/workload.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -27,6 +28,8 @@ struct plan_facts {
     uint64_t preexisting;            // blocks made before the start
     uint64_t waits;
     uint64_t threads;           // that do something
+    bool one_thread;            // as asked for: op numbers are those of the whole order
+    uint64_t switches;          // from one recorded thread to another in one
     uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
     uint64_t live_at_end_bytes; // requested
     uint64_t places, samples;   // entries of the player's table; looks at memory
@@ -35,6 +38,7 @@ struct plan_facts {
 
 struct plan_settings {
     uint64_t memory_bytes; // that plan and table together may take
+    bool one_thread;       // all ops in one thread, in the order in which they are added
     double ns_per_stamp;   // nanoseconds of the replay for each unit of a stamp; 0: stamps do not matter
 };
 

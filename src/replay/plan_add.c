@@ -300,6 +300,8 @@ static int add_birth(struct adding *a)
     const struct workload_op *op = a->op;
     struct plan_stream *child;
     // Thread 0 is the player's main thread, and who has acted already is there from the start.
+    if (a->plan->facts.one_thread)
+        return put_plain(a, PLAN_SKIPPED);
     if ((op->flags & WORKLOAD_FAILED) || op->value == 0 || op->value >= PLAN_MAX_THREADS)
         return put_skipped(a);
     int rc = need_stream(a->plan, op->value, &child, a->e);
@@ -316,6 +318,9 @@ static int add_end(struct adding *a)
 {
     struct place_owner *o = &a->stream->places;
     int rc = put_plain(a, PLAN_THREAD_END);
+    a->plan->current_over = true;
+    if (a->plan->facts.one_thread)
+        return rc;
     while (rc == 0 && o->fresh < o->fresh_end)
         rc = places_give(o, o->fresh++) < 0 ? plan_no_memory(a->e) : 0;
     while (rc == 0 && o->n)
@@ -348,17 +353,32 @@ static int add_by_class(struct adding *a)
     return bad(a, "is of kind %u, which no workload has", a->op->kind);
 }
 
+// In one thread no op waits for another: all that it could wait for has come before.
+static int put_switch(struct adding *a, uint32_t thread)
+{
+    struct plan *p = a->plan;
+    if (thread >= PLAN_MAX_THREADS)
+        return bad(a, "is of thread %u: only %d threads can be replayed", thread, PLAN_MAX_THREADS);
+    if (thread >= p->n_threads)
+        p->n_threads = thread + 1;
+    if (thread == p->current || a->op->kind == HT_PREEXISTING)
+        return 0;
+    return plan_put_switch(p, a->stream, thread, a->e);
+}
+
 int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
 {
-    struct adding a = {.plan = p, .thread = thread, .op = op, .e = e};
-    int rc = need_stream(p, thread, &a.stream, e);
+    struct adding a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .op = op, .e = e};
+    int rc = need_stream(p, a.thread, &a.stream, e);
+    if (rc == 0 && p->facts.one_thread)
+        rc = put_switch(&a, thread);
     if (rc < 0)
         return rc;
     if (p->ns_per_stamp > 0)
         rc = put_pace(&a);
     if (rc == 0 && a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);
-    if (rc == 0 && op->n_waits)
+    if (rc == 0 && op->n_waits && !p->facts.one_thread)
         rc = put_waits(&a);
     return rc < 0 ? rc : add_by_class(&a);
 }

@@ -30,6 +30,9 @@ struct plan {
     // they turn up, so their sum is added to the peak in the end.
     int64_t live, peak;
     uint64_t preexisting_bytes;
+    // With facts.one_thread: whose op came last, whether it was its end, and the highest number + 1.
+    uint32_t current, n_threads;
+    bool current_over;
     double ns_per_stamp;  // 0: no pace
     uint64_t first_stamp; // of the first op
 };
@@ -51,6 +54,9 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct call *c, s
 
 // Makes the ops that follow wait until `thread` has published `position`.
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
+
+// Says that the ops that follow are those of `thread`.
+int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
 
 // Makes the ops that follow wait until `ns` (less than 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);

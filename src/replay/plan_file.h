@@ -17,6 +17,7 @@ struct plan_header {
     uint64_t preexisting_at;         // stream of the blocks that are there before the start
     uint64_t places;                 // entries of the player's table
     uint64_t samples;                // SAMPLE ops
+    uint64_t n_caches;               // highest thread that a SWITCH names + 1; 0: there is none
     uint64_t rest_at;                // stream that gives up what is left when the clock has stopped
     uint64_t by_kind[HT_KIND_LIMIT]; // calls that are made, those of the rest included
 };

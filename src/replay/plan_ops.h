@@ -18,12 +18,13 @@
 // player's own ops in numbers that kinds do not have (a clash does not compile either).
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) PLAN_##SYMBOL = wire,
 enum plan_op {
-    PLAN_STOP = 0,   // the end of the stream
-    PLAN_WAIT = 1,   // size field: a thread; extra: the word number that this thread must have published
-    PLAN_SAMPLE = 2, // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since (signed).
-                     // Memory is looked at
-    PLAN_COUNT = 3,  // as PLAN_SAMPLE, but memory is not looked at
-    PLAN_PACE = 119, // bits 8-63: nanoseconds after the start before which nobody goes on
+    PLAN_STOP = 0,     // the end of the stream
+    PLAN_WAIT = 1,     // size field: a thread; extra: the word number that this thread must have published
+    PLAN_SAMPLE = 2,   // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since (signed).
+                       // Memory is looked at
+    PLAN_COUNT = 3,    // as PLAN_SAMPLE, but memory is not looked at
+    PLAN_SWITCH = 118, // all threads in one: the ops that follow are those of the thread in bits 9-63
+    PLAN_PACE = 119,   // bits 8-63: nanoseconds after the start before which nobody goes on
     HT_EVENT_TABLE(HT_X) PLAN_CALLOC_MANY = 121, // calloc with a count other than 1. Extra: count
     PLAN_REALLOCARRAY_NEW = 122,                 // of NULL. Extra: count
     PLAN_REALLOC_FREE = 123,                     // realloc(p, 0) that freed p
@@ -35,7 +36,8 @@ enum plan_op {
 };
 #undef HT_X
 
-#define PLAN_PUBLISH 0x80u // other threads wait for this op: say when it is done
+#define PLAN_PUBLISH     0x80u  // other threads wait for this op: say when it is done
+#define PLAN_SWITCH_OVER 0x100u // of SWITCH: the thread before has ended
 
 enum {
     PLAN_PLACE_BITS = 24,
@@ -99,7 +101,7 @@ static inline unsigned plan_op_words(uint64_t word)
 // Does it stand for an op of the workload? The others are the plan's own.
 static inline bool plan_is_numbered(enum plan_op op)
 {
-    return op > PLAN_COUNT && op != PLAN_JUMP && op != PLAN_PACE;
+    return op > PLAN_COUNT && op != PLAN_JUMP && op != PLAN_PACE && op != PLAN_SWITCH;
 }
 
 #endif

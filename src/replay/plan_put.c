@@ -39,16 +39,30 @@ static int put_aside(struct plan *p, struct plan_stream *s, const uint64_t words
     return 0;
 }
 
-int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e)
+static int put_word(struct plan *p, struct plan_stream *s, uint64_t word, struct err *e)
 {
     uint64_t *w;
     int rc = plan_stream_room(&p->memory, s, 1, &w, e);
     if (rc < 0)
         return rc;
-    *w = (uint64_t)PLAN_PACE | ns << 8;
+    *w = word;
     s->next++;
-    s->paced_ns = ns;
     return 0;
+}
+
+int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e)
+{
+    uint64_t over = p->current_over ? PLAN_SWITCH_OVER : 0;
+    p->current = thread;
+    p->current_over = false;
+    p->facts.switches++;
+    return put_word(p, s, (uint64_t)PLAN_SWITCH | over | (uint64_t)thread << 9, e);
+}
+
+int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e)
+{
+    s->paced_ns = ns;
+    return put_word(p, s, (uint64_t)PLAN_PACE | ns << 8, e);
 }
 
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)

@@ -125,6 +125,10 @@ void player_wake(struct player_line *line);
 void player_futex_wait(_Atomic uint32_t *word, uint32_t value);
 void player_futex_wake(_Atomic uint32_t *word);
 
+// player_caches.c.
+void player_caches_init(void);
+void player_switch(uint32_t thread, bool over); // SWITCH; over: the thread before has ended
+
 // player_pace.c.
 void player_pace_init(void);
 void player_pace(struct player_thread *t, uint64_t due_ns); // PACE

@@ -354,6 +354,9 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
         case PLAN_COUNT:
             player_sample(word >> 8, *pc++, op == PLAN_SAMPLE);
             continue;
+        case PLAN_SWITCH:
+            player_switch((uint32_t)(word >> 9), word & PLAN_SWITCH_OVER);
+            continue;
         case PLAN_PACE:
             player_pace(t, word >> 8);
             continue;

@@ -184,6 +184,7 @@ int main(void)
     player_find_functions();
     player_wait_init();
     player_pace_init();
+    player_caches_init();
     if (player.results->touch == RESULTS_TOUCH_CHECKED)
         player_verify_init();
     if (player.plan->n_threads)

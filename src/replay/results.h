@@ -102,6 +102,7 @@ struct results {
     uint64_t freed_rss_bytes;            // when what was left has been given up, baseline included
     uint64_t settled_rss_bytes;          // settle_ns later, baseline included
     uint64_t late_ns;                    // how far a thread was behind the pace at most
+    uint64_t cache_switches;             // thread caches swapped, see player_caches.c
     uint64_t sleeps;                     // waits that went to sleep
     uint64_t unmet;                      // waits that were not met at once
     uint64_t checked_blocks;             // of RESULTS_TOUCH_CHECKED: taken and found right

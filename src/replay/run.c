@@ -94,6 +94,8 @@ static void where(const struct plan *p, uint32_t thread, uint64_t position, char
     text[0] = 0;
     if (thread == UINT32_MAX)
         snprintf(text, WHERE_BYTES, " before the start");
+    else if (p && position && plan_facts(p)->one_thread)
+        snprintf(text, WHERE_BYTES, " at op %llu of all", (unsigned long long)plan_op_at(p, thread, position));
     else if (p && position)
         snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)plan_op_at(p, thread, position),
                  thread);
@@ -290,6 +292,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
         .freed_rss_bytes = over(r->freed_rss_bytes, r->baseline_rss_bytes),
         .settled_rss_bytes = over(r->settled_rss_bytes, r->baseline_rss_bytes),
         .late_ns = r->late_ns,
+        .cache_switches = r->cache_switches,
         .sleeps = r->sleeps,
         .unmet = r->unmet,
         .checked_blocks = r->checked_blocks,

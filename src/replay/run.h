@@ -28,6 +28,7 @@ struct replay_run {
     uint64_t peak_rss_bytes, end_rss_bytes;
     uint64_t freed_rss_bytes, settled_rss_bytes; // when what was left has been given up, and settle_ns later
     double mean_rss_bytes, mean_live_bytes;      // over the calls
+    uint64_t cache_switches;                     // thread caches swapped, all threads in one
     uint64_t late_ns;                            // how far a thread was behind the pace at most
     uint64_t sleeps, unmet;                      // waits that slept; that were not met at once
     uint64_t checked_blocks;                     // found right, with RESULTS_TOUCH_CHECKED

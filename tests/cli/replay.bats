@@ -167,6 +167,48 @@ assert d["harness_ns_per_event"] * d["events"] < 0.2e9'
   json 'assert d["settled_rss_bytes"] == d["freed_rss_bytes"] > 0'
 }
 
+@test "all threads in one" {
+  make_workload churn 4 20000 30
+  replay_verified --threads one
+  make_workload kinds 4 20000
+  replay_verified --threads one
+  replay_verified --threads one --speed x1000 --settle 1
+  "$HEAPTAPE" replay -q -r 1 --threads one --json w.htw >out.json
+  json 'assert d["threads"] == 1 and d["waits"] == 0 and d["runs"][0]["unmet_waits"] == 0
+assert d["thread_switches"] > 10000 and d["cache_switches"] == 0
+assert d["timeline"][-1][3] == 0'
+  make_workload churn 4 2000
+  heaptape replay --threads one -a "$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=null,FAULTY_AT=4999" w.htw
+  fails_with 1 "libtest-faulty.so: out of memory: " " bytes failed at op " " of all"
+}
+
+@test "all threads in one: thread caches are swapped" {
+  cached=$HEAPTAPE_PROGRAMS/libtest-cached.so
+  make_workload churn 4 2000 30
+  CACHES=$PWD/caches "$HEAPTAPE" replay -q -r 1 --no-latency --threads one --json -a "$cached" w.htw >out.json
+  json 'assert d["cache_switches"] == d["thread_switches"] > 4000'
+  # libc may have called malloc before the start, through the main thread's cache.
+  mapfile -t lines <caches
+  [ "${lines[0]}" = "made 4" ]
+  [ "${lines[2]}" -ge 11000 ]
+  [ "${lines[2]}" -lt 11020 ]
+  [ "${lines[*]:3}" = "11000 11000 11000" ]
+  NO_THREAD_CACHE_SWITCH=1 CACHES=$PWD/caches \
+    "$HEAPTAPE" replay -q -r 1 --no-latency --threads one --json -a "$cached" w.htw >out.json
+  json 'assert d["cache_switches"] == 0 and d["thread_switches"] > 4000'
+  [ "$(head -n 2 caches)" = $'made 1\ngiven up 0' ]
+}
+
+@test "all threads in one: the caches of threads that are over are given up" {
+  make_workload births 40 8
+  CACHES=$PWD/caches "$HEAPTAPE" replay -q -r 1 --no-latency --threads one -a "$HEAPTAPE_PROGRAMS/libtest-cached.so" w.htw
+  # The last four may be over when all else is.
+  [ "$(head -n 1 caches)" = "made 41" ]
+  n=$(sed -n 's/^given up //p' caches)
+  [ "$n" -ge 36 ]
+  [ "$n" -le 40 ]
+}
+
 @test "without the timed run there are counts only" {
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
@@ -311,6 +353,8 @@ assert d["harness_ns_per_event"] * d["events"] < 0.2e9'
   usage_fails "one allocator at a time"
   heaptape replay -r 0 x.htw
   usage_fails "--runs is 1 to"
+  heaptape replay --threads two x.htw
+  usage_fails "--threads"
   for speed in fast x x0 -1 x1y "x 1"; do
     heaptape replay "--speed=$speed" x.htw
     usage_fails "--speed is max, recorded, or x and a number"

@@ -1,0 +1,76 @@
+// libtest-cached.so: libc's allocator with thread caches that can be taken from a thread and given to it. The caches hold
+// nothing, but count what is taken through them. At the end it writes to the file $CACHES: "made N", "given up N", and the
+// mallocs that went through each, one line each.
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void __libc_free(void *);
+
+EXPORT bool release_malloc_thread_cache(void **place);
+EXPORT bool set_malloc_thread_cache(void *cache);
+
+enum { MAX_CACHES = 100000 };
+
+static struct cache {
+    unsigned long mallocs;
+} all[MAX_CACHES];
+static unsigned made, given_up;
+static struct cache *mine; // the tests have one OS thread
+
+EXPORT bool release_malloc_thread_cache(void **place)
+{
+    *place = mine;
+    mine = NULL;
+    return true;
+}
+
+EXPORT bool set_malloc_thread_cache(void *cache)
+{
+    given_up += mine != NULL;
+    mine = cache;
+    return true;
+}
+
+EXPORT void *malloc(size_t size)
+{
+    if (!mine)
+        mine = &all[made++];
+    mine->mallocs++;
+    return __libc_malloc(size);
+}
+
+EXPORT void free(void *block)
+{
+    __libc_free(block);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    return __libc_calloc(count, size);
+}
+
+EXPORT void *realloc(void *old, size_t size)
+{
+    return __libc_realloc(old, size);
+}
+
+__attribute__((destructor)) static void write_counts(void)
+{
+    const char *path = getenv("CACHES");
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    if (fd < 0)
+        return;
+    dprintf(fd, "made %u\ngiven up %u\n", made, given_up);
+    for (unsigned i = 0; i < made; i++)
+        dprintf(fd, "%lu\n", all[i].mallocs);
+    close(fd);
+}
