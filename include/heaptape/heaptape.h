@@ -21,7 +21,12 @@ void heaptape_mark(const char *text) HEAPTAPE_WEAK;
 
 #if defined(__PIC__) || defined(__PIE__)
 #define heaptape_mark(text) (heaptape_mark ? heaptape_mark(text) : (void)0)
-#define HEAPTAPE_CALL(name) (name ? (int)name() : 0)
+// Through a variable: a caller who does not want the result need not say so.
+#define HEAPTAPE_CALL(name)                                                                                            \
+    __extension__({                                                                                                    \
+        int heaptape_result_ = name ? (int)name() : 0;                                                                 \
+        heaptape_result_;                                                                                              \
+    })
 #else
 // In code that is not position-independent the linker settles a weak symbol that nobody defines: it would be NULL in
 // every run.
