@@ -58,34 +58,12 @@ static uint64_t stamp_now(const struct recorder *r)
     return clock_ticks(r->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// The text in a shared header ends at its room at the latest.
-static char *header_string(const char *text, size_t room)
-{
-    return strndup(text, room);
-}
-
 static int announce(struct recorder *r, const struct consumer_spool *s, struct err *e)
 {
-    const struct spool_header *h = s->header;
-    uint32_t argv_bytes = h->argv_bytes;
-    struct trace_process p = {
-        .number = s->number,
-        .pid = s->pid,
-        .ppid = h->ppid,
-        .forked_from = h->parent_spool_pid,
-        .start_stamp = h->start_stamp,
-        .exe = header_string(h->exe, sizeof h->exe),
-        .allocator = header_string(h->allocator, sizeof h->allocator),
-        .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,
-    };
-    p.argv = malloc(p.argv_bytes + 1u);
-    int rc = p.exe && p.allocator && p.argv ? 0 : err_set(e, -ENOMEM, "out of memory");
+    struct trace_process p;
     r->result->processes++;
-    if (rc < 0) {
-        trace_process_release(&p);
-        return rc;
-    }
-    memcpy(p.argv, h->argv, p.argv_bytes);
+    if (facts_process(&p, s) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
     return encoder_put_process(r->encoder, &p, e);
 }
 
@@ -104,24 +82,15 @@ static bool is_last_image(const struct recorder *r, const struct consumer_spool 
 static int end_process(struct recorder *r, size_t i, struct err *e)
 {
     struct consumer_spool *s = r->consumer.spools[i];
-    struct spool_header *h = s->header;
     if (array_reserve((void **)&r->ended, &r->ended_capacity, r->n_ended + 1, sizeof *r->ended) < 0)
         return err_set(e, -ENOMEM, "out of memory");
-    uint64_t end_stamp = atomic_load(&h->end_stamp), dropped = atomic_load(&h->lost_words);
-    struct trace_process *p = &r->ended[r->n_ended++];
-    *p = (struct trace_process){
-        .number = s->number,
-        .pid = s->pid,
-        .end_stamp = end_stamp ? end_stamp : stamp_now(r),
-        .lost_records = dropped > s->lost_words ? dropped : s->lost_words,
-        .waits = atomic_load(&h->waits),
-        .wait_ns = atomic_load(&h->wait_ns),
-        .threads = atomic_load(&h->threads_born),
-        .has_exit_status = is_last_image(r, s),
-        .exit_status = (uint64_t)r->launch.wait_status,
-    };
-    if (atomic_load(&h->status) == SPOOL_OFF)
-        p->off_reason = header_string(h->reason, sizeof h->reason);
+    struct trace_process *p = &r->ended[r->n_ended];
+    if (facts_process(p, s) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    r->n_ended++;
+    p->end_stamp = p->end_stamp ? p->end_stamp : stamp_now(r);
+    p->has_exit_status = is_last_image(r, s);
+    p->exit_status = (uint64_t)r->launch.wait_status;
     r->result->lost_words += p->lost_records;
     r->result->waits += p->waits;
     r->result->wait_ns += p->wait_ns;
