@@ -6,7 +6,7 @@ declare -gA _heaptape_options=(
   [compare]=' --allocator= -a --sweep= --runs= -r --touch= --threads= --speed= --settle= --no-latency --memory= --json --help -h --quiet -q --color='
   [stat]=' --json --help -h --quiet -q --color='
   [dump]=' --format= -F --pid= -p --kind= -k --help -h --quiet -q --color='
-  [check]=' --help -h --quiet -q --color='
+  [check]=' --salvage --output= -o --force -f --help -h --quiet -q --color='
   [allocators]=' --json --help -h --quiet -q --color='
 )
 # What stands for the value: a kind of thing, or words parted by '|'.
@@ -60,6 +60,8 @@ declare -gA _heaptape_values=(
   ['dump --kind']='KIND'
   ['dump -k']='KIND'
   ['dump --color']='auto|always|never'
+  ['check --output']='FILE|-'
+  ['check -o']='FILE|-'
   ['check --color']='auto|always|never'
   ['allocators --color']='auto|always|never'
 )

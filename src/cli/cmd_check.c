@@ -1,8 +1,25 @@
 #include "cli/command.h"
 #include "trace/reader.h"
+#include "trace/salvage.h"
 #include "workload/reader.h"
 
 #include <stdio.h>
+
+extern const struct command cmd_check;
+
+struct check_options {
+    const char *output;
+    bool salvage;
+    bool force;
+};
+
+static const struct option options[] = {
+    {0, "salvage", OPTION_FLAG, NULL, NULL, "copy what is intact of a damaged trace to the file that -o names",
+     offsetof(struct check_options, salvage)},
+    {'o', "output", OPTION_STRING, "FILE|-", NULL, "where to", offsetof(struct check_options, output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct check_options, force)},
+    {0},
+};
 
 // What a file was found to hold.
 struct totals {
@@ -42,15 +59,54 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
     return rc;
 }
 
-static int run_check(const void *options, int argc, char **argv)
+static void print_salvaged(const char *name, const struct trace_salvaged *s)
 {
+    char events[32], bytes[32];
+    note("%s: kept %llu frames with %s events; lost %llu frames, %s", name, (unsigned long long)s->frames,
+         human_count(events, s->events), (unsigned long long)s->lost_frames, human_bytes(bytes, s->lost_bytes));
+    if (s->session_lost)
+        note("%s: the session frame is lost: what the times mean is not known", name);
+    if (s->unknown_processes)
+        note("%s: of %u processes nothing is known but their events", name, s->unknown_processes);
+    if (s->end_lost)
+        note("%s: its end is lost: more frames may have been there", name);
+}
+
+static int salvage(const struct check_options *o, const char *name)
+{
+    struct input in;
+    struct output out;
+    struct err e = {0}, ignored;
+    struct trace_salvaged s;
+    if (input_open(&in, name, &e) < 0 || input_make_seekable(&in, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    if (output_open(&out, o->output, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    int rc = trace_salvage(&in, &out, &s, &e);
+    if (rc == 0)
+        rc = output_close(&out, true, &e);
+    else
+        output_close(&out, false, &ignored);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    print_salvaged(in.name, &s);
+    input_close(&in);
+    return EXIT_DONE;
+}
+
+static int run_check(const void *fields, int argc, char **argv)
+{
+    const struct check_options *o = fields;
     struct input in;
     struct err e = {0};
     struct totals t = {0};
     const uint8_t *head;
     char events[32], bytes[32];
-    (void)options;
     (void)argc;
+    if (o->salvage != (o->output != NULL))
+        return usage_error(&cmd_check, "--salvage wants -o FILE, and -o wants --salvage");
+    if (o->salvage)
+        return salvage(o, argv[0]);
     if (input_open(&in, argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     ssize_t n = input_peek(&in, 4, &head, &e);
@@ -77,7 +133,11 @@ const struct command cmd_check = {
     .summary = "Verify every frame of a trace or workload",
     .description =
         "Reads FILE to its end and verifies checksums, the order of frames and every record in them. Exits "
-        "with 1 and names the first byte offset where something is wrong when FILE is damaged or was cut off.",
+        "with 1 and names the first byte offset where something is wrong when FILE is damaged or was cut off.\n\n"
+        "With --salvage, all that is intact of a damaged or cut-off trace is written to another one, and what is lost "
+        "is told on standard error.",
+    .options = options,
+    .options_bytes = sizeof(struct check_options),
     .min_operands = 1,
     .max_operands = 1,
     .run = run_check,

@@ -59,20 +59,25 @@ void trace_reader_close(struct trace_reader *r)
     *r = (struct trace_reader){0};
 }
 
-static int read_process(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e)
 {
-    uint32_t number = fields_process_number(f->data, f->size);
-    if (number != r->n_processes)
-        return corrupt(r, f, "a process has a number out of turn", e);
     if (array_reserve((void **)&r->processes, &r->processes_capacity, r->n_processes + 1, sizeof *r->processes) < 0)
         return no_memory(r, e);
     struct trace_process *p = calloc(1, sizeof *p);
     if (!p)
         return no_memory(r, e);
-    p->number = number;
+    p->number = (uint32_t)r->n_processes;
     r->processes[r->n_processes++] = p;
-    item->process = p;
-    return check_fields(r, f, fields_get_process(f->data, f->size, p), e);
+    *process = p;
+    return 0;
+}
+
+static int read_process(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    if (fields_process_number(f->data, f->size) != r->n_processes)
+        return corrupt(r, f, "a process has a number out of turn", e);
+    int rc = trace_reader_add_process(r, &item->process, e);
+    return rc < 0 ? rc : check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
 }
 
 static int read_process_end(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
@@ -228,8 +233,7 @@ static int read_end(struct trace_reader *r, const struct frame *f, struct trace_
     return 0;
 }
 
-// 1 when the item is filled in, 0 when frames of this type are skipped, negative errno.
-static int read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
 {
     *item = (struct trace_item){.type = (enum trace_frame)f->type, .offset = f->offset};
     int rc;
@@ -267,7 +271,7 @@ int trace_next(struct trace_reader *r, struct trace_item *item, struct err *e)
             return rc;
         if (r->saw_end)
             return corrupt(r, &f, "a frame follows the end frame", e);
-        rc = read_frame(r, &f, item, e);
+        rc = trace_read_frame(r, &f, item, e);
     } while (rc == 0);
     return rc;
 }

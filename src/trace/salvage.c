@@ -1,0 +1,215 @@
+#include "trace/salvage.h"
+
+#include "base/bytes.h"
+#include "trace/codec.h"
+#include "trace/columns.h"
+#include "trace/fields.h"
+#include "trace/reader.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// A number further than this from those known is no process whose frame was lost, but nonsense.
+enum { MOST_UNKNOWN = 65536, LEVEL = 3 };
+
+struct salvage {
+    struct trace_reader reader;
+    struct trace_writer writer;
+    struct trace_salvaged *result;
+    uint64_t kept_bytes;
+    uint64_t watermark, end_stamp, clock_hz;
+    uint64_t latest; // process end or watermark
+    bool begun, in_round;
+};
+
+static int begin(struct salvage *s, const struct frame *f, struct err *e)
+{
+    struct trace_session *session = &s->reader.session;
+    if (f->type != TRACE_SESSION || fields_get_session(f->data, f->size, session) < 0) {
+        trace_session_release(session);
+        session->clock_hz = 1000000000u;
+        session->stamp_shift = CODEC_STAMP_SHIFT;
+        s->result->session_lost = true;
+    }
+    s->begun = true;
+    return trace_write_session(&s->writer, session, e);
+}
+
+// Stands in for the PROCESS frames that were lost: up to `number`, not with it.
+static int add_unknown(struct salvage *s, uint64_t number, struct err *e)
+{
+    int rc = 0;
+    while (rc == 0 && s->reader.n_processes < number) {
+        struct trace_process *p;
+        rc = trace_reader_add_process(&s->reader, &p, e);
+        if (rc == 0)
+            rc = trace_write_process(&s->writer, p, e);
+        s->result->unknown_processes++;
+    }
+    return rc;
+}
+
+// The greatest process number in the table of an EVENTS frame, plus one.
+static uint64_t processes_of_events(const struct frame *f)
+{
+    uint64_t most = 0;
+    if (f->size < EVENTS_HEADER_BYTES)
+        return 0;
+    const uint8_t *row = f->data + EVENTS_HEADER_BYTES;
+    for (uint32_t n = get_u32(f->data + 20); n && row + EVENTS_SEGMENT_BYTES <= f->data + f->size; n--) {
+        uint64_t number = (uint64_t)get_u32(row) + 1;
+        most = number > most ? number : most;
+        row += EVENTS_SEGMENT_BYTES;
+    }
+    return most;
+}
+
+static int introduce(struct salvage *s, const struct frame *f, struct err *e)
+{
+    uint64_t most = 0;
+    if (f->type == TRACE_EVENTS)
+        most = processes_of_events(f);
+    else if (f->type == TRACE_PROCESS)
+        most = fields_process_number(f->data, f->size);
+    else if (f->type == TRACE_PROCESS_END)
+        most = fields_process_number(f->data, f->size) + 1ull;
+    return most <= s->reader.n_processes + MOST_UNKNOWN ? add_unknown(s, most, e) : 0;
+}
+
+static void saw_stamp(struct salvage *s, uint64_t stamp)
+{
+    s->latest = stamp > s->latest ? stamp : s->latest;
+}
+
+static int end_round(struct salvage *s, uint64_t watermark, struct err *e)
+{
+    s->watermark = watermark;
+    s->in_round = false;
+    saw_stamp(s, watermark);
+    return trace_round_end(&s->writer, watermark, e);
+}
+
+static int keep_events(struct salvage *s, const struct trace_item *item, struct err *e)
+{
+    int rc = s->in_round ? 0 : trace_round_begin(&s->writer, e);
+    s->in_round = true;
+    for (size_t i = 0; i < item->n_segments && rc == 0; i++) {
+        struct trace_segment segment = item->segments[i];
+        rc = trace_round_add(&s->writer, &segment, e);
+    }
+    return rc == 0 && item->round_ends ? end_round(s, item->watermark, e) : rc;
+}
+
+static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
+{
+    switch (item->type) {
+    case TRACE_SESSION:
+        return 0;
+    case TRACE_PROCESS:
+        return trace_write_process(&s->writer, item->process, e);
+    case TRACE_EVENTS:
+        return keep_events(s, item, e);
+    case TRACE_PROCESS_END:
+        saw_stamp(s, item->process->end_stamp);
+        // The end of its last round may be lost, and stands before the end of the process.
+        if (s->in_round && end_round(s, s->watermark, e) < 0)
+            return -EIO;
+        return trace_write_process_end(&s->writer, item->process, e);
+    case TRACE_SAMPLES:
+        return trace_write_samples(&s->writer, item->samples, item->n_samples, e);
+    case TRACE_END:
+        s->end_stamp = item->end_stamp;
+        s->clock_hz = item->clock_hz;
+        return 0;
+    }
+    return 0;
+}
+
+static int take_frame(struct salvage *s, const struct frame *f, struct err *e)
+{
+    struct trace_item item;
+    struct err why = {0};
+    int rc = s->begun ? 0 : begin(s, f, e);
+    if (rc == 0)
+        rc = introduce(s, f, e);
+    if (rc < 0)
+        return rc;
+    rc = f->type == TRACE_SESSION ? 1 : trace_read_frame(&s->reader, f, &item, &why);
+    if (rc == -ENOMEM)
+        return err_set(e, rc, "%s", why.text);
+    if (rc < 0) {
+        s->result->lost_frames++;
+        return 0;
+    }
+    s->result->frames++;
+    s->kept_bytes += f->stored_bytes;
+    return f->type == TRACE_SESSION || rc == 0 ? 0 : keep(s, &item, e);
+}
+
+// Goes to the next intact header from `at` on, where frame number `due` should have been. As frame_resync.
+static int go_on(struct salvage *s, uint64_t at, uint64_t due, uint64_t *last, struct err *e)
+{
+    struct frame_reader *frames = &s->reader.frames;
+    uint64_t skipped = 0;
+    // A frame out of turn is whole; when it is none it is not to be found again.
+    uint64_t from = at == *last ? at + 1 : at;
+    int rc = input_seek(frames->in, from, e);
+    if (rc == 0)
+        rc = frame_resync(frames, &skipped, e);
+    *last = from + skipped;
+    if (rc > 0 && frames->next_sequence > due)
+        s->result->lost_frames += frames->next_sequence - due;
+    return rc;
+}
+
+static int read_all(struct salvage *s, struct err *e)
+{
+    struct frame_reader *frames = &s->reader.frames;
+    uint64_t last = UINT64_MAX, at;
+    struct frame f;
+    int rc;
+    for (;;) {
+        struct err why = {0};
+        uint64_t due = frames->next_sequence;
+        at = frames->in->offset;
+        rc = frame_next(frames, &f, &why);
+        if (rc == 0)
+            return 0;
+        if (rc > 0)
+            rc = take_frame(s, &f, e);
+        else if (rc == -EBADMSG || rc == -ENODATA || (rc == -EPROTO && at == 0))
+            rc = go_on(s, at, due, &last, e);
+        else
+            return err_set(e, rc, "%s", why.text);
+        if (rc < 0 || (rc == 0 && frames->in->offset >= frames->in->size_bytes))
+            return rc;
+    }
+}
+
+static int finish(struct salvage *s, struct err *e)
+{
+    int rc = s->in_round ? end_round(s, s->watermark, e) : 0;
+    if (rc == 0)
+        rc = trace_write_end(&s->writer, s->end_stamp ? s->end_stamp : s->latest, s->clock_hz, e);
+    return rc;
+}
+
+int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result, struct err *e)
+{
+    struct salvage s = {.reader.in = in, .result = result};
+    *result = (struct trace_salvaged){0};
+    frame_reader_init(&s.reader.frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    trace_writer_init(&s.writer, out, FRAME_CODEC_ZSTD, LEVEL);
+    int rc = read_all(&s, e);
+    if (rc == 0 && result->frames == 0)
+        rc = err_set(e, -ENODATA, "%s: no frame of it is intact", in->name);
+    if (rc == 0)
+        rc = finish(&s, e);
+    result->events = s.writer.events;
+    result->lost_bytes = in->size_bytes > s.kept_bytes ? in->size_bytes - s.kept_bytes : 0;
+    result->end_lost = !s.reader.saw_end;
+    trace_writer_release(&s.writer);
+    trace_reader_close(&s.reader);
+    return rc;
+}
