@@ -88,6 +88,9 @@ static void print_summary(const struct record_options *o, const struct record_re
          r->processes == 1 ? "" : "es", human_bytes(bytes, out->offset), (double)out->offset / n, out->name);
     if (r->lost_words)
         note("%s records were lost", human_count(events, r->lost_words));
+    if (r->untraced)
+        note("%u process%s could not be recorded: no file, memory or place was left for a spool", r->untraced,
+             r->untraced == 1 ? "" : "es");
     if (r->off_reason[0])
         note("tracing turned itself off in a process: %s", r->off_reason);
     if (r->full)

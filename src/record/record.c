@@ -486,6 +486,8 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     launch_signals(&r->launch);
     int rc = run(r, e);
     launch_bell(NULL);
+    if (r->consumer.session)
+        result->untraced = atomic_load(&r->consumer.session->untraced);
     consumer_close(&r->consumer);
     launch_signals_restore(&r->launch);
     encoder_free(r->encoder);

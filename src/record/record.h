@@ -31,6 +31,7 @@ struct record_result {
     bool full;       // it ended at max_bytes, and the program went on
     int stopped_by;  // signal that ended the recording before the program had ended; 0: none
     uint32_t processes;
+    uint32_t untraced; // processes that could not be recorded: under limits that leave no room for a spool
     uint64_t events, lost_words, waits, wait_ns;
     uint64_t cpu_ns;      // of the recorder itself
     uint64_t rounds;      // written

@@ -39,9 +39,8 @@ static int open_session(struct consumer *c, struct err *e)
 
 static int by_session_number(const void *a, const void *b)
 {
-    unsigned long x = consumer_session_number(*(struct consumer_spool *const *)a),
-                  y = consumer_session_number(*(struct consumer_spool *const *)b);
-    return x < y ? -1 : x > y;
+    const struct consumer_spool *x = *(struct consumer_spool *const *)a, *y = *(struct consumer_spool *const *)b;
+    return x->session_number < y->session_number ? -1 : x->session_number > y->session_number;
 }
 
 // What a stopped process has recorded stays as it is.

@@ -27,17 +27,16 @@ static void spool_free(struct consumer_spool *s)
     free(s);
 }
 
-// Maps the file when its header is ready and says what the file can hold.
-static bool spool_map(struct consumer_spool *s, int fd)
+// Maps the part of a file that is a spool, when its header is ready. `bytes` is what the file has room for.
+static bool spool_map(struct consumer_spool *s, int fd, uint64_t offset, uint64_t bytes)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < SPOOL_HEADER_BYTES)
+    if (bytes < SPOOL_HEADER_BYTES)
         return false;
-    uint64_t room = ((uint64_t)st.st_size - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
+    uint64_t room = (bytes - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
     if (room > SPOOL_MAX_CHUNKS_ALONE)
         room = SPOOL_MAX_CHUNKS_ALONE;
     s->map_bytes = SPOOL_HEADER_BYTES + room * SPOOL_CHUNK_BYTES;
-    void *p = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *p = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
     if (p == MAP_FAILED)
         return false;
     s->header = p;
@@ -62,23 +61,32 @@ static void spool_identify(struct consumer_spool *s)
     s->dead = s->visible_pid == 0 || consumer_is_gone(s->visible_pid, s->start_time);
 }
 
-static struct consumer_spool *spool_open(struct consumer *c, const char *name)
+// The spool in a file of the session's directory, its own or a reserve of the session's. NULL: it is not ready.
+static struct consumer_spool *spool_open(struct consumer *c, const char *name, unsigned reserve)
 {
+    struct stat st;
     int fd = openat(c->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     struct consumer_spool *s = calloc(1, sizeof *s);
-    if (s) {
+    uint64_t offset = reserve ? spool_reserve_offset(reserve - 1) : 0;
+    bool usable = s && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (s)
         s->pidfd = -1;
-        if (!spool_map(s, fd)) {
-            spool_free(s);
-            s = NULL;
-        }
+    if (usable && reserve)
+        usable = (uint64_t)st.st_size >= offset + SPOOL_RESERVE_BYTES;
+    if (usable)
+        usable = spool_map(s, fd, offset, reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size);
+    if (s && !usable) {
+        spool_free(s);
+        s = NULL;
     }
     close(fd);
     if (!s)
         return NULL;
     strcpy(s->name, name);
+    s->reserve = reserve;
+    s->session_number = s->header->number;
     spool_identify(s);
     return s;
 }
@@ -95,12 +103,6 @@ static bool is_new_spool(const struct consumer *c, const char *name)
     return true;
 }
 
-unsigned long consumer_session_number(const struct consumer_spool *s)
-{
-    const char *dash = strchr(s->name, '-');
-    return dash ? strtoul(dash + 1, NULL, 10) : 0;
-}
-
 // The image that called exec is over as soon as the next one has a spool. Two may be found at once, in any order.
 static void supersede(struct consumer *c, struct consumer_spool *found)
 {
@@ -108,18 +110,18 @@ static void supersede(struct consumer *c, struct consumer_spool *found)
         struct consumer_spool *s = c->spools[i];
         if (s->pid != found->pid || s->start_time != found->start_time)
             continue;
-        if (consumer_session_number(s) < consumer_session_number(found))
+        if (s->session_number < found->session_number)
             s->dead = true;
         else
             found->dead = true;
     }
 }
 
-static int discover_file(struct consumer *c, const char *name, struct err *e)
+static int discover_spool(struct consumer *c, const char *name, unsigned reserve, struct err *e)
 {
     if (array_reserve((void **)&c->spools, &c->spools_capacity, c->n_spools + 1, sizeof *c->spools) < 0)
         return err_set(e, -ENOMEM, "out of memory");
-    struct consumer_spool *s = spool_open(c, name);
+    struct consumer_spool *s = spool_open(c, name, reserve);
     if (!s) {
         c->pending = true;
         return 0;
@@ -128,6 +130,20 @@ static int discover_file(struct consumer *c, const char *name, struct err *e)
     s->number = c->n_made++;
     c->spools[c->n_spools++] = s;
     return 1;
+}
+
+static int discover_reserves(struct consumer *c, struct err *e)
+{
+    uint64_t new = atomic_load(&c->session->reserves_taken) & ~c->reserves_seen;
+    int rc = 0, found = 0;
+    for (; new &&rc >= 0; new &= new - 1) {
+        unsigned slot = (unsigned)__builtin_ctzll(new);
+        rc = discover_spool(c, SPOOL_SESSION_FILE, slot + 1, e);
+        if (rc > 0)
+            c->reserves_seen |= 1ull << slot;
+        found += rc > 0;
+    }
+    return rc < 0 ? rc : found;
 }
 
 int consumer_discover(struct consumer *c, struct err *e)
@@ -146,10 +162,12 @@ int consumer_discover(struct consumer *c, struct err *e)
     while (rc >= 0 && (item = readdir(d))) {
         if (!is_new_spool(c, item->d_name))
             continue;
-        rc = discover_file(c, item->d_name, e);
+        rc = discover_spool(c, item->d_name, 0, e);
         found += rc > 0;
     }
     closedir(d);
+    if (rc >= 0 && (rc = discover_reserves(c, e)) > 0)
+        found += rc;
     return rc < 0 ? rc : found;
 }
 
@@ -410,10 +428,26 @@ int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct 
     return rc;
 }
 
+// Empties a reserve, for the next process to find it as it was. One that cannot be emptied stays taken.
+static void give_back(struct consumer *c, unsigned slot)
+{
+    int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)spool_reserve_offset(slot),
+                  SPOOL_RESERVE_BYTES) == 0) {
+        c->reserves_seen &= ~(1ull << slot);
+        atomic_fetch_and(&c->session->reserves_taken, ~(1ull << slot));
+    }
+    close(fd);
+}
+
 void consumer_drop(struct consumer *c, size_t i)
 {
     struct consumer_spool *s = c->spools[i];
-    if (!c->attached)
+    if (s->reserve && !c->attached)
+        give_back(c, s->reserve - 1);
+    else if (!c->attached)
         unlinkat(c->dir_fd, s->name, 0);
     spool_free(s);
     c->n_spools--;

@@ -38,17 +38,19 @@ struct consumer_spool {
     struct spool_chunk *chunks;
     size_t map_bytes;
     uint32_t max_chunks;
-    char name[64]; // of the file
+    char name[64];    // of the file
+    unsigned reserve; // of the session's file that it is in, counted from 1; 0: it has a file of its own
     uint32_t number;
-    uint32_t pid;        // as the process sees it
-    pid_t visible_pid;   // as the recorder sees it
-    uint64_t start_time; // of the process, in the kernel's ticks
-    int pidfd;           // -1: the kernel gave none
-    bool dead;           // nothing is written to it any more; the next drain takes all there is
-    uint64_t words;      // drained
-    uint64_t lost_words; // missing in a stream, or no records
-    uint64_t events;     // recorded, for the sink to count
-    uint64_t *edges;     // changes of the recording's state: stamp << 2 | state
+    uint32_t session_number; // the images of a process are in its order
+    uint32_t pid;            // as the process sees it
+    pid_t visible_pid;       // as the recorder sees it
+    uint64_t start_time;     // of the process, in the kernel's ticks
+    int pidfd;               // -1: the kernel gave none
+    bool dead;               // nothing is written to it any more; the next drain takes all there is
+    uint64_t words;          // drained
+    uint64_t lost_words;     // missing in a stream, or no records
+    uint64_t events;         // recorded, for the sink to count
+    uint64_t *edges;         // changes of the recording's state: stamp << 2 | state
     size_t n_edges, edges_capacity;
     uint64_t edges_forgotten;       // before those
     uint32_t first_state;           // before all of them
@@ -71,7 +73,8 @@ struct consumer {
     bool pending;                   // a spool file was not ready
     struct consumer_spool **spools; // the open ones, in order of discovery
     size_t n_spools, spools_capacity;
-    uint32_t n_made; // numbers given
+    uint64_t reserves_seen; // a bit for each that was opened and not given back
+    uint32_t n_made;        // numbers given
     struct consumer_candidate *candidates;
     size_t candidates_capacity;
     uint64_t *copy;         // words of the chunk under work

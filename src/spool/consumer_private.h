@@ -19,9 +19,6 @@ int64_t consumer_scan(struct consumer *c, struct consumer_spool *s);
 int consumer_take(struct consumer *c, struct consumer_spool *s, const struct consumer_candidate *k,
                   const struct consumer_sink *sink, struct err *e);
 
-// The session's number in a spool's name, <pid>-<n>.spool: the images of a process are in its order.
-unsigned long consumer_session_number(const struct consumer_spool *s);
-
 // A lane between the halves of a realloc, and what was done with the first.
 enum edges_resizing { EDGES_NONE = 0, EDGES_KEPT = 1, EDGES_DROPPED = 2 };
 

@@ -7,10 +7,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 // Linux 5.14
-#endif
-
 enum {
     WAIT_MS = 100,  // between looks at whether the recorder lives
     OPEN_STEP = 16, // chunks made accessible at once

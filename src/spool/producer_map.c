@@ -5,7 +5,8 @@
 
 #include <sys/mman.h>
 
-#define STEP_BYTES ((size_t)PRODUCER_STEP_CHUNKS * SPOOL_CHUNK_BYTES)
+#define STEP_BYTES  ((size_t)PRODUCER_STEP_CHUNKS * SPOOL_CHUNK_BYTES)
+#define FIRST_BYTES (SPOOL_HEADER_BYTES + STEP_BYTES)
 
 // Address space of `bytes`, aligned to the size of a chunk, with a chunk's room before it. NULL when there is none.
 static char *reserve(size_t bytes)
@@ -21,23 +22,48 @@ static char *reserve(size_t bytes)
     return at + before + SPOOL_CHUNK_BYTES;
 }
 
-// Only the header is accessible at first: a program's mlockall must not fill the file with pages.
-struct spool_header *producer_map_first(struct producer_inherited *in, int fd)
+// Makes the mapping at `at`, of header and first chunks, the process's spool.
+static struct spool_header *adopt(struct producer_inherited *in, char *at)
 {
-    size_t bytes = SPOOL_HEADER_BYTES + STEP_BYTES;
-    char *at = reserve(bytes);
-    if (!at)
-        return NULL;
-    munmap(at - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
-    if (mmap(at, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        mprotect(at, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
-        munmap(at, bytes);
-        return NULL;
-    }
-    madvise(at, bytes, MADV_DONTDUMP);
+    madvise(at, FIRST_BYTES, MADV_DONTDUMP);
     in->spool = (struct spool_header *)at;
     atomic_store_explicit(&in->steps[0], (struct spool_chunk *)(at + SPOOL_HEADER_BYTES), memory_order_release);
     return in->spool;
+}
+
+// Only the header is accessible at first: a program's mlockall must not fill the file with pages.
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd)
+{
+    char *at = reserve(FIRST_BYTES);
+    if (!at)
+        return NULL;
+    munmap(at - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
+    if (mmap(at, FIRST_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        mprotect(at, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
+        munmap(at, FIRST_BYTES);
+        return NULL;
+    }
+    return adopt(in, at);
+}
+
+struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot)
+{
+    size_t before = spool_reserve_offset(slot), bytes = before + SPOOL_RESERVE_BYTES;
+    char *from = reserve(bytes), *at;
+    if (!from)
+        return NULL;
+    at = from + before;
+    munmap(from - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
+    if (mremap(in->session, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) == MAP_FAILED)
+        return NULL; // as in map_next
+    munmap(from, before);
+    // The pages must be had for certain: a full file system would be a SIGBUS.
+    if (mprotect(at + SPOOL_HEADER_BYTES, STEP_BYTES, PROT_NONE) ||
+        madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
+        munmap(at, FIRST_BYTES);
+        return NULL;
+    }
+    return adopt(in, at);
 }
 
 // Steps are mapped in order: the first that is not is the end.

@@ -4,12 +4,17 @@
 
 #include "spool/producer.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 // Linux 5.14
+#endif
 
 enum {
     PRODUCER_MAX_THREADS = 65536, // live at once; those above are counted as lost
     PRODUCER_MAX_PATH = 4096,
-    PRODUCER_STEP_CHUNKS = 64, // mapped at once: what a process of some 20 threads needs
+    PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // mapped at once: for some 20 threads
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
@@ -60,6 +65,9 @@ bool producer_glob(const char *pattern, const char *text);
 
 // Maps header and first chunks of the file. NULL on failure. The file must have room for them.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd);
+
+// The same for a reserve of the session's file, which needs nothing but memory.
+struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
 // Unmaps the spool; or forgets that it is mapped.
 void producer_unmap(struct producer_inherited *in);

@@ -15,6 +15,7 @@ struct producer_inherited producer_inherited;
 
 enum {
     LEAST_CHUNKS = 8,
+    RESERVE_WAIT_MS = 2000,
 };
 
 #define PROCESS_BYTES (sizeof(struct producer_process) + PRODUCER_MAX_THREADS * sizeof(struct producer_thread))
@@ -169,10 +170,9 @@ static uint32_t chunks_within_limits(uint32_t flags)
 }
 
 // Creates `<pid>-<n>.spool`. Returns the open file, or -1.
-static int create_file(struct producer_inherited *in, char *path, size_t room)
+static int create_file(const struct producer_inherited *in, uint32_t number, char *path, size_t room)
 {
     const char *end = path + room;
-    uint32_t number = atomic_fetch_add_explicit(&in->session->spool_number, 1, memory_order_relaxed);
     char *at = append_number(append(append(path, end, in->dir), end, "/"), end, in->pid);
     if (!append(append_number(append(at, end, "-"), end, number), end, SPOOL_FILE_SUFFIX))
         return -1;
@@ -190,10 +190,10 @@ static uint32_t size_file(int fd, uint32_t flags)
 }
 
 // Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind.
-static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *n_chunks)
+static struct spool_header *make_file(struct producer_inherited *in, uint32_t number, uint32_t *n_chunks)
 {
     char path[PRODUCER_MAX_PATH + 64];
-    int fd = create_file(in, path, sizeof path);
+    int fd = create_file(in, number, path, sizeof path);
     if (fd < 0)
         return NULL;
     *n_chunks = size_file(fd, in->session->flags);
@@ -204,6 +204,54 @@ static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *
     if (!in->spool)
         syscall(SYS_unlinkat, AT_FDCWD, path, 0);
     return in->spool;
+}
+
+// A place in the session's file that nobody has. Returns its bit, 0 when there is none.
+static uint64_t claim_reserve(struct spool_session *session)
+{
+    _Atomic uint64_t *taken = &session->reserves_taken;
+    uint64_t now = atomic_load_explicit(taken, memory_order_relaxed), bit;
+    do {
+        bit = ~now & (now + 1); // the lowest that is free
+        if (!bit || (unsigned)__builtin_ctzll(bit) >= session->reserves)
+            return 0;
+        // Pairs with the recorder's release: the place is empty again.
+    } while (
+        !atomic_compare_exchange_weak_explicit(taken, &now, now | bit, memory_order_acquire, memory_order_relaxed));
+    return bit;
+}
+
+// Waits a while for the recorder to have finished with one of a process that has ended.
+static struct spool_header *take_reserve(struct producer_inherited *in)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    uint32_t patience = in->session->reserves && !(in->session->flags & SPOOL_LOSSY) ? RESERVE_WAIT_MS : 0;
+    uint64_t bit = claim_reserve(in->session);
+    for (; !bit && patience && !atomic_load(&in->session->recorder_gone); patience--) {
+        producer_ring();
+        syscall(SYS_nanosleep, &pause, NULL);
+        bit = claim_reserve(in->session);
+    }
+    struct spool_header *header = bit ? producer_map_reserve(in, (unsigned)__builtin_ctzll(bit)) : NULL;
+    if (bit && !header)
+        atomic_fetch_and_explicit(&in->session->reserves_taken, ~bit, memory_order_release);
+    return header;
+}
+
+static struct spool_header *make_spool(struct producer_inherited *in)
+{
+    uint32_t number = atomic_fetch_add_explicit(&in->session->spool_number, 1, memory_order_relaxed);
+    uint32_t n_chunks = SPOOL_RESERVE_CHUNKS;
+    struct spool_header *header = make_file(in, number, &n_chunks);
+    if (!header) {
+        n_chunks = SPOOL_RESERVE_CHUNKS;
+        header = take_reserve(in);
+    }
+    if (header) {
+        header->number = number;
+        header->max_chunks = n_chunks;
+    }
+    return header;
 }
 
 // Field 22 of /proc/self/stat; the second, in parentheses, may hold anything.
@@ -273,19 +321,19 @@ static bool start(struct producer_process *p)
         return false;
     if (!producer_is_followed(in->session))
         return false;
-    uint32_t n_chunks = 0;
     in->pid = (uint32_t)syscall(SYS_getpid);
     if (!parent && (in->session->flags & SPOOL_START_PAUSED))
         in->recording = SPOOL_PAUSED;
-    struct spool_header *header = make_spool(in, &n_chunks);
-    if (!header)
+    struct spool_header *header = make_spool(in);
+    if (!header) {
+        atomic_fetch_add_explicit(&in->session->untraced, 1, memory_order_relaxed);
         return false;
+    }
     p->flags = in->session->flags;
     p->clock = (enum clock_kind)in->session->clock_kind;
     p->recorder_pid = in->session->recorder_pid;
     p->recorder_visible = syscall(SYS_kill, p->recorder_pid, 0) == 0 || errno != ESRCH;
     p->header = header;
-    header->max_chunks = n_chunks;
     fill_header(header, p, parent);
     atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);
     producer_ring();

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -77,6 +78,15 @@ static int make_folders(struct consumer *c, struct err *e)
     return c->dir_fd < 0 ? err_set_errno(e, "%s", c->dir) : 0;
 }
 
+// Sparse room for spools of processes that cannot make files, as far as the limit of file sizes allows.
+static uint32_t make_reserves(int fd)
+{
+    struct rlimit limit;
+    uint64_t end = spool_reserve_offset(SPOOL_RESERVES);
+    bool fits = getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= end);
+    return fits && ftruncate(fd, (off_t)end) == 0 ? SPOOL_RESERVES : 0;
+}
+
 static int make_session(struct consumer *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
     mode_t mode = geteuid() == 0 ? 0666 : 0600;
@@ -87,6 +97,7 @@ static int make_session(struct consumer *c, uint32_t flags, enum clock_kind cloc
     if (fchmod(fd, mode) == 0 && ftruncate(fd, sizeof(struct spool_session)) == 0)
         p = mmap(NULL, sizeof(struct spool_session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int rc = p == MAP_FAILED ? err_set_errno(e, "%s/%s", c->dir, SPOOL_SESSION_FILE) : 0;
+    uint32_t reserves = rc == 0 ? make_reserves(fd) : 0;
     close(fd);
     if (rc < 0)
         return rc;
@@ -95,6 +106,7 @@ static int make_session(struct consumer *c, uint32_t flags, enum clock_kind cloc
     c->session->flags = flags;
     c->session->clock_kind = clock;
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
+    c->session->reserves = reserves;
     atomic_thread_fence(memory_order_release);
     c->session->magic = SPOOL_SESSION_MAGIC;
     return 0;

@@ -40,6 +40,21 @@ enum {
     SPOOL_MAX_FOLLOW = 256,
 };
 
+// Room for spools in the session's own file, after the session: for fork children that cannot make a file, in a changed
+// root or under limits. They have the session mapped, and from that they map these.
+enum {
+    SPOOL_RESERVES = 64,
+    SPOOL_RESERVE_CHUNKS = 64,
+    SPOOL_RESERVE_BYTES = SPOOL_HEADER_BYTES + SPOOL_RESERVE_CHUNKS * SPOOL_CHUNK_BYTES,
+    SPOOL_SESSION_BYTES = 65536,
+};
+
+// Where reserve `slot` begins in the session's file.
+static inline uint64_t spool_reserve_offset(unsigned slot)
+{
+    return SPOOL_SESSION_BYTES + (uint64_t)slot * SPOOL_RESERVE_BYTES;
+}
+
 enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUNK_DONE = 2 };
 
 struct spool_chunk {
@@ -107,6 +122,7 @@ struct spool_header {
     uint64_t process_start_time; // field 22 of /proc/PID/stat: tells a reused pid apart
     uint32_t max_chunks;         // chunks that the file has room for
     uint32_t parent_spool_pid;   // of a fork child: the pid whose image it copied, else 0
+    uint32_t number;             // the session's, as in the file's name
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t threads_born;        // numbers given to threads so far
@@ -152,6 +168,11 @@ struct spool_session {
     _Atomic uint32_t recorder_gone;         // 1: the recorder has stopped; producers turn themselves off
     _Atomic uint32_t spools_made;
     _Atomic uint32_t spool_number; // for file names
+
+    uint32_t reserves;               // that the file has room for, at most SPOOL_RESERVES; constant
+    _Atomic uint32_t untraced;       // processes that could not make a spool
+    _Atomic uint64_t reserves_taken; // a bit for each; set by the process, cleared by the recorder
 };
+_Static_assert(sizeof(struct spool_session) <= SPOOL_SESSION_BYTES, "reserves follow the session");
 
 #endif

@@ -156,6 +156,30 @@ static void within_limit(void)
         free(blocks[i]);
 }
 
+// Children that can make no file: the folder is not to be seen, or nothing may be opened or written.
+static void without_folder(void)
+{
+    if (chroot(".") || chdir("/"))
+        abort();
+    by_nested_fork();
+}
+
+static void without_rights(void)
+{
+    struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_NOFILE, &none) || setrlimit(RLIMIT_FSIZE, &none))
+        abort();
+    for (int i = 0; i < 100; i++)
+        by_nested_fork();
+}
+
+static void as_nobody(void)
+{
+    if (setgid(65534) || setuid(65534))
+        abort();
+    by_nested_fork();
+}
+
 // As old services do, and as those of systemd's Type=forking; nobody waits for it.
 static void by_daemon(void)
 {
@@ -184,7 +208,8 @@ int main(int argc, char **argv)
     } ways[] = {
         {"fork", by_fork},     {"nested", by_nested_fork}, {"threads", with_threads},     {"vfork", by_vfork},
         {"spawn", by_spawn},   {"clone", by_clone},        {"bare", without_environment}, {"closed", without_files},
-        {"daemon", by_daemon}, {"limit", within_limit},
+        {"daemon", by_daemon}, {"limit", within_limit},    {"chroot", without_folder},    {"rights", without_rights},
+        {"nobody", as_nobody},
     };
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "use") == 0)

@@ -67,12 +67,27 @@ run_way() {
     [ "$status" -eq 0 ]
     [ "$(count_lines | tr '\n' ,)" = "free 5050 100000,malloc 5050 100000," ]
   done
-  # Too small for any spool: the program runs untraced.
+  # Too small for a spool of its own.
   record bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/ends' exit 1000"
   [ "$status" -eq 0 ]
+  [ "$(count_lines | tr '\n' ,)" = "free 5050 1000,malloc 5050 1000," ]
 }
 
 @test "a program that limits its address space and uses all of it" {
   skip_under_sanitizer
   run_way limit
+}
+
+@test "fork in a program that may open and write no more files, more often than there is room at once" {
+  skip_under_sanitizer
+  record sh -c "'$HEAPTAPE_PROGRAMS/forks' rights | cat"
+  [ "$status" -eq 0 ]
+  counts_as_told
+}
+
+@test "fork after chroot, and after setuid" {
+  skip_under_sanitizer
+  [ "$(id -u)" -eq 0 ] || skip "only root may"
+  run_way chroot
+  run_way nobody
 }

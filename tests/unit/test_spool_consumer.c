@@ -61,6 +61,7 @@ static void producer_open(struct producer *p, const char *dir, const char *name)
     p->header->pid = (uint32_t)getpid();
     p->header->process_start_time = own_start_time();
     p->header->max_chunks = CHUNKS;
+    p->header->number = (uint32_t)strtoul(strchr(name, '-') + 1, NULL, 10);
     __atomic_store_n(&p->header->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
     atomic_fetch_add(&p->session->spools_made, 1);
     ring(p);
