@@ -98,6 +98,60 @@ no_session_left() {
   "$HEAPTAPE" record -q -z none -o - -- sh -c 'ls >/dev/null' | "$HEAPTAPE" check -
 }
 
+@test "a pipe gets the same trace as a file" {
+  record_setup
+  for z in none zstd; do
+    "$HEAPTAPE" record -q -f -z $z -o a.ht -- perl -e '@x = map { "x" x $_ } 1 .. 20000'
+    "$HEAPTAPE" record -q -z $z -o - -- perl -e '@x = map { "x" x $_ } 1 .. 20000' | cat >b.ht
+    heaptape check b.ht
+    expect "status 0" [ "$status" -eq 0 ]
+    n=$("$HEAPTAPE" stat --json a.ht | tr -d ' \n' | grep -o '"malloc":[0-9]*' | cut -d: -f2)
+    m=$("$HEAPTAPE" stat --json b.ht | tr -d ' \n' | grep -o '"malloc":[0-9]*' | cut -d: -f2)
+    expect "many: $n" [ "$n" -gt 10000 ]
+    # Where the name of the output stands may take a block more.
+    expect "as many: $n, $m" [ $(((n - m) * (n - m))) -le 100 ]
+  done
+}
+
+@test "a killed recorder leaves a trace that is cut off, which converts and can be salvaged" {
+  record_setup
+  "$HEAPTAPE" record -q -o a.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >session; i=0; while [ $i -lt 60 ]; do ls / >/dev/null; sleep 0.02; i=$((i+1)); done; echo done >finished' &
+  pid=$!
+  for ((i = 0; i < 200; i++)); do
+    [ -s a.ht ] && [ "$(stat -c %s a.ht)" -gt 4000 ] && break
+    sleep 0.02
+  done
+  kill -9 $pid
+  wait $pid || true
+  for ((i = 0; i < 500; i++)); do
+    [ -s finished ] && break
+    sleep 0.02
+  done
+  expect "the program ran on" [ "$(cat finished)" = done ]
+  # Nobody else can remove it now. Root's lies in a folder of its own.
+  rm -rf "$(cat session)"
+  rmdir "$(dirname "$(cat session)")" 2>/dev/null || true
+  heaptape check a.ht
+  fails_with 1 "cut off"
+  heaptape convert -q -f -o a.htw a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  heaptape check --salvage -o b.ht a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "its end is lost"
+  heaptape check b.ht
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "a file size limit of the recorder stops the recording, not the program" {
+  record_setup
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr bash -c 'ulimit -S -f 1; "$HEAPTAPE" record -z none -o a.ht -- bash -c "ulimit -S -f unlimited; python3 -c \"x = [bytes(1000 + i) for i in range(50000)]\"; echo done >finished"'
+  fails_with 125 "a.ht: cannot write at byte" "File too large"
+  expect "the program ran on" [ "$(cat finished)" = done ]
+  heaptape check a.ht
+  fails_with 1 "cut off"
+}
+
 @test "every compression" {
   record_setup
   for z in none lz4 zstd zstd:9; do
