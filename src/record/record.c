@@ -307,7 +307,7 @@ static bool environment_names(const char *pid, const char *want, size_t n)
     return found;
 }
 
-static bool somebody_lingers(const struct recorder *r)
+static bool look_for_lingering(const struct recorder *r)
 {
     char want[PATH_MAX + 32];
     int n = snprintf(want, sizeof want, "%s=%s", SPOOL_ENV_DIR, r->consumer.dir);
@@ -319,6 +319,36 @@ static bool somebody_lingers(const struct recorder *r)
     if (proc)
         closedir(proc);
     return found;
+}
+
+// Forks of the whole machine since it was started. 0: unknown.
+static unsigned long long forks_so_far(void)
+{
+    unsigned long long forks = 0;
+    char *line = NULL;
+    size_t room = 0;
+    FILE *stat = fopen("/proc/stat", "re");
+    while (stat && !forks && getline(&line, &room, stat) > 0)
+        (void)sscanf(line, "processes %llu", &forks);
+    free(line);
+    if (stat)
+        fclose(stat);
+    return forks;
+}
+
+// A process that forks and ends while the list of /proc is read is missed, and its child, too: a daemon begins so. Only
+// a look during which nobody forked is sure; on a machine that forks all the time, several must do.
+static bool somebody_lingers(const struct recorder *r)
+{
+    enum { MOST_LOOKS = 8 };
+    for (int looks = 0; looks < MOST_LOOKS; looks++) {
+        unsigned long long forks = forks_so_far();
+        if (look_for_lingering(r))
+            return true;
+        if (forks && forks == forks_so_far())
+            return false;
+    }
+    return false;
 }
 
 static bool is_over(struct recorder *r)
