@@ -104,7 +104,7 @@ static uint64_t first_stamp(const struct consumer_spool *s, const struct consume
 static int add_spool(struct consumer *c, struct consumer_spool *s, struct slices *all)
 {
     int64_t n = consumer_scan(c, s);
-    if (n < 0 || edges_take(s) < 0 ||
+    if (n < 0 || toggles_take(s) < 0 ||
         array_reserve((void **)&all->items, &all->capacity, all->n + (size_t)n, sizeof *all->items) < 0)
         return -ENOMEM;
     for (int64_t i = 0; i < n; i++) {

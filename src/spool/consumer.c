@@ -21,7 +21,7 @@ static void spool_free(struct consumer_spool *s)
         munmap(s->header, s->map_bytes);
     if (s->pidfd >= 0)
         close(s->pidfd);
-    free(s->edges);
+    free(s->toggles);
     free(s->marks);
     free(s->lanes);
     free(s);
@@ -343,7 +343,7 @@ static int drain_chunk(struct consumer *c, struct consumer_spool *s, struct cons
     }
     s->words += n;
     s->drain_words += n;
-    int rc = g.n_words ? edges_pass(s, l, &g, sink, e) : 0;
+    int rc = g.n_words ? toggles_pass(s, l, &g, sink, e) : 0;
     if (g.n_words < n) {
         s->lost_words += n - g.n_words;
         mark->broken = true;
@@ -395,7 +395,7 @@ static int drain_spool(struct consumer *c, struct consumer_spool *s, const struc
     for (unsigned what = 0; what < SPOOL_REQUESTS; what++)
         s->asked[what] = atomic_load_explicit(&s->header->control.asked[what], memory_order_acquire);
     int64_t n = consumer_scan(c, s);
-    if (n < 0 || edges_take(s) < 0)
+    if (n < 0 || toggles_take(s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     int rc = 0;
     for (int64_t i = 0; i < n && rc == 0; i++) {
@@ -422,7 +422,7 @@ int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct 
         rc = drain_spool(c, s, sink, e);
         atomic_store_explicit(&s->header->control.events, s->events, memory_order_relaxed);
         if (c->lanes_waiting == 0)
-            edges_forget(s);
+            toggles_forget(s);
         c->chunks_done += s->drain_done;
     }
     return rc;

@@ -27,8 +27,8 @@ struct consumer_lane {
     bool used, waits;
     bool over;        // its last chunk was given up half full: the thread has ended
     bool dropping;    // its last record came while recording was paused
-    uint8_t resizing; // enum edges_resizing
-    uint64_t edge;    // edges before its last record
+    uint8_t resizing; // enum toggles_resizing
+    uint64_t toggle;  // toggles before its last record
     uint64_t dropped; // words left out so far: the sink's numbers of words are without them
 };
 
@@ -50,9 +50,9 @@ struct consumer_spool {
     uint64_t words;          // drained
     uint64_t lost_words;     // missing in a stream, or no records
     uint64_t events;         // recorded, for the sink to count
-    uint64_t *edges;         // changes of the recording's state: stamp << 2 | state
-    size_t n_edges, edges_capacity;
-    uint64_t edges_forgotten;       // before those
+    uint64_t *toggles;       // changes of the recording's state: stamp << 2 | state
+    size_t n_toggles, toggles_capacity;
+    uint64_t toggles_forgotten;     // before those
     uint32_t first_state;           // before all of them
     uint32_t asked[SPOOL_REQUESTS]; // requests that the last drain has seen
     uint64_t drain_words;           // drained by the last consumer_drain

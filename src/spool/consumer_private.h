@@ -20,21 +20,21 @@ int consumer_take(struct consumer *c, struct consumer_spool *s, const struct con
                   const struct consumer_sink *sink, struct err *e);
 
 // A lane between the halves of a realloc, and what was done with the first.
-enum edges_resizing { EDGES_NONE = 0, EDGES_KEPT = 1, EDGES_DROPPED = 2 };
+enum toggles_resizing { TOGGLES_NONE = 0, TOGGLES_KEPT = 1, TOGGLES_DROPPED = 2 };
 
 // Wakes all who sleep on a futex.
 void consumer_wake(_Atomic uint32_t *futex);
 
-// Takes the edges that processes have made. Before a drain's segments, after its look at what is published: a call that
+// Takes the toggles that processes have made. Before a drain's segments, after its look at what is published: a call that
 // starts after a pause has returned is then known to be paused. 0 or -ENOMEM.
-int edges_take(struct consumer_spool *s);
+int toggles_take(struct consumer_spool *s);
 
-// Forgets edges that no event to come is older than.
-void edges_forget(struct consumer_spool *s);
+// Forgets toggles that no event to come is older than.
+void toggles_forget(struct consumer_spool *s);
 
 // Hands the records of recorded times on, in one segment or several. Fills in `g` as a sink does.
-int edges_pass(struct consumer_spool *s, struct consumer_lane *l, struct trace_segment *g,
-               const struct consumer_sink *sink, struct err *e);
+int toggles_pass(struct consumer_spool *s, struct consumer_lane *l, struct trace_segment *g,
+                 const struct consumer_sink *sink, struct err *e);
 
 // Finds the process that wrote the header, among those that the recorder can see: its pid here, 0 when it has ended.
 // A process in another pid namespace knows itself by another number. start_time 0: the process does not know its own.

@@ -73,25 +73,25 @@ static void unlock(struct spool_control *k, uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-// True when there was room for the edge, and the state has changed.
+// True when there was room for the toggle, and the state has changed.
 static bool try_set(const struct control *c, enum spool_recording to)
 {
     struct spool_control *k = &c->header->control;
     uint64_t mask = lock(k);
-    uint64_t made = atomic_load(&k->edges_made);
+    uint64_t made = atomic_load(&k->toggles_made);
     bool same = atomic_load(&k->state) == (uint32_t)to;
-    bool room = made - atomic_load(&k->edges_taken) < SPOOL_EDGES;
+    bool room = made - atomic_load(&k->toggles_taken) < SPOOL_TOGGLES;
     if (!same && room) {
         uint64_t stamp = clock_ticks((enum clock_kind)c->session->clock_kind) >> CODEC_STAMP_SHIFT;
-        atomic_store(&k->edges[made % SPOOL_EDGES], stamp << 2 | (uint64_t)to);
-        atomic_store(&k->edges_made, made + 1);
+        atomic_store(&k->toggles[made % SPOOL_TOGGLES], stamp << 2 | (uint64_t)to);
+        atomic_store(&k->toggles_made, made + 1);
         atomic_store(&k->state, to);
     }
     unlock(k, mask);
     return same || room;
 }
 
-// Changes the state. The recorder makes room for edges with each of its turns.
+// Changes the state. The recorder makes room for toggles with each of its turns.
 static int set(const struct control *c, enum spool_recording to)
 {
     bool seen = !control_is_gone(c->session->recorder_pid);

@@ -90,22 +90,22 @@ enum spool_request {
     SPOOL_REQUESTS = 2,
 };
 
-enum { SPOOL_EDGES = 1024 };
+enum { SPOOL_TOGGLES = 1024 };
 
 // Words by which the process itself and `heaptape ctl` steer the recording (src/spool/control.h). `state` is looked at
-// by a thread's slow path alone; the edges between recorded and unrecorded time are exact nevertheless, since the
+// by a thread's slow path alone; the toggles between recorded and unrecorded time are exact nevertheless, since the
 // recorder drops events by their stamps.
 struct spool_control {
     _Atomic uint32_t state;                 // enum spool_recording
-    uint32_t first_state;                   // before the first edge; constant
-    _Atomic uint32_t lock;                  // of `state` and the writing of edges
+    uint32_t first_state;                   // before the first toggle; constant
+    _Atomic uint32_t lock;                  // of `state` and the writing of toggles
     _Atomic uint32_t reset_error;           // errno of the last reset, 0 when it was done
     _Atomic uint32_t asked[SPOOL_REQUESTS]; // requests made …
     _Atomic uint32_t done[SPOOL_REQUESTS];  // … and answered; a futex
     _Atomic uint64_t events;                // recorded so far, as the recorder has counted
     // A ring of changes: stamp << 2 | the state from there on. Of the rings' counters, the writer's and the recorder's.
-    _Atomic uint64_t edges_made, edges_taken;
-    _Atomic uint64_t edges[SPOOL_EDGES];
+    _Atomic uint64_t toggles_made, toggles_taken;
+    _Atomic uint64_t toggles[SPOOL_TOGGLES];
 };
 
 enum spool_status {

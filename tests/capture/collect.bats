@@ -38,7 +38,7 @@ collect() {
 
 @test "two programs one after the other, and their pauses" {
   skip_under_sanitizer
-  alone "$HEAPTAPE_PROGRAMS/control" edges 3 20
+  alone "$HEAPTAPE_PROGRAMS/control" phases 3 20
   [ "$status" -eq 0 ]
   mv told first
   alone "$HEAPTAPE_PROGRAMS/control" start

@@ -32,7 +32,7 @@ field() {
 
 @test "nothing of paused time, everything else, in all threads" {
   skip_under_sanitizer
-  record "$HEAPTAPE_PROGRAMS/control" edges 4 100
+  record "$HEAPTAPE_PROGRAMS/control" phases 4 100
   [ "$status" -eq 0 ]
   counts_as_told
   good
@@ -40,7 +40,7 @@ field() {
 
 @test "the same where the clock is slow" {
   skip_under_sanitizer
-  HEAPTAPE_CLOCK=monotonic record "$HEAPTAPE_PROGRAMS/control" edges 3 50
+  HEAPTAPE_CLOCK=monotonic record "$HEAPTAPE_PROGRAMS/control" phases 3 50
   [ "$status" -eq 0 ]
   counts_as_told
   good

@@ -1,5 +1,5 @@
 // Steers its own recording and tells (told_count) what must be in the trace:
-//   control edges THREADS TIMES   pauses TIMES while threads work: every call is wholly inside one phase
+//   control phases THREADS TIMES  pauses TIMES while threads work: every call is wholly inside one phase
 //   control storm THREADS TIMES   the same, with threads that heed nothing; tells nothing
 //   control verbs                 what each verb returns, one a line
 //   control reset | sync | fork | start
@@ -64,7 +64,7 @@ static void tell(unsigned long n)
     told_count("free", TOLD_SIZE(0), n);
 }
 
-static void edges(int n_threads, int times)
+static void phases(int n_threads, int times)
 {
     pthread_t threads[MOST_THREADS];
     for (int i = 0; i < n_threads; i++) {
@@ -163,9 +163,9 @@ static void loop(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    if (strcmp(what, "edges") == 0 || strcmp(what, "storm") == 0) {
-        heed = *what == 'e';
-        edges(atoi(argv[2]), atoi(argv[3]));
+    if (strcmp(what, "phases") == 0 || strcmp(what, "storm") == 0) {
+        heed = *what == 'p';
+        phases(atoi(argv[2]), atoi(argv[3]));
     } else if (strcmp(what, "verbs") == 0) {
         verbs();
     } else if (strcmp(what, "reset") == 0) {

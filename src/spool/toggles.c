@@ -6,46 +6,46 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MANY_EDGES = 1 << 16 };
+enum { MANY_TOGGLES = 1 << 16 };
 
-int edges_take(struct consumer_spool *s)
+int toggles_take(struct consumer_spool *s)
 {
     struct spool_control *k = &s->header->control;
-    uint64_t taken = atomic_load_explicit(&k->edges_taken, memory_order_relaxed);
-    uint64_t made = atomic_load_explicit(&k->edges_made, memory_order_acquire);
+    uint64_t taken = atomic_load_explicit(&k->toggles_taken, memory_order_relaxed);
+    uint64_t made = atomic_load_explicit(&k->toggles_made, memory_order_acquire);
     // Not more than the ring holds, whatever the program has written there.
-    if (made == taken || made - taken > SPOOL_EDGES)
+    if (made == taken || made - taken > SPOOL_TOGGLES)
         return 0;
     size_t n = (size_t)(made - taken);
-    if (array_reserve((void **)&s->edges, &s->edges_capacity, s->n_edges + n, sizeof *s->edges) < 0)
+    if (array_reserve((void **)&s->toggles, &s->toggles_capacity, s->n_toggles + n, sizeof *s->toggles) < 0)
         return -ENOMEM;
     for (; taken < made; taken++)
-        s->edges[s->n_edges++] = atomic_load_explicit(&k->edges[taken % SPOOL_EDGES], memory_order_relaxed);
-    atomic_store_explicit(&k->edges_taken, taken, memory_order_release);
+        s->toggles[s->n_toggles++] = atomic_load_explicit(&k->toggles[taken % SPOOL_TOGGLES], memory_order_relaxed);
+    atomic_store_explicit(&k->toggles_taken, taken, memory_order_release);
     return 0;
 }
 
-void edges_forget(struct consumer_spool *s)
+void toggles_forget(struct consumer_spool *s)
 {
-    size_t n = s->n_edges / 2;
-    if (s->n_edges < MANY_EDGES)
+    size_t n = s->n_toggles / 2;
+    if (s->n_toggles < MANY_TOGGLES)
         return;
-    s->first_state = s->edges[n - 1] & 3;
-    s->n_edges -= n;
-    s->edges_forgotten += n;
-    memmove(s->edges, s->edges + n, s->n_edges * sizeof *s->edges);
+    s->first_state = s->toggles[n - 1] & 3;
+    s->n_toggles -= n;
+    s->toggles_forgotten += n;
+    memmove(s->toggles, s->toggles + n, s->n_toggles * sizeof *s->toggles);
 }
 
-// Was it recorded at the lane's stamp? Stamps of a lane hardly ever go back, so its place among the edges is near.
+// Was it recorded at the lane's stamp? Stamps of a lane hardly ever go back, so its place among the toggles is near.
 static bool is_recorded(const struct consumer_spool *s, struct consumer_lane *l, uint64_t stamp)
 {
-    size_t i = l->edge > s->edges_forgotten ? (size_t)(l->edge - s->edges_forgotten) : 0;
-    while (i < s->n_edges && s->edges[i] >> 2 <= stamp)
+    size_t i = l->toggle > s->toggles_forgotten ? (size_t)(l->toggle - s->toggles_forgotten) : 0;
+    while (i < s->n_toggles && s->toggles[i] >> 2 <= stamp)
         i++;
-    while (i > 0 && s->edges[i - 1] >> 2 > stamp)
+    while (i > 0 && s->toggles[i - 1] >> 2 > stamp)
         i--;
-    l->edge = s->edges_forgotten + i;
-    return (i ? s->edges[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
+    l->toggle = s->toggles_forgotten + i;
+    return (i ? s->toggles[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
 }
 
 // Births and ends of threads, and what the library itself has to say, are kept always; a realloc is kept whole, by the
@@ -56,20 +56,20 @@ static bool is_kept(const struct consumer_spool *s, struct consumer_lane *l, con
     enum event_class class = event_infos[ev->kind].class;
     if (class == HT_CLASS_THREAD || class == HT_CLASS_META)
         return true;
-    if (class == HT_CLASS_RESIZE && l->resizing != EDGES_NONE)
-        recorded = l->resizing == EDGES_KEPT;
+    if (class == HT_CLASS_RESIZE && l->resizing != TOGGLES_NONE)
+        recorded = l->resizing == TOGGLES_KEPT;
     if (class == HT_CLASS_RESIZE)
-        l->resizing = EDGES_NONE;
+        l->resizing = TOGGLES_NONE;
     if (class == HT_CLASS_HALF)
-        l->resizing = recorded ? EDGES_KEPT : EDGES_DROPPED;
+        l->resizing = recorded ? TOGGLES_KEPT : TOGGLES_DROPPED;
     return recorded;
 }
 
 // Nothing but recorded time can lie between the lane's last record and the next.
 static bool all_recorded(const struct consumer_spool *s, const struct consumer_lane *l)
 {
-    uint64_t last = s->n_edges ? s->edges[s->n_edges - 1] & 3 : s->first_state;
-    return last == SPOOL_RECORDING && l->edge == s->edges_forgotten + s->n_edges && !l->dropping;
+    uint64_t last = s->n_toggles ? s->toggles[s->n_toggles - 1] & 3 : s->first_state;
+    return last == SPOOL_RECORDING && l->toggle == s->toggles_forgotten + s->n_toggles && !l->dropping;
 }
 
 // Hands on words [from, to) of `whole`, before which the state was `before`. How many were taken, or a negative errno.
@@ -117,14 +117,14 @@ static int pass_some(struct consumer_spool *s, struct consumer_lane *l, struct t
     return whole < 0 ? (int)whole : 0;
 }
 
-int edges_pass(struct consumer_spool *s, struct consumer_lane *l, struct trace_segment *g,
-               const struct consumer_sink *sink, struct err *e)
+int toggles_pass(struct consumer_spool *s, struct consumer_lane *l, struct trace_segment *g,
+                 const struct consumer_sink *sink, struct err *e)
 {
     if (!all_recorded(s, l))
         return pass_some(s, l, g, sink, e);
-    l->resizing = EDGES_NONE;
+    l->resizing = TOGGLES_NONE;
     if (codec_tag_of(g->words[g->n_words - 1]) == HT_REALLOC_BEGIN)
-        l->resizing = EDGES_KEPT;
+        l->resizing = TOGGLES_KEPT;
     g->first_word -= l->dropped;
     return sink->segment(sink->ctx, s, g, e);
 }
