@@ -26,7 +26,7 @@ all_there() {
 
 @test "SIGKILL from outside in the middle" {
   skip_under_sanitizer
-  record sh -c "'$HEAPTAPE_PROGRAMS/ends' exit 0 & sleep 0.3; kill -9 \$!; wait"
+  record sh -c "'$HEAPTAPE_PROGRAMS/ends' exit 0 slowly & sleep 0.3; kill -9 \$!; wait"
   read -r counted < <(od -An -tu8 -N8 count)
   read -r _ _ taken < <(count_lines | grep malloc)
   [ "$counted" -gt 1000 ]
