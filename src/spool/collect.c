@@ -37,19 +37,11 @@ static int open_session(struct consumer *c, struct err *e)
     return 0;
 }
 
-static int by_session_number(const void *a, const void *b)
-{
-    const struct consumer_spool *x = *(struct consumer_spool *const *)a, *y = *(struct consumer_spool *const *)b;
-    return x->session_number < y->session_number ? -1 : x->session_number > y->session_number;
-}
-
 // What a stopped process has recorded stays as it is.
 static int check_spools(struct consumer *c, struct err *e)
 {
-    qsort(c->spools, c->n_spools, sizeof(struct consumer_spool *), by_session_number);
     for (size_t i = 0; i < c->n_spools; i++) {
         struct consumer_spool *s = c->spools[i];
-        s->number = (uint32_t)i;
         if (!s->dead && atomic_load(&s->header->control.state) != SPOOL_STOPPED)
             return err_set(e, -EBUSY, "%s: process %ld still runs; end it, or stop it with heaptape ctl %ld stop",
                            c->dir, (long)s->visible_pid, (long)s->visible_pid);

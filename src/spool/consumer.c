@@ -127,7 +127,6 @@ static int discover_spool(struct consumer *c, const char *name, unsigned reserve
         return 0;
     }
     supersede(c, s);
-    s->number = c->n_made++;
     c->spools[c->n_spools++] = s;
     return 1;
 }
@@ -144,6 +143,22 @@ static int discover_reserves(struct consumer *c, struct err *e)
         found += rc > 0;
     }
     return rc < 0 ? rc : found;
+}
+
+static int by_session_number(const void *a, const void *b)
+{
+    const struct consumer_spool *x = *(struct consumer_spool *const *)a, *y = *(struct consumer_spool *const *)b;
+    return x->session_number < y->session_number ? -1 : x->session_number > y->session_number;
+}
+
+// Numbers the last `n` spools: a directory has no order, but parents come before their children.
+static void number_found(struct consumer *c, size_t n)
+{
+    struct consumer_spool **found = c->spools + c->n_spools - n;
+    if (n > 1)
+        qsort(found, n, sizeof *found, by_session_number);
+    for (size_t i = 0; i < n; i++)
+        found[i]->number = c->n_made++;
 }
 
 int consumer_discover(struct consumer *c, struct err *e)
@@ -168,6 +183,7 @@ int consumer_discover(struct consumer *c, struct err *e)
     closedir(d);
     if (rc >= 0 && (rc = discover_reserves(c, e)) > 0)
         found += rc;
+    number_found(c, (size_t)found);
     return rc < 0 ? rc : found;
 }
 
