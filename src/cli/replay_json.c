@@ -165,6 +165,61 @@ static void print_memory(struct json *j, const struct replay_session *s, const s
     json_put_double(j, "mean_fragmentation", ratio(f->mean_rss_bytes, f->mean_live_bytes));
 }
 
+static void print_slop(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    json_key(j, "slop");
+    if (!s->slop || !f->usable.usable_bytes) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_u64(j, "requested_bytes", f->usable.requested_bytes);
+    json_put_u64(j, "usable_bytes", f->usable.usable_bytes);
+    json_put_double(j, "usable_ratio", ratio((double)f->usable.usable_bytes, (double)f->usable.requested_bytes));
+    json_end_object(j);
+}
+
+static void put_said(struct json *j, const char *key, uint64_t bytes)
+{
+    if (bytes == RESULTS_UNKNOWN)
+        json_put_string(j, key, NULL);
+    else
+        json_put_u64(j, key, bytes);
+}
+
+// What the allocator has from the kernel and has not given out.
+static uint64_t waste(const struct results_stats *at)
+{
+    if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)
+        return RESULTS_UNKNOWN;
+    return at->mapped_bytes > at->allocated_bytes ? at->mapped_bytes - at->allocated_bytes : 0;
+}
+
+static void print_stats(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    if (s->how_to_plan.trim_every)
+        put_text(j, "trim_function", f->runs[0].trim_function);
+    if (!s->how_to_plan.stats_every)
+        return;
+    json_key(j, "stats");
+    json_begin_array(j);
+    for (size_t i = 0; i < f->stats.n_stats; i++) {
+        const struct results_stats *at = &f->stats.stats[i];
+        json_begin_object(j);
+        json_put_u64(j, "event", at->event);
+        json_put_u64(j, "ns", at->ns);
+        json_put_u64(j, "rss_bytes", at->rss_bytes);
+        json_put_u64(j, "live_bytes", at->live_bytes);
+        put_said(j, "mapped_bytes", at->mapped_bytes);
+        put_said(j, "allocated_bytes", at->allocated_bytes);
+        put_said(j, "waste_bytes", waste(at));
+        put_said(j, "active_bytes", at->active_bytes);
+        put_said(j, "resident_bytes", at->resident_bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void print_pace(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     // 0 is no pace.
@@ -201,5 +256,7 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     print_pace(j, s, f);
     print_calls(j, s, f);
     print_sizes(j, s, f);
+    print_slop(j, s, f);
+    print_stats(j, s, f);
     print_timeline(j, &f->runs[f->typical]);
 }

@@ -10,6 +10,8 @@ struct replay_options {
     uint64_t runs;
     const char *touch;
     const char *threads;
+    uint64_t stats_every, trim_every;
+    bool slop;
     const char *speed;
     uint64_t settle_seconds;
     uint64_t memory_bytes;
@@ -35,6 +37,14 @@ struct replay_options {
     {0, "settle", OPTION_NUMBER, "SECONDS", NULL,                                                                      \
      "look at memory again that long after everything has been freed; 10 unless given if there is a pace",             \
      offsetof(struct replay_options, settle_seconds)},                                                                 \
+    {0, "slop", OPTION_FLAG, NULL, NULL,                                                                               \
+     "one more run, to compare sizes asked for with malloc_usable_size", offsetof(struct replay_options, slop)},       \
+    {0, "stats-every", OPTION_NUMBER, "N", NULL,                                                                       \
+     "one more run, to look at the allocator's own statistics every N calls and at marks",                             \
+     offsetof(struct replay_options, stats_every)},                                                                    \
+    {0, "trim-every", OPTION_NUMBER, "N", NULL,                                                                        \
+     "tell the allocator to give memory back every N calls, by malloc_trim or what it has",                            \
+     offsetof(struct replay_options, trim_every)},                                                                     \
     {0, "no-latency", OPTION_FLAG, NULL, NULL, "leave out the run that times each call",                               \
      offsetof(struct replay_options, no_latency)},                                                                     \
     {0, "memory", OPTION_SIZE, "SIZE", NULL,                                                                           \

@@ -12,7 +12,7 @@ void replay_print_workload(const struct replay_session *s)
     printf("%s: %s calls, %llu thread%s, at most %s live", s->workload, human_count(events, f->events),
            (unsigned long long)f->threads, f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
     if (f->one_thread)
-        printf(" for all that were recorded, %s switches", human_count(skipped, f->switches));
+        printf("; all recorded threads in one, %s switches", human_count(skipped, f->switches));
     if (f->skipped)
         printf("; %s ops not played", human_count(skipped, f->skipped));
     printf("\n");

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum sort_of_run { RUN_MEASURED, RUN_TIMED, RUN_USABLE, RUN_STATS };
+
 static int find_own(const char *name, char path[PATH_MAX], struct err *e)
 {
     int rc = paths_find(name, path, PATH_MAX);
@@ -28,6 +30,8 @@ static void figures_release(struct replay_figures *f)
         replay_run_release(&f->runs[i]);
     free(f->runs);
     replay_run_release(&f->latency);
+    replay_run_release(&f->usable);
+    replay_run_release(&f->stats);
     allocator_release(&f->allocator);
 }
 
@@ -100,29 +104,48 @@ int session_read(struct replay_session *s, const char *path, struct err *e)
     return rc;
 }
 
-static int run_once(struct replay_session *s, struct replay_figures *f, bool timed, struct err *e)
+// Where the next run of that sort goes.
+static struct replay_run *room_for(struct replay_figures *f, enum sort_of_run sort)
+{
+    switch (sort) {
+    case RUN_MEASURED:
+        return &f->runs[f->n_runs];
+    case RUN_TIMED:
+        return &f->latency;
+    case RUN_USABLE:
+        return &f->usable;
+    case RUN_STATS:
+        break;
+    }
+    return &f->stats;
+}
+
+static int run_once(struct replay_session *s, struct replay_figures *f, enum sort_of_run sort, struct err *e)
 {
     struct replay_settings settings = s->settings;
-    settings.timed = timed;
-    // What the player itself takes does not hang on the pace.
-    if (f == &s->null) {
+    settings.timed = sort == RUN_TIMED;
+    settings.stats = sort == RUN_STATS;
+    if (sort == RUN_USABLE)
+        settings.touch = RESULTS_TOUCH_USABLE;
+    // What the player itself takes does not hang on the pace, nor do sizes.
+    if (f == &s->null || sort == RUN_USABLE)
         settings.paced = false;
+    if (f == &s->null || sort != RUN_MEASURED)
         settings.settle_ns = 0;
-    }
-    struct replay_run *run = timed ? &f->latency : &f->runs[f->n_runs];
-    int rc = replay_run(s->plan, &f->allocator, &settings, run, e);
-    if (rc == 0 && !timed)
+    int rc = replay_run(s->plan, &f->allocator, &settings, room_for(f, sort), e);
+    if (rc == 0 && sort == RUN_MEASURED)
         f->n_runs++;
     progress_update(&s->progress, ++s->runs_done);
     return rc;
 }
 
-static int run_round(struct replay_session *s, bool timed, struct err *e)
+static int run_round(struct replay_session *s, enum sort_of_run sort, struct err *e)
 {
+    bool needs_null = !s->verify && (sort == RUN_MEASURED || sort == RUN_TIMED);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < s->n_figures; i++)
-        rc = run_once(s, &s->figures[i], timed, e);
-    return rc < 0 || s->verify ? rc : run_once(s, &s->null, timed, e);
+        rc = run_once(s, &s->figures[i], sort, e);
+    return rc < 0 || !needs_null ? rc : run_once(s, &s->null, sort, e);
 }
 
 void session_walls(const struct replay_figures *f, double *out)
@@ -189,18 +212,27 @@ static int prepare_null(struct replay_session *s, struct err *e)
     return make_room(s, &s->null, e);
 }
 
+static uint64_t count_runs(const struct replay_session *s)
+{
+    uint64_t extra = s->slop + (s->how_to_plan.stats_every != 0);
+    return (s->n_runs + s->latency) * (s->n_figures + !s->verify) + extra * s->n_figures;
+}
+
 int session_run(struct replay_session *s, struct err *e)
 {
     machine_look(&s->machine);
     int rc = prepare_null(s, e);
     for (size_t i = 0; rc == 0 && i < s->n_figures; i++)
         rc = make_room(s, &s->figures[i], e);
-    progress_init(&s->progress, "replaying", "runs", (s->n_runs + s->latency) * (s->n_figures + !s->verify),
-                  cli_common.quiet);
+    progress_init(&s->progress, "replaying", "runs", count_runs(s), cli_common.quiet);
     for (uint64_t i = 0; rc == 0 && i < s->n_runs; i++)
-        rc = run_round(s, false, e);
+        rc = run_round(s, RUN_MEASURED, e);
     if (rc == 0 && s->latency)
-        rc = run_round(s, true, e);
+        rc = run_round(s, RUN_TIMED, e);
+    if (rc == 0 && s->slop)
+        rc = run_round(s, RUN_USABLE, e);
+    if (rc == 0 && s->how_to_plan.stats_every)
+        rc = run_round(s, RUN_STATS, e);
     progress_clear(&s->progress);
     if (rc < 0)
         return rc;

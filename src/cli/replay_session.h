@@ -15,6 +15,8 @@ struct replay_figures {
     struct replay_run *runs;
     size_t n_runs;
     struct replay_run latency; // a run with timed calls; calls is NULL when there was none
+    struct replay_run usable;  // a run that asked for the blocks' usable sizes
+    struct replay_run stats;   // a run that looked at the allocator's statistics
     // Medians over the runs, filled in by session_run.
     double wall_ns, cpu_ns, ns_per_event;
     double peak_rss_bytes, end_rss_bytes, freed_rss_bytes, settled_rss_bytes, mean_rss_bytes, mean_live_bytes;
@@ -28,6 +30,7 @@ struct replay_session {
     double speed;                     // times the recorded pace; 0: as fast as it goes
     struct replay_settings settings;
     bool latency; // one more run for each allocator, with timed calls
+    bool slop;    // one more, for usable sizes
     bool verify;  // runs check and are not measured: no null allocator
     uint64_t n_runs;
     struct replay_figures *figures; // in the order asked for

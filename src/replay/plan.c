@@ -21,6 +21,8 @@ int plan_new(struct plan **out, const char *name, const struct plan_settings *se
     p->name = name;
     p->memory_bytes = settings->memory_bytes;
     p->facts.one_thread = settings->one_thread;
+    p->stats_every = p->next_stats = settings->stats_every;
+    p->trim_every = p->next_trim = settings->trim_every;
     p->ns_per_stamp = settings->ns_per_stamp;
     p->memory.fd = -1;
     places_init(&p->places);

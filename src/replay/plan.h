@@ -15,7 +15,8 @@ enum {
     PLAN_MAX_THREADS = 1 << 20,
     PLAN_SAMPLES_WANTED = 2000, // looks at memory over the whole workload …
     PLAN_SAMPLE_EVENTS = 4096,  // … and at least this many calls of a thread between two
-    PLAN_UNKNOWN_SIZE = 16,     // bytes of a preexisting block whose size is not known
+    PLAN_MAX_STATS = 1 << 20,
+    PLAN_UNKNOWN_SIZE = 16, // bytes of a preexisting block whose size is not known
 };
 
 struct plan; // opaque
@@ -32,6 +33,7 @@ struct plan_facts {
     uint64_t switches;          // from one recorded thread to another in one
     uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
     uint64_t live_at_end_bytes; // requested
+    uint64_t stats;             // looks at the allocator's statistics
     uint64_t places, samples;   // entries of the player's table; looks at memory
     uint64_t bytes;             // of the plan
 };
@@ -39,6 +41,8 @@ struct plan_facts {
 struct plan_settings {
     uint64_t memory_bytes; // that plan and table together may take
     bool one_thread;       // all ops in one thread, in the order in which they are added
+    uint64_t stats_every;  // look at the allocator's statistics every so many calls, and at MARKs; 0: never
+    uint64_t trim_every;   // tell it to give memory back every so many calls; 0: never
     double ns_per_stamp;   // nanoseconds of the replay for each unit of a stamp; 0: stamps do not matter
 };
 

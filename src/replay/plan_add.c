@@ -366,6 +366,25 @@ static int put_switch(struct adding *a, uint32_t thread)
     return plan_put_switch(p, a->stream, thread, a->e);
 }
 
+// What is due every so many calls.
+static int put_periodic(struct adding *a)
+{
+    struct plan *p = a->plan;
+    int rc = 0;
+    bool marked = event_infos[a->op->kind].class == HT_CLASS_MARK;
+    if (p->trim_every && p->facts.events >= p->next_trim) {
+        p->next_trim += p->trim_every;
+        rc = plan_put_trim(p, a->stream, a->e);
+    }
+    if (rc < 0 || !p->stats_every || (!marked && p->facts.events < p->next_stats))
+        return rc;
+    if (p->facts.stats >= PLAN_MAX_STATS)
+        return err_set(a->e, -E2BIG, "%s: more than %d looks at statistics; look less often", p->name, PLAN_MAX_STATS);
+    if (!marked)
+        p->next_stats += p->stats_every;
+    return plan_put_stats(p, a->stream, a->e);
+}
+
 int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
 {
     struct adding a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .op = op, .e = e};
@@ -374,7 +393,8 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
         rc = put_switch(&a, thread);
     if (rc < 0)
         return rc;
-    if (p->ns_per_stamp > 0)
+    rc = put_periodic(&a);
+    if (rc == 0 && p->ns_per_stamp > 0)
         rc = put_pace(&a);
     if (rc == 0 && a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);

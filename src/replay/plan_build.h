@@ -33,8 +33,9 @@ struct plan {
     // With facts.one_thread: whose op came last, whether it was its end, and the highest number + 1.
     uint32_t current, n_threads;
     bool current_over;
-    double ns_per_stamp;  // 0: no pace
-    uint64_t first_stamp; // of the first op
+    uint64_t stats_every, next_stats, trim_every, next_trim; // in calls
+    double ns_per_stamp;                                     // 0: no pace
+    uint64_t first_stamp;                                    // of the first op
 };
 
 // A call as the streams hold it. `extra` has what plan_extra_words() says.
@@ -54,6 +55,10 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct call *c, s
 
 // Makes the ops that follow wait until `thread` has published `position`.
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
+
+// Appends a STATS, with what has come before counted, or a TRIM.
+int plan_put_stats(struct plan *p, struct plan_stream *s, struct err *e);
+int plan_put_trim(struct plan *p, struct plan_stream *s, struct err *e);
 
 // Says that the ops that follow are those of `thread`.
 int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);

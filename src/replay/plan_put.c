@@ -59,6 +59,18 @@ int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, stru
     return put_word(p, s, (uint64_t)PLAN_SWITCH | over | (uint64_t)thread << 9, e);
 }
 
+int plan_put_stats(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    int rc = plan_put_count(p, s, PLAN_COUNT, e);
+    p->facts.stats++;
+    return rc < 0 ? rc : put_word(p, s, PLAN_STATS, e);
+}
+
+int plan_put_trim(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    return put_word(p, s, PLAN_TRIM, e);
+}
+
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e)
 {
     s->paced_ns = ns;

@@ -39,8 +39,9 @@ struct player_thread {
     struct histogram *calls; // as struct results has them, when calls are timed
     uint32_t number;
     uint64_t sleeps, unmet;
-    uint64_t late_ns;                     // behind the recorded pace, at most
-    struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
+    uint64_t requested_bytes, usable_bytes; // RESULTS_TOUCH_USABLE
+    uint64_t late_ns;                       // behind the recorded pace, at most
+    struct player_seen seen[PLAYER_SEEN];   // by thread number modulo PLAYER_SEEN
 };
 
 struct player {
@@ -52,6 +53,7 @@ struct player {
     struct player_line *lines;
     uint64_t start_ns;
     int statm_fd;
+    size_t (*usable_size)(void *); // NULL when the allocator has none of its own
     bool can_membarrier;
     void (*null_real)(bool); // of the null allocator; NULL under any other
     // Summed up by the SAMPLE and COUNT ops of all threads.
@@ -81,6 +83,9 @@ extern void *player_functions[HT_KIND_LIMIT];
 // The function of that name if it is the allocator's own, else NULL.
 void *player_allocators_own(const char *name);
 
+// Is libc's own malloc in use?
+bool player_is_libc(void);
+
 // player_version.c: asks the allocator for its version.
 void player_find_version(char *text, size_t size);
 
@@ -93,6 +98,7 @@ void player_play_timed_none(struct player_thread *t);
 void player_play_timed_all(struct player_thread *t);
 
 void player_play_checked(struct player_thread *t);
+void player_play_usable(struct player_thread *t);
 
 // player_verify.c: what player_play_checked does besides. t->pc is behind the first word of the op.
 void player_verify_init(void);
@@ -124,6 +130,11 @@ void player_wait_slow(struct player_thread *t, uint32_t thread, uint64_t positio
 void player_wake(struct player_line *line);
 void player_futex_wait(_Atomic uint32_t *word, uint32_t value);
 void player_futex_wake(_Atomic uint32_t *word);
+
+// player_stats.c.
+void player_stats_init(void);
+void player_stats(void); // STATS
+void player_trim(void);  // TRIM
 
 // player_caches.c.
 void player_caches_init(void);

@@ -192,6 +192,11 @@ static void find_aligned(void)
         player_functions[HT_POSIX_MEMALIGN] = own_posix_memalign;
 }
 
+bool player_is_libc(void)
+{
+    return is_libcs((void *)malloc);
+}
+
 void *player_allocators_own(const char *name)
 {
     void *function = dlsym(RTLD_DEFAULT, name);
@@ -208,6 +213,7 @@ void player_find_allocator(void)
     check_core(HT_FREE, (void *)free);
     check_core(HT_CALLOC, (void *)calloc);
     check_core(HT_REALLOC, (void *)realloc);
+    *(void **)&player.usable_size = player_allocators_own("malloc_usable_size");
     *(void **)&player.null_real = dlsym(RTLD_DEFAULT, NULL_REAL_SYMBOL);
 }
 

@@ -80,6 +80,11 @@ struct taken {
 
 ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t, const uint64_t *pc, struct taken b)
 {
+    if (touch == RESULTS_TOUCH_USABLE) {
+        t->requested_bytes += b.size;
+        t->usable_bytes += player.usable_size && b.block ? player.usable_size(b.block) : 0;
+        return;
+    }
     if (touch != RESULTS_TOUCH_CHECKED) {
         touch_block(touch, b.block, b.had, b.size);
         return;
@@ -353,6 +358,12 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
         case PLAN_SAMPLE:
         case PLAN_COUNT:
             player_sample(word >> 8, *pc++, op == PLAN_SAMPLE);
+            continue;
+        case PLAN_STATS:
+            player_stats();
+            continue;
+        case PLAN_TRIM:
+            player_trim();
             continue;
         case PLAN_SWITCH:
             player_switch((uint32_t)(word >> 9), word & PLAN_SWITCH_OVER);

@@ -97,17 +97,19 @@ static void map_plan(void)
 
 void player_play(struct player_thread *t)
 {
-    static void (*const loops[2][4])(struct player_thread *) = {
+    static void (*const loops[2][5])(struct player_thread *) = {
         {[RESULTS_TOUCH_PAGE] = player_play_page,
          [RESULTS_TOUCH_NONE] = player_play_none,
          [RESULTS_TOUCH_ALL] = player_play_all,
-         [RESULTS_TOUCH_CHECKED] = player_play_checked},
+         [RESULTS_TOUCH_CHECKED] = player_play_checked,
+         [RESULTS_TOUCH_USABLE] = player_play_usable},
         {[RESULTS_TOUCH_PAGE] = player_play_timed_page,
          [RESULTS_TOUCH_NONE] = player_play_timed_none,
          [RESULTS_TOUCH_ALL] = player_play_timed_all,
-         [RESULTS_TOUCH_CHECKED] = player_play_checked},
+         [RESULTS_TOUCH_CHECKED] = player_play_checked,
+         [RESULTS_TOUCH_USABLE] = player_play_usable},
     };
-    loops[player.results->timed != 0][player.results->touch % 4](t);
+    loops[player.results->timed != 0][player.results->touch % 5](t);
 }
 
 // Blocks that were there when the recording began.
@@ -185,6 +187,7 @@ int main(void)
     player_wait_init();
     player_pace_init();
     player_caches_init();
+    player_stats_init();
     if (player.results->touch == RESULTS_TOUCH_CHECKED)
         player_verify_init();
     if (player.plan->n_threads)

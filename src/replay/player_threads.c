@@ -59,6 +59,8 @@ void player_thread_over(struct player_thread *t)
     merge_calls(t);
     player.results->sleeps += t->sleeps;
     player.results->unmet += t->unmet;
+    player.results->requested_bytes += t->requested_bytes;
+    player.results->usable_bytes += t->usable_bytes;
     if (t->late_ns > player.results->late_ns)
         player.results->late_ns = t->late_ns;
     pthread_mutex_unlock(&lock);

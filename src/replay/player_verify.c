@@ -34,7 +34,6 @@ struct leaf {
 
 static struct checked *checked; // by place
 static struct leaf *_Atomic *leaves;
-static size_t (*usable_size)(void *); // NULL when the allocator has none
 static _Atomic uint64_t blocks;
 
 static void *map_lazily(size_t bytes)
@@ -49,7 +48,6 @@ void player_verify_init(void)
 {
     checked = player_map_own(player.plan->places * sizeof *checked);
     leaves = map_lazily(LEAVES * sizeof *leaves);
-    *(void **)&usable_size = player_allocators_own("malloc_usable_size");
 }
 
 static _Noreturn void violated(enum results_violation what, const struct player_thread *t, unsigned kind,
@@ -178,7 +176,7 @@ static void check_place_in_memory(const struct player_thread *t, unsigned kind, 
         player.results->failed_wanted = align;
         violated(RESULTS_MISALIGNED, t, kind, c, at);
     }
-    uint64_t room = usable_size ? usable_size(c->block) : c->size;
+    uint64_t room = player.usable_size ? player.usable_size(c->block) : c->size;
     if (room < c->size)
         violated(RESULTS_TOO_SMALL, t, kind, c, room);
     if (!mark(c->block, c->size, true)) {

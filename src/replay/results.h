@@ -16,6 +16,7 @@ enum {
     RESULTS_FD = 4,
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,
+    RESULTS_NAME_BYTES = 64,
     RESULTS_KINDS = 128, // as PLAN_OP_LIMIT
     RESULTS_SIZES = 38,  // classes of sizes: up to 8 bytes, 16, 32, …, and all from 512 GiB on
     RESULTS_HISTOGRAMS = RESULTS_KINDS + RESULTS_SIZES,
@@ -25,6 +26,7 @@ enum results_touch {
     RESULTS_TOUCH_PAGE,
     RESULTS_TOUCH_NONE,
     RESULTS_TOUCH_ALL,
+    RESULTS_TOUCH_USABLE,  // none, but malloc_usable_size is asked of each block
     RESULTS_TOUCH_CHECKED, // a pattern everywhere, which is looked at later: see player_verify.c
 };
 
@@ -69,6 +71,16 @@ struct results_sample {
     uint64_t live_bytes;
 };
 
+#define RESULTS_UNKNOWN UINT64_MAX
+
+// What the allocator says of its memory; RESULTS_UNKNOWN what it does not say.
+struct results_stats {
+    uint64_t event, ns, rss_bytes, live_bytes; // as struct results_sample has them
+    uint64_t mapped_bytes;                     // got from the kernel
+    uint64_t allocated_bytes;                  // in blocks that are live, as it sees them
+    uint64_t active_bytes, resident_bytes;     // jemalloc's words
+};
+
 struct results {
     uint64_t magic;
 
@@ -81,7 +93,8 @@ struct results {
     uint64_t settle_ns;                // when all is given up, wait so long and look at memory again; 0: do not
     uint64_t spin_ticks;               // how long an unmet wait spins before it sleeps
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
-    uint64_t max_samples;              // entries of samples
+    uint32_t stats;                    // 1: heed the plan's STATS ops
+    uint64_t max_samples, max_stats;   // entries of samples, and of the statistics behind them
 
     // What came of it. By the player.
     _Atomic uint32_t status;  // enum results_status
@@ -95,21 +108,28 @@ struct results {
     char found_library[RESULTS_PATH_BYTES];
     char version[RESULTS_VERSION_BYTES]; // what the allocator says of itself
     uint64_t wall_ns, user_ns, system_ns;
-    uint64_t minor_faults, major_faults; // page faults
-    uint64_t baseline_rss_bytes;         // private resident memory right before the start
-    uint64_t peak_rss_bytes;             // highest, baseline included
-    uint64_t end_rss_bytes;              // when all threads are gone, baseline included
-    uint64_t freed_rss_bytes;            // when what was left has been given up, baseline included
-    uint64_t settled_rss_bytes;          // settle_ns later, baseline included
-    uint64_t late_ns;                    // how far a thread was behind the pace at most
-    uint64_t cache_switches;             // thread caches swapped, see player_caches.c
-    uint64_t sleeps;                     // waits that went to sleep
-    uint64_t unmet;                      // waits that were not met at once
-    uint64_t checked_blocks;             // of RESULTS_TOUCH_CHECKED: taken and found right
-    _Atomic uint64_t n_samples;
+    uint64_t minor_faults, major_faults;    // page faults
+    uint64_t baseline_rss_bytes;            // private resident memory right before the start
+    uint64_t peak_rss_bytes;                // highest, baseline included
+    uint64_t end_rss_bytes;                 // when all threads are gone, baseline included
+    uint64_t freed_rss_bytes;               // when what was left has been given up, baseline included
+    uint64_t settled_rss_bytes;             // settle_ns later, baseline included
+    uint64_t late_ns;                       // how far a thread was behind the pace at most
+    uint64_t cache_switches;                // thread caches swapped, see player_caches.c
+    uint64_t sleeps;                        // waits that went to sleep
+    uint64_t unmet;                         // waits that were not met at once
+    uint64_t checked_blocks;                // of RESULTS_TOUCH_CHECKED: taken and found right
+    uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE; 0 usable: not known
+    char trim_function[RESULTS_NAME_BYTES]; // what TRIM calls, "": nothing
+    _Atomic uint64_t n_samples, n_stats;
     // In ticks: by kind, and then of those that ask for a size by size class.
     struct histogram calls[RESULTS_HISTOGRAMS];
     struct results_sample samples[];
 };
+
+static inline struct results_stats *results_all_stats(struct results *r)
+{
+    return (struct results_stats *)(r->samples + r->max_samples);
+}
 
 #endif

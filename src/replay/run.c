@@ -29,10 +29,10 @@ static void shared_release(struct shared *s)
         close(s->fd);
 }
 
-static int shared_init(struct shared *s, uint64_t samples, struct err *e)
+static int shared_init(struct shared *s, uint64_t samples, uint64_t stats, struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
-    s->bytes = sizeof *s->results + samples * sizeof *s->results->samples;
+    s->bytes = sizeof *s->results + samples * sizeof *s->results->samples + stats * sizeof(struct results_stats);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot make shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
@@ -41,6 +41,7 @@ static int shared_init(struct shared *s, uint64_t samples, struct err *e)
     s->results = at;
     s->results->magic = RESULTS_MAGIC;
     s->results->max_samples = samples;
+    s->results->max_stats = stats;
     return 0;
 }
 
@@ -264,6 +265,19 @@ static void fill_call(struct replay_call *c, const struct histogram *h)
     c->undisturbed_ns = histogram_trimmed_mean(h, 0.99) * ns_a_tick;
 }
 
+static int copy_stats(struct replay_run *run, struct results *r, struct err *e)
+{
+    uint64_t n = atomic_load(&r->n_stats);
+    run->n_stats = n < r->max_stats ? n : r->max_stats;
+    run->stats = calloc(run->n_stats + 1, sizeof *run->stats);
+    if (!run->stats)
+        return err_set(e, -ENOMEM, "out of memory");
+    memcpy(run->stats, results_all_stats(r), run->n_stats * sizeof *run->stats);
+    for (size_t i = 0; i < run->n_stats; i++)
+        run->stats[i].rss_bytes = over(run->stats[i].rss_bytes, r->baseline_rss_bytes);
+    return 0;
+}
+
 static int copy_calls(struct replay_run *run, const struct results *r, struct err *e)
 {
     run->calls = calloc(HT_KIND_LIMIT, sizeof *run->calls);
@@ -277,7 +291,7 @@ static int copy_calls(struct replay_run *run, const struct results *r, struct er
     return 0;
 }
 
-static int copy_results(struct replay_run *run, const struct plan *p, const struct results *r, struct err *e)
+static int copy_results(struct replay_run *run, const struct plan *p, struct results *r, struct err *e)
 {
     *run = (struct replay_run){
         .events = plan_facts(p)->events,
@@ -292,6 +306,8 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
         .freed_rss_bytes = over(r->freed_rss_bytes, r->baseline_rss_bytes),
         .settled_rss_bytes = over(r->settled_rss_bytes, r->baseline_rss_bytes),
         .late_ns = r->late_ns,
+        .requested_bytes = r->requested_bytes,
+        .usable_bytes = r->usable_bytes,
         .cache_switches = r->cache_switches,
         .sleeps = r->sleeps,
         .unmet = r->unmet,
@@ -300,8 +316,11 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
     snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
+    snprintf(run->trim_function, sizeof run->trim_function, "%.*s", RESULTS_NAME_BYTES - 1, r->trim_function);
     if (rc == 0)
         find_means(run);
+    if (rc == 0)
+        rc = copy_stats(run, r, e);
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
@@ -311,12 +330,13 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     struct shared shared;
     *run = (struct replay_run){0};
     // Two more looks at memory: at the start and at the end.
-    int rc = shared_init(&shared, plan_facts(p)->samples + 2, e);
+    int rc = shared_init(&shared, plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats : 0, e);
     if (rc == 0) {
         struct results *r = shared.results;
         r->touch = s->touch;
         r->timed = s->timed;
         r->paced = s->paced;
+        r->stats = s->stats;
         r->settle_ns = s->settle_ns;
         r->clock = clock_best();
         r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
@@ -335,6 +355,7 @@ void replay_run_release(struct replay_run *run)
     free(run->samples);
     free(run->calls);
     free(run->sizes);
+    free(run->stats);
     free(run->library);
     *run = (struct replay_run){0};
 }
@@ -343,7 +364,7 @@ int replay_probe(const struct allocator *a, const struct replay_settings *s, cha
                  struct err *e)
 {
     struct shared shared;
-    int rc = shared_init(&shared, 0, e);
+    int rc = shared_init(&shared, 0, 0, e);
     if (rc == 0) {
         shared.results->probe = 1;
         rc = play(NULL, a, s->player, &shared, e);

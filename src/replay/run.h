@@ -10,6 +10,7 @@ struct replay_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
     bool timed;         // time each call; the whole is slower for it
+    bool stats;         // look at the allocator's own statistics where the plan says
     bool paced;         // keep the pace that the plan was made for
     uint64_t settle_ns; // look at memory again that long after all has been given up; 0: do not
 };
@@ -34,10 +35,14 @@ struct replay_run {
     uint64_t checked_blocks;                     // found right, with RESULTS_TOUCH_CHECKED
     struct results_sample *samples;              // rss_bytes without the baseline, by time
     size_t n_samples;
-    struct replay_call *calls;           // HT_KIND_LIMIT, NULL when not timed
-    struct replay_call *sizes;           // of calls that ask for a size, by results_size_class; NULL when not timed
-    char *library;                       // path of the object that answered malloc
-    char version[RESULTS_VERSION_BYTES]; // what it says of itself, "" when it says nothing
+    struct results_stats *stats; // rss_bytes without the baseline
+    size_t n_stats;
+    uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE
+    char trim_function[RESULTS_NAME_BYTES]; // what the allocator can be told to give memory back with, "": nothing
+    struct replay_call *calls;              // HT_KIND_LIMIT, NULL when not timed
+    struct replay_call *sizes;              // of calls that ask for a size, by results_size_class; NULL when not timed
+    char *library;                          // path of the object that answered malloc
+    char version[RESULTS_VERSION_BYTES];    // what it says of itself, "" when it says nothing
 };
 
 // Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM

@@ -137,7 +137,9 @@ assert d["events"] == 8000 and "free" not in d["calls"]'
   make_workload churn 2 300000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 't = d["timeline"]
-mean = lambda i: sum((b[0] - a[0]) * (a[i] + b[i]) / 2 for a, b in zip(t, t[1:])) / (t[-1][0] - t[0][0])
+# Two threads that look at the same time may come in another order by time than by call.
+steps = [(max(0, b[0] - a[0]), a, b) for a, b in zip(t, t[1:])]
+mean = lambda i: sum(n * (a[i] + b[i]) / 2 for n, a, b in steps) / sum(n for n, a, b in steps)
 assert abs(mean(2) - d["mean_rss_bytes"]) <= 1 and abs(mean(3) - d["mean_live_bytes"]) <= 1
 assert abs(d["mean_fragmentation"] - mean(2) / mean(3)) < 0.001
 assert abs(d["peak_fragmentation"] - d["peak_rss_bytes"] / d["peak_live_bytes"]) < 0.001
@@ -207,6 +209,68 @@ assert d["timeline"][-1][3] == 0'
   n=$(sed -n 's/^given up //p' caches)
   [ "$n" -ge 36 ]
   [ "$n" -le 40 ]
+}
+
+@test "usable sizes" {
+  make_workload churn 1 1000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --slop --json w.htw >out.json
+  json 's = d["slop"]
+# libc gives at least 24 bytes, and else 8 more than a multiple of 16.
+assert s["usable_bytes"] > s["requested_bytes"] > 10500 * 8, s
+assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio"] > 1, s'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["slop"] is None'
+}
+
+@test "the allocator's own statistics" {
+  make_workload kinds 1 20000
+  "$HEAPTAPE" allocators --json >out.json
+  json 'print("\n".join(a["name"] for a in d["allocators"] if a["available"]))' >names
+  while read -r name; do
+    "$HEAPTAPE" replay -q -r 1 --no-latency --stats-every 1000 --json -a "$name" w.htw >out.json
+    json 's, who = d["stats"], sys.argv[1]
+# 20 marks, and one each 1,000 calls.
+assert len(s) == 20 + (d["events"] - 1) // 1000, len(s)
+for x in s:
+  mapped, allocated = x["mapped_bytes"], x["allocated_bytes"]
+  if who in ("glibc", "jemalloc", "tcmalloc"):
+    assert mapped >= allocated > 0 and x["waste_bytes"] == mapped - allocated, x
+    assert allocated >= x["live_bytes"] * 0.9, x
+  elif who == "mimalloc":
+    assert mapped > 0 and allocated is None and x["waste_bytes"] is None, x
+  else:
+    assert mapped is None and x["waste_bytes"] is None, x
+  assert (x["active_bytes"] is not None) == (x["resident_bytes"] is not None) == (who == "jemalloc"), x
+events = [x["event"] for x in s]
+assert 0 < events[-1] <= d["events"] and len(set(events)) > 5' "$name"
+  done <names
+}
+
+@test "the allocator is told to give memory back" {
+  make_workload churn 1 100000
+  "$HEAPTAPE" allocators --json >out.json
+  json 'print("\n".join(a["name"] for a in d["allocators"] if a["available"]))' >names
+  while read -r name; do
+    "$HEAPTAPE" replay -q -r 1 --no-latency --trim-every 1000 --json -a "$name" w.htw >out.json
+    json 'assert d["trim_function"] or sys.argv[1] == "scudo"' "$name"
+  done <names
+  # One that does nothing for it is asked as often as it should be.
+  cc -shared -fPIC -o trim.so -xc - <<'END'
+#include <stdio.h>
+#include <stddef.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+static int trims;
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+int malloc_trim(size_t n) { trims++; return n == 0; }
+__attribute__((destructor)) static void end(void) { dprintf(2, "trims %d\n", trims); }
+END
+  "$HEAPTAPE" replay -q -r 1 --no-latency --trim-every 1000 --json -a ./trim.so w.htw >out.json 2>said
+  # The last time is before the end of the thread. The null allocator has no malloc_trim.
+  [ "$(cat said)" = "trims 120" ]
+  json 'assert d["trim_function"] == "malloc_trim" and d["events"] == 120000'
 }
 
 @test "without the timed run there are counts only" {
