@@ -1,0 +1,56 @@
+load ../helper
+
+# Lines of equal stamps may stand in any order: these are sorted, the others left.
+sort_ties() {
+  python3 -c '
+import itertools, re, sys
+for _, ties in itertools.groupby(sys.stdin, lambda line: re.search("\"stamp_ns\":([0-9]+)", line)[1]):
+    sys.stdout.writelines(sorted(ties))'
+}
+
+needs_tools() {
+  command -v python3 >/dev/null || skip "no python3"
+  command -v zstd >/dev/null || skip "no zstd"
+}
+
+# agree FILE [FILTER]: dump and the second reader print the same lines, and some.
+agree() {
+  "$HEAPTAPE" dump --format json "$1" >lines.dump
+  python3 "$HEAPTAPE_SOURCE/tests/second_reader.py" "$1" >lines.second
+  "${2:-cat}" <lines.dump >want
+  "${2:-cat}" <lines.second >got
+  [ -s want ]
+  cmp want got || { diff want got | head -20; return 1; }
+}
+
+# agree_on COMMAND...: its trace by each codec, its workload with and without stamps.
+agree_on() {
+  local codec
+  for codec in none lz4 zstd; do
+    "$HEAPTAPE" record -q -f -z "$codec" -o t.ht -- "$@" >told
+    agree t.ht sort_ties
+  done
+  "$HEAPTAPE" convert -q -f -o s.htw t.ht
+  agree s.htw sort_ties
+  "$HEAPTAPE" convert -q -f --no-stamps -o n.htw t.ht
+  agree n.htw
+}
+
+@test "second reader: the golden trace" {
+  needs_tools
+  # Its rounds repeat their stamps, so it has no order by stamp.
+  agree "$HEAPTAPE_SOURCE/tests/golden/trace-1.ht" sort
+  [ "$(wc -l <want)" -eq 186 ]
+}
+
+@test "second reader: a process tree" {
+  skip_under_sanitizer
+  needs_tools
+  agree_on sh -c 'ls / | sort'
+}
+
+@test "second reader: threads" {
+  skip_under_sanitizer
+  needs_tools
+  agree_on "$HEAPTAPE_PROGRAMS/threads" 1000
+}
