@@ -52,5 +52,9 @@ agree_on() {
 @test "second reader: threads" {
   skip_under_sanitizer
   needs_tools
-  agree_on "$HEAPTAPE_PROGRAMS/threads" 1000
+  agree_on "$HEAPTAPE_PROGRAMS/threads" 300
+  # Slots that are relative to each other stand in larger workloads only.
+  "$HEAPTAPE" record -q -f -o t.ht -- "$HEAPTAPE_PROGRAMS/threads" 3000 >told
+  "$HEAPTAPE" convert -q -f --no-stamps -o n.htw t.ht
+  agree n.htw
 }
