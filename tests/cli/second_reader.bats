@@ -23,13 +23,18 @@ agree() {
   cmp want got || { diff want got | head -20; return 1; }
 }
 
-# agree_on COMMAND...: its trace by each codec, its workload with and without stamps.
+# agree_on COMMAND...: its trace by each codec, and the last one's workload with and without stamps.
 agree_on() {
   local codec
   for codec in none lz4 zstd; do
     "$HEAPTAPE" record -q -f -z "$codec" -o t.ht -- "$@" >told
-    agree t.ht sort_ties
+    # A record that was written late stands late in what dump prints.
+    agree t.ht sort
   done
+  agree_on_workloads
+}
+
+agree_on_workloads() {
   "$HEAPTAPE" convert -q -f -o s.htw t.ht
   agree s.htw sort_ties
   "$HEAPTAPE" convert -q -f --no-stamps -o n.htw t.ht
@@ -52,13 +57,14 @@ agree_on() {
 @test "second reader: threads" {
   skip_under_sanitizer
   needs_tools
-  agree_on "$HEAPTAPE_PROGRAMS/threads" 1000
+  agree_on "$HEAPTAPE_PROGRAMS/threads" 500
 }
 
 # Its blocks live long and are freed in order, for which slots are written relative to each other.
 @test "second reader: python3" {
   skip_under_sanitizer
   needs_tools
-  agree_on python3 -c 'import json
-print(len(json.loads(json.dumps([{str(i): [i] * 3} for i in range(3000)]))))'
+  "$HEAPTAPE" record -q -f -o t.ht -- python3 -c 'import json
+json.loads(json.dumps([{str(i): [i] * 3} for i in range(3000)]))'
+  agree_on_workloads
 }
