@@ -55,12 +55,7 @@ static int finish(void *context, const struct order_counts *counts)
     struct job *j = context;
     struct workload_summary *s = &j->summary;
     *s = stats_summary(&j->stats);
-    s->order_repaired = counts->repaired;
-    s->order_ambiguous = counts->ambiguous;
-    s->unmatched_frees = counts->unmatched;
-    s->edges = counts->edges;
-    s->edges_needed = counts->edges_needed;
-    s->lost_records = counts->lost;
+    order_summarise(counts, s);
     int rc = check_strict(j, s);
     return rc < 0 ? rc : workload_write_end(j->writer, s, j->e);
 }

@@ -62,12 +62,7 @@ static int count_done(void *context, const struct order_counts *counts)
     struct process_stat *p = &c->file->processes[c->process];
     struct workload_summary *s = &p->summary;
     *s = stats_summary(&c->stats);
-    s->order_repaired = counts->repaired;
-    s->order_ambiguous = counts->ambiguous;
-    s->unmatched_frees = counts->unmatched;
-    s->edges = counts->edges;
-    s->edges_needed = counts->edges_needed;
-    s->lost_records = counts->lost;
+    order_summarise(counts, s);
     p->counter = NULL;
     counter_free(c);
     return 0;

@@ -52,6 +52,16 @@ struct order_counts order_counts(const struct order *o)
     return c;
 }
 
+void order_summarise(const struct order_counts *counts, struct workload_summary *s)
+{
+    s->order_repaired = counts->repaired;
+    s->order_ambiguous = counts->ambiguous;
+    s->unmatched_frees = counts->unmatched;
+    s->edges = counts->edges;
+    s->edges_needed = counts->edges_needed;
+    s->lost_records = counts->lost;
+}
+
 struct order_thread *order_thread_get(struct order *o, uint32_t trace_number)
 {
     uint64_t at = map_get(&o->by_number, trace_number + 1ull);

@@ -53,4 +53,7 @@ int order_finish(struct order *o);
 
 struct order_counts order_counts(const struct order *o);
 
+// Writes what was counted into the summary of the workload; its other fields stay.
+void order_summarise(const struct order_counts *counts, struct workload_summary *s);
+
 #endif
