@@ -148,6 +148,8 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->edges_needed;
     case FORMAT_F_LOST_RECORDS:
         return &s->lost_records;
+    case FORMAT_F_SAMPLES_AT:
+        return &s->samples_at;
     }
     return NULL;
 }
@@ -169,7 +171,7 @@ int format_put_summary(struct buf *b, const struct workload_summary *s)
 {
     struct workload_summary copy = *s;
     int rc = put_by_kind(b, s);
-    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_LOST_RECORDS; tag++) {
+    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_SAMPLES_AT; tag++) {
         const uint64_t *v = summary_number(&copy, tag);
         if (v)
             rc = tlv_put_u64(b, tag, *v);

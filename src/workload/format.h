@@ -56,6 +56,7 @@ enum format_field {
     FORMAT_F_EDGES = 34,
     FORMAT_F_EDGES_NEEDED = 35,
     FORMAT_F_LOST_RECORDS = 36,
+    FORMAT_F_SAMPLES_AT = 37,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.

@@ -13,7 +13,7 @@ struct workload_reader {
     struct workload_header header;
     struct workload_summary summary;
     bool has_summary, at_end;
-    struct workload_sample *samples;
+    struct workload_sample *samples, *early; // of the stream; found by the index
     size_t n_samples, samples_capacity;
     struct decode decode;
     // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
@@ -77,6 +77,7 @@ void workload_reader_close(struct workload_reader *r)
     workload_header_release(&r->header);
     decode_release(&r->decode);
     free(r->samples);
+    free(r->early);
     free(r->turns);
     free(r);
 }
@@ -152,16 +153,51 @@ static int read_summary_frame(struct workload_reader *r, struct frame_reader *fr
     return rc;
 }
 
+static int no_file(struct workload_reader *r, struct err *e)
+{
+    return err_set(e, -ESPIPE, "%s: is no file that can be read from its end", r->in->name);
+}
+
 int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
 {
     if (!r->in->size_bytes)
-        return err_set(e, -ESPIPE, "%s: is no file that can be read from its end", r->in->name);
+        return no_file(r, e);
     struct frame_reader frames;
     uint64_t stood_at = r->in->offset;
     frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
     int rc = read_summary_frame(r, &frames, s, e);
     frame_reader_release(&frames);
     int back = input_seek(r->in, stood_at, e);
+    return rc < 0 ? rc : back;
+}
+
+static int read_samples_frame(struct workload_reader *r, struct frame_reader *frames, size_t *n, struct err *e)
+{
+    struct frame f;
+    struct workload_summary s;
+    size_t capacity = 0;
+    int rc = read_summary_frame(r, frames, &s, e);
+    if (rc < 0 || !s.samples_at)
+        return rc;
+    rc = read_frame_at(r, frames, s.samples_at, &f, FORMAT_SAMPLES, e);
+    return rc < 0 ? rc
+                  : checked(r, &f, format_get_samples(f.data, f.size, &r->early, n, &capacity), "malformed samples", e);
+}
+
+int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e)
+{
+    free(r->early);
+    r->early = NULL;
+    *n = 0;
+    if (!r->in->size_bytes)
+        return no_file(r, e);
+    struct frame_reader frames;
+    uint64_t stood_at = r->in->offset;
+    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    int rc = read_samples_frame(r, &frames, n, e);
+    frame_reader_release(&frames);
+    int back = input_seek(r->in, stood_at, e);
+    *s = r->early;
     return rc < 0 ? rc : back;
 }
 

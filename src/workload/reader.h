@@ -30,7 +30,11 @@ int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct w
 // The summary that the end of the stream held, NULL before it came.
 const struct workload_summary *workload_reader_summary(const struct workload_reader *r);
 
-// Samples read so far.
+// On a regular file: its samples, by the index, without reading the rest; the position stays. Borrowed until the next call
+// of this function; none is no error. -ESPIPE on a pipe.
+int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e);
+
+// Samples that have come in the stream so far: all of them at its end.
 const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n);
 
 #endif

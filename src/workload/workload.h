@@ -87,9 +87,11 @@ struct workload_summary {
     uint64_t edges;              // waits written
     uint64_t edges_needed;       // cross-thread uses before implied ones were left out
     uint64_t lost_records;       // words that the capture lost
+    uint64_t samples_at;         // offset of the frame of samples, 0: there is none; filled in by the writer
 };
 
-// A sample of the recorded program's memory.
+// A sample of the recorded program's memory, taken from outside. `anon_bytes` is its heap's part: with the stacks and the
+// program's own data, without its files and what it shares.
 struct workload_sample {
     uint64_t stamp, rss_bytes, anon_bytes;
 };

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "workload/encode.h"
 #include "workload/format.h"
+#include "workload/samples.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct workload_writer {
     struct encode_payload ops_payload;
     bool has_stamps;
     uint64_t ops; // written and pending
+    struct samples samples;
 };
 
 struct workload_writer *workload_writer_new(struct output *out, int level)
@@ -47,6 +49,7 @@ void workload_writer_free(struct workload_writer *w)
     buf_release(&w->payload);
     buf_release(&w->ops_payload.bytes);
     free(w->index.entries);
+    samples_release(&w->samples);
     free(w);
 }
 
@@ -127,17 +130,24 @@ int workload_write_ops(struct workload_writer *w, const struct workload_thread_o
 
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e)
 {
-    enum { SAMPLES_A_FRAME = 65536 };
-    for (size_t at = 0; at < n; at += SAMPLES_A_FRAME) {
-        size_t part = n - at < SAMPLES_A_FRAME ? n - at : SAMPLES_A_FRAME;
-        w->payload.size = 0;
-        if (format_put_samples(&w->payload, s + at, part) < 0)
+    for (size_t i = 0; i < n; i++) {
+        if (samples_add(&w->samples, &s[i]) < 0)
             return no_memory(w, e);
-        int rc = frame_write(&w->frames, FORMAT_SAMPLES, w->payload.data, w->payload.size, e);
-        if (rc < 0)
-            return rc;
     }
     return 0;
+}
+
+// Their offset in *at; 0 when there are none.
+static int put_samples(struct workload_writer *w, uint64_t *at, struct err *e)
+{
+    samples_finish(&w->samples);
+    *at = w->samples.n ? w->out->offset : 0;
+    if (!w->samples.n)
+        return 0;
+    w->payload.size = 0;
+    if (format_put_samples(&w->payload, w->samples.items, w->samples.n) < 0)
+        return no_memory(w, e);
+    return frame_write(&w->frames, FORMAT_SAMPLES, w->payload.data, w->payload.size, e);
 }
 
 static int write_index(struct workload_writer *w, struct err *e)
@@ -154,13 +164,16 @@ static int write_index(struct workload_writer *w, struct err *e)
 
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e)
 {
+    struct workload_summary summary = *s;
     int rc = flush(w, e);
+    if (rc == 0)
+        rc = put_samples(w, &summary.samples_at, e);
     if (rc < 0)
         return rc;
     w->index.summary_offset = w->out->offset;
     w->index.ops = w->ops;
     w->payload.size = 0;
-    if (format_put_summary(&w->payload, s) < 0)
+    if (format_put_summary(&w->payload, &summary) < 0)
         return no_memory(w, e);
     rc = frame_write(&w->frames, FORMAT_SUMMARY, w->payload.data, w->payload.size, e);
     return rc < 0 ? rc : write_index(w, e);

@@ -20,9 +20,11 @@ int workload_write_op(struct workload_writer *w, uint32_t thread, const struct w
 // The same for several, which saves waiting for memory.
 int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n, struct err *e);
 
+// Samples, in order of time. They are kept, thinned where they are very many (workload/samples.h), and stand in one frame
+// before the summary.
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e);
 
-// Writes what is pending, the summary and the index.
+// Writes what is pending, the samples, the summary and the index.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
 
 #endif
