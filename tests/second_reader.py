@@ -23,6 +23,7 @@ MASK64 = (1 << 64) - 1
 TRACE_SESSION, TRACE_PROCESS, TRACE_EVENTS = 1, 2, 3
 WORKLOAD_HEADER, WORKLOAD_OPS, WORKLOAD_INDEX = 1, 2, 5
 TAG_EPOCH, TAG_BASE, TAG_LONG = 1, 2, 3
+NOTES = {31: "usable"}
 FAILED, FROM_NULL, FREED, HAS_WAITS, NO_SLOT = 1, 2, 4, 0x40, 0x80
 
 
@@ -185,6 +186,9 @@ def print_event(kind, pid, tid, ns, event):
         out.append(f'"result":{event["result"]}')
     if event["error"]:
         out.append(f'"error":{event["error"]}')
+    for note in NOTES.values():
+        if event.get(note):
+            out.append(f'"{note}":{event[note]}')
     if event.get("text"):
         out.append(f'"text":{json_text(event["text"])}')
     if event.get("waits"):
@@ -200,6 +204,7 @@ class Lane:
 
     def __init__(self):
         self.epoch = self.base = self.old = 0
+        self.notes = {}
 
 
 class Segment:
@@ -261,7 +266,7 @@ class Columns:
         tag = self.low_first(0, 0)
         if tag == TAG_EPOCH:
             return tag | ((lane.epoch + self.word()) % 2**59) << 5, ()
-        if tag == TAG_BASE:
+        if tag == TAG_BASE or tag in NOTES:
             return tag | self.word() << 5, ()
         self.stamp = (self.stamp + self.low_first(1, 2)) % 2**14
         head = tag | self.stamp << 5
@@ -313,6 +318,7 @@ class Trace:
             head, more = source.record(lane, self.kinds)
             words += 1 + len(more)
             self.record(segment, lane, head, more)
+        need(not lane.notes, "a segment ends behind a note")
         need(words == segment.words, "a segment has another number of words than it says")
 
     def record(self, segment, lane, head, more):
@@ -321,12 +327,18 @@ class Trace:
             lane.epoch = head >> 5
         elif tag == TAG_BASE:
             lane.base = (head >> 5) * 8
+        elif tag in NOTES:
+            lane.notes[NOTES[tag]] = head >> 5
+            return
         else:
             number_of_kind = head >> 19 & 255 if tag == TAG_LONG else tag
             need(number_of_kind in self.kinds, f"there is no kind {number_of_kind}")
             kind = self.kinds[number_of_kind]
             event = self.long(kind, head, more) if tag == TAG_LONG else self.short(kind, lane, head)
+            event.update(lane.notes)
+            lane.notes = {}
             self.event(segment, lane, kind, lane.epoch * 2**14 + (head >> 5) % 2**14, event)
+        need(not lane.notes, "a note stands before no record")
 
     def short(self, kind, lane, head):
         event = {"size": 0, "count": 1, "ptr": 0, "result": 0, "error": 0}

@@ -63,6 +63,7 @@ static int dump_call(void *context, const struct walk_call *call)
         .text_bytes = ev->text_bytes,
         .ptr = ev->ptr,
         .result = ev->result,
+        .notes = ev->notes,
     };
     (d->json ? dump_json : dump_text)(&line);
     return check_output();

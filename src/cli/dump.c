@@ -91,6 +91,10 @@ void dump_text(const struct dump_line *l)
         fputs(" = ", stdout);
         print_place(l, l->result);
     }
+    for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
+        if (l->notes[i])
+            printf(" %s=%" PRIu64, event_note_names[i], l->notes[i]);
+    }
     if (l->error)
         printf(" (%s)", strerrorname_np(l->error) ? strerrorname_np(l->error) : "unknown error");
     for (uint32_t i = 0; i < l->n_waits; i++)
@@ -151,6 +155,10 @@ void dump_json(const struct dump_line *l)
         put_place(&j, "result", l, l->result);
     if (l->error || l->failed)
         json_put_u64(&j, "error", l->error);
+    for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
+        if (l->notes[i])
+            json_put_u64(&j, event_note_names[i], l->notes[i]);
+    }
     if (l->text_bytes) {
         json_key(&j, "text");
         json_string_n(&j, l->text, l->text_bytes);

@@ -15,6 +15,7 @@ struct dump_line {
     uint64_t size, count, align, value, ptr, result;
     const char *text; // not terminated
     uint32_t text_bytes;
+    const uint64_t *notes; // HT_NOTES of them, or NULL
     const struct workload_wait *waits;
     uint32_t n_waits;
 };

@@ -63,12 +63,23 @@ void merge_put_back(struct merge *m, struct merge_stream *s);
 // Frees the queue, which is empty, until the stream is fed again.
 void merge_forget(struct merge_stream *s);
 
+// The word of the record behind notes, which stand before it.
+static inline uint64_t merge_behind_notes(const struct merge_stream *s)
+{
+    size_t at = s->head;
+    while (at + 1 < s->tail && codec_tag_of(s->words[at]) >= HT_FIRST_NOTE)
+        at++;
+    return s->words[at];
+}
+
 // Moves over words that only change the state to the next record and sets its stamp. False at the end of the queue.
 static inline bool merge_peek(struct merge_stream *s)
 {
     while (s->head < s->tail) {
         uint64_t word = s->words[s->head];
         unsigned tag = codec_tag_of(word);
+        if (__builtin_expect(tag >= HT_FIRST_NOTE, 0))
+            word = merge_behind_notes(s);
         if (tag == CODEC_TAG_EPOCH)
             s->state.epoch = word >> CODEC_TAG_BITS;
         else if (tag == CODEC_TAG_BASE)

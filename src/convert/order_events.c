@@ -165,6 +165,13 @@ static inline int do_word(struct order *o, struct merge_stream *s, uint64_t word
     return do_record(o, s, op, address, address);
 }
 
+// Is it a record of one word and no note?
+static inline bool is_word(uint64_t word)
+{
+    const uint32_t others = 1u << CODEC_TAG_LONG | UINT32_MAX << HT_FIRST_NOTE;
+    return !(others >> codec_tag_of(word) & 1);
+}
+
 // Fetches the cell that a record some words ahead will need, and for a give, nearer, the slot that the cell names. Guesses:
 // the base may change until then, and the block may stand behind others.
 // Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
@@ -197,7 +204,7 @@ static int run(struct order *o, struct merge_stream *s, uint64_t bound)
         uint64_t word = s->words[s->head];
         unsigned words = 1;
         look_ahead(o, s);
-        int rc = codec_tag_of(word) == CODEC_TAG_LONG ? do_long(o, s, &words) : do_word(o, s, word);
+        int rc = is_word(word) ? do_word(o, s, word) : do_long(o, s, &words);
         if (rc)
             return rc;
         s->head += words;

@@ -36,6 +36,16 @@ struct event_info {
     uint8_t fields;     // HT_F_*
 };
 
+enum { HT_FIRST_NOTE = 28, HT_NOTES = 4 }; // tags, and places for their values
+
+// Places in event.notes.
+#define HT_X(tag, SYMBOL, name) HT_NOTE_##SYMBOL = (tag)-HT_FIRST_NOTE,
+enum event_note { HT_NOTE_TABLE(HT_X) };
+#undef HT_X
+
+// Names of the notes; NULL where there is none.
+extern const char *const event_note_names[HT_NOTES];
+
 // Indexed by kind; rows without a kind are all zero.
 extern const struct event_info event_infos[HT_KIND_LIMIT];
 
@@ -58,7 +68,8 @@ struct event {
     uint64_t align;  // bytes
     uint64_t result; // address taken, 0 when the call failed or freed only
     uint64_t value;
-    const char *text; // not terminated; borrowed from the words decoded
+    uint64_t notes[HT_NOTES]; // 0: not recorded; below 2^59
+    const char *text;         // not terminated; borrowed from the words decoded
     uint32_t text_bytes;
     uint8_t kind;  // enum event_kind
     uint8_t error; // errno, or posix_memalign's return; 0 when the call did not fail

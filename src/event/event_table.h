@@ -2,8 +2,8 @@
 // docs/format/trace.md and a round-trip test for every row are derived from it. Malloc-free.
 //
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
-//   wire    number in files, never reused. 4 to 31 may have a one-word form, whose tag is this number; 0 to 3 are the
-//           codec's own tags (src/trace/codec.h)
+//   wire    number in files, never reused. 4 to 27 may have a one-word form, whose tag is this number; 0 to 3 are the
+//           codec's own tags (src/trace/codec.h), 28 to 31 those of the notes below
 //   SYMBOL  of enum event_kind, after HT_
 //   name    in dump, JSON and import
 //   symbol  the function that the capture library wraps, as the linker knows it; "" when the kind is no function's
@@ -83,6 +83,16 @@
     X(112, WAITED,                  "heaptape.waited",    "",                   META,   AFTER,  NONE,  HT_F_VALUE) \
     X(113, LOST,                    "heaptape.lost",      "",                   META,   AFTER,  NONE,  HT_F_VALUE) \
     X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_TAKE)
+// clang-format on
+
+// Notes: numbers that a record may have besides its fields, each in a word of its own before the record, when they were
+// asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
+// dump and JSON.
+// Tags are never reused either.
+//   usable  malloc_usable_size of the block: of the one taken, after the call; of the one given up, before it
+// clang-format off
+#define HT_NOTE_TABLE(X) \
+    X( 31, USABLE,                  "usable")
 // clang-format on
 
 #endif

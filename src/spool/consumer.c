@@ -402,7 +402,7 @@ int consumer_take(struct consumer *c, struct consumer_spool *s, const struct con
         return 1;
     int rc = drain_chunk(c, s, l, k, sink, e);
     l->next = k->first_word + k->used;
-    l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_LONG_WORDS - 2;
+    l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_RECORD_WORDS - 2;
     return rc;
 }
 

@@ -7,6 +7,7 @@
 //   EPOCH    tag   epoch: the stamp's bits above the 14 that each record holds, 59 bits
 //   BASE     tag   base / 8, 59 bits
 //   LONG     tag   stamp   kind 19-26, words 27-34, error 35-42, text bytes 43-53; then that many whole words
+//   NOTE     tag   value, 59 bits: belongs to the record after it
 #ifndef HEAPTAPE_TRACE_CODEC_H
 #define HEAPTAPE_TRACE_CODEC_H
 
@@ -21,7 +22,7 @@ enum codec_tag {
     CODEC_TAG_EPOCH = 1,
     CODEC_TAG_BASE = 2,
     CODEC_TAG_LONG = 3,
-    // 4 to 31: the kind of that wire number, in its one-word form
+    // 4 to 27: the kind of that wire number, in its one-word form; from HT_FIRST_NOTE on: notes
 };
 
 enum {
@@ -43,11 +44,13 @@ enum {
     CODEC_LONG_ERROR_AT = 35,
     CODEC_LONG_TEXT_AT = 43,
     CODEC_MAX_TEXT_BYTES = 1024,
-    CODEC_MAX_LONG_WORDS = 1 + 6 + CODEC_MAX_TEXT_BYTES / 8, // head, numbers, text: the longest record
+    CODEC_MAX_LONG_WORDS = 1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers, text: the longest record
+    CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // with its notes
 };
 
 _Static_assert(CODEC_REL_AT + CODEC_REL_BITS == 64, "a SIZED record is one word");
 _Static_assert(CODEC_BODY_AT + CODEC_PTR_BITS == 64, "a PLAIN record is one word");
+_Static_assert(HT_FIRST_NOTE + HT_NOTES == 1 << CODEC_TAG_BITS, "notes have the last tags");
 _Static_assert(CODEC_MAX_LONG_WORDS <= 255, "the word count has 8 bits");
 
 static inline uint64_t codec_mask(unsigned bits)
@@ -91,6 +94,12 @@ static inline uint64_t codec_base_record(uint64_t base)
     return CODEC_TAG_BASE | base >> CODEC_ADDRESS_SHIFT << CODEC_TAG_BITS;
 }
 
+// `value` is below 2^59.
+static inline uint64_t codec_note(enum event_note note, uint64_t value)
+{
+    return (HT_FIRST_NOTE + (unsigned)note) | value << CODEC_TAG_BITS;
+}
+
 // Words that a LONG record of this event takes, its head included.
 static inline unsigned codec_long_words(const struct event *ev)
 {
@@ -131,10 +140,24 @@ static inline unsigned codec_tag_of(uint64_t word)
     return word & codec_mask(CODEC_TAG_BITS);
 }
 
-// Words that the record starting with `word` takes, 1 to 256.
+// Words that the record starting with `word` takes, 1 to 256. A note counts apart from its record.
 static inline unsigned codec_record_words(uint64_t word)
 {
     return codec_tag_of(word) == CODEC_TAG_LONG ? 1 + (word >> CODEC_LONG_WORDS_AT & 0xff) : 1;
+}
+
+// Reads the notes before a record. Their number; -1 when no record follows them.
+static inline int codec_get_notes(const uint64_t *w, uint64_t left, struct event *ev)
+{
+    int n = 0;
+    while (codec_tag_of(w[n]) >= HT_FIRST_NOTE) {
+        if (n == HT_NOTES || (uint64_t)n + 1 >= left)
+            return -1;
+        ev->notes[codec_tag_of(w[n]) - HT_FIRST_NOTE] = w[n] >> CODEC_TAG_BITS;
+        n++;
+    }
+    unsigned tag = codec_tag_of(w[n]);
+    return n && (tag == CODEC_TAG_EPOCH || tag == CODEC_TAG_BASE) ? -1 : n;
 }
 
 static inline bool codec_get_long(const uint64_t *w, unsigned words, struct event *ev)
@@ -156,17 +179,24 @@ static inline bool codec_get_long(const uint64_t *w, unsigned words, struct even
     return true;
 }
 
-// Decodes the record at `w`, of which `left` words are there. Returns the words used and fills `*ev`, with
+// Decodes the record at `w` with its notes, of which `left` words are there. Returns the words used and fills `*ev`, with
 // ev->kind 0 for an EPOCH or BASE record, which only moves the state; 0 when no record can stand there
 // (corrupt or cut off).
 static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint64_t left, struct event *ev)
 {
     if (left == 0)
         return 0;
-    uint64_t word = w[0];
-    unsigned tag = codec_tag_of(word), words = codec_record_words(word);
     *ev = (struct event){0};
-    if (words > left)
+    unsigned notes = 0;
+    if (codec_tag_of(w[0]) >= HT_FIRST_NOTE) {
+        int n = codec_get_notes(w, left, ev);
+        if (n < 0)
+            return 0;
+        notes = (unsigned)n;
+    }
+    uint64_t word = w[notes];
+    unsigned tag = codec_tag_of(word), words = codec_record_words(word);
+    if (words > left - notes)
         return 0;
     if (tag == CODEC_TAG_EPOCH) {
         st->epoch = word >> CODEC_TAG_BITS;
@@ -179,13 +209,13 @@ static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint
     ev->stamp = st->epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
     if (tag == CODEC_TAG_LONG) {
         ev->kind = (uint8_t)(word >> CODEC_LONG_KIND_AT);
-        return codec_get_long(w, words, ev) ? words : 0;
+        return codec_get_long(w + notes, words, ev) ? notes + words : 0;
     }
     ev->kind = (uint8_t)tag;
     const struct event_info *info = &event_infos[tag];
     if (info->form == HT_FORM_PLAIN) {
         ev->ptr = word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT;
-        return 1;
+        return notes + 1;
     }
     if (info->form != HT_FORM_SIZED)
         return 0;
@@ -197,7 +227,7 @@ static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint
         ev->result = address;
     if (tag == HT_CALLOC)
         ev->count = 1;
-    return 1;
+    return notes + 1;
 }
 
 #endif

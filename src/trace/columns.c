@@ -8,7 +8,7 @@
 enum { BLOCK = 1024 };
 
 struct block {
-    uint32_t records, n_stamps, n_sized, n_plain;
+    uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
     uint64_t sized[BLOCK]; // bits 19 to 63
     uint64_t plain[BLOCK]; // address - base, in units of 8 bytes, mod 2^45
@@ -28,6 +28,8 @@ static enum record_form form_of(unsigned tag)
     case CODEC_TAG_LONG:
         return RECORD_LONG;
     }
+    if (tag >= HT_FIRST_NOTE)
+        return event_note_names[tag - HT_FIRST_NOTE] ? RECORD_NOTE : RECORD_BAD;
     unsigned form = event_infos[tag].form;
     return form == HT_FORM_SIZED ? RECORD_SIZED : form == HT_FORM_PLAIN ? RECORD_PLAIN : RECORD_BAD;
 }
@@ -80,9 +82,24 @@ static bool long_counts(uint64_t head)
     return event_counts(head >> CODEC_LONG_KIND_AT & 0xff);
 }
 
-// Moves the state over the record at `w`, which is none of the hot forms. Its words, 0 when it is no record.
-static uint32_t scan_rare(unsigned form, const uint64_t *w, uint32_t left, struct records *r)
+// A note and its record are not parted.
+static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t left)
 {
+    uint32_t notes = 1;
+    while (notes < left && notes <= HT_NOTES && c->forms[codec_tag_of(w[notes])] == RECORD_NOTE)
+        notes++;
+    if (notes == left || notes > HT_NOTES)
+        return false;
+    unsigned form = c->forms[codec_tag_of(w[notes])];
+    return form <= RECORD_PLAIN || (form == RECORD_LONG && long_words(w + notes, left - notes));
+}
+
+// Moves the state over the record at `w`, which is none of the hot forms. Its words, 0 when it is no record.
+static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left, struct records *r)
+{
+    unsigned form = c->forms[codec_tag_of(w[0])];
+    if (form == RECORD_NOTE)
+        return is_followed(c, w, left);
     if (form == RECORD_LONG) {
         uint32_t words = long_words(w, left);
         r->events += words && long_counts(w[0]);
@@ -105,7 +122,7 @@ void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct
         events += c->counts[tag];
         words = 1;
         if (__builtin_expect(form > RECORD_PLAIN, 0)) {
-            words = scan_rare(form, w + i, n - i, r);
+            words = scan_rare(c, w + i, n - i, r);
             if (words == 0)
                 break;
         }
@@ -128,16 +145,16 @@ static void put_word(struct columns *c, uint64_t word)
 static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left, struct records *r)
 {
     struct codec_state before = r->state;
-    uint32_t words = scan_rare(form, w, left, r);
+    uint32_t words = scan_rare(c, w, left, r);
     if (words == 0)
         return 0;
     // As differences these are nearly always the same small numbers.
     if (form == RECORD_EPOCH)
         put_word(c, (r->state.epoch - before.epoch) & codec_mask(64 - CODEC_TAG_BITS));
-    else if (form == RECORD_BASE)
-        put_word(c, w[0] >> CODEC_TAG_BITS);
-    else
+    else if (form == RECORD_LONG)
         put_word(c, w[0] >> CODEC_BODY_AT);
+    else
+        put_word(c, w[0] >> CODEC_TAG_BITS);
     for (uint32_t i = 1; i < words; i++)
         put_word(c, w[i]);
     return words;
@@ -286,6 +303,7 @@ static bool count_block(const struct columns *c, const struct columns_source *sr
     }
     b->n_sized = n[RECORD_SIZED];
     b->n_plain = n[RECORD_PLAIN];
+    b->n_notes = n[RECORD_NOTE];
     b->n_stamps = b->n_sized + b->n_plain + n[RECORD_LONG];
     bool all = n[RECORD_BAD] == 0;
     for (unsigned i = COLUMN_STAMP; i < COLUMN_WORDS; i++)
@@ -323,23 +341,27 @@ static void get_stamps(struct columns_source *src, struct block *b)
     src->stamp = stamp;
 }
 
-// Puts an EPOCH, BASE or LONG record to `to`, which has room for `room` words. Its words, 0 when it is none.
-static uint32_t merge_rare(struct columns_source *src, unsigned form, uint64_t *to, uint32_t room, struct records *r)
+// Puts an EPOCH, BASE or LONG record or a note to `to`, which has room for `room` words. Its words, 0 when it is none.
+static uint32_t merge_rare(const struct columns *c, struct columns_source *src, unsigned tag, uint64_t *to,
+                           uint32_t room, struct records *r)
 {
+    unsigned form = c->forms[tag];
     if (src->left[COLUMN_WORDS] == 0 || room == 0)
         return 0;
     uint64_t word = get_u64(take(src, COLUMN_WORDS, 1));
     if (form == RECORD_EPOCH)
         to[0] = codec_epoch_record(r->state.epoch + word);
-    else if (form == RECORD_BASE)
-        to[0] = CODEC_TAG_BASE | word << CODEC_TAG_BITS;
-    else
+    else if (form == RECORD_LONG)
         to[0] = CODEC_TAG_LONG | word << CODEC_BODY_AT;
+    else
+        to[0] = tag | word << CODEC_TAG_BITS;
+    if (form == RECORD_NOTE)
+        return 1; // columns_get looks at what follows
     uint32_t words = codec_record_words(to[0]);
     if (words > room || words - 1 > src->left[COLUMN_WORDS])
         return 0;
     memcpy(to + 1, take(src, COLUMN_WORDS, words - 1), 8 * (words - 1));
-    return scan_rare(form, to, words, r);
+    return scan_rare(c, to, words, r);
 }
 
 // The words of a block whose columns are expanded; 0 when it holds a wrong record.
@@ -355,7 +377,7 @@ static uint32_t merge(const struct columns *c, struct columns_source *src, const
         unsigned tag = tags[i], form = c->forms[tag];
         uint32_t words = 1;
         if (__builtin_expect(form > RECORD_PLAIN, 0)) {
-            words = merge_rare(src, form, to + at, room - at, r);
+            words = merge_rare(c, src, tag, to + at, room - at, r);
             if (words == 0)
                 return 0;
             base[RECORD_PLAIN] = r->state.base >> CODEC_ADDRESS_SHIFT;
@@ -372,10 +394,18 @@ static uint32_t merge(const struct columns *c, struct columns_source *src, const
     return at;
 }
 
+// Is each note followed by its record?
+static bool notes_are_good(const struct columns *c, const struct records *r, const uint64_t *words)
+{
+    struct records all = {.state = r->state};
+    columns_scan(c, words, r->words, &all);
+    return all.words == r->words;
+}
+
 bool columns_get(const struct columns *c, struct columns_source *src, struct records *r, uint64_t *words)
 {
     struct block b;
-    uint32_t done = 0, at = 0;
+    uint32_t done = 0, at = 0, notes = 0;
     r->events = 0;
     while (done < r->records) {
         b.records = r->records - done < BLOCK ? r->records - done : BLOCK;
@@ -389,6 +419,7 @@ bool columns_get(const struct columns *c, struct columns_source *src, struct rec
             return false;
         at += got;
         done += b.records;
+        notes += b.n_notes;
     }
-    return at == r->words;
+    return at == r->words && (!notes || notes_are_good(c, r, words));
 }

@@ -27,12 +27,12 @@ enum column {
     COLUMN_SIZE = COLUMN_STAMP + 2, // 2: SIZED
     COLUMN_REL = COLUMN_SIZE + 2,   // 4: SIZED
     COLUMN_PTR = COLUMN_REL + 4,    // 6: PLAIN
-    COLUMN_WORDS = COLUMN_PTR + 6,  // EPOCH, BASE, LONG
+    COLUMN_WORDS = COLUMN_PTR + 6,  // EPOCH, BASE, LONG, notes
     COLUMN_COUNT,
 };
 
 // What stands behind a tag. The first two are the hot ones: loops use them as indices.
-enum record_form { RECORD_SIZED, RECORD_PLAIN, RECORD_EPOCH, RECORD_BASE, RECORD_LONG, RECORD_BAD };
+enum record_form { RECORD_SIZED, RECORD_PLAIN, RECORD_EPOCH, RECORD_BASE, RECORD_LONG, RECORD_NOTE, RECORD_BAD };
 
 struct columns {
     uint8_t forms[1 << CODEC_TAG_BITS];  // enum record_form by tag
@@ -43,7 +43,7 @@ struct columns {
     struct buf column[COLUMN_COUNT];
 };
 
-// A run of whole records.
+// A run of whole records. Each note counts as one.
 struct records {
     struct codec_state state; // in: before the first word; out: after the last
     uint32_t words, records;

@@ -11,7 +11,7 @@
 
 enum {
     FRAME_WORDS = 1 << 17, // 1 MiB of records: what follows in the pipeline stays in cache, what zstd sees is enough
-    LONGEST_RECORD_WORDS = 256, // that a head can state
+    LONGEST_RECORD_WORDS = 256 + HT_NOTES, // that a head can state, and notes
 };
 
 void trace_writer_init(struct trace_writer *w, struct output *out, enum frame_codec codec, int level)

@@ -101,3 +101,29 @@ END
   make_trace
   "$HEAPTAPE" dump a.ht | head -1 | grep -q malloc
 }
+
+@test "dump: notes stand with their events, and the converter passes them by" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'TRACE'
+process 100 prog
+0 1000 malloc size=32 result=0x1000 usable=40
+1 1500 calloc size=8 count=3 result=0x2000
+1 1600 mark text=between
+1 60000 calloc size=8 count=3 result=0x3000 usable=576460752303423487
+round
+0 70000 free ptr=0x1000 usable=40
+0 71000 free ptr=0x3000
+end
+TRACE
+  heaptape dump a.ht
+  [ "$output" = '[100 100] +0.000001 malloc(32) = 0x1000 usable=40
+[100 101] +0.000001 calloc(3, 8) = 0x2000
+[100 101] +0.000001 mark("between")
+[100 101] +0.000060 calloc(3, 8) = 0x3000 usable=576460752303423487
+[100 100] +0.000070 free(0x1000) usable=40
+[100 100] +0.000071 free(0x3000)' ]
+  heaptape dump --format json --kind free a.ht
+  [ "${lines[0]}" = '{"kind":"free","pid":100,"tid":100,"stamp_ns":70000,"ptr":"0x1000","usable":40}' ]
+  heaptape convert --strict -o a.htw a.ht
+  [ "$status" -eq 0 ]
+  [ "$("$HEAPTAPE" dump a.htw | wc -l)" -eq 6 ]
+}

@@ -1,7 +1,8 @@
 // Writes a trace as standard input describes it, so that tests know every byte that ought to come out:
 //   make_trace FILE
 //   process PID ARGV...          a process; what follows is of it, up to the next one
-//   THREAD STAMP KIND [KEY=N...] a record; KEY is ptr, size, count, align, result, value, error, or text=WORD
+//   THREAD STAMP KIND [KEY=N...] a record; KEY is ptr, size, count, align, result, value, error, or text=WORD,
+//                                or the name of a note
 //   lost THREAD WORDS            so many words of the thread's stream are missing here
 //   round                        ends a round; its watermark is the greatest stamp so far
 //   end                          the process and the recording end well; without it the trace is cut off
@@ -70,6 +71,10 @@ static void set(struct event *ev, const char *key, const char *value)
         if (strcmp(key, names[i]) == 0)
             *fields[i] = strtoull(value, NULL, 0);
     }
+    for (size_t i = 0; i < HT_NOTES; i++) {
+        if (event_note_names[i] && strcmp(key, event_note_names[i]) == 0)
+            ev->notes[i] = strtoull(value, NULL, 0);
+    }
     if (strcmp(key, "error") == 0)
         ev->error = (uint8_t)atoi(value);
     if (strcmp(key, "text") == 0) {
@@ -96,6 +101,10 @@ static void add_record(char *line)
     if (codec_epoch(ev.stamp) != s->epoch) {
         s->epoch = codec_epoch(ev.stamp);
         s->words[s->n++] = codec_epoch_record(s->epoch);
+    }
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (ev.notes[i])
+            s->words[s->n++] = codec_note(i, ev.notes[i]);
     }
     s->n += codec_put_long(s->words + s->n, &ev);
 }

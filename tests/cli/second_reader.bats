@@ -48,6 +48,15 @@ agree_on_workloads() {
   [ "$(wc -l <want)" -eq 186 ]
 }
 
+@test "second reader: notes" {
+  needs_tools
+  seq 3000 | awk 'BEGIN { print "process 100 prog" }
+    { print "0", $1 * 1000, "malloc size=" $1, "result=" 4096 + 16 * $1, $1 % 3 ? "usable=" $1 * $1 : "" }
+    END { print "end" }' | "$HEAPTAPE_PROGRAMS/make_trace" t.ht
+  agree t.ht
+  [ "$(grep -c '"usable":' want)" -eq 2000 ]
+}
+
 @test "second reader: a process tree" {
   skip_under_sanitizer
   needs_tools

@@ -34,7 +34,7 @@ static void one_word_forms_are_kinds_whose_number_is_a_tag(void **state)
         const struct event_info *info = row(i);
         if (info->form == HT_FORM_NONE)
             continue;
-        assert_in_range(wires[i], 4, 31);
+        assert_in_range(wires[i], 4, HT_FIRST_NOTE - 1);
         if (info->form == HT_FORM_SIZED)
             assert_true(info->fields & HT_F_SIZE);
         else

@@ -137,6 +137,34 @@ static void epoch_and_base_move_the_state_only(void **state)
     (void)state;
 }
 
+static void notes_belong_to_the_record_after_them(void **state)
+{
+    struct codec_state st = {EPOCH, BASE};
+    struct event ev, marked = {.kind = HT_MARK, .stamp = STAMP, .text = "text", .text_bytes = 4};
+    const uint64_t most = codec_mask(59);
+    uint64_t words[8] = {codec_note(HT_NOTE_USABLE, most), codec_sized(HT_MALLOC, STAMP, 10, 2),
+                         codec_sized(HT_MALLOC, STAMP, 11, 2)};
+    assert_int_equal(decode(&st, words, 3, &ev), 2);
+    assert_true(ev.kind == HT_MALLOC && ev.size == 10 && ev.result == BASE + 16 && ev.stamp == STAMP);
+    assert_true(ev.notes[HT_NOTE_USABLE] == most);
+    assert_int_equal(decode(&st, words + 2, 1, &ev), 1);
+    assert_true(ev.size == 11 && ev.notes[HT_NOTE_USABLE] == 0);
+    assert_int_equal(decode(&st, words, 1, &ev), 0);
+    unsigned n = codec_put_long(words + 1, &marked);
+    assert_int_equal(decode(&st, words, 1 + n, &ev), 1 + n);
+    assert_memory_equal(ev.text, "text", 4);
+    assert_int_equal(decode(&st, words, n, &ev), 0);
+    words[1] = codec_epoch_record(7);
+    assert_int_equal(decode(&st, words, 3, &ev), 0);
+    for (unsigned i = 0; i < 8; i++)
+        words[i] = codec_note(HT_NOTE_USABLE, i);
+    words[5] = codec_plain(HT_FREE, STAMP, BASE);
+    assert_int_equal(decode(&st, words + 1, 7, &ev), 5);
+    assert_int_equal(ev.notes[HT_NOTE_USABLE], 4);
+    assert_int_equal(decode(&st, words, 8, &ev), 0);
+    (void)state;
+}
+
 static void what_no_kind_has_is_refused(void **state)
 {
     struct codec_state st = {0};
@@ -144,6 +172,7 @@ static void what_no_kind_has_is_refused(void **state)
     for (unsigned tag = 0; tag < 32; tag++) {
         uint64_t word = tag;
         bool can = tag == CODEC_TAG_EPOCH || tag == CODEC_TAG_BASE || event_infos[tag].form != HT_FORM_NONE;
+        assert_false(tag >= HT_FIRST_NOTE && event_infos[tag].name);
         assert_int_equal(decode(&st, &word, 1, &ev), can);
     }
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
@@ -198,6 +227,7 @@ static const struct CMUnitTest tests[] = {
     HT_EVENT_TABLE(HT_X) //
     cmocka_unit_test(addresses_that_do_not_fit_are_told),
     cmocka_unit_test(epoch_and_base_move_the_state_only),
+    cmocka_unit_test(notes_belong_to_the_record_after_them),
     cmocka_unit_test(what_no_kind_has_is_refused),
     cmocka_unit_test(random_words_are_survived),
 };

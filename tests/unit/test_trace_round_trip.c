@@ -92,9 +92,12 @@ static void fill_random(struct stream *s, uint32_t records)
     for (uint32_t i = 0; i < records; i++) {
         uint64_t r = random_u64();
         pass_time(s, r % 7 ? r % 50 : r >> 40);
+        bool base = !(r >> 8 & 63) && !(r >> 14 & 3);
+        if (!base && r >> 32 & 1)
+            put(s, codec_note(HT_NOTE_USABLE, r >> (r & 31) & codec_mask(59)));
         if (r >> 8 & 63)
             put_short(s, kinds[(r >> 20) % (sizeof kinds / sizeof *kinds)]);
-        else if (r >> 14 & 3)
+        else if (!base)
             put_long(s, HT_POSIX_MEMALIGN, 0);
         else
             put(s, codec_base_record(s->state.base = random_u64() & (codec_mask(48) & ~7ull)));
@@ -157,6 +160,17 @@ static struct trace_segment whole(const struct stream *s, uint64_t epoch0, uint6
                                   .words = s->words};
 }
 
+// Does the segment consist of records with their notes?
+static bool is_whole(const struct trace_segment *g)
+{
+    struct codec_state state = {g->epoch0, g->base0};
+    struct event ev;
+    uint32_t at = 0, used = 1;
+    for (; at < g->n_words && used; at += used)
+        used = codec_get(&state, g->words + at, g->n_words - at, &ev);
+    return at == g->n_words;
+}
+
 // Reads the file and checks that the lane's words are the stream's, state and order too.
 static void check_file(const struct fixture *f, const struct stream *s, uint32_t frame_words)
 {
@@ -189,6 +203,7 @@ static void check_file(const struct fixture *f, const struct stream *s, uint32_t
             assert_int_equal(g->thread, 3);
             assert_true(g->n_words <= s->n - at);
             assert_memory_equal(g->words, s->words + at, g->n_words * 8);
+            assert_true(is_whole(g));
             at += g->n_words;
         }
     }
@@ -245,7 +260,7 @@ static void test_empty_round(void **state)
 static void test_bad_words(void **state)
 {
     (void)state;
-    static const uint64_t bad[] = {0, 31, CODEC_TAG_LONG | 200ull << CODEC_LONG_KIND_AT,
+    static const uint64_t bad[] = {0, 30, HT_FIRST_NOTE + HT_NOTE_USABLE, CODEC_TAG_LONG | 200ull << CODEC_LONG_KIND_AT,
                                    CODEC_TAG_LONG | (uint64_t)HT_MALLOC << CODEC_LONG_KIND_AT |
                                        200ull << CODEC_LONG_WORDS_AT};
     seed = 4711;
@@ -256,7 +271,9 @@ static void test_bad_words(void **state)
         fill_random(&s, 3000);
         uint32_t good = s.n;
         s.words[s.n] = bad[i / 2];
-        s.words[s.n + 1] = codec_plain(HT_FREE, 1, 8);
+        // A note stands right before its record.
+        s.words[s.n + 1] =
+            bad[i / 2] == HT_FIRST_NOTE + HT_NOTE_USABLE ? codec_epoch_record(1) : codec_plain(HT_FREE, 1, 8);
         s.n += 2;
         begin(&f, i % 2 ? FRAME_CODEC_ZSTD : FRAME_CODEC_NONE);
         struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
