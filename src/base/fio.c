@@ -100,6 +100,22 @@ ssize_t input_read(struct input *in, void *to, size_t want, struct err *e)
     return (ssize_t)take + n;
 }
 
+ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e)
+{
+    size_t have = in->ahead.size - in->ahead_taken;
+    if (have)
+        return input_read(in, to, have < most ? have : most, e);
+    for (;;) {
+        ssize_t n = read(in->fd, to, most);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set_errno(e, "%s: cannot read at byte %llu", in->name, (unsigned long long)in->offset);
+        in->offset += (uint64_t)n;
+        return n;
+    }
+}
+
 int input_seek(struct input *in, uint64_t offset, struct err *e)
 {
     if (lseek(in->fd, (off_t)offset, SEEK_SET) < 0)

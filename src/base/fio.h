@@ -33,6 +33,9 @@ ssize_t input_peek(struct input *in, size_t want, const uint8_t **bytes, struct 
 // Reads until `want` bytes are there or the input ends. Returns the bytes read, or a negative errno.
 ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
 
+// Reads what is there, up to `most` bytes, and waits only when there is nothing: 0 at the end.
+ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e);
+
 // Moves to an absolute offset. -ESPIPE on a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 

@@ -4,12 +4,12 @@
 #include <errno.h>
 
 // The trace in w->in becomes the workload that is made of it.
-static int convert_input(struct open_workload *w, struct err *e)
+static int convert_input(struct open_workload *w, uint32_t pid, struct err *e)
 {
     struct trace_file t;
     struct output out = {.fd = -1};
     struct workload_summary summary;
-    const struct convert_trace_options how = {.level = 1}; // read once and thrown away
+    const struct convert_trace_options how = {.pid = pid, .level = 1}; // read once and thrown away
     const char *name = w->in.name;
     int rc = trace_file_take(&t, &w->in, true, e);
     if (rc == 0)
@@ -24,7 +24,7 @@ static int convert_input(struct open_workload *w, struct err *e)
     return rc;
 }
 
-static int make_workload(struct open_workload *w, struct err *e)
+static int make_workload(struct open_workload *w, uint32_t pid, struct err *e)
 {
     const uint8_t *bytes;
     ssize_t n = input_peek(&w->in, FRAME_HEADER_BYTES, &bytes, e);
@@ -33,16 +33,21 @@ static int make_workload(struct open_workload *w, struct err *e)
     if (frame_magic_at(bytes, (size_t)n, FRAME_MAGIC_WORKLOAD))
         return 0;
     if (frame_magic_at(bytes, (size_t)n, FRAME_MAGIC_TRACE))
-        return convert_input(w, e);
+        return convert_input(w, pid, e);
     return err_set(e, -EPROTO, "%s: is neither a workload nor a trace, at byte 0", w->in.name);
 }
 
 int open_workload(struct open_workload *w, const char *path, struct err *e)
 {
+    return open_workload_of(w, path, 0, e);
+}
+
+int open_workload_of(struct open_workload *w, const char *path, uint32_t pid, struct err *e)
+{
     *w = (struct open_workload){.in = {.fd = -1}};
     int rc = input_open(&w->in, path, e);
     if (rc == 0)
-        rc = make_workload(w, e);
+        rc = make_workload(w, pid, e);
     if (rc == 0)
         rc = workload_reader_open(&w->reader, &w->in, e);
     return rc;

@@ -15,6 +15,9 @@ struct open_workload {
 // neither. *w can be closed in either case.
 int open_workload(struct open_workload *w, const char *path, struct err *e);
 
+// The same; of a trace the process with this pid (0: as above).
+int open_workload_of(struct open_workload *w, const char *path, uint32_t pid, struct err *e);
+
 // The same with an input that is open already and stands at its start; it is moved into *w.
 int workload_take(struct open_workload *w, struct input *in, struct err *e);
 

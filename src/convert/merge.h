@@ -3,7 +3,7 @@
 #ifndef HEAPTAPE_CONVERT_MERGE_H
 #define HEAPTAPE_CONVERT_MERGE_H
 
-#include "convert/map.h"
+#include "base/map.h"
 #include "trace/codec.h"
 #include "trace/trace.h"
 

@@ -1,4 +1,4 @@
-#include "convert/map.h"
+#include "base/map.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // A hash map from numbers to numbers: for the few things that are looked up by a number which the trace gives, and
 // that may be any.
-#ifndef HEAPTAPE_CONVERT_MAP_H
-#define HEAPTAPE_CONVERT_MAP_H
+#ifndef HEAPTAPE_BASE_MAP_H
+#define HEAPTAPE_BASE_MAP_H
 
 #include <stddef.h>
 #include <stdint.h>

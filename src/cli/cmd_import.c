@@ -1,0 +1,154 @@
+#include "cli/command.h"
+#include "cli/convert_trace.h"
+#include "cli/import_trace.h"
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_import;
+
+struct import_cli_options {
+    const char *format;
+    const char *output;
+    const char *pid;
+    uint64_t level;
+    bool force, trace, keep_going, strict, stamps;
+};
+
+static const struct option options[] = {
+    {'F', "format", OPTION_CHOICE, IO_IMPORT_CHOICES, NULL, "what FILE is; see above",
+     offsetof(struct import_cli_options, format)},
+    {'o', "output", OPTION_STRING, "FILE|-", NULL,
+     "write to FILE, or to standard output; FILE.htw (with --trace: FILE.ht) beside the input unless given",
+     offsetof(struct import_cli_options, output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
+    {'p', "pid", OPTION_STRING, "PID", NULL, "import this process; the one with most events unless given",
+     offsetof(struct import_cli_options, pid)},
+    {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace, of all processes, not a workload",
+     offsetof(struct import_cli_options, trace)},
+    {'k', "keep-going", OPTION_FLAG, NULL, NULL, "skip what is bad, and say how much it was",
+     offsetof(struct import_cli_options, keep_going)},
+    {0, "strict", OPTION_FLAG, NULL, NULL, "fail when anything had to be guessed or was not seen taken",
+     offsetof(struct import_cli_options, strict)},
+    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this level of zstd, 1 to 19",
+     offsetof(struct import_cli_options, level)},
+    {0, "stamps", OPTION_FLAG, NULL, "true", "keep when each event was, where the format says it",
+     offsetof(struct import_cli_options, stamps)},
+    {0},
+};
+
+struct job {
+    const struct import_cli_options *options;
+    const struct format *format;
+    struct convert_trace_options how;
+    struct input in;
+    struct output out;
+    struct err *e;
+};
+
+static int to_trace(struct job *j)
+{
+    bool has_times;
+    struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_ZSTD, j->how.level};
+    return import_trace(&j->in, &j->out, &how, &has_times, j->e);
+}
+
+static void tell_workload(const struct job *j, const struct workload_summary *s)
+{
+    note("%s: %llu events, %llu threads, %.2f bytes an event", j->out.name, (unsigned long long)s->events,
+         (unsigned long long)s->threads, s->events ? (double)j->out.offset / (double)s->events : 0.0);
+    if (s->order_ambiguous || s->unmatched_frees)
+        note("%llu frees of blocks from before, %llu events of unsure order", (unsigned long long)s->unmatched_frees,
+             (unsigned long long)s->order_ambiguous);
+}
+
+// By way of a trace in a temporary file: which process is wanted is known when all have been seen.
+static int to_workload(struct job *j)
+{
+    bool has_times;
+    struct output between;
+    struct input trace;
+    struct trace_file t;
+    struct workload_summary s;
+    struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_LZ4, 1};
+    int rc = output_open_unnamed(&between, j->e);
+    if (rc < 0)
+        return rc;
+    rc = import_trace(&j->in, &between, &how, &has_times, j->e);
+    if (rc < 0) {
+        output_close(&between, false, NULL);
+        return rc;
+    }
+    rc = input_from_output(&trace, &between, j->in.name, j->e);
+    if (rc < 0)
+        return rc;
+    j->how.no_stamps = !has_times || !j->options->stamps;
+    j->how.window_ns = j->format->window;
+    rc = trace_file_take(&t, &trace, true, j->e);
+    if (rc == 0)
+        rc = convert_trace(&t, &j->out, &j->how, &s, j->e);
+    trace_file_close(&t);
+    if (rc == 0)
+        tell_workload(j, &s);
+    return rc;
+}
+
+static int import(struct job *j, const char *from, const char *to)
+{
+    int rc = input_open(&j->in, from, j->e);
+    if (rc == 0)
+        rc = output_open(&j->out, to, OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0), j->e);
+    if (rc == 0) {
+        rc = j->options->trace ? to_trace(j) : to_workload(j);
+        int closed = output_close(&j->out, rc == 0, j->e);
+        rc = rc == 0 ? closed : rc;
+    }
+    input_close(&j->in);
+    return rc;
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct import_cli_options *o = fields;
+    struct err e = {0};
+    struct job j = {.options = o, .in = {.fd = -1}, .out = {.fd = -1}, .e = &e};
+    uint64_t pid = 0;
+    (void)argc;
+    if (!o->format)
+        return usage_error(&cmd_import, "--format is missing: %s", IO_IMPORT_CHOICES);
+    if (o->pid && (options_parse_number(o->pid, &pid) < 0 || pid == 0 || pid > UINT32_MAX))
+        return usage_error(&cmd_import, "'%s' is no process number", o->pid);
+    if (o->level < 1 || o->level > 19)
+        return usage_error(&cmd_import, "there is no level %llu of zstd", (unsigned long long)o->level);
+    j.format = format_find(o->format);
+    j.how = (struct convert_trace_options){.pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict};
+    char *beside = NULL;
+    if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
+        die(EXIT_FAILED, "out of memory");
+    int rc = import(&j, argv[0], o->output ? o->output : beside ? beside : "-");
+    free(beside);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
+}
+
+const struct command cmd_import = {
+    .name = "import",
+    .operands = "FILE|-",
+    .summary = "Make a workload of another tool's file",
+    .description =
+        "Reads what another tool recorded and writes a workload that can be replayed, by the rules of convert: frees "
+        "of "
+        "unknown blocks, results that are live already and events in the wrong order are handled and counted. With "
+        "--trace it writes a raw trace instead.\n\n"
+        "Formats without times keep the order of their events; the workload then has no stamps.\n\n"
+        "What is not as the format wants it ends the import with its place and what was expected; nothing is written "
+        "then. With --keep-going it is skipped and counted." IO_IMPORT_HELP,
+    .options = options,
+    .options_bytes = sizeof(struct import_cli_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};
