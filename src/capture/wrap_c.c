@@ -23,7 +23,7 @@ WRAP_COLD void *wrap_taken(enum event_kind kind, size_t size, void *p, const voi
 WRAPPER void *malloc(size_t size)
 {
     void *p = next.malloc(size);
-    if (producer_put_sized(HT_MALLOC, size, (uintptr_t)p))
+    if (producer_put_taken(HT_MALLOC, size, (uintptr_t)p, WRAP_CALLER))
         return p;
     return wrap_taken(HT_MALLOC, size, p, WRAP_CALLER);
 }
@@ -56,7 +56,7 @@ WRAPPER void *calloc(size_t count, size_t size)
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.calloc(count, size);
     producer_leave(was);
-    if (count == 1 && producer_put_sized(HT_CALLOC, size, (uintptr_t)p))
+    if (count == 1 && producer_put_taken(HT_CALLOC, size, (uintptr_t)p, WRAP_CALLER))
         return p;
     return calloc_slow(count, size, p, WRAP_CALLER);
 }
@@ -88,7 +88,7 @@ WRAPPER void *realloc(void *old, size_t size)
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.realloc(old, size);
     producer_leave(was);
-    if (producer_put_sized(HT_REALLOC, size, (uintptr_t)p))
+    if (producer_put_taken(HT_REALLOC, size, (uintptr_t)p, WRAP_CALLER))
         return p;
     return realloc_slow(old, size, p, WRAP_CALLER);
 }

@@ -195,7 +195,7 @@ static inline __attribute__((always_inline)) void *plain_new(enum event_kind kin
     void *p = NULL;
     if (__builtin_expect(atomic_load_explicit(&operators, memory_order_relaxed) == OPERATORS_STANDARD, 1)) {
         p = next.malloc(size ? size : 1);
-        if (producer_put_sized(kind, size, (uintptr_t)p))
+        if (producer_put_taken(kind, size, (uintptr_t)p, caller))
             return p;
     }
     return plain_new_slow(kind, size, nothrow, p, caller);

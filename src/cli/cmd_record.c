@@ -24,6 +24,7 @@ struct record_options {
     const char *start;
     const char *follow;
     uint64_t max_bytes;
+    uint64_t depth;
     bool force;
     bool lossy;
     bool verbose;
@@ -44,6 +45,9 @@ static const struct option options[] = {
     {0, "follow", OPTION_STRING, "all|none|PATTERN", "all",
      "record all children, none, or those whose executable's name matches a glob",
      offsetof(struct record_options, follow)},
+    {0, "callers", OPTION_NUMBER, "DEPTH", NULL,
+     "record who called: the return address, or with a DEPTH above 1 so many frames along the frame pointers",
+     offsetof(struct record_options, depth), .bare = "1"},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "end the recording when FILE has reached SIZE; PROGRAM goes on untraced",
      offsetof(struct record_options, max_bytes)},
     {0, "collect", OPTION_STRING, "DIR", NULL,
@@ -166,7 +170,8 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .lossy = o->lossy,
                                 .paused = strcmp(o->start, "paused") == 0,
                                 .follow = o->follow,
-                                .max_bytes = o->max_bytes};
+                                .max_bytes = o->max_bytes,
+                                .depth = (uint32_t)o->depth};
     struct record_result r;
     struct output out;
     struct err e = {0};
@@ -178,6 +183,8 @@ static int run_record(const void *fields, int argc, char **argv)
         return usage_error(&cmd_record, "--collect runs no program");
     if (!parse_compression(o->compression, &s))
         return usage_error(&cmd_record, "-z wants none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
+    if (o->depth > SPOOL_MAX_DEPTH)
+        return usage_error(&cmd_record, "--callers wants a depth of at most %d", SPOOL_MAX_DEPTH);
     if (o->collect)
         return run_collect(o, &s);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)

@@ -42,6 +42,7 @@ struct option {
     const char *fallback; // the default as text, parsed as if given; NULL: zero
     const char *help;     // one sentence, without a full stop
     size_t offset;        // of the field in the command's options struct
+    const char *bare;     // what the option means without an argument, which then needs "="; NULL: it needs one
 };
 
 struct command {

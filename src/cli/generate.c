@@ -38,9 +38,9 @@ static void put_option(FILE *to, const struct option *o)
         fprintf(to, "*-%c*, ", o->letter);
     fprintf(to, "*--%s*", o->name);
     if (o->argument) {
-        fputs("=_", to);
+        fputs(o->bare ? "[=_" : "=_", to);
         put_text(to, o->argument);
-        fputs("_", to);
+        fputs(o->bare ? "_]" : "_", to);
     }
     fputs("\n\t", to);
     put_text(to, o->help);

@@ -56,7 +56,8 @@ int help_option_name(char *text, size_t size, const struct option *o)
     char letter[8] = "";
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    return snprintf(text, size, "%s--%s%s%s", letter, o->name, o->argument ? "=" : "", o->argument ? o->argument : "");
+    return snprintf(text, size, "%s--%s%s%s%s%s", letter, o->name, o->bare ? "[" : "", o->argument ? "=" : "",
+                    o->argument ? o->argument : "", o->bare ? "]" : "");
 }
 
 static void print_option(FILE *to, const struct option *o)

@@ -236,7 +236,9 @@ static int parse_long(struct parse *p, const char *word)
         usage_error(p->command, "--%.*s takes no value", (int)n, word);
         return -1;
     }
-    if (!value && !(value = next_word(p))) {
+    if (!value)
+        value = f.option->bare ? f.option->bare : next_word(p);
+    if (!value) {
         usage_error(p->command, "--%s needs %s", f.option->name, f.option->argument);
         return -1;
     }

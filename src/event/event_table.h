@@ -82,6 +82,8 @@
     X(103, MALLCTL,                 "mallctl",            "mallctl",            MARK,   BEFORE, NONE,  HT_F_TEXT) \
     X(112, WAITED,                  "heaptape.waited",    "",                   META,   AFTER,  NONE,  HT_F_VALUE) \
     X(113, LOST,                    "heaptape.lost",      "",                   META,   AFTER,  NONE,  HT_F_VALUE) \
+    X(114, STACK,                   "heaptape.stack",     "",                   META,   BEFORE, NONE,  HT_F_VALUE | HT_F_TEXT) \
+    X(115, MODULE,                  "heaptape.module",    "",                   META,   BEFORE, NONE,  HT_GIVES | HT_F_VALUE | HT_F_TEXT) \
     X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_TAKE)
 // clang-format on
 
@@ -89,9 +91,11 @@
 // asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
 // dump and JSON.
 // Tags are never reused either.
+//   site    call site of what takes a block: the number of a heaptape.stack
 //   usable  malloc_usable_size of the block: of the one taken, after the call; of the one given up, before it
 // clang-format off
 #define HT_NOTE_TABLE(X) \
+    X( 30, SITE,                    "site") \
     X( 31, USABLE,                  "usable")
 // clang-format on
 

@@ -434,6 +434,7 @@ static int begin(struct recorder *r, struct err *e)
     if (rc < 0)
         return rc;
     strncpy(r->consumer.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
+    r->consumer.session->depth = r->settings->depth;
     launch_bell(&r->consumer.session->doorbell);
     r->started = clock_point_take(r->clock);
     r->realtime_ns = clock_ns(CLOCK_REALTIME);

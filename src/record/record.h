@@ -22,6 +22,7 @@ struct record_settings {
     uint64_t max_bytes; // the recording ends when the output has as many; 0: never
     const char *follow; // "all", "none" or a glob: children to be recorded, by the name of their executable
     bool paused;        // recording begins when it is told to
+    uint32_t depth;     // frames of call sites, at most SPOOL_MAX_DEPTH; 0: none are recorded
     bool lossy;         // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 

@@ -403,6 +403,8 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
         case PLAN_MALLOC_TRIM:
         case PLAN_MALLOPT:
         case PLAN_MALLCTL:
+        case PLAN_STACK:
+        case PLAN_MODULE:
         case PLAN_WAITED:
         case PLAN_LOST:
         case PLAN_OP_LIMIT:

@@ -97,6 +97,14 @@ static void put_base(struct producer_lane *lane, uint64_t address)
     *lane->pos++ = codec_base_record(lane->base);
 }
 
+static void put_notes(struct producer_lane *lane, const struct event *ev)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (ev->notes[i])
+            *lane->pos++ = codec_note(i, ev->notes[i]);
+    }
+}
+
 static bool fits_sized(const struct event *ev, uint64_t address)
 {
     return event_infos[ev->kind].form == HT_FORM_SIZED && !ev->error && ev->size >> CODEC_SIZE_BITS == 0 &&
@@ -109,7 +117,7 @@ static bool fits_plain(const struct event *ev)
     return event_infos[ev->kind].form == HT_FORM_PLAIN && codec_relative(ev->ptr, 0) >> CODEC_PTR_BITS == 0;
 }
 
-// There is room for the record, an EPOCH and a BASE.
+// There is room for the record, its notes, an EPOCH and a BASE.
 static void put_record(struct producer_lane *lane, const struct event *ev, uint64_t stamp)
 {
     put_epoch(lane, stamp);
@@ -119,10 +127,12 @@ static void put_record(struct producer_lane *lane, const struct event *ev, uint6
     } else if (fits_sized(ev, address)) {
         if (codec_relative(address, lane->base) >> CODEC_REL_BITS)
             put_base(lane, address);
+        put_notes(lane, ev);
         *lane->pos++ = codec_sized(ev->kind, stamp, ev->size, codec_relative(address, lane->base));
     } else {
         struct event stamped = *ev;
         stamped.stamp = stamp;
+        put_notes(lane, ev);
         lane->pos += codec_put_long(lane->pos, &stamped);
     }
     producer_publish(lane->pos - 1);
@@ -133,7 +143,7 @@ static void put_record(struct producer_lane *lane, const struct event *ev, uint6
 static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
                       const struct event *ev)
 {
-    const size_t extra = 2; // an EPOCH and a BASE
+    const size_t extra = HT_NOTES + 2; // notes, an EPOCH and a BASE
     uint64_t waited_ns = 0;
     if (words_left(lane) >= codec_long_words(ev) + extra)
         return true;
@@ -191,7 +201,8 @@ static bool is_muted(const struct producer_process *p, struct producer_thread *t
     return t->muted && class != HT_CLASS_THREAD;
 }
 
-static void record(const struct event *ev, uint32_t busy)
+// `site` is the event's, or NULL.
+static void record(const struct event *ev, const struct producer_site *site, uint32_t busy)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
@@ -203,14 +214,23 @@ static void record(const struct event *ev, uint32_t busy)
     if (is_muted(p, t, ev, busy))
         return;
     bool interrupting = busy & PRODUCER_WRITING;
-    if (!interrupting) {
-        producer_lane_put(p, t, &t->lanes[0], ev);
-        return;
-    }
+    struct producer_lane *lane = &t->lanes[interrupting];
     // Rare enough for system calls, which keep a second handler from interrupting lane 1, too.
-    uint64_t mask = producer_signals_block();
-    producer_lane_put(p, t, &t->lanes[1], ev);
-    producer_signals_restore(mask);
+    uint64_t mask = interrupting ? producer_signals_block() : 0;
+    if (site && !producer_site_seen(producer_inherited.sites, site->id))
+        producer_site_define(p, t, lane, site);
+    producer_lane_put(p, t, lane, ev);
+    if (interrupting)
+        producer_signals_restore(mask);
+}
+
+static __attribute__((noinline)) void record_called(const struct event *ev, const void *caller, uint32_t busy)
+{
+    struct producer_site site;
+    struct event called = *ev;
+    producer_site_find(&site, producer_tls.thread, caller, __builtin_frame_address(0));
+    called.notes[HT_NOTE_SITE] = site.id;
+    record(&called, &site, busy);
 }
 
 void producer_record(const struct event *ev, const void *caller)
@@ -218,10 +238,14 @@ void producer_record(const struct event *ev, const void *caller)
     uint32_t busy = producer_tls.busy;
     if (is_nested(busy, caller))
         return;
+    enum event_class class = event_infos[ev->kind].class;
     producer_tls.busy = busy | PRODUCER_WRITING | (busy & PRODUCER_WRITING ? PRODUCER_INTERRUPTING : 0);
     producer_compiler_fence();
     int saved_errno = errno;
-    record(ev, busy);
+    if (producer_depth && ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))
+        record_called(ev, caller, busy);
+    else
+        record(ev, NULL, busy);
     errno = saved_errno;
     producer_compiler_fence();
     producer_tls.busy = busy;

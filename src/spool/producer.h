@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "event/event.h"
 #include "spool/control.h"
+#include "spool/producer_site.h"
 #include "spool/spool.h"
 #include "trace/codec.h"
 
@@ -48,7 +49,8 @@ struct producer_thread {
     void *(*start)(void *); // for the trampoline of pthread_create
     void *arg;
     uint32_t muted; // 1 once it has noticed that recording is paused
-    uint32_t reserved[5];
+    uint32_t reserved;
+    uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet
 };
 _Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share cache lines");
 
@@ -110,6 +112,15 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
     producer_compiler_fence();
     producer_tls.busy = 0;
     return true;
+}
+
+// As producer_put_sized, for a call that takes a block; `caller` is the wrapper's return address.
+static inline __attribute__((always_inline)) bool producer_put_taken(unsigned kind, uint64_t size, uint64_t address,
+                                                                     const void *caller)
+{
+    if (producer_unlikely(producer_depth))
+        return producer_put_called(kind, size, address, caller);
+    return producer_put_sized(kind, size, address);
 }
 
 // The same for a PLAIN kind.

@@ -54,6 +54,7 @@ struct producer_inherited {
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made
     uint32_t end_key_made;
+    struct producer_sites *sites; // NULL: call sites are not recorded
 };
 extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
 

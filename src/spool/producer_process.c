@@ -334,6 +334,7 @@ static bool start(struct producer_process *p)
     p->recorder_pid = in->session->recorder_pid;
     p->recorder_visible = syscall(SYS_kill, p->recorder_pid, 0) == 0 || errno != ESRCH;
     p->header = header;
+    producer_sites_start(in->session->depth);
     fill_header(header, p, parent);
     atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);
     producer_ring();

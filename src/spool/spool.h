@@ -38,6 +38,7 @@ enum {
     SPOOL_CHUNKS_A_THREAD = 2, // … and this many more for each live thread
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
+    SPOOL_MAX_DEPTH = 64, // frames of a call site
 };
 
 // Room for spools in the session's own file, after the session: for fork children that cannot make a file, in a changed
@@ -163,6 +164,7 @@ struct spool_session {
     uint32_t stamp_shift;                   // CODEC_STAMP_SHIFT of the recorder's build
     uint64_t start_stamp, realtime_ns;      // when it was made and what CLOCK_REALTIME was, without a recorder
     char follow[SPOOL_MAX_FOLLOW];          // glob
+    uint32_t depth;                         // frames of call sites to be recorded, 0: none
     _Alignas(64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
     _Atomic uint32_t recorder_sleeps;       // 1: ring with a futex wake
     _Atomic uint32_t recorder_gone;         // 1: the recorder has stopped; producers turn themselves off

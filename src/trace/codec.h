@@ -34,6 +34,7 @@ enum {
     CODEC_STAMP_AT = CODEC_TAG_BITS,
     CODEC_BODY_AT = CODEC_STAMP_AT + CODEC_STAMP_BITS,
     CODEC_REL_AT = CODEC_BODY_AT + CODEC_SIZE_BITS,
+    CODEC_NOTE_BITS = 64 - CODEC_TAG_BITS,
     CODEC_ADDRESS_SHIFT = 3, // addresses count in 8 bytes: jemalloc and tcmalloc align the smallest blocks to 8
 
     // Stamps count 2^4 ticks (6 ns at 2.6 GHz): finer ones cost bytes and are below what plain rdtsc orders.
