@@ -1,5 +1,5 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --allocator= -a --compress= -z --force -f --start= --follow= --max-size= --collect= --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --allocator= -a --compress= -z --force -f --start= --follow= --callers= --max-size= --collect= --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
   [replay]=' --allocator= -a --verify --runs= -r --touch= --threads= --speed= --settle= --slop --stats-every= --trim-every= --no-latency --memory= --json --help -h --quiet -q --color='
@@ -21,6 +21,7 @@ declare -gA _heaptape_values=(
   ['record -z']='none|lz4|zstd[:LEVEL]'
   ['record --start']='now|paused'
   ['record --follow']='all|none|PATTERN'
+  ['record --callers']='DEPTH'
   ['record --max-size']='SIZE'
   ['record --collect']='DIR'
   ['record --color']='auto|always|never'

@@ -1,5 +1,6 @@
 #include "cli/dump.h"
 
+#include "base/bytes.h"
 #include "base/json.h"
 
 #include <inttypes.h>
@@ -53,6 +54,12 @@ static bool has_result(unsigned kind)
     return event_infos[kind].fields & HT_F_RESULT;
 }
 
+// A call site's frames are its text.
+static uint64_t frame_at(const struct dump_line *l, uint32_t i)
+{
+    return get_u64((const uint8_t *)l->text + 8 * (size_t)i);
+}
+
 // Without addresses those of mappings are unknown.
 static bool has_places(const struct dump_line *l)
 {
@@ -75,7 +82,10 @@ static void print_arguments(const struct dump_line *l)
         print_number(&more, "", l->size);
     if (fields & HT_F_VALUE)
         print_number(&more, "", l->value);
-    if (l->text_bytes) {
+    if (l->kind == HT_STACK) {
+        for (uint32_t i = 0; i < l->text_bytes / 8; i++)
+            printf(", 0x%" PRIx64, frame_at(l, i));
+    } else if (l->text_bytes) {
         print_comma(&more);
         print_quoted(l->text, l->text_bytes);
     }
@@ -159,7 +169,13 @@ void dump_json(const struct dump_line *l)
         if (l->notes[i])
             json_put_u64(&j, event_note_names[i], l->notes[i]);
     }
-    if (l->text_bytes) {
+    if (l->kind == HT_STACK) {
+        json_key(&j, "frames");
+        json_begin_array(&j);
+        for (uint32_t i = 0; i < l->text_bytes / 8; i++)
+            json_hex(&j, frame_at(l, i));
+        json_end_array(&j);
+    } else if (l->text_bytes) {
         json_key(&j, "text");
         json_string_n(&j, l->text, l->text_bytes);
     }

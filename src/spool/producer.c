@@ -201,8 +201,19 @@ static bool is_muted(const struct producer_process *p, struct producer_thread *t
     return t->muted && class != HT_CLASS_THREAD;
 }
 
-// `site` is the event's, or NULL.
-static void record(const struct event *ev, const struct producer_site *site, uint32_t busy)
+static void put_called(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                       const struct event *ev, const void *caller)
+{
+    struct producer_site site;
+    struct event called = *ev;
+    producer_site_find(&site, t, caller, __builtin_frame_address(0));
+    if (!producer_site_seen(producer_inherited.sites, site.id))
+        producer_site_define(p, t, lane, &site);
+    called.notes[HT_NOTE_SITE] = site.id;
+    producer_lane_put(p, t, lane, &called);
+}
+
+static void record(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
@@ -213,24 +224,17 @@ static void record(const struct event *ev, const struct producer_site *site, uin
     p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (is_muted(p, t, ev, busy))
         return;
+    enum event_class class = event_infos[ev->kind].class;
     bool interrupting = busy & PRODUCER_WRITING;
     struct producer_lane *lane = &t->lanes[interrupting];
     // Rare enough for system calls, which keep a second handler from interrupting lane 1, too.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
-    if (site && !producer_site_seen(producer_inherited.sites, site->id))
-        producer_site_define(p, t, lane, site);
-    producer_lane_put(p, t, lane, ev);
+    if (producer_depth && ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))
+        put_called(p, t, lane, ev, caller);
+    else
+        producer_lane_put(p, t, lane, ev);
     if (interrupting)
         producer_signals_restore(mask);
-}
-
-static __attribute__((noinline)) void record_called(const struct event *ev, const void *caller, uint32_t busy)
-{
-    struct producer_site site;
-    struct event called = *ev;
-    producer_site_find(&site, producer_tls.thread, caller, __builtin_frame_address(0));
-    called.notes[HT_NOTE_SITE] = site.id;
-    record(&called, &site, busy);
 }
 
 void producer_record(const struct event *ev, const void *caller)
@@ -238,14 +242,10 @@ void producer_record(const struct event *ev, const void *caller)
     uint32_t busy = producer_tls.busy;
     if (is_nested(busy, caller))
         return;
-    enum event_class class = event_infos[ev->kind].class;
     producer_tls.busy = busy | PRODUCER_WRITING | (busy & PRODUCER_WRITING ? PRODUCER_INTERRUPTING : 0);
     producer_compiler_fence();
     int saved_errno = errno;
-    if (producer_depth && ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))
-        record_called(ev, caller, busy);
-    else
-        record(ev, NULL, busy);
+    record(ev, caller, busy);
     errno = saved_errno;
     producer_compiler_fence();
     producer_tls.busy = busy;

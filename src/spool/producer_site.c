@@ -47,13 +47,16 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
     t->stack_low = t->stack_high = 1; // of no stack, and not looked for again
     if (!found)
         return;
+    // The C library puts a thread's control block at the end of its stack; what lies above it may be another mapping, and
+    // go away.
     uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
-    t->stack_low = m.start;
-    t->stack_high = m.end;
-    if (m.grows)
+    if (m.grows) {
         t->stack_low = m.end - MAIN_STACK_BYTES;
-    else if (thread > sp && thread < m.end)
-        t->stack_high = thread; // what lies above the thread's control block may be another mapping, and go away
+        t->stack_high = m.end;
+    } else if (thread > sp && thread < m.end) {
+        t->stack_low = m.start;
+        t->stack_high = thread;
+    }
 }
 
 // A frame is [frame pointer before, return address], on x86-64 and aarch64 alike.

@@ -1,0 +1,109 @@
+load trace
+
+# sites SIZE: a line for each malloc of SIZE: the functions of its site, innermost first; what is none of the program's
+# is -.
+sites() {
+  "$HEAPTAPE" dump -F json -k malloc -k heaptape.stack t.ht >events
+  python3 - "$1" <<'END'
+import json, sys
+size = int(sys.argv[1])
+places = sorted((int(l.split()[1], 16), l.split()[0]) for l in open("told"))
+events = [json.loads(l) for l in open("events")]
+# A function of the test is at most 2 KiB long.
+def function(address):
+    below = [name for at, name in places if at < address <= at + 2048]
+    return below[-1] if below else "-"
+frames = {(e["pid"], e["value"]): [int(f, 16) for f in e["frames"]] for e in events if e["kind"] == "heaptape.stack"}
+for e in events:
+    if e["kind"] == "malloc" and e["size"] == size:
+        print(*[function(f) for f in frames[e["pid"], e["site"]]])
+END
+}
+
+@test "the chain of callers, as deep as was asked for" {
+  skip_under_sanitizer
+  record_options=--callers=8 record "$HEAPTAPE_PROGRAMS/callers" deep 12
+  sites 7000 >seen
+  [ "$(wc -l <seen)" -eq 12 ]
+  [ "$(sed -n 1p seen | cut -d' ' -f1-3)" = "leaf deep main" ]
+  [ "$(sed -n 3p seen | cut -d' ' -f1-5)" = "leaf deep deep deep main" ]
+  [ "$(sed -n 12p seen)" = "leaf deep deep deep deep deep deep deep" ]
+}
+
+@test "the return address alone" {
+  skip_under_sanitizer
+  record_options=--callers record "$HEAPTAPE_PROGRAMS/callers" deep 12
+  [ "$(sites 7000 | sort | uniq -c | awk '{ print $1, $2, NF }')" = "12 leaf 2" ]
+}
+
+@test "every call that takes a block has its site, and its site's addresses a module" {
+  skip_under_sanitizer
+  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/calls"
+  "$HEAPTAPE" dump -F json t.ht >all
+  "$HEAPTAPE" dump -F json -k heaptape.stack -k heaptape.module t.ht >definitions
+  python3 - <<'END'
+import json
+definitions = [json.loads(l) for l in open("definitions")]
+stacks = {d["value"]: d for d in definitions if d["kind"] == "heaptape.stack"}
+modules = [d for d in definitions if d["kind"] == "heaptape.module"]
+taken = [e for e in map(json.loads, open("all")) if e.get("result", "0x0") != "0x0"]
+assert len(taken) > 20
+for e in taken:
+    assert e["site"] in stacks, e
+for s in stacks.values():
+    for f in s["frames"]:
+        assert any(int(m["ptr"], 16) <= int(f, 16) < int(m["ptr"], 16) + m["size"] for m in modules), (s, f)
+own = [m for m in modules if m["text"].endswith("/calls")]
+assert own and len(own[0]["text"].split(" ")[0]) == 40, modules
+END
+}
+
+@test "each thread by its own stack" {
+  skip_under_sanitizer
+  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" threads 5
+  sites 7001 >seen
+  [ "$(wc -l <seen)" -eq 5 ]
+  [ "$(sed -n 1p seen | cut -d' ' -f1-3)" = "leaf deep thread" ]
+  [ "$(sed -n 5p seen | cut -d' ' -f1-7)" = "leaf deep deep deep deep deep thread" ]
+}
+
+@test "a fork child defines its sites anew" {
+  skip_under_sanitizer
+  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" fork
+  [ "$(sites 7002 | cut -d' ' -f1-5 | sort | uniq -c | sed 's/^ *//')" = "2 leaf deep deep deep main" ]
+}
+
+@test "on a stack that is not the thread's own: the caller alone" {
+  skip_under_sanitizer
+  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" signal
+  [ "$status" -eq 0 ]
+  [ "$(sites 7003)" = leaf ]
+  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" context
+  [ "$status" -eq 0 ]
+  [ "$(sites 7004 | sort | cut -d' ' -f1-6 | head -1)" = leaf ]
+  [ "$(sites 7004 | cut -d' ' -f1-6 | tail -1)" = "leaf deep deep deep deep context" ]
+}
+
+@test "anything in the frame pointer" {
+  skip_under_sanitizer
+  [ "$(uname -m)" = x86_64 ] || skip "written for x86-64"
+  record_options=--callers=64 record "$HEAPTAPE_PROGRAMS/callers" wild
+  [ "$status" -eq 0 ]
+  [ "$(sites 7005 | wc -l)" -eq 12 ]
+}
+
+@test "programs without frame pointers run the same" {
+  skip_under_sanitizer
+  for depth in 1 64; do
+    record_options=--callers=$depth record python3 -c 'print(sum(len(str(i)) for i in range(100000)))'
+    [ "$status" -eq 0 ]
+    [ "$(cat told)" = 488890 ]
+    "$HEAPTAPE" check t.ht
+  done
+}
+
+@test "a depth that cannot be" {
+  run "$HEAPTAPE" record --callers=65 -o t.ht -- true
+  [ "$status" -eq 2 ]
+  [[ "${lines[0]}" == *"at most 64"* ]]
+}

@@ -1,0 +1,153 @@
+// Calls from known places, for the tests of call sites: callers deep N | threads N | fork | exec | wild | signal | context
+// Every function is called through a chain of a known length. Prints what it did.
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static void *volatile sink;
+
+NOINLINE static void leaf(size_t size)
+{
+    sink = malloc(size);
+    free(sink);
+    __asm__ volatile("");
+}
+
+NOINLINE static void deep(int n, size_t size)
+{
+    if (n)
+        deep(n - 1, size);
+    else
+        leaf(size);
+    __asm__ volatile("");
+}
+
+static void *thread(void *arg)
+{
+    deep((int)(intptr_t)arg, 7001);
+    return NULL;
+}
+
+static void threads(int n)
+{
+    for (int i = 0; i < n; i++) {
+        pthread_t t;
+        pthread_create(&t, NULL, thread, (void *)(intptr_t)i);
+        pthread_join(t, NULL);
+    }
+}
+
+static void handler(int number)
+{
+    (void)number;
+    deep(3, 7003);
+}
+
+// On a stack of its own, where the chain is not to be followed.
+static void on_signal(void)
+{
+    stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+    struct sigaction act = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
+    sigaltstack(&stack, NULL);
+    sigaction(SIGUSR1, &act, NULL);
+    raise(SIGUSR1);
+}
+
+static ucontext_t back, there;
+
+static void in_context(void)
+{
+    deep(3, 7004);
+}
+
+static void context(void)
+{
+    char *stack = malloc(65536);
+    getcontext(&there);
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = 65536;
+    there.uc_link = &back;
+    makecontext(&there, in_context, 0);
+    swapcontext(&back, &there);
+    deep(3, 7004);
+}
+
+#if defined(__x86_64__)
+// Calls malloc with anything in the frame pointer: addresses of the stack, of nothing, of the next page.
+NOINLINE static void *malloc_with(uint64_t frame)
+{
+    void *p;
+    __asm__ volatile("push %%rbp\n\tmov %1, %%rbp\n\tmov $7005, %%edi\n\tcall malloc@PLT\n\tpop %%rbp"
+                     : "=a"(p)
+                     : "r"(frame)
+                     : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2",
+                       "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+    return p;
+}
+
+static void wild(void)
+{
+    uint64_t here[64] __attribute__((aligned(16)));
+    memset(here, 0xff, sizeof here);
+    here[0] = (uintptr_t)&here[0]; // itself
+    here[2] = (uintptr_t)&here[8];
+    here[3] = (uintptr_t)wild;
+    here[8] = (uintptr_t)&here[4]; // backwards
+    const uint64_t frames[] = {
+        0,
+        1,
+        8,
+        (uintptr_t)here,
+        (uintptr_t)&here[2],
+        (uintptr_t)here + 1,
+        (uintptr_t)&here[62],
+        UINT64_MAX,
+        UINT64_MAX & ~7ull,
+        1ull << 47,
+        (uintptr_t)&sink,
+        (uintptr_t)here + (1 << 20),
+    };
+    for (unsigned i = 0; i < sizeof frames / sizeof *frames; i++)
+        free(malloc_with(frames[i]));
+}
+#else
+static void wild(void)
+{
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    int n = argc > 2 ? atoi(argv[2]) : 1;
+    if (!strcmp(what, "deep")) {
+        for (int i = 0; i < n; i++)
+            deep(i, 7000);
+    } else if (!strcmp(what, "threads")) {
+        threads(n);
+    } else if (!strcmp(what, "fork")) {
+        deep(2, 7002);
+        if (fork() == 0) {
+            deep(2, 7002);
+            _exit(0);
+        }
+        wait(NULL);
+    } else if (!strcmp(what, "signal")) {
+        on_signal();
+    } else if (!strcmp(what, "context")) {
+        context();
+    } else if (!strcmp(what, "wild")) {
+        wild();
+    }
+    printf("deep %p\nleaf %p\nmain %p\nthread %p\nhandler %p\nin_context %p\ncontext %p\n", (void *)deep, (void *)leaf,
+           (void *)main, (void *)thread, (void *)handler, (void *)in_context, (void *)context);
+    return 0;
+}
