@@ -25,6 +25,12 @@ void pool_release(struct pool *p)
     *p = (struct pool){0};
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? 1 : -(x > y);
+}
+
 // Moves the `n` lowest slots to the shared pool.
 static int share(struct pool *p, struct pool_shared *shared, size_t n, uint32_t thread, uint64_t op)
 {
@@ -36,6 +42,7 @@ static int share(struct pool *p, struct pool_shared *shared, size_t n, uint32_t 
     b->op = op;
     b->n = n;
     memcpy(b->slots, p->slots, n * sizeof *b->slots);
+    qsort(b->slots, n, sizeof *b->slots, by_number);
     memmove(p->slots, p->slots + n, (p->n - n) * sizeof *p->slots);
     p->n -= n;
     *shared->last = b;
