@@ -409,16 +409,24 @@ class Column:
         return self.at == len(self.first) and self.rest_at == len(self.rest)
 
 
-class Slots:
-    """Slots as a block's SLOT values name them."""
+def has_slot(kind, flags):
+    return kind.cls in ("ALLOC", "FREE", "RESIZE") and not flags & NO_SLOT
 
-    def __init__(self, column, ages, relative):
-        self.column, self.ages, self.relative = column, ages, relative
+
+def takes(kind, flags):
+    return has_slot(kind, flags) and (kind.cls == "ALLOC" or bool(flags & FROM_NULL))
+
+
+class Slots:
+    """Slots as a block's TAKEN and USED values name them."""
+
+    def __init__(self, takes, uses, ages, relative):
+        self.takes, self.uses, self.ages, self.relative = takes, uses, ages, relative
         self.stack, self.used = [], []
         self.last_taken = self.last_used = 0
 
     def take(self):
-        code = self.column.next()
+        code = self.takes.next()
         if code == 0:
             need(self.stack, "a slot is taken from an empty stack")
             slot = self.stack.pop()
@@ -428,7 +436,7 @@ class Slots:
         return slot
 
     def use(self, give_up):
-        code = self.column.next()
+        code = self.uses.next()
         if code < self.ages:
             need(code < len(self.used), "a slot is older than its block")
             slot = self.used[-1 - code]
@@ -462,20 +470,20 @@ class Workload:
 class Window:
     """One OPS frame."""
 
-    NAMES = ("BLOCKS", "SLOT", "SIZE", "MORE", "TIME", "WAIT", "TEXT")
+    NAMES = ("BLOCKS", "TAKEN", "USED", "SIZE", "MORE", "TAKE_TIME", "TIME", "WAIT", "TEXT")
 
     def __init__(self, workload, payload):
         self.workload, self.payload = workload, payload
         first, self.base, self.count, self.blocks, self.slot_limit, self.thread_limit = struct.unpack_from("<QQIIII", payload)
         self.ages, shapes, self.texts, self.flags = struct.unpack_from("<IIII", payload, 32)
         need(first == workload.ops, "a window does not begin where the one before ended")
-        self.sizes = struct.unpack_from("<14I", payload, 48)
-        self.shapes = [payload[104 + 3 * i : 107 + 3 * i] for i in range(shapes)]
-        self.at = 104 + 3 * shapes
+        self.sizes = struct.unpack_from("<18I", payload, 48)
+        self.shapes = [payload[120 + 3 * i : 123 + 3 * i] for i in range(shapes)]
+        self.at = 120 + 3 * shapes
         self.columns = {"BLOCKS": self.column(0)}
         self.of_ops = payload[self.at : self.at + self.count]
         self.at += self.count
-        for i in range(1, 7):
+        for i in range(1, 9):
             self.columns[self.NAMES[i]] = self.column(i)
         need(self.at + self.texts == len(payload), "a window is not as long as its columns")
 
@@ -518,7 +526,7 @@ class Window:
         thread, first, ops, stamp = head
         need(thread < self.thread_limit, "a thread beyond the limit")
         need(first == self.workload.done.get(thread, 0), "a block does not go on where its thread was")
-        slots = Slots(self.columns["SLOT"], self.ages, self.flags & 1)
+        slots = Slots(self.columns["TAKEN"], self.columns["USED"], self.ages, self.flags & 1)
         stamp = (self.base + stamp) & MASK64
         waited = {}
         out = []
@@ -530,7 +538,8 @@ class Window:
             self.slot(kind, flags, slots, event)
             self.values(kind, event)
             if stamped:
-                stamp = (stamp + self.columns["TIME"].next()) & MASK64
+                column = "TAKE_TIME" if takes(kind, flags) else "TIME"
+                stamp = (stamp + self.columns[column].next()) & MASK64
             if flags & HAS_WAITS:
                 event["waits"] = [self.wait(waited) for _ in range(self.columns["WAIT"].next())]
             out.append((stamp, thread, kind, event))
@@ -538,9 +547,9 @@ class Window:
 
     def slot(self, kind, flags, slots, event):
         event["ptr"] = event["result"] = "null"
-        if kind.cls not in ("ALLOC", "FREE", "RESIZE") or flags & NO_SLOT:
+        if not has_slot(kind, flags):
             return
-        if kind.cls == "ALLOC" or flags & FROM_NULL:
+        if takes(kind, flags):
             slot = slots.take()
             event["result"] = slot
         else:

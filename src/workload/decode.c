@@ -146,7 +146,7 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
 static inline bool get_slot(struct decode *d, unsigned use, uint32_t *slot)
 {
     uint64_t code;
-    if (!planes_get(&d->columns[FORMAT_COLUMN_SLOT], &code))
+    if (!planes_get(&d->columns[use == FORMAT_SLOT_TAKE ? FORMAT_COLUMN_TAKEN : FORMAT_COLUMN_USED], &code))
         return false;
     if (use == FORMAT_SLOT_TAKE) {
         if (code == 0) {
@@ -246,11 +246,13 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
         unsigned shape = *d->shape_column++;
         if (shape >= d->n_shapes)
             return "a shape that is not in its table";
-        const char *what = decode_op(d, &d->shapes[shape], op, run->thread);
+        const struct decode_shape *s = &d->shapes[shape];
+        const char *what = decode_op(d, s, op, run->thread);
         if (what)
             return what;
         uint64_t delta = 0;
-        if (d->has_stamps && (!planes_get(&d->columns[FORMAT_COLUMN_TIME], &delta) || delta > UINT64_MAX - stamp))
+        struct planes *time = &d->columns[s->use == FORMAT_SLOT_TAKE ? FORMAT_COLUMN_TAKE_TIME : FORMAT_COLUMN_TIME];
+        if (d->has_stamps && (!planes_get(time, &delta) || delta > UINT64_MAX - stamp))
             return "stamps that cannot be";
         op->stamp = stamp += delta;
     }

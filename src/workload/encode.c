@@ -19,13 +19,41 @@ void encode_init(struct encode *x)
     *x = (struct encode){.last_block = ENCODE_NO_BLOCK, .shapes[0].key = ENCODE_NO_KEY};
 }
 
+static void column_release(struct encode_column *c)
+{
+    free(c->first);
+    free(c->rest);
+    *c = (struct encode_column){0};
+}
+
+// Room for `want` values. The rest has room for the longest ones, which hardly any memory is used for.
+static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
+{
+    size_t capacities[2] = {capacity, capacity * PLANES_MAX_REST + (capacity ? PLANES_SLACK : 0)};
+    if (array_reserve((void **)&c->first, &capacities[0], want, 1) < 0 ||
+        array_reserve((void **)&c->rest, &capacities[1], want * PLANES_MAX_REST + PLANES_SLACK, 1) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static inline void column_put(struct encode_column *c, uint64_t v)
+{
+    uint8_t *first = c->first + c->n, *rest = c->rest + c->n_rest;
+    planes_put(&first, &rest, v);
+    c->n++;
+    c->n_rest = (uint32_t)(rest - c->rest);
+}
+
 static void block_release(struct encode_block *b)
 {
     free(b->shapes);
     free(b->stamps);
-    free(b->slots);
-    free(b->sizes);
+    free(b->used);
     free(b->given);
+    column_release(&b->taken);
+    column_release(&b->sizes);
+    column_release(&b->take_times);
+    column_release(&b->times);
     free(b->more.at);
     free(b->waits.at);
     free(b->texts.at);
@@ -100,12 +128,13 @@ static inline int shape_find(struct encode *x, const struct workload_op *op)
 static int block_grow(struct encode_block *b)
 {
     size_t want = b->capacity ? b->capacity * 2 : 64;
-    size_t c[5] = {b->capacity, b->capacity, b->capacity, b->capacity, b->capacity};
+    size_t c[4] = {b->capacity, b->capacity, b->capacity, b->capacity};
     if (array_reserve((void **)&b->shapes, &c[0], want, sizeof *b->shapes) < 0 ||
         array_reserve((void **)&b->stamps, &c[1], want, sizeof *b->stamps) < 0 ||
-        array_reserve((void **)&b->slots, &c[2], want, sizeof *b->slots) < 0 ||
-        array_reserve((void **)&b->sizes, &c[3], want, sizeof *b->sizes) < 0 ||
-        array_reserve((void **)&b->given, &c[4], want, sizeof *b->given) < 0)
+        array_reserve((void **)&b->used, &c[2], want, sizeof *b->used) < 0 ||
+        array_reserve((void **)&b->given, &c[3], want, sizeof *b->given) < 0 ||
+        column_reserve(&b->taken, b->capacity, want) < 0 || column_reserve(&b->sizes, b->capacity, want) < 0 ||
+        column_reserve(&b->take_times, b->capacity, want) < 0 || column_reserve(&b->times, b->capacity, want) < 0)
         return -ENOMEM;
     b->capacity = want;
     return 0;
@@ -120,7 +149,9 @@ static int block_begin(struct encode *x, uint32_t thread)
         memset(x->blocks + had, 0, (x->blocks_capacity - had) * sizeof *x->blocks);
     struct encode_block *b = &x->blocks[x->n_blocks];
     b->thread = thread;
-    b->n_ops = b->n_slots = b->n_sizes = b->n_given = b->uses = b->last_explicit = 0;
+    b->n_ops = b->n_used = b->n_given = b->uses = b->last_explicit = 0;
+    b->taken.n = b->sizes.n = b->take_times.n = b->times.n = 0;
+    b->taken.n_rest = b->sizes.n_rest = b->take_times.n_rest = b->times.n_rest = 0;
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
     b->more.n = b->waits.n = b->texts.n = b->text.size = 0;
@@ -229,7 +260,10 @@ static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t sl
             return rc;
     }
     struct encode_use *last = &x->slots[slot];
-    b->slots[b->n_slots++] = use == FORMAT_SLOT_TAKE ? code_take(b, slot) : code_use(b, last, slot);
+    if (use == FORMAT_SLOT_TAKE)
+        column_put(&b->taken, code_take(b, slot));
+    else
+        b->used[b->n_used++] = code_use(b, last, slot);
     if (use == FORMAT_SLOT_GIVE)
         b->given[b->n_given++] = slot;
     else
@@ -289,9 +323,11 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     if (rc < 0)
         return rc;
     if (fields & HT_F_SIZE)
-        b->sizes[b->n_sizes++] = op->size;
+        column_put(&b->sizes, op->size);
     // put_rare may have met a thread and moved the array.
     t = &x->threads[thread];
+    if (x->has_stamps)
+        column_put(use == FORMAT_SLOT_TAKE ? &b->take_times : &b->times, b->n_ops ? op->stamp - t->last_stamp : 0);
     b->shapes[b->n_ops] = (uint8_t)shape;
     b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
     t->next_op++;

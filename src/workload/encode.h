@@ -10,9 +10,15 @@ enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xff
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
-// A slot given up or resized that no age names stands in encode_block.slots as itself with this bit: how it is written
+// A slot given up or resized that no age names stands in encode_block.used as itself with this bit: how it is written
 // is decided for the whole frame.
 #define ENCODE_BY_NUMBER (1ull << 63)
+
+// A column of one block as it grows, in its two planes. There is room for a value of each op.
+struct encode_column {
+    uint8_t *first, *rest;
+    uint32_t n, n_rest;
+};
 
 // A growable array of numbers.
 struct encode_words {
@@ -23,12 +29,14 @@ struct encode_words {
 // The ops of one thread in the frame under work.
 struct encode_block {
     uint32_t thread;
-    uint32_t n_ops, n_slots, n_sizes;
+    uint32_t n_ops, n_used;
     uint64_t first_op;
-    size_t capacity; // of each of the next five
+    size_t capacity; // of each of the next eight
     uint8_t *shapes;
-    uint64_t *stamps, *slots, *sizes;
+    uint64_t *stamps;
+    uint64_t *used;  // codes of slots given up or resized
     uint32_t *given; // slots given up and not taken again, last one on top
+    struct encode_column taken, sizes, take_times, times;
     uint32_t n_given;
     uint32_t uses;          // takes and reallocs so far
     uint32_t last_explicit; // slot

@@ -62,10 +62,12 @@ enum format_field {
 // Columns of an OPS frame, in the order in which they stand there.
 enum format_column {
     FORMAT_COLUMN_BLOCKS,
-    FORMAT_COLUMN_SLOT,
+    FORMAT_COLUMN_TAKEN, // slots of ops that take one
+    FORMAT_COLUMN_USED,  // slots of the other ops that have one
     FORMAT_COLUMN_SIZE,
     FORMAT_COLUMN_MORE,
-    FORMAT_COLUMN_TIME,
+    FORMAT_COLUMN_TAKE_TIME, // stamps of ops that take a slot
+    FORMAT_COLUMN_TIME,      // of the others; without stamps: turns
     FORMAT_COLUMN_WAIT,
     FORMAT_COLUMN_TEXT,
     FORMAT_COLUMNS,

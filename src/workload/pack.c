@@ -52,6 +52,11 @@ static void put_all(struct pack *p, const uint64_t *values, size_t n)
     p->rest = rest;
 }
 
+static const struct encode_column *column_of(const struct encode_block *b, size_t member)
+{
+    return (const struct encode_column *)(const void *)((const uint8_t *)b + member);
+}
+
 static void pack_blocks(struct pack *p, const struct encode *x)
 {
     column_begin(p, FORMAT_COLUMN_BLOCKS, (size_t)x->n_blocks * FORMAT_BLOCK_VALUES);
@@ -95,10 +100,10 @@ static bool relative_is_shorter(const struct encode *x)
     for (uint32_t i = 0; i < x->n_blocks; i++) {
         const struct encode_block *b = &x->blocks[i];
         uint64_t last = 0;
-        for (uint32_t k = 0; k < b->n_slots; k++) {
-            if (!(b->slots[k] & ENCODE_BY_NUMBER))
+        for (uint32_t k = 0; k < b->n_used; k++) {
+            if (!(b->used[k] & ENCODE_BY_NUMBER))
                 continue;
-            uint64_t slot = b->slots[k] & ~ENCODE_BY_NUMBER;
+            uint64_t slot = b->used[k] & ~ENCODE_BY_NUMBER;
             by_number += bits_of(slot);
             by_distance += bits_of(code_by_number(slot, &last, true) - ENCODE_AGE_CODES);
         }
@@ -106,12 +111,29 @@ static bool relative_is_shorter(const struct encode *x)
     return by_distance < by_number;
 }
 
-static void pack_block_slots(struct pack *p, const struct encode_block *b, bool relative)
+// One column that the blocks hold as it will stand.
+static void pack_column(struct pack *p, const struct encode *x, enum format_column column, size_t member)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < x->n_blocks; i++)
+        n += column_of(&x->blocks[i], member)->n;
+    column_begin(p, column, n);
+    for (uint32_t i = 0; i < x->n_blocks; i++) {
+        const struct encode_column *c = column_of(&x->blocks[i], member);
+        if (c->n)
+            p->first = mempcpy(p->first, c->first, c->n);
+        if (c->n_rest)
+            p->rest = mempcpy(p->rest, c->rest, c->n_rest);
+    }
+    column_end(p, column);
+}
+
+static void pack_block_used(struct pack *p, const struct encode_block *b, bool relative)
 {
     uint8_t *first = p->first, *rest = p->rest;
     uint64_t last = 0;
-    for (uint32_t k = 0; k < b->n_slots; k++) {
-        uint64_t v = b->slots[k];
+    for (uint32_t k = 0; k < b->n_used; k++) {
+        uint64_t v = b->used[k];
         if (v & ENCODE_BY_NUMBER)
             v = code_by_number(v & ~ENCODE_BY_NUMBER, &last, relative);
         planes_put(&first, &rest, v);
@@ -120,28 +142,17 @@ static void pack_block_slots(struct pack *p, const struct encode_block *b, bool 
     p->rest = rest;
 }
 
-static void pack_slots(struct pack *p, const struct encode *x)
+static void pack_used(struct pack *p, const struct encode *x)
 {
     size_t n = 0;
     bool relative = relative_is_shorter(x);
     for (uint32_t i = 0; i < x->n_blocks; i++)
-        n += x->blocks[i].n_slots;
+        n += x->blocks[i].n_used;
     put_u32(p->start + FORMAT_AT_FLAGS, relative ? FORMAT_FLAG_RELATIVE_SLOTS : 0);
-    column_begin(p, FORMAT_COLUMN_SLOT, n);
+    column_begin(p, FORMAT_COLUMN_USED, n);
     for (uint32_t i = 0; i < x->n_blocks; i++)
-        pack_block_slots(p, &x->blocks[i], relative);
-    column_end(p, FORMAT_COLUMN_SLOT);
-}
-
-static void pack_sizes(struct pack *p, const struct encode *x)
-{
-    size_t n = 0;
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        n += x->blocks[i].n_sizes;
-    column_begin(p, FORMAT_COLUMN_SIZE, n);
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        put_all(p, x->blocks[i].sizes, x->blocks[i].n_sizes);
-    column_end(p, FORMAT_COLUMN_SIZE);
+        pack_block_used(p, &x->blocks[i], relative);
+    column_end(p, FORMAT_COLUMN_USED);
 }
 
 static void pack_more(struct pack *p, const struct encode *x)
@@ -153,23 +164,6 @@ static void pack_more(struct pack *p, const struct encode *x)
     for (uint32_t i = 0; i < x->n_blocks; i++)
         put_all(p, x->blocks[i].more.at, x->blocks[i].more.n);
     column_end(p, FORMAT_COLUMN_MORE);
-}
-
-static void pack_stamps(struct pack *p, const struct encode *x)
-{
-    column_begin(p, FORMAT_COLUMN_TIME, x->n_ops);
-    for (uint32_t i = 0; i < x->n_blocks; i++) {
-        const struct encode_block *b = &x->blocks[i];
-        uint64_t last = b->stamps[0];
-        uint8_t *first = p->first, *rest = p->rest;
-        for (uint32_t k = 0; k < b->n_ops; k++) {
-            planes_put(&first, &rest, b->stamps[k] - last);
-            last = b->stamps[k];
-        }
-        p->first = first;
-        p->rest = rest;
-    }
-    column_end(p, FORMAT_COLUMN_TIME);
 }
 
 static void pack_switches(struct pack *p, const struct encode *x)
@@ -257,7 +251,7 @@ static size_t values_bound(const struct encode *x)
     size_t n = (size_t)x->n_blocks * FORMAT_BLOCK_VALUES + x->wait_values + x->switches.n;
     for (uint32_t i = 0; i < x->n_blocks; i++) {
         const struct encode_block *b = &x->blocks[i];
-        n += b->n_ops + b->n_slots + b->n_sizes + b->more.n + b->texts.n;
+        n += b->n_used + b->taken.n + b->sizes.n + b->take_times.n + b->times.n + b->more.n + b->texts.n;
     }
     return n;
 }
@@ -275,11 +269,13 @@ int encode_frame(struct encode *x, uint64_t first_op, struct encode_payload *pay
     pack_head(&p, x, first_op);
     pack_blocks(&p, x);
     pack_shapes(&p, x);
-    pack_slots(&p, x);
-    pack_sizes(&p, x);
+    pack_column(&p, x, FORMAT_COLUMN_TAKEN, offsetof(struct encode_block, taken));
+    pack_used(&p, x);
+    pack_column(&p, x, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, sizes));
     pack_more(&p, x);
+    pack_column(&p, x, FORMAT_COLUMN_TAKE_TIME, offsetof(struct encode_block, take_times));
     if (x->has_stamps)
-        pack_stamps(&p, x);
+        pack_column(&p, x, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
     else
         pack_switches(&p, x);
     pack_waits(&p, x);
