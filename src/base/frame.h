@@ -44,12 +44,19 @@ void frame_writer_release(struct frame_writer *w);
 // `raw_bytes` ≤ FRAME_MAX_RAW_BYTES.
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e);
 
+// What is known of the parts of one sort, from frame to frame. All zero knows nothing yet.
+struct frame_habit {
+    uint8_t frames; // since both ways were tried
+    bool plain;     // patterns were not worth looking for
+};
+
 // A piece of a payload. `noise`: its bytes differ in frequency but follow no pattern, so that a fast compressor need not
 // look for one.
 struct frame_part {
     const void *bytes;
     size_t size;
     bool noise;
+    struct frame_habit *habit; // NULL: patterns are looked for, unless it is noise
 };
 
 // As frame_write, of up to 64 parts in a row, which are not copied together when that can be helped. Parts of unlike

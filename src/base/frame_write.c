@@ -17,6 +17,10 @@ enum {
     // Parts from this size on are compressed by themselves: the statistics of one are not those of the next.
     OWN_PART_BYTES = 8192,
     FAST_LEVEL = 2, // up to here speed is what is asked for
+    // Where looking for patterns saves less than this it is left out: it takes five times as long.
+    WORTH_PERCENT = 3,
+    SMALL_LEVEL = 7,   // from here on size is what is asked for
+    HABIT_FRAMES = 16, // after so many both ways are tried again
 };
 
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
@@ -47,6 +51,13 @@ static const uint8_t *join(struct frame_writer *w, const struct frame_part *part
     return w->joined.data;
 }
 
+// Nothing but Huffman's code: the search for matches is skipped by taking the longest possible steps.
+static void set_plain(ZSTD_CCtx *z)
+{
+    if (!ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, ZSTD_ps_enable)))
+        ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
+}
+
 static void set_parameters(ZSTD_CCtx *z, int level, bool many, bool noise)
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
@@ -55,9 +66,48 @@ static void set_parameters(ZSTD_CCtx *z, int level, bool many, bool noise)
         return;
     // The table fits the L1 cache; what it forgets costs 2 % of size.
     ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
-    // Nothing but Huffman's code: the search for matches is skipped by taking the longest possible steps.
-    if (noise && !ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, ZSTD_ps_enable)))
-        ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
+    if (noise)
+        set_plain(z);
+}
+
+static size_t compress_plain(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
+{
+    ZSTD_CCtx_reset(w->zstd, ZSTD_reset_session_and_parameters);
+    set_plain(w->zstd);
+    return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
+}
+
+static size_t compress_patterns(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
+{
+    set_parameters(w->zstd, w->level, true, false);
+    return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
+}
+
+// In the way that did best for this sort of part. Every now and then both ways are tried, the better one last.
+static size_t compress_by_habit(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
+{
+    struct frame_habit *h = part->habit;
+    if (h->frames == 0) {
+        size_t plain = compress_plain(w, part, to, room), patterns = compress_patterns(w, part, to, room);
+        size_t margin = w->level < SMALL_LEVEL ? plain / 100 * WORTH_PERCENT : 0;
+        h->plain = !ZSTD_isError(plain) && (ZSTD_isError(patterns) || plain <= patterns + margin);
+        if (!h->plain) {
+            h->frames++;
+            return patterns;
+        }
+    }
+    h->frames = (uint8_t)((h->frames + 1) % HABIT_FRAMES);
+    return h->plain ? compress_plain(w, part, to, room) : compress_patterns(w, part, to, room);
+}
+
+// The parts as one zstd frame; 0 when out of memory.
+static size_t compress_joined(struct frame_writer *w, const struct frame_part *parts, size_t n, uint8_t *to,
+                              size_t room, bool many)
+{
+    const uint8_t *from = join(w, parts, n);
+    size_t bytes = n == 1 ? parts->size : w->joined.size;
+    set_parameters(w->zstd, w->level, many, parts->noise && bytes >= OWN_PART_BYTES);
+    return from || !bytes ? ZSTD_compress2(w->zstd, to, room, from, bytes) : 0;
 }
 
 // One zstd frame after the other; a decompressor takes them as one. The bytes written, 0 when it failed.
@@ -70,9 +120,9 @@ static size_t compress_zstd(struct frame_writer *w, const struct frame_part *par
         size_t run = 1, bytes = parts[i].size;
         while (bytes < OWN_PART_BYTES && i + run < n && parts[i + run].size < OWN_PART_BYTES)
             bytes += parts[i + run++].size;
-        const uint8_t *from = join(w, parts + i, run);
-        set_parameters(w->zstd, w->level, n > 1, parts[i].noise && bytes >= OWN_PART_BYTES);
-        size_t got = from || !bytes ? ZSTD_compress2(w->zstd, to + total, room - total, from, bytes) : 0;
+        size_t got = bytes >= OWN_PART_BYTES && run == 1 && parts[i].habit
+                         ? compress_by_habit(w, parts + i, to + total, room - total)
+                         : compress_joined(w, parts + i, run, to + total, room - total, n > 1);
         if (got == 0 || ZSTD_isError(got))
             return 0;
         total += got;

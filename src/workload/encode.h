@@ -93,6 +93,7 @@ struct encode_payload {
     struct buf bytes;
     struct frame_part parts[ENCODE_MAX_PARTS]; // point into bytes
     size_t n_parts;
+    struct frame_habit habits[1 + 2 * FORMAT_COLUMNS]; // of the planes, and of the shapes
 };
 
 // The payload of what was added; `first_op` is the number of its first op in the total order. 0 or -ENOMEM.

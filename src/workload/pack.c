@@ -16,10 +16,11 @@ struct pack {
 };
 
 // Ends a part.
-static void cut(struct pack *p, uint8_t *at)
+static void cut(struct pack *p, uint8_t *at, struct frame_habit *habit)
 {
     if (at > p->part)
-        p->payload->parts[p->payload->n_parts++] = (struct frame_part){p->part, (size_t)(at - p->part), false};
+        p->payload->parts[p->payload->n_parts++] =
+            (struct frame_part){.bytes = p->part, .size = (size_t)(at - p->part), .habit = habit};
     p->part = at;
 }
 
@@ -34,8 +35,8 @@ static void column_end(struct pack *p, enum format_column column)
 {
     put_u32(p->start + FORMAT_AT_COLUMNS + 8 * column + 4, (uint32_t)(p->rest - p->rest_start));
     p->at = p->rest;
-    cut(p, p->rest_start);
-    cut(p, p->rest);
+    cut(p, p->rest_start, &p->payload->habits[2 * column]);
+    cut(p, p->rest, &p->payload->habits[2 * column + 1]);
 }
 
 static inline void put(struct pack *p, uint64_t v)
@@ -76,7 +77,7 @@ static void pack_shapes(struct pack *p, const struct encode *x)
         memcpy(p->at, x->blocks[i].shapes, x->blocks[i].n_ops);
         p->at += x->blocks[i].n_ops;
     }
-    cut(p, p->at);
+    cut(p, p->at, &p->payload->habits[2 * FORMAT_COLUMNS]);
 }
 
 // The code of a slot that no age names: itself, or its distance from the one before of that sort.
@@ -221,7 +222,7 @@ static void pack_texts(struct pack *p, const struct encode *x)
             memcpy(p->at, text->data, text->size);
         p->at += text->size;
     }
-    cut(p, p->at);
+    cut(p, p->at, NULL);
 }
 
 static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
@@ -242,7 +243,7 @@ static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
         *p->at++ = (uint8_t)(x->shapes[i].key >> 8);
         *p->at++ = (uint8_t)(x->shapes[i].key >> 16);
     }
-    cut(p, p->at);
+    cut(p, p->at, NULL);
 }
 
 // No more values than this stand in all columns together.
