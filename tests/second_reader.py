@@ -18,6 +18,7 @@ import sys
 FORMATS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "format")
 PAYLOAD_MAX = 16 << 20
 TEXT_MAX = 4096
+PREEXISTING = 120  # a block that is there from the start
 MASK64 = (1 << 64) - 1
 
 TRACE_SESSION, TRACE_PROCESS, TRACE_EVENTS = 1, 2, 3
@@ -562,7 +563,7 @@ class Window:
 
     def values(self, kind, event):
         for name, column in (("size", "SIZE"), ("count", "MORE"), ("align", "MORE"), ("value", "MORE")):
-            if name in kind.fields:
+            if name in kind.fields or (kind.number == PREEXISTING and name in ("align", "value")):
                 event[name] = self.columns[column].next()
         if "text" in kind.fields:
             length = self.columns["TEXT"].next()

@@ -133,7 +133,8 @@ int plan_finish(struct plan *p, struct err *e)
     struct plan_header h = {.magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .places = p->places.limit};
     if (p->facts.events == 0)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
-    memcpy(h.by_kind, p->facts.by_kind, sizeof h.by_kind);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        h.by_kind[kind] = p->facts.by_kind[kind] + p->preexisting_by[kind];
     int rc = stop_stream(p, &p->preexisting, e);
     if (rc == 0)
         rc = write_rest(p, &h, e);

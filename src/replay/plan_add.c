@@ -273,6 +273,29 @@ static int add_resizing(struct adding *a)
     return put_counted(a, &c);
 }
 
+// The call that makes a block which is given up by this one.
+static unsigned preexisting_kind(const struct slot *slot)
+{
+    switch (slot->given_up_by) {
+    case HT_DELETE:
+        return HT_NEW;
+    case HT_DELETE_ARRAY:
+        return HT_NEW_ARRAY;
+    case HT_DELETE_ALIGNED:
+        return HT_NEW_ALIGNED;
+    case HT_DELETE_ARRAY_ALIGNED:
+        return HT_NEW_ARRAY_ALIGNED;
+    }
+    return slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
+}
+
+// The call that took it is known when it was recorded: of blocks that were live where a part of a workload begins.
+static void note_preexisting_family(struct slot *slot, const struct workload_op *op)
+{
+    struct workload_op taken = {.align = op->align, .kind = (uint8_t)op->value};
+    note_family(slot, &taken);
+}
+
 // A block from before the recording is made before the start, so it gets a place that no other block has had.
 static int add_preexisting(struct adding *a)
 {
@@ -286,11 +309,16 @@ static int add_preexisting(struct adding *a)
     if (places_take_fresh(&p->places, &p->preexisting.places, &slot->place) < 0)
         return plan_no_memory(a->e);
     slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
-    slot->given_up_by = HT_FREE;
+    note_preexisting_family(slot, a->op);
+    unsigned kind = preexisting_kind(slot);
+    p->preexisting_by[kind] = true;
     p->preexisting_bytes += slot->size;
     p->preexisting.live_change = wrapping_add(p->preexisting.live_change, (int64_t)slot->size);
     p->facts.preexisting++;
-    struct call c = {.op = PLAN_PREEXISTING, .place = slot->place, .size = slot->size};
+    struct call c = {.op = PLAN_PREEXISTING,
+                     .place = slot->place,
+                     .size = slot->size,
+                     .extra = {1ull << slot->align_log2, kind}};
     rc = plan_put_call(p, &p->preexisting, &c, a->e);
     return rc < 0 ? rc : put_plain(a, PLAN_SKIPPED);
 }

@@ -30,6 +30,7 @@ struct plan {
     // they turn up, so their sum is added to the peak in the end.
     int64_t live, peak;
     uint64_t preexisting_bytes;
+    bool preexisting_by[HT_KIND_LIMIT]; // kinds of call that make blocks before the start
     // With facts.one_thread: whose op came last, whether it was its end, and the highest number + 1.
     uint32_t current, n_threads;
     bool current_over;

@@ -87,6 +87,7 @@ static inline unsigned plan_extra_words(enum plan_op op)
     case PLAN_REALLOC:
         return 1;
     case PLAN_REALLOCARRAY:
+    case PLAN_PREEXISTING: // its alignment, at least 1; the kind that makes it
         return 2;
     default:
         return by_fields[op];

@@ -80,6 +80,9 @@ void player_find_functions(void);
 void player_find_allocator(void); // the part of this that needs no plan
 extern void *player_functions[HT_KIND_LIMIT];
 
+// A block that is there before the start, made by a call of `kind`: HT_MALLOC, HT_MEMALIGN, or a throwing new.
+void *player_take_preexisting(unsigned kind, uint64_t align, uint64_t size);
+
 // The function of that name if it is the allocator's own, else NULL.
 void *player_allocators_own(const char *name);
 

@@ -217,6 +217,22 @@ void player_find_allocator(void)
     *(void **)&player.null_real = dlsym(RTLD_DEFAULT, NULL_REAL_SYMBOL);
 }
 
+void *player_take_preexisting(unsigned kind, uint64_t align, uint64_t size)
+{
+    void *function = player_functions[kind % HT_KIND_LIMIT];
+    switch (kind) {
+    case HT_MEMALIGN:
+        return ((void *(*)(size_t, size_t))function)(align, size);
+    case HT_NEW:
+    case HT_NEW_ARRAY:
+        return ((void *(*)(size_t))function)(size);
+    case HT_NEW_ALIGNED:
+    case HT_NEW_ARRAY_ALIGNED:
+        return ((void *(*)(size_t, size_t))function)(size, align);
+    }
+    return malloc(size);
+}
+
 void player_find_functions(void)
 {
     player_find_allocator();

@@ -345,12 +345,13 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
                                                                                                       *pc, &nothrow))
 
         case PLAN_PREEXISTING: // before the start: not a call of the program's that we know
-            places[place] = malloc(size);
+            places[place] = player_take_preexisting((unsigned)pc[1], pc[0], size);
             if (UNLIKELY(!places[place]) && size) {
                 t->pc = pc;
                 player_fail(RESULTS_OUT_OF_MEMORY, t, HT_PREEXISTING, size, 0);
             }
             fill_block(touch, t, pc, (struct taken){HT_PREEXISTING, place, places[place], 0, size});
+            pc += 2;
             break;
         case PLAN_WAIT:
             wait_for(t, (uint32_t)size, *pc++);

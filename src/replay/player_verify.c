@@ -147,7 +147,7 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     uint64_t usual = size < STRONGEST_ALIGN ? 1 << GRANULE_BITS : STRONGEST_ALIGN, asked = 1;
     if (kind == HT_VALLOC || kind == HT_PVALLOC)
         asked = PAGE_ALIGN;
-    else if (event_infos[kind].fields & HT_F_ALIGN)
+    else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
         asked = *t->pc;
     // memalign rounds what is no power of two up.
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;

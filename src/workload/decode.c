@@ -65,7 +65,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
             .kind = p[0],
             .flags = (uint8_t)flags,
             .error = p[2],
-            .fields = event_infos[kind].fields,
+            .fields = format_op_fields(kind),
             .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(kind, flags),
             .waits = p[1] & FORMAT_SHAPE_WAITS,
         };

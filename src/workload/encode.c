@@ -97,7 +97,7 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
         return -EAGAIN;
     x->shapes[x->n_shapes] = (struct encode_shape){
         .key = key,
-        .fields = event_infos[op->kind].fields,
+        .fields = format_op_fields(op->kind),
         .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
     };
     return (int)x->n_shapes++;

@@ -125,6 +125,12 @@ static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags
     return FORMAT_SLOT_NONE;
 }
 
+// The fields of an op of this kind, HT_F_*: those of its record, and of a preexisting block how it was taken.
+static inline uint8_t format_op_fields(unsigned kind)
+{
+    return event_infos[kind].fields | (kind == HT_PREEXISTING ? HT_F_ALIGN | HT_F_VALUE : 0);
+}
+
 // May ops of this kind have these WORKLOAD_* flags, and no slot where they say so?
 bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
 
