@@ -17,8 +17,9 @@
     COMMAND(record)                                                                                                    \
     COMMAND(ctl)                                                                                                       \
     COMMAND(convert)                                                                                                   \
-    COMMAND(replay)                                                                                                    \
-    COMMAND(compare) COMMAND(stat) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(allocators)
+    COMMAND(slice)                                                                                                     \
+    COMMAND(merge) COMMAND(replay) COMMAND(compare) COMMAND(stat) COMMAND(dump) COMMAND(import) COMMAND(export)        \
+        COMMAND(check) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,

@@ -1,0 +1,31 @@
+// A workload that a command writes op by op, with the summary that comes of its ops.
+#ifndef HEAPTAPE_CLI_WORKLOAD_OUTPUT_H
+#define HEAPTAPE_CLI_WORKLOAD_OUTPUT_H
+
+#include "base/fio.h"
+#include "report/stats.h"
+#include "workload/writer.h"
+
+struct workload_output {
+    struct output *out; // borrowed
+    struct workload_writer *writer;
+    struct stats stats;
+};
+
+// Begins the workload on `out`, which stays the caller's to close. `level` is zstd's. 0 or negative errno with the text
+// set. *w can be released in either case.
+int workload_output_begin(struct workload_output *w, struct output *out, int level, const struct workload_header *h,
+                          struct err *e);
+void workload_output_release(struct workload_output *w);
+
+// The next op of the total order. What it points to is borrowed until the call returns.
+int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op, struct err *e);
+
+int workload_output_samples(struct workload_output *w, const struct workload_sample *s, size_t n, struct err *e);
+
+// What was counted so far, but for what the order of events took.
+struct workload_summary workload_output_summary(const struct workload_output *w);
+
+int workload_output_end(struct workload_output *w, const struct workload_summary *s, struct err *e);
+
+#endif

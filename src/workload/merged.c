@@ -1,0 +1,294 @@
+#include "workload/merged.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { NO_NUMBER = 0xffffffff };
+
+// A thread of the merged workload.
+struct thread {
+    uint64_t last_stamp;
+};
+
+// Numbers of an input's threads or slots in the merged workload.
+struct numbers {
+    uint32_t *at; // NO_NUMBER: none yet
+    size_t n, capacity;
+};
+
+struct source {
+    struct workload_reader *reader;
+    uint64_t hz;                  // stamps a second
+    uint64_t first_stamp, offset; // of the input in its own units; in those of the merged one
+    uint64_t op_number;
+    uint32_t thread;              // of `op`
+    const struct workload_op *op; // the next one; NULL at the end
+    uint64_t stamp;               // of it, in the merged workload
+    struct numbers threads, slots;
+};
+
+struct merged {
+    struct workload_header header;
+    struct source *sources;
+    size_t n_sources;
+    bool begun;
+    struct source *last; // whose op was given last: it has to move on
+    struct thread *threads;
+    size_t n_threads, threads_capacity;
+    uint32_t n_slots;
+    uint64_t hz;
+    struct workload_op op;
+    struct workload_wait *waits;
+    size_t waits_capacity;
+};
+
+static uint64_t stamps_a_second(const struct workload_header *h)
+{
+    return h->clock_hz >> h->stamp_shift;
+}
+
+static uint64_t scale(uint64_t stamps, uint64_t to_hz, uint64_t from_hz)
+{
+    if (to_hz == from_hz || !from_hz)
+        return stamps;
+    return (uint64_t)((unsigned __int128)stamps * to_hz / from_hz);
+}
+
+// The command lines one behind the other. 0 or -ENOMEM.
+static int join_argv(struct workload_header *to, const struct merged_input *inputs, size_t n)
+{
+    struct buf b = {0};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const struct workload_header *h = workload_reader_header(inputs[i].reader);
+        rc |= i ? buf_put(&b, "+", 2) : 0;
+        rc |= h->argv_bytes ? buf_put(&b, h->argv, h->argv_bytes) : 0;
+    }
+    to->argv = (char *)b.data;
+    to->argv_bytes = (uint32_t)b.size;
+    return rc;
+}
+
+// The text that all inputs have, NULL where they differ.
+static int common_text(char **to, const struct merged_input *inputs, size_t n, size_t offset)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = *(char *const *)((const char *)workload_reader_header(inputs[i].reader) + offset);
+        if (i && (!text || !first || strcmp(text, first) != 0))
+            return 0;
+        first = text;
+    }
+    *to = first ? strdup(first) : NULL;
+    return first && !*to ? -ENOMEM : 0;
+}
+
+static int make_header(struct workload_header *to, const struct merged_input *inputs, size_t n)
+{
+    const struct workload_header *first = workload_reader_header(inputs[0].reader);
+    *to = (struct workload_header){.clock_hz = first->clock_hz,
+                                   .stamp_shift = first->stamp_shift,
+                                   .has_stamps = true,
+                                   .start_stamp = first->start_stamp,
+                                   .pid = n == 1 ? first->pid : 0};
+    for (size_t i = 0; i < n; i++)
+        to->has_stamps &= workload_reader_header(inputs[i].reader)->has_stamps;
+    int rc = join_argv(to, inputs, n);
+    if (rc == 0)
+        rc = common_text(&to->exe, inputs, n, offsetof(struct workload_header, exe));
+    return rc < 0 ? rc : common_text(&to->allocator, inputs, n, offsetof(struct workload_header, allocator));
+}
+
+struct merged *merged_new(const struct merged_input *inputs, size_t n)
+{
+    struct merged *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->sources = calloc(n, sizeof *m->sources);
+    if (!m->sources || make_header(&m->header, inputs, n) < 0) {
+        merged_free(m);
+        return NULL;
+    }
+    m->hz = stamps_a_second(&m->header);
+    m->n_sources = n;
+    for (size_t i = 0; i < n; i++)
+        m->sources[i] = (struct source){.reader = inputs[i].reader,
+                                        .hz = stamps_a_second(workload_reader_header(inputs[i].reader)),
+                                        .offset = scale(inputs[i].offset_ns, m->hz, 1000000000u)};
+    return m;
+}
+
+void merged_free(struct merged *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; m->sources && i < m->n_sources; i++) {
+        free(m->sources[i].threads.at);
+        free(m->sources[i].slots.at);
+    }
+    workload_header_release(&m->header);
+    free(m->sources);
+    free(m->threads);
+    free(m->waits);
+    free(m);
+}
+
+const struct workload_header *merged_header(const struct merged *m)
+{
+    return &m->header;
+}
+
+// Reads the source's next op and says where it belongs.
+static int advance(struct merged *m, struct source *s, struct err *e)
+{
+    int rc = workload_next_op(s->reader, &s->thread, &s->op, e);
+    if (rc <= 0) {
+        s->op = NULL;
+        return rc;
+    }
+    if (!m->header.has_stamps) {
+        s->stamp = s->op_number++;
+        return 0;
+    }
+    if (!s->op_number++)
+        s->first_stamp = s->op->stamp;
+    // An op of an earlier stamp than the first one may come later, but not before the start.
+    uint64_t since = s->op->stamp > s->first_stamp ? s->op->stamp - s->first_stamp : 0;
+    s->stamp = m->sources[0].first_stamp + s->offset + scale(since, m->hz, s->hz);
+    return 0;
+}
+
+// The source whose op is next; NULL at the end of all. The first ones win: so they are not starved by equal stamps.
+static struct source *choose(struct merged *m)
+{
+    struct source *best = NULL;
+    for (size_t i = 0; i < m->n_sources; i++) {
+        struct source *s = &m->sources[i];
+        if (s->op && (!best || s->stamp < best->stamp))
+            best = s;
+    }
+    return best;
+}
+
+static uint32_t *number_cell(struct numbers *n, uint32_t i)
+{
+    size_t had = n->n;
+    if (i >= had) {
+        if (array_reserve((void **)&n->at, &n->capacity, (size_t)i + 1, sizeof *n->at) < 0)
+            return NULL;
+        n->n = (size_t)i + 1;
+        memset(n->at + had, 0xff, (n->n - had) * sizeof *n->at);
+    }
+    return &n->at[i];
+}
+
+static int number_thread(struct merged *m, struct source *s, uint32_t *thread)
+{
+    uint32_t *cell = number_cell(&s->threads, *thread);
+    if (!cell)
+        return -ENOMEM;
+    if (*cell == NO_NUMBER) {
+        if (m->n_threads == NO_NUMBER)
+            return -EOVERFLOW;
+        if (array_reserve((void **)&m->threads, &m->threads_capacity, m->n_threads + 1, sizeof *m->threads) < 0)
+            return -ENOMEM;
+        m->threads[m->n_threads] = (struct thread){0};
+        *cell = (uint32_t)m->n_threads++;
+    }
+    *thread = *cell;
+    return 0;
+}
+
+static int number_slot(struct merged *m, struct source *s, uint32_t *slot)
+{
+    uint32_t *cell = number_cell(&s->slots, *slot);
+    if (!cell)
+        return -ENOMEM;
+    if (*cell == NO_NUMBER) {
+        if (m->n_slots == NO_NUMBER)
+            return -EOVERFLOW;
+        *cell = m->n_slots++;
+    }
+    *slot = *cell;
+    return 0;
+}
+
+// A thread that the op names by its number in the source.
+static int number_named(struct merged *m, struct source *s, struct workload_op *op)
+{
+    uint32_t named = op->value < NO_NUMBER ? (uint32_t)op->value : NO_NUMBER;
+    if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
+        return 0;
+    // Who made a thread has acted before, or nobody is known to have.
+    if (op->kind == HT_THREAD_START && (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
+        op->value = NO_NUMBER;
+        return 0;
+    }
+    int rc = number_thread(m, s, &named);
+    op->value = named;
+    return rc;
+}
+
+// Copies the waits. The op's stamp, which a coarser clock may have made equal to that of an op it waits for, is put
+// above it.
+static int number_waits(struct merged *m, struct source *s, struct workload_op *op)
+{
+    if (array_reserve((void **)&m->waits, &m->waits_capacity, op->n_waits, sizeof *m->waits) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < op->n_waits; i++) {
+        m->waits[i] = op->waits[i];
+        int rc = number_thread(m, s, &m->waits[i].thread);
+        if (rc < 0)
+            return rc;
+        const struct thread *on = &m->threads[m->waits[i].thread];
+        if (m->header.has_stamps && op->stamp <= on->last_stamp)
+            op->stamp = on->last_stamp + 1;
+    }
+    op->waits = m->waits;
+    return 0;
+}
+
+static int convert(struct merged *m, struct source *s, uint32_t *thread)
+{
+    struct workload_op *op = &m->op;
+    *op = *s->op;
+    *thread = s->thread;
+    op->stamp = s->stamp;
+    int rc = number_thread(m, s, thread);
+    if (rc == 0)
+        rc = number_named(m, s, op);
+    if (rc == 0 && op->slot != WORKLOAD_NO_SLOT)
+        rc = number_slot(m, s, &op->slot);
+    if (rc == 0 && op->n_waits)
+        rc = number_waits(m, s, op);
+    if (rc < 0)
+        return rc;
+    struct thread *t = &m->threads[*thread];
+    if (op->stamp < t->last_stamp)
+        op->stamp = t->last_stamp;
+    t->last_stamp = op->stamp;
+    return 1;
+}
+
+int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e)
+{
+    int rc = 0;
+    if (!m->begun) {
+        for (size_t i = 0; rc == 0 && i < m->n_sources; i++)
+            rc = advance(m, &m->sources[i], e);
+        m->begun = true;
+    } else if (m->last) {
+        rc = advance(m, m->last, e);
+    }
+    if (rc < 0)
+        return rc;
+    m->last = choose(m);
+    if (!m->last)
+        return 0;
+    rc = convert(m, m->last, thread);
+    *op = &m->op;
+    return rc;
+}

@@ -1,0 +1,27 @@
+// Several workloads as one: their threads run side by side, their blocks are apart. Ops come out in the order of their
+// stamps, each workload's counted from its own first op. Memory depends on the slots and threads of the workloads.
+#ifndef HEAPTAPE_WORKLOAD_MERGED_H
+#define HEAPTAPE_WORKLOAD_MERGED_H
+
+#include "workload/reader.h"
+
+struct merged_input {
+    struct workload_reader *reader; // borrowed, at its first op
+    uint64_t offset_ns;             // how long its first op comes after the merged workload's start
+};
+
+struct merged; // opaque
+
+// `n` ≥ 1 inputs. The clock is that of the first one. Where one of them has no stamps, the merged one has none: then
+// they take turns, op by op. NULL when out of memory.
+struct merged *merged_new(const struct merged_input *inputs, size_t n);
+void merged_free(struct merged *m);
+
+// Of the merged workload, borrowed: argv holds those of all inputs, with "+" between them.
+const struct workload_header *merged_header(const struct merged *m);
+
+// The next op in a valid total order, borrowed until the next call. 1, 0 at the end, negative errno as of
+// workload_next_op, and -EOVERFLOW when there are more slots or threads than have numbers.
+int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
+
+#endif

@@ -1,0 +1,278 @@
+#include "workload/slice.h"
+
+#include "base/buf.h"
+#include "workload/format.h"
+#include "workload/slice_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct slice *slice_new(const struct slice_options *options, const struct slice_sink *sink)
+{
+    struct slice *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->options = *options;
+    s->sink = *sink;
+    s->some_thread = SLICE_NO_NUMBER;
+    if (!options->threads)
+        return s;
+    s->ranges = calloc(options->n_threads, sizeof *s->ranges);
+    if (!s->ranges) {
+        free(s);
+        return NULL;
+    }
+    memcpy(s->ranges, options->threads, options->n_threads * sizeof *s->ranges);
+    return s;
+}
+
+void slice_free(struct slice *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_threads; i++) {
+        free(s->threads[i].shifts);
+        free(s->threads[i].waited);
+    }
+    free(s->threads);
+    free(s->slots);
+    free(s->left);
+    free(s->waits);
+    free(s->ranges);
+    free(s);
+}
+
+struct slice_counts slice_counts(const struct slice *s)
+{
+    return s->counts;
+}
+
+static bool reached(const struct slice *s, const struct slice_point *p, const struct workload_op *op)
+{
+    switch (p->at) {
+    case SLICE_AT_EDGE:
+        return false;
+    case SLICE_AT_EVENT:
+        return op->kind != HT_PREEXISTING && s->events >= p->number;
+    case SLICE_AT_STAMP:
+        return op->stamp >= p->number;
+    case SLICE_AT_MARK:
+        return op->kind == HT_MARK && op->text_bytes == strlen(p->mark) &&
+               memcmp(op->text, p->mark, op->text_bytes) == 0;
+    }
+    return false;
+}
+
+static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
+{
+    size_t n = (size_t)slot + 1;
+    if (n > s->n_slots) {
+        if (array_reserve((void **)&s->slots, &s->slots_capacity, n, sizeof *s->slots) < 0)
+            return NULL;
+        for (; s->n_slots < n; s->n_slots++)
+            s->slots[s->n_slots] = (struct slice_slot){.number = SLICE_NO_NUMBER, .last_thread = SLICE_NO_NUMBER};
+    }
+    return &s->slots[slot];
+}
+
+// The source's thread `thread` puts the block of *slot into the part, where it is from the start.
+static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *slot, uint64_t stamp)
+{
+    // A slot of its own: another block had, or will have, the one that this block had in the source.
+    slot->number = s->next_slot++;
+    slot->last_thread = SLICE_NO_NUMBER;
+    slot->state = SLICE_INSIDE;
+    slot->stale = false;
+    struct workload_op op = {
+        .kind = HT_PREEXISTING,
+        .flags = slot->unknown_size ? WORKLOAD_SIZE_UNKNOWN : 0,
+        .slot = slot->number,
+        .stamp = stamp,
+        .size = slot->size,
+        .align = slot->align_log2 ? 1ull << slot->align_log2 : 0,
+        .value = slot->taken_by,
+    };
+    s->counts.preexisting++;
+    return slice_emit(s, thread, &op, true);
+}
+
+enum { PAGE_BYTES = 4096 }; // as far as anyone knows who was not there
+
+// What the block in the slot becomes by the op: known also while it is outside.
+static void note_block(struct slice_slot *slot, const struct workload_op *op)
+{
+    slot->unknown_size = op->flags & WORKLOAD_SIZE_UNKNOWN;
+    slot->size = event_requested(op->kind, op->size, op->count);
+    bool before = op->kind == HT_PREEXISTING;
+    slot->taken_by = before ? (uint8_t)op->value : op->kind;
+    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? PAGE_BYTES : op->align;
+    slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
+}
+
+// The op of a thread that does not belong to the part, or before it begins.
+static int use_outside(struct slice *s, struct slice_slot *slot, const struct workload_op *op, bool wanted)
+{
+    switch (format_slot_use(op->kind, op->flags)) {
+    case FORMAT_SLOT_NONE:
+        return 0;
+    case FORMAT_SLOT_TAKE:
+        slot->state = SLICE_OUTSIDE;
+        slot->own = !s->begun && wanted;
+        note_block(slot, op);
+        return 0;
+    case FORMAT_SLOT_KEEP:
+        if (op->flags & WORKLOAD_FAILED)
+            return 0;
+        slot->stale = slot->state == SLICE_INSIDE;
+        if (slot->state == SLICE_OUTSIDE)
+            note_block(slot, op);
+        return 0;
+    case FORMAT_SLOT_GIVE:
+        break;
+    }
+    if (slot->state == SLICE_INSIDE) {
+        // It lives on in the part, in the slot that it has there.
+        slot->number = slot->last_thread = SLICE_NO_NUMBER;
+        s->counts.left++;
+    } else if (s->begun && slot->own) {
+        if (array_reserve((void **)&s->left, &s->left_capacity, s->n_left + 1, sizeof *s->left) < 0)
+            return -ENOMEM;
+        s->left[s->n_left++] = *slot;
+        s->counts.left++;
+    }
+    slot->state = SLICE_EMPTY;
+    return 0;
+}
+
+// The block, or what had the slot before, was used last by another thread of the part: that comes first.
+static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_slot *slot)
+{
+    if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)
+        return 0;
+    s->needed += slot->state == SLICE_INSIDE;
+    // The waits of the source say so already, unless they lead through threads that are left out.
+    return s->ranges ? slice_wait(s, thread, slot->last_thread, slot->last_op) : 0;
+}
+
+// The op belongs to the part: its slot gets the part's number. Comes before slice_keep_waits.
+static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot, struct workload_op *op)
+{
+    enum format_slot_use use = format_slot_use(op->kind, op->flags);
+    int rc = use != FORMAT_SLOT_TAKE && slot->state == SLICE_OUTSIDE ? put_preexisting(s, thread, slot, op->stamp) : 0;
+    if (rc == 0)
+        rc = wait_for_last(s, thread, slot);
+    if (rc < 0)
+        return rc;
+    if (slot->number == SLICE_NO_NUMBER)
+        slot->number = s->next_slot++;
+    if (use == FORMAT_SLOT_GIVE && slot->stale && event_infos[op->kind].fields & HT_F_SIZE)
+        op->size = slot->size;
+    if (use != FORMAT_SLOT_GIVE && !(op->flags & WORKLOAD_FAILED)) {
+        note_block(slot, op);
+        slot->stale = false;
+    }
+    slot->state = use == FORMAT_SLOT_GIVE ? SLICE_EMPTY : SLICE_INSIDE;
+    slot->last_thread = thread;
+    slot->last_op = s->threads[thread].next_op;
+    op->slot = slot->number;
+    return 0;
+}
+
+// The thread that a THREAD_CREATE or THREAD_START names: in the part's numbers. 1; 0 when the op is not of the part.
+static int name_thread(struct slice *s, uint32_t thread, struct workload_op *op)
+{
+    uint32_t other = op->value < SLICE_NO_NUMBER ? (uint32_t)op->value : SLICE_NO_NUMBER;
+    if (op->kind == HT_THREAD_CREATE) {
+        struct slice_thread *child = slice_thread_get(s, other);
+        if (!child)
+            return -ENOMEM;
+        if (!child->wanted)
+            return 0;
+        child->born = true;
+        slice_thread_number(s, thread);
+        op->value = slice_thread_number(s, other);
+    } else if (op->kind == HT_THREAD_START) {
+        bool known = s->threads[thread].born && other < s->n_threads;
+        op->value = known ? s->threads[other].number : SLICE_NO_NUMBER;
+    }
+    return 1;
+}
+
+static int put_op(struct slice *s, uint32_t thread, const struct workload_op *from)
+{
+    struct workload_op op = *from;
+    s->needed = s->threads[thread].born && !s->threads[thread].in_part;
+    int rc = name_thread(s, thread, &op);
+    if (rc <= 0)
+        return rc < 0 ? rc : slice_drop(s, thread);
+    rc = op.slot == WORKLOAD_NO_SLOT ? 0 : use_inside(s, thread, &s->slots[op.slot], &op);
+    if (rc == 0)
+        rc = slice_keep_waits(s, thread, from);
+    if (rc < 0)
+        return rc;
+    s->counts.events++;
+    s->counts.edges_needed += s->n_waits > s->needed ? s->n_waits : s->needed;
+    s->counts.last_stamp = from->stamp > s->counts.last_stamp ? from->stamp : s->counts.last_stamp;
+    return slice_emit(s, thread, &op, false);
+}
+
+static void begin(struct slice *s, const struct workload_op *op)
+{
+    s->begun = true;
+    s->counts.first_stamp = s->counts.last_stamp = op->stamp;
+    s->rebase = s->options.rebase ? s->options.rebase_to - op->stamp : 0;
+}
+
+// Does the op use its slot by the rules of the format?
+static bool slot_valid(const struct slice_slot *slot, const struct workload_op *op)
+{
+    return (slot->state == SLICE_EMPTY) == (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_TAKE);
+}
+
+int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
+{
+    struct slice_thread *t = slice_thread_get(s, thread);
+    struct slice_slot *slot = NULL;
+    if (!t)
+        return -ENOMEM;
+    t->read++;
+    if (!s->begun && (s->options.from.at == SLICE_AT_EDGE || reached(s, &s->options.from, op)))
+        begin(s, op);
+    else if (s->begun && reached(s, &s->options.to, op))
+        s->over = true;
+    if (s->over)
+        return 1;
+    s->events += op->kind != HT_PREEXISTING;
+    if (op->slot != WORKLOAD_NO_SLOT) {
+        slot = slot_get(s, op->slot);
+        if (!slot)
+            return -ENOMEM;
+        if (!slot_valid(slot, op))
+            return -EBADMSG;
+    }
+    if (op->kind == HT_PREEXISTING && slot) {
+        // It is there from the start, of any part of the workload: it comes into this one when it is used.
+        slot->state = SLICE_OUTSIDE;
+        slot->own = t->wanted;
+        note_block(slot, op);
+        return t->wanted && s->begun ? slice_drop(s, thread) : 0;
+    }
+    if (s->begun && t->wanted)
+        return put_op(s, thread, op);
+    return slot ? use_outside(s, slot, op, t->wanted) : 0;
+}
+
+int slice_finish(struct slice *s)
+{
+    int rc = 0;
+    if (s->some_thread == SLICE_NO_NUMBER)
+        return 0;
+    uint64_t stamp = s->counts.last_stamp;
+    for (size_t i = 0; rc == 0 && i < s->n_slots; i++) {
+        if (s->slots[i].state == SLICE_OUTSIDE && s->slots[i].own)
+            rc = put_preexisting(s, s->some_thread, &s->slots[i], stamp);
+    }
+    for (size_t i = 0; rc == 0 && i < s->n_left; i++)
+        rc = put_preexisting(s, s->some_thread, &s->left[i], stamp);
+    return rc;
+}

@@ -1,0 +1,68 @@
+// Cuts a part out of a workload, op by op in its total order, so that it is a workload of its own: blocks that are alive
+// where it begins are PREEXISTING in it, waits for what is outside are left out, slots and threads have new numbers.
+// Memory depends on the slots and threads of the workload, not on its length.
+#ifndef HEAPTAPE_WORKLOAD_SLICE_H
+#define HEAPTAPE_WORKLOAD_SLICE_H
+
+#include "workload/workload.h"
+
+// Where the part begins or ends.
+enum slice_at {
+    SLICE_AT_EDGE,  // of the workload
+    SLICE_AT_EVENT, // at the event with this number in the total order; PREEXISTING are no events
+    SLICE_AT_STAMP, // at the first op with this stamp or a later one
+    SLICE_AT_MARK,  // at the first mark with this text
+};
+
+struct slice_point {
+    enum slice_at at;
+    uint64_t number;  // of the event, or the stamp
+    const char *mark; // borrowed
+};
+
+struct slice_range {
+    uint32_t first, last;
+};
+
+struct slice_options {
+    struct slice_point from,
+        to; // the op at `to` does not belong to it. The part is what stands between in the total order
+    // Threads of it; NULL: all. Borrowed.
+    const struct slice_range *threads;
+    size_t n_threads;
+    bool has_stamps;    // else the part's stamps count its ops
+    bool rebase;        // the part's first op gets the stamp …
+    uint64_t rebase_to; // … and the others follow
+};
+
+// Where the part's ops go, in its total order. They are borrowed until the call returns. 0 or a negative errno, which
+// ends all.
+struct slice_sink {
+    void *context;
+    int (*op)(void *context, uint32_t thread, const struct workload_op *op);
+};
+
+struct slice_counts {
+    uint64_t events;                  // without PREEXISTING
+    uint64_t preexisting;             // blocks that are there when it begins
+    uint64_t left;                    // blocks that a thread outside gives up: here they live on
+    uint64_t edges_needed;            // uses of blocks that another thread used last
+    uint64_t first_stamp, last_stamp; // of the part, as they are in the source
+};
+
+struct slice; // opaque
+
+// NULL when out of memory. Both are copied.
+struct slice *slice_new(const struct slice_options *options, const struct slice_sink *sink);
+void slice_free(struct slice *s);
+
+// Takes in the next op. 0; 1 when the part is over, and no more need come; a negative errno, which may be the sink's:
+// -EBADMSG when the op uses a slot against the rules of the format.
+int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op);
+
+// Puts out what is left to say: the blocks that were there from the start and that nobody used.
+int slice_finish(struct slice *s);
+
+struct slice_counts slice_counts(const struct slice *s);
+
+#endif

@@ -1,0 +1,173 @@
+#include "workload/slice_private.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+
+static bool is_wanted(const struct slice *s, uint32_t thread)
+{
+    for (size_t i = 0; i < s->options.n_threads; i++) {
+        if (thread >= s->ranges[i].first && thread <= s->ranges[i].last)
+            return true;
+    }
+    return !s->ranges;
+}
+
+struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread)
+{
+    size_t n = (size_t)thread + 1;
+    if (n > s->n_threads) {
+        if (array_reserve((void **)&s->threads, &s->threads_capacity, n, sizeof *s->threads) < 0)
+            return NULL;
+        memset(s->threads + s->n_threads, 0, (n - s->n_threads) * sizeof *s->threads);
+        s->n_threads = n;
+    }
+    struct slice_thread *t = &s->threads[thread];
+    if (!t->known) {
+        t->known = true;
+        t->wanted = is_wanted(s, thread);
+        t->number = SLICE_NO_NUMBER;
+    }
+    return t;
+}
+
+uint32_t slice_thread_number(struct slice *s, uint32_t thread)
+{
+    struct slice_thread *t = &s->threads[thread];
+    if (t->number == SLICE_NO_NUMBER)
+        t->number = s->next_thread++;
+    return t->number;
+}
+
+static int shift_add(struct slice_thread *t, uint64_t from, uint64_t by)
+{
+    if (array_reserve((void **)&t->shifts, &t->shifts_capacity, t->n_shifts + 1, sizeof *t->shifts) < 0)
+        return -ENOMEM;
+    t->shifts[t->n_shifts++] = (struct slice_shift){from, by};
+    return 0;
+}
+
+// Ops of the source from number `from` on are numbered so that `from` is the thread's next op. 0 or -ENOMEM.
+static int number_from(struct slice_thread *t, uint64_t from)
+{
+    uint64_t by = t->next_op - from;
+    if (t->n_shifts && t->shifts[t->n_shifts - 1].by == by)
+        return 0;
+    if (t->n_shifts && t->shifts[t->n_shifts - 1].from == from) {
+        t->shifts[t->n_shifts - 1].by = by;
+        return 0;
+    }
+    return shift_add(t, from, by);
+}
+
+// The number in the part of the source's op, or of the last one before it that is in the part. False when there is none.
+static bool number_of(const struct slice_thread *t, uint64_t op, uint64_t *number)
+{
+    size_t below = 0, above = t->n_shifts;
+    while (below < above) {
+        size_t mid = below + (above - below) / 2;
+        if (t->shifts[mid].from <= op)
+            below = mid + 1;
+        else
+            above = mid;
+    }
+    if (!below)
+        return false;
+    *number = op + t->shifts[below - 1].by;
+    // An op left out has no number of its own: what follows it has, in the next shift.
+    if (below < t->n_shifts) {
+        uint64_t next = t->shifts[below].from + t->shifts[below].by;
+        if (*number >= next)
+            *number = next - 1;
+    }
+    return *number < t->next_op;
+}
+
+// The highest op of thread `on` waited for, which is 0 in a new row; NULL when out of memory.
+static struct workload_wait *waited_row(struct slice_thread *t, uint32_t on, bool *added)
+{
+    *added = false;
+    for (size_t i = 0; i < t->n_waited; i++) {
+        if (t->waited[i].thread == on)
+            return &t->waited[i];
+    }
+    if (array_reserve((void **)&t->waited, &t->waited_capacity, t->n_waited + 1, sizeof *t->waited) < 0)
+        return NULL;
+    *added = true;
+    t->waited[t->n_waited] = (struct workload_wait){.thread = on};
+    return &t->waited[t->n_waited++];
+}
+
+int slice_wait(struct slice *s, uint32_t thread, uint32_t on, uint64_t op)
+{
+    if (s->ranges) {
+        bool added;
+        struct workload_wait *row = waited_row(&s->threads[thread], on, &added);
+        if (!row)
+            return -ENOMEM;
+        if (!added && row->op >= op)
+            return 0;
+        row->op = op;
+    }
+    if (array_reserve((void **)&s->waits, &s->waits_capacity, s->n_waits + 1, sizeof *s->waits) < 0)
+        return -ENOMEM;
+    s->waits[s->n_waits++] = (struct workload_wait){on, op};
+    return 0;
+}
+
+int slice_keep_waits(struct slice *s, uint32_t thread, const struct workload_op *op)
+{
+    for (uint32_t i = 0; i < op->n_waits; i++) {
+        uint32_t on = op->waits[i].thread;
+        uint64_t number;
+        if (on >= s->n_threads || !s->threads[on].in_part || !number_of(&s->threads[on], op->waits[i].op, &number))
+            continue;
+        int rc = slice_wait(s, thread, on, number);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int slice_drop(struct slice *s, uint32_t thread)
+{
+    struct slice_thread *t = &s->threads[thread];
+    // One that has nothing in the part yet begins with its next op.
+    return t->in_part ? number_from(t, t->read) : 0;
+}
+
+// In the part's numbers, and the stamp above those of all that is waited for.
+static void settle_waits(struct slice *s, struct workload_op *op)
+{
+    for (size_t i = 0; i < s->n_waits; i++) {
+        const struct slice_thread *on = &s->threads[s->waits[i].thread];
+        if (op->stamp <= on->last_stamp)
+            op->stamp = on->last_stamp + 1;
+        s->waits[i].thread = on->number;
+    }
+    op->waits = s->waits;
+    op->n_waits = (uint32_t)s->n_waits;
+}
+
+int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra)
+{
+    uint32_t number = slice_thread_number(s, thread);
+    struct slice_thread *t = &s->threads[thread];
+    int rc = extra || t->in_part ? 0 : number_from(t, t->read - 1);
+    if (rc < 0)
+        return rc;
+    op->stamp = s->options.has_stamps ? op->stamp + s->rebase : s->ops_out;
+    if (op->stamp < t->last_stamp)
+        op->stamp = t->last_stamp;
+    settle_waits(s, op);
+    t->in_part = true;
+    t->last_stamp = op->stamp;
+    t->next_op++;
+    s->ops_out++;
+    s->some_thread = thread;
+    s->n_waits = 0;
+    // What comes between moves the op under work on.
+    if (extra && number_from(t, t->read - 1) < 0)
+        return -ENOMEM;
+    return s->sink.op(s->sink.context, number, op);
+}

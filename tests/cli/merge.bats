@@ -1,0 +1,93 @@
+load ../helper
+
+slots() {
+  "$HEAPTAPE" dump "$1" | sed 's/^\[[^]]*\] //'
+}
+
+# NAME PID FIRST: two threads, of which the second frees what the first has taken.
+small_workload() {
+  "$HEAPTAPE_PROGRAMS/make_trace" $1.ht <<END
+process $2 $1
+0 $(($3 + 0)) malloc size=32 result=0x1000
+0 $(($3 + 200000)) thread.create value=1
+1 $(($3 + 500000)) thread.start value=0
+1 $(($3 + 1000000)) free ptr=0x1000
+end
+END
+  "$HEAPTAPE" convert -q -o $1.htw $1.ht
+}
+
+@test "merge: threads side by side from the same start, blocks apart" {
+  small_workload a 100 1000000
+  small_workload b 200 5000000
+  heaptape merge -o c.htw a.htw b.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "c.htw: 8 events, 4 threads"
+  "$HEAPTAPE_PROGRAMS/check_truth" c.htw
+  run slots c.htw
+  [ "$output" = '+0.001000 malloc(32) = #0
++0.001000 malloc(32) = #1
++0.001200 thread.create(2)
++0.001200 thread.create(3)
++0.001500 thread.start(0) after 0:1
++0.001500 thread.start(1) after 1:1
++0.002000 free(#0)
++0.002000 free(#1)' ]
+}
+
+@test "merge: one later than the other" {
+  small_workload a 100 1000000
+  small_workload b 200 5000000
+  heaptape merge -o c.htw --offset 700us a.htw b.htw
+  [ "$status" -eq 0 ]
+  run slots c.htw
+  [ "${lines[3]}" = '+0.001700 malloc(32) = #1' ]
+  heaptape merge -o d.htw --offset 1s --offset 2s a.htw b.htw
+  usage_fails "--offset: 2 of them for 2 workloads"
+  heaptape merge -o d.htw --offset 5 a.htw b.htw
+  usage_fails "--offset: '5' is no time"
+}
+
+@test "merge: of big ones, the same calls, and it can be replayed" {
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 4 20000 30 >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_workload" b.htw kinds 3 30000 >/dev/null
+  heaptape merge -o c.htw a.htw b.htw a.htw
+  [ "$status" -eq 0 ]
+  "$HEAPTAPE_PROGRAMS/check_truth" c.htw
+  for f in a.htw b.htw a.htw; do "$HEAPTAPE" dump $f; done | sed 's/^[^(]* //; s/#.*//; s/ after.*//; s/thread.*//' | sort > parts
+  "$HEAPTAPE" dump c.htw | sed 's/^[^(]* //; s/#.*//; s/ after.*//; s/thread.*//' | sort > whole
+  cmp parts whole
+  "$HEAPTAPE" stat --json c.htw >out.json
+  for f in a b; do "$HEAPTAPE" stat --json $f.htw >$f.json; done
+  python3 -c 'import json
+a, b, c = (json.load(open(f)) for f in ("a.json", "b.json", "out.json"))
+for key in "events", "cross_thread_frees", "live_at_end_blocks", "threads":
+  assert c[key] == 2 * a[key] + b[key], key'
+  skip_under_sanitizer
+  heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" c.htw
+  [ "$status" -eq 0 ]
+}
+
+@test "merge: from and to a pipe; one without stamps" {
+  small_workload a 100 1000000
+  small_workload b 200 5000000
+  "$HEAPTAPE" merge -q -o c.htw a.htw b.htw
+  cat b.htw | "$HEAPTAPE" merge -q a.htw - | cat > d.htw
+  cmp c.htw d.htw
+  "$HEAPTAPE" convert -q --no-stamps -f -o b.htw b.ht
+  "$HEAPTAPE" merge -q -o e.htw a.htw b.htw
+  "$HEAPTAPE_PROGRAMS/check_truth" e.htw
+  [ "$(slots e.htw | sed 's/[^ ]* //')" = "$(slots c.htw | sed 's/[^ ]* //')" ]
+  heaptape merge - -
+  usage_fails "standard input can be read once only"
+}
+
+@test "merge: a damaged one" {
+  small_workload a 100 1000000
+  head -c -20 a.htw > b.htw
+  heaptape merge -o c.htw a.htw b.htw
+  fails_with 1 "b.htw: " "cut off"
+  [ ! -e c.htw ]
+  heaptape merge -o c.htw a.htw none.htw
+  fails_with 1 "none.htw: "
+}

@@ -1,0 +1,150 @@
+load ../helper
+
+# a.htw: two threads, a mark, a block handed from one to the other, one that lives throughout.
+small_workload() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000000 malloc size=32 result=0x1000
+0 1100000 malloc size=64 result=0x4000
+0 1500000 memalign size=100 align=64 result=0x5000
+0 2000000 thread.create value=1
+1 2500000 thread.start value=0
+1 3000000 malloc size=48 result=0x2000
+0 3500000 mark text=warm
+1 4000000 free ptr=0x1000
+0 5000000 realloc.begin ptr=0x2000
+0 5100000 realloc size=96 result=0x3000
+0 6000000 free ptr=0x3000
+0 6500000 mark text=done
+0 6600000 free ptr=0x5000
+1 7000000 thread.end
+end
+END
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+}
+
+slots() {
+  "$HEAPTAPE" dump "$1" | sed 's/^\[[^]]*\] +[0-9.]* //'
+}
+
+valid() {
+  "$HEAPTAPE_PROGRAMS/check_truth" "$@"
+}
+
+@test "slice: by event numbers; what is alive is there from the start" {
+  small_workload
+  heaptape slice -o b.htw --from 6 --to 11 a.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "b.htw: 5 events, 4 blocks there from the start"
+  valid b.htw
+  run slots b.htw
+  [ "$output" = 'mark("warm")
+preexisting(32) = #0
+free(#0)
+preexisting(48) = #1
+realloc(#1, 96) = #1
+free(#1)
+mark("done")
+preexisting(64) = #2
+preexisting(100) = #3' ]
+  heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" b.htw
+  [ "$status" -eq 0 ]
+}
+
+@test "slice: two parts make the whole" {
+  small_workload
+  for at in 0 1 4 7 9; do
+    "$HEAPTAPE" slice -q -f -o b.htw --to $at a.htw 2>err || has "$(cat err)" "holds no events in that part"
+    "$HEAPTAPE" slice -q -f -o c.htw --from $at a.htw
+    valid c.htw
+    { [ $at -eq 0 ] || slots b.htw; slots c.htw; } | grep -v '^preexisting' | sed 's/(.*//' >parts
+    slots a.htw | sed 's/(.*//' >whole
+    cmp parts whole
+  done
+}
+
+@test "slice: by marks and times, with the stamps that they had or from the start" {
+  small_workload
+  heaptape slice -o b.htw --from mark:warm --to mark:done a.htw
+  [ "$status" -eq 0 ]
+  run "$HEAPTAPE" dump b.htw
+  has "${lines[0]}" '+0.003500 mark("warm")'
+  [ "$(slots b.htw | grep -vc '^preexisting')" -eq 4 ]
+  heaptape slice -o c.htw --from 3500us --to 6.5ms a.htw
+  [ "$status" -eq 0 ]
+  [ "$(slots c.htw)" = "$(slots b.htw)" ]
+  heaptape slice -o d.htw --rebase --from 3.5ms --to 6.5ms a.htw
+  run "$HEAPTAPE" dump d.htw
+  has "${lines[0]}" '+0.000000 mark("warm")'
+  [ "$(slots d.htw)" = "$(slots b.htw)" ]
+  heaptape slice -o e.htw --from mark:never a.htw
+  fails_with 1 "a.htw: holds no events in that part"
+  [ ! -e e.htw ]
+}
+
+@test "slice: threads" {
+  small_workload
+  heaptape slice -o b.htw -t 0 a.htw
+  [ "$status" -eq 0 ]
+  has "$stderr" "1 given up outside"
+  valid b.htw
+  run slots b.htw
+  [ "$output" = 'malloc(32) = #0
+malloc(64) = #1
+memalign(align=64, 100) = #2
+mark("warm")
+preexisting(48) = #3
+realloc(#3, 96) = #3
+free(#3)
+mark("done")
+free(#2)' ]
+  heaptape slice -o c.htw --threads 1-7 a.htw
+  run slots c.htw
+  [ "$output" = 'thread.start(4294967295)
+malloc(48) = #0
+preexisting(32) = #1
+free(#1)
+thread.end()' ]
+}
+
+@test "slice: aligned and sized blocks, C++ ones too, are given up as they were taken" {
+  skip_under_sanitizer
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw kinds 4 20000 >/dev/null
+  for part in "--from 3000 --to 9000" "--from 12000" "-t 1,3" "-t 0-2 --from 5000 --to 15000"; do
+    "$HEAPTAPE" slice -q -f -o b.htw $part a.htw
+    valid b.htw
+    heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" b.htw
+    expect "$part" [ "$status" -eq 0 ]
+  done
+}
+
+@test "slice: from and to a pipe, of a trace, without stamps" {
+  small_workload
+  "$HEAPTAPE" slice -q --from 6 --to 11 a.htw > b.htw
+  cat a.htw | "$HEAPTAPE" slice -q --from 6 --to 11 - | cat > c.htw
+  cmp b.htw c.htw
+  "$HEAPTAPE" slice -q --from 6 --to 11 a.ht > d.htw
+  cmp b.htw d.htw
+  "$HEAPTAPE" convert -q --no-stamps -o n.htw a.ht
+  "$HEAPTAPE" slice -q --from 6 --to 11 n.htw > e.htw
+  [ "$(slots b.htw)" = "$(slots e.htw)" ]
+  heaptape slice -o f.htw --from 1us n.htw
+  fails_with 1 "n.htw: was converted without stamps and cannot be cut by time"
+}
+
+@test "slice: what cannot be a part" {
+  small_workload
+  heaptape slice --from x a.htw
+  usage_fails "--from: 'x' is no event number, time such as 1.5s, or mark:TEXT"
+  heaptape slice --to 1.s a.htw
+  usage_fails "--to: '1.s' is no"
+  heaptape slice --threads 3-1 a.htw
+  usage_fails "--threads: '3-1' is no list"
+  heaptape slice --threads '' a.htw
+  usage_fails "is no list"
+  head -c -20 a.htw > b.htw
+  heaptape slice -o c.htw b.htw
+  fails_with 1 "b.htw: " "cut off"
+  cat b.htw | { heaptape slice -o c.htw -; fails_with 1 "(stdin): " "cut off"; }
+  [ ! -e c.htw ]
+}

@@ -1,0 +1,246 @@
+// check_truth [--drop N] WORKLOAD [LOG]: is the workload valid by docs/format/workload.md? Each slot is taken while it is
+// free and used while it is taken, and each use by another thread than the one before comes after it by waits and the
+// threads' own order. And with the log of a truth program (truth_log.h): has every thread done exactly the calls that it
+// says it has, in its order, each with the very block that it means? --drop leaves out the Nth wait, to see that this
+// fails. Prints what it has seen; says what is wrong and exits with 1.
+#include "base/buf.h"
+#include "workload/format.h"
+#include "workload/reader.h"
+
+#include "reach.h"
+#include "truth_log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOBODY = 0xffffffff, MAX_NAMES = 4096 };
+
+struct slot {
+    bool taken, preexisting;
+    bool tracked;   // of a block that the log knows, by …
+    uint64_t block; // … this number
+    uint64_t size, last_op;
+    uint32_t last_thread;
+};
+
+// The log, and where each thread stands in it.
+struct log {
+    struct truth_call *calls;
+    size_t n;
+    size_t at[MAX_NAMES], end[MAX_NAMES];
+    bool seen[MAX_NAMES];
+};
+
+static struct reach reach;
+static struct slot *slots;
+static size_t n_slots, slots_capacity;
+static uint32_t *names; // of the workload's threads, by number; NOBODY: it is none of the log's
+static size_t n_names, names_capacity;
+static struct log log_;
+static uint64_t ops, waits, crossings, drop, tracked;
+
+__attribute__((format(printf, 1, 2))) static _Noreturn void fail(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, " (op %llu of the total order)\n", (unsigned long long)ops);
+    exit(1);
+}
+
+static struct slot *slot_get(uint32_t i)
+{
+    if (array_reserve((void **)&slots, &slots_capacity, (size_t)i + 1, sizeof *slots) < 0)
+        fail("out of memory");
+    for (; n_slots <= i; n_slots++)
+        slots[n_slots] = (struct slot){.last_thread = NOBODY};
+    return &slots[i];
+}
+
+static uint32_t *name_get(uint32_t thread)
+{
+    if (array_reserve((void **)&names, &names_capacity, (size_t)thread + 1, sizeof *names) < 0)
+        fail("out of memory");
+    for (; n_names <= thread; n_names++)
+        names[n_names] = NOBODY;
+    return &names[thread];
+}
+
+// The call that the log has next for the thread.
+static const struct truth_call *next_call(uint32_t name)
+{
+    if (log_.at[name] == log_.end[name])
+        fail("thread %u does more than it says", name);
+    return &log_.calls[log_.at[name]++];
+}
+
+static bool is_tracked_size(uint64_t size)
+{
+    return (size >= TRUTH_MIN_SIZE && size < TRUTH_MIN_SIZE + TRUTH_SIZES) ||
+           (size >= TRUTH_BIG_MIN_SIZE && size < TRUTH_BIG_MIN_SIZE + TRUTH_SIZES);
+}
+
+static void name_thread(uint32_t *name, uint64_t size)
+{
+    uint64_t n = size - TRUTH_NAME_SIZE;
+    if (*name != NOBODY || n >= MAX_NAMES || log_.seen[n] || log_.at[n] == log_.end[n])
+        fail("thread %llu is not in the log, or twice in the workload", (unsigned long long)n);
+    *name = (uint32_t)n;
+    log_.seen[n] = true;
+}
+
+// Compares a call with what the log says: `s` is the slot before the op.
+static void compare(uint32_t *name, struct slot *s, const struct workload_op *op, enum format_slot_use use)
+{
+    if (!log_.n)
+        return;
+    bool names_itself =
+        use == FORMAT_SLOT_TAKE && op->size >= TRUTH_NAME_SIZE && op->size < TRUTH_NAME_SIZE + MAX_NAMES;
+    if (names_itself)
+        name_thread(name, op->size);
+    uint64_t size = event_requested(op->kind, op->size, op->count);
+    if (use == FORMAT_SLOT_TAKE && !names_itself && !is_tracked_size(size))
+        return;
+    if (use != FORMAT_SLOT_TAKE && !s->tracked)
+        return;
+    if (*name == NOBODY)
+        fail("a thread that has no name does what the log should know");
+    const struct truth_call *c = next_call(*name);
+    if (c->kind != op->kind || (use != FORMAT_SLOT_GIVE && c->size != size))
+        fail("thread %u: %s of %llu bytes, but the program says %s of %llu", *name, event_infos[op->kind].name,
+             (unsigned long long)size, event_infos[c->kind].name, (unsigned long long)c->size);
+    if (use == FORMAT_SLOT_TAKE) {
+        s->tracked = true;
+        s->block = c->block;
+    } else if (s->block != c->block) {
+        fail("thread %u: %s of block %llu, but the program means %llu", *name, event_infos[op->kind].name,
+             (unsigned long long)s->block, (unsigned long long)c->block);
+    }
+    tracked++;
+}
+
+static void use_slot(uint32_t thread, const struct workload_op *op)
+{
+    enum format_slot_use use = format_slot_use(op->kind, op->flags);
+    struct slot *s = slot_get(op->slot);
+    uint64_t number = reach.threads[thread].next_op - 1;
+    if (s->taken == (use == FORMAT_SLOT_TAKE))
+        fail("thread %u: %s of slot %u, which is %s", thread, event_infos[op->kind].name, op->slot,
+             s->taken ? "taken" : "free");
+    if (op->kind == HT_PREEXISTING && s->last_thread != NOBODY)
+        fail("slot %u of a block that is there from the start was used before", op->slot);
+    if (s->last_thread != NOBODY && s->last_thread != thread) {
+        crossings++;
+        if (!reach_before(&reach, s->last_thread, s->last_op, thread))
+            fail("thread %u: %s of slot %u does not come after op %llu of thread %u", thread,
+                 event_infos[op->kind].name, op->slot, (unsigned long long)s->last_op, s->last_thread);
+    }
+    compare(name_get(thread), s, op, use);
+    s->taken = use != FORMAT_SLOT_GIVE;
+    s->tracked &= s->taken;
+    s->last_thread = thread;
+    s->last_op = number;
+}
+
+static void check_stamps(uint32_t thread, const struct workload_op *op)
+{
+    if (thread < reach.n_threads && op->stamp < reach.threads[thread].last_stamp)
+        fail("thread %u: stamps decrease", thread);
+}
+
+static void take_op(uint32_t thread, const struct workload_op *from)
+{
+    struct workload_op op = *from;
+    struct workload_wait some[64];
+    uint32_t n = 0;
+    check_stamps(thread, &op);
+    for (uint32_t i = 0; i < op.n_waits && n < 64; i++) {
+        if (++waits != drop)
+            some[n++] = op.waits[i];
+    }
+    op.waits = some;
+    op.n_waits = n;
+    name_get(thread);
+    if (op.kind == HT_THREAD_CREATE)
+        name_get((uint32_t)op.value);
+    if (!reach_add(&reach, thread, &op))
+        fail("thread %u waits for what has not come", thread);
+    if (op.slot != WORKLOAD_NO_SLOT)
+        use_slot(thread, &op);
+    ops++;
+}
+
+static void read_log(const char *path)
+{
+    FILE *f = fopen(path, "rbe");
+    struct truth_call c;
+    size_t capacity = 0;
+    if (!f)
+        fail("%s: cannot open", path);
+    while (fread(&c, sizeof c, 1, f) == 1) {
+        if (c.thread >= MAX_NAMES || array_reserve((void **)&log_.calls, &capacity, log_.n + 1, sizeof c) < 0)
+            fail("%s: is no log", path);
+        if (log_.at[c.thread] == log_.end[c.thread])
+            log_.at[c.thread] = log_.n;
+        log_.calls[log_.n++] = c;
+        log_.end[c.thread] = log_.n;
+    }
+    fclose(f);
+    if (!log_.n)
+        fail("%s: is empty", path);
+}
+
+// Ops of different threads with one stamp have no order, so a number may come before the one below; but none is left out.
+static void check_numbers(void)
+{
+    for (size_t i = 0; i < n_slots; i++) {
+        if (slots[i].last_thread == NOBODY)
+            fail("there is no slot %zu, but there are higher ones", i);
+    }
+}
+
+static void check_log(void)
+{
+    for (uint32_t t = 0; t < MAX_NAMES; t++) {
+        if (log_.at[t] != log_.end[t])
+            fail("thread %u says that it did %zu calls more", t, log_.end[t] - log_.at[t]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    struct input in;
+    struct workload_reader *r;
+    const struct workload_op *op;
+    uint32_t thread;
+    int rc;
+    if (argc > 2 && strcmp(argv[1], "--drop") == 0) {
+        drop = strtoull(argv[2], NULL, 10);
+        argv += 2;
+        argc -= 2;
+    }
+    if (argc < 2 || input_open(&in, argv[1], &e) < 0 || workload_reader_open(&r, &in, &e) < 0)
+        fail("usage: check_truth [--drop N] WORKLOAD [LOG]: %s", e.text);
+    if (argc > 2)
+        read_log(argv[2]);
+    while ((rc = workload_next_op(r, &thread, &op, &e)) > 0)
+        take_op(thread, op);
+    if (rc < 0)
+        fail("%s", e.text);
+    check_numbers();
+    check_log();
+    printf("%llu ops, %llu waits, %llu uses by another thread, %llu calls as the program says\n",
+           (unsigned long long)ops, (unsigned long long)waits, (unsigned long long)crossings,
+           (unsigned long long)tracked);
+    workload_reader_close(r);
+    input_close(&in);
+    reach_release(&reach);
+    free(slots);
+    free(names);
+    free(log_.calls);
+    return 0;
+}
