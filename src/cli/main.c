@@ -18,8 +18,9 @@
     COMMAND(ctl)                                                                                                       \
     COMMAND(convert)                                                                                                   \
     COMMAND(slice)                                                                                                     \
-    COMMAND(merge) COMMAND(replay) COMMAND(compare) COMMAND(stat) COMMAND(dump) COMMAND(import) COMMAND(export)        \
-        COMMAND(check) COMMAND(allocators)
+    COMMAND(merge)                                                                                                     \
+    COMMAND(replay)                                                                                                    \
+    COMMAND(compare) COMMAND(stat) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,

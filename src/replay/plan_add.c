@@ -315,10 +315,8 @@ static int add_preexisting(struct adding *a)
     p->preexisting_bytes += slot->size;
     p->preexisting.live_change = wrapping_add(p->preexisting.live_change, (int64_t)slot->size);
     p->facts.preexisting++;
-    struct call c = {.op = PLAN_PREEXISTING,
-                     .place = slot->place,
-                     .size = slot->size,
-                     .extra = {1ull << slot->align_log2, kind}};
+    struct call c = {
+        .op = PLAN_PREEXISTING, .place = slot->place, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
     rc = plan_put_call(p, &p->preexisting, &c, a->e);
     return rc < 0 ? rc : put_plain(a, PLAN_SKIPPED);
 }
