@@ -2,19 +2,20 @@
 // version script, and into linker options that fail the link when a wrapper is missing.
 #include "event/event_table.h"
 
-// The classes that are wrapped. MAP rows are the program's own mappings: they are recorded on request, by none yet.
+// The classes that are wrapped.
 #define EXPORT_ALLOC(symbol)  EXPORT(symbol)
 #define EXPORT_FREE(symbol)   EXPORT(symbol)
 #define EXPORT_RESIZE(symbol) EXPORT(symbol)
 #define EXPORT_THREAD(symbol) EXPORT(symbol)
 #define EXPORT_MARK(symbol)   EXPORT(symbol)
-#define EXPORT_MAP(symbol)
+#define EXPORT_MAP(symbol)    EXPORT(symbol)
 #define EXPORT_HALF(symbol)
 #define EXPORT_META(symbol)
 
 #define EXPORT_ROW(wire, SYMBOL, name, symbol, class, stamp, form, fields) EXPORT_##class(symbol)
 
 #define EXPORT_CONTROL                                                                                                 \
+    EXPORT("mmap64")                                                                                                   \
     EXPORT("heaptape_start")                                                                                           \
     EXPORT("heaptape_stop")                                                                                            \
     EXPORT("heaptape_pause")                                                                                           \

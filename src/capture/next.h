@@ -7,9 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 // X(result, name, parameters, names of the parameters): the functions that are looked up once, before the first call
 // is forwarded. glibc has them all, for allocators that lack some.
+// mremap is variadic; what is passed is the same in the ABIs of x86-64 and aarch64.
+//
 // These may be called by dlsym, while they are looked up.
 #define NEXT_BASIC_TABLE(X)                                                                                            \
     X(void *, malloc, (size_t size), (size))                                                                           \
@@ -30,7 +33,14 @@
     X(int, malloc_info, (int options, FILE *to), (options, to))                                                        \
     X(struct mallinfo, mallinfo, (void), ())                                                                           \
     X(int, malloc_trim, (size_t pad), (pad))                                                                           \
-    X(int, mallopt, (int option, int value), (option, value))
+    X(int, mallopt, (int option, int value), (option, value))                                                          \
+    X(void *, mmap, (void *at, size_t bytes, int protection, int flags, int fd, off_t offset),                         \
+      (at, bytes, protection, flags, fd, offset))                                                                      \
+    X(int, munmap, (void *at, size_t bytes), (at, bytes))                                                              \
+    X(void *, mremap, (void *old, size_t old_bytes, size_t bytes, int flags, void *to),                                \
+      (old, old_bytes, bytes, flags, to))                                                                              \
+    X(int, brk, (void *end), (end))                                                                                    \
+    X(void *, sbrk, (intptr_t change), (change))
 
 // Points at boot functions first, which look all of them up, so that the wrappers never need to ask.
 struct next {

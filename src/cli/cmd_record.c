@@ -26,6 +26,8 @@ struct record_options {
     uint64_t max_bytes;
     uint64_t depth;
     bool force;
+    bool usable;
+    bool maps;
     bool lossy;
     bool verbose;
 };
@@ -53,6 +55,10 @@ static const struct option options[] = {
     {0, "collect", OPTION_STRING, "DIR", NULL,
      "run nothing: make the trace of what was recorded without a recorder in DIR",
      offsetof(struct record_options, collect)},
+    {0, "usable", OPTION_FLAG, NULL, NULL, "also record how many bytes of each block can be used (malloc_usable_size)",
+     offsetof(struct record_options, usable)},
+    {0, "maps", OPTION_FLAG, NULL, NULL, "also record the program's own calls of mmap, munmap, mremap, brk and sbrk",
+     offsetof(struct record_options, maps)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events rather than let the program wait for the recorder",
      offsetof(struct record_options, lossy)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also tell what the recording itself cost",
@@ -168,6 +174,8 @@ static int run_record(const void *fields, int argc, char **argv)
     const struct record_options *o = fields;
     struct record_settings s = {.argv = argv,
                                 .lossy = o->lossy,
+                                .usable = o->usable,
+                                .maps = o->maps,
                                 .paused = strcmp(o->start, "paused") == 0,
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,

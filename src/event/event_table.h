@@ -65,10 +65,11 @@
     X( 41, DELETE_ARRAY_SIZED_ALIGNED, "delete[](size,align)", "_ZdaPvmSt11align_val_t", FREE, BEFORE, NONE, HT_GIVES | HT_F_ALIGN) \
     X( 42, DELETE_ALIGNED_NOTHROW,  "delete(align,nothrow)", "_ZdlPvSt11align_val_tRKSt9nothrow_t", FREE, BEFORE, NONE, HT_GIVEA) \
     X( 43, DELETE_ARRAY_ALIGNED_NOTHROW, "delete[](align,nothrow)", "_ZdaPvSt11align_val_tRKSt9nothrow_t", FREE, BEFORE, NONE, HT_GIVEA) \
-    X( 64, MMAP,                    "mmap",               "mmap",               MAP,    AFTER,  NONE,  HT_F_PTR | HT_TAKE) \
+    X( 64, MMAP,                    "mmap",               "mmap",               MAP,    AFTER,  NONE,  HT_F_PTR | HT_TAKE | HT_F_TEXT) \
     X( 65, MUNMAP,                  "munmap",             "munmap",             MAP,    BEFORE, NONE,  HT_GIVES) \
     X( 66, MREMAP,                  "mremap",             "mremap",             MAP,    BOTH,   NONE,  HT_F_PTR | HT_TAKEN) \
     X( 67, SBRK,                    "sbrk",               "sbrk",               MAP,    AFTER,  NONE,  HT_F_VALUE | HT_F_RESULT) \
+    X( 68, BRK,                     "brk",                "brk",                MAP,    AFTER,  NONE,  HT_F_PTR) \
     X( 80, THREAD_CREATE,           "thread.create",      "pthread_create",     THREAD, BEFORE, NONE,  HT_F_VALUE) \
     X( 81, THREAD_START,            "thread.start",       "",                   THREAD, AFTER,  NONE,  HT_F_VALUE | HT_F_TEXT) \
     X( 82, THREAD_END,              "thread.end",         "",                   THREAD, BEFORE, NONE,  0) \

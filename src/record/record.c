@@ -422,7 +422,8 @@ static int finish(struct recorder *r, struct err *e)
 
 static uint32_t session_flags(const struct record_settings *s)
 {
-    uint32_t flags = (s->lossy ? SPOOL_LOSSY : 0) | (s->paused ? SPOOL_START_PAUSED : 0);
+    uint32_t flags = (s->lossy ? SPOOL_LOSSY : 0) | (s->paused ? SPOOL_START_PAUSED : 0) |
+                     (s->usable ? SPOOL_USABLE : 0) | (s->maps ? SPOOL_MAPS : 0);
     if (strcmp(s->follow, "none") == 0)
         return flags | SPOOL_FOLLOW_NONE;
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;

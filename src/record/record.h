@@ -23,6 +23,8 @@ struct record_settings {
     const char *follow; // "all", "none" or a glob: children to be recorded, by the name of their executable
     bool paused;        // recording begins when it is told to
     uint32_t depth;     // frames of call sites, at most SPOOL_MAX_DEPTH; 0: none are recorded
+    bool usable;        // the usable size of each block is recorded
+    bool maps;          // so are the programs' own mappings
     bool lossy;         // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 

@@ -394,6 +394,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
         case PLAN_MUNMAP:
         case PLAN_MREMAP:
         case PLAN_SBRK:
+        case PLAN_BRK:
         case PLAN_THREAD_START:
         case PLAN_THREAD_END:
         case PLAN_MARK:

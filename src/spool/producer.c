@@ -31,6 +31,21 @@ static bool is_in(enum object object, const void *address)
     return (uintptr_t)address >= objects[object].start && (uintptr_t)address < objects[object].end;
 }
 
+bool producer_is_allocator(const void *address)
+{
+    return is_in(OBJECT_ALLOCATOR, address);
+}
+
+bool producer_wants_maps(void)
+{
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
+        return false;
+    if (!producer_inherited.session)
+        producer_start();
+    return producer_inherited.session && (producer_inherited.session->flags & SPOOL_MAPS);
+}
+
 static bool is_nested(uint32_t busy, const void *caller)
 {
     if (!(busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_IN_OPERATOR | PRODUCER_MUTED)))

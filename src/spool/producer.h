@@ -171,6 +171,12 @@ static inline void producer_leave(uint32_t was)
 // PRODUCER_MUTED of the library that this is in.
 void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end);
 
+// Does the address lie in the allocator's code?
+bool producer_is_allocator(const void *address);
+
+// Is the program to be recorded with its mappings? Joins the session, if it has not been tried yet.
+bool producer_wants_maps(void);
+
 // What the process's spool says of its allocator. `path` is copied. Call before the first event.
 void producer_set_allocator(const char *path);
 

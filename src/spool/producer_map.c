@@ -8,17 +8,23 @@
 #define STEP_BYTES  ((size_t)PRODUCER_STEP_CHUNKS * SPOOL_CHUNK_BYTES)
 #define FIRST_BYTES (SPOOL_HEADER_BYTES + STEP_BYTES)
 
+// Another mapping of the same memory, over what is at `to`.
+static void *remap(void *from, size_t bytes, void *to)
+{
+    return (void *)syscall(SYS_mremap, from, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+}
+
 // Address space of `bytes`, aligned to the size of a chunk, with a chunk's room before it. NULL when there is none.
 static char *reserve(size_t bytes)
 {
     size_t room = bytes + 2 * SPOOL_CHUNK_BYTES;
-    char *at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *at = producer_mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
     size_t before = -(uintptr_t)at & (SPOOL_CHUNK_BYTES - 1), after = SPOOL_CHUNK_BYTES - before;
     if (before)
-        munmap(at, before);
-    munmap(at + room - after, after);
+        producer_munmap(at, before);
+    producer_munmap(at + room - after, after);
     return at + before + SPOOL_CHUNK_BYTES;
 }
 
@@ -37,10 +43,10 @@ struct spool_header *producer_map_first(struct producer_inherited *in, int fd)
     char *at = reserve(FIRST_BYTES);
     if (!at)
         return NULL;
-    munmap(at - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
-    if (mmap(at, FIRST_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
+    producer_munmap(at - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
+    if (producer_mmap(at, FIRST_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
         mprotect(at, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
-        munmap(at, FIRST_BYTES);
+        producer_munmap(at, FIRST_BYTES);
         return NULL;
     }
     return adopt(in, at);
@@ -53,14 +59,14 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
     if (!from)
         return NULL;
     at = from + before;
-    munmap(from - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
-    if (mremap(in->session, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) == MAP_FAILED)
+    producer_munmap(from - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
+    if (remap(in->session, bytes, from) == MAP_FAILED)
         return NULL; // as in map_next
-    munmap(from, before);
+    producer_munmap(from, before);
     // The pages must be had for certain: a full file system would be a SIGBUS.
     if (mprotect(at + SPOOL_HEADER_BYTES, STEP_BYTES, PROT_NONE) ||
         madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
-        munmap(at, FIRST_BYTES);
+        producer_munmap(at, FIRST_BYTES);
         return NULL;
     }
     return adopt(in, at);
@@ -70,12 +76,12 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
 void producer_unmap(struct producer_inherited *in)
 {
     struct spool_chunk *chunks;
-    munmap(in->spool, SPOOL_HEADER_BYTES);
+    producer_munmap(in->spool, SPOOL_HEADER_BYTES);
     for (size_t i = 0; i < PRODUCER_MAX_STEPS; i++) {
         chunks = atomic_load_explicit(&in->steps[i], memory_order_relaxed);
         if (!chunks)
             break;
-        munmap(chunks, STEP_BYTES);
+        producer_munmap(chunks, STEP_BYTES);
     }
     producer_forget_map(in);
 }
@@ -98,17 +104,17 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
     char *from = at - SPOOL_CHUNK_BYTES;
     struct spool_chunk *unmapped = NULL;
     // When it fails, the kernel may have dropped the reservation already, and the program may have the place by now.
-    if (mremap(before, 0, SPOOL_CHUNK_BYTES + STEP_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, from) == MAP_FAILED)
+    if (remap(before, SPOOL_CHUNK_BYTES + STEP_BYTES, from) == MAP_FAILED)
         return false;
     if (mprotect(from, SPOOL_CHUNK_BYTES + STEP_BYTES, PROT_NONE)) {
-        munmap(from, SPOOL_CHUNK_BYTES + STEP_BYTES);
+        producer_munmap(from, SPOOL_CHUNK_BYTES + STEP_BYTES);
         return false;
     }
-    munmap(from, SPOOL_CHUNK_BYTES);
+    producer_munmap(from, SPOOL_CHUNK_BYTES);
     // Another thread may have been faster.
     if (!atomic_compare_exchange_strong_explicit(&in->steps[step], &unmapped, (struct spool_chunk *)at,
                                                  memory_order_acq_rel, memory_order_acquire))
-        munmap(at, STEP_BYTES);
+        producer_munmap(at, STEP_BYTES);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "spool/producer.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -17,6 +18,17 @@ enum {
     PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // mapped at once: for some 20 threads
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
+
+// mmap(2) and its like by the system call: those of libc are wrapped.
+static inline void *producer_mmap(void *at, size_t bytes, int protection, int flags, int fd, uint64_t offset)
+{
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+}
+
+static inline void producer_munmap(void *at, size_t bytes)
+{
+    syscall(SYS_munmap, at, bytes);
+}
 
 // Zero in a new process image, and again in a fork child.
 enum producer_state { PRODUCER_NEW = 0, PRODUCER_STARTING = 1, PRODUCER_RUNNING = 2, PRODUCER_OFF = 3 };

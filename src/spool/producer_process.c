@@ -106,12 +106,12 @@ static struct spool_session *map_session(const char *dir)
     struct stat st;
     struct spool_session *session = MAP_FAILED;
     if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof *session)
-        session = mmap(NULL, sizeof *session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        session = producer_mmap(NULL, sizeof *session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close_raw(fd);
     if (session == MAP_FAILED)
         return NULL;
     if (session->magic != SPOOL_SESSION_MAGIC || session->stamp_shift != CODEC_STAMP_SHIFT) {
-        munmap(session, sizeof *session);
+        producer_munmap(session, sizeof *session);
         return NULL;
     }
     return session;
@@ -122,7 +122,7 @@ static bool fill_session(int fd)
 {
     struct spool_session *s = MAP_FAILED;
     if (ftruncate(fd, sizeof *s) == 0 && !syscall(SYS_fallocate, fd, 0, 0l, (long)sizeof *s))
-        s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        s = producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (s == MAP_FAILED)
         return false;
     s->flags = SPOOL_NO_RECORDER;
@@ -131,7 +131,7 @@ static bool fill_session(int fd)
     s->realtime_ns = clock_ns(CLOCK_REALTIME);
     s->start_stamp = clock_ticks((enum clock_kind)s->clock_kind) >> CODEC_STAMP_SHIFT;
     s->magic = SPOOL_SESSION_MAGIC;
-    munmap(s, sizeof *s);
+    producer_munmap(s, sizeof *s);
     return true;
 }
 
@@ -348,12 +348,12 @@ static struct producer_process *process_mapping(void)
     if (p)
         return p;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    struct producer_process *made = mmap(NULL, PROCESS_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
+    struct producer_process *made = producer_mmap(NULL, PROCESS_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (made == MAP_FAILED)
         return NULL;
     if (madvise(made, PROCESS_BYTES, MADV_WIPEONFORK) ||
         !atomic_compare_exchange_strong(&producer_inherited.process, &p, made)) {
-        munmap(made, PROCESS_BYTES);
+        producer_munmap(made, PROCESS_BYTES);
         return p;
     }
     madvise(made, PROCESS_BYTES, MADV_DONTDUMP);

@@ -154,6 +154,8 @@ enum spool_session_flags {
     SPOOL_START_PAUSED = 4,
     SPOOL_FOLLOW_NONE = 8,   // only the process that the recorder started is recorded …
     SPOOL_FOLLOW_MATCH = 16, // … and those whose executable's name `follow` matches
+    SPOOL_USABLE = 32,       // the usable size of each block is recorded, too
+    SPOOL_MAPS = 64,         // … the program's own mappings
 };
 
 struct spool_session {
