@@ -23,11 +23,11 @@ void producer_sites_start(uint32_t depth)
     if (depth == 0 || in->sites)
         return;
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    struct producer_sites *sites = mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, flags, -1, 0);
+    struct producer_sites *sites = producer_mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (sites == MAP_FAILED)
         return;
     if (madvise(sites, sizeof *sites, MADV_WIPEONFORK)) {
-        munmap(sites, sizeof *sites);
+        producer_munmap(sites, sizeof *sites);
         return;
     }
     madvise(sites, sizeof *sites, MADV_DONTDUMP);
