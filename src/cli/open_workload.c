@@ -37,15 +37,12 @@ static int make_workload(struct open_workload *w, uint32_t pid, struct err *e)
     return err_set(e, -EPROTO, "%s: is neither a workload nor a trace, at byte 0", w->in.name);
 }
 
-int open_workload(struct open_workload *w, const char *path, struct err *e)
-{
-    return open_workload_of(w, path, 0, e);
-}
-
-int open_workload_of(struct open_workload *w, const char *path, uint32_t pid, struct err *e)
+static int open_as_asked(struct open_workload *w, const char *path, uint32_t pid, bool to_rewind, struct err *e)
 {
     *w = (struct open_workload){.in = {.fd = -1}};
     int rc = input_open(&w->in, path, e);
+    if (rc == 0 && to_rewind)
+        rc = input_make_seekable(&w->in, e);
     if (rc == 0)
         rc = make_workload(w, pid, e);
     if (rc == 0)
@@ -53,11 +50,34 @@ int open_workload_of(struct open_workload *w, const char *path, uint32_t pid, st
     return rc;
 }
 
+int open_workload(struct open_workload *w, const char *path, struct err *e)
+{
+    return open_as_asked(w, path, 0, false, e);
+}
+
+int open_workload_of(struct open_workload *w, const char *path, uint32_t pid, struct err *e)
+{
+    return open_as_asked(w, path, pid, false, e);
+}
+
+int open_workload_to_rewind(struct open_workload *w, const char *path, struct err *e)
+{
+    return open_as_asked(w, path, 0, true, e);
+}
+
 int workload_take(struct open_workload *w, struct input *in, struct err *e)
 {
     *w = (struct open_workload){.in = *in};
     *in = (struct input){.fd = -1};
     return workload_reader_open(&w->reader, &w->in, e);
+}
+
+int rewind_workload(struct open_workload *w, struct err *e)
+{
+    workload_reader_close(w->reader);
+    w->reader = NULL;
+    int rc = input_seek(&w->in, 0, e);
+    return rc < 0 ? rc : workload_reader_open(&w->reader, &w->in, e);
 }
 
 void close_workload(struct open_workload *w)

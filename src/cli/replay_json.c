@@ -228,6 +228,27 @@ static void print_pace(struct json *j, const struct replay_session *s, const str
         json_put_u64(j, "late_ns", f->runs[f->typical].late_ns);
 }
 
+// Of a plan that was fed to the player while it played.
+static void print_reader(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    const struct replay_run *run = &f->runs[f->typical];
+    json_key(j, "reader");
+    if (!facts->fed) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_u64(j, "windows", facts->windows);
+    json_put_u64(j, "window_bytes", facts->window_bytes);
+    json_put_u64(j, "waits", run->reader_waits);
+    json_put_u64(j, "wait_ns", run->reader_wait_ns);
+    json_put_double(j, "wait_share", session_reader_share(s, f));
+    json_put_u64(j, "room_wait_ns", run->room_wait_ns);
+    json_put_u64(j, "idle_ns", run->reader_idle_ns);
+    json_end_object(j);
+}
+
 void replay_print_members(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
@@ -254,6 +275,7 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
         json_put_u64(j, "cache_switches", f->runs[f->typical].cache_switches);
     }
     print_pace(j, s, f);
+    print_reader(j, s, f);
     print_calls(j, s, f);
     print_sizes(j, s, f);
     print_slop(j, s, f);

@@ -48,7 +48,7 @@ struct replay_options {
     {0, "no-latency", OPTION_FLAG, NULL, NULL, "leave out the run that times each call",                               \
      offsetof(struct replay_options, no_latency)},                                                                     \
     {0, "memory", OPTION_SIZE, "SIZE", NULL,                                                                           \
-     "memory that the decoded workload may take; a quarter of the machine's unless given",                             \
+     "memory that the decoded workload may take, a quarter of the machine's unless given; a bigger one is streamed",                           \
      offsetof(struct replay_options, memory_bytes)},                                                                   \
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct replay_options, json)}
 // clang-format on

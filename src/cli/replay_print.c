@@ -55,6 +55,26 @@ static void print_memory(const struct replay_session *s, const struct replay_fig
     printf("\n");
 }
 
+enum { LIMIT_PERCENT = 5 }; // of waiting from which on a figure is more the reader's than the allocator's
+
+static const char *limit_text(double percent)
+{
+    return percent >= LIMIT_PERCENT ? ": it was the limit; give more --memory" : "";
+}
+
+static void print_reader(const struct replay_session *s, const struct replay_figures *f)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    const struct replay_run *run = &f->runs[f->typical];
+    double percent = 100 * session_reader_share(s, f);
+    char t[3][32];
+    if (!facts->fed)
+        return;
+    printf("%-10s threads waited for it %s in all, %.1f %% of their time%s; %s more for the slowest of them\n",
+           "reader", human_ns(t[0], (double)run->reader_wait_ns), percent, limit_text(percent),
+           human_ns(t[1], (double)run->room_wait_ns));
+}
+
 void replay_print_text(const struct replay_session *s, const struct replay_figures *f)
 {
     char t[3][32];
@@ -69,6 +89,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_figur
     if (plan_facts(s->plan)->waits)
         printf("%-10s %s, %s not met at once, %s slept\n", "waits", human_count(t[0], plan_facts(s->plan)->waits),
                human_count(t[1], run->unmet), human_count(t[2], run->sleeps));
+    print_reader(s, f);
     if (f->latency.calls)
         print_calls(s, f);
 }
@@ -149,6 +170,18 @@ static void print_row(const struct replay_session *s, size_t i)
         printf("%s\n", rss_ratio);
 }
 
+// Of all allocators, the one whose threads waited longest for the reader.
+static void print_readers(const struct replay_session *s)
+{
+    double most = 0;
+    for (size_t i = 0; i < s->n_figures; i++) {
+        double percent = 100 * session_reader_share(s, &s->figures[i]);
+        most = percent > most ? percent : most;
+    }
+    if (plan_facts(s->plan)->fed)
+        printf("streamed: threads waited for the reader %.1f %% of their time at most%s\n", most, limit_text(most));
+}
+
 void replay_print_table(const struct replay_session *s)
 {
     char tail[64];
@@ -161,6 +194,7 @@ void replay_print_table(const struct replay_session *s)
         printf("ratio [95 %%]\n");
     for (size_t i = 0; i < s->n_figures; i++)
         print_row(s, i);
+    print_readers(s);
     printf("%llu run%s each; the player itself takes %.1f ns of each event\n", (unsigned long long)s->n_runs,
            s->n_runs == 1 ? "" : "s", session_harness_ns(s));
 }

@@ -1,6 +1,5 @@
 #include "cli/replay_session.h"
 #include "cli/command.h"
-#include "cli/open_workload.h"
 #include "cli/paths.h"
 #include "replay/plan_read.h"
 #include "report/measure.h"
@@ -19,6 +18,7 @@ static int find_own(const char *name, char path[PATH_MAX], struct err *e)
 
 int session_init(struct replay_session *s, struct err *e)
 {
+    s->input.in.fd = -1;
     int rc = find_own("heaptape-replay", s->player, e);
     s->settings.player = s->player;
     return rc < 0 ? rc : find_own("libheaptape-null.so", s->null_library, e);
@@ -43,6 +43,7 @@ void session_release(struct replay_session *s)
     figures_release(&s->null);
     free(s->figures);
     plan_free(s->plan);
+    close_workload(&s->input);
 }
 
 int session_add_allocator(struct replay_session *s, const char *spec, struct err *e)
@@ -83,24 +84,57 @@ static int set_pace(struct replay_session *s, const struct open_workload *w, str
     return 0;
 }
 
+static int rewind_input(void *context, struct workload_reader **r, struct err *e)
+{
+    struct open_workload *w = context;
+    int rc = rewind_workload(w, e);
+    *r = w->reader;
+    return rc;
+}
+
+static int make_plan(struct replay_session *s, struct err *e)
+{
+    int rc = plan_new(&s->plan, s->input.in.name, &s->how_to_plan, e);
+    if (rc == 0)
+        rc = plan_read(s->plan, s->input.reader, &(struct plan_progress){report_read, &s->progress}, e);
+    return rc;
+}
+
+// Keeps the plan whole if the memory allows it.
+static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct err *e)
+{
+    enum { LEAST_OP_BYTES = 8 };
+    s->how_to_plan.fed = expected > s->how_to_plan.memory_bytes / LEAST_OP_BYTES;
+    int rc = make_plan(s, e);
+    if (rc != -E2BIG || s->how_to_plan.fed)
+        return rc;
+    plan_free(s->plan);
+    s->plan = NULL;
+    s->how_to_plan.fed = true;
+    rc = rewind_workload(&s->input, e);
+    return rc < 0 ? rc : make_plan(s, e);
+}
+
 int session_read(struct replay_session *s, const char *path, struct err *e)
 {
-    struct open_workload w;
+    struct open_workload *w = &s->input;
+    uint64_t expected = 0;
     s->workload = path;
-    int rc = open_workload(&w, path, e);
+    int rc = open_workload_to_rewind(w, path, e);
     if (rc == 0) {
-        progress_init(&s->progress, "reading the workload", "events", expected_ops(&w), cli_common.quiet);
-        rc = set_pace(s, &w, e);
+        expected = expected_ops(w);
+        progress_init(&s->progress, "reading the workload", "events", expected, cli_common.quiet);
+        rc = set_pace(s, w, e);
     }
-    if (rc == 0) {
-        if (!s->how_to_plan.memory_bytes)
-            s->how_to_plan.memory_bytes = plan_default_memory();
-        rc = plan_new(&s->plan, w.in.name, &s->how_to_plan, e);
-    }
+    if (!s->how_to_plan.memory_bytes)
+        s->how_to_plan.memory_bytes = plan_default_memory();
     if (rc == 0)
-        rc = plan_read(s->plan, w.reader, &(struct plan_progress){report_read, &s->progress}, e);
+        rc = make_fitting_plan(s, expected, e);
     progress_clear(&s->progress);
-    close_workload(&w);
+    if (rc < 0 || !s->how_to_plan.fed)
+        close_workload(w);
+    s->source = (struct feed_source){rewind_input, w};
+    s->settings.source = &s->source;
     return rc;
 }
 
@@ -275,4 +309,11 @@ struct replay_call session_size(const struct replay_session *s, const struct rep
 double session_harness_ns(const struct replay_session *s)
 {
     return s->null.ns_per_event;
+}
+
+double session_reader_share(const struct replay_session *s, const struct replay_figures *f)
+{
+    const struct replay_run *run = &f->runs[f->typical];
+    double all = (double)run->wall_ns * (double)plan_facts(s->plan)->threads;
+    return all > 0 ? (double)run->reader_wait_ns / all : 0;
 }

@@ -3,6 +3,7 @@
 #define HEAPTAPE_CLI_REPLAY_SESSION_H
 
 #include "base/progress.h"
+#include "cli/open_workload.h"
 #include "replay/machine.h"
 #include "replay/plan.h"
 #include "replay/run.h"
@@ -24,7 +25,9 @@ struct replay_figures {
 };
 
 struct replay_session {
-    const char *workload; // path; borrowed
+    const char *workload;       // path; borrowed
+    struct open_workload input; // kept open for a plan that is fed
+    struct feed_source source;
     struct plan *plan;
     struct plan_settings how_to_plan; // memory_bytes 0: the default
     double speed;                     // times the recorded pace; 0: as fast as it goes
@@ -65,6 +68,10 @@ struct replay_call session_size(const struct replay_session *s, const struct rep
 
 // Median of the player's own nanoseconds a call.
 double session_harness_ns(const struct replay_session *s);
+
+// Share of the threads' time, from 0 to 1, for which they waited for the reader, in the typical run. 0 when the plan is
+// whole.
+double session_reader_share(const struct replay_session *s, const struct replay_figures *f);
 
 // The wall times (or peak RSS) of all runs, in out[f->n_runs].
 void session_walls(const struct replay_figures *f, double *out);

@@ -14,6 +14,9 @@
 
 extern char **environ;
 
+enum { LAUNCH_FDS = 4 }; // what it writes, and then those of struct launch_files, in the order of results.h
+_Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_FEED_FD == RESULTS_FD + 1, "in that order");
+
 // Do two VAR=value name the same variable?
 static bool same_variable(const char *a, const char *b)
 {
@@ -57,10 +60,10 @@ static char **make_environment(const struct allocator *a)
 // Out of the way of the numbers that the player expects.
 static int move_up(int fd)
 {
-    return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_FD + 1);
+    return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_FEED_FD + 1);
 }
 
-static int start(const char *player, char **environment, const int fds[3], pid_t *pid)
+static int start(const char *player, char **environment, const int fds[LAUNCH_FDS], pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -72,11 +75,12 @@ static int start(const char *player, char **environment, const int fds[3], pid_t
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigmask(&attributes, &none);
     // An allocator's statistics on stdout must not come between our own data.
-    posix_spawn_file_actions_adddup2(&actions, fds[2], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, fds[2], STDERR_FILENO);
-    if (fds[0] >= 0)
-        posix_spawn_file_actions_adddup2(&actions, fds[0], RESULTS_PLAN_FD);
-    posix_spawn_file_actions_adddup2(&actions, fds[1], RESULTS_FD);
+    posix_spawn_file_actions_adddup2(&actions, fds[0], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fds[0], STDERR_FILENO);
+    for (int i = 1; i < LAUNCH_FDS; i++) {
+        if (fds[i] >= 0)
+            posix_spawn_file_actions_adddup2(&actions, fds[i], RESULTS_PLAN_FD + i - 1);
+    }
     int rc = posix_spawn(pid, player, &actions, &attributes, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -92,16 +96,16 @@ static int wait_for_end(pid_t pid, int *status, struct err *e)
     return 0;
 }
 
-int launch_player(const char *player, const struct allocator *a, int plan_fd, int results_fd, struct launched *s,
+int launch_player(const char *player, const struct allocator *a, const struct launch_files *files, struct launched *s,
                   struct err *e)
 {
     pid_t pid;
-    int rc, fds[3] = {move_up(plan_fd), move_up(results_fd), -1};
-    char **environment = make_environment(a);
     int output = memfd_create("heaptape-output", MFD_CLOEXEC);
-    fds[2] = move_up(output);
+    int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results), move_up(files->feed)};
+    char **environment = make_environment(a);
     *s = (struct launched){.output = output};
-    if (!environment || (plan_fd >= 0 && fds[0] < 0) || fds[1] < 0 || fds[2] < 0) {
+    if (!environment || fds[0] < 0 || (files->plan >= 0 && fds[1] < 0) || fds[2] < 0 ||
+        (files->feed >= 0 && fds[3] < 0)) {
         rc = err_set_errno(e, "cannot prepare the player's start");
         goto out;
     }
@@ -113,7 +117,7 @@ int launch_player(const char *player, const struct allocator *a, int plan_fd, in
     }
     rc = wait_for_end(pid, &s->status, e);
 out:
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < LAUNCH_FDS; i++) {
         if (fds[i] >= 0)
             close(fds[i]);
     }

@@ -10,8 +10,13 @@ struct launched {
     int output; // descriptor of what the player wrote to stdout and stderr, at its start; the caller closes it
 };
 
-// The player finds `plan_fd` (-1: none) and `results_fd` where results.h says. Returns when it has ended.
-int launch_player(const char *player, const struct allocator *a, int plan_fd, int results_fd, struct launched *s,
+// Descriptors that the player finds where results.h says; -1: none.
+struct launch_files {
+    int plan, results, feed;
+};
+
+// Returns when it has ended.
+int launch_player(const char *player, const struct allocator *a, const struct launch_files *files, struct launched *s,
                   struct err *e);
 
 #endif

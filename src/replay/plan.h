@@ -35,11 +35,16 @@ struct plan_facts {
     uint64_t live_at_end_bytes; // requested
     uint64_t stats;             // looks at the allocator's statistics
     uint64_t places, samples;   // entries of the player's table; looks at memory
-    uint64_t bytes;             // of the plan
+    uint64_t bytes;             // of the plan; of one that is fed, of what it keeps and of the ring
+    bool fed;                   // it is bigger than the memory allowed
+    uint64_t window_bytes;      // then: of each of the ring's PLAN_WINDOWS windows
+    uint64_t windows;           // that were filled
+    uint64_t feed_bytes;        // and of the feed's head
 };
 
 struct plan_settings {
     uint64_t memory_bytes; // that plan and table together may take
+    bool fed;              // do not keep what threads do: see feed.h
     bool one_thread;       // all ops in one thread, in the order in which they are added
     uint64_t stats_every;  // look at the allocator's statistics every so many calls, and at MARKs; 0: never
     uint64_t trim_every;   // tell it to give memory back every so many calls; 0: never
@@ -65,7 +70,11 @@ int plan_finish(struct plan *p, struct err *e);
 const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
 
-// Number of the op of `thread` whose words end at word `position`, or which holds it. For messages.
+// Of a finished plan that is fed: word number of the ring.
+uint64_t plan_ring_at(const struct plan *p);
+
+// Number of the op of `thread` whose words end at word `position`, or which holds it; UINT64_MAX when it is not known any
+// more. For messages.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 
 // A quarter of the machine's memory.

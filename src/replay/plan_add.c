@@ -35,10 +35,15 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
         return plan_no_memory(e);
     while (p->n_streams <= thread)
         p->streams[p->n_streams++] = NULL;
-    if (!p->streams[thread])
-        p->streams[thread] = calloc(1, sizeof **p->streams);
     *s = p->streams[thread];
-    return *s ? 0 : plan_no_memory(e);
+    if (*s)
+        return 0;
+    *s = p->streams[thread] = calloc(1, sizeof **p->streams);
+    if (!*s)
+        return plan_no_memory(e);
+    (*s)->number = (uint32_t)thread;
+    (*s)->memory = p->facts.fed ? &p->ring : &p->memory;
+    return 0;
 }
 // The slot of the op; its room is made when it is new. A slot's number needs no block of its own in the file, so the
 // table is held against the memory allowed.
@@ -48,7 +53,9 @@ static int need_slot(struct adding *a, struct slot **slot)
     uint64_t n = (uint64_t)a->op->slot + 1;
     if (n > p->n_slots) {
         if (n > p->memory_bytes / sizeof *p->slots)
-            return bad(a, "has slot %u: the table of slots does not fit into the memory allowed", a->op->slot);
+            return bad(a,
+                       "has slot %u: the table of slots does not fit into the memory allowed; give more with --memory",
+                       a->op->slot);
         if (array_reserve((void **)&p->slots, &p->slots_capacity, n, sizeof *p->slots) < 0)
             return plan_no_memory(a->e);
         memset(p->slots + p->n_slots, 0, (n - p->n_slots) * sizeof *p->slots);
@@ -94,9 +101,20 @@ static int put_skipped(struct adding *a)
     return put_plain(a, PLAN_SKIPPED);
 }
 
+// How many there will be is known from the scan.
+static int put_sample_of_fed(struct adding *a)
+{
+    struct plan *p = a->plan;
+    bool look = p->scanned && p->n_samples % plan_sample_step(p->scanned) == 0;
+    p->n_samples++;
+    return plan_put_count(p, a->stream, look ? PLAN_SAMPLE : PLAN_COUNT, a->e);
+}
+
 static int put_sample(struct adding *a)
 {
     struct plan *p = a->plan;
+    if (p->facts.fed)
+        return put_sample_of_fed(a);
     int rc = plan_put_count(p, a->stream, PLAN_SAMPLE, a->e);
     if (rc < 0)
         return rc;
@@ -115,7 +133,7 @@ static int put_pace(struct adding *a)
         return 0;
     if (p->facts.events == 0 && !p->first_stamp)
         p->first_stamp = a->op->stamp;
-    double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->ns_per_stamp : 0;
+    double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->how.ns_per_stamp : 0;
     if (ns >= (double)(1ull << 55))
         return bad(a, "is more than a year after the first one");
     if ((uint64_t)ns < a->stream->paced_ns + PACE_STEP_NS)
@@ -134,7 +152,7 @@ static int put_waits(struct adding *a)
         if (other == a->stream)
             continue;
         uint64_t position;
-        plan_stream_publish(&p->memory, other, w->op, &position);
+        plan_stream_publish(other, w->op, &position);
         int rc = plan_put_wait(p, a->stream, w->thread, position, a->e);
         if (rc < 0)
             return rc;
@@ -149,7 +167,9 @@ static int take_place(struct adding *a, struct slot *slot)
     if (places_take(&a->plan->places, &a->stream->places, &slot->place, &batch) < 0)
         return plan_no_memory(a->e);
     if (a->plan->places.limit > a->plan->memory_bytes / 8)
-        return bad(a, "is one block too many: the table of blocks does not fit into the memory allowed");
+        return bad(
+            a,
+            "is one block too many: the table of blocks does not fit into the memory allowed; give more with --memory");
     int rc = 0;
     if (batch && batch->giver != a->thread)
         rc = plan_put_wait(a->plan, a->stream, batch->giver, batch->position, a->e);
@@ -161,7 +181,7 @@ static int take_place(struct adding *a, struct slot *slot)
 static int share_places(struct adding *a)
 {
     uint64_t position;
-    plan_stream_publish(&a->plan->memory, a->stream, a->stream->ops - 1, &position);
+    plan_stream_publish(a->stream, a->stream->ops - 1, &position);
     return places_share(&a->plan->places, &a->stream->places, a->thread, position) < 0 ? plan_no_memory(a->e) : 0;
 }
 
@@ -317,7 +337,7 @@ static int add_preexisting(struct adding *a)
     p->facts.preexisting++;
     struct call c = {
         .op = PLAN_PREEXISTING, .place = slot->place, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
-    rc = plan_put_call(p, &p->preexisting, &c, a->e);
+    rc = p->scanned ? 0 : plan_put_call(p, &p->preexisting, &c, a->e);
     return rc < 0 ? rc : put_plain(a, PLAN_SKIPPED);
 }
 
@@ -398,16 +418,16 @@ static int put_periodic(struct adding *a)
     struct plan *p = a->plan;
     int rc = 0;
     bool marked = event_infos[a->op->kind].class == HT_CLASS_MARK;
-    if (p->trim_every && p->facts.events >= p->next_trim) {
-        p->next_trim += p->trim_every;
+    if (p->how.trim_every && p->facts.events >= p->next_trim) {
+        p->next_trim += p->how.trim_every;
         rc = plan_put_trim(p, a->stream, a->e);
     }
-    if (rc < 0 || !p->stats_every || (!marked && p->facts.events < p->next_stats))
+    if (rc < 0 || !p->how.stats_every || (!marked && p->facts.events < p->next_stats))
         return rc;
     if (p->facts.stats >= PLAN_MAX_STATS)
-        return err_set(a->e, -E2BIG, "%s: more than %d looks at statistics; look less often", p->name, PLAN_MAX_STATS);
+        return err_set(a->e, -EINVAL, "%s: more than %d looks at statistics; look less often", p->name, PLAN_MAX_STATS);
     if (!marked)
-        p->next_stats += p->stats_every;
+        p->next_stats += p->how.stats_every;
     return plan_put_stats(p, a->stream, a->e);
 }
 
@@ -420,13 +440,15 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
     if (rc < 0)
         return rc;
     rc = put_periodic(&a);
-    if (rc == 0 && p->ns_per_stamp > 0)
+    if (rc == 0 && p->how.ns_per_stamp > 0)
         rc = put_pace(&a);
     if (rc == 0 && a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);
     if (rc == 0 && op->n_waits && !p->facts.one_thread)
         rc = put_waits(&a);
-    return rc < 0 ? rc : add_by_class(&a);
+    if (rc == 0)
+        rc = add_by_class(&a);
+    return rc < 0 || !p->scanned ? rc : plan_stop_if_over(p, a.stream, e);
 }
 
 int plan_add_run(struct plan *p, const struct workload_run *run, struct err *e)

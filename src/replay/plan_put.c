@@ -7,11 +7,21 @@ int plan_no_memory(struct err *e)
     return err_set(e, -ENOMEM, "out of memory");
 }
 
+// As plan_stream_room, in the next window if need be.
+static int room(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
+{
+    int rc = plan_stream_room(s, n, w, e);
+    if (rc != -EAGAIN)
+        return rc;
+    rc = plan_turn_window(p, e);
+    return rc < 0 ? rc : plan_stream_room(s, n, w, e);
+}
+
 int plan_put_call(struct plan *p, struct plan_stream *s, const struct call *c, struct err *e)
 {
     uint64_t *w;
     unsigned n = 0, extra = plan_extra_words(c->op);
-    int rc = plan_stream_room(&p->memory, s, PLAN_MAX_OP_WORDS, &w, e);
+    int rc = room(p, s, PLAN_MAX_OP_WORDS, &w, e);
     if (rc < 0)
         return rc;
     if (c->place >> PLAN_PLACE_BITS || c->size >> PLAN_SIZE_BITS) {
@@ -30,7 +40,7 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct call *c, s
 static int put_aside(struct plan *p, struct plan_stream *s, const uint64_t words[2], struct err *e)
 {
     uint64_t *w;
-    int rc = plan_stream_room(&p->memory, s, 2, &w, e);
+    int rc = room(p, s, 2, &w, e);
     if (rc < 0)
         return rc;
     w[0] = words[0];
@@ -42,7 +52,7 @@ static int put_aside(struct plan *p, struct plan_stream *s, const uint64_t words
 static int put_word(struct plan *p, struct plan_stream *s, uint64_t word, struct err *e)
 {
     uint64_t *w;
-    int rc = plan_stream_room(&p->memory, s, 1, &w, e);
+    int rc = room(p, s, 1, &w, e);
     if (rc < 0)
         return rc;
     *w = word;
@@ -80,6 +90,8 @@ int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)
 {
     p->facts.waits++;
+    if (!position) // met for sure
+        return 0;
     return put_aside(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
 }
 

@@ -1,6 +1,6 @@
 #include "replay/plan_read.h"
 
-int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
+int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
 {
     enum { REPORT_EVERY = 1 << 16 };
     uint32_t thread;
@@ -14,5 +14,11 @@ int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progr
         if (++n % REPORT_EVERY == 0 && progress)
             progress->report(progress->context, n);
     }
+    return rc;
+}
+
+int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
+{
+    int rc = plan_read_ops(p, r, progress, e);
     return rc < 0 ? rc : plan_finish(p, e);
 }

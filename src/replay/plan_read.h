@@ -15,4 +15,7 @@ struct plan_progress {
 // errno of the reader's or the plan's.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e);
 
+// The same without finishing it.
+int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e);
+
 #endif

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PLAYER_CACHE_LINE = 64, PLAYER_SEEN = 16 };
+enum { PLAYER_CACHE_LINE = 64, PLAYER_SEEN = 16, PLAYER_NO_WINDOW = PLAN_WINDOWS };
 
 _Static_assert((int)RESULTS_KINDS == (int)PLAN_OP_LIMIT,
                "the results have a histogram for each kind that can be played");
@@ -41,7 +41,12 @@ struct player_thread {
     uint64_t sleeps, unmet;
     uint64_t requested_bytes, usable_bytes; // RESULTS_TOUCH_USABLE
     uint64_t late_ns;                       // behind the recorded pace, at most
-    struct player_seen seen[PLAYER_SEEN];   // by thread number modulo PLAYER_SEEN
+    // Of a plan that is fed: number of the word at pc 0 in the window that the thread is in, that window, and segments
+    // got so far.
+    uint64_t base;
+    uint32_t window, segments;
+    uint64_t reader_waits, reader_wait_ns, room_wait_ns;
+    struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
 };
 
 struct player {
@@ -49,6 +54,7 @@ struct player {
     const uint64_t *words; // the plan
     const struct plan_header *plan;
     const struct plan_thread *threads;
+    struct plan_feed *feed; // NULL: the plan is whole
     void **places;
     struct player_line *lines;
     uint64_t start_ns;
@@ -61,6 +67,12 @@ struct player {
 };
 
 extern struct player player;
+
+// The number of the word at t->pc.
+static inline uint64_t player_position(const struct player_thread *t)
+{
+    return t->base + (uint64_t)(t->pc - player.words);
+}
 
 // Ends the process; the results say why. Where is the thread's pc. Does not return.
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
@@ -126,6 +138,11 @@ void player_sample(uint64_t events, uint64_t live_change, bool look); // SAMPLE 
 uint64_t player_private_bytes(void);
 void player_reset_peak(void);
 uint64_t player_peak_private_bytes(void); // since the reset, 0 when the kernel does not say
+
+// player_feed.c. MORE and STOP of a plan that is fed; what the thread has done has been published.
+void player_more(struct player_thread *t);
+void player_leave_window(struct player_thread *t);
+void player_feed_wait_ready(void); // until there is no more to be had before the start
 
 // player_wait.c.
 void player_wait_init(void);

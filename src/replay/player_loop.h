@@ -110,7 +110,7 @@ ALWAYS_INLINE void wait_for(struct player_thread *t, uint32_t thread, uint64_t p
 ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
 {
     struct player_line *line = t->line;
-    uint64_t progress = (uint64_t)(pc - player.words);
+    uint64_t progress = t->base + (uint64_t)(pc - player.words);
     atomic_store_explicit(&line->progress, progress, memory_order_release);
     // The store must not come after the load of `wanted`. A sleeper sees to that with membarrier, which makes this
     // thread do a full fence; so here the compiler alone is held.
@@ -385,8 +385,18 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
             t->pc = pc;
             player_birth(t, (uint32_t)size);
             break;
+        case PLAN_MORE:
+            publish(t, pc);
+            t->pc = pc;
+            player_more(t);
+            pc = t->pc;
+            continue;
         case PLAN_STOP:
             t->pc = pc;
+            if (t->window != PLAYER_NO_WINDOW) {
+                publish(t, pc);
+                player_leave_window(t);
+            }
             return;
         case PLAN_SKIPPED:
         case PLAN_REALLOC_BEGIN:

@@ -32,7 +32,7 @@ _Noreturn void player_failed(enum results_status why, const struct player_thread
 {
     struct results *r = player.results;
     r->failed_thread = t ? t->number : 0;
-    r->failed_position = t ? (uint64_t)(t->pc - player.words) : 0;
+    r->failed_position = t ? player_position(t) : 0;
     r->failed_kind = kind;
     r->failed_size = size;
     r->failed_errno = (uint32_t)error;
@@ -80,6 +80,22 @@ static void map_results(void)
     atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
 }
 
+// Of a plan that is fed, the ring's words follow the plan's in number, so they are mapped at that distance.
+static void map_feed(const struct plan_header *h)
+{
+    size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8, at_bytes = h->ring_at * 8;
+    int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_POPULATE;
+    char *at = mmap(NULL, at_bytes + ring_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *head = mmap(NULL, h->feed_bytes, protection, flags, RESULTS_FEED_FD, 0);
+    if (at == MAP_FAILED || head == MAP_FAILED ||
+        mmap(at, h->words * 8, PROT_READ, flags | MAP_FIXED, RESULTS_PLAN_FD, 0) == MAP_FAILED ||
+        mmap(at + at_bytes, ring_bytes, protection, flags | MAP_FIXED, RESULTS_FEED_FD, (off_t)h->feed_bytes) ==
+            MAP_FAILED)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, ring_bytes, errno);
+    player.feed = head;
+    player.words = (const uint64_t *)at;
+}
+
 static void map_plan(void)
 {
     size_t size;
@@ -88,6 +104,8 @@ static void map_plan(void)
         player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
     player.plan = h;
     player.words = (const uint64_t *)h;
+    if (h->ring_at)
+        map_feed(h);
     player.threads = (const struct plan_thread *)(player.words + h->threads_at);
     player.places = player_map_own(h->places * sizeof *player.places);
     player.lines = player_map_own((h->n_threads + 1) * sizeof *player.lines);
@@ -117,6 +135,7 @@ static void play_preexisting(void)
 {
     main_thread.pc = player.words + player.plan->preexisting_at;
     main_thread.line = &player.lines[player.plan->n_threads];
+    main_thread.window = PLAYER_NO_WINDOW;
     player_play(&main_thread);
 }
 
@@ -202,6 +221,7 @@ int main(void)
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
     player_start_threads();
+    player_feed_wait_ready();
     player_sample(0, 0, true);
     play_all();
     player_thread_over(&main_thread);

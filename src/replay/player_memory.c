@@ -153,6 +153,9 @@ void player_sample(uint64_t events, uint64_t live_change, bool look)
     uint64_t live = atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) + live_change;
     if (!look)
         return;
+    // Who gives up others' blocks may have been counted before them.
+    if ((int64_t)live < 0)
+        live = 0;
     uint64_t at = atomic_fetch_add_explicit(&r->n_samples, 1, memory_order_relaxed);
     if (at < r->max_samples)
         r->samples[at] =

@@ -35,6 +35,7 @@ void player_thread_init(struct player_thread *t, uint32_t number)
     struct histogram *calls = t->calls;
     *t = (struct player_thread){.number = number, .line = &player.lines[number], .calls = calls};
     t->pc = player.words + player.threads[number].first_word;
+    t->window = PLAYER_NO_WINDOW;
     if (player.results->timed && !calls) {
         t->calls = map_shared(RESULTS_HISTOGRAMS * sizeof *calls, 0);
         if (!t->calls)
@@ -59,6 +60,9 @@ void player_thread_over(struct player_thread *t)
     merge_calls(t);
     player.results->sleeps += t->sleeps;
     player.results->unmet += t->unmet;
+    player.results->reader_waits += t->reader_waits;
+    player.results->reader_wait_ns += t->reader_wait_ns;
+    player.results->room_wait_ns += t->room_wait_ns;
     player.results->requested_bytes += t->requested_bytes;
     player.results->usable_bytes += t->usable_bytes;
     if (t->late_ns > player.results->late_ns)

@@ -192,7 +192,7 @@ void player_verify_taken(struct player_thread *t, unsigned kind, uint64_t place,
     c->size = 0;
     if (!block)
         return;
-    uint64_t position = (uint64_t)(t->pc - player.words);
+    uint64_t position = player_position(t);
     *c = (struct checked){block, size, seed, position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
     check_place_in_memory(t, kind, c);
     if (event_infos[kind].class == HT_CLASS_RESIZE && find_change(block, had, seed) < had)

@@ -14,6 +14,7 @@
 enum {
     RESULTS_PLAN_FD = 3, // descriptors that the player finds open
     RESULTS_FD = 4,
+    RESULTS_FEED_FD = 5, // of a plan that is fed
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,
     RESULTS_NAME_BYTES = 64,
@@ -52,6 +53,7 @@ enum results_status {
     RESULTS_NO_SETUP,        // failed_errno: the player could not map what it needs
     RESULTS_OUT_OF_MEMORY,   // failed_kind of failed_size bytes gave NULL
     RESULTS_NO_THREAD,       // failed_errno: thread failed_size could not be started
+    RESULTS_NO_MORE,         // the plan that is fed broke off
     RESULTS_VIOLATION,       // failed_violation of failed_kind of failed_size bytes
 };
 
@@ -118,6 +120,10 @@ struct results {
     uint64_t cache_switches;                // thread caches swapped, see player_caches.c
     uint64_t sleeps;                        // waits that went to sleep
     uint64_t unmet;                         // waits that were not met at once
+    uint64_t reader_waits;                  // of threads for more of a plan that is fed …
+    uint64_t reader_wait_ns;                // … because it was not decoded yet, of all threads together …
+    uint64_t room_wait_ns;                  // … and because windows were held by threads that were behind
+    uint64_t reader_idle_ns;                // for which the reader waited for room; by heaptape
     uint64_t checked_blocks;                // of RESULTS_TOUCH_CHECKED: taken and found right
     uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE; 0 usable: not known
     char trim_function[RESULTS_NAME_BYTES]; // what TRIM calls, "": nothing

@@ -1,6 +1,6 @@
 #include "replay/run.h"
 #include "base/clock.h"
-#include "replay/launch.h"
+#include "replay/run_explain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SPIN_NS = 3000 }; // a thread that is met by then costs less than a sleep and a wake-up, some 5 µs
@@ -65,18 +64,6 @@ static int set_library(struct results *r, const struct allocator *a, struct err 
     return 0;
 }
 
-// The first line that the player, or rather its allocator, wrote, for a message; "" when there is none.
-static void first_line(int fd, char *text, size_t size)
-{
-    ssize_t n = pread(fd, text, size - 1, 0);
-    text[n > 0 ? n : 0] = 0;
-    text[strcspn(text, "\n")] = 0;
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ')
-            *c = '?';
-    }
-}
-
 static void forward_output(int fd)
 {
     char bytes[4096];
@@ -87,124 +74,41 @@ static void forward_output(int fd)
     }
 }
 
-enum { WHERE_BYTES = 80 };
-
-// The op at a position of the plan, for a message.
-static void where(const struct plan *p, uint32_t thread, uint64_t position, char text[WHERE_BYTES])
-{
-    text[0] = 0;
-    if (thread == UINT32_MAX)
-        snprintf(text, WHERE_BYTES, " before the start");
-    else if (p && position && plan_facts(p)->one_thread)
-        snprintf(text, WHERE_BYTES, " at op %llu of all", (unsigned long long)plan_op_at(p, thread, position));
-    else if (p && position)
-        snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)plan_op_at(p, thread, position),
-                 thread);
-}
-
-// The allocator did what none may do.
-static int explain_violation(const struct plan *p, const struct allocator *a, const struct results *r, struct err *e)
-{
-    char at[WHERE_BYTES], other[WHERE_BYTES];
-    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind].name;
-    unsigned long long size = r->failed_size, found = r->failed_at;
-    where(p, r->failed_thread, r->failed_position, at);
-    where(p, r->other_thread, r->other_position, other);
-    switch ((enum results_violation)r->failed_violation) {
-    case RESULTS_OVERLAP:
-        return err_set(e, -EILSEQ, "%s: overlap: %s of %llu bytes%s gave memory of a live block, taken%s", a->name,
-                       kind, size, at, other);
-    case RESULTS_MISALIGNED:
-        return err_set(e, -EILSEQ, "%s: misaligned: %s of %llu bytes%s gave 0x%llx, which is no multiple of %llu",
-                       a->name, kind, size, at, found, (unsigned long long)r->failed_wanted);
-    case RESULTS_TOO_SMALL:
-        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s gave a block with room for %llu", a->name, kind,
-                       size, at, found);
-    case RESULTS_NOT_ZEROED:
-        return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s gave a block whose byte %llu is not 0", a->name,
-                       kind, size, at, found);
-    case RESULTS_LOST_CONTENT:
-        return err_set(e, -EILSEQ, "%s: lost content: %s to %llu bytes%s changed byte %llu of the block", a->name, kind,
-                       size, at, found);
-    case RESULTS_OVERWRITTEN:
-        break;
-    }
-    return err_set(e, -EILSEQ,
-                   "%s: overwritten: byte %llu of the block of %llu bytes taken%s had changed when it "
-                   "came to %s%s",
-                   a->name, found, size, other, kind, at);
-}
-
-// The player said why it stopped.
-static int explain_failure(const struct plan *p, const struct allocator *a, const struct results *r, struct err *e)
-{
-    char at[WHERE_BYTES];
-    const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind].name;
-    where(p, r->failed_thread, r->failed_position, at);
-    switch ((enum results_status)r->status) {
-    case RESULTS_WRONG_ALLOCATOR:
-        return err_set(e, -ENOEXEC, "%s: asked for %s, but malloc is %s's", a->name, asked, r->found_library);
-    case RESULTS_MIXED_ALLOCATOR:
-        return err_set(e, -ENOEXEC, "%s: malloc is its own, but %s is %s's", a->name, kind, r->found_library);
-    case RESULTS_NO_FUNCTION:
-        return err_set(e, -ENOEXEC, "%s: has nothing for %s, which the workload calls", a->name, kind);
-    case RESULTS_NO_SETUP:
-        return err_set(e, -(int)r->failed_errno, "%s: the player cannot get the memory for itself: %s", a->name,
-                       strerror((int)r->failed_errno));
-    case RESULTS_OUT_OF_MEMORY:
-        return err_set(e, -ENOMEM, "%s: out of memory: %s of %llu bytes failed%s", a->name, kind,
-                       (unsigned long long)r->failed_size, at);
-    case RESULTS_NO_THREAD:
-        return err_set(e, -EAGAIN, "%s: thread %llu cannot be started: %s", a->name, (unsigned long long)r->failed_size,
-                       strerror((int)r->failed_errno));
-    case RESULTS_VIOLATION:
-        return explain_violation(p, a, r, e);
-    case RESULTS_NOTHING:
-    case RESULTS_STARTED:
-    case RESULTS_PLAYING:
-    case RESULTS_DONE:
-        break;
-    }
-    return err_set(e, -ECHILD, "%s: the player stopped without saying why", a->name);
-}
-
-// The player died, or went away without having said anything.
-static int explain_death(const struct allocator *a, const struct results *r, const struct launched *s, struct err *e)
-{
-    static const char *const whiles[] = {"before the player began", "while the replay was prepared",
-                                         "during the replay", "after the replay"};
-    char said[200], how[80];
-    const char *when = whiles[r->status < 4 ? r->status : 3];
-    first_line(s->output, said, sizeof said);
-    if (WIFSIGNALED(s->status))
-        snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
-    else
-        snprintf(how, sizeof how, "an exit with %d", WEXITSTATUS(s->status));
-    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s", a->name, how, when, said[0] ? ": " : "", said);
-}
-
-static int check_end(const struct plan *p, const struct allocator *a, const struct results *r, const struct launched *s,
-                     struct err *e)
+static int check_end(const struct run_what *w, const struct allocator *a, const struct results *r,
+                     const struct launched *s, struct err *e)
 {
     uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
     if (status > RESULTS_DONE)
-        return explain_failure(p, a, r, e);
+        return run_explain_failure(w, a, r, e);
     if (status != RESULTS_DONE || s->status != 0)
-        return explain_death(a, r, s, e);
+        return run_explain_death(a, r, s, e);
     return 0;
 }
 
+// What the reader has to say comes before what followed from it.
+static int stop_feed(struct feed *feed, struct results *r, struct err *e)
+{
+    if (!feed)
+        return 0;
+    int rc = feed_stop(feed, e);
+    r->reader_idle_ns = feed_idle_ns(feed);
+    return rc;
+}
+
 // Starts the player and sees to its end; the results are in `shared`.
-static int play(const struct plan *p, const struct allocator *a, const char *player, struct shared *shared,
-                struct err *e)
+static int play(const struct run_what *w, const struct allocator *a, const char *player, struct shared *shared,
+                struct feed *feed, struct err *e)
 {
     struct launched s;
+    struct launch_files files = {w->plan ? plan_fd(w->plan) : -1, shared->fd, feed ? feed_fd(feed) : -1};
     int rc = set_library(shared->results, a, e);
     if (rc == 0)
-        rc = launch_player(player, a, p ? plan_fd(p) : -1, shared->fd, &s, e);
+        rc = launch_player(player, a, &files, &s, e);
     if (rc < 0)
         return rc;
-    rc = check_end(p, a, shared->results, &s, e);
+    rc = stop_feed(feed, shared->results, e);
+    if (rc == 0)
+        rc = check_end(w, a, shared->results, &s, e);
     if (rc == 0)
         forward_output(s.output);
     close(s.output);
@@ -310,6 +214,10 @@ static int copy_results(struct replay_run *run, const struct plan *p, struct res
         .usable_bytes = r->usable_bytes,
         .cache_switches = r->cache_switches,
         .sleeps = r->sleeps,
+        .reader_waits = r->reader_waits,
+        .reader_wait_ns = r->reader_wait_ns,
+        .room_wait_ns = r->room_wait_ns,
+        .reader_idle_ns = r->reader_idle_ns,
         .unmet = r->unmet,
         .checked_blocks = r->checked_blocks,
     };
@@ -324,28 +232,36 @@ static int copy_results(struct replay_run *run, const struct plan *p, struct res
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
+static void say_what_to_do(struct results *r, const struct replay_settings *s)
+{
+    r->touch = s->touch;
+    r->timed = s->timed;
+    r->paced = s->paced;
+    r->stats = s->stats;
+    r->settle_ns = s->settle_ns;
+    r->clock = clock_best();
+    r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
+}
+
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_settings *s, struct replay_run *run,
                struct err *e)
 {
     struct shared shared;
+    struct feed *feed = NULL;
     *run = (struct replay_run){0};
     // Two more looks at memory: at the start and at the end.
     int rc = shared_init(&shared, plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats : 0, e);
+    if (rc == 0 && plan_facts(p)->fed)
+        rc = feed_start(&feed, p, s->source, e);
     if (rc == 0) {
-        struct results *r = shared.results;
-        r->touch = s->touch;
-        r->timed = s->timed;
-        r->paced = s->paced;
-        r->stats = s->stats;
-        r->settle_ns = s->settle_ns;
-        r->clock = clock_best();
-        r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
-        rc = play(p, a, s->player, &shared, e);
+        say_what_to_do(shared.results, s);
+        rc = play(&(struct run_what){p, feed}, a, s->player, &shared, feed, e);
     }
     if (rc == 0)
         rc = copy_results(run, p, shared.results, e);
     if (rc < 0)
         replay_run_release(run);
+    feed_free(feed);
     shared_release(&shared);
     return rc;
 }
@@ -367,7 +283,7 @@ int replay_probe(const struct allocator *a, const struct replay_settings *s, cha
     int rc = shared_init(&shared, 0, 0, e);
     if (rc == 0) {
         shared.results->probe = 1;
-        rc = play(NULL, a, s->player, &shared, e);
+        rc = play(&(struct run_what){0}, a, s->player, &shared, NULL, e);
     }
     if (rc == 0) {
         snprintf(version, 128, "%.127s", shared.results->version);

@@ -3,16 +3,18 @@
 #define HEAPTAPE_REPLAY_RUN_H
 
 #include "replay/allocators.h"
+#include "replay/feed.h"
 #include "replay/plan.h"
 #include "replay/results.h"
 
 struct replay_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
-    bool timed;         // time each call; the whole is slower for it
-    bool stats;         // look at the allocator's own statistics where the plan says
-    bool paced;         // keep the pace that the plan was made for
-    uint64_t settle_ns; // look at memory again that long after all has been given up; 0: do not
+    bool timed;                       // time each call; the whole is slower for it
+    bool stats;                       // look at the allocator's own statistics where the plan says
+    bool paced;                       // keep the pace that the plan was made for
+    uint64_t settle_ns;               // look at memory again that long after all has been given up; 0: do not
+    const struct feed_source *source; // of a plan that is fed
 };
 
 // Time of the calls of one kind, in nanoseconds, stamps included.
@@ -32,6 +34,10 @@ struct replay_run {
     uint64_t cache_switches;                     // thread caches swapped, all threads in one
     uint64_t late_ns;                            // how far a thread was behind the pace at most
     uint64_t sleeps, unmet;                      // waits that slept; that were not met at once
+    uint64_t reader_waits;                       // of threads for more of a plan that is fed …
+    uint64_t reader_wait_ns;                     // … because it was not decoded yet, of all threads together …
+    uint64_t room_wait_ns;                       // … and because windows were held by threads that were behind
+    uint64_t reader_idle_ns;                     // for which the reader waited for room
     uint64_t checked_blocks;                     // found right, with RESULTS_TOUCH_CHECKED
     struct results_sample *samples;              // rss_bytes without the baseline, by time
     size_t n_samples;

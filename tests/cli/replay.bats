@@ -366,10 +366,91 @@ END
   fails_with 1 "ended by signal 6 (Aborted) during the replay: verify: block given up by a function of another family"
 }
 
-@test "too little memory for the plan" {
+@test "too little memory for the tables" {
   make_workload churn 1 1000000
-  heaptape replay --memory 1M w.htw
-  fails_with 1 "the plan does not fit into 1 MiB of memory; give more with --memory"
+  heaptape replay --memory 64K w.htw
+  fails_with 1 "w.htw: op " "the table of slots does not fit into the memory allowed; give more with --memory"
+  make_workload births 2000 8
+  heaptape replay --memory 64K w.htw
+  fails_with 1 "the plan does not fit into 32 KiB of memory; give more with --memory"
+}
+
+# streamed MEMORY THREADS: what it says of w.htw must be the same whether it is streamed or not.
+same_when_streamed() {
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >whole.json
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --memory "$1" w.htw >out.json
+  json 'whole = json.load(open("whole.json"))
+for key in ("events", "skipped", "preexisting", "threads", "waits", "peak_live_bytes", "live_at_end_bytes", "calls"):
+  assert d[key] == whole[key], (key, d[key], whole[key])
+assert [x[0] for x in d["timeline"]][-1] == d["events"] and len(d["timeline"]) == len(whole["timeline"])
+r = d["reader"]
+assert whole["reader"] is None and r["windows"] > 8 and r["window_bytes"] >= 16384, r
+assert 0 <= r["wait_share"] <= 1 and r["waits"] >= (r["wait_ns"] + r["room_wait_ns"] > 0), r'
+}
+
+@test "a workload bigger than the memory allowed is streamed" {
+  make_workload churn 1 300000
+  for _ in 1 2 3; do replay_verified --memory 512K; done
+  same_when_streamed 512K
+  replay_verified --memory 512K --threads one
+  "$HEAPTAPE" replay -q --memory 512K --verify w.htw
+  "$HEAPTAPE" replay -q --no-latency -r 3 --memory 512K - <w.htw >out
+  has "$(cat out)" "threads waited for it"
+  # shellcheck disable=SC2002
+  cat w.htw | "$HEAPTAPE" compare -q -r 2 --memory 512K -a glibc -a glibc - >out
+  has "$(cat out)" "streamed: threads waited for the reader"
+  heaptape replay --memory 512K -a "$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=null,FAULTY_AT=140000" w.htw
+  fails_with 1 "libtest-faulty.so: out of memory: malloc of " " bytes failed at op " " of thread 0"
+  heaptape replay --memory 512K -a "$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=crash,FAULTY_AT=140000" w.htw
+  fails_with 1 "ended by signal 11 (Segmentation fault) during the replay"
+}
+
+@test "streamed: threads that wait for each other all the time" {
+  make_workload kinds 16 100000
+  for _ in 1 2 3; do replay_verified --memory 500K; done
+  same_when_streamed 500K
+  "$HEAPTAPE" replay -q --memory 500K --verify w.htw
+  replay_verified --memory 500K --threads one
+  make_workload churn 16 5000 80
+  for _ in 1 2 3; do replay_verified --memory 8M; done
+  make_workload orphans 4 20000 30
+  replay_verified --memory 3M
+}
+
+@test "streamed: threads that are born and end all the time" {
+  make_workload births 3000 20
+  replay_verified --memory 1M
+  same_when_streamed 1M
+}
+
+@test "streamed: a file that changes meanwhile" {
+  make_workload churn 1 300000
+  cp w.htw other.htw
+  make_workload churn 1 250000
+  mv w.htw short.htw
+  # The allocator puts the other file in place of the first one when it is loaded, after the scan.
+  cc -shared -fPIC -o swap.so -xc - <<'END'
+#include <stddef.h>
+#include <fcntl.h>
+#include <unistd.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+__attribute__((constructor)) static void swap(void)
+{
+    static char bytes[65536];
+    int from = open("short.htw", O_RDONLY), to = open("other.htw", O_WRONLY);
+    for (ssize_t n; (n = read(from, bytes, sizeof bytes)) > 0;)
+        if (write(to, bytes, n) != n)
+            _exit(1);
+}
+END
+  heaptape replay -r 2 --no-latency --memory 512K -a ./swap.so other.htw
+  expect "status 1" [ "$status" -eq 1 ]
+  expect "one line" [ "${#stderr_lines[@]}" -eq 1 ]
+  has "$stderr" "heaptape: "
 }
 
 @test "a trace is converted on the way" {

@@ -1,0 +1,122 @@
+#include "replay/run_explain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// The first line that the player, or rather its allocator, wrote, for a message; "" when there is none.
+static void first_line(int fd, char *text, size_t size)
+{
+    ssize_t n = pread(fd, text, size - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ')
+            *c = '?';
+    }
+}
+
+enum { WHERE_BYTES = 80 };
+
+// The op at a position of the plan, for a message.
+static void where(const struct run_what *w, uint32_t thread, uint64_t position, char text[WHERE_BYTES])
+{
+    uint64_t op = UINT64_MAX;
+    text[0] = 0;
+    if (thread == UINT32_MAX) {
+        snprintf(text, WHERE_BYTES, " before the start");
+        return;
+    }
+    if (w->plan && position)
+        op = w->feed ? feed_op_at(w->feed, thread, position) : plan_op_at(w->plan, thread, position);
+    if (op == UINT64_MAX)
+        return;
+    if (plan_facts(w->plan)->one_thread)
+        snprintf(text, WHERE_BYTES, " at op %llu of all", (unsigned long long)op);
+    else
+        snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)op, thread);
+}
+
+// The allocator did what none may do.
+static int explain_violation(const struct run_what *w, const struct allocator *a, const struct results *r,
+                             struct err *e)
+{
+    char at[WHERE_BYTES], other[WHERE_BYTES];
+    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind].name;
+    unsigned long long size = r->failed_size, found = r->failed_at;
+    where(w, r->failed_thread, r->failed_position, at);
+    where(w, r->other_thread, r->other_position, other);
+    switch ((enum results_violation)r->failed_violation) {
+    case RESULTS_OVERLAP:
+        return err_set(e, -EILSEQ, "%s: overlap: %s of %llu bytes%s gave memory of a live block, taken%s", a->name,
+                       kind, size, at, other);
+    case RESULTS_MISALIGNED:
+        return err_set(e, -EILSEQ, "%s: misaligned: %s of %llu bytes%s gave 0x%llx, which is no multiple of %llu",
+                       a->name, kind, size, at, found, (unsigned long long)r->failed_wanted);
+    case RESULTS_TOO_SMALL:
+        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s gave a block with room for %llu", a->name, kind,
+                       size, at, found);
+    case RESULTS_NOT_ZEROED:
+        return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s gave a block whose byte %llu is not 0", a->name,
+                       kind, size, at, found);
+    case RESULTS_LOST_CONTENT:
+        return err_set(e, -EILSEQ, "%s: lost content: %s to %llu bytes%s changed byte %llu of the block", a->name, kind,
+                       size, at, found);
+    case RESULTS_OVERWRITTEN:
+        break;
+    }
+    return err_set(e, -EILSEQ,
+                   "%s: overwritten: byte %llu of the block of %llu bytes taken%s had changed when it "
+                   "came to %s%s",
+                   a->name, found, size, other, kind, at);
+}
+
+int run_explain_failure(const struct run_what *w, const struct allocator *a, const struct results *r, struct err *e)
+{
+    char at[WHERE_BYTES];
+    const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind].name;
+    where(w, r->failed_thread, r->failed_position, at);
+    switch ((enum results_status)r->status) {
+    case RESULTS_WRONG_ALLOCATOR:
+        return err_set(e, -ENOEXEC, "%s: asked for %s, but malloc is %s's", a->name, asked, r->found_library);
+    case RESULTS_MIXED_ALLOCATOR:
+        return err_set(e, -ENOEXEC, "%s: malloc is its own, but %s is %s's", a->name, kind, r->found_library);
+    case RESULTS_NO_FUNCTION:
+        return err_set(e, -ENOEXEC, "%s: has nothing for %s, which the workload calls", a->name, kind);
+    case RESULTS_NO_SETUP:
+        return err_set(e, -(int)r->failed_errno, "%s: the player cannot get the memory for itself: %s", a->name,
+                       strerror((int)r->failed_errno));
+    case RESULTS_OUT_OF_MEMORY:
+        return err_set(e, -ENOMEM, "%s: out of memory: %s of %llu bytes failed%s", a->name, kind,
+                       (unsigned long long)r->failed_size, at);
+    case RESULTS_NO_THREAD:
+        return err_set(e, -EAGAIN, "%s: thread %llu cannot be started: %s", a->name, (unsigned long long)r->failed_size,
+                       strerror((int)r->failed_errno));
+    case RESULTS_NO_MORE:
+        return err_set(e, -EIO, "%s: the workload broke off", a->name);
+    case RESULTS_VIOLATION:
+        return explain_violation(w, a, r, e);
+    case RESULTS_NOTHING:
+    case RESULTS_STARTED:
+    case RESULTS_PLAYING:
+    case RESULTS_DONE:
+        break;
+    }
+    return err_set(e, -ECHILD, "%s: the player stopped without saying why", a->name);
+}
+
+int run_explain_death(const struct allocator *a, const struct results *r, const struct launched *s, struct err *e)
+{
+    static const char *const whiles[] = {"before the player began", "while the replay was prepared",
+                                         "during the replay", "after the replay"};
+    char said[200], how[80];
+    const char *when = whiles[r->status < 4 ? r->status : 3];
+    first_line(s->output, said, sizeof said);
+    if (WIFSIGNALED(s->status))
+        snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
+    else
+        snprintf(how, sizeof how, "an exit with %d", WEXITSTATUS(s->status));
+    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s", a->name, how, when, said[0] ? ": " : "", said);
+}
