@@ -7,11 +7,14 @@
 extern const struct command cmd_stat;
 
 struct stat_options {
-    bool json;
+    bool json, brief;
 };
 
 static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct stat_options, json)},
+    {0, "brief", OPTION_FLAG, NULL, NULL,
+     "only what a workload says of itself at its end, without reading the rest; of a trace, the same of each process",
+     offsetof(struct stat_options, brief)},
     {0},
 };
 
@@ -21,7 +24,7 @@ static int run(const void *fields, int argc, char **argv)
     struct file_stat s;
     struct err e = {0};
     (void)argc;
-    if (file_stat(&s, argv[0], &e) < 0)
+    if (file_stat(&s, argv[0], o->brief, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (s.cut.text[0])
         note("%s", s.cut.text);
@@ -38,10 +41,15 @@ const struct command cmd_stat = {
     .operands = "FILE|-",
     .summary = "Print numbers of a trace or workload",
     .description =
-        "Counts events by kind, threads, processes, requested and live bytes. A trace is put in order for that as "
-        "'convert' "
-        "does, every process on its own; live bytes of several processes add up, and so do their peaks, which may have "
-        "been at different times.",
+        "Tells how a program uses its heap: calls, sizes, lifetimes, what is live and when it is most, realloc, "
+        "alignment, what "
+        "is never freed, and which threads free whose blocks. 'heaptape report' shows the same as a page, and "
+        "docs/report.md says "
+        "what each number means.\n\n"
+        "A trace is put in order for that as 'convert' does, every process on its own. Counts of several processes add "
+        "up; live "
+        "bytes too, and so do their peaks, which may have been at different times. What cannot be added up, such as "
+        "the timeline, is that of the process with most events.",
     .options = options,
     .options_bytes = sizeof(struct stat_options),
     .min_operands = 1,

@@ -1,6 +1,8 @@
 #include "cli/stat.h"
 
 #include "base/buf.h"
+#include "base/progress.h"
+#include "cli/command.h"
 #include "cli/open_file.h"
 #include "convert/convert.h"
 
@@ -13,12 +15,18 @@ struct counter {
     struct file_stat *file;
     size_t process; // in file
     struct stats stats;
+    struct usage usage;
+    struct workload_sample *samples;
+    size_t n_samples, samples_capacity;
 };
 
 static void counter_free(struct counter *c)
 {
-    if (c)
-        stats_release(&c->stats);
+    if (!c)
+        return;
+    stats_release(&c->stats);
+    usage_release(&c->usage);
+    free(c->samples);
     free(c);
 }
 
@@ -30,6 +38,9 @@ void file_stat_release(struct file_stat *s)
         counter_free(s->processes[i].counter);
     }
     free(s->processes);
+    free(s->sums);
+    free(s->samples);
+    usage_release(&s->usage);
     *s = (struct file_stat){0};
 }
 
@@ -53,7 +64,34 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
 static int count_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct counter *c = context;
-    return stats_ops(&c->stats, ops, n);
+    int rc = stats_ops(&c->stats, ops, n);
+    return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
+}
+
+static int count_samples(void *context, const struct trace_sample *samples, size_t n)
+{
+    struct counter *c = context;
+    if (array_reserve((void **)&c->samples, &c->samples_capacity, c->n_samples + n, sizeof *c->samples) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        c->samples[c->n_samples++] =
+            (struct workload_sample){samples[i].stamp, samples[i].rss_bytes, samples[i].anon_bytes};
+    return 0;
+}
+
+// Keeps the usage of the process with most events.
+static void keep_usage(struct file_stat *s, struct counter *c)
+{
+    if (s->usage.events && s->usage.events >= c->usage.events)
+        return;
+    usage_release(&s->usage);
+    free(s->samples);
+    s->usage = c->usage;
+    s->of_usage = c->process;
+    s->samples = c->samples;
+    s->n_samples = c->n_samples;
+    c->usage = (struct usage){0};
+    c->samples = NULL;
 }
 
 static int count_done(void *context, const struct order_counts *counts)
@@ -63,9 +101,17 @@ static int count_done(void *context, const struct order_counts *counts)
     struct workload_summary *s = &p->summary;
     *s = stats_summary(&c->stats);
     order_summarise(counts, s);
+    int rc = c->file->sums ? usage_finish(&c->usage) : 0;
+    if (rc == 0 && c->file->sums)
+        keep_usage(c->file, c);
     p->counter = NULL;
     counter_free(c);
-    return 0;
+    return rc;
+}
+
+static double ns_per_stamp(unsigned shift, uint64_t hz)
+{
+    return hz ? (double)(1ull << shift) * 1e9 / (double)hz : 0;
 }
 
 static int count_process(void *context, const struct trace_process *p, struct convert_sink *sink)
@@ -76,18 +122,30 @@ static int count_process(void *context, const struct trace_process *p, struct co
     if (!c)
         return -ENOMEM;
     stats_init(&c->stats);
+    usage_init(&c->usage, s->sums, p->start_stamp, s->ns_per_stamp);
     c->file = s;
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
     *sink = (struct convert_sink){.ops = {.context = c, .ops = count_ops}, .done = count_done};
+    if (s->sums)
+        sink->samples = count_samples;
     return 1;
+}
+
+static void show_progress(void *context)
+{
+    struct file_stat *s = context;
+    progress_update(&s->progress, s->in->offset);
 }
 
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
-    struct convert_options how = {.choose = count_process, .context = s};
+    struct convert_options how = {.choose = count_process, .progress = show_progress, .context = s};
+    s->in = &t->in;
+    s->ns_per_stamp = ns_per_stamp(t->reader.session.stamp_shift, t->reader.session.clock_hz);
     int rc = convert_run(&t->reader, &how, &result, e);
+    progress_clear(&s->progress);
     if (rc < 0)
         return rc;
     s->cut = result.cut;
@@ -102,27 +160,54 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     return 0;
 }
 
-// Reads all ops: of a pipe, and of a file without a summary, which are then those that are there.
-static int read_ops(struct file_stat *s, struct workload_reader *r, struct workload_summary *to, struct err *e)
+static int count_all(struct file_stat *s, struct workload_reader *r, struct stats *stats, struct err *e)
+{
+    uint32_t thread;
+    const struct workload_op *ops;
+    size_t n;
+    int rc;
+    while ((rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0) {
+        int failed = s->sums ? usage_run(&s->usage, thread, ops, n) : 0;
+        for (size_t i = 0; stats && failed == 0 && i < n; i++)
+            failed = stats_op(stats, thread, &ops[i]);
+        if (failed < 0)
+            return err_set(e, failed, "%s: out of memory", s->name);
+        show_progress(s);
+    }
+    return rc;
+}
+
+static int keep_samples(struct file_stat *s, const struct workload_reader *r)
+{
+    const struct workload_sample *samples = workload_reader_samples(r, &s->n_samples);
+    s->samples = malloc((s->n_samples + 1) * sizeof *samples);
+    if (s->samples && s->n_samples)
+        memcpy(s->samples, samples, s->n_samples * sizeof *samples);
+    return s->samples ? 0 : -ENOMEM;
+}
+
+// Reads all ops, counting also what a summary says unless *sum has it already. Of a file that is cut off they are those
+// that are there.
+static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary, struct workload_summary *sum,
+                    struct err *e)
 {
     struct stats stats;
-    uint32_t thread;
-    const struct workload_op *op;
-    int rc;
+    const struct workload_header *h = workload_reader_header(r);
     stats_init(&stats);
-    while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
-        if (stats_op(&stats, thread, op) < 0) {
-            rc = err_set(e, -ENOMEM, "%s: out of memory", s->name);
-            break;
-        }
-    }
-    *to = rc == 0 ? *workload_reader_summary(r) : stats_summary(&stats);
+    usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
+    int rc = count_all(s, r, has_summary ? NULL : &stats, e);
+    progress_clear(&s->progress);
+    if (!has_summary)
+        *sum = rc == 0 ? *workload_reader_summary(r) : stats_summary(&stats);
     stats_release(&stats);
-    if (rc != -ENODATA)
+    if (rc < 0 && rc != -ENODATA)
         return rc;
-    s->cut = *e;
-    *e = (struct err){0};
-    return 0;
+    if (rc == -ENODATA) {
+        s->cut = *e;
+        *e = (struct err){0};
+    }
+    rc = s->sums ? usage_finish(&s->usage) : 0;
+    return rc < 0 ? rc : keep_samples(s, r);
 }
 
 static int stat_workload(struct file_stat *s, struct open_workload *w, struct err *e)
@@ -134,10 +219,12 @@ static int stat_workload(struct file_stat *s, struct open_workload *w, struct er
     struct workload_summary *sum = &s->processes[0].summary;
     struct err ignored = {0};
     rc = workload_read_summary(w->reader, sum, &ignored);
-    if (rc == -ESPIPE || rc == -ENODATA)
-        rc = read_ops(s, w->reader, sum, e);
-    else if (rc < 0)
+    bool has_summary = rc == 0;
+    s->in = &w->in;
+    if (rc < 0 && rc != -ESPIPE && rc != -ENODATA)
         *e = ignored;
+    else if (s->sums || !has_summary)
+        rc = read_ops(s, w->reader, has_summary, sum, e);
     uint64_t since = h->start_stamp && h->start_stamp < sum->first_stamp ? h->start_stamp : sum->first_stamp;
     if (h->has_stamps && sum->last_stamp > since)
         s->duration_ns = clock_to_ns((sum->last_stamp - since) << h->stamp_shift, h->clock_hz);
@@ -145,12 +232,16 @@ static int stat_workload(struct file_stat *s, struct open_workload *w, struct er
     return rc;
 }
 
-int file_stat(struct file_stat *s, const char *path, struct err *e)
+int file_stat(struct file_stat *s, const char *path, bool brief, struct err *e)
 {
     struct open_file f;
     *s = (struct file_stat){.name = path};
     int rc = open_file(&f, path, e);
+    if (rc == 0 && !brief && !(s->sums = calloc(1, sizeof *s->sums)))
+        rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     s->is_trace = f.is_trace;
+    progress_init(&s->progress, "stat", "B", f.is_trace ? f.trace.in.size_bytes : f.workload.in.size_bytes,
+                  cli_common.quiet);
     if (rc == 0)
         rc = f.is_trace ? stat_trace(s, &f.trace, e) : stat_workload(s, &f.workload, e);
     for (size_t i = 0; rc == 0 && i < s->n_processes; i++)

@@ -3,7 +3,10 @@
 #define HEAPTAPE_CLI_STAT_H
 
 #include "base/err.h"
+#include "base/fio.h"
+#include "base/progress.h"
 #include "report/stats.h"
+#include "report/usage.h"
 
 struct process_stat {
     uint32_t pid;
@@ -22,13 +25,27 @@ struct file_stat {
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
     struct err cut; // where the file is cut off; empty when it is not
+    // How the heap is used: NULL when only what the summary says was asked for.
+    struct usage_sums *sums;         // of all processes
+    struct usage usage;              // of the process with most events …
+    size_t of_usage;                 // … which is this one
+    struct workload_sample *samples; // of its memory
+    size_t n_samples;
+    // While it is read.
+    double ns_per_stamp;
+    const struct input *in;
+    struct progress progress;
 };
 
-// Reads the file; `path` must outlive *s. 0 or a negative errno with the text set; *s is released then.
-int file_stat(struct file_stat *s, const char *path, struct err *e);
+// Reads the file; `path` must outlive *s. With `brief` of a workload only its end, where it can be. 0 or a negative errno
+// with the text set; *s is released then.
+int file_stat(struct file_stat *s, const char *path, bool brief, struct err *e);
 void file_stat_release(struct file_stat *s);
 
 void print_stat_json(const struct file_stat *s);
 void print_stat_text(const struct file_stat *s);
+
+// The part of the text behind the totals; nothing when only those were asked for.
+void print_stat_usage(const struct file_stat *s);
 
 #endif

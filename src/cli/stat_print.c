@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/stat.h"
+#include "report/usage_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,6 +84,12 @@ void print_stat_json(const struct file_stat *s)
     json_put_bool(&j, "cut_off", s->cut.text[0]);
     json_put_u64(&j, "file_bytes", s->file_bytes);
     json_put_double(&j, "bytes_per_event", bytes_per_event(s));
+    if (s->sums) {
+        uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
+        print_usage_sums(&j, s->sums, &s->usage);
+        print_usage_process(&j, &s->usage, pid);
+        print_usage_timeline(&j, &s->usage, pid, s->samples, s->n_samples);
+    }
     json_end_object(&j);
 }
 
@@ -152,4 +159,5 @@ void print_stat_text(const struct file_stat *s)
     print_bytes("file", s->file_bytes);
     printf("%-22s %15.2f\n", "bytes an event", bytes_per_event(s));
     print_processes(s);
+    print_stat_usage(s);
 }

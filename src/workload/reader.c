@@ -333,3 +333,37 @@ int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct w
         turns_sift(r, 0);
     return 1;
 }
+
+// How many of the first turn's ops come before any of another's.
+static size_t turn_length(const struct workload_reader *r)
+{
+    struct turn top = r->turns[0];
+    const struct turn *other = r->n_turns > 1 ? &r->turns[1] : NULL;
+    if (r->n_turns > 2 && turn_before(&r->turns[2], other))
+        other = &r->turns[2];
+    if (!other)
+        return (size_t)(top.end - top.at);
+    while (top.at != top.end && turn_before(&top, other))
+        top.at++;
+    return (size_t)(top.at - r->turns[0].at);
+}
+
+int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops, size_t *n,
+                      struct err *e)
+{
+    if (!r->n_turns) {
+        int rc = turns_fill(r, e);
+        if (rc <= 0)
+            return rc;
+    }
+    struct turn *top = &r->turns[0];
+    *thread = top->thread;
+    *ops = top->at;
+    *n = turn_length(r);
+    top->at += *n;
+    if (top->at == top->end)
+        *top = r->turns[--r->n_turns];
+    if (r->n_turns > 1)
+        turns_sift(r, 0);
+    return 1;
+}

@@ -24,8 +24,12 @@ int workload_read_summary(struct workload_reader *r, struct workload_summary *s,
 int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n, struct err *e);
 
 // The ops one by one in a valid total order: by stamp, with every wait met. 1, 0 at the end, negative errno.
-// Not to be mixed with workload_next_runs on one reader.
+// Not to be mixed with workload_next_runs on one reader, nor with workload_next_ops.
 int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e);
+
+// The same as arrays: the next op and those of its thread that follow it without another thread's op between them.
+int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops, size_t *n,
+                      struct err *e);
 
 // The summary that the end of the stream held, NULL before it came.
 const struct workload_summary *workload_reader_summary(const struct workload_reader *r);

@@ -1,0 +1,28 @@
+#include "cli/bar.h"
+
+#include <string.h>
+
+// How many eighths of so many cells.
+static size_t eighths(double of_one, size_t cells)
+{
+    double exact = of_one * 8 * (double)cells;
+    size_t n = exact >= 8 * (double)cells ? 8 * cells : (size_t)(exact + 0.5);
+    return n == 0 && of_one > 0 ? 1 : n;
+}
+
+char *bar_text(char *text, size_t cells, double of_one)
+{
+    static const char parts[8][4] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    size_t n = eighths(of_one, cells);
+    char *to = text;
+    for (size_t i = 0; i < n / 8; i++, to += 3)
+        memcpy(to, "█", 3);
+    strcpy(to, parts[n % 8]);
+    return text;
+}
+
+char *bar_level(char text[BAR_LEVEL_BYTES], double of_one)
+{
+    static const char levels[9][4] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    return strcpy(text, levels[eighths(of_one, 1)]);
+}

@@ -1,0 +1,292 @@
+#include "report/usage_json.h"
+
+#include "report/size_classes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { TOP_SIZES = 20 };
+
+static double mean(uint64_t sum, uint64_t n)
+{
+    return n ? (double)sum / (double)n : NAN;
+}
+
+static void put_limit(struct json *j, const char *key, uint64_t limit, bool is_last)
+{
+    if (is_last)
+        json_put_string(j, key, NULL);
+    else
+        json_put_u64(j, key, limit);
+}
+
+static void put_count(struct json *j, struct usage_count c)
+{
+    json_put_u64(j, "count", c.blocks);
+    json_put_u64(j, "bytes", c.bytes);
+}
+
+static void begin(struct json *j, const char *key, bool array)
+{
+    json_key(j, key);
+    (array ? json_begin_array : json_begin_object)(j);
+}
+
+static void put_sizes_of(struct json *j, const struct usage_kind *k)
+{
+    json_put_u64(j, "sized", k->sized);
+    json_put_u64(j, "bytes", k->bytes);
+    json_put_u64(j, "min_bytes", k->min_bytes);
+    json_put_double(j, "mean_bytes", mean(k->bytes, k->sized));
+    json_put_u64(j, "max_bytes", k->max_bytes);
+}
+
+static struct usage_kind all_kinds(const struct usage_sums *s)
+{
+    struct usage_kind all = {0};
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct usage_kind *k = &s->kinds[kind];
+        if (k->sized && (!all.sized || k->min_bytes < all.min_bytes))
+            all.min_bytes = k->min_bytes;
+        if (k->max_bytes > all.max_bytes)
+            all.max_bytes = k->max_bytes;
+        all.sized += k->sized;
+        all.bytes += k->bytes;
+    }
+    return all;
+}
+
+static void print_calls(struct json *j, const struct usage_sums *s)
+{
+    struct usage_kind all = all_kinds(s);
+    begin(j, "requests", false);
+    put_sizes_of(j, &all);
+    json_end_object(j);
+    begin(j, "calls", false);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct usage_kind *k = &s->kinds[kind];
+        if (!k->calls || !event_infos[kind].name)
+            continue;
+        begin(j, event_infos[kind].name, false);
+        json_put_u64(j, "count", k->calls);
+        json_put_u64(j, "failed", k->failed);
+        if (k->sized)
+            put_sizes_of(j, k);
+        json_end_object(j);
+    }
+    json_end_object(j);
+    json_put_u64(j, "null_frees", s->null_frees);
+}
+
+static void print_sizes(struct json *j, const struct usage_sums *s, const struct usage *peak)
+{
+    struct usage_count counts[USAGE_CLASSES];
+    size_classes_two(s, counts);
+    begin(j, "sizes", true);
+    for (unsigned i = 0; i < USAGE_CLASSES; i++) {
+        struct usage_count at_peak = peak ? usage_at_peak(peak, i) : (struct usage_count){0};
+        if (!counts[i].blocks && !at_peak.blocks && !s->left_sizes[i].blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "max_bytes", 8ull << i, i == USAGE_CLASSES - 1);
+        put_count(j, counts[i]);
+        json_put_u64(j, "peak_blocks", at_peak.blocks);
+        json_put_u64(j, "peak_bytes", at_peak.bytes);
+        json_put_u64(j, "end_blocks", s->left_sizes[i].blocks);
+        json_put_u64(j, "end_bytes", s->left_sizes[i].bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void print_classes(struct json *j, const char *name, const struct size_classes *c)
+{
+    begin(j, name, false);
+    json_put_u64(j, "slack_bytes", c->slack_bytes);
+    begin(j, "classes", true);
+    for (size_t i = 0; i < c->n; i++) {
+        json_begin_object(j);
+        put_limit(j, "max_bytes", c->classes[i].max_bytes, c->classes[i].max_bytes == UINT64_MAX);
+        put_count(j, c->classes[i].count);
+        json_put_u64(j, "slack_bytes", c->classes[i].slack_bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_size_classes(struct json *j, const struct usage_sums *s)
+{
+    struct size_classes c;
+    begin(j, "size_classes", false);
+    size_classes_glibc(s, &c);
+    print_classes(j, "glibc", &c);
+    size_classes_four(s, &c);
+    print_classes(j, "four_per_doubling", &c);
+    json_end_object(j);
+}
+
+static void print_top(struct json *j, const struct usage_sums *s)
+{
+    struct top_size top[TOP_SIZES];
+    begin(j, "top_sizes", false);
+    for (int by_bytes = 0; by_bytes < 2; by_bytes++) {
+        begin(j, by_bytes ? "by_bytes" : "by_count", true);
+        size_t n = size_classes_top(s, by_bytes, top, TOP_SIZES);
+        for (size_t i = 0; i < n; i++) {
+            json_begin_object(j);
+            json_put_u64(j, "size_bytes", top[i].size);
+            json_put_u64(j, "count", top[i].count);
+            json_end_object(j);
+        }
+        json_end_array(j);
+    }
+    json_put_u64(j, "exact_up_to_bytes", USAGE_EXACT);
+    json_put_u64(j, "larger_missed_at_most", s->frequent.missed);
+    json_end_object(j);
+}
+
+static uint64_t given_after(const struct usage_sums *s, unsigned span)
+{
+    uint64_t n = 0;
+    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
+        n += s->lives[span][class];
+    return n;
+}
+
+static void print_life(struct json *j, const struct usage_sums *s, unsigned span)
+{
+    unsigned last = 0;
+    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
+        last = s->lives[span][class] ? class : last;
+    json_begin_object(j);
+    put_limit(j, "max_events", 1ull << span, span == USAGE_SPANS - 1);
+    put_count(j, (struct usage_count){given_after(s, span), s->life_bytes[span]});
+    begin(j, "by_size", true);
+    for (unsigned class = 0; class <= last; class ++)
+        json_u64(j, s->lives[span][class]);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_lifetimes(struct json *j, const struct usage_sums *s)
+{
+    begin(j, "lifetimes", false);
+    begin(j, "by_events", true);
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        if (given_after(s, span))
+            print_life(j, s, span);
+    }
+    json_end_array(j);
+    begin(j, "by_time", true);
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        if (!s->times[span].blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "max_ns", 1ull << span, span == USAGE_SPANS - 1);
+        put_count(j, s->times[span]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_at_once(struct json *j, const struct usage_sums *s)
+{
+    uint64_t n = 0;
+    begin(j, "freed_at_once", true);
+    for (unsigned span = 0; span <= 4; span++) {
+        n += given_after(s, span);
+        json_begin_object(j);
+        json_put_u64(j, "within_events", 1u << span);
+        json_put_u64(j, "count", n);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void print_left(struct json *j, const struct usage_sums *s)
+{
+    struct usage_count all = {0};
+    begin(j, "never_freed", false);
+    begin(j, "by_age_events", true);
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        const struct usage_count *c = &s->left_ages[span];
+        all.blocks += c->blocks;
+        all.bytes += c->bytes;
+        if (!c->blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "max_events", 1ull << span, span == USAGE_SPANS - 1);
+        put_count(j, *c);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    put_count(j, all);
+    json_end_object(j);
+}
+
+static void print_moves(struct json *j, const char *key, struct usage_count c)
+{
+    begin(j, key, false);
+    put_count(j, c);
+    json_end_object(j);
+}
+
+static void print_resizes(struct json *j, const struct usage_sums *s)
+{
+    const struct usage_resizes *r = &s->resizes;
+    begin(j, "realloc", false);
+    json_put_u64(j, "of_null", r->from_null);
+    json_put_u64(j, "to_nothing", r->freed);
+    json_put_u64(j, "failed", r->failed);
+    json_put_u64(j, "same_size", r->same);
+    print_moves(j, "grown_in_place", r->grown_in_place);
+    print_moves(j, "grown_moved", r->grown_moved);
+    print_moves(j, "shrunk_in_place", r->shrunk_in_place);
+    print_moves(j, "shrunk_moved", r->shrunk_moved);
+    begin(j, "growth_factors", true);
+    for (unsigned i = 0; i < USAGE_GROWTHS; i++) {
+        json_begin_object(j);
+        json_put_double(j, "max_factor", i < USAGE_GROWTHS - 1 ? usage_growth_limits[i] : INFINITY);
+        json_put_u64(j, "count", r->growths[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_alignment(struct json *j, const struct usage_sums *s)
+{
+    begin(j, "alignment", false);
+    json_put_u64(j, "padding_bytes", s->align_padding_bytes);
+    begin(j, "by_alignment", true);
+    for (unsigned i = 0; i < USAGE_ALIGNS; i++) {
+        if (!s->aligns[i].blocks)
+            continue;
+        json_begin_object(j);
+        put_limit(j, "align_bytes", 1ull << i, i == USAGE_ALIGNS - 1);
+        put_count(j, s->aligns[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+void print_usage_sums(struct json *j, const struct usage_sums *s, const struct usage *peak)
+{
+    print_calls(j, s);
+    print_sizes(j, s, peak);
+    print_size_classes(j, s);
+    print_top(j, s);
+    print_lifetimes(j, s);
+    print_at_once(j, s);
+    print_left(j, s);
+    begin(j, "calloc", false);
+    json_put_u64(j, "calls", s->kinds[HT_CALLOC].calls);
+    json_put_u64(j, "zeroed_bytes", s->kinds[HT_CALLOC].bytes);
+    json_put_u64(j, "max_elements", s->calloc_elements_max);
+    json_end_object(j);
+    print_resizes(j, s);
+    print_alignment(j, s);
+}
