@@ -6,7 +6,7 @@ declare -gA _heaptape_options=(
   [merge]=' --output= -o --force -f --offset= --level= -l --help -h --quiet -q --color='
   [replay]=' --allocator= -a --verify --runs= -r --touch= --threads= --speed= --settle= --slop --stats-every= --trim-every= --no-latency --memory= --json --help -h --quiet -q --color='
   [compare]=' --allocator= -a --sweep= --runs= -r --touch= --threads= --speed= --settle= --slop --stats-every= --trim-every= --no-latency --memory= --json --help -h --quiet -q --color='
-  [stat]=' --json --help -h --quiet -q --color='
+  [stat]=' --json --brief --help -h --quiet -q --color='
   [dump]=' --format= -F --pid= -p --kind= -k --help -h --quiet -q --color='
   [import]=' --format= -F --output= -o --force -f --pid= -p --trace --keep-going -k --strict --level= -l --stamps --help -h --quiet -q --color='
   [export]=' --format= -F --output= -o --force -f --pid= -p --help -h --quiet -q --color='

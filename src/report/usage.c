@@ -391,6 +391,9 @@ static void start(struct usage *u, uint64_t stamp)
         u->start_stamp = stamp;
 }
 
+// Ends of bins must not overflow, whatever a broken file says.
+#define MAX_STAMP (1ull << 62)
+
 static inline int count(struct usage *u, uint32_t thread, const struct workload_op *op)
 {
     if (!u->started)
@@ -404,6 +407,8 @@ static inline int count(struct usage *u, uint32_t thread, const struct workload_
     uint64_t stamp = op->stamp - u->start_stamp;
     if (op->stamp < u->start_stamp || stamp < u->last_stamp)
         stamp = u->last_stamp;
+    if (__builtin_expect(stamp > MAX_STAMP, 0))
+        stamp = MAX_STAMP;
     if (__builtin_expect(u->events >= u->next_event || stamp >= u->next_stamp, 0) && cut(u, stamp) < 0)
         return -ENOMEM;
     struct timeline_counts *c = &u->counts;

@@ -88,3 +88,53 @@ json() {
   heaptape stat
   usage_fails ""
 }
+
+# agrees WORKLOAD [TRACE]: stat's numbers are those that a Python script counts in the dump.
+agrees() {
+  run "$HEAPTAPE_SOURCE/tests/stat_check.py" "$HEAPTAPE" "$@"
+  expect "no difference" [ "$status" -eq 0 ]
+  expect "counted" [ "${output%, 0 differences}" != "$output" ]
+}
+
+@test "stat: numbers are what is counted in the dump" {
+  local kind
+  for kind in churn orphans kinds misfit; do
+    "$HEAPTAPE_PROGRAMS/make_workload" $kind.htw $kind 4 3000 >/dev/null
+    agrees $kind.htw
+  done
+}
+
+@test "stat: numbers of recorded programs are what is counted in their dumps" {
+  skip_under_sanitizer
+  command -v perl >/dev/null || skip "no perl"
+  "$HEAPTAPE" record -q -o threads.ht -- "$HEAPTAPE_PROGRAMS/threads" 300 >/dev/null
+  "$HEAPTAPE" convert -q threads.ht
+  agrees threads.htw
+  "$HEAPTAPE" record -q -o perl.ht -- \
+    perl -e 'my $s = ""; for (1 .. 2000) { push @a, "x" x ($_ % 97); $s .= $a[$_ / 2]; $h{$_} = $s if $_ % 50 == 0 }'
+  "$HEAPTAPE" convert -q perl.ht
+  agrees perl.htw perl.ht
+}
+
+@test "stat: without stamps there is no time" {
+  make_trace
+  "$HEAPTAPE" convert -q --no-stamps a.ht
+  [ "$(json a.htw "sorted(s['timeline']), s['peak']['ns']")" = "['by_event', 'pid'] None" ]
+}
+
+@test "stat: reallocs that moved, and what a trace's processes add up to" {
+  make_trace
+  [ "$(json a.ht "s['realloc']['grown_in_place'], s['realloc']['growth_factors'][5]['count']")" = \
+    "{'count': 1, 'bytes': 1000} 1" ]
+  [ "$(json a.ht "s['peak'], s['never_freed']['count'], s['timeline']['pid']")" = \
+    "{'pid': 100, 'event': 2, 'ns': 1100, 'bytes': 3200, 'blocks': 2, 'most_blocks': 2} 2 100" ]
+}
+
+@test "stat --brief" {
+  make_trace
+  heaptape convert -q a.ht
+  heaptape stat --brief --json a.htw
+  [ "$status" -eq 0 ]
+  has "$output" '"events": 6'
+  [ "${output#*timeline}" = "$output" ]
+}
