@@ -108,11 +108,9 @@ int export_put(struct export *x, const struct call *given)
     unsigned kind = given->ev.kind, as = x->as[kind];
     if (__builtin_expect(as != kind, 0))
         x->changed[kind]++;
-    if (!as)
-        return 0;
     struct call c = *given;
-    if (leave_out(x, &c))
-        return 0;
+    if (!as || leave_out(x, &c))
+        return x->format->drop ? x->format->drop(x, given) : 0;
     if (as != kind && c.ev.kind == kind)
         change_kind(&c.ev, as);
     x->calls++;

@@ -29,6 +29,7 @@ struct format {
     // Import. NULL: there is none.
     int (*import)(struct import *im);
     bool several_processes; // a file may hold more than one
+    bool seeks;             // the importer reads here and there: of a pipe a temporary copy is made
     // For how long, in ns (of formats without times: events), an event that contradicts those before it is held back for
     // what would explain it. 1 where the order in the file is the order of the calls.
     uint64_t window;
@@ -38,8 +39,9 @@ struct format {
     size_t state_bytes;   // of x->state, zeroed before `begin`
     int (*begin)(struct export *x);
     int (*put)(struct export *x, const struct call *c);
-    int (*end)(struct export *x);      // NULL: nothing is left to do
-    void (*release)(struct export *x); // of what the state holds, also after an error; NULL: nothing
+    int (*drop)(struct export *x, const struct call *c); // a call that is not written, as it came; NULL: not wanted
+    int (*end)(struct export *x);                        // NULL: nothing is left to do
+    void (*release)(struct export *x);                   // of what the state holds, also after an error; NULL: nothing
 };
 
 // In the order of the table; ended by NULL.

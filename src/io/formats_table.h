@@ -12,6 +12,10 @@
 
 // clang-format off
 #define IO_FORMATS(X) \
+    X(mtrace, "mtrace", BOTH, "glibc dj/malloc: the raw trace, records of 64 bytes; records of 32 are read too", \
+      "times, thread births and ends, C++ calls, path bits") \
+    X(wl, "wl", BOTH, "glibc dj/malloc: the workload that trace_run plays", \
+      "times, thread births and ends, C++ calls; other aligned calls become memalign") \
     X(json, "json", BOTH, "JSON lines, one object an event, as `heaptape dump --format json` prints them", "")
 // clang-format on
 

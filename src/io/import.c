@@ -350,8 +350,10 @@ int import_line(struct import *im, const char **line, size_t *n)
 int import_run(struct import *im, struct input *in, struct err *e)
 {
     im->e = e;
+    int rc = im->format->seeks ? input_make_seekable(in, e) : 0;
     source_init(&im->source, in);
-    int rc = im->format->import(im);
+    if (rc == 0)
+        rc = im->format->import(im);
     if (rc == 0 && !im->begun)
         rc = err_set(e, -ENODATA, "%s: holds no events of format %s", in->name, im->format->name);
     return rc == 0 && im->words ? end_round(im) : rc;
