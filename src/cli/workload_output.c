@@ -29,6 +29,13 @@ int workload_output_op(struct workload_output *w, uint32_t thread, const struct 
     return workload_write_op(w->writer, thread, op, e);
 }
 
+int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n, struct err *e)
+{
+    if (stats_ops(&w->stats, ops, n) < 0)
+        return err_set(e, -ENOMEM, "%s: out of memory", w->out->name);
+    return workload_write_ops(w->writer, ops, n, e);
+}
+
 int workload_output_samples(struct workload_output *w, const struct workload_sample *s, size_t n, struct err *e)
 {
     return n ? workload_write_samples(w->writer, s, n, e) : 0;

@@ -21,6 +21,9 @@ void workload_output_release(struct workload_output *w);
 // The next op of the total order. What it points to is borrowed until the call returns.
 int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op, struct err *e);
 
+// The same for several, which saves waiting for memory.
+int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n, struct err *e);
+
 int workload_output_samples(struct workload_output *w, const struct workload_sample *s, size_t n, struct err *e);
 
 // What was counted so far, but for what the order of events took.

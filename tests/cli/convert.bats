@@ -88,6 +88,82 @@ thread.end()" ]
   usage_fails "'x' is no process number"
 }
 
+# Two processes at the same time, one that execs, one without events.
+several_processes() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 first
+process 200 second
+0 1000 malloc size=32 result=0x1000
+0 2000 free ptr=0x1000
+round
+process 300 idle
+process 100 first by exec
+0 9000 malloc size=8 result=0x2000
+round
+END
+}
+
+@test "convert --pid all: a workload for each process, in one pass" {
+  two_processes
+  heaptape convert --pid all a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "a line each" [ "${#stderr_lines[@]}" -eq 2 ]
+  has "$stderr" "a.100.htw: 1 events"
+  has "$stderr" "a.200.htw: 2 events"
+  "$HEAPTAPE" convert -q --pid 100 -o one.htw a.ht
+  cmp one.htw a.100.htw
+  "$HEAPTAPE" convert -q --pid 200 -o two.htw a.ht
+  cmp two.htw a.200.htw
+  heaptape convert --pid all a.ht
+  fails_with 1 "a.100.htw: exists"
+  cat a.ht | "$HEAPTAPE" convert -q --pid all -o 'x-%p-y.htw' -
+  cmp one.htw x-100-y.htw
+  cmp two.htw x-200-y.htw
+  heaptape convert -q --pid all -o out.htw a.ht
+  cmp two.htw out.200.htw
+  heaptape convert -q --pid all -o - a.ht
+  usage_fails "--pid all writes several files"
+  cat a.ht | { heaptape convert -q --pid all -; usage_fails "--pid all writes several files"; }
+}
+
+@test "convert --pid all: images of one pid, a process without events, a trace cut off" {
+  several_processes
+  heaptape convert --pid all a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "cut off"
+  [ "$(ls *.htw | tr '\n' ' ')" = "a.100.htw a.200.htw " ]
+  "$HEAPTAPE_PROGRAMS/make_trace" b.ht <<'END'
+process 100 first
+0 1000 malloc size=32 result=0x1000
+process 100 second
+0 2000 malloc size=32 result=0x1000
+0 3000 free ptr=0x1000
+end
+END
+  heaptape convert --pid all b.ht
+  has "$stderr" "b.100.htw: 1 events"
+  has "$stderr" "b.100-2.htw: 2 events"
+}
+
+@test "convert --pid all: what an error leaves" {
+  two_processes
+  python3 - <<'END'
+b = bytearray(open("a.ht", "rb").read())
+b[-60] ^= 1
+open("b.ht", "wb").write(b)
+END
+  heaptape convert --pid all b.ht
+  [ "$status" -eq 1 ]
+  for f in b.*.htw; do [ ! -e "$f" ] || "$HEAPTAPE" check -q "$f"; done
+  [ -z "$(ls | grep tmp)" ]
+}
+
+@test "convert: says how many uses across threads needed an edge" {
+  small_trace
+  heaptape convert a.ht
+  has "$stderr" "a.htw: 2 of 3 uses across threads needed an edge, 0 events repaired"
+}
+
 @test "convert: a recording that was cut off is converted up to there" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 prog
