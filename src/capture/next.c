@@ -1,6 +1,7 @@
 // Bootstrap. dlsym itself may allocate, and does so before there is anything to forward to: those calls get memory of
 // a static arena.
 #include "capture/next.h"
+#include "capture/usable.h"
 
 #include "spool/producer.h"
 
@@ -64,6 +65,11 @@ static void *guarded_realloc(void *old, size_t size)
     if (p)
         memcpy(p, old, arena_size(old) < size ? arena_size(old) : size);
     return p;
+}
+
+bool next_is_early(const void *block)
+{
+    return in_arena(block);
 }
 
 // Is this thread inside next_resolve? Then the call comes from dlsym.
@@ -140,6 +146,17 @@ bool next_find(const char *symbol, void **to)
     return found;
 }
 
+size_t (*next_usable_size)(void *block);
+
+static void look_up_usable_size(const struct next_object *allocator)
+{
+    struct next_object object;
+    void *found = dlsym(RTLD_NEXT, "malloc_usable_size");
+    // An allocator that lacks it must not be asked for its blocks by libc's.
+    if (found && next_object_of(found, &object) && object.start == allocator->start)
+        next_usable_size = (size_t(*)(void *))found;
+}
+
 static void look_up(void)
 {
 #define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
@@ -150,6 +167,8 @@ static void look_up(void)
     if (next_object_of((void *)real.malloc, &object)) {
         producer_set_object(PRODUCER_IN_ALLOCATOR, object.start, object.end);
         producer_set_allocator(object.path);
+        look_up_usable_size(&object);
+        usable_start();
     }
     if (next_object_of(&resolved, &object))
         producer_set_object(PRODUCER_MUTED, object.start, object.end);

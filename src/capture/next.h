@@ -57,6 +57,12 @@ void next_resolve(void);
 // Looks up a function that may be missing. Sets `*to` and returns true when it is there. It allocates when it is not.
 bool next_find(const char *symbol, void **to);
 
+// The malloc_usable_size of the allocator in use; NULL when it has none, whoever else has.
+extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));
+
+// Is it memory of this library, for calls that came before there was an allocator?
+bool next_is_early(const void *block);
+
 // The loaded object that an address lies in.
 struct next_object {
     uintptr_t start, end;

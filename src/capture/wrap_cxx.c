@@ -17,6 +17,7 @@
 enum operators { OPERATORS_UNKNOWN = 0, OPERATORS_STANDARD, OPERATORS_OWN };
 
 static _Atomic enum operators operators;
+static bool own_is_malloc; // the object of OPERATORS_OWN is that of malloc
 
 // By kind. Of any signature: a call passes three arguments, and surplus ones are registers that nobody reads in the
 // ABIs of x86-64 and aarch64.
@@ -39,7 +40,7 @@ static bool is_standard_library(const char *path)
 
 void wrap_cxx_resolve(void)
 {
-    struct next_object object;
+    struct next_object object, allocator;
     enum operators kind_of = OPERATORS_STANDARD;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (event_infos[kind].name && is_operator(event_infos[kind].symbol))
@@ -51,6 +52,8 @@ void wrap_cxx_resolve(void)
         producer_set_object(PRODUCER_IN_OPERATOR, object.start, object.end);
         if (!is_standard_library(object.path))
             kind_of = OPERATORS_OWN;
+        next_resolve();
+        own_is_malloc = next_object_of((void *)next.malloc, &allocator) && allocator.start == object.start;
     }
     atomic_store_explicit(&operators, kind_of, memory_order_release);
 }
@@ -63,6 +66,11 @@ static enum operators operators_known(void)
         now = atomic_load_explicit(&operators, memory_order_acquire);
     }
     return now;
+}
+
+bool wrap_cxx_is_malloc(void)
+{
+    return operators_known() != OPERATORS_OWN || own_is_malloc;
 }
 
 // A call of operator new that may throw.

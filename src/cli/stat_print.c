@@ -27,6 +27,10 @@ static void put_by_kind(struct json *j, const struct workload_summary *s)
 static void put_live(struct json *j, const struct workload_summary *s)
 {
     json_put_u64(j, "requested_bytes", s->requested_bytes);
+    if (s->usable_bytes) {
+        json_put_u64(j, "usable_bytes", s->usable_bytes);
+        json_put_u64(j, "usable_requested_bytes", s->usable_requested_bytes);
+    }
     json_put_u64(j, "peak_live_bytes", s->peak_live_bytes);
     json_put_u64(j, "live_at_end_bytes", s->live_at_end_bytes);
     json_put_u64(j, "live_at_end_blocks", s->live_at_end_blocks);
@@ -128,6 +132,16 @@ static void print_processes(const struct file_stat *s)
     }
 }
 
+// What the allocator made of it, where it was recorded.
+static void print_usable(const struct workload_summary *t)
+{
+    char text[32];
+    if (!t->usable_bytes)
+        return;
+    double more = 100.0 * ((double)t->usable_bytes / (double)t->usable_requested_bytes - 1);
+    printf("%-22s %15s  %5.1f %% more\n", "  usable of it", human_bytes(text, t->usable_bytes), more);
+}
+
 static void print_order(const struct workload_summary *t)
 {
     print_count("cross-thread frees", t->cross_thread_frees);
@@ -152,6 +166,7 @@ void print_stat_text(const struct file_stat *s)
     print_count("processes", s->n_processes);
     printf("%-22s %15s\n", "duration", human_ns(text, (double)s->duration_ns));
     print_bytes("requested", t->requested_bytes);
+    print_usable(t);
     print_bytes("peak live", t->peak_live_bytes);
     print_bytes("live at the end", t->live_at_end_bytes);
     print_count("  blocks", t->live_at_end_blocks);

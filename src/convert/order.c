@@ -60,6 +60,8 @@ void order_summarise(const struct order_counts *counts, struct workload_summary 
     s->edges = counts->edges;
     s->edges_needed = counts->edges_needed;
     s->lost_records = counts->lost;
+    s->usable_bytes = counts->usable_bytes;
+    s->usable_requested_bytes = counts->usable_requested_bytes;
 }
 
 struct order_thread *order_thread_get(struct order *o, uint32_t trace_number)

@@ -33,6 +33,8 @@ struct order_counts {
     uint64_t lost;                // words that the capture lost
     uint64_t slots;
     uint64_t threads;
+    uint64_t usable_bytes,
+        usable_requested_bytes; // of the blocks whose usable size was recorded, and what was asked for
 };
 
 struct order;

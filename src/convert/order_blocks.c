@@ -230,7 +230,7 @@ int order_take(struct order *o, struct order_thread *t, struct workload_op *op, 
     return after_take(o, t, stamp, address, slot, doubled);
 }
 
-// A block from before the trace began. Its slot is a new one: the block is there from the start.
+// A block from before the trace began, as large as can be used of it, if that is known. Its slot is a new one: the block is there from the start.
 static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t *slot)
 {
     int rc = order_thread_name(o, t);
@@ -240,7 +240,11 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
         return rc;
     o->counts.unmatched++;
     o->slots[*slot] = (struct slot){address, last_use(t)};
-    struct workload_op op = {.kind = HT_PREEXISTING, .flags = WORKLOAD_SIZE_UNKNOWN, .slot = *slot, .stamp = stamp};
+    struct workload_op op = {.kind = HT_PREEXISTING,
+                             .flags = o->usable ? 0 : WORKLOAD_SIZE_UNKNOWN,
+                             .size = o->usable,
+                             .slot = *slot,
+                             .stamp = stamp};
     return order_emit_apart(o, t, &op);
 }
 

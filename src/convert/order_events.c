@@ -128,6 +128,18 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
     return -EBADMSG;
 }
 
+static void note_usable(struct order *o, const struct event *ev)
+{
+    uint64_t usable = ev->notes[HT_NOTE_USABLE];
+    enum event_class class = event_infos[ev->kind].class;
+    if (class == HT_CLASS_FREE || class == HT_CLASS_HALF) {
+        o->usable = usable;
+        return;
+    }
+    o->counts.usable_bytes += usable;
+    o->counts.usable_requested_bytes += event_requested(ev->kind, ev->size, ev->count);
+}
+
 static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
 {
     struct event ev;
@@ -146,7 +158,11 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
         .kind = ev.kind,
         .error = ev.error,
     };
-    return do_record(o, s, &op, ev.ptr, ev.result);
+    if (ev.notes[HT_NOTE_USABLE])
+        note_usable(o, &ev);
+    int rc = do_record(o, s, &op, ev.ptr, ev.result);
+    o->usable = 0;
+    return rc;
 }
 
 // The one-word forms, which nearly all records have.

@@ -81,6 +81,7 @@ struct order {
     bool disturbed;                              // streams were put back, or a deadline came up: the run under way ends
     struct workload_wait waits[ORDER_MAX_WAITS]; // of the op under work
     uint32_t n_waits;
+    uint64_t usable;                            // of the block that the record under work gives up; 0: unknown
     struct workload_thread_op out[ORDER_BATCH]; // ops that the sink has not got yet
     struct workload_wait out_waits[ORDER_BATCH * ORDER_MAX_WAITS];
     size_t n_out, n_out_waits;

@@ -150,4 +150,6 @@ void stats_add(struct workload_summary *to, const struct workload_summary *more)
     to->edges += more->edges;
     to->edges_needed += more->edges_needed;
     to->lost_records += more->lost_records;
+    to->usable_bytes += more->usable_bytes;
+    to->usable_requested_bytes += more->usable_requested_bytes;
 }

@@ -22,7 +22,7 @@ struct stats {
 void stats_init(struct stats *s);
 void stats_release(struct stats *s);
 
-// What was counted: all but order_*, edges_needed and lost_records.
+// What was counted: all but order_*, edges_needed, lost_records and usable_*.
 struct workload_summary stats_summary(const struct stats *s);
 
 // Counts an op. 0 or -ENOMEM.

@@ -26,6 +26,13 @@ void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end
     objects[object].end = end;
 }
 
+static size_t (*usable_size)(unsigned kind, void *block);
+
+void producer_set_usable(size_t (*usable)(unsigned kind, void *block))
+{
+    usable_size = usable;
+}
+
 static bool is_in(enum object object, const void *address)
 {
     return (uintptr_t)address >= objects[object].start && (uintptr_t)address < objects[object].end;
@@ -138,6 +145,7 @@ static void put_record(struct producer_lane *lane, const struct event *ev, uint6
     put_epoch(lane, stamp);
     uint64_t address = event_infos[ev->kind].class == HT_CLASS_FREE ? ev->ptr : ev->result;
     if (fits_plain(ev)) {
+        put_notes(lane, ev);
         *lane->pos++ = codec_plain(ev->kind, stamp, ev->ptr);
     } else if (fits_sized(ev, address)) {
         if (codec_relative(address, lane->base) >> CODEC_REL_BITS)
@@ -209,23 +217,55 @@ static bool is_muted(const struct producer_process *p, struct producer_thread *t
     bool between = (busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_WRITING)) || (class == HT_CLASS_RESIZE && ev->ptr);
     if (paused != t->muted && !between) {
         struct producer_lane *lane = &t->lanes[0];
-        bool slow = paused || t->ending || p->clock == CLOCK_KIND_MONOTONIC;
+        bool slow = paused || t->ending || p->slow;
         lane->fast_epoch = slow ? PRODUCER_NO_EPOCH : lane->epoch;
         t->muted = paused;
     }
     return t->muted && class != HT_CLASS_THREAD;
 }
 
-static void put_called(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
-                       const struct event *ev, const void *caller)
+static bool takes(const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
+}
+
+static uint64_t note_site(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                          const void *caller)
 {
     struct producer_site site;
-    struct event called = *ev;
     producer_site_find(&site, t, caller, __builtin_frame_address(0));
     if (!producer_site_seen(producer_inherited.sites, site.id))
         producer_site_define(p, t, lane, &site);
-    called.notes[HT_NOTE_SITE] = site.id;
-    producer_lane_put(p, t, lane, &called);
+    return site.id;
+}
+
+// May blocks be given up that the trace has not seen taken: a parent's, or those of times that it does not know?
+static bool has_unseen_blocks(const struct spool_header *h)
+{
+    return h->parent_spool_pid || h->control.first_state != SPOOL_RECORDING ||
+           atomic_load_explicit(&h->control.toggles_made, memory_order_relaxed) ||
+           atomic_load_explicit(&h->control.asked[SPOOL_RESET], memory_order_relaxed);
+}
+
+static uint64_t note_usable(const struct producer_process *p, const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    uint64_t block = takes(ev) ? ev->result : 0;
+    if ((class == HT_CLASS_FREE || class == HT_CLASS_HALF) && has_unseen_blocks(p->header))
+        block = ev->ptr;
+    return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
+}
+
+static void put_noted(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                      const struct event *ev, const void *caller)
+{
+    struct event noted = *ev;
+    if (producer_depth && takes(ev))
+        noted.notes[HT_NOTE_SITE] = note_site(p, t, lane, caller);
+    if (p->flags & SPOOL_USABLE)
+        noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
+    producer_lane_put(p, t, lane, &noted);
 }
 
 static void record(const struct event *ev, const void *caller, uint32_t busy)
@@ -239,13 +279,12 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
     p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (is_muted(p, t, ev, busy))
         return;
-    enum event_class class = event_infos[ev->kind].class;
     bool interrupting = busy & PRODUCER_WRITING;
     struct producer_lane *lane = &t->lanes[interrupting];
     // Rare enough for system calls, which keep a second handler from interrupting lane 1, too.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
-    if (producer_depth && ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))
-        put_called(p, t, lane, ev, caller);
+    if (producer_depth || (p->flags & SPOOL_USABLE))
+        put_noted(p, t, lane, ev, caller);
     else
         producer_lane_put(p, t, lane, ev);
     if (interrupting)

@@ -177,6 +177,10 @@ bool producer_is_allocator(const void *address);
 // Is the program to be recorded with its mappings? Joins the session, if it has not been tried yet.
 bool producer_wants_maps(void);
 
+// What finds out how many bytes can be used of the block that an event of that kind takes or gives up; 0: unknown. Call
+// before the first event. Without it none are recorded.
+void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
+
 // What the process's spool says of its allocator. `path` is copied. Call before the first event.
 void producer_set_allocator(const char *path);
 

@@ -37,6 +37,7 @@ enum producer_state { PRODUCER_NEW = 0, PRODUCER_STARTING = 1, PRODUCER_RUNNING 
 struct producer_process {
     _Atomic uint32_t state; // enum producer_state
     uint32_t flags;         // enum spool_session_flags
+    bool slow;              // every event takes the slow path
     enum clock_kind clock;
     uint32_t recorder_pid;
     uint32_t recorder_visible; // 0: its pid means nothing in this pid namespace

@@ -331,6 +331,7 @@ static bool start(struct producer_process *p)
     }
     p->flags = in->session->flags;
     p->clock = (enum clock_kind)in->session->clock_kind;
+    p->slow = p->clock == CLOCK_KIND_MONOTONIC || (p->flags & SPOOL_USABLE);
     p->recorder_pid = in->session->recorder_pid;
     p->recorder_visible = syscall(SYS_kill, p->recorder_pid, 0) == 0 || errno != ESRCH;
     p->header = header;

@@ -145,7 +145,7 @@ static void begin(struct producer_process *p, struct producer_thread *t)
 {
     t->tid = (uint32_t)syscall(SYS_gettid);
     t->live = 1;
-    if (p->clock == CLOCK_KIND_MONOTONIC)
+    if (p->slow)
         t->lanes[0].fast_epoch = t->lanes[1].fast_epoch = PRODUCER_NO_EPOCH;
     atomic_fetch_add_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_tls.thread = t;

@@ -150,6 +150,10 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->lost_records;
     case FORMAT_F_SAMPLES_AT:
         return &s->samples_at;
+    case FORMAT_F_USABLE_BYTES:
+        return &s->usable_bytes;
+    case FORMAT_F_USABLE_REQUESTED_BYTES:
+        return &s->usable_requested_bytes;
     }
     return NULL;
 }
@@ -171,7 +175,7 @@ int format_put_summary(struct buf *b, const struct workload_summary *s)
 {
     struct workload_summary copy = *s;
     int rc = put_by_kind(b, s);
-    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_SAMPLES_AT; tag++) {
+    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_USABLE_REQUESTED_BYTES; tag++) {
         const uint64_t *v = summary_number(&copy, tag);
         if (v)
             rc = tlv_put_u64(b, tag, *v);

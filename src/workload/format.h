@@ -57,6 +57,8 @@ enum format_field {
     FORMAT_F_EDGES_NEEDED = 35,
     FORMAT_F_LOST_RECORDS = 36,
     FORMAT_F_SAMPLES_AT = 37,
+    FORMAT_F_USABLE_BYTES = 38,
+    FORMAT_F_USABLE_REQUESTED_BYTES = 39,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.

@@ -1,5 +1,6 @@
 // Prints a raw trace for the capture tests to compare with what a program said of itself, straight from the records:
 //   trace_lines FILE          a line an event: STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
+//   trace_lines -u FILE       the same with the usable size at the end, 0 when it was not recorded
 //   trace_lines -c FILE       ticks a second
 //   trace_lines -p FILE       a line a process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
 // The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
@@ -29,6 +30,8 @@ struct pending {
 };
 static struct pending *pendings;
 static size_t n_pendings, pendings_capacity;
+
+static bool with_usable;
 
 static void fail(const char *what)
 {
@@ -61,6 +64,11 @@ static void add_event(const struct trace_segment *s, uint32_t pid, const struct 
                  ev->result, ev->error, ev->value, (int)ev->text_bytes, ev->text ? ev->text : "") < 0)
         fail("out of memory");
     n_lines++;
+    char *text = line->text;
+    if (with_usable && asprintf(&line->text, "%s%" PRIu64, text, ev->notes[HT_NOTE_USABLE]) < 0)
+        fail("out of memory");
+    if (with_usable)
+        free(text);
 }
 
 static void add_segment(const struct trace_segment *s, uint32_t pid)
@@ -109,8 +117,9 @@ int main(int argc, char **argv)
     struct trace_item item;
     struct err e = {0};
     int rc;
+    with_usable = argc == 3 && strcmp(argv[1], "-u") == 0;
     if (argc < 2)
-        fail("usage: trace_lines [-c|-p] FILE");
+        fail("usage: trace_lines [-c|-p|-u] FILE");
     if (input_open(&in, argv[argc - 1], &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
         fail(e.text);
     while ((rc = trace_next(&r, &item, &e)) > 0) {

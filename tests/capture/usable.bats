@@ -1,0 +1,63 @@
+load trace
+
+# Succeeds when the calls between the marks are as told, with their usable sizes.
+usable_as_told() {
+  "$HEAPTAPE_PROGRAMS/trace_lines" -u t.ht >lines
+  awk '$5 == "mark" { on = $13 ~ /^begin/; next }
+       on { print $5, $6, $7, $8, $9, $10, $11, $12, $13 }' lines >recorded
+  [ -s told ] && diff told recorded
+}
+
+@test "--usable: what every block is filled to, of each allocator" {
+  skip_under_sanitizer
+  record_options=--usable record "$HEAPTAPE_PROGRAMS/usable"
+  [ "$status" -eq 0 ]
+  usable_as_told
+  for name in jemalloc tcmalloc_minimal mimalloc; do
+    library=$(ldconfig -p | sed -n "s|.*lib$name\.so\.[0-9.]* .*=> ||p" | head -n 1)
+    [ -n "$library" ] || continue
+    record_options="--usable -a $library" record "$HEAPTAPE_PROGRAMS/usable"
+    [ "$status" -eq 0 ]
+    usable_as_told
+  done
+}
+
+@test "--usable: stat says what was asked for and what there was" {
+  skip_under_sanitizer
+  record_options=--usable record "$HEAPTAPE_PROGRAMS/usable"
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+  for file in t.ht t.htw; do
+    "$HEAPTAPE" stat --json $file >stat
+    requested=$(sed -n 's/.*"usable_requested_bytes": \([0-9]*\),/\1/p' stat | tail -n 1)
+    usable=$(sed -n 's/.*"usable_bytes": \([0-9]*\),/\1/p' stat | tail -n 1)
+    [ "$requested" -eq "$(sed -n 's/.*"requested_bytes": \([0-9]*\),/\1/p' stat | head -n 1)" ]
+    [ "$usable" -eq "$("$HEAPTAPE" dump --format json t.ht | sed -n 's/.*"usable":\([0-9]*\).*/\1/p' | awk '{ n += $1 } END { print n }')" ]
+    [ "$usable" -gt "$requested" ]
+  done
+}
+
+@test "--usable: blocks from before, whose size only it tells" {
+  skip_under_sanitizer
+  record_options=--usable record "$HEAPTAPE_PROGRAMS/usable" fork
+  [ "$status" -eq 0 ]
+  child=$("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | awk '$2 != 0 { print $1 }')
+  "$HEAPTAPE" convert -q -p "$child" -o t.htw t.ht
+  "$HEAPTAPE" dump -k preexisting t.htw | sed 's/.*(\([0-9]*\)).*/\1/' | sort >recorded
+  awk '{ print $3 }' told | sort >want
+  [ "$(wc -l <want)" -eq 100 ]
+  diff want recorded
+  "$HEAPTAPE" replay -q t.htw
+}
+
+@test "--usable: C++ operators, and with call sites" {
+  skip_under_sanitizer
+  [ -x "$HEAPTAPE_PROGRAMS/calls_cxx" ] || skip "no C++ compiler"
+  record_options='--usable --callers=4' record "$HEAPTAPE_PROGRAMS/calls_cxx"
+  [ "$status" -eq 0 ]
+  sed -i '/ heaptape\./d' lines
+  as_told
+  # Every block that was taken has both.
+  "$HEAPTAPE" dump t.ht | grep -E ' (malloc|new|aligned)[^=]*= 0x' >taken
+  [ "$(wc -l <taken)" -gt 20 ]
+  [ "$(grep -c 'usable=' taken)" -eq "$(wc -l <taken)" ]
+}
