@@ -96,7 +96,7 @@ static int leave_out(struct export *x, struct call *c)
         x->null_frees++;
         return 1;
     }
-    if (class == HT_CLASS_RESIZE && !c->ev.result && !c->failed && !(holds & FORMAT_HOLDS_FAILED)) {
+    if (class == HT_CLASS_RESIZE && !c->ev.result && !c->failed && !(holds & FORMAT_HOLDS_FREED)) {
         x->freed_by_realloc++;
         c->ev.kind = x->as[HT_FREE];
     }

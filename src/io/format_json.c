@@ -368,8 +368,8 @@ const struct format format_json = {
     .import = json_import,
     .several_processes = true,
     .window = 1000000,
-    .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_NULL |
-             FORMAT_HOLDS_ADDRESSES,
+    .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
+             FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
     .state_bytes = sizeof(struct json_export),
     .put = json_put,
     .release = json_release,

@@ -19,6 +19,7 @@ enum format_holds {
     FORMAT_HOLDS_PIDS = 2,      // several processes
     FORMAT_HOLDS_TIDS = 4,      // which thread
     FORMAT_HOLDS_FAILED = 8,    // calls that took nothing
+    FORMAT_HOLDS_FREED = 64,    // a realloc that only freed
     FORMAT_HOLDS_NULL = 16,     // free(NULL)
     FORMAT_HOLDS_ADDRESSES = 32 // addresses: it can be written from a raw trace, as recorded, too
 };

@@ -16,6 +16,9 @@
       "times, thread births and ends, C++ calls, path bits") \
     X(wl, "wl", BOTH, "glibc dj/malloc: the workload that trace_run plays", \
       "times, thread births and ends, C++ calls; other aligned calls become memalign") \
+    X(tcmalloc, "tcmalloc", IMPORT, "gperftools wip-malloc-tracing: the raw trace, in LZ4 frames or plain", "") \
+    X(tcmalloc_replay, "tcmalloc-replay", BOTH, "gperftools malloc-trace-replay: the instructions that replay plays", \
+      "times below 1,024 ns, thread births, failed calls, calls other than malloc, free, realloc and memalign") \
     X(json, "json", BOTH, "JSON lines, one object an event, as `heaptape dump --format json` prints them", "")
 // clang-format on
 

@@ -351,7 +351,11 @@ int import_run(struct import *im, struct input *in, struct err *e)
 {
     im->e = e;
     int rc = im->format->seeks ? input_make_seekable(in, e) : 0;
-    source_init(&im->source, in);
+    im->source.in = in;
+    if (rc == 0)
+        rc = source_init(&im->source, in, e);
+    if (rc == 0 && im->format->seeks && im->source.unlz4)
+        rc = err_set(e, -ESPIPE, "%s: is compressed; this format cannot be read so", in->name);
     if (rc == 0)
         rc = im->format->import(im);
     if (rc == 0 && !im->begun)

@@ -1,16 +1,29 @@
 #include "io/source.h"
 
+#include "base/bytes.h"
+#include "io/unlz4.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-void source_init(struct source *s, struct input *in)
+// The first four bytes of a frame (LZ4 frame format, version 1.6).
+#define LZ4_FRAME_MAGIC 0x184d2204u
+
+int source_init(struct source *s, struct input *in, struct err *e)
 {
+    const uint8_t *bytes;
     *s = (struct source){.in = in, .offset = in->offset};
+    ssize_t n = input_peek(in, 4, &bytes, e);
+    if (n < 4 || get_u32(bytes) != LZ4_FRAME_MAGIC)
+        return n < 0 ? (int)n : 0;
+    s->unlz4 = unlz4_new(in);
+    return s->unlz4 ? 0 : err_set(e, -ENOMEM, "%s: out of memory", in->name);
 }
 
 void source_release(struct source *s)
 {
+    unlz4_free(s->unlz4);
     free(s->data);
     *s = (struct source){0};
 }
@@ -42,7 +55,9 @@ ssize_t source_fill(struct source *s, size_t want, struct err *e)
         return err_set(e, -ENOMEM, "%s: out of memory", s->in->name);
     // A pipe gives little at a time: what is there already is worked on while more is written.
     while (source_left(s) < want && !s->ended) {
-        ssize_t n = input_read_some(s->in, s->data + s->end, s->capacity - s->end, e);
+        size_t room = s->capacity - s->end;
+        ssize_t n = s->unlz4 ? unlz4_read(s->unlz4, s->data + s->end, room, e)
+                             : input_read_some(s->in, s->data + s->end, room, e);
         if (n < 0)
             return n;
         s->end += (size_t)n;

@@ -11,9 +11,12 @@ enum {
     SOURCE_MAX_BYTES = 1 << 20,  // that can be looked at together, and the longest line
 };
 
+struct unlz4;
+
 // data[at..end) has been read and not been used.
 struct source {
-    struct input *in; // borrowed
+    struct input *in;    // borrowed
+    struct unlz4 *unlz4; // the input is LZ4 frames: offsets are those of what comes out; NULL: it is not
     uint8_t *data;
     size_t at, end, capacity;
     uint64_t offset; // of data[0] in the input
@@ -21,7 +24,8 @@ struct source {
     bool ended;      // the input is
 };
 
-void source_init(struct source *s, struct input *in);
+// An input that begins as an LZ4 frame is decompressed. 0 or a negative errno with the text set; release it in either case.
+int source_init(struct source *s, struct input *in, struct err *e);
 void source_release(struct source *s);
 
 // Makes sure that `want` ≤ SOURCE_MAX_BYTES bytes can be looked at. Returns how many can, fewer only when the input ends,
