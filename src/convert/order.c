@@ -1,6 +1,7 @@
 #include "convert/order.h"
 
 #include "base/buf.h"
+#include "base/pages.h"
 #include "convert/order_private.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ struct order *order_new(const struct order_options *options, const struct order_
     o->sink = *sink;
     o->next_deadline = UINT64_MAX;
     pool_shared_init(&o->shared);
-    if (table_grow(&o->table) < 0) {
+    if (table_grow(&o->table, NULL) < 0) {
         free(o);
         return NULL;
     }
@@ -34,7 +35,7 @@ void order_free(struct order *o)
     }
     free(o->threads);
     free(o->numbered);
-    free(o->slots);
+    pages_array_free(o->slots, o->slots_capacity, sizeof *o->slots);
     free(o->held);
     merge_release(&o->merge);
     map_release(&o->by_number);

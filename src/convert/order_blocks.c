@@ -1,5 +1,5 @@
 // Which block an address means.
-#include "base/buf.h"
+#include "base/pages.h"
 #include "convert/order_private.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int slot_new(struct order *o, uint32_t *slot)
 {
     if (o->n_slots == WORKLOAD_NO_SLOT)
         return -EOVERFLOW;
-    if (array_reserve((void **)&o->slots, &o->slots_capacity, o->n_slots + 1, sizeof *o->slots) < 0)
+    if (pages_array_reserve((void **)&o->slots, &o->slots_capacity, o->n_slots + 1, sizeof *o->slots) < 0)
         return -ENOMEM;
     *slot = (uint32_t)o->n_slots++;
     o->slots[*slot] = (struct slot){0};
@@ -97,17 +97,17 @@ static struct order_double *double_first(struct order *o, uint64_t address)
 // The cell of the address's oldest block, which is no double.
 static size_t oldest_cell(struct order *o, uint64_t address)
 {
-    size_t empty, i = table_find(&o->table, o->slots, address);
+    size_t i = table_find(&o->table, o->slots, address);
     while (i != TABLE_NONE && double_of(o, table_slot(&o->table, i)))
-        i = table_seek(&o->table, o->slots, address, table_next(&o->table, i), &empty);
+        i = table_find_next(&o->table, o->slots, address, i);
     return i;
 }
 
 // The cell of the block that this thread itself used last, of several of the address; TABLE_NONE when it used none.
 static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t address)
 {
-    size_t best = TABLE_NONE, empty, i = table_find(&o->table, o->slots, address);
-    for (; i != TABLE_NONE; i = table_seek(&o->table, o->slots, address, table_next(&o->table, i), &empty)) {
+    size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);
+    for (; i != TABLE_NONE; i = table_find_next(&o->table, o->slots, address, i)) {
         const struct slot *s = &o->slots[table_slot(&o->table, i)];
         if (last_thread(s) != t->number)
             continue;
@@ -161,7 +161,7 @@ int order_double_lost(struct order *o, size_t i)
     o->counts.repaired--;
     o->counts.ambiguous++;
     double_forget(o, &o->doubles[i]);
-    table_remove(&o->table, cell);
+    table_remove(&o->table, d.address, cell);
     o->n_waits = 0;
     int rc = use_block(o, t, slot);
     if (rc == 0)
@@ -188,13 +188,10 @@ static int double_begin(struct order *o, const struct order_thread *t, uint64_t 
 static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot, bool *doubled)
 {
     struct table *table = &o->table;
-    if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table) < 0)
+    if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table, o->slots) < 0)
         return -ENOMEM;
-    size_t empty = 0, i = table_seek(table, o->slots, address, table_home(table, table_hash(address)), &empty);
-    *doubled = i != TABLE_NONE;
-    while (__builtin_expect(i != TABLE_NONE, 0))
-        i = table_seek(table, o->slots, address, table_next(table, i), &empty);
-    table_put(table, empty, address, slot);
+    *doubled = table_find(table, o->slots, address) != TABLE_NONE;
+    table_put(table, address, slot);
     o->slots[slot] = (struct slot){address, last_use(t)};
     return 0;
 }
@@ -261,7 +258,7 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
     if (__builtin_expect(o->n_doubles, 0))
         i = choose(o, t, address);
     *slot = table_slot(&o->table, i);
-    table_remove(&o->table, i);
+    table_remove(&o->table, address, i);
     return 0;
 }
 

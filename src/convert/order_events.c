@@ -193,8 +193,8 @@ static inline bool is_word(uint64_t word)
 // Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
 static inline __attribute__((always_inline)) void look_ahead(const struct order *o, const struct merge_stream *s)
 {
-    enum { CELL_AHEAD = 16, SLOT_AHEAD = 8 };
-    if (s->head + CELL_AHEAD >= s->tail)
+    enum { CELL_AHEAD = 32, SLOT_AHEAD = 16, NEAR_BUCKETS = 8192 };
+    if (o->table.n_buckets <= NEAR_BUCKETS || s->head + CELL_AHEAD >= s->tail)
         return;
     uint64_t word = s->words[s->head + CELL_AHEAD];
     bool plain = event_infos[codec_tag_of(word)].form == HT_FORM_PLAIN;
@@ -204,9 +204,11 @@ static inline __attribute__((always_inline)) void look_ahead(const struct order 
     word = s->words[s->head + SLOT_AHEAD];
     if (event_infos[codec_tag_of(word)].form != HT_FORM_PLAIN)
         return;
-    uint64_t cell = table_home_cell(&o->table, word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT);
-    if (cell)
-        __builtin_prefetch(&o->slots[(uint32_t)cell - 1]);
+    uint64_t hash = table_hash(word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT);
+    const struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
+    unsigned cells = table_match(b, table_tag(hash));
+    if (cells)
+        __builtin_prefetch(&o->slots[b->slots[__builtin_ctz(cells)]], 1);
 }
 
 // Puts out the stream's records up to a stamp of `bound`. 0, ORDER_HELD or a negative errno.

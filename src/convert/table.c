@@ -1,43 +1,35 @@
 #include "convert/table.h"
 
+#include "base/pages.h"
+
 #include <errno.h>
-#include <stdlib.h>
 
 enum {
-    FIRST_CAPACITY = 1024,
-    // Below it the table is kept half empty: all of it fits the L2 cache, and probing is what costs time.
-    SMALL_CAPACITY = 1 << 16,
+    FIRST_BUCKETS = 128,
+    // Up to here it doubles and is kept half empty: all of it fits the L2 cache.
+    SMALL_BUCKETS = 1 << 12,
 };
 
 void table_release(struct table *t)
 {
-    free(t->cells);
+    pages_free(t->buckets, t->n_buckets * sizeof *t->buckets);
     *t = (struct table){0};
 }
 
-int table_grow(struct table *t)
+int table_grow(struct table *t, const struct slot *slots)
 {
     struct table old = *t;
-    size_t capacity = !old.capacity                   ? FIRST_CAPACITY
-                      : old.capacity < SMALL_CAPACITY ? old.capacity * 2
-                                                      : old.capacity / 2 * 3;
-    if (capacity > UINT32_MAX)
+    size_t n = !old.n_buckets                  ? FIRST_BUCKETS
+               : old.n_buckets < SMALL_BUCKETS ? old.n_buckets * 2
+                                               : old.n_buckets / 2 * 3;
+    struct table_bucket *buckets = n > UINT32_MAX ? NULL : pages_new(n * sizeof *buckets);
+    if (!buckets)
         return -ENOMEM;
-    t->cells = calloc(capacity, sizeof *t->cells);
-    if (!t->cells) {
-        *t = old;
-        return -ENOMEM;
+    *t = (struct table){buckets, 0, n, n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4};
+    for (size_t i = 0; i < old.n_buckets * TABLE_CELLS; i++) {
+        if (old.buckets[i / TABLE_CELLS].tags[i % TABLE_CELLS])
+            table_put(t, slots[table_slot(&old, i)].address, table_slot(&old, i));
     }
-    t->capacity = capacity;
-    t->limit = capacity <= SMALL_CAPACITY ? capacity / 2 : capacity / 10 * 7;
-    for (size_t i = 0; i < old.capacity; i++) {
-        if (!old.cells[i])
-            continue;
-        size_t k = table_home(t, (uint32_t)(old.cells[i] >> 32));
-        while (t->cells[k])
-            k = table_next(t, k);
-        t->cells[k] = old.cells[i];
-    }
-    free(old.cells);
+    table_release(&old);
     return 0;
 }

@@ -1,0 +1,17 @@
+// Big zeroed arrays straight from the kernel: they grow without copying, in huge pages where there are any, so that looking
+// up something in the middle costs one miss and not several.
+#ifndef HEAPTAPE_BASE_PAGES_H
+#define HEAPTAPE_BASE_PAGES_H
+
+#include <stddef.h>
+
+// `bytes` zero bytes, aligned to a page at least. NULL when out of memory.
+void *pages_new(size_t bytes);
+void pages_free(void *pages, size_t bytes);
+
+// Grows an array of `item_bytes`-sized items to hold at least `want` of them, doubling; new items are zero. The array is
+// NULL with a capacity of 0 at first, and pages_array_free frees it. 0 or -ENOMEM.
+int pages_array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
+void pages_array_free(void *items, size_t capacity, size_t item_bytes);
+
+#endif
