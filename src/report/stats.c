@@ -1,6 +1,6 @@
 #include "report/stats.h"
 
-#include "base/buf.h"
+#include "base/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,17 +14,8 @@ void stats_init(struct stats *s)
 
 void stats_release(struct stats *s)
 {
-    free(s->slots);
+    pages_array_free(s->slots, s->capacity, sizeof *s->slots);
     stats_init(s);
-}
-
-static int slots_grow(struct stats *s, size_t want)
-{
-    size_t had = s->capacity;
-    if (array_reserve((void **)&s->slots, &s->capacity, want, sizeof *s->slots) < 0)
-        return -ENOMEM;
-    memset(s->slots + had, 0, (s->capacity - had) * sizeof *s->slots);
-    return 0;
 }
 
 static inline uint64_t live_size(uint64_t size)
@@ -34,7 +25,8 @@ static inline uint64_t live_size(uint64_t size)
 
 static inline int take(struct stats *s, uint32_t thread, uint32_t slot, uint64_t size)
 {
-    if (__builtin_expect(slot >= s->capacity, 0) && slots_grow(s, slot + 1ull) < 0)
+    if (__builtin_expect(slot >= s->capacity, 0) &&
+        pages_array_reserve((void **)&s->slots, &s->capacity, slot + 1ull, sizeof *s->slots) < 0)
         return -ENOMEM;
     if (slot >= s->summary.slots)
         s->summary.slots = slot + 1ull;

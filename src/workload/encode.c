@@ -1,5 +1,6 @@
 #include "workload/encode.h"
 
+#include "base/pages.h"
 #include "base/varint.h"
 #include "workload/planes.h"
 
@@ -16,7 +17,7 @@ static int words_put(struct encode_words *w, uint64_t v)
 
 void encode_init(struct encode *x)
 {
-    *x = (struct encode){.last_block = ENCODE_NO_BLOCK, .shapes[0].key = ENCODE_NO_KEY};
+    *x = (struct encode){.last_block = ENCODE_NO_BLOCK, .frame.shapes[0].key = ENCODE_NO_KEY};
 }
 
 static void column_release(struct encode_column *c)
@@ -61,21 +62,27 @@ static void block_release(struct encode_block *b)
     *b = (struct encode_block){0};
 }
 
-static void blocks_release(struct encode *x)
+static void blocks_release(struct encode_frame *f)
 {
-    for (size_t i = 0; i < x->blocks_capacity; i++)
-        block_release(&x->blocks[i]);
-    free(x->blocks);
-    x->blocks = NULL;
-    x->blocks_capacity = 0;
+    for (size_t i = 0; i < f->blocks_capacity; i++)
+        block_release(&f->blocks[i]);
+    free(f->blocks);
+    f->blocks = NULL;
+    f->blocks_capacity = 0;
+}
+
+void encode_frame_release(struct encode_frame *f)
+{
+    blocks_release(f);
+    free(f->switches.at);
+    *f = (struct encode_frame){0};
 }
 
 void encode_release(struct encode *x)
 {
-    blocks_release(x);
+    encode_frame_release(&x->frame);
     free(x->threads);
-    free(x->slots);
-    free(x->switches.at);
+    pages_array_free(x->slots, x->slots_capacity, sizeof *x->slots);
     encode_init(x);
 }
 
@@ -93,23 +100,23 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
     bool no_slot = op->slot == WORKLOAD_NO_SLOT;
     if (op->flags & ~FORMAT_OP_FLAGS || !format_flags_valid(op->kind, op->flags, no_slot))
         return -EINVAL;
-    if (x->n_shapes == FORMAT_MAX_SHAPES)
+    if (x->frame.n_shapes == FORMAT_MAX_SHAPES)
         return -EAGAIN;
-    x->shapes[x->n_shapes] = (struct encode_shape){
+    x->frame.shapes[x->frame.n_shapes] = (struct encode_shape){
         .key = key,
         .fields = format_op_fields(op->kind),
         .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
     };
-    return (int)x->n_shapes++;
+    return (int)x->frame.n_shapes++;
 }
 
 static __attribute__((noinline)) int shape_seek(struct encode *x, const struct workload_op *op, uint32_t key,
                                                 uint16_t *cached)
 {
     int i = 0;
-    while (i < (int)x->n_shapes && x->shapes[i].key != key)
+    while (i < (int)x->frame.n_shapes && x->frame.shapes[i].key != key)
         i++;
-    if (i == (int)x->n_shapes)
+    if (i == (int)x->frame.n_shapes)
         i = shape_add(x, op, key);
     if (i >= 0)
         *cached = (uint16_t)i;
@@ -122,7 +129,7 @@ static inline int shape_find(struct encode *x, const struct workload_op *op)
     uint32_t key = shape_key(op);
     uint16_t *cached = &x->shape_cache[(key ^ key >> 5 ^ key >> 13) % 256];
     // The key of a shape that is not there is no op's.
-    return __builtin_expect(x->shapes[*cached].key == key, 1) ? *cached : shape_seek(x, op, key, cached);
+    return __builtin_expect(x->frame.shapes[*cached].key == key, 1) ? *cached : shape_seek(x, op, key, cached);
 }
 
 static int block_grow(struct encode_block *b)
@@ -142,12 +149,13 @@ static int block_grow(struct encode_block *b)
 
 static int block_begin(struct encode *x, uint32_t thread)
 {
-    size_t had = x->blocks_capacity;
-    if (array_reserve((void **)&x->blocks, &x->blocks_capacity, x->n_blocks + 1u, sizeof *x->blocks) < 0)
+    size_t had = x->frame.blocks_capacity;
+    if (array_reserve((void **)&x->frame.blocks, &x->frame.blocks_capacity, x->frame.n_blocks + 1u,
+                      sizeof *x->frame.blocks) < 0)
         return -ENOMEM;
-    if (x->blocks_capacity > had)
-        memset(x->blocks + had, 0, (x->blocks_capacity - had) * sizeof *x->blocks);
-    struct encode_block *b = &x->blocks[x->n_blocks];
+    if (x->frame.blocks_capacity > had)
+        memset(x->frame.blocks + had, 0, (x->frame.blocks_capacity - had) * sizeof *x->frame.blocks);
+    struct encode_block *b = &x->frame.blocks[x->frame.n_blocks];
     b->thread = thread;
     b->n_ops = b->n_used = b->n_given = b->uses = b->last_explicit = 0;
     b->taken.n = b->sizes.n = b->take_times.n = b->times.n = 0;
@@ -155,7 +163,7 @@ static int block_begin(struct encode *x, uint32_t thread)
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
     b->more.n = b->waits.n = b->texts.n = b->text.size = 0;
-    x->threads[thread].block = x->n_blocks++;
+    x->threads[thread].block = x->frame.n_blocks++;
     return 0;
 }
 
@@ -168,7 +176,7 @@ static int thread_meet(struct encode *x, uint64_t thread)
         return -EINVAL;
     if (array_reserve((void **)&x->threads, &x->threads_capacity, x->n_threads + 1, sizeof *x->threads) < 0)
         return -ENOMEM;
-    x->threads[x->n_threads++] = (struct encode_thread){.block = ENCODE_NO_BLOCK, .wait_block = ENCODE_NO_BLOCK};
+    x->threads[x->n_threads++] = (struct encode_thread){.block = ENCODE_NO_BLOCK};
     return 0;
 }
 
@@ -176,9 +184,9 @@ static int slot_meet(struct encode *x, uint32_t slot)
 {
     if (slot > x->n_slots)
         return -EINVAL;
-    if (array_reserve((void **)&x->slots, &x->slots_capacity, x->n_slots + 1, sizeof *x->slots) < 0)
+    if (pages_array_reserve((void **)&x->slots, &x->slots_capacity, x->n_slots + 1, sizeof *x->slots) < 0)
         return -ENOMEM;
-    x->slots[x->n_slots++] = (struct encode_use){0};
+    x->n_slots++;
     return 0;
 }
 
@@ -193,7 +201,7 @@ static bool wait_valid(const struct encode *x, uint32_t thread, const struct wor
         return false;
     if (t->block == ENCODE_NO_BLOCK || !x->has_stamps)
         return true;
-    const struct encode_block *b = &x->blocks[t->block];
+    const struct encode_block *b = &x->frame.blocks[t->block];
     return wait->op < b->first_op || b->stamps[wait->op - b->first_op] < op->stamp;
 }
 
@@ -208,7 +216,7 @@ static int put_waits(struct encode *x, struct encode_block *b, const struct work
     int rc = words_put(&b->waits, op->n_waits);
     for (uint32_t i = 0; rc == 0 && i < op->n_waits; i++)
         rc = words_put(&b->waits, op->waits[i].thread) | words_put(&b->waits, op->waits[i].op);
-    x->wait_values += 1 + 2u * op->n_waits;
+    x->frame.wait_values += 1 + 2u * op->n_waits;
     return rc ? -ENOMEM : 0;
 }
 
@@ -216,7 +224,7 @@ static int put_text(struct encode *x, struct encode_block *b, const struct workl
 {
     if (op->text_bytes > FORMAT_MAX_TEXT)
         return -EINVAL;
-    x->text_bytes += op->text_bytes;
+    x->frame.text_bytes += op->text_bytes;
     return words_put(&b->texts, op->text_bytes) | buf_put(&b->text, op->text, op->text_bytes) ? -ENOMEM : 0;
 }
 
@@ -274,11 +282,11 @@ static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t sl
 static int put_switch(struct encode *x, uint32_t block)
 {
     if (block == x->last_block) {
-        x->switches.at[x->switches.n - 1]++;
+        x->frame.switches.at[x->frame.switches.n - 1]++;
         return 0;
     }
     x->last_block = block;
-    return words_put(&x->switches, block) | words_put(&x->switches, 1) ? -ENOMEM : 0;
+    return words_put(&x->frame.switches, block) | words_put(&x->frame.switches, 1) ? -ENOMEM : 0;
 }
 
 // Makes the op's thread known, and the one it creates, and begins the thread's block.
@@ -308,8 +316,8 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     if (rc < 0)
         return rc;
     struct encode_thread *t = &x->threads[thread];
-    struct encode_block *b = &x->blocks[t->block];
-    unsigned fields = x->shapes[shape].fields, use = x->shapes[shape].use;
+    struct encode_block *b = &x->frame.blocks[t->block];
+    unsigned fields = x->frame.shapes[shape].fields, use = x->frame.shapes[shape].use;
     if (x->has_stamps && op->stamp < t->last_stamp)
         return -EINVAL;
     if (__builtin_expect(b->n_ops == b->capacity, 0))
@@ -319,7 +327,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     if (rc == 0 && use != FORMAT_SLOT_NONE)
         rc = put_slot(x, b, op->slot, use);
     if (rc == 0 && !x->has_stamps)
-        rc = put_switch(x, (uint32_t)(b - x->blocks));
+        rc = put_switch(x, (uint32_t)(b - x->frame.blocks));
     if (rc < 0)
         return rc;
     if (fields & HT_F_SIZE)
@@ -331,34 +339,66 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     b->shapes[b->n_ops] = (uint8_t)shape;
     b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
     t->next_op++;
-    x->n_ops++;
+    x->frame.n_ops++;
     return 0;
 }
 
-void encode_stamps(const struct encode *x, uint64_t *first, uint64_t *last)
+// Turns a block's waits into what stands in the file: differences to the last one for the same thread.
+static void code_waits(struct encode *x, struct encode_block *b)
+{
+    for (size_t i = 0; i < b->waits.n;) {
+        uint64_t n = b->waits.at[i++];
+        for (uint64_t k = 0; k < n; k++, i += 2) {
+            struct encode_thread *t = &x->threads[b->waits.at[i]];
+            uint64_t op = b->waits.at[i + 1];
+            uint64_t first = t->block == ENCODE_NO_BLOCK ? t->next_op : x->frame.blocks[t->block].first_op;
+            uint64_t from = t->wait_serial == b->serial ? t->wait_op : first;
+            b->waits.at[i + 1] = zigzag_put((int64_t)(op - from));
+            t->wait_op = op;
+            t->wait_serial = b->serial;
+        }
+    }
+}
+
+void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last)
 {
     *first = *last = 0;
-    for (uint32_t i = 0; x->has_stamps && i < x->n_blocks; i++) {
-        const struct encode_block *b = &x->blocks[i];
+    for (uint32_t i = 0; f->has_stamps && i < f->n_blocks; i++) {
+        const struct encode_block *b = &f->blocks[i];
         uint64_t from = b->stamps[0], to = b->stamps[b->n_ops - 1];
         *first = i == 0 || from < *first ? from : *first;
         *last = to > *last ? to : *last;
     }
 }
 
-void encode_reset(struct encode *x)
+// Empties a frame. Blocks keep their storage, unless many threads have had their turn at being the busiest.
+static void frame_clear(struct encode_frame *f)
 {
     size_t kept = 0;
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        x->threads[x->blocks[i].thread].block = ENCODE_NO_BLOCK;
-    for (size_t i = 0; i < x->blocks_capacity; i++)
-        kept += x->blocks[i].capacity;
-    // Blocks keep their storage for the next frame, unless many threads have had their turn at being the busiest.
+    for (size_t i = 0; i < f->blocks_capacity; i++)
+        kept += f->blocks[i].capacity;
     if (kept > 4u * FORMAT_MAX_OPS)
-        blocks_release(x);
-    x->n_ops = x->n_shapes = x->n_blocks = 0;
-    x->text_bytes = x->wait_values = x->switches.n = 0;
+        blocks_release(f);
+    f->n_ops = f->n_shapes = f->n_blocks = 0;
+    f->text_bytes = f->wait_values = f->switches.n = 0;
+    f->shapes[0].key = ENCODE_NO_KEY;
+}
+
+void encode_take(struct encode *x, struct encode_frame *done)
+{
+    struct encode_frame *f = &x->frame, next = *done;
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        code_waits(x, &f->blocks[i]);
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        x->threads[f->blocks[i].thread].block = ENCODE_NO_BLOCK;
+    f->has_stamps = x->has_stamps;
+    f->first_op = x->ops;
+    f->slot_limit = x->n_slots;
+    f->thread_limit = x->n_threads;
+    x->ops += f->n_ops;
+    *done = *f;
+    *f = next;
+    frame_clear(f);
     x->last_block = ENCODE_NO_BLOCK;
     memset(x->shape_cache, 0, sizeof x->shape_cache);
-    x->shapes[0].key = ENCODE_NO_KEY;
 }

@@ -41,15 +41,16 @@ struct encode_block {
     uint32_t uses;          // takes and reallocs so far
     uint32_t last_explicit; // slot
     uint32_t serial;        // tells blocks of all frames apart
-    struct encode_words more, waits, texts;
+    struct encode_words more, texts;
+    struct encode_words waits; // as they stand in the file once the frame is taken
     struct buf text;
 };
 
 struct encode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t wait_op;    // last waited for …
-    uint32_t wait_block; // … by this block of the frame
-    uint32_t block;      // index in the frame, or ENCODE_NO_BLOCK
+    uint64_t wait_op;     // last waited for …
+    uint32_t wait_serial; // … by the block of this serial
+    uint32_t block;       // index in the frame, or ENCODE_NO_BLOCK
 };
 
 // A shape of the frame, with what follows from it.
@@ -64,21 +65,33 @@ struct encode_use {
     uint32_t serial, use;
 };
 
-struct encode {
+// The ops of one frame. What it takes to write them is all in here, so that another thread can do it.
+struct encode_frame {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
     size_t text_bytes, wait_values;
     struct encode_shape shapes[FORMAT_MAX_SHAPES];
-    uint16_t shape_cache[256]; // hash of a shape's key → its index
     struct encode_block *blocks;
     size_t blocks_capacity;
+    struct encode_words switches; // without stamps: block, ops in a row
+    // Filled in by encode_take:
+    uint64_t first_op; // number of its first op in the total order
+    size_t slot_limit, thread_limit;
+};
+
+void encode_frame_release(struct encode_frame *f);
+
+struct encode {
+    bool has_stamps;
+    struct encode_frame frame; // under work
+    uint16_t shape_cache[256]; // hash of a shape's key → its index
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
     struct encode_use *slots;
     size_t n_slots, slots_capacity;
     uint32_t serial;
-    uint32_t last_block;          // of the op before
-    struct encode_words switches; // without stamps: block, ops in a row
+    uint32_t last_block; // of the op before
+    uint64_t ops;        // in all frames before
 };
 
 void encode_init(struct encode *x);
@@ -88,6 +101,10 @@ void encode_release(struct encode *x);
 // -ENOMEM. After the latter two the frame is good for nothing.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
+// Ends the frame under work, which becomes *done. The next one takes over the storage of what *done was before: all
+// zero, or a frame that has been written.
+void encode_take(struct encode *x, struct encode_frame *done);
+
 // A payload, and where it is cut into parts of unlike statistics: planes, above all.
 struct encode_payload {
     struct buf bytes;
@@ -96,8 +113,8 @@ struct encode_payload {
     struct frame_habit habits[1 + 2 * FORMAT_COLUMNS]; // of the planes, and of the shapes
 };
 
-// The payload of what was added; `first_op` is the number of its first op in the total order. 0 or -ENOMEM.
-int encode_frame(struct encode *x, uint64_t first_op, struct encode_payload *payload);
+// The payload of a frame that encode_take gave. 0 or -ENOMEM.
+int encode_pack(const struct encode_frame *f, struct encode_payload *payload);
 
 // Fetches what encode_op will need of the slot.
 static inline __attribute__((always_inline)) void encode_prefetch(const struct encode *x, uint32_t slot)
@@ -106,10 +123,7 @@ static inline __attribute__((always_inline)) void encode_prefetch(const struct e
         __builtin_prefetch(&x->slots[slot], 1);
 }
 
-// The smallest and the greatest stamp of what was added.
-void encode_stamps(const struct encode *x, uint64_t *first, uint64_t *last);
-
-// Starts the next frame.
-void encode_reset(struct encode *x);
+// The smallest and the greatest stamp of its ops.
+void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last);
 
 #endif

@@ -58,24 +58,24 @@ static const struct encode_column *column_of(const struct encode_block *b, size_
     return (const struct encode_column *)(const void *)((const uint8_t *)b + member);
 }
 
-static void pack_blocks(struct pack *p, const struct encode *x)
+static void pack_blocks(struct pack *p, const struct encode_frame *f)
 {
-    column_begin(p, FORMAT_COLUMN_BLOCKS, (size_t)x->n_blocks * FORMAT_BLOCK_VALUES);
-    for (uint32_t i = 0; i < x->n_blocks; i++) {
-        const struct encode_block *b = &x->blocks[i];
+    column_begin(p, FORMAT_COLUMN_BLOCKS, (size_t)f->n_blocks * FORMAT_BLOCK_VALUES);
+    for (uint32_t i = 0; i < f->n_blocks; i++) {
+        const struct encode_block *b = &f->blocks[i];
         put(p, b->thread);
         put(p, b->first_op);
         put(p, b->n_ops);
-        put(p, x->has_stamps ? b->stamps[0] - p->base_stamp : 0);
+        put(p, f->has_stamps ? b->stamps[0] - p->base_stamp : 0);
     }
     column_end(p, FORMAT_COLUMN_BLOCKS);
 }
 
-static void pack_shapes(struct pack *p, const struct encode *x)
+static void pack_shapes(struct pack *p, const struct encode_frame *f)
 {
-    for (uint32_t i = 0; i < x->n_blocks; i++) {
-        memcpy(p->at, x->blocks[i].shapes, x->blocks[i].n_ops);
-        p->at += x->blocks[i].n_ops;
+    for (uint32_t i = 0; i < f->n_blocks; i++) {
+        memcpy(p->at, f->blocks[i].shapes, f->blocks[i].n_ops);
+        p->at += f->blocks[i].n_ops;
     }
     cut(p, p->at, &p->payload->habits[2 * FORMAT_COLUMNS]);
 }
@@ -95,11 +95,11 @@ static inline unsigned bits_of(uint64_t v)
 
 // Blocks given up in an order that has to do with the one in which they were taken are near each other; of those given up
 // at random the distance is longer than the number.
-static bool relative_is_shorter(const struct encode *x)
+static bool relative_is_shorter(const struct encode_frame *f)
 {
     uint64_t by_number = 0, by_distance = 0;
-    for (uint32_t i = 0; i < x->n_blocks; i++) {
-        const struct encode_block *b = &x->blocks[i];
+    for (uint32_t i = 0; i < f->n_blocks; i++) {
+        const struct encode_block *b = &f->blocks[i];
         uint64_t last = 0;
         for (uint32_t k = 0; k < b->n_used; k++) {
             if (!(b->used[k] & ENCODE_BY_NUMBER))
@@ -113,14 +113,14 @@ static bool relative_is_shorter(const struct encode *x)
 }
 
 // One column that the blocks hold as it will stand.
-static void pack_column(struct pack *p, const struct encode *x, enum format_column column, size_t member)
+static void pack_column(struct pack *p, const struct encode_frame *f, enum format_column column, size_t member)
 {
     size_t n = 0;
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        n += column_of(&x->blocks[i], member)->n;
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        n += column_of(&f->blocks[i], member)->n;
     column_begin(p, column, n);
-    for (uint32_t i = 0; i < x->n_blocks; i++) {
-        const struct encode_column *c = column_of(&x->blocks[i], member);
+    for (uint32_t i = 0; i < f->n_blocks; i++) {
+        const struct encode_column *c = column_of(&f->blocks[i], member);
         if (c->n)
             p->first = mempcpy(p->first, c->first, c->n);
         if (c->n_rest)
@@ -143,81 +143,56 @@ static void pack_block_used(struct pack *p, const struct encode_block *b, bool r
     p->rest = rest;
 }
 
-static void pack_used(struct pack *p, const struct encode *x)
+static void pack_used(struct pack *p, const struct encode_frame *f)
 {
     size_t n = 0;
-    bool relative = relative_is_shorter(x);
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        n += x->blocks[i].n_used;
+    bool relative = relative_is_shorter(f);
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        n += f->blocks[i].n_used;
     put_u32(p->start + FORMAT_AT_FLAGS, relative ? FORMAT_FLAG_RELATIVE_SLOTS : 0);
     column_begin(p, FORMAT_COLUMN_USED, n);
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        pack_block_used(p, &x->blocks[i], relative);
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        pack_block_used(p, &f->blocks[i], relative);
     column_end(p, FORMAT_COLUMN_USED);
 }
 
-static void pack_more(struct pack *p, const struct encode *x)
+static void pack_more(struct pack *p, const struct encode_frame *f)
 {
     size_t n = 0;
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        n += x->blocks[i].more.n;
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        n += f->blocks[i].more.n;
     column_begin(p, FORMAT_COLUMN_MORE, n);
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        put_all(p, x->blocks[i].more.at, x->blocks[i].more.n);
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        put_all(p, f->blocks[i].more.at, f->blocks[i].more.n);
     column_end(p, FORMAT_COLUMN_MORE);
 }
 
-static void pack_switches(struct pack *p, const struct encode *x)
+static void pack_switches(struct pack *p, const struct encode_frame *f)
 {
-    column_begin(p, FORMAT_COLUMN_TIME, x->switches.n);
-    put_all(p, x->switches.at, x->switches.n);
+    column_begin(p, FORMAT_COLUMN_TIME, f->switches.n);
+    put_all(p, f->switches.at, f->switches.n);
     column_end(p, FORMAT_COLUMN_TIME);
 }
 
-// The op that a first wait on the thread counts from: its first one in this frame, or its next one.
-static uint64_t wait_base(const struct encode *x, const struct encode_thread *t)
+static void pack_waits(struct pack *p, const struct encode_frame *f)
 {
-    return t->block == ENCODE_NO_BLOCK ? t->next_op : x->blocks[t->block].first_op;
-}
-
-static void pack_block_waits(struct pack *p, struct encode *x, uint32_t block)
-{
-    const struct encode_words *w = &x->blocks[block].waits;
-    for (size_t i = 0; i < w->n;) {
-        uint64_t n = w->at[i++];
-        put(p, n);
-        for (uint64_t k = 0; k < n; k++, i += 2) {
-            struct encode_thread *t = &x->threads[w->at[i]];
-            uint64_t from = t->wait_block == block ? t->wait_op : wait_base(x, t);
-            put(p, w->at[i]);
-            put(p, zigzag_put((int64_t)(w->at[i + 1] - from)));
-            t->wait_op = w->at[i + 1];
-            t->wait_block = block;
-        }
-    }
-}
-
-static void pack_waits(struct pack *p, struct encode *x)
-{
-    column_begin(p, FORMAT_COLUMN_WAIT, x->wait_values);
-    for (size_t i = 0; i < x->n_threads && x->wait_values; i++)
-        x->threads[i].wait_block = ENCODE_NO_BLOCK;
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        pack_block_waits(p, x, i);
+    column_begin(p, FORMAT_COLUMN_WAIT, f->wait_values);
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        put_all(p, f->blocks[i].waits.at, f->blocks[i].waits.n);
     column_end(p, FORMAT_COLUMN_WAIT);
 }
 
-static void pack_texts(struct pack *p, const struct encode *x)
+static void pack_texts(struct pack *p, const struct encode_frame *f)
 {
     size_t n = 0;
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        n += x->blocks[i].texts.n;
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        n += f->blocks[i].texts.n;
     column_begin(p, FORMAT_COLUMN_TEXT, n);
-    for (uint32_t i = 0; i < x->n_blocks; i++)
-        put_all(p, x->blocks[i].texts.at, x->blocks[i].texts.n);
+    for (uint32_t i = 0; i < f->n_blocks; i++)
+        put_all(p, f->blocks[i].texts.at, f->blocks[i].texts.n);
     column_end(p, FORMAT_COLUMN_TEXT);
-    for (uint32_t i = 0; i < x->n_blocks; i++) {
-        const struct buf *text = &x->blocks[i].text;
+    for (uint32_t i = 0; i < f->n_blocks; i++) {
+        const struct buf *text = &f->blocks[i].text;
         if (text->size)
             memcpy(p->at, text->data, text->size);
         p->at += text->size;
@@ -225,62 +200,62 @@ static void pack_texts(struct pack *p, const struct encode *x)
     cut(p, p->at, NULL);
 }
 
-static void pack_head(struct pack *p, const struct encode *x, uint64_t first_op)
+static void pack_head(struct pack *p, const struct encode_frame *f)
 {
     memset(p->start, 0, FORMAT_HEAD_BYTES);
-    put_u64(p->start + FORMAT_AT_FIRST_OP, first_op);
+    put_u64(p->start + FORMAT_AT_FIRST_OP, f->first_op);
     put_u64(p->start + FORMAT_AT_BASE_STAMP, p->base_stamp);
-    put_u32(p->start + FORMAT_AT_OPS, x->n_ops);
-    put_u32(p->start + FORMAT_AT_BLOCKS, x->n_blocks);
-    put_u32(p->start + FORMAT_AT_SLOT_LIMIT, (uint32_t)x->n_slots);
-    put_u32(p->start + FORMAT_AT_THREAD_LIMIT, (uint32_t)x->n_threads);
+    put_u32(p->start + FORMAT_AT_OPS, f->n_ops);
+    put_u32(p->start + FORMAT_AT_BLOCKS, f->n_blocks);
+    put_u32(p->start + FORMAT_AT_SLOT_LIMIT, (uint32_t)f->slot_limit);
+    put_u32(p->start + FORMAT_AT_THREAD_LIMIT, (uint32_t)f->thread_limit);
     put_u32(p->start + FORMAT_AT_AGE_CODES, ENCODE_AGE_CODES);
-    put_u32(p->start + FORMAT_AT_SHAPES, x->n_shapes);
-    put_u32(p->start + FORMAT_AT_TEXT_BYTES, (uint32_t)x->text_bytes);
+    put_u32(p->start + FORMAT_AT_SHAPES, f->n_shapes);
+    put_u32(p->start + FORMAT_AT_TEXT_BYTES, (uint32_t)f->text_bytes);
     p->at = p->start + FORMAT_HEAD_BYTES;
-    for (uint32_t i = 0; i < x->n_shapes; i++) {
-        *p->at++ = (uint8_t)x->shapes[i].key;
-        *p->at++ = (uint8_t)(x->shapes[i].key >> 8);
-        *p->at++ = (uint8_t)(x->shapes[i].key >> 16);
+    for (uint32_t i = 0; i < f->n_shapes; i++) {
+        *p->at++ = (uint8_t)f->shapes[i].key;
+        *p->at++ = (uint8_t)(f->shapes[i].key >> 8);
+        *p->at++ = (uint8_t)(f->shapes[i].key >> 16);
     }
     cut(p, p->at, NULL);
 }
 
 // No more values than this stand in all columns together.
-static size_t values_bound(const struct encode *x)
+static size_t values_bound(const struct encode_frame *f)
 {
-    size_t n = (size_t)x->n_blocks * FORMAT_BLOCK_VALUES + x->wait_values + x->switches.n;
-    for (uint32_t i = 0; i < x->n_blocks; i++) {
-        const struct encode_block *b = &x->blocks[i];
+    size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->wait_values + f->switches.n;
+    for (uint32_t i = 0; i < f->n_blocks; i++) {
+        const struct encode_block *b = &f->blocks[i];
         n += b->n_used + b->taken.n + b->sizes.n + b->take_times.n + b->times.n + b->more.n + b->texts.n;
     }
     return n;
 }
 
-int encode_frame(struct encode *x, uint64_t first_op, struct encode_payload *payload)
+int encode_pack(const struct encode_frame *f, struct encode_payload *payload)
 {
-    size_t bound = FORMAT_HEAD_BYTES + FORMAT_SHAPE_BYTES * x->n_shapes + x->n_ops + x->text_bytes +
-                   values_bound(x) * (1 + PLANES_MAX_REST) + PLANES_SLACK;
+    size_t bound = FORMAT_HEAD_BYTES + FORMAT_SHAPE_BYTES * f->n_shapes + f->n_ops + f->text_bytes +
+                   values_bound(f) * (1 + PLANES_MAX_REST) + PLANES_SLACK;
     payload->bytes.size = payload->n_parts = 0;
     if (buf_reserve(&payload->bytes, bound) < 0)
         return -ENOMEM;
     struct pack p = {.start = payload->bytes.data, .part = payload->bytes.data, .payload = payload};
     uint64_t last_stamp;
-    encode_stamps(x, &p.base_stamp, &last_stamp);
-    pack_head(&p, x, first_op);
-    pack_blocks(&p, x);
-    pack_shapes(&p, x);
-    pack_column(&p, x, FORMAT_COLUMN_TAKEN, offsetof(struct encode_block, taken));
-    pack_used(&p, x);
-    pack_column(&p, x, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, sizes));
-    pack_more(&p, x);
-    pack_column(&p, x, FORMAT_COLUMN_TAKE_TIME, offsetof(struct encode_block, take_times));
-    if (x->has_stamps)
-        pack_column(&p, x, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
+    encode_stamps(f, &p.base_stamp, &last_stamp);
+    pack_head(&p, f);
+    pack_blocks(&p, f);
+    pack_shapes(&p, f);
+    pack_column(&p, f, FORMAT_COLUMN_TAKEN, offsetof(struct encode_block, taken));
+    pack_used(&p, f);
+    pack_column(&p, f, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, sizes));
+    pack_more(&p, f);
+    pack_column(&p, f, FORMAT_COLUMN_TAKE_TIME, offsetof(struct encode_block, take_times));
+    if (f->has_stamps)
+        pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
     else
-        pack_switches(&p, x);
-    pack_waits(&p, x);
-    pack_texts(&p, x);
+        pack_switches(&p, f);
+    pack_waits(&p, f);
+    pack_texts(&p, f);
     payload->bytes.size = (size_t)(p.at - p.start);
     return 0;
 }

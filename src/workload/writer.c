@@ -1,6 +1,7 @@
 #include "workload/writer.h"
 
 #include "base/bytes.h"
+#include "base/ring.h"
 #include "workload/encode.h"
 #include "workload/format.h"
 #include "workload/samples.h"
@@ -17,6 +18,9 @@ enum {
 _Static_assert((int)FRAME_OPS <= (int)FORMAT_MAX_OPS && (int)FRAME_WAIT_VALUES < (int)FORMAT_MAX_WAITS,
                "readers accept it");
 
+// Frames that are full and being written.
+enum { FRAMES_BEHIND = 2 };
+
 struct workload_writer {
     struct frame_writer frames;
     struct output *out;
@@ -24,9 +28,16 @@ struct workload_writer {
     struct format_index index;
     struct buf payload;
     struct encode_payload ops_payload;
+    struct samples samples;
     bool has_stamps;
     uint64_t ops; // written and pending
-    struct samples samples;
+    // A thread that writes full frames while the next one fills, when there is a processor for it.
+    struct encode_frame full[FRAMES_BEHIND];
+    struct ring ring;
+    pthread_t thread;
+    bool threaded, alone; // the thread runs; it need not be tried
+    int rc;               // what its writing came to; set before the ring is stopped
+    struct err e;
 };
 
 struct workload_writer *workload_writer_new(struct output *out, int level)
@@ -40,16 +51,30 @@ struct workload_writer *workload_writer_new(struct output *out, int level)
     return w;
 }
 
+static void thread_end(struct workload_writer *w)
+{
+    if (!w->threaded)
+        return;
+    ring_over(&w->ring);
+    pthread_join(w->thread, NULL);
+    ring_release(&w->ring);
+    w->threaded = false;
+    w->alone = true;
+}
+
 void workload_writer_free(struct workload_writer *w)
 {
     if (!w)
         return;
+    thread_end(w);
+    for (size_t i = 0; i < FRAMES_BEHIND; i++)
+        encode_frame_release(&w->full[i]);
     frame_writer_release(&w->frames);
     encode_release(&w->encode);
+    samples_release(&w->samples);
     buf_release(&w->payload);
     buf_release(&w->ops_payload.bytes);
     free(w->index.entries);
-    samples_release(&w->samples);
     free(w);
 }
 
@@ -68,21 +93,79 @@ int workload_write_header(struct workload_writer *w, const struct workload_heade
     return frame_write(&w->frames, FORMAT_HEADER, w->payload.data, w->payload.size, e);
 }
 
-static int flush(struct workload_writer *w, struct err *e)
+static int write_frame(struct workload_writer *w, const struct encode_frame *f, struct err *e)
 {
-    struct encode *x = &w->encode;
-    if (!x->n_ops)
-        return 0;
     struct format_index *index = &w->index;
     if (array_reserve((void **)&index->entries, &index->capacity, index->n + 1, sizeof *index->entries) < 0 ||
-        encode_frame(x, w->ops - x->n_ops, &w->ops_payload) < 0)
+        encode_pack(f, &w->ops_payload) < 0)
         return no_memory(w, e);
     struct format_index_entry *entry = &index->entries[index->n++];
-    *entry = (struct format_index_entry){.offset = w->out->offset, .n_ops = x->n_ops};
-    encode_stamps(x, &entry->first_stamp, &entry->last_stamp);
-    int rc = frame_write_parts(&w->frames, FORMAT_OPS, w->ops_payload.parts, w->ops_payload.n_parts, e);
-    encode_reset(x);
-    return rc;
+    *entry = (struct format_index_entry){.offset = w->out->offset, .n_ops = f->n_ops};
+    encode_stamps(f, &entry->first_stamp, &entry->last_stamp);
+    return frame_write_parts(&w->frames, FORMAT_OPS, w->ops_payload.parts, w->ops_payload.n_parts, e);
+}
+
+static void *write_behind(void *of)
+{
+    struct workload_writer *w = of;
+    int place;
+    while ((place = ring_wait_full(&w->ring)) >= 0) {
+        w->rc = write_frame(w, &w->full[place], &w->e);
+        if (w->rc < 0) {
+            ring_stop(&w->ring);
+            break;
+        }
+        ring_empty(&w->ring);
+    }
+    return NULL;
+}
+
+static void thread_begin(struct workload_writer *w)
+{
+    w->alone = ring_cpus() < 2;
+    if (w->alone)
+        return;
+    ring_init(&w->ring, FRAMES_BEHIND);
+    w->threaded = pthread_create(&w->thread, NULL, write_behind, w) == 0;
+    w->alone = !w->threaded;
+    if (w->alone)
+        ring_release(&w->ring);
+}
+
+// The thread has given up: that is the error.
+static int failed_behind(struct workload_writer *w, struct err *e)
+{
+    thread_end(w);
+    return err_set(e, w->rc, "%s", w->e.text);
+}
+
+// The frame under work is full.
+static int flush(struct workload_writer *w, struct err *e)
+{
+    if (!w->encode.frame.n_ops)
+        return 0;
+    if (!w->threaded && !w->alone)
+        thread_begin(w);
+    if (!w->threaded) {
+        encode_take(&w->encode, &w->full[0]);
+        return w->rc < 0 ? w->rc : write_frame(w, &w->full[0], e);
+    }
+    int place = ring_wait_empty(&w->ring);
+    if (place < 0)
+        return failed_behind(w, e);
+    encode_take(&w->encode, &w->full[place]);
+    ring_fill(&w->ring);
+    return 0;
+}
+
+// Waits until all full frames are written.
+static int settle(struct workload_writer *w, struct err *e)
+{
+    if (!w->threaded)
+        return w->rc;
+    ring_drain(&w->ring);
+    thread_end(w);
+    return w->rc < 0 ? failed_behind(w, e) : 0;
 }
 
 static int refuse(struct workload_writer *w, uint32_t thread, const struct workload_op *op, int rc, struct err *e)
@@ -94,12 +177,16 @@ static int refuse(struct workload_writer *w, uint32_t thread, const struct workl
                    thread);
 }
 
+static inline bool is_full(const struct encode_frame *f)
+{
+    return f->n_ops >= FRAME_OPS || f->text_bytes >= FRAME_TEXT_BYTES || f->wait_values >= FRAME_WAIT_VALUES;
+}
+
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e)
 {
     struct encode *x = &w->encode;
     int rc = 0;
-    if (__builtin_expect(
-            x->n_ops >= FRAME_OPS || x->text_bytes >= FRAME_TEXT_BYTES || x->wait_values >= FRAME_WAIT_VALUES, 0))
+    if (__builtin_expect(is_full(&x->frame), 0))
         rc = flush(w, e);
     if (rc < 0)
         return rc;
@@ -165,7 +252,10 @@ static int write_index(struct workload_writer *w, struct err *e)
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e)
 {
     struct workload_summary summary = *s;
+    w->alone |= w->ops < FRAME_OPS; // one frame only: no thread for it
     int rc = flush(w, e);
+    if (rc == 0)
+        rc = settle(w, e);
     if (rc == 0)
         rc = put_samples(w, &summary.samples_at, e);
     if (rc < 0)

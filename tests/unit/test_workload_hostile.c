@@ -97,10 +97,12 @@ static void mutate(uint8_t *bytes, size_t n)
 static void mutations(bool has_stamps)
 {
     struct encode x;
+    struct encode_frame f = {0};
     struct encode_payload p = {0};
     size_t accepted = 0, n;
     fill(&x, has_stamps);
-    assert_int_equal(encode_frame(&x, 0, &p), 0);
+    encode_take(&x, &f);
+    assert_int_equal(encode_pack(&f, &p), 0);
     n = p.bytes.size;
     decode_one(p.bytes.data, n, has_stamps, &accepted);
     assert_int_equal(accepted, 1);
@@ -118,6 +120,7 @@ static void mutations(bool has_stamps)
     assert_int_equal(accepted, 0);
     free(bytes);
     buf_release(&p.bytes);
+    encode_frame_release(&f);
     encode_release(&x);
 }
 
@@ -131,16 +134,17 @@ static void changed_bytes(void **unused)
 static void two_frames_continue(void **unused)
 {
     struct encode x;
+    struct encode_frame f = {0};
     struct encode_payload p = {0};
     struct decode d = {.has_stamps = true};
     const char *what;
     fill(&x, true);
-    assert_int_equal(encode_frame(&x, 0, &p), 0);
+    encode_take(&x, &f);
+    assert_int_equal(encode_pack(&f, &p), 0);
     assert_int_equal(decode_frame(&d, p.bytes.data, p.bytes.size, &what), 0);
-    uint32_t first = x.n_ops;
-    encode_reset(&x);
     add(&x, 0, (struct workload_op){.kind = HT_FREE, .stamp = 1 << 20, .slot = 0});
-    assert_int_equal(encode_frame(&x, first, &p), 0);
+    encode_take(&x, &f);
+    assert_int_equal(encode_pack(&f, &p), 0);
     // Twice the same piece, and one without what comes before it.
     struct decode alone = {.has_stamps = true};
     assert_int_equal(decode_frame(&alone, p.bytes.data, p.bytes.size, &what), -EBADMSG);
@@ -150,6 +154,7 @@ static void two_frames_continue(void **unused)
     decode_release(&d);
     decode_release(&alone);
     buf_release(&p.bytes);
+    encode_frame_release(&f);
     encode_release(&x);
     (void)unused;
 }
