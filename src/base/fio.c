@@ -196,6 +196,27 @@ int input_from_output(struct input *in, struct output *out, const char *name, st
     return rc;
 }
 
+// A file in the folder of `path` that has no name yet. -1 where that cannot be had.
+static int open_nameless(const char *path)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n >= sizeof folder || access("/proc/self/fd", X_OK) < 0)
+        return -1;
+    memcpy(folder, slash ? path : ".", slash ? n : 1);
+    folder[slash ? n : 1] = 0;
+    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+static int give_name(int fd, const char *path)
+{
+    char at[64];
+    snprintf(at, sizeof at, "/proc/self/fd/%d", fd);
+    unlink(path); // left by a process of the same number
+    return linkat(AT_FDCWD, at, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
 static int output_open_file(struct output *out, const char *path, unsigned flags, struct err *e)
 {
     struct stat st;
@@ -212,6 +233,10 @@ static int output_open_file(struct output *out, const char *path, unsigned flags
             return err_set(e, -ENOMEM, "%s: out of memory", path);
         }
         target = out->aside;
+        out->fd = open_nameless(path);
+        out->unnamed = out->owns_fd = out->fd >= 0;
+        if (out->unnamed)
+            return 0;
     }
     int how = special ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC;
     // Between the stat above and here somebody may have made the file: O_EXCL keeps the promise not to
@@ -303,13 +328,15 @@ int output_restart(struct output *out, struct err *e)
 int output_close(struct output *out, bool commit, struct err *e)
 {
     int rc = 0;
+    if (out->unnamed && commit && give_name(out->fd, out->aside) < 0)
+        rc = err_set_errno(e, "%s: cannot create", out->aside);
     // Network file systems report a full disk only here.
     if (out->owns_fd && out->fd >= 0 && close(out->fd) < 0)
         rc = err_set_errno(e, "%s: cannot finish writing", out->name);
     if (out->aside) {
         if (rc == 0 && commit && rename(out->aside, out->name) < 0)
             rc = err_set_errno(e, "%s: cannot rename to it", out->name);
-        if (rc < 0 || !commit)
+        if ((rc < 0 || !commit) && !(out->unnamed && !commit))
             unlink(out->aside);
         free(out->aside);
     }

@@ -46,7 +46,10 @@ int input_make_seekable(struct input *in, struct err *e);
 // Flags of output_open.
 enum {
     OUTPUT_FORCE = 1, // replace an existing file
-    OUTPUT_ASIDE = 2, // write NAME.tmp-PID and rename it in output_close: for forms that are not valid when cut off
+    // For forms that are not valid when cut off: write a file without a name, or NAME.tmp-PID where the file system has no
+    // such thing, and give it its name in output_close. A file without a name leaves nothing behind, however the program
+    // ends.
+    OUTPUT_ASIDE = 2,
 };
 
 // A sequential writer, unbuffered: callers write whole frames. All zero but fd = -1 is closed.
@@ -57,6 +60,7 @@ struct output {
     uint64_t offset;   // bytes written so far
     uint64_t write_ns; // how long output_write_parts took for them
     char *aside;       // temporary path, NULL when written in place
+    bool unnamed;      // nothing stands at that path yet
 };
 
 // Opens `path` for writing; "-" is stdout, named "(stdout)", and refused when it is a terminal. Without

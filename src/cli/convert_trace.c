@@ -24,10 +24,10 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     return rc < 0 ? rc : 1;
 }
 
-static void show_progress(void *context)
+static void show_progress(void *context, uint64_t offset)
 {
     struct job *j = context;
-    progress_update(&j->progress, j->trace->in.offset);
+    progress_update(&j->progress, offset);
 }
 
 static int choose_process(struct job *j, uint32_t pid, struct err *e)

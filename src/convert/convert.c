@@ -1,6 +1,7 @@
 #include "convert/convert.h"
 
 #include "base/buf.h"
+#include "trace/ahead.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ struct process {
 
 struct converter {
     struct trace_reader *reader;
+    struct trace_ahead *ahead; // reads it, when that is another thread's work
     const struct convert_options *options;
     struct process *processes;
     size_t n, capacity;
@@ -115,17 +117,24 @@ static int take_item(struct converter *c, const struct trace_item *item, struct 
     return 0;
 }
 
+static int next_item(struct converter *c, struct trace_item *item, struct err *e)
+{
+    return c->ahead ? trace_ahead_next(c->ahead, item, e) : trace_next(c->reader, item, e);
+}
+
 static int convert_items(struct converter *c, struct convert_result *result, struct err *e)
 {
     struct trace_item item;
     int rc;
-    while ((rc = trace_next(c->reader, &item, e)) > 0) {
+    while ((rc = next_item(c, &item, e)) > 0) {
         rc = take_item(c, &item, result);
         if (rc < 0)
             return rc;
         if (c->options->progress)
-            c->options->progress(c->options->context);
+            c->options->progress(c->options->context, item.offset);
     }
+    trace_ahead_stop(c->ahead);
+    c->ahead = NULL;
     result->cut_off = rc == -ENODATA || (rc == 0 && !c->reader->saw_end);
     if (rc == 0 && result->cut_off)
         err_set(&result->cut, 0, "%s: the recording was cut off, at byte %llu", c->reader->in->name,
@@ -142,7 +151,9 @@ int convert_run(struct trace_reader *r, const struct convert_options *options, s
 {
     struct converter c = {.reader = r, .options = options};
     *result = (struct convert_result){0};
+    c.ahead = trace_ahead_start(r);
     int rc = convert_items(&c, result, e);
+    trace_ahead_stop(c.ahead);
     for (size_t i = 0; rc == 0 && i < c.n; i++)
         rc = process_end(&c.processes[i]);
     if (rc == 0 && !result->end_stamp)

@@ -18,8 +18,8 @@ struct convert_options {
     uint64_t window_ns; // how long contradicting stamps are waited for; 0: CONVERT_WINDOW_NS
     // At the first frame of each process: 1 to convert it into *sink, 0 to leave it out, negative errno.
     int (*choose)(void *context, const struct trace_process *p, struct convert_sink *sink);
-    // After each frame, for a progress line; NULL: not wanted.
-    void (*progress)(void *context);
+    // After each frame, which begins at `offset`, for a progress line; NULL: not wanted.
+    void (*progress)(void *context, uint64_t offset);
     void *context;
 };
 
