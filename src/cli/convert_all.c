@@ -118,10 +118,10 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     return 1;
 }
 
-static void show_progress(void *context)
+static void show_progress(void *context, uint64_t offset)
 {
     struct all *a = context;
-    progress_update(&a->progress, a->trace->in.offset);
+    progress_update(&a->progress, offset);
 }
 
 // Closes what an error has left open. The number of files.
