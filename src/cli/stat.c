@@ -132,10 +132,10 @@ static int count_process(void *context, const struct trace_process *p, struct co
     return 1;
 }
 
-static void show_progress(void *context)
+static void show_progress(void *context, uint64_t offset)
 {
     struct file_stat *s = context;
-    progress_update(&s->progress, s->in->offset);
+    progress_update(&s->progress, offset);
 }
 
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
@@ -172,7 +172,7 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct stat
             failed = stats_op(stats, thread, &ops[i]);
         if (failed < 0)
             return err_set(e, failed, "%s: out of memory", s->name);
-        show_progress(s);
+        show_progress(s, s->in->offset);
     }
     return rc;
 }
