@@ -9,10 +9,15 @@ void map_release(struct map *m)
     *m = (struct map){0};
 }
 
+static size_t home(const struct map *m, uint64_t key)
+{
+    return (key * 0x9e3779b97f4a7c15u >> 32) & (m->capacity - 1);
+}
+
 // The key's cell, or the empty one where it belongs. There is always an empty one.
 static struct map_cell *find(const struct map *m, uint64_t key)
 {
-    size_t i = (key * 0x9e3779b97f4a7c15u >> 32) & (m->capacity - 1);
+    size_t i = home(m, key);
     while (m->cells[i].value && m->cells[i].key != key)
         i = (i + 1) & (m->capacity - 1);
     return &m->cells[i];
@@ -48,4 +53,22 @@ int map_put(struct map *m, uint64_t key, uint64_t value)
     m->n += c->value == 0;
     *c = (struct map_cell){key, value};
     return 0;
+}
+
+void map_remove(struct map *m, uint64_t key)
+{
+    struct map_cell *empty = m->capacity ? find(m, key) : NULL;
+    if (!empty || !empty->value)
+        return;
+    // Cells behind it move up unless they would come before their home.
+    for (size_t i = (size_t)(empty - m->cells + 1) & (m->capacity - 1); m->cells[i].value;
+         i = (i + 1) & (m->capacity - 1)) {
+        size_t at = (size_t)(empty - m->cells), from_home = (i - home(m, m->cells[i].key)) & (m->capacity - 1);
+        if (from_home < ((i - at) & (m->capacity - 1)))
+            continue;
+        *empty = m->cells[i];
+        empty = &m->cells[i];
+    }
+    *empty = (struct map_cell){0};
+    m->n--;
 }

@@ -24,4 +24,7 @@ uint64_t map_get(const struct map *m, uint64_t key);
 // `value` is not 0. 0 or -ENOMEM.
 int map_put(struct map *m, uint64_t key, uint64_t value);
 
+// The key has no value any more.
+void map_remove(struct map *m, uint64_t key);
+
 #endif

@@ -54,7 +54,7 @@ static int export_trace(struct job *j, struct trace_file *t, struct err *e)
     struct err cut;
     struct walk_options how = {.call = put_recorded, .wants = wants_process, .context = j};
     j->session = &t->reader.session;
-    int rc = walk_run(&t->reader, &how, &cut, e);
+    int rc = walk_run(&t->reader, &how, NULL, &cut, e);
     if (rc == 0 && cut.text[0])
         note("%s", cut.text);
     return rc;
@@ -116,6 +116,7 @@ static int export_to(struct job *j, struct open_file *f, struct output *out, str
         j->x.facts.realtime_ns = f->trace.reader.session.realtime_ns;
     else
         j->x.facts.has_stamps = workload_reader_header(f->workload.reader)->has_stamps;
+    j->x.name_dropped = say;
     int rc = export_open(&j->x, out, e);
     if (rc == 0)
         rc = f->is_trace ? export_trace(j, &f->trace, e) : export_workload(j, f->workload.reader, e);

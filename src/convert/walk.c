@@ -1,5 +1,7 @@
 #include "convert/walk.h"
 
+#include "base/buf.h"
+#include "convert/alternation.h"
 #include "convert/merge.h"
 
 #include <errno.h>
@@ -13,11 +15,20 @@ struct pending {
     unsigned n;
 };
 
+// A process has ended; its last calls may still wait to be handed on.
+struct ended {
+    uint32_t process;
+    unsigned rounds; // since
+};
+
 struct walk {
     struct trace_reader *reader;
     const struct walk_options *options;
     struct merge merge;
-    uint64_t watermark; // of the round before
+    struct alternation alternation; // window 0: not wanted
+    uint64_t watermark;             // of the round before
+    struct ended *ended;
+    size_t n_ended, ended_capacity;
 };
 
 static void begin_resize(struct pending *p, uint64_t ptr)
@@ -27,33 +38,44 @@ static void begin_resize(struct pending *p, uint64_t ptr)
     p->ptr[p->n++] = ptr;
 }
 
+// 1 when the stream was put aside with the record still to come.
+static int take_call(struct walk *w, struct merge_stream *s, struct event *ev)
+{
+    struct alternation *a = w->alternation.window ? &w->alternation : NULL;
+    struct pending *pending = s->user;
+    bool resizes = event_infos[ev->kind].class == HT_CLASS_RESIZE && pending->n;
+    if (resizes && !ev->ptr)
+        ev->ptr = pending->ptr[pending->n - 1];
+    int rc = a ? alternation_hold(a, &w->merge, s, ev) : 0;
+    if (rc)
+        return rc;
+    pending->n -= resizes;
+    struct walk_call call = {w->reader->processes[s->process], s->thread, s->tid, ev};
+    rc = w->options->call(w->options->context, &call);
+    return rc == 0 && a ? alternation_done(a, &w->merge, s, ev) : rc;
+}
+
 static int take_record(struct walk *w, struct merge_stream *s, struct event *ev)
 {
-    struct pending *pending = s->user;
-    unsigned class = event_infos[ev->kind].class;
-    if (class == HT_CLASS_HALF) {
-        begin_resize(pending, ev->ptr);
-        return 0;
-    }
-    if (class == HT_CLASS_RESIZE && pending->n) {
-        uint64_t ptr = pending->ptr[--pending->n];
-        ev->ptr = ev->ptr ? ev->ptr : ptr;
-    }
-    struct walk_call call = {w->reader->processes[s->process], s->thread, s->tid, ev};
-    return w->options->call(w->options->context, &call);
+    if (event_infos[ev->kind].class != HT_CLASS_HALF)
+        return take_call(w, s, ev);
+    begin_resize(s->user, ev->ptr);
+    return 0;
 }
 
 static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
 {
-    while (merge_peek(s) && s->stamp <= bound) {
+    w->alternation.woken = false;
+    while (merge_peek(s) && s->stamp <= bound && !w->alternation.woken) {
         struct event ev;
         unsigned words = codec_get(&s->state, s->words + s->head, s->tail - s->head, &ev);
         if (!words)
             return -EBADMSG;
-        s->head += words;
         int rc = take_record(w, s, &ev);
-        if (rc < 0)
+        if (rc)
             return rc;
+        s->head += words;
+        s->forced = false;
     }
     merge_put_back(&w->merge, s);
     return 0;
@@ -61,13 +83,39 @@ static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
 
 static int advance(struct walk *w, uint64_t limit)
 {
-    struct merge_stream *s;
-    while ((s = merge_top(&w->merge)) && s->stamp <= limit) {
-        uint64_t second = merge_second(&w->merge);
-        int rc = run(w, s, second < limit ? second : limit);
+    for (;;) {
+        struct merge_stream *s = merge_top(&w->merge);
+        bool due = s && s->stamp <= limit;
+        if (w->alternation.n_held && alternation_expire(&w->alternation, &w->merge, due ? s->stamp : limit))
+            continue;
+        if (!due)
+            return 0;
+        uint64_t bound = merge_second(&w->merge), deadline = alternation_deadline(&w->alternation);
+        bound = bound < limit ? bound : limit;
+        int rc = run(w, s, bound < deadline ? bound : deadline);
         if (rc < 0)
             return rc;
     }
+}
+
+// All calls of a process that has ended have been handed on two rounds later.
+static void forget_ended(struct walk *w)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->n_ended; i++) {
+        if (w->ended[i].rounds++ < 2)
+            w->ended[kept++] = w->ended[i];
+        else
+            alternation_forget(&w->alternation, w->ended[i].process);
+    }
+    w->n_ended = kept;
+}
+
+static int process_end(struct walk *w, uint32_t process)
+{
+    if (array_reserve((void **)&w->ended, &w->ended_capacity, w->n_ended + 1, sizeof *w->ended) < 0)
+        return -ENOMEM;
+    w->ended[w->n_ended++] = (struct ended){process, 0};
     return 0;
 }
 
@@ -84,7 +132,8 @@ static int feed(struct walk *w, const struct trace_segment *segment)
         s->user = calloc(1, sizeof(struct pending));
     if (!s->user)
         return -ENOMEM;
-    merge_put_back(&w->merge, s);
+    if (!alternation_holds(&w->alternation, s))
+        merge_put_back(&w->merge, s);
     return 0;
 }
 
@@ -97,7 +146,8 @@ static int take_events(struct walk *w, const struct trace_item *item)
         return rc;
     rc = advance(w, w->watermark);
     w->watermark = item->watermark > w->watermark ? item->watermark : w->watermark;
-    return rc;
+    forget_ended(w);
+    return rc == 0 && w->options->pause ? w->options->pause(w->options->context) : rc;
 }
 
 static int walk_items(struct walk *w, struct err *cut, struct err *e)
@@ -105,7 +155,10 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
     struct trace_item item;
     int rc;
     while ((rc = trace_next(w->reader, &item, e)) > 0) {
-        if (item.type == TRACE_EVENTS && (rc = take_events(w, &item)) < 0)
+        rc = item.type == TRACE_EVENTS        ? take_events(w, &item)
+             : item.type == TRACE_PROCESS_END ? process_end(w, item.process->number)
+                                              : 0;
+        if (rc < 0)
             return rc;
     }
     if (rc == 0 && !w->reader->saw_end)
@@ -118,16 +171,25 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
     return 0;
 }
 
-int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut, struct err *e)
+int walk_run(struct trace_reader *r, const struct walk_options *options, struct walk_counts *counts, struct err *cut,
+             struct err *e)
 {
-    struct walk w = {.reader = r, .options = options};
+    const struct trace_session *session = &r->session;
+    unsigned __int128 ticks = (unsigned __int128)options->alternate_ns * session->clock_hz / 1000000000u;
+    struct walk w = {.reader = r, .options = options, .alternation.window = (uint64_t)ticks >> session->stamp_shift};
+    if (options->alternate_ns && !w.alternation.window)
+        w.alternation.window = 1;
     *cut = (struct err){0};
     int rc = walk_items(&w, cut, e);
     if (rc == 0)
         rc = advance(&w, UINT64_MAX);
     for (size_t i = 0; i < w.merge.n_streams; i++)
         free(w.merge.streams[i]->user);
+    if (counts)
+        *counts = (struct walk_counts){w.alternation.repaired, w.alternation.broken};
+    alternation_release(&w.alternation);
     merge_release(&w.merge);
+    free(w.ended);
     if (rc == -ENOMEM)
         err_set(e, rc, "%s: out of memory", r->in->name);
     return rc;

@@ -118,6 +118,14 @@ int export_put(struct export *x, const struct call *given)
     return rc < 0 ? rc : x->out.failed;
 }
 
+int export_drop(struct export *x, const char *text)
+{
+    x->dropped++;
+    if (x->name_dropped)
+        x->name_dropped(text);
+    return 0;
+}
+
 int export_finish(struct export *x)
 {
     int rc = x->format->end ? x->format->end(x) : 0;
@@ -174,5 +182,6 @@ void export_tell_losses(const struct export *x, void (*say)(const char *text))
         tell_kinds(x, as, say);
     tell_count(x, x->failed, "failed calls", "dropped", say);
     tell_count(x, x->null_frees, "frees of NULL", "dropped", say);
+    tell_count(x, x->dropped, "calls without a block", "dropped", say);
     tell_count(x, x->freed_by_realloc, "reallocs that free", "written as free", say);
 }

@@ -33,6 +33,7 @@ struct export
     struct sink out;
     struct err *e;
     void *state;
+    void (*name_dropped)(const char *text); // wants to know each call that is dropped; NULL: nobody does
 
     // What was not written as it is, by kind.
     uint64_t calls;
@@ -40,6 +41,7 @@ struct export
     uint64_t changed[HT_KIND_LIMIT]; // calls written as another kind, or dropped when that is 0
     uint64_t failed, null_frees;     // dropped
     uint64_t freed_by_realloc;       // written as a free
+    uint64_t dropped;                // named as they were
 };
 
 // `x` is all zero but for format and facts; `out` is borrowed. 0 or a negative errno with the text set.
@@ -47,6 +49,9 @@ int export_open(struct export *x, struct output *out, struct err *e);
 
 // Writes a call. 0 or a negative errno with the text set.
 int export_put(struct export *x, const struct call *c);
+
+// For formats: the call is not written; `text` says which it is, and why. Returns 0.
+int export_drop(struct export *x, const char *text);
 
 // Writes what is left; the output is complete then.
 int export_finish(struct export *x);

@@ -19,6 +19,12 @@
     X(tcmalloc, "tcmalloc", IMPORT, "gperftools wip-malloc-tracing: the raw trace, in LZ4 frames or plain", "") \
     X(tcmalloc_replay, "tcmalloc-replay", BOTH, "gperftools malloc-trace-replay: the instructions that replay plays", \
       "times below 1,024 ns, thread births, failed calls, calls other than malloc, free, realloc and memalign") \
+    X(logalloc, "logalloc", BOTH, "Firefox's logalloc, raw, with and without thread ids", \
+      "times, C++ calls and others that it has no function for") \
+    X(logalloc_munged, "logalloc-munged", BOTH, "Firefox's logalloc, numbered as by logalloc_munge.py", \
+      "addresses, failed calls, times, C++ calls and others that it has no function for") \
+    X(android, "android", BOTH, "Android's memory_replay, with and without times; to be unzipped before", \
+      "how long calls took, C++ calls; other aligned calls become memalign") \
     X(json, "json", BOTH, "JSON lines, one object an event, as `heaptape dump --format json` prints them", "")
 // clang-format on
 

@@ -20,6 +20,9 @@
 enum {
     ROUND_WORDS = 1 << 17, // a round is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
+    // A round may hold records that are later than its watermark, and a reader orders what is older than the watermark of
+    // the round before the last (docs/convert-and-replay.md).
+    SETTLING_ROUNDS = 2,
     CHUNKS_A_TURN = 4,     // full chunks that a drain should find: few enough that they are still in cache
     DRAIN_UNNICE = 10,
 };
@@ -47,6 +50,7 @@ struct recorder {
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
     uint64_t round_words;        // drained since the round began
+    unsigned unsettled;          // rounds that a reader still has to see before it can order all records written
     struct trace_process *ended; // processes whose PROCESS_END is due after the round
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
@@ -112,6 +116,7 @@ static int end_round(struct recorder *r, struct err *e)
     if (!r->in_round)
         return 0;
     r->in_round = false;
+    r->unsettled = r->round_words ? SETTLING_ROUNDS : r->unsettled - (r->unsettled > 0);
     int rc = encoder_end_round(r->encoder, r->watermark, e);
     // Their processes end here at the earliest.
     if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE))
@@ -253,6 +258,16 @@ static int answer(struct recorder *r, struct err *e)
     return rc;
 }
 
+// For whom the output is read live: a pause of the program is not one of the reader. Rounds without records move the
+// watermark over those of the last round with some.
+static int settle(struct recorder *r, uint64_t now, struct err *e)
+{
+    if (!r->settings->live || r->in_round || !r->unsettled || now - r->round_began_ns < ROUND_NS)
+        return 0;
+    int rc = begin_round(r, e);
+    return rc < 0 ? rc : end_round(r, e);
+}
+
 // One look at everything: what has ended, what is new, what has been published.
 static int turn(struct recorder *r, struct err *e)
 {
@@ -281,7 +296,7 @@ static int turn(struct recorder *r, struct err *e)
         rc = end_processes(r, e);
     if (rc == 0 && r->in_round && (r->round_words >= ROUND_WORDS || now - r->round_began_ns >= ROUND_NS))
         rc = end_round(r, e);
-    return rc;
+    return rc < 0 ? rc : settle(r, now, e);
 }
 
 // Does a process live that belongs to the session but has not called malloc yet? Its environment says so.

@@ -1,0 +1,238 @@
+// The calls of a trace in the order of their stamps, and in one in which addresses alternate.
+#include "convert/walk.h"
+#include "trace/codec.h"
+#include "trace/writer.h"
+
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { THREADS = 3 };
+
+struct history {
+    struct output out;
+    struct trace_writer writer;
+    struct codec_state state[THREADS];
+    uint64_t words[THREADS][64];
+    uint32_t n[THREADS];
+    uint64_t first[THREADS];
+    char text[2000]; // of the calls that came out
+};
+
+static void begin(struct history *h)
+{
+    struct err e = {0};
+    const struct trace_session s = {.clock_hz = 1000000000};
+    const struct trace_process p = {.pid = 7};
+    *h = (struct history){.out = {.fd = memfd_create("trace", 0), .owns_fd = true, .name = "t"}};
+    trace_writer_init(&h->writer, &h->out, FRAME_CODEC_NONE, 0);
+    assert_int_equal(trace_write_session(&h->writer, &s, &e), 0);
+    assert_int_equal(trace_write_process(&h->writer, &p, &e), 0);
+}
+
+static void put(struct history *h, unsigned thread, const struct event *ev)
+{
+    uint64_t *to = h->words[thread] + h->n[thread];
+    if (codec_epoch(ev->stamp) != h->state[thread].epoch) {
+        h->state[thread].epoch = codec_epoch(ev->stamp);
+        *to++ = codec_epoch_record(h->state[thread].epoch);
+    }
+    to += codec_put_long(to, ev);
+    h->n[thread] = (uint32_t)(to - h->words[thread]);
+}
+
+static void take(struct history *h, unsigned thread, uint64_t stamp, uint64_t address)
+{
+    put(h, thread, &(struct event){.kind = HT_MALLOC, .stamp = stamp, .size = 8, .result = address});
+}
+
+static void give(struct history *h, unsigned thread, uint64_t stamp, uint64_t address)
+{
+    put(h, thread, &(struct event){.kind = HT_FREE, .stamp = stamp, .ptr = address});
+}
+
+static void resize(struct history *h, unsigned thread, uint64_t stamp, uint64_t end, uint64_t from, uint64_t to)
+{
+    put(h, thread, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = stamp, .ptr = from});
+    put(h, thread, &(struct event){.kind = HT_REALLOC, .stamp = end, .size = 8, .result = to});
+}
+
+static void end_round(struct history *h, uint64_t watermark)
+{
+    struct err e = {0};
+    assert_int_equal(trace_round_begin(&h->writer, &e), 0);
+    for (uint32_t t = 0; t < THREADS; t++) {
+        struct trace_segment s = {
+            .thread = t, .tid = t, .first_word = h->first[t], .n_words = h->n[t], .words = h->words[t]};
+        // Words are cut into segments where a thread has some.
+        if (s.n_words)
+            assert_int_equal(trace_round_add(&h->writer, &s, &e), 0);
+        h->first[t] += h->n[t];
+        h->n[t] = 0;
+        h->state[t] = (struct codec_state){0};
+    }
+    assert_int_equal(trace_round_end(&h->writer, watermark, &e), 0);
+}
+
+static int note_call(void *context, const struct walk_call *c)
+{
+    struct history *h = context;
+    size_t n = strlen(h->text);
+    const struct event *ev = c->event;
+    if (event_infos[ev->kind].class == HT_CLASS_RESIZE)
+        snprintf(h->text + n, sizeof h->text - n, "%u:%llx>%llx ", c->thread, (unsigned long long)ev->ptr,
+                 (unsigned long long)ev->result);
+    else
+        snprintf(h->text + n, sizeof h->text - n, "%u:%s%llx ", c->thread, ev->result ? "+" : "-",
+                 (unsigned long long)(ev->result | ev->ptr));
+    return 0;
+}
+
+static int note_pause(void *context)
+{
+    struct history *h = context;
+    strcat(h->text, "| ");
+    return 0;
+}
+
+// Walks what was written; the calls must be these.
+static struct walk_counts expect(struct history *h, uint64_t alternate_ns, const char *want)
+{
+    struct err e = {0}, cut;
+    struct input in;
+    struct trace_reader r;
+    struct walk_counts counts;
+    const struct walk_options how = {
+        .call = note_call, .pause = note_pause, .context = h, .alternate_ns = alternate_ns};
+    assert_int_equal(trace_write_end(&h->writer, 0, 0, &e), 0);
+    trace_writer_release(&h->writer);
+    assert_int_equal(input_from_output(&in, &h->out, "t", &e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    int rc = walk_run(&r, &how, &counts, &cut, &e);
+    assert_string_equal(e.text, "");
+    assert_int_equal(rc, 0);
+    assert_string_equal(h->text, want);
+    trace_reader_close(&r);
+    input_close(&in);
+    return counts;
+}
+
+// Thread 1 takes what thread 0 gives; its stamp is early.
+static void put_early_take(struct history *h)
+{
+    begin(h);
+    take(h, 0, 10, 0xa0);
+    give(h, 0, 100, 0xa0);
+    take(h, 1, 90, 0xa0);
+    take(h, 1, 91, 0xb0);
+    give(h, 1, 200, 0xa0);
+    take(h, 2, 95, 0xc0);
+    end_round(h, 1000);
+}
+
+static void stamps_decide(void **state)
+{
+    struct history h;
+    (void)state;
+    put_early_take(&h);
+    struct walk_counts c = expect(&h, 0, "| 0:+a0 1:+a0 1:+b0 2:+c0 0:-a0 1:-a0 ");
+    assert_int_equal(c.repaired, 0);
+}
+
+static void an_early_take_waits_for_its_give(void **state)
+{
+    struct history h;
+    (void)state;
+    put_early_take(&h);
+    struct walk_counts c = expect(&h, 1000, "| 0:+a0 2:+c0 0:-a0 1:+a0 1:+b0 1:-a0 ");
+    assert_int_equal(c.repaired, 1);
+    assert_int_equal(c.broken, 0);
+}
+
+static void a_give_that_does_not_come_is_not_waited_for(void **state)
+{
+    struct history h;
+    (void)state;
+    begin(&h);
+    take(&h, 0, 10, 0xa0);
+    take(&h, 1, 90, 0xa0);
+    take(&h, 0, 150, 0xb0);
+    take(&h, 0, 400, 0xc0);
+    end_round(&h, 1000);
+    struct walk_counts c = expect(&h, 100, "| 0:+a0 0:+b0 1:+a0 0:+c0 ");
+    assert_int_equal(c.broken, 1);
+}
+
+static void a_realloc_stands_before_the_next_take_of_its_old_address(void **state)
+{
+    struct history h;
+    (void)state;
+    begin(&h);
+    take(&h, 0, 10, 0xa0);
+    resize(&h, 0, 20, 60, 0xa0, 0xb0);
+    take(&h, 1, 40, 0xa0);
+    end_round(&h, 1000);
+    expect(&h, 1000, "| 0:+a0 0:a0>b0 1:+a0 ");
+}
+
+static void a_realloc_waits_for_its_new_address(void **state)
+{
+    struct history h;
+    (void)state;
+    begin(&h);
+    take(&h, 0, 10, 0xa0);
+    take(&h, 1, 11, 0xb0);
+    resize(&h, 0, 20, 30, 0xa0, 0xb0);
+    give(&h, 0, 31, 0xb0);
+    give(&h, 1, 40, 0xb0);
+    resize(&h, 1, 50, 60, 0, 0xc0);
+    resize(&h, 1, 61, 62, 0xc0, 0xc0);
+    end_round(&h, 1000);
+    expect(&h, 1000, "| 0:+a0 1:+b0 1:-b0 0:a0>b0 0:-b0 1:0>c0 1:c0>c0 ");
+}
+
+static void swapping_reallocs_end(void **state)
+{
+    struct history h;
+    (void)state;
+    begin(&h);
+    take(&h, 0, 10, 0xa0);
+    take(&h, 1, 11, 0xb0);
+    resize(&h, 0, 20, 30, 0xa0, 0xb0);
+    resize(&h, 1, 21, 31, 0xb0, 0xa0);
+    end_round(&h, 1000);
+    struct walk_counts c = expect(&h, 1000, "| 0:+a0 1:+b0 0:a0>b0 1:b0>a0 ");
+    assert_int_equal(c.broken, 1);
+}
+
+static void held_streams_stay_held_over_rounds(void **state)
+{
+    struct history h;
+    (void)state;
+    begin(&h);
+    take(&h, 0, 10, 0xa0);
+    take(&h, 1, 90, 0xa0);
+    end_round(&h, 95);
+    take(&h, 1, 96, 0xb0);
+    end_round(&h, 99);
+    give(&h, 0, 100, 0xa0);
+    end_round(&h, 200);
+    end_round(&h, 300);
+    end_round(&h, 400);
+    expect(&h, 1000, "| 0:+a0 | | 0:-a0 1:+a0 1:+b0 | | ");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(stamps_decide),
+    cmocka_unit_test(an_early_take_waits_for_its_give),
+    cmocka_unit_test(a_give_that_does_not_come_is_not_waited_for),
+    cmocka_unit_test(a_realloc_stands_before_the_next_take_of_its_old_address),
+    cmocka_unit_test(a_realloc_waits_for_its_new_address),
+    cmocka_unit_test(swapping_reallocs_end),
+    cmocka_unit_test(held_streams_stay_held_over_rounds),
+};
+
+UNIT_MAIN(tests)
