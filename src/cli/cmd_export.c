@@ -12,7 +12,7 @@ struct export_cli_options {
     const char *format;
     const char *output;
     uint64_t pid;
-    bool force;
+    bool force, stamps;
 };
 
 static const struct option options[] = {
@@ -22,6 +22,8 @@ static const struct option options[] = {
      offsetof(struct export_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct export_cli_options, force)},
     {'p', "pid", OPTION_NUMBER, "PID", "0", "of a trace, this process only", offsetof(struct export_cli_options, pid)},
+    {0, "stamps", OPTION_FLAG, NULL, "true", "write when each call was, where FILE says it and the format holds it",
+     offsetof(struct export_cli_options, stamps)},
     {0},
 };
 
@@ -111,11 +113,12 @@ static void say(const char *text)
 
 static int export_to(struct job *j, struct open_file *f, struct output *out, struct err *e)
 {
-    j->x.facts = (struct export_facts){.slots = !f->is_trace, .has_stamps = true};
+    j->x.facts = (struct export_facts){.slots = !f->is_trace};
     if (f->is_trace)
         j->x.facts.realtime_ns = f->trace.reader.session.realtime_ns;
-    else
-        j->x.facts.has_stamps = workload_reader_header(f->workload.reader)->has_stamps;
+    j->x.facts.has_stamps =
+        j->options->stamps &&
+        (f->is_trace ? !f->trace.reader.session.order_only : workload_reader_header(f->workload.reader)->has_stamps);
     j->x.name_dropped = say;
     int rc = export_open(&j->x, out, e);
     if (rc == 0)

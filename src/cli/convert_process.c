@@ -49,7 +49,7 @@ int convert_process_begin(struct convert_process *c, struct output *out, const s
     struct workload_header h = {
         .clock_hz = session->clock_hz,
         .stamp_shift = session->stamp_shift,
-        .has_stamps = !c->options->no_stamps,
+        .has_stamps = !c->options->no_stamps && !session->order_only,
         .start_stamp = p->start_stamp,
         .pid = p->pid,
         .exe = p->exe,

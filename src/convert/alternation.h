@@ -15,7 +15,7 @@ struct alternation_held {
 
 // All zero but for `window` is the beginning.
 struct alternation {
-    uint64_t window; // stamp units
+    uint64_t window;  // stamp units
     struct map *live; // by number of the process: addresses that are taken
     size_t n_live;
     struct alternation_held *held;

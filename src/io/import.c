@@ -36,7 +36,7 @@ static int no_memory(struct import *im)
 static int begin(struct import *im)
 {
     struct trace_session s = {
-        .clock = CLOCK_KIND_MONOTONIC, .clock_hz = 1000000000, .start_stamp = im->stamp, .cpus = 0};
+        .clock = CLOCK_KIND_MONOTONIC, .clock_hz = 1000000000, .start_stamp = im->stamp, .order_only = !im->has_times};
     im->begun = true;
     return im->sink.begin(im->sink.context, &s, im->has_times);
 }

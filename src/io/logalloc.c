@@ -3,8 +3,8 @@
 #include "io/sink.h"
 
 const uint8_t logalloc_kinds[] = {
-    HT_MALLOC, HT_FREE, HT_CALLOC, HT_REALLOC, HT_POSIX_MEMALIGN, HT_ALIGNED_ALLOC, HT_MEMALIGN, HT_VALLOC,
-    HT_MALLOC_STATS, 0,
+    HT_MALLOC,        HT_FREE,     HT_CALLOC, HT_REALLOC,      HT_POSIX_MEMALIGN,
+    HT_ALIGNED_ALLOC, HT_MEMALIGN, HT_VALLOC, HT_MALLOC_STATS, 0,
 };
 
 static char *put_pair(char *to, uint64_t first, uint64_t second)

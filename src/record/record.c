@@ -23,7 +23,7 @@ enum {
     // A round may hold records that are later than its watermark, and a reader orders what is older than the watermark of
     // the round before the last (docs/convert-and-replay.md).
     SETTLING_ROUNDS = 2,
-    CHUNKS_A_TURN = 4,     // full chunks that a drain should find: few enough that they are still in cache
+    CHUNKS_A_TURN = 4, // full chunks that a drain should find: few enough that they are still in cache
     DRAIN_UNNICE = 10,
 };
 #define ROUND_NS     MS(20)  // … or is this old

@@ -25,8 +25,8 @@ struct record_settings {
     uint32_t depth;     // frames of call sites, at most SPOOL_MAX_DEPTH; 0: none are recorded
     bool usable;        // the usable size of each block is recorded
     bool maps;          // so are the programs' own mappings
-    bool live;          // somebody reads the output as it is written: what is recorded must not wait for what comes next
-    bool lossy;         // the program does not wait for a recorder that falls behind; what is dropped is counted
+    bool live;  // somebody reads the output as it is written: what is recorded must not wait for what comes next
+    bool lossy; // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 
 struct record_result {

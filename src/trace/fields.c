@@ -54,6 +54,8 @@ int fields_put_session(struct buf *b, const struct trace_session *s)
         {TRACE_F_MEMORY_BYTES, s->memory_bytes},
     };
     int rc = put_numbers(b, numbers, N_OF(numbers));
+    if (rc == 0 && s->order_only)
+        rc = tlv_put_u64(b, TRACE_F_ORDER_ONLY, 1);
     if (rc == 0)
         rc = put_argv(b, s->argv, s->argv_bytes);
     if (rc == 0)
@@ -142,6 +144,9 @@ static int set_session(struct trace_session *s, const struct tlv *f)
         return 0;
     case TRACE_F_MEMORY_BYTES:
         s->memory_bytes = f->number;
+        return 0;
+    case TRACE_F_ORDER_ONLY:
+        s->order_only = f->number != 0;
         return 0;
     case TRACE_F_ARGV:
         return set_argv(&s->argv, &s->argv_bytes, f);

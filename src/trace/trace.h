@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { TRACE_VERSION = 1 };
@@ -33,6 +34,7 @@ enum trace_field {
     TRACE_F_CPUS = 10,         // online
     TRACE_F_MEMORY_BYTES = 11, // of the machine
     TRACE_F_HEAPTAPE = 12,     // version that recorded
+    TRACE_F_ORDER_ONLY = 13,   // not 0: stamps are no times, they only order the events (SESSION)
     TRACE_F_PROCESS = 20,      // number of the process in this trace, from 0, in order of appearance
     TRACE_F_PID = 21,
     TRACE_F_PPID = 22,
@@ -80,6 +82,7 @@ struct trace_session {
     uint64_t clock_hz;
     unsigned stamp_shift;
     uint64_t start_stamp, realtime_ns;
+    bool order_only; // stamps are no times
     char *argv, *host, *kernel, *cpu, *heaptape;
     uint32_t argv_bytes, cpus;
     uint64_t memory_bytes;
