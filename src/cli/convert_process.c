@@ -39,6 +39,8 @@ int convert_process_done(void *context, const struct order_counts *counts)
     struct workload_summary *s = &c->summary;
     *s = workload_output_summary(&c->to);
     order_summarise(counts, s);
+    s->recorded_from = c->process->recorded_from;
+    s->recorded_to = c->process->recorded_to;
     int rc = check_strict(c, s);
     return rc < 0 ? rc : workload_output_end(&c->to, s, c->e);
 }
@@ -57,6 +59,7 @@ int convert_process_begin(struct convert_process *c, struct output *out, const s
         .argv = p->argv,
         .argv_bytes = p->argv_bytes,
     };
+    c->process = p;
     return workload_output_begin(&c->to, out, c->options->level, &h, c->e);
 }
 

@@ -9,6 +9,7 @@
 struct convert_process {
     const struct convert_trace_options *options; // borrowed
     const char *trace;                           // its name, for messages; borrowed
+    const struct trace_process *process;         // the trace reader's
     struct workload_output to;
     struct workload_summary summary; // valid once it is finished
     struct err *e;                   // where the text of an error goes

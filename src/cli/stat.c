@@ -138,6 +138,31 @@ static void show_progress(void *context, uint64_t offset)
     progress_update(&s->progress, offset);
 }
 
+// Of the recording, or of the part of it in which its processes were recorded.
+static uint64_t trace_duration_ns(const struct trace_reader *r, uint64_t end_stamp)
+{
+    uint64_t from = UINT64_MAX, to = 0;
+    for (size_t i = 0; i < r->n_processes; i++) {
+        const struct trace_process *p = r->processes[i];
+        if (!p->recorded_to)
+            return trace_stamp_ns(&r->session, end_stamp);
+        from = p->recorded_from < from ? p->recorded_from : from;
+        to = p->recorded_to > to ? p->recorded_to : to;
+    }
+    return to > from ? clock_to_ns((to - from) << r->session.stamp_shift, r->session.clock_hz) : 0;
+}
+
+static uint64_t workload_duration_ns(const struct workload_header *h, const struct workload_summary *s)
+{
+    uint64_t from = h->start_stamp && h->start_stamp < s->first_stamp ? h->start_stamp : s->first_stamp;
+    uint64_t to = s->last_stamp;
+    if (s->recorded_to) {
+        from = s->recorded_from;
+        to = s->recorded_to;
+    }
+    return h->has_stamps && to > from ? clock_to_ns((to - from) << h->stamp_shift, h->clock_hz) : 0;
+}
+
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
@@ -149,7 +174,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     if (rc < 0)
         return rc;
     s->cut = result.cut;
-    s->duration_ns = trace_stamp_ns(&t->reader.session, result.end_stamp);
+    s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);
     // What the recorder itself says is lost includes processes without any event.
     for (size_t i = 0; i < s->n_processes; i++) {
         struct workload_summary *p = &s->processes[i].summary;
@@ -225,9 +250,7 @@ static int stat_workload(struct file_stat *s, struct open_workload *w, struct er
         *e = ignored;
     else if (s->sums || !has_summary)
         rc = read_ops(s, w->reader, has_summary, sum, e);
-    uint64_t since = h->start_stamp && h->start_stamp < sum->first_stamp ? h->start_stamp : sum->first_stamp;
-    if (h->has_stamps && sum->last_stamp > since)
-        s->duration_ns = clock_to_ns((sum->last_stamp - since) << h->stamp_shift, h->clock_hz);
+    s->duration_ns = workload_duration_ns(h, sum);
     s->file_bytes = w->in.size_bytes ? w->in.size_bytes : w->in.offset;
     return rc;
 }

@@ -56,6 +56,7 @@ static int write_ends(struct collector *c, struct err *e)
         // Nobody saw the process end: its last epoch is over at the latest then.
         if (!p.end_stamp)
             p.end_stamp = c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;
+        facts_window(&p, c->consumer.spools[i]);
         end = p.end_stamp > end ? p.end_stamp : end;
         c->result->lost_words += p.lost_records;
         if (p.off_reason && !c->result->off_reason[0])

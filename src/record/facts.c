@@ -103,3 +103,14 @@ int facts_process(struct trace_process *p, const struct consumer_spool *s)
     trace_process_release(p);
     return -ENOMEM;
 }
+
+void facts_window(struct trace_process *p, const struct consumer_spool *s)
+{
+    bool began_late = s->header->control.first_state != SPOOL_RECORDING;
+    if (!began_late && !s->recorded_to && !s->recorded_from)
+        return;
+    p->recorded_to = s->recorded_to ? s->recorded_to : p->end_stamp;
+    p->recorded_from = began_late ? s->recorded_from : p->start_stamp;
+    if (!p->recorded_from) // nobody has ever started it
+        p->recorded_from = p->recorded_to;
+}

@@ -11,4 +11,7 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
 // What the process's spool says of it, for PROCESS and PROCESS_END; release with trace_process_release. 0 or -ENOMEM.
 int facts_process(struct trace_process *p, const struct consumer_spool *s);
 
+// When recording began and ended, where that was not the life of the process. end_stamp is known.
+void facts_window(struct trace_process *p, const struct consumer_spool *s);
+
 #endif

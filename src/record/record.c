@@ -93,6 +93,7 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
         return err_set(e, -ENOMEM, "out of memory");
     r->n_ended++;
     p->end_stamp = p->end_stamp ? p->end_stamp : stamp_now(r);
+    facts_window(p, s);
     p->has_exit_status = is_last_image(r, s);
     p->exit_status = (uint64_t)r->launch.wait_status;
     r->result->lost_words += p->lost_records;

@@ -54,6 +54,8 @@ struct consumer_spool {
     size_t n_toggles, toggles_capacity;
     uint64_t toggles_forgotten;     // before those
     uint32_t first_state;           // before all of them
+    uint64_t recorded_from;         // stamps: of the first change that began recording, and of the last one if that ended
+    uint64_t recorded_to;           // it; else 0
     uint32_t asked[SPOOL_REQUESTS]; // requests that the last drain has seen
     uint64_t drain_words;           // drained by the last consumer_drain
     uint32_t drain_done;            // chunks that it found full

@@ -19,8 +19,13 @@ int toggles_take(struct consumer_spool *s)
     size_t n = (size_t)(made - taken);
     if (array_reserve((void **)&s->toggles, &s->toggles_capacity, s->n_toggles + n, sizeof *s->toggles) < 0)
         return -ENOMEM;
-    for (; taken < made; taken++)
-        s->toggles[s->n_toggles++] = atomic_load_explicit(&k->toggles[taken % SPOOL_TOGGLES], memory_order_relaxed);
+    for (; taken < made; taken++) {
+        uint64_t toggle = atomic_load_explicit(&k->toggles[taken % SPOOL_TOGGLES], memory_order_relaxed);
+        bool on = (toggle & 3) == SPOOL_RECORDING;
+        s->toggles[s->n_toggles++] = toggle;
+        s->recorded_from = on && !s->recorded_from ? toggle >> 2 : s->recorded_from;
+        s->recorded_to = on ? 0 : toggle >> 2;
+    }
     atomic_store_explicit(&k->toggles_taken, taken, memory_order_release);
     return 0;
 }

@@ -92,6 +92,10 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         {TRACE_F_WAITS, p->waits},    {TRACE_F_WAIT_NS, p->wait_ns},     {TRACE_F_THREADS, p->threads},
     };
     int rc = put_numbers(b, numbers, N_OF(numbers));
+    if (rc == 0 && p->recorded_to)
+        rc = tlv_put_u64(b, TRACE_F_RECORDED_FROM, p->recorded_from);
+    if (rc == 0 && p->recorded_to)
+        rc = tlv_put_u64(b, TRACE_F_RECORDED_TO, p->recorded_to);
     if (rc == 0 && p->has_exit_status)
         rc = tlv_put_u64(b, TRACE_F_EXIT_STATUS, p->exit_status);
     return rc ? rc : tlv_put_string(b, TRACE_F_OFF_REASON, p->off_reason);
@@ -195,6 +199,12 @@ static int set_process(struct trace_process *p, const struct tlv *f)
         return 0;
     case TRACE_F_WAITS:
         p->waits = f->number;
+        return 0;
+    case TRACE_F_RECORDED_FROM:
+        p->recorded_from = f->number;
+        return 0;
+    case TRACE_F_RECORDED_TO:
+        p->recorded_to = f->number;
         return 0;
     case TRACE_F_WAIT_NS:
         p->wait_ns = f->number;

@@ -48,6 +48,8 @@ enum trace_field {
     TRACE_F_WAIT_NS = 34,
     TRACE_F_THREADS = 35,
     TRACE_F_OFF_REASON = 36,     // text: why tracing turned itself off
+    TRACE_F_RECORDED_FROM = 37,  // stamps: when recording began and ended, of a process that was not
+    TRACE_F_RECORDED_TO = 38,    // recorded all its life
     TRACE_F_EVENTS = 40,         // counted events of the whole trace (END)
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, its counted events (END)
 };
@@ -96,6 +98,7 @@ struct trace_process {
     // From PROCESS_END; `ended` is 0 when there is none.
     int ended;
     uint64_t end_stamp;
+    uint64_t recorded_from, recorded_to; // recorded_to 0: all its life
     uint64_t exit_status, lost_records, waits, wait_ns, threads;
     int has_exit_status;
     char *off_reason;

@@ -59,6 +59,8 @@ enum format_field {
     FORMAT_F_SAMPLES_AT = 37,
     FORMAT_F_USABLE_BYTES = 38,
     FORMAT_F_USABLE_REQUESTED_BYTES = 39,
+    FORMAT_F_RECORDED_FROM = 40,
+    FORMAT_F_RECORDED_TO = 41,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.

@@ -89,6 +89,7 @@ struct workload_summary {
     uint64_t lost_records;           // words that the capture lost
     uint64_t usable_bytes;           // that the blocks had of which it was recorded
     uint64_t usable_requested_bytes; // that were asked for with these
+    uint64_t recorded_from, recorded_to; // stamps: when recording began and ended; to 0: all the process's life
     uint64_t samples_at;             // offset of the frame of samples, 0: there is none; filled in by the writer
 };
 

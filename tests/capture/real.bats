@@ -166,6 +166,45 @@ redis() {
   redis 5000
 }
 
+@test "redis-server, steered from outside: the trace holds only the time between start and stop" {
+  needs redis-server redis-benchmark redis-cli
+  seconds=${HEAPTAPE_TEST_SECONDS:-0.5}
+  "$HEAPTAPE" record -q -f -o t.ht --start=paused -- redis-server --port 0 --unixsocket "$PWD/s" --save '' >server 2>&1 3>&- &
+  recorder=$!
+  for _ in $(seq 500); do
+    redis-cli -s s ping >pong 2>&1 && break
+    sleep 0.01
+  done
+  server=$(redis-cli -s s info server | tr -d '\r' | sed -n 's/^process_id://p')
+  redis-benchmark -s s -q -n 1000000000 -c 4 -r 1000 -t set,hset >benchmark 2>&1 3>&- &
+  benchmark=$!
+  sleep 0.3
+  "$HEAPTAPE" ctl "$server" start
+  sleep "$seconds"
+  "$HEAPTAPE" ctl "$server" sync
+  size=$(stat -c %s t.ht)
+  [ "$size" -gt 1000 ]
+  "$HEAPTAPE" ctl "$server" stop
+  size=$(stat -c %s t.ht)
+  sleep 0.3
+  [ "$(stat -c %s t.ht)" -le $((size + 4096)) ]
+  kill "$benchmark"
+  redis-cli -s s shutdown nosave
+  wait "$recorder"
+  "$HEAPTAPE" check -q t.ht
+  "$HEAPTAPE" convert -q -f -o t.htw t.ht
+  for file in t.ht t.htw; do
+    "$HEAPTAPE" stat --json "$file" >stat
+    # The times at which start and stop were done are known to a tenth of a second or so, on a busy machine.
+    awk -v want="$seconds" '/"duration_ns"/ { s = $2 / 1e9; print s; exit !(s >= want && s < want + 1.5) }' stat
+    awk '/"events"/ { exit !($2 > 5000) }' RS=, stat
+  done
+  # All calls of the malloc API between two stamps that are no farther apart.
+  "$HEAPTAPE" dump --format json t.ht | grep -v '"thread' | sed 's/.*"stamp_ns":\([0-9]*\).*/\1/' |
+    awk -v want="$seconds" 'NR == 1 || $1 < from { from = $1 } $1 > to { to = $1 } END { exit !(to - from < (want + 1.5) * 1e9) }'
+  "$HEAPTAPE" replay -q t.htw
+}
+
 @test "redis-server with threads for input and output" {
   # They spin: where there are fewer processors, each request costs a time slice.
   redis 200 --io-threads 4 --io-threads-do-reads yes
