@@ -1,6 +1,7 @@
 #include "cli/command.h"
 #include "cli/convert_trace.h"
 #include "cli/import_trace.h"
+#include "cli/import_workload.h"
 #include "cli/options.h"
 
 #include <stdio.h>
@@ -65,13 +66,12 @@ static void tell_workload(const struct job *j, const struct workload_summary *s)
 }
 
 // By way of a trace in a temporary file: which process is wanted is known when all have been seen.
-static int to_workload(struct job *j)
+static int most_events(struct job *j, struct workload_summary *s)
 {
     bool has_times;
     struct output between;
     struct input trace;
     struct trace_file t;
-    struct workload_summary s;
     struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_LZ4, 1};
     int rc = output_open_unnamed(&between, j->e);
     if (rc < 0)
@@ -84,12 +84,25 @@ static int to_workload(struct job *j)
     rc = input_from_output(&trace, &between, j->in.name, j->e);
     if (rc < 0)
         return rc;
-    j->how.no_stamps = !has_times || !j->options->stamps;
-    j->how.window_ns = j->format->window;
+    j->how.no_stamps |= !has_times;
     rc = trace_file_take(&t, &trace, true, j->e);
     if (rc == 0)
-        rc = convert_trace(&t, &j->out, &j->how, &s, j->e);
+        rc = convert_trace(&t, &j->out, &j->how, s, j->e);
     trace_file_close(&t);
+    return rc;
+}
+
+static int to_workload(struct job *j)
+{
+    struct workload_summary s;
+    int rc;
+    j->how.window_ns = j->format->window;
+    if (j->format->several_processes && !j->how.pid) {
+        rc = most_events(j, &s);
+    } else {
+        struct import_workload_options how = {j->format, j->options->keep_going, j->how};
+        rc = import_workload(&j->in, &j->out, &how, &s, j->e);
+    }
     if (rc == 0)
         tell_workload(j, &s);
     return rc;
@@ -123,7 +136,8 @@ static int run(const void *fields, int argc, char **argv)
     if (o->level < 1 || o->level > 19)
         return usage_error(&cmd_import, "there is no level %llu of zstd", (unsigned long long)o->level);
     j.format = format_find(o->format);
-    j.how = (struct convert_trace_options){.pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict};
+    j.how = (struct convert_trace_options){
+        .pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->stamps};
     char *beside = NULL;
     if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
         die(EXIT_FAILED, "out of memory");

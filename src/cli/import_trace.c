@@ -37,6 +37,12 @@ static int put_round(void *context, struct trace_segment *segments, size_t n, ui
     return trace_write_round(&j->writer, watermark, segments, n, j->e);
 }
 
+void import_tell_skipped(const struct import *im)
+{
+    if (im->skipped)
+        note("%llu bad pieces skipped; the first: %s", (unsigned long long)im->skipped, im->first_skipped.text);
+}
+
 int import_trace(struct input *in, struct output *out, const struct import_trace_options *o, bool *has_times,
                  struct err *e)
 {
@@ -52,8 +58,8 @@ int import_trace(struct input *in, struct output *out, const struct import_trace
     if (rc == 0)
         rc = trace_write_end(&j.writer, j.end_stamp, 0, e);
     progress_clear(&j.progress);
-    if (rc == 0 && im.skipped)
-        note("%llu bad pieces skipped; the first: %s", (unsigned long long)im.skipped, im.first_skipped.text);
+    if (rc == 0)
+        import_tell_skipped(&im);
     *has_times = j.has_times;
     import_release(&im);
     trace_writer_release(&j.writer);

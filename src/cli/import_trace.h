@@ -18,4 +18,9 @@ struct import_trace_options {
 int import_trace(struct input *in, struct output *out, const struct import_trace_options *o, bool *has_times,
                  struct err *e);
 
+struct import;
+
+// What --keep-going skipped, as a note.
+void import_tell_skipped(const struct import *im);
+
 #endif
