@@ -166,7 +166,8 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
     if (first && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS))
         second = get_number(at + first, n - first, &more);
     if (!first || (!second && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS)))
-        return import_bad(im, source_offset(&im->source), "expected a whole event in a buffer");
+        return n < t->left ? import_cut_off(im, source_offset(&im->source), "a buffer's event")
+                           : import_bad(im, source_offset(&im->source), "expected a whole event in a buffer");
     *used = first + second;
     bool takes = type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
     if (takes && !s->has_tokens)
@@ -184,7 +185,8 @@ static int cut_off(struct tcmalloc_import *t, const char *what)
     return import_cut_off(t->im, source_offset(&t->im->source), what);
 }
 
-// The events of a buffer, t->left bytes of them. What cannot be made out is skipped with the rest of the buffer.
+// The events of a buffer, t->left bytes of them. What cannot be made out is skipped with the rest of the buffer. 0, 1 when
+// the input ends in it, or a negative errno.
 static int read_events(struct tcmalloc_import *t)
 {
     struct source *s = &t->im->source;
@@ -192,7 +194,7 @@ static int read_events(struct tcmalloc_import *t)
     while (t->left) {
         ssize_t n = source_want(s, ITEM_BYTES, t->im->e);
         if (n <= 0)
-            return n < 0 ? (int)n : cut_off(t, "a buffer");
+            return n < 0 ? (int)n : lost ? 1 : cut_off(t, "a buffer") ?: 1;
         size_t use = (uint64_t)n < t->left ? (size_t)n : (size_t)t->left;
         int rc = 0;
         if (!lost) {
@@ -229,7 +231,7 @@ static int skip_text(struct tcmalloc_import *t, uint64_t bytes)
     while (bytes) {
         ssize_t n = source_want(s, 1, t->im->e);
         if (n <= 0)
-            return n < 0 ? (int)n : cut_off(t, "a text");
+            return n < 0 ? (int)n : cut_off(t, "a text") ?: 1;
         size_t use = (uint64_t)n < bytes ? (size_t)n : (size_t)bytes;
         s->at += use;
         bytes -= use;

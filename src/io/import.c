@@ -13,6 +13,9 @@ enum {
     BASE_BELOW = 1 << 30, // so far below an address that does not fit the base is set: half of what it spans is 2 GiB
 };
 
+// Later than any time: 146 years in ns. What lies behind is no time, and would leave no room for those after it.
+#define LATEST_STAMP (1ull << 62)
+
 // One thread of one process: the words of the round under work.
 struct import_thread {
     uint32_t process, number, tid;
@@ -268,7 +271,8 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 {
     struct event ev = *given;
     int rc = 0;
-    im->stamp = im->has_times && ev.stamp > im->stamp ? ev.stamp : im->stamp + 1;
+    bool has_time = im->has_times && ev.stamp > im->stamp && ev.stamp < LATEST_STAMP;
+    im->stamp = has_time ? ev.stamp : im->stamp + 1;
     ev.stamp = im->stamp;
     if (__builtin_expect(!im->begun, 0))
         rc = begin(im);

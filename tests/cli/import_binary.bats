@@ -1,0 +1,226 @@
+load ../helper
+
+# Real files of glibc's dj/malloc branch and of gperftools; tests/foreign.py reads them a second time.
+foreign() {
+  python3 "$HEAPTAPE_SOURCE/tests/foreign.py" "$@"
+}
+
+files="$HEAPTAPE_SOURCE/tests/foreign"
+
+# numbers FILE.htw: what stat says,: as JSON without spaces.
+numbers() {
+  "$HEAPTAPE" stat --json "$1" | tr -d ' \n'
+}
+
+# import FORMAT FILE NAME: NAME.htw and NAME.json, its dump.
+import() {
+  "$HEAPTAPE" import -q -f -F "$1" -o "$3.htw" "$2" && "$HEAPTAPE" dump --format json "$3.htw" >"$3.json"
+}
+
+@test "mtrace: every call of the real files is there" {
+  for name in api mt2 synth2x; do
+    import mtrace "$files/$name.mtrace" a
+    foreign calls mtrace "$files/$name.mtrace" a.json
+  done
+  has "$(numbers a.htw)" '"events":1500,"by_kind":{"malloc":1430,"free":26,"calloc":36,"memalign":8}'
+}
+
+@test "mtrace: failed calls, realloc to 0, and what both mean" {
+  import mtrace "$files/api.mtrace" a
+  heaptape dump a.htw
+  has "$output" "posix_memalign(align=3, 10) = NULL (EINVAL)"
+  has "$output" "malloc(18446744073709551516) = NULL (ENOMEM)"
+  has "$output" "realloc(#11, 0) = NULL"
+  has "$output" "free(NULL)"
+}
+
+@test "mtrace: records of 32 bytes, holes, and the zeros that a killed program leaves" {
+  python3 - "$files/mt2.mtrace" <<'PY'
+import sys
+data = open(sys.argv[1], "rb").read()
+records = [data[i:i + 64] for i in range(0, len(data), 64)]
+open("old.mtrace", "wb").write(b"".join(r[:32] for r in records) + bytes(3200))
+open("tail.mtrace", "wb").write(data + bytes(64 * 100))
+PY
+  import mtrace "$files/mt2.mtrace" a
+  import mtrace old.mtrace old
+  foreign calls mtrace32 old.mtrace old.json
+  cmp a.json old.json
+  import mtrace tail.mtrace tail
+  cmp a.json tail.json
+}
+
+@test "mtrace: survives export" {
+  for name in api mt2 synth2x; do
+    import mtrace "$files/$name.mtrace" a
+    heaptape export -F mtrace -f -o b.mtrace a.htw
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+    import mtrace b.mtrace b
+    cmp a.json b.json
+  done
+}
+
+@test "wl: every call of the stock converter's files is there" {
+  for name in api mt2 synth2x; do
+    import wl "$files/$name.wl" a
+    foreign calls wl "$files/$name.wl" a.json
+  done
+}
+
+@test "wl: the stock converter and this one make the same of a trace" {
+  for name in mt2 synth2x; do
+    import mtrace "$files/$name.mtrace" a
+    import wl "$files/$name.wl" b
+    foreign same a.json b.json
+    foreign live a.json b.json
+  done
+}
+
+@test "wl: trace_run can play what is exported" {
+  for name in api mt2 synth2x; do
+    import mtrace "$files/$name.mtrace" a
+    heaptape export -F wl -f -o b.wl a.htw
+    [ "$status" -eq 0 ]
+    foreign wl b.wl
+    import wl b.wl b
+    [ "$name" = api ] || foreign same a.json b.json
+    [ "$name" = api ] || foreign live a.json b.json
+  done
+  import tcmalloc "$files/three.lz4" a
+  heaptape export -F wl -f -o b.wl a.htw
+  has "$stderr" "wl has no stamps: dropped"
+  has "$stderr" "wl has no thread.end (3): dropped"
+  foreign wl b.wl
+}
+
+@test "wl: what it has no op for is written as what comes nearest, and said" {
+  import mtrace "$files/api.mtrace" a
+  heaptape export -F wl -o b.wl a.htw
+  [ "${#stderr_lines[@]}" -eq 2 ]
+  has "$stderr" "wl has no posix_memalign (3), valloc (1), pvalloc (1): written as memalign"
+  has "$stderr" "wl has no reallocs that free: 1 written as free"
+  import wl b.wl b
+  heaptape dump b.htw
+  has "$output" "memalign(align=4096, 4096)"
+}
+
+@test "wl: from a pipe and to one" {
+  "$HEAPTAPE" import -q -F wl - <"$files/synth2x.wl" | "$HEAPTAPE" export -F wl - | cat >b.wl
+  cat "$files/synth2x.wl" | "$HEAPTAPE" import -q -F wl -o a.htw -
+  import wl b.wl b
+  "$HEAPTAPE" dump --format json a.htw >a.json
+  foreign same a.json b.json
+}
+
+@test "wl: threads that wait for each other for ever are an error" {
+  # Two streams: R 1, W 2 and R 2, W 1.
+  printf '\x08\x02\x09\x03\x0a\x02\x0b\x0b\x0b\x13\x01\x07\x01\x02\x01\x08\x06\x02\x01\x07\x02\x06\x01\x01' >dead.wl
+  heaptape import -F wl -o out.htw dead.wl
+  fails_with 1 "dead.wl: expected that sync 1, which is waited for, is posted, at byte 13"
+  heaptape import -k -F wl -o out.htw dead.wl
+  [ "$status" -eq 0 ]
+  has "$stderr" "bad pieces skipped"
+}
+
+@test "wl: a stream may not run into the next one" {
+  printf '\x08\x02\x09\x01\x0a\x02\x0b\x0b\x0b\x0b\x01\x02\x01\x08\x01' >twice.wl
+  heaptape import -F wl -o out.htw twice.wl
+  fails_with 1 "cut off inside the stream of a thread"
+}
+
+@test "tcmalloc: every call of the real file is there" {
+  heaptape import -F tcmalloc -o a.htw "$files/three.lz4"
+  has "$stderr" "34088 events, 4 threads"
+  "$HEAPTAPE" dump --format json a.htw >a.json
+  lz4 -dc "$files/three.lz4" >plain
+  foreign calls tcmalloc plain a.json
+  for text in '"malloc":15652,"free":16070,"realloc":1932,"memalign":431,"thread.end":3' '"live_at_end_blocks":13' \
+    '"unmatched_frees":0'; do
+    has "$(numbers a.htw)" "$text"
+  done
+  import tcmalloc plain b
+  cmp a.json b.json
+}
+
+@test "tcmalloc-replay: every call of the stock file is there, and survives export" {
+  gzip -dc "$files/three.ins.gz" >three.ins
+  import tcmalloc-replay three.ins a
+  foreign calls tcmalloc-replay three.ins a.json
+  heaptape export -F tcmalloc-replay -o b.ins a.htw
+  [ -z "$stderr" ]
+  foreign replay b.ins
+  import tcmalloc-replay b.ins b
+  foreign same a.json b.json
+  lz4 -q b.ins b.lz4
+  import tcmalloc-replay b.lz4 c
+  cmp b.json c.json
+}
+
+@test "tcmalloc-replay: its player can play what is exported" {
+  import mtrace "$files/api.mtrace" a
+  heaptape export -F tcmalloc-replay -o b.ins a.htw
+  foreign replay b.ins
+  for text in "calloc (2): written as malloc" "failed calls: 2 dropped" "frees of NULL: 1 dropped" \
+    "reallocs that free: 1 written as free"; do
+    has "$stderr" "tcmalloc-replay has no $text"
+  done
+}
+
+@test "an imported file replays" {
+  import tcmalloc "$files/three.lz4" a
+  heaptape replay -a glibc --runs 1 --json a.htw
+  [ "$status" -eq 0 ]
+  has "$output" '"events":34085'
+}
+
+@test "import --trace keeps threads and addresses" {
+  "$HEAPTAPE" import -q --trace -F mtrace -o a.ht "$files/api.mtrace"
+  heaptape dump a.ht
+  has "$output" "[1 27389]"
+  has "$output" "malloc(77) = 0x7f1f180008c0"
+  "$HEAPTAPE" convert -q -o b.htw a.ht
+  import mtrace "$files/api.mtrace" a
+  "$HEAPTAPE" dump --format json b.htw | sed 's/"stamp_ns":[0-9]*/"stamp_ns":0/' | cmp - a.json
+}
+
+@test "bad files are refused with the place and what was expected" {
+  refuses() {
+    heaptape import -F "$1" -o out.htw bad
+    fails_with 1 "bad: " "$2" "at byte"
+    [ ! -e out.htw ]
+  }
+  head -c 500 "$files/api.mtrace" >bad
+  refuses mtrace "cut off inside a record that begins, at byte 448"
+  { head -c 128 "$files/api.mtrace" && head -c 64 /dev/zero | tr '\0' '\11'; } >bad
+  refuses mtrace "expected a record of type 0 to 8 or 255, found 9, at byte 128"
+  head -c 4000 /dev/urandom >bad
+  refuses mtrace "expected the MAGIC record"
+  refuses wl "expected the header of a wl file"
+  refuses tcmalloc "expected the number of a gperftools trace"
+  printf '\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\11' >bad
+  refuses tcmalloc-replay "cut off inside an instruction"
+  head -c 3000 "$files/synth2x.wl" >bad
+  refuses wl "expected a thread's stream inside the file"
+  head -c 6000 "$files/synth2x.wl" >bad
+  refuses wl "cut off inside the stream of a thread"
+  lz4 -dc "$files/three.lz4" | head -c 50000 >bad
+  refuses tcmalloc "cut off inside a buffer's event"
+  head -c 50000 "$files/three.lz4" >bad
+  refuses tcmalloc "the LZ4 frame is cut off"
+  python3 -c 'import sys; d = open(sys.argv[1], "rb").read(); i = d.index(b"\x08", 24); open("bad", "wb").write(d[:24] + b"\4\0\0\0" + d[28:])' \
+    "$files/api.mtrace"
+  refuses mtrace "expected a trace of a 64-bit program"
+}
+
+@test "--keep-going: what is left of a bad file is imported" {
+  head -c 500 "$files/api.mtrace" >bad
+  heaptape import -k -F mtrace -o out.htw bad
+  [ "$status" -eq 0 ]
+  has "$stderr" "1 bad pieces skipped; the first: bad: cut off inside a record"
+  has "$stderr" "6 events"
+  lz4 -dc "$files/three.lz4" | head -c 50000 >bad
+  heaptape import -k -f -F tcmalloc -o out.htw bad
+  [ "$status" -eq 0 ]
+  has "$stderr" "1 bad pieces skipped; the first: bad: cut off inside a buffer"
+}
