@@ -4,11 +4,6 @@
 
 #include <errno.h>
 
-static uint64_t last_use(const struct order_thread *t)
-{
-    return (uint64_t)t->number << SLOT_OP_BITS | t->next_op;
-}
-
 static uint32_t last_thread(const struct slot *s)
 {
     return (uint32_t)(s->last >> SLOT_OP_BITS);
@@ -192,7 +187,7 @@ static inline int bind(struct order *o, struct order_thread *t, uint64_t address
         return -ENOMEM;
     *doubled = table_find(table, o->slots, address) != TABLE_NONE;
     table_put(table, address, slot);
-    o->slots[slot] = (struct slot){address, last_use(t)};
+    o->slots[slot] = (struct slot){address, order_use(t)};
     return 0;
 }
 
@@ -236,7 +231,7 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
     if (rc < 0)
         return rc;
     o->counts.unmatched++;
-    o->slots[*slot] = (struct slot){address, last_use(t)};
+    o->slots[*slot] = (struct slot){address, order_use(t)};
     struct workload_op op = {.kind = HT_PREEXISTING,
                              .flags = o->usable ? 0 : WORKLOAD_SIZE_UNKNOWN,
                              .size = o->usable,

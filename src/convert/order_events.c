@@ -1,4 +1,5 @@
 // From records to ops.
+#include "convert/order_fast.h"
 #include "convert/order_private.h"
 
 #include <errno.h>
@@ -188,29 +189,6 @@ static inline bool is_word(uint64_t word)
     return !(others >> codec_tag_of(word) & 1);
 }
 
-// Fetches the cell that a record some words ahead will need, and for a give, nearer, the slot that the cell names. Guesses:
-// the base may change until then, and the block may stand behind others.
-// Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
-static inline __attribute__((always_inline)) void look_ahead(const struct order *o, const struct merge_stream *s)
-{
-    enum { CELL_AHEAD = 32, SLOT_AHEAD = 16, NEAR_BUCKETS = 8192 };
-    if (o->table.n_buckets <= NEAR_BUCKETS || s->head + CELL_AHEAD >= s->tail)
-        return;
-    uint64_t word = s->words[s->head + CELL_AHEAD];
-    bool plain = event_infos[codec_tag_of(word)].form == HT_FORM_PLAIN;
-    uint64_t address = plain ? word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT
-                             : s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
-    table_prefetch(&o->table, address);
-    word = s->words[s->head + SLOT_AHEAD];
-    if (event_infos[codec_tag_of(word)].form != HT_FORM_PLAIN)
-        return;
-    uint64_t hash = table_hash(word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT);
-    const struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
-    unsigned cells = table_match(b, table_tag(hash));
-    if (cells)
-        __builtin_prefetch(&o->slots[b->slots[__builtin_ctz(cells)]], 1);
-}
-
 // Puts out the stream's records up to a stamp of `bound`. 0, ORDER_HELD or a negative errno.
 static int run(struct order *o, struct merge_stream *s, uint64_t bound)
 {
@@ -218,11 +196,15 @@ static int run(struct order *o, struct merge_stream *s, uint64_t bound)
     if (t->held && !s->forced)
         return order_hold(o, s, ORDER_HOLD_THREAD, s->stamp, 0);
     o->disturbed = false;
-    while (merge_peek(s) && s->stamp <= bound && !o->disturbed) {
+    while (!o->disturbed) {
+        int rc = order_is_calm(o, s) ? order_run_fast(o, s, bound) : 0;
+        if (rc < 0)
+            return rc;
+        if (!merge_peek(s) || s->stamp > bound)
+            break;
         uint64_t word = s->words[s->head];
         unsigned words = 1;
-        look_ahead(o, s);
-        int rc = is_word(word) ? do_word(o, s, word) : do_long(o, s, &words);
+        rc = is_word(word) ? do_word(o, s, word) : do_long(o, s, &words);
         if (rc)
             return rc;
         s->head += words;

@@ -87,6 +87,12 @@ struct order {
     size_t n_out, n_out_waits;
 };
 
+// The op under work as a slot's last use.
+static inline uint64_t order_use(const struct order_thread *t)
+{
+    return (uint64_t)t->number << SLOT_OP_BITS | t->next_op;
+}
+
 static inline struct order_thread *order_numbered(const struct order *o, uint32_t number)
 {
     return o->threads[o->numbered[number]];

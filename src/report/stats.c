@@ -23,33 +23,56 @@ static inline uint64_t live_size(uint64_t size)
     return size < size_mask ? size : size_mask;
 }
 
-static inline int take(struct stats *s, uint32_t thread, uint32_t slot, uint64_t size)
+// What changes with nearly every op, where the compiler can keep it in registers.
+struct live {
+    uint64_t bytes, blocks, peak_bytes, requested, cross;
+};
+
+static inline struct live live_begin(const struct stats *s)
 {
-    if (__builtin_expect(slot >= s->capacity, 0) &&
-        pages_array_reserve((void **)&s->slots, &s->capacity, slot + 1ull, sizeof *s->slots) < 0)
+    return (struct live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
+                         s->summary.cross_thread_frees};
+}
+
+static inline void live_end(struct stats *s, const struct live *l)
+{
+    s->live_bytes = l->bytes;
+    s->live_blocks = l->blocks;
+    s->summary.peak_live_bytes = l->peak_bytes;
+    s->summary.requested_bytes = l->requested;
+    s->summary.cross_thread_frees = l->cross;
+}
+
+static __attribute__((noinline)) int slot_meet(struct stats *s, uint32_t slot)
+{
+    s->summary.slots = slot + 1ull;
+    return pages_array_reserve((void **)&s->slots, &s->capacity, slot + 1ull, sizeof *s->slots);
+}
+
+static inline int take(struct stats *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)
+{
+    uint64_t live = live_size(size);
+    if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
         return -ENOMEM;
-    if (slot >= s->summary.slots)
-        s->summary.slots = slot + 1ull;
-    s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS | live_size(size);
-    s->live_bytes += live_size(size);
-    s->live_blocks++;
-    if (s->live_bytes > s->summary.peak_live_bytes)
-        s->summary.peak_live_bytes = s->live_bytes;
+    s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS | live;
+    l->bytes += live;
+    l->blocks++;
+    l->peak_bytes = l->bytes > l->peak_bytes ? l->bytes : l->peak_bytes;
     return 0;
 }
 
 // A slot that a broken workload gives up without having taken it counts as an empty block.
-static inline void give(struct stats *s, uint32_t thread, uint32_t slot)
+static inline void give(struct stats *s, struct live *l, uint32_t thread, uint32_t slot)
 {
     uint64_t block = slot < s->capacity ? s->slots[slot] : 0;
-    s->live_bytes -= block & size_mask;
-    s->live_blocks -= s->live_blocks > 0;
-    s->summary.cross_thread_frees += block >> STATS_SIZE_BITS != (thread & ((1u << STATS_THREAD_BITS) - 1));
+    l->bytes -= block & size_mask;
+    l->blocks -= l->blocks > 0;
+    l->cross += block >> STATS_SIZE_BITS != (thread & ((1u << STATS_THREAD_BITS) - 1));
     if (slot < s->capacity)
         s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS;
 }
 
-static inline int use_slot(struct stats *s, uint32_t thread, const struct workload_op *op)
+static inline int use_slot(struct stats *s, struct live *l, uint32_t thread, const struct workload_op *op)
 {
     uint64_t size;
     if (op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED)
@@ -57,37 +80,42 @@ static inline int use_slot(struct stats *s, uint32_t thread, const struct worklo
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
         size = event_requested(op->kind, op->size, op->count);
-        s->summary.requested_bytes += op->kind == HT_PREEXISTING ? 0 : size;
-        return take(s, thread, op->slot, size);
+        l->requested += op->kind == HT_PREEXISTING ? 0 : size;
+        return take(s, l, thread, op->slot, size);
     case HT_CLASS_FREE:
-        give(s, thread, op->slot);
+        give(s, l, thread, op->slot);
         return 0;
     case HT_CLASS_RESIZE:
         if (!(op->flags & WORKLOAD_FROM_NULL))
-            give(s, thread, op->slot);
+            give(s, l, thread, op->slot);
         if (op->flags & WORKLOAD_FREED)
             return 0;
         size = event_requested(op->kind, op->size, op->count);
-        s->summary.requested_bytes += size;
-        return take(s, thread, op->slot, size);
+        l->requested += size;
+        return take(s, l, thread, op->slot, size);
     }
     return 0;
 }
 
-static inline int count(struct stats *s, uint32_t thread, const struct workload_op *op)
+static inline int count(struct stats *s, struct live *l, uint32_t thread, const struct workload_op *op)
 {
     struct workload_summary *sum = &s->summary;
-    s->first_stamp = op->stamp < s->first_stamp ? op->stamp : s->first_stamp;
+    if (__builtin_expect(op->stamp < s->first_stamp, 0))
+        s->first_stamp = op->stamp;
     sum->last_stamp = op->stamp > sum->last_stamp ? op->stamp : sum->last_stamp;
-    sum->threads = thread >= sum->threads ? thread + 1ull : sum->threads;
+    if (__builtin_expect(thread >= sum->threads, 0))
+        sum->threads = thread + 1ull;
     sum->edges += op->n_waits;
     sum->by_kind[op->kind]++;
-    return use_slot(s, thread, op);
+    return use_slot(s, l, thread, op);
 }
 
 int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
 {
-    return count(s, thread, op);
+    struct live l = live_begin(s);
+    int rc = count(s, &l, thread, op);
+    live_end(s, &l);
+    return rc;
 }
 
 struct workload_summary stats_summary(const struct stats *s)
@@ -111,12 +139,12 @@ int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n)
         if (ops[i].op.slot < s->capacity)
             __builtin_prefetch(&s->slots[ops[i].op.slot], 1);
     }
-    for (size_t i = 0; i < n; i++) {
-        int rc = count(s, ops[i].thread, &ops[i].op);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    struct live l = live_begin(s);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = count(s, &l, ops[i].thread, &ops[i].op);
+    live_end(s, &l);
+    return rc;
 }
 
 void stats_add(struct workload_summary *to, const struct workload_summary *more)

@@ -1,0 +1,149 @@
+// The way that nearly all records go: a take of a free address, and a give by the thread that took it. Each function does all
+// of it or, where anything is out of the ordinary, nothing; then order_take and order_give know what to do.
+#ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
+#define HEAPTAPE_CONVERT_ORDER_FAST_H
+
+#include "convert/order_private.h"
+
+// One bit for each tag of a one-word record of this class and form.
+#define ORDER_TAG(wire, class, form, want_class, want_form)                                                            \
+    | ((wire) < 32 && HT_CLASS_##class == (want_class) && HT_FORM_##form == (want_form) ? 1u << ((wire)&31) : 0)
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+    ORDER_TAG(wire, class, form, HT_CLASS_ALLOC, HT_FORM_SIZED)
+static const uint32_t order_take_tags = 0 HT_EVENT_TABLE(HT_X);
+#undef HT_X
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+    ORDER_TAG(wire, class, form, HT_CLASS_FREE, HT_FORM_PLAIN)
+static const uint32_t order_give_tags = 0 HT_EVENT_TABLE(HT_X);
+#undef HT_X
+#undef ORDER_TAG
+
+enum { ORDER_ODD = 0, ORDER_DONE = 1 };
+
+static inline uint64_t order_sized_address(const struct merge_stream *s, uint64_t word)
+{
+    return s->state.base + (word >> CODEC_REL_AT << CODEC_ADDRESS_SHIFT);
+}
+
+static inline uint64_t order_plain_address(uint64_t word)
+{
+    return word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT;
+}
+
+// Is the thread in the midst of its ops, and nothing waits?
+static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
+{
+    const struct order_thread *t = s->user;
+    return !o->n_held && !o->n_doubles && t->next_op && !s->forced && !t->ended;
+}
+
+static inline int order_put_out(struct order *o, struct order_thread *t, struct workload_thread_op *to)
+{
+    if (to->op.stamp < t->last_stamp)
+        to->op.stamp = t->last_stamp;
+    t->recent[t->next_op % ORDER_RECENT] = to->op.stamp;
+    t->last_stamp = to->op.stamp;
+    t->next_op++;
+    if (__builtin_expect(++o->n_out < ORDER_BATCH, 1))
+        return ORDER_DONE;
+    int rc = order_flush(o);
+    return rc < 0 ? rc : ORDER_DONE;
+}
+
+static inline int order_take_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
+{
+    struct order_thread *t = s->user;
+    unsigned tag = codec_tag_of(word);
+    uint64_t address = order_sized_address(s, word), hash = table_hash(address);
+    struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
+    unsigned empty = table_match(b, 0);
+    if (__builtin_expect(table_match(b, table_tag(hash)) || b->passed || !empty || !t->pool.n || !address ||
+                             o->table.n >= o->table.limit,
+                         0))
+        return ORDER_ODD;
+    uint32_t slot = t->pool.slots[--t->pool.n];
+    unsigned k = (unsigned)__builtin_ctz(empty);
+    b->tags[k] = table_tag(hash);
+    b->slots[k] = slot;
+    o->table.n++;
+    o->slots[slot] = (struct slot){address, order_use(t)};
+    struct workload_thread_op *to = &o->out[o->n_out];
+    *to = (struct workload_thread_op){
+        .thread = t->number,
+        .op = {.stamp = stamp,
+               .size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS),
+               .count = tag == HT_CALLOC,
+               .slot = slot,
+               .kind = (uint8_t)tag},
+    };
+    return order_put_out(o, t, to);
+}
+
+static inline int order_give_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
+{
+    struct order_thread *t = s->user;
+    uint64_t address = order_plain_address(word), hash = table_hash(address);
+    struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
+    unsigned cells = table_match(b, table_tag(hash));
+    if (__builtin_expect(!cells || t->pool.n >= t->pool.capacity || t->pool.n >= POOL_MAX_SLOTS, 0))
+        return ORDER_ODD;
+    unsigned k = (unsigned)__builtin_ctz(cells);
+    uint32_t slot = b->slots[k];
+    struct slot *block = &o->slots[slot];
+    if (__builtin_expect(block->address != address || block->last >> SLOT_OP_BITS != t->number, 0))
+        return ORDER_ODD;
+    b->tags[k] = 0;
+    o->table.n--;
+    block->address = 0;
+    pool_put(&t->pool, slot, t->next_op);
+    struct workload_thread_op *to = &o->out[o->n_out];
+    *to = (struct workload_thread_op){
+        .thread = t->number,
+        .op = {.stamp = stamp, .slot = slot, .kind = (uint8_t)codec_tag_of(word)},
+    };
+    return order_put_out(o, t, to);
+}
+
+// Fetches the cell that a record some words ahead will need, and for a give, nearer, the slot that the cell names. Guesses:
+// the base may change until then, and the block may stand behind others.
+// Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
+static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o, const struct merge_stream *s)
+{
+    enum { CELL_AHEAD = 32, SLOT_AHEAD = 16, NEAR_BUCKETS = 8192 };
+    if (o->table.n_buckets <= NEAR_BUCKETS || s->head + CELL_AHEAD >= s->tail)
+        return;
+    uint64_t word = s->words[s->head + CELL_AHEAD];
+    bool give = order_give_tags >> codec_tag_of(word) & 1;
+    table_prefetch(&o->table, give ? order_plain_address(word) : order_sized_address(s, word));
+    word = s->words[s->head + SLOT_AHEAD];
+    if (!(order_give_tags >> codec_tag_of(word) & 1))
+        return;
+    uint64_t hash = table_hash(order_plain_address(word));
+    const struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
+    unsigned cells = table_match(b, table_tag(hash));
+    if (cells)
+        __builtin_prefetch(&o->slots[b->slots[__builtin_ctz(cells)]], 1);
+}
+
+// Puts out the stream's records from its head on that go this way, up to a stamp of `bound`. 0 or a negative errno.
+static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64_t bound)
+{
+    int rc = ORDER_DONE;
+    while (s->head < s->tail && rc == ORDER_DONE) {
+        uint64_t word = s->words[s->head];
+        uint64_t stamp = s->state.epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
+        if (stamp > bound)
+            return 0;
+        order_look_ahead(o, s);
+        if (order_take_tags >> codec_tag_of(word) & 1)
+            rc = order_take_fast(o, s, word, stamp);
+        else if (order_give_tags >> codec_tag_of(word) & 1)
+            rc = order_give_fast(o, s, word, stamp);
+        else
+            return 0;
+        s->head += rc == ORDER_DONE;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+#endif
