@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+enum { RARE_FIELDS = HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT };
+
 static int words_put(struct encode_words *w, uint64_t v)
 {
     if (w->n == w->capacity && array_reserve((void **)&w->at, &w->capacity, w->n + 1, sizeof *w->at) < 0)
@@ -31,18 +33,24 @@ static void column_release(struct encode_column *c)
 static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
 {
     size_t capacities[2] = {capacity, capacity * PLANES_MAX_REST + (capacity ? PLANES_SLACK : 0)};
+    size_t n = encode_values(c), n_rest = (size_t)(c->rest_at - c->rest);
     if (array_reserve((void **)&c->first, &capacities[0], want, 1) < 0 ||
         array_reserve((void **)&c->rest, &capacities[1], want * PLANES_MAX_REST + PLANES_SLACK, 1) < 0)
         return -ENOMEM;
+    c->first_at = c->first + n;
+    c->rest_at = c->rest + n_rest;
     return 0;
 }
 
 static inline void column_put(struct encode_column *c, uint64_t v)
 {
-    uint8_t *first = c->first + c->n, *rest = c->rest + c->n_rest;
-    planes_put(&first, &rest, v);
-    c->n++;
-    c->n_rest = (uint32_t)(rest - c->rest);
+    planes_put(&c->first_at, &c->rest_at, v);
+}
+
+static void column_clear(struct encode_column *c)
+{
+    c->first_at = c->first;
+    c->rest_at = c->rest;
 }
 
 static void block_release(struct encode_block *b)
@@ -102,11 +110,13 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
         return -EINVAL;
     if (x->frame.n_shapes == FORMAT_MAX_SHAPES)
         return -EAGAIN;
-    x->frame.shapes[x->frame.n_shapes] = (struct encode_shape){
+    struct encode_shape *to = &x->frame.shapes[x->frame.n_shapes];
+    *to = (struct encode_shape){
         .key = key,
         .fields = format_op_fields(op->kind),
         .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
     };
+    to->simple = to->use != FORMAT_SLOT_NONE && !(to->fields & RARE_FIELDS) && !(key >> 8 & FORMAT_SHAPE_WAITS);
     return (int)x->frame.n_shapes++;
 }
 
@@ -123,11 +133,17 @@ static __attribute__((noinline)) int shape_seek(struct encode *x, const struct w
     return i;
 }
 
+// Where the shape's index is remembered.
+static inline unsigned shape_place(uint32_t key)
+{
+    return (key ^ key >> 5 ^ key >> 13) % 256;
+}
+
 // Index of the op's shape, made when it is new; -EAGAIN when there is no room, -EINVAL.
 static inline int shape_find(struct encode *x, const struct workload_op *op)
 {
     uint32_t key = shape_key(op);
-    uint16_t *cached = &x->shape_cache[(key ^ key >> 5 ^ key >> 13) % 256];
+    uint16_t *cached = &x->shape_cache[shape_place(key)];
     // The key of a shape that is not there is no op's.
     return __builtin_expect(x->frame.shapes[*cached].key == key, 1) ? *cached : shape_seek(x, op, key, cached);
 }
@@ -158,8 +174,10 @@ static int block_begin(struct encode *x, uint32_t thread)
     struct encode_block *b = &x->frame.blocks[x->frame.n_blocks];
     b->thread = thread;
     b->n_ops = b->n_used = b->n_given = b->uses = b->last_explicit = 0;
-    b->taken.n = b->sizes.n = b->take_times.n = b->times.n = 0;
-    b->taken.n_rest = b->sizes.n_rest = b->take_times.n_rest = b->times.n_rest = 0;
+    column_clear(&b->taken);
+    column_clear(&b->sizes);
+    column_clear(&b->take_times);
+    column_clear(&b->times);
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
     b->more.n = b->waits.n = b->texts.n = b->text.size = 0;
@@ -307,7 +325,6 @@ static int put_rare(struct encode *x, struct encode_block *b, const struct workl
 
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
 {
-    enum { RARE_FIELDS = HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT };
     int shape = shape_find(x, op), rc = 0;
     if (__builtin_expect(shape < 0, 0))
         return shape;
@@ -341,6 +358,75 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     t->next_op++;
     x->frame.n_ops++;
     return 0;
+}
+
+// What changes with each op of a block, where the compiler can keep it in registers.
+struct cursors {
+    struct encode_column taken, sizes, take_times, times;
+    uint64_t last_stamp;
+    uint32_t n_ops, n_used, n_given, uses;
+};
+
+static inline void put_simple(struct encode_block *b, struct cursors *c, struct encode_use *last,
+                              const struct encode_shape *shape, const struct workload_op *op)
+{
+    if (shape->use == FORMAT_SLOT_TAKE) {
+        if (c->n_given && b->given[c->n_given - 1] == op->slot) {
+            c->n_given--;
+            column_put(&c->taken, 0);
+        } else {
+            column_put(&c->taken, 1 + zigzag_put((int64_t)op->slot - b->last_explicit));
+            b->last_explicit = op->slot;
+        }
+        column_put(&c->take_times, op->stamp - c->last_stamp);
+    } else {
+        uint32_t age = c->uses - 1 - last->use;
+        bool young = last->serial == b->serial && age < ENCODE_AGE_CODES;
+        b->used[c->n_used++] = young ? age : ENCODE_BY_NUMBER | op->slot;
+        column_put(&c->times, op->stamp - c->last_stamp);
+    }
+    if (shape->use == FORMAT_SLOT_GIVE)
+        b->given[c->n_given++] = op->slot;
+    else
+        *last = (struct encode_use){.serial = b->serial, .use = c->uses++};
+    if (shape->fields & HT_F_SIZE)
+        column_put(&c->sizes, op->size);
+    c->last_stamp = b->stamps[c->n_ops] = op->stamp;
+}
+
+size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t n)
+{
+    uint32_t thread = ops->thread;
+    if (!x->has_stamps || thread >= x->n_threads || x->threads[thread].block == ENCODE_NO_BLOCK)
+        return 0;
+    struct encode_thread *t = &x->threads[thread];
+    struct encode_block *b = &x->frame.blocks[t->block];
+    struct cursors c = {b->taken, b->sizes,  b->take_times, b->times, t->last_stamp,
+                        b->n_ops, b->n_used, b->n_given,    b->uses};
+    size_t i = 0, room = b->capacity - b->n_ops;
+    // A block's first op is put in by encode_op.
+    for (n = !b->n_ops ? 0 : n < room ? n : room; i < n && ops[i].thread == thread; i++) {
+        const struct workload_op *op = &ops[i].op;
+        uint32_t key = shape_key(op);
+        unsigned index = x->shape_cache[shape_place(key)];
+        const struct encode_shape *shape = &x->frame.shapes[index];
+        if (shape->key != key || !shape->simple || op->stamp < c.last_stamp || op->slot >= x->n_slots)
+            break;
+        put_simple(b, &c, &x->slots[op->slot], shape, op);
+        b->shapes[c.n_ops++] = (uint8_t)index;
+    }
+    b->taken = c.taken;
+    b->sizes = c.sizes;
+    b->take_times = c.take_times;
+    b->times = c.times;
+    b->n_ops = c.n_ops;
+    b->n_used = c.n_used;
+    b->n_given = c.n_given;
+    b->uses = c.uses;
+    t->last_stamp = c.last_stamp;
+    t->next_op += i;
+    x->frame.n_ops += (uint32_t)i;
+    return i;
 }
 
 // Turns a block's waits into what stands in the file: differences to the last one for the same thread.

@@ -17,8 +17,13 @@ enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 // A column of one block as it grows, in its two planes. There is room for a value of each op.
 struct encode_column {
     uint8_t *first, *rest;
-    uint32_t n, n_rest;
+    uint8_t *first_at, *rest_at; // where the next value goes
 };
+
+static inline size_t encode_values(const struct encode_column *c)
+{
+    return (size_t)(c->first_at - c->first);
+}
 
 // A growable array of numbers.
 struct encode_words {
@@ -58,6 +63,7 @@ struct encode_shape {
     uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
+    bool simple;    // has a slot, no waits, and no field but the size
 };
 
 // A slot's last use: the how-manieth of which block.
@@ -100,6 +106,10 @@ void encode_release(struct encode *x);
 // Adds an op. -EAGAIN when the frame has no room for another shape, -EINVAL when the op breaks a rule of the format,
 // -ENOMEM. After the latter two the frame is good for nothing.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
+
+// Adds what it can of ops of one thread, quickly: simple ones, while there is room for them. How many from the first on,
+// which may be none: encode_op takes any.
+size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t n);
 
 // Ends the frame under work, which becomes *done. The next one takes over the storage of what *done was before: all
 // zero, or a frame that has been written.

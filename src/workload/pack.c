@@ -117,14 +117,15 @@ static void pack_column(struct pack *p, const struct encode_frame *f, enum forma
 {
     size_t n = 0;
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        n += column_of(&f->blocks[i], member)->n;
+        n += encode_values(column_of(&f->blocks[i], member));
     column_begin(p, column, n);
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_column *c = column_of(&f->blocks[i], member);
-        if (c->n)
-            p->first = mempcpy(p->first, c->first, c->n);
-        if (c->n_rest)
-            p->rest = mempcpy(p->rest, c->rest, c->n_rest);
+        size_t rest = (size_t)(c->rest_at - c->rest);
+        if (encode_values(c))
+            p->first = mempcpy(p->first, c->first, encode_values(c));
+        if (rest)
+            p->rest = mempcpy(p->rest, c->rest, rest);
     }
     column_end(p, column);
 }
@@ -227,7 +228,8 @@ static size_t values_bound(const struct encode_frame *f)
     size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->wait_values + f->switches.n;
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
-        n += b->n_used + b->taken.n + b->sizes.n + b->take_times.n + b->times.n + b->more.n + b->texts.n;
+        n += b->n_used + encode_values(&b->taken) + encode_values(&b->sizes) + encode_values(&b->take_times) +
+             encode_values(&b->times) + b->more.n + b->texts.n;
     }
     return n;
 }

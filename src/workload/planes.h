@@ -29,6 +29,11 @@ static inline void planes_put(uint8_t **first, uint8_t **rest, uint64_t v)
         *(*first)++ = (uint8_t)v;
         return;
     }
+    if (__builtin_expect(v < 0x4000, 1)) {
+        *(*first)++ = (uint8_t)(0x80 | v >> 8);
+        *(*rest)++ = (uint8_t)v;
+        return;
+    }
     unsigned k = planes_rest_bytes(v);
     *(*first)++ = (uint8_t)(0xff00u >> k | (k < 8 ? v >> 8 * k : 0));
     put_u64(*rest, v);

@@ -79,18 +79,18 @@ struct workload_summary {
     uint64_t first_stamp, last_stamp;
     uint64_t requested_bytes;
     uint64_t peak_live_bytes, live_at_end_bytes, live_at_end_blocks;
-    uint64_t cross_thread_frees;     // blocks given up (freed or resized) by another thread than the one that
-                                     // took them
-    uint64_t unmatched_frees;        // of blocks that were not seen taken: they are PREEXISTING here
-    uint64_t order_repaired;         // events put into another place than their stamps say
-    uint64_t order_ambiguous;        // events whose place could not be proved
-    uint64_t edges;                  // waits written
-    uint64_t edges_needed;           // cross-thread uses before implied ones were left out
-    uint64_t lost_records;           // words that the capture lost
-    uint64_t usable_bytes;           // that the blocks had of which it was recorded
-    uint64_t usable_requested_bytes; // that were asked for with these
+    uint64_t cross_thread_frees;         // blocks given up (freed or resized) by another thread than the one that
+                                         // took them
+    uint64_t unmatched_frees;            // of blocks that were not seen taken: they are PREEXISTING here
+    uint64_t order_repaired;             // events put into another place than their stamps say
+    uint64_t order_ambiguous;            // events whose place could not be proved
+    uint64_t edges;                      // waits written
+    uint64_t edges_needed;               // cross-thread uses before implied ones were left out
+    uint64_t lost_records;               // words that the capture lost
+    uint64_t usable_bytes;               // that the blocks had of which it was recorded
+    uint64_t usable_requested_bytes;     // that were asked for with these
     uint64_t recorded_from, recorded_to; // stamps: when recording began and ended; to 0: all the process's life
-    uint64_t samples_at;             // offset of the frame of samples, 0: there is none; filled in by the writer
+    uint64_t samples_at;                 // offset of the frame of samples, 0: there is none; filled in by the writer
 };
 
 // A sample of the recorded program's memory, taken from outside. `anon_bytes` is its heap's part: with the stacks and the

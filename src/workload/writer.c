@@ -207,10 +207,18 @@ int workload_write_ops(struct workload_writer *w, const struct workload_thread_o
 {
     for (size_t i = 0; i < n; i++)
         encode_prefetch(&w->encode, ops[i].op.slot);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n;) {
+        struct encode_frame *f = &w->encode.frame;
+        size_t room = f->n_ops < FRAME_OPS ? FRAME_OPS - f->n_ops : 0, left = n - i;
+        size_t done = is_full(f) ? 0 : encode_run(&w->encode, ops + i, left < room ? left : room);
+        w->ops += done;
+        i += done;
+        if (done)
+            continue;
         int rc = workload_write_op(w, ops[i].thread, &ops[i].op, e);
         if (rc < 0)
             return rc;
+        i++;
     }
     return 0;
 }
