@@ -101,6 +101,10 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->untraced)
         note("%u process%s could not be recorded: no file, memory or place was left for a spool", r->untraced,
              r->untraced == 1 ? "" : "es");
+    if (r->left)
+        note(
+            "%u process%s went on unrecorded after exec: as a program that is static, has other rights or another root",
+            r->left, r->left == 1 ? "" : "es");
     if (r->off_reason[0])
         note("tracing turned itself off in a process: %s", r->off_reason);
     if (r->full)

@@ -48,7 +48,7 @@ struct recorder {
     bool in_round;
     bool full;          // the encoder's backlog is: the last turn drained nothing
     uint64_t watermark; // of the last drain that left nothing behind
-    uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns;
+    uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns, left_ns;
     uint64_t round_words;        // drained since the round began
     unsigned unsettled;          // rounds that a reader still has to see before it can order all records written
     struct trace_process *ended; // processes whose PROCESS_END is due after the round
@@ -285,6 +285,10 @@ static int turn(struct recorder *r, struct err *e)
         consumer_check_ends(&r->consumer);
     }
     rc = discover(r, e);
+    if (now - r->left_ns >= CONSUMER_LEFT_NS) {
+        r->left_ns = now;
+        consumer_check_left(&r->consumer);
+    }
     if (rc == 0)
         rc = consumer_drain(&r->consumer, &sink, e);
     if (r->consumer.lanes_waiting == 0)
@@ -534,6 +538,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     launch_signals(&r->launch);
     int rc = run(r, e);
     launch_bell(NULL);
+    result->left = r->consumer.n_left;
     if (r->consumer.session)
         result->untraced = atomic_load(&r->consumer.session->untraced);
     consumer_close(&r->consumer);

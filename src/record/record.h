@@ -35,6 +35,7 @@ struct record_result {
     bool full;       // it ended at max_bytes, and the program went on
     int stopped_by;  // signal that ended the recording before the program had ended; 0: none
     uint32_t processes;
+    uint32_t left; // processes that went on unrecorded: by exec, as programs that drop the library or cannot find it
     uint32_t untraced; // processes that could not be recorded: under limits that leave no room for a spool
     uint64_t events, lost_words, waits, wait_ns;
     uint64_t cpu_ns;      // of the recorder itself

@@ -19,8 +19,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// Maps the beginning of a file of at least that size. A program that changed its root names it by another path.
-static void *map_file(pid_t pid, const char *path, size_t bytes)
+// Maps a piece of a file. A program that changed its root names it by another path.
+static void *map_file(pid_t pid, const char *path, uint64_t offset, size_t bytes)
 {
     struct stat st;
     void *p = MAP_FAILED;
@@ -32,8 +32,8 @@ static void *map_file(pid_t pid, const char *path, size_t bytes)
             free(inside);
         }
     }
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)bytes)
-        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)(offset + bytes))
+        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (fd >= 0)
         close(fd);
     return p == MAP_FAILED ? NULL : p;
@@ -45,7 +45,7 @@ static struct spool_session *map_session(pid_t pid, const char *spool)
     const char *slash = strrchr(spool, '/');
     if (!slash || asprintf(&path, "%.*s/%s", (int)(slash - spool), spool, SPOOL_SESSION_FILE) < 0)
         return NULL;
-    struct spool_session *session = map_file(pid, path, sizeof *session);
+    struct spool_session *session = map_file(pid, path, 0, sizeof *session);
     free(path);
     if (session && session->magic != SPOOL_SESSION_MAGIC) {
         munmap(session, sizeof *session);
@@ -55,9 +55,9 @@ static struct spool_session *map_session(pid_t pid, const char *spool)
 }
 
 // The process's own spool? A fork child has its parent's mapped, too, until it makes one itself.
-static bool attach_file(struct attached *a, pid_t pid, const char *path)
+static bool attach_file(struct attached *a, pid_t pid, const char *path, uint64_t offset)
 {
-    struct spool_header *h = map_file(pid, path, SPOOL_HEADER_BYTES);
+    struct spool_header *h = map_file(pid, path, offset, SPOOL_HEADER_BYTES);
     if (!h)
         return false;
     if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC &&
@@ -70,17 +70,28 @@ static bool attach_file(struct attached *a, pid_t pid, const char *path)
     return a->control.session;
 }
 
-// The path in a line of /proc/PID/maps that shows the start of a spool; else NULL.
-static char *spool_path(char *line, bool *ended)
+// Is it where one of the session's reserves begins?
+static bool is_reserve(uint64_t offset)
 {
-    unsigned long long offset;
+    return offset >= SPOOL_SESSION_BYTES && (offset - SPOOL_SESSION_BYTES) % SPOOL_RESERVE_BYTES == 0;
+}
+
+// The path in a line of /proc/PID/maps that shows the start of a spool, in a file of its own or in the session's; else
+// NULL.
+static char *spool_path(char *line, uint64_t *offset, bool *ended)
+{
+    unsigned long long from;
     int at = 0;
     line[strcspn(line, "\n")] = 0;
-    if (sscanf(line, "%*x-%*x %*s %llx %*s %*s %n", &offset, &at) != 1 || at == 0 || offset != 0)
+    if (sscanf(line, "%*x-%*x %*s %llx %*s %*s %n", &from, &at) != 1 || at == 0)
         return NULL;
-    if (ends_with(line + at, SPOOL_FILE_SUFFIX DELETED))
-        *ended = true;
-    return ends_with(line + at, SPOOL_FILE_SUFFIX) ? line + at : NULL;
+    *offset = from;
+    const char *end = from ? "/" SPOOL_SESSION_FILE : SPOOL_FILE_SUFFIX;
+    const char *gone = from ? "/" SPOOL_SESSION_FILE DELETED : SPOOL_FILE_SUFFIX DELETED;
+    if (from && !is_reserve(from))
+        return NULL;
+    *ended |= ends_with(line + at, gone);
+    return ends_with(line + at, end) ? line + at : NULL;
 }
 
 static int open_error(pid_t pid, struct err *e)
@@ -102,9 +113,10 @@ int attach_open(struct attached *a, pid_t pid, struct err *e)
     if (!f)
         return open_error(pid, e);
     while (!a->control.header && getline(&line, &room, f) > 0) {
-        char *spool = spool_path(line, &ended);
+        uint64_t offset;
+        char *spool = spool_path(line, &offset, &ended);
         if (spool)
-            parents = !attach_file(a, pid, spool);
+            parents = !attach_file(a, pid, spool, offset);
     }
     bool refused = ferror(f);
     fclose(f);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,9 +17,28 @@ enum {
     SLACK = 64, // stamps by which the processor may put a lane's records out of order; some tens of ns
 };
 
+// Root's recorder has its session in a folder inside its folder.
+static void descend(struct consumer *c)
+{
+    DIR *d = faccessat(c->dir_fd, SPOOL_SESSION_FILE, F_OK, 0) < 0 ? fdopendir(dup(c->dir_fd)) : NULL;
+    struct dirent *item;
+    bool found = false;
+    while (d && !found && (item = readdir(d))) {
+        int inner = openat(c->dir_fd, item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        found = inner >= 0 && item->d_name[0] != '.' && faccessat(inner, SPOOL_SESSION_FILE, F_OK, 0) == 0;
+        if (found)
+            dup3(inner, c->dir_fd, O_CLOEXEC);
+        if (inner >= 0)
+            close(inner);
+    }
+    if (d)
+        closedir(d);
+}
+
 static int open_session(struct consumer *c, struct err *e)
 {
     struct stat st;
+    descend(c);
     int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return err_set(e, -errno, "%s: holds no recording: %s/%s: %s", c->dir, c->dir, SPOOL_SESSION_FILE,
@@ -26,13 +46,15 @@ static int open_session(struct consumer *c, struct err *e)
     void *p = MAP_FAILED;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof *c->session)
         p = mmap(NULL, sizeof *c->session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    // What a recorder that was killed had not drained may be collected.
+    bool locked = p != MAP_FAILED && stale_lock(fd) < 0;
     close(fd);
     if (p == MAP_FAILED)
         return err_set(e, -EBADMSG, "%s/%s: is no session", c->dir, SPOOL_SESSION_FILE);
     c->session = p;
     if (c->session->magic != SPOOL_SESSION_MAGIC || c->session->stamp_shift != CODEC_STAMP_SHIFT)
         return err_set(e, -EBADMSG, "%s/%s: is no session of this version of heaptape", c->dir, SPOOL_SESSION_FILE);
-    if (!(c->session->flags & SPOOL_NO_RECORDER))
+    if (locked)
         return err_set(e, -EBUSY, "%s: belongs to a recorder", c->dir);
     return 0;
 }
@@ -42,7 +64,8 @@ static int check_spools(struct consumer *c, struct err *e)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
         struct consumer_spool *s = c->spools[i];
-        if (!s->dead && atomic_load(&s->header->control.state) != SPOOL_STOPPED)
+        bool alone = c->session->flags & SPOOL_NO_RECORDER;
+        if (alone && !s->dead && atomic_load(&s->header->control.state) != SPOOL_STOPPED)
             return err_set(e, -EBUSY, "%s: process %ld still runs; end it, or stop it with heaptape ctl %ld stop",
                            c->dir, (long)s->visible_pid, (long)s->visible_pid);
         s->dead = true;
@@ -52,7 +75,7 @@ static int check_spools(struct consumer *c, struct err *e)
 
 int consumer_attach(struct consumer *c, const char *dir, struct err *e)
 {
-    *c = (struct consumer){.dir_fd = -1, .attached = true, .pending = true};
+    *c = (struct consumer){.dir_fd = -1, .lock_fd = -1, .attached = true, .pending = true};
     c->dir = strdup(dir);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
     c->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -8,12 +8,15 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { LEFT_LOOKS = 2 }; // at another executable: between exec and its first event a program takes its time
 
 static void spool_free(struct consumer_spool *s)
 {
@@ -47,6 +50,18 @@ static bool spool_map(struct consumer_spool *s, int fd, uint64_t offset, uint64_
     return true;
 }
 
+static bool find_exe(const struct consumer_spool *s, uint64_t *device, uint64_t *inode)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)s->visible_pid);
+    if (s->visible_pid <= 0 || stat(path, &st) < 0)
+        return false;
+    *device = st.st_dev;
+    *inode = st.st_ino;
+    return true;
+}
+
 static void spool_identify(struct consumer_spool *s)
 {
     s->pid = s->header->pid;
@@ -55,6 +70,7 @@ static void spool_identify(struct consumer_spool *s)
     s->visible_pid = consumer_find_process(s->pid, s->start_time);
     if (s->start_time == 0)
         s->start_time = consumer_start_time(s->visible_pid);
+    find_exe(s, &s->exe_device, &s->exe_inode);
     if (s->visible_pid > 0)
         s->pidfd = (int)syscall(SYS_pidfd_open, s->visible_pid, 0);
     // Between the look and the pidfd the pid may have changed hands.
@@ -110,10 +126,14 @@ static void supersede(struct consumer *c, struct consumer_spool *found)
         struct consumer_spool *s = c->spools[i];
         if (s->pid != found->pid || s->start_time != found->start_time)
             continue;
-        if (s->session_number < found->session_number)
-            s->dead = true;
-        else
+        if (s->session_number > found->session_number) {
             found->dead = true;
+            continue;
+        }
+        // It is recorded again, or has only been slow to begin.
+        c->n_left -= s->other_exe >= LEFT_LOOKS;
+        s->other_exe = 0;
+        s->dead = true;
     }
 }
 
@@ -205,6 +225,19 @@ int consumer_check_ends(struct consumer *c)
         }
     }
     return marked;
+}
+
+void consumer_check_left(struct consumer *c)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct consumer_spool *s = c->spools[i];
+        uint64_t device, inode;
+        if (s->dead || s->drain_words || s->other_exe >= LEFT_LOOKS || !find_exe(s, &device, &inode))
+            continue;
+        bool other = s->exe_inode && (device != s->exe_device || inode != s->exe_inode);
+        s->other_exe = other ? s->other_exe + 1 : 0;
+        c->n_left += s->other_exe == LEFT_LOOKS;
+    }
 }
 
 static size_t lane_place(const struct consumer_spool *s, uint32_t thread, uint32_t lane)

@@ -41,21 +41,23 @@ struct consumer_spool {
     char name[64];    // of the file
     unsigned reserve; // of the session's file that it is in, counted from 1; 0: it has a file of its own
     uint32_t number;
-    uint32_t session_number; // the images of a process are in its order
-    uint32_t pid;            // as the process sees it
-    pid_t visible_pid;       // as the recorder sees it
-    uint64_t start_time;     // of the process, in the kernel's ticks
-    int pidfd;               // -1: the kernel gave none
-    bool dead;               // nothing is written to it any more; the next drain takes all there is
-    uint64_t words;          // drained
-    uint64_t lost_words;     // missing in a stream, or no records
-    uint64_t events;         // recorded, for the sink to count
-    uint64_t *toggles;       // changes of the recording's state: stamp << 2 | state
+    uint32_t session_number;        // the images of a process are in its order
+    uint32_t pid;                   // as the process sees it
+    pid_t visible_pid;              // as the recorder sees it
+    uint64_t start_time;            // of the process, in the kernel's ticks
+    int pidfd;                      // -1: the kernel gave none
+    uint64_t exe_device, exe_inode; // of its executable
+    unsigned other_exe;             // looks, one after the other, at which it was another: see consumer_check_left
+    bool dead;                      // nothing is written to it any more; the next drain takes all there is
+    uint64_t words;                 // drained
+    uint64_t lost_words;            // missing in a stream, or no records
+    uint64_t events;                // recorded, for the sink to count
+    uint64_t *toggles;              // changes of the recording's state: stamp << 2 | state
     size_t n_toggles, toggles_capacity;
-    uint64_t toggles_forgotten;     // before those
-    uint32_t first_state;           // before all of them
-    uint64_t recorded_from;         // stamps: of the first change that began recording, and of the last one if that ended
-    uint64_t recorded_to;           // it; else 0
+    uint64_t toggles_forgotten; // before those
+    uint32_t first_state;       // before all of them
+    uint64_t recorded_from;     // stamps: of the first change that began recording, and of the last one if that ended
+    uint64_t recorded_to;       // it; else 0
     uint32_t asked[SPOOL_REQUESTS]; // requests that the last drain has seen
     uint64_t drain_words;           // drained by the last consumer_drain
     uint32_t drain_done;            // chunks that it found full
@@ -69,6 +71,7 @@ struct consumer {
     char *outer;   // directory to be removed at the end
     char *dir;     // the session directory, for SPOOL_ENV_DIR
     int dir_fd;    // -1: closed
+    int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
     bool attached; // a session that was recorded without a recorder: nothing of it is changed
     struct spool_session *session;
     uint32_t spools_seen;           // session->spools_made at the last look
@@ -81,6 +84,7 @@ struct consumer {
     size_t candidates_capacity;
     uint64_t *copy;         // words of the chunk under work
     uint32_t chunks_done;   // chunks that the last drain found full: how far the recorder is behind
+    uint32_t n_left;        // processes that go on as programs which are not recorded
     uint32_t lanes_waiting; // lanes of which the last drain left something behind: not to be told of by its watermark
 };
 
@@ -100,6 +104,11 @@ int consumer_discover(struct consumer *c, struct err *e);
 // Marks the spools whose processes have ended. A process that has called exec has ended as far as its old spool goes.
 // Returns how many were marked.
 int consumer_check_ends(struct consumer *c);
+
+// Keeps c->n_left: processes that go on unrecorded, since by exec they have become programs that drop the library or
+// cannot find it. Call every CONSUMER_LEFT_NS; who has ended before the second look is not counted.
+#define CONSUMER_LEFT_NS 200000000u
+void consumer_check_left(struct consumer *c);
 
 // Requests of which everything that they are about has been drained: the recorder does what they ask for and answers.
 bool consumer_is_asked(const struct consumer *c, enum spool_request what);

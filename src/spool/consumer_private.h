@@ -40,6 +40,14 @@ int toggles_pass(struct consumer_spool *s, struct consumer_lane *l, struct trace
 // A process in another pid namespace knows itself by another number. start_time 0: the process does not know its own.
 pid_t consumer_find_process(uint32_t pid, uint64_t start_time);
 
+#define STALE_PREFIX "heaptape-" // of the names of recorders' folders
+
+// Locks a session's file for as long as the descriptor is open. -EWOULDBLOCK: its recorder lives.
+int stale_lock(int fd);
+
+// Removes the folders that recorders of this user have left behind.
+void stale_sweep(const char *folder);
+
 // Field 22 of /proc/PID/stat, 0 when there is no such process.
 uint64_t consumer_start_time(pid_t pid);
 

@@ -57,7 +57,9 @@ static int make_open_folder(struct consumer *c, struct err *e)
 
 static int make_folders(struct consumer *c, struct err *e)
 {
-    if (asprintf(&c->outer, "%s/heaptape-XXXXXX", choose_folder()) < 0) {
+    const char *folder = choose_folder();
+    stale_sweep(folder);
+    if (asprintf(&c->outer, "%s/" STALE_PREFIX "XXXXXX", folder) < 0) {
         c->outer = NULL;
         return err_set(e, -ENOMEM, "out of memory");
     }
@@ -98,7 +100,8 @@ static int make_session(struct consumer *c, uint32_t flags, enum clock_kind cloc
         p = mmap(NULL, sizeof(struct spool_session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int rc = p == MAP_FAILED ? err_set_errno(e, "%s/%s", c->dir, SPOOL_SESSION_FILE) : 0;
     uint32_t reserves = rc == 0 ? make_reserves(fd) : 0;
-    close(fd);
+    c->lock_fd = fd;
+    stale_lock(fd); // not every file system can
     if (rc < 0)
         return rc;
     c->session = p;
@@ -114,7 +117,7 @@ static int make_session(struct consumer *c, uint32_t flags, enum clock_kind cloc
 
 int consumer_open(struct consumer *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
-    *c = (struct consumer){.dir_fd = -1};
+    *c = (struct consumer){.dir_fd = -1, .lock_fd = -1};
     int rc = make_folders(c, e);
     if (rc == 0)
         rc = make_session(c, flags, clock, e);
@@ -164,6 +167,8 @@ void consumer_close(struct consumer *c)
         rmdir(c->outer);
     if (c->dir_fd >= 0)
         close(c->dir_fd);
+    if (c->lock_fd >= 0)
+        close(c->lock_fd);
     if (c->session)
         munmap(c->session, sizeof *c->session);
     free(c->outer);
@@ -171,7 +176,7 @@ void consumer_close(struct consumer *c)
     free(c->spools);
     free(c->candidates);
     free(c->copy);
-    *c = (struct consumer){.dir_fd = -1};
+    *c = (struct consumer){.dir_fd = -1, .lock_fd = -1};
 }
 
 void consumer_sleep(struct consumer *c, uint32_t seen, uint64_t timeout_ns)

@@ -152,6 +152,24 @@ END
   "$HEAPTAPE" check -q t.ht
 }
 
+@test "ctl: a process whose spool is in a reserved place" {
+  skip_under_sanitizer
+  trace_of bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/control' loop"
+  # It is bash, until it is the program.
+  for _ in $(seq 200); do
+    [ "$(field state)" = recording ] && grep -q "/session$" "/proc/$pid/maps" && ! grep -q '[.]spool$' "/proc/$pid/maps" && break
+    sleep 0.02
+  done
+  [ "$(field state)" = recording ]
+  "$HEAPTAPE" ctl "$pid" stop
+  [ "$(field state)" = stopped ]
+  at=$(field events)
+  [ "$at" -gt 100 ]
+  kill "$pid"
+  ended
+  [ "$(count_lines | wc -l)" -ge 3 ]
+}
+
 @test "ctl: who cannot be steered" {
   heaptape ctl $$ status
   fails_with 1 "$$: is not traced"

@@ -85,6 +85,37 @@ run_way() {
   counts_as_told
 }
 
+# A program that nothing is preloaded into.
+make_static() {
+  # shellcheck disable=SC2016
+  printf '%s\n' '#include <stdio.h>' '#include <unistd.h>' \
+    'int main(int argc, char **argv) { if (argc > 2) return puts("done") < 0; usleep(900000);' \
+    '  return execl(argv[1], argv[1], "again", "once", (char *)0); }' >static.c
+  cc -static -o static static.c || skip "no static C library"
+}
+
+@test "exec of a program that cannot be recorded is said" {
+  skip_under_sanitizer
+  make_static
+  heaptape record -o t.ht -- sh -c 'ls / >/dev/null; exec ./static ./static'
+  [ "$status" -eq 0 ]
+  has "$stderr" "1 process went on unrecorded after exec"
+  # What is recorded again was not lost: nor is a program that takes long to begin.
+  heaptape record -f -o t.ht -- sh -c 'ls / >/dev/null; exec ./static /bin/ls'
+  case $stderr in *unrecorded*) false ;; esac
+}
+
+@test "exec after chroot is said" {
+  skip_under_sanitizer
+  [ "$(id -u)" -eq 0 ] || skip "only root may"
+  make_static
+  mkdir root
+  mv static root
+  heaptape record -o t.ht -- perl -e 'fork and do { wait; exit 0 }; my @x = map { "x$_" } 1..1000; chroot "root" or die; chdir "/"; exec "/static", "/static"'
+  [ "$status" -eq 0 ]
+  has "$stderr" "1 process went on unrecorded after exec"
+}
+
 @test "fork after chroot, and after setuid" {
   skip_under_sanitizer
   [ "$(id -u)" -eq 0 ] || skip "only root may"

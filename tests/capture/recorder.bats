@@ -34,6 +34,42 @@ events() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines 2>err || grep -q 'cut off' err
 }
 
+# folder_of: the session's folder, of a recorder that `start` has started, in $folder.
+folder_of() {
+  pid=$(pgrep -P "$recorder")
+  folder=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^HEAPTAPE_SPOOL=//p')
+  [ -d "$folder" ]
+  outer=${folder%%/heaptape-*}/heaptape-${folder#*/heaptape-}
+  outer=${outer%"${outer#*/heaptape-??????}"}
+}
+
+@test "what a killed recorder leaves: it can be collected, and is removed after a day when its programs are gone" {
+  skip_under_sanitizer
+  start 0
+  folder_of
+  kill -STOP "$recorder"
+  sleep 0.1
+  heaptape record --collect "$outer" -o u.ht
+  fails_with 1 "belongs to a recorder"
+  kill -9 "$recorder"
+  wait "$recorder" || true
+  # The program has turned its recording off at the latest when its chunks were full; what they held is still there.
+  heaptape record --collect "$outer" -o u.ht
+  [ "$status" -eq 0 ]
+  "$HEAPTAPE" check -q u.ht
+  "$HEAPTAPE_PROGRAMS/trace_lines" u.ht >lines
+  [ "$(count_lines | awk '$1 == "malloc" { print $3 }')" -gt 100 ]
+  "$HEAPTAPE" record -q -o v.ht ls >told
+  [ -d "$outer" ]
+  touch -d '2 days ago' "$outer"
+  "$HEAPTAPE" record -q -f -o v.ht ls >told
+  [ -d "$outer" ]
+  kill "$pid"
+  for _ in $(seq 100); do [ -d "/proc/$pid" ] || break; sleep 0.02; done
+  "$HEAPTAPE" record -q -f -o v.ht ls >told
+  [ ! -e "$outer" ]
+}
+
 @test "SIGSTOP of the recorder: the program waits, and nothing is lost" {
   skip_under_sanitizer
   start 300000
