@@ -123,14 +123,21 @@ static bool too_close(const struct order *o, uint32_t slot, const struct order_d
     return stamp + o->options.skid > d->stamp;
 }
 
-// Which of the address's blocks does the give by this thread mean? One that it has taken itself: when it did, all
-// blocks before were gone. Else the oldest: gives of one address come in the order of their stamps, because between two
-// of them the block is handed from thread to thread.
-static size_t choose(struct order *o, const struct order_thread *t, uint64_t address)
+// The cell of the double.
+static size_t double_cell(struct order *o, const struct order_double *d)
 {
+    size_t i = table_find(&o->table, o->slots, d->address);
+    while (table_slot(&o->table, i) != d->slot)
+        i = table_find_next(&o->table, o->slots, d->address, i);
+    return i;
+}
+
+// Which of the address's blocks does the give by this thread mean? One that it has taken itself: when it did, all
+// blocks before were gone. Else the oldest, unless another thread's give of that one is only stamped later.
+static size_t choose(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+{
+    const struct order_thread *t = s->user;
     struct order_double *d = double_first(o, address);
-    if (!d)
-        return table_find(&o->table, o->slots, address);
     size_t own = own_cell(o, t, address);
     struct order_double *mine = own == TABLE_NONE ? NULL : double_of(o, table_slot(&o->table, own));
     if (mine) {
@@ -138,6 +145,11 @@ static size_t choose(struct order *o, const struct order_thread *t, uint64_t add
         return own;
     }
     size_t oldest = oldest_cell(o, address);
+    if (own == TABLE_NONE && order_overtakes(o, s, stamp, address)) {
+        size_t later = double_cell(o, d);
+        double_forget(o, d);
+        return later;
+    }
     if (own == TABLE_NONE && too_close(o, table_slot(&o->table, oldest), d))
         o->counts.ambiguous++;
     double_forget(o, d);
@@ -199,8 +211,10 @@ static int after_take(struct order *o, struct order_thread *t, uint64_t stamp, u
     // No other thread could have given the block up.
     if (rc == 0 && doubled && o->open_threads <= 1)
         rc = order_double_lost(o, o->n_doubles - 1);
-    if (o->n_held)
+    if (o->n_held) {
+        order_doubt_give(o, t, stamp, address);
         order_wake(o, ORDER_HOLD_GIVE, address);
+    }
     return rc;
 }
 
@@ -250,10 +264,15 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
             return preexisting(o, t, stamp, address, slot);
         return order_hold(o, s, ORDER_HOLD_GIVE, stamp, address);
     }
-    if (__builtin_expect(o->n_doubles, 0))
-        i = choose(o, t, address);
+    if (__builtin_expect(o->n_doubles && double_first(o, address), 0))
+        i = choose(o, s, stamp, address);
+    else if (o->open_threads > 1 && last_thread(&o->slots[table_slot(&o->table, i)]) != t->number && !s->forced &&
+             order_overtakes(o, s, stamp, address))
+        return order_hold(o, s, ORDER_HOLD_GIVE, stamp, address);
     *slot = table_slot(&o->table, i);
     table_remove(&o->table, address, i);
+    if (o->open_threads > 1)
+        order_note_give(o, t, stamp, address);
     return 0;
 }
 

@@ -58,6 +58,12 @@ struct order_double {
     uint32_t slot, thread;
 };
 
+// A give that was put out, by its own taker or another.
+struct order_give_note {
+    uint64_t address, stamp;
+    uint32_t thread;
+};
+
 struct order {
     struct order_options options;
     struct order_sink sink;
@@ -77,6 +83,8 @@ struct order {
     size_t n_held, held_capacity;
     struct order_double doubles[ORDER_MAX_DOUBLES];
     size_t n_doubles;
+    struct order_give_note gives[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
+    size_t n_gives;
     uint64_t next_deadline;                      // of those held and the doubles; UINT64_MAX when there are none
     bool disturbed;                              // streams were put back, or a deadline came up: the run under way ends
     struct workload_wait waits[ORDER_MAX_WAITS]; // of the op under work
@@ -132,6 +140,18 @@ int order_take(struct order *o, struct order_thread *t, struct workload_op *op, 
 int order_give(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address);
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result);
+
+// Does the give by another thread of a block at this address, whose stamp is later by the skid at most, come before the one
+// under work, which stands first in `s` and is of a block that its thread did not take? Counts as ambiguous what the records
+// leave open.
+bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address);
+
+// Remembers a give that is put out.
+void order_note_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address);
+
+// `taker` has taken the address, for which a give of another thread waits. Counts as ambiguous if a give that was put out
+// could be the one of this block instead.
+void order_doubt_give(struct order *o, const struct order_thread *taker, uint64_t stamp, uint64_t address);
 
 // Puts the stream aside until what it waits for has come, or the window is over.
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address);

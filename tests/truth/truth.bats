@@ -1,21 +1,43 @@
 # Programs that know their own order, under real capture: the workload must have it.
 load ../helper
 
-# ALLOCATOR THREADS: records the truth program, converts it strictly and compares.
+# ALLOCATOR THREADS [CALLS]: records the truth program into a.ht and log. glibc is without thread caches, so that all
+# threads share its free blocks.
+record_truth() {
+  local allocator=()
+  if [ "$1" = glibc ]; then
+    export GLIBC_TUNABLES=glibc.malloc.tcache_count=0
+  else
+    unset GLIBC_TUNABLES
+    allocator=(-a "$1")
+  fi
+  "$HEAPTAPE" record -q -f "${allocator[@]}" -o a.ht -- "$HEAPTAPE_PROGRAMS/truth" "$2" "${3:-20000}" log
+  unset GLIBC_TUNABLES
+}
+
+# ALLOCATOR THREADS [CALLS]: the workload holds every call, block and order that the program knows of. Where the processor
+# has disturbed the stamps so much that the converter says it is not sure, the program is recorded again.
 truth_holds() {
-  local how=() name=$1
-  [ "$1" = glibc ] && how=(env GLIBC_TUNABLES=glibc.malloc.tcache_count=0) || how=(env)
-  [ "$1" = glibc ] && name= || name="-a $1"
-  "${how[@]}" "$HEAPTAPE" record -q -f $name -o a.ht -- "$HEAPTAPE_PROGRAMS/truth" $2 ${3:-20000} log
-  "$HEAPTAPE" convert -q -f --strict -o a.htw a.ht
-  "$HEAPTAPE_PROGRAMS/check_truth" a.htw log
-  "$HEAPTAPE" stat --json a.htw >stat.json
-  python3 -c 'import json
-o = json.load(open("stat.json"))["order"]
-print("repaired", o["repaired"])
-assert o["ambiguous"] == 0'
-  heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw
-  expect "a replay that the verifying allocator passes" [ "$status" -eq 0 ]
+  for _ in 1 2 3 4 5 6; do
+    record_truth "$@"
+    "$HEAPTAPE" convert -q -f -o a.htw a.ht
+    "$HEAPTAPE" stat --json a.htw >stat.json
+    read -r ambiguous unmatched lost < <(python3 -c 'import json
+s = json.load(open("stat.json"))
+print(s["order"]["ambiguous"], s["unmatched_frees"], sum(p["lost"] for p in s["processes"]))')
+    expect "all frees matched" [ "$unmatched" -eq 0 ]
+    expect "nothing lost" [ "$lost" -eq 0 ]
+    # Never wrong in silence.
+    [ "$ambiguous" -ne 0 ] && continue
+    "$HEAPTAPE_PROGRAMS/check_truth" a.htw log
+    "$HEAPTAPE" convert -q -f --strict -o strict.htw a.ht
+    cmp a.htw strict.htw
+    heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw
+    expect "a replay that the verifying allocator passes" [ "$status" -eq 0 ]
+    return
+  done
+  echo "$*: unsure in each of 6 runs"
+  return 1
 }
 
 is_installed() {
@@ -45,16 +67,29 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
 @test "truth: an edge that is missing, and a call that was not made, are seen" {
   skip_under_sanitizer
   truth_holds glibc 4 2000
-  local waits=$("$HEAPTAPE_PROGRAMS/check_truth" a.htw log | sed 's/.* ops, \([0-9]*\) waits.*/\1/')
-  for n in 1 $((waits / 3)) $((waits / 2)) $waits; do
-    run "$HEAPTAPE_PROGRAMS/check_truth" --drop $n a.htw log
-    expect "wait $n is needed" [ "$status" -eq 1 ]
-    has "$output" "does not come after op"
+  local waits failed=0
+  waits=$("$HEAPTAPE_PROGRAMS/check_truth" a.htw log | sed 's/.* ops, \([0-9]*\) waits.*/\1/')
+  # About a third; the others are implied by way of a third thread, or are for a thread's creation, not for a block.
+  for n in $(seq 1 $((waits / 40 + 1)) "$waits"); do
+    run "$HEAPTAPE_PROGRAMS/check_truth" --drop "$n" a.htw log
+    [ "$status" -eq 0 ] || { has "$output" "does not come after op"; failed=$((failed + 1)); }
   done
+  expect "waits that are needed" [ $failed -ge 5 ]
   head -c -24 log >short
   run "$HEAPTAPE_PROGRAMS/check_truth" a.htw short
   has "$output" "does more than it says"
-  tail -c 24 log | cat log - >long
+  { cat log; tail -c 24 log; } >long
   run "$HEAPTAPE_PROGRAMS/check_truth" a.htw long
   [ "$status" -eq 1 ]
+  # Two blocks that change places.
+  python3 - <<'END'
+import struct
+log = bytearray(open("log", "rb").read())
+frees = [at for at in range(0, len(log), 24) if struct.unpack_from("<I", log, at + 4)[0] == 5]
+a, b = frees[len(frees) // 2], frees[len(frees) // 2 + 1]
+log[a + 8 : a + 16], log[b + 8 : b + 16] = log[b + 8 : b + 16], log[a + 8 : a + 16]
+open("swapped", "wb").write(log)
+END
+  run "$HEAPTAPE_PROGRAMS/check_truth" a.htw swapped
+  has "$output" "but the program means"
 }

@@ -1,0 +1,174 @@
+// Gives with stamps that are too early. The counter is read before the call, but the processor reads it as soon as it can:
+// while it still waits for the cache line through which another thread hands the block over. So the give by a thread that
+// did not take the block itself can seem to come before the give of the block that the address had before it, where that
+// give, the take after it and the hand-over all happened within the depth of the reordering. Two gives of one address then
+// stand closer than that, and what else the threads do with the address tells which was first.
+#include "convert/order_private.h"
+
+enum { MAX_STREAMS = 256, MAX_DEPTH = 64 };
+
+// Goes through the records of a stream that name an address.
+struct cursor {
+    const struct merge_stream *stream;
+    struct codec_state state;
+    size_t at;
+    struct event ev;
+};
+
+static struct cursor cursor_at(const struct merge_stream *s)
+{
+    return (struct cursor){.stream = s, .state = s->state, .at = s->head};
+}
+
+static bool cursor_next(struct cursor *c, uint64_t address, uint64_t limit)
+{
+    while (c->at < c->stream->tail) {
+        unsigned words = codec_get(&c->state, c->stream->words + c->at, c->stream->tail - c->at, &c->ev);
+        if (!words || (c->ev.kind && c->ev.stamp > limit))
+            return false;
+        c->at += words;
+        if (c->ev.kind && (c->ev.ptr == address || c->ev.result == address))
+            return true;
+    }
+    return false;
+}
+
+static bool is_give(const struct event *ev, uint64_t address)
+{
+    unsigned class = event_infos[ev->kind].class;
+    return ev->ptr == address && (class == HT_CLASS_FREE || class == HT_CLASS_HALF);
+}
+
+static bool is_take(const struct event *ev, uint64_t address)
+{
+    unsigned class = event_infos[ev->kind].class;
+    return ev->result == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
+}
+
+// The streams that have records up to the limit, as far as there is room.
+static size_t due_streams(const struct order *o, uint64_t limit, const struct merge_stream **list)
+{
+    const struct merge *m = &o->merge;
+    size_t stack[MAX_DEPTH], depth = 0, n = 0;
+    if (m->n_heap)
+        stack[depth++] = 0;
+    while (depth && n < MAX_STREAMS) {
+        size_t i = stack[--depth];
+        if (m->heap[i]->stamp > limit)
+            continue;
+        list[n++] = m->heap[i];
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->n_heap && depth < MAX_DEPTH; child++)
+            stack[depth++] = child;
+    }
+    for (size_t i = 0; i < o->n_held && n < MAX_STREAMS; i++)
+        list[n++] = o->held[i].stream;
+    return n;
+}
+
+// The first give of the address by another thread than `t` that is of a block which is there now, or was taken by a third
+// thread: one that its own thread takes before is another matter. UINT64_MAX: there is none; else *by has it.
+static uint64_t other_give(const struct merge_stream **list, size_t n, const struct order_thread *t, uint64_t address,
+                           uint64_t limit, const struct order_thread **by)
+{
+    uint64_t first = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        struct cursor c = cursor_at(list[i]);
+        if (list[i]->user == t || !cursor_next(&c, address, limit) || !is_give(&c.ev, address) || c.ev.stamp >= first)
+            continue;
+        first = c.ev.stamp;
+        *by = list[i]->user;
+    }
+    return first;
+}
+
+// Of two gives: `a`, which is under work, by `thread`, and `b`, by `other`.
+struct pair {
+    const struct order_thread *thread, *other;
+    uint64_t a, b;
+    // The first take whose block b could mean if a was first, and a if b was. UINT64_MAX: none.
+    uint64_t for_b, for_a;
+};
+
+static void see_take(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stamp, uint64_t skid)
+{
+    if (can_be_b && stamp <= p->b + skid && stamp < p->for_b)
+        p->for_b = stamp;
+    if (can_be_a && stamp <= p->a + skid && stamp < p->for_a)
+        p->for_a = stamp;
+}
+
+// What a thread takes behind its own give cannot be what it gave.
+static void see_takes(struct pair *p, const struct merge_stream *s, uint64_t address, uint64_t skid)
+{
+    struct cursor c = cursor_at(s);
+    bool given = false;
+    while (cursor_next(&c, address, p->b + skid)) {
+        given |= s->user == p->other && is_give(&c.ev, address);
+        if (is_take(&c.ev, address))
+            see_take(p, !given, s->user != p->thread, c.ev.stamp, skid);
+    }
+}
+
+// Takes that are done: the address has their blocks beside the oldest one. False when `other` did one: its give means it.
+static bool see_doubles(const struct order *o, struct pair *p, uint64_t address)
+{
+    for (size_t i = 0; i < o->n_doubles; i++) {
+        const struct order_double *d = &o->doubles[i];
+        if (d->address != address)
+            continue;
+        if (d->thread == p->other->number)
+            return false;
+        see_take(p, true, d->thread != p->thread->number, d->stamp, o->options.skid);
+    }
+    return true;
+}
+
+// By how much stamps must be early, if what has them came in this order.
+static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_give)
+{
+    uint64_t taken = take > give ? take : give;
+    return taken - take + (taken > second_give ? taken - second_give : 0);
+}
+
+bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+{
+    const struct merge_stream *list[MAX_STREAMS];
+    struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
+    uint64_t skid = o->options.skid;
+    size_t n = due_streams(o, stamp + skid, list);
+    p.b = other_give(list, n, p.thread, address, stamp + skid, &p.other);
+    if (p.b == UINT64_MAX || !see_doubles(o, &p, address))
+        return false;
+    n = due_streams(o, p.b + skid, list);
+    for (size_t i = 0; i < n; i++)
+        see_takes(&p, list[i], address, skid);
+    if (p.for_a == UINT64_MAX || p.for_b == UINT64_MAX)
+        return p.for_a != UINT64_MAX;
+    uint64_t as_stamped = too_early(p.a, p.for_b, p.b);
+    if (!as_stamped)
+        return false;
+    // Either could be. The stamps that have to be wrong by less are the better guess.
+    o->counts.ambiguous++;
+    return too_early(p.b, p.for_a, p.a) < as_stamped;
+}
+
+void order_note_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+{
+    o->gives[o->n_gives++ % ORDER_RECENT] = (struct order_give_note){address, stamp, t->number};
+}
+
+void order_doubt_give(struct order *o, const struct order_thread *taker, uint64_t stamp, uint64_t address)
+{
+    for (size_t i = 0; i < o->n_held; i++) {
+        const struct order_held *h = &o->held[i];
+        if (h->why != ORDER_HOLD_GIVE || h->address != address)
+            continue;
+        for (size_t k = 0; k < ORDER_RECENT; k++) {
+            const struct order_give_note *g = &o->gives[k];
+            // By its own taker, or it would have been looked at when it came.
+            bool could_be_later = g->thread != taker->number && g->thread != h->thread->number;
+            if (g->address == address && could_be_later && stamp <= g->stamp + o->options.skid)
+                o->counts.ambiguous++;
+        }
+    }
+}
