@@ -11,6 +11,7 @@ declare -gA _heaptape_options=(
   [import]=' --format= -F --output= -o --force -f --pid= -p --trace --keep-going -k --strict --level= -l --stamps --help -h --quiet -q --color='
   [export]=' --format= -F --output= -o --force -f --pid= -p --stamps --help -h --quiet -q --color='
   [check]=' --salvage --output= -o --force -f --help -h --quiet -q --color='
+  [trace_run]=' --allocator= -a --touch= --help -h --quiet -q --color='
   [allocators]=' --json --help -h --quiet -q --color='
 )
 # What stands for the value: a kind of thing, or words parted by '|'.
@@ -103,6 +104,10 @@ declare -gA _heaptape_values=(
   ['check --output']='FILE|-'
   ['check -o']='FILE|-'
   ['check --color']='auto|always|never'
+  ['trace_run --allocator']='ALLOCATOR'
+  ['trace_run -a']='ALLOCATOR'
+  ['trace_run --touch']='page|none|all'
+  ['trace_run --color']='auto|always|never'
   ['allocators --color']='auto|always|never'
 )
 # Below this line by hand; above it by tools/generate.

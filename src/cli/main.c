@@ -20,7 +20,8 @@
     COMMAND(slice)                                                                                                     \
     COMMAND(merge)                                                                                                     \
     COMMAND(replay)                                                                                                    \
-    COMMAND(compare) COMMAND(stat) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(allocators)
+    COMMAND(compare)                                                                                                   \
+    COMMAND(stat) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,
