@@ -85,12 +85,12 @@ static int put_samples(void *context, const struct trace_sample *samples, size_t
     return t->path ? convert_process_samples(&t->of, samples, n) : 0;
 }
 
-static int finish(void *context, const struct order_counts *counts)
+static int finish(void *context, const struct order_counts *counts, const struct workload_sites *sites)
 {
     struct target *t = context;
     if (!t->path)
         return 0;
-    int rc = convert_process_done(&t->of, counts);
+    int rc = convert_process_done(&t->of, counts, sites);
     uint64_t bytes = t->out.offset;
     int closed = output_close(&t->out, rc == 0, t->all->e);
     convert_process_release(&t->of);

@@ -33,7 +33,7 @@ static int check_strict(const struct convert_process *c, const struct workload_s
                    ambiguous, unmatched, lost);
 }
 
-int convert_process_done(void *context, const struct order_counts *counts)
+int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
 {
     struct convert_process *c = context;
     struct workload_summary *s = &c->summary;
@@ -42,6 +42,7 @@ int convert_process_done(void *context, const struct order_counts *counts)
     s->recorded_from = c->process->recorded_from;
     s->recorded_to = c->process->recorded_to;
     int rc = check_strict(c, s);
+    workload_output_sites(&c->to, sites);
     return rc < 0 ? rc : workload_output_end(&c->to, s, c->e);
 }
 

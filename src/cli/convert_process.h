@@ -25,7 +25,7 @@ void convert_process_release(struct convert_process *c);
 int convert_process_ops(void *context, const struct workload_thread_op *ops, size_t n);
 int convert_process_samples(void *context, const struct trace_sample *samples, size_t n);
 // Also holds the workload against --strict.
-int convert_process_done(void *context, const struct order_counts *counts);
+int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites);
 
 // The process by its pid and command line, as a note that begins with `what`.
 void convert_process_tell(const char *what, const struct trace_process *p);

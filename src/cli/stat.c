@@ -94,11 +94,12 @@ static void keep_usage(struct file_stat *s, struct counter *c)
     c->samples = NULL;
 }
 
-static int count_done(void *context, const struct order_counts *counts)
+static int count_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
 {
     struct counter *c = context;
     struct process_stat *p = &c->file->processes[c->process];
     struct workload_summary *s = &p->summary;
+    (void)sites;
     *s = stats_summary(&c->stats);
     order_summarise(counts, s);
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;

@@ -92,9 +92,11 @@ static int process_end(struct process *p)
         return 0;
     int rc = order_finish(p->order);
     struct order_counts counts = order_counts(p->order);
+    if (rc == 0 && p->sink.done)
+        rc = p->sink.done(p->sink.ops.context, &counts, order_sites(p->order));
     order_free(p->order);
     p->order = NULL;
-    return rc == 0 && p->sink.done ? p->sink.done(p->sink.ops.context, &counts) : rc;
+    return rc;
 }
 
 static int take_item(struct converter *c, const struct trace_item *item, struct convert_result *result)

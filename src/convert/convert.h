@@ -10,8 +10,8 @@ struct convert_sink {
     struct order_sink ops;
     // The process's memory, sampled while it ran; NULL: not wanted.
     int (*samples)(void *context, const struct trace_sample *samples, size_t n);
-    // All ops have been given. `context` is that of ops. NULL: not wanted.
-    int (*done)(void *context, const struct order_counts *counts);
+    // All ops have been given. `context` is that of ops; the sites are borrowed. NULL: not wanted.
+    int (*done)(void *context, const struct order_counts *counts, const struct workload_sites *sites);
 };
 
 struct convert_options {

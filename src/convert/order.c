@@ -37,6 +37,7 @@ void order_free(struct order *o)
     free(o->numbered);
     pages_array_free(o->slots, o->slots_capacity, sizeof *o->slots);
     free(o->held);
+    sites_release(&o->sites);
     merge_release(&o->merge);
     map_release(&o->by_number);
     table_release(&o->table);
@@ -51,6 +52,11 @@ struct order_counts order_counts(const struct order *o)
     c.slots = o->n_slots;
     c.threads = o->n_numbered;
     return c;
+}
+
+const struct workload_sites *order_sites(const struct order *o)
+{
+    return &o->sites.sites;
 }
 
 void order_summarise(const struct order_counts *counts, struct workload_summary *s)

@@ -9,6 +9,7 @@
 #define HEAPTAPE_CONVERT_ORDER_H
 
 #include "trace/trace.h"
+#include "workload/sites.h"
 #include "workload/workload.h"
 
 // Where ops go, in a valid total order. They are borrowed until the call returns.
@@ -54,6 +55,9 @@ int order_advance(struct order *o, uint64_t limit);
 int order_finish(struct order *o);
 
 struct order_counts order_counts(const struct order *o);
+
+// The call sites that its ops have named; borrowed until the order is freed.
+const struct workload_sites *order_sites(const struct order *o);
 
 // Writes what was counted into the summary of the workload; its other fields stay.
 void order_summarise(const struct order_counts *counts, struct workload_summary *s);

@@ -97,6 +97,23 @@ static int do_thread(struct order *o, struct merge_stream *s, struct workload_op
     return order_emit(o, s->user, op);
 }
 
+// What heaptape says of itself.
+static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
+{
+    if (op->kind == HT_LOST) {
+        o->counts.lost += op->value;
+        return 0;
+    }
+    if (op->kind == HT_MODULE) {
+        const struct workload_module m = {.start = ptr, .bytes = op->size, .offset = op->value};
+        return workload_sites_module(&o->sites.sites, &m, op->text, op->text_bytes);
+    }
+    if (op->kind != HT_STACK)
+        return 0;
+    uint32_t number = sites_number(&o->sites, op->value);
+    return number ? workload_sites_define(&o->sites.sites, number, op->text, op->text_bytes / 8) : -ENOMEM;
+}
+
 // One record, decoded: `op` but for slot, flags and waits; `ptr` and `result` as the record has them.
 static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t ptr,
                             uint64_t result)
@@ -122,9 +139,7 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
     case HT_CLASS_MARK:
         return order_emit(o, t, op);
     case HT_CLASS_META:
-        if (op->kind == HT_LOST)
-            o->counts.lost += op->value;
-        return 0;
+        return do_meta(o, op, ptr);
     }
     return -EBADMSG;
 }
@@ -159,6 +174,11 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
         .kind = ev.kind,
         .error = ev.error,
     };
+    if (ev.notes[HT_NOTE_SITE]) {
+        op.value = sites_number(&o->sites, ev.notes[HT_NOTE_SITE]);
+        if (!op.value)
+            return -ENOMEM;
+    }
     if (ev.notes[HT_NOTE_USABLE])
         note_usable(o, &ev);
     int rc = do_record(o, s, &op, ev.ptr, ev.result);

@@ -5,6 +5,7 @@
 #include "convert/merge.h"
 #include "convert/order.h"
 #include "convert/pool.h"
+#include "convert/sites.h"
 #include "convert/table.h"
 
 enum {
@@ -79,6 +80,7 @@ struct order {
     struct slot *slots;
     size_t n_slots, slots_capacity;
     struct pool_shared shared;
+    struct sites sites;
     struct order_held *held;
     size_t n_held, held_capacity;
     struct order_double doubles[ORDER_MAX_DOUBLES];

@@ -58,14 +58,15 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
 {
     for (uint32_t i = 0; i < d->n_shapes; i++, p += FORMAT_SHAPE_BYTES) {
         unsigned kind = p[0], flags = p[1] & FORMAT_OP_FLAGS;
-        if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_WAITS | FORMAT_SHAPE_NO_SLOT) ||
-            !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
+        bool site = p[1] & FORMAT_SHAPE_SITE;
+        if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_SITE | FORMAT_SHAPE_WAITS | FORMAT_SHAPE_NO_SLOT) ||
+            (site && !format_has_site(kind)) || !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
             return bad(what, "a shape of no valid kind or flags");
         d->shapes[i] = (struct decode_shape){
             .kind = p[0],
             .flags = (uint8_t)flags,
             .error = p[2],
-            .fields = format_op_fields(kind),
+            .fields = format_op_fields(kind) | (site ? HT_F_VALUE : 0),
             .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(kind, flags),
             .waits = p[1] & FORMAT_SHAPE_WAITS,
         };

@@ -98,7 +98,9 @@ void encode_release(struct encode *x)
 static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
-    uint32_t flags = op->flags | (op->n_waits ? FORMAT_SHAPE_WAITS : 0) | (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
+    bool site = op->value && format_has_site(op->kind);
+    uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) | (op->n_waits ? FORMAT_SHAPE_WAITS : 0) |
+                     (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
     return op->kind | flags << 8 | (uint32_t)op->error << 16;
 }
 
@@ -113,7 +115,7 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
     struct encode_shape *to = &x->frame.shapes[x->frame.n_shapes];
     *to = (struct encode_shape){
         .key = key,
-        .fields = format_op_fields(op->kind),
+        .fields = format_op_fields(op->kind) | (key >> 8 & FORMAT_SHAPE_SITE ? HT_F_VALUE : 0),
         .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
     };
     to->simple = to->use != FORMAT_SLOT_NONE && !(to->fields & RARE_FIELDS) && !(key >> 8 & FORMAT_SHAPE_WAITS);

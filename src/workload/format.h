@@ -15,6 +15,7 @@ enum format_frame {
     FORMAT_OPS = 2,     // a window of the total order
     FORMAT_SAMPLES = 3, // the recorded program's memory
     FORMAT_SUMMARY = 4, // fields
+    FORMAT_SITES = 6,   // call sites
     FORMAT_INDEX = 5,   // where the OPS frames are; always the last frame, followed by the trailer
 };
 
@@ -101,6 +102,7 @@ enum {
     FORMAT_BLOCK_VALUES = 4, // of a row of the table of blocks: thread, first op, ops, first stamp
 
     // A shape's flags: those of enum workload's ops, and
+    FORMAT_SHAPE_SITE = 0x20, // `value` is there, and is the op's call site
     FORMAT_SHAPE_WAITS = 0x40,
     FORMAT_SHAPE_NO_SLOT = 0x80,
     FORMAT_OP_FLAGS = 0x1f, // WORKLOAD_*
@@ -133,6 +135,13 @@ static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags
 static inline uint8_t format_op_fields(unsigned kind)
 {
     return event_infos[kind].fields | (kind == HT_PREEXISTING ? HT_F_ALIGN | HT_F_VALUE : 0);
+}
+
+// May ops of this kind have a call site?
+static inline bool format_has_site(unsigned kind)
+{
+    unsigned class = event_infos[kind].class;
+    return (class == HT_CLASS_ALLOC && kind != HT_PREEXISTING) || class == HT_CLASS_RESIZE;
 }
 
 // May ops of this kind have these WORKLOAD_* flags, and no slot where they say so?

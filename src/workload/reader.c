@@ -15,6 +15,7 @@ struct workload_reader {
     bool has_summary, at_end;
     struct workload_sample *samples, *early; // of the stream; found by the index
     size_t n_samples, samples_capacity;
+    struct workload_sites sites;
     struct decode decode;
     // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
     struct turn {
@@ -77,6 +78,7 @@ void workload_reader_close(struct workload_reader *r)
     workload_header_release(&r->header);
     decode_release(&r->decode);
     free(r->samples);
+    workload_sites_release(&r->sites);
     free(r->early);
     free(r->turns);
     free(r);
@@ -96,6 +98,11 @@ const struct workload_sample *workload_reader_samples(const struct workload_read
 {
     *n = r->n_samples;
     return r->samples;
+}
+
+const struct workload_sites *workload_reader_sites(const struct workload_reader *r)
+{
+    return &r->sites;
 }
 
 // Reads the intact frame that begins at `offset`, of type `type`.
@@ -254,6 +261,9 @@ static int next_ops(struct workload_reader *r, struct err *e)
         case FORMAT_SAMPLES:
             rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples, &r->samples_capacity);
             rc = checked(r, &f, rc, "malformed samples", e);
+            break;
+        case FORMAT_SITES:
+            rc = checked(r, &f, workload_sites_get(f.data, f.size, &r->sites), "malformed call sites", e);
             break;
         case FORMAT_SUMMARY:
             rc = checked(r, &f, format_get_summary(f.data, f.size, &r->summary), "malformed summary", e);

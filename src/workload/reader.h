@@ -3,6 +3,7 @@
 #define HEAPTAPE_WORKLOAD_READER_H
 
 #include "base/frame.h"
+#include "workload/sites.h"
 #include "workload/workload.h"
 
 // Opaque. `header` is valid after open; `summary` at the end of the stream, or after workload_read_summary.
@@ -37,6 +38,9 @@ const struct workload_summary *workload_reader_summary(const struct workload_rea
 // On a regular file: its samples, by the index, without reading the rest; the position stays. Borrowed until the next call
 // of this function; none is no error. -ESPIPE on a pipe.
 int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e);
+
+// The call sites that have come in the stream so far: all of them at its end.
+const struct workload_sites *workload_reader_sites(const struct workload_reader *r);
 
 // Samples that have come in the stream so far: all of them at its end.
 const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n);

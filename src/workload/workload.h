@@ -33,7 +33,9 @@ struct workload_op {
     uint64_t size;  // as struct event
     uint64_t count;
     uint64_t align;
-    uint64_t value; // THREAD_CREATE: number of the thread born; PREEXISTING: kind of call that took it, 0: not known
+    // THREAD_CREATE: number of the thread born; PREEXISTING: kind of call that took it, 0: not known, and 256 times the number
+    // of its call site; others of ALLOC, and RESIZE: number of the call site. 0: no site is known.
+    uint64_t value;
     uint32_t slot;  // block taken, given up or resized in place of itself: a realloc keeps its slot
     uint32_t n_waits;
     const struct workload_wait *waits; // to be met before the op; borrowed

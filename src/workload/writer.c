@@ -31,6 +31,7 @@ struct workload_writer {
     struct samples samples;
     bool has_stamps;
     uint64_t ops; // written and pending
+    const struct workload_sites *sites; // borrowed, or NULL
     // A thread that writes full frames while the next one fills, when there is a processor for it.
     struct encode_frame full[FRAMES_BEHIND];
     struct ring ring;
@@ -232,6 +233,25 @@ int workload_write_samples(struct workload_writer *w, const struct workload_samp
     return 0;
 }
 
+void workload_write_sites(struct workload_writer *w, const struct workload_sites *s)
+{
+    w->sites = s;
+}
+
+static int put_sites(struct workload_writer *w, struct err *e)
+{
+    size_t module = 0, site = 0;
+    int rc = 0;
+    while (rc == 0 && w->sites && (module < w->sites->n_modules || site < w->sites->n_sites)) {
+        w->payload.size = 0;
+        rc = workload_sites_put(&w->payload, w->sites, &module, &site);
+        if (rc < 0)
+            return no_memory(w, e);
+        rc = frame_write(&w->frames, FORMAT_SITES, w->payload.data, w->payload.size, e);
+    }
+    return rc;
+}
+
 // Their offset in *at; 0 when there are none.
 static int put_samples(struct workload_writer *w, uint64_t *at, struct err *e)
 {
@@ -264,6 +284,8 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
     int rc = flush(w, e);
     if (rc == 0)
         rc = settle(w, e);
+    if (rc == 0)
+        rc = put_sites(w, e);
     if (rc == 0)
         rc = put_samples(w, &summary.samples_at, e);
     if (rc < 0)

@@ -3,6 +3,7 @@
 #define HEAPTAPE_WORKLOAD_WRITER_H
 
 #include "base/frame.h"
+#include "workload/sites.h"
 #include "workload/workload.h"
 
 struct workload_writer; // opaque
@@ -24,7 +25,10 @@ int workload_write_ops(struct workload_writer *w, const struct workload_thread_o
 // before the summary.
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e);
 
-// Writes what is pending, the samples, the summary and the index.
+// The call sites that the ops name; borrowed until workload_write_end, which writes them.
+void workload_write_sites(struct workload_writer *w, const struct workload_sites *s);
+
+// Writes what is pending, the sites, the samples, the summary and the index.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);
 
 #endif

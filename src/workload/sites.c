@@ -1,0 +1,213 @@
+#include "workload/sites.h"
+
+#include "base/bytes.h"
+#include "base/varint.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+void workload_sites_release(struct workload_sites *s)
+{
+    for (size_t i = 0; i < s->n_modules; i++) {
+        free(s->modules[i].build_id);
+        free(s->modules[i].path);
+    }
+    free(s->modules);
+    free(s->frames);
+    free(s->sites);
+    *s = (struct workload_sites){0};
+}
+
+static int add_module(struct workload_sites *s, const struct workload_module *where, const char *id, size_t id_bytes,
+                      const char *path, size_t path_bytes)
+{
+    if (array_reserve((void **)&s->modules, &s->modules_capacity, s->n_modules + 1, sizeof *s->modules) < 0)
+        return -ENOMEM;
+    struct workload_module m = *where;
+    m.build_id = strndup(id, id_bytes);
+    m.path = strndup(path, path_bytes);
+    if (!m.build_id || !m.path) {
+        free(m.build_id);
+        free(m.path);
+        return -ENOMEM;
+    }
+    s->modules[s->n_modules++] = m;
+    return 0;
+}
+
+int workload_sites_module(struct workload_sites *s, const struct workload_module *where, const char *text, size_t n)
+{
+    const char *space = memchr(text, ' ', n);
+    size_t id = space ? (size_t)(space - text) : n, path = space ? id + 1 : n;
+    return add_module(s, where, text, id, text + path, n - path);
+}
+
+static uint32_t module_of(const struct workload_sites *s, uint64_t address)
+{
+    for (size_t i = s->n_modules; i > 0; i--) {
+        const struct workload_module *m = &s->modules[i - 1];
+        if (address - m->start < m->bytes)
+            return (uint32_t)i;
+    }
+    return 0;
+}
+
+// Makes sites up to that number known.
+static int reserve_sites(struct workload_sites *s, size_t number)
+{
+    if (array_reserve((void **)&s->sites, &s->sites_capacity, number, sizeof *s->sites) < 0)
+        return -ENOMEM;
+    while (s->n_sites < number)
+        s->sites[s->n_sites++] = (struct workload_site){0};
+    return 0;
+}
+
+int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n)
+{
+    if (reserve_sites(s, number) < 0 ||
+        array_reserve((void **)&s->frames, &s->frames_capacity, s->n_frames + n, sizeof *s->frames) < 0)
+        return -ENOMEM;
+    struct workload_site *site = &s->sites[number - 1];
+    if (site->n)
+        return 0;
+    *site = (struct workload_site){s->n_frames, n};
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t address = get_u64((const uint8_t *)text + 8 * (size_t)i);
+        s->frames[s->n_frames++] = (struct workload_frame){address, module_of(s, address)};
+    }
+    return 0;
+}
+
+static int put_number(struct buf *b, uint64_t v)
+{
+    if (buf_reserve(b, VARINT_MAX_BYTES) < 0)
+        return -ENOMEM;
+    b->size += varint_put(b->data + b->size, v);
+    return 0;
+}
+
+static int put_text(struct buf *b, const char *text)
+{
+    size_t n = strlen(text);
+    return put_number(b, n) | buf_put(b, text, n) ? -ENOMEM : 0;
+}
+
+static int put_modules(struct buf *b, const struct workload_sites *s, size_t *at)
+{
+    size_t n = 0, bytes = 0;
+    while (*at + n < s->n_modules && bytes < WORKLOAD_SITES_BYTES / 2) {
+        bytes += strlen(s->modules[*at + n].path) + 4 * (size_t)VARINT_MAX_BYTES;
+        n++;
+    }
+    int rc = put_number(b, n);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const struct workload_module *m = &s->modules[*at + i];
+        rc = put_number(b, m->start) | put_number(b, m->bytes) | put_number(b, m->offset) | put_text(b, m->build_id) |
+             put_text(b, m->path);
+    }
+    *at += n;
+    return rc ? -ENOMEM : 0;
+}
+
+static int put_site(struct buf *b, const struct workload_sites *s, const struct workload_site *site, uint64_t *last)
+{
+    int rc = put_number(b, site->n);
+    for (uint32_t i = 0; rc == 0 && i < site->n; i++) {
+        const struct workload_frame *f = &s->frames[site->first + i];
+        rc = put_number(b, f->module) | put_number(b, zigzag_put((int64_t)(f->address - *last)));
+        *last = f->address;
+    }
+    return rc ? -ENOMEM : 0;
+}
+
+int workload_sites_put(struct buf *b, const struct workload_sites *s, size_t *module, size_t *site)
+{
+    size_t n = 0, frames = 0;
+    uint64_t last = 0;
+    int rc = put_modules(b, s, module);
+    // Sites name modules of this frame and those before it.
+    bool all = *module == s->n_modules;
+    while (all && *site + n < s->n_sites && frames < WORKLOAD_SITES_BYTES / 2 / VARINT_MAX_BYTES)
+        frames += 1 + s->sites[*site + n++].n;
+    rc |= put_number(b, n);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = put_site(b, s, &s->sites[*site + i], &last);
+    *site += n;
+    return rc ? -ENOMEM : 0;
+}
+
+// Reading: where it stands, and whether all was well so far.
+struct source {
+    const uint8_t *at, *end;
+    bool bad;
+};
+
+static uint64_t get_number(struct source *from)
+{
+    uint64_t v = 0;
+    size_t n = from->bad ? 0 : varint_get(from->at, from->end, &v);
+    from->bad |= n == 0;
+    from->at += n;
+    return v;
+}
+
+static const char *get_text(struct source *from, size_t *n)
+{
+    uint64_t bytes = get_number(from);
+    if (from->bad || bytes > (size_t)(from->end - from->at)) {
+        from->bad = true;
+        bytes = 0;
+    }
+    const char *text = (const char *)from->at;
+    *n = (size_t)bytes;
+    from->at += bytes;
+    return text;
+}
+
+static int get_modules(struct source *from, struct workload_sites *s)
+{
+    int rc = 0;
+    for (uint64_t n = get_number(from); rc == 0 && !from->bad && n > 0; n--) {
+        size_t id_bytes, path_bytes;
+        struct workload_module m = {.start = get_number(from)};
+        m.bytes = get_number(from);
+        m.offset = get_number(from);
+        const char *id = get_text(from, &id_bytes), *path = get_text(from, &path_bytes);
+        rc = from->bad ? -EBADMSG : add_module(s, &m, id, id_bytes, path, path_bytes);
+    }
+    return rc;
+}
+
+static int get_site(struct source *from, struct workload_sites *s, uint64_t *last)
+{
+    uint64_t n = get_number(from);
+    if (from->bad || n > (size_t)(from->end - from->at) / 2)
+        return -EBADMSG;
+    if (reserve_sites(s, s->n_sites + 1) < 0 ||
+        array_reserve((void **)&s->frames, &s->frames_capacity, s->n_frames + n, sizeof *s->frames) < 0)
+        return -ENOMEM;
+    s->sites[s->n_sites - 1] = (struct workload_site){s->n_frames, (uint32_t)n};
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t module = get_number(from);
+        *last += (uint64_t)zigzag_get(get_number(from));
+        if (from->bad || module > s->n_modules)
+            return -EBADMSG;
+        s->frames[s->n_frames++] = (struct workload_frame){*last, (uint32_t)module};
+    }
+    return 0;
+}
+
+int workload_sites_get(const uint8_t *at, size_t n, struct workload_sites *s)
+{
+    struct source from = {at, at + n, false};
+    uint64_t last = 0;
+    int rc = get_modules(&from, s);
+    uint64_t sites = rc == 0 ? get_number(&from) : 0;
+    // UINT32_MAX is more than anybody has, and an op's site is to fit.
+    if (rc == 0 && s->n_sites + sites > UINT32_MAX)
+        return -EBADMSG;
+    for (; rc == 0 && sites > 0; sites--)
+        rc = get_site(&from, s, &last);
+    return rc < 0 ? rc : from.bad || from.at != from.end ? -EBADMSG : 0;
+}

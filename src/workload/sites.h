@@ -1,0 +1,54 @@
+// Call sites of a workload: return addresses, and the pieces of executable files that they lie in. Layout:
+// docs/format/workload.md, "SITES".
+#ifndef HEAPTAPE_WORKLOAD_SITES_H
+#define HEAPTAPE_WORKLOAD_SITES_H
+
+#include "base/buf.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Executable memory as the program had it mapped: `bytes` from `start`, from `offset` of a file on.
+struct workload_module {
+    uint64_t start, bytes, offset;
+    char *build_id; // in hexadecimal digits, "" when the file has none
+    char *path;     // "" for code without a file
+};
+
+struct workload_frame {
+    uint64_t address; // where the call returns to
+    uint32_t module;  // number of its module + 1, 0 when it lay in none
+};
+
+struct workload_site {
+    size_t first; // in frames
+    uint32_t n;   // 0: not defined
+};
+
+// All zero is an empty set. Sites are numbered from 1.
+struct workload_sites {
+    struct workload_module *modules;
+    struct workload_frame *frames;
+    struct workload_site *sites; // of number i + 1
+    size_t n_modules, n_frames, n_sites;
+    size_t modules_capacity, frames_capacity, sites_capacity;
+};
+
+void workload_sites_release(struct workload_sites *s);
+
+// Adds a module; `text` is as HT_MODULE has it: build id, a space, path. 0 or -ENOMEM.
+int workload_sites_module(struct workload_sites *s, const struct workload_module *where, const char *text, size_t n);
+
+// Says what a site is: `n` addresses of 8 bytes at `text`, as HT_STACK has them. The modules known so far are searched, the
+// last one first. A second definition is ignored. 0 or -ENOMEM.
+int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n);
+
+// Appends the payload of a frame: the modules from number *module on and the sites from number *site on, as much as fits
+// WORKLOAD_SITES_BYTES, and moves both on. 0 or -ENOMEM.
+enum { WORKLOAD_SITES_BYTES = 4 << 20 };
+int workload_sites_put(struct buf *b, const struct workload_sites *s, size_t *module, size_t *site);
+
+// Adds what a frame holds. 0, -EBADMSG, -ENOMEM.
+int workload_sites_get(const uint8_t *at, size_t n, struct workload_sites *s);
+
+#endif
