@@ -91,7 +91,14 @@ static int finish(struct job *j)
         s.lost_records += of->lost_records;
         s.edges_needed += of->edges_needed;
     }
-    int rc = workload_output_end(&j->to, &s, j->e);
+    struct workload_sites sites;
+    int rc = merged_sites(j->merged, &sites);
+    if (rc < 0)
+        err_set(j->e, rc, "%s: out of memory", j->out.name);
+    workload_output_sites(&j->to, &sites);
+    if (rc == 0)
+        rc = workload_output_end(&j->to, &s, j->e);
+    workload_sites_release(&sites);
     if (rc == 0)
         note("%s: %llu events, %llu threads", j->out.name, (unsigned long long)s.events, (unsigned long long)s.threads);
     return rc;

@@ -160,6 +160,17 @@ static int put_samples(struct job *j, const struct slice_counts *c)
     return rc;
 }
 
+static int end(struct job *j, const struct workload_summary *s)
+{
+    struct workload_sites read = {0};
+    int rc = j->in.in.size_bytes ? workload_read_sites(j->in.reader, &read, j->e) : 0;
+    workload_output_sites(&j->to, j->in.in.size_bytes ? &read : workload_reader_sites(j->in.reader));
+    if (rc == 0)
+        rc = workload_output_end(&j->to, s, j->e);
+    workload_sites_release(&read);
+    return rc;
+}
+
 static int finish(struct job *j)
 {
     int rc = slice_finish(j->slice);
@@ -178,7 +189,7 @@ static int finish(struct job *j)
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;
     s.edges_needed = c.edges_needed;
-    rc = workload_output_end(&j->to, &s, j->e);
+    rc = end(j, &s);
     if (rc == 0)
         note("%s: %llu events, %llu blocks there from the start, %llu given up outside", j->out.name,
              (unsigned long long)c.events, (unsigned long long)c.preexisting, (unsigned long long)c.left);

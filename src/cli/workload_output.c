@@ -41,6 +41,11 @@ int workload_output_samples(struct workload_output *w, const struct workload_sam
     return n ? workload_write_samples(w->writer, s, n, e) : 0;
 }
 
+void workload_output_sites(struct workload_output *w, const struct workload_sites *s)
+{
+    workload_write_sites(w->writer, s);
+}
+
 struct workload_summary workload_output_summary(const struct workload_output *w)
 {
     return stats_summary(&w->stats);

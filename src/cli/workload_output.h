@@ -24,6 +24,9 @@ int workload_output_op(struct workload_output *w, uint32_t thread, const struct 
 // The same for several, which saves waiting for memory.
 int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n, struct err *e);
 
+// Borrowed until the end.
+void workload_output_sites(struct workload_output *w, const struct workload_sites *s);
+
 int workload_output_samples(struct workload_output *w, const struct workload_sample *s, size_t n, struct err *e);
 
 // What was counted so far, but for what the order of events took.

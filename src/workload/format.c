@@ -158,6 +158,8 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->recorded_from;
     case FORMAT_F_RECORDED_TO:
         return &s->recorded_to;
+    case FORMAT_F_SITES_AT:
+        return &s->sites_at;
     }
     return NULL;
 }
@@ -179,7 +181,7 @@ int format_put_summary(struct buf *b, const struct workload_summary *s)
 {
     struct workload_summary copy = *s;
     int rc = put_by_kind(b, s);
-    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_RECORDED_TO; tag++) {
+    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_SITES_AT; tag++) {
         const uint64_t *v = summary_number(&copy, tag);
         if (v)
             rc = tlv_put_u64(b, tag, *v);

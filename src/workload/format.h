@@ -62,6 +62,7 @@ enum format_field {
     FORMAT_F_USABLE_REQUESTED_BYTES = 39,
     FORMAT_F_RECORDED_FROM = 40,
     FORMAT_F_RECORDED_TO = 41,
+    FORMAT_F_SITES_AT = 42,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "workload/format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct source {
     uint32_t thread;              // of `op`
     const struct workload_op *op; // the next one; NULL at the end
     uint64_t stamp;               // of it, in the merged workload
-    struct numbers threads, slots;
+    struct numbers threads, slots, sites;
 };
 
 struct merged {
@@ -38,7 +39,7 @@ struct merged {
     struct source *last; // whose op was given last: it has to move on
     struct thread *threads;
     size_t n_threads, threads_capacity;
-    uint32_t n_slots;
+    uint32_t n_slots, n_sites;
     uint64_t hz;
     struct workload_op op;
     struct workload_wait *waits;
@@ -128,6 +129,7 @@ void merged_free(struct merged *m)
     for (size_t i = 0; m->sources && i < m->n_sources; i++) {
         free(m->sources[i].threads.at);
         free(m->sources[i].slots.at);
+        free(m->sources[i].sites.at);
     }
     workload_header_release(&m->header);
     free(m->sources);
@@ -216,6 +218,22 @@ static int number_slot(struct merged *m, struct source *s, uint32_t *slot)
     return 0;
 }
 
+// The op's call site, where it has one.
+static int number_site(struct merged *m, struct source *s, struct workload_op *op)
+{
+    unsigned shift = op->kind == HT_PREEXISTING ? 8 : 0;
+    uint64_t site = op->value >> shift;
+    if (!site || site >= NO_NUMBER)
+        return 0;
+    uint32_t *cell = number_cell(&s->sites, (uint32_t)site);
+    if (!cell)
+        return -ENOMEM;
+    if (*cell == NO_NUMBER)
+        *cell = ++m->n_sites;
+    op->value = (op->value & ((1u << shift) - 1)) | (uint64_t)*cell << shift;
+    return 0;
+}
+
 // A thread that the op names by its number in the source.
 static int number_named(struct merged *m, struct source *s, struct workload_op *op)
 {
@@ -262,6 +280,8 @@ static int convert(struct merged *m, struct source *s, uint32_t *thread)
         rc = number_named(m, s, op);
     if (rc == 0 && op->slot != WORKLOAD_NO_SLOT)
         rc = number_slot(m, s, &op->slot);
+    if (rc == 0 && op->value && (op->kind == HT_PREEXISTING || format_has_site(op->kind)))
+        rc = number_site(m, s, op);
     if (rc == 0 && op->n_waits)
         rc = number_waits(m, s, op);
     if (rc < 0)
@@ -290,5 +310,25 @@ int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **o
         return 0;
     rc = convert(m, m->last, thread);
     *op = &m->op;
+    return rc;
+}
+
+static int add_sites(struct workload_sites *to, const struct source *s)
+{
+    const struct workload_sites *from = workload_reader_sites(s->reader);
+    int rc = 0;
+    for (size_t i = 1; rc == 0 && i < s->sites.n && i <= from->n_sites; i++) {
+        if (s->sites.at[i] != NO_NUMBER)
+            rc = workload_sites_copy(to, s->sites.at[i], from, (uint32_t)i, (uint32_t)to->n_modules);
+    }
+    return rc < 0 ? rc : workload_sites_copy_modules(to, from);
+}
+
+int merged_sites(const struct merged *m, struct workload_sites *to)
+{
+    int rc = 0;
+    *to = (struct workload_sites){0};
+    for (size_t i = 0; rc == 0 && i < m->n_sources; i++)
+        rc = add_sites(to, &m->sources[i]);
     return rc;
 }

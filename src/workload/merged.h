@@ -24,4 +24,7 @@ const struct workload_header *merged_header(const struct merged *m);
 // workload_next_op, and -EOVERFLOW when there are more slots or threads than have numbers.
 int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **op, struct err *e);
 
+// The call sites of all inputs, whose ops have all been read. *to is the caller's to release. 0 or -ENOMEM.
+int merged_sites(const struct merged *m, struct workload_sites *to);
+
 #endif

@@ -208,6 +208,41 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
     return rc < 0 ? rc : back;
 }
 
+// All frames of call sites, which follow each other.
+static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, struct workload_sites *s,
+                             struct err *e)
+{
+    struct frame f;
+    struct workload_summary summary;
+    int rc = read_summary_frame(r, frames, &summary, e);
+    if (rc < 0 || !summary.sites_at)
+        return rc;
+    rc = read_frame_at(r, frames, summary.sites_at, &f, FORMAT_SITES, e);
+    while (rc == 0) {
+        rc = checked(r, &f, workload_sites_get(f.data, f.size, s), "malformed call sites", e);
+        int more = rc == 0 ? frame_next(frames, &f, e) : 0;
+        if (more < 0)
+            return more;
+        if (!more || f.type != FORMAT_SITES)
+            break;
+    }
+    return rc;
+}
+
+int workload_read_sites(struct workload_reader *r, struct workload_sites *s, struct err *e)
+{
+    *s = (struct workload_sites){0};
+    if (!r->in->size_bytes)
+        return no_file(r, e);
+    struct frame_reader frames;
+    uint64_t stood_at = r->in->offset;
+    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    int rc = read_sites_frames(r, &frames, s, e);
+    frame_reader_release(&frames);
+    int back = input_seek(r->in, stood_at, e);
+    return rc < 0 ? rc : back;
+}
+
 // The index has come: the trailer and the end of the file must follow.
 static int read_end(struct workload_reader *r, const struct frame *f, struct err *e)
 {

@@ -39,6 +39,10 @@ const struct workload_summary *workload_reader_summary(const struct workload_rea
 // of this function; none is no error. -ESPIPE on a pipe.
 int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e);
 
+// On a regular file: its call sites, by the index, without reading the rest; the position stays. *s is the caller's to
+// release, also after an error. -ESPIPE on a pipe.
+int workload_read_sites(struct workload_reader *r, struct workload_sites *s, struct err *e);
+
 // The call sites that have come in the stream so far: all of them at its end.
 const struct workload_sites *workload_reader_sites(const struct workload_reader *r);
 

@@ -79,6 +79,32 @@ int workload_sites_define(struct workload_sites *s, uint32_t number, const char 
     return 0;
 }
 
+int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct workload_sites *from,
+                        uint32_t from_number, uint32_t shift)
+{
+    const struct workload_site *site = &from->sites[from_number - 1];
+    if (reserve_sites(s, number) < 0 ||
+        array_reserve((void **)&s->frames, &s->frames_capacity, s->n_frames + site->n, sizeof *s->frames) < 0)
+        return -ENOMEM;
+    s->sites[number - 1] = (struct workload_site){s->n_frames, site->n};
+    for (uint32_t i = 0; i < site->n; i++) {
+        struct workload_frame f = from->frames[site->first + i];
+        f.module += f.module ? shift : 0;
+        s->frames[s->n_frames++] = f;
+    }
+    return 0;
+}
+
+int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < from->n_modules; i++) {
+        const struct workload_module *m = &from->modules[i];
+        rc = add_module(s, m, m->build_id, strlen(m->build_id), m->path, strlen(m->path));
+    }
+    return rc;
+}
+
 static int put_number(struct buf *b, uint64_t v)
 {
     if (buf_reserve(b, VARINT_MAX_BYTES) < 0)

@@ -43,6 +43,12 @@ int workload_sites_module(struct workload_sites *s, const struct workload_module
 // last one first. A second definition is ignored. 0 or -ENOMEM.
 int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n);
 
+// Defines site `number` as another set's site `from_number`, whose modules come `shift` numbers later here; then, once,
+// takes over that set's modules. 0 or -ENOMEM.
+int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct workload_sites *from,
+                        uint32_t from_number, uint32_t shift);
+int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from);
+
 // Appends the payload of a frame: the modules from number *module on and the sites from number *site on, as much as fits
 // WORKLOAD_SITES_BYTES, and moves both on. 0 or -ENOMEM.
 enum { WORKLOAD_SITES_BYTES = 4 << 20 };

@@ -90,7 +90,7 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
         .stamp = stamp,
         .size = slot->size,
         .align = slot->align_log2 ? 1ull << slot->align_log2 : 0,
-        .value = slot->taken_by,
+        .value = slot->taken_by | (uint64_t)slot->site << 8,
     };
     s->counts.preexisting++;
     return slice_emit(s, thread, &op, true);
@@ -105,6 +105,7 @@ static void note_block(struct slice_slot *slot, const struct workload_op *op)
     slot->size = event_requested(op->kind, op->size, op->count);
     bool before = op->kind == HT_PREEXISTING;
     slot->taken_by = before ? (uint8_t)op->value : op->kind;
+    slot->site = (uint32_t)(before ? op->value >> 8 : op->value);
     uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? PAGE_BYTES : op->align;
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
 }

@@ -38,6 +38,7 @@ struct slice_slot {
     uint64_t last_op;     // of the part, that used it last …
     uint32_t last_thread; // … and the source's number of whose it is; SLICE_NO_NUMBER: none yet
     uint32_t number;      // in the part; SLICE_NO_NUMBER: none yet
+    uint32_t site;        // call site, 0: not known
     uint8_t state;        // enum slice_state
     uint8_t taken_by;     // kind of call; 0: not known
     uint8_t align_log2;   // 0: none was asked for

@@ -36,7 +36,7 @@ struct workload_op {
     // THREAD_CREATE: number of the thread born; PREEXISTING: kind of call that took it, 0: not known, and 256 times the number
     // of its call site; others of ALLOC, and RESIZE: number of the call site. 0: no site is known.
     uint64_t value;
-    uint32_t slot;  // block taken, given up or resized in place of itself: a realloc keeps its slot
+    uint32_t slot; // block taken, given up or resized in place of itself: a realloc keeps its slot
     uint32_t n_waits;
     const struct workload_wait *waits; // to be met before the op; borrowed
     const char *text;                  // MARK's, THREAD_START's; not terminated; borrowed
@@ -93,6 +93,7 @@ struct workload_summary {
     uint64_t usable_requested_bytes;     // that were asked for with these
     uint64_t recorded_from, recorded_to; // stamps: when recording began and ended; to 0: all the process's life
     uint64_t samples_at;                 // offset of the frame of samples, 0: there is none; filled in by the writer
+    uint64_t sites_at;                   // the same of the first frame of call sites
 };
 
 // A sample of the recorded program's memory, taken from outside. `anon_bytes` is its heap's part: with the stacks and the

@@ -238,10 +238,11 @@ void workload_write_sites(struct workload_writer *w, const struct workload_sites
     w->sites = s;
 }
 
-static int put_sites(struct workload_writer *w, struct err *e)
+static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     size_t module = 0, site = 0;
     int rc = 0;
+    *at = w->sites && w->sites->n_sites ? w->out->offset : 0;
     while (rc == 0 && w->sites && (module < w->sites->n_modules || site < w->sites->n_sites)) {
         w->payload.size = 0;
         rc = workload_sites_put(&w->payload, w->sites, &module, &site);
@@ -285,7 +286,7 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
     if (rc == 0)
         rc = settle(w, e);
     if (rc == 0)
-        rc = put_sites(w, e);
+        rc = put_sites(w, &summary.sites_at, e);
     if (rc == 0)
         rc = put_samples(w, &summary.samples_at, e);
     if (rc < 0)

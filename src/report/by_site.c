@@ -1,0 +1,99 @@
+#include "report/by_site.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void by_site_release(struct by_site *b)
+{
+    free(b->sites);
+    free(b->slots);
+    *b = (struct by_site){0};
+}
+
+// Before a site's live blocks change: what they were at the last peak is what they have been since then.
+static void note_peak(const struct by_site *b, struct by_site_totals *t)
+{
+    if (t->seen_peak == b->peaks)
+        return;
+    t->peak_blocks = t->live_blocks;
+    t->peak_bytes = t->live_bytes;
+    t->seen_peak = b->peaks;
+}
+
+static struct by_site_totals *site_at(struct by_site *b, uint32_t site)
+{
+    size_t had = b->n_sites;
+    if (site >= had) {
+        if (array_reserve((void **)&b->sites, &b->sites_capacity, (size_t)site + 1, sizeof *b->sites) < 0)
+            return NULL;
+        b->n_sites = (size_t)site + 1;
+        memset(b->sites + had, 0, (b->n_sites - had) * sizeof *b->sites);
+    }
+    return &b->sites[site];
+}
+
+static struct by_site_block *slot_at(struct by_site *b, uint32_t slot)
+{
+    size_t had = b->n_slots;
+    if (slot >= had) {
+        if (array_reserve((void **)&b->slots, &b->slots_capacity, (size_t)slot + 1, sizeof *b->slots) < 0)
+            return NULL;
+        b->n_slots = (size_t)slot + 1;
+        memset(b->slots + had, 0, (b->n_slots - had) * sizeof *b->slots);
+    }
+    return &b->slots[slot];
+}
+
+static void give(struct by_site *b, struct by_site_block *block)
+{
+    struct by_site_totals *t = &b->sites[block->site];
+    if (!block->live)
+        return;
+    note_peak(b, t);
+    t->live_blocks--;
+    t->live_bytes -= block->bytes;
+    b->live_bytes -= block->bytes;
+    block->live = false;
+}
+
+static int take(struct by_site *b, struct by_site_block *block, const struct workload_op *op)
+{
+    bool before = op->kind == HT_PREEXISTING;
+    uint32_t site = (uint32_t)(before ? op->value >> 8 : op->value);
+    struct by_site_totals *t = site_at(b, site);
+    if (!t)
+        return -ENOMEM;
+    note_peak(b, t);
+    *block = (struct by_site_block){event_requested(op->kind, op->size, op->count), site, true};
+    t->calls += !before;
+    t->bytes += before ? 0 : block->bytes;
+    t->live_blocks++;
+    t->live_bytes += block->bytes;
+    b->live_bytes += block->bytes;
+    if (b->live_bytes > b->peak_bytes) {
+        b->peak_bytes = b->live_bytes;
+        b->peaks++;
+    }
+    return 0;
+}
+
+int by_site_op(struct by_site *b, const struct workload_op *op)
+{
+    unsigned class = event_infos[op->kind].class;
+    if (class > HT_CLASS_RESIZE || class == HT_CLASS_NONE || op->slot == WORKLOAD_NO_SLOT ||
+        op->flags & WORKLOAD_FAILED)
+        return 0;
+    struct by_site_block *block = slot_at(b, op->slot);
+    if (!block)
+        return -ENOMEM;
+    give(b, block); // of an ALLOC there is nothing in the slot, unless the workload is broken
+    return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : take(b, block, op);
+}
+
+void by_site_finish(struct by_site *b)
+{
+    for (size_t i = 0; i < b->n_sites; i++)
+        note_peak(b, &b->sites[i]);
+}
