@@ -5,10 +5,10 @@
 #include "workload/workload.h"
 
 struct by_site_totals {
-    uint64_t calls, bytes;             // that took a block, and what they asked for
-    uint64_t peak_blocks, peak_bytes;  // of its blocks, at the moment when most bytes were live in all
-    uint64_t live_blocks, live_bytes;  // still live: at the end of the pass, never freed
-    uint64_t seen_peak;                // at which peak the two above it were last brought up to date
+    uint64_t calls, bytes;            // that took a block, and what they asked for
+    uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
+    uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed
+    uint64_t seen_peak;               // at which peak the two above it were last brought up to date
 };
 
 struct by_site_block {

@@ -1,0 +1,105 @@
+#include "report/profile.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight)
+{
+    switch (weight) {
+    case PROFILE_CALLS:
+        return t->calls;
+    case PROFILE_BYTES:
+        return t->bytes;
+    case PROFILE_PEAK:
+        return t->peak_bytes;
+    case PROFILE_LIVE:
+        return t->live_bytes;
+    }
+    return 0;
+}
+
+// A semicolon parts functions and a line ends a stack.
+static int put_name(struct buf *to, const char *name)
+{
+    int rc = 0;
+    for (; rc == 0 && *name; name++)
+        rc = buf_put_u8(to, *name == ';' ? ':' : *name == '\n' ? ' ' : (uint8_t)*name);
+    return rc;
+}
+
+static int put_site(struct buf *to, const struct workload_sites *sites, size_t number, struct symbols *symbols)
+{
+    const struct workload_site *site =
+        number && number <= sites->n_sites ? &sites->sites[number - 1] : &(struct workload_site){0};
+    bool first = true;
+    if (!site->n)
+        return put_name(to, "(unknown)");
+    for (uint32_t i = site->n; i-- > 0;) {
+        const struct symbol *found;
+        size_t n = symbols_of(symbols, &sites->frames[site->first + i], &found);
+        if (!n)
+            return -ENOMEM;
+        while (n-- > 0) {
+            if ((!first && buf_put_u8(to, ';') < 0) || put_name(to, found[n].function) < 0)
+                return -ENOMEM;
+            first = false;
+        }
+    }
+    return 0;
+}
+
+struct line {
+    char *text;
+    uint64_t weight;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
+}
+
+static int add_line(struct line *to, const struct workload_sites *sites, size_t number, struct symbols *symbols)
+{
+    struct buf text = {0};
+    int rc = put_site(&text, sites, number, symbols);
+    if (rc == 0)
+        rc = buf_put_u8(&text, 0);
+    to->text = (char *)text.data;
+    return rc;
+}
+
+static int put_lines(struct buf *to, struct line *lines, size_t n)
+{
+    char number[32];
+    int rc = 0;
+    qsort(lines, n, sizeof *lines, by_text);
+    for (size_t i = 0, next; rc == 0 && i < n; i = next) {
+        uint64_t weight = 0;
+        for (next = i; next < n && strcmp(lines[next].text, lines[i].text) == 0; next++)
+            weight += lines[next].weight;
+        int bytes = snprintf(number, sizeof number, " %" PRIu64 "\n", weight);
+        rc = buf_put(to, lines[i].text, strlen(lines[i].text)) | buf_put(to, number, (size_t)bytes);
+    }
+    return rc ? -ENOMEM : 0;
+}
+
+int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
+                   enum profile_weight weight)
+{
+    struct line *lines = calloc(b->n_sites + 1, sizeof *lines);
+    size_t n = 0;
+    int rc = lines ? 0 : -ENOMEM;
+    for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
+        lines[n].weight = profile_weigh(&b->sites[i], weight);
+        if (lines[n].weight)
+            rc = add_line(&lines[n++], sites, i, symbols);
+    }
+    if (rc == 0)
+        rc = put_lines(to, lines, n);
+    for (size_t i = 0; lines && i < n; i++)
+        free(lines[i].text);
+    free(lines);
+    return rc;
+}

@@ -1,0 +1,30 @@
+// Call sites as profiles that other tools read.
+#ifndef HEAPTAPE_REPORT_PROFILE_H
+#define HEAPTAPE_REPORT_PROFILE_H
+
+#include "base/buf.h"
+#include "report/by_site.h"
+#include "report/symbols.h"
+
+// What a folded profile weighs sites by.
+enum profile_weight {
+    PROFILE_CALLS,
+    PROFILE_BYTES,
+    PROFILE_PEAK, // bytes live at the peak
+    PROFILE_LIVE, // bytes live at the end
+};
+
+uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);
+
+// Folded stacks, as flamegraph.pl and its kin read them: "main;f;g 1234" lines, the outermost function first; sites of the
+// same functions stand in one line each. Appends to *to. 0 or -ENOMEM.
+int profile_folded(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
+                   enum profile_weight weight);
+
+// pprof's profile.proto (github.com/google/pprof), not compressed, with the sample types alloc_objects, alloc_space,
+// peak_objects, peak_space, inuse_objects and inuse_space, the last ones those at the end. `duration_ns` is the
+// recording's. Appends to *to. 0 or -ENOMEM.
+int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
+                  uint64_t duration_ns);
+
+#endif

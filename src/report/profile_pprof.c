@@ -1,0 +1,217 @@
+// profile.proto by hand: a message is a sequence of fields, each a varint of number and wire type (0 varint, 2 length and
+// bytes).
+#include "base/map.h"
+#include "base/varint.h"
+#include "report/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// Numbers of the fields used, by message.
+enum {
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_SAMPLE = 2,
+    PROFILE_MAPPING = 3,
+    PROFILE_LOCATION = 4,
+    PROFILE_FUNCTION = 5,
+    PROFILE_STRING = 6,
+    PROFILE_DURATION_NS = 10,
+    PROFILE_DEFAULT_TYPE = 14
+};
+enum { TYPE_TYPE = 1, TYPE_UNIT = 2 };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2 };
+enum {
+    MAPPING_ID = 1,
+    MAPPING_START = 2,
+    MAPPING_LIMIT = 3,
+    MAPPING_OFFSET = 4,
+    MAPPING_FILE = 5,
+    MAPPING_BUILD_ID = 6,
+    MAPPING_HAS_FUNCTIONS = 7
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
+enum { LINE_FUNCTION = 1, LINE_LINE = 2 };
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4 };
+
+struct writer {
+    struct buf *to;
+    const struct workload_sites *sites;
+    struct symbols *symbols;
+    struct map strings; // hash of the text → number + 1; a number's text is asked again
+    const char **texts; // by number; borrowed
+    size_t n_texts, texts_capacity;
+    struct map functions; // name and file as numbers → id
+    struct map locations; // address → id
+    int rc;
+};
+
+static void put_number(struct writer *w, struct buf *to, unsigned field, uint64_t v)
+{
+    if (w->rc == 0 && buf_reserve(to, 2 * VARINT_MAX_BYTES) < 0)
+        w->rc = -ENOMEM;
+    if (w->rc < 0)
+        return;
+    to->size += varint_put(to->data + to->size, (uint64_t)field << 3);
+    to->size += varint_put(to->data + to->size, v);
+}
+
+static void put_bytes(struct writer *w, struct buf *to, unsigned field, const void *bytes, size_t n)
+{
+    if (w->rc == 0 && buf_reserve(to, 2 * VARINT_MAX_BYTES) < 0)
+        w->rc = -ENOMEM;
+    if (w->rc < 0)
+        return;
+    to->size += varint_put(to->data + to->size, (uint64_t)field << 3 | 2);
+    to->size += varint_put(to->data + to->size, n);
+    if (n && buf_put(to, bytes, n) < 0)
+        w->rc = -ENOMEM;
+}
+
+// Puts the message and empties it.
+static void put_message(struct writer *w, unsigned field, struct buf *message)
+{
+    put_bytes(w, w->to, field, message->data, message->size);
+    message->size = 0;
+}
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325; // FNV-1a (Fowler, Noll, Vo)
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
+    return hash;
+}
+
+// The number of a text, which stands in the table of strings from now on. Number 0 is "".
+static uint64_t string(struct writer *w, const char *text)
+{
+    uint64_t hash = hash_of(text), found;
+    // One after the other, where two texts have the same hash.
+    while ((found = map_get(&w->strings, hash)) && strcmp(w->texts[found - 1], text) != 0)
+        hash++;
+    if (found)
+        return found - 1;
+    if (w->rc == 0 && (array_reserve((void **)&w->texts, &w->texts_capacity, w->n_texts + 1, sizeof *w->texts) < 0 ||
+                       map_put(&w->strings, hash, w->n_texts + 1) < 0))
+        w->rc = -ENOMEM;
+    if (w->rc < 0)
+        return 0;
+    w->texts[w->n_texts++] = text;
+    put_bytes(w, w->to, PROFILE_STRING, text, strlen(text));
+    return w->n_texts - 1;
+}
+
+static uint64_t function(struct writer *w, const struct symbol *s)
+{
+    uint64_t name = string(w, s->function), file = string(w, s->file), key = name << 32 | file;
+    uint64_t id = map_get(&w->functions, key);
+    struct buf m = {0};
+    if (id || w->rc < 0)
+        return id;
+    id = w->functions.n + 1;
+    if (map_put(&w->functions, key, id) < 0)
+        w->rc = -ENOMEM;
+    put_number(w, &m, FUNCTION_ID, id);
+    put_number(w, &m, FUNCTION_NAME, name);
+    put_number(w, &m, FUNCTION_SYSTEM_NAME, name);
+    put_number(w, &m, FUNCTION_FILE, file);
+    put_message(w, PROFILE_FUNCTION, &m);
+    buf_release(&m);
+    return id;
+}
+
+static void put_line(struct writer *w, struct buf *location, const struct symbol *s)
+{
+    struct buf m = {0};
+    put_number(w, &m, LINE_FUNCTION, function(w, s));
+    put_number(w, &m, LINE_LINE, (uint64_t)s->line);
+    put_bytes(w, location, LOCATION_LINE, m.data, m.size);
+    buf_release(&m);
+}
+
+static uint64_t location(struct writer *w, const struct workload_frame *f)
+{
+    uint64_t id = map_get(&w->locations, f->address);
+    const struct symbol *found = NULL;
+    struct buf m = {0};
+    if (id || w->rc < 0)
+        return id;
+    id = w->locations.n + 1;
+    size_t n = symbols_of(w->symbols, f, &found);
+    if (n == 0 || map_put(&w->locations, f->address, id) < 0)
+        w->rc = -ENOMEM;
+    put_number(w, &m, LOCATION_ID, id);
+    put_number(w, &m, LOCATION_MAPPING, f->module);
+    put_number(w, &m, LOCATION_ADDRESS, f->address - 1);
+    for (size_t i = 0; i < n; i++)
+        put_line(w, &m, &found[i]);
+    put_message(w, PROFILE_LOCATION, &m);
+    buf_release(&m);
+    return id;
+}
+
+static void put_type(struct writer *w, unsigned field, const char *type, const char *unit)
+{
+    struct buf m = {0};
+    put_number(w, &m, TYPE_TYPE, string(w, type));
+    put_number(w, &m, TYPE_UNIT, string(w, unit));
+    put_message(w, field, &m);
+    buf_release(&m);
+}
+
+static void put_mappings(struct writer *w)
+{
+    struct buf m = {0};
+    for (size_t i = 0; i < w->sites->n_modules; i++) {
+        const struct workload_module *module = &w->sites->modules[i];
+        put_number(w, &m, MAPPING_ID, i + 1);
+        put_number(w, &m, MAPPING_START, module->start);
+        put_number(w, &m, MAPPING_LIMIT, module->start + module->bytes);
+        put_number(w, &m, MAPPING_OFFSET, module->offset);
+        put_number(w, &m, MAPPING_FILE, string(w, module->path));
+        put_number(w, &m, MAPPING_BUILD_ID, string(w, module->build_id));
+        put_number(w, &m, MAPPING_HAS_FUNCTIONS, 1);
+        put_message(w, PROFILE_MAPPING, &m);
+    }
+    buf_release(&m);
+}
+
+static void put_sample(struct writer *w, size_t number, const struct by_site_totals *t)
+{
+    const uint64_t values[] = {t->calls, t->bytes, t->peak_blocks, t->peak_bytes, t->live_blocks, t->live_bytes};
+    struct buf m = {0};
+    if (number && number <= w->sites->n_sites) {
+        const struct workload_site *site = &w->sites->sites[number - 1];
+        for (uint32_t i = 0; i < site->n; i++)
+            put_number(w, &m, SAMPLE_LOCATION, location(w, &w->sites->frames[site->first + i]));
+    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        put_number(w, &m, SAMPLE_VALUE, values[i]);
+    put_message(w, PROFILE_SAMPLE, &m);
+    buf_release(&m);
+}
+
+int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
+                  uint64_t duration_ns)
+{
+    struct writer w = {.to = to, .sites = sites, .symbols = symbols};
+    string(&w, "");
+    put_type(&w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
+    put_type(&w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
+    put_type(&w, PROFILE_SAMPLE_TYPE, "peak_objects", "count");
+    put_type(&w, PROFILE_SAMPLE_TYPE, "peak_space", "bytes");
+    put_type(&w, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
+    put_type(&w, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
+    put_mappings(&w);
+    for (size_t i = 0; i < b->n_sites; i++) {
+        if (b->sites[i].calls || b->sites[i].peak_blocks || b->sites[i].live_blocks)
+            put_sample(&w, i, &b->sites[i]);
+    }
+    put_number(&w, to, PROFILE_DURATION_NS, duration_ns);
+    put_number(&w, to, PROFILE_DEFAULT_TYPE, string(&w, "peak_space"));
+    map_release(&w.strings);
+    map_release(&w.functions);
+    map_release(&w.locations);
+    free(w.texts);
+    return w.rc;
+}
