@@ -24,8 +24,8 @@ MASK64 = (1 << 64) - 1
 TRACE_SESSION, TRACE_PROCESS, TRACE_EVENTS = 1, 2, 3
 WORKLOAD_HEADER, WORKLOAD_OPS, WORKLOAD_INDEX = 1, 2, 5
 TAG_EPOCH, TAG_BASE, TAG_LONG = 1, 2, 3
-NOTES = {31: "usable"}
-FAILED, FROM_NULL, FREED, HAS_WAITS, NO_SLOT = 1, 2, 4, 0x40, 0x80
+NOTES = {30: "site", 31: "usable"}
+FAILED, FROM_NULL, FREED, HAS_SITE, HAS_WAITS, NO_SLOT = 1, 2, 4, 0x20, 0x40, 0x80
 
 
 class Bad(Exception):
@@ -187,7 +187,7 @@ def print_event(kind, pid, tid, ns, event):
         out.append(f'"result":{event["result"]}')
     if event["error"]:
         out.append(f'"error":{event["error"]}')
-    for note in NOTES.values():
+    for _, note in sorted(NOTES.items()):
         if event.get(note):
             out.append(f'"{note}":{event[note]}')
     if event.get("text"):
@@ -538,6 +538,8 @@ class Window:
             event = {"error": error}
             self.slot(kind, flags, slots, event)
             self.values(kind, event)
+            if flags & HAS_SITE:
+                event["site"] = self.columns["MORE"].next()
             if stamped:
                 column = "TAKE_TIME" if takes(kind, flags) else "TIME"
                 stamp = (stamp + self.columns[column].next()) & MASK64

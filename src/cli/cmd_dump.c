@@ -2,6 +2,7 @@
 #include "cli/dump.h"
 #include "cli/open_file.h"
 #include "convert/walk.h"
+#include "workload/format.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -84,6 +85,7 @@ static void dump_op(const struct dump *d, const struct workload_header *h, uint3
                     const struct workload_op *op)
 {
     uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
+    uint64_t notes[HT_NOTES] = {0};
     struct dump_line line = {
         .slots = true,
         .pid = h->pid,
@@ -103,6 +105,10 @@ static void dump_op(const struct dump *d, const struct workload_header *h, uint3
         .waits = op->waits,
         .n_waits = op->n_waits,
     };
+    if (format_has_site(op->kind)) {
+        notes[HT_NOTE_SITE] = op->value;
+        line.notes = notes;
+    }
     unsigned class = event_infos[op->kind].class;
     uint64_t slot = op->slot == WORKLOAD_NO_SLOT ? DUMP_NO_SLOT : op->slot;
     if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))

@@ -59,7 +59,7 @@ static int finish(struct job *j, struct err *e)
         return err_set(e, -ENOENT, "%s: has no events of process %u", j->in->name, j->convert.pid);
     int rc = order_finish(j->order);
     struct order_counts counts = order_counts(j->order);
-    return rc < 0 ? rc : convert_process_done(&j->of, &counts);
+    return rc < 0 ? rc : convert_process_done(&j->of, &counts, order_sites(j->order));
 }
 
 int import_workload(struct input *in, struct output *out, const struct import_workload_options *o,

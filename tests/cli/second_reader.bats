@@ -77,3 +77,13 @@ agree_on_workloads() {
 json.loads(json.dumps([{str(i): [i] * 3} for i in range(3000)]))'
   agree_on_workloads
 }
+
+@test "second reader: call sites" {
+  needs_tools
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -f --callers=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/callers" deep 12 >told
+  agree t.ht sort
+  [ "$(grep -c '"site":' want)" -ge 12 ]
+  agree_on_workloads
+  [ "$(grep -c '"site":' want)" -ge 12 ]
+}
