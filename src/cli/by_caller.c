@@ -54,10 +54,10 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     return p->number == j->process;
 }
 
-static void show_progress(void *context)
+static void show_progress(void *context, uint64_t bytes)
 {
     struct job *j = context;
-    progress_update(&j->progress, j->in->offset);
+    progress_update(&j->progress, bytes);
 }
 
 static int read_trace(struct job *j, struct trace_file *t, struct err *e)
@@ -89,7 +89,7 @@ static int read_workload(struct job *j, struct workload_reader *r, struct err *e
             return err_set(e, -ENOMEM, "%s: out of memory", j->in->name);
         last = op->stamp;
         if (n % 65536 == 0)
-            show_progress(j);
+            show_progress(j, j->in->offset);
     }
     j->sites = workload_reader_sites(r);
     if (h->has_stamps && last > h->start_stamp)
