@@ -88,8 +88,8 @@ run_way() {
 # A program that nothing is preloaded into.
 make_static() {
   # shellcheck disable=SC2016
-  printf '%s\n' '#include <stdio.h>' '#include <unistd.h>' \
-    'int main(int argc, char **argv) { if (argc > 2) return puts("done") < 0; usleep(900000);' \
+  printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
+    'int main(int argc, char **argv) { if (argc > 2) return puts("done") < 0; sleep(getenv("LONG") ? 4 : 1);' \
     '  return execl(argv[1], argv[1], "again", "once", (char *)0); }' >static.c
   cc -static -o static static.c || skip "no static C library"
 }
@@ -97,7 +97,7 @@ make_static() {
 @test "exec of a program that cannot be recorded is said" {
   skip_under_sanitizer
   make_static
-  heaptape record -o t.ht -- sh -c 'ls / >/dev/null; exec ./static ./static'
+  heaptape record -o t.ht -- sh -c 'ls / >/dev/null; LONG=1 exec ./static ./static'
   [ "$status" -eq 0 ]
   has "$stderr" "1 process went on unrecorded after exec"
   # What is recorded again was not lost: nor is a program that takes long to begin.
@@ -111,7 +111,7 @@ make_static() {
   make_static
   mkdir root
   mv static root
-  heaptape record -o t.ht -- perl -e 'fork and do { wait; exit 0 }; my @x = map { "x$_" } 1..1000; chroot "root" or die; chdir "/"; exec "/static", "/static"'
+  LONG=1 heaptape record -o t.ht -- perl -e 'fork and do { wait; exit 0 }; my @x = map { "x$_" } 1..1000; chroot "root" or die; chdir "/"; exec "/static", "/static"'
   [ "$status" -eq 0 ]
   has "$stderr" "1 process went on unrecorded after exec"
 }

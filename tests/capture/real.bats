@@ -25,7 +25,7 @@ same() {
 whole() {
   "$HEAPTAPE" convert -q -f --strict -o t.htw t.ht
   "$HEAPTAPE" stat --json t.htw >stat.json
-  [ "$(sed 's/.*"events": *\([0-9]*\).*/\1/;q' <(tr '\n' ' ' <stat.json))" -ge "${1:-1000}" ]
+  [ "$(sed -n 's/^  "events": \([0-9]*\),/\1/p' stat.json)" -ge "${1:-1000}" ]
 }
 
 # every_process: nothing is lost in any of them.

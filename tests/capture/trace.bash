@@ -20,16 +20,19 @@ as_told() {
 }
 
 # The events with sizes of TOLD_SIZE: kind, size, how often. The size of what is freed is that of its block; `told` of a
-# realloc counts it as taken.
+# realloc counts it as taken. A take may be stamped a moment too early, before the give of the block that had the address:
+# then there are two, and the give is of the first (docs/convert-and-replay.md).
 count_lines() {
   awk 'function special(size) { return size >= 5050 && size % 1009 == 5 }
        { kind = $5; given = $6; size = $7; taken = $10 }
-       given != "0" && (($2, given) in live) && kind !~ /^re/ {
-         if (special(live[$2, given])) n[kind " " live[$2, given]]++
-         delete live[$2, given]
-         next
+       given != "0" && (from[$2, given] < to[$2, given]) && $11 == 0 {
+         first = live[$2, given, from[$2, given]++]
+         if (kind !~ /^re/) {
+           if (special(first)) n[kind " " first]++
+           next
+         }
        }
-       taken != "0" { live[$2, taken] = size }
+       taken != "0" { live[$2, taken, to[$2, taken]++] = size }
        given == "0" && special(size) { n[kind " " size]++ }
        kind ~ /^re/ && given != "0" && special(size) { n[kind " " size]++ }
        END { for (i in n) print i, n[i] }' lines | sort
