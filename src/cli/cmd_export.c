@@ -4,6 +4,7 @@
 #include "io/export.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 extern const struct command cmd_export;
@@ -12,7 +13,7 @@ struct export_cli_options {
     const char *format;
     const char *output;
     uint64_t pid;
-    bool force, stamps;
+    bool force, stamps, list;
 };
 
 static const struct option options[] = {
@@ -24,6 +25,8 @@ static const struct option options[] = {
     {'p', "pid", OPTION_NUMBER, "PID", "0", "of a trace, this process only", offsetof(struct export_cli_options, pid)},
     {0, "stamps", OPTION_FLAG, NULL, "true", "write when each call was, where FILE says it and the format holds it",
      offsetof(struct export_cli_options, stamps)},
+    {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
+     offsetof(struct export_cli_options, list)},
     {0},
 };
 
@@ -157,11 +160,23 @@ static int export(struct job *j, const char *from, struct err *e)
     return rc;
 }
 
+static int list(void)
+{
+    for (const struct format *const *f = formats; *f; f++) {
+        if ((*f)->put)
+            puts((*f)->name);
+    }
+    return EXIT_DONE;
+}
+
 static int run(const void *fields, int argc, char **argv)
 {
     struct job j = {.options = fields};
     struct err e = {0};
-    (void)argc;
+    if (j.options->list)
+        return list();
+    if (argc == 0)
+        return usage_error(&cmd_export, "FILE is missing");
     if (!j.options->format)
         return usage_error(&cmd_export, "--format is missing: %s", IO_EXPORT_CHOICES);
     if (j.options->pid > UINT32_MAX)
@@ -184,7 +199,7 @@ const struct command cmd_export = {
         "stderr." IO_EXPORT_HELP,
     .options = options,
     .options_bytes = sizeof(struct export_cli_options),
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = 1,
     .run = run,
 };

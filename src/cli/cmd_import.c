@@ -15,7 +15,7 @@ struct import_cli_options {
     const char *output;
     const char *pid;
     uint64_t level;
-    bool force, trace, keep_going, strict, stamps;
+    bool force, trace, keep_going, strict, stamps, list;
 };
 
 static const struct option options[] = {
@@ -37,6 +37,8 @@ static const struct option options[] = {
      offsetof(struct import_cli_options, level)},
     {0, "stamps", OPTION_FLAG, NULL, "true", "keep when each event was, where the format says it",
      offsetof(struct import_cli_options, stamps)},
+    {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
+     offsetof(struct import_cli_options, list)},
     {0},
 };
 
@@ -122,13 +124,25 @@ static int import(struct job *j, const char *from, const char *to)
     return rc;
 }
 
+static int list(void)
+{
+    for (const struct format *const *f = formats; *f; f++) {
+        if ((*f)->import)
+            puts((*f)->name);
+    }
+    return EXIT_DONE;
+}
+
 static int run(const void *fields, int argc, char **argv)
 {
     const struct import_cli_options *o = fields;
     struct err e = {0};
     struct job j = {.options = o, .in = {.fd = -1}, .out = {.fd = -1}, .e = &e};
     uint64_t pid = 0;
-    (void)argc;
+    if (o->list)
+        return list();
+    if (argc == 0)
+        return usage_error(&cmd_import, "FILE is missing");
     if (!o->format)
         return usage_error(&cmd_import, "--format is missing: %s", IO_IMPORT_CHOICES);
     if (o->pid && (options_parse_number(o->pid, &pid) < 0 || pid == 0 || pid > UINT32_MAX))
@@ -162,7 +176,7 @@ const struct command cmd_import = {
         "then. With --keep-going it is skipped and counted." IO_IMPORT_HELP,
     .options = options,
     .options_bytes = sizeof(struct import_cli_options),
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = 1,
     .run = run,
 };

@@ -65,3 +65,15 @@ JSON
   heaptape import -F json -o out.htw blank
   fails_with 1 "holds no events"
 }
+
+@test "formats are listed for scripts" {
+  heaptape import --list
+  [ "$status" -eq 0 ]
+  has " ${lines[*]} " " tcmalloc "
+  has " ${lines[*]} " " json "
+  heaptape export --list
+  has " ${lines[*]} " " json "
+  [[ " ${lines[*]} " != *" tcmalloc "* ]]
+  heaptape import -F json
+  usage_fails "FILE is missing"
+}
