@@ -54,20 +54,37 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
         histogram_add(&t->calls[RESULTS_KINDS + results_size_class(*size)], ticks);
 }
 
-// Writes as the program will have done: `from` bytes have been written before.
-ALWAYS_INLINE void touch_block(enum results_touch touch, char *block, size_t from, size_t size)
+// Writes one byte in each page of [from, to) of the block, the first one at `from`.
+ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
 {
-    if (touch == RESULTS_TOUCH_NONE || from >= size)
-        return;
-    if (touch == RESULTS_TOUCH_ALL) {
-        memset(block + from, 1, size - from);
-        return;
-    }
     *(volatile char *)(block + from) = 1;
-    uintptr_t end = (uintptr_t)block + size;
+    uintptr_t end = (uintptr_t)block + to;
     uintptr_t page = ((uintptr_t)block + from + PLAYER_PAGE_BYTES) & ~(uintptr_t)(PLAYER_PAGE_BYTES - 1);
     for (; UNLIKELY(page < end); page += PLAYER_PAGE_BYTES)
         *(volatile char *)page = 1;
+}
+
+// A big block that grew: what it had is in use by now, and half of the new part is as good a guess as any. A buffer that
+// is doubled whenever it is full is three quarters full on average.
+ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
+{
+    touch_pages(block, had / 2, had + (size - had) / 2);
+}
+
+// Writes as the program will have done: `had` bytes of the block have been written before. Who asks for zeroes may never
+// write to most of them: gcc's tables are like that.
+ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had, size_t size)
+{
+    if (touch == RESULTS_TOUCH_NONE || had >= size)
+        return;
+    if (touch == RESULTS_TOUCH_ALL)
+        memset(block + had, 1, size - had);
+    else if (kind == HT_CALLOC)
+        *(volatile char *)block = 1;
+    else if (UNLIKELY(size - had > PLAYER_PAGE_BYTES) && had)
+        touch_grown(block, had, size);
+    else
+        touch_pages(block, had, size);
 }
 
 // A block just taken by a call of `kind`; `had` bytes of it have been written before.
@@ -86,7 +103,7 @@ ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t,
         return;
     }
     if (touch != RESULTS_TOUCH_CHECKED) {
-        touch_block(touch, b.block, b.had, b.size);
+        touch_block(touch, b.kind, b.block, b.had, b.size);
         return;
     }
     t->pc = pc;

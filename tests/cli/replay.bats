@@ -300,6 +300,27 @@ END
   [ "$(cat page)" -le "$(($(cat all) + 65536))" ]
 }
 
+@test "of zeroed blocks and of growth not all pages are touched" {
+  unset MALLOC_PERTURB_
+  for kind in calloc malloc realloc; do
+    "$HEAPTAPE_PROGRAMS/make_workload" w.htw "big-$kind" 1 10 >/dev/null
+    "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+    json 'print(d["peak_rss_bytes"], d["peak_live_bytes"])' >$kind
+    "$HEAPTAPE" replay -q -r 1 --no-latency --touch all --json w.htw >out.json
+    json 'print(d["peak_rss_bytes"], d["peak_live_bytes"])' >$kind.all
+  done
+  python3 - <<'END'
+mib = 1 << 20
+def rss(name):
+  rss, live = map(int, open(name).read().split())
+  assert live == 80 * mib, live
+  return rss / mib
+# Ten blocks of 8 MiB; realloc grew them from 4 MiB.
+assert rss("malloc") > 79.9 and all(rss(k + ".all") > 79.9 for k in ("calloc", "malloc", "realloc"))
+assert rss("calloc") < 1 and 59.9 < rss("realloc") < 61
+END
+}
+
 @test "each allocator that is installed" {
   make_workload kinds 2 5000
   "$HEAPTAPE" allocators --json >out.json

@@ -7,6 +7,7 @@
 //   kinds   few blocks, and every call of the malloc API that a workload can hold, also failed ones
 //   misfit  CALLS blocks of malloc that are given up with delete
 //   leave   CALLS blocks of all kinds that are never given up
+//   big-malloc, big-calloc, big-realloc: CALLS blocks of 8 MiB that are never given up; realloc grows them from 4 MiB
 //   paced   each thread takes and gives up a block every 10 ms, CALLS times
 //   births  THREADS threads one after another, four at a time, each of CALLS calls, each with a block from its parent
 #include "base/fio.h"
@@ -345,6 +346,23 @@ static void make_leave(uint64_t calls)
         take(0, pick_take(kinds[n % sizeof kinds]));
 }
 
+static void make_big(const char *how, uint64_t calls)
+{
+    enum { BIG = 8 << 20 };
+    for (uint64_t n = 0; n < calls; n++) {
+        struct workload_op op = {.kind = HT_MALLOC, .size = BIG};
+        if (strcmp(how, "big-calloc") == 0)
+            op = (struct workload_op){.kind = HT_CALLOC, .size = BIG / 8, .count = 8};
+        if (strcmp(how, "big-realloc") == 0)
+            op.size = BIG / 2;
+        struct block b = take(0, op);
+        if (op.size != BIG / 2)
+            continue;
+        count_live(BIG / 2);
+        put(0, (struct workload_op){.kind = HT_REALLOC, .size = BIG, .slot = b.slot});
+    }
+}
+
 static void make_paced(uint32_t threads, uint64_t calls)
 {
     for (uint32_t t = 1; t < threads; t++)
@@ -389,6 +407,8 @@ int main(int argc, char **argv)
         make_misfit(calls);
     else if (strcmp(argv[2], "leave") == 0)
         make_leave(calls);
+    else if (strncmp(argv[2], "big-", 4) == 0)
+        make_big(argv[2], calls);
     else if (strcmp(argv[2], "paced") == 0)
         make_paced(threads, calls);
     else
