@@ -1,6 +1,7 @@
 #include "cli/replay_print.h"
 
 #include <math.h>
+#include <string.h>
 
 static void put_text(struct json *j, const char *key, const char *text)
 {
@@ -228,6 +229,26 @@ static void print_pace(struct json *j, const struct replay_session *s, const str
         json_put_u64(j, "late_ns", f->runs[f->typical].late_ns);
 }
 
+static void print_counters(struct json *j, const struct replay_run *run)
+{
+    static const char *const keys[RESULTS_COUNTERS] = {
+        [RESULTS_CYCLES] = "cycles",
+        [RESULTS_INSTRUCTIONS] = "instructions",
+        [RESULTS_CACHE_MISSES] = "cache_misses",
+        [RESULTS_DTLB_MISSES] = "dtlb_misses",
+    };
+    json_key(j, "counters");
+    json_begin_object(j);
+    for (unsigned i = 0; i < RESULTS_COUNTERS; i++)
+        put_said(j, keys[i], run->counters[i]);
+    json_put_u64(j, "page_faults", run->minor_faults + run->major_faults);
+    json_put_u64(j, "context_switches", run->context_switches);
+    if (run->counters[RESULTS_CYCLES] != RESULTS_UNKNOWN)
+        json_put_bool(j, "with_kernel", run->counters_with_kernel);
+    json_put_string(j, "missing_because", run->counters_errno ? strerror(run->counters_errno) : NULL);
+    json_end_object(j);
+}
+
 // Of a plan that was fed to the player while it played.
 static void print_reader(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
@@ -275,6 +296,7 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
         json_put_u64(j, "cache_switches", f->runs[f->typical].cache_switches);
     }
     print_pace(j, s, f);
+    print_counters(j, &f->runs[f->typical]);
     print_reader(j, s, f);
     print_calls(j, s, f);
     print_sizes(j, s, f);

@@ -55,6 +55,34 @@ static void print_memory(const struct replay_session *s, const struct replay_fig
     printf("\n");
 }
 
+static void print_counters(const struct replay_run *run)
+{
+    static const char *const names[RESULTS_COUNTERS] = {
+        [RESULTS_CYCLES] = "cycles",
+        [RESULTS_INSTRUCTIONS] = "instructions",
+        [RESULTS_CACHE_MISSES] = "cache misses",
+        [RESULTS_DTLB_MISSES] = "dTLB misses",
+    };
+    char t[3][32];
+    const char *before = "; not counted: ";
+    printf("%-10s %s minor and %s major page faults, %s context switches", "counters",
+           human_count(t[0], run->minor_faults), human_count(t[1], run->major_faults),
+           human_count(t[2], run->context_switches));
+    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
+        if (run->counters[i] != RESULTS_UNKNOWN)
+            printf(", %s %s", human_count(t[0], run->counters[i]), names[i]);
+    }
+    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
+        if (run->counters[i] != RESULTS_UNKNOWN)
+            continue;
+        printf("%s%s", before, names[i]);
+        before = ", ";
+    }
+    if (run->counters_errno)
+        printf(" (%s)", strerror(run->counters_errno));
+    printf("\n");
+}
+
 enum { LIMIT_PERCENT = 5 }; // of waiting from which on a figure is more the reader's than the allocator's
 
 static const char *limit_text(double percent)
@@ -84,8 +112,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_figur
            human_ns(t[1], f->cpu_ns), f->n_runs, f->n_runs == 1 ? "" : "s");
     printf("%-10s %.1f ns, of which the player takes %.1f ns\n", "an event", f->ns_per_event, session_harness_ns(s));
     print_memory(s, f);
-    printf("%-10s %s minor, %s major\n", "faults", human_count(t[0], run->minor_faults),
-           human_count(t[1], run->major_faults));
+    print_counters(run);
     if (plan_facts(s->plan)->waits)
         printf("%-10s %s, %s not met at once, %s slept\n", "waits", human_count(t[0], plan_facts(s->plan)->waits),
                human_count(t[1], run->unmet), human_count(t[2], run->sleeps));

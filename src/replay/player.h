@@ -151,6 +151,11 @@ void player_wake(struct player_line *line);
 void player_futex_wait(_Atomic uint32_t *word, uint32_t value);
 void player_futex_wake(_Atomic uint32_t *word);
 
+// player_counters.c: the results' counters run from start to stop.
+void player_counters_init(void);
+void player_counters_start(void);
+void player_counters_stop(void);
+
 // player_stats.c.
 void player_stats_init(void);
 void player_stats(void); // STATS

@@ -151,17 +151,20 @@ static void play_all(void)
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     atomic_store_explicit(&r->status, RESULTS_PLAYING, memory_order_relaxed);
+    player_counters_start();
     player.start_ns = clock_monotonic_ns();
     player_go();
     if (player.plan->n_threads && player.threads[0].first_word)
         player_play(&main_thread);
     player_join_all();
     r->wall_ns = clock_monotonic_ns() - player.start_ns;
+    player_counters_stop();
     getrusage(RUSAGE_SELF, &after);
     r->user_ns = time_ns(&after.ru_utime) - time_ns(&before.ru_utime);
     r->system_ns = time_ns(&after.ru_stime) - time_ns(&before.ru_stime);
     r->minor_faults = (uint64_t)(after.ru_minflt - before.ru_minflt);
     r->major_faults = (uint64_t)(after.ru_majflt - before.ru_majflt);
+    r->context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
 }
 
 static void note_memory(void)
@@ -207,6 +210,7 @@ int main(void)
     player_pace_init();
     player_caches_init();
     player_stats_init();
+    player_counters_init();
     if (player.results->touch == RESULTS_TOUCH_CHECKED)
         player_verify_init();
     if (player.plan->n_threads)

@@ -66,14 +66,23 @@ static inline unsigned results_size_class(uint64_t size)
     return class < RESULTS_SIZES ? class : RESULTS_SIZES - 1;
 }
 
+#define RESULTS_UNKNOWN UINT64_MAX
+
+// What the CPU counts.
+enum results_counter {
+    RESULTS_CYCLES,
+    RESULTS_INSTRUCTIONS,
+    RESULTS_CACHE_MISSES,
+    RESULTS_DTLB_MISSES, // of reads
+    RESULTS_COUNTERS,
+};
+
 struct results_sample {
     uint64_t event;     // calls made before, of all threads
     uint64_t ns;        // since the start
     uint64_t rss_bytes; // private resident memory of the whole player: the baseline is still in it
     uint64_t live_bytes;
 };
-
-#define RESULTS_UNKNOWN UINT64_MAX
 
 // What the allocator says of its memory; RESULTS_UNKNOWN what it does not say.
 struct results_stats {
@@ -110,7 +119,11 @@ struct results {
     char found_library[RESULTS_PATH_BYTES];
     char version[RESULTS_VERSION_BYTES]; // what the allocator says of itself
     uint64_t wall_ns, user_ns, system_ns;
-    uint64_t minor_faults, major_faults;    // page faults
+    uint64_t minor_faults, major_faults; // page faults
+    uint64_t context_switches;           // of all threads, wanted by them or not
+    uint64_t counters[RESULTS_COUNTERS]; // RESULTS_UNKNOWN: not to be had; counters_errno says why
+    uint32_t counters_errno;
+    uint32_t counters_with_kernel;          // 1: what the kernel did counts too
     uint64_t baseline_rss_bytes;            // private resident memory right before the start
     uint64_t peak_rss_bytes;                // highest, baseline included
     uint64_t end_rss_bytes;                 // when all threads are gone, baseline included

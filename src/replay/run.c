@@ -204,6 +204,9 @@ static int copy_results(struct replay_run *run, const struct plan *p, struct res
         .system_ns = r->system_ns,
         .minor_faults = r->minor_faults,
         .major_faults = r->major_faults,
+        .context_switches = r->context_switches,
+        .counters_errno = (int)r->counters_errno,
+        .counters_with_kernel = r->counters_with_kernel,
         .baseline_rss_bytes = r->baseline_rss_bytes,
         .peak_rss_bytes = over(r->peak_rss_bytes, r->baseline_rss_bytes),
         .end_rss_bytes = over(r->end_rss_bytes, r->baseline_rss_bytes),
@@ -221,6 +224,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, struct res
         .unmet = r->unmet,
         .checked_blocks = r->checked_blocks,
     };
+    memcpy(run->counters, r->counters, sizeof run->counters);
     snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");

@@ -27,6 +27,10 @@ struct replay_call {
 // One run. Memory is the allocator's own: private resident memory over what there was before the first call.
 struct replay_run {
     uint64_t events, wall_ns, user_ns, system_ns, minor_faults, major_faults;
+    uint64_t context_switches;
+    uint64_t counters[RESULTS_COUNTERS]; // RESULTS_UNKNOWN: not to be had, for that reason
+    int counters_errno;
+    bool counters_with_kernel;   // what the kernel did counts too
     uint64_t baseline_rss_bytes; // what was taken off
     uint64_t peak_rss_bytes, end_rss_bytes;
     uint64_t freed_rss_bytes, settled_rss_bytes; // when what was left has been given up, and settle_ns later

@@ -15,7 +15,7 @@ replay_verified() {
 }
 
 json() {
-  python3 -c "import json,sys; d=json.load(open('out.json')); $1" "${@:2}"
+  python3 -c "import json,os,sys; d=json.load(open('out.json')); $1" "${@:2}"
 }
 
 @test "one thread: each call is made" {
@@ -131,6 +131,20 @@ END
   json 'assert d["live_at_end_bytes"] == d["peak_live_bytes"] > 0
 assert 0 < d["freed_rss_bytes"] < d["end_rss_bytes"] and d["settled_rss_bytes"] is None
 assert d["events"] == 8000 and "free" not in d["calls"]'
+}
+
+@test "counters, where the machine has them" {
+  make_workload churn 2 100000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'c = d["counters"]
+assert c["page_faults"] >= d["peak_rss_bytes"] // os.sysconf("SC_PAGESIZE") > 0, c
+assert c["context_switches"] >= 0 and c["page_faults"] == sum(d["runs"][0][k] for k in ("minor_faults", "major_faults"))
+hardware = [c[k] for k in ("cycles", "instructions", "cache_misses", "dtlb_misses")]
+assert (None in hardware) == (c["missing_because"] is not None), c
+# A call takes more than an instruction.
+assert c["instructions"] is None or c["instructions"] > d["events"], c'
+  "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
+  has "$(grep ^counters out)" " context switches"
 }
 
 @test "mean memory and fragmentation" {
