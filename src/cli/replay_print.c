@@ -117,6 +117,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_figur
         printf("%-10s %s, %s not met at once, %s slept\n", "waits", human_count(t[0], plan_facts(s->plan)->waits),
                human_count(t[1], run->unmet), human_count(t[2], run->sleeps));
     print_reader(s, f);
+    replay_print_faithful_text(s, f);
     if (f->latency.calls)
         print_calls(s, f);
 }
@@ -222,6 +223,7 @@ void replay_print_table(const struct replay_session *s)
     for (size_t i = 0; i < s->n_figures; i++)
         print_row(s, i);
     print_readers(s);
+    replay_print_faithful_line(s);
     printf("%llu run%s each; the player itself takes %.1f ns of each event\n", (unsigned long long)s->n_runs,
            s->n_runs == 1 ? "" : "s", session_harness_ns(s));
 }

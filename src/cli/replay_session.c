@@ -42,6 +42,7 @@ void session_release(struct replay_session *s)
         figures_release(&s->figures[i]);
     figures_release(&s->null);
     free(s->figures);
+    free(s->recorded_on);
     plan_free(s->plan);
     close_workload(&s->input);
 }
@@ -79,7 +80,7 @@ static int set_pace(struct replay_session *s, const struct open_workload *w, str
         return 0;
     if (!h->has_stamps || !h->clock_hz)
         return err_set(e, -EINVAL, "%s: has no times, so there is no pace to keep", w->in.name);
-    s->how_to_plan.ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63)) / s->speed;
+    s->how_to_plan.ns_per_stamp = s->ns_a_stamp / s->speed;
     s->settings.paced = true;
     return 0;
 }
@@ -92,9 +93,24 @@ static int rewind_input(void *context, struct workload_reader **r, struct err *e
     return rc;
 }
 
+// Samples have stamps even where ops have none, but then they cannot be put between the ops.
+static int watch_samples(struct replay_session *s, struct err *e)
+{
+    const struct workload_sample *samples;
+    size_t n;
+    if (!workload_reader_header(s->input.reader)->has_stamps)
+        return 0;
+    // What is wrong with the file will be said when it is read as a whole.
+    int rc = workload_read_samples(s->input.reader, &samples, &n, NULL);
+    s->has_samples = rc == 0 && n > 0;
+    return s->has_samples ? plan_watch_samples(s->plan, samples, n, e) : 0;
+}
+
 static int make_plan(struct replay_session *s, struct err *e)
 {
     int rc = plan_new(&s->plan, s->input.in.name, &s->how_to_plan, e);
+    if (rc == 0)
+        rc = watch_samples(s, e);
     if (rc == 0)
         rc = plan_read(s->plan, s->input.reader, &(struct plan_progress){report_read, &s->progress}, e);
     return rc;
@@ -108,11 +124,19 @@ static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct
     int rc = make_plan(s, e);
     if (rc != -E2BIG || s->how_to_plan.fed)
         return rc;
+    *e = (struct err){0};
     plan_free(s->plan);
     s->plan = NULL;
     s->how_to_plan.fed = true;
     rc = rewind_workload(&s->input, e);
     return rc < 0 ? rc : make_plan(s, e);
+}
+
+static void note_recording(struct replay_session *s, const struct workload_header *h)
+{
+    s->recorded_on = h->allocator ? strdup(h->allocator) : NULL;
+    if (h->has_stamps && h->clock_hz)
+        s->ns_a_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
 
 int session_read(struct replay_session *s, const char *path, struct err *e)
@@ -124,6 +148,7 @@ int session_read(struct replay_session *s, const char *path, struct err *e)
     if (rc == 0) {
         expected = expected_ops(w);
         progress_init(&s->progress, "reading the workload", "events", expected, cli_common.quiet);
+        note_recording(s, workload_reader_header(w->reader));
         rc = set_pace(s, w, e);
     }
     if (!s->how_to_plan.memory_bytes)

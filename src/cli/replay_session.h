@@ -28,6 +28,9 @@ struct replay_session {
     const char *workload;       // path; borrowed
     struct open_workload input; // kept open for a plan that is fed
     struct feed_source source;
+    char *recorded_on; // the allocator's file; NULL or "": not known
+    double ns_a_stamp; // when it was recorded; 0: has no times
+    bool has_samples;  // of the recorded program's memory
     struct plan *plan;
     struct plan_settings how_to_plan; // memory_bytes 0: the default
     double speed;                     // times the recorded pace; 0: as fast as it goes

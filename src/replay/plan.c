@@ -63,6 +63,8 @@ void plan_free(struct plan *p)
     places_release(&p->places);
     free(p->slots);
     free(p->samples);
+    free(p->recorded);
+    free(p->points);
     plan_memory_release(&p->memory);
     plan_memory_release(&p->ring);
     free(p->scratch);
@@ -195,9 +197,11 @@ int plan_finish(struct plan *p, struct err *e)
     if (rc < 0)
         return rc;
     thin_samples(p);
+    plan_finish_recorded(p);
     struct plan_facts *f = &p->facts;
     f->peak_live_bytes = (uint64_t)p->peak + p->preexisting_bytes;
     f->live_at_end_bytes = (uint64_t)p->live + p->preexisting_bytes;
+    f->preexisting_bytes = p->preexisting_bytes;
     f->places = h.places;
     f->bytes = p->memory.used * 8 + f->window_bytes * PLAN_WINDOWS;
     h.words = p->memory.used;

@@ -27,6 +27,7 @@ struct plan_facts {
     uint64_t by_kind[HT_KIND_LIMIT]; // of these
     uint64_t skipped;                // ops that are not played: calls that failed when recorded, mmap and the like
     uint64_t preexisting;            // blocks made before the start
+    uint64_t preexisting_bytes;      // of these
     uint64_t waits;
     uint64_t threads;           // that do something
     bool one_thread;            // as asked for: op numbers are those of the whole order
@@ -76,6 +77,37 @@ uint64_t plan_ring_at(const struct plan *p);
 // Number of the op of `thread` whose words end at word `position`, or which holds it; UINT64_MAX when it is not known any
 // more. For messages.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
+
+// What the workload tells of the program that was recorded, in the workload's order of calls.
+
+// A sample of its memory, and where it belongs.
+struct plan_recorded {
+    struct workload_sample sample;
+    uint64_t event;        // calls made before, of all threads
+    int64_t live_bytes;    // requested
+    uint64_t mapped_bytes; // private memory that it mapped itself, if that was recorded
+};
+
+// Live bytes where a thread looks at memory.
+struct plan_point {
+    uint64_t event;
+    int64_t live_bytes;
+};
+
+// From the first op of a thread to its last.
+struct plan_span {
+    uint64_t ops, first_stamp, last_stamp, first_event, last_event;
+};
+
+// Gives the samples to a new plan, in order of their stamps; they are copied.
+int plan_watch_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e);
+
+// Of a finished plan; borrowed.
+const struct plan_recorded *plan_recorded(const struct plan *p, size_t *n);
+const struct plan_point *plan_points(const struct plan *p, size_t *n);
+size_t plan_threads(const struct plan *p);                              // highest number + 1
+const struct plan_span *plan_span(const struct plan *p, size_t thread); // NULL: the thread does nothing
+uint64_t plan_duration_stamps(const struct plan *p);                    // from the first op to the last
 
 // A quarter of the machine's memory.
 uint64_t plan_default_memory(void);

@@ -107,7 +107,8 @@ static int put_sample_of_fed(struct adding *a)
     struct plan *p = a->plan;
     bool look = p->scanned && p->n_samples % plan_sample_step(p->scanned) == 0;
     p->n_samples++;
-    return plan_put_count(p, a->stream, look ? PLAN_SAMPLE : PLAN_COUNT, a->e);
+    int rc = p->scanned ? 0 : plan_note_point(p, a->e);
+    return rc < 0 ? rc : plan_put_count(p, a->stream, look ? PLAN_SAMPLE : PLAN_COUNT, a->e);
 }
 
 static int put_sample(struct adding *a)
@@ -121,7 +122,7 @@ static int put_sample(struct adding *a)
     if (array_reserve((void **)&p->samples, &p->samples_capacity, p->n_samples + 1, sizeof *p->samples) < 0)
         return plan_no_memory(a->e);
     p->samples[p->n_samples++] = a->stream->next - 2;
-    return 0;
+    return plan_note_point(p, a->e);
 }
 
 // Ops that come soon after a PACE have none of their own: the player's sleep is no more exact than that.
@@ -131,8 +132,6 @@ static int put_pace(struct adding *a)
     struct plan *p = a->plan;
     if (a->op->kind == HT_PREEXISTING)
         return 0;
-    if (p->facts.events == 0 && !p->first_stamp)
-        p->first_stamp = a->op->stamp;
     double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->how.ns_per_stamp : 0;
     if (ns >= (double)(1ull << 55))
         return bad(a, "is more than a year after the first one");
@@ -439,6 +438,10 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
         rc = put_switch(&a, thread);
     if (rc < 0)
         return rc;
+    if (p->facts.events == 0 && !p->first_stamp && op->kind != HT_PREEXISTING)
+        p->first_stamp = op->stamp;
+    if (!p->scanned)
+        plan_follow(p, &a.stream->span, op);
     rc = put_periodic(&a);
     if (rc == 0 && p->how.ns_per_stamp > 0)
         rc = put_pace(&a);

@@ -39,8 +39,13 @@ struct plan {
     // With facts.one_thread: whose op came last, whether it was its end, and the highest number + 1.
     uint32_t current, n_threads;
     bool current_over;
-    uint64_t next_stats, next_trim; // in calls
-    uint64_t first_stamp;           // of the first op
+    uint64_t next_stats, next_trim;   // in calls
+    uint64_t first_stamp, last_stamp; // of all ops
+    struct plan_recorded *recorded;
+    size_t n_recorded, n_passed; // samples; of these, that are older than the ops so far
+    uint64_t mapped_bytes;
+    struct plan_point *points; // one for each SAMPLE
+    size_t n_points, points_capacity;
 };
 
 // Takes the windows of a ring when they are full.
@@ -90,6 +95,11 @@ static inline size_t plan_sample_step(const struct plan *p)
 int plan_put_count(struct plan *p, struct plan_stream *s, enum plan_op op, struct err *e);
 
 int plan_no_memory(struct err *e);
+
+// plan_recorded.c: an op of a thread is about to be added; the thread looks at memory; all have been added.
+void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op);
+int plan_note_point(struct plan *p, struct err *e);
+void plan_finish_recorded(struct plan *p);
 
 // plan_new, of a plan that is being fed when `scanned` is given.
 int plan_new_as(struct plan **p, const char *name, const struct plan_settings *s, const struct plan *scanned,

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "replay/places.h"
+#include "replay/plan.h"
 #include "replay/plan_file.h"
 
 #include <stdbool.h>
@@ -74,6 +75,7 @@ struct plan_stream {
     uint64_t counted_events; // since the latest SAMPLE or COUNT
     int64_t live_change;
     struct place_owner places;
+    struct plan_span span;
     uint64_t paced_ns;             // of the latest PACE
     struct plan_segment *segments; // in a ring: the latest PLAN_WINDOWS, number i at i % PLAN_WINDOWS
     uint64_t n_segments;

@@ -175,6 +175,7 @@ void player_thread_init(struct player_thread *t, uint32_t number);
 void player_start_threads(void); // those that no other thread gives birth to; they wait for player_go
 void player_go(void);
 void player_birth(const struct player_thread *parent, uint32_t number);
+void player_thread_begins(const struct player_thread *t);
 void player_thread_over(struct player_thread *t); // adds its histograms to the results
 void player_join_all(void);
 

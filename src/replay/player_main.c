@@ -154,8 +154,11 @@ static void play_all(void)
     player_counters_start();
     player.start_ns = clock_monotonic_ns();
     player_go();
-    if (player.plan->n_threads && player.threads[0].first_word)
+    if (player.plan->n_threads && player.threads[0].first_word) {
+        player_thread_begins(&main_thread);
         player_play(&main_thread);
+        player_thread_over(&main_thread);
+    }
     player_join_all();
     r->wall_ns = clock_monotonic_ns() - player.start_ns;
     player_counters_stop();
@@ -228,7 +231,6 @@ int main(void)
     player_feed_wait_ready();
     player_sample(0, 0, true);
     play_all();
-    player_thread_over(&main_thread);
     note_memory();
     if (player.results->touch == RESULTS_TOUCH_CHECKED)
         player_verify_rest();

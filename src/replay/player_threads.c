@@ -54,8 +54,19 @@ static void merge_calls(struct player_thread *t)
     }
 }
 
+void player_thread_begins(const struct player_thread *t)
+{
+    struct results_span *span = &results_spans(player.results)[t->number];
+    uint64_t now = clock_monotonic_ns();
+    span->begin_ns = now > player.start_ns ? now - player.start_ns : 0;
+    span->begin_event = atomic_load_explicit(&player.events, memory_order_relaxed);
+}
+
 void player_thread_over(struct player_thread *t)
 {
+    struct results_span *span = &results_spans(player.results)[t->number];
+    span->end_ns = clock_monotonic_ns() - player.start_ns;
+    span->end_event = atomic_load_explicit(&player.events, memory_order_relaxed);
     pthread_mutex_lock(&lock);
     merge_calls(t);
     player.results->sleeps += t->sleeps;
@@ -88,6 +99,7 @@ static void *run(void *arg)
         while (!atomic_load_explicit(&going, memory_order_acquire))
             player_futex_wait(&going, 0);
     }
+    player_thread_begins(&seat->thread);
     player_play(&seat->thread);
     player_thread_over(&seat->thread);
     pthread_mutex_lock(&lock);

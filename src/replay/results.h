@@ -92,6 +92,12 @@ struct results_stats {
     uint64_t active_bytes, resident_bytes;     // jemalloc's words
 };
 
+// When a thread of the replay was there.
+struct results_span {
+    uint64_t begin_ns, end_ns;       // since the start
+    uint64_t begin_event, end_event; // calls made before, of all threads, as of their latest look
+};
+
 struct results {
     uint64_t magic;
 
@@ -106,6 +112,7 @@ struct results {
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
     uint32_t stats;                    // 1: heed the plan's STATS ops
     uint64_t max_samples, max_stats;   // entries of samples, and of the statistics behind them
+    uint64_t n_spans;                  // entries behind these: the plan's threads
 
     // What came of it. By the player.
     _Atomic uint32_t status;  // enum results_status
@@ -149,6 +156,11 @@ struct results {
 static inline struct results_stats *results_all_stats(struct results *r)
 {
     return (struct results_stats *)(r->samples + r->max_samples);
+}
+
+static inline struct results_span *results_spans(struct results *r)
+{
+    return (struct results_span *)(results_all_stats(r) + r->max_stats);
 }
 
 #endif

@@ -28,10 +28,12 @@ static void shared_release(struct shared *s)
         close(s->fd);
 }
 
-static int shared_init(struct shared *s, uint64_t samples, uint64_t stats, struct err *e)
+// Room for so many looks at memory, at statistics, and threads.
+static int shared_init(struct shared *s, const uint64_t n[3], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
-    s->bytes = sizeof *s->results + samples * sizeof *s->results->samples + stats * sizeof(struct results_stats);
+    s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples + n[1] * sizeof(struct results_stats) +
+               n[2] * sizeof(struct results_span);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot make shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
@@ -39,8 +41,9 @@ static int shared_init(struct shared *s, uint64_t samples, uint64_t stats, struc
         return err_set_errno(e, "cannot map the results");
     s->results = at;
     s->results->magic = RESULTS_MAGIC;
-    s->results->max_samples = samples;
-    s->results->max_stats = stats;
+    s->results->max_samples = n[0];
+    s->results->max_stats = n[1];
+    s->results->n_spans = n[2];
     return 0;
 }
 
@@ -182,6 +185,15 @@ static int copy_stats(struct replay_run *run, struct results *r, struct err *e)
     return 0;
 }
 
+static int copy_spans(struct replay_run *run, struct results *r, struct err *e)
+{
+    run->spans = calloc(r->n_spans + 1, sizeof *run->spans);
+    if (!run->spans)
+        return err_set(e, -ENOMEM, "out of memory");
+    memcpy(run->spans, results_spans(r), r->n_spans * sizeof *run->spans);
+    return 0;
+}
+
 static int copy_calls(struct replay_run *run, const struct results *r, struct err *e)
 {
     run->calls = calloc(HT_KIND_LIMIT, sizeof *run->calls);
@@ -233,6 +245,8 @@ static int copy_results(struct replay_run *run, const struct plan *p, struct res
         find_means(run);
     if (rc == 0)
         rc = copy_stats(run, r, e);
+    if (rc == 0)
+        rc = copy_spans(run, r, e);
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
@@ -254,7 +268,8 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     struct feed *feed = NULL;
     *run = (struct replay_run){0};
     // Two more looks at memory: at the start and at the end.
-    int rc = shared_init(&shared, plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats : 0, e);
+    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats : 0, plan_threads(p)};
+    int rc = shared_init(&shared, n, e);
     if (rc == 0 && plan_facts(p)->fed)
         rc = feed_start(&feed, p, s->source, e);
     if (rc == 0) {
@@ -276,6 +291,7 @@ void replay_run_release(struct replay_run *run)
     free(run->calls);
     free(run->sizes);
     free(run->stats);
+    free(run->spans);
     free(run->library);
     *run = (struct replay_run){0};
 }
@@ -284,7 +300,7 @@ int replay_probe(const struct allocator *a, const struct replay_settings *s, cha
                  struct err *e)
 {
     struct shared shared;
-    int rc = shared_init(&shared, 0, 0, e);
+    int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0}, e);
     if (rc == 0) {
         shared.results->probe = 1;
         rc = play(&(struct run_what){0}, a, s->player, &shared, NULL, e);

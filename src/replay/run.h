@@ -47,6 +47,7 @@ struct replay_run {
     size_t n_samples;
     struct results_stats *stats; // rss_bytes without the baseline
     size_t n_stats;
+    struct results_span *spans;             // of the plan's threads
     uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE
     char trim_function[RESULTS_NAME_BYTES]; // what the allocator can be told to give memory back with, "": nothing
     struct replay_call *calls;              // HT_KIND_LIMIT, NULL when not timed

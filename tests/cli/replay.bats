@@ -147,6 +147,56 @@ assert c["instructions"] is None or c["instructions"] > d["events"], c'
   has "$(grep ^counters out)" " context switches"
 }
 
+@test "faithfulness: live bytes and overlap" {
+  make_workload churn 1 100000
+  "$HEAPTAPE" replay -q -r 1 --json w.htw >out.json
+  json 'f = d["faithfulness"]
+assert f["live"]["points"] == len(d["timeline"]) > 20 and f["live"]["equal_points"] == f["live"]["points"], f
+assert f["live"]["max_difference_bytes"] == 0 and f["overlap"] is None, f
+assert f["rss"] is None and "not known on which allocator" in f["rss_missing_because"], f
+t = f["allocator_time"]
+assert t["recorded_ns"] is None and t["recorded_duration_ns"] == 120000 and t["replayed_ns"] > 0, t'
+  make_workload churn 4 50000 10
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'f = d["faithfulness"]
+assert f["live"]["points"] > 20 and f["allocator_time"]["replayed_ns"] is None, f
+o = f["overlap"]
+assert all(0 <= x <= 1 for x in o.values()) and o["recorded_event_share"] > 0.9 and o["recorded_time_share"] > 0.9, o'
+  "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
+  has "$(cat out)" "faithful   live bytes as recorded at "
+  has "$(cat out)" "two threads or more during"
+}
+
+@test "faithfulness: memory against that of the recorded program" {
+  skip_under_sanitizer
+  unset MALLOC_PERTURB_
+  cat >grow.py <<'END'
+import time
+held = []
+for i in range(40):
+  held.extend(bytearray(700) for _ in range(1000))
+  for _ in range(10000): bytearray(300)
+  time.sleep(0.01)
+END
+  PYTHONMALLOC=malloc "$HEAPTAPE" record -q -o a.ht -- python3 grow.py
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json a.htw >out.json
+  json 'f = d["faithfulness"]
+assert f["same_allocator"] and f["rss_missing_because"] is None and f["recorded_on"] == d["allocator"]["library"], f
+r = f["rss"]
+assert r["samples"] > 20 and r["recorded_peak_bytes"] > 28e6 and r["replayed_peak_bytes"] == d["peak_rss_bytes"], r
+assert 0.9 < r["peak_ratio"] < 1.1 and r["mean_error"] < 0.1 and abs(r["mean_bias"]) <= r["mean_error"], r'
+  "$HEAPTAPE" replay -q -r 1 --no-latency a.htw >out
+  has "$(cat out)" " × recorded ("
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --memory 4M a.htw >out.json
+  json 'r = d["faithfulness"]["rss"]
+assert d["reader"] is not None and 0.9 < r["peak_ratio"] < 1.1, r'
+  "$HEAPTAPE" compare -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" -a glibc a.htw >out
+  has "$(cat out)" "recorded on glibc: peak RSS replayed is "
+  "$HEAPTAPE" replay -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw >out
+  has "$(cat out)" "it was recorded on another allocator"
+}
+
 @test "mean memory and fragmentation" {
   make_workload churn 2 300000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
