@@ -233,6 +233,7 @@ static int restart(struct recorder *r, struct err *e)
         consumer_answer(&r->consumer, SPOOL_RESET, ENOTSUP);
         return 0;
     }
+    atomic_fetch_add(&r->consumer.session->restarts, 1);
     encoder_restart(r->encoder);
     consumer_restart(&r->consumer);
     r->n_samples = 0;

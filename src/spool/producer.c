@@ -235,7 +235,7 @@ static uint64_t note_site(struct producer_process *p, struct producer_thread *t,
 {
     struct producer_site site;
     producer_site_find(&site, t, caller, __builtin_frame_address(0));
-    if (!producer_site_seen(producer_inherited.sites, site.id))
+    if (!producer_site_seen(producer_inherited.sites, producer_inherited.session, site.id))
         producer_site_define(p, t, lane, &site);
     return site.id;
 }

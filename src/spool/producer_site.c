@@ -140,8 +140,8 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     uint64_t id = walk(t, (uintptr_t)caller, (uintptr_t)__builtin_frame_address(0), NULL, &n);
     uint64_t *w = lane->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT, rel = codec_relative(address, lane->base);
     uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS;
-    bool done =
-        !odd && !producer_no_room(w) && !producer_no_room(w + 1) && producer_site_seen(producer_inherited.sites, id);
+    bool done = !odd && !producer_no_room(w) && !producer_no_room(w + 1) &&
+                producer_site_seen(producer_inherited.sites, producer_inherited.session, id);
     if (done) {
         w[0] = codec_note(HT_NOTE_SITE, id);
         w[1] = codec_sized(kind, stamp, size, rel);
@@ -180,12 +180,25 @@ static bool is_worth_a_scan(struct producer_sites *sites)
     return misses <= SCANS_AT_ONCE || (misses & (misses - 1)) == 0 || misses % 4096 == 0;
 }
 
+// A trace that has begun anew holds no definitions.
+static void forget_older(struct producer_sites *sites)
+{
+    uint32_t now = atomic_load_explicit(&producer_inherited.session->restarts, memory_order_relaxed);
+    if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) == now)
+        return;
+    for (size_t i = 0; i < PRODUCER_SEEN_SITES; i++)
+        atomic_store_explicit(&sites->seen[i], 0, memory_order_relaxed);
+    sites->n_ranges = 0;
+    atomic_store_explicit(&sites->restarts, now, memory_order_relaxed);
+}
+
 void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
                           const struct producer_site *site)
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t n = site->n;
     if (atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0) {
+        forget_older(sites);
         if (!all_known(sites, site) && is_worth_a_scan(sites))
             producer_maps_scan(sites, p, t, lane);
         n = frames_of_code(sites, site);

@@ -167,6 +167,7 @@ struct spool_session {
     uint64_t start_stamp, realtime_ns;      // when it was made and what CLOCK_REALTIME was, without a recorder
     char follow[SPOOL_MAX_FOLLOW];          // glob
     uint32_t depth;                         // frames of call sites to be recorded, 0: none
+    _Atomic uint32_t restarts;              // times that the trace began anew: what was defined in it is to be again
     _Alignas(64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
     _Atomic uint32_t recorder_sleeps;       // 1: ring with a futex wake
     _Atomic uint32_t recorder_gone;         // 1: the recorder has stopped; producers turn themselves off

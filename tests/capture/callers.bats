@@ -84,6 +84,13 @@ END
   [ "$(sites 7004 | cut -d' ' -f1-6 | tail -1)" = "leaf deep deep deep deep context" ]
 }
 
+@test "a trace that begins anew has the sites again" {
+  skip_under_sanitizer
+  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" reset
+  [ "$status" -eq 0 ]
+  [ "$(sites 7006 | cut -d' ' -f1-5)" = "leaf deep deep deep main" ]
+}
+
 @test "anything in the frame pointer" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "written for x86-64"

@@ -1,5 +1,6 @@
 // Calls from known places, for the tests of call sites: callers deep N | threads N | fork | exec | wild | signal | context
 // Every function is called through a chain of a known length. Prints what it did.
+#include <heaptape/heaptape.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -144,6 +145,11 @@ int main(int argc, char **argv)
         on_signal();
     } else if (!strcmp(what, "context")) {
         context();
+    } else if (!strcmp(what, "reset")) {
+        deep(2, 7006);
+        if (heaptape_reset() != 0)
+            return 1;
+        deep(2, 7006);
     } else if (!strcmp(what, "wild")) {
         wild();
     }
