@@ -157,6 +157,30 @@ static void look_up_usable_size(const struct next_object *allocator)
         next_usable_size = (size_t(*)(void *))found;
 }
 
+static uint64_t foreign_kinds; // bits by kind
+
+bool next_is_foreign(unsigned kind)
+{
+    return kind < 64 && (foreign_kinds >> kind & 1);
+}
+
+static void look_up_foreign(const struct next_object *allocator)
+{
+    const struct {
+        enum event_kind kind;
+        void *function;
+    } rare[] = {{HT_MEMALIGN, (void *)real.memalign},
+                {HT_ALIGNED_ALLOC, (void *)real.aligned_alloc},
+                {HT_POSIX_MEMALIGN, (void *)real.posix_memalign},
+                {HT_VALLOC, (void *)real.valloc},
+                {HT_PVALLOC, (void *)real.pvalloc}};
+    for (size_t i = 0; i < sizeof rare / sizeof *rare; i++) {
+        uintptr_t at = (uintptr_t)rare[i].function;
+        if (at < allocator->start || at >= allocator->end)
+            foreign_kinds |= 1ull << rare[i].kind;
+    }
+}
+
 static void look_up(void)
 {
 #define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
@@ -168,6 +192,7 @@ static void look_up(void)
         producer_set_object(PRODUCER_IN_ALLOCATOR, object.start, object.end);
         producer_set_allocator(object.path);
         look_up_usable_size(&object);
+        look_up_foreign(&object);
         usable_start();
     }
     if (next_object_of(&resolved, &object))

@@ -60,6 +60,9 @@ bool next_find(const char *symbol, void **to);
 // The malloc_usable_size of the allocator in use; NULL when it has none, whoever else has.
 extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden")));
 
+// Does somebody else than the allocator in use give the blocks of this kind, because it lacks the function?
+bool next_is_foreign(unsigned kind);
+
 // Is it memory of this library, for calls that came before there was an allocator?
 bool next_is_early(const void *block);
 

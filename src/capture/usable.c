@@ -14,7 +14,7 @@ static bool is_operator(unsigned kind)
 // Only the allocator itself may be asked, and only for its own blocks.
 static size_t usable(unsigned kind, void *block)
 {
-    if (next_is_early(block) || (is_operator(kind) && !wrap_cxx_is_malloc()))
+    if (next_is_early(block) || next_is_foreign(kind) || (is_operator(kind) && !wrap_cxx_is_malloc()))
         return 0;
     // tcmalloc's makes an object of its own at the first call.
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
