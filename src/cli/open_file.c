@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-int open_file(struct open_file *f, const char *path, struct err *e)
+int open_file_to_read(struct open_file *f, const char *path, bool twice, struct err *e)
 {
     struct input in;
     const uint8_t *bytes;
@@ -17,13 +17,18 @@ int open_file(struct open_file *f, const char *path, struct err *e)
         return workload_take(&f->workload, &in, e);
     else if (frame_magic_at(bytes, (size_t)n, FRAME_MAGIC_TRACE)) {
         f->is_trace = true;
-        return trace_file_take(&f->trace, &in, false, e);
+        return trace_file_take(&f->trace, &in, twice, e);
     } else if (n == 0)
         rc = err_set(e, -ENODATA, "%s: is empty", in.name);
     else
         rc = err_set(e, -EPROTO, "%s: is neither a trace nor a workload, at byte 0", in.name);
     input_close(&in);
     return rc;
+}
+
+int open_file(struct open_file *f, const char *path, struct err *e)
+{
+    return open_file_to_read(f, path, false, e);
 }
 
 void close_file(struct open_file *f)

@@ -14,6 +14,10 @@ struct open_file {
 // Opens the trace or workload at `path` ("-": stdin), which must outlive *f. 0 or negative errno with the text set: also
 // for a file that is neither. *f can be closed in either case.
 int open_file(struct open_file *f, const char *path, struct err *e);
+
+// The same; a trace can be read `twice`.
+int open_file_to_read(struct open_file *f, const char *path, bool twice, struct err *e);
+
 void close_file(struct open_file *f);
 
 #endif

@@ -99,16 +99,22 @@ static int advance(struct walk *w, uint64_t limit)
 }
 
 // All calls of a process that has ended have been handed on two rounds later.
-static void forget_ended(struct walk *w)
+static int forget_ended(struct walk *w)
 {
     size_t kept = 0;
+    int rc = 0;
     for (size_t i = 0; i < w->n_ended; i++) {
-        if (w->ended[i].rounds++ < 2)
-            w->ended[kept++] = w->ended[i];
-        else
-            alternation_forget(&w->alternation, w->ended[i].process);
+        struct ended *ended = &w->ended[i];
+        if (ended->rounds++ < 2) {
+            w->ended[kept++] = *ended;
+            continue;
+        }
+        alternation_forget(&w->alternation, ended->process);
+        if (rc == 0 && w->options->ended)
+            rc = w->options->ended(w->options->context, w->reader->processes[ended->process]);
     }
     w->n_ended = kept;
+    return rc;
 }
 
 static int process_end(struct walk *w, uint32_t process)
@@ -146,7 +152,8 @@ static int take_events(struct walk *w, const struct trace_item *item)
         return rc;
     rc = advance(w, w->watermark);
     w->watermark = item->watermark > w->watermark ? item->watermark : w->watermark;
-    forget_ended(w);
+    if (rc == 0)
+        rc = forget_ended(w);
     return rc == 0 && w->options->pause ? w->options->pause(w->options->context) : rc;
 }
 

@@ -19,6 +19,8 @@ struct walk_options {
     // What could be handed on of what has been read has been: for who reads a trace while it is written. 0 or a negative
     // errno. NULL: not wanted.
     int (*pause)(void *context);
+    // All calls of the process have been handed on. 0 or a negative errno. NULL: not wanted.
+    int (*ended)(void *context, const struct trace_process *p);
     void *context;
     // For who names blocks by their addresses: calls are put where each address is taken, given up, taken, even if their
     // stamps say otherwise; for so long, in recorded ns. 0: in the order of the stamps.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PAGE_BYTES = 4096 };
 
@@ -140,6 +141,20 @@ void export_release(struct export *x)
     free(x->state);
     x->state = NULL;
     sink_release(&x->out);
+}
+
+void export_add_losses(struct export *sum, const struct export *x)
+{
+    sum->format = x->format;
+    sum->facts = x->facts;
+    sum->calls += x->calls;
+    memcpy(sum->as, x->as, sizeof sum->as);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        sum->changed[kind] += x->changed[kind];
+    sum->failed += x->failed;
+    sum->null_frees += x->null_frees;
+    sum->freed_by_realloc += x->freed_by_realloc;
+    sum->dropped += x->dropped;
 }
 
 // One line of the kinds that were written as `as`, or dropped when that is 0.

@@ -31,6 +31,7 @@ struct export
     const struct format *format;
     struct export_facts facts;
     struct sink out;
+    const char *folder; // borrowed, of a format that is one
     struct err *e;
     void *state;
     void (*name_dropped)(const char *text); // wants to know each call that is dropped; NULL: nobody does
@@ -56,6 +57,9 @@ int export_drop(struct export *x, const char *text);
 // Writes what is left; the output is complete then.
 int export_finish(struct export *x);
 void export_release(struct export *x);
+
+// Adds what `x` could not hold to `sum`, which is all zero at first.
+void export_add_losses(struct export *sum, const struct export *x);
 
 // What could not be held, one line a call of `say`: "wl has no stamps: dropped".
 void export_tell_losses(const struct export *x, void (*say)(const char *text));

@@ -65,7 +65,8 @@ const struct format format_logalloc = {
     .import = import_logalloc,
     .several_processes = true,
     .window = 1,
-    .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+    .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
+             FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
     .kinds = logalloc_kinds,
     .put = put_logalloc,
 };

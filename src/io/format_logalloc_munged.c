@@ -201,7 +201,8 @@ const struct format format_logalloc_munged = {
     .several_processes = true,
     .window = 1,
     // Failed calls are dropped here, to be named.
-    .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+    .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
+             FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
     .kinds = logalloc_kinds,
     .state_bytes = sizeof(struct munged_export),
     .put = put_munged,

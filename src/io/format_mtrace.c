@@ -1,10 +1,10 @@
 // The raw trace of glibc's dj/malloc branch: an array of records, no header. docs/foreign-formats.md, "mtrace".
 #include "base/bytes.h"
+#include "base/map.h"
 #include "io/export.h"
 #include "io/import.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 enum mtrace_type {
     MTRACE_UNUSED = 0, // a hole
@@ -134,8 +134,7 @@ static int mtrace_import(struct import *im)
 }
 
 struct mtrace_export {
-    uint64_t *chunks; // by slot: what glibc's malloc would have used for the block
-    size_t n, capacity;
+    struct map chunks; // by block: what glibc's malloc would have used for it
 };
 
 // The chunk that glibc makes of a request: a word before it, in steps of 16 bytes, 32 at least.
@@ -147,18 +146,17 @@ static uint64_t chunk_bytes(uint64_t size)
 static int set_chunk(struct export *x, uint64_t place, uint64_t bytes)
 {
     struct mtrace_export *m = x->state;
-    if (array_reserve((void **)&m->chunks, &m->capacity, place + 1, sizeof *m->chunks) < 0)
-        return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
-    for (; m->n <= place; m->n++)
-        m->chunks[m->n] = 0;
-    m->chunks[place] = bytes;
-    return 0;
+    int rc = map_put(&m->chunks, place, bytes);
+    return rc < 0 ? err_set(x->e, rc, "%s: out of memory", x->out.out->name) : 0;
 }
 
-static uint64_t get_chunk(const struct export *x, uint64_t place)
+// The block is given up.
+static uint64_t take_chunk(const struct export *x, uint64_t place)
 {
-    const struct mtrace_export *m = x->state;
-    return place < m->n ? m->chunks[place] : 0;
+    struct mtrace_export *m = x->state;
+    uint64_t bytes = map_get(&m->chunks, place);
+    map_remove(&m->chunks, place);
+    return bytes;
 }
 
 static void put_record(struct export *x, uint32_t tid, enum mtrace_type type, const uint64_t words[5])
@@ -211,8 +209,8 @@ static int mtrace_put(struct export *x, const struct call *c)
     uint64_t size = event_requested(ev->kind, ev->size, ev->count), chunk = ev->result ? chunk_bytes(size) : 0;
     uint64_t words[5] = {export_address(x, ev->ptr), export_address(x, ev->result), size, ev->align, chunk};
     enum mtrace_type type = type_of(ev);
-    if (type == MTRACE_FREE || type == MTRACE_REALLOC)
-        words[3] = get_chunk(x, ev->ptr);
+    if (type == MTRACE_FREE || (type == MTRACE_REALLOC && !c->failed))
+        words[3] = take_chunk(x, ev->ptr);
     if (type == MTRACE_POSIX_MEMALIGN)
         words[0] = ev->error;
     if (type == MTRACE_VALLOC)
@@ -224,7 +222,7 @@ static int mtrace_put(struct export *x, const struct call *c)
 static void mtrace_release(struct export *x)
 {
     struct mtrace_export *m = x->state;
-    free(m->chunks);
+    map_release(&m->chunks);
 }
 
 static const uint8_t kinds[] = {HT_MALLOC, HT_CALLOC,  HT_FREE,           HT_REALLOC, HT_MEMALIGN,
@@ -234,7 +232,8 @@ const struct format format_mtrace = {
     .name = "mtrace",
     .import = mtrace_import,
     .window = 1 << 16,
-    .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL,
+    .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
+             FORMAT_ALTERNATES,
     .kinds = kinds,
     .state_bytes = sizeof(struct mtrace_export),
     .begin = mtrace_begin,

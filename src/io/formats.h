@@ -15,13 +15,15 @@ struct call;
 
 // What a written file can hold. What a call has beyond it is dropped or written as the nearest thing, and said.
 enum format_holds {
-    FORMAT_HOLDS_STAMPS = 1,    // when
-    FORMAT_HOLDS_PIDS = 2,      // several processes
-    FORMAT_HOLDS_TIDS = 4,      // which thread
-    FORMAT_HOLDS_FAILED = 8,    // calls that took nothing
-    FORMAT_HOLDS_FREED = 64,    // a realloc that only freed
-    FORMAT_HOLDS_NULL = 16,     // free(NULL)
-    FORMAT_HOLDS_ADDRESSES = 32 // addresses: it can be written from a raw trace, as recorded, too
+    FORMAT_HOLDS_STAMPS = 1,     // when
+    FORMAT_HOLDS_PIDS = 2,       // several processes
+    FORMAT_HOLDS_TIDS = 4,       // which thread
+    FORMAT_HOLDS_FAILED = 8,     // calls that took nothing
+    FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
+    FORMAT_HOLDS_NULL = 16,      // free(NULL)
+    FORMAT_HOLDS_ADDRESSES = 32, // addresses: it can be written from a raw trace, as recorded, too
+    FORMAT_ALTERNATES =
+        128, // blocks are known by their addresses alone: each is taken, given up, taken in the file's order
 };
 
 // One format. Importing functions return 0 or a negative errno with im->e set, exporting ones the same with x->e.
@@ -37,6 +39,7 @@ struct format {
     // Export. `put` NULL: there is none.
     unsigned holds;       // FORMAT_HOLDS_*
     const uint8_t *kinds; // enum event_kind, ended by 0: what is written as such; NULL: all
+    bool folder;          // it is a folder: what is written goes into x->folder, not to x->out
     size_t state_bytes;   // of x->state, zeroed before `begin`
     int (*begin)(struct export *x);
     int (*put)(struct export *x, const struct call *c);

@@ -25,6 +25,8 @@
       "addresses, failed calls, times, C++ calls and others that it has no function for") \
     X(android, "android", BOTH, "Android's memory_replay, with and without times; to be unzipped before", \
       "how long calls took, C++ calls; other aligned calls become memalign") \
+    X(ctf, "ctf", EXPORT, "the Common Trace Format 1.8, a folder, for babeltrace2 and Trace Compass", \
+      "waits between threads") \
     X(json, "json", BOTH, "JSON lines, one object an event, as `heaptape dump --format json` prints them", "")
 // clang-format on
 

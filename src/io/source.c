@@ -77,12 +77,16 @@ static int skip_line(struct source *s, struct err *e)
         if (newline)
             break;
     }
-    return n < 0 ? (int)n : -EMSGSIZE;
+    s->skip = false;
+    return n < 0 ? (int)n : 0;
 }
 
 int source_line(struct source *s, const char **line, size_t *n, struct err *e)
 {
     size_t seen = 0;
+    int skipped = s->skip ? skip_line(s, e) : 0;
+    if (skipped < 0)
+        return skipped;
     for (;;) {
         size_t left = source_left(s);
         const uint8_t *from = s->data + s->at;
@@ -99,7 +103,8 @@ int source_line(struct source *s, const char **line, size_t *n, struct err *e)
         seen = left;
         if (left >= SOURCE_MAX_BYTES) {
             s->line++;
-            return skip_line(s, e);
+            s->skip = true;
+            return -EMSGSIZE;
         }
         ssize_t got = source_fill(s, left + 1, e);
         if (got < 0)

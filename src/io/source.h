@@ -22,6 +22,7 @@ struct source {
     uint64_t offset; // of data[0] in the input
     uint64_t line;   // number of the line given last, from 1
     bool ended;      // the input is
+    bool skip;       // what comes next is the rest of a line that was too long
 };
 
 // An input that begins as an LZ4 frame is decompressed. 0 or a negative errno with the text set; release it in either case.
@@ -49,8 +50,8 @@ static inline ssize_t source_want(struct source *s, size_t want, struct err *e)
 }
 
 // The next line, without its newline; it may hold any byte, also NUL. The last one needs no newline. 1, 0 at the end, a
-// negative errno with the text set; -EMSGSIZE for a line longer than SOURCE_MAX_BYTES, without text: it is then skipped as
-// a whole. Borrowed until the next call; a byte behind it may be read.
+// negative errno with the text set; -EMSGSIZE for a line longer than SOURCE_MAX_BYTES, without text: the next call goes on
+// behind it. Borrowed until the next call; a byte behind it may be read.
 int source_line(struct source *s, const char **line, size_t *n, struct err *e);
 
 #endif

@@ -1,0 +1,84 @@
+load ../helper
+
+# a.ht: two processes, with events of all sorts.
+example() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog -x
+0 1000 malloc size=32 result=0x1000
+0 2000 thread.create value=1
+1 2500 thread.start value=0 text=worker
+1 3000 calloc size=48 count=3 result=0x2000
+1 4000 free ptr=0x1000
+0 5000 realloc.begin ptr=0x2000
+0 5100 realloc size=96 result=0x3000
+0 5200 posix_memalign size=96 align=64 result=0x4000
+0 5300 malloc size=99999999999 error=12
+0 5400 mark text=here
+0 6000 free ptr=0x3000
+1 7000 thread.end
+process 200 second
+0 8000 new[](nothrow) size=32 result=0x1000
+0 9000 delete[](size) size=32 ptr=0x1000
+end
+END
+}
+
+@test "ctf: babeltrace2 reads it without a complaint, and the same as dump" {
+  command -v babeltrace2 >/dev/null || skip "babeltrace2 is not installed"
+  example
+  heaptape export -F ctf -o a.ctf a.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  babeltrace2 a.ctf >lines 2>complaints
+  expect "no complaint" [ ! -s complaints ]
+  expect "13 events" [ "$(wc -l <lines)" -eq 13 ]
+  has "$(cat lines)" "malloc: { pid = 100, tid = "
+  has "$(cat lines)" "{ size = 32, result = 0x1000, error = 0 }"
+  has "$(cat lines)" "{ size = 99999999999, result = 0x0, error = 12 }"
+  has "$(cat lines)" "{ ptr = 0x2000, size = 96, result = 0x3000, error = 0 }"
+  has "$(cat lines)" "{ size = 96, align = 64, result = 0x4000, error = 0 }"
+  has "$(cat lines)" '{ text = "here" }'
+  has "$(cat lines)" 'delete[](size): { pid = 200'
+}
+
+@test "ctf: as many events of each kind as recorded, of several packets" {
+  skip_under_sanitizer
+  command -v babeltrace2 >/dev/null || skip "babeltrace2 is not installed"
+  "$HEAPTAPE" record -q -o a.ht -- bash -c 'for i in 1 2 3; do ls -R /usr/share/doc >/dev/null; done'
+  "$HEAPTAPE" export -q -F ctf -o a.ctf a.ht
+  babeltrace2 a.ctf 2>complaints | sed 's/^[^ ]* [^ ]* \(.*\): { pid.*/\1/; s/: { pid.*//' | sort | uniq -c >got
+  expect "no complaint" [ ! -s complaints ]
+  "$HEAPTAPE" dump a.ht | sed 's/^[^+]*+[0-9.]* \([^ ]*\)(.*/\1/; s/(.*//' | sort | uniq -c >want
+  diff <(awk '{ print $1 }' want | sort) <(awk '{ print $1 }' got | sort)
+}
+
+@test "ctf: of a workload" {
+  command -v babeltrace2 >/dev/null || skip "babeltrace2 is not installed"
+  example
+  "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
+  "$HEAPTAPE" export -q -F ctf -o a.ctf a.htw
+  babeltrace2 a.ctf >lines 2>complaints
+  expect "no complaint" [ ! -s complaints ]
+  expect "11 ops" [ "$(wc -l <lines)" -eq 11 ]
+}
+
+@test "ctf: a folder is replaced only with -f, and only when it is an export" {
+  example
+  heaptape export -F ctf a.ht
+  fails_with 1 "ctf is a folder: give -o FOLDER"
+  "$HEAPTAPE" export -q -F ctf -o a.ctf a.ht
+  heaptape export -F ctf -o a.ctf a.ht
+  fails_with 1 "a.ctf: exists; use -f to replace it"
+  : >a.ctf/stream_9_9
+  "$HEAPTAPE" export -q -f -F ctf -o a.ctf a.ht
+  [ ! -e a.ctf/stream_9_9 ]
+  [ -e a.ctf/metadata ]
+  mkdir other
+  : >other/thing
+  heaptape export -f -F ctf -o other a.ht
+  fails_with 1 "other: cannot replace"
+  [ -e other/thing ]
+  [ -z "$(find . -name '*.tmp-*')" ]
+  head -c 400 a.ht >cut.ht
+  heaptape export -F ctf -o cut.ctf cut.ht
+  [ -z "$(find . -name '*.tmp-*')" ]
+}
