@@ -1,5 +1,5 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --allocator= -a --compress= -z --force -f --start= --follow= --callers= --max-size= --collect= --usable --maps --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --callers= --max-size= --collect= --usable --maps --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
@@ -18,6 +18,9 @@ declare -gA _heaptape_options=(
 declare -gA _heaptape_values=(
   ['record --output']='FILE|-'
   ['record -o']='FILE|-'
+  ['record --format']='mtrace|wl|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|json'
+  ['record -F']='mtrace|wl|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|json'
+  ['record --log-fd']='FD'
   ['record --allocator']='ALLOCATOR'
   ['record -a']='ALLOCATOR'
   ['record --compress']='none|lz4|zstd[:LEVEL]'
@@ -98,8 +101,8 @@ declare -gA _heaptape_values=(
   ['import --level']='N'
   ['import -l']='N'
   ['import --color']='auto|always|never'
-  ['export --format']='mtrace|wl|tcmalloc-replay|logalloc|logalloc-munged|android|json'
-  ['export -F']='mtrace|wl|tcmalloc-replay|logalloc|logalloc-munged|android|json'
+  ['export --format']='mtrace|wl|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|json'
+  ['export -F']='mtrace|wl|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|json'
   ['export --output']='FILE|-'
   ['export -o']='FILE|-'
   ['export --pid']='PID'

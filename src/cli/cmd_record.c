@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/live.h"
 #include "cli/paths.h"
 #include "record/record.h"
 #include "replay/allocators.h"
@@ -18,6 +19,8 @@ extern const struct command cmd_record;
 
 struct record_options {
     const char *output;
+    const char *format;
+    uint64_t log_fd;
     const char *allocator;
     const char *compression;
     const char *collect;
@@ -33,8 +36,14 @@ struct record_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE|-", "heaptape.ht", "write the trace to FILE, or to standard output",
+    {'o', "output", OPTION_STRING, "FILE|-", NULL,
+     "write the trace to FILE, or to standard output; heaptape.ht unless given, heaptape.FORMAT with --format",
      offsetof(struct record_options, output)},
+    {'F', "format", OPTION_CHOICE, IO_EXPORT_CHOICES, NULL,
+     "write in this format of another tool, while PROGRAM runs; see below", offsetof(struct record_options, format)},
+    {0, "log-fd", OPTION_NUMBER, "FD", NULL,
+     "write to this file descriptor instead, in logalloc's format unless --format says another",
+     offsetof(struct record_options, log_fd)},
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL, "run the program on this allocator; as for replay",
      offsetof(struct record_options, allocator)},
     {'z', "compress", OPTION_STRING, "none|lz4|zstd[:LEVEL]", "zstd:1",
@@ -90,12 +99,18 @@ static bool parse_compression(const char *text, struct record_settings *s)
     return end != text + 5 && *end == 0 && errno == 0 && level >= 1 && level <= 19;
 }
 
+// `out` is NULL when it was no trace.
 static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
 {
     char events[32], bytes[32], ns[32];
     double n = r->events ? (double)r->events : 1;
-    note("%s events of %u process%s, %s (%.2f bytes an event), %s", human_count(events, r->events), r->processes,
-         r->processes == 1 ? "" : "es", human_bytes(bytes, out->offset), (double)out->offset / n, out->name);
+    const char *s = r->processes == 1 ? "" : "es";
+    human_count(events, r->events);
+    if (out)
+        note("%s events of %u process%s, %s (%.2f bytes an event), %s", events, r->processes, s,
+             human_bytes(bytes, out->offset), (double)out->offset / n, out->name);
+    else
+        note("%s events of %u process%s", events, r->processes, s);
     if (r->lost_words)
         note("%s records were lost", human_count(events, r->lost_words));
     if (r->untraced)
@@ -139,6 +154,11 @@ static int exit_code(const struct record_result *r)
     return WEXITSTATUS(r->wait_status);
 }
 
+static bool is_nothing(const struct record_settings *s, const struct record_result *r)
+{
+    return r->events == 0 && !(s->paused && r->processes);
+}
+
 // What was written is of no use when the program never ran or gave no events.
 static void discard(struct output *out)
 {
@@ -157,7 +177,7 @@ static int run_collect(const struct record_options *o, const struct record_setti
     struct record_result r;
     struct output out;
     struct err e = {0};
-    if (output_open(&out, o->output, (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e) < 0)
+    if (output_open(&out, o->output ? o->output : "heaptape.ht", (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (record_collect(o->collect, s, &out, &r, &e) < 0) {
         output_close(&out, false, NULL);
@@ -173,6 +193,95 @@ static int run_collect(const struct record_options *o, const struct record_setti
     return EXIT_DONE;
 }
 
+static void set_allocator(struct record_settings *s, const struct allocator *a)
+{
+    s->allocator = a->library;
+    s->variables = a->tunables;
+    s->n_variables = a->n_tunables;
+}
+
+// The program has ended, or was never started: what there is to say, and the exit code.
+static int conclude(const struct record_options *o, const struct record_settings *s, const struct record_result *r,
+                    const struct output *out)
+{
+    if (r->start_errno)
+        die(r->start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", s->argv[0],
+            r->start_errno == ENOENT ? "not found" : strerror(r->start_errno));
+    if (is_nothing(s, r))
+        return explain_nothing(s->argv[0], r);
+    print_summary(o, r, out);
+    return exit_code(r);
+}
+
+static int record_to_trace(const struct record_options *o, const struct record_settings *s, const char *path)
+{
+    struct record_result r;
+    struct output out;
+    struct err e = {0};
+    if (output_open(&out, path, o->force ? OUTPUT_FORCE : 0, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    if (record_run(s, &out, &r, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    if (r.start_errno || is_nothing(s, &r))
+        discard(&out);
+    int code = conclude(o, s, &r, &out);
+    if (output_close(&out, true, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    return code;
+}
+
+static int record_to_format(const struct record_options *o, struct record_settings *s, const struct live_target *t)
+{
+    struct record_result r;
+    struct output out;
+    struct live live;
+    struct err e = {0};
+    const struct export_file_options how = {.format = t->format,
+                                            .output = t->output,
+                                            .fd = t->fd,
+                                            .append = t->append,
+                                            .force = o->force,
+                                            .stamps = true,
+                                            .live = true};
+    s->codec = FRAME_CODEC_NONE; // nobody keeps it
+    s->live = true;
+    if (live_start(&live, &how, &out, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    int rc = record_run(s, &out, &r, &e);
+    output_close(&out, true, NULL);
+    bool written = live_finish(&live);
+    if (rc == 0 && (r.start_errno || is_nothing(s, &r)))
+        live_discard(t);
+    else if (!written)
+        exit(EXIT_RECORD);
+    if (rc < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    return conclude(o, s, &r, NULL);
+}
+
+static int record_program(const struct record_options *o, struct record_settings *s)
+{
+    struct live_target target = {
+        .format = o->format ? format_find(o->format) : NULL, .output = o->output, .fd = (int)o->log_fd};
+    struct allocator allocator = {0};
+    char library[PATH_MAX];
+    struct err e = {0};
+    if (live_complete(&target) < 0)
+        die(EXIT_RECORD, "out of memory");
+    if (target.format && o->max_bytes)
+        return usage_error(&cmd_record, "--max-size is for traces, not for --format %s", target.format->name);
+    if (paths_find("libheaptape.so", library, sizeof library) < 0)
+        die(EXIT_RECORD, "libheaptape.so: not found beside the heaptape program");
+    if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    s->library = library;
+    set_allocator(s, &allocator);
+    int code = target.format ? record_to_format(o, s, &target) : record_to_trace(o, s, target.output);
+    allocator_release(&allocator);
+    free(target.made);
+    return code;
+}
+
 static int run_record(const void *fields, int argc, char **argv)
 {
     const struct record_options *o = fields;
@@ -184,15 +293,16 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .depth = (uint32_t)o->depth};
-    struct record_result r;
-    struct output out;
-    struct err e = {0};
-    struct allocator allocator = {0};
-    char library[PATH_MAX];
     if (!o->collect && argc == 0)
         return usage_error(&cmd_record, "an operand is missing");
     if (o->collect && argc > 0)
         return usage_error(&cmd_record, "--collect runs no program");
+    if (o->collect && (o->format || o->log_fd))
+        return usage_error(&cmd_record, "--collect makes a trace; heaptape export makes the rest of that");
+    if (o->output && o->log_fd)
+        return usage_error(&cmd_record, "-o and --log-fd exclude each other");
+    if (o->log_fd > INT_MAX)
+        return usage_error(&cmd_record, "there is no file descriptor %llu", (unsigned long long)o->log_fd);
     if (!parse_compression(o->compression, &s))
         return usage_error(&cmd_record, "-z wants none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
     if (o->depth > SPOOL_MAX_DEPTH)
@@ -202,31 +312,7 @@ static int run_record(const void *fields, int argc, char **argv)
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
         return usage_error(&cmd_record, "--follow wants all, none or a pattern of at most %d bytes",
                            SPOOL_MAX_FOLLOW - 1);
-    if (paths_find("libheaptape.so", library, sizeof library) < 0)
-        die(EXIT_RECORD, "libheaptape.so: not found beside the heaptape program");
-    s.library = library;
-    if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    s.allocator = allocator.library;
-    s.variables = allocator.tunables;
-    s.n_variables = allocator.n_tunables;
-    if (output_open(&out, o->output, o->force ? OUTPUT_FORCE : 0, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    if (record_run(&s, &out, &r, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    bool nothing = r.events == 0 && !(s.paused && r.processes);
-    if (r.start_errno || nothing)
-        discard(&out);
-    if (r.start_errno)
-        die(r.start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", argv[0],
-            r.start_errno == ENOENT ? "not found" : strerror(r.start_errno));
-    if (nothing)
-        return explain_nothing(argv[0], &r);
-    print_summary(o, &r, &out);
-    if (output_close(&out, true, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    allocator_release(&allocator);
-    return exit_code(&r);
+    return record_program(o, &s);
 }
 
 const struct command cmd_record = {
@@ -250,7 +336,21 @@ const struct command cmd_record = {
         "LD_PRELOAD=libheaptape.so, where DIR is the absolute path of an existing, empty directory, which then grows "
         "by 8 bytes an event and more. --collect DIR makes the trace afterwards, however the processes ended, and "
         "leaves DIR as it is. Processes that still run must have been stopped: heaptape ctl PID stop.\n\n"
-        "With -o - the trace goes to standard output, which PROGRAM shares: send PROGRAM's own output elsewhere.",
+        "With -o - the trace goes to standard output, which PROGRAM shares: send PROGRAM's own output elsewhere.\n\n"
+        "With --format another tool's file is written while PROGRAM runs, as heaptape export would write it of the "
+        "trace; "
+        "lines appear within a tenth of a second, in the order of the calls. A format that holds no addresses is "
+        "written "
+        "at the end. %p in the name of FILE stands for the process id, and each process gets a file of its own. "
+        "--log-fd "
+        "writes to a file descriptor that heaptape was started with, as in heaptape record --log-fd 3 -- prog 3>&1 "
+        "1>&2 | "
+        "gzip; PROGRAM does not get it.\n\n"
+        "MALLOC_LOG and MTRACE_CTL_FILE in the environment are honoured when neither -o, --log-fd nor another --format "
+        "is given. MALLOC_LOG=FILE adds to FILE in logalloc's format, MALLOC_LOG=N with a number below 10,000 is "
+        "--log-fd "
+        "N. MTRACE_CTL_FILE=FILE writes FILE in mtrace's format; when it is empty, or with --format mtrace alone, each "
+        "process gets a file /tmp/mtrace.out.PID.",
     .options = options,
     .options_bytes = sizeof(struct record_options),
     .min_operands = 0,

@@ -1,0 +1,135 @@
+load ../helper
+
+# record --format: another tool's file while the program runs.
+
+calls_of() {
+  sed -n 's/^[0-9]* [0-9]* \([a-z_]*\)(.*/\1/p' "$1" | sort | uniq -c
+}
+
+@test "live: a log through a file descriptor, as MALLOC_LOG's users do" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q --log-fd 3 -- ls / 3>&1 1>&2 | gzip -c >log.gz
+  zcat log.gz >log
+  expect "many lines" [ "$(wc -l <log)" -gt 20 ]
+  expect "nothing but lines of logalloc" [ -z "$(grep -vE '^[0-9]+ [0-9]+ [a-z_]+\([^()]*(\(nil\))?[^()]*\)(=(0x[0-9a-f]+|\(nil\)))?$' log)" ]
+  heaptape import -F logalloc log
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "live: the log has the calls that the trace has" {
+  skip_under_sanitizer
+  program=$HEAPTAPE_PROGRAMS/calls
+  "$HEAPTAPE" record -q -o a.ht -- "$program" >/dev/null || true
+  "$HEAPTAPE" export -q -F logalloc -o a.log a.ht
+  "$HEAPTAPE" record -q -F logalloc -o b.log -- "$program" >/dev/null || true
+  diff <(calls_of a.log) <(calls_of b.log)
+  "$HEAPTAPE" record -q -F logalloc -o - -- "$program" 2>/dev/null >c.log || true
+  diff <(calls_of a.log) <(calls_of c.log)
+}
+
+@test "live: the program keeps its exit status, its file descriptors and its output" {
+  skip_under_sanitizer
+  status=0
+  "$HEAPTAPE" record -q -F logalloc -o log -- sh -c 'ls >/dev/null; exit 7' || status=$?
+  expect "its own status" [ "$status" -eq 7 ]
+  status=0
+  "$HEAPTAPE" record -q -f -F logalloc -o log -- sh -c 'ls >/dev/null; kill -9 $$' || status=$?
+  expect "128 + 9" [ "$status" -eq 137 ]
+  ls -l /proc/self/fd 4</dev/null | sed 's/.* \([0-9]* ->\)/\1/; /proc/d; 1d; s/pipe:.*/pipe/' >want
+  "$HEAPTAPE" record -q --log-fd 9 -- ls -l /proc/self/fd 4</dev/null 9>fds |
+    sed 's/.* \([0-9]* ->\)/\1/; /proc/d; 1d; s/pipe:.*/pipe/' >got
+  diff want got
+}
+
+@test "live: MALLOC_LOG is a file that is added to, or a file descriptor; -o is stronger" {
+  skip_under_sanitizer
+  echo before >log
+  MALLOC_LOG=log "$HEAPTAPE" record -q -- ls >/dev/null
+  expect "added to" [ "$(head -n 1 log)" = before ]
+  lines=$(wc -l <log)
+  expect "a log" [ "$lines" -gt 20 ]
+  MALLOC_LOG=log "$HEAPTAPE" record -q -F logalloc -- ls >/dev/null
+  expect "added to again" [ "$(wc -l <log)" -gt $((lines + 20)) ]
+  MALLOC_LOG=5 "$HEAPTAPE" record -q -- ls >/dev/null 5>five
+  expect "a file descriptor" [ "$(wc -l <five)" -gt 20 ]
+  MALLOC_LOG=none "$HEAPTAPE" record -q -o a.ht -- ls >/dev/null
+  expect "no log" [ ! -e none ]
+  MALLOC_LOG='' "$HEAPTAPE" record -q -- ls >/dev/null
+  [ -e heaptape.ht ]
+}
+
+@test "live: MTRACE_CTL_FILE, and mtrace's default name" {
+  skip_under_sanitizer
+  MTRACE_CTL_FILE=m.mtrace "$HEAPTAPE" record -q -- ls >/dev/null
+  "$HEAPTAPE" import -q -F mtrace -o m.htw m.mtrace
+  pid=$(MTRACE_CTL_FILE='' "$HEAPTAPE" record -q -- sh -c 'echo $$; ls >/dev/null; :')
+  expect "the program's" [ -s "/tmp/mtrace.out.$pid" ]
+  "$HEAPTAPE" import -q -F mtrace -o d.htw "/tmp/mtrace.out.$pid"
+  rm "/tmp/mtrace.out.$pid"
+  pid=$("$HEAPTAPE" record -q -F mtrace -- sh -c 'echo $$; exec ls nothing 2>/dev/null' || true)
+  expect "before exec and after" [ -s "/tmp/mtrace.out.$pid" ] && [ -s "/tmp/mtrace.out.$pid.1" ]
+  rm "/tmp/mtrace.out.$pid" "/tmp/mtrace.out.$pid.1"
+}
+
+@test "live: %p in a name is a file for each process" {
+  skip_under_sanitizer
+  pids=$("$HEAPTAPE" record -q -F android -o t.%p -- sh -c 'sh -c "echo \$\$; ls >/dev/null; :"; echo $$')
+  expect "sh, sh, ls" [ "$(find . -name 't.*' | wc -l)" -eq 3 ]
+  for pid in $pids; do
+    heaptape import -F android "t.$pid"
+    expect "status 0" [ "$status" -eq 0 ]
+  done
+}
+
+@test "live: lines come while the program runs and when it pauses" {
+  skip_under_sanitizer
+  mkfifo log
+  "$HEAPTAPE" record -q -F logalloc --force -o log -- sh -c 'ls >/dev/null; : >paused; exec sleep 20' &
+  recorder=$!
+  exec 6<log
+  timeout 15 grep -qm 1 'malloc(' <&6
+  while [ ! -e paused ]; do sleep 0.05; done
+  expect "still running" kill -0 $recorder
+  kill $recorder
+  wait $recorder || true
+  exec 6<&-
+}
+
+@test "live: a reader that goes does not take the program with it" {
+  skip_under_sanitizer
+  {
+    "$HEAPTAPE" record -F logalloc --log-fd 3 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do ls -R /usr/include >/dev/null; done; echo done >finished' 3>&1 1>&2 2>err ||
+      echo $? >status
+  } | head -n 1 >first
+  expect "one line" [ "$(wc -l <first)" -eq 1 ]
+  [ "$(cat finished)" = done ]
+  [ "$(cat status)" -eq 125 ]
+  has "$(cat err)" "Broken pipe"
+}
+
+@test "live: formats without addresses come at the end; ctf is a folder" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -F wl -o a.wl -- ls >/dev/null
+  "$HEAPTAPE" import -q -F wl a.wl
+  "$HEAPTAPE" record -q -F ctf -o a.ctf -- ls >/dev/null
+  [ -s a.ctf/metadata ]
+}
+
+@test "live: what cannot be" {
+  skip_under_sanitizer
+  heaptape record -F logalloc --log-fd 77 -- touch ran
+  fails_with 125 "file descriptor 77"
+  echo >log
+  heaptape record -F logalloc -o log -- touch ran
+  fails_with 125 "log: exists; use -f to replace it"
+  expect "not run" [ ! -e ran ]
+  heaptape record -F logalloc -o new -- ./nowhere
+  fails_with 127 "nowhere"
+  expect "no file" [ ! -e new ]
+  heaptape record -F logalloc -o new --log-fd 3 -- ls
+  usage_fails "exclude each other"
+  heaptape record -F logalloc --max-size 1M -o new -- ls
+  usage_fails "--max-size"
+  heaptape record -F ctf -- ls
+  rm -r heaptape.ctf
+}
