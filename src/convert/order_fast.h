@@ -109,7 +109,7 @@ static inline int order_give_fast(struct order *o, struct merge_stream *s, uint6
 // Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
 static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o, const struct merge_stream *s)
 {
-    enum { CELL_AHEAD = 32, SLOT_AHEAD = 16, NEAR_BUCKETS = 8192 };
+    enum { CELL_AHEAD = 32, SLOT_AHEAD = 16, NEAR_BUCKETS = 512 };
     if (o->table.n_buckets <= NEAR_BUCKETS || s->head + CELL_AHEAD >= s->tail)
         return;
     uint64_t word = s->words[s->head + CELL_AHEAD];
