@@ -61,7 +61,7 @@ const struct workload_sites *order_sites(const struct order *o)
 
 void order_summarise(const struct order_counts *counts, struct workload_summary *s)
 {
-    s->order_repaired = counts->repaired;
+    s->order_repaired = counts->repaired + counts->late;
     s->order_ambiguous = counts->ambiguous;
     s->unmatched_frees = counts->unmatched;
     s->edges = counts->edges;

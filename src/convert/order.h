@@ -28,6 +28,7 @@ struct order_options {
 
 struct order_counts {
     uint64_t repaired;  // takes and gives whose stamps contradicted the alternation at their address
+    uint64_t late;      // takes, gives and resizes that were published after what came later was put out
     uint64_t ambiguous; // what had to be guessed: a block whose give never came, or which of two blocks a give meant
     uint64_t unmatched; // gives of addresses that were not seen taken
     uint64_t edges, edges_needed; // waits, and what there would be without leaving out implied ones

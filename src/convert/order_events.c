@@ -23,9 +23,29 @@ static int lane_begin(struct order *o, struct merge_stream *s)
     return 0;
 }
 
+// Records of the segment that belong before what is out already: their thread was preempted between stamping and storing
+// them. What depends on them was stamped later than that, so it is not out yet; but their place in the whole is a later one
+// than their stamp says.
+static uint64_t count_late(const struct order *o, const struct trace_segment *s)
+{
+    struct codec_state state = {s->epoch0, s->base0};
+    uint64_t late = 0;
+    for (uint32_t i = 0; i < s->n_words;) {
+        struct event ev;
+        unsigned words = codec_get(&state, s->words + i, s->n_words - i, &ev);
+        if (!words || (ev.kind && ev.stamp > o->passed))
+            break;
+        unsigned class = event_infos[ev.kind].class;
+        late += class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+        i += words;
+    }
+    return late;
+}
+
 int order_feed(struct order *o, const struct trace_segment *segment)
 {
     struct merge_stream *s;
+    o->counts.late += count_late(o, segment);
     int rc = merge_feed(&o->merge, segment, &s);
     if (rc < 0)
         return rc;
@@ -253,10 +273,12 @@ int order_advance(struct order *o, uint64_t limit)
         else if (due)
             rc = run(o, s, bound < o->next_deadline ? bound : o->next_deadline);
         else
-            return order_flush(o);
+            break;
         if (rc < 0)
             return rc;
     }
+    o->passed = limit > o->passed ? limit : o->passed;
+    return order_flush(o);
 }
 
 int order_finish(struct order *o)

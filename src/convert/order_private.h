@@ -87,6 +87,7 @@ struct order {
     size_t n_doubles;
     struct order_give_note gives[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
     size_t n_gives;
+    uint64_t passed;                             // up to here all that was known is put out
     uint64_t next_deadline;                      // of those held and the doubles; UINT64_MAX when there are none
     bool disturbed;                              // streams were put back, or a deadline came up: the run under way ends
     struct workload_wait waits[ORDER_MAX_WAITS]; // of the op under work
