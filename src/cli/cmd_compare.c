@@ -1,8 +1,12 @@
+#include "cli/page_input.h"
 #include "cli/replay_options.h"
 #include "cli/replay_print.h"
 #include "report/measure.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 extern const struct command cmd_compare;
 
@@ -13,6 +17,10 @@ static const struct option options[] = {
     {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
      "a row for each value of a tunable, of each allocator; several of these give all combinations",
      offsetof(struct replay_options, sweeps)},
+    {'o', "output", OPTION_STRING, "PAGE", NULL,
+     "write a page that shows it to this file, with how the workload uses its heap",
+     offsetof(struct replay_options, page)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace PAGE if it exists", offsetof(struct replay_options, force)},
     REPLAY_OPTIONS,
     {0},
 };
@@ -40,23 +48,64 @@ static void print_ratios(struct json *j, const struct replay_session *s, const s
     print_ratio(j, "rss_ratio", "rss_ratio_ci95", &rss);
 }
 
-static void print_json(const struct replay_session *s)
+static void print_object(struct json *j, const struct replay_session *s)
 {
-    struct json j = {.to = stdout, .pretty = false};
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 1);
-    json_put_string(&j, "workload", s->workload);
-    replay_print_machine(&j, &s->machine);
-    json_key(&j, "allocators");
-    json_begin_array(&j);
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", 1);
+    json_put_string(j, "workload", s->workload);
+    replay_print_machine(j, &s->machine);
+    json_key(j, "allocators");
+    json_begin_array(j);
     for (size_t i = 0; i < s->n_figures; i++) {
-        json_begin_object(&j);
-        replay_print_members(&j, s, &s->figures[i]);
-        print_ratios(&j, s, &s->figures[i]);
-        json_end_object(&j);
+        json_begin_object(j);
+        replay_print_members(j, s, &s->figures[i]);
+        print_ratios(j, s, &s->figures[i]);
+        json_end_object(j);
     }
-    json_end_array(&j);
-    json_end_object(&j);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_results(const struct replay_session *s, bool json)
+{
+    struct json j = {.to = stdout};
+    if (json)
+        print_object(&j, s);
+    else {
+        replay_print_workload(s);
+        replay_print_table(s);
+    }
+}
+
+static int add_results(struct document *d, const struct replay_session *s, struct err *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    struct json j = {.to = to};
+    if (to)
+        print_object(&j, s);
+    int rc = to && fclose(to) == 0 ? document_add(d, s->workload, 0, text, n, e)
+                                   : err_set(e, -ENOMEM, "%s: out of memory", s->workload);
+    free(text);
+    return rc;
+}
+
+// What came through a pipe is gone: the page then has the results alone.
+static void write_page(const struct replay_session *s, const struct replay_options *o)
+{
+    struct document d;
+    struct err e = {0};
+    int rc = document_init(&d, "report");
+    if (rc == 0 && strcmp(s->workload, "-") != 0)
+        rc = page_add_file(&d, s->workload, 0, &e);
+    if (rc == 0)
+        rc = add_results(&d, s, &e);
+    if (rc == 0)
+        rc = page_save(&d, o->page, o->force, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text[0] ? e.text : "out of memory");
+    document_release(&d);
 }
 
 static int run(const void *o, int argc, char **argv)
@@ -66,13 +115,16 @@ static int run(const void *o, int argc, char **argv)
     (void)argc;
     if (opts->allocators.n < 2 && !opts->sweeps.n)
         return usage_error(&cmd_compare, "give two allocators or more, each with -a, or a tunable with --sweep");
+    // Found out before the work, not after.
+    if (opts->page && !opts->force && page_exists(opts->page))
+        die(EXIT_FAILED, "%s: exists; use -f to replace it", opts->page);
     int code = replay_run_all(&session, &cmd_compare, opts, argv[0]);
-    if (code == EXIT_DONE && opts->json)
-        print_json(&session);
-    else if (code == EXIT_DONE) {
-        replay_print_workload(&session);
-        replay_print_table(&session);
+    if (code == EXIT_DONE) {
+        print_results(&session, opts->json);
+        fflush(stdout);
     }
+    if (code == EXIT_DONE && opts->page)
+        write_page(&session, opts);
     session_release(&session);
     return code;
 }

@@ -21,7 +21,9 @@
     COMMAND(merge)                                                                                                     \
     COMMAND(replay)                                                                                                    \
     COMMAND(compare)                                                                                                   \
-    COMMAND(stat) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run) COMMAND(allocators)
+    COMMAND(stat)                                                                                                      \
+    COMMAND(report) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run)                    \
+        COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,

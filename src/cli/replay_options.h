@@ -18,6 +18,8 @@ struct replay_options {
     bool no_latency;
     bool verify;               // replay only
     struct option_list sweeps; // compare only
+    const char *page;          // the same
+    bool force;                // the same
     bool json;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/fio.h"
+#include "base/json.h"
 #include "base/progress.h"
 #include "report/stats.h"
 #include "report/usage.h"
@@ -43,6 +44,7 @@ int file_stat(struct file_stat *s, const char *path, bool brief, struct err *e);
 void file_stat_release(struct file_stat *s);
 
 void print_stat_json(const struct file_stat *s);
+void print_stat_object(struct json *j, const struct file_stat *s); // the same to anywhere
 void print_stat_text(const struct file_stat *s);
 
 // The part of the text behind the totals; nothing when only those were asked for.

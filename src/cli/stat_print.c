@@ -60,41 +60,46 @@ static void put_process(struct json *j, const struct process_stat *p)
     json_end_object(j);
 }
 
+void print_stat_object(struct json *j, const struct file_stat *s)
+{
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", 1);
+    json_put_string(j, "kind", s->is_trace ? "trace" : "workload");
+    json_put_u64(j, "events", s->total.events);
+    put_by_kind(j, &s->total);
+    json_put_u64(j, "threads", s->total.threads);
+    json_key(j, "processes");
+    json_begin_array(j);
+    for (size_t i = 0; i < s->n_processes; i++)
+        put_process(j, &s->processes[i]);
+    json_end_array(j);
+    json_put_u64(j, "duration_ns", s->duration_ns);
+    put_live(j, &s->total);
+    json_key(j, "order");
+    json_begin_object(j);
+    json_put_u64(j, "repaired", s->total.order_repaired);
+    json_put_u64(j, "ambiguous", s->total.order_ambiguous);
+    json_end_object(j);
+    json_put_u64(j, "edges", s->total.edges);
+    json_put_u64(j, "edges_needed", s->total.edges_needed);
+    json_put_u64(j, "slots", s->total.slots);
+    json_put_u64(j, "lost", s->total.lost_records);
+    json_put_bool(j, "cut_off", s->cut.text[0]);
+    json_put_u64(j, "file_bytes", s->file_bytes);
+    json_put_double(j, "bytes_per_event", bytes_per_event(s));
+    if (s->sums) {
+        uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
+        print_usage_sums(j, s->sums, &s->usage);
+        print_usage_process(j, &s->usage, pid);
+        print_usage_timeline(j, &s->usage, pid, s->samples, s->n_samples);
+    }
+    json_end_object(j);
+}
+
 void print_stat_json(const struct file_stat *s)
 {
     struct json j = {.to = stdout, .pretty = true};
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 1);
-    json_put_string(&j, "kind", s->is_trace ? "trace" : "workload");
-    json_put_u64(&j, "events", s->total.events);
-    put_by_kind(&j, &s->total);
-    json_put_u64(&j, "threads", s->total.threads);
-    json_key(&j, "processes");
-    json_begin_array(&j);
-    for (size_t i = 0; i < s->n_processes; i++)
-        put_process(&j, &s->processes[i]);
-    json_end_array(&j);
-    json_put_u64(&j, "duration_ns", s->duration_ns);
-    put_live(&j, &s->total);
-    json_key(&j, "order");
-    json_begin_object(&j);
-    json_put_u64(&j, "repaired", s->total.order_repaired);
-    json_put_u64(&j, "ambiguous", s->total.order_ambiguous);
-    json_end_object(&j);
-    json_put_u64(&j, "edges", s->total.edges);
-    json_put_u64(&j, "edges_needed", s->total.edges_needed);
-    json_put_u64(&j, "slots", s->total.slots);
-    json_put_u64(&j, "lost", s->total.lost_records);
-    json_put_bool(&j, "cut_off", s->cut.text[0]);
-    json_put_u64(&j, "file_bytes", s->file_bytes);
-    json_put_double(&j, "bytes_per_event", bytes_per_event(s));
-    if (s->sums) {
-        uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
-        print_usage_sums(&j, s->sums, &s->usage);
-        print_usage_process(&j, &s->usage, pid);
-        print_usage_timeline(&j, &s->usage, pid, s->samples, s->n_samples);
-    }
-    json_end_object(&j);
+    print_stat_object(&j, s);
 }
 
 static void print_count(const char *what, uint64_t n)

@@ -1,0 +1,39 @@
+#include "report/page.h"
+
+#include "report/page_parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+// Appends text that stands inside a script element: no "<" may be in it, which in JSON is only ever part of a string.
+static int put_escaped(struct buf *b, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "<");
+        int rc = buf_put(b, text, n);
+        if (rc == 0 && text[n])
+            rc = buf_put(b, "\\u003c", 6);
+        if (rc < 0)
+            return rc;
+        text += n + (text[n] != 0);
+    }
+    return 0;
+}
+
+int page_write(struct output *out, const char *text, struct err *e)
+{
+    struct buf b = {0};
+    int rc = buf_put(&b, page_head, page_head_bytes);
+    if (rc == 0)
+        rc = put_escaped(&b, text);
+    if (rc == 0)
+        rc = buf_put(&b, page_tail, page_tail_bytes);
+    if (rc < 0)
+        err_set(e, rc, "%s: out of memory", out->name);
+    else if (b.size > PAGE_MAX_BYTES)
+        rc = err_set(e, -EFBIG, "%s: would be over 2 MiB: give fewer results", out->name);
+    else
+        rc = output_write(out, b.data, b.size, e);
+    buf_release(&b);
+    return rc;
+}

@@ -1,0 +1,66 @@
+// Elements are made here and nowhere else; text is only ever set as text, so that names in a file stay names.
+
+// Children may be elements, text, numbers, arrays of these, or null.
+function append(to, child) {
+  if (Array.isArray(child)) {
+    child.forEach((c) => append(to, c));
+  } else if (child !== null && child !== undefined) {
+    to.append(child instanceof Node ? child : String(child));
+  }
+  return to;
+}
+
+// element('p.note', {id: 'x', onclick: f}, children…): classes after the dots, attributes, listeners.
+function element(what, attributes, ...children) {
+  const [tag, ...classes] = what.split('.');
+  const e = document.createElement(tag);
+  if (classes.length) {
+    e.className = classes.join(' ');
+  }
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith('on')) {
+      e.addEventListener(name.slice(2), value);
+    } else if (value !== null && value !== undefined && value !== false) {
+      e.setAttribute(name, value === true ? '' : value);
+    }
+  }
+  return append(e, children);
+}
+
+let figures = 0;
+
+// A figure whose title says what is seen, and a note below it that says how to read it.
+function figure(title, note, ...children) {
+  figures++;
+  const id = 'figure-' + figures;
+  return element('figure', {'aria-labelledby': id}, element('figcaption', {id}, title),
+    note ? element('p.note', null, note) : null, children);
+}
+
+function section(id, title, ...children) {
+  return element('section', {id, 'aria-labelledby': id + '-title'}, element('h2', {id: id + '-title'}, title), children);
+}
+
+// columns: [{name, number: true when it is right-aligned}], rows of cells.
+function table(caption, columns, rows, className) {
+  const head = element('tr', null, columns.map((c) =>
+    element(c.number ? 'th.number' : 'th', {scope: 'col'}, c.name)));
+  const body = rows.map((row) => element('tr', null, row.map((cell, i) =>
+    element((i === 0 ? 'th' : 'td') + (columns[i].number ? '.number' : ''), i === 0 ? {scope: 'row'} : null, cell))));
+  return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},
+    element('table' + (className ? '.' + className : ''), null, element('caption', null, caption),
+      element('thead', null, head), element('tbody', null, body)));
+}
+
+function details(summary, ...children) {
+  return element('details', null, element('summary', null, summary), children);
+}
+
+// The colour of series `i`, as the style has it for light, dark or print.
+function colour(i) {
+  return getComputedStyle(document.documentElement).getPropertyValue('--s' + (i % 8)).trim();
+}
+
+function colourOf(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+}

@@ -1,0 +1,89 @@
+// Puts the page together.
+
+function wordsOf(s) {
+  const p = s.processes.find((x) => x.pid === s.timeline.pid) || s.processes[0];
+  return p && p.argv.length ? p.argv : [p && p.exe ? p.exe : '?'];
+}
+
+function shortened(text, most) {
+  return text.length > most ? text.slice(0, most - 1) + '…' : text;
+}
+
+function titleOf(data) {
+  if (data.mode === 'diff') {
+    return 'Two heaps side by side';
+  }
+  const program = data.workloads.length ? shortened(wordsOf(data.workloads[0].stat)[0].split('/').pop(), 40) : null;
+  return program ? `How ${program} uses its heap` : 'What allocators make of a heap';
+}
+
+function workloadLine(w) {
+  const s = w.stat;
+  const parts = [`${countText(s.events)} events`, s.threads === 1 ? 'one thread' : `${countText(s.threads)} threads`,
+    s.processes.length > 1 ? `${s.processes.length} processes` : null, s.duration_ns ? nsText(s.duration_ns) : null,
+    `${bytesText(s.requested_bytes)} asked for`, `at most ${bytesText(s.peak_live_bytes)} live`];
+  return [element('p.lead', null, element('b', null, w.name), ': ' + parts.filter(Boolean).join(', ') + '.'),
+    element('p.note', null, 'Recorded: ', element('code', null, shortened(wordsOf(s).join(' '), 400)))];
+}
+
+function findingsSection(data) {
+  const items = data.workloads.length === 1 || data.mode !== 'diff'
+    ? findings(data.workloads[0] && data.workloads[0].stat, data.results) : [];
+  if (!items.length) {
+    return null;
+  }
+  items.sort((a, b) => Boolean(b.act) - Boolean(a.act));
+  return section('findings', 'Findings', element('ul.findings', null, items.map((f) => element(f.act ? 'li.act' : 'li', null, f.text,
+    f.advice ? [' ', element('em', null, f.advice)] : null))), element('p.note', null, 'Computed from the figures below; marked ones are ' +
+    'where a change may pay. docs/report.md has the thresholds.'));
+}
+
+function diffSection(data) {
+  if (!data.diff) {
+    return null;
+  }
+  const sides = [0, 1].map((side) => [...data.workloads, ...data.results].find((x) => x.side === side));
+  const rows = data.diff.map((r) => [r.of ? `${r.label} (${r.of})` : r.label, TEXT_OF[r.unit](r.a), TEXT_OF[r.unit](r.b),
+    r.a > 0 && isNumber(r.b) ? (r.b / r.a).toPrecision(3) + ' ×' : NONE]);
+  return section('diff', 'Side by side', table('Main figures', [{name: ''}, ...sides.map((x) => ({name: x ? x.name : NONE, number: true})),
+    {name: 'second : first', number: true}], rows));
+}
+
+function contents(sections) {
+  return element('nav', {'aria-label': 'Contents'}, element('ul', null, sections.map((s) => element('li', null,
+    element('a', {href: '#' + s.id}, s.querySelector('h2').textContent)))));
+}
+
+function build(data) {
+  const sections = [
+    findingsSection(data),
+    diffSection(data),
+    ...resultSections(data.results),
+    data.workloads.length || data.results.length ? memorySection(data.workloads, data.results) : null,
+    ...(data.mode === 'diff' && data.workloads.length > 1
+      ? [section('usage', 'How the heaps are used', pairedSizes(data.workloads))]
+      : data.workloads.flatMap(usageSections)),
+  ].filter(Boolean);
+  document.title = titleOf(data) + ' · heaptape';
+  append(document.getElementById('top'), [element('h1', null, titleOf(data)), data.workloads.map(workloadLine), contents(sections)]);
+  const main = document.getElementById('main');
+  main.replaceChildren(...sections);
+  append(main, element('footer', null, `heaptape ${data.heaptape}. Sizes are what was asked for; KiB, MiB and GiB are powers of 1,024.`));
+}
+
+function axisNow() {
+  const chosen = document.querySelector('input[name=axis]:checked');
+  return chosen ? chosen.value : 'events';
+}
+
+function start() {
+  build(JSON.parse(document.getElementById('data').textContent));
+  drawLines(axisNow());
+  const redraw = () => drawLines(axisNow());
+  // Canvases do not follow the style by themselves.
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  matchMedia('print').addEventListener('change', redraw);
+  document.documentElement.dataset.ready = 'yes';
+}
+
+start();

@@ -1,0 +1,73 @@
+// Numbers with units, as text. Bytes are in powers of 1,024, counts and times in powers of 1,000.
+
+const NONE = '–';
+
+function isNumber(v) {
+  return typeof v === 'number' && Number.isFinite(v);
+}
+
+// Three digits: 1.23, 12.3, 123.
+function threeDigits(v) {
+  const size = Math.abs(v);
+  return v.toFixed(size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+function scaled(v, step, units) {
+  let unit = 0;
+  while (Math.abs(v) >= step * 0.9995 && unit < units.length - 1) {
+    v /= step;
+    unit++;
+  }
+  return (Number.isInteger(v) ? String(v) : threeDigits(v)) + '\u00a0' + units[unit];
+}
+
+function bytesText(v) {
+  return isNumber(v) ? scaled(v, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']) : NONE;
+}
+
+function nsText(v) {
+  return isNumber(v) ? scaled(v, 1000, ['ns', 'µs', 'ms', 's', 'ks']) : NONE;
+}
+
+// All digits, in groups of three.
+function countText(v) {
+  return isNumber(v) ? String(Math.round(v)).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f') : NONE;
+}
+
+// Short, for axes: 12.3 M.
+function shortText(v) {
+  return isNumber(v) ? scaled(v, 1000, ['', 'k', 'M', 'G', 'T', 'P']).trim() : NONE;
+}
+
+function ratioText(v) {
+  return isNumber(v) ? v.toFixed(2) + '\u00a0×' : NONE;
+}
+
+function percentText(v) {
+  return isNumber(v) ? (v >= 0.0995 || v === 0 ? (100 * v).toFixed(0) : (100 * v).toPrecision(2)) + '\u00a0%' : NONE;
+}
+
+function rateText(v) {
+  return isNumber(v) ? shortText(v) + '/s' : NONE;
+}
+
+const TEXT_OF = {
+  bytes: bytesText, ns: nsText, count: countText, ratio: ratioText, rate: rateText,
+  events: (v) => shortText(v), byte_rate: (v) => bytesText(v) + '/s',
+};
+
+// "up to 8 B", "33 to 64 B", "over 8 GiB": sizes above one class's greatest up to this one's, null when there is none.
+function classText(max, before) {
+  if (max === null || max === undefined) {
+    return 'over ' + bytesText(before);
+  }
+  return before ? `${before < 1024 ? before + 1 : bytesText(before)} to ${bytesText(max)}` : 'up to ' + bytesText(max);
+}
+
+function share(part, of) {
+  return of > 0 ? part / of : 0;
+}
+
+function sum(values) {
+  return values.reduce((a, b) => a + b, 0);
+}

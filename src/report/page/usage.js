@@ -1,0 +1,270 @@
+// How the program uses its heap, and the charts over its run.
+
+function binMiddle(ends, i) {
+  return (ends[i] + (i ? ends[i - 1] : 0)) / 2;
+}
+
+// The least and the greatest value of each bin as two points, the nearer to what was before first.
+function extremesOf(ends, low, high) {
+  const points = [];
+  let last = 0;
+  for (let i = 0; i < ends.length; i++) {
+    const from = i ? ends[i - 1] : 0;
+    const quarter = (ends[i] - from) / 4;
+    const rising = Math.abs(low[i] - last) <= Math.abs(high[i] - last);
+    points.push([from + quarter, rising ? low[i] : high[i]], [ends[i] - quarter, rising ? high[i] : low[i]]);
+    last = rising ? high[i] : low[i];
+  }
+  return points;
+}
+
+function axisOf(s, axis) {
+  return axis === 'ns' ? s.timeline.by_time : s.timeline.by_event;
+}
+
+function endsOf(s, axis) {
+  return axis === 'ns' ? s.timeline.by_time.end_ns : s.timeline.by_event.end_event;
+}
+
+function livePoints(s, axis) {
+  const t = axisOf(s, axis);
+  return t ? extremesOf(endsOf(s, axis), t.min_bytes, t.max_bytes) : [];
+}
+
+// Straight lines between known points: xs rising.
+function between(xs, ys, x) {
+  let i = xs.findIndex((v) => v >= x);
+  if (i < 0) {
+    return ys[ys.length - 1];
+  }
+  const from = i ? xs[i - 1] : 0;
+  const low = i ? ys[i - 1] : 0;
+  return xs[i] === from ? ys[i] : low + (ys[i] - low) * (x - from) / (xs[i] - from);
+}
+
+// A replay's samples at the recorded program's event, or at the time that it was at this event.
+function replayPoints(s, item, axis, value) {
+  const rows = (item.result.timeline || []).filter((r) => Array.isArray(r) && r.length >= 4 && isNumber(value(r)));
+  if (axis !== 'ns') {
+    return rows.map((r) => [r[0], value(r)]);
+  }
+  if (!s || !s.timeline.by_time) {
+    return rows.map((r) => [r[1], value(r)]);
+  }
+  const {end_event: events, end_ns: ns} = s.timeline.by_time;
+  return rows.map((r) => [between(events, ns, r[0]), value(r)]);
+}
+
+function recordedPoints(s, axis, column) {
+  const samples = s.timeline.rss_ns_min_mean_max_anon || [];
+  const place = (ns) => (axis === 'ns' ? ns : between(s.timeline.by_time.end_ns, s.timeline.by_time.end_event, ns));
+  return samples.map((sample) => [place(sample[0]), sample[column]]);
+}
+
+// The recorded program's own memory. RSS has its code and libraries in it and would press the other lines down: it is there to be shown.
+function recordedSeries(w, of, axis) {
+  const s = w.stat;
+  return [
+    {name: 'anonymous memory of the recorded program' + of, points: recordedPoints(s, axis, 4), dash: [2, 3], colour: 7},
+    {name: 'its RSS' + of, points: recordedPoints(s, axis, 3), dash: [6, 4], colour: 7, hidden: true},
+  ];
+}
+
+function memorySeries(workloads, results, names, axis) {
+  const several = workloads.length > 1;
+  const series = workloads.map((w, i) => ({name: several ? `live, ${w.name}` : 'live bytes', points: livePoints(w.stat, axis),
+    colour: several ? i : undefined, dash: null, width: 2, fill: !several}));
+  results.forEach((item, i) => {
+    const w = workloads.find((x) => x.side === item.side) || workloads[0];
+    series.push({name: 'RSS, ' + names[i], points: replayPoints(w && w.stat, item, axis, (r) => r[2]), colour: i});
+  });
+  workloads.forEach((w) => {
+    series.push(...recordedSeries(w, several ? ', ' + w.name : '', axis));
+  });
+  return series;
+}
+
+function fragmentationSeries(workloads, results, names, axis) {
+  return results.map((item, i) => {
+    const w = workloads.find((x) => x.side === item.side) || workloads[0];
+    const peak = Math.max(...(item.result.timeline || []).map((r) => r[3] || 0), 1);
+    // Where next to nothing is live the quotient says nothing.
+    const value = (r) => (r[3] >= peak / 100 ? r[2] / r[3] : NaN);
+    return {name: names[i], points: replayPoints(w && w.stat, item, axis, value), colour: i};
+  });
+}
+
+function groupSeries(s, axis) {
+  const t = axisOf(s, axis);
+  const ends = t ? endsOf(s, axis) : [];
+  const all = t ? t.by_size : [];
+  const groups = all.filter((g) => g.end_bytes.some((v) => v > 0));
+  return groups.map((g, i) => ({name: 'blocks of ' + classText(g.max_bytes, all.indexOf(g) ? all[all.indexOf(g) - 1].max_bytes : 0),
+    points: ends.map((x, k) => [x, g.end_bytes[k]]), colour: i, dash: null}));
+}
+
+function rateSeries(s, axis) {
+  const t = s.timeline.by_time;
+  if (!t) {
+    return [];
+  }
+  const place = (i) => (axis === 'ns' ? binMiddle(t.end_ns, i) : binMiddle(t.end_event, i));
+  const perSecond = (values) => values.map((v, i) => {
+    const ns = t.end_ns[i] - (i ? t.end_ns[i - 1] : 0);
+    return [place(i), ns > 0 ? v * 1e9 / ns : 0];
+  }).filter((_, i) => axis === 'ns' || t.events[i] > 0);
+  return [{name: 'all events', points: perSecond(t.events), colour: 0}, {name: 'blocks taken', points: perSecond(t.takes), colour: 1},
+    {name: 'blocks freed', points: perSecond(t.gives), colour: 2}];
+}
+
+function memorySection(workloads, results) {
+  const names = resultNames(results);
+  const memory = new Lines({title: results.length ? 'Memory that the allocators hold, against what is live' : 'Bytes live over the run',
+    unit: 'bytes', from: (axis) => memorySeries(workloads, results, names, axis),
+    note: 'Live is what the program has asked for and not freed; RSS over it is headers, rounding, caches and holes. Replays are drawn ' +
+      'where the recorded program was at the same event. Lines keep the least and greatest value of each stretch.'});
+  const fragmentation = new Lines({title: 'Fragmentation: RSS over live bytes', unit: 'ratio', zero: false,
+    note: '1 would be no waste at all. Left out where less than 1 % of the peak is live.',
+    from: (axis) => fragmentationSeries(workloads, results, names, axis)});
+  const others = workloads.flatMap((w) => {
+    const of = workloads.length > 1 ? ': ' + w.name : '';
+    return [
+      new Lines({title: 'Which block sizes the live bytes are in' + of, unit: 'bytes', stacked: true,
+        from: (axis) => groupSeries(w.stat, axis)}),
+      new Lines({title: 'How often the heap is called' + of, unit: 'rate', from: (axis) => rateSeries(w.stat, axis)}),
+    ];
+  });
+  return section('memory', 'Where the memory goes', axisChoice(workloads), memory.element, fragmentation.element,
+    others.map((c) => c.element));
+}
+
+function axisChoice(workloads) {
+  const choice = (axis, text, checked) => element('label', null, element('input', {type: 'radio', name: 'axis', value: axis,
+    checked, onchange: () => drawLines(axis)}), text);
+  const timed = workloads.every((w) => w.stat.timeline.by_time);
+  return element('fieldset.axis', null, element('legend', null, 'Charts over'), choice('events', 'events', true),
+    timed ? choice('ns', 'recorded time', false) : null,
+    element('span.note', null, 'Drag to zoom, double-click to see all; or use the keyboard.'));
+}
+
+// Empty classes are left out: the one below is half as large.
+function classBefore(classes, i) {
+  const max = classes[i].max_bytes;
+  return max === null ? 8 * 2 ** 30 : max > 8 ? max / 2 : 0;
+}
+
+function limits(classes) {
+  return classes.map((c, i) => classText(c.max_bytes, classBefore(classes, i)));
+}
+
+function sizesFigure(s) {
+  const labels = limits(s.sizes);
+  return figure('What sizes are asked for, and what is live at the peak', 'Each column of bars has its own scale.', barTable('Sizes by powers of two',
+    ['requests', 'bytes asked for', 'live at the peak', 'never freed'], s.sizes.map((c, i) => ({label: labels[i],
+      values: [c.count, c.bytes, c.peak_bytes, c.end_bytes],
+      texts: [countText(c.count), bytesText(c.bytes), bytesText(c.peak_bytes), bytesText(c.end_bytes)]})), true));
+}
+
+function pairedSizes(workloads) {
+  const maxes = [...new Set(workloads.flatMap((w) => w.stat.sizes.map((c) => c.max_bytes)))].sort((a, b) =>
+    (a === null) - (b === null) || a - b);
+  const of = (w, max) => w.stat.sizes.find((c) => c.max_bytes === max) || {count: 0};
+  const part = (w, max) => share(of(w, max).count, w.stat.requests.sized);
+  return figure('What sizes are asked for: share of requests', null, barTable('Sizes by powers of two', workloads.map((w) => w.name),
+    maxes.map((max) => ({label: max === null ? 'more' : 'up to ' + bytesText(max), values: workloads.map((w) => part(w, max)),
+      texts: workloads.map((w) => percentText(part(w, max)))}))));
+}
+
+function lifetimesFigure(s) {
+  const all = givenBlocks(s);
+  let before = 0;
+  const rows = s.lifetimes.by_events.map((l) => {
+    before += l.count;
+    return {label: l.max_events === null ? 'longer' : l.max_events === 1 ? 'the next event' : shortText(l.max_events) + ' events',
+      values: [l.count, l.bytes], texts: [`${countText(l.count)} (${percentText(share(before, all))} so far)`, bytesText(l.bytes)]};
+  });
+  return figure('How many calls blocks live', 'Blocks freed within so many events after they were taken.',
+    barTable('Lifetimes in events', ['blocks', 'bytes'], rows, true));
+}
+
+function timesFigure(s) {
+  const rows = s.lifetimes.by_time.map((l) => ({label: l.max_ns === null ? 'longer' : nsText(l.max_ns), values: [l.count, l.bytes],
+    texts: [countText(l.count), bytesText(l.bytes)]}));
+  return s.timeline.by_time ? figure('How long blocks live', 'Blocks freed within so much time after they were taken.',
+    barTable('Lifetimes in time', ['blocks', 'bytes'], rows, true)) : null;
+}
+
+function reallocFigure(s) {
+  const r = s.realloc;
+  const rows = [['grown in place', r.grown_in_place], ['grown and moved', r.grown_moved], ['shrunk in place', r.shrunk_in_place],
+    ['shrunk and moved', r.shrunk_moved]].map(([label, c]) => ({label, values: [c.count, c.bytes],
+    texts: [countText(c.count), bytesText(c.bytes)]}));
+  if (!rows.some((row) => row.values[0])) {
+    return null;
+  }
+  const factors = r.growth_factors.map((g, i) => ({label: g.max_factor === null
+    ? `over ${r.growth_factors[i - 1].max_factor} ×` : `up to ${g.max_factor} ×`, values: [g.count], texts: [countText(g.count)]}));
+  return figure('What realloc does, as it was recorded', 'Bytes are the smaller of both sizes: what a move copies.',
+    barTable('Reallocs', ['calls', 'bytes'], rows, true), barTable('By how much blocks grow', ['calls'], factors));
+}
+
+function callsTable(s) {
+  const rows = Object.entries(s.calls).sort((a, b) => b[1].count - a[1].count).map(([name, c]) => [name, countText(c.count),
+    percentText(share(c.count, s.events)), countText(c.failed), bytesText(c.bytes), bytesText(c.min_bytes), bytesText(c.mean_bytes),
+    bytesText(c.max_bytes)]);
+  return table('Calls', ['call', 'count', 'share', 'failed', 'bytes', 'least', 'mean', 'most'].map((name, i) =>
+    ({name, number: i > 0})), rows);
+}
+
+function topTable(s) {
+  const {by_count: count, by_bytes: bytes} = s.top_sizes;
+  return table('The sizes asked for most', ['rank', 'size, by requests', 'requests', 'size, by bytes', 'bytes'].map((name) =>
+    ({name, number: true})), count.map((c, i) => [i + 1, bytesText(c.size_bytes), countText(c.count), bytesText(bytes[i].size_bytes),
+    bytesText(bytes[i].size_bytes * bytes[i].count)]));
+}
+
+function slackTable(s) {
+  const rows = [['glibc: multiples of 16 bytes, 8 of them a header', s.size_classes.glibc], ['four classes for each power of two',
+    s.size_classes.four_per_doubling]].map(([name, c]) => [name, bytesText(c.slack_bytes), percentText(share(c.slack_bytes, s.requests.bytes))]);
+  rows.push(['to make sizes multiples of their alignment', bytesText(s.alignment.padding_bytes),
+    percentText(share(s.alignment.padding_bytes, s.requests.bytes))]);
+  return table('What rounding up adds, over all requests', [{name: 'rounding'}, {name: 'bytes', number: true}, {name: 'of what is asked for',
+    number: true}], rows);
+}
+
+function matrixTable(s) {
+  const pairs = s.thread_pairs.from_to_count_bytes;
+  const threads = s.by_thread.filter((t) => t.thread !== null && t.own_gives + t.foreign_gives + t.given_by_others > 0)
+    .map((t) => t.thread).slice(0, 24);
+  const counts = new Map(pairs.map(([from, to, count]) => [from + ':' + to, count]));
+  s.by_thread.forEach((t) => counts.set(t.thread + ':' + t.thread, t.own_gives));
+  const most = Math.max(...counts.values(), 1);
+  const cell = (from, to) => {
+    const n = counts.get(from + ':' + to) || 0;
+    const e = element('span.heat', null, n ? shortText(n) : '·');
+    e.style.setProperty('--heat', (n ? 10 + 60 * Math.log1p(n) / Math.log1p(most) : 0) + '%');
+    return e;
+  };
+  return figure('Which thread frees whose blocks', 'Rows took the blocks, columns freed or resized them; the darker, the more.',
+    table('Blocks from thread to thread', [{name: 'taken by'}, ...threads.map((t) => ({name: 'thread ' + t, number: true}))],
+      threads.map((from) => ['thread ' + from, ...threads.map((to) => cell(from, to))]), 'matrix'));
+}
+
+function threadsSection(s) {
+  if (s.by_thread.length < 2) {
+    return null;
+  }
+  const rows = s.by_thread.map((t) => [t.thread === null ? 'others' : 'thread ' + t.thread, countText(t.events), bytesText(t.taken_bytes),
+    countText(t.own_gives), countText(t.foreign_gives), countText(t.given_by_others), bytesText(t.end_bytes)]);
+  return section('threads', 'Threads', matrixTable(s), table('Threads', ['thread', 'events', 'asked for', 'own blocks freed',
+    'blocks of others freed', 'freed by others', 'left at the end'].map((name, i) => ({name, number: i > 0})), rows));
+}
+
+function usageSections(w) {
+  const s = w.stat;
+  return [
+    section('usage', 'How the heap is used', callsTable(s), sizesFigure(s), slackTable(s), details('Top sizes', topTable(s)),
+      lifetimesFigure(s), timesFigure(s), reallocFigure(s)),
+    threadsSection(s),
+  ];
+}

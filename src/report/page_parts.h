@@ -1,0 +1,10 @@
+// The page without its data, made of src/report/page/ by embed.py when heaptape is built.
+#ifndef HEAPTAPE_REPORT_PAGE_PARTS_H
+#define HEAPTAPE_REPORT_PAGE_PARTS_H
+
+#include <stddef.h>
+
+extern const unsigned char page_head[], page_tail[];
+extern const size_t page_head_bytes, page_tail_bytes;
+
+#endif

@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""page_check.py PAGE.html [RESULTS.json]: opens the page in headless Chromium and checks what is seen.
+
+No complaint on the console, no request, every chart painted, nothing without a name, no wider than a phone; tables hold the numbers of
+the page's own data and, when given, of what `compare --json` printed. Exit status 77 when there is no Chromium or no Node.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "look.mjs")
+wrong = []
+
+
+def expect(what, ok, seen=""):
+    if not ok:
+        wrong.append(f"{what}: {seen}")
+
+
+def browser():
+    names = ["chromium", "chromium-browser", "google-chrome"]
+    found = [shutil.which(name) for name in names if shutil.which(name)]
+    if not found or not shutil.which("node"):
+        print("no Chromium or no Node to open the page with")
+        sys.exit(77)
+    return found[0]
+
+
+def look(page, *options):
+    run = subprocess.run(["node", LOOK, browser(), page, *options], stdout=subprocess.PIPE, text=True, timeout=110)
+    if run.returncode:
+        print(run.stdout)
+        sys.exit(f"the browser did not come to an end: status {run.returncode}")
+    return json.loads(run.stdout)
+
+
+def data_of(page):
+    text = open(page, encoding="utf-8").read()
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S).group(1))
+
+
+def three_digits(v):
+    size = abs(v)
+    return f"{v:.{0 if size >= 99.95 or size == 0 else 1 if size >= 9.995 else 2}f}"
+
+
+def scaled(v, step, units):
+    unit = 0
+    while abs(v) >= step * 0.9995 and unit < len(units) - 1:
+        v /= step
+        unit += 1
+    return (str(int(v)) if v == int(v) else three_digits(v)) + " " + units[unit]
+
+
+def bytes_text(v):
+    return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB"])
+
+
+def ns_text(v):
+    return scaled(v, 1000, ["ns", "µs", "ms", "s", "ks"])
+
+
+def count_text(v):
+    return re.sub(r"\B(?=(\d{3})+(?!\d))", " ", str(v))
+
+
+def rows_of(seen, caption):
+    for table in seen["tables"]:
+        if table["caption"].startswith(caption):
+            return table["rows"][1:]
+    expect("a table", False, caption)
+    return []
+
+
+def plain(rows):
+    return [[re.sub(r"\s+", " ", cell) for cell in row] for row in rows]
+
+
+def check_calls(seen, stat):
+    for row in plain(rows_of(seen, "Calls")):
+        call = stat["calls"][row[0]]
+        expect("calls of " + row[0], row[1] == count_text(call["count"]), row)
+        if "bytes" in call:
+            expect("bytes of " + row[0], row[4] == bytes_text(call["bytes"]) and row[7] == bytes_text(call["max_bytes"]), row)
+    expect("all calls", len(rows_of(seen, "Calls")) == len(stat["calls"]))
+
+
+def check_sizes(seen, stat):
+    rows = plain(rows_of(seen, "Sizes by powers of two"))
+    expect("all sizes", len(rows) == len(stat["sizes"]))
+    for row, size in zip(rows, stat["sizes"]):
+        want = [count_text(size["count"]), bytes_text(size["bytes"]), bytes_text(size["peak_bytes"]), bytes_text(size["end_bytes"])]
+        expect("sizes " + row[0], row[1::2] == want, (row, want))
+
+
+def check_results(seen, results):
+    rows = plain(rows_of(seen, "Medians over the runs"))
+    expect("all allocators", len(rows) == len(results["allocators"]), rows)
+    for row, r in zip(rows, results["allocators"]):
+        want = [r["allocator"]["name"], ns_text(r["wall_ns"]), ns_text(r["ns_per_event"])]
+        expect("times", row[:3] == want, (row, want))
+        expect("memory", row[5] == bytes_text(r["peak_rss_bytes"]) and row[8] == bytes_text(r["mean_rss_bytes"]), row)
+        expect("runs", row[10] == str(len(r["runs"])), row)
+
+
+def check_look(seen, charts):
+    expect("drawn", seen["ready"])
+    expect("complaints", not seen["complaints"], seen["complaints"])
+    expect("requests", not seen["requests"], seen["requests"])
+    expect("wider than the window", not seen["wide"])
+    expect("names", not seen["unnamed"], seen["unnamed"])
+    expect("ids twice", not seen["ids"], seen["ids"])
+    expect("charts", len(seen["charts"]) >= charts, seen["charts"])
+    for chart in seen["charts"]:
+        expect("painted", chart["painted"] > 300, chart)
+
+
+def main():
+    page = sys.argv[1]
+    data = data_of(page)
+    charts = 2 * len(data["workloads"]) + 1
+    seen = look(page, "--run", "document.querySelector('input[value=ns]') && document.querySelector('input[value=ns]').click()")
+    check_look(seen, charts)
+    seen = look(page, "--width", "360", "--dark")
+    check_look(seen, charts)
+    if data["mode"] == "report" and data["workloads"]:
+        check_calls(seen, data["workloads"][0]["stat"])
+        check_sizes(seen, data["workloads"][0]["stat"])
+        expect("findings", seen["findings"])
+    if len(sys.argv) > 2:
+        check_results(seen, json.load(open(sys.argv[2], encoding="utf-8")))
+    print("\n".join(wrong) if wrong else "the page is as it should be")
+    sys.exit(len(wrong) > 0)
+
+
+main()
