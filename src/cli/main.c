@@ -22,8 +22,7 @@
     COMMAND(replay)                                                                                                    \
     COMMAND(compare)                                                                                                   \
     COMMAND(stat)                                                                                                      \
-    COMMAND(report) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run)                    \
-        COMMAND(allocators)
+    COMMAND(report) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,
