@@ -5,13 +5,16 @@
 #include <errno.h>
 
 // Records are taken apart in blocks whose scratch stays in the L1 cache.
-enum { BLOCK = 1024 };
+enum { BLOCK = 1024, PLANES = 6 };
+
+// A vector register of any processor.
+#define BYTES16 uint8_t __attribute__((vector_size(16)))
 
 struct block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
-    uint64_t sized[BLOCK]; // bits 19 to 63
-    uint64_t plain[BLOCK]; // address - base, in units of 8 bytes, mod 2^45
+    // Taking apart: whole words. Putting together: bits 19 to 63, of `plain` less the base.
+    uint64_t sized[BLOCK], plain[BLOCK];
 };
 
 static const uint8_t item_bytes[COLUMN_COUNT] = {[0 ... COLUMN_WORDS - 1] = 1, [COLUMN_WORDS] = 8};
@@ -38,8 +41,12 @@ void columns_init(struct columns *c)
 {
     *c = (struct columns){0};
     for (unsigned tag = 0; tag < 1 << CODEC_TAG_BITS; tag++) {
-        c->forms[tag] = (uint8_t)form_of(tag);
-        c->counts[tag] = c->forms[tag] <= RECORD_PLAIN && event_counts(tag);
+        enum record_form form = form_of(tag);
+        bool hot = form <= RECORD_PLAIN;
+        c->forms[tag] = (uint8_t)form;
+        c->hot |= (uint32_t)hot << tag;
+        c->sized |= (uint32_t)(form == RECORD_SIZED) << tag;
+        c->counted |= (uint32_t)(hot && event_counts(tag)) << tag;
     }
 }
 
@@ -114,23 +121,25 @@ static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t l
 
 void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct records *r)
 {
-    uint32_t i = 0, records = 0, words;
+    uint32_t i = 0, extra = 0;
     uint64_t events = 0;
     r->events = 0;
     while (i < n) {
-        unsigned tag = codec_tag_of(w[i]), form = c->forms[tag];
-        events += c->counts[tag];
-        words = 1;
-        if (__builtin_expect(form > RECORD_PLAIN, 0)) {
-            words = scan_rare(c, w + i, n - i, r);
-            if (words == 0)
-                break;
+        unsigned tag = codec_tag_of(w[i]);
+        events += c->counted >> tag & 1;
+        i++;
+        if (__builtin_expect(c->hot >> tag & 1, 1))
+            continue;
+        uint32_t words = scan_rare(c, w + i - 1, n - i + 1, r);
+        if (words == 0) {
+            i--;
+            break;
         }
-        i += words;
-        records++;
+        i += words - 1;
+        extra += words - 1;
     }
     r->words = i;
-    r->records = records;
+    r->records = i - extra;
     r->events += events;
 }
 
@@ -139,6 +148,12 @@ static void put_word(struct columns *c, uint64_t word)
     struct buf *b = &c->column[COLUMN_WORDS];
     put_u64(b->data + b->size, word);
     b->size += 8;
+}
+
+static void put_tag(struct columns *c, unsigned tag)
+{
+    struct buf *b = &c->column[COLUMN_TAG];
+    b->data[b->size++] = (uint8_t)tag;
 }
 
 // As scan_rare, and stores what does not fit the block.
@@ -160,42 +175,80 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     return words;
 }
 
-// Takes records until the block is full or w ends; returns the words taken. *more is false when no record follows.
+// Sorts hot records from w[0..n) into the block, to which they fit; returns how many until another comes.
+static uint32_t sort_hot(const struct columns *c, struct block *b, const uint64_t *w, uint32_t n)
+{
+    const uint32_t hot = c->hot, sized = c->sized;
+    uint64_t *restrict to_sized = b->sized + b->n_sized, *restrict to_plain = b->plain + b->n_plain;
+    uint32_t i, n_sized = 0;
+    for (i = 0; i < n; i++) {
+        uint64_t word = w[i];
+        unsigned tag = codec_tag_of(word);
+        if (__builtin_expect(!(hot >> tag & 1), 0))
+            break;
+        // One of the two is written over by the next record: cheaper than a branch that is never foreseen.
+        to_sized[n_sized] = word;
+        to_plain[i - n_sized] = word;
+        n_sized += sized >> tag & 1;
+    }
+    b->n_sized += n_sized;
+    b->n_plain += i - n_sized;
+    return i;
+}
+
+// Tags and stamps of hot records.
+static void split_heads(struct columns *c, struct block *b, const uint64_t *w, uint32_t n)
+{
+    uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
+    uint16_t *restrict stamps = b->stamps + b->n_stamps;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t low = (uint32_t)w[i];
+        tags[i] = low & codec_mask(CODEC_TAG_BITS);
+        stamps[i] = (uint16_t)(low >> CODEC_STAMP_AT);
+    }
+    c->column[COLUMN_TAG].size += n;
+    b->records += n;
+    b->n_stamps += n;
+}
+
+// How many of n hot records count as events: nearly all kinds do.
+static uint32_t count_hot(const struct columns *c, const uint8_t *tags, uint32_t n)
+{
+    uint32_t others = 0;
+    for (uint32_t left = c->hot & ~c->counted; left; left &= left - 1) {
+        uint8_t tag = (uint8_t)__builtin_ctz(left);
+        for (uint32_t i = 0; i < n; i++)
+            others += tags[i] == tag;
+    }
+    return n - others;
+}
+
+// Takes records until the block is full, the base changes or w ends; returns the words taken. *more is false when no
+// record follows.
 static uint32_t split(struct columns *c, struct block *b, const uint64_t *w, uint32_t n, struct records *r, bool *more)
 {
-    uint8_t *tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
-    uint32_t i = 0, k = 0, stamps = 0, at[2] = {0};
-    uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT, events = 0;
-    while (i < n && k < BLOCK) {
-        uint64_t word = w[i];
-        unsigned tag = codec_tag_of(word), form = c->forms[tag];
-        uint32_t words = 1;
-        if (__builtin_expect(form > RECORD_PLAIN, 0)) {
-            words = split_rare(c, form, w + i, n - i, r);
-            if (words == 0) {
-                *more = false;
-                break;
-            }
-            base = r->state.base >> CODEC_ADDRESS_SHIFT;
-            b->stamps[stamps] = (uint16_t)(word >> CODEC_STAMP_AT);
-            stamps += form == RECORD_LONG;
-        } else {
-            b->stamps[stamps++] = (uint16_t)(word >> CODEC_STAMP_AT);
-            b->sized[at[0]] = word >> CODEC_BODY_AT;
-            b->plain[at[1]] = (word >> CODEC_BODY_AT) - base;
-            at[0] += form == RECORD_SIZED;
-            at[1] += form == RECORD_PLAIN;
-            events += c->counts[tag];
-        }
-        tags[k++] = (uint8_t)tag;
+    const uint64_t base = r->state.base;
+    uint32_t i = 0;
+    b->records = b->n_stamps = b->n_sized = b->n_plain = 0;
+    while (i < n && b->records < BLOCK && r->state.base == base) {
+        uint32_t room = BLOCK - b->records, left = n - i, want = left < room ? left : room;
+        uint32_t took = sort_hot(c, b, w + i, want);
+        split_heads(c, b, w + i, took);
+        r->events += count_hot(c, c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size - took, took);
+        i += took;
+        if (took == want)
+            continue;
+        unsigned tag = codec_tag_of(w[i]), form = c->forms[tag];
+        uint32_t words = split_rare(c, form, w + i, n - i, r);
+        *more = words != 0;
+        if (words == 0)
+            break;
+        b->stamps[b->n_stamps] = (uint16_t)(w[i] >> CODEC_STAMP_AT);
+        b->n_stamps += form == RECORD_LONG;
+        b->records++;
+        put_tag(c, tag);
         i += words;
     }
-    c->column[COLUMN_TAG].size += k;
-    b->records = k;
-    b->n_stamps = stamps;
-    b->n_sized = at[0];
-    b->n_plain = at[1];
-    r->events += events;
     return i;
 }
 
@@ -207,12 +260,42 @@ static uint8_t *extend(struct columns *c, unsigned column, uint32_t n)
     return at;
 }
 
-static void put_planes(struct columns *c, unsigned column, unsigned planes, const uint64_t *v, uint32_t n)
+// Interleaves the bytes of the first half with those of the second. Of 16 words, four turns make a row of each byte's
+// place, and three more make the words again: each turn moves the bits of a byte's position in the 128 up by one.
+static inline void turn(BYTES16 *a)
 {
-    for (unsigned p = 0; p < planes; p++) {
-        uint8_t *restrict to = extend(c, column + p, n);
-        for (uint32_t i = 0; i < n; i++)
-            to[i] = (uint8_t)(v[i] >> (8 * p));
+    BYTES16 b[8];
+    for (unsigned i = 0; i < 4; i++) {
+        b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        b[2 * i + 1] =
+            __builtin_shufflevector(a[i], a[i + 4], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    memcpy(a, b, sizeof b);
+}
+
+// The bodies of words, less `base`.
+static void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n, uint64_t base)
+{
+    uint8_t *to[PLANES];
+    uint32_t i;
+    for (unsigned p = 0; p < PLANES; p++)
+        to[p] = extend(c, column + p, n);
+    for (i = 0; i + 16 <= n; i += 16) {
+        uint64_t bodies[16];
+        BYTES16 a[8];
+        for (unsigned k = 0; k < 16; k++)
+            bodies[k] = (w[i + k] >> CODEC_BODY_AT) - base;
+        memcpy(a, bodies, sizeof a);
+        turn(a);
+        turn(a);
+        turn(a);
+        turn(a);
+        for (unsigned p = 0; p < PLANES; p++)
+            memcpy(to[p] + i, &a[p], sizeof a[p]);
+    }
+    for (; i < n; i++) {
+        for (unsigned p = 0; p < PLANES; p++)
+            to[p][i] = (uint8_t)(((w[i] >> CODEC_BODY_AT) - base) >> (8 * p));
     }
 }
 
@@ -240,11 +323,12 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct record
     r->words = r->records = 0;
     r->events = 0;
     while (more && r->words < n) {
+        const uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT;
         r->words += split(c, &b, w + r->words, n - r->words, r, &more);
         r->records += b.records;
         put_stamps(c, b.stamps, b.n_stamps);
-        put_planes(c, COLUMN_SIZE, 6, b.sized, b.n_sized);
-        put_planes(c, COLUMN_PTR, 6, b.plain, b.n_plain);
+        put_planes(c, COLUMN_SIZE, b.sized, b.n_sized, 0);
+        put_planes(c, COLUMN_PTR, b.plain, b.n_plain, base);
     }
     c->words += r->words;
 }
@@ -256,7 +340,7 @@ int columns_finish(const struct columns *c, struct buf *payload, struct frame_pa
         put_u32(length, (uint32_t)c->column[i].size);
         if (buf_put(payload, length, sizeof length) < 0)
             return -ENOMEM;
-        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, i == COLUMN_STAMP};
+        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, true};
     }
     return 0;
 }
@@ -319,14 +403,25 @@ static const uint8_t *take(struct columns_source *src, unsigned column, uint32_t
     return at;
 }
 
-static void get_planes(struct columns_source *src, unsigned column, uint64_t *restrict v, uint32_t n)
+static void get_planes(struct columns_source *src, unsigned column, uint64_t *v, uint32_t n)
 {
-    const uint8_t *p[6];
-    for (unsigned i = 0; i < 6; i++)
-        p[i] = take(src, column + i, n);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t low = p[0][i] | (uint32_t)p[1][i] << 8 | (uint32_t)p[2][i] << 16 | (uint32_t)p[3][i] << 24;
-        v[i] = low | (uint64_t)(p[4][i] | (uint32_t)p[5][i] << 8) << 32;
+    const uint8_t *from[PLANES];
+    uint32_t i;
+    for (unsigned p = 0; p < PLANES; p++)
+        from[p] = take(src, column + p, n);
+    for (i = 0; i + 16 <= n; i += 16) {
+        BYTES16 a[8] = {0};
+        for (unsigned p = 0; p < PLANES; p++)
+            memcpy(&a[p], from[p] + i, sizeof a[p]);
+        turn(a);
+        turn(a);
+        turn(a);
+        memcpy(v + i, a, sizeof a);
+    }
+    for (; i < n; i++) {
+        v[i] = 0;
+        for (unsigned p = 0; p < PLANES; p++)
+            v[i] |= (uint64_t)from[p][i] << (8 * p);
     }
 }
 
@@ -387,7 +482,7 @@ static uint32_t merge(const struct columns *c, struct columns_source *src, const
             if (at == room)
                 return 0;
             to[at] = tag | (uint64_t)*stamp++ << CODEC_STAMP_AT | (*body[form]++ + base[form]) << CODEC_BODY_AT;
-            r->events += c->counts[tag];
+            r->events += c->counted >> tag & 1;
         }
         at += words;
     }

@@ -35,11 +35,11 @@ enum column {
 enum record_form { RECORD_SIZED, RECORD_PLAIN, RECORD_EPOCH, RECORD_BASE, RECORD_LONG, RECORD_NOTE, RECORD_BAD };
 
 struct columns {
-    uint8_t forms[1 << CODEC_TAG_BITS];  // enum record_form by tag
-    uint8_t counts[1 << CODEC_TAG_BITS]; // 1: a one-word record of this tag is an event
-    uint32_t room;                       // words that the columns have room for
-    uint32_t words;                      // taken since columns_clear
-    uint32_t stamp;                      // field of the record before, of any segment of the frame
+    uint8_t forms[1 << CODEC_TAG_BITS]; // enum record_form by tag
+    uint32_t hot, sized, counted; // a bit for each tag: SIZED or PLAIN; SIZED; a one-word record of it is an event
+    uint32_t room;                // words that the columns have room for
+    uint32_t words;               // taken since columns_clear
+    uint32_t stamp;               // field of the record before, of any segment of the frame
     struct buf column[COLUMN_COUNT];
 };
 
