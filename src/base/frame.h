@@ -46,17 +46,16 @@ int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t ra
 
 // What is known of the parts of one sort, from frame to frame. All zero knows nothing yet.
 struct frame_habit {
-    uint8_t frames; // since both ways were tried
-    bool plain;     // patterns were not worth looking for
+    uint8_t frames; // since the ways were tried
+    uint8_t way;    // frame_write.c's
+    bool hasty;     // the caller's: at fast levels time counts more than some percent of size
 };
 
-// A piece of a payload. `noise`: its bytes differ in frequency but follow no pattern, so that a fast compressor need not
-// look for one.
+// A piece of a payload.
 struct frame_part {
     const void *bytes;
     size_t size;
-    bool noise;
-    struct frame_habit *habit; // NULL: patterns are looked for, unless it is noise
+    struct frame_habit *habit; // NULL: patterns are looked for
 };
 
 // As frame_write, of up to 64 parts in a row, which are not copied together when that can be helped. Parts of unlike

@@ -17,11 +17,17 @@ enum {
     // Parts from this size on are compressed by themselves: the statistics of one are not those of the next.
     OWN_PART_BYTES = 8192,
     FAST_LEVEL = 2, // up to here speed is what is asked for
-    // Where looking for patterns saves less than this it is left out: it takes five times as long.
+    // Where looking for patterns saves less than this it is left out: it takes some 2 ns a byte where there are hardly any,
+    // Huffman's code 0.9.
     WORTH_PERCENT = 3,
-    SMALL_LEVEL = 7,   // from here on size is what is asked for
-    HABIT_FRAMES = 16, // after so many both ways are tried again
+    HASTY_PERCENT = 16,
+    HASTY_RAW_PERCENT = 14, // nor is there a code at all where it saves less than this
+    SMALL_LEVEL = 7,        // from here on size is what is asked for
+    HABIT_FRAMES = 32,      // after so many the ways are tried again
 };
+
+// How a part is compressed: with patterns and Huffman's code, with the code alone, or not.
+enum way { WAY_PATTERNS, WAY_PLAIN, WAY_RAW };
 
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
                        enum frame_codec codec, int level)
@@ -51,53 +57,49 @@ static const uint8_t *join(struct frame_writer *w, const struct frame_part *part
     return w->joined.data;
 }
 
-// Nothing but Huffman's code: the search for matches is skipped by taking the longest possible steps.
-static void set_plain(ZSTD_CCtx *z)
-{
-    if (!ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, ZSTD_ps_enable)))
-        ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
-}
-
-static void set_parameters(ZSTD_CCtx *z, int level, bool many, bool noise)
+static void set_parameters(ZSTD_CCtx *z, int level, bool many, enum way way)
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
-    if (level > FAST_LEVEL || !many)
-        return;
     // The table fits the L1 cache; what it forgets costs 2 % of size.
-    ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
-    if (noise)
-        set_plain(z);
+    if (level <= FAST_LEVEL && many && way == WAY_PATTERNS)
+        ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
+    // The search for matches is skipped by taking the longest possible steps.
+    ZSTD_paramSwitch_e literals = way == WAY_PLAIN ? ZSTD_ps_enable : ZSTD_ps_disable;
+    if (way != WAY_PATTERNS && !ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, literals)))
+        ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
 }
 
-static size_t compress_plain(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
+static size_t compress_part(struct frame_writer *w, enum way way, const struct frame_part *part, uint8_t *to,
+                            size_t room)
 {
-    ZSTD_CCtx_reset(w->zstd, ZSTD_reset_session_and_parameters);
-    set_plain(w->zstd);
+    set_parameters(w->zstd, w->level, true, way);
     return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
 }
 
-static size_t compress_patterns(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
+static enum way choose(const struct frame_writer *w, const struct frame_part *part, size_t plain, size_t patterns)
 {
-    set_parameters(w->zstd, w->level, true, false);
-    return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
+    bool hasty = part->habit->hasty && w->level <= FAST_LEVEL;
+    size_t worth = hasty ? HASTY_PERCENT : w->level < SMALL_LEVEL ? WORTH_PERCENT : 0;
+    if (ZSTD_isError(plain) || (!ZSTD_isError(patterns) && patterns + plain / 100 * worth < plain))
+        return WAY_PATTERNS;
+    return hasty && plain > part->size / 100 * (100 - HASTY_RAW_PERCENT) ? WAY_RAW : WAY_PLAIN;
 }
 
-// In the way that did best for this sort of part. Every now and then both ways are tried, the better one last.
+// In the way that did best for this sort of part. Every now and then all are tried.
 static size_t compress_by_habit(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
 {
     struct frame_habit *h = part->habit;
-    if (h->frames == 0) {
-        size_t plain = compress_plain(w, part, to, room), patterns = compress_patterns(w, part, to, room);
-        size_t margin = w->level < SMALL_LEVEL ? plain / 100 * WORTH_PERCENT : 0;
-        h->plain = !ZSTD_isError(plain) && (ZSTD_isError(patterns) || plain <= patterns + margin);
-        if (!h->plain) {
-            h->frames++;
-            return patterns;
-        }
-    }
+    bool trial = h->frames == 0;
     h->frames = (uint8_t)((h->frames + 1) % HABIT_FRAMES);
-    return h->plain ? compress_plain(w, part, to, room) : compress_patterns(w, part, to, room);
+    if (trial) {
+        size_t plain = compress_part(w, WAY_PLAIN, part, to, room);
+        size_t patterns = compress_part(w, WAY_PATTERNS, part, to, room);
+        h->way = (uint8_t)choose(w, part, plain, patterns);
+        if (h->way == WAY_PATTERNS)
+            return patterns;
+    }
+    return compress_part(w, h->way, part, to, room);
 }
 
 // The parts as one zstd frame; 0 when out of memory.
@@ -106,7 +108,7 @@ static size_t compress_joined(struct frame_writer *w, const struct frame_part *p
 {
     const uint8_t *from = join(w, parts, n);
     size_t bytes = n == 1 ? parts->size : w->joined.size;
-    set_parameters(w->zstd, w->level, many, parts->noise && bytes >= OWN_PART_BYTES);
+    set_parameters(w->zstd, w->level, many, WAY_PATTERNS);
     return from || !bytes ? ZSTD_compress2(w->zstd, to, room, from, bytes) : 0;
 }
 

@@ -154,7 +154,7 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
     put_u64(head + 8, w->watermark);
     put_u32(head + 16, (last ? EVENTS_LAST_OF_ROUND : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
     put_u32(head + 20, (uint32_t)(w->table.size / EVENTS_SEGMENT_BYTES));
-    struct frame_part parts[1 + COLUMN_COUNT] = {{0}, {w->words.data, w->words.size, false}};
+    struct frame_part parts[1 + COLUMN_COUNT] = {{0}, {w->words.data, w->words.size, NULL}};
     struct buf *b = &w->payload;
     b->size = 0;
     int rc = buf_put(b, head, sizeof head);
@@ -164,7 +164,7 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
         rc = columns_finish(w->columns, b, parts + 1);
     if (rc < 0)
         return no_memory(w, e);
-    parts[0] = (struct frame_part){b->data, b->size, false};
+    parts[0] = (struct frame_part){b->data, b->size, NULL};
     size_t n = transform == EVENTS_COLUMNS ? 1 + COLUMN_COUNT : 2;
     rc = frame_write_parts(&w->frames, TRACE_EVENTS, parts, n, e);
     if (rc == 0 && !last)
