@@ -93,7 +93,7 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
                    struct record_result *result, struct err *e)
 {
     struct collector c = {.result = result};
-    const struct consumer_sink sink = {&c, take_segment};
+    const struct consumer_sink sink = {.ctx = &c, .segment = take_segment};
     *result = (struct record_result){0};
     int rc = consumer_attach(&c.consumer, dir, e);
     if (rc < 0)

@@ -6,19 +6,16 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum {
-    BACKLOG_PARCELS = 40,   // 60 MiB
+    BACKLOG_PARCELS = 80,   // 60 MiB
     BACKLOG_LZ4 = 25,       // percent: from here on lz4 at best …
     BACKLOG_NONE = 60,      // … and from here on nothing
     BACKLOG_LOW = 4,        // percent: there is time for a better codec again
     WRITING_DOMINATES = 60, // percent of the time in write(2): then fewer bytes are what helps, not less work
-    ENCODER_NICE = 5,
 };
 
 struct encoder {
@@ -28,18 +25,14 @@ struct encoder {
     struct parcel *open; // being filled by the drain
     uint64_t rounds, steps_down;
     uint64_t adapted_ns, adapted_write_ns;
-    pthread_t thread;
-    bool has_thread;
-    // From here on both threads', under the mutex.
+    // From here on of those who put and of who writes; the lists under the mutex.
     pthread_mutex_t mutex;
-    pthread_cond_t handed, done;
     struct parcel *first, **last; // handed over
     struct parcel *spare;         // the one used last is in the cache
-    _Atomic uint32_t backlog;     // parcels handed over and not written; changed under the mutex
-    bool ending;
-    _Atomic bool ended; // max_bytes are written
-    _Atomic int failed; // 0 or a negative errno; changed under the mutex
-    struct err error;
+    _Atomic uint32_t backlog;     // parcels handed over and not written
+    _Atomic bool ended;           // max_bytes are written
+    _Atomic int failed;           // 0 or a negative errno
+    struct err error;             // constant once that is set
 };
 
 static uint32_t backlog_percent(const struct encoder *n)
@@ -103,7 +96,7 @@ static int write_piece(struct encoder *n, const struct parcel *p, struct piece *
         adapt_codec(n);
         return trace_round_begin(w, e);
     case PIECE_SEGMENT:
-        return trace_round_add(w, &piece->segment, e);
+        return trace_round_add_scanned(w, &piece->segment, piece->events, e);
     case PIECE_END_ROUND:
         n->rounds++;
         return trace_round_end(w, piece->watermark, e);
@@ -117,46 +110,45 @@ static int write_parcel(struct encoder *n, struct parcel *p, struct err *e)
     int rc = write_session(n, e);
     for (size_t i = 0; i < p->n_pieces && rc == 0; i++)
         rc = write_piece(n, p, &p->pieces[i], &samples, e);
+    // Its words are written over by what comes next.
+    if (rc == 0)
+        rc = trace_round_flush(&n->writer, e);
     parcel_clear(p);
     return rc;
 }
 
-// The next parcel; NULL when there is nothing to come. Holds the mutex.
 static struct parcel *take(struct encoder *n)
 {
-    while (!n->first && !n->ending)
-        pthread_cond_wait(&n->handed, &n->mutex);
+    pthread_mutex_lock(&n->mutex);
     struct parcel *p = n->first;
     if (p && !(n->first = p->next))
         n->last = &n->first;
+    pthread_mutex_unlock(&n->mutex);
     return p;
 }
 
-static void *run(void *arg)
+static void give_back(struct encoder *n, struct parcel *p)
 {
-    struct encoder *n = arg;
-    struct parcel *p;
-    // The program comes first. Without a second CPU this is what keeps the drain going, too.
-    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + ENCODER_NICE) < 0)
-        errno = 0;
     pthread_mutex_lock(&n->mutex);
-    while ((p = take(n))) {
-        struct err e = {0};
-        bool failed = n->failed;
-        pthread_mutex_unlock(&n->mutex);
-        int rc = failed ? 0 : write_parcel(n, p, &e);
-        pthread_mutex_lock(&n->mutex);
-        if (rc < 0) {
-            n->error = e;
-            n->failed = rc;
-        }
-        p->next = n->spare;
-        n->spare = p;
-        n->backlog--;
-        pthread_cond_broadcast(&n->done);
-    }
+    p->next = n->spare;
+    n->spare = p;
+    n->backlog--;
     pthread_mutex_unlock(&n->mutex);
-    return NULL;
+}
+
+bool encoder_work(struct encoder *n)
+{
+    struct err e = {0};
+    struct parcel *p = take(n);
+    if (!p)
+        return false;
+    int rc = n->failed ? 0 : write_parcel(n, p, &e);
+    if (rc < 0) {
+        n->error = e;
+        n->failed = rc;
+    }
+    give_back(n, p);
+    return true;
 }
 
 struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
@@ -173,20 +165,7 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
     trace_writer_init(&n->writer, s->out, s->codec, s->level);
     n->writer.frame_words = PARCEL_WORDS;
     pthread_mutex_init(&n->mutex, NULL);
-    pthread_cond_init(&n->handed, NULL);
-    pthread_cond_init(&n->done, NULL);
-    // Signals are the other thread's.
-    sigset_t all, mask;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mask);
-    int rc = pthread_create(&n->thread, NULL, run, n);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    n->has_thread = rc == 0;
-    if (rc == 0)
-        return n;
-    err_set(e, -rc, "cannot start a thread: %s", strerror(rc));
-    encoder_free(n);
-    return NULL;
+    return n;
 }
 
 static void free_list(struct parcel *p)
@@ -198,40 +177,21 @@ static void free_list(struct parcel *p)
     }
 }
 
-static void end_thread(struct encoder *n)
-{
-    pthread_mutex_lock(&n->mutex);
-    n->ending = true;
-    pthread_cond_signal(&n->handed);
-    pthread_mutex_unlock(&n->mutex);
-    if (n->has_thread)
-        pthread_join(n->thread, NULL);
-    n->has_thread = false;
-}
-
 void encoder_free(struct encoder *n)
 {
     if (!n)
         return;
-    end_thread(n);
     free_list(n->open);
     free_list(n->first);
     free_list(n->spare);
     trace_writer_release(&n->writer);
-    pthread_cond_destroy(&n->done);
-    pthread_cond_destroy(&n->handed);
     pthread_mutex_destroy(&n->mutex);
     free(n);
 }
 
 int encoder_check(struct encoder *n, struct err *e)
 {
-    if (!n->failed)
-        return 0;
-    pthread_mutex_lock(&n->mutex);
-    int rc = err_set(e, n->failed, "%s", n->error.text);
-    pthread_mutex_unlock(&n->mutex);
-    return rc;
+    return n->failed ? err_set(e, n->failed, "%s", n->error.text) : 0;
 }
 
 int encoder_flush(struct encoder *n, struct err *e)
@@ -244,14 +204,13 @@ int encoder_flush(struct encoder *n, struct err *e)
         *n->last = p;
         n->last = &p->next;
         n->backlog++;
-        pthread_cond_signal(&n->handed);
         pthread_mutex_unlock(&n->mutex);
     }
     return encoder_check(n, e);
 }
 
-// A piece in the open parcel, which is handed over first if it has no room for that many words or samples.
-static struct piece *add(struct encoder *n, enum piece_kind kind, size_t words, size_t samples, struct err *e)
+// The open parcel, with room for that many words and samples: one without is handed over first.
+static struct parcel *open_parcel(struct encoder *n, size_t words, size_t samples, struct err *e)
 {
     struct parcel *p = n->open;
     if (p && (p->n_words + words > PARCEL_WORDS || p->n_samples + samples > PARCEL_SAMPLES)) {
@@ -265,18 +224,26 @@ static struct piece *add(struct encoder *n, enum piece_kind kind, size_t words, 
         n->spare = p ? p->next : NULL;
         pthread_mutex_unlock(&n->mutex);
         n->open = p = p ? p : parcel_new();
-        if (p)
-            p->next = NULL;
     }
+    if (p)
+        p->next = NULL;
+    else
+        err_set(e, -ENOMEM, "out of memory");
+    return p;
+}
+
+static struct piece *add(struct encoder *n, enum piece_kind kind, size_t samples, struct err *e)
+{
+    struct parcel *p = open_parcel(n, 0, samples, e);
     struct piece *piece = p ? parcel_add(p, kind) : NULL;
-    if (!piece)
+    if (p && !piece)
         err_set(e, -ENOMEM, "out of memory");
     return piece;
 }
 
 static int put_process(struct encoder *n, enum piece_kind kind, struct trace_process *process, struct err *e)
 {
-    struct piece *piece = add(n, kind, 0, 0, e);
+    struct piece *piece = add(n, kind, 0, e);
     if (piece)
         piece->process = *process;
     else
@@ -297,7 +264,7 @@ int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct e
 
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e)
 {
-    struct piece *piece = add(n, PIECE_SAMPLES, 0, count, e);
+    struct piece *piece = add(n, PIECE_SAMPLES, count, e);
     if (!piece)
         return -ENOMEM;
     memcpy(n->open->samples + n->open->n_samples, samples, count * sizeof *samples);
@@ -308,36 +275,50 @@ int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, s
 
 int encoder_begin_round(struct encoder *n, struct err *e)
 {
-    return add(n, PIECE_BEGIN_ROUND, 0, 0, e) ? 0 : -ENOMEM;
+    return add(n, PIECE_BEGIN_ROUND, 0, e) ? 0 : -ENOMEM;
+}
+
+uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)
+{
+    struct parcel *p = open_parcel(n, words, 0, e);
+    return p ? p->words + p->n_words : NULL;
 }
 
 int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e)
 {
     struct records r = {.state = {g->epoch0, g->base0}};
     columns_scan(&n->scan, g->words, g->n_words, &r);
-    struct piece *piece = add(n, PIECE_SEGMENT, r.words, 0, e);
+    struct piece *piece = add(n, PIECE_SEGMENT, 0, e);
     if (!piece)
         return -ENOMEM;
+    uint64_t *to = n->open->words + n->open->n_words;
+    // What was left out before it, of paused times, leaves no gap.
+    if (g->words != to)
+        memmove(to, g->words, r.words * sizeof *to);
+    n->open->n_words += r.words;
     g->n_words = r.words;
     g->n_records = r.records;
     g->epoch_end = r.state.epoch;
     g->base_end = r.state.base;
     *events = r.events;
-    uint64_t *to = n->open->words + n->open->n_words;
-    memcpy(to, g->words, r.words * sizeof *to);
-    n->open->n_words += r.words;
     piece->segment = *g;
     piece->segment.words = to;
+    piece->events = r.events;
     return 0;
 }
 
 int encoder_end_round(struct encoder *n, uint64_t watermark, struct err *e)
 {
-    struct piece *piece = add(n, PIECE_END_ROUND, 0, 0, e);
+    struct piece *piece = add(n, PIECE_END_ROUND, 0, e);
     if (!piece)
         return -ENOMEM;
     piece->watermark = watermark;
     return 0;
+}
+
+bool encoder_has_work(struct encoder *n)
+{
+    return atomic_load_explicit(&n->backlog, memory_order_relaxed) > 0;
 }
 
 bool encoder_is_full(struct encoder *n)
@@ -350,14 +331,12 @@ bool encoder_has_ended(struct encoder *n)
     return n->ended;
 }
 
-int encoder_wait(struct encoder *n, struct err *e)
+int encoder_write_all(struct encoder *n, struct err *e)
 {
     int rc = encoder_flush(n, e);
-    pthread_mutex_lock(&n->mutex);
-    while (rc == 0 && n->backlog)
-        pthread_cond_wait(&n->done, &n->mutex);
-    pthread_mutex_unlock(&n->mutex);
-    return rc < 0 ? rc : encoder_check(n, e);
+    while (rc == 0 && encoder_work(n))
+        rc = encoder_check(n, e);
+    return rc;
 }
 
 void encoder_restart(struct encoder *n)
@@ -369,7 +348,7 @@ void encoder_restart(struct encoder *n)
 
 int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e)
 {
-    int rc = encoder_wait(n, e);
+    int rc = encoder_write_all(n, e);
     if (rc == 0)
         rc = write_session(n, e);
     enum clock_kind clock = n->settings.session->clock;

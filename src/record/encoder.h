@@ -1,6 +1,6 @@
-// The recorder's second half: takes what was drained out of the spools, in order, and makes a trace of it in a thread of
-// its own, which is nicer than the program. What it has not come to yet is the backlog; while that grows, cheaper codecs
-// are used, so that the drain never has to wait for compression.
+// The recorder's second half: takes what was drained out of the spools, in order, and makes a trace of it. One thread at
+// a time puts, one thread writes, at the same time. What it has not come to yet is the backlog; while that grows, cheaper
+// codecs are used, so that the drain never has to wait for compression.
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
@@ -25,16 +25,16 @@ struct encoder_settings {
     struct trace_session *session; // borrowed; clock_hz is filled in when the frame is written
 };
 
-// What it has done so far; valid while it has nothing to do (encoder_wait, encoder_finish).
+// What it has done so far; valid after encoder_write_all and encoder_finish.
 struct encoder_totals {
     uint64_t events, rounds;
     uint64_t steps_down; // times it fell behind and changed to a cheaper codec
 };
 
-// Starts the thread. NULL: the text is set.
+// NULL: the text is set.
 struct encoder *encoder_new(const struct encoder_settings *s, struct err *e);
 
-// Ends the thread, whatever is left to do. NULL is allowed.
+// Whatever is left to do. NULL is allowed.
 void encoder_free(struct encoder *n);
 
 // The pieces of a trace, in order. Each returns 0, or a negative errno once writing has failed or memory is short.
@@ -44,12 +44,18 @@ int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct e
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e);
 int encoder_begin_round(struct encoder *n, struct err *e);
 
-// As trace_round_add; *events is the number of counted events in it.
+// Where words of the next segments are to be put: up to `n` of them. NULL: the text is set.
+uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e);
+
+// As trace_round_add, of words that stand where encoder_room said, before any other call; *events is the number of counted
+// events in it. Several segments may be put from the same room, in its order.
 int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e);
 int encoder_end_round(struct encoder *n, uint64_t watermark, struct err *e);
 
 // Hands over what has been put since the last round, too.
 int encoder_flush(struct encoder *n, struct err *e);
+
+bool encoder_has_work(struct encoder *n);
 
 // Has the backlog reached its bound? Then nothing should be drained, and the programs wait.
 bool encoder_is_full(struct encoder *n);
@@ -60,13 +66,16 @@ bool encoder_has_ended(struct encoder *n);
 // 0, or why writing has failed.
 int encoder_check(struct encoder *n, struct err *e);
 
-// Waits until all that was put is written.
-int encoder_wait(struct encoder *n, struct err *e);
+// Writes the oldest piece of the backlog. False when there is none. encoder_check says how it went.
+bool encoder_work(struct encoder *n);
 
-// After encoder_wait: the next piece is the first of a trace again.
+// Writes all that was put.
+int encoder_write_all(struct encoder *n, struct err *e);
+
+// After encoder_write_all: the next piece is the first of a trace again.
 void encoder_restart(struct encoder *n);
 
-// Waits, and writes the end.
+// Writes all that was put, and the end.
 int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e);
 
 struct encoder_totals encoder_totals(const struct encoder *n);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    PARCEL_WORDS = 3 << 16, // 1.5 MiB: a round, and what is found full while it ends
+    PARCEL_WORDS = 3 << 15, // 768 KiB: a round, and what is found full while it ends
     PARCEL_SAMPLES = 256,
 };
 
@@ -17,6 +17,7 @@ enum piece_kind { PIECE_PROCESS, PIECE_PROCESS_END, PIECE_SAMPLES, PIECE_BEGIN_R
 
 struct piece {
     enum piece_kind kind;
+    uint64_t events; // of the segment, that count
     union {
         struct trace_process process;
         struct trace_segment segment; // its words are the parcel's

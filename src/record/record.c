@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +20,22 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    ROUND_WORDS = 1 << 17, // a round is written when it holds this many words …
+    ROUND_WORDS = 1 << 16, // a round is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
     // A round may hold records that are later than its watermark, and a reader orders what is older than the watermark of
     // the round before the last (docs/convert-and-replay.md).
     SETTLING_ROUNDS = 2,
-    CHUNKS_A_TURN = 4, // full chunks that a drain should find: few enough that they are still in cache
-    DRAIN_UNNICE = 10,
+    CHUNKS_A_TURN = 4, // full chunks that a drain should find: few enough that they are still in cache …
+    CHUNKS_LATE = 12,  // … and so many that the guard drains: half of what a program may hold
+    RECORDER_NICE = 5, // the program comes first …
+    GUARD_UNNICE = 10, // … but it should not have to wait
 };
 #define ROUND_NS     MS(20)  // … or is this old
 #define SAMPLE_NS    MS(10)  // RSS of each process
 #define CHECK_NS     MS(2)   // between looks for processes that have ended
 #define LONGEST_NAP  MS(2)   // a program that suddenly gets fast fills its chunks in about this time
 #define SHORTEST_NAP 100000u // ns
+#define GUARD_NAP    400000u // ns
 #define IDLE_NS      MS(20)  // sleep when nothing is full: what is published must not grow old
 #define LINGER_NS    MS(50)  // between looks for processes of the session that have no spool yet
 
@@ -46,9 +51,21 @@ struct recorder {
     uint64_t realtime_ns; // then
     struct trace_session facts;
     bool in_round;
-    bool full;          // the encoder's backlog is: the last turn drained nothing
+    // Whoever drains holds `turning`: the recorder's own thread between two pieces of the encoder's work; or the guard,
+    // while that takes too long.
+    pthread_mutex_t turning;
+    pthread_cond_t active_again;
+    pthread_t guard;
+    bool has_guard, ending;
+    _Atomic bool woken; // what ended the sleep may be the end of a process
+    bool active;        // programs fill chunks, or the encoder has work: the guard is on the watch
+    int guard_failed;   // 0 or a negative errno
+    struct err guard_error;
+    uint32_t seen;      // doorbell before the last turn …
+    bool full;          // … which drained nothing, since the encoder's backlog is full
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns, left_ns;
+    uint64_t rounds_begun;
     uint64_t round_words;        // drained since the round began
     unsigned unsettled;          // rounds that a reader still has to see before it can order all records written
     struct trace_process *ended; // processes whose PROCESS_END is due after the round
@@ -136,18 +153,23 @@ static int begin_round(struct recorder *r, struct err *e)
     if (r->in_round)
         return 0;
     r->in_round = true;
-    r->round_began_ns = clock_monotonic_ns();
+    // The first ends with its turn: what is killed early leaves a trace, too.
+    r->round_began_ns = r->rounds_begun++ ? clock_monotonic_ns() : 0;
     r->round_words = 0;
     return encoder_begin_round(r->encoder, e);
+}
+
+static uint64_t *room_for_segment(void *ctx, uint32_t n_words, struct err *e)
+{
+    struct recorder *r = ctx;
+    return begin_round(r, e) == 0 ? encoder_room(r->encoder, n_words, e) : NULL;
 }
 
 static int take_segment(void *ctx, struct consumer_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recorder *r = ctx;
-    int rc = begin_round(r, e);
     uint64_t events = 0;
-    if (rc == 0)
-        rc = encoder_put_segment(r->encoder, g, &events, e);
+    int rc = encoder_put_segment(r->encoder, g, &events, e);
     r->round_words += g->n_words;
     s->events += events;
     return rc;
@@ -225,7 +247,7 @@ static int restart(struct recorder *r, struct err *e)
     struct err refused;
     int rc = end_round(r, e);
     if (rc == 0)
-        rc = encoder_wait(r->encoder, e);
+        rc = encoder_write_all(r->encoder, e);
     if (rc < 0)
         return rc;
     int error = output_restart(r->out, &refused);
@@ -253,7 +275,7 @@ static int answer(struct recorder *r, struct err *e)
     if (rc == 0 && consumer_is_asked(&r->consumer, SPOOL_SYNC)) {
         rc = end_round(r, e);
         if (rc == 0)
-            rc = encoder_wait(r->encoder, e);
+            rc = encoder_write_all(r->encoder, e);
         if (rc == 0)
             consumer_answer(&r->consumer, SPOOL_SYNC, 0);
     }
@@ -264,24 +286,26 @@ static int answer(struct recorder *r, struct err *e)
 // watermark over those of the last round with some.
 static int settle(struct recorder *r, uint64_t now, struct err *e)
 {
-    if (!r->settings->live || r->in_round || !r->unsettled || now - r->round_began_ns < ROUND_NS)
+    if (!r->settings->live || r->in_round || !r->unsettled || now < r->round_began_ns + ROUND_NS)
         return 0;
     int rc = begin_round(r, e);
     return rc < 0 ? rc : end_round(r, e);
 }
 
-// One look at everything: what has ended, what is new, what has been published.
+// One look at everything: what has ended, what is new, what has been published. Holds `turning`.
 static int turn(struct recorder *r, struct err *e)
 {
-    const struct consumer_sink sink = {r, take_segment};
+    const struct consumer_sink sink = {r, room_for_segment, take_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
+    r->seen = atomic_load(&r->consumer.session->doorbell);
     launch_forward(&r->launch);
     int rc = encoder_check(r->encoder, e);
     if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
         return rc;
     // Ends are noticed before the drain, so that the drain after an end takes all there is.
-    if (now - r->checked_ns >= CHECK_NS) {
+    if (now - r->checked_ns >= CHECK_NS || r->woken) {
         r->checked_ns = now;
+        r->woken = false;
         launch_reap(&r->launch, false);
         consumer_check_ends(&r->consumer);
     }
@@ -295,12 +319,10 @@ static int turn(struct recorder *r, struct err *e)
     if (r->consumer.lanes_waiting == 0)
         r->watermark = stamp;
     if (rc == 0)
-        rc = answer(r, e);
-    if (rc == 0)
         rc = sample_memory(r, now, e);
     if (rc == 0)
         rc = end_processes(r, e);
-    if (rc == 0 && r->in_round && (r->round_words >= ROUND_WORDS || now - r->round_began_ns >= ROUND_NS))
+    if (rc == 0 && r->in_round && (r->round_words >= ROUND_WORDS || now >= r->round_began_ns + ROUND_NS))
         rc = end_round(r, e);
     return rc < 0 ? rc : settle(r, now, e);
 }
@@ -390,19 +412,86 @@ static bool is_over(struct recorder *r)
     return !somebody_lingers(r);
 }
 
+// Drains while the recorder's own thread compresses or writes for so long that programs would have to wait.
+static void *guard(void *arg)
+{
+    struct recorder *r = arg;
+    // Without a right to it this changes nothing.
+    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - GUARD_UNNICE) < 0)
+        errno = 0;
+    pthread_mutex_lock(&r->turning);
+    while (!r->ending && r->guard_failed == 0) {
+        if (!r->active) {
+            pthread_cond_wait(&r->active_again, &r->turning);
+            continue;
+        }
+        pthread_mutex_unlock(&r->turning);
+        nanosleep(&(struct timespec){0, GUARD_NAP}, NULL);
+        pthread_mutex_lock(&r->turning);
+        if (!r->ending && atomic_load(&r->consumer.session->doorbell) - r->seen >= CHUNKS_LATE)
+            r->guard_failed = turn(r, &r->guard_error);
+    }
+    pthread_mutex_unlock(&r->turning);
+    return NULL;
+}
+
+// After the program's start: what is forked has only one thread.
+static int begin_guard(struct recorder *r, struct err *e)
+{
+    // Signals are the other thread's.
+    sigset_t all, mask;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    int rc = pthread_create(&r->guard, NULL, guard, r);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    r->has_guard = rc == 0;
+    return rc == 0 ? 0 : err_set(e, -rc, "cannot start a thread: %s", strerror(rc));
+}
+
+static void end_guard(struct recorder *r)
+{
+    if (!r->has_guard)
+        return;
+    pthread_mutex_lock(&r->turning);
+    r->ending = true;
+    pthread_cond_signal(&r->active_again);
+    pthread_mutex_unlock(&r->turning);
+    pthread_join(r->guard, NULL);
+    r->has_guard = false;
+}
+
+// What the recorder's own thread knows of its last turn.
+struct outcome {
+    bool over;
+    uint32_t seen, chunks_done;
+};
+
+// A turn in which the recorder also does what it was asked for.
+static int own_turn(struct recorder *r, struct outcome *o, struct err *e)
+{
+    pthread_mutex_lock(&r->turning);
+    int rc = r->guard_failed ? err_set(e, r->guard_failed, "%s", r->guard_error.text) : turn(r, e);
+    if (rc == 0 && !r->full)
+        rc = answer(r, e);
+    *o = (struct outcome){rc == 0 && is_over(r), r->seen, r->consumer.chunks_done};
+    bool was_active = r->active;
+    r->active = encoder_has_work(r->encoder) || o->chunks_done;
+    if (r->active && !was_active)
+        pthread_cond_signal(&r->active_again);
+    pthread_mutex_unlock(&r->turning);
+    return rc;
+}
+
 // Sleeps so long that the next turn will find CHUNKS_A_TURN full chunks, by the pace of the last one.
-static void nap(struct recorder *r, uint32_t seen)
+static void nap(struct recorder *r, const struct outcome *o)
 {
     uint64_t now = clock_monotonic_ns(), took = now - r->turned_ns;
-    uint32_t full = r->consumer.chunks_done;
     r->turned_ns = now;
-    if (r->full) {
-        nanosleep(&(struct timespec){0, (long)LONGEST_NAP}, NULL);
-    } else if (full == 0) {
-        consumer_sleep(&r->consumer, seen, IDLE_NS);
-        r->checked_ns = 0; // what woke it may be an end
-    } else if (full < 2 * CHUNKS_A_TURN) {
-        uint64_t ns = took * CHUNKS_A_TURN / full;
+    if (o->chunks_done == 0) {
+        consumer_sleep(&r->consumer, o->seen, IDLE_NS);
+        r->woken = true;
+    } else if (o->chunks_done < 2 * CHUNKS_A_TURN) {
+        uint64_t ns = took * CHUNKS_A_TURN / o->chunks_done;
         ns = ns < SHORTEST_NAP ? SHORTEST_NAP : ns > LONGEST_NAP ? LONGEST_NAP : ns;
         nanosleep(&(struct timespec){0, (long)ns}, NULL);
     }
@@ -410,12 +499,13 @@ static void nap(struct recorder *r, uint32_t seen)
 
 static int loop(struct recorder *r, struct err *e)
 {
+    struct outcome o;
     for (;;) {
-        uint32_t seen = atomic_load(&r->consumer.session->doorbell);
-        int rc = turn(r, e);
-        if (rc < 0 || is_over(r))
+        int rc = own_turn(r, &o, e);
+        if (rc < 0 || o.over)
             return rc;
-        nap(r, seen);
+        if (!encoder_work(r->encoder))
+            nap(r, &o);
     }
 }
 
@@ -425,10 +515,12 @@ static int finish(struct recorder *r, struct err *e)
     if (r->launch.terminations >= 2)
         r->result->stopped_by = r->launch.last_signal;
     consumer_stop(&r->consumer);
-    r->checked_ns = 0;
-    int rc = encoder_wait(r->encoder, e);
+    r->woken = true;
+    int rc = encoder_write_all(r->encoder, e);
     if (rc == 0)
         rc = turn(r, e);
+    if (rc == 0)
+        rc = answer(r, e);
     while (rc == 0 && r->consumer.n_spools) {
         rc = begin_round(r, e);
         if (rc == 0)
@@ -463,7 +555,6 @@ static int begin(struct recorder *r, struct err *e)
     return launch_start(&r->launch, r->settings, r->consumer.dir, e);
 }
 
-// The other thread comes after the program's start: what is forked has only one.
 static int begin_encoder(struct recorder *r, struct err *e)
 {
     if (facts_session(&r->facts, r->clock, r->settings->argv) < 0)
@@ -506,11 +597,13 @@ static int run(struct recorder *r, struct err *e)
     }
     r->turned_ns = clock_monotonic_ns();
     rc = begin_encoder(r, e);
-    // What drains is short and must not come late. Without a right to it this changes nothing.
-    if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - DRAIN_UNNICE) < 0)
+    if (rc == 0)
+        rc = begin_guard(r, e);
+    if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
         errno = 0;
     if (rc == 0)
         rc = loop(r, e);
+    end_guard(r);
     if (rc == 0)
         rc = finish(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
@@ -536,6 +629,8 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     r->result = result;
     r->clock = clock_best();
     r->out = out;
+    pthread_mutex_init(&r->turning, NULL);
+    pthread_cond_init(&r->active_again, NULL);
     launch_signals(&r->launch);
     int rc = run(r, e);
     launch_bell(NULL);
@@ -549,6 +644,8 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     for (size_t i = 0; i < r->n_ended; i++)
         trace_process_release(&r->ended[i]);
     free(r->ended);
+    pthread_cond_destroy(&r->active_again);
+    pthread_mutex_destroy(&r->turning);
     free(r);
     result->cpu_ns = own_cpu_ns();
     return rc;

@@ -373,6 +373,10 @@ static int drain_chunk(struct consumer *c, struct consumer_spool *s, struct cons
     uint32_t n = k->used - at.drained;
     if (at.drained == 0)
         at.state = (struct codec_state){k->epoch0, k->base0};
+    uint32_t whole = at.broken ? 0 : n;
+    uint64_t *copy = whole && sink->room ? sink->room(sink->ctx, whole, e) : c->copy;
+    if (!copy)
+        return -ENOMEM;
     struct trace_segment g = {.process = s->number,
                               .thread = k->thread,
                               .tid = k->tid,
@@ -382,9 +386,9 @@ static int drain_chunk(struct consumer *c, struct consumer_spool *s, struct cons
                               .base0 = at.state.base,
                               .epoch_end = at.state.epoch,
                               .base_end = at.state.base,
-                              .n_words = at.broken ? 0 : n,
-                              .words = c->copy};
-    memcpy(c->copy, s->chunks[k->index].words + at.drained, g.n_words * sizeof *c->copy);
+                              .n_words = whole,
+                              .words = copy};
+    memcpy(copy, s->chunks[k->index].words + at.drained, whole * sizeof *copy);
     if (k->done && !c->attached) {
         chunk_free(s, k->index);
         // Its slot may be in use again already; the mark is of its next life.

@@ -119,11 +119,13 @@ void consumer_answer(struct consumer *c, enum spool_request what, int error);
 // The trace begins anew: processes, words and losses are counted from 0 again.
 void consumer_restart(struct consumer *c);
 
-// Takes what has been published. Events of times when recording was paused are left out. `segment` is called for each run of words, in order within a lane; its words are a
-// private copy, valid during the call. It fills in n_words (what it took), epoch_end and base_end as
-// trace_round_add does, and returns 0 or a negative errno, which ends the drain.
+// Takes what has been published. Events of times when recording was paused are left out. `segment` is called for each
+// run of words, in order within a lane. It fills in n_words (what it took), epoch_end and base_end as trace_round_add
+// does, and returns 0 or a negative errno, which ends the drain. Its words are a copy that the program cannot reach:
+// where `room` said, which is asked before (NULL: out of memory), or without `room` valid during the call.
 struct consumer_sink {
     void *ctx;
+    uint64_t *(*room)(void *ctx, uint32_t n_words, struct err *e);
     int (*segment)(void *ctx, struct consumer_spool *s, struct trace_segment *segment, struct err *e);
 };
 int consumer_drain(struct consumer *c, const struct consumer_sink *sink, struct err *e);

@@ -136,14 +136,17 @@ static int begin_frame(struct trace_writer *w)
 {
     w->table.size = 0;
     w->words.size = 0;
+    w->scanned = NULL;
+    w->scanned_words = 0;
     if (transform_of(w) == EVENTS_WORDS)
-        return buf_reserve(&w->words, (size_t)w->frame_words * 8);
+        return 0;
     return columns_reserve(w->columns, w->frame_words);
 }
 
 static uint32_t words_taken(const struct trace_writer *w)
 {
-    return transform_of(w) == EVENTS_WORDS ? (uint32_t)(w->words.size / 8) : w->columns->words;
+    bool plain = transform_of(w) == EVENTS_WORDS;
+    return plain ? (uint32_t)(w->words.size / 8) + w->scanned_words : w->columns->words;
 }
 
 static int flush(struct trace_writer *w, bool last, struct err *e)
@@ -154,7 +157,8 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
     put_u64(head + 8, w->watermark);
     put_u32(head + 16, (last ? EVENTS_LAST_OF_ROUND : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
     put_u32(head + 20, (uint32_t)(w->table.size / EVENTS_SEGMENT_BYTES));
-    struct frame_part parts[1 + COLUMN_COUNT] = {{0}, {w->words.data, w->words.size, NULL}};
+    struct frame_part parts[1 + COLUMN_COUNT] = {
+        {0}, {w->words.data, w->words.size, NULL}, {w->scanned, (size_t)w->scanned_words * 8, NULL}};
     struct buf *b = &w->payload;
     b->size = 0;
     int rc = buf_put(b, head, sizeof head);
@@ -165,8 +169,9 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
     if (rc < 0)
         return no_memory(w, e);
     parts[0] = (struct frame_part){b->data, b->size, NULL};
-    size_t n = transform == EVENTS_COLUMNS ? 1 + COLUMN_COUNT : 2;
+    size_t n = transform == EVENTS_COLUMNS ? 1 + COLUMN_COUNT : 3;
     rc = frame_write_parts(&w->frames, TRACE_EVENTS, parts, n, e);
+    w->scanned_words = 0;
     if (rc == 0 && !last)
         rc = begin_frame(w) < 0 ? no_memory(w, e) : 0;
     return rc;
@@ -205,6 +210,13 @@ static int put_table(struct trace_writer *w, const struct trace_segment *s, cons
     return buf_put(&w->table, row, sizeof row);
 }
 
+static void count_events(struct trace_writer *w, uint32_t process, uint64_t events)
+{
+    w->events += events;
+    if (process < w->n_counts)
+        w->counts[process].events += events;
+}
+
 // Takes the next records of w[0..n), of a segment of which n_words have been taken, as far as the frame has room. The
 // words taken, 0 when no record stands there, or a negative errno.
 static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint32_t n)
@@ -216,6 +228,8 @@ static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint3
         columns_put(w->columns, words, n, &r);
     } else {
         columns_scan(w->columns, words, n, &r);
+        if (w->words.size == 0 && buf_reserve(&w->words, (size_t)w->frame_words * 8) < 0)
+            return -ENOMEM;
         if (r.words && buf_put(&w->words, words, (size_t)r.words * 8) < 0)
             return -ENOMEM;
     }
@@ -225,9 +239,7 @@ static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint3
     s->n_records += r.records;
     s->epoch_end = r.state.epoch;
     s->base_end = r.state.base;
-    w->events += r.events;
-    if (s->process < w->n_counts)
-        w->counts[s->process].events += r.events;
+    count_events(w, s->process, r.events);
     return r.words;
 }
 
@@ -243,10 +255,18 @@ int trace_round_begin(struct trace_writer *w, struct err *e)
     return begin_frame(w) < 0 ? no_memory(w, e) : 0;
 }
 
+int trace_round_flush(struct trace_writer *w, struct err *e)
+{
+    return w->scanned_words ? flush(w, false, e) : 0;
+}
+
 int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err *e)
 {
     uint32_t n = s->n_words;
     int64_t took = 1;
+    int flushed = trace_round_flush(w, e);
+    if (flushed < 0)
+        return flushed;
     s->n_words = s->n_records = 0;
     s->epoch_end = s->epoch0;
     s->base_end = s->base0;
@@ -264,6 +284,28 @@ int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err 
     }
     w->round_words += s->n_words;
     return 0;
+}
+
+int trace_round_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events, struct err *e)
+{
+    struct trace_segment copied = *s;
+    const struct codec_state before = {s->epoch0, s->base0};
+    const struct records r = {{s->epoch_end, s->base_end}, s->n_words, s->n_records, events};
+    int rc = 0;
+    if (transform_of(w) != EVENTS_WORDS || w->words.size || s->n_words > w->frame_words)
+        return trace_round_add(w, &copied, e);
+    // A frame is one run of words.
+    if (s->words != w->scanned + w->scanned_words || words_taken(w) + s->n_words > w->frame_words)
+        rc = trace_round_flush(w, e);
+    if (rc < 0 || s->n_words == 0)
+        return rc;
+    if (w->scanned_words == 0)
+        w->scanned = s->words;
+    w->scanned_words += s->n_words;
+    w->round_words += s->n_words;
+    count_events(w, s->process, events);
+    copied.n_words = 0;
+    return put_table(w, &copied, &before, &r) < 0 ? no_memory(w, e) : 0;
 }
 
 int trace_round_end(struct trace_writer *w, uint64_t watermark, struct err *e)

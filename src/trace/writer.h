@@ -12,7 +12,9 @@ struct trace_writer {
     struct buf payload;           // of the frame under work
     struct buf table;             // its segments
     uint64_t row_epoch, row_base; // codec state at the end of the last of them
-    struct buf words;             // their words, when they are stored as they are
+    struct buf words;             // their words, when they are stored as they are …
+    const uint64_t *scanned;      // … and more of them, which are not copied
+    uint32_t scanned_words;
     struct columns *columns;
     uint32_t frame_words; // most words in a frame
     uint64_t round;
@@ -43,6 +45,14 @@ int trace_round_begin(struct trace_writer *w, struct err *e);
 // Words that are no record (a traced program may scribble over its own spool) end the segment: n_words comes back
 // smaller. The words are the caller's again afterwards.
 int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err *e);
+
+// As trace_round_add, of a segment that columns_scan has seen whole: n_records, epoch_end and base_end are right, and
+// `events` of its records count. In a frame without compression its words are not copied: they must stay until
+// trace_round_flush or trace_round_end.
+int trace_round_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events, struct err *e);
+
+// Writes what is not copied. Does nothing outside a round.
+int trace_round_flush(struct trace_writer *w, struct err *e);
 
 // `watermark` is a stamp taken before any of the streams was read for the last time: each event published before it
 // is in this round or an earlier one.

@@ -154,7 +154,7 @@ static int see(void *ctx, struct consumer_spool *s, struct trace_segment *g, str
 // Drains until every spool has ended; returns what the spool said was lost.
 static uint64_t drain_all(struct consumer *c, struct seen *seen, pid_t child)
 {
-    const struct consumer_sink sink = {seen, see};
+    const struct consumer_sink sink = {.ctx = seen, .segment = see};
     struct err e = {0};
     uint64_t lost = 0, end_ns = clock_monotonic_ns() + 20000000000ull;
     bool found = false;
@@ -221,7 +221,7 @@ static void a_chunk_out_of_turn_waits(void **state)
     (void)state;
     struct consumer c = open_session();
     struct seen seen = {.take = UINT32_MAX};
-    const struct consumer_sink sink = {&seen, see};
+    const struct consumer_sink sink = {.ctx = &seen, .segment = see};
     struct err e = {0};
     struct producer p;
     producer_open(&p, c.dir, "1-0.spool");
@@ -255,7 +255,7 @@ static void a_missing_chunk_is_counted(void **state)
     (void)state;
     struct consumer c = open_session();
     struct seen seen = {.take = UINT32_MAX};
-    const struct consumer_sink sink = {&seen, see};
+    const struct consumer_sink sink = {.ctx = &seen, .segment = see};
     struct err e = {0};
     struct producer p;
     producer_open(&p, c.dir, "1-0.spool");
