@@ -66,6 +66,8 @@ static int convert_each(const char *trace, const char *pattern, const struct con
     struct trace_file t;
     int rc = trace_file_open(&t, trace, false, e);
     if (rc == 0)
+        rc = trace_file_tail(&t, e);
+    if (rc == 0)
         rc = convert_all(&t, pattern, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), how, tell, e);
     trace_file_close(&t);
     return rc;

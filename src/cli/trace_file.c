@@ -1,7 +1,6 @@
 #include "cli/trace_file.h"
 
 #include "convert/convert.h"
-#include "trace/tail.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +11,8 @@ static int open_reader(struct trace_file *t, struct err *e)
 {
     int rc = trace_reader_open(&t->reader, &t->in, e);
     t->open = rc == 0;
+    if (rc == 0 && t->tail.clock_hz)
+        t->reader.session.clock_hz = t->tail.clock_hz;
     return rc;
 }
 
@@ -35,6 +36,7 @@ void trace_file_close(struct trace_file *t)
 {
     if (t->open)
         trace_reader_close(&t->reader);
+    trace_tail_release(&t->tail);
     input_close(&t->in);
     t->open = false;
 }
@@ -46,6 +48,15 @@ int trace_file_rewind(struct trace_file *t, struct err *e)
     t->open = false;
     int rc = input_seek(&t->in, 0, e);
     return rc < 0 ? rc : open_reader(t, e);
+}
+
+int trace_file_tail(struct trace_file *t, struct err *e)
+{
+    if (t->tail_read || !t->in.size_bytes)
+        return 0;
+    int rc = trace_read_tail(&t->in, &t->tail, e);
+    t->tail_read = rc >= 0;
+    return rc < 0 ? rc : trace_file_rewind(t, e);
 }
 
 // The pids of the first processes, for a message.
@@ -60,21 +71,19 @@ static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
     return err_set(e, -ENOENT, "%s: has no events of process %u; there are %s", t->in.name, pid, pids);
 }
 
-// By the counts at the end of the file: 1; 0 when there are none.
-static int choose_by_counts(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *of, struct err *e)
+// By the counts at the end of the file. False when there are none, or a pid has no events: reading on finds the words for
+// it.
+static bool choose_by_counts(const struct trace_file *t, uint32_t pid, uint32_t *process)
 {
-    struct trace_count *counts;
     uint64_t most = 0;
-    int rc = trace_read_counts(&t->in, &counts, of, e);
-    for (size_t i = 0; i < *of; i++) {
-        if ((pid && counts[i].pid != pid) || counts[i].events <= most)
+    for (size_t i = 0; i < t->tail.n; i++) {
+        const struct trace_count *c = &t->tail.counts[i];
+        if ((pid && c->pid != pid) || c->events <= most)
             continue;
-        most = counts[i].events;
-        *process = counts[i].process;
+        most = c->events;
+        *process = c->process;
     }
-    free(counts);
-    // A pid without events: reading on finds the words for it.
-    return rc < 0 ? rc : most > 0;
+    return most > 0;
 }
 
 static int choose(struct trace_file *t, uint32_t pid, uint32_t *process, struct err *e)
@@ -93,13 +102,11 @@ static int choose(struct trace_file *t, uint32_t pid, uint32_t *process, struct 
 
 int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *of, struct err *e)
 {
-    int rc = choose_by_counts(t, pid, process, of, e);
-    if (rc > 0)
-        return trace_file_rewind(t, e);
-    if (rc == 0)
-        rc = trace_file_rewind(t, e);
-    if (rc == 0)
+    int rc = trace_file_tail(t, e);
+    *of = t->tail.n;
+    if (rc == 0 && !choose_by_counts(t, pid, process)) {
         rc = choose(t, pid, process, e);
-    *of = t->reader.n_processes;
+        *of = t->reader.n_processes;
+    }
     return rc == 0 ? trace_file_rewind(t, e) : rc;
 }

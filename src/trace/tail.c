@@ -24,21 +24,23 @@ static bool get_count(const uint8_t **at, const uint8_t *end, struct trace_count
     return true;
 }
 
-static int get_counts(const struct tlv *f, struct trace_count **counts, size_t *n)
+static int get_counts(const struct tlv *f, struct trace_tail *t)
 {
     const uint8_t *at = f->bytes, *end = at + f->size;
     size_t capacity = 0;
     while (at < end) {
-        if (array_reserve((void **)counts, &capacity, *n + 1, sizeof **counts) < 0)
+        if (array_reserve((void **)&t->counts, &capacity, t->n + 1, sizeof *t->counts) < 0)
             return -ENOMEM;
-        if (!get_count(&at, end, &(*counts)[(*n)++]))
+        if (!get_count(&at, end, &t->counts[t->n++])) {
+            trace_tail_release(t);
             return 0;
+        }
     }
-    return 1;
+    return 0;
 }
 
-// 1 when the frame is the END frame and holds counts; they are in *counts.
-static int read_frame(struct frame_reader *frames, bool *is_end, struct trace_count **counts, size_t *n)
+// *is_end: the frame is the END frame, and *t says what it holds. 0 or -ENOMEM.
+static int read_frame(struct frame_reader *frames, bool *is_end, struct trace_tail *t)
 {
     struct frame f;
     struct tlv field;
@@ -48,32 +50,38 @@ static int read_frame(struct frame_reader *frames, bool *is_end, struct trace_co
     if (!*is_end)
         return 0;
     const uint8_t *at = f.data;
+    uint64_t hz = 0;
     while ((rc = tlv_next(&at, f.data + f.size, &field)) > 0) {
-        if (field.tag == TRACE_F_PROCESS_EVENTS)
-            return get_counts(&field, counts, n);
+        if (field.tag == TRACE_F_CLOCK_HZ)
+            hz = field.number;
+        if (field.tag == TRACE_F_PROCESS_EVENTS && !t->counts && get_counts(&field, t) < 0)
+            return -ENOMEM;
     }
+    t->clock_hz = hz;
     return 0;
 }
 
-int trace_read_counts(struct input *in, struct trace_count **counts, size_t *n, struct err *e)
+void trace_tail_release(struct trace_tail *t)
+{
+    free(t->counts);
+    *t = (struct trace_tail){0};
+}
+
+int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e)
 {
     struct frame_reader frames;
     uint64_t skipped;
     bool is_end = false;
-    *counts = NULL;
-    *n = 0;
+    *t = (struct trace_tail){0};
     int rc = input_seek(in, in->size_bytes > TAIL_BYTES ? in->size_bytes - TAIL_BYTES : 0, e);
     if (rc < 0)
         return rc;
     frame_reader_init(&frames, in, FRAME_MAGIC_TRACE, TRACE_VERSION);
-    // Bytes that look like a frame and are none end the search: then the trace is read through.
-    while (!is_end && (rc = frame_resync(&frames, &skipped, e)) > 0)
-        rc = read_frame(&frames, &is_end, counts, n);
+    // Bytes that look like a frame and are none end the search: then nothing is known of the end.
+    while (rc >= 0 && !is_end && (rc = frame_resync(&frames, &skipped, e)) > 0)
+        rc = read_frame(&frames, &is_end, t);
     frame_reader_release(&frames);
-    if (rc <= 0) {
-        free(*counts);
-        *counts = NULL;
-        *n = 0;
-    }
-    return rc;
+    if (rc < 0 || !is_end)
+        trace_tail_release(t);
+    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", in->name) : rc < 0 ? rc : is_end;
 }

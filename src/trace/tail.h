@@ -13,8 +13,15 @@ struct trace_count {
     uint64_t events;
 };
 
-// Reads the counts of a regular file from its END frame, in an array that the caller frees. Leaves the position anywhere.
-// 1; 0 when the trace was cut off or its recorder did not count; negative errno.
-int trace_read_counts(struct input *in, struct trace_count **counts, size_t *n, struct err *e);
+struct trace_tail {
+    struct trace_count *counts; // by process; NULL when the recorder did not count
+    size_t n;
+    uint64_t clock_hz; // as measured over the whole recording; 0: not given
+};
+
+// Reads the END frame of a regular file. Leaves the position anywhere. 1; 0 when the trace was cut off; negative errno.
+// What *t holds is to be released in the first case.
+int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e);
+void trace_tail_release(struct trace_tail *t);
 
 #endif

@@ -255,6 +255,24 @@ END
   has "${lines[4]}" "+0.000000"
 }
 
+# rate_of TRACE: the clock rate of the workload made of it, by the stamp 2000, which is 1000 behind the first.
+rate_of() {
+  heaptape convert -f -o r.htw "$1"
+  "$HEAPTAPE" dump r.htw | sed -n '2s/^\[[^]]*\] +\([0-9.]*\).*/\1/p'
+}
+
+@test "convert: the clock rate of the whole recording, where the trace ends well" {
+  printf 'process 100 prog\n0 1000 malloc size=32 result=0x1000\n0 2000 free ptr=0x1000\n' >lines
+  { cat lines && echo end; } | "$HEAPTAPE_PROGRAMS/make_trace" first.ht
+  { cat lines && echo end 100000000; } | "$HEAPTAPE_PROGRAMS/make_trace" whole.ht
+  { cat lines && echo round; } | "$HEAPTAPE_PROGRAMS/make_trace" cut.ht
+  expect "as measured first" [ "$(rate_of first.ht)" = 0.000002 ]
+  expect "as measured over all of it" [ "$(rate_of whole.ht)" = 0.000020 ]
+  expect "cut off: as measured first" [ "$(rate_of cut.ht)" = 0.000002 ]
+  heaptape convert -f --pid all -o w-%p.htw whole.ht
+  expect "of all processes" [ "$("$HEAPTAPE" dump w-100.htw | grep -c '+0.000020 free')" -eq 1 ]
+}
+
 @test "convert: a trace without events" {
   printf 'process 100 prog\nend\n' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   heaptape convert a.ht

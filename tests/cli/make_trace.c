@@ -5,7 +5,8 @@
 //                                or the name of a note
 //   lost THREAD WORDS            so many words of the thread's stream are missing here
 //   round                        ends a round; its watermark is the greatest stamp so far
-//   end                          the process and the recording end well; without it the trace is cut off
+//   end [HZ]                     the process and the recording end well, with HZ as the clock rate that was measured
+//                                over all of it; without it the trace is cut off
 // Stamps are nanoseconds.
 #include "trace/codec.h"
 #include "trace/writer.h"
@@ -131,14 +132,14 @@ static void write_round(void)
     must(trace_round_end(&writer, latest, &e));
 }
 
-static void end_all(void)
+static void end_all(uint64_t clock_hz)
 {
     write_round();
     for (uint32_t i = 0; i < n_processes; i++) {
         processes[i].end_stamp = latest;
         must(trace_write_process_end(&writer, &processes[i], &e));
     }
-    must(trace_write_end(&writer, latest, 0, &e));
+    must(trace_write_end(&writer, latest, clock_hz, &e));
 }
 
 static void do_line(char *line)
@@ -148,7 +149,7 @@ static void do_line(char *line)
     else if (strncmp(line, "round", 5) == 0)
         write_round();
     else if (strncmp(line, "end", 3) == 0)
-        end_all();
+        end_all(strtoull(line + 3, NULL, 0));
     else if (strncmp(line, "lost ", 5) == 0) {
         struct stream *s = stream_of((unsigned)atoi(strtok(line + 5, " \n")));
         write_round();
