@@ -8,6 +8,7 @@
 //   misfit  CALLS blocks of malloc that are given up with delete
 //   leave   CALLS blocks of all kinds that are never given up
 //   big-malloc, big-calloc, big-realloc: CALLS blocks of 8 MiB that are never given up; realloc grows them from 4 MiB
+//   edges   thread 0 takes CALLS blocks; when it is done, thread 1 gives them up, CROSS % of them with a wait of their own
 //   paced   each thread takes and gives up a block every 10 ms, CALLS times
 //   births  THREADS threads one after another, four at a time, each of CALLS calls, each with a block from its parent
 #include "base/fio.h"
@@ -363,6 +364,22 @@ static void make_big(const char *how, uint64_t calls)
     }
 }
 
+static void make_edges(uint64_t calls, unsigned cross)
+{
+    struct block *blocks = calloc(calls, sizeof *blocks);
+    birth(0, 1);
+    for (uint64_t n = 0; n < calls; n++)
+        blocks[n] = take_malloc(0);
+    for (uint64_t n = 0; n < calls; n++) {
+        // The last one's wait is for all.
+        struct block *b = &blocks[n ? n - 1 : calls - 1];
+        if (n && pick(100) >= cross)
+            b->thread = 1;
+        give_free(1, b);
+    }
+    free(blocks);
+}
+
 static void make_paced(uint32_t threads, uint64_t calls)
 {
     for (uint32_t t = 1; t < threads; t++)
@@ -409,6 +426,8 @@ int main(int argc, char **argv)
         make_leave(calls);
     else if (strncmp(argv[2], "big-", 4) == 0)
         make_big(argv[2], calls);
+    else if (strcmp(argv[2], "edges") == 0)
+        make_edges(calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0);
     else if (strcmp(argv[2], "paced") == 0)
         make_paced(threads, calls);
     else
