@@ -53,6 +53,7 @@ static int dump_call(void *context, const struct walk_call *call)
     struct dump_line line = {
         .pid = call->process->pid,
         .tid = call->tid,
+        .thread = call->thread,
         .stamp_ns = trace_stamp_ns(d->session, ev->stamp),
         .kind = ev->kind,
         .error = ev->error,

@@ -1,7 +1,8 @@
 #include "cli/dump.h"
 
 #include "base/bytes.h"
-#include "base/json.h"
+#include "cli/command.h"
+#include "io/json_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -112,74 +113,32 @@ void dump_text(const struct dump_line *l)
     putchar('\n');
 }
 
-static void put_place(struct json *j, const char *key, const struct dump_line *l, uint64_t place)
-{
-    json_key(j, key);
-    if (!l->slots)
-        json_hex(j, place);
-    else if (place == DUMP_NO_SLOT)
-        json_null(j);
-    else
-        json_u64(j, place);
-}
-
-static void put_waits(struct json *j, const struct dump_line *l)
-{
-    json_key(j, "waits");
-    json_begin_array(j);
-    for (uint32_t i = 0; i < l->n_waits; i++) {
-        json_begin_array(j);
-        json_u64(j, l->waits[i].thread);
-        json_u64(j, l->waits[i].op);
-        json_end_array(j);
-    }
-    json_end_array(j);
-}
-
-static void put_numbers(struct json *j, const struct dump_line *l)
-{
-    unsigned fields = event_infos[l->kind].fields;
-    if (fields & HT_F_SIZE)
-        json_put_u64(j, "size", l->size);
-    if (fields & HT_F_COUNT)
-        json_put_u64(j, "count", l->count);
-    if (fields & HT_F_ALIGN)
-        json_put_u64(j, "align", l->align);
-    if (fields & HT_F_VALUE)
-        json_put_u64(j, "value", l->value);
-}
-
 void dump_json(const struct dump_line *l)
 {
-    struct json j = {.to = stdout};
-    bool resizes = event_infos[l->kind].class == HT_CLASS_RESIZE;
-    json_begin_object(&j);
-    json_put_string(&j, "kind", event_infos[l->kind].name);
-    json_put_u64(&j, "pid", l->pid);
-    json_put_u64(&j, "tid", l->tid);
-    json_put_u64(&j, "stamp_ns", l->stamp_ns);
-    put_numbers(&j, l);
-    if (has_ptr(l->kind) && has_places(l))
-        put_place(&j, resizes ? "old_ptr" : "ptr", l, l->ptr);
-    if (has_result(l->kind) && has_places(l))
-        put_place(&j, "result", l, l->result);
-    if (l->error || l->failed)
-        json_put_u64(&j, "error", l->error);
-    for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
-        if (l->notes[i])
-            json_put_u64(&j, event_note_names[i], l->notes[i]);
-    }
-    if (l->kind == HT_STACK) {
-        json_key(&j, "frames");
-        json_begin_array(&j);
-        for (uint32_t i = 0; i < l->text_bytes / 8; i++)
-            json_hex(&j, frame_at(l, i));
-        json_end_array(&j);
-    } else if (l->text_bytes) {
-        json_key(&j, "text");
-        json_string_n(&j, l->text, l->text_bytes);
-    }
-    if (l->n_waits)
-        put_waits(&j, l);
-    json_end_object(&j);
+    static struct buf line;
+    struct call c = {
+        .ev = {.stamp = l->stamp_ns,
+               .size = l->size,
+               .count = l->count,
+               .align = l->align,
+               .value = l->value,
+               .ptr = l->slots ? l->ptr + 1 : l->ptr,
+               .result = l->slots ? l->result + 1 : l->result,
+               .text = l->text,
+               .text_bytes = l->text_bytes,
+               .kind = l->kind,
+               .error = l->error},
+        .pid = l->pid,
+        .tid = l->tid,
+        .thread = l->thread,
+        .failed = l->failed,
+        .waits = l->waits,
+        .n_waits = l->n_waits,
+    };
+    if (l->notes)
+        memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);
+    line.size = 0;
+    if (json_line_put(&line, &c, l->slots) < 0)
+        die(EXIT_FAILED, "out of memory");
+    fwrite(line.data, 1, line.size, stdout);
 }

@@ -9,6 +9,7 @@
 struct dump_line {
     bool slots; // `ptr` and `result` are slots, DUMP_NO_SLOT for none; else addresses
     uint32_t pid, tid;
+    uint32_t thread;   // number in its process
     uint64_t stamp_ns; // since the start of the recording or process
     uint8_t kind, error;
     bool failed;

@@ -1,5 +1,7 @@
 #include "cli/export_call.h"
 
+#include "workload/format.h"
+
 struct call export_call_of_walk(const struct trace_session *s, const struct walk_call *w)
 {
     struct call c = {.ev = *w->event, .pid = w->process->pid, .tid = w->tid, .thread = w->thread};
@@ -32,6 +34,8 @@ struct call export_call_of_op(const struct workload_header *h, uint32_t thread, 
         .waits = op->waits,
         .n_waits = op->n_waits,
     };
+    if (format_has_site(op->kind))
+        c.ev.notes[HT_NOTE_SITE] = op->value;
     if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))
         c.ev.ptr = place;
     if (class == HT_CLASS_ALLOC || (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))

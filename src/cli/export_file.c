@@ -62,7 +62,8 @@ static bool wants_process(void *context, const struct trace_process *p)
 static int put_recorded(void *context, const struct walk_call *w)
 {
     struct job *j = context;
-    if (!event_counts(w->event->kind))
+    unsigned kind = w->event->kind;
+    if (!event_counts(kind) && kind != HT_STACK && kind != HT_MODULE)
         return 0;
     size_t at = export_output_is_per_process(j->options) ? w->process->number : 0;
     int rc = at < j->n && j->outputs[at] ? 0 : open_output(j, at, w->process->pid);

@@ -46,7 +46,7 @@ static const uint8_t nearest[HT_KIND_LIMIT] = {
 static bool writes(const struct format *f, unsigned kind)
 {
     if (!f->kinds)
-        return event_counts(kind) || kind == HT_PREEXISTING;
+        return event_counts(kind) || kind == HT_STACK || kind == HT_MODULE;
     for (const uint8_t *k = f->kinds; *k; k++) {
         if (*k == kind)
             return true;
@@ -104,11 +104,21 @@ static int leave_out(struct export *x, struct call *c)
     return 0;
 }
 
+static inline bool has_notes(const struct event *ev)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < HT_NOTES; i++)
+        any |= ev->notes[i];
+    return any;
+}
+
 int export_put(struct export *x, const struct call *given)
 {
     unsigned kind = given->ev.kind, as = x->as[kind];
     if (__builtin_expect(as != kind, 0))
         x->changed[kind]++;
+    if (__builtin_expect(has_notes(&given->ev), 0) && !(x->format->holds & FORMAT_HOLDS_NOTES))
+        x->notes++;
     struct call c = *given;
     if (!as || leave_out(x, &c))
         return x->format->drop ? x->format->drop(x, given) : 0;
@@ -195,6 +205,7 @@ void export_tell_losses(const struct export *x, void (*say)(const char *text))
     }
     for (unsigned as = 0; as < HT_KIND_LIMIT; as++)
         tell_kinds(x, as, say);
+    tell_count(x, x->notes, "usable sizes and call sites", "dropped", say);
     tell_count(x, x->failed, "failed calls", "dropped", say);
     tell_count(x, x->null_frees, "frees of NULL", "dropped", say);
     tell_count(x, x->dropped, "calls without a block", "dropped", say);

@@ -41,6 +41,7 @@ struct export
     uint8_t as[HT_KIND_LIMIT];       // what a kind is written as; 0: not at all
     uint64_t changed[HT_KIND_LIMIT]; // calls written as another kind, or dropped when that is 0
     uint64_t failed, null_frees;     // dropped
+    uint64_t notes;                  // calls whose notes were dropped
     uint64_t freed_by_realloc;       // written as a free
     uint64_t dropped;                // named as they were
 };

@@ -5,6 +5,7 @@
 #include "io/json_line.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 // Where the reading of a line stands. `bad`: what was expected, once something was not as it should be.
 struct scan {
@@ -16,14 +17,27 @@ struct scan {
 struct fields {
     struct event ev;
     uint64_t pid, tid;
-    bool has_kind, has_pid, has_tid, has_stamp, has_error;
-    bool counts; // of a kind that is an event
+    uint64_t thread;
+    bool has_kind, has_pid, has_tid, has_stamp, has_error, has_thread;
 };
 
-// The importer's state: texts with escapes are put together here.
-struct json_import {
-    char text[CODEC_MAX_TEXT_BYTES];
+// A thread that was created and has not started.
+struct unborn {
+    uint32_t pid;
+    uint64_t number;
 };
+
+// In a raw trace thread.create names the thread to be born by its number, and all else by its tid; thread.start has both.
+// Until then the thread goes by a key made of its number, and afterwards its tid stands for that.
+struct json_import {
+    bool begun, is_raw;
+    struct unborn *unborn;
+    size_t n_unborn, unborn_capacity;
+    struct map keys;                 // pid and tid → key
+    char text[CODEC_MAX_TEXT_BYTES]; // of the line under work
+};
+
+#define KEY_OF_NUMBER(number) (1ull << 33 | (number))
 
 static void *expected(struct scan *s, const char *what)
 {
@@ -180,6 +194,24 @@ static void read_text(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT
     ev->text_bytes = (uint32_t)(to - text);
 }
 
+// A call site's frames: addresses, 8 bytes each.
+static void read_frames(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT_BYTES])
+{
+    uint32_t n = 0;
+    if (!want(s, '[', "an array") || take(s, ']'))
+        return;
+    do {
+        uint64_t frame = address(s);
+        if (n + sizeof frame <= CODEC_MAX_TEXT_BYTES)
+            memcpy(text + n, &frame, sizeof frame);
+        n += sizeof frame;
+    } while (!s->bad && take(s, ','));
+    if (!s->bad)
+        want(s, ']', "a comma or the end of the array");
+    ev->text = text;
+    ev->text_bytes = n < CODEC_MAX_TEXT_BYTES ? n : CODEC_MAX_TEXT_BYTES;
+}
+
 static void read_kind(struct scan *s, struct fields *f)
 {
     char name[64];
@@ -235,6 +267,17 @@ static bool is(const char *key, size_t n, const char *name)
     return strlen(name) == n && memcmp(key, name, n) == 0;
 }
 
+static bool read_note(struct scan *s, struct event *ev, const char *key, size_t n)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (!event_note_names[i] || !is(key, n, event_note_names[i]))
+            continue;
+        ev->notes[i] = number(s);
+        return true;
+    }
+    return false;
+}
+
 static void read_value(struct scan *s, struct fields *f, const char *key, size_t n, char *text)
 {
     struct event *ev = &f->ev;
@@ -266,7 +309,12 @@ static void read_value(struct scan *s, struct fields *f, const char *key, size_t
         f->has_error = true;
     } else if (is(key, n, "text")) {
         read_text(s, ev, text);
-    } else {
+    } else if (is(key, n, "frames")) {
+        read_frames(s, ev, text);
+    } else if (is(key, n, "thread")) {
+        f->thread = number(s);
+        f->has_thread = true;
+    } else if (!read_note(s, ev, key, n)) {
         skip_value(s);
     }
 }
@@ -300,9 +348,65 @@ static const char *missing(const struct fields *f)
     return NULL;
 }
 
-static int put_line(struct import *im, struct fields *f)
+static uint64_t tid_key(const struct fields *f)
+{
+    return f->pid << 32 | f->tid;
+}
+
+static int no_memory(struct import *im)
+{
+    return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
+}
+
+static int conceive(struct import *im, struct json_import *j, struct fields *f)
+{
+    if (array_reserve((void **)&j->unborn, &j->unborn_capacity, j->n_unborn + 1, sizeof *j->unborn) < 0)
+        return no_memory(im);
+    j->unborn[j->n_unborn++] = (struct unborn){(uint32_t)f->pid, f->ev.value};
+    f->ev.value = KEY_OF_NUMBER(f->ev.value);
+    return 0;
+}
+
+// The thread that starts: the one with its number or, where the line has none, the first that was created and has not
+// started yet.
+static int be_born(struct import *im, struct json_import *j, const struct fields *f)
+{
+    size_t i = 0;
+    while (i < j->n_unborn && (j->unborn[i].pid != f->pid || (f->has_thread && j->unborn[i].number != f->thread)))
+        i++;
+    if (i == j->n_unborn)
+        return 0;
+    uint64_t key = KEY_OF_NUMBER(j->unborn[i].number);
+    memmove(j->unborn + i, j->unborn + i + 1, (--j->n_unborn - i) * sizeof *j->unborn);
+    if (map_put(&j->keys, tid_key(f), key) < 0)
+        return no_memory(im);
+    return import_name_thread(im, (uint32_t)f->pid, key, (uint32_t)f->tid);
+}
+
+// The number by which the event's thread goes.
+static int find_key(struct import *im, struct json_import *j, struct fields *f, uint64_t *key)
+{
+    int rc = 0;
+    *key = f->tid;
+    // A workload's threads are numbered from 0, and the first to do anything is that one.
+    if (!j->begun)
+        j->is_raw = f->tid != 0;
+    j->begun = true;
+    if (!j->is_raw)
+        return 0;
+    if (f->ev.kind == HT_THREAD_CREATE)
+        rc = f->ev.value >> 32 ? 0 : conceive(im, j, f);
+    if (f->ev.kind == HT_THREAD_START)
+        rc = be_born(im, j, f);
+    uint64_t named = map_get(&j->keys, tid_key(f));
+    *key = named ? named : f->tid;
+    return rc;
+}
+
+static int put_line(struct import *im, struct json_import *j, struct fields *f)
 {
     struct event *ev = &f->ev;
+    uint64_t key;
     unsigned class = event_infos[ev->kind].class;
     // Halves of reallocs are in the reallocs, blocks from before show in what gives them up.
     if (class == HT_CLASS_HALF || (ev->kind == HT_PREEXISTING && !ev->size))
@@ -311,35 +415,38 @@ static int put_line(struct import *im, struct fields *f)
         ev->error = ENOMEM;
     if (!im->events)
         im->has_times = f->has_stamp && ev->stamp;
-    return import_put(im, (uint32_t)f->pid, f->tid, ev);
+    int rc = find_key(im, j, f, &key);
+    return rc < 0 ? rc : import_put(im, (uint32_t)f->pid, key, ev);
 }
 
-static int read_line(struct import *im, const char *line, size_t n, char *text)
+static int read_line(struct import *im, struct json_import *j, const char *line, size_t n)
 {
     struct scan s = {line, line + n, NULL};
     struct fields f = {0};
     skip_space(&s);
     if (s.at == s.end)
         return 0;
-    read_object(&s, &f, text);
+    read_object(&s, &f, j->text);
     if (!s.bad)
         s.bad = missing(&f);
     if (s.bad)
         return import_bad_line(im, "expected %s, at character %zu", s.bad, (size_t)(s.at - line) + 1);
-    return put_line(im, &f);
+    return put_line(im, j, &f);
 }
 
 static int json_import(struct import *im)
 {
-    struct json_import state;
+    struct json_import j = {0};
     const char *line;
     size_t n;
     int rc;
     while ((rc = import_line(im, &line, &n)) > 0) {
-        rc = read_line(im, line, n, state.text);
+        rc = read_line(im, &j, line, n);
         if (rc < 0)
-            return rc;
+            break;
     }
+    free(j.unborn);
+    map_release(&j.keys);
     return rc;
 }
 
@@ -369,7 +476,7 @@ const struct format format_json = {
     .several_processes = true,
     .window = 1000000,
     .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
-             FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+             FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_NOTES,
     .state_bytes = sizeof(struct json_export),
     .put = json_put,
     .release = json_release,

@@ -21,6 +21,7 @@ enum format_holds {
     FORMAT_HOLDS_FAILED = 8,     // calls that took nothing
     FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
     FORMAT_HOLDS_NULL = 16,      // free(NULL)
+    FORMAT_HOLDS_NOTES = 256,    // usable sizes and call sites
     FORMAT_HOLDS_ADDRESSES = 32, // addresses: it can be written from a raw trace, as recorded, too
     FORMAT_ALTERNATES =
         128, // blocks are known by their addresses alone: each is taken, given up, taken in the file's order

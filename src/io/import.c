@@ -159,7 +159,7 @@ static int end_round(struct import *im)
 // Room for the longest record, with what moves the state before it.
 static int words_reserve(struct import *im, struct import_thread *t)
 {
-    if (array_reserve((void **)&t->words, &t->capacity, t->n + CODEC_MAX_LONG_WORDS + 4, sizeof *t->words) < 0)
+    if (array_reserve((void **)&t->words, &t->capacity, t->n + CODEC_MAX_RECORD_WORDS + 8, sizeof *t->words) < 0)
         return no_memory(im);
     if (t->n == 0)
         im->filled[im->n_filled++] = t;
@@ -200,6 +200,15 @@ static void put_begin(struct import_thread *t, uint64_t stamp, uint64_t ptr)
         t->n += codec_put_long(t->words + t->n, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = stamp, .ptr = ptr});
 }
 
+// Right before the record that they belong to.
+static inline void put_notes(struct import_thread *t, const struct event *ev)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (__builtin_expect(ev->notes[i] != 0, 0) && ev->notes[i] >> CODEC_NOTE_BITS == 0)
+            t->words[t->n++] = codec_note((enum event_note)i, ev->notes[i]);
+    }
+}
+
 static void put_record(struct import_thread *t, const struct event *ev)
 {
     const struct event_info *info = &event_infos[ev->kind];
@@ -209,11 +218,13 @@ static void put_record(struct import_thread *t, const struct event *ev)
     uint64_t address = info->class == HT_CLASS_FREE ? ev->ptr : ev->result;
     bool one_word = is_plain(address) && !ev->error && info->form != HT_FORM_NONE;
     if (one_word && info->form == HT_FORM_PLAIN) {
+        put_notes(t, ev);
         t->words[t->n++] = codec_plain(ev->kind, ev->stamp, address);
         return;
     }
     if (one_word && ev->size >> CODEC_SIZE_BITS == 0 && (ev->kind != HT_CALLOC || ev->count == 1)) {
         uint64_t rel = relative(t, address);
+        put_notes(t, ev);
         t->words[t->n++] = codec_sized(ev->kind, ev->stamp, ev->size, rel);
         return;
     }
@@ -222,6 +233,7 @@ static void put_record(struct import_thread *t, const struct event *ev)
         record.ptr = 0; // its release half has it
     if (record.text_bytes > CODEC_MAX_TEXT_BYTES)
         record.text_bytes = CODEC_MAX_TEXT_BYTES;
+    put_notes(t, ev);
     t->n += codec_put_long(t->words + t->n, &record);
 }
 
@@ -265,6 +277,14 @@ static int put_thread(struct import *im, struct import_thread *t, struct event *
         return 0;
     }
     return 0;
+}
+
+int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid)
+{
+    int rc = find_thread(im, pid, key);
+    if (rc == 0)
+        im->last->tid = tid;
+    return rc;
 }
 
 int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *given)

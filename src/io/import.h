@@ -70,6 +70,10 @@ void import_release(struct import *im);
 // `text` is copied. 0 or a negative errno.
 int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *ev);
 
+// For importers which go by other numbers of threads than the system's: import_put gets `key` for what the trace calls `tid`.
+// To be called before the first event of that thread. 0 or a negative errno.
+int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);
+
 // For importers: something is wrong at this byte of the input. Under keep_going it is counted, and 0 returned; else the
 // text is set and -EBADMSG returned.
 int import_bad(struct import *im, uint64_t offset, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

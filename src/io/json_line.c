@@ -1,14 +1,16 @@
 #include "io/json_line.h"
 
+#include "base/bytes.h"
 #include "base/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 enum {
-    LINE_BYTES = 512, // most of a line without its text and waits: 11 names and 20-digit numbers
+    LINE_BYTES = 1024, // most of a line without its text and waits: 16 names and 20-digit numbers
     WAIT_BYTES = 48,
     ESCAPED_BYTES = 6, // most that a byte of text becomes
+    FRAME_BYTES = 8,
 };
 
 static char *put_number(char *to, const char *key, uint64_t v)
@@ -73,6 +75,28 @@ static char *put_text(char *to, const char *text, size_t n)
     return good ? to : NULL;
 }
 
+// A call site's frames are its text.
+static char *put_frames(char *to, const struct event *ev)
+{
+    to = TEXT_PUT(to, ",\"frames\":[");
+    for (uint32_t i = 0; i + FRAME_BYTES <= ev->text_bytes; i += FRAME_BYTES)
+        to = put_place(to, i ? "," : "", get_u64((const uint8_t *)ev->text + i), false);
+    *to++ = ']';
+    return to;
+}
+
+static char *put_notes(char *to, const struct event *ev)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (!ev->notes[i])
+            continue;
+        to = TEXT_PUT(to, ",\"");
+        to = text_put(to, event_note_names[i], strlen(event_note_names[i]));
+        to = put_number(to, "\":", ev->notes[i]);
+    }
+    return to;
+}
+
 static char *put_waits(char *to, const struct call *c)
 {
     to = TEXT_PUT(to, ",\"waits\":[");
@@ -102,7 +126,13 @@ int json_line_put(struct buf *b, const struct call *c, bool slots)
     to = put_places(to, ev, slots);
     if (ev->error || c->failed)
         to = put_number(to, ",\"error\":", ev->error);
-    if (ev->text_bytes)
+    // Elsewhere in a raw trace threads go by numbers, and this is where a number meets its tid.
+    if (!slots && ev->kind == HT_THREAD_START)
+        to = put_number(to, ",\"thread\":", c->thread);
+    to = put_notes(to, ev);
+    if (ev->kind == HT_STACK)
+        to = put_frames(to, ev);
+    else if (ev->text_bytes)
         to = put_text(to, ev->text, ev->text_bytes);
     if (to && c->n_waits)
         to = put_waits(to, c);
