@@ -62,6 +62,25 @@ static uint64_t alignment(const uint8_t *at, int record_bytes)
     return record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
 }
 
+// What glibc's malloc_usable_size says of a chunk: all but the word before the block, or two words where it is a mapping of
+// its own, which begins a page.
+static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
+{
+    bool mapped = chunk % PAGE_BYTES == 0 && block % PAGE_BYTES == 2 * WORD_BYTES;
+    uint64_t head = mapped ? 2 * WORD_BYTES : WORD_BYTES;
+    return chunk > head ? chunk - head : 0;
+}
+
+// The size of the block taken, or given up, as far as the record has it.
+static uint64_t usable(const uint8_t *at, int record_bytes, const struct event *ev)
+{
+    if (record_bytes == OLD_RECORD_BYTES)
+        return 0;
+    if (ev->kind == HT_FREE)
+        return usable_bytes(get_u64(at + AT_SIZE2), ev->ptr);
+    return ev->result ? usable_bytes(get_u64(at + AT_SIZE3), ev->result) : 0;
+}
+
 // The event of the record: 1; 0 when it is none; -EBADMSG when there is no such type.
 static int decode(const uint8_t *at, int record_bytes, struct event *ev)
 {
@@ -113,7 +132,9 @@ static int read_record(struct import *im, int record_bytes)
     if (rc < 0)
         rc = import_bad(im, source_offset(&im->source), "expected a record of type 0 to 8 or 255, found %u",
                         at[AT_TYPE]);
-    else if (rc > 0)
+    if (rc > 0)
+        ev.notes[HT_NOTE_USABLE] = usable(at, record_bytes, &ev);
+    if (rc > 0)
         rc = import_put(im, 1, get_u32(at + AT_TID), &ev);
     im->source.at += (size_t)record_bytes;
     return rc;

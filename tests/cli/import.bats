@@ -77,3 +77,36 @@ JSON
   heaptape import -F json
   usage_fails "FILE is missing"
 }
+
+@test "json: a raw trace comes back, with threads, usable sizes and call sites" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000 malloc size=10 result=4096 usable=24
+0 2000 thread.create value=1
+0 3000 thread.create value=2
+2 4000 thread.start value=0
+1 5000 thread.start value=0
+2 6000 free ptr=4096 usable=24
+1 7000 malloc size=20 result=4096 site=7
+1 7500 realloc.begin ptr=4096
+1 8000 realloc size=200000 result=8192
+2 8500 calloc count=3 size=5 result=4096
+1 9000 mark text=here
+1 9500 thread.end
+0 9600 malloc size=99999999 error=12
+0 9700 free ptr=8192
+round
+end
+END
+  heaptape export -F json -o a.json a.ht
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  "$HEAPTAPE" dump --format json a.ht | cmp - a.json
+  "$HEAPTAPE" import -q --trace -F json -o b.ht a.json
+  "$HEAPTAPE" export -F json -o b.json b.ht
+  diff <(sed 's/"stamp_ns":[0-9]*//' a.json) <(sed 's/"stamp_ns":[0-9]*//' b.json)
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  "$HEAPTAPE" import -q -F json -o b.htw a.json
+  diff <("$HEAPTAPE" dump --format json a.htw | sed 's/"stamp_ns":[0-9]*//') \
+    <("$HEAPTAPE" dump --format json b.htw | sed 's/"stamp_ns":[0-9]*//')
+}
