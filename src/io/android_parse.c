@@ -7,23 +7,26 @@ enum value { END, PTR, SIZE, COUNT, ALIGN, RESULT, NOTHING };
 
 struct function {
     const char *name; // and the space behind it
+    uint8_t length;
     uint8_t kind;
     uint8_t values[4]; // enum value
 };
 
+#define NAME(name) name, sizeof(name) - 1
+
 static const struct function functions[] = {
-    {"malloc ", HT_MALLOC, {RESULT, SIZE}},
-    {"free ", HT_FREE, {PTR}},
-    {"calloc ", HT_CALLOC, {RESULT, COUNT, SIZE}},
-    {"realloc ", HT_REALLOC, {RESULT, PTR, SIZE}},
-    {"memalign ", HT_MEMALIGN, {RESULT, ALIGN, SIZE}},
-    {"thread_done ", HT_THREAD_END, {NOTHING}},
+    {NAME("malloc "), HT_MALLOC, {RESULT, SIZE}},
+    {NAME("free "), HT_FREE, {PTR}},
+    {NAME("calloc "), HT_CALLOC, {RESULT, COUNT, SIZE}},
+    {NAME("realloc "), HT_REALLOC, {RESULT, PTR, SIZE}},
+    {NAME("memalign "), HT_MEMALIGN, {RESULT, ALIGN, SIZE}},
+    {NAME("thread_done "), HT_THREAD_END, {NOTHING}},
 };
 
 static const struct function *find(const char **at)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (text_take_word(at, functions[i].name))
+        if (text_take_bytes(at, functions[i].name, functions[i].length))
             return &functions[i];
     }
     return NULL;
@@ -70,7 +73,7 @@ const char *android_parse(const char **at, const char *end, struct text_call *ca
     *call = (struct text_call){.pid = 1};
     if (!text_take_number(at, &call->tid) || call->tid > UINT32_MAX)
         return "a thread id";
-    if (!text_take_word(at, ": "))
+    if (!TEXT_TAKE(at, ": "))
         return "': '";
     const struct function *f = find(at);
     if (!f)

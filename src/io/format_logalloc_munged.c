@@ -14,47 +14,116 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The blocks of a process that are live in a log under import.
+// The blocks of a process that are live in a log under import, by slot. Slots are small numbers, unless a log is damaged:
+// those beyond what its length explains are kept apart.
 struct live {
-    struct map by_pid;
-    struct map *blocks;
-    size_t n, capacity;
+    uint8_t *bits;
+    size_t bytes;
+    struct map far;
 };
 
-static struct map *blocks_of(struct live *l, uint64_t pid)
+struct processes {
+    struct map by_pid; // place in `live` + 1
+    struct live *live;
+    size_t n, capacity;
+    uint64_t last_pid;
+    struct live *last; // NULL: none
+};
+
+enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
+
+static struct live *live_new(struct processes *p, uint64_t pid)
 {
-    uint64_t at = map_get(&l->by_pid, pid);
-    if (at)
-        return &l->blocks[at - 1];
-    if (array_reserve((void **)&l->blocks, &l->capacity, l->n + 1, sizeof *l->blocks) < 0 ||
-        map_put(&l->by_pid, pid, l->n + 1) < 0)
+    if (array_reserve((void **)&p->live, &p->capacity, p->n + 1, sizeof *p->live) < 0 ||
+        map_put(&p->by_pid, pid, p->n + 1) < 0)
         return NULL;
-    l->blocks[l->n] = (struct map){0};
-    return &l->blocks[l->n++];
+    p->live[p->n] = (struct live){0};
+    return &p->live[p->n++];
+}
+
+static struct live *live_of(struct processes *p, uint64_t pid)
+{
+    if (!p->last || p->last_pid != pid) {
+        uint64_t at = map_get(&p->by_pid, pid);
+        p->last_pid = pid;
+        p->last = at ? &p->live[at - 1] : live_new(p, pid);
+    }
+    return p->last;
+}
+
+static void release_processes(struct processes *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->live[i].bits);
+        map_release(&p->live[i].far);
+    }
+    free(p->live);
+    map_release(&p->by_pid);
+}
+
+// Makes the bits reach to the slot if so many lines explain it.
+static int live_grow(struct live *l, uint64_t slot, uint64_t lines)
+{
+    size_t had = l->bytes;
+    if (slot / 8 < had || slot / LIVE_BITS_A_LINE > lines + LIVE_FIRST_BYTES)
+        return 0;
+    size_t want = slot / 8 + 1 > LIVE_FIRST_BYTES ? slot / 8 + 1 : LIVE_FIRST_BYTES;
+    if (array_reserve((void **)&l->bits, &l->bytes, want, 1) < 0)
+        return -ENOMEM;
+    memset(l->bits + had, 0, l->bytes - had);
+    // What was beyond the bits is looked for there from now on.
+    for (size_t i = 0; i < l->far.capacity; i++) {
+        uint64_t far = l->far.cells[i].key;
+        if (l->far.cells[i].value && far / 8 < l->bytes)
+            l->bits[far / 8] |= (uint8_t)(1 << far % 8);
+    }
+    return 0;
+}
+
+// True when the slot was live; it is no longer.
+static bool live_give(struct live *l, uint64_t slot)
+{
+    if (slot / 8 >= l->bytes) {
+        bool was = map_get(&l->far, slot) != 0;
+        map_remove(&l->far, slot);
+        return was;
+    }
+    uint8_t bit = (uint8_t)(1 << slot % 8), *byte = &l->bits[slot / 8];
+    bool was = *byte & bit;
+    *byte &= (uint8_t)~bit;
+    return was;
+}
+
+static int live_take(struct live *l, uint64_t slot, uint64_t lines)
+{
+    if (live_grow(l, slot, lines) < 0)
+        return -ENOMEM;
+    if (slot / 8 >= l->bytes)
+        return map_put(&l->far, slot, 1);
+    l->bits[slot / 8] |= (uint8_t)(1 << slot % 8);
+    return 0;
 }
 
 // A block that is not live is NULL's: calls with others that were not seen taken are in no munged log. 0 or -ENOMEM.
-static int name_blocks(struct live *l, struct text_call *call)
+static int name_blocks(struct processes *p, struct text_call *call, uint64_t lines)
 {
     struct event *ev = &call->event;
-    struct map *blocks = blocks_of(l, call->pid);
-    if (!blocks)
+    struct live *l = live_of(p, call->pid);
+    if (!l)
         return -ENOMEM;
-    if (ev->ptr && !map_get(blocks, ev->ptr))
+    if (ev->ptr && !live_give(l, text_slot_of(ev->ptr)))
         ev->ptr = 0;
-    if (ev->ptr)
-        map_remove(blocks, ev->ptr);
-    return ev->result ? map_put(blocks, ev->result, 1) : 0;
+    return ev->result ? live_take(l, text_slot_of(ev->result), lines) : 0;
 }
 
-static int import_lines(struct import *im, struct live *live)
+static int import_lines(struct import *im, struct processes *processes)
 {
     struct text_line line;
     struct text_call call;
     int rc;
     while ((rc = text_next(im, &line)) > 0) {
         const char *at = line.text, *expected = logalloc_parse(&at, line.end, true, &call);
-        if (!expected && name_blocks(live, &call) < 0)
+        if (!expected && name_blocks(processes, &call, im->source.line) < 0)
             return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
         rc = expected ? text_bad(im, &line, at, expected) : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
         if (rc < 0)
@@ -65,12 +134,9 @@ static int import_lines(struct import *im, struct live *live)
 
 static int import_munged(struct import *im)
 {
-    struct live live = {0};
-    int rc = import_lines(im, &live);
-    for (size_t i = 0; i < live.n; i++)
-        map_release(&live.blocks[i]);
-    free(live.blocks);
-    map_release(&live.by_pid);
+    struct processes processes = {0};
+    int rc = import_lines(im, &processes);
+    release_processes(&processes);
     return rc;
 }
 

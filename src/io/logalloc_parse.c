@@ -6,27 +6,30 @@ enum argument { END, PTR, SIZE, COUNT, ALIGN };
 
 struct function {
     const char *name; // and the parenthesis behind it
+    uint8_t length;
     uint8_t kind;
     uint8_t arguments[3]; // enum argument
     bool has_result;
 };
 
+#define NAME(name) name, sizeof(name) - 1
+
 static const struct function functions[] = {
-    {"malloc(", HT_MALLOC, {SIZE}, true},
-    {"free(", HT_FREE, {PTR}, false},
-    {"calloc(", HT_CALLOC, {COUNT, SIZE}, true},
-    {"realloc(", HT_REALLOC, {PTR, SIZE}, true},
-    {"posix_memalign(", HT_POSIX_MEMALIGN, {ALIGN, SIZE}, true},
-    {"aligned_alloc(", HT_ALIGNED_ALLOC, {ALIGN, SIZE}, true},
-    {"memalign(", HT_MEMALIGN, {ALIGN, SIZE}, true},
-    {"valloc(", HT_VALLOC, {SIZE}, true},
-    {"jemalloc_stats(", HT_MALLOC_STATS, {END}, false},
+    {NAME("malloc("), HT_MALLOC, {SIZE}, true},
+    {NAME("free("), HT_FREE, {PTR}, false},
+    {NAME("calloc("), HT_CALLOC, {COUNT, SIZE}, true},
+    {NAME("realloc("), HT_REALLOC, {PTR, SIZE}, true},
+    {NAME("posix_memalign("), HT_POSIX_MEMALIGN, {ALIGN, SIZE}, true},
+    {NAME("aligned_alloc("), HT_ALIGNED_ALLOC, {ALIGN, SIZE}, true},
+    {NAME("memalign("), HT_MEMALIGN, {ALIGN, SIZE}, true},
+    {NAME("valloc("), HT_VALLOC, {SIZE}, true},
+    {NAME("jemalloc_stats("), HT_MALLOC_STATS, {END}, false},
 };
 
 static const struct function *find(const char **at)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (**at == *functions[i].name && text_take_word(at, functions[i].name))
+        if (**at == *functions[i].name && text_take_bytes(at, functions[i].name, functions[i].length))
             return &functions[i];
     }
     return NULL;
@@ -41,7 +44,7 @@ static const char *take_block(const char **at, bool munged, uint64_t *address)
         if (text_take_address(at, address))
             return NULL;
         *address = 0;
-        return text_take_word(at, "(nil)") ? NULL : "an address";
+        return TEXT_TAKE(at, "(nil)") ? NULL : "an address";
     }
     if (!text_take(at, '#'))
         return "a slot";

@@ -19,10 +19,9 @@ static inline bool text_take(const char **at, char c)
     return true;
 }
 
-// `word` is a literal.
-static inline bool text_take_word(const char **at, const char *word)
+// `word` is of `n` characters.
+static inline bool text_take_bytes(const char **at, const char *word, size_t n)
 {
-    size_t n = strlen(word);
     for (size_t i = 0; i < n; i++) {
         if ((*at)[i] != word[i])
             return false;
@@ -30,6 +29,8 @@ static inline bool text_take_word(const char **at, const char *word)
     *at += n;
     return true;
 }
+
+#define TEXT_TAKE(at, literal) text_take_bytes(at, literal, sizeof(literal) - 1)
 
 // Decimal digits, below 2^64.
 static inline bool text_take_number(const char **at, uint64_t *v)

@@ -29,4 +29,9 @@ static inline uint64_t text_slot_address(uint64_t slot)
     return slot << 4;
 }
 
+static inline uint64_t text_slot_of(uint64_t address)
+{
+    return address >> 4;
+}
+
 #endif

@@ -219,3 +219,19 @@ refused() {
     rm log
   done
 }
+
+@test "munged: slots far beyond what the log explains" {
+  cat >log <<'LOG'
+1 1 malloc(1)=#9999999999999
+1 1 malloc(2)=#1
+2 1 malloc(3)=#9999999999999
+1 1 realloc(#9999999999999,4)=#9999999999998
+1 1 free(#9999999999998)
+1 1 free(#9999999999998)
+1 1 free(#1)
+LOG
+  heaptape import -F logalloc-munged log
+  [ "$status" -eq 0 ]
+  expect "one free of NULL" [ "$("$HEAPTAPE" dump log.htw | grep -c 'free(NULL)')" -eq 1 ]
+  expect "all matched" [ "$("$HEAPTAPE" stat --json log.htw | jq -c '[.events, .unmatched_frees, .live_at_end_blocks]')" = "[6,0,0]" ]
+}
