@@ -156,6 +156,10 @@ int convert_run(struct trace_reader *r, const struct convert_options *options, s
     c.ahead = trace_ahead_start(r);
     int rc = convert_items(&c, result, e);
     trace_ahead_stop(c.ahead);
+    for (size_t i = 0; result->cut_off && i < c.n; i++) {
+        if (c.processes[i].order)
+            order_cut_off(c.processes[i].order);
+    }
     for (size_t i = 0; rc == 0 && i < c.n; i++)
         rc = process_end(&c.processes[i]);
     if (rc == 0 && !result->end_stamp)

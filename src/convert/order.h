@@ -52,6 +52,10 @@ int order_feed(struct order *o, const struct trace_segment *s);
 // negative errno, which may be the sink's.
 int order_advance(struct order *o, uint64_t limit);
 
+// The recording was cut off: of what has not been put out yet, things that it depends on may be missing. So where there are
+// several threads, each give in it counts as ambiguous.
+void order_cut_off(struct order *o);
+
 // Puts out the rest.
 int order_finish(struct order *o);
 

@@ -211,10 +211,8 @@ static int after_take(struct order *o, struct order_thread *t, uint64_t stamp, u
     // No other thread could have given the block up.
     if (rc == 0 && doubled && o->open_threads <= 1)
         rc = order_double_lost(o, o->n_doubles - 1);
-    if (o->n_held) {
-        order_doubt_give(o, t, stamp, address);
+    if (o->n_held)
         order_wake(o, ORDER_HOLD_GIVE, address);
-    }
     return rc;
 }
 
@@ -262,6 +260,7 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
     if (__builtin_expect(i == TABLE_NONE, 0)) {
         if (s->forced || o->open_threads <= 1)
             return preexisting(o, t, stamp, address, slot);
+        order_doubt_give(o, t, stamp, address);
         return order_hold(o, s, ORDER_HOLD_GIVE, stamp, address);
     }
     if (__builtin_expect(o->n_doubles && double_first(o, address), 0))
@@ -271,8 +270,8 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
         return order_hold(o, s, ORDER_HOLD_GIVE, stamp, address);
     *slot = table_slot(&o->table, i);
     table_remove(&o->table, address, i);
-    if (o->open_threads > 1)
-        order_note_give(o, t, stamp, address);
+    o->counts.ambiguous += o->cut_off && o->open_threads > 1;
+    order_note_give(o, t, stamp, address);
     return 0;
 }
 

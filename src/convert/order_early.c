@@ -39,10 +39,12 @@ static bool is_give(const struct event *ev, uint64_t address)
     return ev->ptr == address && (class == HT_CLASS_FREE || class == HT_CLASS_HALF);
 }
 
+// A realloc that failed takes what it was about to give.
 static bool is_take(const struct event *ev, uint64_t address)
 {
     unsigned class = event_infos[ev->kind].class;
-    return ev->result == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
+    uint64_t taken = class == HT_CLASS_RESIZE && !ev->result && ev->error ? ev->ptr : ev->result;
+    return taken == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
 // The streams that have records up to the limit, as far as there is room.
@@ -152,23 +154,32 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
     return too_early(p.b, p.for_a, p.a) < as_stamped;
 }
 
-void order_note_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+// Does a thread other than `by` take the address up to the limit?
+static bool is_taken(const struct order *o, uint32_t by, uint64_t address, uint64_t limit)
 {
-    o->gives[o->n_gives++ % ORDER_RECENT] = (struct order_give_note){address, stamp, t->number};
+    const struct merge_stream *list[MAX_STREAMS];
+    size_t n = due_streams(o, limit, list);
+    for (size_t i = 0; i < n; i++) {
+        const struct order_thread *t = list[i]->user;
+        struct cursor c = cursor_at(list[i]);
+        while (t->number != by && cursor_next(&c, address, limit)) {
+            if (is_take(&c.ev, address))
+                return true;
+        }
+    }
+    return false;
 }
 
-void order_doubt_give(struct order *o, const struct order_thread *taker, uint64_t stamp, uint64_t address)
+void order_doubt_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
 {
-    for (size_t i = 0; i < o->n_held; i++) {
-        const struct order_held *h = &o->held[i];
-        if (h->why != ORDER_HOLD_GIVE || h->address != address)
+    uint64_t skid = o->options.skid;
+    for (size_t i = 0; i < ORDER_RECENT; i++) {
+        const struct order_give_note *g = &o->gives[i];
+        if (g->address != address || g->thread == t->number || g->stamp + skid < stamp)
             continue;
-        for (size_t k = 0; k < ORDER_RECENT; k++) {
-            const struct order_give_note *g = &o->gives[k];
-            // By its own taker, or it would have been looked at when it came.
-            bool could_be_later = g->thread != taker->number && g->thread != h->thread->number;
-            if (g->address == address && could_be_later && stamp <= g->stamp + o->options.skid)
-                o->counts.ambiguous++;
+        if (is_taken(o, g->thread, address, g->stamp + skid)) {
+            o->counts.ambiguous++;
+            return;
         }
     }
 }

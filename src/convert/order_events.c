@@ -281,6 +281,11 @@ int order_advance(struct order *o, uint64_t limit)
     return order_flush(o);
 }
 
+void order_cut_off(struct order *o)
+{
+    o->cut_off = true;
+}
+
 int order_finish(struct order *o)
 {
     return order_advance(o, UINT64_MAX);

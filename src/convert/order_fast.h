@@ -34,7 +34,7 @@ static inline uint64_t order_plain_address(uint64_t word)
 static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
 {
     const struct order_thread *t = s->user;
-    return !o->n_held && !o->n_doubles && t->next_op && !s->forced && !t->ended;
+    return !o->n_held && !o->n_doubles && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
 static inline int order_put_out(struct order *o, struct order_thread *t, struct workload_thread_op *to)
@@ -96,6 +96,7 @@ static inline int order_give_fast(struct order *o, struct merge_stream *s, uint6
     o->table.n--;
     block->address = 0;
     pool_put(&t->pool, slot, t->next_op);
+    order_note_give(o, t, stamp, address);
     struct workload_thread_op *to = &o->out[o->n_out];
     *to = (struct workload_thread_op){
         .thread = t->number,

@@ -89,6 +89,7 @@ struct order {
     size_t n_gives;
     uint64_t passed;                             // up to here all that was known is put out
     uint64_t next_deadline;                      // of those held and the doubles; UINT64_MAX when there are none
+    bool cut_off;                                // what comes now is the rest of a recording that was cut off
     bool disturbed;                              // streams were put back, or a deadline came up: the run under way ends
     struct workload_wait waits[ORDER_MAX_WAITS]; // of the op under work
     uint32_t n_waits;
@@ -149,12 +150,16 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
 // leave open.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address);
 
-// Remembers a give that is put out.
-void order_note_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address);
+// Remembers a give that is put out, where there are several threads.
+static inline void order_note_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+{
+    if (o->open_threads > 1)
+        o->gives[o->n_gives++ % ORDER_RECENT] = (struct order_give_note){address, stamp, t->number};
+}
 
-// `taker` has taken the address, for which a give of another thread waits. Counts as ambiguous if a give that was put out
-// could be the one of this block instead.
-void order_doubt_give(struct order *o, const struct order_thread *taker, uint64_t stamp, uint64_t address);
+// The thread gives up an address that has no block. Counts as ambiguous if a give by another thread that was put out shortly
+// before could be of a block taken only later, so that this one should have come first.
+void order_doubt_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address);
 
 // Puts the stream aside until what it waits for has come, or the window is over.
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address);

@@ -71,7 +71,7 @@ static int sink(void *context, const struct workload_thread_op *ops, size_t n)
 void history_init(struct history *h)
 {
     *h = (struct history){0};
-    struct order_options options = {.window = 100000, .skid = 500};
+    struct order_options options = {.window = 100000, .skid = 1000};
     struct order_sink to = {.context = h, .ops = sink};
     h->order = order_new(&options, &to);
     assert_non_null(h->order);
@@ -176,6 +176,28 @@ void history_feed(struct history *h, unsigned thread, unsigned lane)
     assert_int_equal(order_feed(h->order, &s), 0);
     l->fed = l->n;
     l->fed_state = l->state;
+}
+
+bool history_lose(struct history *h, unsigned thread)
+{
+    struct history_lane *l = &h->lanes[thread][0];
+    bool some = l->fed < l->n;
+    l->fed = l->n;
+    l->fed_state = l->state;
+    return some;
+}
+
+void history_cut(struct history *h, unsigned thread, size_t words)
+{
+    struct history_lane *l = &h->lanes[thread][0];
+    struct codec_state state = l->fed_state;
+    size_t at = l->fed, end = l->n - l->fed > words ? l->n - words : l->fed;
+    while (at < end) {
+        struct event ev;
+        at += codec_get(&state, l->words + at, l->n - at, &ev);
+    }
+    l->n = at;
+    l->state = state;
 }
 
 static void feed_all(struct history *h)

@@ -39,7 +39,7 @@ struct history {
     size_t n_blocks;
 };
 
-// The order's options: stamps are nanoseconds, a window of 100 µs, a skid of 500 ns.
+// The order's options: stamps are nanoseconds, a window of 100 µs, a skid of 1 µs.
 void history_init(struct history *h);
 void history_release(struct history *h);
 
@@ -59,6 +59,13 @@ void history_round(struct history *h, uint64_t watermark);
 // The two halves of it: feeds what a lane has, and puts out what is due.
 void history_feed(struct history *h, unsigned thread, unsigned lane);
 void history_watermark(struct history *h, uint64_t watermark);
+
+// Loses what was added to lane 0 of the thread since it was fed last: false when that is nothing.
+bool history_lose(struct history *h, unsigned thread);
+
+// Takes back the last words of lane 0 of the thread, of those that have not been fed, so that they never come: about
+// `words` of them, to the start of a record.
+void history_cut(struct history *h, unsigned thread, size_t words);
 
 // Feeds the rest; everything comes out.
 struct order_counts history_finish(struct history *h);
