@@ -11,7 +11,7 @@ enum {
 
 static size_t whole_pages(size_t bytes)
 {
-    size_t unit = bytes < HUGE_BYTES ? 4096 : HUGE_BYTES;
+    const size_t unit = 4096;
     return (bytes + unit - 1) / unit * unit;
 }
 
@@ -21,11 +21,10 @@ static void *aligned_space(size_t bytes)
     uint8_t *at = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
-    size_t before = (size_t)(-(uintptr_t)at % HUGE_BYTES), after = HUGE_BYTES - before;
+    size_t before = (size_t)(-(uintptr_t)at % HUGE_BYTES);
     if (before)
         munmap(at, before);
-    if (after)
-        munmap(at + before + bytes, after);
+    munmap(at + before + bytes, HUGE_BYTES - before);
     return at + before;
 }
 

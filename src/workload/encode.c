@@ -182,6 +182,7 @@ static int block_begin(struct encode *x, uint32_t thread)
     column_clear(&b->times);
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
+    memset(b->recent, 0xff, sizeof b->recent);
     b->more.n = b->waits.n = b->texts.n = b->text.size = 0;
     x->threads[thread].block = x->frame.n_blocks++;
     return 0;
@@ -274,10 +275,19 @@ static inline uint64_t code_take(struct encode_block *b, uint32_t slot)
     return code;
 }
 
-static inline uint64_t code_use(const struct encode_block *b, const struct encode_use *last, uint32_t slot)
+// How many uses ago `slot` was used in the block, when its last use was the block's number `use`; else itself. That it was
+// this block's use is seen by what the block remembers.
+static inline uint64_t code_use(const struct encode_block *b, uint32_t uses, uint32_t use, uint32_t slot)
 {
-    uint32_t age = b->uses - 1 - last->use;
-    return last->serial == b->serial && age < ENCODE_AGE_CODES ? age : ENCODE_BY_NUMBER | slot;
+    uint32_t age = uses - 1 - use;
+    bool young = age < ENCODE_AGE_CODES && b->recent[use % ENCODE_AGE_CODES] == slot;
+    return young ? age : ENCODE_BY_NUMBER | slot;
+}
+
+static inline void remember_use(struct encode_block *b, uint32_t *use, uint32_t uses, uint32_t slot)
+{
+    *use = uses;
+    b->recent[uses % ENCODE_AGE_CODES] = slot;
 }
 
 static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
@@ -287,15 +297,15 @@ static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t sl
         if (rc < 0)
             return rc;
     }
-    struct encode_use *last = &x->slots[slot];
+    uint32_t *last = &x->slots[slot];
     if (use == FORMAT_SLOT_TAKE)
         column_put(&b->taken, code_take(b, slot));
     else
-        b->used[b->n_used++] = code_use(b, last, slot);
+        b->used[b->n_used++] = code_use(b, b->uses, *last, slot);
     if (use == FORMAT_SLOT_GIVE)
         b->given[b->n_given++] = slot;
     else
-        *last = (struct encode_use){.serial = b->serial, .use = b->uses++};
+        remember_use(b, last, b->uses++, slot);
     return 0;
 }
 
@@ -369,7 +379,7 @@ struct cursors {
     uint32_t n_ops, n_used, n_given, uses;
 };
 
-static inline void put_simple(struct encode_block *b, struct cursors *c, struct encode_use *last,
+static inline void put_simple(struct encode_block *b, struct cursors *c, uint32_t *last,
                               const struct encode_shape *shape, const struct workload_op *op)
 {
     if (shape->use == FORMAT_SLOT_TAKE) {
@@ -382,15 +392,13 @@ static inline void put_simple(struct encode_block *b, struct cursors *c, struct 
         }
         column_put(&c->take_times, op->stamp - c->last_stamp);
     } else {
-        uint32_t age = c->uses - 1 - last->use;
-        bool young = last->serial == b->serial && age < ENCODE_AGE_CODES;
-        b->used[c->n_used++] = young ? age : ENCODE_BY_NUMBER | op->slot;
+        b->used[c->n_used++] = code_use(b, c->uses, *last, op->slot);
         column_put(&c->times, op->stamp - c->last_stamp);
     }
     if (shape->use == FORMAT_SLOT_GIVE)
         b->given[c->n_given++] = op->slot;
     else
-        *last = (struct encode_use){.serial = b->serial, .use = c->uses++};
+        remember_use(b, last, c->uses++, op->slot);
     if (shape->fields & HT_F_SIZE)
         column_put(&c->sizes, op->size);
     c->last_stamp = b->stamps[c->n_ops] = op->stamp;

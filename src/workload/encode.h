@@ -5,7 +5,7 @@
 #include "base/frame.h"
 #include "workload/format.h"
 
-// Ages that a slot's code can name: small ones, because a slot number is as short as a great age.
+// Ages that a slot's code can name: small ones, because a slot number is as short as a great age. A power of two.
 enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xffffffff };
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
@@ -43,9 +43,10 @@ struct encode_block {
     uint32_t *given; // slots given up and not taken again, last one on top
     struct encode_column taken, sizes, take_times, times;
     uint32_t n_given;
-    uint32_t uses;          // takes and reallocs so far
-    uint32_t last_explicit; // slot
-    uint32_t serial;        // tells blocks of all frames apart
+    uint32_t uses;                     // takes and reallocs so far
+    uint32_t last_explicit;            // slot
+    uint32_t serial;                   // tells blocks of all frames apart
+    uint32_t recent[ENCODE_AGE_CODES]; // slots of the last uses, by their number
     struct encode_words more, texts;
     struct encode_words waits; // as they stand in the file once the frame is taken
     struct buf text;
@@ -64,11 +65,6 @@ struct encode_shape {
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
     bool simple;    // has a slot, no waits, and no field but the size
-};
-
-// A slot's last use: the how-manieth of which block.
-struct encode_use {
-    uint32_t serial, use;
 };
 
 // The ops of one frame. What it takes to write them is all in here, so that another thread can do it.
@@ -93,7 +89,7 @@ struct encode {
     uint16_t shape_cache[256]; // hash of a shape's key → its index
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
-    struct encode_use *slots;
+    uint32_t *slots; // number of the slot's last use in the block that used it last
     size_t n_slots, slots_capacity;
     uint32_t serial;
     uint32_t last_block; // of the op before
