@@ -36,7 +36,9 @@ static int take_process(void *context, const struct trace_process *p)
     if (j->process != NO_PROCESS || (j->convert.pid && j->convert.pid != p->pid))
         return 0;
     j->process = p->number;
-    struct order_options how = {.window = j->convert.window_ns, .skid = CONVERT_SKID_NS};
+    // Numbers of events, and times that only keep the file's order, are never early.
+    bool is_ordered = j->session.order_only || j->convert.window_ns <= 1;
+    struct order_options how = {.window = j->convert.window_ns, .skid = is_ordered ? 0 : CONVERT_SKID_NS};
     struct order_sink to = {.context = &j->of, .ops = convert_process_ops};
     j->order = order_new(&how, &to);
     return j->order ? convert_process_begin(&j->of, j->out, &j->session, p) : -ENOMEM;

@@ -39,7 +39,8 @@ static int process_begin(struct converter *c, const struct trace_process *p)
     uint64_t window_ns = c->options->window_ns ? c->options->window_ns : CONVERT_WINDOW_NS;
     struct order_options options = {
         .window = to_stamps(&c->reader->session, window_ns),
-        .skid = to_stamps(&c->reader->session, CONVERT_SKID_NS),
+        // Numbers of events are never early.
+        .skid = c->reader->session.order_only ? 0 : to_stamps(&c->reader->session, CONVERT_SKID_NS),
     };
     to->order = order_new(&options, &to->sink.ops);
     return to->order ? 0 : -ENOMEM;
