@@ -108,25 +108,24 @@ static void write_page(const struct replay_session *s, const struct replay_optio
     document_release(&d);
 }
 
-static int run(const void *o, int argc, char **argv)
+static void print(const struct replay_session *s, const struct replay_options *o)
 {
-    const struct replay_options *opts = o;
-    struct replay_session session = {0};
+    print_results(s, o->json);
+    fflush(stdout);
+    if (o->page)
+        write_page(s, o);
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct replay_options *o = fields;
     (void)argc;
-    if (opts->allocators.n < 2 && !opts->sweeps.n)
+    if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare, "give two allocators or more, each with -a, or a tunable with --sweep");
     // Found out before the work, not after.
-    if (opts->page && !opts->force && page_exists(opts->page))
-        die(EXIT_FAILED, "%s: exists; use -f to replace it", opts->page);
-    int code = replay_run_all(&session, &cmd_compare, opts, argv[0]);
-    if (code == EXIT_DONE) {
-        print_results(&session, opts->json);
-        fflush(stdout);
-    }
-    if (code == EXIT_DONE && opts->page)
-        write_page(&session, opts);
-    session_release(&session);
-    return code;
+    if (o->page && !o->force && page_exists(o->page))
+        die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
+    return replay_run_all(&cmd_compare, o, argv[0], print);
 }
 
 const struct command cmd_compare = {

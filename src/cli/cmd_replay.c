@@ -32,25 +32,26 @@ static void print_json(const struct replay_session *s)
     json_end_object(&j);
 }
 
-static int run(const void *o, int argc, char **argv)
+static void print(const struct replay_session *s, const struct replay_options *o)
 {
-    const struct replay_options *opts = o;
-    struct replay_session session = {0};
-    (void)argc;
-    if (opts->allocators.n > 1)
-        return usage_error(&cmd_replay, "one allocator at a time; 'heaptape compare' takes several");
-    int code = replay_run_all(&session, &cmd_replay, opts, argv[0]);
-    if (code == EXIT_DONE && opts->json)
-        print_json(&session);
-    else if (code == EXIT_DONE) {
-        replay_print_workload(&session);
-        if (opts->verify)
-            replay_print_verified(&session.figures[0]);
-        else
-            replay_print_text(&session, &session.figures[0]);
+    if (o->json) {
+        print_json(s);
+        return;
     }
-    session_release(&session);
-    return code;
+    replay_print_workload(s);
+    if (s->verify)
+        replay_print_verified(&s->figures[0]);
+    else
+        replay_print_text(s, &s->figures[0]);
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct replay_options *o = fields;
+    (void)argc;
+    if (o->allocators.n > 1)
+        return usage_error(&cmd_replay, "one allocator at a time; 'heaptape compare' takes several");
+    return replay_run_all(&cmd_replay, o, argv[0], print);
 }
 
 const struct command cmd_replay = {

@@ -81,8 +81,9 @@ static void print_whole(const struct replay_session *s)
 }
 
 // The widths are trace_run's.
-static void print_summary(const struct replay_session *s)
+static void print_summary(const struct replay_session *s, const struct replay_options *o)
 {
+    (void)o;
     static const uint8_t mallocs[] = {HT_MALLOC, HT_MEMALIGN, HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
     char total[32];
     print_whole(s);
@@ -113,7 +114,6 @@ static int make_workload(const char *path, struct output *out, struct err *e)
 static int run(const void *fields, int argc, char **argv)
 {
     const struct trace_run_options *o = fields;
-    struct replay_session session = {0};
     struct output workload = {.fd = -1};
     struct err e = {0};
     char path[40];
@@ -125,10 +125,7 @@ static int run(const void *fields, int argc, char **argv)
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
     struct replay_options how = {
         .allocators = o->allocators, .runs = 1, .touch = o->touch, .threads = "real", .speed = "max"};
-    int code = replay_run_all(&session, &cmd_trace_run, &how, path);
-    if (code == EXIT_DONE)
-        print_summary(&session);
-    session_release(&session);
+    int code = replay_run_all(&cmd_trace_run, &how, path, print_summary);
     output_close(&workload, false, NULL);
     return code;
 }

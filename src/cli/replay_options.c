@@ -70,12 +70,11 @@ static bool parse_speed(const char *text, double *speed)
     return !*end && *speed >= 1e-6 && *speed <= 1e6;
 }
 
-int replay_run_all(struct replay_session *s, const struct command *c, const struct replay_options *o, const char *path)
+static int check_options(const struct command *c, const struct replay_options *o, double *speed)
 {
-    struct err e = {0};
     if (o->runs < 1 || o->runs > MEASURE_MAX_RUNS)
         return usage_error(c, "--runs is 1 to %d", MEASURE_MAX_RUNS);
-    if (!parse_speed(o->speed, &s->speed))
+    if (!parse_speed(o->speed, speed))
         return usage_error(c, "--speed is max, recorded, or x and a number");
     if (o->settle_seconds > MAX_SETTLE_SECONDS)
         return usage_error(c, "--settle is at most %d", MAX_SETTLE_SECONDS);
@@ -83,6 +82,11 @@ int replay_run_all(struct replay_session *s, const struct command *c, const stru
         if (!is_sweep(o->sweeps.items[i]))
             return usage_error(c, "--sweep %s: is not VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
     }
+    return EXIT_DONE;
+}
+
+static void apply_options(struct replay_session *s, const struct replay_options *o)
+{
     s->n_runs = o->runs;
     s->how_to_plan.memory_bytes = o->memory_bytes;
     s->how_to_plan.stats_every = o->verify ? 0 : o->stats_every;
@@ -97,16 +101,28 @@ int replay_run_all(struct replay_session *s, const struct command *c, const stru
         s->latency = false;
         s->settings.touch = RESULTS_TOUCH_CHECKED;
     }
-    int rc = session_init(s, &e);
+}
+
+int replay_run_all(const struct command *c, const struct replay_options *o, const char *path,
+                   void (*print)(const struct replay_session *s, const struct replay_options *o))
+{
+    struct replay_session session = {0};
+    struct err e = {0};
+    int code = check_options(c, o, &session.speed);
+    if (code != EXIT_DONE)
+        return code;
+    apply_options(&session, o);
+    int rc = session_init(&session, &e);
     if (rc == 0)
-        rc = add_allocators(s, o, &e);
+        rc = add_allocators(&session, o, &e);
     if (rc == 0)
-        rc = session_read(s, path, &e);
+        rc = session_read(&session, path, &e);
     if (rc == 0)
-        rc = session_run(s, &e);
-    if (rc < 0) {
-        session_release(s);
+        rc = session_run(&session, &e);
+    if (rc == 0)
+        print(&session, o);
+    session_release(&session);
+    if (rc < 0)
         die(EXIT_FAILED, "%s", e.text[0] ? e.text : strerror(-rc));
-    }
     return EXIT_DONE;
 }

@@ -55,8 +55,9 @@ struct replay_options {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct replay_options, json)}
 // clang-format on
 
-// Makes all runs that the options ask for, on the workload at `path`. Dies when that fails. A wrong number of runs is a
-// usage error: then it returns EXIT_USAGE, else EXIT_DONE.
-int replay_run_all(struct replay_session *s, const struct command *c, const struct replay_options *o, const char *path);
+// Makes all runs that the options ask for, on the workload at `path`, and has the results printed. Dies when that fails.
+// Options that make no sense are a usage error: then it returns EXIT_USAGE, else EXIT_DONE.
+int replay_run_all(const struct command *c, const struct replay_options *o, const char *path,
+                   void (*print)(const struct replay_session *s, const struct replay_options *o));
 
 #endif

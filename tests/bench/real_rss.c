@@ -1,8 +1,9 @@
 // Runs a program and tells how much resident memory its heap has at most: real_rss PRELOAD.so COMMAND...
 // Prints to stderr, a line each: heap_peak_bytes, anon_peak_bytes (all private memory), max_rss_bytes (getrusage's, of the
 // biggest process), wall_ns, cpu_ns, looks.
-// Of a tree of processes, the one counts whose program is called what REAL_RSS_PROGRAM says, else the one started last. The program's LD_PRELOAD is PRELOAD.so and, if
-// REAL_RSS_ALLOCATOR is set, that library.
+// Of a tree of processes, the one counts whose program is
+// called what REAL_RSS_PROGRAM says, else the one started last. The program's LD_PRELOAD is PRELOAD.so and, if
+// REAL_RSS_ALLOCATOR is set, that library. With REAL_RSS_LOOK=0 nothing is looked at but times.
 //
 // Heap is what lies, private and present, in [heap] or a mapping without a name, but neither in one that was there before
 // main, nor in one that the program made itself, nor behind a file's mapping (its bss).
@@ -185,7 +186,8 @@ int main(int argc, char **argv)
     pid_t pid = start(preload, file, argv + 2);
     uint32_t starts = 0;
     struct rusage usage;
-    while (wait4(pid, &status, WNOHANG, &usage) == 0) {
+    const char *look = getenv("REAL_RSS_LOOK");
+    while (wait4(pid, &status, look && *look == '0' ? 0 : WNOHANG, &usage) == 0) {
         if (noted->starts != starts) {
             starts = noted->starts;
             heap_peak = anon_peak = 0;
