@@ -37,6 +37,11 @@ static int put_round(void *context, struct trace_segment *segments, size_t n, ui
     return trace_write_round(&j->writer, watermark, segments, n, j->e);
 }
 
+void import_name_skipped(const char *text)
+{
+    note("skipped: %s", text);
+}
+
 void import_tell_skipped(const struct import *im)
 {
     if (im->skipped)
@@ -50,6 +55,7 @@ int import_trace(struct input *in, struct output *out, const struct import_trace
     struct import im = {
         .format = o->format,
         .keep_going = o->keep_going,
+        .name_skipped = import_name_skipped,
         .sink = {&j, put_session, put_process, put_round},
     };
     trace_writer_init(&j.writer, out, o->codec, o->level);

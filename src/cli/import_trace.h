@@ -20,7 +20,8 @@ int import_trace(struct input *in, struct output *out, const struct import_trace
 
 struct import;
 
-// What --keep-going skipped, as a note.
+// A piece that --keep-going skips, and how many it were, as notes.
+void import_name_skipped(const char *text);
 void import_tell_skipped(const struct import *im);
 
 #endif

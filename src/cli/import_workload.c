@@ -71,6 +71,7 @@ int import_workload(struct input *in, struct output *out, const struct import_wo
     struct import im = {
         .format = o->format,
         .keep_going = o->keep_going,
+        .name_skipped = import_name_skipped,
         .sink = {&j, take_session, take_process, take_round},
     };
     j.of = (struct convert_process){.options = &j.convert, .trace = in->name, .e = e};

@@ -13,6 +13,7 @@ enum { PENDING = 4 };
 struct pending {
     uint64_t ptr[PENDING];
     unsigned n;
+    bool ended; // the thread is over
 };
 
 // A process has ended; its last calls may still wait to be handed on.
@@ -50,6 +51,7 @@ static int take_call(struct walk *w, struct merge_stream *s, struct event *ev)
     if (rc)
         return rc;
     pending->n -= resizes;
+    pending->ended |= ev->kind == HT_THREAD_END;
     struct walk_call call = {w->reader->processes[s->process], s->thread, s->tid, ev};
     rc = w->options->call(w->options->context, &call);
     return rc == 0 && a ? alternation_done(a, &w->merge, s, ev) : rc;
@@ -78,6 +80,9 @@ static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
         s->forced = false;
     }
     merge_put_back(&w->merge, s);
+    const struct pending *pending = s->user;
+    if (pending->ended && s->head == s->tail)
+        merge_forget(s);
     return 0;
 }
 
@@ -98,6 +103,16 @@ static int advance(struct walk *w, uint64_t limit)
     }
 }
 
+// Threads whose end was not recorded.
+static void forget_streams(struct walk *w, uint32_t process)
+{
+    for (size_t i = 0; i < w->merge.n_streams; i++) {
+        struct merge_stream *s = w->merge.streams[i];
+        if (s->process == process && s->head == s->tail)
+            merge_forget(s);
+    }
+}
+
 // All calls of a process that has ended have been handed on two rounds later.
 static int forget_ended(struct walk *w)
 {
@@ -110,6 +125,7 @@ static int forget_ended(struct walk *w)
             continue;
         }
         alternation_forget(&w->alternation, ended->process);
+        forget_streams(w, ended->process);
         if (rc == 0 && w->options->ended)
             rc = w->options->ended(w->options->context, w->reader->processes[ended->process]);
     }

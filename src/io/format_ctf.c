@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum {
-    PACKET_BYTES = 1 << 15, // a packet is written when it holds as many
+    PACKET_BYTES = 1 << 15,  // a packet is written when it holds as many
+    PENDING_BYTES = 1 << 25, // and all are when they hold as many together: many threads that do little
 };
 
 struct stream {
@@ -25,6 +26,7 @@ struct ctf {
     struct map by_thread; // pid, thread → place in streams + 1
     struct stream **streams;
     size_t n, capacity;
+    size_t pending; // bytes in packets
 };
 
 static int no_memory(struct export *x)
@@ -94,6 +96,7 @@ static int begin_packet(struct stream *s)
 // A stream's file is open only while a packet is written: there may be more threads than a process may have open files.
 static int write_packet(struct export *x, struct stream *s)
 {
+    struct ctf *f = x->state;
     char name[64];
     if (!s->packet.size)
         return 0;
@@ -101,13 +104,26 @@ static int write_packet(struct export *x, struct stream *s)
     ctf_packet_header(s->packet.data, &p);
     snprintf(name, sizeof name, "stream_%u_%u", s->pid, s->thread);
     int rc = write_to(x, name, O_APPEND, &s->packet);
+    f->pending -= s->packet.size;
     s->packet.size = 0;
+    return rc;
+}
+
+static int write_all(struct export *x)
+{
+    struct ctf *f = x->state;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < f->n; i++) {
+        rc = write_packet(x, f->streams[i]);
+        buf_release(&f->streams[i]->packet);
+    }
     return rc;
 }
 
 static int put_ctf(struct export *x, const struct call *c)
 {
-    struct stream *s = stream_of(x->state, c);
+    struct ctf *f = x->state;
+    struct stream *s = stream_of(f, c);
     struct event ev = c->ev;
     if (!s)
         return no_memory(x);
@@ -116,24 +132,17 @@ static int put_ctf(struct export *x, const struct call *c)
     // The order of a stream's events is that of their stamps.
     s->last_ns = ev.stamp > s->last_ns ? ev.stamp : s->last_ns;
     ev.stamp = s->last_ns;
-    if ((!s->packet.size && begin_packet(s) < 0) || buf_reserve(&s->packet, CTF_EVENT_MAX_BYTES) < 0)
+    size_t had = s->packet.size;
+    if ((!had && begin_packet(s) < 0) || buf_reserve(&s->packet, CTF_EVENT_MAX_BYTES) < 0)
         return no_memory(x);
     s->packet.size += ctf_event(s->packet.data + s->packet.size, &ev);
+    f->pending += s->packet.size - had;
     int rc = 0;
     if (s->packet.size >= PACKET_BYTES || ev.kind == HT_THREAD_END)
         rc = write_packet(x, s);
     if (ev.kind == HT_THREAD_END)
         buf_release(&s->packet);
-    return rc;
-}
-
-static int end_ctf(struct export *x)
-{
-    struct ctf *f = x->state;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < f->n; i++)
-        rc = write_packet(x, f->streams[i]);
-    return rc;
+    return rc == 0 && f->pending > PENDING_BYTES ? write_all(x) : rc;
 }
 
 static void release_ctf(struct export *x)
@@ -155,6 +164,6 @@ const struct format format_ctf = {
     .state_bytes = sizeof(struct ctf),
     .begin = begin_ctf,
     .put = put_ctf,
-    .end = end_ctf,
+    .end = write_all,
     .release = release_ctf,
 };

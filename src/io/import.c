@@ -321,10 +321,15 @@ static int bad(struct import *im, const char *where, const char *fmt, va_list ar
 {
     char what[400];
     vsnprintf(what, sizeof what, fmt, args);
-    struct err *to = im->keep_going ? &im->first_skipped : im->e;
-    err_set(to, 0, "%s: %s, %s", im->source.in->name, what, where);
+    struct err text = {0};
+    err_set(&text, 0, "%s: %s, %s", im->source.in->name, what, where);
     im->skipped++;
-    return im->keep_going ? 0 : -EBADMSG;
+    if (!im->keep_going)
+        return err_set(im->e, -EBADMSG, "%s", text.text);
+    err_set(&im->first_skipped, 0, "%s", text.text);
+    if (im->name_skipped && im->skipped <= IMPORT_NAMED)
+        im->name_skipped(text.text);
+    return 0;
 }
 
 int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)

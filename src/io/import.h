@@ -30,10 +30,11 @@ struct import {
     bool keep_going;
     bool has_times; // set by the importer before its first event: event.stamp is in ns; else it need not be set
     void *state;    // the importer's
+    void (*name_skipped)(const char *text); // NULL: nobody wants to know
 
     // Results.
     uint64_t events;
-    uint64_t skipped;         // bad pieces, under keep_going
+    uint64_t skipped;         // bad pieces, under keep_going; the first IMPORT_NAMED of them are told to name_skipped
     struct err first_skipped; // what the first of them was
 
     // Inside import.c.
@@ -55,6 +56,7 @@ struct import {
 };
 
 enum {
+    IMPORT_NAMED = 20,
     IMPORT_TID_BITS = 40, // a tid may have so many
     IMPORT_NO_TID = 0xffffffff,
 };

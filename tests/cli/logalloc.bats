@@ -171,6 +171,7 @@ refused() {
     heaptape import -k -F logalloc -o out.htw log
     expect "status 0" [ "$status" -eq 0 ]
     has "$stderr" "1 bad pieces skipped; the first: log: expected $2"
+    has "$stderr" "heaptape: skipped: log: expected $2"
     has "$stderr" "2 events"
     rm out.htw
   }
@@ -200,7 +201,7 @@ refused() {
     refused "expected"
     printf '\n' >log
     refused "expected"
-    heaptape import -k -F "$format" -o out.htw log
+    heaptape import -k -q -F "$format" -o out.htw log
     fails_with 1 "holds no events"
     # 1 GB without a newline, of which little is read and less is kept.
     rm log
@@ -218,6 +219,15 @@ refused() {
     has "$(cat err)" "expected a line of up to"
     rm log
   done
+}
+
+@test "logalloc: the first twenty of many bad lines are named, all are counted" {
+  { seq 1000; echo '7 7 malloc(1)=0x10'; } >log
+  heaptape import -k -F logalloc log
+  [ "$status" -eq 0 ]
+  has "$stderr" "1000 bad pieces skipped"
+  has "$stderr" "in line 20"
+  expect "no more than twenty" [ "$(grep -c 'heaptape: skipped: ' <<<"$stderr")" -eq 20 ]
 }
 
 @test "munged: slots far beyond what the log explains" {
