@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { ALL_PROCESSES = 0xffffffff };
+enum {
+    ALL_PROCESSES = 0xffffffff,
+    WINDOW_EVENTS = 1 << 12, // of what was imported without times: its stamps count events
+};
 
 struct job {
     const struct export_file_options *options;
@@ -125,9 +128,8 @@ static int export_trace(struct job *j, struct trace_file *t)
     };
     int rc = choose_processes(j, t);
     j->session = &t->reader.session;
-    // The order of what was imported without times is the file's.
-    if (j->options->format->holds & FORMAT_ALTERNATES && !j->session->order_only)
-        how.alternate_ns = CONVERT_WINDOW_NS;
+    if (j->options->format->holds & FORMAT_ALTERNATES)
+        how.alternate_ns = j->session->order_only ? WINDOW_EVENTS : CONVERT_WINDOW_NS;
     j->facts.realtime_ns = j->session->realtime_ns;
     j->facts.has_stamps = j->options->stamps && !j->session->order_only;
     // An output for all is made even if nothing comes.

@@ -64,7 +64,8 @@ const struct format format_logalloc = {
     .name = "logalloc",
     .import = import_logalloc,
     .several_processes = true,
-    .window = 1,
+    // A realloc is logged when it has returned: its block may have been taken again by then.
+    .window = 1 << 12,
     .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
              FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
     .kinds = logalloc_kinds,

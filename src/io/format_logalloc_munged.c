@@ -265,7 +265,7 @@ const struct format format_logalloc_munged = {
     .name = "logalloc-munged",
     .import = import_munged,
     .several_processes = true,
-    .window = 1,
+    .window = 1 << 12,
     // Failed calls are dropped here, to be named.
     .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
              FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,

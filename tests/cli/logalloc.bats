@@ -221,6 +221,33 @@ refused() {
   done
 }
 
+@test "logalloc: a realloc is logged after the next take of its block" {
+  cat >log <<'LOG'
+7 1 malloc(1)=0x10
+7 2 malloc(2)=0x20
+7 2 free(0x20)
+7 2 malloc(3)=0x10
+7 3 malloc(4)=0x40
+7 1 realloc(0x10,5)=0x20
+7 2 free(0x10)
+7 3 free(0x40)
+7 1 free(0x20)
+LOG
+  heaptape import --strict -F logalloc log
+  [ "$status" -eq 0 ]
+  expect "all matched" [ "$("$HEAPTAPE" stat --json log.htw | jq -c '[.unmatched_frees, .live_at_end_blocks, .order.repaired]')" = "[0,0,1]" ]
+  munge log
+  expect "numbers" [ "$output" = '1 1 malloc(1)=#1
+1 2 malloc(2)=#2
+1 2 free(#2)
+1 3 malloc(4)=#2
+1 1 realloc(#1,5)=#1
+1 2 malloc(3)=#3
+1 2 free(#3)
+1 3 free(#2)
+1 1 free(#1)' ]
+}
+
 @test "logalloc: the first twenty of many bad lines are named, all are counted" {
   { seq 1000; echo '7 7 malloc(1)=0x10'; } >log
   heaptape import -k -F logalloc log
