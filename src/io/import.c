@@ -10,6 +10,7 @@
 
 enum {
     ROUND_WORDS = 1 << 16,
+    EVENT_WORDS = 24,     // of an event without text, at most: epoch, base, notes, a realloc's two long records
     BASE_BELOW = 1 << 30, // so far below an address that does not fit the base is set: half of what it spans is 2 GiB
 };
 
@@ -156,10 +157,12 @@ static int end_round(struct import *im)
     return rc;
 }
 
-// Room for the longest record, with what moves the state before it.
-static int words_reserve(struct import *im, struct import_thread *t)
+// Room for an event's records, with what moves the state before them.
+static int words_reserve(struct import *im, struct import_thread *t, const struct event *ev)
 {
-    if (array_reserve((void **)&t->words, &t->capacity, t->n + CODEC_MAX_RECORD_WORDS + 8, sizeof *t->words) < 0)
+    size_t most = EVENT_WORDS + (ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES) / 8;
+    if (__builtin_expect(t->n + most > t->capacity, 0) &&
+        array_reserve((void **)&t->words, &t->capacity, t->n + most, sizeof *t->words) < 0)
         return no_memory(im);
     if (t->n == 0)
         im->filled[im->n_filled++] = t;
@@ -307,7 +310,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
     else
         complete(&ev);
     if (rc == 0)
-        rc = words_reserve(im, t);
+        rc = words_reserve(im, t, &ev);
     if (rc < 0)
         return rc;
     size_t had = t->n;
