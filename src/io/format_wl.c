@@ -103,8 +103,9 @@ static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
     to = put_varint(to, ev->result);
     if (op == WL_REALLOC)
         to = put_varint(to, ev->ptr);
+    // The player checks the alignment of what it gets, by a mask that 0 would make of all bits.
     if (op == WL_MEMALIGN)
-        to = put_varint(to, ev->align);
+        to = put_varint(to, ev->align ? ev->align : 1);
     return put_varint(to, event_requested(ev->kind, ev->size, ev->count));
 }
 
