@@ -67,7 +67,8 @@ static void spool_identify(struct consumer_spool *s)
     s->pid = s->header->pid;
     s->first_state = s->header->control.first_state & 3;
     s->start_time = s->header->process_start_time;
-    s->visible_pid = consumer_find_process(s->pid, s->start_time);
+    bool own = consumer_is_own_namespace(s->header->pid_namespace);
+    s->visible_pid = own ? consumer_find_own(s->pid, s->start_time) : consumer_find_process(s->pid, s->start_time);
     if (s->start_time == 0)
         s->start_time = consumer_start_time(s->visible_pid);
     find_exe(s, &s->exe_device, &s->exe_inode);

@@ -48,6 +48,12 @@ int stale_lock(int fd);
 // Removes the folders that recorders of this user have left behind.
 void stale_sweep(const char *folder);
 
+// The same for a process whose pid is one of the recorder's own namespace: its end is seen without a look at all others.
+pid_t consumer_find_own(uint32_t pid, uint64_t start_time);
+
+// Is the namespace, as in a spool's header, the recorder's own?
+bool consumer_is_own_namespace(const char *pid_namespace);
+
 // Field 22 of /proc/PID/stat, 0 when there is no such process.
 uint64_t consumer_start_time(pid_t pid);
 

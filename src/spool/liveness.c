@@ -91,10 +91,20 @@ static pid_t find_in_namespaces(uint32_t pid, uint64_t start_time)
     return found;
 }
 
-pid_t consumer_find_process(uint32_t pid, uint64_t start_time)
+pid_t consumer_find_own(uint32_t pid, uint64_t start_time)
 {
     uint64_t found = consumer_start_time((pid_t)pid);
-    if (found && (found == start_time || start_time == 0))
-        return (pid_t)pid;
-    return find_in_namespaces(pid, start_time);
+    return found && (found == start_time || start_time == 0) ? (pid_t)pid : 0;
+}
+
+pid_t consumer_find_process(uint32_t pid, uint64_t start_time)
+{
+    pid_t found = consumer_find_own(pid, start_time);
+    return found ? found : find_in_namespaces(pid, start_time);
+}
+
+bool consumer_is_own_namespace(const char *pid_namespace)
+{
+    char own[sizeof((struct spool_header *)0)->pid_namespace] = "";
+    return readlink("/proc/self/ns/pid", own, sizeof own - 1) > 0 && strncmp(own, pid_namespace, sizeof own) == 0;
 }

@@ -277,6 +277,8 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
     h->ppid = (uint32_t)syscall(SYS_getppid);
     h->start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
     h->process_start_time = process_start_time();
+    if (syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", h->pid_namespace, sizeof h->pid_namespace - 1) <= 0)
+        h->pid_namespace[0] = 0;
     h->parent_spool_pid = parent_pid;
     append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);

@@ -124,6 +124,7 @@ struct spool_header {
     uint32_t max_chunks;         // chunks that the file has room for
     uint32_t parent_spool_pid;   // of a fork child: the pid whose image it copied, else 0
     uint32_t number;             // the session's, as in the file's name
+    char pid_namespace[32];      // what /proc/self/ns/pid points to; "": unknown
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t threads_born;        // numbers given to threads so far
