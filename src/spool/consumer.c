@@ -71,7 +71,10 @@ static void spool_identify(struct consumer_spool *s)
     s->visible_pid = own ? consumer_find_own(s->pid, s->start_time) : consumer_find_process(s->pid, s->start_time);
     if (s->start_time == 0)
         s->start_time = consumer_start_time(s->visible_pid);
-    find_exe(s, &s->exe_device, &s->exe_inode);
+    s->exe_device = s->header->exe_device;
+    s->exe_inode = s->header->exe_inode;
+    if (s->exe_inode == 0)
+        find_exe(s, &s->exe_device, &s->exe_inode);
     if (s->visible_pid > 0)
         s->pidfd = (int)syscall(SYS_pidfd_open, s->visible_pid, 0);
     // Between the look and the pidfd the pid may have changed hands.

@@ -277,6 +277,11 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
     h->ppid = (uint32_t)syscall(SYS_getppid);
     h->start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
     h->process_start_time = process_start_time();
+    struct stat exe;
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &exe, 0) == 0) {
+        h->exe_device = exe.st_dev;
+        h->exe_inode = exe.st_ino;
+    }
     if (syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", h->pid_namespace, sizeof h->pid_namespace - 1) <= 0)
         h->pid_namespace[0] = 0;
     h->parent_spool_pid = parent_pid;

@@ -119,12 +119,13 @@ enum spool_status {
 struct spool_header {
     uint64_t magic; // written last of the constants (release)
     uint32_t pid, ppid;
-    uint64_t start_stamp;        // in record units (ticks >> CODEC_STAMP_SHIFT)
-    uint64_t process_start_time; // field 22 of /proc/PID/stat: tells a reused pid apart
-    uint32_t max_chunks;         // chunks that the file has room for
-    uint32_t parent_spool_pid;   // of a fork child: the pid whose image it copied, else 0
-    uint32_t number;             // the session's, as in the file's name
-    char pid_namespace[32];      // what /proc/self/ns/pid points to; "": unknown
+    uint64_t start_stamp;           // in record units (ticks >> CODEC_STAMP_SHIFT)
+    uint64_t process_start_time;    // field 22 of /proc/PID/stat: tells a reused pid apart
+    uint32_t max_chunks;            // chunks that the file has room for
+    uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0
+    uint32_t number;                // the session's, as in the file's name
+    uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
+    char pid_namespace[32];         // what /proc/self/ns/pid points to; "": unknown
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t threads_born;        // numbers given to threads so far
