@@ -1,3 +1,4 @@
+#include "base/progress.h"
 #include "cli/command.h"
 #include "trace/reader.h"
 #include "trace/salvage.h"
@@ -25,6 +26,7 @@ static const struct option options[] = {
 struct totals {
     uint64_t frames, events, bytes;
     bool whole; // it ends where its writer ended it
+    struct progress progress;
 };
 
 static int check_trace(struct input *in, struct totals *t, struct err *e)
@@ -34,8 +36,10 @@ static int check_trace(struct input *in, struct totals *t, struct err *e)
     int rc = trace_reader_open(&r, in, e);
     if (rc < 0)
         return rc;
-    while ((rc = trace_next(&r, &item, e)) > 0)
+    while ((rc = trace_next(&r, &item, e)) > 0) {
         t->events = item.type == TRACE_END ? item.events : t->events;
+        progress_update(&t->progress, item.offset);
+    }
     t->frames = r.frames.next_sequence;
     t->whole = r.saw_end;
     trace_reader_close(&r);
@@ -50,8 +54,10 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
     int rc = workload_reader_open(&r, in, e);
     if (rc < 0)
         return rc;
-    while ((rc = workload_next_runs(r, &runs, &n, e)) > 0)
+    while ((rc = workload_next_runs(r, &runs, &n, e)) > 0) {
         t->frames++;
+        progress_update(&t->progress, in->offset);
+    }
     const struct workload_summary *s = workload_reader_summary(r);
     t->whole = s;
     t->events = s ? s->events : 0;
@@ -115,7 +121,9 @@ static int run_check(const void *fields, int argc, char **argv)
     bool workload = frame_magic_at(head, (size_t)n, FRAME_MAGIC_WORKLOAD);
     if (!workload && !frame_magic_at(head, (size_t)n, FRAME_MAGIC_TRACE))
         die(EXIT_FAILED, "%s: is no trace and no workload, at byte 0", in.name);
+    progress_init(&t.progress, "check", "B", in.size_bytes, cli_common.quiet);
     int rc = workload ? check_workload(&in, &t, &e) : check_trace(&in, &t, &e);
+    progress_clear(&t.progress);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (!t.whole)

@@ -1,6 +1,7 @@
 #include "cli/export_file.h"
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "cli/command.h"
 #include "cli/export_call.h"
 #include "cli/export_output.h"
@@ -9,6 +10,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum {
     ALL_PROCESSES = 0xffffffff,
@@ -25,7 +28,27 @@ struct job {
     size_t n, capacity;
     struct export lost; // what the outputs could not hold
     struct err *e;
+    const struct input *in;
+    struct progress progress;
+    uint32_t calls; // since the start, modulo 2^32
 };
+
+// Not over what the export itself writes to a terminal.
+static void progress_begin(struct job *j, const struct input *in)
+{
+    const struct export_file_options *o = j->options;
+    bool on_terminal = strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO);
+    j->in = in;
+    progress_init(&j->progress, "export", "B", in->size_bytes, cli_common.quiet || o->live || on_terminal);
+}
+
+static int put_call(struct job *j, size_t at, const struct call *c)
+{
+    enum { CALLS_A_LOOK = 4096 };
+    if (++j->calls % CALLS_A_LOOK == 0)
+        progress_update(&j->progress, j->in->offset);
+    return export_put(&j->outputs[at]->x, c);
+}
 
 static int no_memory(struct job *j)
 {
@@ -73,7 +96,7 @@ static int put_recorded(void *context, const struct walk_call *w)
     if (rc < 0)
         return rc;
     struct call c = export_call_of_walk(j->session, w);
-    return export_put(&j->outputs[at]->x, &c);
+    return put_call(j, at, &c);
 }
 
 // What there is goes out before more is waited for.
@@ -154,7 +177,7 @@ static int export_workload(struct job *j, struct workload_reader *r)
     int rc = open_output(j, 0, h->pid);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
         struct call c = export_call_of_op(h, thread, op);
-        rc = export_put(&j->outputs[0]->x, &c);
+        rc = put_call(j, 0, &c);
     }
     return rc;
 }
@@ -182,7 +205,10 @@ int export_file(const char *from, const struct export_file_options *o, struct er
     struct open_file f;
     int rc = open_source(&j, &f, from);
     if (rc == 0)
+        progress_begin(&j, f.is_trace ? &f.trace.in : &f.workload.in);
+    if (rc == 0)
         rc = f.is_trace ? export_trace(&j, &f.trace) : export_workload(&j, f.workload.reader);
+    progress_clear(&j.progress);
     for (size_t i = 0; i < j.n; i++) {
         int closed = close_output(&j, i, rc == 0);
         rc = rc == 0 ? closed : rc;

@@ -1,6 +1,7 @@
-// look.mjs CHROMIUM PAGE.html [--shot OUT.png --width N --dark --top Y --height N]
+// look.mjs CHROMIUM PAGE.html [--width N] [--dark] [--print] [--run SCRIPT] [--twice] [--shot OUT.png --top Y --height N]
 // Opens a page in headless Chromium over its debugging pipe and prints one JSON object: what the browser complained of, what it asked the
-// network for, which charts were drawn, and the texts of the tables. With --shot, a picture of it. Needs nothing but Node.
+// network for, which charts were drawn, and the texts of the tables; --run does something to it before, --twice looks again at 360 pixels in the
+// dark, --shot takes a picture. Needs nothing but Node.
 import {spawn} from 'node:child_process';
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';
@@ -121,6 +122,14 @@ async function ready() {
   }
 }
 
+async function open(url, width, dark) {
+  await send('Emulation.setDeviceMetricsOverride', {width, height: 900, deviceScaleFactor: 1, mobile: width < 600});
+  await send('Emulation.setEmulatedMedia', {media: options.print ? 'print' : '',
+    features: [{name: 'prefers-color-scheme', value: dark ? 'dark' : 'light'}]});
+  await send('Page.navigate', {url});
+  await ready();
+}
+
 async function main() {
   const {targetInfos} = await send('Target.getTargets');
   const target = targetInfos.find((t) => t.type === 'page');
@@ -128,19 +137,18 @@ async function main() {
   for (const domain of ['Page', 'Runtime', 'Log', 'Network']) {
     await send(domain + '.enable');
   }
-  const width = Number(options.width || 1280);
-  await send('Emulation.setDeviceMetricsOverride', {width, height: 900, deviceScaleFactor: 1, mobile: width < 600});
-  await send('Emulation.setEmulatedMedia', {media: options.print ? 'print' : '',
-    features: [{name: 'prefers-color-scheme', value: options.dark ? 'dark' : 'light'}]});
   const url = pathToFileURL(resolve(page)).href;
-  await send('Page.navigate', {url});
-  await ready();
+  await open(url, Number(options.width || 1280), options.dark);
   if (options.run) {
     await evaluate(options.run);
   }
   const seen = await evaluate(LOOK);
   if (options.shot) {
     await shoot(options.shot);
+  }
+  if (options.twice) {
+    await open(url, 360, true);
+    seen.narrow = await evaluate(LOOK);
   }
   finish(0, JSON.stringify({...seen, complaints, requests: requests.filter((r) => r !== url)}));
 }

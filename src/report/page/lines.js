@@ -32,7 +32,7 @@ function seriesColour(s) {
 }
 
 class Lines {
-  // {title, note, unit, from: (axis) => series or null, stacked, zero}; series: {name, points, colour, dash, hidden}
+  // {title, note, unit, group, from: (axis) => series or null, stacked, zero}; series: {name, points, colour, dash, hidden}
   constructor(options) {
     this.options = options;
     this.box = element('div.lines', {tabindex: 0, role: 'group', 'aria-roledescription': 'chart',
@@ -218,17 +218,15 @@ function showAt(x, from) {
   showing = false;
 }
 
-let synchronized = null;
+let synchronized = [];
 
-// Draws all charts over events or time ('ns').
+// Draws all charts over events or time ('ns'). Those of one workload zoom together; one that is of all goes with the first.
 function drawLines(axis) {
-  if (synchronized) {
-    synchronized.detach();
-    synchronized = null;
-  }
+  synchronized.forEach((s) => s.detach());
   charts.forEach((c) => c.draw(axis));
-  const drawn = charts.filter((c) => c.graph).map((c) => c.graph);
-  if (drawn.length > 1) {
-    synchronized = Dygraph.synchronize(drawn, {zoom: true, selection: false, range: false});
-  }
+  const drawn = charts.filter((c) => c.graph);
+  const groups = [...new Set(drawn.map((c) => c.options.group || 0))];
+  synchronized = groups.map((g) => drawn.filter((c) => (c.options.group || 0) === g).map((c) => c.graph))
+    .filter((graphs) => graphs.length > 1)
+    .map((graphs) => Dygraph.synchronize(graphs, {zoom: true, selection: false, range: false}));
 }

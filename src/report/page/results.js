@@ -48,13 +48,37 @@ function keyed(object) {
   return rows;
 }
 
+// What `replay` found out about itself, in words; other shapes of it as they are.
+function faithfulLine(f) {
+  if (typeof f !== 'object') {
+    return String(f);
+  }
+  const parts = [];
+  if (f.live && isNumber(f.live.points)) {
+    parts.push(f.live.equal_points === f.live.points ? `live bytes as recorded at all ${f.live.points} looks`
+      : `live bytes as recorded at ${f.live.equal_points} of ${f.live.points} looks, at most ${bytesText(f.live.max_difference_bytes)} off`);
+  }
+  if (f.rss) {
+    parts.push(`private memory ${bytesText(f.rss.replayed_peak_bytes)} at the peak against ${bytesText(f.rss.recorded_peak_bytes)} recorded, ` +
+      `mean error ${percentText(f.rss.mean_error)}`);
+  } else if (f.rss_missing_because) {
+    parts.push(`recorded memory is not compared: ${f.rss_missing_because}`);
+  }
+  if (f.overlap) {
+    parts.push(`threads overlap for ${percentText(f.overlap.replayed_event_share)} of the calls, recorded ` +
+      percentText(f.overlap.recorded_event_share));
+  }
+  return parts.length ? parts.join('; ') + '.' : plain(f);
+}
+
 function faithfulness(results, names) {
   const known = results.map((item, i) => [names[i], item.result.faithfulness]).filter((p) => p[1]);
   if (!known.length) {
     return null;
   }
-  return element('div', null, element('h3', null, 'How faithful the replay is'), element('ul', null, known.map(([name, f]) =>
-    element('li.faithfulness', null, element('b', null, name), ': ', typeof f === 'string' ? f : plain(f)))));
+  return element('div.faithfulness', null, element('h3', null, 'How faithful the replay is'), element('ul', null, known.map(([name, f]) =>
+    element('li', null, element('b', null, name), ': ', faithfulLine(f)))), element('p.note', null, 'Recorded memory is all that is private to ' +
+    'the program, less what it had at the start: mappings of its own count as well. docs/replay.md says what limits this.'));
 }
 
 function holders(results, names) {
@@ -92,8 +116,12 @@ function wallTimes(results, names) {
   intervalTable('Wall time', ['allocator', 'median', 'all runs', 'ratio [95 %]'], rows));
 }
 
+// One in a thousand needs a thousand.
+const LEAST_CALLS = 1000;
+
 function callRows(results, names) {
-  const kinds = [...new Set(results.flatMap((item) => Object.keys(item.result.calls || {})))];
+  const all = [...new Set(results.flatMap((item) => Object.keys(item.result.calls || {})))];
+  const kinds = all.filter((kind) => results.some((item) => ((item.result.calls || {})[kind] || {}).count >= LEAST_CALLS));
   return kinds.flatMap((kind) => {
     const rows = results.map((item, i) => ({item, i, call: (item.result.calls || {})[kind]})).filter((r) => r.call && isNumber(r.call.p50_ns));
     return rows.map(({i, call}, k) => ({label: `${kind}, ${names[i]}`, series: i, first: k === 0,
@@ -104,7 +132,7 @@ function callRows(results, names) {
 function tails(results, names) {
   const rows = callRows(results, names);
   return !rows.length ? null : figure('How long single calls take: from the median to one in a thousand', 'Of one run with timed calls for each ' +
-    'allocator; what the player adds is taken off. Marks: median, 99 % and 99.9 % of the calls are at most so long. Below some 10 ns it is the ' +
+    'allocator; what the player adds is taken off. Marks: median, 99 % and 99.9 % of the calls are at most so long; calls made less than a thousand times are left out. Below some 10 ns it is the ' +
     'clock’s own step that shows.',
   spreadTable('Time of a call', ['call', 'mean', 'p50', 'p99', 'p99.9', 'longest'], rows));
 }

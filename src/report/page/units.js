@@ -44,7 +44,11 @@ function ratioText(v) {
 }
 
 function percentText(v) {
-  return isNumber(v) ? (v >= 0.0995 || v === 0 ? (100 * v).toFixed(0) : (100 * v).toPrecision(2)) + '\u00a0%' : NONE;
+  if (!isNumber(v)) {
+    return NONE;
+  }
+  const text = v >= 0.0995 || v === 0 ? (100 * v).toFixed(0) : v < 0.0001 ? '<\u202f0.01' : (100 * v).toPrecision(2);
+  return text + '\u00a0%';
 }
 
 function rateText(v) {

@@ -126,12 +126,12 @@ function memorySection(workloads, results) {
   const fragmentation = new Lines({title: 'Fragmentation: RSS over live bytes', unit: 'ratio', zero: false,
     note: '1 would be no waste at all. Left out where less than 1 % of the peak is live.',
     from: (axis) => fragmentationSeries(workloads, results, names, axis)});
-  const others = workloads.flatMap((w) => {
+  const others = workloads.flatMap((w, group) => {
     const of = workloads.length > 1 ? ': ' + w.name : '';
     return [
-      new Lines({title: 'Which block sizes the live bytes are in' + of, unit: 'bytes', stacked: true,
+      new Lines({title: 'Which block sizes the live bytes are in' + of, unit: 'bytes', stacked: true, group,
         from: (axis) => groupSeries(w.stat, axis)}),
-      new Lines({title: 'How often the heap is called' + of, unit: 'rate', from: (axis) => rateSeries(w.stat, axis)}),
+      new Lines({title: 'How often the heap is called' + of, unit: 'rate', group, from: (axis) => rateSeries(w.stat, axis)}),
     ];
   });
   return section('memory', 'Where the memory goes', axisChoice(workloads), memory.element, fragmentation.element,
