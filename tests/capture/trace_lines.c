@@ -1,6 +1,7 @@
 // Prints a raw trace for the capture tests to compare with what a program said of itself, straight from the records:
 //   trace_lines FILE          a line an event: STAMP PID THREAD LANE KIND ptr size count align result error value TEXT
 //   trace_lines -u FILE       the same with the usable size at the end, 0 when it was not recorded
+//   trace_lines -n FILE|-     how many of each kind there are, of a trace of any length; and its bytes
 //   trace_lines -c FILE       ticks a second
 //   trace_lines -p FILE       a line a process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
 // The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
@@ -100,6 +101,39 @@ static void add_segment(const struct trace_segment *s, uint32_t pid)
     }
 }
 
+static uint64_t n_of[HT_KIND_LIMIT];
+
+static void count_segment(const struct trace_segment *s)
+{
+    struct codec_state state = {.epoch = s->epoch0, .base = s->base0};
+    struct event ev;
+    for (uint32_t at = 0, used; at < s->n_words; at += used) {
+        used = codec_get(&state, s->words + at, s->n_words - at, &ev);
+        if (!used)
+            fail("a word that is no record");
+        n_of[ev.kind]++;
+    }
+}
+
+static int count_all(struct input *in, struct trace_reader *r)
+{
+    struct trace_item item;
+    struct err e = {0};
+    int rc;
+    while ((rc = trace_next(r, &item, &e)) > 0) {
+        for (size_t i = 0; i < item.n_segments; i++)
+            count_segment(&item.segments[i]);
+    }
+    if (rc < 0)
+        fail(e.text);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (n_of[kind] && event_infos[kind].name)
+            printf("%s %" PRIu64 "\n", event_infos[kind].name, n_of[kind]);
+    }
+    printf("bytes %" PRIu64 "\n", in->offset);
+    return r->saw_end ? 0 : 1;
+}
+
 static int by_stamp(const void *a, const void *b)
 {
     const struct line *x = a, *y = b;
@@ -119,9 +153,11 @@ int main(int argc, char **argv)
     int rc;
     with_usable = argc == 3 && strcmp(argv[1], "-u") == 0;
     if (argc < 2)
-        fail("usage: trace_lines [-c|-p|-u] FILE");
+        fail("usage: trace_lines [-c|-n|-p|-u] FILE");
     if (input_open(&in, argv[argc - 1], &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
         fail(e.text);
+    if (argc == 3 && strcmp(argv[1], "-n") == 0)
+        return count_all(&in, &r);
     while ((rc = trace_next(&r, &item, &e)) > 0) {
         for (size_t i = 0; item.type == TRACE_EVENTS && !processes && !clock && i < item.n_segments; i++)
             add_segment(&item.segments[i], r.processes[item.segments[i].process]->pid);
