@@ -36,7 +36,9 @@ void file_stat_release(struct file_stat *s)
         free(s->processes[i].argv);
         free(s->processes[i].exe);
         counter_free(s->processes[i].counter);
+        trace_process_release(&s->processes[i].facts);
     }
+    trace_session_release(&s->session);
     free(s->processes);
     free(s->sums);
     free(s->samples);
@@ -164,6 +166,17 @@ static uint64_t workload_duration_ns(const struct workload_header *h, const stru
     return h->has_stamps && to > from ? clock_to_ns((to - from) << h->stamp_shift, h->clock_hz) : 0;
 }
 
+// They outlive the reader.
+static void keep_facts(struct file_stat *s, struct trace_reader *r)
+{
+    s->session = r->session;
+    r->session = (struct trace_session){0};
+    for (size_t i = 0; i < s->n_processes; i++) {
+        s->processes[i].facts = *r->processes[i];
+        *r->processes[i] = (struct trace_process){0};
+    }
+}
+
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
@@ -182,6 +195,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
         uint64_t lost = t->reader.processes[i]->lost_records;
         p->lost_records = lost > p->lost_records ? lost : p->lost_records;
     }
+    keep_facts(s, &t->reader);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;
     return 0;
 }

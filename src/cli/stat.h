@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "report/stats.h"
 #include "report/usage.h"
+#include "trace/trace.h"
 
 struct process_stat {
     uint32_t pid;
@@ -15,7 +16,8 @@ struct process_stat {
     uint32_t argv_bytes;
     char *exe; // owned, may be NULL
     struct workload_summary summary;
-    struct counter *counter; // while it is counted; owned
+    struct trace_process facts; // of a trace
+    struct counter *counter;    // while it is counted; owned
 };
 
 struct file_stat {
@@ -23,6 +25,7 @@ struct file_stat {
     bool is_trace;
     struct process_stat *processes; // those of a trace that have events; one of a workload
     size_t n_processes, capacity;
+    struct trace_session session; // of a trace
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
     struct err cut; // where the file is cut off; empty when it is not
@@ -46,6 +49,13 @@ void file_stat_release(struct file_stat *s);
 void print_stat_json(const struct file_stat *s);
 void print_stat_object(struct json *j, const struct file_stat *s); // the same to anywhere
 void print_stat_text(const struct file_stat *s);
+
+// What else a trace knows: of its recording, as an object of its own, and of a process, as keys of the one that is open; and
+// the lines of the text about it.
+struct json;
+void print_stat_session(struct json *j, const struct trace_session *s);
+void print_stat_facts(struct json *j, const struct trace_process *p);
+void print_stat_recording(const struct trace_session *s);
 
 // The part of the text behind the totals; nothing when only those were asked for.
 void print_stat_usage(const struct file_stat *s);

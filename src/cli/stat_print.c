@@ -47,7 +47,7 @@ static void put_argv(struct json *j, const struct process_stat *p)
     json_end_array(j);
 }
 
-static void put_process(struct json *j, const struct process_stat *p)
+static void put_process(struct json *j, const struct process_stat *p, bool is_trace)
 {
     json_begin_object(j);
     json_put_u64(j, "pid", p->pid);
@@ -57,6 +57,8 @@ static void put_process(struct json *j, const struct process_stat *p)
     json_put_u64(j, "events", p->summary.events);
     json_put_u64(j, "lost", p->summary.lost_records);
     put_live(j, &p->summary);
+    if (is_trace)
+        print_stat_facts(j, &p->facts);
     json_end_object(j);
 }
 
@@ -71,7 +73,7 @@ void print_stat_object(struct json *j, const struct file_stat *s)
     json_key(j, "processes");
     json_begin_array(j);
     for (size_t i = 0; i < s->n_processes; i++)
-        put_process(j, &s->processes[i]);
+        put_process(j, &s->processes[i], s->is_trace);
     json_end_array(j);
     json_put_u64(j, "duration_ns", s->duration_ns);
     put_live(j, &s->total);
@@ -87,6 +89,8 @@ void print_stat_object(struct json *j, const struct file_stat *s)
     json_put_bool(j, "cut_off", s->cut.text[0]);
     json_put_u64(j, "file_bytes", s->file_bytes);
     json_put_double(j, "bytes_per_event", bytes_per_event(s));
+    if (s->is_trace)
+        print_stat_session(j, &s->session);
     if (s->sums) {
         uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
         print_usage_sums(j, s->sums, &s->usage);
@@ -178,6 +182,8 @@ void print_stat_text(const struct file_stat *s)
     print_order(t);
     print_bytes("file", s->file_bytes);
     printf("%-22s %15.2f\n", "bytes an event", bytes_per_event(s));
+    if (s->is_trace)
+        print_stat_recording(&s->session);
     print_processes(s);
     print_stat_usage(s);
 }

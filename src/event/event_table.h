@@ -72,7 +72,7 @@
     X( 68, BRK,                     "brk",                "brk",                MAP,    AFTER,  NONE,  HT_F_PTR) \
     X( 80, THREAD_CREATE,           "thread.create",      "pthread_create",     THREAD, BEFORE, NONE,  HT_F_VALUE) \
     X( 81, THREAD_START,            "thread.start",       "",                   THREAD, AFTER,  NONE,  HT_F_VALUE | HT_F_TEXT) \
-    X( 82, THREAD_END,              "thread.end",         "",                   THREAD, BEFORE, NONE,  0) \
+    X( 82, THREAD_END,              "thread.end",         "",                   THREAD, BEFORE, NONE,  HT_F_TEXT) \
     X( 96, MARK,                    "mark",               "heaptape_mark",      MARK,   BEFORE, NONE,  HT_F_TEXT) \
     X( 97, MALLOC_STATS,            "malloc_stats",       "malloc_stats",       MARK,   BEFORE, NONE,  0) \
     X( 98, MALLOC_INFO,             "malloc_info",        "malloc_info",        MARK,   BEFORE, NONE,  0) \

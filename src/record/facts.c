@@ -1,6 +1,7 @@
 #include "record/facts.h"
 
 #include "base/buf.h"
+#include "record/build_id.h"
 #include "trace/codec.h"
 
 #include <errno.h>
@@ -95,6 +96,7 @@ int facts_process(struct trace_process *p, const struct consumer_spool *s)
     };
     bool off = atomic_load(&h->status) == SPOOL_OFF;
     p->off_reason = off ? header_string(h->reason, sizeof h->reason) : NULL;
+    p->allocator_build_id = p->allocator ? build_id_of(p->allocator) : NULL;
     p->argv = malloc(p->argv_bytes + 1u);
     if (p->argv)
         memcpy(p->argv, h->argv, p->argv_bytes);

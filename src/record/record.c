@@ -3,6 +3,7 @@
 #include "record/encoder.h"
 #include "record/facts.h"
 #include "record/launch.h"
+#include "record/names.h"
 #include "spool/consumer.h"
 
 #include <dirent.h>
@@ -30,14 +31,16 @@ enum {
     RECORDER_NICE = 5, // the program comes first …
     GUARD_UNNICE = 10, // … but it should not have to wait
 };
-#define ROUND_NS     MS(20)  // … or is this old
-#define SAMPLE_NS    MS(10)  // RSS of each process
-#define CHECK_NS     MS(2)   // between looks for processes that have ended
-#define LONGEST_NAP  MS(2)   // a program that suddenly gets fast fills its chunks in about this time
-#define SHORTEST_NAP 100000u // ns
-#define GUARD_NAP    400000u // ns
-#define IDLE_NS      MS(20)  // sleep when nothing is full: what is published must not grow old
-#define LINGER_NS    MS(50)  // between looks for processes of the session that have no spool yet
+#define ROUND_NS       MS(20)   // … or is this old
+#define SAMPLE_NS      MS(10)   // RSS of each process
+#define IDLE_SAMPLE_NS MS(1000) // … that does nothing
+#define NAMES_NS       MS(500)  // names of its threads
+#define CHECK_NS       MS(2)    // between looks for processes that have ended
+#define LONGEST_NAP    MS(2)    // a program that suddenly gets fast fills its chunks in about this time
+#define SHORTEST_NAP   100000u  // ns
+#define GUARD_NAP      400000u  // ns
+#define IDLE_NS        MS(20)   // sleep when nothing is full: what is published must not grow old
+#define LINGER_NS      MS(50)   // between looks for processes of the session that have no spool yet
 
 struct recorder {
     const struct record_settings *settings;
@@ -88,15 +91,22 @@ static int announce(struct recorder *r, const struct consumer_spool *s, struct e
     return encoder_put_process(r->encoder, &p, e);
 }
 
+// Is it of the process that the recorder started? That may have ended before its spool was seen: then only its own pid is
+// known.
+static bool is_own_child(const struct recorder *r, const struct consumer_spool *s)
+{
+    return s->visible_pid == r->launch.pid || (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
+}
+
 // The image that the exit status belongs to: the last one of the program's own process.
 static bool is_last_image(const struct recorder *r, const struct consumer_spool *s)
 {
     for (size_t i = 0; i < r->consumer.n_spools; i++) {
         const struct consumer_spool *other = r->consumer.spools[i];
-        if (other->visible_pid == s->visible_pid && other->number > s->number)
+        if (is_own_child(r, other) && other->number > s->number)
             return false;
     }
-    return s->visible_pid == r->launch.pid && r->launch.reaped;
+    return is_own_child(r, s) && r->launch.reaped;
 }
 
 // Keeps what PROCESS_END is to say and drops the spool.
@@ -111,6 +121,12 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
     r->n_ended++;
     p->end_stamp = p->end_stamp ? p->end_stamp : stamp_now(r);
     facts_window(p, s);
+    p->thread_names = s->thread_names.data;
+    p->thread_names_bytes = s->thread_names.size;
+    s->thread_names = (struct buf){0};
+    // It may have ended since the last look.
+    if (is_own_child(r, s))
+        launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s);
     p->exit_status = (uint64_t)r->launch.wait_status;
     r->result->lost_words += p->lost_records;
@@ -195,6 +211,15 @@ static bool read_memory(pid_t pid, struct trace_sample *sample)
     return true;
 }
 
+// Often at first, so that programs that live for moments have some.
+static void look_at_names(struct consumer_spool *s, uint64_t now)
+{
+    if (s->named_ns && now - s->named_ns < NAMES_NS && s->thread_names.size)
+        return;
+    names_look(&s->thread_names, s->visible_pid);
+    s->named_ns = now;
+}
+
 static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 {
     if (now - r->sampled_ns < SAMPLE_NS)
@@ -202,9 +227,12 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     r->sampled_ns = now;
     int rc = 0;
     for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++) {
-        const struct consumer_spool *s = r->consumer.spools[i];
-        if (s->drain_words == 0 || s->dead)
+        struct consumer_spool *s = r->consumer.spools[i];
+        // An allocator may give memory back in a thread of its own, while the program does nothing.
+        if (s->dead || (s->drain_words == 0 && now - s->sampled_ns < IDLE_SAMPLE_NS))
             continue;
+        s->sampled_ns = now;
+        look_at_names(s, now);
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];

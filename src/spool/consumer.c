@@ -25,6 +25,7 @@ static void spool_free(struct consumer_spool *s)
     if (s->pidfd >= 0)
         close(s->pidfd);
     free(s->toggles);
+    buf_release(&s->thread_names);
     free(s->marks);
     free(s->lanes);
     free(s);

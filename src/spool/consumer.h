@@ -3,6 +3,7 @@
 #ifndef HEAPTAPE_SPOOL_CONSUMER_H
 #define HEAPTAPE_SPOOL_CONSUMER_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "spool/spool.h"
 #include "trace/codec.h"
@@ -65,6 +66,8 @@ struct consumer_spool {
     size_t marks_capacity;
     struct consumer_lane *lanes; // open hash, a power of two
     size_t lanes_capacity, lanes_used;
+    uint64_t sampled_ns, named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
+    struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
 };
 
 struct consumer {

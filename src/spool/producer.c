@@ -196,7 +196,8 @@ void producer_lane_put(struct producer_process *p, struct producer_thread *t, st
 
 void producer_lane_end(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane)
 {
-    const struct event end = {.kind = HT_THREAD_END};
+    const struct event end = {
+        .kind = HT_THREAD_END, .text = t->name, .text_bytes = (uint32_t)strnlen(t->name, sizeof t->name)};
     uint64_t stamp = lane->last_stamp;
     if (make_room(p, t, lane, &end))
         put_record(lane, &end, stamp > lane->last_stamp ? stamp : lane->last_stamp);

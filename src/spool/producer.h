@@ -44,10 +44,15 @@ struct producer_thread {
     struct producer_lane lanes[2];
     uint32_t live; // 1 once it may record; 0 in a fork child
     uint32_t number, tid, parent;
-    uint32_t next;          // link of the pool, or of the ending threads
-    uint32_t ending;        // 1 after the last round of its key destructors
-    void *(*start)(void *); // for the trampoline of pthread_create
-    void *arg;
+    uint32_t next;   // link of the pool, or of the ending threads
+    uint32_t ending; // 1 after the last round of its key destructors
+    union {
+        struct { // before it runs: for the trampoline of pthread_create
+            void *(*start)(void *);
+            void *arg;
+        };
+        char name[16]; // at its end, as the kernel has it
+    };
     uint32_t muted; // 1 once it has noticed that recording is paused
     uint32_t reserved;
     uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet

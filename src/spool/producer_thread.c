@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 uint64_t producer_signals_block(void)
@@ -118,6 +119,7 @@ static void at_round(void *value)
     if (t->live && !t->ending && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING) {
         producer_thread_reap(p);
         t->ending = 1;
+        syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);
         producer_lane_slow(p, &t->lanes[0]);
         push_ending(p, t);
     }

@@ -1,6 +1,7 @@
 #include "trace/fields.h"
 
 #include "base/tlv.h"
+#include "base/varint.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,9 @@ void trace_process_release(struct trace_process *p)
     free(p->exe);
     free(p->argv);
     free(p->allocator);
+    free(p->allocator_build_id);
     free(p->off_reason);
+    free(p->thread_names);
     *p = (struct trace_process){0};
 }
 
@@ -82,7 +85,9 @@ int fields_put_process(struct buf *b, const struct trace_process *p)
         rc = tlv_put_string(b, TRACE_F_EXE, p->exe);
     if (rc == 0)
         rc = put_argv(b, p->argv, p->argv_bytes);
-    return rc ? rc : tlv_put_string(b, TRACE_F_ALLOCATOR, p->allocator);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_ALLOCATOR, p->allocator);
+    return rc ? rc : tlv_put_string(b, TRACE_F_ALLOCATOR_BUILD_ID, p->allocator_build_id);
 }
 
 int fields_put_process_end(struct buf *b, const struct trace_process *p)
@@ -98,6 +103,8 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_RECORDED_TO, p->recorded_to);
     if (rc == 0 && p->has_exit_status)
         rc = tlv_put_u64(b, TRACE_F_EXIT_STATUS, p->exit_status);
+    if (rc == 0 && p->thread_names_bytes)
+        rc = tlv_put_bytes(b, TRACE_F_THREAD_NAMES, p->thread_names, p->thread_names_bytes);
     return rc ? rc : tlv_put_string(b, TRACE_F_OFF_REASON, p->off_reason);
 }
 
@@ -166,6 +173,18 @@ static int set_session(struct trace_session *s, const struct tlv *f)
     return 0;
 }
 
+static int set_names(struct trace_process *p, const struct tlv *field)
+{
+    free(p->thread_names);
+    p->thread_names_bytes = 0;
+    p->thread_names = malloc(field->size + 1);
+    if (!p->thread_names)
+        return -ENOMEM;
+    memcpy(p->thread_names, field->bytes, field->size);
+    p->thread_names_bytes = field->size;
+    return 0;
+}
+
 static int set_process(struct trace_process *p, const struct tlv *f)
 {
     switch (f->tag) {
@@ -187,6 +206,10 @@ static int set_process(struct trace_process *p, const struct tlv *f)
         return set_argv(&p->argv, &p->argv_bytes, f);
     case TRACE_F_ALLOCATOR:
         return set_string(&p->allocator, f);
+    case TRACE_F_ALLOCATOR_BUILD_ID:
+        return set_string(&p->allocator_build_id, f);
+    case TRACE_F_THREAD_NAMES:
+        return set_names(p, f);
     case TRACE_F_END_STAMP:
         p->end_stamp = f->number;
         return 0;
@@ -259,4 +282,16 @@ uint32_t fields_process_number(const uint8_t *at, size_t n)
 {
     uint64_t number = fields_number(at, n, TRACE_F_PROCESS, UINT32_MAX);
     return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name, size_t *bytes)
+{
+    uint64_t length;
+    size_t n = varint_get(*at, end, tid), m = n ? varint_get(*at + n, end, &length) : 0;
+    if (!m || length > (size_t)(end - *at) - n - m)
+        return false;
+    *name = (const char *)*at + n + m;
+    *bytes = (size_t)length;
+    *at += n + m + length;
+    return true;
 }

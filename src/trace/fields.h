@@ -5,6 +5,8 @@
 #include "base/buf.h"
 #include "trace/trace.h"
 
+#include <stdbool.h>
+
 #include <stddef.h>
 
 // Append the fields. 0 or -ENOMEM.
@@ -22,5 +24,9 @@ uint32_t fields_process_number(const uint8_t *at, size_t n);
 
 // One number field; `fallback` when there is none.
 uint64_t fields_number(const uint8_t *at, size_t n, unsigned tag, uint64_t fallback);
+
+// Takes the next of a process's thread names: *at is moved on, `name` is not terminated. False at the end, and where the
+// bytes are no names.
+bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name, size_t *bytes);
 
 #endif

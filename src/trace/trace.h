@@ -39,8 +39,9 @@ enum trace_field {
     TRACE_F_PID = 21,
     TRACE_F_PPID = 22,
     TRACE_F_EXE = 23,
-    TRACE_F_ALLOCATOR = 24,   // path of the object that answered malloc
-    TRACE_F_FORKED_FROM = 25, // pid of the process whose memory this one began with (fork without exec)
+    TRACE_F_ALLOCATOR = 24,          // path of the object that answered malloc
+    TRACE_F_ALLOCATOR_BUILD_ID = 26, // of that object's file, hexadecimal digits
+    TRACE_F_FORKED_FROM = 25,        // pid of the process whose memory this one began with (fork without exec)
     TRACE_F_END_STAMP = 30,
     TRACE_F_EXIT_STATUS = 31,  // as wait gives it; only of the recorder's own child
     TRACE_F_LOST_RECORDS = 32, // words dropped under --lossy, or missing in a stream
@@ -50,6 +51,7 @@ enum trace_field {
     TRACE_F_OFF_REASON = 36,     // text: why tracing turned itself off
     TRACE_F_RECORDED_FROM = 37,  // stamps: when recording began and ended, of a process that was not
     TRACE_F_RECORDED_TO = 38,    // recorded all its life
+    TRACE_F_THREAD_NAMES = 39,   // for each a varint tid, a varint length, the name
     TRACE_F_EVENTS = 40,         // counted events of the whole trace (END)
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, its counted events (END)
 };
@@ -93,7 +95,7 @@ struct trace_session {
 struct trace_process {
     uint32_t number, pid, ppid, forked_from;
     uint64_t start_stamp;
-    char *exe, *argv, *allocator;
+    char *exe, *argv, *allocator, *allocator_build_id;
     uint32_t argv_bytes;
     // From PROCESS_END; `ended` is 0 when there is none.
     int ended;
@@ -102,6 +104,8 @@ struct trace_process {
     uint64_t exit_status, lost_records, waits, wait_ns, threads;
     int has_exit_status;
     char *off_reason;
+    uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them
+    size_t thread_names_bytes;
 };
 
 void trace_session_release(struct trace_session *s);

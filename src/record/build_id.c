@@ -1,0 +1,70 @@
+#include "record/build_id.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MOST_BYTES = 64,        // of a build id; usual are 16 and 20
+    MOST_SEGMENTS = 64,     // looked at
+    MOST_NOTE_BYTES = 1024, // of the notes of a segment, read
+};
+
+static char *hex(const uint8_t *bytes, size_t n)
+{
+    char *text = malloc(2 * n + 1);
+    for (size_t i = 0; text && i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return text;
+}
+
+// The build id among the notes of a segment.
+static char *find_in_notes(const uint8_t *notes, size_t n)
+{
+    Elf64_Nhdr h;
+    for (size_t at = 0; at + sizeof h <= n;) {
+        memcpy(&h, notes + at, sizeof h);
+        size_t name = at + sizeof h, text = name + (((size_t)h.n_namesz + 3) & ~(size_t)3);
+        if (text > n || h.n_descsz > n - text)
+            return NULL;
+        if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 && h.n_descsz &&
+            h.n_descsz <= MOST_BYTES)
+            return hex(notes + text, h.n_descsz);
+        at = text + (((size_t)h.n_descsz + 3) & ~(size_t)3);
+    }
+    return NULL;
+}
+
+static char *find(int fd)
+{
+    Elf64_Ehdr h;
+    Elf64_Phdr p;
+    uint8_t notes[MOST_NOTE_BYTES];
+    char *found = NULL;
+    if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0 ||
+        h.e_ident[EI_CLASS] != ELFCLASS64)
+        return NULL;
+    for (unsigned i = 0; !found && i < h.e_phnum && i < MOST_SEGMENTS; i++) {
+        if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + (uint64_t)i * h.e_phentsize)) != (ssize_t)sizeof p)
+            return NULL;
+        if (p.p_type != PT_NOTE)
+            continue;
+        size_t want = p.p_filesz < sizeof notes ? p.p_filesz : sizeof notes;
+        ssize_t n = pread(fd, notes, want, (off_t)p.p_offset);
+        found = n > 0 ? find_in_notes(notes, (size_t)n) : NULL;
+    }
+    return found;
+}
+
+char *build_id_of(const char *path)
+{
+    int fd = *path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    char *id = fd >= 0 ? find(fd) : NULL;
+    if (fd >= 0)
+        close(fd);
+    return id;
+}

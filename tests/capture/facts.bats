@@ -1,0 +1,67 @@
+load trace
+
+# json FILE EXPRESSION: of `stat --json FILE`, which is s.
+json() {
+  "$HEAPTAPE" stat --json "$1" | python3 -c "import json, sys; s = json.load(sys.stdin); print($2)"
+}
+
+@test "what a trace says of the machine, the program and its allocator" {
+  skip_under_sanitizer
+  command -v python3 >/dev/null || skip "no python3"
+  record "$HEAPTAPE_PROGRAMS/names" 900
+  [ "$status" -eq 7 ]
+  [ "$(json t.ht "s['recorded']['kernel']")" = "$(uname -sr)" ]
+  [ "$(json t.ht "s['recorded']['host']")" = "$(uname -n)" ]
+  [ "$(json t.ht "s['recorded']['cpus']")" -eq "$(nproc --all)" ]
+  [ "$(json t.ht "s['recorded']['argv'][1]")" = 900 ]
+  [ "$(json t.ht "s['recorded']['clock'] in ('tsc', 'cntvct', 'monotonic')")" = True ]
+  [ "$(json t.ht "s['recorded']['clock_hz'] > 10**6")" = True ]
+  [ "$(json t.ht "abs(s['recorded']['realtime_ns'] / 1e9 - $(date +%s)) < 100")" = True ]
+  [ "$(json t.ht "s['processes'][0]['exe']")" = "$(realpath "$HEAPTAPE_PROGRAMS/names")" ]
+  [ "$(json t.ht "s['processes'][0]['argv'][1]")" = 900 ]
+  [ "$(json t.ht "s['processes'][0]['exit_status']")" = 7 ]
+  library=$(json t.ht "s['processes'][0]['allocator']['library']")
+  [ "$(json t.ht "s['processes'][0]['allocator']['build_id']")" = \
+    "$(readelf -n "$library" | sed -n 's/.*Build ID: //p')" ]
+}
+
+@test "names of threads that ended, and of those that did not" {
+  skip_under_sanitizer
+  command -v python3 >/dev/null || skip "no python3"
+  record "$HEAPTAPE_PROGRAMS/names" 1500
+  "$HEAPTAPE" dump -k thread.end t.ht | grep -q 'thread.end("short-lived")$'
+  json t.ht "[t['name'] for t in s['processes'][0]['thread_names']]" | grep -q long-lived
+  # Births and ends, in the workload too.
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+  [ "$("$HEAPTAPE" dump -k thread.create t.htw | wc -l)" -eq 2 ]
+  [ "$("$HEAPTAPE" dump -k thread.start t.htw | wc -l)" -eq 2 ]
+  "$HEAPTAPE" dump -k thread.end t.htw | grep -q short-lived
+}
+
+@test "how a program ended by a signal" {
+  skip_under_sanitizer
+  command -v python3 >/dev/null || skip "no python3"
+  record "$HEAPTAPE_PROGRAMS/ends" kill 1000
+  [ "$(json t.ht "s['processes'][0]['signal']")" = 9 ]
+}
+
+@test "the memory of the program, and what of it is its heap" {
+  skip_under_sanitizer
+  command -v python3 >/dev/null || skip "no python3"
+  python=$(python3 -c 'import sys; print(sys.executable)')
+  record "$python" -c '
+import time
+x = [b"x" * 100000 for i in range(1000)]
+for i in range(30): x.append(bytes(i)); time.sleep(0.02)
+del x
+for i in range(20): bytes(1000 + i); time.sleep(0.02)'
+  [ "$status" -eq 0 ]
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+  for file in t.ht t.htw; do
+    # [ns, least, mean and greatest resident bytes, and those of the heap] each
+    json "$file" "all(90e6 < max(r[k] for r in s['timeline']['rss_ns_min_mean_max_anon']) < 300e6 for k in (3, 4))" | grep -q True
+    json "$file" "all(r[4] <= r[3] for r in s['timeline']['rss_ns_min_mean_max_anon'])" | grep -q True
+    # It was given back at the end.
+    json "$file" "s['timeline']['rss_ns_min_mean_max_anon'][-1][4] < 60e6" | grep -q True
+  done
+}
