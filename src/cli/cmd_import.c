@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/convert_all.h"
 #include "cli/convert_trace.h"
 #include "cli/import_trace.h"
 #include "cli/import_workload.h"
@@ -25,7 +26,8 @@ static const struct option options[] = {
      "write to FILE, or to standard output; FILE.htw (with --trace: FILE.ht) beside the input unless given",
      offsetof(struct import_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
-    {'p', "pid", OPTION_STRING, "PID", NULL, "import this process; the one with most events unless given",
+    {'p', "pid", OPTION_STRING, "PID|all", NULL,
+     "import this process, or each into a workload of its own; the one with most events unless given",
      offsetof(struct import_cli_options, pid)},
     {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace, of all processes, not a workload",
      offsetof(struct import_cli_options, trace)},
@@ -58,22 +60,21 @@ static int to_trace(struct job *j)
     return import_trace(&j->in, &j->out, &how, &has_times, j->e);
 }
 
-static void tell_workload(const struct job *j, const struct workload_summary *s)
+static void tell_workload(const char *path, uint64_t bytes, const struct workload_summary *s)
 {
-    note("%s: %llu events, %llu threads, %.2f bytes an event", j->out.name, (unsigned long long)s->events,
-         (unsigned long long)s->threads, s->events ? (double)j->out.offset / (double)s->events : 0.0);
+    note("%s: %llu events, %llu threads, %.2f bytes an event", path, (unsigned long long)s->events,
+         (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->order_ambiguous || s->unmatched_frees)
         note("%llu frees of blocks from before, %llu events of unsure order", (unsigned long long)s->unmatched_frees,
              (unsigned long long)s->order_ambiguous);
 }
 
-// By way of a trace in a temporary file: which process is wanted is known when all have been seen.
-static int most_events(struct job *j, struct workload_summary *s)
+// A trace of all of it in a temporary file: which processes there are is known when all has been seen.
+static int open_between(struct job *j, struct trace_file *t)
 {
     bool has_times;
     struct output between;
     struct input trace;
-    struct trace_file t;
     struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_LZ4, 1};
     int rc = output_open_unnamed(&between, j->e);
     if (rc < 0)
@@ -83,11 +84,16 @@ static int most_events(struct job *j, struct workload_summary *s)
         output_close(&between, false, NULL);
         return rc;
     }
-    rc = input_from_output(&trace, &between, j->in.name, j->e);
-    if (rc < 0)
-        return rc;
     j->how.no_stamps |= !has_times;
-    rc = trace_file_take(&t, &trace, true, j->e);
+    rc = input_from_output(&trace, &between, j->in.name, j->e);
+    return rc < 0 ? rc : trace_file_take(t, &trace, true, j->e);
+}
+
+// The process with most events.
+static int most_events(struct job *j, struct workload_summary *s)
+{
+    struct trace_file t = {.in.fd = -1};
+    int rc = open_between(j, &t);
     if (rc == 0)
         rc = convert_trace(&t, &j->out, &j->how, s, j->e);
     trace_file_close(&t);
@@ -98,7 +104,6 @@ static int to_workload(struct job *j)
 {
     struct workload_summary s;
     int rc;
-    j->how.window_ns = j->format->window;
     if (j->format->several_processes && !j->how.pid) {
         rc = most_events(j, &s);
     } else {
@@ -106,20 +111,40 @@ static int to_workload(struct job *j)
         rc = import_workload(&j->in, &j->out, &how, &s, j->e);
     }
     if (rc == 0)
-        tell_workload(j, &s);
+        tell_workload(j->out.name, j->out.offset, &s);
     return rc;
 }
 
-static int import(struct job *j, const char *from, const char *to)
+static unsigned output_flags(const struct job *j)
+{
+    return OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0);
+}
+
+static int import_one(struct job *j, const char *to)
+{
+    int rc = output_open(&j->out, to, output_flags(j), j->e);
+    if (rc < 0)
+        return rc;
+    rc = j->options->trace ? to_trace(j) : to_workload(j);
+    int closed = output_close(&j->out, rc == 0, j->e);
+    return rc == 0 ? closed : rc;
+}
+
+static int import_each(struct job *j, const char *pattern)
+{
+    struct trace_file t = {.in.fd = -1};
+    int rc = open_between(j, &t);
+    if (rc == 0)
+        rc = convert_all(&t, pattern, output_flags(j), &j->how, tell_workload, j->e);
+    trace_file_close(&t);
+    return rc;
+}
+
+static int import(struct job *j, const char *from, const char *to, bool each)
 {
     int rc = input_open(&j->in, from, j->e);
     if (rc == 0)
-        rc = output_open(&j->out, to, OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0), j->e);
-    if (rc == 0) {
-        rc = j->options->trace ? to_trace(j) : to_workload(j);
-        int closed = output_close(&j->out, rc == 0, j->e);
-        rc = rc == 0 ? closed : rc;
-    }
+        rc = each ? import_each(j, to) : import_one(j, to);
     input_close(&j->in);
     return rc;
 }
@@ -145,17 +170,24 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_import, "FILE is missing");
     if (!o->format)
         return usage_error(&cmd_import, "--format is missing: %s", IO_IMPORT_CHOICES);
-    if (o->pid && (options_parse_number(o->pid, &pid) < 0 || pid == 0 || pid > UINT32_MAX))
+    if (o->pid && o->trace)
+        return usage_error(&cmd_import, "--trace writes all processes; --pid is for workloads");
+    bool each = o->pid && strcmp(o->pid, "all") == 0;
+    if (o->pid && !each && (options_parse_number(o->pid, &pid) < 0 || pid == 0 || pid > UINT32_MAX))
         return usage_error(&cmd_import, "'%s' is no process number", o->pid);
     if (o->level < 1 || o->level > 19)
         return usage_error(&cmd_import, "there is no level %llu of zstd", (unsigned long long)o->level);
     j.format = format_find(o->format);
     j.how = (struct convert_trace_options){
         .pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->stamps};
+    j.how.window_ns = j.format->window;
     char *beside = NULL;
     if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
         die(EXIT_FAILED, "out of memory");
-    int rc = import(&j, argv[0], o->output ? o->output : beside ? beside : "-");
+    const char *to = o->output ? o->output : beside ? beside : "-";
+    if (each && strcmp(to, "-") == 0)
+        return usage_error(&cmd_import, "--pid all writes several files: name them with -o, such as out.%%p.htw");
+    int rc = import(&j, argv[0], to, each);
     free(beside);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);

@@ -110,3 +110,28 @@ END
   diff <("$HEAPTAPE" dump --format json a.htw | sed 's/"stamp_ns":[0-9]*//') \
     <("$HEAPTAPE" dump --format json b.htw | sed 's/"stamp_ns":[0-9]*//')
 }
+
+@test "several processes: the one with most events, one by its pid, or all" {
+  cat >a.json <<'JSON'
+{"kind":"malloc","pid":5,"tid":5,"size":32,"result":"0x1000"}
+{"kind":"malloc","pid":6,"tid":6,"size":64,"result":"0x1000"}
+{"kind":"free","pid":5,"tid":5,"ptr":"0x1000"}
+JSON
+  "$HEAPTAPE" import -F json -o most.htw a.json
+  heaptape dump most.htw
+  [ "${#lines[@]}" -eq 2 ]
+  "$HEAPTAPE" import -F json --pid 6 -o - a.json | "$HEAPTAPE" dump - >six
+  [ "$(wc -l <six)" -eq 1 ]
+  has "$(cat six)" "[6 0] +0.000000 malloc(64) = #0"
+  "$HEAPTAPE" import -q -F json --pid all -o each.htw a.json
+  cmp each.5.htw most.htw
+  heaptape dump each.6.htw
+  has "$output" "malloc(64)"
+  heaptape import -F json --pid 7 -o none.htw a.json
+  fails_with 1 "a.json: has no events of process 7"
+  [ ! -e none.htw ]
+  heaptape import -F json --pid all - <a.json
+  usage_fails "--pid all writes several files"
+  heaptape import -F json --pid 5 --trace a.json
+  usage_fails "--trace writes all processes"
+}
