@@ -5,6 +5,7 @@ const LIMITS = {
   sameTime: 0.02, // a difference in time below this is not worth a change
   moreMemory: 1.1, // of the first allocator's peak RSS: more is not recommended
   fragmentation: 1.25, // peak RSS over peak live bytes
+  below: 0.95, // peak RSS over peak live bytes
   kept: 0.5, // of the peak RSS, when all is freed
   heapTime: 0.05, // of the recorded time in calls
   atOnce: 0.25, // of blocks freed within 8 events
@@ -86,6 +87,14 @@ function findFragmentation(results) {
   const high = results.filter((r) => r.result.peak_fragmentation >= LIMITS.fragmentation);
   return !high.length ? [] : [{text: `Peak RSS over peak live bytes: ${eachOf(high, (r) => ratioText(r.peak_fragmentation))}. What is above 1 is ` +
     'headers, rounding, caches and holes.'}];
+}
+
+// An allocator cannot hold less than what is live: what is missing was never written.
+function findBelow(results) {
+  const low = results.filter((r) => r.result.peak_fragmentation < LIMITS.below);
+  return !low.length ? [] : [{act: true, text: `Peak RSS is below the live bytes: ${eachOf(low, (r) => ratioText(r.peak_fragmentation))}. ` +
+    'Pages that nobody writes take no memory, and of zeroed blocks the replay writes the first byte only: what the program wrote is not recorded.',
+  advice: 'So memory ratios depend on this guess: replay with --touch all for the other bound before memory decides.'}];
 }
 
 function findKept(results) {
@@ -215,7 +224,7 @@ function findTrust(s) {
 }
 
 function findings(s, results) {
-  const of = results.length ? [findAllocator, findLeanest, findFragmentation, findKept].flatMap((f) => f(results)) : [];
+  const of = results.length ? [findAllocator, findLeanest, findFragmentation, findBelow, findKept].flatMap((f) => f(results)) : [];
   const uses = s ? [findPeak, findAtOnce, findRealloc, findForeign, findLarge, findTop, findSlack, findSmall, findLeft, findZeroed,
     findTrust].flatMap((f) => f(s)) : [];
   return [...of, ...(s && results.length ? findWeight(s, results) : []), ...uses];
