@@ -103,17 +103,18 @@ function findKept(results) {
     percentText(share(r.freed_rss_bytes, r.peak_rss_bytes)))}.`}];
 }
 
-// How much time is in the heap at all: what the first allocator took for all calls, over how long the program ran.
+// How much time is in the heap at all: the CPU time of the first allocator's calls, over how long the program ran. CPU time, because what
+// else ran beside the replay is not in it.
 function findWeight(s, results) {
   const base = results[0] && results[0].result;
-  if (!base || !s.duration_ns || !isNumber(base.wall_ns) || Math.abs(base.events - s.events) > 0.05 * s.events) {
+  if (!base || !s.duration_ns || !isNumber(base.cpu_ns) || Math.abs(base.events - s.events) > 0.05 * s.events) {
     return [];
   }
-  const ns = base.wall_ns - (base.harness_ns_per_event || 0) * base.events;
+  const ns = Math.max(base.cpu_ns - (base.harness_ns_per_event || 0) * base.events, 0);
   const part = ns / s.duration_ns;
   const name = allocatorName(results[0]);
-  return [{act: part >= LIMITS.heapTime, text: `The calls take ${nsText(ns)} with ${name} when replayed, ${percentText(part)} of the ` +
-    `${nsText(s.duration_ns)} that the recorded run lasted.`,
+  return [{act: part >= LIMITS.heapTime, text: `The calls take ${nsText(ns)} of CPU time with ${name} when replayed, ${percentText(part)} of ` +
+    `the ${nsText(s.duration_ns)} that the recorded run lasted.`,
   advice: part >= LIMITS.heapTime ? 'Fewer calls or a faster allocator can be felt.'
     : 'Time is hardly to be gained here: look at memory.'}];
 }
