@@ -141,7 +141,7 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
         return err_set(e, -ENOMEM, "%s: out of memory", name);
     if (!decompress(head, payload, n, raw, zstd))
         return err_set(e, -EBADMSG, "%s: frame does not decompress, at byte %llu", name, at);
-    f->data = raw->data;
+    f->data = raw->data ? raw->data : (const uint8_t *)"";
     f->size = raw->size;
     return 1;
 }

@@ -89,7 +89,7 @@ int source_line(struct source *s, const char **line, size_t *n, struct err *e)
         return skipped;
     for (;;) {
         size_t left = source_left(s);
-        const uint8_t *from = s->data + s->at;
+        const uint8_t *from = left ? s->data + s->at : (const uint8_t *)"";
         const uint8_t *newline = left > seen ? memchr(from + seen, '\n', left - seen) : NULL;
         if (newline || (s->ended && left)) {
             *line = (const char *)from;

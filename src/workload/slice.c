@@ -15,8 +15,10 @@ struct slice *slice_new(const struct slice_options *options, const struct slice_
     s->options = *options;
     s->sink = *sink;
     s->some_thread = SLICE_NO_NUMBER;
-    if (!options->threads)
+    if (!options->threads) {
+        s->options.n_threads = 0;
         return s;
+    }
     s->ranges = calloc(options->n_threads, sizeof *s->ranges);
     if (!s->ranges) {
         free(s);

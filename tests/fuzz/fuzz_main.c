@@ -1,0 +1,26 @@
+// Calls a fuzz target with the bytes of each file: a corpus as a plain test. It fails by crashing.
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        FILE *f = fopen(argv[i], "rbe");
+        size_t size = 1 << 20;
+        uint8_t *data = malloc(size);
+        if (!f || !data) {
+            fprintf(stderr, "%s: cannot read\n", argv[i]);
+            return 1;
+        }
+        size_t n = fread(data, 1, size, f);
+        fclose(f);
+        // At its own size, so that reading past the end is seen by AddressSanitizer.
+        uint8_t *exact = realloc(data, n ? n : 1);
+        LLVMFuzzerTestOneInput(exact ? exact : data, n);
+        free(exact ? exact : data);
+    }
+    printf("%d files\n", argc - 1);
+    return argc > 1 ? 0 : 1;
+}

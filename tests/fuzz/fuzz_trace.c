@@ -1,0 +1,108 @@
+// Traces whose frames have right checksums: the reader, the converter of all processes with the writer and statistics
+// behind it, the walk that dump does, and salvage.
+#include "base/frame.h"
+#include "convert/convert.h"
+#include "convert/walk.h"
+#include "report/stats.h"
+#include "trace/salvage.h"
+#include "workload/writer.h"
+
+#include "fuzz.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct sink {
+    struct output out;
+    struct workload_writer *writer;
+    struct stats stats;
+    struct sink *next;
+};
+
+static struct sink *sinks;
+
+// The order promises what the writer checks.
+static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    struct sink *s = context;
+    struct err e = {0};
+    int rc = stats_ops(&s->stats, ops, n);
+    if (rc == 0 && workload_write_ops(s->writer, ops, n, &e) == -EINVAL)
+        abort();
+    return rc;
+}
+
+static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    struct sink *s = calloc(1, sizeof *s);
+    struct err e = {0};
+    (void)context;
+    (void)p;
+    if (!s)
+        return -ENOMEM;
+    fuzz_output(&s->out);
+    stats_init(&s->stats);
+    s->writer = workload_writer_new(&s->out, 1);
+    s->next = sinks;
+    sinks = s;
+    workload_write_header(s->writer, &(struct workload_header){.has_stamps = true, .clock_hz = 1000000000}, &e);
+    *sink = (struct convert_sink){.ops = {.context = s, .ops = put_ops}};
+    return 1;
+}
+
+static void release_sinks(void)
+{
+    while (sinks) {
+        struct sink *s = sinks;
+        sinks = s->next;
+        workload_writer_free(s->writer);
+        stats_release(&s->stats);
+        output_close(&s->out, true, NULL);
+        free(s);
+    }
+}
+
+static void convert(struct input *in)
+{
+    struct err e = {0};
+    struct trace_reader r;
+    struct convert_result result;
+    const struct convert_options how = {.choose = choose};
+    if (trace_reader_open(&r, in, &e) == 0) {
+        convert_run(&r, &how, &result, &e);
+        trace_reader_close(&r);
+    }
+    release_sinks();
+}
+
+static int take_call(void *context, const struct walk_call *call)
+{
+    uint64_t *sum = context;
+    for (uint32_t i = 0; i < call->event->text_bytes; i++)
+        *sum += (unsigned char)call->event->text[i];
+    return 0;
+}
+
+static void walk(struct input *in)
+{
+    struct err e = {0}, cut;
+    struct trace_reader r;
+    struct walk_counts counts;
+    uint64_t sum = 0;
+    const struct walk_options how = {.call = take_call, .context = &sum};
+    if (trace_reader_open(&r, in, &e) == 0) {
+        walk_run(&r, &how, &counts, &cut, &e);
+        trace_reader_close(&r);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct input in;
+    fuzz_frames(&in, FRAME_MAGIC_TRACE, data, n);
+    convert(&in);
+    input_seek(&in, 0, NULL);
+    walk(&in);
+    input_close(&in);
+    return 0;
+}
