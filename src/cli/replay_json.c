@@ -289,6 +289,7 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     json_put_u64(j, "events", facts->events);
     json_put_u64(j, "skipped", facts->skipped);
     json_put_u64(j, "preexisting", facts->preexisting);
+    json_put_bool(j, "touch_zeroed", facts->touch_zeroed);
     json_put_u64(j, "threads", facts->threads);
     json_put_u64(j, "waits", facts->waits);
     if (facts->one_thread) {

@@ -161,7 +161,6 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
         t[i] = (struct plan_thread){.first_word = s && s->first ? more_at ? more_at : s->first : 0,
                                     .at_start = s && !s->born};
         p->facts.threads += s && s->first;
-        h->multi_threaded |= i > 0 && s && s->first;
     }
     return 0;
 }
@@ -198,6 +197,7 @@ int plan_finish(struct plan *p, struct err *e)
         return rc;
     thin_samples(p);
     plan_finish_recorded(p);
+    h.touch_zeroed = p->facts.touch_zeroed;
     struct plan_facts *f = &p->facts;
     f->peak_live_bytes = (uint64_t)p->peak + p->preexisting_bytes;
     f->live_at_end_bytes = (uint64_t)p->live + p->preexisting_bytes;

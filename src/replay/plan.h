@@ -35,6 +35,7 @@ struct plan_facts {
     uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
     uint64_t live_at_end_bytes; // requested
     uint64_t stats;             // looks at the allocator's statistics
+    bool touch_zeroed;          // pages that calloc zeroed are written to like others
     uint64_t places, samples;   // entries of the player's table; looks at memory
     uint64_t bytes;             // of the plan; of one that is fed, of what it keeps and of the ring
     bool fed;                   // it is bigger than the memory allowed

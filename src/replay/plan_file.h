@@ -17,7 +17,7 @@ struct plan_header {
     uint64_t words;      // of the file
     uint64_t threads_at; // word number of the array of struct plan_thread
     uint32_t n_threads;
-    uint32_t multi_threaded;         // more than thread 0 runs
+    uint32_t touch_zeroed;           // 1: pages that calloc zeroed are written to like others
     uint64_t preexisting_at;         // stream of the blocks that are there before the start
     uint64_t places;                 // entries of the player's table
     uint64_t samples;                // SAMPLE ops

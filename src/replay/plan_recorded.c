@@ -59,6 +59,20 @@ int plan_note_point(struct plan *p, struct err *e)
     return 0;
 }
 
+// Did the program use what it had? If it never had less private memory than live bytes, its blocks were in use as a whole,
+// those of calloc too.
+static bool was_in_use(const struct plan *p)
+{
+    size_t checked = 0;
+    for (size_t i = 0; i < p->n_recorded; i++) {
+        const struct plan_recorded *r = &p->recorded[i];
+        if ((int64_t)(r->sample.anon_bytes - r->mapped_bytes) < r->live_bytes)
+            return false;
+        checked += r->event > 0;
+    }
+    return checked > 0;
+}
+
 // Blocks from before the start are live from the start, but may turn up late.
 void plan_finish_recorded(struct plan *p)
 {
@@ -75,6 +89,7 @@ void plan_finish_recorded(struct plan *p)
     }
     for (size_t i = 0; i < p->n_recorded; i++)
         p->recorded[i].live_bytes += (int64_t)p->preexisting_bytes;
+    p->facts.touch_zeroed = was_in_use(p);
 }
 
 const struct plan_recorded *plan_recorded(const struct plan *p, size_t *n)

@@ -72,14 +72,14 @@ ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 }
 
 // Writes as the program will have done: `had` bytes of the block have been written before. Who asks for zeroes may never
-// write to most of them: gcc's tables are like that.
+// write to most of them: gcc's tables are like that, redis's are not.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had, size_t size)
 {
     if (touch == RESULTS_TOUCH_NONE || had >= size)
         return;
     if (touch == RESULTS_TOUCH_ALL)
         memset(block + had, 1, size - had);
-    else if (kind == HT_CALLOC)
+    else if (kind == HT_CALLOC && (size <= PLAYER_PAGE_BYTES || !player.plan->touch_zeroed))
         *(volatile char *)block = 1;
     else if (UNLIKELY(size - had > PLAYER_PAGE_BYTES) && had)
         touch_grown(block, had, size);

@@ -4,7 +4,13 @@
 
 #include <stdint.h>
 
-enum { REAL_RSS_RANGES = 65536, REAL_RSS_MAPS_BYTES = 65536 };
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REAL_RSS_RANGES = 65536, REAL_RSS_PAGE = 4096 };
 
 struct real_rss_range {
     uintptr_t from, to;
@@ -14,8 +20,56 @@ struct real_rss {
     int32_t pid;
     uint32_t starts; // processes so far
     uint32_t n;
-    char maps_at_start[REAL_RSS_MAPS_BYTES]; // /proc/self/maps before main
-    struct real_rss_range ranges[REAL_RSS_RANGES];
+    uint64_t heap_at_start;                        // what real_rss_heap said before main
+    struct real_rss_range ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables
 };
+
+static inline bool real_rss_is_own(const struct real_rss *r, uintptr_t page)
+{
+    for (uint32_t i = 0; i < r->n && i < REAL_RSS_RANGES; i++) {
+        if (page >= r->ranges[i].from && page < r->ranges[i].to)
+            return true;
+    }
+    return false;
+}
+
+// Bytes of [from, to) that are present and private, and not the program's own.
+static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uintptr_t from, uintptr_t to)
+{
+    static uint64_t entries[16384];
+    uint64_t bytes = 0;
+    while (from < to) {
+        size_t n = (to - from) / REAL_RSS_PAGE < 16384 ? (to - from) / REAL_RSS_PAGE : 16384;
+        ssize_t got = pread(pagemap, entries, n * 8, (off_t)(from / REAL_RSS_PAGE * 8));
+        if (got <= 0)
+            break;
+        for (size_t i = 0; i < (size_t)got / 8; i++) {
+            // proc(5): bit 63: present; bit 61: of a file, or shared.
+            if (entries[i] >> 63 && !(entries[i] >> 61 & 1) && !real_rss_is_own(r, from + i * REAL_RSS_PAGE))
+                bytes += REAL_RSS_PAGE;
+        }
+        from += (size_t)got / 8 * REAL_RSS_PAGE;
+    }
+    return bytes;
+}
+
+// Bytes of a process's heap that are present, from the text of its maps, which is changed.
+static inline uint64_t real_rss_heap(const struct real_rss *r, int pagemap, char *maps)
+{
+    uint64_t bytes = 0;
+    for (char *line = maps, *end; *line; line = end) {
+        unsigned long from, to;
+        char flags[8], name[256] = "";
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = 0;
+        if (sscanf(line, "%lx-%lx %7s %*s %*s %*s%255[^\n]", &from, &to, flags, name) < 3)
+            continue;
+        const char *path = name + strspn(name, " ");
+        if (strcmp(path, "[heap]") == 0 || (!*path && flags[1] == 'w'))
+            bytes += real_rss_count(r, pagemap, from, to);
+    }
+    return bytes;
+}
 
 #endif

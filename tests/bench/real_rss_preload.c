@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,6 +19,36 @@
 static struct real_rss *noted;
 static void *allocator; // load address of malloc's object
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Variables that no file holds: without a name too, and perhaps in one piece with memory that lies behind them.
+static int note_bss(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct real_rss *r = arg;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum && r->n < REAL_RSS_RANGES; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + h->p_vaddr + h->p_filesz, to = from + h->p_memsz - h->p_filesz;
+        if (h->p_type == PT_LOAD && h->p_flags & PF_W && h->p_memsz > h->p_filesz)
+            r->ranges[r->n++] = (struct real_rss_range){from & ~(uintptr_t)4095, (to + 4095) & ~(uintptr_t)4095};
+    }
+    return 0;
+}
+
+static uint64_t heap_now(const struct real_rss *r)
+{
+    static char text[1 << 18];
+    size_t n = 0;
+    ssize_t got;
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC),
+        pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    while (maps >= 0 && n + 1 < sizeof text && (got = read(maps, text + n, sizeof text - 1 - n)) > 0)
+        n += (size_t)got;
+    text[n] = 0;
+    uint64_t heap = pagemap >= 0 ? real_rss_heap(r, pagemap, text) : 0;
+    close(maps);
+    close(pagemap);
+    return heap;
+}
 
 __attribute__((constructor)) static void init(void)
 {
@@ -34,22 +65,19 @@ __attribute__((constructor)) static void init(void)
     // Of a tree of processes the one asked for counts: gcc's cc1.
     r->n = 0;
     r->pid = getpid();
-    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    ssize_t n = 0, got;
-    while (maps >= 0 && (got = read(maps, r->maps_at_start + n, sizeof r->maps_at_start - 1 - (size_t)n)) > 0)
-        n += got;
-    r->maps_at_start[n] = 0;
-    close(maps);
+    dl_iterate_phdr(note_bss, r);
+    r->heap_at_start = heap_now(r);
     __atomic_fetch_add(&r->starts, 1, __ATOMIC_RELEASE);
     Dl_info info;
     allocator = dladdr((void *)malloc, &info) ? info.dli_fbase : NULL;
     noted = r;
 }
 
+// tbb's malloc is one library and what maps memory for it another; both are called malloc.
 static int is_allocators(void *caller)
 {
     Dl_info info;
-    return dladdr(caller, &info) && info.dli_fbase == allocator;
+    return dladdr(caller, &info) && (info.dli_fbase == allocator || strstr(info.dli_fname, "malloc"));
 }
 
 // Cuts [from, to) out of what is noted.

@@ -385,6 +385,34 @@ assert rss("calloc") < 1 and 59.9 < rss("realloc") < 61
 END
 }
 
+@test "zeroed blocks of a program that uses them are touched" {
+  skip_under_sanitizer
+  unset MALLOC_PERTURB_
+  cat >zeroed.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+int main(int argc, char **argv)
+{
+    char *blocks[40];
+    for (int i = 0; i < 40; i++) {
+        blocks[i] = calloc(1, 1 << 20);
+        if (argc > 1)
+            memset(blocks[i], 1, 1 << 20);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    return blocks[argc] == 0;
+}
+END
+  cc -O0 -o zeroed zeroed.c
+  "$HEAPTAPE" record -q -o used.ht -- ./zeroed used
+  "$HEAPTAPE" record -q -o unused.ht -- ./zeroed
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json used.ht >out.json
+  json 'assert d["touch_zeroed"] and d["peak_rss_bytes"] > 39e6, d["peak_rss_bytes"]'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json unused.ht >out.json
+  json 'assert not d["touch_zeroed"] and d["peak_rss_bytes"] < 1e6, d["peak_rss_bytes"]'
+}
+
 @test "each allocator that is installed" {
   make_workload kinds 2 5000
   "$HEAPTAPE" allocators --json >out.json

@@ -59,6 +59,7 @@ static void test_memory(void **state)
     assert_int_equal(n, 3);
     assert_true(r[0].event == 0 && r[1].event == 2 * PLAN_SAMPLE_EVENTS && r[2].event == CALLS);
     assert_true(r[0].live_bytes == 0 && r[2].live_bytes == CALLS * BLOCK);
+    assert_true(plan_facts(p)->touch_zeroed);
     struct results_sample s[] = {
         {.event = 0},
         {.event = CALLS, .rss_bytes = CALLS * BLOCK * 12 / 10},
@@ -69,6 +70,26 @@ static void test_memory(void **state)
     assert_int_equal(m.baseline_bytes, 1000);
     assert_true(m.recorded_peak_bytes == CALLS * BLOCK * 11 / 10 && m.replayed_peak_bytes == CALLS * BLOCK * 12 / 10);
     assert_true(m.mean_error > 0.089 && m.mean_error < 0.092 && m.mean_bias == m.mean_error);
+    plan_free(p);
+}
+
+// Once it had less private memory than live bytes.
+static void test_a_program_that_does_not_use_what_it_has(void **state)
+{
+    (void)state;
+    struct workload_sample samples[] = {
+        {.stamp = 20 * PLAN_SAMPLE_EVENTS, .anon_bytes = 2 * PLAN_SAMPLE_EVENTS * BLOCK},
+        {.stamp = 10 * CALLS, .anon_bytes = CALLS * BLOCK - 1},
+    };
+    struct plan *p = make_plan(2, samples);
+    assert_false(plan_facts(p)->touch_zeroed);
+    plan_free(p);
+    samples[1].anon_bytes++;
+    p = make_plan(2, samples);
+    assert_true(plan_facts(p)->touch_zeroed);
+    plan_free(p);
+    p = make_plan(0, NULL);
+    assert_false(plan_facts(p)->touch_zeroed);
     plan_free(p);
 }
 
@@ -133,8 +154,11 @@ static void test_the_same_allocator(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_the_live_curve),     cmocka_unit_test(test_memory),
-    cmocka_unit_test(test_mappings),           cmocka_unit_test(test_overlap),
+    cmocka_unit_test(test_the_live_curve),
+    cmocka_unit_test(test_memory),
+    cmocka_unit_test(test_mappings),
+    cmocka_unit_test(test_overlap),
+    cmocka_unit_test(test_a_program_that_does_not_use_what_it_has),
     cmocka_unit_test(test_the_same_allocator),
 };
 

@@ -134,7 +134,6 @@ static void test_usual_calls_are_one_word(void **state)
     assert_int_equal(count.op, PLAN_COUNT);
     assert_int_equal(stop.op, PLAN_STOP);
     assert_true(m.threads[0].at_start);
-    assert_int_equal(m.header->multi_threaded, 0);
     release(&m);
 }
 
@@ -232,7 +231,6 @@ static void test_only_what_is_waited_for_publishes(void **state)
         assert_int_equal(s.op, PLAN_FREE);
     }
     assert_int_equal(plan_facts(m.plan)->waits, OPS / 100);
-    assert_int_equal(m.header->multi_threaded, 1);
     release(&m);
 }
 
