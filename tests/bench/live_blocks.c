@@ -14,7 +14,8 @@ static uint64_t next(uint64_t *s)
 
 int main(int argc, char **argv)
 {
-    uint64_t live = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000, n = argc > 2 ? strtoull(argv[2], NULL, 0) : 10000000;
+    uint64_t live = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000,
+             n = argc > 2 ? strtoull(argv[2], NULL, 0) : 10000000;
     uint64_t seed = 88172645463325252ull;
     char **block = malloc(live * sizeof *block);
     for (uint64_t i = 0; i < live; i++)

@@ -273,6 +273,48 @@ rate_of() {
   expect "of all processes" [ "$("$HEAPTAPE" dump w-100.htw | grep -c '+0.000020 free')" -eq 1 ]
 }
 
+# many_trace FILE: one thread, 160,000 events in many rounds: enough for all threads of the converter to have work.
+many_trace() {
+  awk 'BEGIN { print "process 100 prog"
+    for (i = 0; i < 80000; i++) {
+      printf "0 %d malloc size=%d result=0x%x\n", 1000 + 20 * i, 16 + i * 7919 % 1000, 4096 + 64 * (i % 1000)
+      printf "0 %d free ptr=0x%x\n", 1010 + 20 * i, 4096 + 64 * (i % 1000)
+      if (i % 5000 == 0) print "round" }
+    print "end" }' | "$HEAPTAPE_PROGRAMS/make_trace" "$1"
+}
+
+@test "convert: as many processors as there are, the same workload" {
+  many_trace a.ht
+  heaptape convert -o all.htw a.ht
+  taskset -c "$(taskset -pc $$ | sed 's/.*: *\([0-9]*\).*/\1/')" "$HEAPTAPE" convert -q -o one.htw a.ht
+  cmp all.htw one.htw
+  expect "the events" [ "$("$HEAPTAPE" stat --json all.htw | sed -n 's/^  "events": *\([0-9]*\).*/\1/p')" = 160000 ]
+}
+
+@test "convert: an error of any of its threads ends all, with one line" {
+  many_trace a.ht
+  run timeout 20 "$HEAPTAPE" convert -o /dev/full a.ht
+  expect "the output's error" [ "$output" = "heaptape: /dev/full: cannot write at byte 0: No space left on device" ]
+  size=$(stat -c %s a.ht)
+  cp a.ht b.ht
+  printf X | dd of=b.ht bs=1 seek=$((size / 2)) conv=notrunc status=none
+  run timeout 20 "$HEAPTAPE" convert -o b.htw b.ht
+  expect "status 1" [ "$status" -eq 1 ]
+  expect "the input's error" [ "${#lines[@]}" -eq 1 ]
+  has "$output" "heaptape: b.ht: "
+  expect "no workload" [ ! -e b.htw ]
+}
+
+@test "convert: killed while it writes it leaves nothing" {
+  many_trace a.ht
+  # A file bigger than a block is death by SIGXFSZ.
+  run bash -c 'ulimit -c 0 -f 1; exec "$@"' - "$HEAPTAPE" convert -q -o out.htw a.ht
+  expect "it was killed" [ "$status" -eq 153 ]
+  for left in out.htw*; do
+    expect "no $left" [ ! -e "$left" ]
+  done
+}
+
 @test "convert: a trace without events" {
   printf 'process 100 prog\nend\n' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   heaptape convert a.ht
