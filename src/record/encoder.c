@@ -15,6 +15,8 @@ enum {
     BACKLOG_LZ4 = 25,       // percent: from here on lz4 at best …
     BACKLOG_NONE = 60,      // … and from here on nothing
     BACKLOG_LOW = 4,        // percent: there is time for a better codec again
+    HASTY_NS = 25,          // a word: programs write faster than this, so that compression has to be quick …
+    LEISURE_NS = 50,        // … and slower than this
     WRITING_DOMINATES = 60, // percent of the time in write(2): then fewer bytes are what helps, not less work
 };
 
@@ -55,7 +57,9 @@ static void adapt_codec(struct encoder *n)
 {
     struct frame_writer *f = &n->writer.frames;
     uint32_t percent = backlog_percent(n);
+    uint64_t wall = clock_monotonic_ns() - n->adapted_ns, words = n->writer.round_words;
     bool writing = is_writing(n);
+    n->writer.hasty = wall < words * (n->writer.hasty ? LEISURE_NS : HASTY_NS);
     bool behind = (f->codec == FRAME_CODEC_ZSTD && percent >= BACKLOG_LZ4) ||
                   (f->codec == FRAME_CODEC_LZ4 && percent >= BACKLOG_NONE);
     if (behind && !writing) {

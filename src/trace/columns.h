@@ -65,9 +65,9 @@ void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct
 // As columns_scan, and appends the records to the columns. n ≤ room - words.
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct records *r);
 
-// Appends the table of lengths to a payload and gives the columns as COLUMN_COUNT parts of it, valid as long as they are.
+// `hasty` as in frame_habit. Appends the table of lengths to a payload and gives the columns as COLUMN_COUNT parts of it, valid as long as they are.
 // 0 or -ENOMEM.
-int columns_finish(struct columns *c, struct buf *payload, struct frame_part *parts);
+int columns_finish(struct columns *c, bool hasty, struct buf *payload, struct frame_part *parts);
 
 // The other way. `at` points to the table of lengths; `segments` have their counts, and `words` room for all of them.
 // false when the bytes are no such columns.
