@@ -21,7 +21,7 @@ enum {
     // Huffman's code 0.9.
     WORTH_PERCENT = 3,
     HASTY_PERCENT = 16,
-    HASTY_RAW_PERCENT = 14, // nor is there a code at all where it saves less than this
+    HASTY_RAW_PERCENT = 16, // nor is there a code at all where it saves less than this
     SMALL_LEVEL = 7,        // from here on size is what is asked for
     HABIT_FRAMES = 32,      // after so many the ways are tried again
 };

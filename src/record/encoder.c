@@ -168,6 +168,7 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
     columns_init(&n->scan);
     trace_writer_init(&n->writer, s->out, s->codec, s->level);
     n->writer.frame_words = PARCEL_WORDS;
+    n->writer.hasty = true;
     pthread_mutex_init(&n->mutex, NULL);
     return n;
 }
