@@ -32,6 +32,16 @@ events() {
   until_count 300000
   wait "$recorder" || true
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines 2>err || grep -q 'cut off' err
+  # It holds the program's first calls, and none is missing between them.
+  "$HEAPTAPE" check --salvage -q -f -o s.ht t.ht
+  "$HEAPTAPE_PROGRAMS/trace_lines" s.ht >lines
+  taken=$(count_lines | awk '$1 == "malloc" { print $3 }') given=$(count_lines | awk '$1 == "free" { print $3 }')
+  [ "$taken" -ge 1000 ]
+  [ "$taken" -le 300000 ]
+  [ $((taken - given)) -ge 0 ]
+  [ $((taken - given)) -le 1 ]
+  "$HEAPTAPE" convert -q -o s.htw s.ht
+  "$HEAPTAPE_PROGRAMS/trace_lines" -p s.ht | awk '$3 != 0 { exit 1 }'
 }
 
 # folder_of: the session's folder, of a recorder that `start` has started, in $folder.
