@@ -37,7 +37,7 @@ struct job {
 static void progress_begin(struct job *j, const struct input *in)
 {
     const struct export_file_options *o = j->options;
-    bool on_terminal = strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO);
+    bool on_terminal = o->output && strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO);
     j->in = in;
     progress_init(&j->progress, "export", "B", in->size_bytes, cli_common.quiet || o->live || on_terminal);
 }

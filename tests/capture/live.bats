@@ -46,10 +46,10 @@ calls_of() {
   echo before >log
   MALLOC_LOG=log "$HEAPTAPE" record -q -- ls >/dev/null
   expect "added to" [ "$(head -n 1 log)" = before ]
-  lines=$(wc -l <log)
-  expect "a log" [ "$lines" -gt 20 ]
+  before=$(wc -l <log)
+  expect "a log" [ "$before" -gt 20 ]
   MALLOC_LOG=log "$HEAPTAPE" record -q -F logalloc -- ls >/dev/null
-  expect "added to again" [ "$(wc -l <log)" -gt $((lines + 20)) ]
+  expect "added to again" [ "$(wc -l <log)" -gt $((before + 20)) ]
   MALLOC_LOG=5 "$HEAPTAPE" record -q -- ls >/dev/null 5>five
   expect "a file descriptor" [ "$(wc -l <five)" -gt 20 ]
   MALLOC_LOG=none "$HEAPTAPE" record -q -o a.ht -- ls >/dev/null
@@ -98,11 +98,11 @@ calls_of() {
 @test "live: a reader that goes does not take the program with it" {
   skip_under_sanitizer
   {
-    "$HEAPTAPE" record -F logalloc --log-fd 3 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do ls -R /usr/include >/dev/null; done; echo done >finished' 3>&1 1>&2 2>err ||
+    "$HEAPTAPE" record -F logalloc --log-fd 3 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do ls -R /usr/include >/dev/null; done; echo all >finished' 3>&1 1>&2 2>err ||
       echo $? >status
   } | head -n 1 >first
   expect "one line" [ "$(wc -l <first)" -eq 1 ]
-  [ "$(cat finished)" = done ]
+  [ "$(cat finished)" = all ]
   [ "$(cat status)" -eq 125 ]
   has "$(cat err)" "Broken pipe"
 }
