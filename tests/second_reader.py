@@ -187,6 +187,8 @@ def print_event(kind, pid, tid, ns, event):
         out.append(f'"result":{event["result"]}')
     if event["error"]:
         out.append(f'"error":{event["error"]}')
+    if "thread" in event:
+        out.append(f'"thread":{event["thread"]}')
     for _, note in sorted(NOTES.items()):
         if event.get(note):
             out.append(f'"{note}":{event[note]}')
@@ -370,6 +372,8 @@ class Trace:
             lane.old = event["ptr"]
         elif kind.name == "realloc":
             lane.old = 0
+        if kind.name == "thread.start":  # thread.create names it by that number
+            event["thread"] = segment.thread
         if kind.cls not in ("HALF", "META"):
             self.events.append((stamp, segment.process, segment.tid, kind, event))
 
