@@ -76,9 +76,19 @@ function axisNow() {
   return chosen ? chosen.value : 'events';
 }
 
+// What is said instead of a page when the data are not as stat, replay and compare write them.
+function apologise(error) {
+  document.getElementById('main').replaceChildren(element('p', null, `The data of this page cannot be shown: ${error.message}.`));
+  throw error;
+}
+
 function start() {
-  build(JSON.parse(document.getElementById('data').textContent));
-  drawLines(axisNow());
+  try {
+    build(JSON.parse(document.getElementById('data').textContent));
+    drawLines(axisNow());
+  } catch (error) {
+    apologise(error);
+  }
   const redraw = () => drawLines(axisNow());
   // Canvases do not follow the style by themselves.
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
