@@ -2,7 +2,7 @@
 // Prints to stderr, a line each: heap_peak_bytes, anon_peak_bytes (all private memory), max_rss_bytes (getrusage's, of the
 // biggest process), wall_ns, cpu_ns, looks.
 // Of a tree of processes, the one counts whose program is
-// called what REAL_RSS_PROGRAM says, else the one started last. The program's LD_PRELOAD is what it was, PRELOAD.so and, if
+// called what REAL_RSS_PROGRAM says, else the one started last. The program's LD_PRELOAD is PRELOAD.so, what it was and, if
 // REAL_RSS_ALLOCATOR is set, that library. With REAL_RSS_LOOK=0 nothing is looked at but times.
 //
 // Heap is what lies, private and present, in [heap] or a mapping without a name, but neither in one that the program made
@@ -77,7 +77,7 @@ static pid_t start(const char *preload, const char *file, char **argv)
         return pid;
     char all[8192];
     const char *first = getenv("LD_PRELOAD"), *more = getenv("REAL_RSS_ALLOCATOR");
-    snprintf(all, sizeof all, "%s%s%s%s%s", first ? first : "", first ? ":" : "", preload, more ? ":" : "",
+    snprintf(all, sizeof all, "%s%s%s%s%s", preload, first ? ":" : "", first ? first : "", more ? ":" : "",
              more ? more : "");
     setenv("LD_PRELOAD", all, 1);
     setenv("REAL_RSS", file, 1);
