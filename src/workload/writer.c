@@ -30,7 +30,7 @@ struct workload_writer {
     struct encode_payload ops_payload;
     struct samples samples;
     bool has_stamps;
-    uint64_t ops; // written and pending
+    uint64_t ops;                       // written and pending
     const struct workload_sites *sites; // borrowed, or NULL
     // A thread that writes full frames while the next one fills, when there is a processor for it.
     struct encode_frame full[FRAMES_BEHIND];
