@@ -12,6 +12,7 @@ int main(int argc, char **argv)
         uint8_t *data = malloc(size);
         if (!f || !data) {
             fprintf(stderr, "%s: cannot read\n", argv[i]);
+            free(data);
             return 1;
         }
         size_t n = fread(data, 1, size, f);

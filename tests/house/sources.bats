@@ -35,7 +35,8 @@ sources() {
     [ -f "$file" ] && head -c 64 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$file"
   done >files || true
   [ -s files ]
-  run xargs -a files shellcheck
+  # Sourced files are named from the project's folder.
+  run xargs -a files env --chdir="$HEAPTAPE_SOURCE" shellcheck -x
   echo "$output"
   [ "$status" -eq 0 ]
 }
