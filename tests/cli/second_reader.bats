@@ -48,6 +48,15 @@ agree_on_workloads() {
   [ "$(wc -l <want)" -eq 186 ]
 }
 
+@test "second reader: the golden workload" {
+  needs_tools
+  # Threads, waits, blocks from before, call sites. A reader of this version reads it for ever.
+  agree "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" sort_ties
+  [ "$(wc -l <want)" -eq 28014 ]
+  [ "$(jq -s '[.[] | select(.waits)] | length' want)" -eq 0 ]
+  [ "$("$HEAPTAPE" stat --by caller --format json "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" | jq '.sites | length')" -eq 5 ]
+}
+
 @test "second reader: notes" {
   needs_tools
   seq 3000 | awk 'BEGIN { print "process 100 prog" }
