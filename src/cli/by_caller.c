@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/open_file.h"
 #include "convert/convert.h"
+#include "report/by_site_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,12 +40,9 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
 static int take_sites(void *context, const struct order_counts *counts, const struct workload_sites *sites)
 {
     struct job *j = context;
-    int rc = 0;
     (void)counts;
-    for (uint32_t i = 1; rc == 0 && i <= sites->n_sites; i++)
-        rc = workload_sites_copy(&j->own, i, sites, i, 0);
     j->sites = &j->own;
-    return rc < 0 ? rc : workload_sites_copy_modules(&j->own, sites);
+    return workload_sites_copy_all(&j->own, sites);
 }
 
 static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
@@ -120,12 +118,6 @@ static int sort_sites(struct job *j)
     return 0;
 }
 
-static const struct workload_site *site_of(const struct job *j, uint32_t number)
-{
-    static const struct workload_site none;
-    return number && number <= j->sites->n_sites ? &j->sites->sites[number - 1] : &none;
-}
-
 // Names of C++ templates go on for pages; the profiles have them whole.
 static void print_frame(const struct symbol *s, bool first)
 {
@@ -143,7 +135,7 @@ static void print_site(const struct job *j, uint32_t number)
 {
     char peak[32], end[32], bytes[32], calls[32];
     const struct by_site_totals *t = &j->totals.sites[number];
-    const struct workload_site *site = site_of(j, number);
+    const struct workload_site *site = site_frames(j->sites, number);
     bool first = true;
     printf("%12s%12s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
            human_bytes(bytes, t->bytes), human_count(calls, t->calls));
@@ -166,50 +158,16 @@ static void print_text(const struct job *j)
         printf("and %zu more\n", j->n - n);
 }
 
-static void put_frames(struct json *js, const struct job *j, const struct workload_frame *f)
-{
-    const struct symbol *found = NULL;
-    size_t n = symbols_of(j->symbols, f, &found);
-    for (size_t i = 0; i < n; i++) {
-        json_begin_object(js);
-        json_key(js, "address");
-        json_hex(js, f->address);
-        json_put_string(js, "function", found[i].function);
-        json_put_string(js, "file", found[i].file);
-        json_put_u64(js, "line", (uint64_t)found[i].line);
-        json_put_string(js, "module", found[i].module);
-        json_end_object(js);
-    }
-}
-
-static void put_site(struct json *js, const struct job *j, uint32_t number)
-{
-    const struct by_site_totals *t = &j->totals.sites[number];
-    const struct workload_site *site = site_of(j, number);
-    json_begin_object(js);
-    json_put_u64(js, "calls", t->calls);
-    json_put_u64(js, "bytes", t->bytes);
-    json_put_u64(js, "peak_blocks", t->peak_blocks);
-    json_put_u64(js, "peak_bytes", t->peak_bytes);
-    json_put_u64(js, "live_at_end_blocks", t->live_blocks);
-    json_put_u64(js, "live_at_end_bytes", t->live_bytes);
-    json_key(js, "frames");
-    json_begin_array(js);
-    for (uint32_t i = 0; i < site->n; i++)
-        put_frames(js, j, &j->sites->frames[site->first + i]);
-    json_end_array(js);
-    json_end_object(js);
-}
-
 static void print_json(const struct job *j)
 {
     struct json js = {.to = stdout};
+    struct named_sites named = {&j->totals, j->sites, j->symbols};
     json_begin_object(&js);
     json_put_u64(&js, "peak_live_bytes", j->totals.peak_bytes);
     json_key(&js, "sites");
     json_begin_array(&js);
     for (size_t i = 0; i < j->n; i++)
-        put_site(&js, j, j->order[i]);
+        print_site_json(&js, &named, j->order[i], false);
     json_end_array(&js);
     json_end_object(&js);
 }

@@ -18,6 +18,8 @@ struct counter {
     struct usage usage;
     struct workload_sample *samples;
     size_t n_samples, samples_capacity;
+    struct by_site by_site; // empty until an op has a call site
+    struct workload_sites sites;
 };
 
 static void counter_free(struct counter *c)
@@ -26,6 +28,8 @@ static void counter_free(struct counter *c)
         return;
     stats_release(&c->stats);
     usage_release(&c->usage);
+    by_site_release(&c->by_site);
+    workload_sites_release(&c->sites);
     free(c->samples);
     free(c);
 }
@@ -43,6 +47,9 @@ void file_stat_release(struct file_stat *s)
     free(s->sums);
     free(s->samples);
     usage_release(&s->usage);
+    symbols_free(s->symbols);
+    by_site_release(&s->by_site);
+    workload_sites_release(&s->sites);
     *s = (struct file_stat){0};
 }
 
@@ -63,10 +70,33 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
     return 0;
 }
 
+// Ops `stride` bytes apart. Nothing is done before the first one with a call site: hardly any file has them. To be called
+// before the ops are in `usage`.
+static int count_sites(struct by_site *b, const struct usage *usage, const struct workload_op *ops, size_t stride,
+                       size_t n)
+{
+    const char *at = (const char *)ops, *end = at + n * stride;
+    if (!b->n_sites) {
+        while (at < end && !by_site_known((const struct workload_op *)at))
+            at += stride;
+        if (at == end)
+            return 0;
+        at = (const char *)ops;
+        if (by_site_begin(b, usage) < 0)
+            return -ENOMEM;
+    }
+    int rc = 0;
+    for (; rc == 0 && at < end; at += stride)
+        rc = by_site_op(b, (const struct workload_op *)at);
+    return rc;
+}
+
 static int count_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct counter *c = context;
     int rc = stats_ops(&c->stats, ops, n);
+    if (rc == 0 && c->file->sums)
+        rc = count_sites(&c->by_site, &c->usage, &ops->op, sizeof *ops, n);
     return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
 }
 
@@ -94,6 +124,12 @@ static void keep_usage(struct file_stat *s, struct counter *c)
     s->n_samples = c->n_samples;
     c->usage = (struct usage){0};
     c->samples = NULL;
+    by_site_release(&s->by_site);
+    workload_sites_release(&s->sites);
+    s->by_site = c->by_site;
+    s->sites = c->sites;
+    c->by_site = (struct by_site){0};
+    c->sites = (struct workload_sites){0};
 }
 
 static int count_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
@@ -101,10 +137,11 @@ static int count_done(void *context, const struct order_counts *counts, const st
     struct counter *c = context;
     struct process_stat *p = &c->file->processes[c->process];
     struct workload_summary *s = &p->summary;
-    (void)sites;
     *s = stats_summary(&c->stats);
     order_summarise(counts, s);
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;
+    if (rc == 0 && c->by_site.n_sites)
+        rc = workload_sites_copy_all(&c->sites, sites);
     if (rc == 0 && c->file->sums)
         keep_usage(c->file, c);
     p->counter = NULL;
@@ -207,7 +244,9 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct stat
     size_t n;
     int rc;
     while ((rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0) {
-        int failed = s->sums ? usage_run(&s->usage, thread, ops, n) : 0;
+        int failed = s->sums ? count_sites(&s->by_site, &s->usage, ops, sizeof *ops, n) : 0;
+        if (s->sums && failed == 0)
+            failed = usage_run(&s->usage, thread, ops, n);
         for (size_t i = 0; stats && failed == 0 && i < n; i++)
             failed = stats_op(stats, thread, &ops[i]);
         if (failed < 0)
@@ -247,6 +286,8 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
         *e = (struct err){0};
     }
     rc = s->sums ? usage_finish(&s->usage) : 0;
+    if (rc == 0 && s->by_site.n_sites)
+        rc = workload_sites_copy_all(&s->sites, workload_reader_sites(r));
     return rc < 0 ? rc : keep_samples(s, r);
 }
 
@@ -270,6 +311,15 @@ static int stat_workload(struct file_stat *s, struct open_workload *w, struct er
     return rc;
 }
 
+// Names are looked for only when they are printed.
+static int finish_sites(struct file_stat *s)
+{
+    by_site_finish(&s->by_site);
+    if (s->by_site.n_sites && s->sites.n_sites)
+        s->symbols = symbols_new(&s->sites);
+    return s->symbols || !s->by_site.n_sites || !s->sites.n_sites ? 0 : -ENOMEM;
+}
+
 int file_stat(struct file_stat *s, const char *path, bool brief, struct err *e)
 {
     struct open_file f;
@@ -284,6 +334,8 @@ int file_stat(struct file_stat *s, const char *path, bool brief, struct err *e)
         rc = f.is_trace ? stat_trace(s, &f.trace, e) : stat_workload(s, &f.workload, e);
     for (size_t i = 0; rc == 0 && i < s->n_processes; i++)
         stats_add(&s->total, &s->processes[i].summary);
+    if (rc == 0 && finish_sites(s) < 0)
+        rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     close_file(&f);
     if (rc < 0)
         file_stat_release(s);

@@ -6,7 +6,9 @@
 #include "base/fio.h"
 #include "base/json.h"
 #include "base/progress.h"
+#include "report/by_site.h"
 #include "report/stats.h"
+#include "report/symbols.h"
 #include "report/usage.h"
 #include "trace/trace.h"
 
@@ -35,6 +37,9 @@ struct file_stat {
     size_t of_usage;                 // … which is this one
     struct workload_sample *samples; // of its memory
     size_t n_samples;
+    struct by_site by_site;      // of that process; empty when no call sites were recorded
+    struct workload_sites sites; // the same
+    struct symbols *symbols;     // of them; NULL: none
     // While it is read.
     double ns_per_stamp;
     const struct input *in;

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/stat.h"
+#include "report/by_site_json.h"
 #include "report/usage_json.h"
 
 #include <inttypes.h>
@@ -96,6 +97,8 @@ void print_stat_object(struct json *j, const struct file_stat *s)
         print_usage_sums(j, s->sums, &s->usage);
         print_usage_process(j, &s->usage, pid);
         print_usage_timeline(j, &s->usage, pid, s->samples, s->n_samples);
+        if (s->symbols)
+            print_call_sites(j, &(struct named_sites){&s->by_site, &s->sites, s->symbols});
     }
     json_end_object(j);
 }

@@ -62,11 +62,11 @@ static int take(struct by_site *b, struct by_site_block *block, const struct wor
 {
     bool before = op->kind == HT_PREEXISTING;
     uint32_t site = (uint32_t)(before ? op->value >> 8 : op->value);
-    struct by_site_totals *t = site_at(b, site);
+    struct by_site_totals *t = site_at(b, site <= BY_SITE_MOST ? site : 0);
     if (!t)
         return -ENOMEM;
     note_peak(b, t);
-    *block = (struct by_site_block){event_requested(op->kind, op->size, op->count), site, true};
+    *block = (struct by_site_block){event_requested(op->kind, op->size, op->count), (uint32_t)(t - b->sites), true};
     t->calls += !before;
     t->bytes += before ? 0 : block->bytes;
     t->live_blocks++;
@@ -90,6 +90,32 @@ int by_site_op(struct by_site *b, const struct workload_op *op)
         return -ENOMEM;
     give(b, block); // of an ALLOC there is nothing in the slot, unless the workload is broken
     return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : take(b, block, op);
+}
+
+bool by_site_known(const struct workload_op *op)
+{
+    unsigned class = event_infos[op->kind].class;
+    if (class != HT_CLASS_ALLOC && class != HT_CLASS_RESIZE)
+        return false;
+    return op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
+}
+
+int by_site_begin(struct by_site *b, const struct usage *before)
+{
+    struct by_site_totals *none = site_at(b, 0);
+    int rc = none ? 0 : -ENOMEM;
+    for (size_t i = 0; rc == 0 && i < before->n_blocks; i++) {
+        const struct usage_block *block = &before->blocks[i];
+        struct workload_op op = {.kind = HT_PREEXISTING, .slot = (uint32_t)i, .size = block->size};
+        if (block->born_event != USAGE_NOT_LIVE)
+            rc = by_site_op(b, &op);
+    }
+    if (rc < 0 || before->peak.bytes <= b->peak_bytes)
+        return rc;
+    b->peak_bytes = none->peak_bytes = before->peak.bytes;
+    none->peak_blocks = before->peak.blocks;
+    none->seen_peak = ++b->peaks;
+    return 0;
 }
 
 void by_site_finish(struct by_site *b)

@@ -2,7 +2,11 @@
 #ifndef HEAPTAPE_REPORT_BY_SITE_H
 #define HEAPTAPE_REPORT_BY_SITE_H
 
+#include "report/usage.h"
 #include "workload/workload.h"
+
+// Sites of a higher number, which only a broken file has, count as not known.
+enum { BY_SITE_MOST = 1 << 22 };
 
 struct by_site_totals {
     uint64_t calls, bytes;            // that took a block, and what they asked for
@@ -31,6 +35,13 @@ void by_site_release(struct by_site *b);
 
 // Counts an op. 0 or -ENOMEM.
 int by_site_op(struct by_site *b, const struct workload_op *op);
+
+// Begins counting after ops that had no sites: their live blocks and their peak, in *before, are those of site 0. To be
+// called once, first. 0 or -ENOMEM.
+int by_site_begin(struct by_site *b, const struct usage *before);
+
+// Has the op a call site?
+bool by_site_known(const struct workload_op *op);
 
 // Brings what was live at the peak up to date for all sites. Call after the last op.
 void by_site_finish(struct by_site *b);

@@ -105,6 +105,14 @@ int workload_sites_copy_modules(struct workload_sites *s, const struct workload_
     return rc;
 }
 
+int workload_sites_copy_all(struct workload_sites *s, const struct workload_sites *from)
+{
+    int rc = 0;
+    for (uint32_t i = 1; rc == 0 && i <= from->n_sites; i++)
+        rc = workload_sites_copy(s, i, from, i, 0);
+    return rc < 0 ? rc : workload_sites_copy_modules(s, from);
+}
+
 static int put_number(struct buf *b, uint64_t v)
 {
     if (buf_reserve(b, VARINT_MAX_BYTES) < 0)

@@ -49,6 +49,9 @@ int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct 
                         uint32_t from_number, uint32_t shift);
 int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from);
 
+// Both for all sites, into an empty set.
+int workload_sites_copy_all(struct workload_sites *s, const struct workload_sites *from);
+
 // Appends the payload of a frame: the modules from number *module on and the sites from number *site on, as much as fits
 // WORKLOAD_SITES_BYTES, and moves both on. 0 or -ENOMEM.
 enum { WORKLOAD_SITES_BYTES = 4 << 20 };

@@ -83,6 +83,140 @@ END
   [ "$(data b.html "min(t[3] for t in d['results'][0]['result']['timeline'])")" = 1 ]
 }
 
+# Records a program whose call sites are known, and whose names are not to be trusted, into t.htw.
+with_sites() {
+  skip_under_sanitizer
+  mkdir 'a<b>'
+  cat >'a<b>/<img src=x>.c' <<'END'
+#include <stdlib.h>
+__attribute__((noinline)) static void *keep(size_t size) { return malloc(size); }
+__attribute__((noinline)) static void *pass(size_t size) { return malloc(size); }
+int main(void)
+{
+    void *volatile kept;
+    void *volatile passed = pass(100000);
+    for (int i = 0; i < 7; i++)
+        kept = keep(1000);
+    free(passed);
+    kept = pass(50);
+    return kept == NULL;
+}
+END
+  gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o 'a<b>/program' 'a<b>/<img src=x>.c'
+  "$HEAPTAPE" record -q --callers=8 -o t.ht -- 'a<b>/program'
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+}
+
+# sites PAGE LIST KEY FUNCTION: sum over the listed sites whose innermost function it is.
+sites() {
+  data "$1" "sum(s['$3'] for s in d['workloads'][0]['stat']['call_sites']['$2'] if s['frames'] and s['frames'][0]['function'] == '$4')"
+}
+
+@test "report: who takes the memory" {
+  with_sites
+  heaptape report -o t.html t.htw
+  expect "done" [ "$status" -eq 0 ]
+  [ "$(sites t.html at_peak peak_bytes pass)" -eq 100000 ]
+  [ "$(sites t.html at_peak peak_bytes keep)" -eq 7000 ]
+  [ "$(sites t.html at_peak peak_blocks keep)" -eq 7 ]
+  [ "$(sites t.html at_end live_at_end_bytes keep)" -eq 7000 ]
+  [ "$(sites t.html at_end live_at_end_bytes pass)" -eq 50 ]
+  # The same as stat --by caller, whole: there are few sites. And of a trace.
+  "$HEAPTAPE" stat --by caller --format json t.htw >by.json
+  "$HEAPTAPE" stat --json t.htw >w.json
+  "$HEAPTAPE" stat --json t.ht >t.json
+  python3 - <<'END'
+import json
+by, w, t = (json.load(open(name + '.json')) for name in ('by', 'w', 't'))
+sites = w['call_sites']
+assert sites == t['call_sites'] and sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes']
+assert sites['sites'] == len(by['sites']) and sites['live_at_end_bytes'] == w['live_at_end_bytes']
+for key, which in ('at_peak', 'peak_bytes'), ('at_end', 'live_at_end_bytes'):
+    heaviest = sorted((s for s in by['sites'] if s[which]), key=lambda s: -s[which])[:20]
+    assert [s[which] for s in sites[key]] == [s[which] for s in heaviest]
+    assert all(s in by['sites'] for s in sites[key])
+assert any(f['file'].endswith('<img src=x>.c') and f['line'] == 2 for s in sites['at_end'] for f in s['frames'])
+END
+  make_workload
+  heaptape report -o a.html a.htw
+  [ "$(data a.html "'call_sites' in d['workloads'][0]['stat']")" = False ]
+  looks_right t.html
+}
+
+@test "report: call sites that begin late" {
+  with_sites
+  make_workload
+  "$HEAPTAPE" merge -q -o both.htw a.htw t.htw
+  "$HEAPTAPE" stat --json both.htw >w.json
+  "$HEAPTAPE" stat --by caller --format json both.htw >by.json
+  python3 - <<'END'
+import json
+by, w = (json.load(open(name + '.json')) for name in ('by', 'w'))
+sites = w['call_sites']
+assert sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes']
+assert sites['live_at_end_bytes'] == w['live_at_end_bytes']
+for key, which in ('at_peak', 'peak_bytes'), ('at_end', 'live_at_end_bytes'):
+    heaviest = sorted((s[which] for s in by['sites'] if s[which]), reverse=True)[:20]
+    assert [s[which] for s in sites[key]] == heaviest, (key, sites[key], heaviest)
+END
+}
+
+@test "report: who keeps pages from being given back" {
+  make_workload
+  "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
+  python3 - <<'END'
+import json
+def row(blocks, **label):
+    return {**label, 'blocks': blocks, 'live_bytes': 48 * blocks, 'wasted_bytes': 4000 * blocks}
+def moment(event, n):
+    return {'event': event, 'pages': 900 * n, 'live_bytes': 1234567 * n, 'mostly_free_pages': 300 * n, 'wasted_bytes': 1000000 * n,
+            'by_size': [row(5 * n, size_from=0, size_to=16), row(7 * n, size_from=17, size_to=32), row(9 * n, size_from=1 << 30, size_to=None)],
+            'by_age': [row(11 * n, age_from=1, age_to=1), row(13 * n, age_from=65537, age_to=131072)],
+            'by_thread': [row(17 * n, thread=0), row(19 * n, thread=1)], 'by_site': [row(23 * n, site=0), row(29 * n, site='<b>bold</b>')]}
+r = json.load(open('a.json'))
+r['holders'] = {'at_peak': moment(1000, 2), 'at_end': moment(2000, 1)}
+json.dump(r, open('b.json', 'w'))
+END
+  heaptape report -o b.html b.json
+  expect "done" [ "$status" -eq 0 ]
+  [ "$(data b.html "d['results'][0]['result']['holders']['at_peak']['by_thread'][1]['blocks']")" -eq 38 ]
+  looks_right b.html
+}
+
+# below RECORDED MAPPED: of a live peak of 100 MiB the replay held 50, and the recorded program RECORDED MiB, beside MAPPED
+# bytes of its own mappings. What a browser shows as findings goes to `found`; skipped without one.
+below() {
+  python3 - "$@" <<'END'
+import json, sys
+recorded, mapped = int(sys.argv[1]) << 20, int(sys.argv[2])
+r = json.load(open('a.json'))
+r.update(peak_rss_bytes=50 << 20, peak_fragmentation=0.5)
+r['faithfulness'] = {'rss': {'recorded_peak_bytes': recorded, 'replayed_peak_bytes': 50 << 20, 'mean_error': 0.1,
+                             'recorded_mappings_bytes': mapped}} if recorded else None
+json.dump(r, open('b.json', 'w'))
+END
+  "$HEAPTAPE" report -f -o b.html b.json
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium b.html >look.json
+  python3 -c 'import json; print("\n".join(json.load(open("look.json"))["findings"]).replace("\u00a0", " "))' >found
+}
+
+@test "report: memory below what is live is a warning only when the recorded program held more" {
+  command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
+  make_workload
+  "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
+  below 0 0
+  grep -F "pages that the program never writes to are never resident" found
+  [ "$(grep -cF "The recorded program" found)" -eq 0 ]
+  below 52 4096
+  grep -F "The recorded program agrees: its heap held 52 MiB at most." found
+  [ "$(grep -cF -- "--touch all" found)" -eq 0 ]
+  below 120 4096
+  grep -F "The recorded program held 120 MiB at its peak, its replay with glibc only 50 MiB." found
+  grep -F "It wrote to more of its zeroed blocks than the replay does: replay with --touch all" found
+  below 120 0
+  grep -F "record with --maps to take it off" found
+}
+
 @test "report: what cannot be shown" {
   make_workload
   heaptape report a.htw

@@ -106,6 +106,40 @@ def check_results(seen, results):
         expect("runs", row[10] == str(len(r["runs"])), row)
 
 
+def frame_text(frame):
+    base = lambda path: path[path.rfind("/") + 1:]
+    place = f"{base(frame['file'])}:{frame['line']}" if frame["file"] else base(frame["module"])
+    return frame["function"] + (f" ({place})" if place else "")
+
+
+def check_sites(seen, stat):
+    c = stat.get("call_sites")
+    tables = [("Live at the peak", "at_peak", "peak"), ("Never freed", "at_end", "live_at_end")]
+    for caption, key, which in tables if c else []:
+        rows = plain(rows_of(seen, caption)) if c[key] else []
+        expect("all sites " + key, len(rows) == len(c[key]), rows)
+        for row, site in zip(rows, c[key]):
+            want = [bytes_text(site[which + "_bytes"]), count_text(site[which + "_blocks"]), count_text(site["calls"])]
+            expect("site", [row[0], row[2], row[3]] == want, (row, want))
+            # The frames one after the other, "called by" before the second.
+            texts = [frame_text(f) for f in site["frames"]]
+            text = texts[0] + ("called by " + "".join(texts[1:]) if texts[1:] else "") if texts else "(unknown)"
+            expect("frames", row[4] == re.sub(r"\s+", " ", text), (row[4], text))
+
+
+def check_holders(seen, results):
+    for r in results:
+        for key, moment in [("at_peak", "at the peak"), ("at_end", "at the end")]:
+            h = (r["result"].get("holders") or {}).get(key)
+            if not h:
+                continue
+            name = ",".join([r["result"]["allocator"]["name"], *r["result"]["allocator"]["tunables"]])
+            rows = plain(rows_of(seen, f"Blocks in pages that are mostly free: {name}, {moment}"))
+            want = [[bytes_text(x["wasted_bytes"]), bytes_text(x["live_bytes"]), count_text(x["blocks"])]
+                    for by in ["by_size", "by_age", "by_thread", "by_site"] for x in h.get(by, [])]
+            expect("holders " + moment, [row[1::2] for row in rows] == want and want, (rows, want))
+
+
 def check_look(seen, charts):
     expect("drawn", seen["ready"])
     expect("wider than the window", not seen["wide"])
@@ -129,6 +163,8 @@ def main():
         check_calls(seen, data["workloads"][0]["stat"])
         check_sizes(seen, data["workloads"][0]["stat"])
         expect("findings", seen["findings"])
+        check_sites(seen, data["workloads"][0]["stat"])
+    check_holders(seen, data["results"])
     if len(sys.argv) > 2:
         check_results(seen, json.load(open(sys.argv[2], encoding="utf-8")))
     print("\n".join(wrong) if wrong else "the page is as it should be")

@@ -7,7 +7,7 @@ function bar(of, series) {
   return b;
 }
 
-// rows: {label, values: [number], texts: [string]}; a bar for each value, each series to its own scale when `apart`.
+// rows: {label, values: [number], texts: [string], first: true where a new group begins}; a bar for each value, each series to its own scale when `apart`.
 function barTable(caption, series, rows, apart) {
   const all = Math.max(...rows.flatMap((r) => r.values), 0);
   const most = series.map((_, i) => (apart ? Math.max(...rows.map((r) => r.values[i]), 0) : all) || 1);
@@ -16,7 +16,7 @@ function barTable(caption, series, rows, apart) {
     head.push(element('th.number', {scope: 'col'}, name), element('th.track', {scope: 'col', 'aria-hidden': 'true'}, ''));
     void i;
   });
-  const body = rows.map((r) => element('tr', null, element('th', {scope: 'row'}, r.label), r.values.map((v, i) => [
+  const body = rows.map((r, k) => element('tr' + (r.first && k ? '.first' : ''), null, element('th', {scope: 'row'}, r.label), r.values.map((v, i) => [
     element('td.number', null, r.texts[i]), element('td.track', {'aria-hidden': 'true'}, bar(v / most[i], i))])));
   return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},
     element('table.bars', null, element('caption', null, caption),

@@ -37,7 +37,13 @@ function figure(title, note, ...children) {
     note ? element('p.note', null, note) : null, children);
 }
 
-function section(id, title, ...children) {
+const sections = new Map();
+
+// Of several workloads each has its own.
+function section(name, title, ...children) {
+  const n = (sections.get(name) || 0) + 1;
+  sections.set(name, n);
+  const id = n > 1 ? `${name}-${n}` : name;
   return element('section', {id, 'aria-labelledby': id + '-title'}, element('h2', {id: id + '-title'}, title), children);
 }
 

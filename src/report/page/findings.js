@@ -20,6 +20,7 @@ const LIMITS = {
   small: 0.3, // of requests up to 16 bytes
   group: 0.5, // of the peak in one class of sizes
   zeroed: 0.25, // of requested bytes
+  site: 0.2, // of the peak taken in one place
   inexact: 0.001, // of events whose order was guessed
 };
 
@@ -89,12 +90,34 @@ function findFragmentation(results) {
     'headers, rounding, caches and holes.'}];
 }
 
-// An allocator cannot hold less than what is live: what is missing was never written.
+// What the recorded program held, where it is known: it says whether the replay's guess at what was written is right.
+function recordedHeap(low) {
+  const item = low.find((r) => r.result.faithfulness && r.result.faithfulness.rss);
+  return item ? {item, rss: item.result.faithfulness.rss} : null;
+}
+
+// Pages that are never written take no memory. That is no error, unless the recorded program held more than that.
 function findBelow(results) {
   const low = results.filter((r) => r.result.peak_fragmentation < LIMITS.below);
-  return !low.length ? [] : [{act: true, text: `Peak RSS is below the live bytes: ${eachOf(low, (r) => ratioText(r.peak_fragmentation))}. ` +
-    'Pages that nobody writes take no memory, and of zeroed blocks the replay writes the first byte only: what the program wrote is not recorded.',
-  advice: 'So memory ratios depend on this guess: replay with --touch all for the other bound before memory decides.'}];
+  if (!low.length) {
+    return [];
+  }
+  const all = results.filter((r) => !low.includes(r) && isNumber(r.result.peak_fragmentation));
+  const known = recordedHeap(low);
+  const live = known && known.item.result.peak_rss_bytes / known.item.result.peak_fragmentation;
+  const against = known && known.rss.recorded_peak_bytes >= LIMITS.below * live;
+  const found = [{text: 'Live bytes are what was asked for, and pages that the program never writes to are never resident: at the peak ' +
+    `${eachOf(low, (r) => `holds ${bytesText(r.peak_rss_bytes)}, ${ratioText(r.peak_fragmentation)} the live bytes`)}.` +
+    (all.length ? ` Where calloc writes to its pages to clear them, the program pays for all of them: ${eachOf(all, (r) =>
+      `${bytesText(r.peak_rss_bytes)}, ${ratioText(r.peak_fragmentation)}`)}.` : '') +
+    (known && !against ? ` The recorded program agrees: its heap held ${bytesText(known.rss.recorded_peak_bytes)} at most.` : '')}];
+  if (against) {
+    found.push({act: true, text: `The recorded program held ${bytesText(known.rss.recorded_peak_bytes)} at its peak, its replay with ` +
+      `${allocatorName(known.item)} only ${bytesText(known.rss.replayed_peak_bytes)}.`,
+    advice: known.rss.recorded_mappings_bytes ? 'It wrote to more of its zeroed blocks than the replay does: replay with --touch all before memory decides.'
+      : 'What it mapped itself is in that: record with --maps to take it off. If it maps nothing, replay with --touch all before memory decides.'});
+  }
+  return found;
 }
 
 function findKept(results) {
@@ -204,6 +227,13 @@ function findPeak(s) {
   return found;
 }
 
+function findSite(s) {
+  const site = s.call_sites && s.call_sites.at_peak[0];
+  const part = site ? share(site.peak_bytes, s.call_sites.peak_live_bytes) : 0;
+  return part < LIMITS.site || !site.frames.length ? [] : [{act: true, text: `${percentText(part)} of the peak, ` +
+    `${bytesText(site.peak_bytes)}, is taken in one place: ${frameText(site.frames[0])}.`, advice: 'Its callers are in the table of call sites.'}];
+}
+
 function findZeroed(s) {
   const part = share(s.calloc.zeroed_bytes, s.requests.bytes);
   return part < LIMITS.zeroed ? [] : [{text: `calloc asks for ${percentText(part)} of all bytes.`,
@@ -226,7 +256,7 @@ function findTrust(s) {
 
 function findings(s, results) {
   const of = results.length ? [findAllocator, findLeanest, findFragmentation, findBelow, findKept].flatMap((f) => f(results)) : [];
-  const uses = s ? [findPeak, findAtOnce, findRealloc, findForeign, findLarge, findTop, findSlack, findSmall, findLeft, findZeroed,
+  const uses = s ? [findPeak, findSite, findAtOnce, findRealloc, findForeign, findLarge, findTop, findSlack, findSmall, findLeft, findZeroed,
     findTrust].flatMap((f) => f(s)) : [];
   return [...of, ...(s && results.length ? findWeight(s, results) : []), ...uses];
 }

@@ -81,15 +81,6 @@ function faithfulness(results, names) {
     'the program, less what it had at the start: mappings of its own count as well. docs/replay.md says what limits this.'));
 }
 
-function holders(results, names) {
-  const known = results.map((item, i) => [names[i], item.result.holders]).filter((p) => p[1] && typeof p[1] === 'object');
-  if (!known.length) {
-    return null;
-  }
-  return element('div', null, element('h3', null, 'Who holds the memory'), known.map(([name, h]) =>
-    details(name, table('Live bytes in pages that are mostly free: ' + name, [{name: ''}, {name: ''}], keyed(h)))));
-}
-
 function provenance(results, names) {
   const rows = results.map((item, i) => {
     const a = item.result.allocator || {};
@@ -156,6 +147,7 @@ function resultSections(results) {
   const names = resultNames(results);
   return [
     section('results', 'Which allocator suits it', resultTable(results, names), faithfulness(results, names), wallTimes(results, names),
-      tails(results, names), bySize(results, names), holders(results, names), provenance(results, names)),
+      tails(results, names), bySize(results, names), provenance(results, names)),
+    holdersSection(results, names),
   ];
 }

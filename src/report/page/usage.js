@@ -263,6 +263,7 @@ function threadsSection(s) {
 function usageSections(w) {
   const s = w.stat;
   return [
+    sitesSection(s),
     section('usage', 'How the heap is used', callsTable(s), sizesFigure(s), slackTable(s), details('Top sizes', topTable(s)),
       lifetimesFigure(s), timesFigure(s), reallocFigure(s)),
     threadsSection(s),

@@ -1,0 +1,43 @@
+// Call sites: who takes the memory.
+
+function baseName(path) {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+// "grow (tree.c:12)", "0x7f… (libfoo.so)".
+function frameText(f) {
+  const place = f.file ? `${baseName(f.file)}:${f.line}` : f.module ? baseName(f.module) : '';
+  return f.function + (place ? ` (${place})` : '');
+}
+
+function siteCell(site) {
+  const [first, ...callers] = site.frames;
+  if (!first) {
+    return '(unknown)';
+  }
+  return [element('span.frame', null, frameText(first)), callers.length ? details(`called by ${frameText(callers[0])}`,
+    element('ol.frames', null, callers.slice(1).map((f) => element('li.frame', null, frameText(f))))) : null];
+}
+
+// which: 'peak' or 'live_at_end'.
+function sitesTable(caption, sites, which, all) {
+  const columns = [{name: 'bytes', number: true}, {name: 'share', number: true}, {name: 'blocks', number: true},
+    {name: 'calls in all', number: true}, {name: 'taken in'}];
+  return table(caption, columns, sites.map((site) => [bytesText(site[which + '_bytes']), percentText(share(site[which + '_bytes'], all)),
+    countText(site[which + '_blocks']), countText(site.calls), siteCell(site)]), 'sites');
+}
+
+function sitesSection(s) {
+  const c = s.call_sites;
+  if (!c) {
+    return null;
+  }
+  const missing = c.addresses_without_names ? ` ${countText(c.addresses_without_names)} addresses have no names: the files that ran are ` +
+    'not there, or have no symbols.' : '';
+  return section('sites', 'Who takes the memory', element('p.note', null, `Of ${countText(c.sites)} places that blocks are taken in, those that ` +
+    'hold most. A place is a whole chain of callers: the same function can stand in several lines. Functions that were inlined are shown as ' +
+    'such.' + missing),
+  c.at_peak.length ? sitesTable('Live at the peak, by call site', c.at_peak, 'peak', c.peak_live_bytes) : null,
+  c.at_end.length ? sitesTable('Never freed, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
+    : element('p', null, 'All that was taken is freed in the end.'));
+}
