@@ -231,7 +231,7 @@ function findSite(s) {
   const site = s.call_sites && s.call_sites.at_peak[0];
   const part = site ? share(site.peak_bytes, s.call_sites.peak_live_bytes) : 0;
   return part < LIMITS.site || !site.frames.length ? [] : [{act: true, text: `${percentText(part)} of the peak, ` +
-    `${bytesText(site.peak_bytes)}, is taken in one place: ${frameText(site.frames[0])}.`, advice: 'Its callers are in the table of call sites.'}];
+    `${bytesText(site.peak_bytes)}, is taken in one place: ${frameText(ownFrame(site.frames))}.`, advice: 'Its callers are in the table of call sites.'}];
 }
 
 function findZeroed(s) {

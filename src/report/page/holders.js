@@ -6,7 +6,7 @@ function rangeText(from, to, text) {
 
 const HOLDER_LABELS = {
   by_size: (r) => rangeText(r.size_from, r.size_to, bytesText),
-  by_age: (r) => `${rangeText(r.age_from, r.age_to, shortText)} events old`,
+  by_age: (r) => (r.age_to === 1 ? '1 event old' : `${rangeText(r.age_from, r.age_to, shortText)} events old`),
   by_thread: (r) => (r.thread === null ? 'other threads' : `thread ${r.thread}`),
   by_site: (r) => (typeof r.site === 'string' ? r.site : r.site ? `call site ${r.site}` : 'call site not known'),
 };
@@ -17,10 +17,10 @@ function holderRows(h) {
 }
 
 function holderTable(name, moment, h) {
-  const text = `At event ${countText(h.event)} ${bytesText(h.live_bytes)} are live in ${countText(h.pages)} pages. ` +
+  const text = `At event ${countText(h.event)}, ${bytesText(h.live_bytes)} are live in ${countText(h.pages)} pages. ` +
     `${countText(h.mostly_free_pages)} of these are mostly free: ${bytesText(h.wasted_bytes)} in them cannot be given back because of the blocks below.`;
-  return figure(`${name}, ${moment}`, text, barTable(`Blocks in pages that are mostly free: ${name}, ${moment}`,
-    ['kept from being given back', 'live bytes', 'blocks'], holderRows(h), true));
+  return figure(`${name}, ${moment}`, text, barTable(`In mostly free pages: ${name}, ${moment}`,
+    ['free, but kept', 'live bytes', 'blocks'], holderRows(h), true));
 }
 
 function holdersSection(results, names) {
@@ -28,6 +28,5 @@ function holdersSection(results, names) {
   const tables = results.flatMap((item, i) => moments.filter(([key]) => (item.result.holders || {})[key])
     .map(([key, moment]) => holderTable(names[i], moment, item.result.holders[key])));
   return !tables.length ? null : section('holders', 'Who keeps pages from being given back', element('p.note', null,
-    'A page can be given back only when nothing in it is live. By size, by age, by thread and, where they were recorded, by call site: the parts ' +
-    'of each add up to the whole.'), tables);
+    'A page can be given back only when nothing in it is live. By size, by age, by thread and, where they were recorded, by call site.'), tables);
 }

@@ -18,7 +18,7 @@ function ratioCell(r, key) {
 }
 
 function resultTable(results, names) {
-  const columns = ['allocator', 'wall time', 'an event', 'of it the player', 'time ratio [95 %]', 'peak RSS', 'memory ratio [95 %]',
+  const columns = ['allocator', 'wall time', 'an event', 'of it the player', 'time ratio [95\u00a0%]', 'peak RSS', 'memory ratio [95\u00a0%]',
     'peak RSS : live', 'mean RSS', 'when all is freed', 'runs'];
   const rows = results.map((item, i) => {
     const r = item.result;
@@ -60,7 +60,8 @@ function faithfulLine(f) {
   }
   if (f.rss) {
     parts.push(`private memory ${bytesText(f.rss.replayed_peak_bytes)} at the peak against ${bytesText(f.rss.recorded_peak_bytes)} recorded, ` +
-      `mean error ${percentText(f.rss.mean_error)}`);
+      `mean error ${percentText(f.rss.mean_error)}` +
+      (f.rss.recorded_mappings_bytes ? `; up to ${bytesText(f.rss.recorded_mappings_bytes)} of its own mappings are taken off` : ''));
   } else if (f.rss_missing_because) {
     parts.push(`recorded memory is not compared: ${f.rss_missing_because}`);
   }
@@ -78,7 +79,7 @@ function faithfulness(results, names) {
   }
   return element('div.faithfulness', null, element('h3', null, 'How faithful the replay is'), element('ul', null, known.map(([name, f]) =>
     element('li', null, element('b', null, name), ': ', faithfulLine(f)))), element('p.note', null, 'Recorded memory is all that is private to ' +
-    'the program, less what it had at the start: mappings of its own count as well. docs/replay.md says what limits this.'));
+    'the program, less what it had at the start and, where record --maps noted them, its own mappings. docs/replay.md says what limits this.'));
 }
 
 function provenance(results, names) {
@@ -104,7 +105,7 @@ function wallTimes(results, names) {
   });
   return figure('How long the same calls take with each allocator', 'The bar is the median of the runs, the line across its end reaches ' +
     'from the fastest run to the slowest. A ratio counts as a difference only when its 95 % interval is clear of 1.',
-  intervalTable('Wall time', ['allocator', 'median', 'all runs', 'ratio [95 %]'], rows));
+  intervalTable('Wall time', ['allocator', 'median', 'all runs', 'ratio [95\u00a0%]'], rows));
 }
 
 // One in a thousand needs a thousand.

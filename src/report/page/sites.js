@@ -10,13 +10,18 @@ function frameText(f) {
   return f.function + (place ? ` (${place})` : '');
 }
 
+// The innermost frame outside of the C++ library, which says more; the first one when there is none such.
+function ownFrame(frames) {
+  return frames.find((f) => f.function && !/^(std::|__gnu_cxx::|operator new|void\* std::|.*\bstd::make_(unique|shared)<)/.test(f.function)) || frames[0];
+}
+
 function siteCell(site) {
   const [first, ...callers] = site.frames;
   if (!first) {
     return '(unknown)';
   }
-  return [element('span.frame', null, frameText(first)), callers.length ? details(`called by ${frameText(callers[0])}`,
-    element('ol.frames', null, callers.slice(1).map((f) => element('li.frame', null, frameText(f))))) : null];
+  return [element('span.frame', null, frameText(first)), callers.length ? details(`called by ${frameText(ownFrame(callers))}`,
+    element('ol.frames', null, callers.map((f) => element('li.frame', null, frameText(f))))) : null];
 }
 
 // which: 'peak' or 'live_at_end'.
@@ -35,8 +40,8 @@ function sitesSection(s) {
   const missing = c.addresses_without_names ? ` ${countText(c.addresses_without_names)} addresses have no names: the files that ran are ` +
     'not there, or have no symbols.' : '';
   return section('sites', 'Who takes the memory', element('p.note', null, `Of ${countText(c.sites)} places that blocks are taken in, those that ` +
-    'hold most. A place is a whole chain of callers: the same function can stand in several lines. Functions that were inlined are shown as ' +
-    'such.' + missing),
+    'hold most. A place is a whole chain of callers: the same function can stand in several lines. Functions that were inlined are ' +
+    'there, too.' + missing),
   c.at_peak.length ? sitesTable('Live at the peak, by call site', c.at_peak, 'peak', c.peak_live_bytes) : null,
   c.at_end.length ? sitesTable('Never freed, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
     : element('p', null, 'All that was taken is freed in the end.'));

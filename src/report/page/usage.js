@@ -122,7 +122,7 @@ function memorySection(workloads, results) {
   const memory = new Lines({title: results.length ? 'Memory that the allocators hold, against what is live' : 'Bytes live over the run',
     unit: 'bytes', from: (axis) => memorySeries(workloads, results, names, axis),
     note: 'Live is what the program has asked for and not freed; RSS over it is headers, rounding, caches and holes; RSS below it, pages never written. Replays are drawn ' +
-      'where the recorded program was at the same event. Lines keep the least and greatest value of each stretch.'});
+      'where the recorded program was at the same event; its own anonymous memory has what it mapped itself in it. Lines keep the least and greatest value of each stretch.'});
   const fragmentation = new Lines({title: 'Fragmentation: RSS over live bytes', unit: 'ratio', zero: false,
     note: '1 would be no waste at all. Left out where less than 1 % of the peak is live.',
     from: (axis) => fragmentationSeries(workloads, results, names, axis)});
