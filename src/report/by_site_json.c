@@ -59,6 +59,7 @@ void print_site_json(struct json *j, const struct named_sites *n, uint32_t numbe
     const struct workload_site *site = site_frames(n->sites, number);
     size_t left = brief ? SITE_FUNCTIONS : SIZE_MAX;
     json_begin_object(j);
+    json_put_u64(j, "site", number);
     json_put_u64(j, "calls", t->calls);
     json_put_u64(j, "bytes", t->bytes);
     json_put_u64(j, "peak_blocks", t->peak_blocks);

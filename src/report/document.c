@@ -129,8 +129,20 @@ static struct json_object *shortened_timeline(struct json_object *rows)
     return to;
 }
 
+// Of lists that are sorted the beginning says most.
+static struct json_object *first_items(struct json_object *v, size_t max)
+{
+    size_t n = json_object_array_length(v);
+    struct json_object *to = json_object_new_array();
+    for (size_t i = 0; i < n && i < max; i++)
+        json_object_array_add(to, shortened(json_object_array_get_idx(v, i)));
+    return to;
+}
+
 static struct json_object *shortened_member(const char *key, struct json_object *v)
 {
+    if (is_array(v) && (strcmp(key, "by_thread") == 0 || strcmp(key, "by_site") == 0))
+        return first_items(v, DOCUMENT_GROUPS);
     if (strcmp(key, "timeline") == 0 && is_array(v))
         return shortened_timeline(v);
     if (strcmp(key, "stats") == 0 && is_array(v))

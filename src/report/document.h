@@ -9,6 +9,7 @@
 enum {
     DOCUMENT_POINTS = 600,      // of a replayed timeline: extremes are kept
     DOCUMENT_STATS = 200,       // of the allocator's own statistics
+    DOCUMENT_GROUPS = 100,      // of threads and call sites, the first ones
     DOCUMENT_ITEMS = 2000,      // of any other array or object
     DOCUMENT_TEXT_BYTES = 4096, // of a string
 };

@@ -170,9 +170,9 @@ def row(blocks, **label):
     return {**label, 'blocks': blocks, 'live_bytes': 48 * blocks, 'wasted_bytes': 4000 * blocks}
 def moment(event, n):
     return {'event': event, 'pages': 900 * n, 'live_bytes': 1234567 * n, 'mostly_free_pages': 300 * n, 'wasted_bytes': 1000000 * n,
-            'by_size': [row(5 * n, size_from=0, size_to=16), row(7 * n, size_from=17, size_to=32), row(9 * n, size_from=1 << 30, size_to=None)],
+            'by_size': [row(5 * n, size_from=0, size_to=16), row(7 * n, size_from=17, size_to=32), row(9 * n, size_from=1 << 63, size_to=(1 << 64) - 1)],
             'by_age': [row(11 * n, age_from=1, age_to=1), row(13 * n, age_from=65537, age_to=131072)],
-            'by_thread': [row(17 * n, thread=0), row(19 * n, thread=1)], 'by_site': [row(23 * n, site=0), row(29 * n, site='<b>bold</b>')]}
+            'by_thread': [row(17 * n, thread=0), row(19 * n, thread=None)], 'by_site': [row(23 * n, site=0), row(29 * n, site=77)]}
 r = json.load(open('a.json'))
 r['holders'] = {'at_peak': moment(1000, 2), 'at_end': moment(2000, 1)}
 json.dump(r, open('b.json', 'w'))
@@ -181,6 +181,26 @@ END
   expect "done" [ "$status" -eq 0 ]
   [ "$(data b.html "d['results'][0]['result']['holders']['at_peak']['by_thread'][1]['blocks']")" -eq 38 ]
   looks_right b.html
+  # Of many call sites the heaviest are named; what the others hold is one row.
+  python3 - <<'END'
+import json
+r = json.load(open('b.json'))
+h = r['holders']['at_peak']
+h['by_size'] = [{'size_from': 8, 'size_to': 15, 'blocks': 5000, 'live_bytes': 60000, 'wasted_bytes': 15000 * 1024}]
+h['by_site'] = [{'site': i + 1, 'blocks': 1, 'live_bytes': 12, 'wasted_bytes': 3 * 1024} for i in range(5000)]
+json.dump(r, open('c.json', 'w'))
+END
+  heaptape report -o c.html c.json
+  [ "$(data c.html "[x['site'] for x in d['results'][0]['result']['holders']['at_peak']['by_site']] == list(range(1, 101))")" = True ]
+  command -v node >/dev/null && command -v chromium >/dev/null || return 0
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium c.html >look.json
+  python3 - <<'END'
+import json
+rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'].endswith('glibc, at the peak') for r in t['rows']]
+assert len([r for r in rows if r[0].startswith('call site ')]) == 20, rows
+other, = [r for r in rows if r[0] == 'other call sites']
+assert [x.replace('\u00a0', ' ').replace('\u202f', ' ') for x in other[1::2]] == ['14.6 MiB', '58.4 KiB', '4 980'], other
+END
 }
 
 # below RECORDED MAPPED: of a live peak of 100 MiB the replay held 50, and the recorded program RECORDED MiB, beside MAPPED

@@ -58,7 +58,7 @@ function build(data) {
   const sections = [
     findingsSection(data),
     diffSection(data),
-    ...resultSections(data.results),
+    ...resultSections(data.results, data.workloads),
     data.workloads.length || data.results.length ? memorySection(data.workloads, data.results) : null,
     ...(data.mode === 'diff' && data.workloads.length > 1
       ? [section('usage', 'How the heaps are used', pairedSizes(data.workloads))]

@@ -141,7 +141,7 @@ function bySize(results, names) {
     'mean', 'p50', 'p99', 'p99.9'].map((name, i) => ({name, number: i > 0})), rows));
 }
 
-function resultSections(results) {
+function resultSections(results, workloads) {
   if (!results.length) {
     return [];
   }
@@ -149,6 +149,6 @@ function resultSections(results) {
   return [
     section('results', 'Which allocator suits it', resultTable(results, names), faithfulness(results, names), wallTimes(results, names),
       tails(results, names), bySize(results, names), provenance(results, names)),
-    holdersSection(results, names),
+    holdersSection(results, names, workloads),
   ];
 }
