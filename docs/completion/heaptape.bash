@@ -4,7 +4,7 @@ declare -gA _heaptape_options=(
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
   [merge]=' --output= -o --force -f --offset= --level= -l --help -h --quiet -q --color='
-  [replay]=' --allocator= -a --verify --runs= -r --touch= --threads= --speed= --settle= --slop --stats-every= --trim-every= --no-latency --memory= --json --help -h --quiet -q --color='
+  [replay]=' --allocator= -a --verify --holders --runs= -r --touch= --threads= --speed= --settle= --slop --stats-every= --trim-every= --no-latency --memory= --json --help -h --quiet -q --color='
   [compare]=' --allocator= -a --sweep= --output= -o --force -f --runs= -r --touch= --threads= --speed= --settle= --slop --stats-every= --trim-every= --no-latency --memory= --json --help -h --quiet -q --color='
   [stat]=' --json --brief --by= --format= --weight= --top= --help -h --quiet -q --color='
   [report]=' --output= -o --force -f --diff -d --help -h --quiet -q --color='

@@ -14,6 +14,9 @@ static const struct option options[] = {
      "wrong "
      "alignment, too little room, calloc without zeroes, and content that was lost or overwritten",
      offsetof(struct replay_options, verify)},
+    {0, "holders", OPTION_FLAG, NULL, NULL,
+     "one more run, to find out which blocks keep pages from being given back at the peak of live bytes and at the end",
+     offsetof(struct replay_options, holders)},
     REPLAY_OPTIONS,
     {0},
 };

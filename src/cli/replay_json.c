@@ -303,6 +303,7 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     print_sizes(j, s, f);
     replay_print_faithful(j, s, f);
     print_slop(j, s, f);
+    replay_print_holders(j, s, f);
     print_stats(j, s, f);
     print_timeline(j, &f->runs[f->typical]);
 }

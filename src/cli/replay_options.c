@@ -92,6 +92,7 @@ static void apply_options(struct replay_session *s, const struct replay_options 
     s->how_to_plan.stats_every = o->verify ? 0 : o->stats_every;
     s->how_to_plan.trim_every = o->trim_every;
     s->slop = o->slop && !o->verify;
+    s->holders = o->holders && !o->verify;
     s->how_to_plan.one_thread = strcmp(o->threads, "one") == 0;
     s->settings.settle_ns = settle_seconds(o, s->speed) * 1000000000u;
     s->latency = !o->no_latency;

@@ -17,6 +17,7 @@ struct replay_options {
     uint64_t memory_bytes;
     bool no_latency;
     bool verify;               // replay only
+    bool holders;              // the same
     struct option_list sweeps; // compare only
     const char *page;          // the same
     bool force;                // the same

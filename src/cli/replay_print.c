@@ -120,6 +120,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_figur
     replay_print_faithful_text(s, f);
     if (f->latency.calls)
         print_calls(s, f);
+    replay_print_holders_text(s, f);
 }
 
 void replay_print_verified(const struct replay_figures *f)

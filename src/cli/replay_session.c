@@ -32,6 +32,8 @@ static void figures_release(struct replay_figures *f)
     replay_run_release(&f->latency);
     replay_run_release(&f->usable);
     replay_run_release(&f->stats);
+    for (unsigned i = 0; i < PLAN_HOLDS; i++)
+        holders_release(&f->holders[i]);
     allocator_release(&f->allocator);
 }
 
@@ -156,7 +158,7 @@ int session_read(struct replay_session *s, const char *path, struct err *e)
     if (rc == 0)
         rc = make_fitting_plan(s, expected, e);
     progress_clear(&s->progress);
-    if (rc < 0 || !s->how_to_plan.fed)
+    if (rc < 0 || (!s->how_to_plan.fed && !s->holders))
         close_workload(w);
     s->source = (struct feed_source){rewind_input, w};
     s->settings.source = &s->source;
@@ -292,6 +294,8 @@ int session_run(struct replay_session *s, struct err *e)
         rc = run_round(s, RUN_USABLE, e);
     if (rc == 0 && s->how_to_plan.stats_every)
         rc = run_round(s, RUN_STATS, e);
+    if (rc == 0 && s->holders)
+        rc = session_find_holders(s, e);
     progress_clear(&s->progress);
     if (rc < 0)
         return rc;

@@ -4,6 +4,7 @@
 
 #include "base/progress.h"
 #include "cli/open_workload.h"
+#include "replay/holders.h"
 #include "replay/machine.h"
 #include "replay/plan.h"
 #include "replay/run.h"
@@ -18,6 +19,7 @@ struct replay_figures {
     struct replay_run latency; // a run with timed calls; calls is NULL when there was none
     struct replay_run usable;  // a run that asked for the blocks' usable sizes
     struct replay_run stats;   // a run that looked at the allocator's statistics
+    struct holders holders[PLAN_HOLDS];
     // Medians over the runs, filled in by session_run.
     double wall_ns, cpu_ns, ns_per_event;
     double peak_rss_bytes, end_rss_bytes, freed_rss_bytes, settled_rss_bytes, mean_rss_bytes, mean_live_bytes;
@@ -37,6 +39,7 @@ struct replay_session {
     struct replay_settings settings;
     bool latency; // one more run for each allocator, with timed calls
     bool slop;    // one more, for usable sizes
+    bool holders; // one more, to see where blocks are
     bool verify;  // runs check and are not measured: no null allocator
     uint64_t n_runs;
     struct replay_figures *figures; // in the order asked for
@@ -60,6 +63,9 @@ int session_read(struct replay_session *s, const char *path, struct err *e);
 
 // Runs everything: round by round each allocator once, then the timed runs; the null allocator the same way.
 int session_run(struct replay_session *s, struct err *e);
+
+// replay_holders.c: the part of session_run that finds out who holds the memory.
+int session_find_holders(struct replay_session *s, struct err *e);
 
 // The figures of the calls of one kind without what the player adds to each (the mean of the lowest 99 % of the
 // null allocator's times for it: a few that an interrupt hit would spoil the mean of all). count

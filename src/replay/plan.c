@@ -63,6 +63,7 @@ void plan_free(struct plan *p)
     places_release(&p->places);
     free(p->slots);
     free(p->samples);
+    plan_release_holds(p);
     free(p->recorded);
     free(p->points);
     plan_memory_release(&p->memory);
@@ -182,7 +183,9 @@ int plan_finish(struct plan *p, struct err *e)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         h.by_kind[kind] = p->facts.by_kind[kind] + p->preexisting_by[kind];
-    int rc = plan_stop_stream(p, &p->preexisting, e);
+    int rc = plan_finish_holds(p, e);
+    if (rc == 0)
+        rc = plan_stop_stream(p, &p->preexisting, e);
     if (rc == 0)
         rc = write_rest(p, &h, e);
     for (size_t i = 0; rc == 0 && !p->facts.fed && i < p->n_streams; i++) {

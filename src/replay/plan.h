@@ -33,6 +33,7 @@ struct plan_facts {
     bool one_thread;            // as asked for: op numbers are those of the whole order
     uint64_t switches;          // from one recorded thread to another in one
     uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
+    uint64_t ops_to_peak;       // ops added until they were first so many
     uint64_t live_at_end_bytes; // requested
     uint64_t stats;             // looks at the allocator's statistics
     bool touch_zeroed;          // pages that calloc zeroed are written to like others
@@ -50,6 +51,8 @@ struct plan_settings {
     bool one_thread;       // all ops in one thread, in the order in which they are added
     uint64_t stats_every;  // look at the allocator's statistics every so many calls, and at MARKs; 0: never
     uint64_t trim_every;   // tell it to give memory back every so many calls; 0: never
+    bool hold;             // note where blocks are, and whose: when so many ops have been added, and at the end
+    uint64_t hold_ops;     // for that
     double ns_per_stamp;   // nanoseconds of the replay for each unit of a stamp; 0: stamps do not matter
 };
 
@@ -109,6 +112,29 @@ const struct plan_point *plan_points(const struct plan *p, size_t *n);
 size_t plan_threads(const struct plan *p);                              // highest number + 1
 const struct plan_span *plan_span(const struct plan *p, size_t thread); // NULL: the thread does nothing
 uint64_t plan_duration_stamps(const struct plan *p);                    // from the first op to the last
+
+// With settings.hold: a block that is live where the player notes where blocks are.
+struct plan_held {
+    uint64_t size;  // requested
+    uint64_t taken; // calls made before it was taken, or resized last; PLAN_BEFORE: it was there before the start
+    uint64_t site;  // number of the call site of that call, 0: not known
+    uint32_t thread, place;
+};
+
+#define PLAN_BEFORE UINT64_MAX
+
+// What is live when all threads stand still.
+struct plan_hold {
+    uint64_t event; // calls made before
+    struct plan_held *blocks;
+    size_t n, capacity;
+};
+
+enum { PLAN_HOLD_PEAK, PLAN_HOLD_END, PLAN_HOLDS }; // hold_ops, and the end
+
+// Of a finished plan with settings.hold. *noted_at is where the player notes their places: that of the end also stands
+// for hold_ops if no op came after these.
+const struct plan_hold *plan_holds(const struct plan *p, unsigned which, unsigned *noted_at);
 
 // A quarter of the machine's memory.
 uint64_t plan_default_memory(void);

@@ -11,7 +11,7 @@
 struct adding {
     struct plan *plan;
     struct plan_stream *stream;
-    uint32_t thread;
+    uint32_t thread, recorded; // recorded: of the op, where all are played in one
     const struct workload_op *op;
     struct err *e;
 };
@@ -78,9 +78,18 @@ static void count_live(struct adding *a, uint64_t change)
     struct plan *p = a->plan;
     a->stream->live_change = wrapping_add(a->stream->live_change, (int64_t)change);
     p->live = wrapping_add(p->live, (int64_t)change);
-    if (p->live > p->peak)
+    if (p->live > p->peak) {
         p->peak = p->live;
+        p->facts.ops_to_peak = p->added + 1;
+    }
 }
+
+// For people who ask later whose a block is.
+static int note_taking(struct adding *a)
+{
+    return a->plan->how.hold ? plan_note_taking(a->plan, a->recorded, a->op, a->e) : 0;
+}
+
 static int put_counted(struct adding *a, const struct call *c)
 {
     a->stream->counted_events++;
@@ -246,7 +255,8 @@ static int add_taking(struct adding *a)
     note_family(slot, a->op);
     count_live(a, slot->size);
     struct call c = taking_call(a->op, slot->place);
-    return put_counted(a, &c);
+    rc = note_taking(a);
+    return rc < 0 ? rc : put_counted(a, &c);
 }
 
 static int add_giving(struct adding *a)
@@ -289,7 +299,8 @@ static int add_resizing(struct adding *a)
     }
     count_live(a, requested(op) - slot->size);
     slot->size = requested(op);
-    return put_counted(a, &c);
+    rc = note_taking(a);
+    return rc < 0 ? rc : put_counted(a, &c);
 }
 
 // The call that makes a block which is given up by this one.
@@ -337,6 +348,8 @@ static int add_preexisting(struct adding *a)
     struct call c = {
         .op = PLAN_PREEXISTING, .place = slot->place, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
     rc = p->scanned ? 0 : plan_put_call(p, &p->preexisting, &c, a->e);
+    if (rc == 0)
+        rc = note_taking(a);
     return rc < 0 ? rc : put_plain(a, PLAN_SKIPPED);
 }
 
@@ -432,7 +445,7 @@ static int put_periodic(struct adding *a)
 
 int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
 {
-    struct adding a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .op = op, .e = e};
+    struct adding a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .recorded = thread, .op = op, .e = e};
     int rc = need_stream(p, a.thread, &a.stream, e);
     if (rc == 0 && p->facts.one_thread)
         rc = put_switch(&a, thread);
@@ -449,8 +462,13 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
         rc = put_sample(&a);
     if (rc == 0 && op->n_waits && !p->facts.one_thread)
         rc = put_waits(&a);
+    if (rc == 0 && p->how.hold)
+        rc = plan_hold_before(p, a.stream, e);
     if (rc == 0)
         rc = add_by_class(&a);
+    if (rc == 0 && p->how.hold)
+        rc = plan_hold_after(p, a.stream, e);
+    p->added++;
     return rc < 0 || !p->scanned ? rc : plan_stop_if_over(p, a.stream, e);
 }
 

@@ -13,6 +13,12 @@ struct slot {
     uint8_t given_up_by, align_log2; // kind of the call that can give it up, and its alignment for that
 };
 
+// With settings.hold: how the block of a slot was taken.
+struct taking {
+    uint64_t taken, site;
+    uint32_t thread;
+};
+
 struct plan {
     const char *name;
     struct plan_settings how;
@@ -27,6 +33,13 @@ struct plan {
     struct plan_stream preexisting, rest;
     struct slot *slots;
     size_t n_slots, slots_capacity;
+    struct taking *takings; // by slot
+    size_t n_takings, takings_capacity;
+    struct plan_hold holds[PLAN_HOLDS];
+    bool is_held;     // hold_ops have been added, and one more
+    uint32_t held_by; // thread of that one …
+    uint64_t held_op; // … and its number: who comes later waits for it
+    uint64_t added;   // ops
     struct places places;
     uint64_t *samples; // word numbers of the SAMPLE ops, of a plan that is not fed
     size_t n_samples, samples_capacity;
@@ -95,6 +108,20 @@ static inline size_t plan_sample_step(const struct plan *p)
 int plan_put_count(struct plan *p, struct plan_stream *s, enum plan_op op, struct err *e);
 
 int plan_no_memory(struct err *e);
+
+// plan_hold.c. The block of `slot` has been taken, or resized, by the op.
+int plan_note_taking(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);
+
+// Before an op of stream `s` is added, and after: makes all threads stand still before it, if it is the one.
+int plan_hold_before(struct plan *p, struct plan_stream *s, struct err *e);
+int plan_hold_after(struct plan *p, struct plan_stream *s, struct err *e);
+
+// All ops have been added.
+int plan_finish_holds(struct plan *p, struct err *e);
+void plan_release_holds(struct plan *p);
+
+// Appends a HOLD.
+int plan_put_hold(struct plan *p, struct plan_stream *s, struct err *e);
 
 // plan_recorded.c: an op of a thread is about to be added; the thread looks at memory; all have been added.
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op);

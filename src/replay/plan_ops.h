@@ -23,6 +23,7 @@ enum plan_op {
     PLAN_SAMPLE = 2,   // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since (signed).
                        // Memory is looked at
     PLAN_COUNT = 3,    // as PLAN_SAMPLE, but memory is not looked at
+    PLAN_HOLD = 110,   // all threads stand still here: where the blocks are is noted
     PLAN_MORE = 111,   // the end of a thread's part of a window: the stream goes on in a later one
     PLAN_STATS = 116,  // the allocator's own statistics are looked at
     PLAN_TRIM = 117,   // the allocator is told to give memory back
@@ -105,7 +106,8 @@ static inline unsigned plan_op_words(uint64_t word)
 // Does it stand for an op of the workload? The others are the plan's own.
 static inline bool plan_is_numbered(enum plan_op op)
 {
-    return op > PLAN_COUNT && op != PLAN_JUMP && op != PLAN_MORE && (op < PLAN_STATS || op > PLAN_PACE);
+    return op > PLAN_COUNT && op != PLAN_JUMP && op != PLAN_MORE && op != PLAN_HOLD &&
+           (op < PLAN_STATS || op > PLAN_PACE);
 }
 
 #endif

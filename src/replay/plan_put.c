@@ -81,6 +81,11 @@ int plan_put_trim(struct plan *p, struct plan_stream *s, struct err *e)
     return put_word(p, s, PLAN_TRIM, e);
 }
 
+int plan_put_hold(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    return put_word(p, s, PLAN_HOLD, e);
+}
+
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e)
 {
     s->paced_ns = ns;

@@ -161,6 +161,9 @@ void player_stats_init(void);
 void player_stats(void); // STATS
 void player_trim(void);  // TRIM
 
+// player_main.c: notes where the blocks are, when no thread plays. HOLD, and at the end.
+void player_hold(unsigned which);
+
 // player_caches.c.
 void player_caches_init(void);
 void player_switch(uint32_t thread, bool over); // SWITCH; over: the thread before has ended

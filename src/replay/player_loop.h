@@ -393,6 +393,9 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
         case PLAN_PACE:
             player_pace(t, word >> 8);
             continue;
+        case PLAN_HOLD:
+            player_hold(RESULTS_HOLD_HERE);
+            continue;
         case PLAN_JUMP:
             pc = player.words + (word >> 8);
             continue;

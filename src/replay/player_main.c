@@ -170,6 +170,13 @@ static void play_all(void)
     r->context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
 }
 
+void player_hold(unsigned which)
+{
+    struct results *r = player.results;
+    if (r->n_holds)
+        memcpy(results_holds(r) + which * r->n_holds, player.places, r->n_holds * sizeof *player.places);
+}
+
 static void note_memory(void)
 {
     struct results *r = player.results;
@@ -232,6 +239,7 @@ int main(void)
     player_sample(0, 0, true);
     play_all();
     note_memory();
+    player_hold(RESULTS_HOLD_END);
     if (player.results->touch == RESULTS_TOUCH_CHECKED)
         player_verify_rest();
     play_rest();

@@ -18,8 +18,11 @@ enum {
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,
     RESULTS_NAME_BYTES = 64,
-    RESULTS_KINDS = 128, // as PLAN_OP_LIMIT
-    RESULTS_SIZES = 38,  // classes of sizes: up to 8 bytes, 16, 32, …, and all from 512 GiB on
+    RESULTS_KINDS = 128,   // as PLAN_OP_LIMIT
+    RESULTS_SIZES = 38,    // classes of sizes: up to 8 bytes, 16, 32, …, and all from 512 GiB on
+    RESULTS_HOLD_HERE = 0, // where a HOLD stands, and when all threads are gone
+    RESULTS_HOLD_END = 1,
+    RESULTS_HOLDS = 2,
     RESULTS_HISTOGRAMS = RESULTS_KINDS + RESULTS_SIZES,
 };
 
@@ -113,6 +116,7 @@ struct results {
     uint32_t stats;                    // 1: heed the plan's STATS ops
     uint64_t max_samples, max_stats;   // entries of samples, and of the statistics behind them
     uint64_t n_spans;                  // entries behind these: the plan's threads
+    uint64_t n_holds;                  // and behind these twice so many: the plan's places, if they are asked for
 
     // What came of it. By the player.
     _Atomic uint32_t status;  // enum results_status
@@ -161,6 +165,12 @@ static inline struct results_stats *results_all_stats(struct results *r)
 static inline struct results_span *results_spans(struct results *r)
 {
     return (struct results_span *)(results_all_stats(r) + r->max_stats);
+}
+
+// What the player's table of blocks held: entry i of RESULTS_HOLD_* h is number h * n_holds + i.
+static inline uint64_t *results_holds(struct results *r)
+{
+    return (uint64_t *)(results_spans(r) + r->n_spans);
 }
 
 #endif

@@ -28,12 +28,12 @@ static void shared_release(struct shared *s)
         close(s->fd);
 }
 
-// Room for so many looks at memory, at statistics, and threads.
-static int shared_init(struct shared *s, const uint64_t n[3], struct err *e)
+// Room for so many looks at memory, at statistics, threads, and places.
+static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
     s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples + n[1] * sizeof(struct results_stats) +
-               n[2] * sizeof(struct results_span);
+               n[2] * sizeof(struct results_span) + n[3] * RESULTS_HOLDS * sizeof(uint64_t);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot make shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
@@ -44,6 +44,7 @@ static int shared_init(struct shared *s, const uint64_t n[3], struct err *e)
     s->results->max_samples = n[0];
     s->results->max_stats = n[1];
     s->results->n_spans = n[2];
+    s->results->n_holds = n[3];
     return 0;
 }
 
@@ -194,6 +195,19 @@ static int copy_spans(struct replay_run *run, struct results *r, struct err *e)
     return 0;
 }
 
+static int copy_holds(struct replay_run *run, struct results *r, struct err *e)
+{
+    size_t bytes = r->n_holds * RESULTS_HOLDS * sizeof *run->holds;
+    if (!bytes)
+        return 0;
+    run->holds = malloc(bytes);
+    if (!run->holds)
+        return err_set(e, -ENOMEM, "out of memory");
+    memcpy(run->holds, results_holds(r), bytes);
+    run->n_holds = r->n_holds;
+    return 0;
+}
+
 static int copy_calls(struct replay_run *run, const struct results *r, struct err *e)
 {
     run->calls = calloc(HT_KIND_LIMIT, sizeof *run->calls);
@@ -247,6 +261,8 @@ static int copy_results(struct replay_run *run, const struct plan *p, struct res
         rc = copy_stats(run, r, e);
     if (rc == 0)
         rc = copy_spans(run, r, e);
+    if (rc == 0)
+        rc = copy_holds(run, r, e);
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
@@ -268,7 +284,8 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     struct feed *feed = NULL;
     *run = (struct replay_run){0};
     // Two more looks at memory: at the start and at the end.
-    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats : 0, plan_threads(p)};
+    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats : 0, plan_threads(p),
+                          s->holds ? plan_facts(p)->places : 0};
     int rc = shared_init(&shared, n, e);
     if (rc == 0 && plan_facts(p)->fed)
         rc = feed_start(&feed, p, s->source, e);
@@ -292,6 +309,7 @@ void replay_run_release(struct replay_run *run)
     free(run->sizes);
     free(run->stats);
     free(run->spans);
+    free(run->holds);
     free(run->library);
     *run = (struct replay_run){0};
 }
@@ -300,7 +318,7 @@ int replay_probe(const struct allocator *a, const struct replay_settings *s, cha
                  struct err *e)
 {
     struct shared shared;
-    int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0}, e);
+    int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0, 0}, e);
     if (rc == 0) {
         shared.results->probe = 1;
         rc = play(&(struct run_what){0}, a, s->player, &shared, NULL, e);

@@ -12,6 +12,7 @@ struct replay_settings {
     enum results_touch touch;
     bool timed;                       // time each call; the whole is slower for it
     bool stats;                       // look at the allocator's own statistics where the plan says
+    bool holds;                       // note where blocks are, where the plan says and at the end
     bool paced;                       // keep the pace that the plan was made for
     uint64_t settle_ns;               // look at memory again that long after all has been given up; 0: do not
     const struct feed_source *source; // of a plan that is fed
@@ -48,6 +49,8 @@ struct replay_run {
     struct results_stats *stats; // rss_bytes without the baseline
     size_t n_stats;
     struct results_span *spans;             // of the plan's threads
+    uint64_t *holds;                        // addresses, as results_holds has them; NULL when not asked for
+    size_t n_holds;                         // places
     uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE
     char trim_function[RESULTS_NAME_BYTES]; // what the allocator can be told to give memory back with, "": nothing
     struct replay_call *calls;              // HT_KIND_LIMIT, NULL when not timed

@@ -9,6 +9,7 @@
 //   leave   CALLS blocks of all kinds that are never given up
 //   big-malloc, big-calloc, big-realloc: CALLS blocks of 8 MiB that are never given up; realloc grows them from 4 MiB
 //   edges   thread 0 takes CALLS blocks; when it is done, thread 1 gives them up, CROSS % of them with a wait of their own
+//   holes   blocks of 256 and of 512 bytes, CALLS of each, of which each fourth is left (see make_holes), beside CROSS calls of free(NULL)
 //   paced   each thread takes and gives up a block every 10 ms, CALLS times
 //   births  THREADS threads one after another, four at a time, each of CALLS calls, each with a block from its parent
 #include "base/fio.h"
@@ -393,6 +394,40 @@ static void make_paced(uint32_t threads, uint64_t calls)
     }
 }
 
+// Small blocks of two threads, of which each fourth is left when a big one makes the peak. Then thread 1 puts others in the
+// place of its own, without a wait, and the big one goes. Whoever looks at the peak must so wait for thread 1, and hold it back,
+// as it waits for nobody; all the more when thread 2 has `idle` calls to make before the peak.
+static void make_holes(uint64_t calls, uint64_t idle)
+{
+    enum { BIG = 1 << 20, KEPT = 4 };
+    struct block *ours = calloc(calls, sizeof *ours), *theirs = calloc(calls, sizeof *theirs);
+    struct workload_op small = {.kind = HT_MALLOC, .size = 256, .value = 1};
+    struct workload_op other = {.kind = HT_MALLOC, .size = 512, .value = 2};
+    birth(0, 1);
+    birth(0, 2);
+    for (uint64_t n = 0; n < idle; n++)
+        put(2, (struct workload_op){.kind = HT_FREE, .slot = WORKLOAD_NO_SLOT});
+    for (uint64_t n = 0; n < calls; n++) {
+        ours[n] = take(0, small);
+        theirs[n] = take(1, other);
+    }
+    for (uint64_t n = 0; n < calls; n++) {
+        if (n % KEPT) {
+            give_free(0, &ours[n]);
+            give_free(1, &theirs[n]);
+        }
+    }
+    struct block big = take(0, (struct workload_op){.kind = HT_MALLOC, .size = BIG});
+    put(0, (struct workload_op){.kind = HT_FREE, .slot = WORKLOAD_NO_SLOT});
+    for (uint64_t n = 0; n < calls; n += KEPT) {
+        give_free(1, &theirs[n]);
+        theirs[n] = take(1, other);
+    }
+    give_free(0, &big);
+    free(ours);
+    free(theirs);
+}
+
 static void print_facts(void)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
@@ -424,6 +459,8 @@ int main(int argc, char **argv)
         make_misfit(calls);
     else if (strcmp(argv[2], "leave") == 0)
         make_leave(calls);
+    else if (strcmp(argv[2], "holes") == 0)
+        make_holes(calls, argc > 5 ? strtoull(argv[5], NULL, 0) : 0);
     else if (strncmp(argv[2], "big-", 4) == 0)
         make_big(argv[2], calls);
     else if (strcmp(argv[2], "edges") == 0)
