@@ -56,8 +56,8 @@ static void test_extra_words_of_calls(void **state)
 static void test_numbered(void **state)
 {
     (void)state;
-    static const uint8_t own[] = {PLAN_STOP, PLAN_WAIT,   PLAN_SAMPLE, PLAN_COUNT, PLAN_STATS,
-                                  PLAN_TRIM, PLAN_SWITCH, PLAN_PACE,   PLAN_JUMP,  PLAN_MORE, PLAN_HOLD};
+    static const uint8_t own[] = {PLAN_STOP,   PLAN_WAIT, PLAN_SAMPLE, PLAN_COUNT, PLAN_STATS, PLAN_TRIM,
+                                  PLAN_SWITCH, PLAN_PACE, PLAN_JUMP,   PLAN_MORE,  PLAN_HOLD};
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++) {
         bool is_own = false;
         for (unsigned i = 0; i < sizeof own; i++)
