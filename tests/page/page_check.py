@@ -134,7 +134,7 @@ def check_holders(seen, results):
             if not h:
                 continue
             name = ",".join([r["result"]["allocator"]["name"], *r["result"]["allocator"]["tunables"]])
-            rows = plain(rows_of(seen, f"In mostly free pages: {name}, {moment}"))
+            rows = plain(rows_of(seen, f"What keeps pages: {name}, {moment}"))
             want = [[bytes_text(x["wasted_bytes"]), bytes_text(x["live_bytes"]), count_text(x["blocks"])]
                     for by in ["by_size", "by_age", "by_thread", "by_site"] for x in h.get(by, [])]
             expect("holders " + moment, [row[1::2] for row in rows] == want and want, (rows, want))
