@@ -76,6 +76,8 @@ static int check_options(const struct command *c, const struct replay_options *o
         return usage_error(c, "--runs is 1 to %d", MEASURE_MAX_RUNS);
     if (!parse_speed(o->speed, speed))
         return usage_error(c, "--speed is max, recorded, or x and a number");
+    if (o->holders && o->verify)
+        return usage_error(c, "--verify measures nothing, so there are no --holders");
     if (o->settle_seconds > MAX_SETTLE_SECONDS)
         return usage_error(c, "--settle is at most %d", MAX_SETTLE_SECONDS);
     for (size_t i = 0; i < o->sweeps.n; i++) {

@@ -44,6 +44,8 @@ void session_release(struct replay_session *s)
         figures_release(&s->figures[i]);
     figures_release(&s->null);
     free(s->figures);
+    symbols_free(s->symbols);
+    workload_sites_release(&s->sites);
     free(s->recorded_on);
     plan_free(s->plan);
     close_workload(&s->input);
@@ -275,7 +277,7 @@ static int prepare_null(struct replay_session *s, struct err *e)
 
 static uint64_t count_runs(const struct replay_session *s)
 {
-    uint64_t extra = s->slop + (s->how_to_plan.stats_every != 0);
+    uint64_t extra = s->slop + s->holders + (s->how_to_plan.stats_every != 0);
     return (s->n_runs + s->latency) * (s->n_figures + !s->verify) + extra * s->n_figures;
 }
 

@@ -8,6 +8,7 @@
 #include "replay/machine.h"
 #include "replay/plan.h"
 #include "replay/run.h"
+#include "report/symbols.h"
 
 #include <limits.h>
 
@@ -37,10 +38,12 @@ struct replay_session {
     struct plan_settings how_to_plan; // memory_bytes 0: the default
     double speed;                     // times the recorded pace; 0: as fast as it goes
     struct replay_settings settings;
-    bool latency; // one more run for each allocator, with timed calls
-    bool slop;    // one more, for usable sizes
-    bool holders; // one more, to see where blocks are
-    bool verify;  // runs check and are not measured: no null allocator
+    bool latency;                // one more run for each allocator, with timed calls
+    bool slop;                   // one more, for usable sizes
+    bool holders;                // one more, to see where blocks are
+    struct workload_sites sites; // for that
+    struct symbols *symbols;     // of these
+    bool verify;                 // runs check and are not measured: no null allocator
     uint64_t n_runs;
     struct replay_figures *figures; // in the order asked for
     size_t n_figures;

@@ -198,9 +198,9 @@ void holders_size_range(uint64_t key, uint64_t range[2])
 
 void holders_age_range(uint64_t key, uint64_t range[2])
 {
-    uint64_t to = 10;
-    for (uint64_t i = 0; i < key; i++)
-        to = to > UINT64_MAX / 10 ? UINT64_MAX : to * 10;
-    range[0] = key ? to / 10 : 0;
-    range[1] = to == UINT64_MAX ? to : to - 1;
+    uint64_t from = 1;
+    for (uint64_t i = 0; i < key && from <= UINT64_MAX / 10; i++)
+        from *= 10;
+    range[0] = key ? from : 0;
+    range[1] = from > UINT64_MAX / 10 ? UINT64_MAX : from * 10 - 1;
 }

@@ -103,16 +103,24 @@ assert [g["blocks"] for g in h["at_end"]["by_thread"] if g["thread"] is None] ==
 assert h["at_end"]["by_site"] == []'
 }
 
+@test "holders: not with --verify" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw leave 1 10 >facts
+  heaptape replay --holders --verify w.htw
+  usage_fails "--verify" "--holders"
+}
+
 @test "holders: of a real recording, for people" {
   skip_under_sanitizer
-  "$HEAPTAPE" record -q --callers -o t.ht -- python3 -c 'import json; x = [json.dumps({"a": i}) for i in range(100000)]; del x[::3]'
+  "$HEAPTAPE" record -q --callers -o t.ht -- env PYTHONMALLOC=malloc python3 -c 'import json; x = [json.dumps({"a": i}) for i in range(100000)]; del x[::3]'
   "$HEAPTAPE" convert -q t.ht -o w.htw
   holders
   adds_up
-  json 'assert len(h["at_peak"]["by_site"]) > 1 and h["at_peak"]["mostly_free_pages"] > 0'
+  json 'assert len(h["at_peak"]["by_site"]) > 1 and h["at_peak"]["mostly_free_pages"] > 0
+assert all(bool(s["caller"]) == (s["site"] != 0) for s in h["at_peak"]["by_site"]), h["at_peak"]["by_site"]'
   heaptape replay -q -r 1 --no-latency --holders w.htw
   [ "$status" -eq 0 ]
-  has "$output" "at the peak of live bytes, after" "held by blocks of"
+  has "$output" "at the peak of live bytes, after"
+  has "$output" "held by blocks of"
   heaptape replay -q -r 1 --no-latency --json w.htw
   has "$output" '"holders":null'
 }
