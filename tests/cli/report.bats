@@ -143,6 +143,29 @@ END
   looks_right t.html
 }
 
+@test "report: call sites that keep pages have their names when the workload is there" {
+  command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
+  with_sites
+  "$HEAPTAPE" stat --json t.htw >w.json
+  "$HEAPTAPE" replay --json --runs 1 t.htw >r.json
+  python3 - <<'END'
+import json
+sites = json.load(open('w.json'))['call_sites']['at_end']
+r = json.load(open('r.json'))
+r['holders'] = {'at_end': {'event': 9, 'pages': 3, 'live_bytes': 7050, 'mostly_free_pages': 1, 'wasted_bytes': 2000, 'by_site': [
+    {'site': s['site'], 'blocks': s['live_at_end_blocks'], 'live_bytes': s['live_at_end_bytes'], 'wasted_bytes': 1000} for s in sites]}}
+json.dump(r, open('r.json', 'w'))
+END
+  "$HEAPTAPE" report -o r.html t.htw r.json
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium r.html >look.json
+  python3 - <<'END'
+import json
+rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'] == 'What keeps pages: glibc, at the end' for r in t['rows']]
+row, = [r for r in rows if ', keep (<img src=x>.c:2)' in r[0]]
+assert row[5] == '7', row
+END
+}
+
 @test "report: call sites that begin late" {
   with_sites
   make_workload

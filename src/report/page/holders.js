@@ -51,7 +51,7 @@ function holdersSection(results, names, workloads) {
   const moments = [['at_peak', 'at the peak'], ['at_end', 'at the end']];
   const tables = results.flatMap((item, i) => moments.filter(([key]) => (item.result.holders || {})[key])
     .map(([key, moment]) => holderTable(names[i], moment, item.result.holders[key],
-      workloads.find((w) => w.side === item.side && w.stat.events === item.result.events))));
+      workloads.find((w) => w.side === item.side && w.stat.events === item.result.events + (item.result.skipped || 0)))));
   return !tables.length ? null : section('holders', 'Who keeps pages from being given back', element('p.note', null,
     'A page can be given back only when nothing in it is live. By size, by age, by thread and, where they were ' +
     'recorded, by call site: all that is live, and its share of what is free in pages of which less than half is live.'), tables);
