@@ -443,7 +443,9 @@ int consumer_take(struct consumer *c, struct consumer_spool *s, const struct con
     if (!is_due(s, l, k->first_word + drained))
         return 1;
     int rc = drain_chunk(c, s, l, k, sink, e);
-    l->next = k->first_word + k->used;
+    // A full chunk may have been seen, and its successor, before its owner said that it was done: next does not go back.
+    if (k->first_word + k->used > l->next)
+        l->next = k->first_word + k->used;
     l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_RECORD_WORDS - 2;
     return rc;
 }

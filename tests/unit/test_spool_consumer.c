@@ -249,6 +249,38 @@ static void a_chunk_out_of_turn_waits(void **state)
     close_session(&c);
 }
 
+// Its last word and the first ones of its successor are seen before its owner says that it is done: nothing is lost.
+static void a_chunk_that_is_done_late(void **state)
+{
+    (void)state;
+    struct consumer c = open_session();
+    struct seen seen = {.take = UINT32_MAX};
+    const struct consumer_sink sink = {.ctx = &seen, .segment = see};
+    struct err e = {0};
+    struct producer p;
+    producer_open(&p, c.dir, "1-0.spool");
+    atomic_store(&p.header->fresh_chunks, 2);
+    struct spool_chunk *first = own_chunk(&p, 0, 0, 0), *second = own_chunk(&p, 1, 0, 10);
+    for (uint64_t i = 0; i < 10; i++) {
+        first->words[i] = word_number(i, 0);
+        second->words[i] = word_number(10 + i, 0);
+    }
+    atomic_store(&first->used_words, 10);
+    atomic_store(&second->used_words, 3);
+    assert_int_equal(consumer_discover(&c, &e), 1);
+    assert_int_equal(consumer_drain(&c, &sink, &e), 0);
+    assert_int_equal(seen.words[0], 13);
+    atomic_store(&first->state, SPOOL_CHUNK_DONE);
+    atomic_store(&second->used_words, 10);
+    assert_int_equal(consumer_drain(&c, &sink, &e), 0);
+    assert_int_equal(c.lanes_waiting, 0);
+    assert_int_equal(seen.words[0], 20);
+    assert_int_equal(seen.gaps + seen.wrong, 0);
+    assert_int_equal(c.spools[0]->lost_words, 0);
+    assert_int_equal(atomic_load(&first->state), SPOOL_CHUNK_FREE);
+    close_session(&c);
+}
+
 // A chunk that never comes is a gap, noticed one round later and counted.
 static void a_missing_chunk_is_counted(void **state)
 {
@@ -357,8 +389,9 @@ static void odd_files_are_left_alone(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_word_survives_sigkill),    cmocka_unit_test(a_chunk_out_of_turn_waits),
-    cmocka_unit_test(a_missing_chunk_is_counted),     cmocka_unit_test(a_broken_chunk_is_counted),
-    cmocka_unit_test(a_scribbled_spool_does_no_harm), cmocka_unit_test(odd_files_are_left_alone),
+    cmocka_unit_test(every_word_survives_sigkill), cmocka_unit_test(a_chunk_out_of_turn_waits),
+    cmocka_unit_test(a_chunk_that_is_done_late),   cmocka_unit_test(a_missing_chunk_is_counted),
+    cmocka_unit_test(a_broken_chunk_is_counted),   cmocka_unit_test(a_scribbled_spool_does_no_harm),
+    cmocka_unit_test(odd_files_are_left_alone),
 };
 UNIT_MAIN(tests)
