@@ -24,7 +24,9 @@ as_told() {
 # then there are two, and the give is of the first (docs/convert-and-replay.md).
 count_lines() {
   awk 'function special(size) { return size >= 5050 && size % 1009 == 5 }
-       { kind = $5; given = $6; size = $7; taken = $10 }
+       # A record that was published late stands late: so the takes are all collected first.
+       NR == FNR { if ($10 != "0") live[$2, $10, to[$2, $10]++] = $7; next }
+       { kind = $5; given = $6; size = $7 }
        given != "0" && (from[$2, given] < to[$2, given]) && $11 == 0 {
          first = live[$2, given, from[$2, given]++]
          if (kind !~ /^re/) {
@@ -32,10 +34,9 @@ count_lines() {
            next
          }
        }
-       taken != "0" { live[$2, taken, to[$2, taken]++] = size }
        given == "0" && special(size) { n[kind " " size]++ }
        kind ~ /^re/ && given != "0" && special(size) { n[kind " " size]++ }
-       END { for (i in n) print i, n[i] }' lines | sort
+       END { for (i in n) print i, n[i] }' lines lines | sort
 }
 
 # Succeeds when the counts that the program told, added up, are those of the trace.
