@@ -61,3 +61,14 @@ int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes
     *capacity = n;
     return 0;
 }
+
+int array_extend(void **items, size_t *n, size_t *capacity, size_t want, size_t item_bytes)
+{
+    if (want <= *n)
+        return 0;
+    if (array_reserve(items, capacity, want, item_bytes) < 0)
+        return -ENOMEM;
+    memset((char *)*items + *n * item_bytes, 0, (want - *n) * item_bytes);
+    *n = want;
+    return 0;
+}

@@ -41,4 +41,7 @@ int size_mul(size_t a, size_t b, size_t *out);
 // Grows an array of `item_bytes`-sized items to hold at least `want` of them, doubling. 0 or -ENOMEM.
 int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
 
+// Makes an array of *n items at least `want` long; the new ones are all zero. 0 or -ENOMEM.
+int array_extend(void **items, size_t *n, size_t *capacity, size_t want, size_t item_bytes);
+
 #endif

@@ -24,26 +24,14 @@ static void note_peak(const struct by_site *b, struct by_site_totals *t)
 
 static struct by_site_totals *site_at(struct by_site *b, uint32_t site)
 {
-    size_t had = b->n_sites;
-    if (site >= had) {
-        if (array_reserve((void **)&b->sites, &b->sites_capacity, (size_t)site + 1, sizeof *b->sites) < 0)
-            return NULL;
-        b->n_sites = (size_t)site + 1;
-        memset(b->sites + had, 0, (b->n_sites - had) * sizeof *b->sites);
-    }
-    return &b->sites[site];
+    int rc = array_extend((void **)&b->sites, &b->n_sites, &b->sites_capacity, (size_t)site + 1, sizeof *b->sites);
+    return rc < 0 ? NULL : &b->sites[site];
 }
 
 static struct by_site_block *slot_at(struct by_site *b, uint32_t slot)
 {
-    size_t had = b->n_slots;
-    if (slot >= had) {
-        if (array_reserve((void **)&b->slots, &b->slots_capacity, (size_t)slot + 1, sizeof *b->slots) < 0)
-            return NULL;
-        b->n_slots = (size_t)slot + 1;
-        memset(b->slots + had, 0, (b->n_slots - had) * sizeof *b->slots);
-    }
-    return &b->slots[slot];
+    int rc = array_extend((void **)&b->slots, &b->n_slots, &b->slots_capacity, (size_t)slot + 1, sizeof *b->slots);
+    return rc < 0 ? NULL : &b->slots[slot];
 }
 
 static void give(struct by_site *b, struct by_site_block *block)

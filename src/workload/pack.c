@@ -157,15 +157,21 @@ static void pack_used(struct pack *p, const struct encode_frame *f)
     column_end(p, FORMAT_COLUMN_USED);
 }
 
-static void pack_more(struct pack *p, const struct encode_frame *f)
+static const struct encode_words *words_of(const struct encode_block *b, size_t member)
+{
+    return (const struct encode_words *)(const void *)((const uint8_t *)b + member);
+}
+
+// One column of numbers that the blocks keep as they are.
+static void pack_words(struct pack *p, const struct encode_frame *f, enum format_column column, size_t member)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        n += f->blocks[i].more.n;
-    column_begin(p, FORMAT_COLUMN_MORE, n);
+        n += words_of(&f->blocks[i], member)->n;
+    column_begin(p, column, n);
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        put_all(p, f->blocks[i].more.at, f->blocks[i].more.n);
-    column_end(p, FORMAT_COLUMN_MORE);
+        put_all(p, words_of(&f->blocks[i], member)->at, words_of(&f->blocks[i], member)->n);
+    column_end(p, column);
 }
 
 static void pack_switches(struct pack *p, const struct encode_frame *f)
@@ -175,23 +181,9 @@ static void pack_switches(struct pack *p, const struct encode_frame *f)
     column_end(p, FORMAT_COLUMN_TIME);
 }
 
-static void pack_waits(struct pack *p, const struct encode_frame *f)
-{
-    column_begin(p, FORMAT_COLUMN_WAIT, f->wait_values);
-    for (uint32_t i = 0; i < f->n_blocks; i++)
-        put_all(p, f->blocks[i].waits.at, f->blocks[i].waits.n);
-    column_end(p, FORMAT_COLUMN_WAIT);
-}
-
 static void pack_texts(struct pack *p, const struct encode_frame *f)
 {
-    size_t n = 0;
-    for (uint32_t i = 0; i < f->n_blocks; i++)
-        n += f->blocks[i].texts.n;
-    column_begin(p, FORMAT_COLUMN_TEXT, n);
-    for (uint32_t i = 0; i < f->n_blocks; i++)
-        put_all(p, f->blocks[i].texts.at, f->blocks[i].texts.n);
-    column_end(p, FORMAT_COLUMN_TEXT);
+    pack_words(p, f, FORMAT_COLUMN_TEXT, offsetof(struct encode_block, texts));
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct buf *text = &f->blocks[i].text;
         if (text->size)
@@ -250,13 +242,13 @@ int encode_pack(const struct encode_frame *f, struct encode_payload *payload)
     pack_column(&p, f, FORMAT_COLUMN_TAKEN, offsetof(struct encode_block, taken));
     pack_used(&p, f);
     pack_column(&p, f, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, sizes));
-    pack_more(&p, f);
+    pack_words(&p, f, FORMAT_COLUMN_MORE, offsetof(struct encode_block, more));
     pack_column(&p, f, FORMAT_COLUMN_TAKE_TIME, offsetof(struct encode_block, take_times));
     if (f->has_stamps)
         pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
     else
         pack_switches(&p, f);
-    pack_waits(&p, f);
+    pack_words(&p, f, FORMAT_COLUMN_WAIT, offsetof(struct encode_block, waits));
     pack_texts(&p, f);
     payload->bytes.size = (size_t)(p.at - p.start);
     return 0;

@@ -56,11 +56,7 @@ static uint32_t module_of(const struct workload_sites *s, uint64_t address)
 // Makes sites up to that number known.
 static int reserve_sites(struct workload_sites *s, size_t number)
 {
-    if (array_reserve((void **)&s->sites, &s->sites_capacity, number, sizeof *s->sites) < 0)
-        return -ENOMEM;
-    while (s->n_sites < number)
-        s->sites[s->n_sites++] = (struct workload_site){0};
-    return 0;
+    return array_extend((void **)&s->sites, &s->n_sites, &s->sites_capacity, number, sizeof *s->sites);
 }
 
 int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n)

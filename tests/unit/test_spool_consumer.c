@@ -215,6 +215,20 @@ static void every_word_survives_sigkill(void **state)
     }
 }
 
+// Two chunks of ten words of one lane, of which nothing is published yet.
+static void open_two_chunks(struct producer *p, const struct consumer *c, struct spool_chunk **first,
+                            struct spool_chunk **second)
+{
+    producer_open(p, c->dir, "1-0.spool");
+    atomic_store(&p->header->fresh_chunks, 2);
+    *first = own_chunk(p, 0, 0, 0);
+    *second = own_chunk(p, 1, 0, 10);
+    for (uint64_t i = 0; i < 10; i++) {
+        (*first)->words[i] = word_number(i, 0);
+        (*second)->words[i] = word_number(10 + i, 0);
+    }
+}
+
 // The second chunk of a lane is seen before the first: it waits a round, and is not lost.
 static void a_chunk_out_of_turn_waits(void **state)
 {
@@ -224,13 +238,8 @@ static void a_chunk_out_of_turn_waits(void **state)
     const struct consumer_sink sink = {.ctx = &seen, .segment = see};
     struct err e = {0};
     struct producer p;
-    producer_open(&p, c.dir, "1-0.spool");
-    atomic_store(&p.header->fresh_chunks, 2);
-    struct spool_chunk *first = own_chunk(&p, 0, 0, 0), *second = own_chunk(&p, 1, 0, 10);
-    for (uint64_t i = 0; i < 10; i++) {
-        first->words[i] = word_number(i, 0);
-        second->words[i] = word_number(10 + i, 0);
-    }
+    struct spool_chunk *first, *second;
+    open_two_chunks(&p, &c, &first, &second);
     atomic_store(&first->used_words, 5);
     assert_int_equal(consumer_discover(&c, &e), 1);
     assert_int_equal(consumer_drain(&c, &sink, &e), 0);
@@ -258,13 +267,8 @@ static void a_chunk_that_is_done_late(void **state)
     const struct consumer_sink sink = {.ctx = &seen, .segment = see};
     struct err e = {0};
     struct producer p;
-    producer_open(&p, c.dir, "1-0.spool");
-    atomic_store(&p.header->fresh_chunks, 2);
-    struct spool_chunk *first = own_chunk(&p, 0, 0, 0), *second = own_chunk(&p, 1, 0, 10);
-    for (uint64_t i = 0; i < 10; i++) {
-        first->words[i] = word_number(i, 0);
-        second->words[i] = word_number(10 + i, 0);
-    }
+    struct spool_chunk *first, *second;
+    open_two_chunks(&p, &c, &first, &second);
     atomic_store(&first->used_words, 10);
     atomic_store(&second->used_words, 3);
     assert_int_equal(consumer_discover(&c, &e), 1);
