@@ -3,7 +3,7 @@
 #include "capture/next.h"
 #include "capture/usable.h"
 
-#include "spool/producer.h"
+#include "capture/producer.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 #include "capture/usable.h"
 #include "capture/next.h"
+#include "capture/producer.h"
 #include "capture/wrap_cxx.h"
 #include "event/event.h"
-#include "spool/producer.h"
 
 #include <string.h>
 

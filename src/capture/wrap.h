@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_CAPTURE_WRAP_H
 #define HEAPTAPE_CAPTURE_WRAP_H
 
-#include "spool/producer.h"
+#include "capture/producer.h"
 
 // What the version script then exports, if the symbol is in the event table.
 #define WRAPPER __attribute__((visibility("default")))

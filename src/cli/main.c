@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in cmd_record.c, which
+// Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in ../commands/record.c, which
 // meson.build lists.
 #define COMMANDS(COMMAND)                                                                                              \
     COMMAND(record)                                                                                                    \

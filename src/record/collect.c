@@ -1,7 +1,7 @@
 // A trace of what was recorded without a recorder.
+#include "record/drain.h"
 #include "record/facts.h"
 #include "record/record.h"
-#include "spool/consumer.h"
 #include "trace/writer.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct collector {
-    struct consumer consumer;
+    struct drain consumer;
     struct trace_writer writer;
     struct record_result *result;
     uint64_t *last_epochs; // by number of the process
@@ -67,7 +67,7 @@ static int write_ends(struct collector *c, struct err *e)
     return rc < 0 ? rc : trace_write_end(&c->writer, end, 0, e);
 }
 
-static int take_segment(void *ctx, struct consumer_spool *s, struct trace_segment *g, struct err *e)
+static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct collector *c = ctx;
     int rc = c->in_round ? 0 : trace_round_begin(&c->writer, e);
@@ -93,9 +93,9 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
                    struct record_result *result, struct err *e)
 {
     struct collector c = {.result = result};
-    const struct consumer_sink sink = {.ctx = &c, .segment = take_segment};
+    const struct drain_sink sink = {.ctx = &c, .segment = take_segment};
     *result = (struct record_result){0};
-    int rc = consumer_attach(&c.consumer, dir, e);
+    int rc = drain_attach(&c.consumer, dir, e);
     if (rc < 0)
         return rc;
     trace_writer_init(&c.writer, out, settings->codec, settings->level);
@@ -104,12 +104,12 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
     if (rc == 0)
         rc = write_processes(&c, e);
     if (rc == 0)
-        rc = consumer_collect(&c.consumer, &sink, end_round, e);
+        rc = drain_collect(&c.consumer, &sink, end_round, e);
     if (rc == 0)
         rc = write_ends(&c, e);
     result->events = c.writer.events;
     trace_writer_release(&c.writer);
     free(c.last_epochs);
-    consumer_close(&c.consumer);
+    drain_close(&c.consumer);
     return rc;
 }

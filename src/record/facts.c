@@ -74,7 +74,7 @@ static char *header_string(const char *text, size_t room)
     return strndup(text, room);
 }
 
-int facts_process(struct trace_process *p, const struct consumer_spool *s)
+int facts_process(struct trace_process *p, const struct drain_spool *s)
 {
     struct spool_header *h = s->header;
     uint32_t argv_bytes = h->argv_bytes;
@@ -106,7 +106,7 @@ int facts_process(struct trace_process *p, const struct consumer_spool *s)
     return -ENOMEM;
 }
 
-void facts_window(struct trace_process *p, const struct consumer_spool *s)
+void facts_window(struct trace_process *p, const struct drain_spool *s)
 {
     bool began_late = s->header->control.first_state != SPOOL_RECORDING;
     if (!began_late && !s->recorded_to && !s->recorded_from)

@@ -2,16 +2,16 @@
 #ifndef HEAPTAPE_RECORD_FACTS_H
 #define HEAPTAPE_RECORD_FACTS_H
 
-#include "spool/consumer.h"
+#include "record/drain.h"
 #include "trace/trace.h"
 
 // Fills in all but clock_hz, which takes time to be measured; release with trace_session_release. 0 or -ENOMEM.
 int facts_session(struct trace_session *s, enum clock_kind clock, char *const *argv);
 
 // What the process's spool says of it, for PROCESS and PROCESS_END; release with trace_process_release. 0 or -ENOMEM.
-int facts_process(struct trace_process *p, const struct consumer_spool *s);
+int facts_process(struct trace_process *p, const struct drain_spool *s);
 
 // When recording began and ended, where that was not the life of the process. end_stamp is known.
-void facts_window(struct trace_process *p, const struct consumer_spool *s);
+void facts_window(struct trace_process *p, const struct drain_spool *s);
 
 #endif

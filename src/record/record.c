@@ -1,10 +1,10 @@
 #include "record/record.h"
 
+#include "record/drain.h"
 #include "record/encoder.h"
 #include "record/facts.h"
 #include "record/launch.h"
 #include "record/names.h"
-#include "spool/consumer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ enum {
 struct recorder {
     const struct record_settings *settings;
     struct record_result *result;
-    struct consumer consumer;
+    struct drain consumer;
     struct encoder *encoder; // NULL until the program runs
     struct output *out;
     struct launch launch;
@@ -82,7 +82,7 @@ static uint64_t stamp_now(const struct recorder *r)
     return clock_ticks(r->clock) >> CODEC_STAMP_SHIFT;
 }
 
-static int announce(struct recorder *r, const struct consumer_spool *s, struct err *e)
+static int announce(struct recorder *r, const struct drain_spool *s, struct err *e)
 {
     struct trace_process p;
     r->result->processes++;
@@ -93,16 +93,16 @@ static int announce(struct recorder *r, const struct consumer_spool *s, struct e
 
 // Is it of the process that the recorder started? That may have ended before its spool was seen: then only its own pid is
 // known.
-static bool is_own_child(const struct recorder *r, const struct consumer_spool *s)
+static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 {
     return s->visible_pid == r->launch.pid || (s->visible_pid == 0 && (pid_t)s->pid == r->launch.pid);
 }
 
 // The image that the exit status belongs to: the last one of the program's own process.
-static bool is_last_image(const struct recorder *r, const struct consumer_spool *s)
+static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 {
     for (size_t i = 0; i < r->consumer.n_spools; i++) {
-        const struct consumer_spool *other = r->consumer.spools[i];
+        const struct drain_spool *other = r->consumer.spools[i];
         if (is_own_child(r, other) && other->number > s->number)
             return false;
     }
@@ -112,7 +112,7 @@ static bool is_last_image(const struct recorder *r, const struct consumer_spool 
 // Keeps what PROCESS_END is to say and drops the spool.
 static int end_process(struct recorder *r, size_t i, struct err *e)
 {
-    struct consumer_spool *s = r->consumer.spools[i];
+    struct drain_spool *s = r->consumer.spools[i];
     if (array_reserve((void **)&r->ended, &r->ended_capacity, r->n_ended + 1, sizeof *r->ended) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     struct trace_process *p = &r->ended[r->n_ended];
@@ -134,7 +134,7 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
     r->result->wait_ns += p->wait_ns;
     if (p->off_reason && !r->result->off_reason[0])
         snprintf(r->result->off_reason, sizeof r->result->off_reason, "%s", p->off_reason);
-    consumer_drop(&r->consumer, i);
+    drain_drop(&r->consumer, i);
     return 0;
 }
 
@@ -181,7 +181,7 @@ static uint64_t *room_for_segment(void *ctx, uint32_t n_words, struct err *e)
     return begin_round(r, e) == 0 ? encoder_room(r->encoder, n_words, e) : NULL;
 }
 
-static int take_segment(void *ctx, struct consumer_spool *s, struct trace_segment *g, struct err *e)
+static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recorder *r = ctx;
     uint64_t events = 0;
@@ -212,7 +212,7 @@ static bool read_memory(pid_t pid, struct trace_sample *sample)
 }
 
 // Often at first, so that programs that live for moments have some.
-static void look_at_names(struct consumer_spool *s, uint64_t now)
+static void look_at_names(struct drain_spool *s, uint64_t now)
 {
     if (s->named_ns && now - s->named_ns < NAMES_NS && s->thread_names.size)
         return;
@@ -227,7 +227,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     r->sampled_ns = now;
     int rc = 0;
     for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++) {
-        struct consumer_spool *s = r->consumer.spools[i];
+        struct drain_spool *s = r->consumer.spools[i];
         // An allocator may give memory back in a thread of its own, while the program does nothing.
         if (s->dead || (s->drain_words == 0 && now - s->sampled_ns < IDLE_SAMPLE_NS))
             continue;
@@ -244,7 +244,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 
 static int discover(struct recorder *r, struct err *e)
 {
-    int found = consumer_discover(&r->consumer, e);
+    int found = drain_discover(&r->consumer, e);
     for (int i = 0; i < found; i++) {
         int rc = announce(r, r->consumer.spools[r->consumer.n_spools - (size_t)found + (size_t)i], e);
         if (rc < 0)
@@ -280,17 +280,17 @@ static int restart(struct recorder *r, struct err *e)
         return rc;
     int error = output_restart(r->out, &refused);
     if (error < 0) {
-        consumer_answer(&r->consumer, SPOOL_RESET, ENOTSUP);
+        drain_answer(&r->consumer, SPOOL_RESET, ENOTSUP);
         return 0;
     }
     atomic_fetch_add(&r->consumer.session->restarts, 1);
     encoder_restart(r->encoder);
-    consumer_restart(&r->consumer);
+    drain_restart(&r->consumer);
     r->n_samples = 0;
     r->result->processes = 0;
     for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++)
         rc = announce(r, r->consumer.spools[i], e);
-    consumer_answer(&r->consumer, SPOOL_RESET, 0);
+    drain_answer(&r->consumer, SPOOL_RESET, 0);
     return rc;
 }
 
@@ -298,14 +298,14 @@ static int restart(struct recorder *r, struct err *e)
 static int answer(struct recorder *r, struct err *e)
 {
     int rc = 0;
-    if (consumer_is_asked(&r->consumer, SPOOL_RESET))
+    if (drain_is_asked(&r->consumer, SPOOL_RESET))
         rc = restart(r, e);
-    if (rc == 0 && consumer_is_asked(&r->consumer, SPOOL_SYNC)) {
+    if (rc == 0 && drain_is_asked(&r->consumer, SPOOL_SYNC)) {
         rc = end_round(r, e);
         if (rc == 0)
             rc = encoder_write_all(r->encoder, e);
         if (rc == 0)
-            consumer_answer(&r->consumer, SPOOL_SYNC, 0);
+            drain_answer(&r->consumer, SPOOL_SYNC, 0);
     }
     return rc;
 }
@@ -323,7 +323,7 @@ static int settle(struct recorder *r, uint64_t now, struct err *e)
 // One look at everything: what has ended, what is new, what has been published. Holds `turning`.
 static int turn(struct recorder *r, struct err *e)
 {
-    const struct consumer_sink sink = {r, room_for_segment, take_segment};
+    const struct drain_sink sink = {r, room_for_segment, take_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
     r->seen = atomic_load(&r->consumer.session->doorbell);
     launch_forward(&r->launch);
@@ -335,15 +335,15 @@ static int turn(struct recorder *r, struct err *e)
         r->checked_ns = now;
         r->woken = false;
         launch_reap(&r->launch, false);
-        consumer_check_ends(&r->consumer);
+        drain_check_ends(&r->consumer);
     }
     rc = discover(r, e);
-    if (now - r->left_ns >= CONSUMER_LEFT_NS) {
+    if (now - r->left_ns >= DRAIN_LEFT_NS) {
         r->left_ns = now;
-        consumer_check_left(&r->consumer);
+        drain_check_left(&r->consumer);
     }
     if (rc == 0)
-        rc = consumer_drain(&r->consumer, &sink, e);
+        rc = drain_drain(&r->consumer, &sink, e);
     if (r->consumer.lanes_waiting == 0)
         r->watermark = stamp;
     if (rc == 0)
@@ -516,7 +516,7 @@ static void nap(struct recorder *r, const struct outcome *o)
     uint64_t now = clock_monotonic_ns(), took = now - r->turned_ns;
     r->turned_ns = now;
     if (o->chunks_done == 0) {
-        consumer_sleep(&r->consumer, o->seen, IDLE_NS);
+        drain_sleep(&r->consumer, o->seen, IDLE_NS);
         r->woken = true;
     } else if (o->chunks_done < 2 * CHUNKS_A_TURN) {
         uint64_t ns = took * CHUNKS_A_TURN / o->chunks_done;
@@ -542,7 +542,7 @@ static int finish(struct recorder *r, struct err *e)
 {
     if (r->launch.terminations >= 2)
         r->result->stopped_by = r->launch.last_signal;
-    consumer_stop(&r->consumer);
+    drain_stop(&r->consumer);
     r->woken = true;
     int rc = encoder_write_all(r->encoder, e);
     if (rc == 0)
@@ -572,7 +572,7 @@ static uint32_t session_flags(const struct record_settings *s)
 
 static int begin(struct recorder *r, struct err *e)
 {
-    int rc = consumer_open(&r->consumer, session_flags(r->settings), r->clock, e);
+    int rc = drain_open(&r->consumer, session_flags(r->settings), r->clock, e);
     if (rc < 0)
         return rc;
     strncpy(r->consumer.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
@@ -598,13 +598,13 @@ static int begin_encoder(struct recorder *r, struct err *e)
 // A full disk is no reason to end somebody's program.
 static void let_go(struct recorder *r)
 {
-    consumer_stop(&r->consumer);
+    drain_stop(&r->consumer);
     for (;;) {
         uint32_t seen = atomic_load(&r->consumer.session->doorbell);
         launch_forward(&r->launch);
         if (launch_reap(&r->launch, false))
             return;
-        consumer_sleep(&r->consumer, seen, MS(500));
+        drain_sleep(&r->consumer, seen, MS(500));
     }
 }
 
@@ -665,7 +665,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     result->left = r->consumer.n_left;
     if (r->consumer.session)
         result->untraced = atomic_load(&r->consumer.session->untraced);
-    consumer_close(&r->consumer);
+    drain_close(&r->consumer);
     launch_signals_restore(&r->launch);
     encoder_free(r->encoder);
     trace_session_release(&r->facts);

@@ -2,10 +2,10 @@
 #ifndef HEAPTAPE_REPLAY_RUN_H
 #define HEAPTAPE_REPLAY_RUN_H
 
+#include "plan/plan.h"
+#include "plan/streaming.h"
+#include "player/results.h"
 #include "replay/allocators.h"
-#include "replay/feed.h"
-#include "replay/plan.h"
-#include "replay/results.h"
 
 struct replay_settings {
     const char *player; // path of heaptape-replay

@@ -2,9 +2,9 @@
 #ifndef HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 #define HEAPTAPE_REPLAY_RUN_EXPLAIN_H
 
-#include "replay/feed.h"
+#include "plan/streaming.h"
+#include "player/results.h"
 #include "replay/launch.h"
-#include "replay/results.h"
 
 // What was played.
 struct run_what {

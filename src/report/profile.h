@@ -2,9 +2,9 @@
 #ifndef HEAPTAPE_REPORT_PROFILE_H
 #define HEAPTAPE_REPORT_PROFILE_H
 
+#include "analysis/sites.h"
+#include "analysis/symbols.h"
 #include "base/buf.h"
-#include "report/by_site.h"
-#include "report/symbols.h"
 
 // What a folded profile weighs sites by.
 enum profile_weight {

@@ -1,6 +1,6 @@
 #include "report/usage_json.h"
 
-#include "report/size_classes.h"
+#include "analysis/size_classes.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef HEAPTAPE_REPORT_USAGE_JSON_H
 #define HEAPTAPE_REPORT_USAGE_JSON_H
 
+#include "analysis/usage.h"
 #include "base/json.h"
-#include "report/usage.h"
 
 // What adds up over processes: calls, sizes, lifetimes, realloc, alignment, what was never freed. `peak` is the process
 // whose peak's composition goes with the sizes; NULL: none.

@@ -1,4 +1,4 @@
-// The spool: shared memory between a traced process (producer: src/spool/producer.h) and the recorder
+// The spool: shared memory between a traced process (producer: src/capture/producer.h) and the recorder
 // (consumer). Both sides of an ABI within one build: the magic carries a layout version. Malloc-free.
 //
 // A session is a directory, on tmpfs by default, with one `session` file (struct spool_session) and one file

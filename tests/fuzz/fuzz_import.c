@@ -1,5 +1,5 @@
 // Files of other tools: the first byte says which format, the rest is the file.
-#include "io/import.h"
+#include "formats/import.h"
 
 #include "fuzz.h"
 

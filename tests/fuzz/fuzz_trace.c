@@ -3,8 +3,8 @@
 #include "base/frame.h"
 #include "convert/convert.h"
 #include "convert/walk.h"
-#include "report/stats.h"
 #include "trace/salvage.h"
+#include "workload/summary.h"
 #include "workload/writer.h"
 
 #include "fuzz.h"

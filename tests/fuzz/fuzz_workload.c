@@ -1,9 +1,9 @@
 // Workloads whose frames have right checksums: the reader, and what works on what it gives: slices, merging,
 // statistics.
 #include "base/frame.h"
-#include "report/stats.h"
 #include "workload/merged.h"
 #include "workload/slice.h"
+#include "workload/summary.h"
 #include "workload/writer.h"
 
 #include "fuzz.h"

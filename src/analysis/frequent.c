@@ -1,0 +1,63 @@
+#include "analysis/frequent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Where the value is, or the empty place for it.
+static struct frequent_entry *find(struct frequent *f, uint64_t value)
+{
+    // Fibonacci hashing (Knuth): the top bits of the product are the well-mixed ones.
+    size_t i = (size_t)(value * 0x9e3779b97f4a7c15u >> 52) & (FREQUENT_SLOTS - 1);
+    while (f->slots[i].count && f->slots[i].value != value)
+        i = (i + 1) & (FREQUENT_SLOTS - 1);
+    return &f->slots[i];
+}
+
+static int by_count(const void *a, const void *b)
+{
+    uint64_t x = ((const struct frequent_entry *)a)->count, y = ((const struct frequent_entry *)b)->count;
+    return x < y ? -1 : x > y;
+}
+
+// Takes the median of the counts off all of them, which empties half of the places.
+static void shrink(struct frequent *f)
+{
+    struct frequent_entry kept[FREQUENT_MAX];
+    size_t n = frequent_entries(f, kept);
+    qsort(kept, n, sizeof *kept, by_count);
+    uint64_t median = kept[n / 2].count;
+    memset(f->slots, 0, sizeof f->slots);
+    f->n = 0;
+    f->missed += median;
+    for (size_t i = n / 2; i < n; i++) {
+        if (kept[i].count == median)
+            continue;
+        *find(f, kept[i].value) = (struct frequent_entry){kept[i].value, kept[i].count - median};
+        f->n++;
+    }
+}
+
+void frequent_add(struct frequent *f, uint64_t value)
+{
+    struct frequent_entry *at = find(f, value);
+    if (at->count) {
+        at->count++;
+        return;
+    }
+    if (f->n == FREQUENT_MAX) {
+        shrink(f);
+        at = find(f, value);
+    }
+    *at = (struct frequent_entry){value, 1};
+    f->n++;
+}
+
+size_t frequent_entries(const struct frequent *f, struct frequent_entry *to)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < FREQUENT_SLOTS; i++) {
+        if (f->slots[i].count)
+            to[n++] = f->slots[i];
+    }
+    return n;
+}

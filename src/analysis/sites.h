@@ -1,0 +1,49 @@
+// What each call site takes and holds, in one pass over the ops of a workload in a valid total order.
+#ifndef HEAPTAPE_ANALYSIS_SITES_H
+#define HEAPTAPE_ANALYSIS_SITES_H
+
+#include "analysis/usage.h"
+#include "workload/workload.h"
+
+// Sites of a higher number, which only a broken file has, count as not known.
+enum { BY_SITE_MOST = 1 << 22 };
+
+struct by_site_totals {
+    uint64_t calls, bytes;            // that took a block, and what they asked for
+    uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
+    uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed
+    uint64_t seen_peak;               // at which peak the two above it were last brought up to date
+};
+
+struct by_site_block {
+    uint64_t bytes;
+    uint32_t site;
+    bool live;
+};
+
+// All zero is an empty count.
+struct by_site {
+    struct by_site_totals *sites; // by number; 0 is for calls whose site is not known
+    size_t n_sites, sites_capacity;
+    struct by_site_block *slots;
+    size_t n_slots, slots_capacity;
+    uint64_t live_bytes, peak_bytes;
+    uint64_t peaks; // how often live_bytes has been higher than ever before
+};
+
+void by_site_release(struct by_site *b);
+
+// Counts an op. 0 or -ENOMEM.
+int by_site_op(struct by_site *b, const struct workload_op *op);
+
+// Begins counting after ops that had no sites: their live blocks and their peak, in *before, are those of site 0. To be
+// called once, first. 0 or -ENOMEM.
+int by_site_begin(struct by_site *b, const struct usage *before);
+
+// Has the op a call site?
+bool by_site_known(const struct workload_op *op);
+
+// Brings what was live at the peak up to date for all sites. Call after the last op.
+void by_site_finish(struct by_site *b);
+
+#endif

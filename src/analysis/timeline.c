@@ -1,0 +1,78 @@
+#include "analysis/timeline.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void timeline_counts_init(struct timeline_counts *c, uint64_t bytes, uint64_t blocks)
+{
+    *c = (struct timeline_counts){.min_bytes = bytes, .max_bytes = bytes, .min_blocks = blocks, .max_blocks = blocks};
+}
+
+void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts *more)
+{
+    c->min_bytes = least(c->min_bytes, more->min_bytes);
+    c->max_bytes = most(c->max_bytes, more->max_bytes);
+    c->min_blocks = least(c->min_blocks, more->min_blocks);
+    c->max_blocks = most(c->max_blocks, more->max_blocks);
+    c->events += more->events;
+    c->takes += more->takes;
+    c->gives += more->gives;
+    c->taken_bytes += more->taken_bytes;
+    c->event_bytes += more->event_bytes;
+    c->stamp_bytes += more->stamp_bytes;
+}
+
+// Two neighbours become one: what holds at the end is the later one's.
+static void join(struct timeline_bin *to, const struct timeline_bin *a, const struct timeline_bin *b)
+{
+    struct timeline_bin both = *b;
+    timeline_counts_add(&both.counts, &a->counts);
+    *to = both;
+}
+
+static void join_all(struct timeline *t)
+{
+    for (size_t i = 0; i + 1 < t->n; i += 2)
+        join(&t->bins[i / 2], &t->bins[i], &t->bins[i + 1]);
+    if (t->n % 2)
+        join(&t->open, &t->bins[t->n - 1], &t->open);
+    t->n /= 2;
+    t->width_shift++;
+}
+
+int timeline_close(struct timeline *t)
+{
+    if (t->n == TIMELINE_BINS) {
+        join_all(t);
+        return 0;
+    }
+    if (array_reserve((void **)&t->bins, &t->capacity, t->n + 1, sizeof *t->bins) < 0)
+        return -ENOMEM;
+    t->bins[t->n++] = t->open;
+    timeline_counts_init(&t->open.counts, t->open.end_bytes, t->open.end_blocks);
+    return 0;
+}
+
+void timeline_reach(struct timeline *t, uint64_t at)
+{
+    while (at >> t->width_shift > TIMELINE_BINS)
+        join_all(t);
+}
+
+void timeline_release(struct timeline *t)
+{
+    free(t->bins);
+    *t = (struct timeline){0};
+}

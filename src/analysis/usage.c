@@ -1,0 +1,491 @@
+#include "analysis/usage.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const double usage_growth_limits[USAGE_GROWTHS - 1] = {1.125, 1.25, 1.5, 1.75, 2, 3, 4, 8};
+
+// Up to 32 bytes, 256, 2 KiB, 16 KiB, 128 KiB, 1 MiB, 32 MiB, and more: glibc's thread cache ends at 1 KiB and its
+// threshold for mmap moves between 128 KiB and 32 MiB.
+const unsigned usage_group_last[TIMELINE_GROUPS] = {2, 5, 8, 11, 14, 17, 22, USAGE_CLASSES - 1};
+
+static const uint8_t group_of[USAGE_CLASSES] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5,
+                                                5, 5, 6, 6, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7};
+
+unsigned usage_group(unsigned class)
+{
+    return group_of[class];
+}
+
+void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp, double ns_per_stamp)
+{
+    *u = (struct usage){.sums = sums, .start_stamp = start_stamp, .ns_per_stamp = ns_per_stamp};
+    u->next_event = timeline_end(&u->by_event);
+    u->next_stamp = timeline_end(&u->by_time);
+    u->peak.number = 1;
+}
+
+void usage_release(struct usage *u)
+{
+    free(u->blocks);
+    free(u->threads);
+    free(u->pairs);
+    timeline_release(&u->by_event);
+    timeline_release(&u->by_time);
+    *u = (struct usage){0};
+}
+
+// 0 up to 1, n up to 2^n.
+static inline unsigned span_class(uint64_t span)
+{
+    unsigned class = span <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(span - 1);
+    return class < USAGE_SPANS ? class : USAGE_SPANS - 1;
+}
+
+static int reserve_blocks(struct usage *u, uint32_t slot)
+{
+    if (array_reserve((void **)&u->blocks, &u->blocks_capacity, slot + 1ull, sizeof *u->blocks) < 0)
+        return -ENOMEM;
+    for (; u->n_blocks <= slot; u->n_blocks++)
+        u->blocks[u->n_blocks] = (struct usage_block){.born_event = USAGE_NOT_LIVE};
+    return 0;
+}
+
+static int reserve_threads(struct usage *u, uint32_t thread)
+{
+    if (thread < u->n_threads)
+        return 0;
+    if (array_reserve((void **)&u->threads, &u->threads_capacity, thread + 1ull, sizeof *u->threads) < 0)
+        return -ENOMEM;
+    memset(u->threads + u->n_threads, 0, (thread + 1ull - u->n_threads) * sizeof *u->threads);
+    u->n_threads = thread + 1ull;
+    return 0;
+}
+
+static struct usage_pair *find_pair(struct usage *u, uint32_t from, uint32_t to)
+{
+    uint64_t key = (uint64_t)from << 32 | to;
+    size_t i = (size_t)((key ^ key >> 29) * 0x9e3779b97f4a7c15u >> 40) & (u->pairs_capacity - 1);
+    while (u->pairs[i].count.blocks && (u->pairs[i].from != from || u->pairs[i].to != to))
+        i = (i + 1) & (u->pairs_capacity - 1);
+    return &u->pairs[i];
+}
+
+static int grow_pairs(struct usage *u)
+{
+    struct usage_pair *old = u->pairs;
+    size_t n = u->pairs_capacity, capacity = n ? 2 * n : 64;
+    u->pairs = calloc(capacity, sizeof *u->pairs);
+    if (!u->pairs) {
+        u->pairs = old;
+        return -ENOMEM;
+    }
+    u->pairs_capacity = capacity;
+    for (size_t i = 0; i < n; i++) {
+        if (old[i].count.blocks)
+            *find_pair(u, old[i].from, old[i].to) = old[i];
+    }
+    free(old);
+    return 0;
+}
+
+static int count_pair(struct usage *u, uint32_t from, uint32_t to, uint64_t bytes)
+{
+    if (2 * u->n_pairs >= u->pairs_capacity && u->n_pairs < USAGE_MAX_PAIRS && grow_pairs(u) < 0)
+        return -ENOMEM;
+    struct usage_pair *p = find_pair(u, from, to);
+    if (!p->count.blocks && u->n_pairs == USAGE_MAX_PAIRS) {
+        u->other_pairs.blocks++;
+        u->other_pairs.bytes += bytes;
+        return 0;
+    }
+    u->n_pairs += !p->count.blocks;
+    *p = (struct usage_pair){from, to, {p->count.blocks + 1, p->count.bytes + bytes}};
+    return 0;
+}
+
+// To be called before a class changes.
+static inline struct usage_count *change_class(struct usage *u, uint64_t size)
+{
+    struct usage_class *c = &u->classes[usage_size_class(size)];
+    if (c->saved_at != u->peak.number) {
+        c->peak = c->live;
+        c->saved_at = u->peak.number;
+    }
+    return &c->live;
+}
+
+struct usage_count usage_at_peak(const struct usage *u, unsigned class)
+{
+    const struct usage_class *c = &u->classes[class];
+    return c->saved_at == u->peak.number ? c->peak : c->live;
+}
+
+static inline void add_live(struct usage *u, const struct usage_block *b)
+{
+    struct usage_count *c = change_class(u, b->size);
+    c->blocks++;
+    c->bytes += b->size;
+    u->live.blocks++;
+    u->live.bytes += b->size;
+    u->threads[b->thread].live_bytes += b->size;
+}
+
+static inline void remove_live(struct usage *u, const struct usage_block *b)
+{
+    struct usage_count *c = change_class(u, b->size);
+    c->blocks--;
+    c->bytes -= b->size;
+    u->live.blocks--;
+    u->live.bytes -= b->size;
+    u->threads[b->thread].live_bytes -= b->size;
+}
+
+static inline void note_peak(struct usage *u, uint64_t event)
+{
+    if (u->live.blocks > u->max_blocks)
+        u->max_blocks = u->live.blocks;
+    if (u->live.bytes > u->peak.bytes) {
+        u->peak = (struct usage_peak){
+            u->peak.number + 1, event, u->last_stamp, u->live.bytes, u->live.blocks,
+        };
+    }
+}
+
+static void count_large(struct usage_sums *s, uint64_t size)
+{
+    unsigned doubling = 63 - (unsigned)__builtin_clzll(size - 1);
+    unsigned i = (doubling - 13) * 4 + ((size - 1) >> (doubling - 2) & 3);
+    s->large[i].blocks++;
+    s->large[i].bytes += size;
+    s->large_slack_bytes += (8 - size) & 15; // chunks are multiples of 16 bytes, 8 of them the header
+    frequent_add(&s->frequent, size);
+}
+
+static void count_align(struct usage_sums *s, uint64_t align, uint64_t size)
+{
+    unsigned i = align ? 63 - (unsigned)__builtin_clzll(align) : 0;
+    struct usage_count *c = &s->aligns[i < USAGE_ALIGNS ? i : USAGE_ALIGNS - 1];
+    c->blocks++;
+    c->bytes += size;
+    if (align && !(align & (align - 1)))
+        s->align_padding_bytes += -size & (align - 1);
+}
+
+static inline void count_request(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t size)
+{
+    struct usage_sums *s = u->sums;
+    struct usage_kind *k = &s->kinds[op->kind];
+    if (size < k->min_bytes || !k->sized)
+        k->min_bytes = size;
+    if (size > k->max_bytes)
+        k->max_bytes = size;
+    k->sized++;
+    k->bytes += size;
+    if (size <= USAGE_EXACT)
+        s->exact[size]++;
+    else
+        count_large(s, size);
+    if (op->align)
+        count_align(s, op->align, size);
+    if (op->count > s->calloc_elements_max && op->kind == HT_CALLOC)
+        s->calloc_elements_max = op->count;
+    u->threads[thread].takes++;
+    u->threads[thread].taken_bytes += size;
+    u->counts.takes++;
+    u->counts.taken_bytes += size;
+}
+
+static int take(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+{
+    uint64_t size = event_requested(op->kind, op->size, op->count);
+    bool unknown = op->kind == HT_PREEXISTING;
+    if (__builtin_expect(op->slot >= u->n_blocks, 0) && reserve_blocks(u, op->slot) < 0)
+        return -ENOMEM;
+    struct usage_block *b = &u->blocks[op->slot];
+    if (__builtin_expect(b->born_event != USAGE_NOT_LIVE, 0)) // a broken workload
+        remove_live(u, b);
+    *b = (struct usage_block){size, event, u->last_stamp, thread, unknown};
+    if (!unknown)
+        count_request(u, thread, op, size);
+    add_live(u, b);
+    note_peak(u, event);
+    return 0;
+}
+
+// `thread` frees or resizes the block.
+static inline int count_use(struct usage *u, uint32_t thread, const struct usage_block *b)
+{
+    if (__builtin_expect(b->thread == thread, 1)) {
+        u->threads[thread].own_gives++;
+        return 0;
+    }
+    u->threads[thread].foreign_gives++;
+    u->threads[b->thread].given_by_others++;
+    return count_pair(u, b->thread, thread, b->size);
+}
+
+static inline void count_life(struct usage *u, const struct usage_block *b, uint64_t event)
+{
+    struct usage_sums *s = u->sums;
+    if (b->unknown_birth)
+        return;
+    unsigned life = span_class(event - b->born_event);
+    unsigned time = span_class((uint64_t)((double)(u->last_stamp - b->born_stamp) * u->ns_per_stamp));
+    s->lives[life][usage_size_class(b->size)]++;
+    s->life_bytes[life] += b->size;
+    s->times[time].blocks++;
+    s->times[time].bytes += b->size;
+}
+
+// The live block of the slot; NULL when a broken workload uses one that is not.
+static inline struct usage_block *live_block(struct usage *u, uint32_t slot)
+{
+    struct usage_block *b = slot < u->n_blocks ? &u->blocks[slot] : NULL;
+    return b && b->born_event != USAGE_NOT_LIVE ? b : NULL;
+}
+
+static int give(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
+{
+    struct usage_block *b = live_block(u, slot);
+    if (!b)
+        return 0;
+    int rc = count_use(u, thread, b);
+    u->counts.gives++;
+    count_life(u, b, event);
+    remove_live(u, b);
+    b->born_event = USAGE_NOT_LIVE;
+    return rc;
+}
+
+static void add_to(struct usage_count *c, uint64_t bytes)
+{
+    c->blocks++;
+    c->bytes += bytes;
+}
+
+static void count_resize(struct usage_resizes *r, uint64_t from, uint64_t to, bool moved)
+{
+    unsigned i = 0;
+    if (to == from)
+        r->same++;
+    if (to < from)
+        add_to(moved ? &r->shrunk_moved : &r->shrunk_in_place, to);
+    if (to <= from)
+        return;
+    add_to(moved ? &r->grown_moved : &r->grown_in_place, from);
+    while (i < USAGE_GROWTHS - 1 && (double)to > usage_growth_limits[i] * (double)from)
+        i++;
+    r->growths[i]++;
+}
+
+// A realloc that keeps its block: it goes on living, as the thread's own that did it.
+static int resize(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+{
+    struct usage_block *b = live_block(u, op->slot);
+    uint64_t size = event_requested(op->kind, op->size, op->count);
+    if (!b)
+        return take(u, thread, op, event);
+    int rc = count_use(u, thread, b);
+    count_resize(&u->sums->resizes, b->size, size, op->flags & WORKLOAD_MOVED);
+    count_request(u, thread, op, size);
+    remove_live(u, b);
+    b->size = size;
+    b->thread = thread;
+    add_live(u, b);
+    note_peak(u, event);
+    return rc;
+}
+
+static int use_resize(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+{
+    struct usage_resizes *r = &u->sums->resizes;
+    r->from_null += !!(op->flags & WORKLOAD_FROM_NULL);
+    r->failed += !!(op->flags & WORKLOAD_FAILED);
+    r->freed += !!(op->flags & WORKLOAD_FREED);
+    if (op->flags & WORKLOAD_FAILED) {
+        u->sums->kinds[op->kind].failed++;
+        return 0;
+    }
+    if (op->flags & WORKLOAD_FREED)
+        return give(u, thread, op->slot, event);
+    return op->flags & WORKLOAD_FROM_NULL ? take(u, thread, op, event) : resize(u, thread, op, event);
+}
+
+static inline int use(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+{
+    switch (event_infos[op->kind].class) {
+    case HT_CLASS_ALLOC:
+        if (!(op->flags & WORKLOAD_FAILED))
+            return take(u, thread, op, event);
+        u->sums->kinds[op->kind].failed++;
+        return 0;
+    case HT_CLASS_FREE:
+        if (op->slot != WORKLOAD_NO_SLOT)
+            return give(u, thread, op->slot, event);
+        u->sums->null_frees++;
+        return 0;
+    case HT_CLASS_RESIZE:
+        return use_resize(u, thread, op, event);
+    }
+    return 0;
+}
+
+// What the open bin knows only at its end.
+static void fill_end(const struct usage *u, struct timeline_bin *b, uint64_t stamp)
+{
+    b->end_bytes = u->live.bytes;
+    b->end_blocks = u->live.blocks;
+    b->end_event = u->events;
+    b->end_stamp = stamp;
+    memset(b->groups, 0, sizeof b->groups);
+    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
+        b->groups[group_of[class]] += u->classes[class].live.bytes;
+}
+
+static void flush_counts(struct usage *u)
+{
+    // The first bins start at the level of the first counts, not at 0.
+    if (u->events == u->counts.events)
+        u->by_event.open.counts = u->by_time.open.counts = (struct timeline_counts){UINT64_MAX, 0, UINT64_MAX, 0};
+    timeline_counts_add(&u->by_event.open.counts, &u->counts);
+    timeline_counts_add(&u->by_time.open.counts, &u->counts);
+    timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
+}
+
+// The level that has been since the last op up to `stamp`, in the bin by time.
+static inline void weigh(const struct usage *u, struct timeline_counts *c, uint64_t stamp)
+{
+    c->stamp_bytes += (double)u->live.bytes * (double)(stamp - u->last_stamp);
+}
+
+// The next op is event u->events, at `stamp`: one of the timelines has come to an end of a bin, or both.
+static int cut(struct usage *u, uint64_t stamp)
+{
+    int rc = 0;
+    flush_counts(u);
+    if (u->events >= u->next_event) {
+        fill_end(u, &u->by_event.open, u->last_stamp);
+        rc = timeline_close(&u->by_event);
+    }
+    timeline_reach(&u->by_time, stamp);
+    for (uint64_t end; rc == 0 && stamp >= (end = timeline_end(&u->by_time));) {
+        if (end > u->last_stamp) {
+            weigh(u, &u->by_time.open.counts, end);
+            u->last_stamp = end;
+        }
+        fill_end(u, &u->by_time.open, end);
+        rc = timeline_close(&u->by_time);
+    }
+    u->next_event = timeline_end(&u->by_event);
+    u->next_stamp = timeline_end(&u->by_time);
+    return rc;
+}
+
+static void start(struct usage *u, uint64_t stamp)
+{
+    u->started = true;
+    if (!u->start_stamp || u->start_stamp > stamp)
+        u->start_stamp = stamp;
+}
+
+// Ends of bins must not overflow, whatever a broken file says.
+#define MAX_STAMP (1ull << 62)
+
+static inline int count(struct usage *u, uint32_t thread, const struct workload_op *op)
+{
+    if (!u->started)
+        start(u, op->stamp);
+    if (__builtin_expect(op->kind == HT_PREEXISTING, 0)) {
+        int rc = use(u, thread, op, u->events);
+        if (!u->events) // what was there before the first event is where the timelines start
+            timeline_counts_init(&u->counts, u->live.bytes, u->live.blocks);
+        return rc;
+    }
+    uint64_t stamp = op->stamp - u->start_stamp;
+    if (op->stamp < u->start_stamp || stamp < u->last_stamp)
+        stamp = u->last_stamp;
+    if (__builtin_expect(stamp > MAX_STAMP, 0))
+        stamp = MAX_STAMP;
+    if (__builtin_expect(u->events >= u->next_event || stamp >= u->next_stamp, 0) && cut(u, stamp) < 0)
+        return -ENOMEM;
+    struct timeline_counts *c = &u->counts;
+    weigh(u, c, stamp);
+    u->last_stamp = stamp;
+    int rc = use(u, thread, op, u->events++);
+    u->sums->kinds[op->kind].calls++;
+    u->threads[thread].events++;
+    c->events++;
+    c->event_bytes += (double)u->live.bytes;
+    c->min_bytes = u->live.bytes < c->min_bytes ? u->live.bytes : c->min_bytes;
+    c->max_bytes = u->live.bytes > c->max_bytes ? u->live.bytes : c->max_bytes;
+    c->min_blocks = u->live.blocks < c->min_blocks ? u->live.blocks : c->min_blocks;
+    c->max_blocks = u->live.blocks > c->max_blocks ? u->live.blocks : c->max_blocks;
+    return rc;
+}
+
+// Blocks are looked up so many ops ahead: their table may be larger than the caches.
+enum { AHEAD = 8 };
+
+static inline void prefetch(const struct usage *u, uint32_t slot)
+{
+    if (slot < u->n_blocks)
+        __builtin_prefetch(&u->blocks[slot], 1);
+}
+
+int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (i + AHEAD < n)
+            prefetch(u, ops[i + AHEAD].op.slot);
+        rc = reserve_threads(u, ops[i].thread);
+        if (rc == 0)
+            rc = count(u, ops[i].thread, &ops[i].op);
+    }
+    return rc;
+}
+
+int usage_run(struct usage *u, uint32_t thread, const struct workload_op *ops, size_t n)
+{
+    int rc = reserve_threads(u, thread);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (i + AHEAD < n)
+            prefetch(u, ops[i + AHEAD].slot);
+        rc = count(u, thread, &ops[i]);
+    }
+    return rc;
+}
+
+// Closes a timeline's last bin, which may be narrower than the others.
+static int finish_timeline(const struct usage *u, struct timeline *t)
+{
+    fill_end(u, &t->open, u->last_stamp);
+    if (!t->open.counts.events && t->n)
+        return 0;
+    if (array_reserve((void **)&t->bins, &t->capacity, t->n + 1, sizeof *t->bins) < 0)
+        return -ENOMEM;
+    t->bins[t->n++] = t->open;
+    return 0;
+}
+
+static void count_left(struct usage *u)
+{
+    for (size_t i = 0; i < u->n_blocks; i++) {
+        const struct usage_block *b = &u->blocks[i];
+        if (b->born_event == USAGE_NOT_LIVE)
+            continue;
+        add_to(&u->sums->left_sizes[usage_size_class(b->size)], b->size);
+        add_to(&u->sums->left_ages[span_class(u->events - b->born_event)], b->size);
+    }
+}
+
+int usage_finish(struct usage *u)
+{
+    flush_counts(u);
+    count_left(u);
+    int rc = finish_timeline(u, &u->by_event);
+    return rc < 0 ? rc : finish_timeline(u, &u->by_time);
+}

@@ -1,0 +1,307 @@
+// Writing records the slow way: lanes, epochs, bases, long records.
+#include "capture/producer_private.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+enum { LOWEST_BASE = 4096 }; // below it there are no blocks; and base 0 would bring NULL into the window
+
+const struct producer_thread producer_no_thread;
+
+_Thread_local struct producer_tls producer_tls = {.thread = (struct producer_thread *)&producer_no_thread};
+
+// Code of the objects whose nested calls are no events: of the allocator, of the C++ operators, and heaptape's own, to
+// which a real function seems to return when it ends in a tail call.
+enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_OWN, OBJECTS };
+static struct {
+    uintptr_t start, end;
+} objects[OBJECTS];
+
+void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end)
+{
+    enum object object = what == PRODUCER_IN_ALLOCATOR  ? OBJECT_ALLOCATOR
+                         : what == PRODUCER_IN_OPERATOR ? OBJECT_OPERATOR
+                                                        : OBJECT_OWN;
+    objects[object].start = start;
+    objects[object].end = end;
+}
+
+static size_t (*usable_size)(unsigned kind, void *block);
+
+void producer_set_usable(size_t (*usable)(unsigned kind, void *block))
+{
+    usable_size = usable;
+}
+
+static bool is_in(enum object object, const void *address)
+{
+    return (uintptr_t)address >= objects[object].start && (uintptr_t)address < objects[object].end;
+}
+
+bool producer_is_allocator(const void *address)
+{
+    return is_in(OBJECT_ALLOCATOR, address);
+}
+
+bool producer_wants_maps(void)
+{
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
+        return false;
+    if (!producer_inherited.session)
+        producer_start();
+    return producer_inherited.session && (producer_inherited.session->flags & SPOOL_MAPS);
+}
+
+static bool is_nested(uint32_t busy, const void *caller)
+{
+    if (!(busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_IN_OPERATOR | PRODUCER_MUTED)))
+        return false;
+    return (busy & PRODUCER_MUTED) || is_in(OBJECT_OWN, caller) ||
+           ((busy & PRODUCER_IN_ALLOCATOR) && is_in(OBJECT_ALLOCATOR, caller)) ||
+           ((busy & PRODUCER_IN_OPERATOR) && is_in(OBJECT_OPERATOR, caller));
+}
+
+static size_t words_left(const struct producer_lane *lane)
+{
+    uintptr_t used_bytes = (uintptr_t)lane->pos & (SPOOL_CHUNK_BYTES - 1);
+    return used_bytes ? (SPOOL_CHUNK_BYTES - used_bytes) / 8 : 0;
+}
+
+void producer_lane_close(struct producer_lane *lane)
+{
+    struct spool_chunk *chunk = lane->chunk;
+    if (!chunk)
+        return;
+    lane->first_word += atomic_load_explicit(&chunk->used_words, memory_order_relaxed);
+    lane->pos = NULL;
+    lane->chunk = NULL;
+    producer_chunk_done(chunk);
+}
+
+static void lane_open(struct producer_thread *t, struct producer_lane *lane, struct spool_chunk *chunk)
+{
+    atomic_store_explicit(&chunk->used_words, 0, memory_order_relaxed);
+    chunk->thread = t->number;
+    chunk->tid = t->tid;
+    chunk->lane = (uint32_t)(lane - t->lanes);
+    chunk->first_word = lane->first_word;
+    chunk->epoch0 = lane->epoch;
+    chunk->base0 = lane->base;
+    // Pairs with the recorder's acquire: it reads the fields above after the state.
+    atomic_store_explicit(&chunk->state, SPOOL_CHUNK_OWNED, memory_order_release);
+    lane->chunk = chunk;
+    lane->pos = chunk->words;
+}
+
+static uint64_t stamp_now(const struct producer_process *p)
+{
+    return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
+}
+
+// Writes an EPOCH record when the stamp needs one.
+static void put_epoch(struct producer_lane *lane, uint64_t stamp)
+{
+    lane->last_stamp = stamp;
+    if (codec_epoch(stamp) == lane->epoch)
+        return;
+    lane->epoch = codec_epoch(stamp);
+    if (lane->fast_epoch != PRODUCER_NO_EPOCH)
+        lane->fast_epoch = lane->epoch;
+    *lane->pos++ = codec_epoch_record(lane->epoch);
+}
+
+// Centres the window of 4 GiB on the address: heaps grow both ways from where they are first seen.
+static void put_base(struct producer_lane *lane, uint64_t address)
+{
+    const uint64_t half = 1ull << (CODEC_REL_BITS + CODEC_ADDRESS_SHIFT - 1);
+    lane->base = address > half + LOWEST_BASE ? (address - half) & ~7ull : LOWEST_BASE;
+    *lane->pos++ = codec_base_record(lane->base);
+}
+
+static void put_notes(struct producer_lane *lane, const struct event *ev)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (ev->notes[i])
+            *lane->pos++ = codec_note(i, ev->notes[i]);
+    }
+}
+
+static bool fits_sized(const struct event *ev, uint64_t address)
+{
+    return event_infos[ev->kind].form == HT_FORM_SIZED && !ev->error && ev->size >> CODEC_SIZE_BITS == 0 &&
+           address >= LOWEST_BASE && codec_relative(address, 0) >> CODEC_PTR_BITS == 0 &&
+           (ev->kind != HT_CALLOC || ev->count == 1);
+}
+
+static bool fits_plain(const struct event *ev)
+{
+    return event_infos[ev->kind].form == HT_FORM_PLAIN && codec_relative(ev->ptr, 0) >> CODEC_PTR_BITS == 0;
+}
+
+// There is room for the record, its notes, an EPOCH and a BASE.
+static void put_record(struct producer_lane *lane, const struct event *ev, uint64_t stamp)
+{
+    put_epoch(lane, stamp);
+    uint64_t address = event_infos[ev->kind].class == HT_CLASS_FREE ? ev->ptr : ev->result;
+    if (fits_plain(ev)) {
+        put_notes(lane, ev);
+        *lane->pos++ = codec_plain(ev->kind, stamp, ev->ptr);
+    } else if (fits_sized(ev, address)) {
+        if (codec_relative(address, lane->base) >> CODEC_REL_BITS)
+            put_base(lane, address);
+        put_notes(lane, ev);
+        *lane->pos++ = codec_sized(ev->kind, stamp, ev->size, codec_relative(address, lane->base));
+    } else {
+        struct event stamped = *ev;
+        stamped.stamp = stamp;
+        put_notes(lane, ev);
+        lane->pos += codec_put_long(lane->pos, &stamped);
+    }
+    producer_publish(lane->pos - 1);
+}
+
+// Makes room for the record of `ev`: takes a new chunk if it must, and says in it what it cost. False: no room is to be
+// had.
+static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                      const struct event *ev)
+{
+    const size_t extra = HT_NOTES + 2; // notes, an EPOCH and a BASE
+    uint64_t waited_ns = 0;
+    if (words_left(lane) >= codec_long_words(ev) + extra)
+        return true;
+    producer_lane_close(lane);
+    struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
+    if (!chunk) {
+        lane->lost++;
+        atomic_fetch_add_explicit(&p->header->lost_words, 1, memory_order_relaxed);
+        return false;
+    }
+    lane_open(t, lane, chunk);
+    if (waited_ns)
+        put_record(lane, &(struct event){.kind = HT_WAITED, .value = waited_ns}, stamp_now(p));
+    if (lane->lost)
+        put_record(lane, &(struct event){.kind = HT_LOST, .value = lane->lost}, stamp_now(p));
+    lane->lost = 0;
+    producer_thread_reap(p);
+    return true;
+}
+
+void producer_lane_put(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                       const struct event *ev)
+{
+    if (make_room(p, t, lane, ev))
+        put_record(lane, ev, stamp_now(p));
+}
+
+void producer_lane_end(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane)
+{
+    const struct event end = {
+        .kind = HT_THREAD_END, .text = t->name, .text_bytes = (uint32_t)strnlen(t->name, sizeof t->name)};
+    uint64_t stamp = lane->last_stamp;
+    if (make_room(p, t, lane, &end))
+        put_record(lane, &end, stamp > lane->last_stamp ? stamp : lane->last_stamp);
+}
+
+void producer_lane_slow(struct producer_process *p, struct producer_lane *lane)
+{
+    lane->fast_epoch = PRODUCER_NO_EPOCH;
+    lane->last_stamp = stamp_now(p);
+}
+
+// While recording is paused the events of a thread take the slow path and end here. A realloc is recorded whole or not at
+// all, so a change is not noticed between its halves, nor inside a real function, nor while lane 0 is being written to.
+static bool is_muted(const struct producer_process *p, struct producer_thread *t, const struct event *ev, uint32_t busy)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    bool paused = atomic_load_explicit(&p->header->control.state, memory_order_acquire) != SPOOL_RECORDING;
+    bool between = (busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_WRITING)) || (class == HT_CLASS_RESIZE && ev->ptr);
+    if (paused != t->muted && !between) {
+        struct producer_lane *lane = &t->lanes[0];
+        bool slow = paused || t->ending || p->slow;
+        lane->fast_epoch = slow ? PRODUCER_NO_EPOCH : lane->epoch;
+        t->muted = paused;
+    }
+    return t->muted && class != HT_CLASS_THREAD;
+}
+
+static bool takes(const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
+}
+
+static uint64_t note_site(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                          const void *caller)
+{
+    struct producer_site site;
+    producer_site_find(&site, t, caller, __builtin_frame_address(0));
+    if (!producer_site_seen(producer_inherited.sites, producer_inherited.session, site.id))
+        producer_site_define(p, t, lane, &site);
+    return site.id;
+}
+
+// May blocks be given up that the trace has not seen taken: a parent's, or those of times that it does not know?
+static bool has_unseen_blocks(const struct spool_header *h)
+{
+    return h->parent_spool_pid || h->control.first_state != SPOOL_RECORDING ||
+           atomic_load_explicit(&h->control.toggles_made, memory_order_relaxed) ||
+           atomic_load_explicit(&h->control.asked[SPOOL_RESET], memory_order_relaxed);
+}
+
+static uint64_t note_usable(const struct producer_process *p, const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    uint64_t block = takes(ev) ? ev->result : 0;
+    if ((class == HT_CLASS_FREE || class == HT_CLASS_HALF) && has_unseen_blocks(p->header))
+        block = ev->ptr;
+    return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
+}
+
+static void put_noted(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                      const struct event *ev, const void *caller)
+{
+    struct event noted = *ev;
+    if (producer_depth && takes(ev))
+        noted.notes[HT_NOTE_SITE] = note_site(p, t, lane, caller);
+    if (p->flags & SPOOL_USABLE)
+        noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
+    producer_lane_put(p, t, lane, &noted);
+}
+
+static void record(const struct event *ev, const void *caller, uint32_t busy)
+{
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
+        return;
+    struct producer_thread *t = producer_thread_ready(p);
+    if (!t)
+        return;
+    p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (is_muted(p, t, ev, busy))
+        return;
+    bool interrupting = busy & PRODUCER_WRITING;
+    struct producer_lane *lane = &t->lanes[interrupting];
+    // Rare enough for system calls, which keep a second handler from interrupting lane 1, too.
+    uint64_t mask = interrupting ? producer_signals_block() : 0;
+    if (producer_depth || (p->flags & SPOOL_USABLE))
+        put_noted(p, t, lane, ev, caller);
+    else
+        producer_lane_put(p, t, lane, ev);
+    if (interrupting)
+        producer_signals_restore(mask);
+}
+
+void producer_record(const struct event *ev, const void *caller)
+{
+    uint32_t busy = producer_tls.busy;
+    if (is_nested(busy, caller))
+        return;
+    producer_tls.busy = busy | PRODUCER_WRITING | (busy & PRODUCER_WRITING ? PRODUCER_INTERRUPTING : 0);
+    producer_compiler_fence();
+    int saved_errno = errno;
+    record(ev, caller, busy);
+    errno = saved_errno;
+    producer_compiler_fence();
+    producer_tls.busy = busy;
+}

@@ -1,0 +1,211 @@
+// The producer's half of the spool: what a traced process does to record an event. Malloc-free, lock-free, and
+// async-signal-safe: no function here calls anything of libc but syscall(2), the vDSO clock and pthread_setspecific.
+//
+// producer_put_sized and producer_put_plain are the whole fast path, inlined into the wrappers. Everything else (the
+// first event of a process or thread, a full chunk, a new epoch, addresses out of the window, events of signal
+// handlers) goes through producer_record.
+//
+// All state of threads and of the process image lies in one mapping with MADV_WIPEONFORK, so that a fork child, also
+// one of a raw clone(2), reads zeros: no chunk, no room, hence the slow path, which begins a spool of the child's own.
+// A vfork child shares its parent's memory and records as its parent.
+#ifndef HEAPTAPE_CAPTURE_PRODUCER_H
+#define HEAPTAPE_CAPTURE_PRODUCER_H
+
+#include "base/clock.h"
+#include "capture/producer_site.h"
+#include "event/event.h"
+#include "spool/control.h"
+#include "spool/spool.h"
+#include "trace/codec.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define producer_unlikely(x) __builtin_expect(!!(x), 0)
+
+// One stream of words of a thread: lane 0, and lane 1 for signal handlers that interrupted the writing of a record.
+struct producer_lane {
+    uint64_t *pos;       // of the next word; a multiple of SPOOL_CHUNK_BYTES (or NULL) means that there is no room
+    uint64_t base;       // of the addresses of SIZED records, never 0, so that NULL is never in the window
+    uint64_t fast_epoch; // as `epoch`; PRODUCER_NO_EPOCH while every event is to take the slow path
+    uint64_t epoch;      // upper bits of the stamps
+    struct spool_chunk *chunk; // owned, or NULL
+    uint64_t first_word;       // place of the chunk's first word in the lane's stream
+    uint64_t lost;             // events dropped since the last record (--lossy)
+    uint64_t last_stamp;       // of an event that took the slow path
+};
+_Static_assert(sizeof(struct producer_lane) == 64, "the fast path touches one cache line of the thread");
+
+#define PRODUCER_NO_EPOCH UINT64_MAX
+#define PRODUCER_UNBORN   UINT32_MAX // number of the parent of a thread that no wrapper saw begin
+
+struct producer_thread {
+    struct producer_lane lanes[2];
+    uint32_t live; // 1 once it may record; 0 in a fork child
+    uint32_t number, tid, parent;
+    uint32_t next;   // link of the pool, or of the ending threads
+    uint32_t ending; // 1 after the last round of its key destructors
+    union {
+        struct { // before it runs: for the trampoline of pthread_create
+            void *(*start)(void *);
+            void *arg;
+        };
+        char name[16]; // at its end, as the kernel has it
+    };
+    uint32_t muted; // 1 once it has noticed that recording is paused
+    uint32_t reserved;
+    uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet
+};
+_Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share cache lines");
+
+// Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.
+enum producer_busy {
+    PRODUCER_WRITING = 1,       // a record: lane 0 must not be touched
+    PRODUCER_IN_ALLOCATOR = 2,  // inside a real function that may call wrapped ones: what its object calls is no event
+    PRODUCER_IN_OPERATOR = 4,   // the same for the C++ operators' object
+    PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
+    PRODUCER_INTERRUPTING = 16, // a record in lane 1: the interrupted one is finished afterwards
+};
+
+struct producer_tls {
+    struct producer_thread *thread; // never NULL; initially one without room
+    uint32_t busy;                  // enum producer_busy
+    uint32_t rounds;                // of the thread's key destructors
+    void *failing;                  // capture's: the innermost operator new under way that may throw
+};
+extern _Thread_local struct producer_tls producer_tls __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+// Where chunks are full by alignment alone: the fast path needs no end pointer, and NULL is full too.
+static inline bool producer_no_room(const uint64_t *pos)
+{
+    return ((uintptr_t)pos & (SPOOL_CHUNK_BYTES - 1)) == 0;
+}
+
+// Makes the word at `w` visible to the recorder, which pairs with the release.
+static inline void producer_publish(uint64_t *w)
+{
+    struct spool_chunk *chunk = (struct spool_chunk *)((uintptr_t)w & -(uintptr_t)SPOOL_CHUNK_BYTES);
+    uint32_t used = ((uintptr_t)w & (SPOOL_CHUNK_BYTES - 1)) / 8 - SPOOL_CHUNK_HEADER_BYTES / 8 + 1;
+    atomic_store_explicit(&chunk->used_words, used, memory_order_release);
+}
+
+static inline void producer_compiler_fence(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+// Writes the one-word record of a SIZED kind. False: nothing was done and producer_record must be called. The stamp is
+// read after `busy` is set, so that a handler's event never comes between a stamp and its record: lanes are monotonic.
+static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address)
+{
+    uint32_t busy = producer_tls.busy;
+    producer_tls.busy = PRODUCER_WRITING;
+    producer_compiler_fence();
+    struct producer_lane *lane = &producer_tls.thread->lanes[0];
+    uint64_t *w = lane->pos;
+    uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
+    uint64_t rel = codec_relative(address, lane->base);
+    uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
+    if (producer_unlikely(odd) || producer_unlikely(producer_no_room(w))) {
+        producer_tls.busy = busy;
+        return false;
+    }
+    *w = codec_sized(kind, stamp, size, rel);
+    producer_publish(w);
+    lane->pos = w + 1;
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return true;
+}
+
+// As producer_put_sized, for a call that takes a block; `caller` is the wrapper's return address.
+static inline __attribute__((always_inline)) bool producer_put_taken(unsigned kind, uint64_t size, uint64_t address,
+                                                                     const void *caller)
+{
+    if (producer_unlikely(producer_depth))
+        return producer_put_called(kind, size, address, caller);
+    return producer_put_sized(kind, size, address);
+}
+
+// The same for a PLAIN kind.
+static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind, uint64_t address)
+{
+    uint32_t busy = producer_tls.busy;
+    producer_tls.busy = PRODUCER_WRITING;
+    producer_compiler_fence();
+    struct producer_lane *lane = &producer_tls.thread->lanes[0];
+    uint64_t *w = lane->pos;
+    uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
+    // As with base 0: not a multiple of 8, or above 2^48, carries bits above the field.
+    uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS | busy;
+    if (producer_unlikely(odd) || producer_unlikely(producer_no_room(w))) {
+        producer_tls.busy = busy;
+        return false;
+    }
+    *w = codec_plain(kind, stamp, address);
+    producer_publish(w);
+    lane->pos = w + 1;
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return true;
+}
+
+// Records any event, in the shortest form that holds it; stamps it (ev->stamp is not looked at). `caller` is the
+// return address of the wrapper: inside a real function (producer_enter) it tells the allocator's own nested calls
+// from those of a signal handler or new_handler. Never fails: when tracing is off, nothing happens. Keeps errno. May
+// wait for the recorder.
+void producer_record(const struct event *ev, const void *caller);
+
+// Brackets a real function that may itself call wrapped functions.
+static inline uint32_t producer_enter(enum producer_busy what)
+{
+    uint32_t was = producer_tls.busy;
+    producer_tls.busy = was | what;
+    producer_compiler_fence();
+    return was;
+}
+
+static inline void producer_leave(uint32_t was)
+{
+    producer_compiler_fence();
+    producer_tls.busy = was;
+}
+
+// The code of the object whose calls are nested ones while PRODUCER_IN_ALLOCATOR or PRODUCER_IN_OPERATOR is set, or for
+// PRODUCER_MUTED of the library that this is in.
+void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end);
+
+// Does the address lie in the allocator's code?
+bool producer_is_allocator(const void *address);
+
+// Is the program to be recorded with its mappings? Joins the session, if it has not been tried yet.
+bool producer_wants_maps(void);
+
+// What finds out how many bytes can be used of the block that an event of that kind takes or gives up; 0: unknown. Call
+// before the first event. Without it none are recorded.
+void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
+
+// What the process's spool says of its allocator. `path` is copied. Call before the first event.
+void producer_set_allocator(const char *path);
+
+// Closes what ended threads have left open: for the end of the program.
+void producer_finish(void);
+
+// Steers the recording of this process, or tells its state: enum control_verb and its errors, enum spool_recording.
+// -ENOENT: it is not recorded.
+int producer_control(enum control_verb verb);
+int producer_control_state(void);
+
+// Joins the session of the environment, if it has not been tried yet in this process image. The first event does so
+// too.
+void producer_start(void);
+
+// For the wrapper of pthread_create: makes the state of the thread to come and records THREAD_CREATE. NULL when
+// tracing is off or there are too many threads. Pass it to producer_thread_begin in the new thread, or to
+// producer_thread_unborn when the creation failed.
+struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg);
+void producer_thread_begin(struct producer_thread *t);
+void producer_thread_unborn(struct producer_thread *t);
+
+#endif

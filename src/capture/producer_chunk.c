@@ -1,0 +1,162 @@
+// Chunks: taking one from the recorder, waiting for one, handing it back.
+#include "capture/producer_private.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+enum {
+    WAIT_MS = 100,  // between looks at whether the recorder lives
+    OPEN_STEP = 16, // chunks made accessible at once
+};
+
+#define BLIND_WAIT_NS  10000000000u // how long to believe in a recorder whose pid cannot be seen
+#define SCARCE_WAIT_NS 2000000000u  // how long to wait for a chunk that perhaps nobody gives back
+
+static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+    return (int)syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+void producer_ring(void)
+{
+    struct spool_session *session = producer_inherited.session;
+    atomic_fetch_add_explicit(&session->doorbell, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&session->recorder_sleeps, memory_order_seq_cst))
+        futex(&session->doorbell, FUTEX_WAKE, 1, NULL);
+}
+
+void producer_chunk_done(struct spool_chunk *chunk)
+{
+    // Pairs with the recorder's acquire: all words are there.
+    atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
+    producer_ring();
+}
+
+static struct spool_chunk *pop_free(struct producer_process *p)
+{
+    _Atomic uint64_t *free_top = &p->header->free_top;
+    uint64_t top = atomic_load_explicit(free_top, memory_order_acquire);
+    while ((uint32_t)top) {
+        uint32_t index = (uint32_t)top - 1;
+        if (index >= p->header->max_chunks)
+            return NULL;
+        struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
+        // May be stale when another thread was faster: then the tag differs and the exchange fails.
+        uint64_t next = __atomic_load_n(&chunk->next_free, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
+        if (atomic_compare_exchange_weak_explicit(free_top, &top, next, memory_order_acquire, memory_order_acquire))
+            return chunk;
+    }
+    return NULL;
+}
+
+// Chunks that the process may hold now: enough that when all are taken, the recorder has some to give back.
+static uint32_t limit_of(const struct producer_process *p)
+{
+    uint32_t max = p->header->max_chunks;
+    if (p->flags & SPOOL_NO_RECORDER)
+        return max;
+    uint64_t live = atomic_load_explicit(&p->header->threads_live, memory_order_relaxed);
+    uint64_t limit = SPOOL_BASE_CHUNKS + SPOOL_CHUNKS_A_THREAD * live;
+    return limit < max ? (uint32_t)limit : max;
+}
+
+_Static_assert(PRODUCER_STEP_CHUNKS % OPEN_STEP == 0, "chunks that are opened at once lie side by side");
+
+// Makes chunk `index` accessible and gives it its pages, so that a full file system is an error here and not a SIGBUS
+// later. Chunks are opened in order.
+static bool open_chunk(struct producer_process *p, uint32_t index)
+{
+    uint32_t open = atomic_load_explicit(&p->open_chunks, memory_order_acquire);
+    struct spool_chunk *chunk = producer_map_chunk(&producer_inherited, index);
+    if (!chunk)
+        return false;
+    if (index >= open) {
+        uint32_t start = index / OPEN_STEP * OPEN_STEP, end = start + OPEN_STEP;
+        if (end > p->header->max_chunks)
+            end = p->header->max_chunks;
+        if (mprotect(producer_chunk_at(&producer_inherited, start), (size_t)(end - start) * SPOOL_CHUNK_BYTES,
+                     PROT_READ | PROT_WRITE))
+            return false;
+        atomic_compare_exchange_strong_explicit(&p->open_chunks, &open, end, memory_order_release,
+                                                memory_order_relaxed);
+    }
+    return madvise(chunk, SPOOL_CHUNK_BYTES, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+}
+
+// *scarce is set when the spool cannot grow although the limit allows it: then other threads may own all there is.
+static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
+{
+    _Atomic uint32_t *fresh_chunks = &p->header->fresh_chunks;
+    uint32_t fresh = atomic_load_explicit(fresh_chunks, memory_order_relaxed);
+    do {
+        *scarce = fresh >= p->header->max_chunks;
+        if (fresh >= limit_of(p))
+            return NULL;
+        *scarce = !open_chunk(p, fresh);
+        if (*scarce)
+            return NULL;
+    } while (!atomic_compare_exchange_weak_explicit(fresh_chunks, &fresh, fresh + 1, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    return producer_chunk_at(&producer_inherited, fresh);
+}
+
+static bool recorder_gone(const struct producer_process *p, uint64_t waited_ns)
+{
+    if (atomic_load_explicit(&producer_inherited.session->recorder_gone, memory_order_acquire))
+        return true;
+    if (waited_ns == 0)
+        return false;
+    return p->recorder_visible ? control_is_gone(p->recorder_pid) : waited_ns > BLIND_WAIT_NS;
+}
+
+// Sleeps until the recorder has freed a chunk since `sequence`, or for WAIT_MS.
+static void wait_for_chunk(struct spool_header *header, uint32_t sequence, uint64_t *waited_ns)
+{
+    uint64_t start = clock_monotonic_ns();
+    const struct timespec timeout = {.tv_nsec = WAIT_MS * 1000000};
+    atomic_fetch_add_explicit(&header->waiters, 1, memory_order_seq_cst);
+    futex(&header->free_sequence, FUTEX_WAIT, sequence, &timeout);
+    atomic_fetch_sub_explicit(&header->waiters, 1, memory_order_seq_cst);
+    uint64_t ns = clock_monotonic_ns() - start;
+    atomic_fetch_add_explicit(&header->waits, *waited_ns == 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&header->wait_ns, ns, memory_order_relaxed);
+    *waited_ns += ns;
+}
+
+// Why nothing is to be had from waiting any longer, or NULL.
+static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
+{
+    if (p->flags & SPOOL_NO_RECORDER)
+        return "the spool is full";
+    if (recorder_gone(p, waited_ns))
+        return "the recorder is gone";
+    if (scarce && waited_ns > SCARCE_WAIT_NS)
+        return "the spool has no room for a chunk for each thread";
+    return NULL;
+}
+
+struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns)
+{
+    for (;;) {
+        // Before the look at the stack: what is freed after it ends the wait at once.
+        uint32_t sequence = atomic_load_explicit(&p->header->free_sequence, memory_order_seq_cst);
+        bool scarce = false;
+        if (atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING)
+            return NULL;
+        bool gone = atomic_load_explicit(&producer_inherited.session->recorder_gone, memory_order_acquire);
+        struct spool_chunk *chunk = gone ? NULL : pop_free(p);
+        if (!chunk && !gone)
+            chunk = take_fresh(p, &scarce);
+        if (chunk)
+            return chunk;
+        const char *reason = reason_to_stop(p, scarce, *waited_ns);
+        if (reason)
+            producer_process_off(p, reason);
+        if (reason || (p->flags & SPOOL_LOSSY))
+            return NULL;
+        wait_for_chunk(p->header, sequence, waited_ns);
+    }
+}

@@ -1,0 +1,128 @@
+// The spool's mapping, which grows with what is in use: address space under RLIMIT_AS is the program's. No file
+// descriptor is kept, the program may close them all: a new mapping of the same file is made from an old one, as
+// mremap(2) does with an old size of 0.
+#include "capture/producer_private.h"
+
+#include <sys/mman.h>
+
+#define STEP_BYTES  ((size_t)PRODUCER_STEP_CHUNKS * SPOOL_CHUNK_BYTES)
+#define FIRST_BYTES (SPOOL_HEADER_BYTES + STEP_BYTES)
+
+// Another mapping of the same memory, over what is at `to`.
+static void *remap(void *from, size_t bytes, void *to)
+{
+    return (void *)syscall(SYS_mremap, from, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+}
+
+// Address space of `bytes`, aligned to the size of a chunk, with a chunk's room before it. NULL when there is none.
+static char *reserve(size_t bytes)
+{
+    size_t room = bytes + 2 * SPOOL_CHUNK_BYTES;
+    char *at = producer_mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    size_t before = -(uintptr_t)at & (SPOOL_CHUNK_BYTES - 1), after = SPOOL_CHUNK_BYTES - before;
+    if (before)
+        producer_munmap(at, before);
+    producer_munmap(at + room - after, after);
+    return at + before + SPOOL_CHUNK_BYTES;
+}
+
+// Makes the mapping at `at`, of header and first chunks, the process's spool.
+static struct spool_header *adopt(struct producer_inherited *in, char *at)
+{
+    madvise(at, FIRST_BYTES, MADV_DONTDUMP);
+    in->spool = (struct spool_header *)at;
+    atomic_store_explicit(&in->steps[0], (struct spool_chunk *)(at + SPOOL_HEADER_BYTES), memory_order_release);
+    return in->spool;
+}
+
+// Only the header is accessible at first: a program's mlockall must not fill the file with pages.
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd)
+{
+    char *at = reserve(FIRST_BYTES);
+    if (!at)
+        return NULL;
+    producer_munmap(at - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
+    if (producer_mmap(at, FIRST_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        mprotect(at, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
+        producer_munmap(at, FIRST_BYTES);
+        return NULL;
+    }
+    return adopt(in, at);
+}
+
+struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot)
+{
+    size_t before = spool_reserve_offset(slot), bytes = before + SPOOL_RESERVE_BYTES;
+    char *from = reserve(bytes), *at;
+    if (!from)
+        return NULL;
+    at = from + before;
+    producer_munmap(from - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
+    if (remap(in->session, bytes, from) == MAP_FAILED)
+        return NULL; // as in map_next
+    producer_munmap(from, before);
+    // The pages must be had for certain: a full file system would be a SIGBUS.
+    if (mprotect(at + SPOOL_HEADER_BYTES, STEP_BYTES, PROT_NONE) ||
+        madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
+        producer_munmap(at, FIRST_BYTES);
+        return NULL;
+    }
+    return adopt(in, at);
+}
+
+// Steps are mapped in order: the first that is not is the end.
+void producer_unmap(struct producer_inherited *in)
+{
+    struct spool_chunk *chunks;
+    producer_munmap(in->spool, SPOOL_HEADER_BYTES);
+    for (size_t i = 0; i < PRODUCER_MAX_STEPS; i++) {
+        chunks = atomic_load_explicit(&in->steps[i], memory_order_relaxed);
+        if (!chunks)
+            break;
+        producer_munmap(chunks, STEP_BYTES);
+    }
+    producer_forget_map(in);
+}
+
+void producer_forget_map(struct producer_inherited *in)
+{
+    for (size_t i = 0; i < PRODUCER_MAX_STEPS && atomic_load_explicit(&in->steps[i], memory_order_relaxed); i++)
+        atomic_store_explicit(&in->steps[i], NULL, memory_order_relaxed);
+    in->spool = NULL;
+}
+
+// Maps what follows in the file, beginning with a second mapping of the chunk before, which is dropped.
+static bool map_next(struct producer_inherited *in, uint32_t step)
+{
+    struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);
+    before += PRODUCER_STEP_CHUNKS - 1;
+    char *at = reserve(STEP_BYTES);
+    if (!at)
+        return false;
+    char *from = at - SPOOL_CHUNK_BYTES;
+    struct spool_chunk *unmapped = NULL;
+    // When it fails, the kernel may have dropped the reservation already, and the program may have the place by now.
+    if (remap(before, SPOOL_CHUNK_BYTES + STEP_BYTES, from) == MAP_FAILED)
+        return false;
+    if (mprotect(from, SPOOL_CHUNK_BYTES + STEP_BYTES, PROT_NONE)) {
+        producer_munmap(from, SPOOL_CHUNK_BYTES + STEP_BYTES);
+        return false;
+    }
+    producer_munmap(from, SPOOL_CHUNK_BYTES);
+    // Another thread may have been faster.
+    if (!atomic_compare_exchange_strong_explicit(&in->steps[step], &unmapped, (struct spool_chunk *)at,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        producer_munmap(at, STEP_BYTES);
+    return true;
+}
+
+struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index)
+{
+    for (uint32_t step = 1; step <= index / PRODUCER_STEP_CHUNKS; step++) {
+        if (!atomic_load_explicit(&in->steps[step], memory_order_acquire) && !map_next(in, step))
+            return NULL;
+    }
+    return producer_chunk_at(in, index);
+}

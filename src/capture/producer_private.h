@@ -1,0 +1,144 @@
+// Shared by the files of the producer.
+#ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
+#define HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
+
+#include "capture/producer.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 // Linux 5.14
+#endif
+
+enum {
+    PRODUCER_MAX_THREADS = 65536, // live at once; those above are counted as lost
+    PRODUCER_MAX_PATH = 4096,
+    PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // mapped at once: for some 20 threads
+    PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
+};
+
+// mmap(2) and its like by the system call: those of libc are wrapped.
+static inline void *producer_mmap(void *at, size_t bytes, int protection, int flags, int fd, uint64_t offset)
+{
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+}
+
+static inline void producer_munmap(void *at, size_t bytes)
+{
+    syscall(SYS_munmap, at, bytes);
+}
+
+// Zero in a new process image, and again in a fork child.
+enum producer_state { PRODUCER_NEW = 0, PRODUCER_STARTING = 1, PRODUCER_RUNNING = 2, PRODUCER_OFF = 3 };
+
+// Of the process image; lies in the wiped mapping, followed by the pool of threads.
+struct producer_process {
+    _Atomic uint32_t state; // enum producer_state
+    uint32_t flags;         // enum spool_session_flags
+    bool slow;              // every event takes the slow path
+    enum clock_kind clock;
+    uint32_t recorder_pid;
+    uint32_t recorder_visible; // 0: its pid means nothing in this pid namespace
+    struct spool_header *header;
+    _Atomic uint32_t open_chunks;              // chunks [0, open_chunks) are accessible
+    _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
+    _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
+    _Atomic uint32_t ending;                   // list of ending threads: index + 1
+    _Alignas(64) struct producer_thread threads[];
+};
+
+// A thread without room: every event of it takes the slow path. Never written to, since there is no room.
+extern const struct producer_thread producer_no_thread __attribute__((visibility("hidden")));
+
+// What a fork child needs to know of its parent, and so lies in ordinary memory.
+struct producer_inherited {
+    _Atomic(struct producer_process *) process; // the wiped mapping
+    char dir[PRODUCER_MAX_PATH];                // of the session; "" when none was named
+    bool dir_known;
+    struct spool_session *session;
+    uint32_t pid; // of the image that made `spool`
+    // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not
+    // mapped yet.
+    struct spool_header *spool;
+    _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
+    uint32_t recording; // enum spool_recording: what a spool begins with
+    char allocator[512];
+    uint32_t end_key; // pthread_key_t, when end_key_made
+    uint32_t end_key_made;
+    struct producer_sites *sites; // NULL: call sites are not recorded
+};
+extern struct producer_inherited producer_inherited __attribute__((visibility("hidden")));
+
+// Is this process to be recorded, as the session says?
+bool producer_is_followed(const struct spool_session *session);
+
+// Does the whole text match a pattern of *, ? and [sets]?
+bool producer_glob(const char *pattern, const char *text);
+
+// Maps header and first chunks of the file. NULL on failure. The file must have room for them.
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd);
+
+// The same for a reserve of the session's file, which needs nothing but memory.
+struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
+
+// Unmaps the spool; or forgets that it is mapped.
+void producer_unmap(struct producer_inherited *in);
+void producer_forget_map(struct producer_inherited *in);
+
+// Maps chunk `index` and all before it, not yet accessible. NULL: there is no address space.
+struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index);
+
+// A chunk that is mapped.
+static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *in, uint32_t index)
+{
+    struct spool_chunk *step = atomic_load_explicit(&in->steps[index / PRODUCER_STEP_CHUNKS], memory_order_acquire);
+    return step + index % PRODUCER_STEP_CHUNKS;
+}
+
+// The process, RUNNING; makes it so if it is NEW. NULL when tracing is off. Call with signals blocked.
+struct producer_process *producer_process_ready(void);
+
+// Turns tracing off for this process image; `reason` goes into the spool's header, if there is one.
+void producer_process_off(struct producer_process *p, const char *reason);
+
+// A chunk that nobody owns. Waits for the recorder, unless the session is lossy; adds the time to *waited_ns. NULL:
+// none (lossy), or tracing has turned itself off.
+struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns);
+
+// Tells the recorder that there is something to look at.
+void producer_ring(void);
+
+// Hands a chunk to the recorder.
+void producer_chunk_done(struct spool_chunk *chunk);
+
+// The calling thread's state, ready to record, after THREAD_START if it is new. NULL when tracing is off.
+struct producer_thread *producer_thread_ready(struct producer_process *p);
+
+// Makes the key whose destructor ends threads; once for a process and its fork children.
+void producer_thread_make_key(void);
+
+// Takes or gives back a thread of the pool.
+struct producer_thread *producer_thread_take(struct producer_process *p);
+void producer_thread_give(struct producer_process *p, struct producer_thread *t);
+
+// Records the ends of ending threads that are no more, and gives their state back to the pool.
+void producer_thread_reap(struct producer_process *p);
+
+// Writes one event into a lane that nothing else is writing to; stamps it.
+void producer_lane_put(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                       const struct event *ev);
+void producer_lane_close(struct producer_lane *lane);
+
+// Makes every later event of the lane take the slow path, which keeps last_stamp up to date from now on.
+void producer_lane_slow(struct producer_process *p, struct producer_lane *lane);
+
+// Writes THREAD_END, with the stamp of the lane's last event.
+void producer_lane_end(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane);
+
+// All signals blocked, by the system call: pthread_sigmask leaves the C library's own signals open.
+uint64_t producer_signals_block(void);
+void producer_signals_restore(uint64_t mask);
+
+#endif

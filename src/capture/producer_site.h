@@ -1,0 +1,90 @@
+// Call sites: who called the allocator. Malloc-free and async-signal-safe, as all of the producer.
+//
+// A site is a list of return addresses, from the wrapper's caller outwards, found by the chain of frame pointers. Its id
+// is the address when it is one, else a hash of them, so that nobody has to hand ids out: whoever comes first with a site that the process has not
+// defined yet writes its definition (HT_STACK) into his own lane, before the record that names it. The executable
+// mappings that the addresses lie in are recorded too (HT_MODULE), as they become known.
+#ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
+#define HEAPTAPE_CAPTURE_PRODUCER_SITE_H
+
+#include "event/event.h"
+#include "spool/spool.h"
+#include "trace/codec.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct producer_process;
+struct producer_thread;
+struct producer_lane;
+
+// Frames of a site that are asked for, at most SPOOL_MAX_DEPTH; 0: sites are not recorded. Constant once the process
+// has joined its session.
+extern uint32_t producer_depth __attribute__((visibility("hidden")));
+
+struct producer_site {
+    uint64_t id; // a number of CODEC_NOTE_BITS, never 0
+    uint32_t n;
+    uint64_t frames[SPOOL_MAX_DEPTH];
+};
+
+enum {
+    PRODUCER_SEEN_SITES = 1 << 16,
+    PRODUCER_MAX_RANGES = 2048, // executable mappings; what lies in more is recorded, but without its file
+};
+
+// A piece of executable memory.
+struct producer_range {
+    uint64_t start, end;
+    uint64_t identity; // of the file, and of what part of it is mapped there
+};
+
+enum {
+    PRODUCER_LINES_BYTES = 6144, // more than a line of /proc/self/maps with the longest path
+    PRODUCER_PIECE_BYTES = 4096, // of an ELF file, read at once
+};
+
+// Of a process image; wiped in a fork child, which defines its sites anew.
+struct producer_sites {
+    _Atomic uint32_t scanning; // a thread is looking at the mappings: what follows but for `seen` is its own
+    _Atomic uint32_t restarts; // of the session, when what is known here was written
+    uint32_t n_ranges;
+    uint32_t scans, misses; // times that was done; addresses that lay in no mapping
+    // Ids that have been defined; one that has been replaced by others is defined again when it comes again.
+    _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
+    struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
+    // Buffers, since a thread's stack may be small.
+    char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
+    _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
+};
+
+// Makes the process able to record sites of up to `depth` frames.
+void producer_sites_start(uint32_t depth);
+
+// Finds the site of a call: `caller` is the wrapper's return address, and the frame pointers lead from `frame`, of a
+// function that the wrapper called, to the wrapper's. The thread may be one without state: then the site is the caller.
+void producer_site_find(struct producer_site *site, struct producer_thread *t, const void *caller, const void *frame);
+
+// Has the site been defined? It may be in either of two places.
+static inline bool producer_site_seen(const struct producer_sites *sites, const struct spool_session *session,
+                                      uint64_t id)
+{
+    if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) !=
+        atomic_load_explicit(&session->restarts, memory_order_relaxed))
+        return false;
+    uint64_t place = (id ^ id >> 16) % PRODUCER_SEEN_SITES;
+    return atomic_load_explicit(&sites->seen[place], memory_order_relaxed) == id ||
+           atomic_load_explicit(&sites->seen[place ^ 1], memory_order_relaxed) == id;
+}
+
+// The two words of a call that took a block, when its site is known and its record is the one-word form. False: nothing
+// was done and producer_record must be called.
+bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller)
+    __attribute__((visibility("hidden")));
+
+// Writes the definition of a site into the lane, and of what mappings it lies in.
+void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+                          const struct producer_site *site);
+
+#endif

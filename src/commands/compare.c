@@ -1,0 +1,148 @@
+#include "analysis/measure.h"
+#include "commands/page_input.h"
+#include "commands/replay_options.h"
+#include "commands/replay_print.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_compare;
+
+static const struct option options[] = {
+    {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
+     "compare this allocator, a name or path, and tunables after commas; the first one is what others are compared to",
+     offsetof(struct replay_options, allocators)},
+    {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
+     "a row for each value of a tunable, of each allocator; several of these give all combinations",
+     offsetof(struct replay_options, sweeps)},
+    {'o', "output", OPTION_STRING, "PAGE", NULL,
+     "write a page that shows it to this file, with how the workload uses its heap",
+     offsetof(struct replay_options, page)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace PAGE if it exists", offsetof(struct replay_options, force)},
+    REPLAY_OPTIONS,
+    {0},
+};
+
+static void print_ratio(struct json *j, const char *key, const char *interval_key, const struct measure_ratio *r)
+{
+    json_put_double(j, key, r->ratio);
+    json_key(j, interval_key);
+    json_begin_array(j);
+    json_double(j, r->low);
+    json_double(j, r->high);
+    json_end_array(j);
+}
+
+static void print_ratios(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+{
+    double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
+    session_walls(f, of);
+    session_walls(&s->figures[0], to);
+    struct measure_ratio wall = measure_ratio(of, f->n_runs, to, s->figures[0].n_runs);
+    print_ratio(j, "wall_ratio", "wall_ratio_ci95", &wall);
+    session_peaks(f, of);
+    session_peaks(&s->figures[0], to);
+    struct measure_ratio rss = measure_ratio(of, f->n_runs, to, s->figures[0].n_runs);
+    print_ratio(j, "rss_ratio", "rss_ratio_ci95", &rss);
+}
+
+static void print_object(struct json *j, const struct replay_session *s)
+{
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", 1);
+    json_put_string(j, "workload", s->workload);
+    replay_print_machine(j, &s->machine);
+    json_key(j, "allocators");
+    json_begin_array(j);
+    for (size_t i = 0; i < s->n_figures; i++) {
+        json_begin_object(j);
+        replay_print_members(j, s, &s->figures[i]);
+        print_ratios(j, s, &s->figures[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void print_results(const struct replay_session *s, bool json)
+{
+    struct json j = {.to = stdout};
+    if (json)
+        print_object(&j, s);
+    else {
+        replay_print_workload(s);
+        replay_print_table(s);
+    }
+}
+
+static int add_results(struct document *d, const struct replay_session *s, struct err *e)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    struct json j = {.to = to};
+    if (to)
+        print_object(&j, s);
+    int rc = to && fclose(to) == 0 ? document_add(d, s->workload, 0, text, n, e)
+                                   : err_set(e, -ENOMEM, "%s: out of memory", s->workload);
+    free(text);
+    return rc;
+}
+
+// What came through a pipe is gone: the page then has the results alone.
+static void write_page(const struct replay_session *s, const struct replay_options *o)
+{
+    struct document d;
+    struct err e = {0};
+    int rc = document_init(&d, "report");
+    if (rc == 0 && strcmp(s->workload, "-") != 0)
+        rc = page_add_file(&d, s->workload, 0, &e);
+    if (rc == 0)
+        rc = add_results(&d, s, &e);
+    if (rc == 0)
+        rc = page_save(&d, o->page, o->force, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text[0] ? e.text : "out of memory");
+    document_release(&d);
+}
+
+static void print(const struct replay_session *s, const struct replay_options *o)
+{
+    print_results(s, o->json);
+    fflush(stdout);
+    if (o->page)
+        write_page(s, o);
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct replay_options *o = fields;
+    (void)argc;
+    if (o->allocators.n < 2 && !o->sweeps.n)
+        return usage_error(&cmd_compare, "give two allocators or more, each with -a, or a tunable with --sweep");
+    // Found out before the work, not after.
+    if (o->page && !o->force && page_exists(o->page))
+        die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
+    return replay_run_all(&cmd_compare, o, argv[0], print);
+}
+
+const struct command cmd_compare = {
+    .name = "compare",
+    .operands = "WORKLOAD|TRACE|-",
+    .summary = "Replay a workload on several allocators and compare them",
+    .description = "Replays the workload on each allocator in turn, round after round, so that what disturbs the "
+                   "machine disturbs all "
+                   "of them. Times and memory are medians; each ratio to the first allocator has its 95 % interval by "
+                   "bootstrap, and "
+                   "where that holds 1 there is no difference to tell.\n\n"
+                   "With --sweep one allocator is enough (glibc unless given), and the first value is what the others "
+                   "are compared to: --sweep MALLOC_ARENA_MAX=1,2,4.\n\n"
+                   "Of a trace, the process with most events is converted first.",
+    .options = options,
+    .options_bytes = sizeof(struct replay_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,153 @@
+#include "cli/command.h"
+#include "commands/convert_all.h"
+#include "commands/convert_trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_convert;
+
+struct convert_cli_options {
+    const char *output;
+    const char *pid;
+    uint64_t window_ns;
+    uint64_t level;
+    bool force, strict, stamps;
+};
+
+static const struct option options[] = {
+    {'o', "output", OPTION_STRING, "FILE|-", NULL,
+     "write the workload to FILE, or to standard output; NAME.htw beside NAME.ht unless given",
+     offsetof(struct convert_cli_options, output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct convert_cli_options, force)},
+    {'p', "pid", OPTION_STRING, "PID|all", NULL,
+     "convert this process, or each into a file of its own; the one with most events unless given",
+     offsetof(struct convert_cli_options, pid)},
+    {0, "strict", OPTION_FLAG, NULL, NULL, "fail when anything had to be guessed, was not seen taken, or was lost",
+     offsetof(struct convert_cli_options, strict)},
+    {0, "window", OPTION_NUMBER, "NS", "1000000",
+     "wait so long, in recorded time, for what contradicting stamps point to",
+     offsetof(struct convert_cli_options, window_ns)},
+    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this level of zstd, 1 to 19",
+     offsetof(struct convert_cli_options, level)},
+    {0, "stamps", OPTION_FLAG, NULL, "true", "keep when each event was; --no-stamps keeps only the order",
+     offsetof(struct convert_cli_options, stamps)},
+    {0},
+};
+
+// NAME.ht → NAME.htw, anything else → ANYTHING.htw. The caller frees it; NULL when out of memory.
+static char *default_output(const char *trace)
+{
+    size_t n = strlen(trace);
+    char *path;
+    if (n > 3 && strcmp(trace + n - 3, ".ht") == 0)
+        n -= 3;
+    return asprintf(&path, "%.*s.htw", (int)n, trace) < 0 ? NULL : path;
+}
+
+static void tell(const char *to, uint64_t bytes, const struct workload_summary *s)
+{
+    note("%s: %llu events, %llu threads, %.2f bytes an event", to, (unsigned long long)s->events,
+         (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
+    if (s->edges_needed || s->order_repaired)
+        note("%s: %llu of %llu uses across threads needed an edge, %llu events repaired", to,
+             (unsigned long long)s->edges, (unsigned long long)s->edges_needed, (unsigned long long)s->order_repaired);
+    if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
+        note("%s: %llu frees of blocks from before, %llu events of unsure order, %llu words lost", to,
+             (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
+             (unsigned long long)s->lost_records);
+}
+
+static int convert_each(const char *trace, const char *pattern, const struct convert_cli_options *o,
+                        const struct convert_trace_options *how, struct err *e)
+{
+    struct trace_file t;
+    int rc = trace_file_open(&t, trace, false, e);
+    if (rc == 0)
+        rc = trace_file_tail(&t, e);
+    if (rc == 0)
+        rc = convert_all(&t, pattern, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), how, tell, e);
+    trace_file_close(&t);
+    return rc;
+}
+
+static int convert(const char *trace, const char *to, const struct convert_cli_options *o,
+                   const struct convert_trace_options *how, struct err *e)
+{
+    struct trace_file t;
+    struct output out = {.fd = -1};
+    struct workload_summary s;
+    int rc = trace_file_open(&t, trace, true, e);
+    if (rc == 0)
+        rc = output_open(&out, to, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), e);
+    if (rc == 0) {
+        rc = convert_trace(&t, &out, how, &s, e);
+        uint64_t bytes = out.offset;
+        int closed = output_close(&out, rc == 0, e);
+        rc = rc == 0 ? closed : rc;
+        if (rc == 0)
+            tell(to, bytes, &s);
+    }
+    trace_file_close(&t);
+    return rc;
+}
+
+static bool parse_pid(const char *text, uint32_t *pid)
+{
+    char *end;
+    errno = 0;
+    unsigned long v = strtoul(text, &end, 10);
+    *pid = (uint32_t)v;
+    return !errno && !*end && *text >= '0' && *text <= '9' && v > 0 && v <= UINT32_MAX;
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct convert_cli_options *o = fields;
+    struct convert_trace_options how = {
+        .window_ns = o->window_ns, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->stamps};
+    struct err e = {0};
+    (void)argc;
+    bool all = o->pid && strcmp(o->pid, "all") == 0;
+    if (o->pid && !all && !parse_pid(o->pid, &how.pid))
+        return usage_error(&cmd_convert, "'%s' is no process number", o->pid);
+    if (o->level < 1 || o->level > 19)
+        return usage_error(&cmd_convert, "there is no level %llu of zstd", (unsigned long long)o->level);
+    char *beside = o->output || strcmp(argv[0], "-") == 0 ? NULL : default_output(argv[0]);
+    const char *to = o->output ? o->output : beside ? beside : "-";
+    if (all && strcmp(to, "-") == 0)
+        return usage_error(&cmd_convert, "--pid all writes several files: name them with -o, such as out.%%p.htw");
+    int rc = (all ? convert_each : convert)(argv[0], to, o, &how, &e);
+    free(beside);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
+}
+
+const struct command cmd_convert = {
+    .name = "convert",
+    .operands = "TRACE|-",
+    .summary = "Make a workload of a recorded trace",
+    .description =
+        "Puts the events of one process of the trace into an order that can be replayed, with small numbers in the "
+        "place "
+        "of addresses, and writes them as a workload. Memory depends on the blocks that are live at a time and on the "
+        "threads, not on the length of the trace.\n\n"
+        "With --pid all each process gets a workload: NAME.PID.htw; -o out.htw makes it out.PID.htw, and %p in the "
+        "name "
+        "stands for the pid. What a process becomes by exec is PID-2, and so on.\n\n"
+        "Of a trace from a pipe a temporary copy is made in $TMPDIR or /tmp, because the process is chosen first; not "
+        "with --pid all.\n\n"
+        "A trace that was cut off, because the recorder was killed, is converted up to there. A damaged one is "
+        "refused.\n\n"
+        "With --strict it fails when a free or realloc was of a block that was not seen taken, when records are lost, "
+        "and when "
+        "the stamps leave open which block a free meant. Stamps that merely had to be put right are no failure.",
+    .options = options,
+    .options_bytes = sizeof(struct convert_cli_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

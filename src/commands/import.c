@@ -1,0 +1,214 @@
+#include "cli/command.h"
+#include "cli/options.h"
+#include "commands/convert_all.h"
+#include "commands/convert_trace.h"
+#include "commands/import_trace.h"
+#include "commands/import_workload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_import;
+
+struct import_cli_options {
+    const char *format;
+    const char *output;
+    const char *pid;
+    uint64_t level;
+    bool force, trace, keep_going, strict, stamps, list;
+};
+
+static const struct option options[] = {
+    {'F', "format", OPTION_CHOICE, IO_IMPORT_CHOICES, NULL, "what FILE is; see above",
+     offsetof(struct import_cli_options, format)},
+    {'o', "output", OPTION_STRING, "FILE|-", NULL,
+     "write to FILE, or to standard output; FILE.htw (with --trace: FILE.ht) beside the input unless given",
+     offsetof(struct import_cli_options, output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
+    {'p', "pid", OPTION_STRING, "PID|all", NULL,
+     "import this process, or each into a workload of its own; the one with most events unless given",
+     offsetof(struct import_cli_options, pid)},
+    {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace, of all processes, not a workload",
+     offsetof(struct import_cli_options, trace)},
+    {'k', "keep-going", OPTION_FLAG, NULL, NULL, "skip what is bad, and say how much it was",
+     offsetof(struct import_cli_options, keep_going)},
+    {0, "strict", OPTION_FLAG, NULL, NULL, "fail when anything had to be guessed or was not seen taken",
+     offsetof(struct import_cli_options, strict)},
+    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this level of zstd, 1 to 19",
+     offsetof(struct import_cli_options, level)},
+    {0, "stamps", OPTION_FLAG, NULL, "true", "keep when each event was, where the format says it",
+     offsetof(struct import_cli_options, stamps)},
+    {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
+     offsetof(struct import_cli_options, list)},
+    {0},
+};
+
+struct job {
+    const struct import_cli_options *options;
+    const struct format *format;
+    struct convert_trace_options how;
+    struct input in;
+    struct output out;
+    struct err *e;
+};
+
+static int to_trace(struct job *j)
+{
+    bool has_times;
+    struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_ZSTD, j->how.level};
+    return import_trace(&j->in, &j->out, &how, &has_times, j->e);
+}
+
+static void tell_workload(const char *path, uint64_t bytes, const struct workload_summary *s)
+{
+    note("%s: %llu events, %llu threads, %.2f bytes an event", path, (unsigned long long)s->events,
+         (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
+    if (s->order_ambiguous || s->unmatched_frees)
+        note("%llu frees of blocks from before, %llu events of unsure order", (unsigned long long)s->unmatched_frees,
+             (unsigned long long)s->order_ambiguous);
+}
+
+// A trace of all of it in a temporary file: which processes there are is known when all has been seen.
+static int open_between(struct job *j, struct trace_file *t)
+{
+    bool has_times;
+    struct output between;
+    struct input trace;
+    struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_LZ4, 1};
+    int rc = output_open_unnamed(&between, j->e);
+    if (rc < 0)
+        return rc;
+    rc = import_trace(&j->in, &between, &how, &has_times, j->e);
+    if (rc < 0) {
+        output_close(&between, false, NULL);
+        return rc;
+    }
+    j->how.no_stamps |= !has_times;
+    rc = input_from_output(&trace, &between, j->in.name, j->e);
+    return rc < 0 ? rc : trace_file_take(t, &trace, true, j->e);
+}
+
+// The process with most events.
+static int most_events(struct job *j, struct workload_summary *s)
+{
+    struct trace_file t = {.in.fd = -1};
+    int rc = open_between(j, &t);
+    if (rc == 0)
+        rc = convert_trace(&t, &j->out, &j->how, s, j->e);
+    trace_file_close(&t);
+    return rc;
+}
+
+static int to_workload(struct job *j)
+{
+    struct workload_summary s;
+    int rc;
+    if (j->format->several_processes && !j->how.pid) {
+        rc = most_events(j, &s);
+    } else {
+        struct import_workload_options how = {j->format, j->options->keep_going, j->how};
+        rc = import_workload(&j->in, &j->out, &how, &s, j->e);
+    }
+    if (rc == 0)
+        tell_workload(j->out.name, j->out.offset, &s);
+    return rc;
+}
+
+static unsigned output_flags(const struct job *j)
+{
+    return OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0);
+}
+
+static int import_one(struct job *j, const char *to)
+{
+    int rc = output_open(&j->out, to, output_flags(j), j->e);
+    if (rc < 0)
+        return rc;
+    rc = j->options->trace ? to_trace(j) : to_workload(j);
+    int closed = output_close(&j->out, rc == 0, j->e);
+    return rc == 0 ? closed : rc;
+}
+
+static int import_each(struct job *j, const char *pattern)
+{
+    struct trace_file t = {.in.fd = -1};
+    int rc = open_between(j, &t);
+    if (rc == 0)
+        rc = convert_all(&t, pattern, output_flags(j), &j->how, tell_workload, j->e);
+    trace_file_close(&t);
+    return rc;
+}
+
+static int import(struct job *j, const char *from, const char *to, bool each)
+{
+    int rc = input_open(&j->in, from, j->e);
+    if (rc == 0)
+        rc = each ? import_each(j, to) : import_one(j, to);
+    input_close(&j->in);
+    return rc;
+}
+
+static int list(void)
+{
+    for (const struct format *const *f = formats; *f; f++) {
+        if ((*f)->import)
+            puts((*f)->name);
+    }
+    return EXIT_DONE;
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct import_cli_options *o = fields;
+    struct err e = {0};
+    struct job j = {.options = o, .in = {.fd = -1}, .out = {.fd = -1}, .e = &e};
+    uint64_t pid = 0;
+    if (o->list)
+        return list();
+    if (argc == 0)
+        return usage_error(&cmd_import, "FILE is missing");
+    if (!o->format)
+        return usage_error(&cmd_import, "--format is missing: %s", IO_IMPORT_CHOICES);
+    if (o->pid && o->trace)
+        return usage_error(&cmd_import, "--trace writes all processes; --pid is for workloads");
+    bool each = o->pid && strcmp(o->pid, "all") == 0;
+    if (o->pid && !each && (options_parse_number(o->pid, &pid) < 0 || pid == 0 || pid > UINT32_MAX))
+        return usage_error(&cmd_import, "'%s' is no process number", o->pid);
+    if (o->level < 1 || o->level > 19)
+        return usage_error(&cmd_import, "there is no level %llu of zstd", (unsigned long long)o->level);
+    j.format = format_find(o->format);
+    j.how = (struct convert_trace_options){
+        .pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->stamps};
+    j.how.window_ns = j.format->window;
+    char *beside = NULL;
+    if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
+        die(EXIT_FAILED, "out of memory");
+    const char *to = o->output ? o->output : beside ? beside : "-";
+    if (each && strcmp(to, "-") == 0)
+        return usage_error(&cmd_import, "--pid all writes several files: name them with -o, such as out.%%p.htw");
+    int rc = import(&j, argv[0], to, each);
+    free(beside);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
+}
+
+const struct command cmd_import = {
+    .name = "import",
+    .operands = "FILE|-",
+    .summary = "Make a workload of another tool's file",
+    .description =
+        "Reads what another tool recorded and writes a workload that can be replayed, by the rules of convert: frees "
+        "of "
+        "unknown blocks, results that are live already and events in the wrong order are handled and counted. With "
+        "--trace it writes a raw trace instead.\n\n"
+        "Formats without times keep the order of their events; the workload then has no stamps.\n\n"
+        "What is not as the format wants it ends the import with its place and what was expected; nothing is written "
+        "then. With --keep-going it is skipped and counted." IO_IMPORT_HELP,
+    .options = options,
+    .options_bytes = sizeof(struct import_cli_options),
+    .min_operands = 0,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,163 @@
+#include "commands/live.h"
+
+#include "cli/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    FIRST_NAME = 10000,   // numbers below it are file descriptors to logalloc, all else is a name
+    PIPE_BYTES = 1 << 20, // what an unprivileged process may ask for
+};
+
+static const char mtrace_default[] = "/tmp/mtrace.out.%p";
+
+// As logalloc reads MALLOC_LOG: a number below 10,000, above 0, or -1.
+static int descriptor_of(const char *text)
+{
+    int fd = 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return -1;
+        fd = fd * 10 + (*text - '0');
+        if (fd >= FIRST_NAME)
+            return -1;
+    }
+    return fd;
+}
+
+// Nothing says where to: does MALLOC_LOG? Like logalloc, it is added to a file that there is.
+static bool take_malloc_log(struct live_target *t)
+{
+    const char *log = getenv("MALLOC_LOG");
+    int fd = log && *log ? descriptor_of(log) : 0;
+    if (fd == 0)
+        return false;
+    t->format = format_find("logalloc");
+    t->append = fd < 0;
+    t->fd = fd > 0 ? fd : 0;
+    t->output = fd < 0 ? log : NULL;
+    return true;
+}
+
+static bool take_mtrace_file(struct live_target *t)
+{
+    const char *file = getenv("MTRACE_CTL_FILE");
+    if (!file)
+        return false;
+    t->format = format_find("mtrace");
+    t->output = *file ? file : mtrace_default;
+    return true;
+}
+
+static bool is(const struct live_target *t, const char *name)
+{
+    return !t->format || strcmp(t->format->name, name) == 0;
+}
+
+int live_complete(struct live_target *t)
+{
+    if (t->fd > 0 && !t->format)
+        t->format = format_find("logalloc");
+    if (t->output || t->fd > 0)
+        return 0;
+    if ((is(t, "logalloc") && take_malloc_log(t)) || (is(t, "mtrace") && take_mtrace_file(t)))
+        return 0;
+    if (!t->format) {
+        t->output = "heaptape.ht";
+        return 0;
+    }
+    if (is(t, "mtrace")) {
+        t->output = mtrace_default;
+        return 0;
+    }
+    if (asprintf(&t->made, "heaptape.%s", t->format->name) < 0) {
+        t->made = NULL;
+        return -ENOMEM;
+    }
+    t->output = t->made;
+    return 0;
+}
+
+static _Noreturn void write_all(const struct export_file_options *o, int from)
+{
+    static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE};
+    struct err e = {0};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(&e, "cannot read the trace") : export_file("-", o, &e);
+    // Nothing came: the recorder knows why.
+    if (rc == -ENODATA)
+        _exit(EXIT_DONE);
+    if (rc < 0)
+        fprintf(stderr, "heaptape: %s\n", e.text);
+    _exit(rc < 0 ? EXIT_FAILED : EXIT_DONE);
+}
+
+// It is the writer's now.
+static void forget(struct output *out)
+{
+    if (out->owns_fd && out->fd >= 0)
+        close(out->fd);
+    free(out->aside);
+    *out = (struct output){.fd = -1};
+}
+
+int live_start(struct live *l, const struct export_file_options *o, struct output *to, struct err *e)
+{
+    int ends[2];
+    struct output opened;
+    struct export_file_options how = *o;
+    if (o->fd > STDERR_FILENO && fcntl(o->fd, F_SETFD, FD_CLOEXEC) < 0)
+        return err_set_errno(e, "file descriptor %d", o->fd);
+    if (export_file_prepare(o, &opened, e) < 0)
+        return -EIO;
+    how.opened = &opened;
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        output_close(&opened, false, NULL);
+        return err_set_errno(e, "cannot make a pipe");
+    }
+    // The more fits, the fewer changes between processes; a smaller pipe does, too.
+    (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
+    fflush(stdout);
+    l->writer = fork();
+    if (l->writer == 0) {
+        close(ends[1]);
+        write_all(&how, ends[0]);
+    }
+    close(ends[0]);
+    forget(&opened);
+    *to = (struct output){.fd = ends[1], .owns_fd = true, .name = "(the log)"};
+    if (l->writer > 0)
+        return 0;
+    int rc = err_set_errno(e, "cannot start a process");
+    output_close(to, false, NULL);
+    return rc;
+}
+
+bool live_finish(struct live *l)
+{
+    int status;
+    while (waitpid(l->writer, &status, 0) < 0) {
+        if (errno != EINTR)
+            return false;
+    }
+    if (WIFSIGNALED(status))
+        note("the writer of the log was ended by signal %d", WTERMSIG(status));
+    return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE;
+}
+
+void live_discard(const struct live_target *t)
+{
+    struct stat st;
+    bool own = t->fd <= 0 && !t->append && t->output && strcmp(t->output, "-") != 0;
+    if (own && lstat(t->output, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+        unlink(t->output);
+}

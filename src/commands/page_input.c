@@ -1,0 +1,110 @@
+#include "commands/page_input.h"
+
+#include "base/frame.h"
+#include "cli/command.h"
+#include "commands/stat_gather.h"
+#include "report/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// JSON that is longer is not ours.
+enum { MAX_JSON_BYTES = 256 << 20 };
+
+static int read_all(struct input *in, struct buf *b, struct err *e)
+{
+    enum { STEP = 1 << 16 };
+    ssize_t n;
+    do {
+        if (b->size > MAX_JSON_BYTES)
+            return err_set(e, -EFBIG, "%s: is over 256 MiB of JSON", in->name);
+        if (buf_reserve(b, STEP) < 0)
+            return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+        n = input_read(in, b->data + b->size, STEP, e);
+        b->size += n > 0 ? (size_t)n : 0;
+    } while (n > 0);
+    return (int)n;
+}
+
+static int add_json(struct document *d, struct input *in, int side, struct err *e)
+{
+    struct buf b = {0};
+    int rc = read_all(in, &b, e);
+    if (rc == 0)
+        rc = document_add(d, in->name, side, (const char *)b.data, b.size, e);
+    buf_release(&b);
+    return rc;
+}
+
+static int add_counted(struct document *d, const char *path, int side, struct err *e)
+{
+    struct file_stat s;
+    char *text = NULL;
+    size_t n = 0;
+    int rc = file_stat(&s, path, false, e);
+    if (rc < 0)
+        return rc;
+    if (s.cut.text[0])
+        note("%s", s.cut.text);
+    FILE *to = open_memstream(&text, &n);
+    if (to) {
+        struct json j = {.to = to};
+        print_stat_object(&j, &s);
+    }
+    if (!to || fclose(to) != 0)
+        rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+    else
+        rc = document_add(d, path, side, text, n, e);
+    free(text);
+    file_stat_release(&s);
+    return rc;
+}
+
+static bool begins_json(const uint8_t *bytes, size_t n)
+{
+    size_t i = 0;
+    while (i < n && strchr(" \t\r\n", bytes[i]) && bytes[i])
+        i++;
+    return i < n && bytes[i] == '{';
+}
+
+int page_add_file(struct document *d, const char *path, int side, struct err *e)
+{
+    struct input in;
+    const uint8_t *bytes;
+    int rc = input_open(&in, path, e);
+    if (rc < 0)
+        return rc;
+    ssize_t n = input_peek(&in, FRAME_HEADER_BYTES, &bytes, e);
+    bool json = n > 0 && begins_json(bytes, (size_t)n);
+    rc = n < 0 ? (int)n : json ? add_json(d, &in, side, e) : 0;
+    bool pipe = !json && n >= 0 && !in.size_bytes;
+    input_close(&in);
+    if (rc == 0 && pipe)
+        return err_set(e, -ESPIPE, "%s: a trace or workload is read from a file here", path);
+    return rc < 0 || json ? rc : add_counted(d, path, side, e);
+}
+
+bool page_exists(const char *path)
+{
+    struct stat s;
+    return strcmp(path, "-") != 0 && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+int page_save(const struct document *d, const char *path, bool force, struct err *e)
+{
+    struct output out;
+    char *text = document_text(d);
+    if (!text)
+        return err_set(e, -ENOMEM, "%s: out of memory", path);
+    int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
+    if (rc == 0) {
+        rc = page_write(&out, text, e);
+        int closed = output_close(&out, rc == 0, rc == 0 ? e : NULL);
+        rc = rc < 0 ? rc : closed;
+    }
+    free(text);
+    return rc;
+}

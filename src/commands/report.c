@@ -1,0 +1,121 @@
+#include "cli/command.h"
+#include "commands/page_input.h"
+#include "report/diff.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_report;
+
+struct report_options {
+    const char *output;
+    bool force, diff;
+};
+
+static const struct option options[] = {
+    {'o', "output", OPTION_STRING, "PAGE", NULL, "write the page to this file; - is standard output",
+     offsetof(struct report_options, output)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace PAGE if it exists", offsetof(struct report_options, force)},
+    {'d', "diff", OPTION_FLAG, NULL, NULL, "put two files side by side, as a table and, with -o, on a page",
+     offsetof(struct report_options, diff)},
+    {0},
+};
+
+static char *value_text(char text[32], double v, enum diff_unit unit)
+{
+    if (isnan(v))
+        snprintf(text, 32, "-");
+    else if (unit == DIFF_BYTES)
+        human_bytes(text, (uint64_t)v);
+    else if (unit == DIFF_NS)
+        human_ns(text, v);
+    else if (unit == DIFF_RATIO)
+        snprintf(text, 32, "%.2f", v);
+    else
+        human_count(text, (uint64_t)v);
+    return text;
+}
+
+static void print_row(const struct diff_row *r)
+{
+    char a[32], b[32], change[32] = "";
+    if (r->a > 0 && r->b > 0)
+        snprintf(change, sizeof change, "%.3g x", r->b / r->a);
+    printf("%-30s %16s %16s %10s\n", r->label, value_text(a, r->a, r->unit), value_text(b, r->b, r->unit), change);
+}
+
+static void print_rows(const struct diff_row *rows, size_t n, char **names)
+{
+    const char *of = "";
+    printf("a: %s\nb: %s\n\n%-30s %16s %16s %10s\n", names[0], names[1], "", "a", "b", "b : a");
+    for (size_t i = 0; i < n; i++) {
+        if (i && rows[i].of[0] && strcmp(rows[i].of, of) != 0)
+            putchar('\n');
+        if (rows[i].of[0] && strcmp(rows[i].of, of) != 0)
+            printf("%s\n", rows[i].of);
+        of = rows[i].of;
+        print_row(&rows[i]);
+    }
+}
+
+static void compare_sides(struct document *d, char **names, bool print)
+{
+    struct diff_row *rows;
+    size_t n;
+    int rc = diff_rows(d, &rows, &n);
+    if (rc == -ENOENT)
+        die(EXIT_FAILED, "%s and %s are not of one kind: two workloads, or results of one allocator, can be compared",
+            names[0], names[1]);
+    if (rc < 0)
+        die(EXIT_FAILED, "out of memory");
+    if (print)
+        print_rows(rows, n, names);
+    free(rows);
+    fflush(stdout);
+    if (ferror(stdout))
+        die(EXIT_FAILED, "(stdout): cannot write");
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct report_options *o = fields;
+    struct document d;
+    struct err e = {0};
+    if (o->diff && argc != 2)
+        return usage_error(&cmd_report, "--diff compares two files");
+    if (!o->diff && !o->output)
+        return usage_error(&cmd_report, "say with -o where the page goes");
+    if (o->output && !o->force && page_exists(o->output))
+        die(EXIT_FAILED, "%s: exists; use -f to replace it", o->output);
+    if (document_init(&d, o->diff ? "diff" : "report") < 0)
+        die(EXIT_FAILED, "out of memory");
+    for (int i = 0; i < argc; i++) {
+        if (page_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
+            die(EXIT_FAILED, "%s", e.text);
+    }
+    if (o->diff)
+        compare_sides(&d, argv, !o->output || strcmp(o->output, "-") != 0);
+    if (o->output && page_save(&d, o->output, o->force, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    document_release(&d);
+    return EXIT_DONE;
+}
+
+const struct command cmd_report = {
+    .name = "report",
+    .operands = "FILE...",
+    .summary = "Make a page that shows how a heap is used and what allocators make of it",
+    .description =
+        "Makes one HTML file of traces, workloads, and what 'stat', 'replay' and 'compare' print with --json. It needs "
+        "nothing else: no network, no server; it can be mailed and printed. docs/report.md says what it shows.\n\n"
+        "With --diff the main numbers of two files are printed side by side: two workloads or traces, or results; of "
+        "results with several allocators, each with the other file's of the same name.",
+    .options = options,
+    .options_bytes = sizeof(struct report_options),
+    .min_operands = 1,
+    .max_operands = 1000,
+    .run = run,
+};

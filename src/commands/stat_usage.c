@@ -1,0 +1,270 @@
+// The sections of `stat` that tell how the heap is used.
+#include "analysis/size_classes.h"
+#include "cli/bar.h"
+#include "cli/command.h"
+#include "commands/stat_gather.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BAR_CELLS = 24, TOP_SIZES = 8, TOP_THREADS = 8, TOP_PAIRS = 8, LEVELS = 16 };
+
+static double share(uint64_t part, uint64_t of)
+{
+    return of ? (double)part / (double)of : 0;
+}
+
+static void print_bar(double of_one)
+{
+    char text[BAR_BYTES(BAR_CELLS)];
+    printf("  %s\n", bar_text(text, BAR_CELLS, of_one));
+}
+
+static void print_calls(const struct usage_sums *s)
+{
+    char t[3][32];
+    printf("\n%-22s %15s %10s %10s %10s %10s\n", "sizes asked for by", "calls", "failed", "least", "mean", "most");
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct usage_kind *k = &s->kinds[kind];
+        if (!k->calls || !(event_infos[kind].fields & HT_F_RESULT) || event_infos[kind].class == HT_CLASS_MAP)
+            continue;
+        printf("%-22s %15s %10" PRIu64, event_infos[kind].name, human_count(t[0], k->calls), k->failed);
+        if (k->sized)
+            printf(" %10s %10s %10s", human_bytes(t[0], k->min_bytes), human_bytes(t[1], k->bytes / k->sized),
+                   human_bytes(t[2], k->max_bytes));
+        putchar('\n');
+    }
+}
+
+static void print_size(unsigned class, struct usage_count c, struct usage_count peak, uint64_t most)
+{
+    char t[4][32];
+    bool last = class == USAGE_CLASSES - 1;
+    if (last)
+        snprintf(t[0], sizeof t[0], "more");
+    else
+        human_bytes(t[0], 8ull << class);
+    printf("%2s %12s %15s %12s %12s", last ? "" : "<=", t[0], human_count(t[1], c.blocks), human_bytes(t[2], c.bytes),
+           human_bytes(t[3], peak.bytes));
+    print_bar(share(c.blocks, most));
+}
+
+static void print_sizes(const struct file_stat *s)
+{
+    struct usage_count counts[USAGE_CLASSES];
+    uint64_t most = 0;
+    size_classes_two(s->sums, counts);
+    for (unsigned i = 0; i < USAGE_CLASSES; i++)
+        most = counts[i].blocks > most ? counts[i].blocks : most;
+    printf("\n%15s %15s %12s %12s  %s\n", "size", "requests", "bytes", "at the peak", "requests");
+    for (unsigned i = 0; i < USAGE_CLASSES; i++) {
+        struct usage_count peak = usage_at_peak(&s->usage, i);
+        if (counts[i].blocks || peak.blocks)
+            print_size(i, counts[i], peak, most);
+    }
+}
+
+static void print_top(const struct usage_sums *s)
+{
+    struct top_size count[TOP_SIZES], bytes[TOP_SIZES];
+    char t[4][32];
+    size_t n = size_classes_top(s, false, count, TOP_SIZES);
+    size_classes_top(s, true, bytes, TOP_SIZES);
+    printf("\n%15s %15s   %15s %12s\n", "size, by count", "requests", "size, by bytes", "bytes");
+    for (size_t i = 0; i < n; i++)
+        printf("%13s B %15s   %13s B %12s\n", human_count(t[0], count[i].size), human_count(t[1], count[i].count),
+               human_count(t[2], bytes[i].size), human_bytes(t[3], bytes[i].size * bytes[i].count));
+}
+
+static void print_slack(const struct usage_sums *s, uint64_t requested)
+{
+    struct size_classes c;
+    char t[32];
+    size_classes_glibc(s, &c);
+    printf("\n%-34s %12s %6.1f %%\n", "rounding up as glibc does adds", human_bytes(t, c.slack_bytes),
+           100 * share(c.slack_bytes, requested));
+    size_classes_four(s, &c);
+    printf("%-34s %12s %6.1f %%\n", "four classes a doubling add", human_bytes(t, c.slack_bytes),
+           100 * share(c.slack_bytes, requested));
+    if (s->align_padding_bytes)
+        printf("%-34s %12s %6.1f %%\n", "whole multiples of alignments add", human_bytes(t, s->align_padding_bytes),
+               100 * share(s->align_padding_bytes, requested));
+}
+
+static uint64_t given_after(const struct usage_sums *s, unsigned span)
+{
+    uint64_t n = 0;
+    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
+        n += s->lives[span][class];
+    return n;
+}
+
+static void print_lifetimes(const struct file_stat *s)
+{
+    uint64_t given = 0, most = 0, so_far = 0;
+    char t[3][32];
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        uint64_t n = given_after(s->sums, span);
+        given += n;
+        most = n > most ? n : most;
+    }
+    if (!given)
+        return;
+    printf("\n%15s %15s %12s %8s  %s\n", "freed within", "blocks", "bytes", "so far", "blocks");
+    for (unsigned span = 0; span < USAGE_SPANS && so_far < given; span++) {
+        uint64_t n = given_after(s->sums, span);
+        so_far += n;
+        if (!n)
+            continue;
+        printf("%12s ev %15s %12s %6.1f %%", human_count(t[0], 1ull << span), human_count(t[1], n),
+               human_bytes(t[2], s->sums->life_bytes[span]), 100 * share(so_far, given));
+        print_bar(share(n, most));
+    }
+}
+
+static void print_times(const struct file_stat *s)
+{
+    uint64_t given = 0, most = 0, so_far = 0;
+    char t[3][32];
+    for (unsigned span = 0; span < USAGE_SPANS; span++) {
+        given += s->sums->times[span].blocks;
+        most = s->sums->times[span].blocks > most ? s->sums->times[span].blocks : most;
+    }
+    if (!given || !(s->usage.ns_per_stamp > 0))
+        return;
+    printf("\n%15s %15s %12s %8s  %s\n", "freed within", "blocks", "bytes", "so far", "blocks");
+    for (unsigned span = 0; span < USAGE_SPANS && so_far < given; span++) {
+        const struct usage_count *c = &s->sums->times[span];
+        so_far += c->blocks;
+        if (!c->blocks)
+            continue;
+        printf("%15s %15s %12s %6.1f %%", human_ns(t[0], (double)(1ull << span)), human_count(t[1], c->blocks),
+               human_bytes(t[2], c->bytes), 100 * share(so_far, given));
+        print_bar(share(c->blocks, most));
+    }
+}
+
+static void print_moves(const char *what, struct usage_count stayed, struct usage_count moved)
+{
+    char t[3][32];
+    if (!stayed.blocks && !moved.blocks)
+        return;
+    printf("  %-10s %15s in place, %s moved (%.1f %%, %s copied)\n", what, human_count(t[0], stayed.blocks),
+           human_count(t[1], moved.blocks), 100 * share(moved.blocks, stayed.blocks + moved.blocks),
+           human_bytes(t[2], moved.bytes));
+}
+
+static void print_growths(const struct usage_resizes *r)
+{
+    uint64_t all = 0, most = 0;
+    char text[32];
+    for (unsigned i = 0; i < USAGE_GROWTHS; i++) {
+        all += r->growths[i];
+        most = r->growths[i] > most ? r->growths[i] : most;
+    }
+    for (unsigned i = 0; all && i < USAGE_GROWTHS; i++) {
+        bool last = i == USAGE_GROWTHS - 1;
+        printf("  %s %6.3f x %13s %6.1f %%", last ? ">" : "<=", usage_growth_limits[last ? i - 1 : i],
+               human_count(text, r->growths[i]), 100 * share(r->growths[i], all));
+        print_bar(share(r->growths[i], most));
+    }
+}
+
+static void print_resizes(const struct usage_resizes *r)
+{
+    char t[3][32];
+    if (!r->same && !r->grown_in_place.blocks && !r->grown_moved.blocks && !r->shrunk_in_place.blocks &&
+        !r->shrunk_moved.blocks)
+        return;
+    printf("\nrealloc: %s of NULL, %s of the same size, %s to nothing\n", human_count(t[0], r->from_null),
+           human_count(t[1], r->same), human_count(t[2], r->freed));
+    print_moves("grown", r->grown_in_place, r->grown_moved);
+    print_moves("shrunk", r->shrunk_in_place, r->shrunk_moved);
+    print_growths(r);
+}
+
+static void print_threads(const struct usage *u)
+{
+    char t[4][32];
+    if (u->n_threads < 2)
+        return;
+    printf("\n%8s %15s %15s %15s %15s\n", "thread", "events", "own frees", "frees of others", "freed by others");
+    for (size_t i = 0, shown = 0; i < u->n_threads && shown < TOP_THREADS; i++) {
+        const struct usage_thread *h = &u->threads[i];
+        if (!h->events)
+            continue;
+        printf("%8zu %15s %15s %15s %15s\n", i, human_count(t[0], h->events), human_count(t[1], h->own_gives),
+               human_count(t[2], h->foreign_gives), human_count(t[3], h->given_by_others));
+        shown++;
+    }
+    if (u->n_threads > TOP_THREADS)
+        printf("%8s of %zu: --json has more\n", "...", u->n_threads);
+}
+
+// The live level as a row of small bars, a character for some bins.
+static void print_level(const struct usage *u)
+{
+    const struct timeline *t = &u->by_event;
+    char cell[BAR_LEVEL_BYTES], text[32];
+    size_t cells = t->n < 64 ? t->n : 64;
+    if (!u->peak.bytes || !cells)
+        return;
+    printf("\nlive over events, up to %s:\n|", human_bytes(text, u->peak.bytes));
+    for (size_t i = 0; i < cells; i++) {
+        uint64_t most = 0;
+        for (size_t bin = i * t->n / cells; bin < (i + 1) * t->n / cells; bin++)
+            most = t->bins[bin].counts.max_bytes > most ? t->bins[bin].counts.max_bytes : most;
+        fputs(bar_level(cell, share(most, u->peak.bytes)), stdout);
+    }
+    printf("|\n");
+}
+
+static void print_peak(const struct file_stat *s)
+{
+    const struct usage *u = &s->usage;
+    char t[3][32];
+    printf("\npeak of process %u: %s in %s blocks, at event %s", s->processes[s->of_usage].pid,
+           human_bytes(t[0], u->peak.bytes), human_count(t[1], u->peak.blocks), human_count(t[2], u->peak.event));
+    if (u->ns_per_stamp > 0)
+        printf(", after %s", human_ns(t[0], (double)u->peak.stamp * u->ns_per_stamp));
+    printf(", %.0f %% through", 100 * share(u->peak.event, u->events));
+    print_level(u);
+}
+
+static double peak_rate(const struct usage *u)
+{
+    double most = 0, width = (double)(1ull << u->by_time.width_shift) * u->ns_per_stamp / 1e9;
+    for (size_t i = 0; i + 1 < u->by_time.n; i++)
+        most = (double)u->by_time.bins[i].counts.events > most ? (double)u->by_time.bins[i].counts.events : most;
+    return width > 0 ? most / width : 0;
+}
+
+static void print_rates(const struct usage *u)
+{
+    double seconds = (double)u->last_stamp * u->ns_per_stamp / 1e9;
+    char t[2][32];
+    if (!(seconds > 0))
+        return;
+    printf("%s events a second", human_count(t[0], (uint64_t)((double)u->events / seconds)));
+    if (u->by_time.n > 1)
+        printf(", at most %s in %s", human_count(t[0], (uint64_t)peak_rate(u)),
+               human_ns(t[1], (double)(1ull << u->by_time.width_shift) * u->ns_per_stamp));
+    printf("\n");
+}
+
+void print_stat_usage(const struct file_stat *s)
+{
+    if (!s->sums || !s->n_processes)
+        return;
+    print_calls(s->sums);
+    print_sizes(s);
+    print_top(s->sums);
+    print_slack(s->sums, s->total.requested_bytes);
+    print_lifetimes(s);
+    print_times(s);
+    print_resizes(&s->sums->resizes);
+    print_threads(&s->usage);
+    print_peak(s);
+    print_rates(&s->usage);
+}

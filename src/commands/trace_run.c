@@ -1,0 +1,151 @@
+#include "base/clock.h"
+#include "commands/import_workload.h"
+#include "commands/replay_options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const struct command cmd_trace_run;
+
+struct trace_run_options {
+    struct option_list allocators;
+    const char *touch;
+};
+
+static const struct option options[] = {
+    {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
+     "run on this allocator: a name or path, and tunables after commas; glibc unless given",
+     offsetof(struct trace_run_options, allocators)},
+    {0, "touch", OPTION_CHOICE, "page|none|all", "all",
+     "write to each block: its first byte and once in each page, not at all, or everywhere as the stock trace_run",
+     offsetof(struct trace_run_options, touch)},
+    {0},
+};
+
+// A number with commas, as trace_run writes them: 1,234,567.
+static const char *commas(char text[32], uint64_t v)
+{
+    char digits[24], *to = text;
+    int left = snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
+    for (const char *from = digits; *from; from++) {
+        *to++ = *from;
+        if (--left && left % 3 == 0)
+            *to++ = ',';
+    }
+    *to = 0;
+    return text;
+}
+
+// The calls that trace_run counts as one of its four. Sums are in cycles.
+struct sum {
+    uint64_t calls;
+    double cycles;
+};
+
+static struct sum sum_kinds(const struct replay_session *s, const uint8_t *kinds)
+{
+    struct sum sum = {0};
+    double cycles_a_ns = (double)clock_hz(clock_best()) / 1e9;
+    for (; *kinds; kinds++) {
+        struct replay_call c = session_call(s, &s->figures[0], *kinds);
+        sum.calls += c.count;
+        sum.cycles += c.mean_ns * (double)c.count * cycles_a_ns;
+    }
+    return sum;
+}
+
+// As there, of no calls it says one. Returns the sum of their times.
+static double print_calls(const char *name, int width, struct sum sum)
+{
+    char mean[32], calls[32];
+    uint64_t n = sum.calls ? sum.calls : 1;
+    printf("Avg %s time: %*s in %10s calls\n", name, width, commas(mean, (uint64_t)(sum.cycles / (double)n)),
+           commas(calls, n));
+    return sum.cycles;
+}
+
+static void print_whole(const struct replay_session *s)
+{
+    char a[32], b[32], c[32];
+    const struct replay_run *run = &s->figures[0].runs[0];
+    const struct plan_facts *facts = plan_facts(s->plan);
+    uint64_t before = run->baseline_rss_bytes >> 10, after = (run->baseline_rss_bytes + run->peak_rss_bytes) >> 10;
+    double hz = (double)clock_hz(clock_best());
+    printf("%s cycles\n", commas(a, (uint64_t)((double)run->wall_ns * hz / 1e9)));
+    printf("%s usec wall time\n", commas(a, run->wall_ns / 1000));
+    printf("%s usec across %llu thread%s\n", commas(a, run->user_ns / 1000), (unsigned long long)facts->threads,
+           facts->threads == 1 ? "" : "s");
+    printf("%s Kb Max RSS (%s -> %s)\n", commas(a, after - before), commas(b, before), commas(c, after));
+    printf("%s Kb Max Ideal RSS\n\n", commas(a, facts->peak_live_bytes >> 10));
+}
+
+// The widths are trace_run's.
+static void print_summary(const struct replay_session *s, const struct replay_options *o)
+{
+    (void)o;
+    static const uint8_t mallocs[] = {HT_MALLOC, HT_MEMALIGN, HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
+    char total[32];
+    print_whole(s);
+    double cycles = print_calls("malloc", 6, sum_kinds(s, mallocs));
+    cycles += print_calls("calloc", 6, sum_kinds(s, (const uint8_t[]){HT_CALLOC, 0}));
+    cycles += print_calls("realloc", 5, sum_kinds(s, (const uint8_t[]){HT_REALLOC, 0}));
+    cycles += print_calls("free", 8, sum_kinds(s, (const uint8_t[]){HT_FREE, 0}));
+    printf("Total call time: %s cycles\n", commas(total, (uint64_t)cycles));
+}
+
+// The workload of the wl file, in a file without a name that *out keeps open.
+static int make_workload(const char *path, struct output *out, struct err *e)
+{
+    struct input in;
+    struct workload_summary summary;
+    struct import_workload_options how = {.format = format_find("wl"), .convert = {.level = 1}};
+    how.convert.window_ns = how.format->window;
+    int rc = input_open(&in, path, e);
+    if (rc < 0)
+        return rc;
+    rc = output_open_unnamed(out, e);
+    if (rc == 0)
+        rc = import_workload(&in, out, &how, &summary, e);
+    input_close(&in);
+    return rc;
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct trace_run_options *o = fields;
+    struct output workload = {.fd = -1};
+    struct err e = {0};
+    char path[40];
+    (void)argc;
+    if (o->allocators.n > 1)
+        return usage_error(&cmd_trace_run, "one allocator at a time; 'heaptape compare' takes several");
+    if (make_workload(argv[0], &workload, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
+    struct replay_options how = {
+        .allocators = o->allocators, .runs = 1, .touch = o->touch, .threads = "real", .speed = "max"};
+    int code = replay_run_all(&cmd_trace_run, &how, path, print_summary);
+    output_close(&workload, false, NULL);
+    return code;
+}
+
+const struct command cmd_trace_run = {
+    .name = "trace_run",
+    .operands = "FILE.wl|-",
+    .summary = "Play a glibc workload as trace_run does",
+    .description =
+        "Plays a workload of glibc's dj/malloc branch on an allocator and prints the lines that trace_run ends with, "
+        "so "
+        "that scripts which read those keep working. The whole is measured in one run and the calls in another, "
+        "without "
+        "what the player itself adds to each. Memory is the allocator's: what the player takes is no part of it.\n\n"
+        "As in trace_run, times are in cycles of the time-stamp counter, memalign counts as malloc, and a kind that "
+        "was "
+        "not called is said to have been called once. What failed when it was recorded is not called.",
+    .options = options,
+    .options_bytes = sizeof(struct trace_run_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

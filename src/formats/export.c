@@ -1,0 +1,213 @@
+#include "formats/export.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_BYTES = 4096 };
+
+// The nearest kind, for formats that do not have this one.
+static const uint8_t nearest[HT_KIND_LIMIT] = {
+    [HT_CALLOC] = HT_MALLOC,
+    [HT_REALLOCARRAY] = HT_REALLOC,
+    [HT_ALIGNED_ALLOC] = HT_MEMALIGN,
+    [HT_POSIX_MEMALIGN] = HT_MEMALIGN,
+    [HT_VALLOC] = HT_MEMALIGN,
+    [HT_PVALLOC] = HT_VALLOC,
+    [HT_FREE_SIZED] = HT_FREE,
+    [HT_FREE_ALIGNED_SIZED] = HT_FREE_SIZED,
+    [HT_NEW] = HT_MALLOC,
+    [HT_NEW_ARRAY] = HT_MALLOC,
+    [HT_NEW_NOTHROW] = HT_MALLOC,
+    [HT_NEW_ARRAY_NOTHROW] = HT_MALLOC,
+    [HT_NEW_ALIGNED] = HT_ALIGNED_ALLOC,
+    [HT_NEW_ARRAY_ALIGNED] = HT_ALIGNED_ALLOC,
+    [HT_NEW_ALIGNED_NOTHROW] = HT_ALIGNED_ALLOC,
+    [HT_NEW_ARRAY_ALIGNED_NOTHROW] = HT_ALIGNED_ALLOC,
+    [HT_DELETE] = HT_FREE,
+    [HT_DELETE_ARRAY] = HT_FREE,
+    [HT_DELETE_NOTHROW] = HT_FREE,
+    [HT_DELETE_ARRAY_NOTHROW] = HT_FREE,
+    [HT_DELETE_SIZED] = HT_FREE_SIZED,
+    [HT_DELETE_ARRAY_SIZED] = HT_FREE_SIZED,
+    [HT_DELETE_ALIGNED] = HT_FREE,
+    [HT_DELETE_ARRAY_ALIGNED] = HT_FREE,
+    [HT_DELETE_SIZED_ALIGNED] = HT_FREE_ALIGNED_SIZED,
+    [HT_DELETE_ARRAY_SIZED_ALIGNED] = HT_FREE_ALIGNED_SIZED,
+    [HT_DELETE_ALIGNED_NOTHROW] = HT_FREE,
+    [HT_DELETE_ARRAY_ALIGNED_NOTHROW] = HT_FREE,
+    [HT_MALLOC_INFO] = HT_MALLOC_STATS,
+    [HT_MALLINFO] = HT_MALLOC_STATS,
+    [HT_MALLINFO2] = HT_MALLOC_STATS,
+    [HT_PREEXISTING] = HT_MALLOC,
+};
+
+static bool writes(const struct format *f, unsigned kind)
+{
+    if (!f->kinds)
+        return event_counts(kind) || kind == HT_STACK || kind == HT_MODULE;
+    for (const uint8_t *k = f->kinds; *k; k++) {
+        if (*k == kind)
+            return true;
+    }
+    return false;
+}
+
+int export_open(struct export *x, struct output *out, struct err *e)
+{
+    const struct format *f = x->format;
+    x->e = e;
+    for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
+        unsigned as = event_infos[kind].name ? kind : 0;
+        while (as && !writes(f, as))
+            as = nearest[as];
+        x->as[kind] = (uint8_t)as;
+    }
+    int rc = sink_init(&x->out, out, e);
+    x->state = calloc(1, f->state_bytes + 1);
+    if (rc == 0 && !x->state)
+        rc = err_set(e, -ENOMEM, "%s: out of memory", out->name);
+    return rc == 0 && f->begin ? f->begin(x) : rc;
+}
+
+// What a kind means in the words of the nearest one.
+static void change_kind(struct event *ev, unsigned as)
+{
+    unsigned fields = event_infos[as].fields;
+    if (event_infos[ev->kind].fields & HT_F_COUNT && !(fields & HT_F_COUNT))
+        ev->size = event_requested(ev->kind, ev->size, ev->count);
+    if (ev->kind == HT_PVALLOC && as != HT_PVALLOC && ev->size <= UINT64_MAX - PAGE_BYTES)
+        ev->size = (ev->size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    if ((ev->kind == HT_PVALLOC || ev->kind == HT_VALLOC) && fields & HT_F_ALIGN)
+        ev->align = PAGE_BYTES;
+    ev->kind = (uint8_t)as;
+}
+
+// Calls that the format has no place for although it has their kind: 1 when the call is to be left out.
+static int leave_out(struct export *x, struct call *c)
+{
+    unsigned class = event_infos[c->ev.kind].class;
+    unsigned holds = x->format->holds;
+    if (c->failed && !(holds & FORMAT_HOLDS_FAILED)) {
+        x->failed++;
+        return 1;
+    }
+    if (class == HT_CLASS_FREE && !c->ev.ptr && !(holds & FORMAT_HOLDS_NULL)) {
+        x->null_frees++;
+        return 1;
+    }
+    if (class == HT_CLASS_RESIZE && !c->ev.result && !c->failed && !(holds & FORMAT_HOLDS_FREED)) {
+        x->freed_by_realloc++;
+        c->ev.kind = x->as[HT_FREE];
+    }
+    return 0;
+}
+
+static inline bool has_notes(const struct event *ev)
+{
+    uint64_t any = 0;
+    for (unsigned i = 0; i < HT_NOTES; i++)
+        any |= ev->notes[i];
+    return any;
+}
+
+int export_put(struct export *x, const struct call *given)
+{
+    unsigned kind = given->ev.kind, as = x->as[kind];
+    if (__builtin_expect(as != kind, 0))
+        x->changed[kind]++;
+    if (__builtin_expect(has_notes(&given->ev), 0) && !(x->format->holds & FORMAT_HOLDS_NOTES))
+        x->notes++;
+    struct call c = *given;
+    if (!as || leave_out(x, &c))
+        return x->format->drop ? x->format->drop(x, given) : 0;
+    if (as != kind && c.ev.kind == kind)
+        change_kind(&c.ev, as);
+    x->calls++;
+    int rc = x->format->put(x, &c);
+    return rc < 0 ? rc : x->out.failed;
+}
+
+int export_drop(struct export *x, const char *text)
+{
+    x->dropped++;
+    if (x->name_dropped)
+        x->name_dropped(text);
+    return 0;
+}
+
+int export_finish(struct export *x)
+{
+    int rc = x->format->end ? x->format->end(x) : 0;
+    int flushed = sink_flush(&x->out);
+    return rc < 0 ? rc : flushed;
+}
+
+void export_release(struct export *x)
+{
+    if (x->state && x->format->release)
+        x->format->release(x);
+    free(x->state);
+    x->state = NULL;
+    sink_release(&x->out);
+}
+
+void export_add_losses(struct export *sum, const struct export *x)
+{
+    sum->format = x->format;
+    sum->facts = x->facts;
+    sum->calls += x->calls;
+    memcpy(sum->as, x->as, sizeof sum->as);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        sum->changed[kind] += x->changed[kind];
+    sum->failed += x->failed;
+    sum->null_frees += x->null_frees;
+    sum->freed_by_realloc += x->freed_by_realloc;
+    sum->dropped += x->dropped;
+}
+
+// One line of the kinds that were written as `as`, or dropped when that is 0.
+static void tell_kinds(const struct export *x, unsigned as, void (*say)(const char *text))
+{
+    char text[1024], end[80];
+    size_t n = 0;
+    for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
+        if (!x->changed[kind] || x->as[kind] != as || n > sizeof text - 100)
+            continue;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s (%llu)", n ? ", " : "", event_infos[kind].name,
+                              (unsigned long long)x->changed[kind]);
+    }
+    if (!n)
+        return;
+    char line[1200];
+    snprintf(end, sizeof end, as ? "written as %s" : "dropped", as ? event_infos[as].name : "");
+    snprintf(line, sizeof line, "%s has no %s: %s", x->format->name, text, end);
+    say(line);
+}
+
+static void tell_count(const struct export *x, uint64_t n, const char *what, const char *done,
+                       void (*say)(const char *text))
+{
+    char line[200];
+    if (!n)
+        return;
+    snprintf(line, sizeof line, "%s has no %s: %llu %s", x->format->name, what, (unsigned long long)n, done);
+    say(line);
+}
+
+void export_tell_losses(const struct export *x, void (*say)(const char *text))
+{
+    char line[200];
+    if (x->facts.has_stamps && !(x->format->holds & FORMAT_HOLDS_STAMPS)) {
+        snprintf(line, sizeof line, "%s has no stamps: dropped", x->format->name);
+        say(line);
+    }
+    for (unsigned as = 0; as < HT_KIND_LIMIT; as++)
+        tell_kinds(x, as, say);
+    tell_count(x, x->notes, "usable sizes and call sites", "dropped", say);
+    tell_count(x, x->failed, "failed calls", "dropped", say);
+    tell_count(x, x->null_frees, "frees of NULL", "dropped", say);
+    tell_count(x, x->dropped, "calls without a block", "dropped", say);
+    tell_count(x, x->freed_by_realloc, "reallocs that free", "written as free", say);
+}

@@ -1,0 +1,263 @@
+// The raw trace of glibc's dj/malloc branch: an array of records, no header. docs/foreign-formats.md, "mtrace".
+#include "base/bytes.h"
+#include "base/map.h"
+#include "formats/export.h"
+#include "formats/import.h"
+
+#include <errno.h>
+
+enum mtrace_type {
+    MTRACE_UNUSED = 0, // a hole
+    MTRACE_MALLOC = 1,
+    MTRACE_CALLOC = 2,
+    MTRACE_FREE = 3,
+    MTRACE_REALLOC = 4,
+    MTRACE_MEMALIGN = 5,
+    MTRACE_VALLOC = 6,
+    MTRACE_PVALLOC = 7,
+    MTRACE_POSIX_MEMALIGN = 8,
+    MTRACE_MAGIC = 255, // the first record
+};
+
+enum {
+    RECORD_BYTES = 64,
+    OLD_RECORD_BYTES = 32, // without size2 and size3
+    MAGIC_PTR = 0x1234,
+    WORD_BYTES = 8,
+    MALLOC_ALIGN = 16, // stands for the alignment that old records do not have
+    PAGE_BYTES = 4096,
+    // Offsets.
+    AT_TID = 0,
+    AT_TYPE = 4,
+    AT_PTR1 = 8,
+    AT_PTR2 = 16,
+    AT_SIZE = 24,
+    AT_SIZE2 = 32,
+    AT_SIZE3 = 40,
+};
+
+static int not_mtrace(struct import *im, const char *what)
+{
+    return err_set(im->e, -EPROTO, "%s: expected %s, at byte 0", im->source.in->name, what);
+}
+
+// Checks the MAGIC record; the size of a record, or a negative errno. Behind an old one stands the next record, whose
+// first word is a thread's id; in a new one a size2 of zero.
+static int read_magic(struct import *im)
+{
+    ssize_t n = source_want(&im->source, RECORD_BYTES, im->e);
+    if (n < 0)
+        return (int)n;
+    const uint8_t *at = im->source.data + im->source.at;
+    if (n < OLD_RECORD_BYTES || (get_u32(at + AT_TYPE) & 0xff) != MTRACE_MAGIC || get_u64(at + AT_PTR1) != MAGIC_PTR)
+        return not_mtrace(im, "the MAGIC record of an mtrace file");
+    if (get_u64(at + AT_SIZE) != WORD_BYTES)
+        return not_mtrace(im, "a trace of a 64-bit program");
+    bool is_new = n >= RECORD_BYTES && get_u64(at + AT_SIZE2) == 0;
+    return is_new ? RECORD_BYTES : OLD_RECORD_BYTES;
+}
+
+static uint64_t alignment(const uint8_t *at, int record_bytes)
+{
+    return record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
+}
+
+// What glibc's malloc_usable_size says of a chunk: all but the word before the block, or two words where it is a mapping of
+// its own, which begins a page.
+static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
+{
+    bool mapped = chunk % PAGE_BYTES == 0 && block % PAGE_BYTES == 2 * WORD_BYTES;
+    uint64_t head = mapped ? 2 * WORD_BYTES : WORD_BYTES;
+    return chunk > head ? chunk - head : 0;
+}
+
+// The size of the block taken, or given up, as far as the record has it.
+static uint64_t usable(const uint8_t *at, int record_bytes, const struct event *ev)
+{
+    if (record_bytes == OLD_RECORD_BYTES)
+        return 0;
+    if (ev->kind == HT_FREE)
+        return usable_bytes(get_u64(at + AT_SIZE2), ev->ptr);
+    return ev->result ? usable_bytes(get_u64(at + AT_SIZE3), ev->result) : 0;
+}
+
+// The event of the record: 1; 0 when it is none; -EBADMSG when there is no such type.
+static int decode(const uint8_t *at, int record_bytes, struct event *ev)
+{
+    uint64_t ptr1 = get_u64(at + AT_PTR1);
+    *ev = (struct event){.result = get_u64(at + AT_PTR2), .size = get_u64(at + AT_SIZE)};
+    switch (at[AT_TYPE]) {
+    case MTRACE_UNUSED:
+    case MTRACE_MAGIC:
+        return 0;
+    case MTRACE_MALLOC:
+        ev->kind = HT_MALLOC;
+        return 1;
+    case MTRACE_CALLOC:
+        ev->kind = HT_CALLOC;
+        ev->count = 1;
+        return 1;
+    case MTRACE_FREE:
+        *ev = (struct event){.kind = HT_FREE, .ptr = ptr1};
+        return 1;
+    case MTRACE_REALLOC:
+        ev->kind = HT_REALLOC;
+        ev->ptr = ptr1;
+        return 1;
+    case MTRACE_MEMALIGN:
+        ev->kind = HT_MEMALIGN;
+        ev->align = alignment(at, record_bytes);
+        return 1;
+    case MTRACE_VALLOC:
+        ev->kind = HT_VALLOC;
+        return 1;
+    case MTRACE_PVALLOC:
+        ev->kind = HT_PVALLOC;
+        return 1;
+    case MTRACE_POSIX_MEMALIGN:
+        ev->kind = HT_POSIX_MEMALIGN;
+        ev->align = alignment(at, record_bytes);
+        ev->error = ptr1 > UINT8_MAX ? ENOMEM : (uint8_t)ptr1;
+        ev->result = ev->error ? 0 : ev->result;
+        return 1;
+    }
+    return -EBADMSG;
+}
+
+static int read_record(struct import *im, int record_bytes)
+{
+    struct event ev;
+    const uint8_t *at = im->source.data + im->source.at;
+    int rc = decode(at, record_bytes, &ev);
+    if (rc < 0)
+        rc = import_bad(im, source_offset(&im->source), "expected a record of type 0 to 8 or 255, found %u",
+                        at[AT_TYPE]);
+    if (rc > 0)
+        ev.notes[HT_NOTE_USABLE] = usable(at, record_bytes, &ev);
+    if (rc > 0)
+        rc = import_put(im, 1, get_u32(at + AT_TID), &ev);
+    im->source.at += (size_t)record_bytes;
+    return rc;
+}
+
+static int mtrace_import(struct import *im)
+{
+    int bytes = read_magic(im);
+    if (bytes < 0)
+        return bytes;
+    ssize_t n;
+    while ((n = source_want(&im->source, (size_t)bytes, im->e)) >= bytes) {
+        int rc = read_record(im, bytes);
+        if (rc < 0)
+            return rc;
+    }
+    return n > 0 ? import_cut_off(im, source_offset(&im->source), "a record") : (int)n;
+}
+
+struct mtrace_export {
+    struct map chunks; // by block: what glibc's malloc would have used for it
+};
+
+// The chunk that glibc makes of a request: a word before it, in steps of 16 bytes, 32 at least.
+static uint64_t chunk_bytes(uint64_t size)
+{
+    return size < 24 ? 32 : size > UINT64_MAX - 32 ? size : (size + 8 + 15) & ~15ull;
+}
+
+static int set_chunk(struct export *x, uint64_t place, uint64_t bytes)
+{
+    struct mtrace_export *m = x->state;
+    int rc = map_put(&m->chunks, place, bytes);
+    return rc < 0 ? err_set(x->e, rc, "%s: out of memory", x->out.out->name) : 0;
+}
+
+// The block is given up.
+static uint64_t take_chunk(const struct export *x, uint64_t place)
+{
+    struct mtrace_export *m = x->state;
+    uint64_t bytes = map_get(&m->chunks, place);
+    map_remove(&m->chunks, place);
+    return bytes;
+}
+
+static void put_record(struct export *x, uint32_t tid, enum mtrace_type type, const uint64_t words[5])
+{
+    uint8_t *to = sink_room(&x->out, RECORD_BYTES);
+    memset(to, 0, RECORD_BYTES);
+    put_u32(to + AT_TID, tid);
+    put_u32(to + AT_TYPE, type);
+    for (int i = 0; i < 5; i++)
+        put_u64(to + AT_PTR1 + 8 * i, words[i]);
+    sink_used(&x->out, to + RECORD_BYTES);
+}
+
+// trace2wl takes threads whose numbers differ in the low 3 bits only for one.
+static uint32_t tid_of(const struct call *c)
+{
+    return (c->thread + 1) << 3;
+}
+
+static int mtrace_begin(struct export *x)
+{
+    put_record(x, 1 << 3, MTRACE_MAGIC, (const uint64_t[5]){MAGIC_PTR, 0, WORD_BYTES});
+    return 0;
+}
+
+static enum mtrace_type type_of(const struct event *ev)
+{
+    switch (ev->kind) {
+    case HT_MALLOC:
+        return MTRACE_MALLOC;
+    case HT_CALLOC:
+        return MTRACE_CALLOC;
+    case HT_FREE:
+        return MTRACE_FREE;
+    case HT_REALLOC:
+        return ev->ptr ? MTRACE_REALLOC : MTRACE_MALLOC;
+    case HT_MEMALIGN:
+        return MTRACE_MEMALIGN;
+    case HT_VALLOC:
+        return MTRACE_VALLOC;
+    case HT_PVALLOC:
+        return MTRACE_PVALLOC;
+    }
+    return MTRACE_POSIX_MEMALIGN;
+}
+
+static int mtrace_put(struct export *x, const struct call *c)
+{
+    const struct event *ev = &c->ev;
+    uint64_t size = event_requested(ev->kind, ev->size, ev->count), chunk = ev->result ? chunk_bytes(size) : 0;
+    uint64_t words[5] = {export_address(x, ev->ptr), export_address(x, ev->result), size, ev->align, chunk};
+    enum mtrace_type type = type_of(ev);
+    if (type == MTRACE_FREE || (type == MTRACE_REALLOC && !c->failed))
+        words[3] = take_chunk(x, ev->ptr);
+    if (type == MTRACE_POSIX_MEMALIGN)
+        words[0] = ev->error;
+    if (type == MTRACE_VALLOC)
+        words[3] = PAGE_BYTES;
+    put_record(x, tid_of(c), type, words);
+    return ev->result ? set_chunk(x, ev->result, chunk) : 0;
+}
+
+static void mtrace_release(struct export *x)
+{
+    struct mtrace_export *m = x->state;
+    map_release(&m->chunks);
+}
+
+static const uint8_t kinds[] = {HT_MALLOC, HT_CALLOC,  HT_FREE,           HT_REALLOC, HT_MEMALIGN,
+                                HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
+
+const struct format format_mtrace = {
+    .name = "mtrace",
+    .import = mtrace_import,
+    .window = 1 << 16,
+    .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
+             FORMAT_ALTERNATES,
+    .kinds = kinds,
+    .state_bytes = sizeof(struct mtrace_export),
+    .begin = mtrace_begin,
+    .put = mtrace_put,
+    .release = mtrace_release,
+};

@@ -1,0 +1,336 @@
+// The raw trace of gperftools' wip-malloc-tracing: buffers of the threads' events, in the order in which they were flushed.
+// docs/foreign-formats.md, "tcmalloc".
+#include "base/bytes.h"
+#include "base/varint.h"
+#include "formats/import.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define TCMALLOC_MAGIC 0x6cbd63e4u
+
+enum tcmalloc_type {
+    TCMALLOC_MALLOC = 0,
+    TCMALLOC_FREE = 1,
+    TCMALLOC_TOKENS = 2,
+    TCMALLOC_BUFFER = 3,
+    TCMALLOC_FREE_SIZED = 4,
+    TCMALLOC_LONG = 7, // the low 8 bits are the type
+    TCMALLOC_DEATH = 0x07,
+    TCMALLOC_END = 0x0f,
+    TCMALLOC_REALLOC = 0x17,
+    TCMALLOC_MEMALIGN = 0x1f,
+    TCMALLOC_BARRIER = 0x27,
+    TCMALLOC_MISC = 0x2f,
+};
+
+enum {
+    NUMBER_BYTES = 9,              // of a varint at most
+    ITEM_BYTES = 3 * NUMBER_BYTES, // of an event, or of what stands before a buffer's events
+    CPU_BITS = 10,                 // of ts|cpu
+    SIZE_UNIT = 8,
+    SLOTS_FIRST = 1, // token 0 must not become address 0
+};
+
+// What the deltas of a thread's events are to; they run on from buffer to buffer.
+struct tcmalloc_thread {
+    uint64_t id;
+    uint64_t size_units, freed; // of the events before
+    uint64_t next_token;
+    uint64_t flushed_ns; // its buffer before
+    bool has_tokens;
+};
+
+struct tcmalloc_import {
+    struct import *im;
+    struct map by_id; // thread's id → index + 1
+    struct tcmalloc_thread *threads;
+    size_t n, capacity;
+    // Of the buffer under work.
+    size_t thread;
+    uint64_t begin_ns, end_ns, bytes, left;
+};
+
+static int no_memory(struct tcmalloc_import *t)
+{
+    return err_set(t->im->e, -ENOMEM, "%s: out of memory", t->im->source.in->name);
+}
+
+// The number of trailing zero bits of the first byte says the length. The bytes used, 0 when it is cut off.
+static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
+{
+    if (__builtin_expect(n >= NUMBER_BYTES, 1)) {
+        uint64_t word = get_u64(at);
+        if (__builtin_expect((word & 0xff) != 0, 1)) {
+            unsigned bytes = (unsigned)__builtin_ctzll(word) + 1;
+            *v = (word << (64 - 8 * bytes)) >> (64 - 7 * bytes);
+            return bytes;
+        }
+        *v = get_u64(at + 1);
+        return NUMBER_BYTES;
+    }
+    uint8_t padded[16] = {0};
+    memcpy(padded, at, n);
+    size_t bytes = n == 0 ? 1 : padded[0] ? (size_t)__builtin_ctz(padded[0]) + 1 : NUMBER_BYTES;
+    return bytes > n ? 0 : get_number(padded, sizeof padded, v);
+}
+
+static int get_thread(struct tcmalloc_import *t, uint64_t id)
+{
+    uint64_t at = map_get(&t->by_id, id);
+    t->thread = at - 1;
+    if (at)
+        return 0;
+    if (array_reserve((void **)&t->threads, &t->capacity, t->n + 1, sizeof *t->threads) < 0 ||
+        map_put(&t->by_id, id, t->n + 1) < 0)
+        return no_memory(t);
+    t->thread = t->n++;
+    t->threads[t->thread] = (struct tcmalloc_thread){.id = id};
+    return 0;
+}
+
+// A buffer says when it was flushed: its events are spread over the time since the one before.
+static uint64_t stamp_now(const struct tcmalloc_import *t)
+{
+    double part = (double)(t->bytes - t->left) / (double)t->bytes;
+    return t->begin_ns + (uint64_t)(part * (double)(t->end_ns - t->begin_ns));
+}
+
+static uint64_t address(uint64_t token)
+{
+    return (token + SLOTS_FIRST) << 4;
+}
+
+static void take_size(struct tcmalloc_thread *s, uint64_t delta, struct event *ev)
+{
+    s->size_units += (uint64_t)zigzag_get(delta);
+    ev->size = s->size_units * SIZE_UNIT;
+    ev->result = address(s->next_token++);
+}
+
+static void free_token(struct tcmalloc_thread *s, uint64_t delta, struct event *ev)
+{
+    s->freed += (uint64_t)zigzag_get(delta);
+    ev->ptr = address(s->freed);
+}
+
+// The event of kind `type` whose first number is `word`, the next one `more`. Its kind is 0 for what is none.
+static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t word, uint64_t more)
+{
+    struct event ev = {0};
+    switch (type) {
+    case TCMALLOC_MALLOC:
+        ev.kind = HT_MALLOC;
+        take_size(s, word >> 3, &ev);
+        break;
+    case TCMALLOC_FREE:
+    case TCMALLOC_FREE_SIZED: // which does not say the size
+        ev.kind = HT_FREE;
+        free_token(s, word >> 3, &ev);
+        break;
+    case TCMALLOC_REALLOC:
+        ev.kind = HT_REALLOC;
+        free_token(s, more, &ev);
+        take_size(s, word >> 8, &ev);
+        break;
+    case TCMALLOC_MEMALIGN:
+        ev.kind = HT_MEMALIGN;
+        ev.align = more;
+        take_size(s, word >> 8, &ev);
+        break;
+    case TCMALLOC_TOKENS:
+        s->next_token = word >> 3;
+        s->has_tokens = true;
+        break;
+    }
+    return ev;
+}
+
+static bool is_event(unsigned type)
+{
+    return type == TCMALLOC_MALLOC || type == TCMALLOC_FREE || type == TCMALLOC_FREE_SIZED || type == TCMALLOC_TOKENS ||
+           type == TCMALLOC_REALLOC || type == TCMALLOC_MEMALIGN;
+}
+
+// One event of the buffer. 0 or a negative errno; *used is 0 when what follows cannot be made out.
+static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_t n, size_t *used)
+{
+    struct import *im = t->im;
+    struct tcmalloc_thread *s = &t->threads[t->thread];
+    uint64_t word, more = 0;
+    *used = 0;
+    size_t first = get_number(at, n, &word), second = 0;
+    unsigned type = (word & 7) == TCMALLOC_LONG ? word & 0xff : word & 7;
+    if (first && !is_event(type))
+        return import_bad(im, source_offset(&im->source), "expected an event in a buffer, found type %u", type);
+    if (first && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS))
+        second = get_number(at + first, n - first, &more);
+    if (!first || (!second && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS)))
+        return n < t->left ? import_cut_off(im, source_offset(&im->source), "a buffer's event")
+                           : import_bad(im, source_offset(&im->source), "expected a whole event in a buffer");
+    *used = first + second;
+    bool takes = type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
+    if (takes && !s->has_tokens)
+        return import_bad(im, source_offset(&im->source), "expected the tokens of thread %llu before it allocates",
+                          (unsigned long long)s->id);
+    struct event ev = event_of(s, type, word, more);
+    if (!ev.kind)
+        return 0;
+    ev.stamp = stamp_now(t);
+    return import_put(im, 1, s->id, &ev);
+}
+
+static int cut_off(struct tcmalloc_import *t, const char *what)
+{
+    return import_cut_off(t->im, source_offset(&t->im->source), what);
+}
+
+// The events of a buffer, t->left bytes of them. What cannot be made out is skipped with the rest of the buffer. 0, 1 when
+// the input ends in it, or a negative errno.
+static int read_events(struct tcmalloc_import *t)
+{
+    struct source *s = &t->im->source;
+    bool lost = false;
+    while (t->left) {
+        ssize_t n = source_want(s, ITEM_BYTES, t->im->e);
+        if (n <= 0)
+            return n < 0 ? (int)n : lost ? 1 : cut_off(t, "a buffer") ?: 1;
+        size_t use = (uint64_t)n < t->left ? (size_t)n : (size_t)t->left;
+        int rc = 0;
+        if (!lost) {
+            size_t most = use;
+            rc = read_event(t, s->data + s->at, most, &use);
+            lost = use == 0;
+        }
+        if (rc < 0)
+            return rc;
+        s->at += use;
+        t->left -= use;
+    }
+    return 0;
+}
+
+static int read_buffer(struct tcmalloc_import *t, uint64_t id, uint64_t ts, uint64_t bytes)
+{
+    int rc = get_thread(t, id);
+    if (rc < 0)
+        return rc;
+    struct tcmalloc_thread *s = &t->threads[t->thread];
+    t->end_ns = ts;
+    t->begin_ns = s->flushed_ns > t->im->stamp ? s->flushed_ns : t->im->stamp;
+    if (t->begin_ns > t->end_ns || !t->begin_ns)
+        t->begin_ns = t->end_ns;
+    t->bytes = t->left = bytes;
+    s->flushed_ns = ts;
+    return read_events(t);
+}
+
+static int skip_text(struct tcmalloc_import *t, uint64_t bytes)
+{
+    struct source *s = &t->im->source;
+    while (bytes) {
+        ssize_t n = source_want(s, 1, t->im->e);
+        if (n <= 0)
+            return n < 0 ? (int)n : cut_off(t, "a text") ?: 1;
+        size_t use = (uint64_t)n < bytes ? (size_t)n : (size_t)bytes;
+        s->at += use;
+        bytes -= use;
+    }
+    return 0;
+}
+
+static int thread_dies(struct tcmalloc_import *t, uint64_t id, uint64_t ts)
+{
+    int rc = get_thread(t, id);
+    struct event ev = {.kind = HT_THREAD_END, .stamp = ts};
+    if (rc == 0)
+        rc = import_put(t->im, 1, id, &ev);
+    // The number may come again.
+    if (rc == 0)
+        t->threads[t->thread] = (struct tcmalloc_thread){.id = id};
+    return rc;
+}
+
+// How many numbers an item of the outer level has; 0: there is none of this type.
+static unsigned numbers_of(unsigned type)
+{
+    switch (type) {
+    case TCMALLOC_END:
+        return 1;
+    case TCMALLOC_DEATH:
+    case TCMALLOC_BARRIER:
+        return 2;
+    case TCMALLOC_BUFFER:
+    case TCMALLOC_MISC:
+        return 3;
+    }
+    return 0;
+}
+
+static int do_item(struct tcmalloc_import *t, unsigned type, const uint64_t v[3])
+{
+    uint64_t ts = v[1] >> CPU_BITS << CPU_BITS;
+    switch (type) {
+    case TCMALLOC_BUFFER:
+        return read_buffer(t, v[0] >> 3, ts, v[2]);
+    case TCMALLOC_DEATH:
+        return thread_dies(t, v[0] >> 8, ts);
+    case TCMALLOC_MISC:
+        return skip_text(t, v[2]);
+    case TCMALLOC_END:
+        return 1;
+    }
+    return 0;
+}
+
+// One item of the outer level: 0, 1 at the end of the trace, or a negative errno.
+static int read_item(struct tcmalloc_import *t)
+{
+    struct source *s = &t->im->source;
+    uint64_t v[3] = {0};
+    ssize_t n = source_want(s, ITEM_BYTES, t->im->e);
+    if (n <= 0)
+        return n < 0 ? (int)n : cut_off(t, "the trace: it has no end record, which was expected") ?: 1;
+    const uint8_t *at = s->data + s->at;
+    size_t used = get_number(at, (size_t)n, &v[0]);
+    unsigned type = (v[0] & 7) == TCMALLOC_LONG ? v[0] & 0xff : v[0] & 7;
+    if (used && !numbers_of(type))
+        return import_bad(t->im, source_offset(s), "expected a buffer, death, barrier, text or the end, found type %u",
+                          type)
+                   ?: 1;
+    for (unsigned i = 1; used && i < numbers_of(type); i++) {
+        size_t more = get_number(at + used, (size_t)n - used, &v[i]);
+        used = more ? used + more : 0;
+    }
+    if (!used)
+        return cut_off(t, "an item") ?: 1;
+    s->at += used;
+    return do_item(t, type, v);
+}
+
+static int tcmalloc_import(struct import *im)
+{
+    struct tcmalloc_import t = {.im = im};
+    ssize_t n = source_want(&im->source, 4, im->e);
+    if (n < 0)
+        return (int)n;
+    if (n < 4 || get_u32(im->source.data + im->source.at) != TCMALLOC_MAGIC)
+        return err_set(im->e, -EPROTO, "%s: expected the number of a gperftools trace (0x6cbd63e4), at byte 0",
+                       im->source.in->name);
+    im->source.at += 4;
+    im->has_times = true;
+    int rc;
+    do {
+        rc = read_item(&t);
+    } while (rc == 0);
+    free(t.threads);
+    map_release(&t.by_id);
+    return rc < 0 ? rc : 0;
+}
+
+const struct format format_tcmalloc = {
+    .name = "tcmalloc",
+    .import = tcmalloc_import,
+    // A block's taking may stand in a buffer that is flushed long after that of the thread which gave it up.
+    .window = 10000000000u,
+};

@@ -1,0 +1,187 @@
+// The instructions that gperftools' postprocess makes and its replay plays: 24 bytes each, in a total order.
+// docs/foreign-formats.md, "tcmalloc-replay".
+#include "base/bytes.h"
+#include "formats/export.h"
+#include "formats/import.h"
+
+#include <errno.h>
+
+enum instruction {
+    INSTRUCTION_MALLOC = 0,
+    INSTRUCTION_FREE = 1,
+    INSTRUCTION_FREE_SIZED = 2, // the size is the second word
+    INSTRUCTION_MEMALIGN = 3,
+    INSTRUCTION_REALLOC = 4,
+    INSTRUCTION_SWITCH_THREAD = 5,
+    INSTRUCTION_KILL_THREAD = 6,
+    INSTRUCTION_SET_TS_CPU = 7,
+};
+
+enum {
+    INSTRUCTION_BYTES = 24,
+    TYPE_BITS = 8,
+    CPU_BITS = 10, // times are multiples of 1,024 ns
+};
+
+#define MAX_REGISTERS (1u << 30) // of the stock player
+
+struct replay_import {
+    uint64_t thread, ts;
+};
+
+static uint64_t address(uint64_t reg)
+{
+    return (reg + 1) << 4;
+}
+
+static struct event event_of(unsigned type, uint64_t reg, uint64_t second, uint64_t third)
+{
+    switch (type) {
+    case INSTRUCTION_MALLOC:
+        return (struct event){.kind = HT_MALLOC, .size = second, .result = address(reg)};
+    case INSTRUCTION_FREE:
+        return (struct event){.kind = HT_FREE, .ptr = address(reg)};
+    case INSTRUCTION_FREE_SIZED:
+        return (struct event){.kind = HT_FREE_SIZED, .size = second, .ptr = address(reg)};
+    case INSTRUCTION_MEMALIGN:
+        return (struct event){.kind = HT_MEMALIGN, .size = second, .align = third, .result = address(reg)};
+    case INSTRUCTION_REALLOC:
+        return (struct event){.kind = HT_REALLOC, .size = third, .ptr = address(reg), .result = address(second)};
+    }
+    return (struct event){.kind = HT_THREAD_END};
+}
+
+static int read_instruction(struct import *im, struct replay_import *r, const uint8_t *at)
+{
+    uint64_t first = get_u64(at), second = get_u64(at + 8), third = get_u64(at + 16);
+    unsigned type = first & 0xff;
+    uint64_t reg = first >> TYPE_BITS;
+    uint64_t offset = source_offset(&im->source);
+    if (type > INSTRUCTION_SET_TS_CPU)
+        return import_bad(im, offset, "expected an instruction of type 0 to 7, found %u", type);
+    if (type <= INSTRUCTION_REALLOC &&
+        (reg >= MAX_REGISTERS || (type == INSTRUCTION_REALLOC && second >= MAX_REGISTERS)))
+        return import_bad(im, offset, "expected a register below %u", MAX_REGISTERS);
+    if (type == INSTRUCTION_SWITCH_THREAD && second >> IMPORT_TID_BITS)
+        return import_bad(im, offset, "expected a thread below 2^%d", IMPORT_TID_BITS);
+    if (type == INSTRUCTION_SWITCH_THREAD) {
+        r->thread = second;
+        return 0;
+    }
+    if (type == INSTRUCTION_SET_TS_CPU) {
+        r->ts = second;
+        im->has_times = im->has_times || !im->events;
+        return 0;
+    }
+    struct event ev = event_of(type, reg, second, third);
+    ev.stamp = r->ts;
+    return import_put(im, 1, r->thread, &ev);
+}
+
+static int replay_import(struct import *im)
+{
+    struct replay_import r = {0};
+    ssize_t n;
+    while ((n = source_want(&im->source, INSTRUCTION_BYTES, im->e)) >= INSTRUCTION_BYTES) {
+        int rc = read_instruction(im, &r, im->source.data + im->source.at);
+        if (rc < 0)
+            return rc;
+        im->source.at += INSTRUCTION_BYTES;
+    }
+    return n > 0 ? import_cut_off(im, source_offset(&im->source), "an instruction") : (int)n;
+}
+
+struct replay_export {
+    uint32_t thread;
+    bool in_thread;
+    uint64_t ts;
+};
+
+static void put_instruction(struct export *x, enum instruction type, uint64_t reg, uint64_t second, uint64_t third)
+{
+    uint8_t *to = sink_room(&x->out, INSTRUCTION_BYTES);
+    put_u64(to, type | reg << TYPE_BITS);
+    put_u64(to + 8, second);
+    put_u64(to + 16, third);
+    sink_used(&x->out, to + INSTRUCTION_BYTES);
+}
+
+// The player wants the threads' names to change with each switch, and none after a thread has been killed.
+static void put_place(struct export *x, const struct call *c)
+{
+    struct replay_export *r = x->state;
+    uint64_t ts = c->ev.stamp >> CPU_BITS << CPU_BITS;
+    if (!r->in_thread || r->thread != c->thread)
+        put_instruction(x, INSTRUCTION_SWITCH_THREAD, 0, c->thread, 0);
+    if (x->facts.has_stamps && ts != r->ts)
+        put_instruction(x, INSTRUCTION_SET_TS_CPU, 0, ts, 0);
+    r->in_thread = true;
+    r->thread = c->thread;
+    r->ts = ts;
+}
+
+// tcmalloc's memalign wants a power of two, where glibc's rounds up.
+static uint64_t power_of_two(uint64_t align)
+{
+    uint64_t power = 1;
+    while (power < align && power << 1)
+        power <<= 1;
+    return power;
+}
+
+static int replay_put(struct export *x, const struct call *c)
+{
+    struct replay_export *r = x->state;
+    const struct event *ev = &c->ev;
+    uint64_t reg = (ev->ptr ? ev->ptr : ev->result) - 1;
+    if ((ev->ptr || ev->result) && reg >= MAX_REGISTERS)
+        return err_set(x->e, -EOVERFLOW, "%s: more than %u blocks live at a time, which replay cannot hold",
+                       x->out.out->name, MAX_REGISTERS);
+    put_place(x, c);
+    switch (ev->kind) {
+    case HT_FREE:
+        put_instruction(x, INSTRUCTION_FREE, reg, 0, 0);
+        break;
+    case HT_FREE_SIZED:
+        put_instruction(x, INSTRUCTION_FREE_SIZED, reg, ev->size, 0);
+        break;
+    case HT_MEMALIGN:
+        put_instruction(x, INSTRUCTION_MEMALIGN, reg, ev->size, power_of_two(ev->align));
+        break;
+    case HT_THREAD_END:
+        put_instruction(x, INSTRUCTION_KILL_THREAD, 0, 0, 0);
+        r->in_thread = false;
+        break;
+    case HT_REALLOC:
+        // The player aborts where realloc gives NULL, as glibc's does for 0 bytes.
+        if (ev->ptr) {
+            put_instruction(x, INSTRUCTION_REALLOC, reg, ev->result - 1, ev->size ? ev->size : 1);
+            break;
+        }
+        // fall through
+    default:
+        put_instruction(x, INSTRUCTION_MALLOC, reg, ev->size, 0);
+    }
+    return 0;
+}
+
+// The player does not play the last instruction, so that one is of no account.
+static int replay_end(struct export *x)
+{
+    const struct replay_export *r = x->state;
+    put_instruction(x, INSTRUCTION_SET_TS_CPU, 0, r->ts, 0);
+    return 0;
+}
+
+static const uint8_t kinds[] = {HT_MALLOC, HT_FREE, HT_FREE_SIZED, HT_REALLOC, HT_MEMALIGN, HT_THREAD_END, 0};
+
+const struct format format_tcmalloc_replay = {
+    .name = "tcmalloc-replay",
+    .import = replay_import,
+    .window = 1,
+    .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS,
+    .kinds = kinds,
+    .state_bytes = sizeof(struct replay_export),
+    .put = replay_put,
+    .end = replay_end,
+};

@@ -1,0 +1,412 @@
+#include "formats/import.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROUND_WORDS = 1 << 16,
+    EVENT_WORDS = 24,     // of an event without text, at most: epoch, base, notes, a realloc's two long records
+    BASE_BELOW = 1 << 30, // so far below an address that does not fit the base is set: half of what it spans is 2 GiB
+};
+
+// Later than any time: 146 years in ns. What lies behind is no time, and would leave no room for those after it.
+#define LATEST_STAMP (1ull << 62)
+
+// One thread of one process: the words of the round under work.
+struct import_thread {
+    uint32_t process, number, tid;
+    bool created, ended;
+    uint32_t creator;
+    struct codec_state before, state; // before words[0], and after the last
+    uint64_t first_word;              // of the stream
+    uint64_t *words;
+    size_t n, capacity;
+};
+
+struct import_process {
+    uint32_t pid, n_threads;
+};
+
+static int no_memory(struct import *im)
+{
+    return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
+}
+
+static int begin(struct import *im)
+{
+    struct trace_session s = {
+        .clock = CLOCK_KIND_MONOTONIC, .clock_hz = 1000000000, .start_stamp = im->stamp, .order_only = !im->has_times};
+    im->begun = true;
+    return im->sink.begin(im->sink.context, &s, im->has_times);
+}
+
+static int process_new(struct import *im, uint32_t pid, uint32_t *number)
+{
+    if (array_reserve((void **)&im->processes, &im->processes_capacity, im->n_processes + 1, sizeof *im->processes) <
+            0 ||
+        map_put(&im->by_pid, pid, im->n_processes + 1) < 0)
+        return no_memory(im);
+    *number = (uint32_t)im->n_processes++;
+    im->processes[*number] = (struct import_process){.pid = pid};
+    struct trace_process p = {.number = *number, .pid = pid, .start_stamp = im->stamp};
+    return im->sink.process(im->sink.context, &p);
+}
+
+static int process_get(struct import *im, uint32_t pid, uint32_t *number)
+{
+    uint64_t at = map_get(&im->by_pid, pid);
+    *number = (uint32_t)at - 1;
+    return at ? 0 : process_new(im, pid, number);
+}
+
+static uint64_t thread_key(uint32_t process, uint64_t tid)
+{
+    return (uint64_t)process << IMPORT_TID_BITS ^ tid;
+}
+
+static int threads_reserve(struct import *im)
+{
+    size_t had = im->threads_capacity;
+    if (array_reserve((void **)&im->threads, &im->threads_capacity, im->n_threads + 1, sizeof *im->threads) < 0)
+        return -ENOMEM;
+    if (had == im->threads_capacity)
+        return 0;
+    struct import_thread **filled = realloc(im->filled, im->threads_capacity * sizeof *filled);
+    if (!filled)
+        return -ENOMEM;
+    im->filled = filled;
+    struct trace_segment *segments = realloc(im->segments, im->threads_capacity * sizeof *segments);
+    if (!segments)
+        return -ENOMEM;
+    im->segments = segments;
+    return 0;
+}
+
+static int thread_new(struct import *im, uint32_t process, uint64_t tid, struct import_thread **thread)
+{
+    struct import_thread *t = threads_reserve(im) < 0 ? NULL : calloc(1, sizeof *t);
+    if (!t)
+        return no_memory(im);
+    im->threads[im->n_threads++] = t;
+    if (map_put(&im->by_tid, thread_key(process, tid), im->n_threads) < 0)
+        return no_memory(im);
+    t->process = process;
+    t->number = im->processes[process].n_threads++;
+    t->tid = (uint32_t)tid;
+    *thread = t;
+    return 0;
+}
+
+static int thread_get(struct import *im, uint32_t process, uint64_t tid, struct import_thread **thread)
+{
+    uint64_t at = map_get(&im->by_tid, thread_key(process, tid));
+    *thread = at ? im->threads[at - 1] : NULL;
+    return *thread && !(*thread)->ended ? 0 : thread_new(im, process, tid, thread);
+}
+
+static int find_thread(struct import *im, uint32_t pid, uint64_t tid)
+{
+    uint32_t process;
+    if (tid >> IMPORT_TID_BITS)
+        return err_set(im->e, -EBADMSG, "%s: thread %llu has too great a number", im->source.in->name,
+                       (unsigned long long)tid);
+    int rc = process_get(im, pid, &process);
+    if (rc == 0)
+        rc = thread_get(im, process, tid, &im->last);
+    im->last_pid = pid;
+    im->last_tid = tid;
+    return rc;
+}
+
+static int end_round(struct import *im)
+{
+    for (size_t i = 0; i < im->n_filled; i++) {
+        struct import_thread *t = im->filled[i];
+        im->segments[i] = (struct trace_segment){
+            .process = t->process,
+            .thread = t->number,
+            .tid = t->tid,
+            .first_word = t->first_word,
+            .epoch0 = t->before.epoch,
+            .base0 = t->before.base,
+            .epoch_end = t->state.epoch,
+            .base_end = t->state.base,
+            .n_words = (uint32_t)t->n,
+            .words = t->words,
+        };
+    }
+    int rc = im->sink.round(im->sink.context, im->segments, im->n_filled, im->stamp);
+    for (size_t i = 0; i < im->n_filled; i++) {
+        struct import_thread *t = im->filled[i];
+        t->first_word += t->n;
+        t->before = t->state;
+        t->n = 0;
+        if (t->ended) {
+            free(t->words);
+            t->words = NULL;
+            t->capacity = 0;
+        }
+    }
+    im->n_filled = 0;
+    im->words = 0;
+    return rc;
+}
+
+// Room for an event's records, with what moves the state before them.
+static int words_reserve(struct import *im, struct import_thread *t, const struct event *ev)
+{
+    size_t most = EVENT_WORDS + (ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES) / 8;
+    if (__builtin_expect(t->n + most > t->capacity, 0) &&
+        array_reserve((void **)&t->words, &t->capacity, t->n + most, sizeof *t->words) < 0)
+        return no_memory(im);
+    if (t->n == 0)
+        im->filled[im->n_filled++] = t;
+    return 0;
+}
+
+static void put_epoch(struct import_thread *t, uint64_t stamp)
+{
+    uint64_t epoch = codec_epoch(stamp);
+    if (epoch == t->state.epoch)
+        return;
+    t->state.epoch = epoch;
+    t->words[t->n++] = codec_epoch_record(epoch);
+}
+
+// An address that a one-word record can hold.
+static bool is_plain(uint64_t address)
+{
+    return address && address < 1ull << 48 && address % 8 == 0;
+}
+
+// The address relative to the base, which is moved where it has to be.
+static uint64_t relative(struct import_thread *t, uint64_t address)
+{
+    uint64_t rel = codec_relative(address, t->state.base);
+    if (rel < 1ull << CODEC_REL_BITS)
+        return rel;
+    t->state.base = address > BASE_BELOW ? (address - BASE_BELOW) & ~7ull : 0;
+    t->words[t->n++] = codec_base_record(t->state.base);
+    return codec_relative(address, t->state.base);
+}
+
+static void put_begin(struct import_thread *t, uint64_t stamp, uint64_t ptr)
+{
+    if (is_plain(ptr))
+        t->words[t->n++] = codec_plain(HT_REALLOC_BEGIN, stamp, ptr);
+    else
+        t->n += codec_put_long(t->words + t->n, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = stamp, .ptr = ptr});
+}
+
+// Right before the record that they belong to.
+static inline void put_notes(struct import_thread *t, const struct event *ev)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (__builtin_expect(ev->notes[i] != 0, 0) && ev->notes[i] >> CODEC_NOTE_BITS == 0)
+            t->words[t->n++] = codec_note((enum event_note)i, ev->notes[i]);
+    }
+}
+
+static void put_record(struct import_thread *t, const struct event *ev)
+{
+    const struct event_info *info = &event_infos[ev->kind];
+    put_epoch(t, ev->stamp);
+    if (info->class == HT_CLASS_RESIZE && ev->ptr)
+        put_begin(t, ev->stamp, ev->ptr);
+    uint64_t address = info->class == HT_CLASS_FREE ? ev->ptr : ev->result;
+    bool one_word = is_plain(address) && !ev->error && info->form != HT_FORM_NONE;
+    if (one_word && info->form == HT_FORM_PLAIN) {
+        put_notes(t, ev);
+        t->words[t->n++] = codec_plain(ev->kind, ev->stamp, address);
+        return;
+    }
+    if (one_word && ev->size >> CODEC_SIZE_BITS == 0 && (ev->kind != HT_CALLOC || ev->count == 1)) {
+        uint64_t rel = relative(t, address);
+        put_notes(t, ev);
+        t->words[t->n++] = codec_sized(ev->kind, ev->stamp, ev->size, rel);
+        return;
+    }
+    struct event record = *ev;
+    if (info->class == HT_CLASS_RESIZE)
+        record.ptr = 0; // its release half has it
+    if (record.text_bytes > CODEC_MAX_TEXT_BYTES)
+        record.text_bytes = CODEC_MAX_TEXT_BYTES;
+    put_notes(t, ev);
+    t->n += codec_put_long(t->words + t->n, &record);
+}
+
+// What formats leave out.
+static void complete(struct event *ev)
+{
+    unsigned class = event_infos[ev->kind].class;
+    if (ev->result || ev->error)
+        return;
+    bool frees = class == HT_CLASS_RESIZE && ev->ptr && event_requested(ev->kind, ev->size, ev->count) == 0;
+    if ((class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && !frees)
+        ev->error = ENOMEM;
+}
+
+// The child's tid becomes its number.
+static int name_child(struct import *im, const struct import_thread *t, struct event *ev)
+{
+    struct import_thread *child;
+    int rc = thread_get(im, t->process, ev->value, &child);
+    if (rc == 0 && (child->first_word || child->n || child == t))
+        rc = thread_new(im, t->process, ev->value, &child);
+    if (rc < 0)
+        return rc;
+    child->created = true;
+    child->creator = t->number;
+    ev->value = child->number;
+    return 0;
+}
+
+static int put_thread(struct import *im, struct import_thread *t, struct event *ev)
+{
+    switch (ev->kind) {
+    case HT_THREAD_CREATE:
+        return name_child(im, t, ev);
+    case HT_THREAD_START:
+        ev->value = t->created ? t->creator : IMPORT_NO_TID;
+        return 0;
+    case HT_THREAD_END:
+        t->ended = true;
+        im->last = NULL;
+        return 0;
+    }
+    return 0;
+}
+
+int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid)
+{
+    int rc = find_thread(im, pid, key);
+    if (rc == 0)
+        im->last->tid = tid;
+    return rc;
+}
+
+int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *given)
+{
+    struct event ev = *given;
+    int rc = 0;
+    bool has_time = im->has_times && ev.stamp > im->stamp && ev.stamp < LATEST_STAMP;
+    im->stamp = has_time ? ev.stamp : im->stamp + 1;
+    ev.stamp = im->stamp;
+    if (__builtin_expect(!im->begun, 0))
+        rc = begin(im);
+    if (rc == 0 && (!im->last || im->last_tid != tid || im->last_pid != pid))
+        rc = find_thread(im, pid, tid);
+    if (rc < 0)
+        return rc;
+    struct import_thread *t = im->last;
+    unsigned class = event_infos[ev.kind].class;
+    if (__builtin_expect(class > HT_CLASS_RESIZE, 0))
+        rc = put_thread(im, t, &ev);
+    else
+        complete(&ev);
+    if (rc == 0)
+        rc = words_reserve(im, t, &ev);
+    if (rc < 0)
+        return rc;
+    size_t had = t->n;
+    put_record(t, &ev);
+    im->words += t->n - had;
+    im->events += event_counts(ev.kind);
+    return im->words >= ROUND_WORDS ? end_round(im) : 0;
+}
+
+static int bad(struct import *im, const char *where, const char *fmt, va_list args)
+{
+    char what[400];
+    vsnprintf(what, sizeof what, fmt, args);
+    struct err text = {0};
+    err_set(&text, 0, "%s: %s, %s", im->source.in->name, what, where);
+    im->skipped++;
+    if (!im->keep_going)
+        return err_set(im->e, -EBADMSG, "%s", text.text);
+    err_set(&im->first_skipped, 0, "%s", text.text);
+    if (im->name_skipped && im->skipped <= IMPORT_NAMED)
+        im->name_skipped(text.text);
+    return 0;
+}
+
+int import_bad(struct import *im, uint64_t offset, const char *fmt, ...)
+{
+    char where[64];
+    va_list args;
+    snprintf(where, sizeof where, "at byte %llu", (unsigned long long)offset);
+    va_start(args, fmt);
+    int rc = bad(im, where, fmt, args);
+    va_end(args);
+    return rc;
+}
+
+int import_bad_line(struct import *im, const char *fmt, ...)
+{
+    char where[64];
+    va_list args;
+    snprintf(where, sizeof where, "in line %llu", (unsigned long long)im->source.line);
+    va_start(args, fmt);
+    int rc = bad(im, where, fmt, args);
+    va_end(args);
+    return rc;
+}
+
+int import_cut_off(struct import *im, uint64_t offset, const char *what)
+{
+    return import_bad(im, offset, "cut off inside %s that begins", what);
+}
+
+int import_line(struct import *im, const char **line, size_t *n)
+{
+    for (;;) {
+        int rc = source_line(&im->source, line, n, im->e);
+        if (rc == -EMSGSIZE)
+            rc = import_bad_line(im, "expected a line of up to %d bytes", SOURCE_MAX_BYTES);
+        else if (rc <= 0)
+            return rc;
+        else if (!memchr(*line, 0, *n))
+            return 1;
+        else
+            rc = import_bad_line(im, "expected text, found a NUL byte");
+        if (rc < 0)
+            return rc;
+    }
+}
+
+int import_run(struct import *im, struct input *in, struct err *e)
+{
+    im->e = e;
+    int rc = im->format->seeks ? input_make_seekable(in, e) : 0;
+    im->source.in = in;
+    if (rc == 0)
+        rc = source_init(&im->source, in, e);
+    if (rc == 0 && im->format->seeks && im->source.unlz4)
+        rc = err_set(e, -ESPIPE, "%s: is compressed; this format cannot be read so", in->name);
+    if (rc == 0)
+        rc = im->format->import(im);
+    if (rc == 0 && !im->begun)
+        rc = err_set(e, -ENODATA, "%s: holds no events of format %s", in->name, im->format->name);
+    return rc == 0 && im->words ? end_round(im) : rc;
+}
+
+void import_release(struct import *im)
+{
+    for (size_t i = 0; i < im->n_threads; i++) {
+        free(im->threads[i]->words);
+        free(im->threads[i]);
+    }
+    free(im->threads);
+    free(im->filled);
+    free(im->segments);
+    free(im->processes);
+    map_release(&im->by_tid);
+    map_release(&im->by_pid);
+    source_release(&im->source);
+    *im = (struct import){0};
+}

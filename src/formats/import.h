@@ -1,0 +1,94 @@
+// Imports: an importer reads its format and puts events, in the order of the file; they leave as the rounds of a trace.
+#ifndef HEAPTAPE_FORMATS_IMPORT_H
+#define HEAPTAPE_FORMATS_IMPORT_H
+
+#include "base/map.h"
+#include "formats/formats.h"
+#include "formats/source.h"
+#include "trace/codec.h"
+#include "trace/trace.h"
+
+// Where the trace goes. Each returns 0 or a negative errno, which ends the import.
+struct import_sink {
+    void *context;
+    // Once, before all else, with the session's facts; has_times: its stamps are true, in ns. Else they only number the
+    // events.
+    int (*begin)(void *context, const struct trace_session *s, bool has_times);
+    int (*process)(void *context, const struct trace_process *p);
+    // Segments are borrowed until it returns. All events up to the watermark are in it or were before.
+    int (*round)(void *context, struct trace_segment *segments, size_t n, uint64_t watermark);
+};
+
+struct import_thread;
+struct import_process;
+
+struct import {
+    // For importers.
+    const struct format *format;
+    struct source source;
+    struct err *e;
+    bool keep_going;
+    bool has_times; // set by the importer before its first event: event.stamp is in ns; else it need not be set
+    void *state;    // the importer's
+    void (*name_skipped)(const char *text); // NULL: nobody wants to know
+
+    // Results.
+    uint64_t events;
+    uint64_t skipped;         // bad pieces, under keep_going; the first IMPORT_NAMED of them are told to name_skipped
+    struct err first_skipped; // what the first of them was
+
+    // Inside import.c.
+    struct import_sink sink;
+    struct map by_tid, by_pid;
+    struct import_process *processes;
+    size_t n_processes, processes_capacity;
+    struct import_thread **threads;
+    size_t n_threads, threads_capacity;
+    struct import_thread **filled; // those with words of this round
+    size_t n_filled;
+    struct trace_segment *segments; // as many as threads
+    uint32_t last_pid;
+    uint64_t last_tid;
+    struct import_thread *last; // NULL: none
+    uint64_t words;             // of this round
+    uint64_t stamp;             // of the last event
+    bool begun;
+};
+
+enum {
+    IMPORT_NAMED = 20,
+    IMPORT_TID_BITS = 40, // a tid may have so many
+    IMPORT_NO_TID = 0xffffffff,
+};
+
+// Imports all of `in`. `im` is all zero but for format, keep_going and sink. 0, or a negative errno with the text set
+// unless the sink returned it. Its results are valid in either case; release it afterwards.
+int import_run(struct import *im, struct input *in, struct err *e);
+void import_release(struct import *im);
+
+// For importers: an event of this process and thread, which are made when they are new. Fields as in struct event, but:
+// a realloc is one event, with `ptr` (0: none) and `result`; where `result` is 0 and `error` too, it is filled in unless the
+// call freed; the value of THREAD_CREATE is the child's tid. After THREAD_END the tid is that of a new thread.
+// `text` is copied. 0 or a negative errno.
+int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *ev);
+
+// For importers which go by other numbers of threads than the system's: import_put gets `key` for what the trace calls `tid`.
+// To be called before the first event of that thread. 0 or a negative errno.
+int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);
+
+// For importers: something is wrong at this byte of the input. Under keep_going it is counted, and 0 returned; else the
+// text is set and -EBADMSG returned.
+int import_bad(struct import *im, uint64_t offset, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+// The same for the line that source_line gave last.
+int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// The input ended inside a record that began at `offset`: always an error, as what is missing cannot be skipped; under
+// keep_going it is counted and 0 returned.
+int import_cut_off(struct import *im, uint64_t offset, const char *what);
+
+// For importers of lines: as source_line, with a line that is too long or holds a NUL byte told or, under keep_going,
+// skipped. 1, 0 at the end, or a negative errno.
+int import_line(struct import *im, const char **line, size_t *n);
+
+#endif

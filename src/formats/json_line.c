@@ -1,0 +1,144 @@
+#include "formats/json_line.h"
+
+#include "base/bytes.h"
+#include "base/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    LINE_BYTES = 1024, // most of a line without its text and waits: 16 names and 20-digit numbers
+    WAIT_BYTES = 48,
+    ESCAPED_BYTES = 6, // most that a byte of text becomes
+    FRAME_BYTES = 8,
+};
+
+static char *put_number(char *to, const char *key, uint64_t v)
+{
+    to = text_put(to, key, strlen(key));
+    return text_decimal(to, v);
+}
+
+static char *put_place(char *to, const char *key, uint64_t place, bool slots)
+{
+    to = text_put(to, key, strlen(key));
+    if (slots)
+        return place ? text_decimal(to, place - 1) : TEXT_PUT(to, "null");
+    to = TEXT_PUT(to, "\"0x");
+    to = text_hex(to, place);
+    *to++ = '"';
+    return to;
+}
+
+static char *put_numbers(char *to, const struct event *ev)
+{
+    unsigned fields = event_infos[ev->kind].fields;
+    if (fields & HT_F_SIZE)
+        to = put_number(to, ",\"size\":", ev->size);
+    if (fields & HT_F_COUNT)
+        to = put_number(to, ",\"count\":", ev->count);
+    if (fields & HT_F_ALIGN)
+        to = put_number(to, ",\"align\":", ev->align);
+    if (fields & HT_F_VALUE)
+        to = put_number(to, ",\"value\":", ev->value);
+    return to;
+}
+
+static char *put_places(char *to, const struct event *ev, bool slots)
+{
+    const struct event_info *info = &event_infos[ev->kind];
+    // Without addresses those of mappings are unknown.
+    if (slots && info->class > HT_CLASS_RESIZE)
+        return to;
+    if (info->fields & HT_F_PTR)
+        to = put_place(to, info->class == HT_CLASS_RESIZE ? ",\"old_ptr\":" : ",\"ptr\":", ev->ptr, slots);
+    if (info->fields & HT_F_RESULT)
+        to = put_place(to, ",\"result\":", ev->result, slots);
+    return to;
+}
+
+// Texts are rare: the JSON writer knows what is to be escaped.
+static char *put_text(char *to, const char *text, size_t n)
+{
+    char *quoted = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&quoted, &bytes);
+    if (!memory)
+        return NULL;
+    json_string_n(&(struct json){.to = memory}, text, n);
+    bool good = fclose(memory) == 0;
+    if (good) {
+        to = TEXT_PUT(to, ",\"text\":");
+        to = text_put(to, quoted, bytes);
+    }
+    free(quoted);
+    return good ? to : NULL;
+}
+
+// A call site's frames are its text.
+static char *put_frames(char *to, const struct event *ev)
+{
+    to = TEXT_PUT(to, ",\"frames\":[");
+    for (uint32_t i = 0; i + FRAME_BYTES <= ev->text_bytes; i += FRAME_BYTES)
+        to = put_place(to, i ? "," : "", get_u64((const uint8_t *)ev->text + i), false);
+    *to++ = ']';
+    return to;
+}
+
+static char *put_notes(char *to, const struct event *ev)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (!ev->notes[i])
+            continue;
+        to = TEXT_PUT(to, ",\"");
+        to = text_put(to, event_note_names[i], strlen(event_note_names[i]));
+        to = put_number(to, "\":", ev->notes[i]);
+    }
+    return to;
+}
+
+static char *put_waits(char *to, const struct call *c)
+{
+    to = TEXT_PUT(to, ",\"waits\":[");
+    for (uint32_t i = 0; i < c->n_waits; i++) {
+        to = put_number(to, i ? ",[" : "[", c->waits[i].thread);
+        to = put_number(to, ",", c->waits[i].op);
+        *to++ = ']';
+    }
+    *to++ = ']';
+    return to;
+}
+
+int json_line_put(struct buf *b, const struct call *c, bool slots)
+{
+    const struct event *ev = &c->ev;
+    size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_waits * WAIT_BYTES;
+    if (buf_reserve(b, most) < 0)
+        return -ENOMEM;
+    const char *name = event_infos[ev->kind].name;
+    char *to = (char *)b->data + b->size;
+    to = TEXT_PUT(to, "{\"kind\":\"");
+    to = text_put(to, name, strlen(name));
+    to = put_number(to, "\",\"pid\":", c->pid);
+    to = put_number(to, ",\"tid\":", c->tid);
+    to = put_number(to, ",\"stamp_ns\":", ev->stamp);
+    to = put_numbers(to, ev);
+    to = put_places(to, ev, slots);
+    if (ev->error || c->failed)
+        to = put_number(to, ",\"error\":", ev->error);
+    // Elsewhere in a raw trace threads go by numbers, and this is where a number meets its tid.
+    if (!slots && ev->kind == HT_THREAD_START)
+        to = put_number(to, ",\"thread\":", c->thread);
+    to = put_notes(to, ev);
+    if (ev->kind == HT_STACK)
+        to = put_frames(to, ev);
+    else if (ev->text_bytes)
+        to = put_text(to, ev->text, ev->text_bytes);
+    if (to && c->n_waits)
+        to = put_waits(to, c);
+    if (!to)
+        return -ENOMEM;
+    to = TEXT_PUT(to, "}\n");
+    b->size = (size_t)((uint8_t *)to - b->data);
+    return 0;
+}

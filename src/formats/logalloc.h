@@ -1,0 +1,17 @@
+// What raw and munged logs of logalloc share.
+#ifndef HEAPTAPE_FORMATS_LOGALLOC_H
+#define HEAPTAPE_FORMATS_LOGALLOC_H
+
+#include "event/event.h"
+#include "formats/text_call.h"
+
+// The kinds that have a function in logalloc, ended by 0.
+extern const uint8_t logalloc_kinds[];
+
+// Puts "<function>(<args>)[=<result>]" and the newline; blocks as `put_block` writes them. Returns where it ends.
+char *logalloc_put_call(char *to, const struct event *ev, char *(*put_block)(char *to, uint64_t block));
+
+// An address, "(nil)" for 0.
+char *logalloc_put_address(char *to, uint64_t address);
+
+#endif

@@ -1,0 +1,218 @@
+#include "plan/plan.h"
+#include "plan/build.h"
+#include "plan/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+uint64_t plan_default_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / 4 : 1ull << 30;
+}
+
+int plan_new_as(struct plan **out, const char *name, const struct plan_settings *settings, const struct plan *scanned,
+                struct err *e)
+{
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return plan_no_memory(e);
+    p->name = name;
+    p->how = *settings;
+    p->scanned = scanned;
+    p->memory_bytes = settings->memory_bytes / (settings->fed ? 2 : 1);
+    p->facts.one_thread = settings->one_thread;
+    p->facts.fed = settings->fed;
+    p->next_stats = settings->stats_every;
+    p->next_trim = settings->trim_every;
+    p->memory.fd = p->ring.fd = -1;
+    p->preexisting.memory = p->rest.memory = &p->memory;
+    places_init(&p->places);
+    int rc = plan_memory_init(&p->memory, p->memory_bytes, e);
+    if (rc == 0)
+        rc = plan_memory_take(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at, e);
+    if (rc == 0 && p->facts.fed)
+        rc = plan_ring_new(p, e);
+    if (rc < 0) {
+        plan_free(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+int plan_new(struct plan **p, const char *name, const struct plan_settings *settings, struct err *e)
+{
+    return plan_new_as(p, name, settings, NULL, e);
+}
+
+void plan_free(struct plan *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n_streams; i++) {
+        if (p->streams[i])
+            plan_stream_release(p->streams[i]);
+        free(p->streams[i]);
+    }
+    free(p->streams);
+    plan_stream_release(&p->preexisting);
+    plan_stream_release(&p->rest);
+    places_release(&p->places);
+    free(p->slots);
+    free(p->samples);
+    plan_release_holds(p);
+    free(p->recorded);
+    free(p->points);
+    plan_memory_release(&p->memory);
+    plan_memory_release(&p->ring);
+    free(p->scratch);
+    free(p);
+}
+
+const struct plan_facts *plan_facts(const struct plan *p)
+{
+    return &p->facts;
+}
+
+int plan_fd(const struct plan *p)
+{
+    return p->memory.fd;
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+    enum { STEP_BYTES = 64 << 10 }; // a page at most
+    return (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+}
+
+uint64_t plan_ring_at(const struct plan *p)
+{
+    return round_up(p->memory.used * 8) / 8;
+}
+
+uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
+{
+    if (thread >= p->n_streams || !p->streams[thread])
+        return 0;
+    return plan_stream_op_at(p->streams[thread], position);
+}
+
+// Leaves at most about PLAN_SAMPLES_WANTED looks at memory, evenly among those there are.
+static void thin_samples(struct plan *p)
+{
+    size_t step = plan_sample_step(p);
+    if (p->facts.fed) {
+        p->facts.samples = step ? (p->n_samples + step - 1) / step : 0;
+        return;
+    }
+    for (size_t i = 0; i < p->n_samples; i++) {
+        uint64_t *w = &p->memory.words[p->samples[i]];
+        if (i % step)
+            *w = (*w & ~(uint64_t)(PLAN_OP_LIMIT - 1)) | PLAN_COUNT;
+        else
+            p->facts.samples++;
+    }
+}
+
+int plan_stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
+{
+    int rc = plan_put_count(p, s, PLAN_COUNT, e);
+    if (rc == 0)
+        plan_stream_stop(s);
+    return rc;
+}
+
+// Gives up what the workload leaves, each block by a function that fits the one which took it.
+static int write_rest(struct plan *p, struct plan_header *h, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->n_slots; i++) {
+        const struct slot *s = &p->slots[i];
+        if (!s->place)
+            continue;
+        struct call c = {.op = (enum plan_op)s->given_up_by, .place = s->place, .extra = {1ull << s->align_log2}};
+        rc = plan_put_call(p, &p->rest, &c, e);
+        h->by_kind[s->given_up_by]++;
+    }
+    if (rc == 0)
+        rc = plan_stop_stream(p, &p->rest, e);
+    h->rest_at = p->rest.first;
+    return rc;
+}
+
+static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
+{
+    uint64_t words = p->n_streams * sizeof(struct plan_thread) / 8;
+    int rc = plan_memory_take(&p->memory, words, &h->threads_at, e);
+    if (rc < 0)
+        return rc;
+    struct plan_thread *t = (struct plan_thread *)(p->memory.words + h->threads_at);
+    uint64_t more_at = 0;
+    if (p->facts.fed) {
+        rc = plan_memory_take(&p->memory, 1 + PLAN_AHEAD_WORDS, &more_at, e);
+        if (rc < 0)
+            return rc;
+        p->memory.words[more_at] = PLAN_MORE;
+    }
+    for (size_t i = 0; i < p->n_streams; i++) {
+        const struct plan_stream *s = p->streams[i];
+        t[i] = (struct plan_thread){.first_word = s && s->first ? more_at ? more_at : s->first : 0,
+                                    .at_start = s && !s->born};
+        p->facts.threads += s && s->first;
+    }
+    return 0;
+}
+
+static void describe_feed(struct plan *p, struct plan_header *h)
+{
+    p->facts.feed_bytes = round_up(sizeof(struct plan_feed) + h->n_threads * sizeof(struct plan_feed_thread));
+    p->facts.windows = p->ring.window + 1;
+    h->feed_bytes = p->facts.feed_bytes;
+    h->ring_at = plan_ring_at(p);
+    h->window_words = p->facts.window_bytes / 8;
+}
+
+int plan_finish(struct plan *p, struct err *e)
+{
+    uint64_t unused;
+    struct plan_header h = {.magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .places = p->places.limit};
+    if (p->facts.events == 0)
+        return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        h.by_kind[kind] = p->facts.by_kind[kind] + p->preexisting_by[kind];
+    int rc = plan_finish_holds(p, e);
+    if (rc == 0)
+        rc = plan_stop_stream(p, &p->preexisting, e);
+    if (rc == 0)
+        rc = write_rest(p, &h, e);
+    for (size_t i = 0; rc == 0 && !p->facts.fed && i < p->n_streams; i++) {
+        if (p->streams[i] && p->streams[i]->first)
+            rc = plan_stop_stream(p, p->streams[i], e);
+    }
+    if (rc == 0)
+        rc = plan_memory_take(&p->memory, PLAN_AHEAD_WORDS, &unused, e);
+    if (rc == 0)
+        rc = write_threads(p, &h, e);
+    if (rc < 0)
+        return rc;
+    thin_samples(p);
+    plan_finish_recorded(p);
+    h.touch_zeroed = p->facts.touch_zeroed;
+    struct plan_facts *f = &p->facts;
+    f->peak_live_bytes = (uint64_t)p->peak + p->preexisting_bytes;
+    f->live_at_end_bytes = (uint64_t)p->live + p->preexisting_bytes;
+    f->preexisting_bytes = p->preexisting_bytes;
+    f->places = h.places;
+    f->bytes = p->memory.used * 8 + f->window_bytes * PLAN_WINDOWS;
+    h.words = p->memory.used;
+    h.n_caches = p->n_threads;
+    h.preexisting_at = p->preexisting.first;
+    h.samples = f->samples;
+    if (f->fed)
+        describe_feed(p, &h);
+    memcpy(p->memory.words + p->header_at, &h, sizeof h);
+    return 0;
+}

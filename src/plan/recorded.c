@@ -1,0 +1,121 @@
+// What a plan keeps of how the workload was recorded, so that a replay can be held against it.
+#include "base/buf.h"
+#include "plan/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int plan_watch_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e)
+{
+    p->recorded = calloc(n + 1, sizeof *p->recorded);
+    if (!p->recorded)
+        return plan_no_memory(e);
+    for (size_t i = 0; i < n; i++)
+        p->recorded[i] = (struct plan_recorded){.sample = samples[i]};
+    p->n_recorded = n;
+    return 0;
+}
+
+// The program's own memory that is no heap, if its mappings were recorded. Which of them munmap takes away is not known
+// without addresses.
+static void follow_mapping(struct plan *p, const struct workload_op *op)
+{
+    static const char private[] = "rw-p anonymous";
+    if (op->flags & WORKLOAD_FAILED)
+        return;
+    if (op->kind == HT_MMAP && op->text_bytes == strlen(private) && memcmp(op->text, private, op->text_bytes) == 0)
+        p->mapped_bytes += op->size;
+    else if (op->kind == HT_MUNMAP)
+        p->mapped_bytes -= op->size < p->mapped_bytes ? op->size : p->mapped_bytes;
+}
+
+void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op)
+{
+    // Samples that were taken before this op.
+    while (p->n_passed < p->n_recorded && p->recorded[p->n_passed].sample.stamp < op->stamp) {
+        struct plan_recorded *r = &p->recorded[p->n_passed++];
+        r->event = p->facts.events;
+        r->live_bytes = p->live;
+        r->mapped_bytes = p->mapped_bytes;
+    }
+    if (event_infos[op->kind].class == HT_CLASS_MAP)
+        follow_mapping(p, op);
+    if (op->kind == HT_PREEXISTING)
+        return;
+    if (!span->ops++) {
+        span->first_stamp = op->stamp;
+        span->first_event = p->facts.events;
+    }
+    span->last_stamp = op->stamp;
+    span->last_event = p->facts.events;
+    p->last_stamp = op->stamp > p->last_stamp ? op->stamp : p->last_stamp;
+}
+
+int plan_note_point(struct plan *p, struct err *e)
+{
+    if (array_reserve((void **)&p->points, &p->points_capacity, p->n_points + 1, sizeof *p->points) < 0)
+        return plan_no_memory(e);
+    p->points[p->n_points++] = (struct plan_point){p->facts.events, p->live};
+    return 0;
+}
+
+// Did the program use what it had? If it had as much private memory as live bytes, its blocks were in use as a whole, those
+// of calloc too. A sample may come right between the taking of a block and its first use: so an eighth may be lacking, and
+// one sample in eight may lack more.
+static bool was_in_use(const struct plan *p)
+{
+    size_t checked = 0, lacking = 0;
+    for (size_t i = 0; i < p->n_recorded; i++) {
+        const struct plan_recorded *r = &p->recorded[i];
+        int64_t private_bytes = (int64_t)(r->sample.anon_bytes - r->mapped_bytes);
+        checked += r->event > 0;
+        lacking += private_bytes < r->live_bytes - r->live_bytes / 8;
+    }
+    return checked > 0 && lacking <= checked / 8;
+}
+
+// Blocks from before the start are live from the start, but may turn up late.
+void plan_finish_recorded(struct plan *p)
+{
+    size_t step = plan_sample_step(p), n = 0;
+    for (size_t i = 0; i < p->n_points; i += step)
+        p->points[n++] =
+            (struct plan_point){p->points[i].event, p->points[i].live_bytes + (int64_t)p->preexisting_bytes};
+    p->n_points = n;
+    for (; p->n_passed < p->n_recorded; p->n_passed++) {
+        struct plan_recorded *r = &p->recorded[p->n_passed];
+        r->event = p->facts.events;
+        r->live_bytes = p->live;
+        r->mapped_bytes = p->mapped_bytes;
+    }
+    for (size_t i = 0; i < p->n_recorded; i++)
+        p->recorded[i].live_bytes += (int64_t)p->preexisting_bytes;
+    p->facts.touch_zeroed = was_in_use(p);
+}
+
+const struct plan_recorded *plan_recorded(const struct plan *p, size_t *n)
+{
+    *n = p->n_recorded;
+    return p->recorded;
+}
+
+const struct plan_point *plan_points(const struct plan *p, size_t *n)
+{
+    *n = p->n_points;
+    return p->points;
+}
+
+size_t plan_threads(const struct plan *p)
+{
+    return p->n_streams;
+}
+
+const struct plan_span *plan_span(const struct plan *p, size_t thread)
+{
+    return p->streams[thread] && p->streams[thread]->first ? &p->streams[thread]->span : NULL;
+}
+
+uint64_t plan_duration_stamps(const struct plan *p)
+{
+    return p->last_stamp > p->first_stamp ? p->last_stamp - p->first_stamp : 0;
+}

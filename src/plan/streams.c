@@ -1,0 +1,273 @@
+#include "plan/streams.h"
+#include "base/buf.h"
+#include "plan/ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    FIRST_CHUNK_WORDS = 64, // 20,000 threads of a few calls each take 10 MB
+    LAST_CHUNK_WORDS = 32768,
+    LAST_CHUNK_SHARE = 64, // of a window
+    FILE_STEP_WORDS = 1 << 20,
+};
+
+int plan_memory_init(struct plan_memory *m, uint64_t limit_bytes, struct err *e)
+{
+    *m = (struct plan_memory){.fd = -1, .limit = limit_bytes / 8};
+    m->fd = memfd_create("heaptape-plan", MFD_CLOEXEC);
+    if (m->fd < 0)
+        return err_set_errno(e, "cannot make shared memory for the plan");
+    void *at = mmap(NULL, m->limit * 8, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m->fd, 0);
+    if (at == MAP_FAILED)
+        return err_set_errno(e, "cannot map the plan");
+    m->words = at;
+    return 0;
+}
+
+void plan_memory_init_ring(struct plan_memory *m, uint64_t *words, uint64_t at, uint64_t window_words,
+                           uint64_t n_windows)
+{
+    *m = (struct plan_memory){.fd = -1, .words = words, .at = at, .window_words = window_words};
+    m->n_windows = n_windows;
+    m->used = m->shift = at; // position 0 is one that everybody has reached
+    m->limit = at + window_words;
+}
+
+void plan_memory_release(struct plan_memory *m)
+{
+    if (m->fd >= 0) {
+        if (m->words)
+            munmap(m->words, m->limit * 8);
+        close(m->fd);
+    }
+    free(m->open);
+    *m = (struct plan_memory){.fd = -1};
+}
+
+static int grow_file(struct plan_memory *m, uint64_t want, struct err *e)
+{
+    uint64_t words = (want + FILE_STEP_WORDS - 1) / FILE_STEP_WORDS * FILE_STEP_WORDS;
+    if (words > m->limit)
+        words = m->limit;
+    if (ftruncate(m->fd, (off_t)(words * 8)) < 0)
+        return err_set_errno(e, "cannot grow the plan to %llu bytes", (unsigned long long)words * 8);
+    m->in_file = words;
+    return 0;
+}
+
+int plan_memory_take(struct plan_memory *m, uint64_t n, uint64_t *at, struct err *e)
+{
+    if (n > m->limit - m->used && m->window_words)
+        return -EAGAIN;
+    if (n > m->limit - m->used)
+        return err_set(e, -E2BIG, "the plan does not fit into %llu KiB of memory; give more with --memory",
+                       (unsigned long long)m->limit >> 7);
+    if (!m->window_words && m->used + n > m->in_file) {
+        int rc = grow_file(m, m->used + n, e);
+        if (rc < 0)
+            return rc;
+    }
+    *at = m->used;
+    m->used += n;
+    return 0;
+}
+
+static void end_segment(struct plan_stream *s)
+{
+    struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
+    if (!s->stopped)
+        *plan_memory_at(s->memory, s->next++) = PLAN_MORE; // in the word that each chunk keeps free
+    g->end = s->next;
+    g->end_op = s->ops;
+    s->open = false;
+    s->next = s->end = s->chunk_words = 0;
+    s->index_from = s->ops;
+    s->indexed = 0;
+}
+
+void plan_memory_close_window(struct plan_memory *m)
+{
+    for (size_t i = 0; i < m->n_open; i++)
+        end_segment(m->open[i]);
+}
+
+void plan_memory_next_window(struct plan_memory *m)
+{
+    m->n_open = 0;
+    m->window++;
+    // The same words again every n_windows windows.
+    m->shift = m->at + (m->window - m->window % m->n_windows) * m->window_words;
+    m->used = m->at + m->window * m->window_words;
+    m->limit = m->used + m->window_words;
+}
+
+void plan_stream_release(struct plan_stream *s)
+{
+    free(s->index);
+    free(s->segments);
+    place_owner_release(&s->places);
+    *s = (struct plan_stream){0};
+}
+
+static uint64_t next_chunk_words(const struct plan_stream *s)
+{
+    const struct plan_memory *m = s->memory;
+    uint64_t words = s->chunk_words ? s->chunk_words * 2 : FIRST_CHUNK_WORDS, most = LAST_CHUNK_WORDS;
+    if (m->window_words && m->window_words / LAST_CHUNK_SHARE < most)
+        most = m->window_words / LAST_CHUNK_SHARE;
+    if (words > most)
+        words = most;
+    return words < FIRST_CHUNK_WORDS ? FIRST_CHUNK_WORDS : words;
+}
+
+static int begin(struct plan_stream *s, uint64_t at, struct err *e)
+{
+    struct plan_memory *m = s->memory;
+    if (m->window_words) {
+        if (!s->segments)
+            s->segments = calloc(PLAN_WINDOWS, sizeof *s->segments);
+        if (!s->segments || array_reserve((void **)&m->open, &m->open_capacity, m->n_open + 1, sizeof *m->open) < 0)
+            return err_set(e, -ENOMEM, "out of memory");
+        m->open[m->n_open++] = s;
+        s->segments[s->n_segments++ % PLAN_WINDOWS] =
+            (struct plan_segment){.window = m->window, .first = at, .first_op = s->ops};
+    }
+    if (!s->first)
+        s->first = at;
+    s->open = true;
+    return 0;
+}
+
+// The last word of a chunk is kept for the jump, or for the STOP or MORE.
+static int add_chunk(struct plan_stream *s, struct err *e)
+{
+    uint64_t at, words = next_chunk_words(s);
+    struct plan_memory *m = s->memory;
+    int rc = plan_memory_take(m, words, &at, e);
+    if (rc == 0 && !s->open)
+        rc = begin(s, at, e);
+    else if (rc == 0)
+        *plan_memory_at(m, s->next) = (uint64_t)PLAN_JUMP | (at - m->shift + m->at) << 8;
+    if (rc < 0)
+        return rc;
+    s->next = at;
+    s->end = at + words - 1;
+    s->chunk_words = words;
+    return 0;
+}
+
+int plan_stream_room(struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
+{
+    if (s->end - s->next < n) {
+        int rc = add_chunk(s, e);
+        if (rc < 0)
+            return rc;
+    }
+    *w = plan_memory_at(s->memory, s->next);
+    return 0;
+}
+
+int plan_stream_number(struct plan_stream *s, unsigned n)
+{
+    if ((s->ops - s->index_from) % PLAN_INDEX_OPS == 0) {
+        if (array_reserve((void **)&s->index, &s->index_capacity, s->indexed + 1, sizeof *s->index) < 0)
+            return -ENOMEM;
+        s->index[s->indexed++] = s->next;
+    }
+    s->ops++;
+    s->next += n;
+    return 0;
+}
+
+void plan_stream_stop(struct plan_stream *s)
+{
+    *plan_memory_at(s->memory, s->next++) = PLAN_STOP;
+    s->stopped = true;
+}
+
+// Where the thread leaves the window that op is in.
+static uint64_t leaves_at(const struct plan_stream *s, uint64_t op)
+{
+    for (uint64_t i = s->n_segments; i-- > 0 && s->n_segments - i <= PLAN_WINDOWS;) {
+        const struct plan_segment *g = &s->segments[i % PLAN_WINDOWS];
+        if (op < g->first_op)
+            continue;
+        // A window is filled when all have left the one that was PLAN_WINDOWS before it.
+        return g->window + PLAN_WINDOWS <= s->memory->window ? 0 : g->end;
+    }
+    return 0;
+}
+
+// The word that jumps, as the next one's number.
+static uint64_t jump_target(const struct plan_memory *m, uint64_t word)
+{
+    return (word >> 8) - m->at + m->shift;
+}
+
+void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position)
+{
+    if (op < s->index_from) {
+        *position = leaves_at(s, op);
+        return;
+    }
+    op -= s->index_from;
+    uint64_t at = s->index[op / PLAN_INDEX_OPS], left = op % PLAN_INDEX_OPS;
+    for (;;) {
+        uint64_t word = *plan_memory_at(s->memory, at);
+        enum plan_op code = plan_op_of(word);
+        if (code == PLAN_JUMP) {
+            at = jump_target(s->memory, word);
+            continue;
+        }
+        if (plan_is_numbered(code) && left-- == 0)
+            break;
+        at += plan_op_words(word);
+    }
+    *plan_memory_at(s->memory, at) |= PLAN_PUBLISH;
+    *position = at + plan_op_words(*plan_memory_at(s->memory, at));
+}
+
+// Counts the ops from `op`, which stands at word `at`. Both are in one window of a ring.
+static uint64_t count_to(const struct plan_stream *s, uint64_t at, uint64_t op, uint64_t position)
+{
+    struct plan_memory m = *s->memory;
+    if (m.window_words) {
+        uint64_t window = (at - m.at) / m.window_words;
+        m.shift = m.at + (window - window % m.n_windows) * m.window_words;
+    }
+    while (at < position && op < s->ops) {
+        uint64_t word = *plan_memory_at(&m, at);
+        if (plan_op_of(word) == PLAN_JUMP) {
+            at = jump_target(&m, word);
+            continue;
+        }
+        at += plan_op_words(word);
+        if (plan_is_numbered(plan_op_of(word)) && at < position)
+            op++;
+    }
+    return op;
+}
+
+static uint64_t op_in_ring(const struct plan_stream *s, uint64_t position)
+{
+    for (uint64_t i = s->n_segments; i-- > 0 && s->n_segments - i <= PLAN_WINDOWS;) {
+        const struct plan_segment *g = &s->segments[i % PLAN_WINDOWS];
+        bool is_there = g->window + PLAN_WINDOWS > s->memory->window && s->memory->n_windows == PLAN_WINDOWS;
+        if (position > g->first)
+            return is_there ? count_to(s, g->first, g->first_op, position) : UINT64_MAX;
+    }
+    return UINT64_MAX;
+}
+
+uint64_t plan_stream_op_at(const struct plan_stream *s, uint64_t position)
+{
+    size_t i = 0;
+    if (s->memory && s->memory->window_words)
+        return op_in_ring(s, position);
+    while (i + 1 < s->indexed && s->index[i + 1] < position)
+        i++;
+    return s->indexed ? count_to(s, s->index[i], i * PLAN_INDEX_OPS, position) : 0;
+}

@@ -1,0 +1,80 @@
+// The CPU's counters over the whole replay, all threads together, where the kernel lets us have them.
+#include "player/player.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DTLB_READ_MISSES                                                                                               \
+    (PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
+
+static const struct {
+    uint32_t type;
+    uint64_t config;
+} events[RESULTS_COUNTERS] = {
+    [RESULTS_CYCLES] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+    [RESULTS_INSTRUCTIONS] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+    [RESULTS_CACHE_MISSES] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+    [RESULTS_DTLB_MISSES] = {PERF_TYPE_HW_CACHE, DTLB_READ_MISSES},
+};
+
+static int fds[RESULTS_COUNTERS];
+
+static int open_counter(unsigned i, bool with_kernel)
+{
+    struct perf_event_attr attr = {
+        .type = events[i].type,
+        .size = sizeof attr,
+        .config = events[i].config,
+        .disabled = 1,
+        .inherit = 1, // threads that are born later count too
+        .exclude_kernel = !with_kernel,
+        .exclude_hv = 1,
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+    };
+    return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+// What the kernel does for the allocator counts if we may know it.
+void player_counters_init(void)
+{
+    struct results *r = player.results;
+    r->counters_with_kernel = 1;
+    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
+        fds[i] = open_counter(i, r->counters_with_kernel);
+        if (fds[i] < 0 && (errno == EACCES || errno == EPERM) && i == 0) {
+            r->counters_with_kernel = 0;
+            fds[i] = open_counter(i, false);
+        }
+        if (fds[i] < 0 && !r->counters_errno)
+            r->counters_errno = (uint32_t)errno;
+    }
+}
+
+void player_counters_start(void)
+{
+    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
+        if (fds[i] >= 0)
+            ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0);
+    }
+}
+
+// A counter that had to share the CPU's with others was on for part of the time only: it is taken for that of the whole.
+static uint64_t read_counter(int fd)
+{
+    struct {
+        uint64_t value, enabled, running;
+    } count;
+    if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_DISABLE, 0) < 0 || read(fd, &count, sizeof count) != sizeof count ||
+        !count.running)
+        return RESULTS_UNKNOWN;
+    return (uint64_t)((double)count.value * ((double)count.enabled / (double)count.running));
+}
+
+void player_counters_stop(void)
+{
+    for (unsigned i = 0; i < RESULTS_COUNTERS; i++)
+        player.results->counters[i] = read_counter(fds[i]);
+}

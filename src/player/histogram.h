@@ -1,0 +1,49 @@
+// Log-linear histogram: 64 steps for each power of two, so a value is known to 1/64 (1.6 %). Malloc-free.
+#ifndef HEAPTAPE_PLAYER_HISTOGRAM_H
+#define HEAPTAPE_PLAYER_HISTOGRAM_H
+
+#include <stdint.h>
+
+enum {
+    HISTOGRAM_STEP_BITS = 6,
+    HISTOGRAM_STEPS = 1 << HISTOGRAM_STEP_BITS,
+    HISTOGRAM_VALUE_BITS = 42, // half an hour at 2.6 GHz; longer counts as that
+    HISTOGRAM_BUCKETS = (HISTOGRAM_VALUE_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS,
+};
+
+// All zero is an empty one.
+struct histogram {
+    uint64_t count, sum, max;
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+static inline unsigned histogram_bucket(uint64_t value)
+{
+    if (value < 2 * HISTOGRAM_STEPS)
+        return (unsigned)value;
+    if (value >> HISTOGRAM_VALUE_BITS)
+        return HISTOGRAM_BUCKETS - 1;
+    unsigned shift = 63 - (unsigned)__builtin_clzll(value) - HISTOGRAM_STEP_BITS;
+    return (shift << HISTOGRAM_STEP_BITS) + (unsigned)(value >> shift);
+}
+
+static inline void histogram_add(struct histogram *h, uint64_t value)
+{
+    h->count++;
+    h->sum += value;
+    if (value > h->max)
+        h->max = value;
+    h->buckets[histogram_bucket(value)]++;
+}
+
+void histogram_merge(struct histogram *to, const struct histogram *from);
+
+// The value below or at which `share` (0 to 1) of all values lie, as the middle of its bucket, at most max. 0 when
+// there are none.
+uint64_t histogram_quantile(const struct histogram *h, double share);
+
+// The mean of the lowest `share` of the values, from their buckets' middles: the mean without what interrupts and other
+// programs did to a few of them. 0 when there are none.
+double histogram_trimmed_mean(const struct histogram *h, double share);
+
+#endif

@@ -1,0 +1,252 @@
+// heaptape-replay: started by heaptape under an allocator, with a plan and room for results as open descriptors.
+#include "player/player.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct player player;
+
+static struct player_thread main_thread;
+
+enum { EXIT_CANNOT = 1, EXIT_BY_HAND = 2 };
+
+// Only the first one to fail says why; the others wait for the end.
+void player_failing(void)
+{
+    if (atomic_exchange_explicit(&player.results->failing, 1, memory_order_relaxed)) {
+        for (;;)
+            pause();
+    }
+}
+
+_Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
+                             int error)
+{
+    struct results *r = player.results;
+    r->failed_thread = t ? t->number : 0;
+    r->failed_position = t ? player_position(t) : 0;
+    r->failed_kind = kind;
+    r->failed_size = size;
+    r->failed_errno = (uint32_t)error;
+    atomic_store_explicit(&r->status, why, memory_order_release);
+    _exit(EXIT_CANNOT);
+}
+
+_Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
+                           int error)
+{
+    player_failing();
+    player_failed(why, t, kind, size, error);
+}
+
+// Maps a whole file; its pages are there before the first use.
+static void *map_file(int fd, int protection, size_t *size)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0 || st.st_size <= 0)
+        return NULL;
+    *size = (size_t)st.st_size;
+    void *at = mmap(NULL, *size, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void *player_map_own(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (at == MAP_FAILED)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, bytes, errno);
+    return at;
+}
+
+static void map_results(void)
+{
+    size_t size;
+    struct results *r = map_file(RESULTS_FD, PROT_READ | PROT_WRITE, &size);
+    if (!r || size < sizeof *r || r->magic != RESULTS_MAGIC) {
+        static const char text[] = "heaptape-replay: is started by heaptape replay\n";
+        ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+        (void)n;
+        _exit(EXIT_BY_HAND);
+    }
+    player.results = r;
+    atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
+}
+
+// Of a plan that is fed, the ring's words follow the plan's in number, so they are mapped at that distance.
+static void map_feed(const struct plan_header *h)
+{
+    size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8, at_bytes = h->ring_at * 8;
+    int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_POPULATE;
+    char *at = mmap(NULL, at_bytes + ring_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *head = mmap(NULL, h->feed_bytes, protection, flags, RESULTS_FEED_FD, 0);
+    if (at == MAP_FAILED || head == MAP_FAILED ||
+        mmap(at, h->words * 8, PROT_READ, flags | MAP_FIXED, RESULTS_PLAN_FD, 0) == MAP_FAILED ||
+        mmap(at + at_bytes, ring_bytes, protection, flags | MAP_FIXED, RESULTS_FEED_FD, (off_t)h->feed_bytes) ==
+            MAP_FAILED)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, ring_bytes, errno);
+    player.feed = head;
+    player.words = (const uint64_t *)at;
+}
+
+static void map_plan(void)
+{
+    size_t size;
+    const struct plan_header *h = map_file(RESULTS_PLAN_FD, PROT_READ, &size);
+    if (!h)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
+    player.plan = h;
+    player.words = (const uint64_t *)h;
+    if (h->ring_at)
+        map_feed(h);
+    player.threads = (const struct plan_thread *)(player.words + h->threads_at);
+    player.places = player_map_own(h->places * sizeof *player.places);
+    player.lines = player_map_own((h->n_threads + 1) * sizeof *player.lines);
+    for (uint32_t i = 0; i < h->n_threads; i++)
+        atomic_store_explicit(&player.lines[i].wanted, UINT64_MAX, memory_order_relaxed);
+}
+
+void player_play(struct player_thread *t)
+{
+    static void (*const loops[2][5])(struct player_thread *) = {
+        {[RESULTS_TOUCH_PAGE] = player_play_page,
+         [RESULTS_TOUCH_NONE] = player_play_none,
+         [RESULTS_TOUCH_ALL] = player_play_all,
+         [RESULTS_TOUCH_CHECKED] = player_play_checked,
+         [RESULTS_TOUCH_USABLE] = player_play_usable},
+        {[RESULTS_TOUCH_PAGE] = player_play_timed_page,
+         [RESULTS_TOUCH_NONE] = player_play_timed_none,
+         [RESULTS_TOUCH_ALL] = player_play_timed_all,
+         [RESULTS_TOUCH_CHECKED] = player_play_checked,
+         [RESULTS_TOUCH_USABLE] = player_play_usable},
+    };
+    loops[player.results->timed != 0][player.results->touch % 5](t);
+}
+
+// Blocks that were there when the recording began.
+static void play_preexisting(void)
+{
+    main_thread.pc = player.words + player.plan->preexisting_at;
+    main_thread.line = &player.lines[player.plan->n_threads];
+    main_thread.window = PLAYER_NO_WINDOW;
+    player_play(&main_thread);
+}
+
+static uint64_t time_ns(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
+}
+
+// The figures of the whole replay: the clock runs from before the first call until the last thread is gone.
+static void play_all(void)
+{
+    struct results *r = player.results;
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    atomic_store_explicit(&r->status, RESULTS_PLAYING, memory_order_relaxed);
+    player_counters_start();
+    player.start_ns = clock_monotonic_ns();
+    player_go();
+    if (player.plan->n_threads && player.threads[0].first_word) {
+        player_thread_begins(&main_thread);
+        player_play(&main_thread);
+        player_thread_over(&main_thread);
+    }
+    player_join_all();
+    r->wall_ns = clock_monotonic_ns() - player.start_ns;
+    player_counters_stop();
+    getrusage(RUSAGE_SELF, &after);
+    r->user_ns = time_ns(&after.ru_utime) - time_ns(&before.ru_utime);
+    r->system_ns = time_ns(&after.ru_stime) - time_ns(&before.ru_stime);
+    r->minor_faults = (uint64_t)(after.ru_minflt - before.ru_minflt);
+    r->major_faults = (uint64_t)(after.ru_majflt - before.ru_majflt);
+    r->context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
+}
+
+void player_hold(unsigned which)
+{
+    struct results *r = player.results;
+    if (r->n_holds)
+        memcpy(results_holds(r) + which * r->n_holds, player.places, r->n_holds * sizeof *player.places);
+}
+
+static void note_memory(void)
+{
+    struct results *r = player.results;
+    player_sample(0, 0, true);
+    r->end_rss_bytes = player_private_bytes();
+    r->peak_rss_bytes = player_peak_private_bytes();
+    uint64_t n = atomic_load_explicit(&r->n_samples, memory_order_relaxed);
+    for (uint64_t i = 0; i < n && i < r->max_samples; i++) {
+        if (r->samples[i].rss_bytes > r->peak_rss_bytes)
+            r->peak_rss_bytes = r->samples[i].rss_bytes;
+    }
+}
+
+// When the figures of the replay are there: gives up what the workload left, and sees what memory that leaves.
+static void play_rest(void)
+{
+    struct results *r = player.results;
+    main_thread.pc = player.words + player.plan->rest_at;
+    player_play(&main_thread);
+    r->freed_rss_bytes = player_private_bytes();
+    if (!r->settle_ns)
+        return;
+    player_settle(r->settle_ns);
+    r->settled_rss_bytes = player_private_bytes();
+}
+
+int main(void)
+{
+    map_results();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (player.results->probe) {
+        player_find_allocator();
+        player_find_version(player.results->version, sizeof player.results->version);
+        atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
+        return 0;
+    }
+    map_plan();
+    player_memory_init();
+    player_find_functions();
+    player_wait_init();
+    player_pace_init();
+    player_caches_init();
+    player_stats_init();
+    player_counters_init();
+    if (player.results->touch == RESULTS_TOUCH_CHECKED)
+        player_verify_init();
+    if (player.plan->n_threads)
+        player_thread_init(&main_thread, 0);
+    if (player.null_real)
+        player.null_real(false);
+    player_touch_own_pages();
+    player_reset_peak();
+    player.results->baseline_rss_bytes = player_private_bytes();
+    player.start_ns = clock_monotonic_ns();
+    play_preexisting();
+    if (player.plan->n_threads)
+        player_thread_init(&main_thread, 0);
+    player_start_threads();
+    player_feed_wait_ready();
+    player_sample(0, 0, true);
+    play_all();
+    note_memory();
+    player_hold(RESULTS_HOLD_END);
+    if (player.results->touch == RESULTS_TOUCH_CHECKED)
+        player_verify_rest();
+    play_rest();
+    if (player.null_real)
+        player.null_real(true);
+    player_find_version(player.results->version, sizeof player.results->version);
+    atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
+    // Not _exit: allocators print their statistics in destructors.
+    return 0;
+}

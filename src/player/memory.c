@@ -1,0 +1,163 @@
+// What memory the process has, and how not to have any of one's own.
+#include "player/player.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static uint64_t page_bytes;
+
+void player_memory_init(void)
+{
+    page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    player.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (player.statm_fd < 0)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
+}
+
+static const char *next_number(const char *text, uint64_t *n)
+{
+    while (*text == ' ' || *text == '\t')
+        text++;
+    for (*n = 0; *text >= '0' && *text <= '9'; text++)
+        *n = *n * 10 + (uint64_t)(*text - '0');
+    return text;
+}
+
+// The first three numbers of statm are size, resident and shared pages. Shared are those of files and of shared
+// mappings; what is left is anonymous and private. False when it cannot be read.
+static bool read_statm(uint64_t *resident, uint64_t *shared)
+{
+    char text[128];
+    uint64_t size;
+    ssize_t n = pread(player.statm_fd, text, sizeof text - 1, 0);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    next_number(next_number(next_number(text, &size), resident), shared);
+    return true;
+}
+
+uint64_t player_private_bytes(void)
+{
+    uint64_t resident, shared;
+    return read_statm(&resident, &shared) && resident > shared ? (resident - shared) * page_bytes : 0;
+}
+
+void player_reset_peak(void)
+{
+    int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    // 5: the high-water mark becomes what is resident now (proc(5)).
+    ssize_t n = write(fd, "5", 1);
+    (void)n;
+    close(fd);
+}
+
+// The kernel keeps the high-water mark of all resident memory. Shared memory only grows while we play, so the mark less
+// what is shared in the end is no more than the highest that private memory was: it catches the peaks between two
+// samples, and never says too much.
+uint64_t player_peak_private_bytes(void)
+{
+    char text[4096];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *line = strstr(text, "\nVmHWM:");
+    if (!line)
+        return 0;
+    uint64_t peak_kib, resident, shared;
+    next_number(line + strlen("\nVmHWM:"), &peak_kib);
+    if (!read_statm(&resident, &shared) || peak_kib * 1024 <= shared * page_bytes)
+        return 0;
+    return peak_kib * 1024 - shared * page_bytes;
+}
+
+static bool object_has(const struct dl_phdr_info *info, uintptr_t address)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        if (h->p_type == PT_LOAD && address - (info->dlpi_addr + h->p_vaddr) < h->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+// Is it the player itself, libc or the loader? Other objects are the allocator's, and their pages too.
+static bool is_own_object(const struct dl_phdr_info *info)
+{
+    return object_has(info, (uintptr_t)&player) || object_has(info, (uintptr_t)gnu_get_libc_version) ||
+           (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
+}
+
+// Writes to each page of the segment what is there already. What the loader has made read-only is left alone.
+static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from, uintptr_t readonly_to)
+{
+    for (uintptr_t at = from; at < to; at = (at & ~(page_bytes - 1)) + page_bytes) {
+        if (at < readonly_from || at >= readonly_to)
+            __atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
+    }
+}
+
+// Gives an object's writable data its own copy now, and not while we play.
+static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    uintptr_t readonly_from = 0, readonly_to = 0;
+    (void)size;
+    (void)unused;
+    if (!is_own_object(info))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        if (h->p_type == PT_GNU_RELRO) {
+            readonly_from = (info->dlpi_addr + h->p_vaddr) & ~(page_bytes - 1);
+            readonly_to = (info->dlpi_addr + h->p_vaddr + h->p_memsz) & ~(page_bytes - 1);
+        }
+    }
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + h->p_vaddr;
+        if (h->p_type == PT_LOAD && (h->p_flags & PF_W))
+            touch_segment(from, from + h->p_memsz, readonly_from, readonly_to);
+    }
+    return 0;
+}
+
+// Down the main thread's stack, which is private: a page that the allocator's deepest call would be the first to use
+// would count as its own.
+static __attribute__((noinline)) void touch_stack(void)
+{
+    volatile char room[256 << 10];
+    for (size_t i = 0; i < sizeof room; i += 1024)
+        room[i] = 0;
+}
+
+void player_touch_own_pages(void)
+{
+    touch_stack();
+    dl_iterate_phdr(touch_object, NULL);
+}
+
+void player_sample(uint64_t events, uint64_t live_change, bool look)
+{
+    struct results *r = player.results;
+    uint64_t event = atomic_fetch_add_explicit(&player.events, events, memory_order_relaxed) + events;
+    uint64_t live = atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) + live_change;
+    if (!look)
+        return;
+    // Who gives up others' blocks may have been counted before them.
+    if ((int64_t)live < 0)
+        live = 0;
+    uint64_t at = atomic_fetch_add_explicit(&r->n_samples, 1, memory_order_relaxed);
+    if (at < r->max_samples)
+        r->samples[at] =
+            (struct results_sample){event, clock_monotonic_ns() - player.start_ns, player_private_bytes(), live};
+}

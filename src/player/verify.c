@@ -1,0 +1,233 @@
+// What no allocator may do, looked for while a workload is played: blocks that overlap live ones, wrong alignment, too
+// little room, calloc without zeroes, content that realloc loses or that somebody else writes to.
+//
+// Every block is filled with a pattern of its own, which is looked at when it is given up, resized and at the end. Which
+// memory is live stands in a shadow: one bit for each 8 bytes of address space. So memory that is handed out twice is
+// seen at once, whoever holds it, even if neither holder has written to it yet.
+#include "player/player.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <sys/mman.h>
+
+enum {
+    GRANULE_BITS = 3, // blocks of less than 16 bytes may lie at multiples of 8
+    ADDRESS_BITS = 48,
+    LEAF_BITS = 26, // bytes of address space that a leaf of the shadow stands for: its bits take 1 MiB
+    LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
+    LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
+    STRONGEST_ALIGN = 16, // of what malloc gives for any type (max_align_t on x86-64 and aarch64)
+    PAGE_ALIGN = 4096,
+};
+
+// What a place holds.
+struct checked {
+    char *block;                   // NULL: nothing
+    uint64_t size;                 // of a block that realloc has given up, what it had; 0 of other empty places
+    uint64_t seed, taken_position; // of its pattern; word number in the plan
+    uint32_t taken_thread;
+};
+
+struct leaf {
+    _Atomic uint64_t live[LEAF_GRANULES / 64];
+};
+
+static struct checked *checked; // by place
+static struct leaf *_Atomic *leaves;
+static _Atomic uint64_t blocks;
+
+static void *map_lazily(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, bytes, errno);
+    return at;
+}
+
+void player_verify_init(void)
+{
+    checked = player_map_own(player.plan->places * sizeof *checked);
+    leaves = map_lazily(LEAVES * sizeof *leaves);
+}
+
+static _Noreturn void violated(enum results_violation what, const struct player_thread *t, unsigned kind,
+                               const struct checked *c, uint64_t at)
+{
+    struct results *r = player.results;
+    player_failing();
+    r->failed_violation = what;
+    r->failed_at = at;
+    if (what != RESULTS_OVERLAP) { // whose the other block is has been said
+        r->other_thread = c->taken_thread;
+        r->other_position = c->taken_position;
+    }
+    player_failed(RESULTS_VIOLATION, t, kind, c->size, 0);
+}
+
+static struct leaf *leaf_of(uint64_t granule)
+{
+    struct leaf *_Atomic *at = &leaves[granule / LEAF_GRANULES % LEAVES], *none = NULL;
+    struct leaf *leaf = atomic_load_explicit(at, memory_order_acquire);
+    if (leaf)
+        return leaf;
+    leaf = map_lazily(sizeof *leaf);
+    if (atomic_compare_exchange_strong(at, &none, leaf))
+        return leaf;
+    munmap(leaf, sizeof *leaf);
+    return none;
+}
+
+// Marks the block's memory as live or not. False when some of it was marked so before.
+static bool mark(const char *block, uint64_t size, bool live)
+{
+    uint64_t first = (uintptr_t)block >> GRANULE_BITS;
+    uint64_t end = (((uintptr_t)block + (size ? size : 1) - 1) >> GRANULE_BITS) + 1;
+    bool was_other = true;
+    while (first < end) {
+        unsigned bit = first % 64;
+        uint64_t n = end - first < 64 - bit ? end - first : 64 - bit;
+        uint64_t mask = (n == 64 ? UINT64_MAX : (1ull << n) - 1) << bit;
+        _Atomic uint64_t *word = &leaf_of(first)->live[first % LEAF_GRANULES / 64];
+        uint64_t had = live ? atomic_fetch_or(word, mask) : ~atomic_fetch_and(word, ~mask);
+        was_other &= !(had & mask);
+        first += n;
+    }
+    return was_other;
+}
+
+static uint64_t pattern_word(uint64_t seed, uint64_t n)
+{
+    return (seed + n) * 0x9e3779b97f4a7c15u; // Knuth's multiplicative hash: neighbours differ in all bytes
+}
+
+static unsigned char pattern_byte(uint64_t seed, uint64_t at)
+{
+    uint64_t word = pattern_word(seed, at / 8);
+    return ((const unsigned char *)&word)[at % 8];
+}
+
+static void fill(char *block, uint64_t from, uint64_t size, uint64_t seed)
+{
+    for (; from < size && from % 8; from++)
+        block[from] = (char)pattern_byte(seed, from);
+    for (; from + 8 <= size; from += 8) {
+        uint64_t word = pattern_word(seed, from / 8);
+        __builtin_memcpy(block + from, &word, sizeof word);
+    }
+    for (; from < size; from++)
+        block[from] = (char)pattern_byte(seed, from);
+}
+
+// The first byte of the first `size` that is not the pattern's; `size` when there is none.
+static uint64_t find_change(const char *block, uint64_t size, uint64_t seed)
+{
+    uint64_t at = 0, word;
+    for (; at + 8 <= size; at += 8) {
+        __builtin_memcpy(&word, block + at, sizeof word);
+        if (word != pattern_word(seed, at / 8))
+            break;
+    }
+    while (at < size && (unsigned char)block[at] == pattern_byte(seed, at))
+        at++;
+    return at;
+}
+
+static uint64_t find_nonzero(const char *block, uint64_t size)
+{
+    uint64_t at = 0;
+    while (at < size && !block[at])
+        at++;
+    return at;
+}
+
+// The alignment that a call must give. What C asks for a block too small for the strongest alignment is less: what its
+// size is a multiple of; allocators give 8.
+static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, uint64_t size)
+{
+    uint64_t usual = size < STRONGEST_ALIGN ? 1 << GRANULE_BITS : STRONGEST_ALIGN, asked = 1;
+    if (kind == HT_VALLOC || kind == HT_PVALLOC)
+        asked = PAGE_ALIGN;
+    else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
+        asked = *t->pc;
+    // memalign rounds what is no power of two up.
+    return asked > usual && !(asked & (asked - 1)) ? asked : usual;
+}
+
+// Says whose live block the memory is. The search is slow, but the last thing that is done; others still play, so it
+// may come to nothing.
+static void find_other(const struct checked *c)
+{
+    struct results *r = player.results;
+    for (uint64_t i = 0; i < player.plan->places; i++) {
+        const struct checked *o = &checked[i];
+        if (o != c && o->block && o->block < c->block + c->size + !c->size &&
+            c->block < o->block + o->size + !o->size) {
+            r->other_thread = o->taken_thread;
+            r->other_position = o->taken_position;
+            return;
+        }
+    }
+}
+
+static void check_place_in_memory(const struct player_thread *t, unsigned kind, struct checked *c)
+{
+    uint64_t align = wanted_alignment(t, kind, c->size), at = (uintptr_t)c->block;
+    if (at % align || at >> ADDRESS_BITS) {
+        player.results->failed_wanted = align;
+        violated(RESULTS_MISALIGNED, t, kind, c, at);
+    }
+    uint64_t room = player.usable_size ? player.usable_size(c->block) : c->size;
+    if (room < c->size)
+        violated(RESULTS_TOO_SMALL, t, kind, c, room);
+    if (!mark(c->block, c->size, true)) {
+        find_other(c);
+        violated(RESULTS_OVERLAP, t, kind, c, 0);
+    }
+}
+
+void player_verify_taken(struct player_thread *t, unsigned kind, uint64_t place, void *block, uint64_t size)
+{
+    struct checked *c = &checked[place];
+    uint64_t had = c->size < size ? c->size : size, seed = c->seed;
+    c->size = 0;
+    if (!block)
+        return;
+    uint64_t position = player_position(t);
+    *c = (struct checked){block, size, seed, position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
+    check_place_in_memory(t, kind, c);
+    if (event_infos[kind].class == HT_CLASS_RESIZE && find_change(block, had, seed) < had)
+        violated(RESULTS_LOST_CONTENT, t, kind, c, find_change(block, had, seed));
+    if (kind == HT_CALLOC && find_nonzero(block, size) < size)
+        violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
+    c->seed = position << 20; // no two ops' patterns have a word in common within 8 MiB
+    fill(block, 0, size, c->seed);
+    atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
+}
+
+static void check_content(const struct player_thread *t, unsigned kind, const struct checked *c)
+{
+    uint64_t at = find_change(c->block, c->size, c->seed);
+    if (at < c->size)
+        violated(RESULTS_OVERWRITTEN, t, kind, c, at);
+}
+
+void player_verify_giving(struct player_thread *t, unsigned kind, uint64_t place)
+{
+    struct checked *c = &checked[place];
+    if (!c->block)
+        return;
+    check_content(t, kind, c);
+    mark(c->block, c->size, false);
+    c->block = NULL;
+    if (event_infos[kind].class != HT_CLASS_RESIZE)
+        c->size = 0;
+}
+
+void player_verify_rest(void)
+{
+    for (uint64_t i = 0; i < player.plan->places; i++) {
+        if (checked[i].block)
+            check_content(NULL, HT_THREAD_END, &checked[i]);
+    }
+    player.results->checked_blocks = atomic_load(&blocks);
+}

@@ -1,0 +1,515 @@
+#include "record/drain_private.h"
+
+#include "base/buf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LEFT_LOOKS = 2 }; // at another executable: between exec and its first event a program takes its time
+
+static void spool_free(struct drain_spool *s)
+{
+    if (s->header)
+        munmap(s->header, s->map_bytes);
+    if (s->pidfd >= 0)
+        close(s->pidfd);
+    free(s->toggles);
+    buf_release(&s->thread_names);
+    free(s->marks);
+    free(s->lanes);
+    free(s);
+}
+
+// Maps the part of a file that is a spool, when its header is ready. `bytes` is what the file has room for.
+static bool spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes)
+{
+    if (bytes < SPOOL_HEADER_BYTES)
+        return false;
+    uint64_t room = (bytes - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
+    if (room > SPOOL_MAX_CHUNKS_ALONE)
+        room = SPOOL_MAX_CHUNKS_ALONE;
+    s->map_bytes = SPOOL_HEADER_BYTES + room * SPOOL_CHUNK_BYTES;
+    void *p = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    if (p == MAP_FAILED)
+        return false;
+    s->header = p;
+    s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
+    if (__atomic_load_n(&s->header->magic, __ATOMIC_ACQUIRE) != SPOOL_MAGIC)
+        return false;
+    s->max_chunks = s->header->max_chunks < room ? s->header->max_chunks : (uint32_t)room;
+    return true;
+}
+
+static bool find_exe(const struct drain_spool *s, uint64_t *device, uint64_t *inode)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)s->visible_pid);
+    if (s->visible_pid <= 0 || stat(path, &st) < 0)
+        return false;
+    *device = st.st_dev;
+    *inode = st.st_ino;
+    return true;
+}
+
+static void spool_identify(struct drain_spool *s)
+{
+    s->pid = s->header->pid;
+    s->first_state = s->header->control.first_state & 3;
+    s->start_time = s->header->process_start_time;
+    bool own = drain_is_own_namespace(s->header->pid_namespace);
+    s->visible_pid = own ? drain_find_own(s->pid, s->start_time) : drain_find_process(s->pid, s->start_time);
+    if (s->start_time == 0)
+        s->start_time = drain_start_time(s->visible_pid);
+    s->exe_device = s->header->exe_device;
+    s->exe_inode = s->header->exe_inode;
+    if (s->exe_inode == 0)
+        find_exe(s, &s->exe_device, &s->exe_inode);
+    if (s->visible_pid > 0)
+        s->pidfd = (int)syscall(SYS_pidfd_open, s->visible_pid, 0);
+    // Between the look and the pidfd the pid may have changed hands.
+    s->dead = s->visible_pid == 0 || drain_is_gone(s->visible_pid, s->start_time);
+}
+
+// The spool in a file of the session's directory, its own or a reserve of the session's. NULL: it is not ready.
+static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
+{
+    struct stat st;
+    int fd = openat(c->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    struct drain_spool *s = calloc(1, sizeof *s);
+    uint64_t offset = reserve ? spool_reserve_offset(reserve - 1) : 0;
+    bool usable = s && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (s)
+        s->pidfd = -1;
+    if (usable && reserve)
+        usable = (uint64_t)st.st_size >= offset + SPOOL_RESERVE_BYTES;
+    if (usable)
+        usable = spool_map(s, fd, offset, reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size);
+    if (s && !usable) {
+        spool_free(s);
+        s = NULL;
+    }
+    close(fd);
+    if (!s)
+        return NULL;
+    strcpy(s->name, name);
+    s->reserve = reserve;
+    s->session_number = s->header->number;
+    spool_identify(s);
+    return s;
+}
+
+static bool is_new_spool(const struct drain *c, const char *name)
+{
+    size_t n = strlen(name), suffix = strlen(SPOOL_FILE_SUFFIX);
+    if (n <= suffix || n >= sizeof c->spools[0]->name || strcmp(name + n - suffix, SPOOL_FILE_SUFFIX) != 0)
+        return false;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        if (strcmp(c->spools[i]->name, name) == 0)
+            return false;
+    }
+    return true;
+}
+
+// The image that called exec is over as soon as the next one has a spool. Two may be found at once, in any order.
+static void supersede(struct drain *c, struct drain_spool *found)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct drain_spool *s = c->spools[i];
+        if (s->pid != found->pid || s->start_time != found->start_time)
+            continue;
+        if (s->session_number > found->session_number) {
+            found->dead = true;
+            continue;
+        }
+        // It is recorded again, or has only been slow to begin.
+        c->n_left -= s->other_exe >= LEFT_LOOKS;
+        s->other_exe = 0;
+        s->dead = true;
+    }
+}
+
+static int discover_spool(struct drain *c, const char *name, unsigned reserve, struct err *e)
+{
+    if (array_reserve((void **)&c->spools, &c->spools_capacity, c->n_spools + 1, sizeof *c->spools) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    struct drain_spool *s = spool_open(c, name, reserve);
+    if (!s) {
+        c->pending = true;
+        return 0;
+    }
+    supersede(c, s);
+    c->spools[c->n_spools++] = s;
+    return 1;
+}
+
+static int discover_reserves(struct drain *c, struct err *e)
+{
+    uint64_t new = atomic_load(&c->session->reserves_taken) & ~c->reserves_seen;
+    int rc = 0, found = 0;
+    for (; new &&rc >= 0; new &= new - 1) {
+        unsigned slot = (unsigned)__builtin_ctzll(new);
+        rc = discover_spool(c, SPOOL_SESSION_FILE, slot + 1, e);
+        if (rc > 0)
+            c->reserves_seen |= 1ull << slot;
+        found += rc > 0;
+    }
+    return rc < 0 ? rc : found;
+}
+
+static int by_session_number(const void *a, const void *b)
+{
+    const struct drain_spool *x = *(struct drain_spool *const *)a, *y = *(struct drain_spool *const *)b;
+    return x->session_number < y->session_number ? -1 : x->session_number > y->session_number;
+}
+
+// Numbers the last `n` spools: a directory has no order, but parents come before their children.
+static void number_found(struct drain *c, size_t n)
+{
+    struct drain_spool **found = c->spools + c->n_spools - n;
+    if (n > 1)
+        qsort(found, n, sizeof *found, by_session_number);
+    for (size_t i = 0; i < n; i++)
+        found[i]->number = c->n_made++;
+}
+
+int drain_discover(struct drain *c, struct err *e)
+{
+    uint32_t made = atomic_load(&c->session->spools_made);
+    if (made == c->spools_seen && !c->pending)
+        return 0;
+    int fd = openat(c->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        return err_set_errno(e, "%s", c->dir);
+    c->pending = false;
+    c->spools_seen = made;
+    struct dirent *item;
+    int rc = 0, found = 0;
+    while (rc >= 0 && (item = readdir(d))) {
+        if (!is_new_spool(c, item->d_name))
+            continue;
+        rc = discover_spool(c, item->d_name, 0, e);
+        found += rc > 0;
+    }
+    closedir(d);
+    if (rc >= 0 && (rc = discover_reserves(c, e)) > 0)
+        found += rc;
+    number_found(c, (size_t)found);
+    return rc < 0 ? rc : found;
+}
+
+int drain_check_ends(struct drain *c)
+{
+    struct pollfd polled[256];
+    int marked = 0;
+    for (size_t first = 0; first < c->n_spools; first += 256) {
+        size_t n = c->n_spools - first < 256 ? c->n_spools - first : 256;
+        for (size_t i = 0; i < n; i++)
+            polled[i] = (struct pollfd){.fd = c->spools[first + i]->pidfd, .events = POLLIN};
+        if (poll(polled, n, 0) < 0)
+            return marked;
+        for (size_t i = 0; i < n; i++) {
+            struct drain_spool *s = c->spools[first + i];
+            bool ended = s->pidfd >= 0 ? polled[i].revents != 0 : drain_is_gone(s->visible_pid, s->start_time);
+            marked += ended && !s->dead;
+            s->dead |= ended;
+        }
+    }
+    return marked;
+}
+
+void drain_check_left(struct drain *c)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct drain_spool *s = c->spools[i];
+        uint64_t device, inode;
+        if (s->dead || s->drain_words || s->other_exe >= LEFT_LOOKS || !find_exe(s, &device, &inode))
+            continue;
+        bool other = s->exe_inode && (device != s->exe_device || inode != s->exe_inode);
+        s->other_exe = other ? s->other_exe + 1 : 0;
+        c->n_left += s->other_exe == LEFT_LOOKS;
+    }
+}
+
+static size_t lane_place(const struct drain_spool *s, uint32_t thread, uint32_t lane)
+{
+    uint64_t key = (uint64_t)thread << 32 | lane;
+    size_t mask = s->lanes_capacity - 1, i = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
+    while (s->lanes[i].used && (s->lanes[i].thread != thread || s->lanes[i].lane != lane))
+        i = (i + 1) & mask;
+    return i;
+}
+
+// Makes room for one more; lanes that are over are forgotten, so that memory follows the live threads.
+static int lanes_grow(struct drain_spool *s)
+{
+    size_t live = 0, capacity = 64, old_capacity = s->lanes_capacity;
+    struct drain_lane *old = s->lanes;
+    for (size_t i = 0; i < old_capacity; i++)
+        live += old[i].used && !old[i].over;
+    while (capacity < 4 * (live + 1))
+        capacity *= 2;
+    struct drain_lane *lanes = calloc(capacity, sizeof *lanes);
+    if (!lanes)
+        return -ENOMEM;
+    s->lanes = lanes;
+    s->lanes_capacity = capacity;
+    s->lanes_used = live;
+    for (size_t i = 0; i < old_capacity; i++) {
+        if (old[i].used && !old[i].over)
+            lanes[lane_place(s, old[i].thread, old[i].lane)] = old[i];
+    }
+    free(old);
+    return 0;
+}
+
+// The lane's state, made with `next` if it is new. NULL when out of memory.
+static struct drain_lane *lane_find(struct drain_spool *s, uint32_t thread, uint32_t lane, uint64_t next)
+{
+    if (2 * s->lanes_used >= s->lanes_capacity && lanes_grow(s) < 0)
+        return NULL;
+    struct drain_lane *l = &s->lanes[lane_place(s, thread, lane)];
+    if (!l->used) {
+        *l = (struct drain_lane){.thread = thread, .lane = lane, .next = next, .used = true};
+        s->lanes_used++;
+    }
+    l->over = false;
+    return l;
+}
+
+void drain_wake(_Atomic uint32_t *futex)
+{
+    syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void wake_waiters(struct spool_header *h)
+{
+    atomic_fetch_add(&h->free_sequence, 1);
+    if (atomic_load(&h->waiters))
+        drain_wake(&h->free_sequence);
+}
+
+void drain_stop(struct drain *c)
+{
+    atomic_store(&c->session->recorder_gone, 1);
+    for (size_t i = 0; i < c->n_spools; i++)
+        wake_waiters(c->spools[i]->header);
+}
+
+static void chunk_free(struct drain_spool *s, uint32_t index)
+{
+    struct spool_chunk *chunk = &s->chunks[index];
+    s->marks[index] = (struct drain_chunk){0};
+    chunk->drained_words = 0;
+    atomic_store_explicit(&chunk->state, SPOOL_CHUNK_FREE, memory_order_relaxed);
+    uint64_t top = atomic_load(&s->header->free_top), next;
+    do {
+        chunk->next_free = (uint32_t)top;
+        next = ((top >> 32) + 1) << 32 | (index + 1);
+    } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next));
+    wake_waiters(s->header);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct drain_candidate *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
+    return x->first_word < y->first_word ? -1 : x->first_word > y->first_word;
+}
+
+int64_t drain_scan(struct drain *c, struct drain_spool *s)
+{
+    uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
+    if (fresh > s->max_chunks)
+        fresh = s->max_chunks;
+    size_t known = s->marks_capacity, n = 0;
+    if (array_reserve((void **)&s->marks, &s->marks_capacity, fresh, sizeof *s->marks) < 0 ||
+        array_reserve((void **)&c->candidates, &c->candidates_capacity, fresh, sizeof *c->candidates) < 0)
+        return -ENOMEM;
+    if (s->marks_capacity > known)
+        memset(s->marks + known, 0, (s->marks_capacity - known) * sizeof *s->marks);
+    for (uint32_t i = 0; i < fresh; i++) {
+        struct spool_chunk *chunk = &s->chunks[i];
+        // The state comes first: words published before it became DONE are then in `used`.
+        uint32_t state = atomic_load_explicit(&chunk->state, memory_order_acquire);
+        if (state != SPOOL_CHUNK_OWNED && state != SPOOL_CHUNK_DONE)
+            continue;
+        uint32_t used = atomic_load_explicit(&chunk->used_words, memory_order_acquire);
+        c->candidates[n++] = (struct drain_candidate){
+            .index = i,
+            .thread = chunk->thread,
+            .lane = chunk->lane,
+            .tid = chunk->tid,
+            .used = used < SPOOL_CHUNK_WORDS ? used : SPOOL_CHUNK_WORDS,
+            .done = state == SPOOL_CHUNK_DONE,
+            .first_word = chunk->first_word,
+            .epoch0 = chunk->epoch0,
+            .base0 = chunk->base0,
+        };
+        s->drain_done += state == SPOOL_CHUNK_DONE;
+    }
+    if (n > 1)
+        qsort(c->candidates, n, sizeof *c->candidates, by_place);
+    return (int64_t)n;
+}
+
+// Hands words [drained, used) to the sink; a chunk that is DONE is given back before, as soon as it is copied.
+static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_lane *l, const struct drain_candidate *k,
+                       const struct drain_sink *sink, struct err *e)
+{
+    struct drain_chunk *mark = &s->marks[k->index], at = *mark;
+    uint32_t n = k->used - at.drained;
+    if (at.drained == 0)
+        at.state = (struct codec_state){k->epoch0, k->base0};
+    uint32_t whole = at.broken ? 0 : n;
+    uint64_t *copy = whole && sink->room ? sink->room(sink->ctx, whole, e) : c->copy;
+    if (!copy)
+        return -ENOMEM;
+    struct trace_segment g = {.process = s->number,
+                              .thread = k->thread,
+                              .tid = k->tid,
+                              .lane = k->lane,
+                              .first_word = k->first_word + at.drained,
+                              .epoch0 = at.state.epoch,
+                              .base0 = at.state.base,
+                              .epoch_end = at.state.epoch,
+                              .base_end = at.state.base,
+                              .n_words = whole,
+                              .words = copy};
+    memcpy(copy, s->chunks[k->index].words + at.drained, whole * sizeof *copy);
+    if (k->done && !c->attached) {
+        chunk_free(s, k->index);
+        // Its slot may be in use again already; the mark is of its next life.
+        mark = &at;
+    }
+    s->words += n;
+    s->drain_words += n;
+    int rc = g.n_words ? toggles_pass(s, l, &g, sink, e) : 0;
+    if (g.n_words < n) {
+        s->lost_words += n - g.n_words;
+        mark->broken = true;
+    }
+    mark->drained = k->used;
+    mark->state = (struct codec_state){g.epoch_end, g.base_end};
+    return rc;
+}
+
+// Is the chunk the next of its lane? If words are missing before it, they may have been published after the scan passed
+// their chunk: the lane then waits for the next round. By that one every chunk before has been seen, so that a gap that
+// is still there is one.
+static bool is_due(struct drain_spool *s, struct drain_lane *l, uint64_t place)
+{
+    if (place == l->next) {
+        l->waits = false;
+        return true;
+    }
+    if (place > l->next && !s->dead && !(l->waits && l->deferred == place)) {
+        l->waits = true;
+        l->deferred = place;
+        return false;
+    }
+    if (place > l->next)
+        s->lost_words += place - l->next;
+    l->waits = false;
+    return true;
+}
+
+int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k, const struct drain_sink *sink,
+               struct err *e)
+{
+    uint32_t drained = s->marks[k->index].drained;
+    if (k->used < drained || (k->used == drained && !k->done && !s->dead))
+        return 0;
+    struct drain_lane *l = lane_find(s, k->thread, k->lane, k->first_word);
+    if (!l)
+        return err_set(e, -ENOMEM, "out of memory");
+    if (!is_due(s, l, k->first_word + drained))
+        return 1;
+    int rc = drain_chunk(c, s, l, k, sink, e);
+    // A full chunk may have been seen, and its successor, before its owner said that it was done: next does not go back.
+    if (k->first_word + k->used > l->next)
+        l->next = k->first_word + k->used;
+    l->over = k->done && k->used < SPOOL_CHUNK_WORDS - CODEC_MAX_RECORD_WORDS - 2;
+    return rc;
+}
+
+static int drain_spool(struct drain *c, struct drain_spool *s, const struct drain_sink *sink, struct err *e)
+{
+    for (unsigned what = 0; what < SPOOL_REQUESTS; what++)
+        s->asked[what] = atomic_load_explicit(&s->header->control.asked[what], memory_order_acquire);
+    int64_t n = drain_scan(c, s);
+    if (n < 0 || toggles_take(s) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    int rc = 0;
+    for (int64_t i = 0; i < n && rc == 0; i++) {
+        const struct drain_candidate *k = &c->candidates[i];
+        rc = drain_take(c, s, k, sink, e);
+        if (rc <= 0)
+            continue;
+        rc = 0;
+        c->lanes_waiting++;
+        // Later chunks of the lane wait, too.
+        while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].lane == k->lane)
+            i++;
+    }
+    return rc;
+}
+
+int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e)
+{
+    c->chunks_done = c->lanes_waiting = 0;
+    int rc = 0;
+    for (size_t i = 0; i < c->n_spools && rc == 0; i++) {
+        struct drain_spool *s = c->spools[i];
+        s->drain_words = s->drain_done = 0;
+        rc = drain_spool(c, s, sink, e);
+        atomic_store_explicit(&s->header->control.events, s->events, memory_order_relaxed);
+        if (c->lanes_waiting == 0)
+            toggles_forget(s);
+        c->chunks_done += s->drain_done;
+    }
+    return rc;
+}
+
+// Empties a reserve, for the next process to find it as it was. One that cannot be emptied stays taken.
+static void give_back(struct drain *c, unsigned slot)
+{
+    int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)spool_reserve_offset(slot),
+                  SPOOL_RESERVE_BYTES) == 0) {
+        c->reserves_seen &= ~(1ull << slot);
+        atomic_fetch_and(&c->session->reserves_taken, ~(1ull << slot));
+    }
+    close(fd);
+}
+
+void drain_drop(struct drain *c, size_t i)
+{
+    struct drain_spool *s = c->spools[i];
+    if (s->reserve && !c->attached)
+        give_back(c, s->reserve - 1);
+    else if (!c->attached)
+        unlinkat(c->dir_fd, s->name, 0);
+    spool_free(s);
+    c->n_spools--;
+    memmove(c->spools + i, c->spools + i + 1, (c->n_spools - i) * sizeof *c->spools);
+}

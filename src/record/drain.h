@@ -1,0 +1,152 @@
+// The spool, recorder's half: makes the session, finds the spools of its processes, drains their chunks and notices
+// their ends. One thread. Whatever a traced program scribbles over its spool may spoil its own trace and nothing else.
+#ifndef HEAPTAPE_RECORD_DRAIN_H
+#define HEAPTAPE_RECORD_DRAIN_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "spool/spool.h"
+#include "trace/codec.h"
+#include "trace/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+// The recorder's private view of a chunk.
+struct drain_chunk {
+    uint32_t drained;         // words taken since the chunk was last FREE
+    bool broken;              // holds words that are no record: the rest is lost
+    struct codec_state state; // after those words
+};
+
+// Where a lane's stream stands.
+struct drain_lane {
+    uint32_t thread, lane;
+    uint64_t next;     // word due
+    uint64_t deferred; // word that came in its stead in the last round, when `waits`
+    bool used, waits;
+    bool over;        // its last chunk was given up half full: the thread has ended
+    bool dropping;    // its last record came while recording was paused
+    uint8_t resizing; // enum toggles_resizing
+    uint64_t toggle;  // toggles before its last record
+    uint64_t dropped; // words left out so far: the sink's numbers of words are without them
+};
+
+// One process image's spool.
+struct drain_spool {
+    struct spool_header *header; // shared: every value read from it is to be checked
+    struct spool_chunk *chunks;
+    size_t map_bytes;
+    uint32_t max_chunks;
+    char name[64];    // of the file
+    unsigned reserve; // of the session's file that it is in, counted from 1; 0: it has a file of its own
+    uint32_t number;
+    uint32_t session_number;        // the images of a process are in its order
+    uint32_t pid;                   // as the process sees it
+    pid_t visible_pid;              // as the recorder sees it
+    uint64_t start_time;            // of the process, in the kernel's ticks
+    int pidfd;                      // -1: the kernel gave none
+    uint64_t exe_device, exe_inode; // of its executable
+    unsigned other_exe;             // looks, one after the other, at which it was another: see drain_check_left
+    bool dead;                      // nothing is written to it any more; the next drain takes all there is
+    uint64_t words;                 // drained
+    uint64_t lost_words;            // missing in a stream, or no records
+    uint64_t events;                // recorded, for the sink to count
+    uint64_t *toggles;              // changes of the recording's state: stamp << 2 | state
+    size_t n_toggles, toggles_capacity;
+    uint64_t toggles_forgotten; // before those
+    uint32_t first_state;       // before all of them
+    uint64_t recorded_from;     // stamps: of the first change that began recording, and of the last one if that ended
+    uint64_t recorded_to;       // it; else 0
+    uint32_t asked[SPOOL_REQUESTS]; // requests that the last drain has seen
+    uint64_t drain_words;           // drained by the last drain_drain
+    uint32_t drain_done;            // chunks that it found full
+    struct drain_chunk *marks;
+    size_t marks_capacity;
+    struct drain_lane *lanes; // open hash, a power of two
+    size_t lanes_capacity, lanes_used;
+    uint64_t sampled_ns, named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
+    struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
+};
+
+struct drain {
+    char *outer;   // directory to be removed at the end
+    char *dir;     // the session directory, for SPOOL_ENV_DIR
+    int dir_fd;    // -1: closed
+    int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
+    bool attached; // a session that was recorded without a recorder: nothing of it is changed
+    struct spool_session *session;
+    uint32_t spools_seen;        // session->spools_made at the last look
+    bool pending;                // a spool file was not ready
+    struct drain_spool **spools; // the open ones, in order of discovery
+    size_t n_spools, spools_capacity;
+    uint64_t reserves_seen; // a bit for each that was opened and not given back
+    uint32_t n_made;        // numbers given
+    struct drain_candidate *candidates;
+    size_t candidates_capacity;
+    uint64_t *copy;         // words of the chunk under work
+    uint32_t chunks_done;   // chunks that the last drain found full: how far the recorder is behind
+    uint32_t n_left;        // processes that go on as programs which are not recorded
+    uint32_t lanes_waiting; // lanes of which the last drain left something behind: not to be told of by its watermark
+};
+
+// Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
+// spool_session_flags.
+int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e);
+
+// Tells the producers that nobody listens any more: those that wait for chunks go on, untraced.
+void drain_stop(struct drain *c);
+
+// Stops, drops all spools and removes the directory.
+void drain_close(struct drain *c);
+
+// Opens spools that have appeared. Returns how many (they stand at the end of c->spools), or a negative errno.
+int drain_discover(struct drain *c, struct err *e);
+
+// Marks the spools whose processes have ended. A process that has called exec has ended as far as its old spool goes.
+// Returns how many were marked.
+int drain_check_ends(struct drain *c);
+
+// Keeps c->n_left: processes that go on unrecorded, since by exec they have become programs that drop the library or
+// cannot find it. Call every DRAIN_LEFT_NS; who has ended before the second look is not counted.
+#define DRAIN_LEFT_NS 200000000u
+void drain_check_left(struct drain *c);
+
+// Requests of which everything that they are about has been drained: the recorder does what they ask for and answers.
+bool drain_is_asked(const struct drain *c, enum spool_request what);
+
+// `error` is an errno, for SPOOL_RESET.
+void drain_answer(struct drain *c, enum spool_request what, int error);
+
+// The trace begins anew: processes, words and losses are counted from 0 again.
+void drain_restart(struct drain *c);
+
+// Takes what has been published. Events of times when recording was paused are left out. `segment` is called for each
+// run of words, in order within a lane. It fills in n_words (what it took), epoch_end and base_end as trace_round_add
+// does, and returns 0 or a negative errno, which ends the drain. Its words are a copy that the program cannot reach:
+// where `room` said, which is asked before (NULL: out of memory), or without `room` valid during the call.
+struct drain_sink {
+    void *ctx;
+    uint64_t *(*room)(void *ctx, uint32_t n_words, struct err *e);
+    int (*segment)(void *ctx, struct drain_spool *s, struct trace_segment *segment, struct err *e);
+};
+int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
+
+// Opens a session that was recorded without a recorder, and all its spools. -EBUSY when a process of it lives and has
+// not been stopped.
+int drain_attach(struct drain *c, const char *dir, struct err *e);
+
+// Takes all of an attached session, in slices of time: `round` is called after each with a stamp below which nothing is
+// left.
+int drain_collect(struct drain *c, const struct drain_sink *sink,
+                  int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
+
+// Unmaps and removes spool number i of c->spools; the later ones move up.
+void drain_drop(struct drain *c, size_t i);
+
+// Sleeps until a chunk is full, a spool appears or closes, a signal comes, or the time is over. `seen` is a value of
+// session->doorbell read before the last drain.
+void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,190 @@
+// The session directory and file.
+#include "record/drain_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// What a session of some processes needs; with less, tmpfs would kill the program that writes to it.
+#define LEAST_TMPFS_BYTES (64ull << 20)
+
+static bool is_usable(const char *folder)
+{
+    struct statvfs fs;
+    return access(folder, W_OK | X_OK) == 0 && statvfs(folder, &fs) == 0 &&
+           (uint64_t)fs.f_bavail * fs.f_frsize >= LEAST_TMPFS_BYTES;
+}
+
+static const char *choose_folder(void)
+{
+    const char *tmpdir = getenv("TMPDIR");
+    if (is_usable("/dev/shm"))
+        return "/dev/shm";
+    return tmpdir && *tmpdir == '/' && is_usable(tmpdir) ? tmpdir : "/tmp";
+}
+
+// Root's programs may drop their privileges and then fork: the child makes a spool as somebody else. So root's session
+// lies in a folder that everybody may write to, inside one that nobody else may list, under a name of 128 random bits.
+static int make_open_folder(struct drain *c, struct err *e)
+{
+    uint64_t name[2];
+    if (getrandom(name, sizeof name, 0) != (ssize_t)sizeof name)
+        return err_set_errno(e, "cannot get random bytes");
+    if (asprintf(&c->dir, "%s/%016llx%016llx", c->outer, (unsigned long long)name[0], (unsigned long long)name[1]) <
+        0) {
+        c->dir = NULL;
+        return err_set(e, -ENOMEM, "out of memory");
+    }
+    if (chmod(c->outer, 0711) < 0 || mkdir(c->dir, 0700) < 0)
+        return err_set_errno(e, "%s: cannot create", c->dir);
+    if (chmod(c->dir, 01733) < 0)
+        return err_set_errno(e, "%s: cannot set its mode", c->dir);
+    return 0;
+}
+
+static int make_folders(struct drain *c, struct err *e)
+{
+    const char *folder = choose_folder();
+    stale_sweep(folder);
+    if (asprintf(&c->outer, "%s/" STALE_PREFIX "XXXXXX", folder) < 0) {
+        c->outer = NULL;
+        return err_set(e, -ENOMEM, "out of memory");
+    }
+    if (!mkdtemp(c->outer)) {
+        int rc = err_set_errno(e, "%s: cannot create", c->outer);
+        free(c->outer);
+        c->outer = NULL;
+        return rc;
+    }
+    int rc = 0;
+    if (geteuid() == 0)
+        rc = make_open_folder(c, e);
+    else if (!(c->dir = strdup(c->outer)))
+        rc = err_set(e, -ENOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    c->dir_fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return c->dir_fd < 0 ? err_set_errno(e, "%s", c->dir) : 0;
+}
+
+// Sparse room for spools of processes that cannot make files, as far as the limit of file sizes allows.
+static uint32_t make_reserves(int fd)
+{
+    struct rlimit limit;
+    uint64_t end = spool_reserve_offset(SPOOL_RESERVES);
+    bool fits = getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= end);
+    return fits && ftruncate(fd, (off_t)end) == 0 ? SPOOL_RESERVES : 0;
+}
+
+static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
+{
+    mode_t mode = geteuid() == 0 ? 0666 : 0600;
+    int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
+    void *p = MAP_FAILED;
+    if (fchmod(fd, mode) == 0 && ftruncate(fd, sizeof(struct spool_session)) == 0)
+        p = mmap(NULL, sizeof(struct spool_session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    int rc = p == MAP_FAILED ? err_set_errno(e, "%s/%s", c->dir, SPOOL_SESSION_FILE) : 0;
+    uint32_t reserves = rc == 0 ? make_reserves(fd) : 0;
+    c->lock_fd = fd;
+    stale_lock(fd); // not every file system can
+    if (rc < 0)
+        return rc;
+    c->session = p;
+    c->session->recorder_pid = (uint32_t)getpid();
+    c->session->flags = flags;
+    c->session->clock_kind = clock;
+    c->session->stamp_shift = CODEC_STAMP_SHIFT;
+    c->session->reserves = reserves;
+    atomic_thread_fence(memory_order_release);
+    c->session->magic = SPOOL_SESSION_MAGIC;
+    return 0;
+}
+
+int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
+{
+    *c = (struct drain){.dir_fd = -1, .lock_fd = -1};
+    int rc = make_folders(c, e);
+    if (rc == 0)
+        rc = make_session(c, flags, clock, e);
+    c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
+    if (rc == 0 && !c->copy)
+        rc = err_set(e, -ENOMEM, "out of memory");
+    if (rc < 0)
+        drain_close(c);
+    return rc;
+}
+
+// Everything in it, too: spools of processes that came too late to be drained.
+static void remove_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    struct dirent *item;
+    while (d && (item = readdir(d))) {
+        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
+            unlinkat(dirfd(d), item->d_name, 0);
+    }
+    if (d)
+        closedir(d);
+    rmdir(path);
+}
+
+// Under another name first: a program of the session that starts now finds no directory, and so does not make a session
+// without a recorder in it.
+static void remove_session(const char *dir)
+{
+    char *gone = NULL;
+    if (asprintf(&gone, "%s.gone", dir) >= 0 && rename(dir, gone) == 0)
+        remove_folder(gone);
+    else
+        remove_folder(dir);
+    free(gone);
+}
+
+void drain_close(struct drain *c)
+{
+    if (c->session && !c->attached)
+        drain_stop(c);
+    while (c->n_spools)
+        drain_drop(c, c->n_spools - 1);
+    if (c->dir && !c->attached)
+        remove_session(c->dir);
+    if (c->outer)
+        rmdir(c->outer);
+    if (c->dir_fd >= 0)
+        close(c->dir_fd);
+    if (c->lock_fd >= 0)
+        close(c->lock_fd);
+    if (c->session)
+        munmap(c->session, sizeof *c->session);
+    free(c->outer);
+    free(c->dir);
+    free(c->spools);
+    free(c->candidates);
+    free(c->copy);
+    *c = (struct drain){.dir_fd = -1, .lock_fd = -1};
+}
+
+void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
+{
+    struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+    // A producer rings first and then looks whether to wake: with both in total order one of the two sees the other.
+    atomic_store(&c->session->recorder_sleeps, 1);
+    if (atomic_load(&c->session->doorbell) == seen)
+        syscall(SYS_futex, &c->session->doorbell, FUTEX_WAIT, seen, &t, NULL, 0);
+    atomic_store(&c->session->recorder_sleeps, 0);
+}

@@ -1,0 +1,176 @@
+// Pausing, recorder's half: which records belong to times that were recorded, by their stamps.
+#include "record/drain_private.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { MANY_TOGGLES = 1 << 16 };
+
+int toggles_take(struct drain_spool *s)
+{
+    struct spool_control *k = &s->header->control;
+    uint64_t taken = atomic_load_explicit(&k->toggles_taken, memory_order_relaxed);
+    uint64_t made = atomic_load_explicit(&k->toggles_made, memory_order_acquire);
+    // Not more than the ring holds, whatever the program has written there.
+    if (made == taken || made - taken > SPOOL_TOGGLES)
+        return 0;
+    size_t n = (size_t)(made - taken);
+    if (array_reserve((void **)&s->toggles, &s->toggles_capacity, s->n_toggles + n, sizeof *s->toggles) < 0)
+        return -ENOMEM;
+    for (; taken < made; taken++) {
+        uint64_t toggle = atomic_load_explicit(&k->toggles[taken % SPOOL_TOGGLES], memory_order_relaxed);
+        bool on = (toggle & 3) == SPOOL_RECORDING;
+        s->toggles[s->n_toggles++] = toggle;
+        s->recorded_from = on && !s->recorded_from ? toggle >> 2 : s->recorded_from;
+        s->recorded_to = on ? 0 : toggle >> 2;
+    }
+    atomic_store_explicit(&k->toggles_taken, taken, memory_order_release);
+    return 0;
+}
+
+void toggles_forget(struct drain_spool *s)
+{
+    size_t n = s->n_toggles / 2;
+    if (s->n_toggles < MANY_TOGGLES)
+        return;
+    s->first_state = s->toggles[n - 1] & 3;
+    s->n_toggles -= n;
+    s->toggles_forgotten += n;
+    memmove(s->toggles, s->toggles + n, s->n_toggles * sizeof *s->toggles);
+}
+
+// Was it recorded at the lane's stamp? Stamps of a lane hardly ever go back, so its place among the toggles is near.
+static bool is_recorded(const struct drain_spool *s, struct drain_lane *l, uint64_t stamp)
+{
+    size_t i = l->toggle > s->toggles_forgotten ? (size_t)(l->toggle - s->toggles_forgotten) : 0;
+    while (i < s->n_toggles && s->toggles[i] >> 2 <= stamp)
+        i++;
+    while (i > 0 && s->toggles[i - 1] >> 2 > stamp)
+        i--;
+    l->toggle = s->toggles_forgotten + i;
+    return (i ? s->toggles[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
+}
+
+// Births and ends of threads, and what the library itself has to say, are kept always; a realloc is kept whole, by the
+// stamp of its first half.
+static bool is_kept(const struct drain_spool *s, struct drain_lane *l, const struct event *ev)
+{
+    bool recorded = is_recorded(s, l, ev->stamp);
+    enum event_class class = event_infos[ev->kind].class;
+    if (class == HT_CLASS_THREAD || class == HT_CLASS_META)
+        return true;
+    if (class == HT_CLASS_RESIZE && l->resizing != TOGGLES_NONE)
+        recorded = l->resizing == TOGGLES_KEPT;
+    if (class == HT_CLASS_RESIZE)
+        l->resizing = TOGGLES_NONE;
+    if (class == HT_CLASS_HALF)
+        l->resizing = recorded ? TOGGLES_KEPT : TOGGLES_DROPPED;
+    return recorded;
+}
+
+// Nothing but recorded time can lie between the lane's last record and the next.
+static bool all_recorded(const struct drain_spool *s, const struct drain_lane *l)
+{
+    uint64_t last = s->n_toggles ? s->toggles[s->n_toggles - 1] & 3 : s->first_state;
+    return last == SPOOL_RECORDING && l->toggle == s->toggles_forgotten + s->n_toggles && !l->dropping;
+}
+
+// Hands on words [from, to) of `whole`, before which the state was `before`. How many were taken, or a negative errno.
+static int64_t pass_run(struct drain_spool *s, struct drain_lane *l, const struct trace_segment *whole,
+                        struct trace_segment *run, const struct drain_sink *sink, struct err *e)
+{
+    uint32_t from = (uint32_t)(run->words - whole->words), n = run->n_words;
+    run->first_word = whole->first_word + from - l->dropped;
+    int rc = n ? sink->segment(sink->ctx, s, run, e) : 0;
+    return rc < 0 ? rc : run->n_words == n;
+}
+
+static int pass_some(struct drain_spool *s, struct drain_lane *l, struct trace_segment *g,
+                     const struct drain_sink *sink, struct err *e)
+{
+    struct codec_state state = {g->epoch0, g->base0};
+    struct trace_segment run = *g;
+    struct event ev;
+    uint32_t at = 0, used;
+    int64_t whole = 1;
+    run.n_words = 0;
+    for (; whole > 0 && at < g->n_words; at += used) {
+        struct codec_state before = state;
+        used = codec_get(&state, g->words + at, g->n_words - at, &ev);
+        if (!used)
+            break;
+        // Words that only move the state go with the record before them: a run has it in its head.
+        bool drop = ev.kind ? !is_kept(s, l, &ev) : l->dropping;
+        if (drop != l->dropping) {
+            whole = drop ? pass_run(s, l, g, &run, sink, e) : 1;
+            run.words = g->words + at;
+            run.n_words = 0;
+            run.epoch0 = run.epoch_end = before.epoch;
+            run.base0 = run.base_end = before.base;
+        }
+        l->dropping = drop;
+        l->dropped += drop ? used : 0;
+        run.n_words += drop ? 0 : used;
+    }
+    if (whole > 0 && !l->dropping)
+        whole = pass_run(s, l, g, &run, sink, e);
+    g->n_words = at;
+    g->epoch_end = state.epoch;
+    g->base_end = state.base;
+    return whole < 0 ? (int)whole : 0;
+}
+
+int toggles_pass(struct drain_spool *s, struct drain_lane *l, struct trace_segment *g, const struct drain_sink *sink,
+                 struct err *e)
+{
+    if (!all_recorded(s, l))
+        return pass_some(s, l, g, sink, e);
+    l->resizing = TOGGLES_NONE;
+    if (codec_tag_of(g->words[g->n_words - 1]) == HT_REALLOC_BEGIN)
+        l->resizing = TOGGLES_KEPT;
+    g->first_word -= l->dropped;
+    return sink->segment(sink->ctx, s, g, e);
+}
+
+bool drain_is_asked(const struct drain *c, enum spool_request what)
+{
+    if (c->lanes_waiting)
+        return false;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        const struct drain_spool *s = c->spools[i];
+        if (s->asked[what] != atomic_load_explicit(&s->header->control.done[what], memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
+void drain_answer(struct drain *c, enum spool_request what, int error)
+{
+    for (size_t i = 0; i < c->n_spools; i++) {
+        struct spool_control *k = &c->spools[i]->header->control;
+        if (c->spools[i]->asked[what] == atomic_load_explicit(&k->done[what], memory_order_relaxed))
+            continue;
+        if (what == SPOOL_RESET)
+            atomic_store(&k->reset_error, (uint32_t)error);
+        atomic_store(&k->done[what], c->spools[i]->asked[what]);
+        drain_wake(&k->done[what]);
+    }
+}
+
+static void restart_spool(struct drain_spool *s)
+{
+    s->words = s->lost_words = s->events = 0;
+    for (size_t i = 0; i < s->lanes_capacity; i++)
+        s->lanes[i].dropped = s->lanes[i].next;
+}
+
+void drain_restart(struct drain *c)
+{
+    c->n_made = 0;
+    for (size_t i = 0; i < c->n_spools; i++) {
+        c->spools[i]->number = c->n_made++;
+        restart_spool(c->spools[i]);
+    }
+}

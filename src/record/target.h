@@ -1,0 +1,19 @@
+// A traced process from outside: its spool and session, to be looked at and steered.
+#ifndef HEAPTAPE_RECORD_TARGET_H
+#define HEAPTAPE_RECORD_TARGET_H
+
+#include "base/err.h"
+#include "spool/control.h"
+
+#include <sys/types.h>
+
+struct attached {
+    struct control control; // every value read from its header is the program's
+};
+
+// Finds the spool among the process's mappings, since a program may overwrite what shows its environment. -ESRCH: there
+// is no such process; -EACCES; -ENOENT: it is not traced, or no more.
+int attach_open(struct attached *a, pid_t pid, struct err *e);
+void attach_close(struct attached *a);
+
+#endif

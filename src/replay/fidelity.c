@@ -1,0 +1,183 @@
+#include "replay/fidelity.h"
+#include "replay/machine.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Live bytes after `event` calls in the workload's order, straight between the points that are known.
+static double recorded_live(const struct plan *p, uint64_t event)
+{
+    const struct plan_facts *facts = plan_facts(p);
+    size_t n, low = 0, high;
+    const struct plan_point *points = plan_points(p, &n);
+    for (high = n; low < high;) {
+        size_t middle = (low + high) / 2;
+        if (points[middle].event < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < n && points[low].event == event)
+        return (double)points[low].live_bytes;
+    struct plan_point end = {facts->events, (int64_t)facts->live_at_end_bytes};
+    struct plan_point begin = {0, (int64_t)facts->preexisting_bytes};
+    struct plan_point a = low ? points[low - 1] : begin, b = low < n ? points[low] : end;
+    if (b.event <= a.event)
+        return (double)b.live_bytes;
+    double part = (double)(event - a.event) / (double)(b.event - a.event);
+    return (double)a.live_bytes + part * (double)(b.live_bytes - a.live_bytes);
+}
+
+struct faithful_live faithful_live(const struct plan *p, const struct replay_run *run)
+{
+    struct faithful_live f = {0};
+    double sum = 0;
+    for (size_t i = 0; i < run->n_samples; i++) {
+        double is = (double)run->samples[i].live_bytes, was = recorded_live(p, run->samples[i].event);
+        double off = is > was ? is - was : was - is;
+        f.points++;
+        f.equal += off < 1;
+        sum += off;
+        if (off > (double)f.most_bytes)
+            f.most_bytes = (uint64_t)off;
+    }
+    f.mean_bytes = f.points ? sum / (double)f.points : 0;
+    return f;
+}
+
+// The replay's memory after `event` calls, straight between its looks.
+static double replayed_rss(const struct replay_run *run, uint64_t event)
+{
+    size_t i = 0;
+    while (i < run->n_samples && run->samples[i].event < event)
+        i++;
+    if (i == run->n_samples)
+        return (double)run->end_rss_bytes;
+    const struct results_sample *b = &run->samples[i], *a = i ? b - 1 : b;
+    if (b->event <= a->event)
+        return (double)b->rss_bytes;
+    double part = (double)(event - a->event) / (double)(b->event - a->event);
+    return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes);
+}
+
+static double heap_of(const struct plan_recorded *r, uint64_t baseline)
+{
+    double heap = (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
+    return heap > 0 ? heap : 0;
+}
+
+static uint64_t find_baseline(const struct plan_recorded *first)
+{
+    double beside = (double)first->sample.anon_bytes - (double)first->live_bytes - (double)first->mapped_bytes;
+    return beside > 0 ? (uint64_t)beside : 0;
+}
+
+struct faithful_memory faithful_memory(const struct plan *p, const struct replay_run *run)
+{
+    size_t n;
+    const struct plan_recorded *r = plan_recorded(p, &n);
+    struct faithful_memory f = {0};
+    double off = 0, bias = 0, sum = 0;
+    if (n)
+        f.baseline_bytes = find_baseline(r);
+    for (size_t i = 0; i < n; i++) {
+        if (r[i].event == 0 && i > 0)
+            continue;
+        double was = heap_of(&r[i], f.baseline_bytes), is = replayed_rss(run, r[i].event);
+        f.samples++;
+        off += is > was ? is - was : was - is;
+        bias += is - was;
+        sum += was;
+        if (was > f.recorded_peak_bytes)
+            f.recorded_peak_bytes = was;
+        if (r[i].mapped_bytes > f.mapped_bytes)
+            f.mapped_bytes = r[i].mapped_bytes;
+    }
+    f.replayed_peak_bytes = (double)run->peak_rss_bytes;
+    f.mean_error = sum > 0 ? off / sum : 0;
+    f.mean_bias = sum > 0 ? bias / sum : 0;
+    return f;
+}
+
+// The beginning (+1) or end (-1) of a thread, at a time or call.
+struct edge {
+    double at;
+    int step;
+};
+
+static int by_place(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->step - y->step; // ends first
+}
+
+// Of where any thread was, the share where two or more were.
+static double shared_part(struct edge *edges, size_t n)
+{
+    double any = 0, several = 0;
+    int threads = 0;
+    qsort(edges, n, sizeof *edges, by_place);
+    for (size_t i = 0; i < n; i++) {
+        double length = i ? edges[i].at - edges[i - 1].at : 0;
+        any += threads >= 1 ? length : 0;
+        several += threads >= 2 ? length : 0;
+        threads += edges[i].step;
+    }
+    return any > 0 ? several / any : 0;
+}
+
+int faithful_overlap(const struct plan *p, const struct replay_run *run, struct faithful_overlap *o)
+{
+    size_t n = 0, threads = plan_threads(p), room = 2 * threads + 2;
+    struct edge *edges = calloc(4 * room, sizeof *edges), *at[4];
+    *o = (struct faithful_overlap){0};
+    if (!edges)
+        return -ENOMEM;
+    for (size_t i = 0; i < 4; i++)
+        at[i] = edges + i * room;
+    for (size_t i = 0; i < threads; i++) {
+        const struct plan_span *was = plan_span(p, i);
+        const struct results_span *is = &run->spans[i];
+        if (!was)
+            continue;
+        const double spans[4][2] = {{(double)was->first_stamp, (double)was->last_stamp},
+                                    {(double)is->begin_ns, (double)is->end_ns},
+                                    {(double)was->first_event, (double)was->last_event},
+                                    {(double)is->begin_event, (double)is->end_event}};
+        for (size_t k = 0; k < 4; k++) {
+            at[k][n] = (struct edge){spans[k][0], 1};
+            at[k][n + 1] = (struct edge){spans[k][1], -1};
+        }
+        n += 2;
+    }
+    o->recorded_time = shared_part(at[0], n);
+    o->replayed_time = shared_part(at[1], n);
+    o->recorded_events = shared_part(at[2], n);
+    o->replayed_events = shared_part(at[3], n);
+    free(edges);
+    return 0;
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool faithful_same_allocator(const char *recorded, const char *replayed)
+{
+    char a[PATH_MAX], b[PATH_MAX], id_a[129], id_b[129];
+    if (!recorded || !replayed)
+        return false;
+    if (strcmp(recorded, replayed) == 0)
+        return true;
+    if (realpath(recorded, a) && realpath(replayed, b) && strcmp(a, b) == 0)
+        return true;
+    machine_build_id(recorded, id_a, sizeof id_a);
+    machine_build_id(replayed, id_b, sizeof id_b);
+    return strcmp(file_name(recorded), file_name(replayed)) == 0 && id_a[0] && strcmp(id_a, id_b) == 0;
+}

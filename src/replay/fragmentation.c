@@ -1,0 +1,206 @@
+#include "replay/fragmentation.h"
+#include "base/buf.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct block {
+    uint64_t address, bytes; // at least 1
+    uint32_t groups[HOLDERS_WAYS];
+};
+
+// What of a block lies in the page under work.
+struct piece {
+    const struct block *block;
+    uint64_t bytes;
+};
+
+struct finding {
+    struct holders *out;
+    struct map index[HOLDERS_WAYS]; // number of a key's group + 1
+    struct block *blocks;
+    size_t n;
+    uint64_t page;
+    struct piece *pieces;
+    size_t n_pieces, pieces_capacity;
+};
+
+static uint64_t key_of(const struct plan_hold *h, const struct plan_held *b, enum holders_by way)
+{
+    uint64_t key = 0, age = b->taken < h->event ? h->event - b->taken - 1 : h->event;
+    switch (way) {
+    case HOLDERS_BY_SIZE:
+        return b->size ? 64 - (uint64_t)__builtin_clzll(b->size) : 0;
+    case HOLDERS_BY_AGE:
+        for (; age >= 10; age /= 10)
+            key++;
+        return key;
+    case HOLDERS_BY_THREAD:
+        return b->taken == PLAN_BEFORE ? HOLDERS_UNKNOWN : b->thread;
+    case HOLDERS_BY_SITE:
+    case HOLDERS_WAYS:
+        break;
+    }
+    return b->site;
+}
+
+static int group_of(struct finding *f, enum holders_by way, uint64_t key, uint32_t *number)
+{
+    struct holders_groups *g = &f->out->by[way];
+    uint64_t known = map_get(&f->index[way], key);
+    if (!known) {
+        if (array_reserve((void **)&g->groups, &g->capacity, g->n + 1, sizeof *g->groups) < 0 ||
+            map_put(&f->index[way], key, g->n + 1) < 0)
+            return -ENOMEM;
+        g->groups[g->n++] = (struct holders_group){.key = key, .latest_page = UINT64_MAX};
+        known = g->n;
+    }
+    *number = (uint32_t)(known - 1);
+    return 0;
+}
+
+static int add_block(struct finding *f, const struct plan_hold *h, const struct plan_held *held, uint64_t address)
+{
+    struct block *b = &f->blocks[f->n++];
+    *b = (struct block){.address = address, .bytes = held->size ? held->size : 1};
+    f->out->blocks++;
+    f->out->live_bytes += held->size;
+    for (unsigned way = 0; way < HOLDERS_WAYS; way++) {
+        if (group_of(f, way, key_of(h, held, way), &b->groups[way]) < 0)
+            return -ENOMEM;
+        struct holders_group *g = &f->out->by[way].groups[b->groups[way]];
+        g->blocks++;
+        g->live_bytes += held->size;
+    }
+    return 0;
+}
+
+static void share(struct finding *f, const struct piece *p, uint64_t bytes)
+{
+    for (unsigned way = 0; way < HOLDERS_WAYS; way++) {
+        struct holders_group *g = &f->out->by[way].groups[p->block->groups[way]];
+        g->wasted_bytes += bytes;
+        g->mostly_free_pages += g->latest_page != f->page;
+        g->latest_page = f->page;
+    }
+}
+
+// The page is complete: what is free in it is shared out in proportion to what each block has of it. Shares are differences
+// of rounded sums, so nothing is lost.
+static void end_page(struct finding *f)
+{
+    uint64_t page_bytes = f->out->page_bytes, live = 0, before = 0, shared = 0;
+    for (size_t i = 0; i < f->n_pieces; i++)
+        live += f->pieces[i].bytes;
+    f->out->pages += f->n_pieces > 0;
+    if (f->n_pieces && live < page_bytes / 2) {
+        f->out->mostly_free_pages++;
+        f->out->wasted_bytes += page_bytes - live;
+        for (size_t i = 0; i < f->n_pieces; i++) {
+            before += f->pieces[i].bytes;
+            uint64_t up_to_here = (page_bytes - live) * before / live;
+            share(f, &f->pieces[i], up_to_here - shared);
+            shared = up_to_here;
+        }
+    }
+    f->n_pieces = 0;
+}
+
+static int add_piece(struct finding *f, const struct block *b, uint64_t page, uint64_t bytes)
+{
+    if (page != f->page)
+        end_page(f);
+    f->page = page;
+    if (array_reserve((void **)&f->pieces, &f->pieces_capacity, f->n_pieces + 1, sizeof *f->pieces) < 0)
+        return -ENOMEM;
+    f->pieces[f->n_pieces++] = (struct piece){b, bytes};
+    return 0;
+}
+
+// Of a big block only the first and the last page can be mostly free.
+static int lay_out(struct finding *f, const struct block *b)
+{
+    uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
+    uint64_t first = b->address / page_bytes, last = end / page_bytes;
+    if (end < b->address)
+        return 0; // no allocator's address
+    if (first == last)
+        return add_piece(f, b, first, b->bytes);
+    int rc = add_piece(f, b, first, page_bytes - b->address % page_bytes);
+    if (rc < 0)
+        return rc;
+    f->out->pages += last - first - 1;
+    return add_piece(f, b, last, end % page_bytes + 1);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct block *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+int holders_find(struct holders *out, const struct plan_hold *h, const uint64_t *places, size_t n_places,
+                 uint64_t page_bytes)
+{
+    struct finding f = {.out = out, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
+    int rc = f.blocks ? 0 : -ENOMEM;
+    *out = (struct holders){.event = h->event, .page_bytes = page_bytes};
+    for (size_t i = 0; rc == 0 && i < h->n; i++) {
+        uint64_t address = h->blocks[i].place < n_places ? places[h->blocks[i].place] : 0;
+        rc = address ? add_block(&f, h, &h->blocks[i], address) : 0;
+    }
+    if (rc == 0)
+        qsort(f.blocks, f.n, sizeof *f.blocks, by_address);
+    for (size_t i = 0; rc == 0 && i < f.n; i++)
+        rc = lay_out(&f, &f.blocks[i]);
+    end_page(&f);
+    for (unsigned way = 0; way < HOLDERS_WAYS; way++)
+        map_release(&f.index[way]);
+    free(f.blocks);
+    free(f.pieces);
+    return rc;
+}
+
+void holders_release(struct holders *h)
+{
+    for (unsigned way = 0; way < HOLDERS_WAYS; way++)
+        free(h->by[way].groups);
+    *h = (struct holders){0};
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct holders_group *x = a, *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static int by_waste(const void *a, const void *b)
+{
+    const struct holders_group *x = a, *y = b;
+    return x->wasted_bytes != y->wasted_bytes ? (x->wasted_bytes < y->wasted_bytes ? 1 : -1) : by_key(a, b);
+}
+
+void holders_sort(struct holders *h)
+{
+    for (unsigned way = 0; way < HOLDERS_WAYS; way++) {
+        bool has_order = way == HOLDERS_BY_SIZE || way == HOLDERS_BY_AGE;
+        if (h->by[way].n)
+            qsort(h->by[way].groups, h->by[way].n, sizeof *h->by[way].groups, has_order ? by_key : by_waste);
+    }
+}
+
+void holders_size_range(uint64_t key, uint64_t range[2])
+{
+    range[0] = key ? 1ull << (key - 1) : 0;
+    range[1] = key ? range[0] - 1 + range[0] : 0;
+}
+
+void holders_age_range(uint64_t key, uint64_t range[2])
+{
+    uint64_t from = 1;
+    for (uint64_t i = 0; i < key && from <= UINT64_MAX / 10; i++)
+        from *= 10;
+    range[0] = key ? from : 0;
+    range[1] = from > UINT64_MAX / 10 ? UINT64_MAX : from * 10 - 1;
+}

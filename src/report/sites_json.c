@@ -1,0 +1,126 @@
+#include "report/sites_json.h"
+
+#include "report/profile.h"
+
+#include <string.h>
+
+enum { TOP_SITES = 20 };
+
+const struct workload_site *site_frames(const struct workload_sites *sites, uint32_t number)
+{
+    static const struct workload_site none;
+    return number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
+}
+
+static bool continues_character(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+// The beginning of a function's name, or the end of a path.
+static void put_name(struct json *j, const char *key, const char *text, bool path, bool brief)
+{
+    size_t n = strlen(text);
+    char cut[SITE_NAME_BYTES + 4];
+    if (!brief || n <= SITE_NAME_BYTES) {
+        json_put_string(j, key, text);
+        return;
+    }
+    size_t from = path ? n - SITE_NAME_BYTES : 0, to = path ? n : SITE_NAME_BYTES;
+    while (from < to && path && continues_character(text[from]))
+        from++;
+    while (to > from && !path && continues_character(text[to]))
+        to--;
+    snprintf(cut, sizeof cut, "%s%.*s%s", path ? "…" : "", (int)(to - from), text + from, path ? "" : "…");
+    json_put_string(j, key, cut);
+}
+
+static size_t put_functions(struct json *j, const struct named_sites *n, const struct workload_frame *f, size_t most,
+                            bool brief)
+{
+    const struct symbol *found = NULL;
+    size_t n_found = symbols_of(n->symbols, f, &found);
+    for (size_t i = 0; i < n_found && i < most; i++) {
+        json_begin_object(j);
+        json_key(j, "address");
+        json_hex(j, f->address);
+        put_name(j, "function", found[i].function, false, brief);
+        put_name(j, "file", found[i].file, true, brief);
+        json_put_u64(j, "line", (uint64_t)found[i].line);
+        put_name(j, "module", found[i].module, true, brief);
+        json_end_object(j);
+    }
+    return n_found < most ? n_found : most;
+}
+
+void print_site_json(struct json *j, const struct named_sites *n, uint32_t number, bool brief)
+{
+    const struct by_site_totals *t = &n->totals->sites[number];
+    const struct workload_site *site = site_frames(n->sites, number);
+    size_t left = brief ? SITE_FUNCTIONS : SIZE_MAX;
+    json_begin_object(j);
+    json_put_u64(j, "site", number);
+    json_put_u64(j, "calls", t->calls);
+    json_put_u64(j, "bytes", t->bytes);
+    json_put_u64(j, "peak_blocks", t->peak_blocks);
+    json_put_u64(j, "peak_bytes", t->peak_bytes);
+    json_put_u64(j, "live_at_end_blocks", t->live_blocks);
+    json_put_u64(j, "live_at_end_bytes", t->live_bytes);
+    json_key(j, "frames");
+    json_begin_array(j);
+    for (uint32_t i = 0; i < site->n && left; i++)
+        left -= put_functions(j, n, &n->sites->frames[site->first + i], left, brief);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+// The numbers of the heaviest sites, the heaviest first; of equal ones that with the lower number.
+static size_t top_sites(const struct by_site *b, enum profile_weight by, uint32_t top[TOP_SITES])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_sites; i++) {
+        uint64_t weight = profile_weigh(&b->sites[i], by);
+        size_t at = n;
+        while (at > 0 && profile_weigh(&b->sites[top[at - 1]], by) < weight)
+            at--;
+        if (!weight || at == TOP_SITES)
+            continue;
+        n += n < TOP_SITES;
+        memmove(top + at + 1, top + at, (n - at - 1) * sizeof *top);
+        top[at] = (uint32_t)i;
+    }
+    return n;
+}
+
+static uint64_t used_sites(const struct by_site *b)
+{
+    uint64_t n = 0;
+    for (size_t i = 1; i < b->n_sites; i++)
+        n += b->sites[i].calls || b->sites[i].peak_blocks || b->sites[i].live_blocks;
+    return n;
+}
+
+static void put_top(struct json *j, const char *key, const struct named_sites *n, enum profile_weight by)
+{
+    uint32_t top[TOP_SITES];
+    size_t n_top = top_sites(n->totals, by, top);
+    json_key(j, key);
+    json_begin_array(j);
+    for (size_t i = 0; i < n_top; i++)
+        print_site_json(j, n, top[i], true);
+    json_end_array(j);
+}
+
+void print_call_sites(struct json *j, const struct named_sites *n)
+{
+    const char *missing;
+    json_key(j, "call_sites");
+    json_begin_object(j);
+    json_put_u64(j, "sites", used_sites(n->totals));
+    json_put_u64(j, "peak_live_bytes", n->totals->peak_bytes);
+    json_put_u64(j, "live_at_end_bytes", n->totals->live_bytes);
+    put_top(j, "at_peak", n, PROFILE_PEAK);
+    put_top(j, "at_end", n, PROFILE_LIVE);
+    json_put_u64(j, "addresses_without_names", symbols_missing(n->symbols, &missing));
+    json_end_object(j);
+}

@@ -1,0 +1,175 @@
+#include "workload/summary.h"
+
+#include "base/pages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const uint64_t size_mask = (1ull << STATS_SIZE_BITS) - 1;
+
+void stats_init(struct stats *s)
+{
+    *s = (struct stats){.first_stamp = UINT64_MAX};
+}
+
+void stats_release(struct stats *s)
+{
+    pages_array_free(s->slots, s->capacity, sizeof *s->slots);
+    stats_init(s);
+}
+
+static inline uint64_t live_size(uint64_t size)
+{
+    return size < size_mask ? size : size_mask;
+}
+
+// What changes with nearly every op, where the compiler can keep it in registers.
+struct live {
+    uint64_t bytes, blocks, peak_bytes, requested, cross;
+};
+
+static inline struct live live_begin(const struct stats *s)
+{
+    return (struct live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
+                         s->summary.cross_thread_frees};
+}
+
+static inline void live_end(struct stats *s, const struct live *l)
+{
+    s->live_bytes = l->bytes;
+    s->live_blocks = l->blocks;
+    s->summary.peak_live_bytes = l->peak_bytes;
+    s->summary.requested_bytes = l->requested;
+    s->summary.cross_thread_frees = l->cross;
+}
+
+static __attribute__((noinline)) int slot_meet(struct stats *s, uint32_t slot)
+{
+    s->summary.slots = slot + 1ull;
+    return pages_array_reserve((void **)&s->slots, &s->capacity, slot + 1ull, sizeof *s->slots);
+}
+
+static inline int take(struct stats *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)
+{
+    uint64_t live = live_size(size);
+    if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
+        return -ENOMEM;
+    s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS | live;
+    l->bytes += live;
+    l->blocks++;
+    l->peak_bytes = l->bytes > l->peak_bytes ? l->bytes : l->peak_bytes;
+    return 0;
+}
+
+// A slot that a broken workload gives up without having taken it counts as an empty block.
+static inline void give(struct stats *s, struct live *l, uint32_t thread, uint32_t slot)
+{
+    uint64_t block = slot < s->capacity ? s->slots[slot] : 0;
+    l->bytes -= block & size_mask;
+    l->blocks -= l->blocks > 0;
+    l->cross += block >> STATS_SIZE_BITS != (thread & ((1u << STATS_THREAD_BITS) - 1));
+    if (slot < s->capacity)
+        s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS;
+}
+
+static inline int use_slot(struct stats *s, struct live *l, uint32_t thread, const struct workload_op *op)
+{
+    uint64_t size;
+    if (op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED)
+        return 0;
+    switch (event_infos[op->kind].class) {
+    case HT_CLASS_ALLOC:
+        size = event_requested(op->kind, op->size, op->count);
+        l->requested += op->kind == HT_PREEXISTING ? 0 : size;
+        return take(s, l, thread, op->slot, size);
+    case HT_CLASS_FREE:
+        give(s, l, thread, op->slot);
+        return 0;
+    case HT_CLASS_RESIZE:
+        if (!(op->flags & WORKLOAD_FROM_NULL))
+            give(s, l, thread, op->slot);
+        if (op->flags & WORKLOAD_FREED)
+            return 0;
+        size = event_requested(op->kind, op->size, op->count);
+        l->requested += size;
+        return take(s, l, thread, op->slot, size);
+    }
+    return 0;
+}
+
+static inline int count(struct stats *s, struct live *l, uint32_t thread, const struct workload_op *op)
+{
+    struct workload_summary *sum = &s->summary;
+    if (__builtin_expect(op->stamp < s->first_stamp, 0))
+        s->first_stamp = op->stamp;
+    sum->last_stamp = op->stamp > sum->last_stamp ? op->stamp : sum->last_stamp;
+    if (__builtin_expect(thread >= sum->threads, 0))
+        sum->threads = thread + 1ull;
+    sum->edges += op->n_waits;
+    sum->by_kind[op->kind]++;
+    return use_slot(s, l, thread, op);
+}
+
+int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
+{
+    struct live l = live_begin(s);
+    int rc = count(s, &l, thread, op);
+    live_end(s, &l);
+    return rc;
+}
+
+struct workload_summary stats_summary(const struct stats *s)
+{
+    struct workload_summary sum = s->summary;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        sum.events += sum.by_kind[kind];
+    sum.first_stamp = sum.events ? s->first_stamp : 0;
+    // Not events of the program.
+    sum.unmatched_frees = sum.by_kind[HT_PREEXISTING];
+    sum.events -= sum.unmatched_frees;
+    sum.by_kind[HT_PREEXISTING] = 0;
+    sum.live_at_end_bytes = s->live_bytes;
+    sum.live_at_end_blocks = s->live_blocks;
+    return sum;
+}
+
+int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].op.slot < s->capacity)
+            __builtin_prefetch(&s->slots[ops[i].op.slot], 1);
+    }
+    struct live l = live_begin(s);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = count(s, &l, ops[i].thread, &ops[i].op);
+    live_end(s, &l);
+    return rc;
+}
+
+void stats_add(struct workload_summary *to, const struct workload_summary *more)
+{
+    bool first = to->events == 0;
+    if (first || (more->events && more->first_stamp < to->first_stamp))
+        to->first_stamp = more->first_stamp;
+    if (more->last_stamp > to->last_stamp)
+        to->last_stamp = more->last_stamp;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
+        to->by_kind[kind] += more->by_kind[kind];
+    to->events += more->events;
+    to->threads += more->threads;
+    to->slots += more->slots;
+    to->requested_bytes += more->requested_bytes;
+    to->peak_live_bytes += more->peak_live_bytes;
+    to->live_at_end_bytes += more->live_at_end_bytes;
+    to->live_at_end_blocks += more->live_at_end_blocks;
+    to->cross_thread_frees += more->cross_thread_frees;
+    to->unmatched_frees += more->unmatched_frees;
+    to->order_repaired += more->order_repaired;
+    to->order_ambiguous += more->order_ambiguous;
+    to->edges += more->edges;
+    to->edges_needed += more->edges_needed;
+    to->lost_records += more->lost_records;
+    to->usable_bytes += more->usable_bytes;
+    to->usable_requested_bytes += more->usable_requested_bytes;
+}

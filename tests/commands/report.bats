@@ -1,0 +1,322 @@
+load ../helper
+
+make_workload() {
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 3 2000 >/dev/null
+}
+
+# data PAGE PATH: a value of the page's data, by a Python expression on d.
+data() {
+  python3 -c "
+import json, re, sys
+d = json.loads(re.search(r'id=\"data\">(.*?)</script>', open(sys.argv[1]).read(), re.S).group(1))
+print($2)" "$1"
+}
+
+# The page as a browser shows it; skipped without one.
+looks_right() {
+  run "$HEAPTAPE_SOURCE/tests/page/page_check.py" "$@"
+  [ "$status" -ne 77 ] || skip "$output"
+  expect "a page as it should be" [ "$status" -eq 0 ]
+}
+
+@test "report: a page with stat's numbers" {
+  make_workload
+  heaptape report -o a.html a.htw
+  expect "done" [ "$status" -eq 0 ]
+  [ "$(stat -c %s a.html)" -lt 2097152 ]
+  "$HEAPTAPE" stat --json a.htw >a.json
+  [ "$(data a.html "d['workloads'][0]['stat'] == json.load(open('a.json'))")" = True ]
+  [ "$(data a.html "d['mode'], d['workloads'][0]['name'], d['results']")" = "report a.htw []" ]
+  # From JSON it is the same page.
+  heaptape report -o b.html a.json
+  [ "$(data b.html "d['workloads'][0]['stat'] == json.load(open('a.json'))")" = True ]
+  heaptape report -o - a.htw
+  [ "${output:0:15}" = "<!DOCTYPE html>" ]
+}
+
+@test "report: the policy allows the page's own scripts and styles, and nothing else" {
+  make_workload
+  "$HEAPTAPE" report -o a.html a.htw
+  python3 - <<'END'
+import base64, hashlib, re
+html = open('a.html', encoding='utf-8', newline='').read()
+policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html).group(1)
+texts = re.findall(r'<(?:script|style)>(.*?)</(?:script|style)>', html, re.S)
+digests = ["'sha256-" + base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() + "'" for t in texts]
+assert len(texts) >= 4 and all(d in policy for d in digests)
+assert policy.startswith("default-src 'none'; ") and 'unsafe' not in policy
+assert sorted(digests) == sorted(re.findall(r"'sha256-[^']*'", policy))
+assert not re.search(r'<[^>]* on[a-z]+=|src=|https?://[^"]*"[^>]*>', re.sub(r'<script.*?</script>', '', html, flags=re.S))
+END
+}
+
+@test "report: names in a file stay text" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 </script><script>document.title='bad'</script> <img/src=x>
+0 1000 malloc size=1000 result=0x1000
+0 2000 free ptr=0x1000
+end
+END
+  heaptape report -q -o a.html a.ht
+  [ "$status" -eq 0 ]
+  [ "$(grep -c "title='bad'" a.html)" -eq 1 ]
+  [ "$(grep -o '<script' a.html | wc -l)" -eq "$(grep -o '</script' a.html | wc -l)" ]
+  [ "$(data a.html "d['workloads'][0]['stat']['processes'][0]['argv'][1]")" = "<img/src=x>" ]
+  looks_right a.html
+}
+
+@test "report: long series are made short and keep their extremes" {
+  make_workload
+  "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
+  python3 - <<'END'
+import json
+r = json.load(open('a.json'))
+r['timeline'] = [[i, i * 10, 1000 + i % 7, 500 + i % 5] for i in range(100000)]
+r['timeline'][77777][2] = 999999
+r['timeline'][33333][3] = 1
+json.dump(r, open('b.json', 'w'))
+END
+  heaptape report -o b.html b.json
+  expect "done" [ "$status" -eq 0 ]
+  [ "$(data b.html "len(d['results'][0]['result']['timeline']) <= 602")" = True ]
+  [ "$(data b.html "[77777, 777770, 999999, 502] in d['results'][0]['result']['timeline']")" = True ]
+  [ "$(data b.html "min(t[3] for t in d['results'][0]['result']['timeline'])")" = 1 ]
+}
+
+# Records a program whose call sites are known, and whose names are not to be trusted, into t.htw.
+with_sites() {
+  skip_under_sanitizer
+  mkdir 'a<b>'
+  cat >'a<b>/<img src=x>.c' <<'END'
+#include <stdlib.h>
+__attribute__((noinline)) static void *keep(size_t size) { return malloc(size); }
+__attribute__((noinline)) static void *pass(size_t size) { return malloc(size); }
+int main(void)
+{
+    void *volatile kept;
+    void *volatile passed = pass(100000);
+    for (int i = 0; i < 7; i++)
+        kept = keep(1000);
+    free(passed);
+    kept = pass(50);
+    return kept == NULL;
+}
+END
+  gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o 'a<b>/program' 'a<b>/<img src=x>.c'
+  "$HEAPTAPE" record -q --callers=8 -o t.ht -- 'a<b>/program'
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+}
+
+# sites PAGE LIST KEY FUNCTION: sum over the listed sites whose innermost function it is.
+sites() {
+  data "$1" "sum(s['$3'] for s in d['workloads'][0]['stat']['call_sites']['$2'] if s['frames'] and s['frames'][0]['function'] == '$4')"
+}
+
+@test "report: who takes the memory" {
+  with_sites
+  heaptape report -o t.html t.htw
+  expect "done" [ "$status" -eq 0 ]
+  [ "$(sites t.html at_peak peak_bytes pass)" -eq 100000 ]
+  [ "$(sites t.html at_peak peak_bytes keep)" -eq 7000 ]
+  [ "$(sites t.html at_peak peak_blocks keep)" -eq 7 ]
+  [ "$(sites t.html at_end live_at_end_bytes keep)" -eq 7000 ]
+  [ "$(sites t.html at_end live_at_end_bytes pass)" -eq 50 ]
+  # The same as stat --by caller, whole: there are few sites. And of a trace.
+  "$HEAPTAPE" stat --by caller --format json t.htw >by.json
+  "$HEAPTAPE" stat --json t.htw >w.json
+  "$HEAPTAPE" stat --json t.ht >t.json
+  python3 - <<'END'
+import json
+by, w, t = (json.load(open(name + '.json')) for name in ('by', 'w', 't'))
+sites = w['call_sites']
+assert sites == t['call_sites'] and sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes']
+assert sites['sites'] == len(by['sites']) and sites['live_at_end_bytes'] == w['live_at_end_bytes']
+for key, which in ('at_peak', 'peak_bytes'), ('at_end', 'live_at_end_bytes'):
+    heaviest = sorted((s for s in by['sites'] if s[which]), key=lambda s: -s[which])[:20]
+    assert [s[which] for s in sites[key]] == [s[which] for s in heaviest]
+    assert all(s in by['sites'] for s in sites[key])
+assert any(f['file'].endswith('<img src=x>.c') and f['line'] == 2 for s in sites['at_end'] for f in s['frames'])
+END
+  make_workload
+  heaptape report -o a.html a.htw
+  [ "$(data a.html "'call_sites' in d['workloads'][0]['stat']")" = False ]
+  looks_right t.html
+}
+
+@test "report: call sites that keep pages have their names when the workload is there" {
+  command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
+  with_sites
+  "$HEAPTAPE" stat --json t.htw >w.json
+  "$HEAPTAPE" replay --json --runs 1 t.htw >r.json
+  python3 - <<'END'
+import json
+sites = json.load(open('w.json'))['call_sites']['at_end']
+r = json.load(open('r.json'))
+r['holders'] = {'at_end': {'event': 9, 'pages': 3, 'live_bytes': 7050, 'mostly_free_pages': 1, 'wasted_bytes': 2000, 'by_site': [
+    {'site': s['site'], 'blocks': s['live_at_end_blocks'], 'live_bytes': s['live_at_end_bytes'], 'wasted_bytes': 1000} for s in sites]}}
+json.dump(r, open('r.json', 'w'))
+END
+  "$HEAPTAPE" report -o r.html t.htw r.json
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium r.html >look.json
+  python3 - <<'END'
+import json
+rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'] == 'What keeps pages: glibc, at the end' for r in t['rows']]
+row, = [r for r in rows if ', keep (<img src=x>.c:2)' in r[0]]
+assert row[5] == '7', row
+END
+}
+
+@test "report: call sites that begin late" {
+  with_sites
+  make_workload
+  "$HEAPTAPE" merge -q -o both.htw a.htw t.htw
+  "$HEAPTAPE" stat --json both.htw >w.json
+  "$HEAPTAPE" stat --by caller --format json both.htw >by.json
+  python3 - <<'END'
+import json
+by, w = (json.load(open(name + '.json')) for name in ('by', 'w'))
+sites = w['call_sites']
+assert sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes']
+assert sites['live_at_end_bytes'] == w['live_at_end_bytes']
+for key, which in ('at_peak', 'peak_bytes'), ('at_end', 'live_at_end_bytes'):
+    heaviest = sorted((s[which] for s in by['sites'] if s[which]), reverse=True)[:20]
+    assert [s[which] for s in sites[key]] == heaviest, (key, sites[key], heaviest)
+END
+}
+
+@test "report: who keeps pages from being given back" {
+  make_workload
+  "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
+  python3 - <<'END'
+import json
+def row(blocks, **label):
+    return {**label, 'blocks': blocks, 'live_bytes': 48 * blocks, 'wasted_bytes': 4000 * blocks}
+def moment(event, n):
+    return {'event': event, 'pages': 900 * n, 'live_bytes': 1234567 * n, 'mostly_free_pages': 300 * n, 'wasted_bytes': 1000000 * n,
+            'by_size': [row(5 * n, size_from=0, size_to=16), row(7 * n, size_from=17, size_to=32), row(9 * n, size_from=1 << 63, size_to=(1 << 64) - 1)],
+            'by_age': [row(11 * n, age_from=1, age_to=1), row(13 * n, age_from=65537, age_to=131072)],
+            'by_thread': [row(17 * n, thread=0), row(19 * n, thread=None)], 'by_site': [row(23 * n, site=0), row(29 * n, site=77)]}
+r = json.load(open('a.json'))
+r['holders'] = {'at_peak': moment(1000, 2), 'at_end': moment(2000, 1)}
+json.dump(r, open('b.json', 'w'))
+END
+  heaptape report -o b.html b.json
+  expect "done" [ "$status" -eq 0 ]
+  [ "$(data b.html "d['results'][0]['result']['holders']['at_peak']['by_thread'][1]['blocks']")" -eq 38 ]
+  looks_right b.html
+  # Of many call sites the heaviest are named; what the others hold is one row.
+  python3 - <<'END'
+import json
+r = json.load(open('b.json'))
+h = r['holders']['at_peak']
+h['by_size'] = [{'size_from': 8, 'size_to': 15, 'blocks': 5000, 'live_bytes': 60000, 'wasted_bytes': 15000 * 1024}]
+h['by_site'] = [{'site': i + 1, 'blocks': 1, 'live_bytes': 12, 'wasted_bytes': 3 * 1024} for i in range(5000)]
+json.dump(r, open('c.json', 'w'))
+END
+  heaptape report -o c.html c.json
+  [ "$(data c.html "[x['site'] for x in d['results'][0]['result']['holders']['at_peak']['by_site']] == list(range(1, 101))")" = True ]
+  command -v node >/dev/null && command -v chromium >/dev/null || return 0
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium c.html >look.json
+  python3 - <<'END'
+import json
+rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'].endswith('glibc, at the peak') for r in t['rows']]
+assert len([r for r in rows if r[0].startswith('call site ')]) == 20, rows
+other, = [r for r in rows if r[0] == 'other call sites']
+assert [x.replace('\u00a0', ' ').replace('\u202f', ' ') for x in other[1::2]] == ['14.6 MiB', '58.4 KiB', '4 980'], other
+END
+}
+
+# below RECORDED MAPPED: of a live peak of 100 MiB the replay held 50, and the recorded program RECORDED MiB, beside MAPPED
+# bytes of its own mappings. What a browser shows as findings goes to `found`; skipped without one.
+below() {
+  python3 - "$@" <<'END'
+import json, sys
+recorded, mapped = int(sys.argv[1]) << 20, int(sys.argv[2])
+r = json.load(open('a.json'))
+r.update(peak_rss_bytes=50 << 20, peak_fragmentation=0.5)
+r['faithfulness'] = {'rss': {'recorded_peak_bytes': recorded, 'replayed_peak_bytes': 50 << 20, 'mean_error': 0.1,
+                             'recorded_mappings_bytes': mapped}} if recorded else None
+json.dump(r, open('b.json', 'w'))
+END
+  "$HEAPTAPE" report -f -o b.html b.json
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium b.html >look.json
+  python3 -c 'import json; print("\n".join(json.load(open("look.json"))["findings"]).replace("\u00a0", " "))' >found
+}
+
+@test "report: memory below what is live is a warning only when the recorded program held more" {
+  command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
+  make_workload
+  "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
+  below 0 0
+  grep -F "pages that the program never writes to are never resident" found
+  [ "$(grep -cF "The recorded program" found)" -eq 0 ]
+  below 52 4096
+  grep -F "The recorded program agrees: its heap held 52 MiB at most." found
+  [ "$(grep -cF -- "--touch all" found)" -eq 0 ]
+  below 120 4096
+  grep -F "The recorded program held 120 MiB at its peak, its replay with glibc only 50 MiB." found
+  grep -F "It wrote to more of its zeroed blocks than the replay does: replay with --touch all" found
+  below 120 0
+  grep -F "record with --maps to take it off" found
+}
+
+@test "report: what cannot be shown" {
+  make_workload
+  heaptape report a.htw
+  usage_fails "say with -o where the page goes"
+  heaptape report -o a.html nowhere.htw
+  fails_with 1 "nowhere.htw: No such file"
+  echo '{"a": 1}' >a.json
+  heaptape report -o a.html a.json
+  fails_with 1 "a.json: is JSON, but not of stat, replay or compare"
+  echo '{"a": ' >a.json
+  heaptape report -o a.html a.json
+  fails_with 1 "a.json: JSON that is cut off, at byte 7"
+  echo '{"a": x}' >a.json
+  heaptape report -o a.html a.json
+  fails_with 1 "a.json: invalid JSON" "at byte 6"
+  "$HEAPTAPE" stat --brief --json a.htw >a.json
+  heaptape report -o a.html a.json
+  fails_with 1 "a.json: is of stat --brief"
+  "$HEAPTAPE" replay --verify --json --runs 1 a.htw >a.json
+  heaptape report -o a.html a.json
+  fails_with 1 "a.json: is of a replay that checked"
+  [ ! -e a.html ]
+  : >a.html
+  heaptape report -o a.html a.htw
+  fails_with 1 "a.html: exists; use -f to replace it"
+  heaptape report -f -o a.html a.htw
+  [ "$status" -eq 0 ]
+}
+
+@test "report --diff" {
+  make_workload
+  "$HEAPTAPE_PROGRAMS/make_workload" b.htw kinds 2 3000 >/dev/null
+  heaptape report --diff -o d.html a.htw b.htw
+  expect "done" [ "$status" -eq 0 ]
+  [ "${lines[0]}" = "a: a.htw" ]
+  [[ "$output" =~ peak\ live\ +1[.,0-9]+\ .iB\ +[0-9.]+\ .iB ]]
+  [ "$(data d.html "[r['a'] for r in d['diff'] if r['label'] == 'malloc']")" = "[$(
+    "$HEAPTAPE" stat --json a.htw | python3 -c 'import json,sys; print(float(json.load(sys.stdin)["calls"]["malloc"]["count"]))')]" ]
+  "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
+  "$HEAPTAPE" replay --json --runs 1 b.htw >b.json
+  heaptape report --diff a.json b.json
+  expect "done" [ "$status" -eq 0 ]
+  has "$output" "peak RSS"
+  heaptape report --diff a.json b.htw
+  fails_with 1 "a.json and b.htw are not of one kind"
+  heaptape report --diff a.json
+  usage_fails "--diff compares two files"
+  looks_right d.html
+}
+
+@test "compare -o: a page in a browser, with the numbers of compare --json" {
+  make_workload
+  : >a.html
+  heaptape compare -q --runs 2 -a glibc -a glibc,MALLOC_ARENA_MAX=1 -o a.html a.htw
+  fails_with 1 "a.html: exists"
+  heaptape compare -q --json --runs 2 -a glibc -a "$HEAPTAPE_BUILD/src/player/libheaptape-null.so" -f -o a.html a.htw
+  expect "done" [ "$status" -eq 0 ]
+  echo "$output" >a.json
+  looks_right a.html a.json
+}

@@ -1,0 +1,80 @@
+#include "analysis/measure.h"
+#include "unit.h"
+
+static void test_medians(void **state)
+{
+    (void)state;
+    assert_true(measure_median(NULL, 0) == 0);
+    assert_true(measure_median((double[]){3}, 1) == 3);
+    assert_true(measure_median((double[]){9, 1, 3}, 3) == 3);
+    assert_true(measure_median((double[]){9, 1, 3, 5}, 4) == 4);
+    assert_int_equal(measure_median_index((double[]){9, 1, 3}, 3), 2);
+    assert_int_equal(measure_median_index((double[]){9, 1, 3, 5}, 4), 2);
+}
+
+static void test_a_clear_difference(void **state)
+{
+    (void)state;
+    const double slow[] = {20.1, 20.4, 19.8, 20.0, 20.2}, fast[] = {10.2, 9.9, 10.0, 10.1, 9.8};
+    struct measure_ratio r = measure_ratio(slow, 5, fast, 5);
+    assert_true(r.ratio > 2.009 && r.ratio < 2.011);
+    assert_true(r.low > 1.9 && r.low <= r.ratio);
+    assert_true(r.high < 2.1 && r.high >= r.ratio);
+    assert_false(measure_is_same(&r));
+}
+
+static void test_noise_is_no_difference(void **state)
+{
+    (void)state;
+    const double a[] = {10, 12, 9, 11, 13}, b[] = {11, 10, 12, 9, 11};
+    struct measure_ratio r = measure_ratio(a, 5, b, 5);
+    assert_true(measure_is_same(&r));
+    assert_true(r.low < 1 && r.high > 1);
+}
+
+static void test_equal_input_gives_equal_output(void **state)
+{
+    (void)state;
+    const double a[] = {10, 12, 9, 11}, b[] = {11, 10, 12};
+    struct measure_ratio x = measure_ratio(a, 4, b, 3), y = measure_ratio(a, 4, b, 3);
+    assert_memory_equal(&x, &y, sizeof x);
+}
+
+// Of 200 pairs of samples of one distribution, about 5 % may be called different; medians of few values vary in steps,
+// so some more.
+static void test_the_interval_covers(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    int different = 0;
+    for (int i = 0; i < 200; i++) {
+        double a[15], b[15];
+        for (int k = 0; k < 15; k++) {
+            a[k] = 100 + (double)(unit_random(&random) % 1000) / 100;
+            b[k] = 100 + (double)(unit_random(&random) % 1000) / 100;
+        }
+        struct measure_ratio r = measure_ratio(a, 15, b, 15);
+        different += !measure_is_same(&r);
+    }
+    assert_true(different <= 20);
+}
+
+static void test_nothing_to_compare_with(void **state)
+{
+    (void)state;
+    struct measure_ratio r = measure_ratio((double[]){1}, 1, (double[]){0}, 1);
+    assert_true(r.ratio == 0 && r.low == 0 && r.high == 0);
+    r = measure_ratio(NULL, 0, (double[]){1}, 1);
+    assert_true(r.ratio == 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_medians),
+    cmocka_unit_test(test_a_clear_difference),
+    cmocka_unit_test(test_noise_is_no_difference),
+    cmocka_unit_test(test_equal_input_gives_equal_output),
+    cmocka_unit_test(test_the_interval_covers),
+    cmocka_unit_test(test_nothing_to_compare_with),
+};
+
+UNIT_MAIN(tests)

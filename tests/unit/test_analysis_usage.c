@@ -1,0 +1,146 @@
+// What stat counts: the sketch of sizes, the bins of timelines, and the peak's composition.
+#include "analysis/frequent.h"
+#include "analysis/timeline.h"
+#include "analysis/usage.h"
+
+#include "unit.h"
+
+static uint64_t count_of(const struct frequent *f, uint64_t value)
+{
+    static struct frequent_entry all[FREQUENT_MAX];
+    size_t n = frequent_entries(f, all);
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].value == value)
+            return all[i].count;
+    }
+    return 0;
+}
+
+static void frequent_is_exact_for_few(void **state)
+{
+    struct frequent *f = calloc(1, sizeof *f);
+    (void)state;
+    for (uint64_t i = 0; i < 5 * FREQUENT_MAX; i++)
+        frequent_add(f, 10000 + i % FREQUENT_MAX);
+    assert_int_equal(f->n, FREQUENT_MAX);
+    assert_int_equal(f->missed, 0);
+    for (uint64_t i = 0; i < FREQUENT_MAX; i++)
+        assert_int_equal(count_of(f, 10000 + i), 5);
+    free(f);
+}
+
+// A tenth of all is one value, the others come once.
+static void frequent_finds_the_frequent(void **state)
+{
+    enum { ALL = 200000 };
+    struct frequent *f = calloc(1, sizeof *f);
+    (void)state;
+    for (uint64_t i = 0; i < ALL; i++)
+        frequent_add(f, i % 10 ? 1000000 + i : 77777);
+    assert_true(f->missed > 0);
+    assert_true(f->missed <= ALL / (FREQUENT_MAX / 2));
+    assert_true(count_of(f, 77777) <= ALL / 10);
+    assert_true(count_of(f, 77777) + f->missed >= ALL / 10);
+    free(f);
+}
+
+static void add_bin(struct timeline *t, uint64_t number)
+{
+    t->open.counts = (struct timeline_counts){.min_bytes = 1000 - number % 1000, .max_bytes = number, .events = 1};
+    t->open.end_bytes = number;
+    assert_int_equal(timeline_close(t), 0);
+}
+
+static void timeline_joins_bins(void **state)
+{
+    struct timeline t = {0};
+    uint64_t events = 0;
+    (void)state;
+    for (uint64_t i = 0; i < TIMELINE_BINS; i++)
+        add_bin(&t, i);
+    assert_int_equal(t.n, TIMELINE_BINS);
+    assert_int_equal(t.width_shift, 0);
+    add_bin(&t, TIMELINE_BINS);
+    assert_int_equal(t.n, TIMELINE_BINS / 2);
+    assert_int_equal(t.width_shift, 1);
+    assert_int_equal(timeline_end(&t), TIMELINE_BINS + 2);
+    for (size_t i = 0; i < t.n; i++) {
+        events += t.bins[i].counts.events;
+        assert_int_equal(t.bins[i].counts.max_bytes, 2 * i + 1);
+        assert_int_equal(t.bins[i].counts.min_bytes, 1000 - 2 * i - 1);
+        assert_int_equal(t.bins[i].end_bytes, 2 * i + 1);
+    }
+    assert_int_equal(events + t.open.counts.events, TIMELINE_BINS + 1);
+    timeline_release(&t);
+}
+
+static void timeline_reaches_far(void **state)
+{
+    struct timeline t = {0};
+    (void)state;
+    add_bin(&t, 0);
+    add_bin(&t, 1);
+    add_bin(&t, 2);
+    timeline_reach(&t, UINT64_MAX / 2);
+    assert_int_equal(t.n, 0);
+    assert_true(timeline_end(&t) > 0);
+    assert_int_equal(t.open.counts.events, 3);
+    timeline_release(&t);
+}
+
+static struct workload_op op(uint8_t kind, uint32_t slot, uint64_t size, uint64_t stamp)
+{
+    return (struct workload_op){.kind = kind, .slot = slot, .size = size, .stamp = stamp};
+}
+
+static void peak_keeps_its_composition(void **state)
+{
+    struct usage_sums *sums = calloc(1, sizeof *sums);
+    struct usage u;
+    const struct workload_op ops[] = {
+        op(HT_MALLOC, 0, 100, 10), op(HT_MALLOC, 1, 1000, 20), op(HT_FREE, 0, 0, 30),   op(HT_MALLOC, 0, 50, 40),
+        op(HT_MALLOC, 2, 60, 50),  op(HT_FREE, 1, 0, 60),      op(HT_MALLOC, 1, 7, 70),
+    };
+    (void)state;
+    usage_init(&u, sums, 10, 1);
+    assert_int_equal(usage_run(&u, 3, ops, sizeof ops / sizeof *ops), 0);
+    assert_int_equal(usage_finish(&u), 0);
+    assert_int_equal(u.peak.bytes, 1110);
+    assert_int_equal(u.peak.event, 4);
+    assert_int_equal(u.peak.stamp, 40);
+    assert_int_equal(usage_at_peak(&u, usage_size_class(1000)).bytes, 1000);
+    assert_int_equal(usage_at_peak(&u, usage_size_class(50)).bytes, 110);
+    assert_int_equal(usage_at_peak(&u, usage_size_class(100)).bytes, 0);
+    assert_int_equal(usage_at_peak(&u, usage_size_class(7)).bytes, 0);
+    assert_int_equal(u.threads[3].own_gives, 2);
+    usage_release(&u);
+    free(sums);
+}
+
+// Ops that no writer of ours writes must not do harm.
+static void broken_ops_are_harmless(void **state)
+{
+    struct usage_sums *sums = calloc(1, sizeof *sums);
+    struct usage u;
+    const struct workload_op ops[] = {
+        op(HT_FREE, 5, 0, 100),          op(HT_MALLOC, 1, 10, 50), op(HT_MALLOC, 1, 20, 40),
+        op(HT_REALLOC, 7, 30, 1),        op(HT_FREE, 7, 0, 2),     op(HT_FREE, 7, 0, UINT64_MAX),
+        op(HT_MALLOC, 2, UINT64_MAX, 3),
+    };
+    (void)state;
+    usage_init(&u, sums, 60, 1e9);
+    assert_int_equal(usage_run(&u, 0, ops, sizeof ops / sizeof *ops), 0);
+    assert_int_equal(usage_finish(&u), 0);
+    assert_int_equal(u.live.blocks, 2);
+    assert_int_equal(u.events, 7);
+    usage_release(&u);
+    free(sums);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(frequent_is_exact_for_few),  cmocka_unit_test(frequent_finds_the_frequent),
+    cmocka_unit_test(timeline_joins_bins),        cmocka_unit_test(timeline_reaches_far),
+    cmocka_unit_test(peak_keeps_its_composition), cmocka_unit_test(broken_ops_are_harmless),
+};
+
+UNIT_MAIN(tests)

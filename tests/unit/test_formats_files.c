@@ -1,0 +1,232 @@
+// Every format of the registry: what it writes it reads again, and whatever else it is given it refuses with a text, or
+// counts.
+#include "formats/export.h"
+#include "formats/import.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static uint64_t state;
+
+// What came out of an import.
+struct seen {
+    uint64_t events, segments, processes;
+    uint64_t kinds[HT_KIND_LIMIT];
+};
+
+static int take_session(void *context, const struct trace_session *s, bool has_times)
+{
+    (void)context, (void)has_times;
+    assert_int_equal(s->clock_hz, 1000000000);
+    return 0;
+}
+
+static int take_process(void *context, const struct trace_process *p)
+{
+    struct seen *seen = context;
+    assert_int_equal(p->number, seen->processes);
+    seen->processes++;
+    return 0;
+}
+
+// Every record is whole, of a known kind, and not later than the watermark.
+static int take_round(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
+{
+    struct seen *seen = context;
+    for (size_t i = 0; i < n; i++) {
+        struct codec_state at = {segments[i].epoch0, segments[i].base0};
+        for (uint64_t w = 0; w < segments[i].n_words;) {
+            struct event ev;
+            unsigned words = codec_get(&at, segments[i].words + w, segments[i].n_words - w, &ev);
+            assert_true(words > 0);
+            w += words;
+            if (!ev.kind)
+                continue;
+            assert_true(ev.stamp <= watermark);
+            seen->kinds[ev.kind]++;
+            seen->events += event_counts(ev.kind);
+        }
+        assert_int_equal(at.epoch, segments[i].epoch_end);
+        assert_int_equal(at.base, segments[i].base_end);
+    }
+    return 0;
+}
+
+static int memory_file(const void *bytes, size_t n)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, n), n);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    return fd;
+}
+
+// Imports the bytes: 0 or a negative errno, which then has a text that names the input.
+static int read_bytes(const struct format *f, const void *bytes, size_t n, bool keep_going, struct seen *seen)
+{
+    struct err e = {0};
+    struct input in = {.fd = memory_file(bytes, n), .owns_fd = true, .name = "input", .size_bytes = n};
+    struct import im = {.format = f, .keep_going = keep_going, .sink = {seen, take_session, take_process, take_round}};
+    *seen = (struct seen){0};
+    int rc = import_run(&im, &in, &e);
+    if (rc < 0)
+        assert_memory_equal(e.text, "input: ", 7);
+    else
+        assert_int_equal(im.events, seen->events);
+    assert_true(keep_going || im.skipped <= 1);
+    import_release(&im);
+    input_close(&in);
+    return rc;
+}
+
+struct sample {
+    uint8_t *bytes;
+    size_t n;
+    struct export x; // what was left out
+};
+
+static void put(struct export *x, uint32_t thread, struct event ev)
+{
+    static uint64_t stamp;
+    ev.stamp = stamp += 1000;
+    struct call c = {.ev = ev, .pid = 7, .tid = thread, .thread = thread};
+    c.failed = !ev.result && (ev.kind == HT_MALLOC || (ev.kind == HT_REALLOC && ev.size));
+    c.ev.error = c.failed ? ENOMEM : 0;
+    assert_int_equal(export_put(x, &c), 0);
+}
+
+// Something of everything that several formats have.
+static void put_calls(struct export *x)
+{
+    for (uint64_t i = 1; i <= 20; i++)
+        put(x, i & 1, (struct event){.kind = HT_MALLOC, .size = i * i * i * i, .result = i});
+    put(x, 0, (struct event){.kind = HT_CALLOC, .size = 5, .count = 7, .result = 21});
+    put(x, 0, (struct event){.kind = HT_REALLOC, .size = 100, .ptr = 3, .result = 3});
+    put(x, 1, (struct event){.kind = HT_REALLOC, .size = 100, .result = 22});
+    put(x, 1, (struct event){.kind = HT_REALLOC, .ptr = 22});
+    put(x, 0, (struct event){.kind = HT_MEMALIGN, .size = 640, .align = 64, .result = 22});
+    put(x, 0, (struct event){.kind = HT_MALLOC, .size = UINT64_MAX / 2});
+    put(x, 0, (struct event){.kind = HT_FREE});
+    for (uint64_t i = 1; i <= 10; i++)
+        put(x, 0, (struct event){.kind = HT_FREE, .ptr = i});
+}
+
+// What the format's exporter writes.
+static struct sample write_sample(const struct format *f)
+{
+    struct err e = {0};
+    struct sample s = {.x = {.format = f, .facts = {.slots = true, .has_stamps = true}}};
+    struct output out = {.fd = memory_file("", 0), .name = "output"};
+    assert_int_equal(export_open(&s.x, &out, &e), 0);
+    put_calls(&s.x);
+    assert_int_equal(export_finish(&s.x), 0);
+    s.n = out.offset;
+    s.bytes = malloc(s.n);
+    assert_int_equal(pread(out.fd, s.bytes, s.n, 0), s.n);
+    export_release(&s.x);
+    close(out.fd);
+    return s;
+}
+
+static bool goes_both_ways(const struct format *f)
+{
+    return f->import && f->put;
+}
+
+static void test_round_trip(void **unused)
+{
+    (void)unused;
+    for (const struct format *const *f = formats; *f; f++) {
+        if (!goes_both_ways(*f))
+            continue;
+        struct seen seen;
+        struct sample s = write_sample(*f);
+        assert_int_equal(read_bytes(*f, s.bytes, s.n, false, &seen), 0);
+        assert_int_equal(seen.events, s.x.calls - s.x.dropped);
+        assert_int_equal(seen.processes, 1);
+        free(s.bytes);
+    }
+}
+
+// Reads pieces and garbled copies of a valid file.
+static void garble(const struct format *f, const uint8_t *bytes, size_t n)
+{
+    struct seen seen;
+    uint8_t *copy = malloc(n);
+    for (unsigned i = 0; i < 400; i++) {
+        bool keep_going = i & 1;
+        read_bytes(f, bytes, unit_random(&state) % n, keep_going, &seen);
+        memcpy(copy, bytes, n);
+        for (unsigned k = 0; k <= i % 5; k++)
+            copy[unit_random(&state) % n] = (uint8_t)unit_random(&state);
+        read_bytes(f, copy, n, keep_going, &seen);
+        // A run of one byte: huge counts, holes, endless numbers.
+        size_t from = unit_random(&state) % n;
+        memset(copy + from, (int)(uint8_t[]){0, 0xff, 0x80, '9'}[i / 2 % 4], n - from < 200 ? n - from : 200);
+        read_bytes(f, copy, n, keep_going, &seen);
+    }
+    free(copy);
+}
+
+static void test_garbled(void **unused)
+{
+    (void)unused;
+    for (const struct format *const *f = formats; *f; f++) {
+        if (!goes_both_ways(*f))
+            continue;
+        struct sample s = write_sample(*f);
+        garble(*f, s.bytes, s.n);
+        free(s.bytes);
+    }
+}
+
+// Formats that are only read: their real files.
+static void test_garbled_files(void **unused)
+{
+    static const char *const files[][2] = {{"tcmalloc", "three.lz4"}, {"wl", "api.wl"}, {"mtrace", "api.mtrace"}};
+    const char *source = getenv("HEAPTAPE_SOURCE");
+    static uint8_t bytes[1 << 17];
+    (void)unused;
+    for (size_t i = 0; source && i < sizeof files / sizeof *files; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/tests/foreign/%s", source, files[i][1]);
+        int fd = open(path, O_RDONLY);
+        assert_true(fd >= 0);
+        ssize_t n = read(fd, bytes, sizeof bytes);
+        close(fd);
+        assert_true(n > 0);
+        garble(format_find(files[i][0]), bytes, (size_t)n);
+    }
+}
+
+static void test_random(void **unused)
+{
+    uint8_t bytes[4096];
+    (void)unused;
+    for (const struct format *const *f = formats; *f; f++) {
+        for (unsigned i = 0; (*f)->import && i < 100; i++) {
+            struct seen seen;
+            for (size_t k = 0; k < sizeof bytes; k++)
+                bytes[k] = (uint8_t)unit_random(&state);
+            assert_true(read_bytes(*f, bytes, 1 + i * 40, false, &seen) < 0);
+            read_bytes(*f, bytes, 1 + i * 40, true, &seen);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_garbled),
+        cmocka_unit_test(test_garbled_files),
+        cmocka_unit_test(test_random),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+#include "player/histogram.h"
+#include "unit.h"
+
+static struct histogram h;
+
+static int empty(void **state)
+{
+    (void)state;
+    h = (struct histogram){0};
+    return 0;
+}
+
+static void test_buckets_are_dense_and_narrow(void **state)
+{
+    (void)state;
+    unsigned before = 0;
+    for (uint64_t v = 1; v < 1 << 20; v++) {
+        unsigned bucket = histogram_bucket(v);
+        assert_true(bucket == before || bucket == before + 1);
+        before = bucket;
+    }
+    // Lower ends of neighbouring buckets differ by 1/64 of the value at most.
+    for (unsigned shift = 7; shift < HISTOGRAM_VALUE_BITS; shift++) {
+        uint64_t v = 1ull << shift;
+        assert_int_equal(histogram_bucket(v + v / 64 - 1), histogram_bucket(v));
+        assert_int_equal(histogram_bucket(v + v / 64), histogram_bucket(v) + 1);
+        assert_int_equal(histogram_bucket(v - 1), histogram_bucket(v) - 1);
+    }
+    assert_int_equal(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
+}
+
+static void test_quantiles_of_small_numbers_are_exact(void **state)
+{
+    (void)state;
+    for (uint64_t v = 1; v <= 100; v++)
+        histogram_add(&h, v);
+    assert_int_equal(histogram_quantile(&h, 0.5), 50);
+    assert_int_equal(histogram_quantile(&h, 0.99), 99);
+    assert_int_equal(histogram_quantile(&h, 0.999), 100);
+    assert_int_equal(histogram_quantile(&h, 0), 1);
+    assert_int_equal(histogram_quantile(&h, 1), 100);
+    assert_int_equal(h.sum, 5050);
+    assert_int_equal(h.count, 100);
+}
+
+static void test_quantiles_of_large_numbers_are_within_1_6_percent(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= 10000; i++)
+        histogram_add(&h, i * 1000003);
+    for (double share = 0.01; share < 1; share += 0.01) {
+        double exact = share * 10000 * 1000003, got = (double)histogram_quantile(&h, share);
+        assert_true(got > exact * (1 - 1.0 / 64) && got < exact * (1 + 1.0 / 64));
+    }
+    assert_int_equal(histogram_quantile(&h, 1), h.max);
+    assert_int_equal(h.max, 10000ull * 1000003);
+}
+
+static void test_trimmed_mean_leaves_out_the_highest(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 99; i++)
+        histogram_add(&h, 20);
+    histogram_add(&h, 1000000);
+    assert_true(histogram_trimmed_mean(&h, 0.99) == 20);
+    assert_true(histogram_trimmed_mean(&h, 1) > 9000);
+    assert_true(histogram_trimmed_mean(&(struct histogram){0}, 0.99) == 0);
+}
+
+static void test_merge_is_as_if_added_to_one(void **state)
+{
+    (void)state;
+    static struct histogram a, b;
+    uint64_t random = 7;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t v = unit_random(&random) >> (unit_random(&random) % 64);
+        histogram_add(i % 3 ? &a : &b, v);
+        histogram_add(&h, v);
+    }
+    histogram_merge(&a, &b);
+    assert_memory_equal(&a, &h, sizeof h);
+}
+
+static void test_an_empty_one_says_0(void **state)
+{
+    (void)state;
+    assert_int_equal(histogram_quantile(&h, 0.5), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(test_buckets_are_dense_and_narrow, empty),
+    cmocka_unit_test_setup(test_quantiles_of_small_numbers_are_exact, empty),
+    cmocka_unit_test_setup(test_quantiles_of_large_numbers_are_within_1_6_percent, empty),
+    cmocka_unit_test_setup(test_trimmed_mean_leaves_out_the_highest, empty),
+    cmocka_unit_test_setup(test_merge_is_as_if_added_to_one, empty),
+    cmocka_unit_test_setup(test_an_empty_one_says_0, empty),
+};
+
+UNIT_MAIN(tests)

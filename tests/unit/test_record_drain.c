@@ -1,0 +1,401 @@
+// The recorder's half of the spool against producers written here, in processes of their own.
+#include "base/clock.h"
+#include "record/drain.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CHUNKS = 8, LANE_WORDS = 3 };
+
+// What a producer process knows.
+struct producer {
+    struct spool_session *session;
+    struct spool_header *header;
+    struct spool_chunk *chunks;
+};
+
+static uint64_t own_start_time(void)
+{
+    char text[1024];
+    int fd = open("/proc/self/stat", O_RDONLY);
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = 0;
+    char *p = strrchr(text, ')') + 2;
+    for (int field = 3; field < 22; field++)
+        p = strchr(p, ' ') + 1;
+    return strtoull(p, NULL, 10);
+}
+
+static void ring(struct producer *p)
+{
+    atomic_fetch_add(&p->session->doorbell, 1);
+    if (atomic_load(&p->session->recorder_sleeps))
+        syscall(SYS_futex, &p->session->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void producer_open(struct producer *p, const char *dir, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", dir, SPOOL_SESSION_FILE);
+    int fd = open(path, O_RDWR);
+    p->session = mmap(NULL, sizeof *p->session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    size_t bytes = SPOOL_HEADER_BYTES + CHUNKS * (size_t)SPOOL_CHUNK_BYTES;
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+        _exit(90);
+    p->header = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    p->chunks = (struct spool_chunk *)((char *)p->header + SPOOL_HEADER_BYTES);
+    p->header->pid = (uint32_t)getpid();
+    p->header->process_start_time = own_start_time();
+    p->header->max_chunks = CHUNKS;
+    p->header->number = (uint32_t)strtoul(strchr(name, '-') + 1, NULL, 10);
+    __atomic_store_n(&p->header->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
+    atomic_fetch_add(&p->session->spools_made, 1);
+    ring(p);
+}
+
+// Pops a free chunk, or a fresh one; waits for one.
+static uint32_t take_chunk(struct producer *p)
+{
+    struct spool_header *h = p->header;
+    for (;;) {
+        uint32_t sequence = atomic_load(&h->free_sequence);
+        uint64_t top = atomic_load(&h->free_top);
+        while ((uint32_t)top) {
+            uint32_t index = (uint32_t)top - 1;
+            uint64_t next = ((top >> 32) + 1) << 32 | p->chunks[index].next_free;
+            if (atomic_compare_exchange_weak(&h->free_top, &top, next))
+                return index;
+        }
+        if (atomic_load(&h->fresh_chunks) < CHUNKS)
+            return atomic_fetch_add(&h->fresh_chunks, 1);
+        atomic_fetch_add(&h->waiters, 1);
+        syscall(SYS_futex, &h->free_sequence, FUTEX_WAIT, sequence, NULL, NULL, 0);
+        atomic_fetch_sub(&h->waiters, 1);
+    }
+}
+
+static struct spool_chunk *own_chunk(struct producer *p, uint32_t index, uint32_t thread, uint64_t first_word)
+{
+    struct spool_chunk *c = &p->chunks[index];
+    atomic_store(&c->used_words, 0);
+    c->thread = thread;
+    c->tid = 1000 + thread;
+    c->lane = 0;
+    c->first_word = first_word;
+    c->epoch0 = first_word; // told apart by it
+    c->base0 = 8;
+    atomic_store(&c->state, SPOOL_CHUNK_OWNED);
+    return c;
+}
+
+static uint64_t word_number(uint64_t i, uint32_t thread)
+{
+    return codec_plain(HT_FREE, i, (i * 8 + thread) << 3);
+}
+
+// `n` words of one thread, chunk after chunk. The last chunk stays OWNED.
+static void produce(struct producer *p, uint32_t thread, uint64_t n)
+{
+    struct spool_chunk *c = NULL;
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t at = i % SPOOL_CHUNK_WORDS;
+        if (at == 0) {
+            if (c) {
+                atomic_store(&c->state, SPOOL_CHUNK_DONE);
+                ring(p);
+            }
+            c = own_chunk(p, take_chunk(p), thread, i);
+        }
+        c->words[at] = word_number(i, thread);
+        atomic_store(&c->used_words, at + 1);
+    }
+}
+
+// What the sink saw.
+struct seen {
+    uint64_t words[2], gaps, wrong;
+    uint64_t taken;
+    uint32_t take; // words that the sink pretends to be records, of each segment
+};
+
+static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
+{
+    struct seen *seen = ctx;
+    (void)s;
+    (void)e;
+    if (g->thread > 1 || g->tid != 1000 + g->thread) {
+        seen->wrong++;
+        return 0;
+    }
+    seen->gaps += g->first_word - seen->words[g->thread];
+    for (uint32_t i = 0; i < g->n_words; i++)
+        seen->wrong += g->words[i] != word_number(g->first_word + i, g->thread);
+    seen->words[g->thread] = g->first_word + g->n_words;
+    if (g->n_words > seen->take)
+        g->n_words = seen->take;
+    seen->taken += g->n_words;
+    return 0;
+}
+
+// Drains until every spool has ended; returns what the spool said was lost.
+static uint64_t drain_all(struct drain *c, struct seen *seen, pid_t child)
+{
+    const struct drain_sink sink = {.ctx = seen, .segment = see};
+    struct err e = {0};
+    uint64_t lost = 0, end_ns = clock_monotonic_ns() + 20000000000ull;
+    bool found = false;
+    while (!found || c->n_spools) {
+        assert_true(clock_monotonic_ns() < end_ns);
+        uint32_t bell = atomic_load(&c->session->doorbell);
+        drain_check_ends(c);
+        found |= drain_discover(c, &e) > 0;
+        assert_int_equal(drain_drain(c, &sink, &e), 0);
+        for (size_t i = c->n_spools; i-- > 0;) {
+            if (!c->spools[i]->dead)
+                continue;
+            lost += c->spools[i]->lost_words;
+            drain_drop(c, i);
+        }
+        drain_sleep(c, bell, 1000000);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return lost;
+}
+
+static struct drain open_session(void)
+{
+    struct drain c;
+    struct err e = {0};
+    assert_int_equal(drain_open(&c, 0, CLOCK_KIND_TSC, &e), 0);
+    return c;
+}
+
+static void close_session(struct drain *c)
+{
+    char *dir = strdup(c->outer);
+    drain_close(c);
+    assert_int_equal(access(dir, F_OK), -1);
+    free(dir);
+}
+
+static void every_word_survives_sigkill(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 3000000; n = n * 7 + 8183) {
+        struct drain c = open_session();
+        struct seen seen = {.take = UINT32_MAX};
+        pid_t child = fork();
+        if (child == 0) {
+            struct producer p;
+            producer_open(&p, c.dir, "1-0.spool");
+            produce(&p, 0, n);
+            produce(&p, 1, n / 3);
+            kill(getpid(), SIGKILL);
+        }
+        assert_int_equal(drain_all(&c, &seen, child), 0);
+        assert_int_equal(seen.words[0], n);
+        assert_int_equal(seen.words[1], n / 3);
+        assert_int_equal(seen.wrong + seen.gaps, 0);
+        close_session(&c);
+    }
+}
+
+// Two chunks of ten words of one lane, of which nothing is published yet.
+static void open_two_chunks(struct producer *p, const struct drain *c, struct spool_chunk **first,
+                            struct spool_chunk **second)
+{
+    producer_open(p, c->dir, "1-0.spool");
+    atomic_store(&p->header->fresh_chunks, 2);
+    *first = own_chunk(p, 0, 0, 0);
+    *second = own_chunk(p, 1, 0, 10);
+    for (uint64_t i = 0; i < 10; i++) {
+        (*first)->words[i] = word_number(i, 0);
+        (*second)->words[i] = word_number(10 + i, 0);
+    }
+}
+
+// The second chunk of a lane is seen before the first: it waits a round, and is not lost.
+static void a_chunk_out_of_turn_waits(void **state)
+{
+    (void)state;
+    struct drain c = open_session();
+    struct seen seen = {.take = UINT32_MAX};
+    const struct drain_sink sink = {.ctx = &seen, .segment = see};
+    struct err e = {0};
+    struct producer p;
+    struct spool_chunk *first, *second;
+    open_two_chunks(&p, &c, &first, &second);
+    atomic_store(&first->used_words, 5);
+    assert_int_equal(drain_discover(&c, &e), 1);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(seen.words[0], 5);
+    atomic_store(&second->used_words, 10);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(c.lanes_waiting, 1);
+    assert_int_equal(seen.words[0], 5);
+    atomic_store(&first->used_words, 10);
+    atomic_store(&first->state, SPOOL_CHUNK_DONE);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(seen.words[0], 20);
+    assert_int_equal(seen.gaps + seen.wrong, 0);
+    assert_int_equal(atomic_load(&first->state), SPOOL_CHUNK_FREE);
+    assert_int_equal((uint32_t)atomic_load(&p.header->free_top), 1);
+    close_session(&c);
+}
+
+// Its last word and the first ones of its successor are seen before its owner says that it is done: nothing is lost.
+static void a_chunk_that_is_done_late(void **state)
+{
+    (void)state;
+    struct drain c = open_session();
+    struct seen seen = {.take = UINT32_MAX};
+    const struct drain_sink sink = {.ctx = &seen, .segment = see};
+    struct err e = {0};
+    struct producer p;
+    struct spool_chunk *first, *second;
+    open_two_chunks(&p, &c, &first, &second);
+    atomic_store(&first->used_words, 10);
+    atomic_store(&second->used_words, 3);
+    assert_int_equal(drain_discover(&c, &e), 1);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(seen.words[0], 13);
+    atomic_store(&first->state, SPOOL_CHUNK_DONE);
+    atomic_store(&second->used_words, 10);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(c.lanes_waiting, 0);
+    assert_int_equal(seen.words[0], 20);
+    assert_int_equal(seen.gaps + seen.wrong, 0);
+    assert_int_equal(c.spools[0]->lost_words, 0);
+    assert_int_equal(atomic_load(&first->state), SPOOL_CHUNK_FREE);
+    close_session(&c);
+}
+
+// A chunk that never comes is a gap, noticed one round later and counted.
+static void a_missing_chunk_is_counted(void **state)
+{
+    (void)state;
+    struct drain c = open_session();
+    struct seen seen = {.take = UINT32_MAX};
+    const struct drain_sink sink = {.ctx = &seen, .segment = see};
+    struct err e = {0};
+    struct producer p;
+    producer_open(&p, c.dir, "1-0.spool");
+    atomic_store(&p.header->fresh_chunks, 2);
+    struct spool_chunk *chunk = own_chunk(&p, 0, 0, 0);
+    chunk->words[0] = word_number(0, 0);
+    atomic_store(&chunk->used_words, 1);
+    assert_int_equal(drain_discover(&c, &e), 1);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    chunk = own_chunk(&p, 1, 0, 100);
+    chunk->words[0] = word_number(100, 0);
+    atomic_store(&chunk->used_words, 1);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(seen.words[0], 1);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    assert_int_equal(seen.words[0], 101);
+    assert_int_equal(seen.gaps, 99);
+    assert_int_equal(c.spools[0]->lost_words, 99);
+    close_session(&c);
+}
+
+// Words that are no record spoil the rest of their chunk, and no other.
+static void a_broken_chunk_is_counted(void **state)
+{
+    (void)state;
+    struct drain c = open_session();
+    struct seen seen = {.take = 10};
+    pid_t child = fork();
+    if (child == 0) {
+        struct producer p;
+        producer_open(&p, c.dir, "1-0.spool");
+        produce(&p, 0, 3 * SPOOL_CHUNK_WORDS);
+        _exit(0);
+    }
+    uint64_t lost = drain_all(&c, &seen, child);
+    assert_in_range(seen.taken, 3, 30);
+    assert_int_equal(lost + seen.taken, 3 * SPOOL_CHUNK_WORDS);
+    assert_int_equal(seen.wrong, 0);
+    close_session(&c);
+}
+
+// A program that writes all over its spool: the recorder neither crashes nor hangs.
+static void a_scribbled_spool_does_no_harm(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 60; seed++) {
+        struct drain c = open_session();
+        struct seen seen = {.take = UINT32_MAX};
+        pid_t child = fork();
+        if (child == 0) {
+            struct producer p;
+            uint64_t random = seed;
+            producer_open(&p, c.dir, "1-0.spool");
+            // More than the spool holds: from here on the recorder has it.
+            produce(&p, 0, (CHUNKS + 1) * SPOOL_CHUNK_WORDS);
+            for (int i = 0; i < 20000; i++) {
+                uint64_t r = unit_random(&random);
+                size_t room = r & 1 ? 512 : SPOOL_HEADER_BYTES + CHUNKS * (size_t)SPOOL_CHUNK_BYTES;
+                size_t from = r & 2 ? SPOOL_HEADER_BYTES + (r >> 8 & 7) * SPOOL_CHUNK_BYTES : 0;
+                ((uint8_t *)p.header)[from + (r >> 16) % (room - (r & 1 ? 0 : from))] = (uint8_t)(r >> 11);
+                if (i % 1000 == 0)
+                    ring(&p);
+            }
+            _exit(0);
+        }
+        drain_all(&c, &seen, child);
+        close_session(&c);
+    }
+}
+
+// Files that are no spools, and one whose process ended before it was seen.
+static void odd_files_are_left_alone(void **state)
+{
+    (void)state;
+    struct drain c = open_session();
+    struct seen seen = {.take = UINT32_MAX};
+    struct err e = {0};
+    char path[600];
+    snprintf(path, sizeof path, "%s/7-7.spool", c.dir);
+    close(open(path, O_CREAT | O_RDWR, 0600));
+    snprintf(path, sizeof path, "%s/8-8.spool", c.dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(path, sizeof path, "%s/%0200d.spool", c.dir, 1);
+    close(open(path, O_CREAT | O_RDWR, 0600));
+    atomic_fetch_add(&c.session->spools_made, 1);
+    assert_int_equal(drain_discover(&c, &e), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct producer p;
+        producer_open(&p, c.dir, "1-0.spool");
+        produce(&p, 0, 77);
+        _exit(0);
+    }
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(drain_all(&c, &seen, child), 0);
+    assert_int_equal(seen.words[0], 77);
+    close_session(&c);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_word_survives_sigkill), cmocka_unit_test(a_chunk_out_of_turn_waits),
+    cmocka_unit_test(a_chunk_that_is_done_late),   cmocka_unit_test(a_missing_chunk_is_counted),
+    cmocka_unit_test(a_broken_chunk_is_counted),   cmocka_unit_test(a_scribbled_spool_does_no_harm),
+    cmocka_unit_test(odd_files_are_left_alone),
+};
+UNIT_MAIN(tests)

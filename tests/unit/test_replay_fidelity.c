@@ -1,0 +1,175 @@
+#include "replay/fidelity.h"
+#include "unit.h"
+
+#include <string.h>
+
+enum { CALLS = 4 * PLAN_SAMPLE_EVENTS, BLOCK = 100 };
+
+static void must(int rc)
+{
+    assert_int_equal(rc, 0);
+}
+
+// A plan of one thread that takes CALLS blocks, one each 10 stamps.
+static struct plan *make_plan(size_t n_samples, const struct workload_sample *samples)
+{
+    struct plan *p;
+    struct err e = {0};
+    must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
+    must(plan_watch_samples(p, samples, n_samples, &e));
+    for (uint32_t i = 0; i < CALLS; i++) {
+        struct workload_op op = {.kind = HT_MALLOC, .slot = i, .size = BLOCK, .stamp = 10 * i + 5};
+        must(plan_add_op(p, 0, &op, &e));
+    }
+    must(plan_finish(p, &e));
+    return p;
+}
+
+static void test_the_live_curve(void **state)
+{
+    (void)state;
+    struct plan *p = make_plan(0, NULL);
+    struct results_sample s[] = {
+        {.event = 0, .live_bytes = 0},
+        {.event = PLAN_SAMPLE_EVENTS, .live_bytes = PLAN_SAMPLE_EVENTS * BLOCK},
+        {.event = 2 * PLAN_SAMPLE_EVENTS, .live_bytes = 2 * PLAN_SAMPLE_EVENTS * BLOCK},
+        {.event = CALLS, .live_bytes = CALLS * BLOCK},
+    };
+    struct replay_run run = {.samples = s, .n_samples = 4};
+    struct faithful_live l = faithful_live(p, &run);
+    assert_true(l.points == 4 && l.equal == 4 && l.most_bytes == 0 && l.mean_bytes == 0);
+    s[2].live_bytes -= 400;
+    l = faithful_live(p, &run);
+    assert_true(l.points == 4 && l.equal == 3 && l.most_bytes == 400 && l.mean_bytes == 100);
+    plan_free(p);
+}
+
+// 1,000 bytes that are no heap; the program's memory was 10 % over its live bytes, the replay's is 20 %.
+static void test_memory(void **state)
+{
+    (void)state;
+    struct workload_sample samples[] = {
+        {.stamp = 0, .anon_bytes = 1000},
+        {.stamp = 20 * PLAN_SAMPLE_EVENTS, .anon_bytes = 1000 + 2 * PLAN_SAMPLE_EVENTS * BLOCK * 11 / 10},
+        {.stamp = 10 * CALLS, .anon_bytes = 1000 + CALLS * BLOCK * 11 / 10},
+    };
+    struct plan *p = make_plan(3, samples);
+    size_t n;
+    const struct plan_recorded *r = plan_recorded(p, &n);
+    assert_int_equal(n, 3);
+    assert_true(r[0].event == 0 && r[1].event == 2 * PLAN_SAMPLE_EVENTS && r[2].event == CALLS);
+    assert_true(r[0].live_bytes == 0 && r[2].live_bytes == CALLS * BLOCK);
+    assert_true(plan_facts(p)->touch_zeroed);
+    struct results_sample s[] = {
+        {.event = 0},
+        {.event = CALLS, .rss_bytes = CALLS * BLOCK * 12 / 10},
+    };
+    struct replay_run run = {.samples = s, .n_samples = 2, .peak_rss_bytes = CALLS * BLOCK * 12 / 10};
+    struct faithful_memory m = faithful_memory(p, &run);
+    assert_int_equal(m.samples, 3);
+    assert_int_equal(m.baseline_bytes, 1000);
+    assert_true(m.recorded_peak_bytes == CALLS * BLOCK * 11 / 10 && m.replayed_peak_bytes == CALLS * BLOCK * 12 / 10);
+    assert_true(m.mean_error > 0.089 && m.mean_error < 0.092 && m.mean_bias == m.mean_error);
+    plan_free(p);
+}
+
+// Of 16 samples `lacking` say that the program had only `percent` of its live bytes.
+static bool is_touched(unsigned lacking, unsigned percent)
+{
+    enum { SAMPLES = 16 };
+    struct workload_sample samples[SAMPLES];
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        uint64_t event = (i + 1) * CALLS / SAMPLES, live = event * BLOCK;
+        samples[i] = (struct workload_sample){.stamp = 10 * event, .anon_bytes = live};
+        if (i >= SAMPLES - lacking)
+            samples[i].anon_bytes = live * percent / 100;
+    }
+    struct plan *p = make_plan(SAMPLES, samples);
+    bool touched = plan_facts(p)->touch_zeroed;
+    plan_free(p);
+    return touched;
+}
+
+static void test_a_program_that_does_not_use_what_it_has(void **state)
+{
+    (void)state;
+    assert_true(is_touched(0, 0));
+    assert_true(is_touched(16, 90)); // an eighth may be lacking …
+    assert_true(is_touched(2, 50));  // … and more in one sample of eight
+    assert_false(is_touched(3, 50));
+    assert_false(is_touched(16, 85));
+    struct plan *p = make_plan(0, NULL);
+    assert_false(plan_facts(p)->touch_zeroed);
+    plan_free(p);
+}
+
+static void put(struct plan *p, uint32_t thread, struct workload_op op, struct err *e)
+{
+    must(plan_add_op(p, thread, &op, e));
+}
+
+// What the program maps itself is no heap.
+static void test_mappings(void **state)
+{
+    (void)state;
+    struct plan *p;
+    struct err e = {0};
+    size_t n;
+    const struct workload_sample samples[] = {{.stamp = 5, .anon_bytes = 9000}, {.stamp = 30, .anon_bytes = 7000}};
+    must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
+    must(plan_watch_samples(p, samples, 2, &e));
+    put(p, 0,
+        (struct workload_op){.kind = HT_MMAP, .size = 4096, .text = "rw-p anonymous", .text_bytes = 14, .stamp = 1},
+        &e);
+    put(p, 0,
+        (struct workload_op){.kind = HT_MMAP, .size = 8192, .text = "rw-s anonymous", .text_bytes = 14, .stamp = 2},
+        &e);
+    put(p, 0, (struct workload_op){.kind = HT_MALLOC, .size = 7, .stamp = 20}, &e);
+    put(p, 0, (struct workload_op){.kind = HT_MUNMAP, .size = 4096, .stamp = 21}, &e);
+    must(plan_finish(p, &e));
+    const struct plan_recorded *r = plan_recorded(p, &n);
+    assert_true(n == 2 && r[0].mapped_bytes == 4096 && r[0].event == 0);
+    assert_true(r[1].mapped_bytes == 0 && r[1].event == 1 && r[1].live_bytes == 7);
+    plan_free(p);
+}
+
+// Thread 0 from 0 to 100, thread 1 from 50 to 60; the replay has thread 1 for half of the time.
+static void test_overlap(void **state)
+{
+    (void)state;
+    struct plan *p;
+    struct err e = {0};
+    struct faithful_overlap o;
+    must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
+    put(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 0, .size = 1, .stamp = 0}, &e);
+    put(p, 1, (struct workload_op){.kind = HT_MALLOC, .slot = 1, .size = 1, .stamp = 50}, &e);
+    put(p, 1, (struct workload_op){.kind = HT_MALLOC, .slot = 2, .size = 1, .stamp = 60}, &e);
+    put(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 3, .size = 1, .stamp = 100}, &e);
+    must(plan_finish(p, &e));
+    struct results_span spans[] = {{.begin_ns = 0, .end_ns = 200, .end_event = 4}, {.begin_ns = 100, .end_ns = 200}};
+    struct replay_run run = {.spans = spans};
+    must(faithful_overlap(p, &run, &o));
+    assert_true(o.recorded_time == 0.1 && o.replayed_time == 0.5 && o.replayed_events == 0);
+    assert_true(o.recorded_events > 0.33 && o.recorded_events < 0.34);
+    plan_free(p);
+}
+
+static void test_the_same_allocator(void **state)
+{
+    (void)state;
+    assert_true(faithful_same_allocator("/a/libx.so", "/a/libx.so"));
+    assert_true(faithful_same_allocator("/proc/self/exe", "/proc/self/../self/exe"));
+    assert_false(faithful_same_allocator("/a/libx.so", "/b/libx.so"));
+    assert_false(faithful_same_allocator(NULL, "/b/libx.so"));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_the_live_curve),
+    cmocka_unit_test(test_memory),
+    cmocka_unit_test(test_mappings),
+    cmocka_unit_test(test_overlap),
+    cmocka_unit_test(test_a_program_that_does_not_use_what_it_has),
+    cmocka_unit_test(test_the_same_allocator),
+};
+
+UNIT_MAIN(tests)
