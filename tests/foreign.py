@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Reads other tools' files again, from docs/foreign-formats.md alone, and checks what heaptape makes of them.
+"""Reads other tools' files again, from docs/reference/foreign-formats.md alone, and checks what heaptape makes of them.
 
 foreign.py calls FORMAT FILE       the calls of each thread, blocks named by who took them: as `dump` of an import has them
 foreign.py wl FILE                 can trace_run play it? Prints threads, calls and syncs

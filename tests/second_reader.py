@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints a trace or a workload as `heaptape dump --format json` does.
 
-It was written from docs/format/ alone and shares nothing with heaptape: where the two differ, one of the programs or
+It was written from docs/reference/ alone and shares nothing with heaptape: where the two differ, one of the programs or
 the documents is wrong. The table of kinds is read out of trace.md. Payloads in zstd are given to the command zstd;
 checksums are verified where the command xxhsum is.
 

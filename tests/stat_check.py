@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """stat_check.py HEAPTAPE WORKLOAD [TRACE]: compares `stat --json` with what is counted here from `dump --format json`.
 
-Nothing is shared with the program: each number is computed from the definition in docs/report.md. With the TRACE of one
+Nothing is shared with the program: each number is computed from the definition in docs/reference/figures.md. With the TRACE of one
 thread that the workload was made of, whether reallocs moved is compared too: only addresses tell. Prints each difference;
 exit status 1 when there is any.
 """

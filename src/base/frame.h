@@ -1,5 +1,5 @@
 // Frames: the self-contained, checksummed, compressed pieces that traces and workloads are made of.
-// Layout: docs/format/trace.md, "Frames".
+// Layout: docs/reference/trace-format.md, "Frames".
 #ifndef HEAPTAPE_BASE_FRAME_H
 #define HEAPTAPE_BASE_FRAME_H
 

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_BASE_FRAME_PRIVATE_H
 #define HEAPTAPE_BASE_FRAME_PRIVATE_H
 
-// Byte offsets in the header; docs/format/trace.md.
+// Byte offsets in the header; docs/reference/trace-format.md.
 enum {
     AT_MAGIC = 0,
     AT_TYPE = 4,

@@ -110,7 +110,8 @@ const struct command cmd_report = {
     .summary = "Make a page that shows how a heap is used and what allocators make of it",
     .description =
         "Makes one HTML file of traces, workloads, and what 'stat', 'replay' and 'compare' print with --json. It needs "
-        "nothing else: no network, no server; it can be mailed and printed. docs/report.md says what it shows.\n\n"
+        "nothing else: no network, no server; it can be mailed and printed. docs/reference/report.md says what it "
+        "shows.\n\n"
         "With --diff the main numbers of two files are printed side by side: two workloads or traces, or results; of "
         "results with several allocators, each with the other file's of the same name.",
     .options = options,

@@ -80,7 +80,7 @@ const struct command cmd_stat = {
         "Tells how a program uses its heap: calls, sizes, lifetimes, what is live and when it is most, realloc, "
         "alignment, what "
         "is never freed, and which threads free whose blocks. 'heaptape report' shows the same as a page, and "
-        "docs/report.md says "
+        "docs/reference/figures.md says "
         "what each number means.\n\n"
         "A trace is put in order for that as 'convert' does, every process on its own. Counts of several processes add "
         "up; live "

@@ -47,7 +47,7 @@ static int process_begin(struct converter *c, const struct trace_process *p)
 }
 
 // All that an event up to the watermark of the round before depends on has been published before it, so it stands in
-// that round or, where its stream was read earlier than the event's, in this one (docs/convert-and-replay.md).
+// that round or, where its stream was read earlier than the event's, in this one (docs/design/convert.md).
 static int round_end(struct converter *c, uint64_t watermark)
 {
     int rc = 0;

@@ -4,7 +4,7 @@
 // address alternate: taken, given up, taken. But the counter is read out of order with the instructions round it: the
 // stamp of a take may be too early by the depth of the CPU's reordering, a few hundred ns. So it may seem to come before
 // the give that made the address free. As an address is no block, such a take needs not to wait: for a while the address
-// has two blocks, and what has to be found out is only which of them a give means (docs/convert-and-replay.md).
+// has two blocks, and what has to be found out is only which of them a give means (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ORDER_H
 #define HEAPTAPE_CONVERT_ORDER_H
 

@@ -1,5 +1,5 @@
 // THE table of event kinds. Enum, names, field masks, codec, dump, import look-up, wrapper lists, the kind table in
-// docs/format/trace.md and a round-trip test for every row are derived from it. Malloc-free.
+// docs/reference/trace-format.md and a round-trip test for every row are derived from it. Malloc-free.
 //
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
 //   wire    number in files, never reused. 4 to 27 may have a one-word form, whose tag is this number; 0 to 3 are the

@@ -1,4 +1,4 @@
-// The raw trace of glibc's dj/malloc branch: an array of records, no header. docs/foreign-formats.md, "mtrace".
+// The raw trace of glibc's dj/malloc branch: an array of records, no header. docs/reference/foreign-formats.md, "mtrace".
 #include "base/bytes.h"
 #include "base/map.h"
 #include "formats/export.h"

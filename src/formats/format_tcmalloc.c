@@ -1,5 +1,5 @@
 // The raw trace of gperftools' wip-malloc-tracing: buffers of the threads' events, in the order in which they were flushed.
-// docs/foreign-formats.md, "tcmalloc".
+// docs/reference/foreign-formats.md, "tcmalloc".
 #include "base/bytes.h"
 #include "base/varint.h"
 #include "formats/import.h"

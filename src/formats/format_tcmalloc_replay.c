@@ -1,5 +1,5 @@
 // The instructions that gperftools' postprocess makes and its replay plays: 24 bytes each, in a total order.
-// docs/foreign-formats.md, "tcmalloc-replay".
+// docs/reference/foreign-formats.md, "tcmalloc-replay".
 #include "base/bytes.h"
 #include "formats/export.h"
 #include "formats/import.h"

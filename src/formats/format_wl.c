@@ -1,5 +1,5 @@
 // The workload of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops for each thread, parted by syncs.
-// docs/foreign-formats.md, "wl". Reading: format_wl_import.c.
+// docs/reference/foreign-formats.md, "wl". Reading: format_wl_import.c.
 #include "formats/format_wl.h"
 #include "formats/streams.h"
 

@@ -1,4 +1,4 @@
-// What reading and writing wl files share. docs/foreign-formats.md, "wl".
+// What reading and writing wl files share. docs/reference/foreign-formats.md, "wl".
 #ifndef HEAPTAPE_FORMATS_FORMAT_WL_H
 #define HEAPTAPE_FORMATS_FORMAT_WL_H
 

@@ -24,7 +24,7 @@ enum {
     ROUND_WORDS = 1 << 16, // a round is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
     // A round may hold records that are later than its watermark, and a reader orders what is older than the watermark of
-    // the round before the last (docs/convert-and-replay.md).
+    // the round before the last (docs/design/convert.md).
     SETTLING_ROUNDS = 2,
     CHUNKS_A_TURN = 4, // full chunks that a drain should find: few enough that they are still in cache …
     CHUNKS_LATE = 12,  // … and so many that the guard drains: half of what a program may hold

@@ -1,4 +1,4 @@
-// What was counted of a program's use of its heap, as members of a JSON object. docs/report.md says what each means.
+// What was counted of a program's use of its heap, as members of a JSON object. docs/reference/figures.md says what each means.
 #ifndef HEAPTAPE_REPORT_USAGE_JSON_H
 #define HEAPTAPE_REPORT_USAGE_JSON_H
 

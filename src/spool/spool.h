@@ -26,7 +26,7 @@
 
 enum {
     // 64 KiB: 1 MiB chunks cost twice as much an event, because the bytes leave the L2 cache
-    // (docs/capture.md).
+    // (docs/design/capture.md).
     SPOOL_CHUNK_BYTES = 65536,
     SPOOL_CHUNK_HEADER_BYTES = 64,
     SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,

@@ -1,5 +1,5 @@
 // Records: the words that a thread writes for each event, and how to read them back. Malloc-free, inline: the
-// encoders are capture's hot path. Layout: docs/format/trace.md, "Records".
+// encoders are capture's hot path. Layout: docs/reference/trace-format.md, "Records".
 //
 //   bits     0-4   5-18    19-34   35-63
 //   SIZED    tag   stamp   size    (address - base) / 8, 29 bits

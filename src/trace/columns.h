@@ -1,6 +1,6 @@
 // The payload of EVENTS frames: segments of records, as plain words or split into columns. For src/trace, and for
 // whoever has to know where records end.
-// Layout: docs/format/trace.md, "Events".
+// Layout: docs/reference/trace-format.md, "Events".
 #ifndef HEAPTAPE_TRACE_COLUMNS_H
 #define HEAPTAPE_TRACE_COLUMNS_H
 

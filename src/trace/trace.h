@@ -1,4 +1,4 @@
-// The raw trace, format version 1: what stands in it. The contract is docs/format/trace.md.
+// The raw trace, format version 1: what stands in it. The contract is docs/reference/trace-format.md.
 #ifndef HEAPTAPE_TRACE_TRACE_H
 #define HEAPTAPE_TRACE_TRACE_H
 

@@ -1,4 +1,4 @@
-// The workload's wire format, as writer and reader share it. The contract is docs/format/workload.md.
+// The workload's wire format, as writer and reader share it. The contract is docs/reference/workload-format.md.
 #ifndef HEAPTAPE_WORKLOAD_FORMAT_H
 #define HEAPTAPE_WORKLOAD_FORMAT_H
 

@@ -1,5 +1,5 @@
 // Integers in two planes of bytes: the first byte of each value in one, its further bytes in the other, so that the
-// entropy coder behind sees bytes of one meaning side by side. Layout: docs/format/workload.md, "Columns".
+// entropy coder behind sees bytes of one meaning side by side. Layout: docs/reference/workload-format.md, "Columns".
 #ifndef HEAPTAPE_WORKLOAD_PLANES_H
 #define HEAPTAPE_WORKLOAD_PLANES_H
 

@@ -1,5 +1,5 @@
 // Call sites of a workload: return addresses, and the pieces of executable files that they lie in. Layout:
-// docs/format/workload.md, "SITES".
+// docs/reference/workload-format.md, "SITES".
 #ifndef HEAPTAPE_WORKLOAD_SITES_H
 #define HEAPTAPE_WORKLOAD_SITES_H
 

@@ -1,5 +1,5 @@
 // The workload, format version 1: ordered, pointer-free, ready to replay. The contract is
-// docs/format/workload.md.
+// docs/reference/workload-format.md.
 #ifndef HEAPTAPE_WORKLOAD_WORKLOAD_H
 #define HEAPTAPE_WORKLOAD_WORKLOAD_H
 

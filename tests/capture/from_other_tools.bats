@@ -1,10 +1,10 @@
 load ../helper
 
-# docs/from-other-tools.md: every command in the second column of its tables is run, from top to bottom.
+# docs/guide/from-other-tools.md: every command in the second column of its tables is run, from top to bottom.
 
 # The commands, one a line.
 commands() {
-  python3 - "$HEAPTAPE_SOURCE/docs/from-other-tools.md" <<'PY'
+  python3 - "$HEAPTAPE_SOURCE/docs/guide/from-other-tools.md" <<'PY'
 import re, sys
 
 for line in open(sys.argv[1], encoding="utf-8"):
@@ -79,7 +79,7 @@ run_one() {
 }
 
 @test "from other tools: every command line of their documents is in the tables" {
-  doc=$HEAPTAPE_SOURCE/docs/from-other-tools.md
+  doc=$HEAPTAPE_SOURCE/docs/guide/from-other-tools.md
   for words in 'LD_PRELOAD=/lib64/libmtracectl.so ls' 'ls -l /tmp/mtrace-' 'gzip -9 mtrace.out.1188' \
     'mv mtrace.out.1188.gz f24-ls-fred.mtrace.gz' 'trace2wl outfile' 'trace2wl /tmp/ls.wl /tmp/mtrace-22172.out' \
     'trace_run workload.wl' 'trace_run /tmp/ls.wl' 'grep rdtscp /proc/cpuinfo' 'gcc -o trace2wl trace2wl.c' MTRACE_CTL_FILE \

@@ -21,7 +21,7 @@ as_told() {
 
 # The events with sizes of TOLD_SIZE: kind, size, how often. The size of what is freed is that of its block; `told` of a
 # realloc counts it as taken. A take may be stamped a moment too early, before the give of the block that had the address:
-# then there are two, and the give is of the first (docs/convert-and-replay.md).
+# then there are two, and the give is of the first (docs/design/convert.md).
 count_lines() {
   awk 'function special(size) { return size >= 5050 && size % 1009 == 5 }
        # A record that was published late stands late: so the takes are all collected first.

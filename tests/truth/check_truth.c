@@ -1,4 +1,4 @@
-// check_truth [--drop N] WORKLOAD [LOG]: is the workload valid by docs/format/workload.md? Each slot is taken while it is
+// check_truth [--drop N] WORKLOAD [LOG]: is the workload valid by docs/reference/workload-format.md? Each slot is taken while it is
 // free and used while it is taken, and each use by another thread than the one before comes after it by waits and the
 // threads' own order. And with the log of a truth program (truth_log.h): has every thread done exactly the calls that it
 // says it has, in its order, each with the very block that it means? --drop leaves out the Nth wait, to see that this

@@ -1,4 +1,4 @@
-// What the figures say in plain words. Each rule has its threshold here and in docs/report.md, section "Findings"; a rule whose
+// What the figures say in plain words. Each rule has its threshold here and in docs/reference/report.md, section "Findings"; a rule whose
 // figures are missing says nothing.
 
 const LIMITS = {

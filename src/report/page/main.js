@@ -35,7 +35,7 @@ function findingsSection(data) {
   items.sort((a, b) => Boolean(b.act) - Boolean(a.act));
   return section('findings', 'Findings', element('ul.findings', null, items.map((f) => element(f.act ? 'li.act' : 'li', null, f.text,
     f.advice ? [' ', element('em', null, f.advice)] : null))), element('p.note', null, 'Computed from the figures below; marked ones are ' +
-    'where a change may pay. docs/report.md has the thresholds.'));
+    'where a change may pay. docs/reference/report.md has the thresholds.'));
 }
 
 function diffSection(data) {

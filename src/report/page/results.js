@@ -79,7 +79,7 @@ function faithfulness(results, names) {
   }
   return element('div.faithfulness', null, element('h3', null, 'How faithful the replay is'), element('ul', null, known.map(([name, f]) =>
     element('li', null, element('b', null, name), ': ', faithfulLine(f)))), element('p.note', null, 'Recorded memory is all that is private to ' +
-    'the program, less what it had at the start and, where record --maps noted them, its own mappings. docs/replay.md says what limits this.'));
+    'the program, less what it had at the start and, where record --maps noted them, its own mappings. docs/reference/figures.md says what limits this.'));
 }
 
 function provenance(results, names) {
