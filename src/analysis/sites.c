@@ -24,13 +24,13 @@ static void note_peak(const struct by_site *b, struct by_site_totals *t)
 
 static struct by_site_totals *site_at(struct by_site *b, uint32_t site)
 {
-    int rc = array_extend((void **)&b->sites, &b->n_sites, &b->sites_capacity, (size_t)site + 1, sizeof *b->sites);
+    int rc = HT_EXTEND(&b->sites, &b->n_sites, &b->sites_capacity, (size_t)site + 1);
     return rc < 0 ? NULL : &b->sites[site];
 }
 
 static struct by_site_block *slot_at(struct by_site *b, uint32_t slot)
 {
-    int rc = array_extend((void **)&b->slots, &b->n_slots, &b->slots_capacity, (size_t)slot + 1, sizeof *b->slots);
+    int rc = HT_EXTEND(&b->slots, &b->n_slots, &b->slots_capacity, (size_t)slot + 1);
     return rc < 0 ? NULL : &b->slots[slot];
 }
 

@@ -76,7 +76,7 @@ void symbols_free(struct symbols *s)
 // Keeps a text that came from malloc, which may be NULL. "" when out of memory.
 static const char *keep(struct symbols *s, char *text)
 {
-    if (!text || array_reserve((void **)&s->texts, &s->texts_capacity, s->n_texts + 1, sizeof *s->texts) < 0) {
+    if (!text || HT_GROW(&s->texts, &s->texts_capacity, s->n_texts + 1) < 0) {
         free(text);
         return "";
     }
@@ -250,9 +250,8 @@ static size_t find_in_file(struct symbols *s, Dwfl_Module *file, uint64_t addres
 
 static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module)
 {
-    if (array_reserve((void **)&s->list, &s->list_capacity, s->n_list + n, sizeof *s->list) < 0 ||
-        array_reserve((void **)&s->found, &s->found_capacity, s->n_found + 1, sizeof *s->found) < 0 ||
-        map_put(&s->by_address, key, s->n_found + 1) < 0)
+    if (HT_GROW(&s->list, &s->list_capacity, s->n_list + n) < 0 ||
+        HT_GROW(&s->found, &s->found_capacity, s->n_found + 1) < 0 || map_put(&s->by_address, key, s->n_found + 1) < 0)
         return -ENOMEM;
     s->found[s->n_found++] = (struct found){s->n_list, n};
     for (size_t i = 0; i < n; i++) {

@@ -58,7 +58,7 @@ int timeline_close(struct timeline *t)
         join_all(t);
         return 0;
     }
-    if (array_reserve((void **)&t->bins, &t->capacity, t->n + 1, sizeof *t->bins) < 0)
+    if (HT_GROW(&t->bins, &t->capacity, t->n + 1) < 0)
         return -ENOMEM;
     t->bins[t->n++] = t->open;
     timeline_counts_init(&t->open.counts, t->open.end_bytes, t->open.end_blocks);

@@ -46,7 +46,7 @@ static inline unsigned span_class(uint64_t span)
 
 static int reserve_blocks(struct usage *u, uint32_t slot)
 {
-    if (array_reserve((void **)&u->blocks, &u->blocks_capacity, slot + 1ull, sizeof *u->blocks) < 0)
+    if (HT_GROW(&u->blocks, &u->blocks_capacity, slot + 1ull) < 0)
         return -ENOMEM;
     for (; u->n_blocks <= slot; u->n_blocks++)
         u->blocks[u->n_blocks] = (struct usage_block){.born_event = USAGE_NOT_LIVE};
@@ -57,7 +57,7 @@ static int reserve_threads(struct usage *u, uint32_t thread)
 {
     if (thread < u->n_threads)
         return 0;
-    if (array_reserve((void **)&u->threads, &u->threads_capacity, thread + 1ull, sizeof *u->threads) < 0)
+    if (HT_GROW(&u->threads, &u->threads_capacity, thread + 1ull) < 0)
         return -ENOMEM;
     memset(u->threads + u->n_threads, 0, (thread + 1ull - u->n_threads) * sizeof *u->threads);
     u->n_threads = thread + 1ull;
@@ -465,7 +465,7 @@ static int finish_timeline(const struct usage *u, struct timeline *t)
     fill_end(u, &t->open, u->last_stamp);
     if (!t->open.counts.events && t->n)
         return 0;
-    if (array_reserve((void **)&t->bins, &t->capacity, t->n + 1, sizeof *t->bins) < 0)
+    if (HT_GROW(&t->bins, &t->capacity, t->n + 1) < 0)
         return -ENOMEM;
     t->bins[t->n++] = t->open;
     return 0;

@@ -13,12 +13,12 @@ int buf_reserve(struct buf *b, size_t more)
 {
     if (more > SIZE_MAX - b->size)
         return -ENOMEM;
-    return array_reserve((void **)&b->data, &b->capacity, b->size + more, 1);
+    return HT_GROW(&b->data, &b->capacity, b->size + more);
 }
 
 int buf_resize(struct buf *b, size_t size_bytes)
 {
-    int rc = array_reserve((void **)&b->data, &b->capacity, size_bytes, 1);
+    int rc = HT_GROW(&b->data, &b->capacity, size_bytes);
     if (rc == 0)
         b->size = size_bytes;
     return rc;

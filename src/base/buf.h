@@ -38,10 +38,13 @@ static inline int buf_put_u8(struct buf *b, uint8_t v)
 // Multiplies without overflow: 0, or -EOVERFLOW and *out is untouched.
 int size_mul(size_t a, size_t b, size_t *out);
 
-// Grows an array of `item_bytes`-sized items to hold at least `want` of them, doubling. 0 or -ENOMEM.
-int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
+// Arrays that grow by doubling: `items` is the address of the caller's pointer to them, whose type gives their size.
+// Room for `want` items, or all zero items up to `want` of them. 0 or -ENOMEM.
+#define HT_GROW(items, capacity, want)      array_reserve((void **)(items), (capacity), (want), sizeof **(items))
+#define HT_EXTEND(items, n, capacity, want) array_extend((void **)(items), (n), (capacity), (want), sizeof **(items))
 
-// Makes an array of *n items at least `want` long; the new ones are all zero. 0 or -ENOMEM.
+// What these macros call.
+int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
 int array_extend(void **items, size_t *n, size_t *capacity, size_t want, size_t item_bytes);
 
 #endif

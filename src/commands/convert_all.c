@@ -103,7 +103,7 @@ static int finish(void *context, const struct order_counts *counts, const struct
 static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
     struct all *a = context;
-    if (array_reserve((void **)&a->targets, &a->capacity, a->n_targets + 1, sizeof *a->targets) < 0)
+    if (HT_GROW(&a->targets, &a->capacity, a->n_targets + 1) < 0)
         return -ENOMEM;
     struct target *t = calloc(1, sizeof *t);
     if (!t)

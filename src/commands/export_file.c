@@ -58,7 +58,7 @@ static int no_memory(struct job *j)
 // Opens the output, which is the `at`-th.
 static int open_output(struct job *j, size_t at, uint32_t pid)
 {
-    if (array_reserve((void **)&j->outputs, &j->capacity, at + 1, sizeof(struct export_output *)) < 0)
+    if (HT_GROW(&j->outputs, &j->capacity, at + 1) < 0)
         return no_memory(j);
     while (j->n <= at)
         j->outputs[j->n++] = NULL;

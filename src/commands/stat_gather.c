@@ -55,7 +55,7 @@ void file_stat_release(struct file_stat *s)
 
 static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint32_t argv_bytes, const char *exe)
 {
-    if (array_reserve((void **)&s->processes, &s->capacity, s->n_processes + 1, sizeof *s->processes) < 0)
+    if (HT_GROW(&s->processes, &s->capacity, s->n_processes + 1) < 0)
         return -ENOMEM;
     struct process_stat *p = &s->processes[s->n_processes];
     *p = (struct process_stat){.pid = pid, .argv_bytes = argv_bytes};
@@ -103,7 +103,7 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
 static int count_samples(void *context, const struct trace_sample *samples, size_t n)
 {
     struct counter *c = context;
-    if (array_reserve((void **)&c->samples, &c->samples_capacity, c->n_samples + n, sizeof *c->samples) < 0)
+    if (HT_GROW(&c->samples, &c->samples_capacity, c->n_samples + n) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         c->samples[c->n_samples++] =

@@ -25,7 +25,7 @@ static struct map *live_of(struct alternation *a, uint32_t process)
 {
     if (process >= a->n_live) {
         size_t n = a->n_live, want = (size_t)process + 1;
-        if (array_reserve((void **)&a->live, &n, want, sizeof *a->live) < 0)
+        if (HT_GROW(&a->live, &n, want) < 0)
             return NULL;
         memset(a->live + a->n_live, 0, (n - a->n_live) * sizeof *a->live);
         a->n_live = n;
@@ -49,7 +49,7 @@ static uint64_t given(const struct event *ev)
 
 static int hold(struct alternation *a, struct merge *m, struct merge_stream *s, uint64_t address)
 {
-    if (array_reserve((void **)&a->held, &a->held_capacity, a->n_held + 1, sizeof *a->held) < 0)
+    if (HT_GROW(&a->held, &a->held_capacity, a->n_held + 1) < 0)
         return -ENOMEM;
     a->held[a->n_held++] = (struct alternation_held){s, address, s->stamp + a->window};
     a->repaired++;

@@ -29,7 +29,7 @@ static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
 
 static int process_begin(struct converter *c, const struct trace_process *p)
 {
-    if (array_reserve((void **)&c->processes, &c->capacity, c->n + 1, sizeof *c->processes) < 0)
+    if (HT_GROW(&c->processes, &c->capacity, c->n + 1) < 0)
         return -ENOMEM;
     struct process *to = &c->processes[c->n++];
     *to = (struct process){0};
@@ -179,7 +179,7 @@ int convert_survey(struct trace_reader *r, uint64_t **records, struct err *e)
     *records = NULL;
     while ((rc = trace_next(r, &item, e)) > 0) {
         size_t had = capacity;
-        if (array_reserve((void **)records, &capacity, r->n_processes, sizeof **records) < 0)
+        if (HT_GROW(records, &capacity, r->n_processes) < 0)
             return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
         if (capacity > had)
             memset(*records + had, 0, (capacity - had) * sizeof **records);

@@ -86,9 +86,8 @@ void merge_forget(struct merge_stream *s)
 
 static struct merge_stream *stream_new(struct merge *m, const struct trace_segment *s, uint64_t key)
 {
-    if (array_reserve((void **)&m->streams, &m->streams_capacity, m->n_streams + 1, sizeof *m->streams) < 0 ||
-        array_reserve((void **)&m->heap, &m->heap_capacity, m->n_streams + 1, sizeof *m->heap) < 0 ||
-        map_put(&m->by_lane, key, m->n_streams + 1) < 0)
+    if (HT_GROW(&m->streams, &m->streams_capacity, m->n_streams + 1) < 0 ||
+        HT_GROW(&m->heap, &m->heap_capacity, m->n_streams + 1) < 0 || map_put(&m->by_lane, key, m->n_streams + 1) < 0)
         return NULL;
     struct merge_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
@@ -120,7 +119,7 @@ static int make_room(struct merge_stream *s, size_t n)
         s->head = 0;
         s->tail = left;
     }
-    return array_reserve((void **)&s->words, &s->capacity, s->tail + n + 2, sizeof *s->words);
+    return HT_GROW(&s->words, &s->capacity, s->tail + n + 2);
 }
 
 int merge_feed(struct merge *m, const struct trace_segment *segment, struct merge_stream **stream)

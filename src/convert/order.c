@@ -76,7 +76,7 @@ struct order_thread *order_thread_get(struct order *o, uint32_t trace_number)
     uint64_t at = map_get(&o->by_number, trace_number + 1ull);
     if (at)
         return o->threads[at - 1];
-    if (array_reserve((void **)&o->threads, &o->threads_capacity, o->n_threads + 1, sizeof *o->threads) < 0 ||
+    if (HT_GROW(&o->threads, &o->threads_capacity, o->n_threads + 1) < 0 ||
         map_put(&o->by_number, trace_number + 1ull, o->n_threads + 1) < 0)
         return NULL;
     struct order_thread *t = calloc(1, sizeof *t);
@@ -92,7 +92,7 @@ int order_thread_number(struct order *o, struct order_thread *t)
 {
     if (o->n_numbered == SLOT_MAX_THREADS)
         return -EOVERFLOW;
-    if (array_reserve((void **)&o->numbered, &o->numbered_capacity, o->n_numbered + 1, sizeof *o->numbered) < 0)
+    if (HT_GROW(&o->numbered, &o->numbered_capacity, o->n_numbered + 1) < 0)
         return -ENOMEM;
     t->number = (uint32_t)o->n_numbered;
     o->numbered[o->n_numbered++] = t->index;
@@ -206,7 +206,7 @@ void order_deadline(struct order *o)
 
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address)
 {
-    if (array_reserve((void **)&o->held, &o->held_capacity, o->n_held + 1, sizeof *o->held) < 0)
+    if (HT_GROW(&o->held, &o->held_capacity, o->n_held + 1) < 0)
         return -ENOMEM;
     uint64_t deadline = why == ORDER_HOLD_THREAD ? UINT64_MAX : stamp + o->options.window;
     struct order_thread *t = s->user;

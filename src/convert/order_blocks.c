@@ -26,7 +26,7 @@ static int slot_new(struct order *o, uint32_t *slot)
 {
     if (o->n_slots == WORKLOAD_NO_SLOT)
         return -EOVERFLOW;
-    if (pages_array_reserve((void **)&o->slots, &o->slots_capacity, o->n_slots + 1, sizeof *o->slots) < 0)
+    if (HT_PAGES_GROW(&o->slots, &o->slots_capacity, o->n_slots + 1) < 0)
         return -ENOMEM;
     *slot = (uint32_t)o->n_slots++;
     o->slots[*slot] = (struct slot){0};

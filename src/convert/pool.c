@@ -71,7 +71,7 @@ static int share(struct pool *p, struct pool_shared *shared, size_t n, uint32_t 
 int pool_make_room(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op)
 {
     if (p->n < POOL_MAX_SLOTS)
-        return array_reserve((void **)&p->slots, &p->capacity, p->n + 1, sizeof *p->slots);
+        return HT_GROW(&p->slots, &p->capacity, p->n + 1);
     uint64_t shared_op = p->lower_op;
     p->lower_op = op;
     return share(p, shared, p->n - POOL_KEPT_SLOTS, thread, shared_op);
@@ -89,7 +89,7 @@ int pool_adopt(struct pool *p, struct pool_shared *shared, uint32_t *thread, uin
     struct pool_batch *b = shared->first;
     if (!b)
         return 0;
-    if (array_reserve((void **)&p->slots, &p->capacity, b->n, sizeof *p->slots) < 0)
+    if (HT_GROW(&p->slots, &p->capacity, b->n) < 0)
         return -ENOMEM;
     memcpy(p->slots, b->slots, b->n * sizeof *p->slots);
     p->n = b->n;

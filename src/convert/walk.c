@@ -135,7 +135,7 @@ static int forget_ended(struct walk *w)
 
 static int process_end(struct walk *w, uint32_t process)
 {
-    if (array_reserve((void **)&w->ended, &w->ended_capacity, w->n_ended + 1, sizeof *w->ended) < 0)
+    if (HT_GROW(&w->ended, &w->ended_capacity, w->n_ended + 1) < 0)
         return -ENOMEM;
     w->ended[w->n_ended++] = (struct ended){process, 0};
     return 0;

@@ -71,8 +71,7 @@ static int begin_ctf(struct export *x)
 static struct stream *stream_new(struct ctf *f, const struct call *c, uint64_t key)
 {
     struct stream *s;
-    if (array_reserve((void **)&f->streams, &f->capacity, f->n + 1, sizeof(struct stream *)) < 0 ||
-        !(s = calloc(1, sizeof *s)))
+    if (HT_GROW(&f->streams, &f->capacity, f->n + 1) < 0 || !(s = calloc(1, sizeof *s)))
         return NULL;
     *s = (struct stream){.pid = c->pid, .thread = c->thread, .tid = c->tid};
     f->streams[f->n++] = s;

@@ -360,7 +360,7 @@ static int no_memory(struct import *im)
 
 static int conceive(struct import *im, struct json_import *j, struct fields *f)
 {
-    if (array_reserve((void **)&j->unborn, &j->unborn_capacity, j->n_unborn + 1, sizeof *j->unborn) < 0)
+    if (HT_GROW(&j->unborn, &j->unborn_capacity, j->n_unborn + 1) < 0)
         return no_memory(im);
     j->unborn[j->n_unborn++] = (struct unborn){(uint32_t)f->pid, f->ev.value};
     f->ev.value = KEY_OF_NUMBER(f->ev.value);

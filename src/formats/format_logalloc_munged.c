@@ -34,8 +34,7 @@ enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
 
 static struct live *live_new(struct processes *p, uint64_t pid)
 {
-    if (array_reserve((void **)&p->live, &p->capacity, p->n + 1, sizeof *p->live) < 0 ||
-        map_put(&p->by_pid, pid, p->n + 1) < 0)
+    if (HT_GROW(&p->live, &p->capacity, p->n + 1) < 0 || map_put(&p->by_pid, pid, p->n + 1) < 0)
         return NULL;
     p->live[p->n] = (struct live){0};
     return &p->live[p->n++];
@@ -68,7 +67,7 @@ static int live_grow(struct live *l, uint64_t slot, uint64_t lines)
     if (slot / 8 < had || slot / LIVE_BITS_A_LINE > lines + LIVE_FIRST_BYTES)
         return 0;
     size_t want = slot / 8 + 1 > LIVE_FIRST_BYTES ? slot / 8 + 1 : LIVE_FIRST_BYTES;
-    if (array_reserve((void **)&l->bits, &l->bytes, want, 1) < 0)
+    if (HT_GROW(&l->bits, &l->bytes, want) < 0)
         return -ENOMEM;
     memset(l->bits + had, 0, l->bytes - had);
     // What was beyond the bits is looked for there from now on.
@@ -157,8 +156,8 @@ struct munged_export {
 static struct munged_process *process_new(struct munged_export *m, uint32_t pid)
 {
     struct munged_process *p = NULL;
-    if (array_reserve((void **)&m->processes, &m->capacity, m->n + 1, sizeof(struct munged_process *)) < 0 ||
-        map_put(&m->by_pid, pid, m->n + 1) < 0 || !(p = calloc(1, sizeof *p)))
+    if (HT_GROW(&m->processes, &m->capacity, m->n + 1) < 0 || map_put(&m->by_pid, pid, m->n + 1) < 0 ||
+        !(p = calloc(1, sizeof *p)))
         return NULL;
     m->processes[m->n++] = p;
     p->number = m->n;

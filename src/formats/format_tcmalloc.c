@@ -81,8 +81,7 @@ static int get_thread(struct tcmalloc_import *t, uint64_t id)
     t->thread = at - 1;
     if (at)
         return 0;
-    if (array_reserve((void **)&t->threads, &t->capacity, t->n + 1, sizeof *t->threads) < 0 ||
-        map_put(&t->by_id, id, t->n + 1) < 0)
+    if (HT_GROW(&t->threads, &t->capacity, t->n + 1) < 0 || map_put(&t->by_id, id, t->n + 1) < 0)
         return no_memory(t);
     t->thread = t->n++;
     t->threads[t->thread] = (struct tcmalloc_thread){.id = id};

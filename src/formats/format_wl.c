@@ -41,7 +41,7 @@ static int no_memory(struct export *x)
 static struct writer *writer_of(struct export *x, uint32_t thread)
 {
     struct wl_export *w = x->state;
-    if (array_reserve((void **)&w->writers, &w->capacity, thread + 1ull, sizeof *w->writers) < 0)
+    if (HT_GROW(&w->writers, &w->capacity, thread + 1ull) < 0)
         return NULL;
     for (; w->n <= thread; w->n++)
         w->writers[w->n] = (struct writer){0};
@@ -138,7 +138,7 @@ static int wl_drop(struct export *x, const struct call *c)
         return no_memory(x);
     self->ops++;
     for (uint32_t i = 0; i < c->n_waits; i++) {
-        if (array_reserve((void **)&self->waits, &self->waits_capacity, self->n_waits + 1, sizeof *self->waits) < 0)
+        if (HT_GROW(&self->waits, &self->waits_capacity, self->n_waits + 1) < 0)
             return no_memory(x);
         self->waits[self->n_waits++] = c->waits[i];
     }

@@ -68,7 +68,7 @@ static int add_player(struct wl_import *w, uint64_t offset, uint64_t at)
         return err_set(w->im->e, -EBADMSG,
                        "%s: expected a thread's stream inside the file, found offset %llu, at byte %llu",
                        w->im->source.in->name, (unsigned long long)offset, (unsigned long long)at);
-    if (array_reserve((void **)&w->players, &w->capacity, w->n + 1, sizeof *w->players) < 0)
+    if (HT_GROW(&w->players, &w->capacity, w->n + 1) < 0)
         return no_memory(w);
     w->players[w->n++] = (struct player){.offset = offset, .start = offset};
     return 0;
@@ -211,7 +211,7 @@ static bool is_posted(const struct wl_import *w, uint64_t sync)
 static int post(struct wl_import *w, uint64_t sync)
 {
     size_t had = w->posted_bytes;
-    if (array_reserve((void **)&w->posted, &w->posted_bytes, sync / 8 + 1, 1) < 0)
+    if (HT_GROW(&w->posted, &w->posted_bytes, sync / 8 + 1) < 0)
         return no_memory(w);
     memset(w->posted + had, 0, w->posted_bytes - had);
     w->posted[sync / 8] |= (uint8_t)(1 << sync % 8);

@@ -47,8 +47,7 @@ static int begin(struct import *im)
 
 static int process_new(struct import *im, uint32_t pid, uint32_t *number)
 {
-    if (array_reserve((void **)&im->processes, &im->processes_capacity, im->n_processes + 1, sizeof *im->processes) <
-            0 ||
+    if (HT_GROW(&im->processes, &im->processes_capacity, im->n_processes + 1) < 0 ||
         map_put(&im->by_pid, pid, im->n_processes + 1) < 0)
         return no_memory(im);
     *number = (uint32_t)im->n_processes++;
@@ -72,7 +71,7 @@ static uint64_t thread_key(uint32_t process, uint64_t tid)
 static int threads_reserve(struct import *im)
 {
     size_t had = im->threads_capacity;
-    if (array_reserve((void **)&im->threads, &im->threads_capacity, im->n_threads + 1, sizeof *im->threads) < 0)
+    if (HT_GROW(&im->threads, &im->threads_capacity, im->n_threads + 1) < 0)
         return -ENOMEM;
     if (had == im->threads_capacity)
         return 0;
@@ -161,8 +160,7 @@ static int end_round(struct import *im)
 static int words_reserve(struct import *im, struct import_thread *t, const struct event *ev)
 {
     size_t most = EVENT_WORDS + (ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES) / 8;
-    if (__builtin_expect(t->n + most > t->capacity, 0) &&
-        array_reserve((void **)&t->words, &t->capacity, t->n + most, sizeof *t->words) < 0)
+    if (__builtin_expect(t->n + most > t->capacity, 0) && HT_GROW(&t->words, &t->capacity, t->n + most) < 0)
         return no_memory(im);
     if (t->n == 0)
         im->filled[im->n_filled++] = t;

@@ -40,7 +40,7 @@ static int spill(struct streams *s, size_t i)
     if (rc < 0)
         return rc;
     s->open = true;
-    if (array_reserve((void **)&s->owners, &s->owners_capacity, s->n_owners + 1, sizeof *s->owners) < 0)
+    if (HT_GROW(&s->owners, &s->owners_capacity, s->n_owners + 1) < 0)
         return no_memory(s);
     s->owners[s->n_owners++] = (uint32_t)i;
     s->streams[i].n = 0;
@@ -49,7 +49,7 @@ static int spill(struct streams *s, size_t i)
 
 static int make_streams(struct streams *s, size_t n)
 {
-    if (array_reserve((void **)&s->streams, &s->capacity, n, sizeof *s->streams) < 0)
+    if (HT_GROW(&s->streams, &s->capacity, n) < 0)
         return no_memory(s);
     for (; s->n < n; s->n++)
         s->streams[s->n] = (struct stream){0};

@@ -31,7 +31,7 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
     if (thread >= PLAN_MAX_THREADS)
         return err_set(e, -EBADMSG, "%s: thread %llu: only %d threads can be replayed", p->name,
                        (unsigned long long)thread, PLAN_MAX_THREADS);
-    if (array_reserve((void **)&p->streams, &p->streams_capacity, thread + 1, sizeof *p->streams) < 0)
+    if (HT_GROW(&p->streams, &p->streams_capacity, thread + 1) < 0)
         return plan_no_memory(e);
     while (p->n_streams <= thread)
         p->streams[p->n_streams++] = NULL;
@@ -56,7 +56,7 @@ static int need_slot(struct adding *a, struct slot **slot)
             return bad(a,
                        "has slot %u: the table of slots does not fit into the memory allowed; give more with --memory",
                        a->op->slot);
-        if (array_reserve((void **)&p->slots, &p->slots_capacity, n, sizeof *p->slots) < 0)
+        if (HT_GROW(&p->slots, &p->slots_capacity, n) < 0)
             return plan_no_memory(a->e);
         memset(p->slots + p->n_slots, 0, (n - p->n_slots) * sizeof *p->slots);
         p->n_slots = n;
@@ -128,7 +128,7 @@ static int put_sample(struct adding *a)
     int rc = plan_put_count(p, a->stream, PLAN_SAMPLE, a->e);
     if (rc < 0)
         return rc;
-    if (array_reserve((void **)&p->samples, &p->samples_capacity, p->n_samples + 1, sizeof *p->samples) < 0)
+    if (HT_GROW(&p->samples, &p->samples_capacity, p->n_samples + 1) < 0)
         return plan_no_memory(a->e);
     p->samples[p->n_samples++] = a->stream->next - 2;
     return plan_note_point(p, a->e);

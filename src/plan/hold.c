@@ -12,7 +12,7 @@ static bool is_done(const struct plan *p)
 
 static int append(struct plan *p, struct plan_hold *h, uint32_t slot, struct err *e)
 {
-    if (array_reserve((void **)&h->blocks, &h->capacity, h->n + 1, sizeof *h->blocks) < 0)
+    if (HT_GROW(&h->blocks, &h->capacity, h->n + 1) < 0)
         return plan_no_memory(e);
     const struct taking *t = &p->takings[slot];
     h->blocks[h->n++] = (struct plan_held){.size = p->slots[slot].size,
@@ -29,7 +29,7 @@ int plan_note_taking(struct plan *p, uint32_t thread, const struct workload_op *
     size_t n = (size_t)op->slot + 1;
     if (p->scanned)
         return 0;
-    if (array_reserve((void **)&p->takings, &p->takings_capacity, n, sizeof *p->takings) < 0)
+    if (HT_GROW(&p->takings, &p->takings_capacity, n) < 0)
         return plan_no_memory(e);
     if (n > p->n_takings)
         p->n_takings = n;

@@ -53,7 +53,7 @@ void plan_follow(struct plan *p, struct plan_span *span, const struct workload_o
 
 int plan_note_point(struct plan *p, struct err *e)
 {
-    if (array_reserve((void **)&p->points, &p->points_capacity, p->n_points + 1, sizeof *p->points) < 0)
+    if (HT_GROW(&p->points, &p->points_capacity, p->n_points + 1) < 0)
         return plan_no_memory(e);
     p->points[p->n_points++] = (struct plan_point){p->facts.events, p->live};
     return 0;

@@ -26,7 +26,7 @@ void place_owner_release(struct place_owner *o)
 
 static int own(struct place_owner *o, const uint32_t *entries, size_t n)
 {
-    int rc = array_reserve((void **)&o->free, &o->capacity, o->n + n, sizeof *o->free);
+    int rc = HT_GROW(&o->free, &o->capacity, o->n + n);
     if (rc < 0)
         return rc;
     memcpy(o->free + o->n, entries, n * sizeof *entries);
@@ -87,7 +87,7 @@ int places_share(struct places *p, struct place_owner *o, uint32_t giver, uint64
     if (n == 0)
         return 0;
     compact(p);
-    if (array_reserve((void **)&p->shared, &p->capacity, p->n + 1, sizeof *p->shared) < 0)
+    if (HT_GROW(&p->shared, &p->capacity, p->n + 1) < 0)
         return -ENOMEM;
     struct place_batch *b = malloc(sizeof *b + n * sizeof *b->entries);
     if (!b)

@@ -129,7 +129,7 @@ static int begin(struct plan_stream *s, uint64_t at, struct err *e)
     if (m->window_words) {
         if (!s->segments)
             s->segments = calloc(PLAN_WINDOWS, sizeof *s->segments);
-        if (!s->segments || array_reserve((void **)&m->open, &m->open_capacity, m->n_open + 1, sizeof *m->open) < 0)
+        if (!s->segments || HT_GROW(&m->open, &m->open_capacity, m->n_open + 1) < 0)
             return err_set(e, -ENOMEM, "out of memory");
         m->open[m->n_open++] = s;
         s->segments[s->n_segments++ % PLAN_WINDOWS] =
@@ -173,7 +173,7 @@ int plan_stream_room(struct plan_stream *s, unsigned n, uint64_t **w, struct err
 int plan_stream_number(struct plan_stream *s, unsigned n)
 {
     if ((s->ops - s->index_from) % PLAN_INDEX_OPS == 0) {
-        if (array_reserve((void **)&s->index, &s->index_capacity, s->indexed + 1, sizeof *s->index) < 0)
+        if (HT_GROW(&s->index, &s->index_capacity, s->indexed + 1) < 0)
             return -ENOMEM;
         s->index[s->indexed++] = s->next;
     }

@@ -144,7 +144,7 @@ static void supersede(struct drain *c, struct drain_spool *found)
 
 static int discover_spool(struct drain *c, const char *name, unsigned reserve, struct err *e)
 {
-    if (array_reserve((void **)&c->spools, &c->spools_capacity, c->n_spools + 1, sizeof *c->spools) < 0)
+    if (HT_GROW(&c->spools, &c->spools_capacity, c->n_spools + 1) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     struct drain_spool *s = spool_open(c, name, reserve);
     if (!s) {
@@ -340,8 +340,8 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     if (fresh > s->max_chunks)
         fresh = s->max_chunks;
     size_t known = s->marks_capacity, n = 0;
-    if (array_reserve((void **)&s->marks, &s->marks_capacity, fresh, sizeof *s->marks) < 0 ||
-        array_reserve((void **)&c->candidates, &c->candidates_capacity, fresh, sizeof *c->candidates) < 0)
+    if (HT_GROW(&s->marks, &s->marks_capacity, fresh) < 0 ||
+        HT_GROW(&c->candidates, &c->candidates_capacity, fresh) < 0)
         return -ENOMEM;
     if (s->marks_capacity > known)
         memset(s->marks + known, 0, (s->marks_capacity - known) * sizeof *s->marks);

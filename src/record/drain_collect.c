@@ -119,8 +119,7 @@ static uint64_t first_stamp(const struct drain_spool *s, const struct drain_cand
 static int add_spool(struct drain *c, struct drain_spool *s, struct slices *all)
 {
     int64_t n = drain_scan(c, s);
-    if (n < 0 || toggles_take(s) < 0 ||
-        array_reserve((void **)&all->items, &all->capacity, all->n + (size_t)n, sizeof *all->items) < 0)
+    if (n < 0 || toggles_take(s) < 0 || HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
         return -ENOMEM;
     for (int64_t i = 0; i < n; i++) {
         const struct drain_candidate *k = &c->candidates[i];

@@ -35,7 +35,7 @@ void parcel_free(struct parcel *p)
 
 struct piece *parcel_add(struct parcel *p, enum piece_kind kind)
 {
-    if (array_reserve((void **)&p->pieces, &p->capacity, p->n_pieces + 1, sizeof *p->pieces) < 0)
+    if (HT_GROW(&p->pieces, &p->capacity, p->n_pieces + 1) < 0)
         return NULL;
     struct piece *piece = &p->pieces[p->n_pieces++];
     *piece = (struct piece){.kind = kind};

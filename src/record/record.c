@@ -113,7 +113,7 @@ static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 static int end_process(struct recorder *r, size_t i, struct err *e)
 {
     struct drain_spool *s = r->consumer.spools[i];
-    if (array_reserve((void **)&r->ended, &r->ended_capacity, r->n_ended + 1, sizeof *r->ended) < 0)
+    if (HT_GROW(&r->ended, &r->ended_capacity, r->n_ended + 1) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     struct trace_process *p = &r->ended[r->n_ended];
     if (facts_process(p, s) < 0)

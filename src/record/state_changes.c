@@ -17,7 +17,7 @@ int toggles_take(struct drain_spool *s)
     if (made == taken || made - taken > SPOOL_TOGGLES)
         return 0;
     size_t n = (size_t)(made - taken);
-    if (array_reserve((void **)&s->toggles, &s->toggles_capacity, s->n_toggles + n, sizeof *s->toggles) < 0)
+    if (HT_GROW(&s->toggles, &s->toggles_capacity, s->n_toggles + n) < 0)
         return -ENOMEM;
     for (; taken < made; taken++) {
         uint64_t toggle = atomic_load_explicit(&k->toggles[taken % SPOOL_TOGGLES], memory_order_relaxed);

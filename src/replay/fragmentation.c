@@ -50,8 +50,7 @@ static int group_of(struct finding *f, enum holders_by way, uint64_t key, uint32
     struct holders_groups *g = &f->out->by[way];
     uint64_t known = map_get(&f->index[way], key);
     if (!known) {
-        if (array_reserve((void **)&g->groups, &g->capacity, g->n + 1, sizeof *g->groups) < 0 ||
-            map_put(&f->index[way], key, g->n + 1) < 0)
+        if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 || map_put(&f->index[way], key, g->n + 1) < 0)
             return -ENOMEM;
         g->groups[g->n++] = (struct holders_group){.key = key, .latest_page = UINT64_MAX};
         known = g->n;
@@ -112,7 +111,7 @@ static int add_piece(struct finding *f, const struct block *b, uint64_t page, ui
     if (page != f->page)
         end_page(f);
     f->page = page;
-    if (array_reserve((void **)&f->pieces, &f->pieces_capacity, f->n_pieces + 1, sizeof *f->pieces) < 0)
+    if (HT_GROW(&f->pieces, &f->pieces_capacity, f->n_pieces + 1) < 0)
         return -ENOMEM;
     f->pieces[f->n_pieces++] = (struct piece){b, bytes};
     return 0;

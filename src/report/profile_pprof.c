@@ -91,8 +91,8 @@ static uint64_t string(struct writer *w, const char *text)
         hash++;
     if (found)
         return found - 1;
-    if (w->rc == 0 && (array_reserve((void **)&w->texts, &w->texts_capacity, w->n_texts + 1, sizeof *w->texts) < 0 ||
-                       map_put(&w->strings, hash, w->n_texts + 1) < 0))
+    if (w->rc == 0 &&
+        (HT_GROW(&w->texts, &w->texts_capacity, w->n_texts + 1) < 0 || map_put(&w->strings, hash, w->n_texts + 1) < 0))
         w->rc = -ENOMEM;
     if (w->rc < 0)
         return 0;

@@ -61,7 +61,7 @@ void trace_reader_close(struct trace_reader *r)
 
 int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e)
 {
-    if (array_reserve((void **)&r->processes, &r->processes_capacity, r->n_processes + 1, sizeof *r->processes) < 0)
+    if (HT_GROW(&r->processes, &r->processes_capacity, r->n_processes + 1) < 0)
         return no_memory(r, e);
     struct trace_process *p = calloc(1, sizeof *p);
     if (!p)

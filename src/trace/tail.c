@@ -29,7 +29,7 @@ static int get_counts(const struct tlv *f, struct trace_tail *t)
     const uint8_t *at = f->bytes, *end = at + f->size;
     size_t capacity = 0;
     while (at < end) {
-        if (array_reserve((void **)&t->counts, &capacity, t->n + 1, sizeof *t->counts) < 0)
+        if (HT_GROW(&t->counts, &capacity, t->n + 1) < 0)
             return -ENOMEM;
         if (!get_count(&at, end, &t->counts[t->n++])) {
             trace_tail_release(t);

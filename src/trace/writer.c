@@ -60,7 +60,7 @@ int trace_write_session(struct trace_writer *w, const struct trace_session *s, s
 int trace_write_process(struct trace_writer *w, const struct trace_process *p, struct err *e)
 {
     struct trace_count *counts = w->counts;
-    if (array_reserve((void **)&counts, &w->counts_capacity, p->number + 1ull, sizeof *counts) < 0)
+    if (HT_GROW(&counts, &w->counts_capacity, p->number + 1ull) < 0)
         return no_memory(w, e);
     w->counts = counts;
     for (; w->n_counts <= p->number; w->n_counts++)

@@ -25,12 +25,10 @@ static int bad(const char **what, const char *text)
 
 static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_wait_values)
 {
-    if (array_reserve((void **)&d->ops, &d->ops_capacity, n_ops, sizeof *d->ops) < 0 ||
-        array_reserve((void **)&d->runs, &d->runs_capacity, n_blocks, sizeof *d->runs) < 0 ||
-        array_reserve((void **)&d->waits, &d->waits_capacity, n_wait_values / 2, sizeof *d->waits) < 0 ||
-        array_reserve((void **)&d->waiting, &d->waiting_capacity, n_wait_values, sizeof *d->waiting) < 0 ||
-        array_reserve((void **)&d->history, &d->history_capacity, n_ops, sizeof *d->history) < 0 ||
-        array_reserve((void **)&d->given, &d->given_capacity, n_ops, sizeof *d->given) < 0)
+    if (HT_GROW(&d->ops, &d->ops_capacity, n_ops) < 0 || HT_GROW(&d->runs, &d->runs_capacity, n_blocks) < 0 ||
+        HT_GROW(&d->waits, &d->waits_capacity, n_wait_values / 2) < 0 ||
+        HT_GROW(&d->waiting, &d->waiting_capacity, n_wait_values) < 0 ||
+        HT_GROW(&d->history, &d->history_capacity, n_ops) < 0 || HT_GROW(&d->given, &d->given_capacity, n_ops) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -45,7 +43,7 @@ static int read_limits(struct decode *d, const uint8_t *p, const char **what)
         return bad(what, "impossible limit of slots");
     if (threads < d->n_threads || threads > d->n_threads + 2 * n_ops)
         return bad(what, "impossible limit of threads");
-    if (array_reserve((void **)&d->threads, &d->threads_capacity, threads, sizeof *d->threads) < 0)
+    if (HT_GROW(&d->threads, &d->threads_capacity, threads) < 0)
         return -ENOMEM;
     if (threads > d->n_threads)
         memset(d->threads + d->n_threads, 0, (threads - d->n_threads) * sizeof *d->threads);

@@ -11,7 +11,7 @@ enum { RARE_FIELDS = HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT };
 
 static int words_put(struct encode_words *w, uint64_t v)
 {
-    if (w->n == w->capacity && array_reserve((void **)&w->at, &w->capacity, w->n + 1, sizeof *w->at) < 0)
+    if (w->n == w->capacity && HT_GROW(&w->at, &w->capacity, w->n + 1) < 0)
         return -ENOMEM;
     w->at[w->n++] = v;
     return 0;
@@ -34,8 +34,8 @@ static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
 {
     size_t capacities[2] = {capacity, capacity * PLANES_MAX_REST + (capacity ? PLANES_SLACK : 0)};
     size_t n = encode_values(c), n_rest = (size_t)(c->rest_at - c->rest);
-    if (array_reserve((void **)&c->first, &capacities[0], want, 1) < 0 ||
-        array_reserve((void **)&c->rest, &capacities[1], want * PLANES_MAX_REST + PLANES_SLACK, 1) < 0)
+    if (HT_GROW(&c->first, &capacities[0], want) < 0 ||
+        HT_GROW(&c->rest, &capacities[1], want * PLANES_MAX_REST + PLANES_SLACK) < 0)
         return -ENOMEM;
     c->first_at = c->first + n;
     c->rest_at = c->rest + n_rest;
@@ -154,10 +154,8 @@ static int block_grow(struct encode_block *b)
 {
     size_t want = b->capacity ? b->capacity * 2 : 64;
     size_t c[4] = {b->capacity, b->capacity, b->capacity, b->capacity};
-    if (array_reserve((void **)&b->shapes, &c[0], want, sizeof *b->shapes) < 0 ||
-        array_reserve((void **)&b->stamps, &c[1], want, sizeof *b->stamps) < 0 ||
-        array_reserve((void **)&b->used, &c[2], want, sizeof *b->used) < 0 ||
-        array_reserve((void **)&b->given, &c[3], want, sizeof *b->given) < 0 ||
+    if (HT_GROW(&b->shapes, &c[0], want) < 0 || HT_GROW(&b->stamps, &c[1], want) < 0 ||
+        HT_GROW(&b->used, &c[2], want) < 0 || HT_GROW(&b->given, &c[3], want) < 0 ||
         column_reserve(&b->taken, b->capacity, want) < 0 || column_reserve(&b->sizes, b->capacity, want) < 0 ||
         column_reserve(&b->take_times, b->capacity, want) < 0 || column_reserve(&b->times, b->capacity, want) < 0)
         return -ENOMEM;
@@ -168,8 +166,7 @@ static int block_grow(struct encode_block *b)
 static int block_begin(struct encode *x, uint32_t thread)
 {
     size_t had = x->frame.blocks_capacity;
-    if (array_reserve((void **)&x->frame.blocks, &x->frame.blocks_capacity, x->frame.n_blocks + 1u,
-                      sizeof *x->frame.blocks) < 0)
+    if (HT_GROW(&x->frame.blocks, &x->frame.blocks_capacity, x->frame.n_blocks + 1u) < 0)
         return -ENOMEM;
     if (x->frame.blocks_capacity > had)
         memset(x->frame.blocks + had, 0, (x->frame.blocks_capacity - had) * sizeof *x->frame.blocks);
@@ -195,7 +192,7 @@ static int thread_meet(struct encode *x, uint64_t thread)
         return 0;
     if (thread > x->n_threads || thread >= ENCODE_NO_BLOCK)
         return -EINVAL;
-    if (array_reserve((void **)&x->threads, &x->threads_capacity, x->n_threads + 1, sizeof *x->threads) < 0)
+    if (HT_GROW(&x->threads, &x->threads_capacity, x->n_threads + 1) < 0)
         return -ENOMEM;
     x->threads[x->n_threads++] = (struct encode_thread){.block = ENCODE_NO_BLOCK};
     return 0;
@@ -205,7 +202,7 @@ static int slot_meet(struct encode *x, uint32_t slot)
 {
     if (slot > x->n_slots)
         return -EINVAL;
-    if (pages_array_reserve((void **)&x->slots, &x->slots_capacity, x->n_slots + 1, sizeof *x->slots) < 0)
+    if (HT_PAGES_GROW(&x->slots, &x->slots_capacity, x->n_slots + 1) < 0)
         return -ENOMEM;
     x->n_slots++;
     return 0;

@@ -247,7 +247,7 @@ int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, 
     uint64_t more, d[3];
     if (!get_varint(&at, end, &more) || more > (size_t)(end - at) / 3)
         return -EBADMSG;
-    if (array_reserve((void **)s, capacity, *count + more, sizeof **s) < 0)
+    if (HT_GROW(s, capacity, *count + more) < 0)
         return -ENOMEM;
     struct workload_sample last = {0};
     for (uint64_t i = 0; i < more; i++) {
@@ -307,7 +307,7 @@ int format_get_index(const uint8_t *at, size_t n, struct format_index *x)
     if (!get_varint(&at, end, &x->summary_offset) || !get_varint(&at, end, &x->ops) ||
         !get_varint(&at, end, &entries) || entries > (size_t)(end - at) / 4)
         return -EBADMSG;
-    if (array_reserve((void **)&x->entries, &x->capacity, entries, sizeof *x->entries) < 0)
+    if (HT_GROW(&x->entries, &x->capacity, entries) < 0)
         return -ENOMEM;
     while (x->n < entries) {
         if (!get_index_entry(&at, end, x))

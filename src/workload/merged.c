@@ -179,7 +179,7 @@ static uint32_t *number_cell(struct numbers *n, uint32_t i)
 {
     size_t had = n->n;
     if (i >= had) {
-        if (array_reserve((void **)&n->at, &n->capacity, (size_t)i + 1, sizeof *n->at) < 0)
+        if (HT_GROW(&n->at, &n->capacity, (size_t)i + 1) < 0)
             return NULL;
         n->n = (size_t)i + 1;
         memset(n->at + had, 0xff, (n->n - had) * sizeof *n->at);
@@ -195,7 +195,7 @@ static int number_thread(struct merged *m, struct source *s, uint32_t *thread)
     if (*cell == NO_NUMBER) {
         if (m->n_threads == NO_NUMBER)
             return -EOVERFLOW;
-        if (array_reserve((void **)&m->threads, &m->threads_capacity, m->n_threads + 1, sizeof *m->threads) < 0)
+        if (HT_GROW(&m->threads, &m->threads_capacity, m->n_threads + 1) < 0)
             return -ENOMEM;
         m->threads[m->n_threads] = (struct thread){0};
         *cell = (uint32_t)m->n_threads++;
@@ -254,7 +254,7 @@ static int number_named(struct merged *m, struct source *s, struct workload_op *
 // above it.
 static int number_waits(struct merged *m, struct source *s, struct workload_op *op)
 {
-    if (array_reserve((void **)&m->waits, &m->waits_capacity, op->n_waits, sizeof *m->waits) < 0)
+    if (HT_GROW(&m->waits, &m->waits_capacity, op->n_waits) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < op->n_waits; i++) {
         m->waits[i] = op->waits[i];

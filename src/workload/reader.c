@@ -352,7 +352,7 @@ static int turns_fill(struct workload_reader *r, struct err *e)
     int rc = workload_next_runs(r, &runs, &n, e);
     if (rc <= 0)
         return rc;
-    if (array_reserve((void **)&r->turns, &r->turns_capacity, n, sizeof *r->turns) < 0)
+    if (HT_GROW(&r->turns, &r->turns_capacity, n) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
     for (size_t i = 0; i < n; i++)
         r->turns[i] = (struct turn){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread};

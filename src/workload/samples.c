@@ -44,7 +44,7 @@ _Static_assert(SAMPLES_MAX % 4 == 0, "halve finds whole groups");
 
 int samples_add(struct samples *s, const struct workload_sample *sample)
 {
-    if (array_reserve((void **)&s->items, &s->capacity, s->n + 2, sizeof *s->items) < 0)
+    if (HT_GROW(&s->items, &s->capacity, s->n + 2) < 0)
         return -ENOMEM;
     if (!s->group) {
         s->items[s->n++] = *sample;

@@ -22,7 +22,7 @@ void workload_sites_release(struct workload_sites *s)
 static int add_module(struct workload_sites *s, const struct workload_module *where, const char *id, size_t id_bytes,
                       const char *path, size_t path_bytes)
 {
-    if (array_reserve((void **)&s->modules, &s->modules_capacity, s->n_modules + 1, sizeof *s->modules) < 0)
+    if (HT_GROW(&s->modules, &s->modules_capacity, s->n_modules + 1) < 0)
         return -ENOMEM;
     struct workload_module m = *where;
     m.build_id = strndup(id, id_bytes);
@@ -56,13 +56,12 @@ static uint32_t module_of(const struct workload_sites *s, uint64_t address)
 // Makes sites up to that number known.
 static int reserve_sites(struct workload_sites *s, size_t number)
 {
-    return array_extend((void **)&s->sites, &s->n_sites, &s->sites_capacity, number, sizeof *s->sites);
+    return HT_EXTEND(&s->sites, &s->n_sites, &s->sites_capacity, number);
 }
 
 int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n)
 {
-    if (reserve_sites(s, number) < 0 ||
-        array_reserve((void **)&s->frames, &s->frames_capacity, s->n_frames + n, sizeof *s->frames) < 0)
+    if (reserve_sites(s, number) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
         return -ENOMEM;
     struct workload_site *site = &s->sites[number - 1];
     if (site->n)
@@ -79,8 +78,7 @@ int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct 
                         uint32_t from_number, uint32_t shift)
 {
     const struct workload_site *site = &from->sites[from_number - 1];
-    if (reserve_sites(s, number) < 0 ||
-        array_reserve((void **)&s->frames, &s->frames_capacity, s->n_frames + site->n, sizeof *s->frames) < 0)
+    if (reserve_sites(s, number) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + site->n) < 0)
         return -ENOMEM;
     s->sites[number - 1] = (struct workload_site){s->n_frames, site->n};
     for (uint32_t i = 0; i < site->n; i++) {
@@ -214,8 +212,7 @@ static int get_site(struct source *from, struct workload_sites *s, uint64_t *las
     uint64_t n = get_number(from);
     if (from->bad || n > (size_t)(from->end - from->at) / 2)
         return -EBADMSG;
-    if (reserve_sites(s, s->n_sites + 1) < 0 ||
-        array_reserve((void **)&s->frames, &s->frames_capacity, s->n_frames + n, sizeof *s->frames) < 0)
+    if (reserve_sites(s, s->n_sites + 1) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
         return -ENOMEM;
     s->sites[s->n_sites - 1] = (struct workload_site){s->n_frames, (uint32_t)n};
     for (uint64_t i = 0; i < n; i++) {

@@ -69,7 +69,7 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
 {
     size_t n = (size_t)slot + 1;
     if (n > s->n_slots) {
-        if (array_reserve((void **)&s->slots, &s->slots_capacity, n, sizeof *s->slots) < 0)
+        if (HT_GROW(&s->slots, &s->slots_capacity, n) < 0)
             return NULL;
         for (; s->n_slots < n; s->n_slots++)
             s->slots[s->n_slots] = (struct slice_slot){.number = SLICE_NO_NUMBER, .last_thread = SLICE_NO_NUMBER};
@@ -138,7 +138,7 @@ static int use_outside(struct slice *s, struct slice_slot *slot, const struct wo
         slot->number = slot->last_thread = SLICE_NO_NUMBER;
         s->counts.left++;
     } else if (s->begun && slot->own) {
-        if (array_reserve((void **)&s->left, &s->left_capacity, s->n_left + 1, sizeof *s->left) < 0)
+        if (HT_GROW(&s->left, &s->left_capacity, s->n_left + 1) < 0)
             return -ENOMEM;
         s->left[s->n_left++] = *slot;
         s->counts.left++;

@@ -17,7 +17,7 @@ struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread)
 {
     size_t n = (size_t)thread + 1;
     if (n > s->n_threads) {
-        if (array_reserve((void **)&s->threads, &s->threads_capacity, n, sizeof *s->threads) < 0)
+        if (HT_GROW(&s->threads, &s->threads_capacity, n) < 0)
             return NULL;
         memset(s->threads + s->n_threads, 0, (n - s->n_threads) * sizeof *s->threads);
         s->n_threads = n;
@@ -41,7 +41,7 @@ uint32_t slice_thread_number(struct slice *s, uint32_t thread)
 
 static int shift_add(struct slice_thread *t, uint64_t from, uint64_t by)
 {
-    if (array_reserve((void **)&t->shifts, &t->shifts_capacity, t->n_shifts + 1, sizeof *t->shifts) < 0)
+    if (HT_GROW(&t->shifts, &t->shifts_capacity, t->n_shifts + 1) < 0)
         return -ENOMEM;
     t->shifts[t->n_shifts++] = (struct slice_shift){from, by};
     return 0;
@@ -91,7 +91,7 @@ static struct workload_wait *waited_row(struct slice_thread *t, uint32_t on, boo
         if (t->waited[i].thread == on)
             return &t->waited[i];
     }
-    if (array_reserve((void **)&t->waited, &t->waited_capacity, t->n_waited + 1, sizeof *t->waited) < 0)
+    if (HT_GROW(&t->waited, &t->waited_capacity, t->n_waited + 1) < 0)
         return NULL;
     *added = true;
     t->waited[t->n_waited] = (struct workload_wait){.thread = on};
@@ -109,7 +109,7 @@ int slice_wait(struct slice *s, uint32_t thread, uint32_t on, uint64_t op)
             return 0;
         row->op = op;
     }
-    if (array_reserve((void **)&s->waits, &s->waits_capacity, s->n_waits + 1, sizeof *s->waits) < 0)
+    if (HT_GROW(&s->waits, &s->waits_capacity, s->n_waits + 1) < 0)
         return -ENOMEM;
     s->waits[s->n_waits++] = (struct workload_wait){on, op};
     return 0;

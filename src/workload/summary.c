@@ -46,7 +46,7 @@ static inline void live_end(struct stats *s, const struct live *l)
 static __attribute__((noinline)) int slot_meet(struct stats *s, uint32_t slot)
 {
     s->summary.slots = slot + 1ull;
-    return pages_array_reserve((void **)&s->slots, &s->capacity, slot + 1ull, sizeof *s->slots);
+    return HT_PAGES_GROW(&s->slots, &s->capacity, slot + 1ull);
 }
 
 static inline int take(struct stats *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)

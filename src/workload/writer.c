@@ -97,8 +97,7 @@ int workload_write_header(struct workload_writer *w, const struct workload_heade
 static int write_frame(struct workload_writer *w, const struct encode_frame *f, struct err *e)
 {
     struct format_index *index = &w->index;
-    if (array_reserve((void **)&index->entries, &index->capacity, index->n + 1, sizeof *index->entries) < 0 ||
-        encode_pack(f, &w->ops_payload) < 0)
+    if (HT_GROW(&index->entries, &index->capacity, index->n + 1) < 0 || encode_pack(f, &w->ops_payload) < 0)
         return no_memory(w, e);
     struct format_index_entry *entry = &index->entries[index->n++];
     *entry = (struct format_index_entry){.offset = w->out->offset, .n_ops = f->n_ops};

@@ -44,7 +44,7 @@ static struct all load(const char *path)
     check(trace_reader_open(&r, &in, &e), &e);
     while ((rc = trace_next(&r, &item, &e)) > 0) {
         for (size_t i = 0; item.type == TRACE_EVENTS && i < item.n_segments; i++) {
-            check(array_reserve((void **)&a.segments, &a.capacity, a.n + 1, sizeof *a.segments), &e);
+            check(HT_GROW(&a.segments, &a.capacity, a.n + 1), &e);
             struct trace_segment *s = &a.segments[a.n++];
             *s = item.segments[i];
             uint64_t *copy = malloc(s->n_words * sizeof *copy);

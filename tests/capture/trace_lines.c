@@ -46,7 +46,7 @@ static struct pending *pending_of(const struct trace_segment *s)
         if (pendings[i].process == s->process && pendings[i].thread == s->thread && pendings[i].lane == s->lane)
             return &pendings[i];
     }
-    if (array_reserve((void **)&pendings, &pendings_capacity, n_pendings + 1, sizeof *pendings) < 0)
+    if (HT_GROW(&pendings, &pendings_capacity, n_pendings + 1) < 0)
         fail("out of memory");
     pendings[n_pendings] = (struct pending){.process = s->process, .thread = s->thread, .lane = s->lane};
     return &pendings[n_pendings++];
@@ -54,7 +54,7 @@ static struct pending *pending_of(const struct trace_segment *s)
 
 static void add_event(const struct trace_segment *s, uint32_t pid, const struct event *ev)
 {
-    if (array_reserve((void **)&lines, &lines_capacity, n_lines + 1, sizeof *lines) < 0)
+    if (HT_GROW(&lines, &lines_capacity, n_lines + 1) < 0)
         fail("out of memory");
     struct line *line = &lines[n_lines];
     *line = (struct line){.stamp = ev->stamp, .number = n_lines};

@@ -53,7 +53,7 @@ __attribute__((format(printf, 1, 2))) static _Noreturn void fail(const char *fmt
 
 static struct slot *slot_get(uint32_t i)
 {
-    if (array_reserve((void **)&slots, &slots_capacity, (size_t)i + 1, sizeof *slots) < 0)
+    if (HT_GROW(&slots, &slots_capacity, (size_t)i + 1) < 0)
         fail("out of memory");
     for (; n_slots <= i; n_slots++)
         slots[n_slots] = (struct slot){.last_thread = NOBODY};
@@ -62,7 +62,7 @@ static struct slot *slot_get(uint32_t i)
 
 static uint32_t *name_get(uint32_t thread)
 {
-    if (array_reserve((void **)&names, &names_capacity, (size_t)thread + 1, sizeof *names) < 0)
+    if (HT_GROW(&names, &names_capacity, (size_t)thread + 1) < 0)
         fail("out of memory");
     for (; n_names <= thread; n_names++)
         names[n_names] = NOBODY;
@@ -181,7 +181,7 @@ static void read_log(const char *path)
     if (!f)
         fail("%s: cannot open", path);
     while (fread(&c, sizeof c, 1, f) == 1) {
-        if (c.thread >= MAX_NAMES || array_reserve((void **)&log_.calls, &capacity, log_.n + 1, sizeof c) < 0)
+        if (c.thread >= MAX_NAMES || HT_GROW(&log_.calls, &capacity, log_.n + 1) < 0)
             fail("%s: is no log", path);
         if (log_.at[c.thread] == log_.end[c.thread])
             log_.at[c.thread] = log_.n;

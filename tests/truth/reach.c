@@ -16,7 +16,7 @@ static void need(bool ok)
 static struct reach_thread *thread_get(struct reach *r, uint32_t thread)
 {
     size_t n = (size_t)thread + 1;
-    need(array_reserve((void **)&r->threads, &r->capacity, n, sizeof *r->threads) == 0);
+    need(HT_GROW(&r->threads, &r->capacity, n) == 0);
     for (; r->n_threads < n; r->n_threads++)
         r->threads[r->n_threads] = (struct reach_thread){0};
     return &r->threads[thread];
@@ -61,7 +61,7 @@ static bool add_view(struct reach *r, struct reach_thread *t, const struct workl
             see(&v, other);
         v.below[w->thread] = v.below[w->thread] > w->op ? v.below[w->thread] : w->op + 1;
     }
-    need(array_reserve((void **)&t->views, &t->capacity, t->n_views + 1, sizeof *t->views) == 0);
+    need(HT_GROW(&t->views, &t->capacity, t->n_views + 1) == 0);
     t->views[t->n_views++] = v;
     return true;
 }

@@ -2,10 +2,7 @@
 
 #include "base/buf.h"
 
-static void grow(void **items, size_t *capacity, size_t want, size_t item_bytes)
-{
-    assert_int_equal(array_reserve(items, capacity, want, item_bytes), 0);
-}
+#define GROW(items, capacity, want) assert_int_equal(HT_GROW(items, capacity, want), 0)
 
 // The slot must be alive, or free for a take; it then stands for another block or none.
 static uint64_t check_slot(struct history *h, const struct workload_op *op)
@@ -50,7 +47,7 @@ static void take_op(struct history *h, uint32_t thread, const struct workload_op
     assert_true(op->n_waits <= 4);
     assert_true(op->stamp >= h->last_stamp[thread]);
     check_waits(h, thread, op);
-    grow((void **)&h->ops, &h->ops_capacity, h->n_ops + 1, sizeof *h->ops);
+    GROW(&h->ops, &h->ops_capacity, h->n_ops + 1);
     struct history_op *to = &h->ops[h->n_ops];
     *to = (struct history_op){.op = *op, .thread = thread, .number = h->next_op[thread]++};
     if (op->n_waits)
@@ -90,7 +87,7 @@ void history_release(struct history *h)
 
 static void put_word(struct history_lane *l, uint64_t word)
 {
-    grow((void **)&l->words, &l->capacity, l->n + 1, sizeof *l->words);
+    GROW(&l->words, &l->capacity, l->n + 1);
     l->words[l->n++] = word;
 }
 
@@ -123,7 +120,7 @@ void history_put_lane(struct history *h, unsigned thread, unsigned lane, const s
     }
     if (put_short(l, ev))
         return;
-    grow((void **)&l->words, &l->capacity, l->n + CODEC_MAX_LONG_WORDS, sizeof *l->words);
+    GROW(&l->words, &l->capacity, l->n + CODEC_MAX_LONG_WORDS);
     l->n += codec_put_long(l->words + l->n, ev);
 }
 

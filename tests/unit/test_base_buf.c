@@ -64,13 +64,13 @@ static void array_reserve_grows(void **state)
     uint64_t *items = NULL;
     size_t capacity = 0;
     for (size_t i = 0; i < 5000; i++) {
-        assert_int_equal(array_reserve((void **)&items, &capacity, i + 1, sizeof *items), 0);
+        assert_int_equal(HT_GROW(&items, &capacity, i + 1), 0);
         assert_true(capacity > i);
         items[i] = i;
     }
     for (size_t i = 0; i < 5000; i++)
         assert_int_equal(items[i], i);
-    assert_int_equal(array_reserve((void **)&items, &capacity, SIZE_MAX / 4, sizeof *items), -ENOMEM);
+    assert_int_equal(HT_GROW(&items, &capacity, SIZE_MAX / 4), -ENOMEM);
     assert_int_equal(items[4999], 4999);
     free(items);
     (void)state;

@@ -12,7 +12,7 @@ static void arrays_grow_with_what_they_hold(void **state)
     // Through sizes below, at and above that of a huge page.
     for (size_t want = 1; want < 3000000; want = want * 3 + 1) {
         size_t had = capacity;
-        assert_int_equal(pages_array_reserve((void **)&items, &capacity, want, sizeof *items), 0);
+        assert_int_equal(HT_PAGES_GROW(&items, &capacity, want), 0);
         assert_true(capacity >= want && capacity >= had);
         for (size_t i = 0; i < had; i++)
             assert_true(items[i] == ~i);
@@ -29,11 +29,11 @@ static void too_much_is_refused_and_nothing_is_lost(void **state)
 {
     uint64_t *items = NULL;
     size_t capacity = 0;
-    assert_int_equal(pages_array_reserve((void **)&items, &capacity, 10, sizeof *items), 0);
+    assert_int_equal(HT_PAGES_GROW(&items, &capacity, 10), 0);
     size_t had = capacity;
     items[9] = 7;
-    assert_int_equal(pages_array_reserve((void **)&items, &capacity, SIZE_MAX / 4, sizeof *items), -ENOMEM);
-    assert_int_equal(pages_array_reserve((void **)&items, &capacity, SIZE_MAX / 32, sizeof *items), -ENOMEM);
+    assert_int_equal(HT_PAGES_GROW(&items, &capacity, SIZE_MAX / 4), -ENOMEM);
+    assert_int_equal(HT_PAGES_GROW(&items, &capacity, SIZE_MAX / 32), -ENOMEM);
     assert_int_equal(capacity, had);
     assert_int_equal(items[9], 7);
     pages_array_free(items, capacity, sizeof *items);
