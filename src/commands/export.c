@@ -9,18 +9,21 @@ struct export_cli_options {
     const char *format;
     const char *output;
     uint64_t pid;
-    bool force, stamps, list;
+    bool force, timestamps, list;
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_CHOICE, IO_EXPORT_CHOICES, NULL, "what to write; see above",
+    {'F', "format", OPTION_CHOICE, FORMATS_EXPORT_CHOICES, NULL, "write this format (see above)",
      offsetof(struct export_cli_options, format)},
-    {'o', "output", OPTION_STRING, "FILE|-", NULL, "write to FILE, or to standard output as without this option",
+    {'o', "output", OPTION_STRING, "FILE|-", NULL,
+     "write to FILE (default: standard output); %p in FILE stands for the process id and makes one file per process",
      offsetof(struct export_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct export_cli_options, force)},
-    {'p', "pid", OPTION_NUMBER, "PID", "0", "of a trace, this process only", offsetof(struct export_cli_options, pid)},
-    {0, "stamps", OPTION_FLAG, NULL, "true", "write when each call was, where FILE says it and the format holds it",
-     offsetof(struct export_cli_options, stamps)},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL,
+     "export only process PID of a trace (default: all processes if the format holds several, else the one with the most events)",
+     offsetof(struct export_cli_options, pid)},
+    {0, "timestamps", OPTION_FLAG, NULL, "true", "write timestamps if FILE and the format have them",
+     offsetof(struct export_cli_options, timestamps)},
     {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
      offsetof(struct export_cli_options, list)},
     {0},
@@ -44,14 +47,14 @@ static int run(const void *fields, int argc, char **argv)
     if (argc == 0)
         return usage_error(&cmd_export, "FILE is missing");
     if (!o->format)
-        return usage_error(&cmd_export, "--format is missing: %s", IO_EXPORT_CHOICES);
+        return usage_error(&cmd_export, "--format is missing: %s", FORMATS_EXPORT_CHOICES);
     if (o->pid > UINT32_MAX)
-        return usage_error(&cmd_export, "there is no process %llu", (unsigned long long)o->pid);
+        return usage_error(&cmd_export, "%llu is not a process id", (unsigned long long)o->pid);
     const struct export_file_options how = {
         .format = format_find(o->format),
         .output = o->output ? o->output : "-",
         .force = o->force,
-        .stamps = o->stamps,
+        .stamps = o->timestamps,
         .pid = (uint32_t)o->pid,
     };
     if (export_file(argv[0], &how, &e) < 0)
@@ -62,13 +65,11 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_export = {
     .name = "export",
     .operands = "FILE|-",
-    .summary = "Write a trace or workload in another tool's format",
+    .summary = "Convert a trace or workload to another tool's format",
     .description =
-        "Writes the calls of FILE so that the other tool reads them. A format that holds addresses is written from a "
-        "raw "
-        "trace as that was recorded, all processes of it if the format has several; for the others, the trace is "
-        "converted first. What the format cannot hold is dropped or written as the nearest thing, and said on "
-        "stderr." IO_EXPORT_HELP,
+        "Writes the calls of FILE in a format that another tool reads. Formats that store addresses are written from a raw trace as it was recorded, with all its processes if the format can hold several. For the other formats, a trace is first converted to a workload.\n\n"
+        "Calls that the format cannot store are dropped or written as the nearest function it has; standard error reports which and how many. Only json stores usable sizes and call sites.\n\n"
+        "Formats:" FORMATS_EXPORT_HELP,
     .options = options,
     .options_bytes = sizeof(struct export_cli_options),
     .min_operands = 0,

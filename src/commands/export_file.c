@@ -131,11 +131,12 @@ static int choose_processes(struct job *j, struct trace_file *t)
 static void tell_counts(const struct job *j, const struct walk_counts *counts)
 {
     if (counts->broken)
-        note("%llu blocks were not seen given up before their addresses were taken again",
+        note("%llu addresses were allocated again without a free in between; frees were added",
              (unsigned long long)counts->broken);
     if (j->left_out)
-        note("%s has one process; the others are left out: --pid chooses, or %%p in the name of the output",
-             j->options->format->name);
+        note(
+            "%s holds one process: the others were not exported (choose one with --pid, or write one file per process with %%p in the name of the output)",
+            j->options->format->name);
 }
 
 static int export_trace(struct job *j, struct trace_file *t)

@@ -84,7 +84,7 @@ static int check_folder(const struct export_file_options *options, const char *p
 {
     struct stat st;
     if (options->fd > 0 || strcmp(path, "-") == 0)
-        return err_set(e, -EINVAL, "%s is a folder: give -o FOLDER", options->format->name);
+        return err_set(e, -EINVAL, "%s writes a directory: name it with -o", options->format->name);
     if (lstat(path, &st) == 0 && !options->force)
         return err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
     return 0;

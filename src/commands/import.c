@@ -16,29 +16,30 @@ struct import_cli_options {
     const char *output;
     const char *pid;
     uint64_t level;
-    bool force, trace, keep_going, strict, stamps, list;
+    bool force, trace, keep_going, strict, timestamps, list;
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_CHOICE, IO_IMPORT_CHOICES, NULL, "what FILE is; see above",
+    {'F', "format", OPTION_CHOICE, FORMATS_IMPORT_CHOICES, NULL, "read FILE in this format (see above)",
      offsetof(struct import_cli_options, format)},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
-     "write to FILE, or to standard output; FILE.htw (with --trace: FILE.ht) beside the input unless given",
+     "write to FILE, or to standard output for - (default: the name of the input with .htw appended, or .ht with --trace)",
      offsetof(struct import_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
     {'p', "pid", OPTION_STRING, "PID|all", NULL,
-     "import this process, or each into a workload of its own; the one with most events unless given",
+     "import only process PID, or each process into a workload of its own (default: the process with the most events)",
      offsetof(struct import_cli_options, pid)},
-    {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace, of all processes, not a workload",
+    {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace of all processes instead of a workload",
      offsetof(struct import_cli_options, trace)},
-    {'k', "keep-going", OPTION_FLAG, NULL, NULL, "skip what is bad, and say how much it was",
+    {'k', "keep-going", OPTION_FLAG, NULL, NULL, "skip invalid records and report how many there were",
      offsetof(struct import_cli_options, keep_going)},
-    {0, "strict", OPTION_FLAG, NULL, NULL, "fail when anything had to be guessed or was not seen taken",
+    {0, "strict", OPTION_FLAG, NULL, NULL,
+     "fail if the order of events is ambiguous or a freed block was never allocated",
      offsetof(struct import_cli_options, strict)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this level of zstd, 1 to 19",
+    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this zstd level, 1 to 19",
      offsetof(struct import_cli_options, level)},
-    {0, "stamps", OPTION_FLAG, NULL, "true", "keep when each event was, where the format says it",
-     offsetof(struct import_cli_options, stamps)},
+    {0, "timestamps", OPTION_FLAG, NULL, "true", "keep the timestamps of events if the format has them",
+     offsetof(struct import_cli_options, timestamps)},
     {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
      offsetof(struct import_cli_options, list)},
     {0},
@@ -65,7 +66,7 @@ static void tell_workload(const char *path, uint64_t bytes, const struct workloa
     note("%s: %llu events, %llu threads, %.2f bytes an event", path, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->order_ambiguous || s->unmatched_frees)
-        note("%llu frees of blocks from before, %llu events of unsure order", (unsigned long long)s->unmatched_frees,
+        note("%llu frees of unknown blocks, %llu events of ambiguous order", (unsigned long long)s->unmatched_frees,
              (unsigned long long)s->order_ambiguous);
 }
 
@@ -169,24 +170,24 @@ static int run(const void *fields, int argc, char **argv)
     if (argc == 0)
         return usage_error(&cmd_import, "FILE is missing");
     if (!o->format)
-        return usage_error(&cmd_import, "--format is missing: %s", IO_IMPORT_CHOICES);
+        return usage_error(&cmd_import, "--format is missing: %s", FORMATS_IMPORT_CHOICES);
     if (o->pid && o->trace)
-        return usage_error(&cmd_import, "--trace writes all processes; --pid is for workloads");
+        return usage_error(&cmd_import, "--pid selects a process for a workload; --trace writes all processes");
     bool each = o->pid && strcmp(o->pid, "all") == 0;
     if (o->pid && !each && (options_parse_number(o->pid, &pid) < 0 || pid == 0 || pid > UINT32_MAX))
-        return usage_error(&cmd_import, "'%s' is no process number", o->pid);
+        return usage_error(&cmd_import, "'%s' is not a process id", o->pid);
     if (o->level < 1 || o->level > 19)
-        return usage_error(&cmd_import, "there is no level %llu of zstd", (unsigned long long)o->level);
+        return usage_error(&cmd_import, "zstd levels are 1 to 19, not %llu", (unsigned long long)o->level);
     j.format = format_find(o->format);
     j.how = (struct convert_trace_options){
-        .pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->stamps};
+        .pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->timestamps};
     j.how.window_ns = j.format->window;
     char *beside = NULL;
     if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
         die(EXIT_FAILED, "out of memory");
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (each && strcmp(to, "-") == 0)
-        return usage_error(&cmd_import, "--pid all writes several files: name them with -o, such as out.%%p.htw");
+        return usage_error(&cmd_import, "--pid all writes several files: name them with -o, for example out.%%p.htw");
     int rc = import(&j, argv[0], to, each);
     free(beside);
     if (rc < 0)
@@ -197,15 +198,12 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_import = {
     .name = "import",
     .operands = "FILE|-",
-    .summary = "Make a workload of another tool's file",
+    .summary = "Convert another tool's recording to a workload",
     .description =
-        "Reads what another tool recorded and writes a workload that can be replayed, by the rules of convert: frees "
-        "of "
-        "unknown blocks, results that are live already and events in the wrong order are handled and counted. With "
-        "--trace it writes a raw trace instead.\n\n"
-        "Formats without times keep the order of their events; the workload then has no stamps.\n\n"
-        "What is not as the format wants it ends the import with its place and what was expected; nothing is written "
-        "then. With --keep-going it is skipped and counted." IO_IMPORT_HELP,
+        "Reads a recording made by another tool and writes a workload that can be replayed. As in heaptape convert, frees of unknown blocks, allocations at addresses that are still live and events in the wrong order are repaired and counted. With --trace, writes a raw trace instead.\n\n"
+        "If the format has no timestamps, events keep the order of the file and the workload has no timestamps either.\n\n"
+        "An invalid record ends the import with an error that names its position and what was expected there; no file is written. With --keep-going, invalid records are skipped and counted.\n\n"
+        "Formats:" FORMATS_IMPORT_HELP,
     .options = options,
     .options_bytes = sizeof(struct import_cli_options),
     .min_operands = 0,

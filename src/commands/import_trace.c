@@ -45,7 +45,8 @@ void import_name_skipped(const char *text)
 void import_tell_skipped(const struct import *im)
 {
     if (im->skipped)
-        note("%llu bad pieces skipped; the first: %s", (unsigned long long)im->skipped, im->first_skipped.text);
+        note("skipped %llu invalid record%s, the first: %s", (unsigned long long)im->skipped,
+             im->skipped == 1 ? "" : "s", im->first_skipped.text);
 }
 
 int import_trace(struct input *in, struct output *out, const struct import_trace_options *o, bool *has_times,

@@ -150,7 +150,7 @@ bool live_finish(struct live *l)
             return false;
     }
     if (WIFSIGNALED(status))
-        note("the writer of the log was ended by signal %d", WTERMSIG(status));
+        note("the process that writes the log was killed by signal %d", WTERMSIG(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE;
 }
 

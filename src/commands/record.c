@@ -39,7 +39,7 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write the trace to FILE, or to standard output; heaptape.ht unless given, heaptape.FORMAT with --format",
      offsetof(struct record_options, output)},
-    {'F', "format", OPTION_CHOICE, IO_EXPORT_CHOICES, NULL,
+    {'F', "format", OPTION_CHOICE, FORMATS_EXPORT_CHOICES, NULL,
      "write in this format of another tool, while PROGRAM runs; see below", offsetof(struct record_options, format)},
     {0, "log-fd", OPTION_NUMBER, "FD", NULL,
      "write to this file descriptor instead, in logalloc's format unless --format says another",

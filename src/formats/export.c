@@ -182,7 +182,7 @@ static void tell_kinds(const struct export *x, unsigned as, void (*say)(const ch
         return;
     char line[1200];
     snprintf(end, sizeof end, as ? "written as %s" : "dropped", as ? event_infos[as].name : "");
-    snprintf(line, sizeof line, "%s has no %s: %s", x->format->name, text, end);
+    snprintf(line, sizeof line, "%s cannot store %s: %s", x->format->name, text, end);
     say(line);
 }
 
@@ -192,7 +192,7 @@ static void tell_count(const struct export *x, uint64_t n, const char *what, con
     char line[200];
     if (!n)
         return;
-    snprintf(line, sizeof line, "%s has no %s: %llu %s", x->format->name, what, (unsigned long long)n, done);
+    snprintf(line, sizeof line, "%s cannot store %s: %llu %s", x->format->name, what, (unsigned long long)n, done);
     say(line);
 }
 
@@ -200,7 +200,7 @@ void export_tell_losses(const struct export *x, void (*say)(const char *text))
 {
     char line[200];
     if (x->facts.has_stamps && !(x->format->holds & FORMAT_HOLDS_STAMPS)) {
-        snprintf(line, sizeof line, "%s has no stamps: dropped", x->format->name);
+        snprintf(line, sizeof line, "%s cannot store timestamps: dropped", x->format->name);
         say(line);
     }
     for (unsigned as = 0; as < HT_KIND_LIMIT; as++)
@@ -208,6 +208,6 @@ void export_tell_losses(const struct export *x, void (*say)(const char *text))
     tell_count(x, x->notes, "usable sizes and call sites", "dropped", say);
     tell_count(x, x->failed, "failed calls", "dropped", say);
     tell_count(x, x->null_frees, "frees of NULL", "dropped", say);
-    tell_count(x, x->dropped, "calls without a block", "dropped", say);
+    tell_count(x, x->dropped, "calls on unknown blocks", "dropped", say);
     tell_count(x, x->freed_by_realloc, "reallocs that free", "written as free", say);
 }

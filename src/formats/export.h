@@ -62,7 +62,7 @@ void export_release(struct export *x);
 // Adds what `x` could not hold to `sum`, which is all zero at first.
 void export_add_losses(struct export *sum, const struct export *x);
 
-// What could not be held, one line a call of `say`: "wl has no stamps: dropped".
+// What could not be held, one line a call of `say`: "wl cannot store timestamps: dropped".
 void export_tell_losses(const struct export *x, void (*say)(const char *text));
 
 // An address for the block: that of a raw trace, or one of its own that belongs to the slot. 0: none.

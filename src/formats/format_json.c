@@ -430,7 +430,7 @@ static int read_line(struct import *im, struct json_import *j, const char *line,
     if (!s.bad)
         s.bad = missing(&f);
     if (s.bad)
-        return import_bad_line(im, "expected %s, at character %zu", s.bad, (size_t)(s.at - line) + 1);
+        return import_bad_line(im, "expected %s at character %zu", s.bad, (size_t)(s.at - line) + 1);
     return put_line(im, j, &f);
 }
 

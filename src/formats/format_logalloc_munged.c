@@ -236,7 +236,7 @@ static int put_munged(struct export *x, const struct call *c)
     }
     int rc = thread ? number_blocks(&p->slots, &ev) : -ENOMEM;
     if (rc == 0)
-        return drop(x, c, "its block was not seen taken");
+        return drop(x, c, "its block was never allocated");
     if (rc < 0)
         return err_set(x->e, rc, "%s: out of memory", x->out.out->name);
     char *to = (char *)sink_room(&x->out, TEXT_EXPORT_LINE);

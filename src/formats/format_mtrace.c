@@ -38,7 +38,7 @@ enum {
 
 static int not_mtrace(struct import *im, const char *what)
 {
-    return err_set(im->e, -EPROTO, "%s: expected %s, at byte 0", im->source.in->name, what);
+    return err_set(im->e, -EPROTO, "%s: expected %s at byte 0", im->source.in->name, what);
 }
 
 // Checks the MAGIC record; the size of a record, or a negative errno. Behind an old one stands the next record, whose

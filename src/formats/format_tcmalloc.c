@@ -166,11 +166,12 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
         second = get_number(at + first, n - first, &more);
     if (!first || (!second && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS)))
         return n < t->left ? import_cut_off(im, source_offset(&im->source), "a buffer's event")
-                           : import_bad(im, source_offset(&im->source), "expected a whole event in a buffer");
+                           : import_bad(im, source_offset(&im->source), "expected a complete event in a buffer");
     *used = first + second;
     bool takes = type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
     if (takes && !s->has_tokens)
-        return import_bad(im, source_offset(&im->source), "expected the tokens of thread %llu before it allocates",
+        return import_bad(im, source_offset(&im->source),
+                          "expected the token range of thread %llu before its first allocation",
                           (unsigned long long)s->id);
     struct event ev = event_of(s, type, word, more);
     if (!ev.kind)
@@ -289,13 +290,13 @@ static int read_item(struct tcmalloc_import *t)
     uint64_t v[3] = {0};
     ssize_t n = source_want(s, ITEM_BYTES, t->im->e);
     if (n <= 0)
-        return n < 0 ? (int)n : cut_off(t, "the trace: it has no end record, which was expected") ?: 1;
+        return n < 0 ? (int)n : import_bad(t->im, source_offset(s), "expected an end record, found the end of the file") ?: 1;
     const uint8_t *at = s->data + s->at;
     size_t used = get_number(at, (size_t)n, &v[0]);
     unsigned type = (v[0] & 7) == TCMALLOC_LONG ? v[0] & 0xff : v[0] & 7;
     if (used && !numbers_of(type))
-        return import_bad(t->im, source_offset(s), "expected a buffer, death, barrier, text or the end, found type %u",
-                          type)
+        return import_bad(t->im, source_offset(s),
+                          "expected a buffer, thread death, barrier, text or end record, found type %u", type)
                    ?: 1;
     for (unsigned i = 1; used && i < numbers_of(type); i++) {
         size_t more = get_number(at + used, (size_t)n - used, &v[i]);
@@ -314,7 +315,7 @@ static int tcmalloc_import(struct import *im)
     if (n < 0)
         return (int)n;
     if (n < 4 || get_u32(im->source.data + im->source.at) != TCMALLOC_MAGIC)
-        return err_set(im->e, -EPROTO, "%s: expected the number of a gperftools trace (0x6cbd63e4), at byte 0",
+        return err_set(im->e, -EPROTO, "%s: expected the magic number of a gperftools trace (0x6cbd63e4) at byte 0",
                        im->source.in->name);
     im->source.at += 4;
     im->has_times = true;

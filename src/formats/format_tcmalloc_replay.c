@@ -135,7 +135,7 @@ static int replay_put(struct export *x, const struct call *c)
     const struct event *ev = &c->ev;
     uint64_t reg = (ev->ptr ? ev->ptr : ev->result) - 1;
     if ((ev->ptr || ev->result) && reg >= MAX_REGISTERS)
-        return err_set(x->e, -EOVERFLOW, "%s: more than %u blocks live at a time, which replay cannot hold",
+        return err_set(x->e, -EOVERFLOW, "%s: more than %u live blocks, the limit of malloc-trace-replay",
                        x->out.out->name, MAX_REGISTERS);
     put_place(x, c);
     switch (ev->kind) {

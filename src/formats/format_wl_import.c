@@ -66,7 +66,7 @@ static int add_player(struct wl_import *w, uint64_t offset, uint64_t at)
 {
     if (offset >= w->file_bytes)
         return err_set(w->im->e, -EBADMSG,
-                       "%s: expected a thread's stream inside the file, found offset %llu, at byte %llu",
+                       "%s: expected the offset of a thread's stream inside the file, found %llu at byte %llu",
                        w->im->source.in->name, (unsigned long long)offset, (unsigned long long)at);
     if (HT_GROW(&w->players, &w->capacity, w->n + 1) < 0)
         return no_memory(w);
@@ -94,7 +94,7 @@ static int header_item(struct wl_import *w, unsigned op, uint64_t v, uint64_t at
 
 static int not_wl(struct wl_import *w, uint64_t at)
 {
-    return err_set(w->im->e, -EPROTO, "%s: expected the header of a wl file (codes 8 to 11, then 1), at byte %llu",
+    return err_set(w->im->e, -EPROTO, "%s: expected the header of a wl file (codes 8 to 11, then 1) at byte %llu",
                    w->im->source.in->name, (unsigned long long)at);
 }
 
@@ -120,7 +120,7 @@ static int read_header(struct wl_import *w)
     }
     if (w->n && w->n == w->n_threads)
         return 0;
-    return err_set(w->im->e, -EBADMSG, "%s: expected %llu threads as stated, found %zu, at byte %llu", s->in->name,
+    return err_set(w->im->e, -EBADMSG, "%s: expected the streams of %llu threads, found %zu at byte %llu", s->in->name,
                    (unsigned long long)w->n_threads, w->n, (unsigned long long)source_offset(s));
 }
 
@@ -285,7 +285,7 @@ static int decode(struct wl_import *w, struct player *p, uint64_t v[3], size_t *
     for (unsigned i = 0; i < op_infos[op].operands; i++) {
         size_t got = get_varint(at + used, n - used, &v[i]);
         if (!got)
-            return import_bad(w->im, offset, "expected a whole op");
+            return import_bad(w->im, offset, "expected a complete op");
         used += got;
     }
     *bytes = used;
@@ -376,7 +376,7 @@ static int release_blocked(struct wl_import *w)
         struct player *p = &w->players[i];
         if (p->done || is_posted(w, p->sync))
             continue;
-        int rc = import_bad(w->im, p->offset + p->at, "expected that sync %llu, which is waited for, is posted",
+        int rc = import_bad(w->im, p->offset + p->at, "deadlock: sync %llu is never posted, and a thread waits for it",
                             (unsigned long long)p->sync);
         if (rc == 0)
             rc = post(w, p->sync);

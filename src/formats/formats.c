@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#define DECLARE(symbol, name, direction, summary, loses) extern const struct format format_##symbol;
-#define ROW(symbol, name, direction, summary, loses)     &format_##symbol,
-IO_FORMATS(DECLARE)
-const struct format *const formats[] = {IO_FORMATS(ROW) NULL};
+#define DECLARE(symbol, name, direction, reads, writes) extern const struct format format_##symbol;
+#define ROW(symbol, name, direction, reads, writes)     &format_##symbol,
+FORMATS_TABLE(DECLARE)
+const struct format *const formats[] = {FORMATS_TABLE(ROW) NULL};
 
 const struct format *format_find(const char *name)
 {

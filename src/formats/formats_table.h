@@ -1,53 +1,72 @@
 // THE table of foreign formats. The registry, the choices of `import --format` and `export --format`, their help and man
 // pages are derived from it.
 //
-// IO_FORMATS(X) calls X(symbol, name, direction, summary, loses) for each format:
+// FORMATS_TABLE(X) calls X(symbol, name, direction, reads, writes) for each format:
 //   symbol     its code is src/formats/format_SYMBOL.c, which defines `const struct format format_SYMBOL`
 //   name       on the command line
 //   direction  IMPORT, EXPORT or BOTH
-//   summary    whose format it is, and what of it is read and written
-//   loses      what an export cannot hold; "" when nothing is lost or nothing exported
+//   reads      for import's help: what the files are; "" when the format is only written
+//   writes     for export's help: what the files are, and a sentence on what they cannot hold; "" when it is only read
 #ifndef HEAPTAPE_FORMATS_FORMATS_TABLE_H
 #define HEAPTAPE_FORMATS_FORMATS_TABLE_H
 
 // clang-format off
-#define IO_FORMATS(X) \
-    X(mtrace, "mtrace", BOTH, "glibc dj/malloc: the raw trace, records of 64 bytes; records of 32 are read too", \
-      "times, thread births and ends, C++ calls, path bits") \
-    X(wl, "wl", BOTH, "glibc dj/malloc: the workload that trace_run plays", \
-      "times, thread births and ends, C++ calls; other aligned calls become memalign") \
-    X(tcmalloc, "tcmalloc", IMPORT, "gperftools wip-malloc-tracing: the raw trace, in LZ4 frames or plain", "") \
-    X(tcmalloc_replay, "tcmalloc-replay", BOTH, "gperftools malloc-trace-replay: the instructions that replay plays", \
-      "times below 1,024 ns, thread births, failed calls, calls other than malloc, free, realloc and memalign") \
-    X(logalloc, "logalloc", BOTH, "Firefox's logalloc, raw, with and without thread ids", \
-      "times, C++ calls and others that it has no function for") \
-    X(logalloc_munged, "logalloc-munged", BOTH, "Firefox's logalloc, numbered as by logalloc_munge.py", \
-      "addresses, failed calls, times, C++ calls and others that it has no function for") \
-    X(android, "android", BOTH, "Android's memory_replay, with and without times; to be unzipped before", \
-      "how long calls took, C++ calls; other aligned calls become memalign") \
-    X(ctf, "ctf", EXPORT, "the Common Trace Format 1.8, a folder, for babeltrace2 and Trace Compass", \
-      "waits between threads") \
-    X(json, "json", BOTH, "JSON lines, one object an event, as `heaptape dump --format json` prints them", "")
+#define FORMATS_TABLE(X) \
+    X(mtrace, "mtrace", BOTH, \
+      "the raw trace of glibc's dj/malloc branch, with records of 64 or 32 bytes.", \
+      "the raw trace of glibc's dj/malloc branch, with records of 64 bytes. Drops timestamps and thread starts and " \
+      "exits. Writes C++ functions as malloc and free.") \
+    X(wl, "wl", BOTH, \
+      "the workload of glibc's dj/malloc branch, which trace_run plays.", \
+      "the workload of glibc's dj/malloc branch, which trace_run plays. Drops timestamps and thread starts and exits. " \
+      "Writes C++ functions as malloc and free, and other aligned allocations as memalign.") \
+    X(tcmalloc, "tcmalloc", IMPORT, \
+      "the raw trace of gperftools' branch wip-malloc-tracing, plain or in LZ4 frames.", \
+      "") \
+    X(tcmalloc_replay, "tcmalloc-replay", BOTH, \
+      "the instructions of gperftools' malloc-trace-replay.", \
+      "the instructions of gperftools' malloc-trace-replay. Drops failed calls, frees of NULL and thread starts, and " \
+      "rounds timestamps down to 1,024 ns. Writes other functions as malloc, free, realloc or memalign.") \
+    X(logalloc, "logalloc", BOTH, \
+      "the log of Firefox's logalloc, with or without thread ids.", \
+      "the log of Firefox's logalloc, with thread ids. Drops timestamps and thread starts and exits. Writes functions " \
+      "that logalloc lacks as the nearest one.") \
+    X(logalloc_munged, "logalloc-munged", BOTH, \
+      "the log of Firefox's logalloc after logalloc_munge.py, which numbers processes, threads and blocks.", \
+      "the log of Firefox's logalloc as after logalloc_munge.py, which numbers processes, threads and blocks. Drops " \
+      "what logalloc drops, addresses, failed calls, and calls on unknown blocks.") \
+    X(android, "android", BOTH, \
+      "the text trace of Android's memory_replay, unzipped, with or without timestamps.", \
+      "the text trace of Android's memory_replay, with timestamps if FILE has them. Drops thread starts and the " \
+      "duration of calls. Writes C++ functions as malloc and free, and other aligned allocations as memalign.") \
+    X(ctf, "ctf", EXPORT, \
+      "", \
+      "a directory in the Common Trace Format 1.8, for babeltrace2 and Trace Compass. Drops dependencies between " \
+      "threads.") \
+    X(json, "json", BOTH, \
+      "JSON lines, one object per event, as heaptape dump --format json prints them.", \
+      "JSON lines, one object per event, as heaptape dump --format json prints them. Drops nothing.")
 // clang-format on
 
-// Formats of one direction: F(name) of the format where it has it, nothing else.
-#define IO_IMPORTS_IMPORT(text) text
-#define IO_IMPORTS_EXPORT(text)
-#define IO_IMPORTS_BOTH(text) text
-#define IO_EXPORTS_IMPORT(text)
-#define IO_EXPORTS_EXPORT(text)                                   text
-#define IO_EXPORTS_BOTH(text)                                     text
+// The argument if formats of this direction are read, or written; else nothing.
+#define FORMATS_IF_READ_IMPORT(text) text
+#define FORMATS_IF_READ_EXPORT(text)
+#define FORMATS_IF_READ_BOTH(text) text
+#define FORMATS_IF_WRITTEN_IMPORT(text)
+#define FORMATS_IF_WRITTEN_EXPORT(text)                               text
+#define FORMATS_IF_WRITTEN_BOTH(text)                                 text
 
-#define IO_IMPORT_CHOICE(symbol, name, direction, summary, loses) IO_IMPORTS_##direction("|" name)
-#define IO_EXPORT_CHOICE(symbol, name, direction, summary, loses) IO_EXPORTS_##direction("|" name)
-#define IO_IMPORT_LINE(symbol, name, direction, summary, loses)   IO_IMPORTS_##direction("\n\n" name ": " summary ".")
-#define IO_EXPORT_LINE(symbol, name, direction, summary, loses)                                                        \
-    IO_EXPORTS_##direction("\n\n" name ": " summary ". Lost: " loses ".")
+#define FORMATS_IMPORT_CHOICE(symbol, name, direction, reads, writes) FORMATS_IF_READ_##direction("|" name)
+#define FORMATS_EXPORT_CHOICE(symbol, name, direction, reads, writes) FORMATS_IF_WRITTEN_##direction("|" name)
+#define FORMATS_IMPORT_PARAGRAPH(symbol, name, direction, reads, writes)                                               \
+    FORMATS_IF_READ_##direction("\n\n" name ": " reads)
+#define FORMATS_EXPORT_PARAGRAPH(symbol, name, direction, reads, writes)                                               \
+    FORMATS_IF_WRITTEN_##direction("\n\n" name ": " writes)
 
-// "json|mtrace|…", and a paragraph a format, for the tables of the command line.
-#define IO_IMPORT_CHOICES (&(IO_FORMATS(IO_IMPORT_CHOICE))[1])
-#define IO_EXPORT_CHOICES (&(IO_FORMATS(IO_EXPORT_CHOICE))[1])
-#define IO_IMPORT_HELP    IO_FORMATS(IO_IMPORT_LINE)
-#define IO_EXPORT_HELP    IO_FORMATS(IO_EXPORT_LINE)
+// "json|mtrace|…", and a paragraph for each format, for the tables of the command line.
+#define FORMATS_IMPORT_CHOICES (&(FORMATS_TABLE(FORMATS_IMPORT_CHOICE))[1])
+#define FORMATS_EXPORT_CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE))[1])
+#define FORMATS_IMPORT_HELP    FORMATS_TABLE(FORMATS_IMPORT_PARAGRAPH)
+#define FORMATS_EXPORT_HELP    FORMATS_TABLE(FORMATS_EXPORT_PARAGRAPH)
 
 #endif

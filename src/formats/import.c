@@ -112,7 +112,7 @@ static int find_thread(struct import *im, uint32_t pid, uint64_t tid)
 {
     uint32_t process;
     if (tid >> IMPORT_TID_BITS)
-        return err_set(im->e, -EBADMSG, "%s: thread %llu has too great a number", im->source.in->name,
+        return err_set(im->e, -EBADMSG, "%s: thread id %llu is too large", im->source.in->name,
                        (unsigned long long)tid);
     int rc = process_get(im, pid, &process);
     if (rc == 0)
@@ -323,7 +323,7 @@ static int bad(struct import *im, const char *where, const char *fmt, va_list ar
     char what[400];
     vsnprintf(what, sizeof what, fmt, args);
     struct err text = {0};
-    err_set(&text, 0, "%s: %s, %s", im->source.in->name, what, where);
+    err_set(&text, 0, "%s: %s %s", im->source.in->name, what, where);
     im->skipped++;
     if (!im->keep_going)
         return err_set(im->e, -EBADMSG, "%s", text.text);
@@ -385,11 +385,11 @@ int import_run(struct import *im, struct input *in, struct err *e)
     if (rc == 0)
         rc = source_init(&im->source, in, e);
     if (rc == 0 && im->format->seeks && im->source.unlz4)
-        rc = err_set(e, -ESPIPE, "%s: is compressed; this format cannot be read so", in->name);
+        rc = err_set(e, -ESPIPE, "%s: is compressed; decompress it first", in->name);
     if (rc == 0)
         rc = im->format->import(im);
     if (rc == 0 && !im->begun)
-        rc = err_set(e, -ENODATA, "%s: holds no events of format %s", in->name, im->format->name);
+        rc = err_set(e, -ENODATA, "%s: contains no events in %s format", in->name, im->format->name);
     return rc == 0 && im->words ? end_round(im) : rc;
 }
 

@@ -115,7 +115,7 @@ static int copy_chunk(struct streams *s, size_t chunk, uint8_t *buffer, struct s
         if (n < 0)
             return err_set_errno(s->e, "%s", s->file.name);
         if (n == 0)
-            return err_set(s->e, -EIO, "%s: has become shorter", s->file.name);
+            return err_set(s->e, -EIO, "%s: the file became shorter while it was read", s->file.name);
         got += (size_t)n;
     }
     sink_bytes(to, buffer, CHUNK_BYTES);

@@ -54,8 +54,8 @@ static int decompress(struct unlz4 *u, void *to, size_t most, size_t *got, struc
     *got = most;
     size_t hint = LZ4F_decompress(u->context, to, got, u->data + u->at, &used, NULL);
     if (LZ4F_isError(hint))
-        return err_set(e, -EBADMSG, "%s: is no valid LZ4 frame (%s), before byte %llu", u->in->name,
-                       LZ4F_getErrorName(hint), (unsigned long long)u->in->offset);
+        return err_set(e, -EBADMSG, "%s: invalid LZ4 frame (%s) before byte %llu", u->in->name, LZ4F_getErrorName(hint),
+                       (unsigned long long)u->in->offset);
     u->at += used;
     u->hint = hint;
     return 0;
@@ -76,7 +76,7 @@ ssize_t unlz4_read(struct unlz4 *u, void *to, size_t most, struct err *e)
         if (rc < 0)
             return rc;
         if (u->ended && !got && u->at == before && u->hint)
-            return err_set(e, -ENODATA, "%s: the LZ4 frame is cut off, at byte %llu", u->in->name,
+            return err_set(e, -ENODATA, "%s: the LZ4 frame is cut off at byte %llu", u->in->name,
                            (unsigned long long)u->in->offset);
     }
     return (ssize_t)got;

@@ -27,7 +27,7 @@ timed() {
   has "$(cat stat)" '"cross_thread_frees": 1'
   has "$(cat stat)" '"duration_ns": 0'
   "$HEAPTAPE" import -q --trace -F android trace
-  "$HEAPTAPE" export -q -F android --no-stamps -o again trace.ht
+  "$HEAPTAPE" export -q -F android --no-timestamps -o again trace.ht
   cmp trace again
 }
 
@@ -40,7 +40,7 @@ timed() {
   heaptape export -F android timed.htw
   has "${lines[1]}" "1: calloc 0x20 4 8 100 100"
   has "${lines[7]}" "2: thread_done 0x0 700 700"
-  heaptape export --no-stamps -F android timed.htw
+  heaptape export --no-timestamps -F android timed.htw
   [ "${lines[1]}" = "1: calloc 0x20 4 8" ]
 }
 
@@ -69,8 +69,8 @@ JSON
 1: memalign 0x20 4096 10
 1: malloc 0x30 11
 1: free 0x30' ]
-  has "$stderr" "android has no posix_memalign (1), valloc (1): written as memalign"
-  has "$stderr" "android has no mark (1): dropped"
+  has "$stderr" "android cannot store posix_memalign (1), valloc (1): written as memalign"
+  has "$stderr" "android cannot store mark (1): dropped"
 }
 
 @test "android: what is wrong is named with its line" {
@@ -81,7 +81,7 @@ JSON
     [ ! -e out.htw ]
     heaptape import -k -F android -o out.htw trace
     expect "status 0" [ "$status" -eq 0 ]
-    has "$stderr" "1 bad pieces skipped"
+    has "$stderr" "skipped 1 invalid record"
     has "$stderr" "2 events"
     rm out.htw
   }

@@ -64,7 +64,7 @@ END
 @test "ctf: a folder is replaced only with -f, and only when it is an export" {
   example
   heaptape export -F ctf a.ht
-  fails_with 1 "ctf is a folder: give -o FOLDER"
+  fails_with 1 "ctf writes a directory: name it with -o"
   "$HEAPTAPE" export -q -F ctf -o a.ctf a.ht
   heaptape export -F ctf -o a.ctf a.ht
   fails_with 1 "a.ctf: exists; use -f to replace it"

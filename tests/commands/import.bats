@@ -40,7 +40,7 @@ JSON
     [ ! -e out.htw ]
     heaptape import -k -F json -o out.htw bad.json
     [ "$status" -eq 0 ]
-    has "$stderr" "1 bad pieces skipped; the first: bad.json: expected $2"
+    has "$stderr" "skipped 1 invalid record, the first: bad.json: expected $2"
     rm out.htw
   }
   try '{"kind":"mallok","pid":1,"tid":1}' "a kind of event"
@@ -63,7 +63,7 @@ JSON
   fails_with 1 "random: expected"
   echo >blank
   heaptape import -F json -o out.htw blank
-  fails_with 1 "holds no events"
+  fails_with 1 "contains no events"
 }
 
 @test "formats are listed for scripts" {

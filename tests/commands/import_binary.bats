@@ -89,8 +89,8 @@ PY
   done
   import tcmalloc "$files/three.lz4" a
   heaptape export -F wl -f -o b.wl a.htw
-  has "$stderr" "wl has no stamps: dropped"
-  has "$stderr" "wl has no thread.end (3): dropped"
+  has "$stderr" "wl cannot store timestamps: dropped"
+  has "$stderr" "wl cannot store thread.end (3): dropped"
   foreign wl b.wl
 }
 
@@ -98,8 +98,8 @@ PY
   import mtrace "$files/api.mtrace" a
   heaptape export -F wl -o b.wl a.htw
   [ "${#stderr_lines[@]}" -eq 2 ]
-  has "$stderr" "wl has no posix_memalign (3), valloc (1), pvalloc (1): written as memalign"
-  has "$stderr" "wl has no reallocs that free: 1 written as free"
+  has "$stderr" "wl cannot store posix_memalign (3), valloc (1), pvalloc (1): written as memalign"
+  has "$stderr" "wl cannot store reallocs that free: 1 written as free"
   import wl b.wl b
   heaptape dump b.htw
   has "$output" "memalign(align=4096, 4096)"
@@ -117,10 +117,10 @@ PY
   # Two streams: R 1, W 2 and R 2, W 1.
   printf '\x08\x02\x09\x03\x0a\x02\x0b\x0b\x0b\x13\x01\x07\x01\x02\x01\x08\x06\x02\x01\x07\x02\x06\x01\x01' >dead.wl
   heaptape import -F wl -o out.htw dead.wl
-  fails_with 1 "dead.wl: expected that sync 1, which is waited for, is posted, at byte 13"
+  fails_with 1 "dead.wl: deadlock: sync 1 is never posted, and a thread waits for it at byte 13"
   heaptape import -k -F wl -o out.htw dead.wl
   [ "$status" -eq 0 ]
-  has "$stderr" "bad pieces skipped"
+  has "$stderr" "invalid record"
 }
 
 @test "wl: a stream may not run into the next one" {
@@ -163,7 +163,7 @@ PY
   foreign replay b.ins
   for text in "calloc (2): written as malloc" "failed calls: 2 dropped" "frees of NULL: 1 dropped" \
     "reallocs that free: 1 written as free"; do
-    has "$stderr" "tcmalloc-replay has no $text"
+    has "$stderr" "tcmalloc-replay cannot store $text"
   done
 }
 
@@ -191,17 +191,17 @@ PY
     [ ! -e out.htw ]
   }
   head -c 500 "$files/api.mtrace" >bad
-  refuses mtrace "cut off inside a record that begins, at byte 448"
+  refuses mtrace "cut off inside a record that begins at byte 448"
   { head -c 128 "$files/api.mtrace" && head -c 64 /dev/zero | tr '\0' '\11'; } >bad
-  refuses mtrace "expected a record of type 0 to 8 or 255, found 9, at byte 128"
+  refuses mtrace "expected a record of type 0 to 8 or 255, found 9 at byte 128"
   head -c 4000 /dev/urandom >bad
   refuses mtrace "expected the MAGIC record"
   refuses wl "expected the header of a wl file"
-  refuses tcmalloc "expected the number of a gperftools trace"
+  refuses tcmalloc "expected the magic number of a gperftools trace"
   printf '\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\11' >bad
   refuses tcmalloc-replay "cut off inside an instruction"
   head -c 3000 "$files/synth2x.wl" >bad
-  refuses wl "expected a thread's stream inside the file"
+  refuses wl "expected the offset of a thread's stream inside the file"
   head -c 6000 "$files/synth2x.wl" >bad
   refuses wl "cut off inside the stream of a thread"
   lz4 -dc "$files/three.lz4" | head -c 50000 >bad
@@ -217,10 +217,10 @@ PY
   head -c 500 "$files/api.mtrace" >bad
   heaptape import -k -F mtrace -o out.htw bad
   [ "$status" -eq 0 ]
-  has "$stderr" "1 bad pieces skipped; the first: bad: cut off inside a record"
+  has "$stderr" "skipped 1 invalid record, the first: bad: cut off inside a record"
   has "$stderr" "6 events"
   lz4 -dc "$files/three.lz4" | head -c 50000 >bad
   heaptape import -k -f -F tcmalloc -o out.htw bad
   [ "$status" -eq 0 ]
-  has "$stderr" "1 bad pieces skipped; the first: bad: cut off inside a buffer"
+  has "$stderr" "skipped 1 invalid record, the first: bad: cut off inside a buffer"
 }

@@ -105,9 +105,9 @@ LOG
 1 1 free(#2)
 1 1 malloc(4)=#2
 1 1 free(#2)' ]
-  has "$stderr" 'dropped "7 7 free(0x99)": its block was not seen taken'
-  has "$stderr" 'dropped "7 7 realloc(0x98,4)=0x20": its block was not seen taken'
-  has "$stderr" 'dropped "7 7 free(0x20)": its block was not seen taken'
+  has "$stderr" 'dropped "7 7 free(0x99)": its block was never allocated'
+  has "$stderr" 'dropped "7 7 realloc(0x98,4)=0x20": its block was never allocated'
+  has "$stderr" 'dropped "7 7 free(0x20)": its block was never allocated'
   has "$stderr" 'dropped "7 7 malloc(99)=(nil)": its result is NULL'
   has "$stderr" 'dropped "7 7 realloc(0x10,99)=(nil)": its result is NULL'
   has "$stderr" "5 dropped"
@@ -170,7 +170,7 @@ refused() {
     refused "expected $2" "in line 2"
     heaptape import -k -F logalloc -o out.htw log
     expect "status 0" [ "$status" -eq 0 ]
-    has "$stderr" "1 bad pieces skipped; the first: log: expected $2"
+    has "$stderr" "skipped 1 invalid record, the first: log: expected $2"
     has "$stderr" "heaptape: skipped: log: expected $2"
     has "$stderr" "2 events"
     rm out.htw
@@ -202,7 +202,7 @@ refused() {
     printf '\n' >log
     refused "expected"
     heaptape import -k -q -F "$format" -o out.htw log
-    fails_with 1 "holds no events"
+    fails_with 1 "contains no events"
     # 1 GB without a newline, of which little is read and less is kept.
     rm log
     truncate -s 1000000000 log
@@ -252,7 +252,7 @@ LOG
   { seq 1000; echo '7 7 malloc(1)=0x10'; } >log
   heaptape import -k -F logalloc log
   [ "$status" -eq 0 ]
-  has "$stderr" "1000 bad pieces skipped"
+  has "$stderr" "skipped 1000 invalid records"
   has "$stderr" "in line 20"
   expect "no more than twenty" [ "$(grep -c 'heaptape: skipped: ' <<<"$stderr")" -eq 20 ]
 }
