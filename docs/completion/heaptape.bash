@@ -1,7 +1,7 @@
 declare -gA _heaptape_options=(
   [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --callers= --max-size= --collect= --usable --maps --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
-  [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --stamps --help -h --quiet -q --color='
+  [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --timestamps --help -h --quiet -q --color='
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
   [merge]=' --output= -o --force -f --offset= --level= -l --help -h --quiet -q --color='
   [replay]=' --allocator= -a --verify --holders --runs= -r --touch= --threads= --speed= --settle= --slop --stats-every= --trim-every= --no-latency --memory= --json --help -h --quiet -q --color='

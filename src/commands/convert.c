@@ -14,26 +14,28 @@ struct convert_cli_options {
     const char *pid;
     uint64_t window_ns;
     uint64_t level;
-    bool force, strict, stamps;
+    bool force, strict, timestamps;
 };
 
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
-     "write the workload to FILE, or to standard output; NAME.htw beside NAME.ht unless given",
+     "write the workload to FILE or to standard output (default: NAME.htw for NAME.ht)",
      offsetof(struct convert_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct convert_cli_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct convert_cli_options, force)},
     {'p', "pid", OPTION_STRING, "PID|all", NULL,
-     "convert this process, or each into a file of its own; the one with most events unless given",
+     "convert this process, or every process into its own file (default: the process with the most events)",
      offsetof(struct convert_cli_options, pid)},
-    {0, "strict", OPTION_FLAG, NULL, NULL, "fail when anything had to be guessed, was not seen taken, or was lost",
+    {0, "strict", OPTION_FLAG, NULL, NULL,
+     "fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost",
      offsetof(struct convert_cli_options, strict)},
     {0, "window", OPTION_NUMBER, "NS", "1000000",
-     "wait so long, in recorded time, for what contradicting stamps point to",
+     "search this far ahead (ns) for an event that resolves contradictory timestamps",
      offsetof(struct convert_cli_options, window_ns)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this level of zstd, 1 to 19",
+    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level, 1 to 19",
      offsetof(struct convert_cli_options, level)},
-    {0, "stamps", OPTION_FLAG, NULL, "true", "keep when each event was; --no-stamps keeps only the order",
-     offsetof(struct convert_cli_options, stamps)},
+    {0, "timestamps", OPTION_FLAG, NULL, "true",
+     "store the time of each event; --no-timestamps stores only their order",
+     offsetof(struct convert_cli_options, timestamps)},
     {0},
 };
 
@@ -49,14 +51,14 @@ static char *default_output(const char *trace)
 
 static void tell(const char *to, uint64_t bytes, const struct workload_summary *s)
 {
-    note("%s: %llu events, %llu threads, %.2f bytes an event", to, (unsigned long long)s->events,
+    note("%s: %llu events, %llu threads, %.2f bytes/event", to, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->edges_needed || s->order_repaired)
-        note("%s: %llu of %llu uses across threads needed an edge, %llu events repaired", to,
+        note("%s: %llu of %llu uses across threads needed a dependency, the order of %llu events was repaired", to,
              (unsigned long long)s->edges, (unsigned long long)s->edges_needed, (unsigned long long)s->order_repaired);
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
-        note("%s: %llu frees of blocks from before, %llu events of unsure order, %llu words lost", to,
-             (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
+        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",
+             to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
              (unsigned long long)s->lost_records);
 }
 
@@ -107,18 +109,20 @@ static int run(const void *fields, int argc, char **argv)
 {
     const struct convert_cli_options *o = fields;
     struct convert_trace_options how = {
-        .window_ns = o->window_ns, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->stamps};
+        .window_ns = o->window_ns, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->timestamps};
     struct err e = {0};
     (void)argc;
     bool all = o->pid && strcmp(o->pid, "all") == 0;
     if (o->pid && !all && !parse_pid(o->pid, &how.pid))
-        return usage_error(&cmd_convert, "'%s' is no process number", o->pid);
+        return usage_error(&cmd_convert, "--pid: '%s' is not a process number", o->pid);
     if (o->level < 1 || o->level > 19)
-        return usage_error(&cmd_convert, "there is no level %llu of zstd", (unsigned long long)o->level);
+        return usage_error(&cmd_convert, "--level: %llu is not a zstd level from 1 to 19",
+                           (unsigned long long)o->level);
     char *beside = o->output || strcmp(argv[0], "-") == 0 ? NULL : default_output(argv[0]);
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (all && strcmp(to, "-") == 0)
-        return usage_error(&cmd_convert, "--pid all writes several files: name them with -o, such as out.%%p.htw");
+        return usage_error(&cmd_convert,
+                           "--pid all writes several files: name them with -o, for example -o out.%%p.htw");
     int rc = (all ? convert_each : convert)(argv[0], to, o, &how, &e);
     free(beside);
     if (rc < 0)
@@ -129,22 +133,13 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_convert = {
     .name = "convert",
     .operands = "TRACE|-",
-    .summary = "Make a workload of a recorded trace",
+    .summary = "Convert a trace into a replayable workload",
     .description =
-        "Puts the events of one process of the trace into an order that can be replayed, with small numbers in the "
-        "place "
-        "of addresses, and writes them as a workload. Memory depends on the blocks that are live at a time and on the "
-        "threads, not on the length of the trace.\n\n"
-        "With --pid all each process gets a workload: NAME.PID.htw; -o out.htw makes it out.PID.htw, and %p in the "
-        "name "
-        "stands for the pid. What a process becomes by exec is PID-2, and so on.\n\n"
-        "Of a trace from a pipe a temporary copy is made in $TMPDIR or /tmp, because the process is chosen first; not "
-        "with --pid all.\n\n"
-        "A trace that was cut off, because the recorder was killed, is converted up to there. A damaged one is "
-        "refused.\n\n"
-        "With --strict it fails when a free or realloc was of a block that was not seen taken, when records are lost, "
-        "and when "
-        "the stamps leave open which block a free meant. Stamps that merely had to be put right are no failure.",
+        "Puts the events of one process of the trace into an order that can be replayed, replaces addresses by slot numbers, and writes the result as a workload. Memory use depends on the number of live blocks and threads, not on the length of the trace.\n\n"
+        "With --pid all, the workload of each process is written to NAME.PID.htw. With -o out.htw the files are named out.PID.htw; %p in the name stands for the PID. If a process calls exec, the new program's workload is named PID-2, the next PID-3.\n\n"
+        "A trace that is read from a pipe is first copied to a temporary file in $TMPDIR or /tmp, because the process has to be chosen before it is converted. With --pid all no copy is made.\n\n"
+        "If the recorder was killed and the trace is cut off, the events up to that point are converted. A damaged trace is rejected.\n\n"
+        "With --strict the command fails if a freed or reallocated block has no recorded allocation, if records are lost, or if the timestamps do not determine which block a free releases. Timestamps that were corrected are not a failure.",
     .options = options,
     .options_bytes = sizeof(struct convert_cli_options),
     .min_operands = 1,

@@ -152,7 +152,7 @@ int convert_all(struct trace_file *t, const char *pattern, unsigned flags, const
     int rc = convert_run(&t->reader, &how, &result, e);
     progress_clear(&a.progress);
     if (rc == 0 && result.cut_off)
-        note("%s; converted up to there", result.cut.text);
+        note("%s; converted the events up to that point", result.cut.text);
     size_t files = release(&a);
-    return rc == 0 && !files ? err_set(e, -ENOENT, "%s: holds no events", t->in.name) : rc;
+    return rc == 0 && !files ? err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name) : rc;
 }

@@ -29,8 +29,10 @@ static int check_strict(const struct convert_process *c, const struct workload_s
     unsigned long long ambiguous = s->order_ambiguous, unmatched = s->unmatched_frees, lost = s->lost_records;
     if (!c->options->strict || !(ambiguous || unmatched || lost))
         return 0;
-    return err_set(c->e, -EBADMSG, "%s: not exact: %llu ambiguous, %llu unmatched frees, %llu lost words", c->trace,
-                   ambiguous, unmatched, lost);
+    return err_set(
+        c->e, -EBADMSG,
+        "%s: --strict: the order of %llu events is ambiguous, %llu frees have no recorded allocation, %llu words are lost",
+        c->trace, ambiguous, unmatched, lost);
 }
 
 int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
@@ -71,5 +73,5 @@ void convert_process_release(struct convert_process *c)
 
 void convert_process_tell(const char *what, const struct trace_process *p)
 {
-    note("%s process %u, %s", what, p->pid, p->argv_bytes ? p->argv : p->exe ? p->exe : "of no known program");
+    note("%s process %u, %s", what, p->pid, p->argv_bytes ? p->argv : p->exe ? p->exe : "unknown program");
 }

@@ -53,7 +53,7 @@ int convert_trace(struct trace_file *t, struct output *out, const struct convert
     if (rc == 0 && several)
         convert_process_tell("converting", t->reader.processes[j.process]);
     if (rc == 0 && result.cut_off)
-        note("%s; converted up to there", result.cut.text);
+        note("%s; converted the events up to that point", result.cut.text);
     *summary = j.of.summary;
     convert_process_release(&j.of);
     return rc;

@@ -19,13 +19,13 @@ struct merge_cli_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE|-", "-", "write the workload to FILE, or to standard output",
+    {'o', "output", OPTION_STRING, "FILE|-", "-", "write the workload to FILE or to standard output",
      offsetof(struct merge_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct merge_cli_options, force)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct merge_cli_options, force)},
     {0, "offset", OPTION_LIST, "TIME", NULL,
-     "start the second workload so long after the first, such as 1.5s or 20ms; given again: the third, and so on",
+     "start the second workload TIME after the first, for example 1.5s or 20ms; repeat for the third and later ones",
      offsetof(struct merge_cli_options, offsets)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this level of zstd, 1 to 19",
+    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level, 1 to 19",
      offsetof(struct merge_cli_options, level)},
     {0},
 };
@@ -155,14 +155,14 @@ static int run(const void *fields, int argc, char **argv)
     static struct job j;
     j = (struct job){.options = o, .out.fd = -1, .e = &e};
     if (o->level < 1 || o->level > 19)
-        return usage_error(&cmd_merge, "there is no level %llu of zstd", (unsigned long long)o->level);
+        return usage_error(&cmd_merge, "--level: %llu is not a zstd level from 1 to 19", (unsigned long long)o->level);
     if (reads_stdin_twice(argv, argc))
-        return usage_error(&cmd_merge, "standard input can be read once only");
+        return usage_error(&cmd_merge, "standard input (-) can be given only once");
     if (o->offsets.n >= (size_t)argc)
-        return usage_error(&cmd_merge, "--offset: %zu of them for %d workloads", o->offsets.n, argc);
+        return usage_error(&cmd_merge, "--offset: given %zu times for %d workloads", o->offsets.n, argc);
     for (size_t i = 0; i < o->offsets.n; i++) {
         if (span_parse(o->offsets.items[i], &j.inputs[i + 1].offset_ns) < 0)
-            return usage_error(&cmd_merge, "--offset: '%s' is no time such as 1.5s or 20ms", o->offsets.items[i]);
+            return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms", o->offsets.items[i]);
     }
     if (merge(&j, argv, (size_t)argc) < 0)
         die(EXIT_FAILED, "%s", e.text);
@@ -172,15 +172,10 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_merge = {
     .name = "merge",
     .operands = "WORKLOAD|TRACE|-...",
-    .summary = "Make one workload of several",
+    .summary = "Merge several workloads into one",
     .description =
-        "Writes a workload in which the threads of several run side by side, as if their programs were one: on one "
-        "heap. "
-        "Their first events come at the same time, or later by --offset. Blocks and threads stay apart; those of one "
-        "workload wait for each other as before. The clock is the first one's; where one has no stamps, the result has "
-        "none, and they take turns event by event.\n\n"
-        "What was sampled of the programs' memory is left out: it was of several processes. Memory depends on the "
-        "blocks that are live at a time.",
+        "Writes a workload in which the threads of all inputs run side by side on one heap. The first events of the inputs coincide unless --offset delays one. Blocks and threads of different inputs stay separate, and dependencies are kept. The result uses the clock of the first input. If an input has no timestamps, the result has none, and the inputs alternate event by event.\n\n"
+        "Samples of memory use are dropped because they belong to several processes. Memory use depends on the number of live blocks.",
     .options = options,
     .options_bytes = sizeof(struct merge_cli_options),
     .min_operands = 1,

@@ -21,7 +21,7 @@ int open_file_to_read(struct open_file *f, const char *path, bool twice, struct 
     } else if (n == 0)
         rc = err_set(e, -ENODATA, "%s: is empty", in.name);
     else
-        rc = err_set(e, -EPROTO, "%s: is neither a trace nor a workload, at byte 0", in.name);
+        rc = err_set(e, -EPROTO, "%s: not a heaptape trace or workload, at byte 0", in.name);
     input_close(&in);
     return rc;
 }

@@ -34,7 +34,7 @@ static int make_workload(struct open_workload *w, uint32_t pid, struct err *e)
         return 0;
     if (frame_magic_at(bytes, (size_t)n, FRAME_MAGIC_TRACE))
         return convert_input(w, pid, e);
-    return err_set(e, -EPROTO, "%s: is neither a workload nor a trace, at byte 0", w->in.name);
+    return err_set(e, -EPROTO, "%s: not a heaptape trace or workload, at byte 0", w->in.name);
 }
 
 static int open_as_asked(struct open_workload *w, const char *path, uint32_t pid, bool to_rewind, struct err *e)

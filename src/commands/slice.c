@@ -19,18 +19,18 @@ struct slice_cli_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE|-", "-", "write the part to FILE, or to standard output",
+    {'o', "output", OPTION_STRING, "FILE|-", "-", "write the part to FILE or to standard output",
      offsetof(struct slice_cli_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct slice_cli_options, force)},
-    {0, "from", OPTION_STRING, "POINT", NULL, "where the part begins; at the workload's start unless given",
+    {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct slice_cli_options, force)},
+    {0, "from", OPTION_STRING, "POINT", NULL, "begin at POINT (default: the start of the workload)",
      offsetof(struct slice_cli_options, from)},
-    {0, "to", OPTION_STRING, "POINT", NULL, "where it ends: what is at POINT does not belong to it",
+    {0, "to", OPTION_STRING, "POINT", NULL, "end before POINT (default: the end of the workload)",
      offsetof(struct slice_cli_options, to)},
-    {'t', "threads", OPTION_STRING, "LIST", NULL, "only these threads: numbers and ranges, such as 0,3-5",
+    {'t', "threads", OPTION_STRING, "LIST", NULL, "keep only these threads: numbers and ranges, for example 0,3-5",
      offsetof(struct slice_cli_options, threads)},
-    {0, "rebase", OPTION_FLAG, NULL, NULL, "let the part's stamps begin at its start instead of keeping them",
+    {0, "rebase", OPTION_FLAG, NULL, NULL, "shift timestamps so that the part begins at the start time of the workload",
      offsetof(struct slice_cli_options, rebase)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this level of zstd, 1 to 19",
+    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level, 1 to 19",
      offsetof(struct slice_cli_options, level)},
     {0},
 };
@@ -99,7 +99,7 @@ static int resolve_point(struct slice_point *p, const struct workload_header *h,
     if (p->at != SLICE_AT_STAMP)
         return 0;
     if (!h->has_stamps)
-        return err_set(e, -EINVAL, "%s: was converted without stamps and cannot be cut by time", name);
+        return err_set(e, -EINVAL, "%s: the workload has no timestamps and cannot be sliced by time", name);
     unsigned __int128 ticks = (unsigned __int128)p->number * h->clock_hz / 1000000000u >> h->stamp_shift;
     p->number = ticks > UINT64_MAX - h->start_stamp ? UINT64_MAX : h->start_stamp + (uint64_t)ticks;
     return 0;
@@ -114,7 +114,7 @@ static int put_op(void *context, uint32_t thread, const struct workload_op *op)
 static int bad_op(struct job *j, const struct workload_op *op, uint64_t number, int rc)
 {
     if (rc == -EBADMSG)
-        return err_set(j->e, rc, "%s: op %llu uses slot %u against the rules of the format", j->in.in.name,
+        return err_set(j->e, rc, "%s: op %llu violates the rules of the workload format for slot %u", j->in.in.name,
                        (unsigned long long)number, op->slot);
     return rc == -ENOMEM ? err_set(j->e, rc, "%s: out of memory", j->in.in.name) : rc;
 }
@@ -176,7 +176,7 @@ static int finish(struct job *j)
     int rc = slice_finish(j->slice);
     struct slice_counts c = slice_counts(j->slice);
     if (rc == 0 && c.events == 0)
-        return err_set(j->e, -ENODATA, "%s: holds no events in that part", j->in.in.name);
+        return err_set(j->e, -ENODATA, "%s: the part contains no events", j->in.in.name);
     if (rc == 0)
         rc = put_samples(j, &c);
     if (rc < 0)
@@ -191,7 +191,7 @@ static int finish(struct job *j)
     s.edges_needed = c.edges_needed;
     rc = end(j, &s);
     if (rc == 0)
-        note("%s: %llu events, %llu blocks there from the start, %llu given up outside", j->out.name,
+        note("%s: %llu events, %llu preexisting blocks, %llu blocks freed outside the part", j->out.name,
              (unsigned long long)c.events, (unsigned long long)c.preexisting, (unsigned long long)c.left);
     return rc;
 }
@@ -246,13 +246,14 @@ static int run(const void *fields, int argc, char **argv)
     (void)argc;
     j = (struct job){.options = o, .out.fd = -1, .e = &e};
     if (o->level < 1 || o->level > 19)
-        return usage_error(&cmd_slice, "there is no level %llu of zstd", (unsigned long long)o->level);
+        return usage_error(&cmd_slice, "--level: %llu is not a zstd level from 1 to 19", (unsigned long long)o->level);
     if (parse_point(o->from, &j.how.from) < 0)
-        return usage_error(&cmd_slice, "--from: '%s' is no event number, time such as 1.5s, or mark:TEXT", o->from);
+        return usage_error(&cmd_slice, "--from: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
+                           o->from);
     if (parse_point(o->to, &j.how.to) < 0)
-        return usage_error(&cmd_slice, "--to: '%s' is no event number, time such as 1.5s, or mark:TEXT", o->to);
+        return usage_error(&cmd_slice, "--to: '%s' is not an event number, a time such as 1.5s, or mark:TEXT", o->to);
     if (o->threads && !parse_threads(&j, o->threads))
-        return usage_error(&cmd_slice, "--threads: '%s' is no list of threads such as 0,3-5", o->threads);
+        return usage_error(&cmd_slice, "--threads: '%s' is not a list of threads such as 0,3-5", o->threads);
     if (slice(&j, argv[0]) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
@@ -261,20 +262,12 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_slice = {
     .name = "slice",
     .operands = "WORKLOAD|TRACE|-",
-    .summary = "Cut a part out of a workload",
+    .summary = "Extract part of a workload",
     .description =
-        "Writes a part of a workload as a workload of its own. Blocks that are alive where it begins are there from "
-        "its "
-        "start, with their sizes and alignments; threads and slots get new numbers; threads wait for each other "
-        "where they did, and for nothing outside. Stamps stay as they were, so that the times that `dump` shows are "
-        "those of the whole; with --rebase the part begins where the program's time does.\n\n"
-        "A POINT is the number of an event in the order of `dump` (1200), a time since the program's start (1.5s, "
-        "20ms, 300us), or the first mark with a text (mark:warm). The part is what stands from one point to before the "
-        "other in the workload's order. --to mark:TEXT is the first such mark behind the part's start.\n\n"
-        "Of --threads only what these threads do is kept. A block that they use and that another thread has taken is "
-        "there from the start; one that another thread gives up lives on.\n\n"
-        "The numbers of repaired and ambiguous events and of lost words are those of the whole: bounds for the part. "
-        "Memory depends on the blocks that are live at a time.",
+        "Writes part of a workload as a new workload. Blocks that are live where the part begins become preexisting blocks with their sizes and alignments. Threads and slots are renumbered. Dependencies between ops of the part are kept, those on ops outside are dropped. Timestamps are kept, so that `dump` shows the same times as for the whole workload; --rebase shifts them to the start.\n\n"
+        "A POINT is the number of an event in the order of `dump` (1200), a time since the start of the program (1.5s, 20ms, 300us), or the first mark with a text (mark:warm). The part begins at the event at --from and ends before the event at --to, in the order of the workload. --to mark:TEXT means the first such mark after the start of the part.\n\n"
+        "With --threads only the ops of these threads are kept. A block that they use and that another thread allocated becomes a preexisting block; a block that another thread frees stays live.\n\n"
+        "The counts of repaired and ambiguous events and of lost words are those of the whole workload: upper bounds for the part. Memory use depends on the number of live blocks.",
     .options = options,
     .options_bytes = sizeof(struct slice_cli_options),
     .min_operands = 1,

@@ -67,8 +67,9 @@ static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
     for (size_t i = 0; i < t->reader.n_processes && n < sizeof pids - 32; i++)
         n += (size_t)snprintf(pids + n, sizeof pids - n, "%s%u", i ? ", " : "", t->reader.processes[i]->pid);
     if (!pid || !n)
-        return err_set(e, -ENOENT, "%s: holds no events", t->in.name);
-    return err_set(e, -ENOENT, "%s: has no events of process %u; there are %s", t->in.name, pid, pids);
+        return err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name);
+    return err_set(e, -ENOENT, "%s: the trace contains no events of process %u; it contains processes %s", t->in.name,
+                   pid, pids);
 }
 
 // By the counts at the end of the file. False when there are none, or a pid has no events: reading on finds the words for

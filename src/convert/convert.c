@@ -140,7 +140,7 @@ static int convert_items(struct converter *c, struct convert_result *result, str
     c->ahead = NULL;
     result->cut_off = rc == -ENODATA || (rc == 0 && !c->reader->saw_end);
     if (rc == 0 && result->cut_off)
-        err_set(&result->cut, 0, "%s: the recording was cut off, at byte %llu", c->reader->in->name,
+        err_set(&result->cut, 0, "%s: the recording is cut off at byte %llu", c->reader->in->name,
                 (unsigned long long)c->reader->in->offset);
     if (rc == -ENODATA) {
         result->cut = *e;

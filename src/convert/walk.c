@@ -185,7 +185,7 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
             return rc;
     }
     if (rc == 0 && !w->reader->saw_end)
-        err_set(cut, 0, "%s: the recording was cut off, at byte %llu", w->reader->in->name,
+        err_set(cut, 0, "%s: the recording is cut off at byte %llu", w->reader->in->name,
                 (unsigned long long)w->reader->in->offset);
     if (rc != -ENODATA)
         return rc;

@@ -40,9 +40,9 @@ static int read_limits(struct decode *d, const uint8_t *p, const char **what)
     uint64_t n_ops = get_u32(p + FORMAT_AT_OPS), slots = get_u32(p + FORMAT_AT_SLOT_LIMIT);
     size_t threads = get_u32(p + FORMAT_AT_THREAD_LIMIT);
     if (slots < d->slot_limit || slots > d->slot_limit + n_ops)
-        return bad(what, "impossible limit of slots");
+        return bad(what, "invalid slot limit");
     if (threads < d->n_threads || threads > d->n_threads + 2 * n_ops)
-        return bad(what, "impossible limit of threads");
+        return bad(what, "invalid thread limit");
     if (HT_GROW(&d->threads, &d->threads_capacity, threads) < 0)
         return -ENOMEM;
     if (threads > d->n_threads)
@@ -59,7 +59,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
         bool site = p[1] & FORMAT_SHAPE_SITE;
         if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_SITE | FORMAT_SHAPE_WAITS | FORMAT_SHAPE_NO_SLOT) ||
             (site && !format_has_site(kind)) || !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
-            return bad(what, "a shape of no valid kind or flags");
+            return bad(what, "invalid kind or flags in a shape");
         d->shapes[i] = (struct decode_shape){
             .kind = p[0],
             .flags = (uint8_t)flags,
@@ -88,7 +88,7 @@ static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char
         at += extra;
     }
     if (get_u32(p + FORMAT_AT_TEXT_BYTES) != (size_t)(end - at))
-        return bad(what, "columns that do not fill the frame");
+        return bad(what, "columns shorter than the frame");
     d->text = at;
     d->text_end = end;
     return 0;
@@ -97,7 +97,7 @@ static int read_columns(struct decode *d, const uint8_t *p, size_t n, const char
 static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **what)
 {
     if (n < FORMAT_HEAD_BYTES)
-        return bad(what, "too short for its head");
+        return bad(what, "shorter than its header");
     uint32_t n_blocks = get_u32(p + FORMAT_AT_BLOCKS);
     size_t n_waits = get_u32(p + FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_WAIT);
     d->n_ops = get_u32(p + FORMAT_AT_OPS);
@@ -108,12 +108,12 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
         n_waits > FORMAT_MAX_WAITS || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS || d->n_shapes > FORMAT_MAX_SHAPES ||
         n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
-        return bad(what, "impossible counts");
+        return bad(what, "invalid counts");
     if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
-        return bad(what, "ops are missing before it");
+        return bad(what, "ops before it are missing");
     int rc = read_columns(d, p, n, what);
     if (rc == 0 && (size_t)(d->columns[0].first_end - d->columns[0].first) != (size_t)n_blocks * FORMAT_BLOCK_VALUES)
-        rc = bad(what, "impossible table of blocks");
+        rc = bad(what, "invalid block table");
     if (rc == 0)
         rc = read_shapes(d, p + FORMAT_HEAD_BYTES, what);
     if (rc == 0)
@@ -223,15 +223,15 @@ static const char *decode_op(struct decode *d, const struct decode_shape *s, str
 {
     *op = (struct workload_op){.slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
     if (s->use != FORMAT_SLOT_NONE && !get_slot(d, s->use, &op->slot))
-        return "a slot that cannot be";
+        return "invalid slot";
     if (s->fields & HT_F_SIZE && !planes_get(&d->columns[FORMAT_COLUMN_SIZE], &op->size))
-        return "sizes are missing";
+        return "missing sizes";
     if (s->fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT) && !get_more(d, s->fields, op))
-        return "fields are missing";
+        return "missing fields";
     if (s->kind == HT_THREAD_CREATE && op->value >= d->n_threads)
-        return "a thread that cannot be";
+        return "invalid thread";
     if (s->waits && !get_waits(d, op, thread))
-        return "a wait that cannot be";
+        return "invalid dependency";
     return NULL;
 }
 
@@ -244,7 +244,7 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
     for (size_t k = 0; k < run->n_ops; k++, op++) {
         unsigned shape = *d->shape_column++;
         if (shape >= d->n_shapes)
-            return "a shape that is not in its table";
+            return "a shape is not in the table";
         const struct decode_shape *s = &d->shapes[shape];
         const char *what = decode_op(d, s, op, run->thread);
         if (what)
@@ -252,7 +252,7 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
         uint64_t delta = 0;
         struct planes *time = &d->columns[s->use == FORMAT_SLOT_TAKE ? FORMAT_COLUMN_TAKE_TIME : FORMAT_COLUMN_TIME];
         if (d->has_stamps && (!planes_get(time, &delta) || delta > UINT64_MAX - stamp))
-            return "stamps that cannot be";
+            return "invalid timestamps";
         op->stamp = stamp += delta;
     }
     return NULL;
@@ -270,7 +270,7 @@ static const char *number_ops(struct decode *d)
         uint64_t run, n;
         if (!planes_get(p, &run) || !planes_get(p, &n) || run >= d->n_runs || n == 0 ||
             n > d->runs[run].n_ops - taken[run])
-            return "turns of threads that cannot be";
+            return "invalid thread sequence";
         struct workload_op *op = d->ops + (d->runs[run].ops - d->ops) + taken[run];
         taken[run] += (uint32_t)n;
         for (uint64_t i = 0; i < n; i++)
@@ -315,18 +315,18 @@ static const char *decode_runs(struct decode *d)
     for (uint32_t i = 0; i < d->n_runs; i++) {
         uint64_t stamp;
         if (read_block(d, i, taken, &stamp) < 0)
-            return "a block of ops that cannot be";
+            return "invalid block of ops";
         taken += d->runs[i].n_ops;
         const char *what = decode_run(d, i, stamp);
         if (what)
             return what;
     }
     if (taken != d->n_ops)
-        return "ops that are in no block";
+        return "ops outside of any block";
     const char *what = d->has_stamps ? NULL : number_ops(d);
     if (what)
         return what;
-    return waits_point_back(d) ? check_ends(d) : "a wait that does not point back";
+    return waits_point_back(d) ? check_ends(d) : "a dependency does not point to an earlier op";
 }
 
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what)

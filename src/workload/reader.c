@@ -114,7 +114,7 @@ static int read_frame_at(struct workload_reader *r, struct frame_reader *frames,
     if (rc == 0)
         rc = frame_resync(frames, &skipped, e);
     if (rc == 0 || (rc > 0 && skipped))
-        return err_set(e, -EBADMSG, "%s: the index points where no frame is, at byte %llu", r->in->name,
+        return err_set(e, -EBADMSG, "%s: the index points to byte %llu, where no frame begins", r->in->name,
                        (unsigned long long)offset);
     if (rc > 0)
         rc = frame_next(frames, f, e);
@@ -162,7 +162,8 @@ static int read_summary_frame(struct workload_reader *r, struct frame_reader *fr
 
 static int no_file(struct workload_reader *r, struct err *e)
 {
-    return err_set(e, -ESPIPE, "%s: is no file that can be read from its end", r->in->name);
+    return err_set(e, -ESPIPE, "%s: the summary stands at the end of the file and cannot be read from a pipe",
+                   r->in->name);
 }
 
 int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
@@ -255,7 +256,7 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
     if (!r->has_summary)
         return bad_frame(r, f, "the index comes before the summary", e);
     if (index.ops != r->decode.ops_before)
-        return bad_frame(r, f, "the index counts other ops than there are", e);
+        return bad_frame(r, f, "the number of ops in the index is wrong", e);
     ssize_t n = input_read(r->in, trailer, sizeof trailer, e);
     if (n < 0)
         return (int)n;
@@ -263,7 +264,7 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
         return err_set(e, -ENODATA, "%s: cut off inside the trailer, at byte %llu", r->in->name,
                        (unsigned long long)r->in->offset);
     if (n > FORMAT_TRAILER_BYTES || get_u64(trailer) != f->offset || get_u64(trailer + 8) != FORMAT_TRAILER_MAGIC)
-        return err_set(e, -EBADMSG, "%s: the trailer is wrong, at byte %llu", r->in->name,
+        return err_set(e, -EBADMSG, "%s: invalid trailer, at byte %llu", r->in->name,
                        (unsigned long long)(r->in->offset - (size_t)n));
     r->at_end = true;
     return 0;

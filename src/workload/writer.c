@@ -172,7 +172,7 @@ static int refuse(struct workload_writer *w, uint32_t thread, const struct workl
 {
     if (rc == -ENOMEM)
         return no_memory(w, e);
-    return err_set(e, rc, "%s: op %llu (%s of thread %u) would break the rules of a workload", w->out->name,
+    return err_set(e, rc, "%s: op %llu (%s of thread %u) violates the rules of the workload format", w->out->name,
                    (unsigned long long)w->ops, event_infos[op->kind].name ? event_infos[op->kind].name : "no kind",
                    thread);
 }

@@ -82,10 +82,10 @@ thread.end()" ]
   [ "$status" -eq 0 ]
   has "$stderr" "1 events"
   heaptape convert --pid 300 -o none.htw a.ht
-  fails_with 1 "a.ht: has no events of process 300; there are 100, 200"
+  fails_with 1 "a.ht: the trace contains no events of process 300; it contains processes 100, 200"
   [ ! -e none.htw ]
   heaptape convert --pid x a.ht
-  usage_fails "'x' is no process number"
+  usage_fails "'x' is not a process number"
 }
 
 # Two processes at the same time, one that execs, one without events.
@@ -158,10 +158,10 @@ END
   [ -z "$(ls | grep tmp)" ]
 }
 
-@test "convert: says how many uses across threads needed an edge" {
+@test "convert: reports how many uses across threads needed a dependency" {
   small_trace
   heaptape convert a.ht
-  has "$stderr" "a.htw: 2 of 3 uses across threads needed an edge, 0 events repaired"
+  has "$stderr" "a.htw: 2 of 3 uses across threads needed a dependency, the order of 0 events was repaired"
 }
 
 @test "convert: a recording that was cut off is converted up to there" {
@@ -227,7 +227,7 @@ process 100 prog
 end
 END
   heaptape convert --strict c.ht
-  fails_with 1 "c.ht: not exact: 0 ambiguous, 1 unmatched frees, 0 lost words"
+  fails_with 1 "c.ht: --strict: the order of 0 events is ambiguous, 1 frees have no recorded allocation, 0 words are lost"
   [ ! -e c.htw ]
   heaptape convert c.ht
   [ "$status" -eq 0 ]
@@ -242,13 +242,13 @@ lost 0 7
 end
 END
   heaptape convert --strict d.ht
-  fails_with 1 "7 lost words"
+  fails_with 1 "7 words are lost"
 }
 
-@test "convert --no-stamps: the order stays" {
+@test "convert --no-timestamps: the order stays" {
   small_trace
   heaptape convert -o a.htw a.ht
-  heaptape convert --no-stamps -o b.htw a.ht
+  heaptape convert --no-timestamps -o b.htw a.ht
   [ "$status" -eq 0 ]
   [ "$(slots a.htw)" = "$(slots b.htw)" ]
   run "$HEAPTAPE" dump b.htw
@@ -318,5 +318,5 @@ many_trace() {
 @test "convert: a trace without events" {
   printf 'process 100 prog\nend\n' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   heaptape convert a.ht
-  fails_with 1 "a.ht: holds no events"
+  fails_with 1 "a.ht: the trace contains no events"
 }

@@ -43,9 +43,9 @@ END
   run slots c.htw
   [ "${lines[3]}" = '+0.001700 malloc(32) = #1' ]
   heaptape merge -o d.htw --offset 1s --offset 2s a.htw b.htw
-  usage_fails "--offset: 2 of them for 2 workloads"
+  usage_fails "--offset: given 2 times for 2 workloads"
   heaptape merge -o d.htw --offset 5 a.htw b.htw
-  usage_fails "--offset: '5' is no time"
+  usage_fails "--offset: '5' is not a time"
 }
 
 @test "merge: of big ones, the same calls, and it can be replayed" {
@@ -74,12 +74,12 @@ for key in "events", "cross_thread_frees", "live_at_end_blocks", "threads":
   "$HEAPTAPE" merge -q -o c.htw a.htw b.htw
   cat b.htw | "$HEAPTAPE" merge -q a.htw - | cat > d.htw
   cmp c.htw d.htw
-  "$HEAPTAPE" convert -q --no-stamps -f -o b.htw b.ht
+  "$HEAPTAPE" convert -q --no-timestamps -f -o b.htw b.ht
   "$HEAPTAPE" merge -q -o e.htw a.htw b.htw
   "$HEAPTAPE_PROGRAMS/check_truth" e.htw
   [ "$(slots e.htw | sed 's/[^ ]* //')" = "$(slots c.htw | sed 's/[^ ]* //')" ]
   heaptape merge - -
-  usage_fails "standard input can be read once only"
+  usage_fails "standard input (-) can be given only once"
 }
 
 @test "merge: a damaged one" {

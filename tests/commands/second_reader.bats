@@ -37,7 +37,7 @@ agree_on() {
 agree_on_workloads() {
   "$HEAPTAPE" convert -q -f -o s.htw t.ht
   agree s.htw sort_ties
-  "$HEAPTAPE" convert -q -f --no-stamps -o n.htw t.ht
+  "$HEAPTAPE" convert -q -f --no-timestamps -o n.htw t.ht
   agree n.htw
 }
 

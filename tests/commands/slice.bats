@@ -35,7 +35,7 @@ valid() {
   small_workload
   heaptape slice -o b.htw --from 6 --to 11 a.htw
   expect "status 0" [ "$status" -eq 0 ]
-  has "$stderr" "b.htw: 5 events, 4 blocks there from the start"
+  has "$stderr" "b.htw: 5 events, 4 preexisting blocks"
   valid b.htw
   run slots b.htw
   [ "$output" = 'mark("warm")
@@ -54,7 +54,7 @@ preexisting(100) = #3' ]
 @test "slice: two parts make the whole" {
   small_workload
   for at in 0 1 4 7 9; do
-    "$HEAPTAPE" slice -q -f -o b.htw --to $at a.htw 2>err || has "$(cat err)" "holds no events in that part"
+    "$HEAPTAPE" slice -q -f -o b.htw --to $at a.htw 2>err || has "$(cat err)" "the part contains no events"
     "$HEAPTAPE" slice -q -f -o c.htw --from $at a.htw
     valid c.htw
     { [ $at -eq 0 ] || slots b.htw; slots c.htw; } | grep -v '^preexisting' | sed 's/(.*//' >parts
@@ -78,7 +78,7 @@ preexisting(100) = #3' ]
   has "${lines[0]}" '+0.000000 mark("warm")'
   [ "$(slots d.htw)" = "$(slots b.htw)" ]
   heaptape slice -o e.htw --from mark:never a.htw
-  fails_with 1 "a.htw: holds no events in that part"
+  fails_with 1 "a.htw: the part contains no events"
   [ ! -e e.htw ]
 }
 
@@ -86,7 +86,7 @@ preexisting(100) = #3' ]
   small_workload
   heaptape slice -o b.htw -t 0 a.htw
   [ "$status" -eq 0 ]
-  has "$stderr" "1 given up outside"
+  has "$stderr" "1 blocks freed outside"
   valid b.htw
   run slots b.htw
   [ "$output" = 'malloc(32) = #0
@@ -125,21 +125,21 @@ thread.end()' ]
   cmp b.htw c.htw
   "$HEAPTAPE" slice -q --from 6 --to 11 a.ht > d.htw
   cmp b.htw d.htw
-  "$HEAPTAPE" convert -q --no-stamps -o n.htw a.ht
+  "$HEAPTAPE" convert -q --no-timestamps -o n.htw a.ht
   "$HEAPTAPE" slice -q --from 6 --to 11 n.htw > e.htw
   [ "$(slots b.htw)" = "$(slots e.htw)" ]
   heaptape slice -o f.htw --from 1us n.htw
-  fails_with 1 "n.htw: was converted without stamps and cannot be cut by time"
+  fails_with 1 "n.htw: the workload has no timestamps and cannot be sliced by time"
 }
 
 @test "slice: what cannot be a part" {
   small_workload
   heaptape slice --from x a.htw
-  usage_fails "--from: 'x' is no event number, time such as 1.5s, or mark:TEXT"
+  usage_fails "--from: 'x' is not an event number, a time such as 1.5s, or mark:TEXT"
   heaptape slice --to 1.s a.htw
   usage_fails "--to: '1.s' is no"
   heaptape slice --threads 3-1 a.htw
-  usage_fails "--threads: '3-1' is no list"
+  usage_fails "--threads: '3-1' is not a list"
   heaptape slice --threads '' a.htw
   usage_fails "is no list"
   head -c -20 a.htw > b.htw

@@ -79,7 +79,7 @@ json() {
   fails_with 1 "nowhere.ht: No such file"
   echo "some text that is no trace, and long enough for a header" > text
   heaptape stat text
-  fails_with 1 "text: is neither a trace nor a workload, at byte 0"
+  fails_with 1 "text: not a heaptape trace or workload"
   : > empty
   heaptape stat empty
   fails_with 1 "empty: is empty"
@@ -118,7 +118,7 @@ agrees() {
 
 @test "stat: without stamps there is no time" {
   make_trace
-  "$HEAPTAPE" convert -q --no-stamps a.ht
+  "$HEAPTAPE" convert -q --no-timestamps a.ht
   [ "$(json a.htw "sorted(s['timeline']), s['peak']['ns']")" = "['by_event', 'pid'] None" ]
 }
 
