@@ -63,14 +63,14 @@ class Usage:
         self.grown = self.shrunk = self.same = self.null_frees = self.failed = 0
         self.factors = collections.Counter()
         self.own, self.pairs = collections.Counter(), collections.Counter()
-        self.takes = collections.Counter()
+        self.allocs = collections.Counter()
         self.aligns, self.padding = collections.Counter(), 0
         self.first_level = 0
 
     def request(self, call, size):
         self.sizes[size] += 1
         self.kind_sizes[call["kind"]].append(size)
-        self.takes[call["tid"]] += 1
+        self.allocs[call["tid"]] += 1
         if call.get("align"):
             self.aligns[call["align"]] += 1
             self.padding += -size % call["align"]
@@ -189,12 +189,12 @@ def check_sizes(s, u, peak_sizes):
         peak[limit(size, 8)] += size
     for block in u.live.values():
         end[limit(block[0], 8)] += block[0]
-    same("peak by size", {c["max_bytes"]: c["peak_bytes"] for c in s["sizes"] if c["peak_bytes"]}, dict(peak))
-    same("end by size", {c["max_bytes"]: c["end_bytes"] for c in s["sizes"] if c["end_bytes"]}, dict(end))
+    same("peak by size", {c["max_bytes"]: c["live_at_peak_bytes"] for c in s["sizes"] if c["live_at_peak_bytes"]}, dict(peak))
+    same("end by size", {c["max_bytes"]: c["live_at_end_bytes"] for c in s["sizes"] if c["live_at_end_bytes"]}, dict(end))
     glibc = sum(n * ((24 if size <= 24 else (size + 8 + 15) // 16 * 16 - 8) - size) for size, n in u.sizes.items())
-    same("glibc slack", s["size_classes"]["glibc"]["slack_bytes"], glibc)
+    same("glibc slack", s["size_classes"]["glibc"]["internal_fragmentation_bytes"], glibc)
     four = sum(n * (four_class(size) - size) for size, n in u.sizes.items())
-    same("four slack", s["size_classes"]["four_per_doubling"]["slack_bytes"], four)
+    same("four slack", s["size_classes"]["four_per_doubling"]["internal_fragmentation_bytes"], four)
     for name, key in ("by_count", lambda i: i[1]), ("by_bytes", lambda i: i[0] * i[1]):
         want = sorted(map(key, u.sizes.items()), reverse=True)[:20]
         got = [(t["size_bytes"], t["count"]) for t in s["top_sizes"][name]]
@@ -216,7 +216,7 @@ def check_lives(s, u):
     same("lifetimes", {l["max_events"]: l["count"] for l in s["lifetimes"]["by_events"]}, dict(u.lives))
     same("lifetimes' bytes", {l["max_events"]: l["bytes"] for l in s["lifetimes"]["by_events"]}, +u.life_bytes)
     same("lifetimes' sizes", sum(sum(l["by_size"]) for l in s["lifetimes"]["by_events"]), sum(u.lives.values()))
-    for step in s["freed_at_once"]:
+    for step in s["short_lived"]:
         same("freed at once", step["count"], sum(n for e, n in u.lives.items() if e <= step["within_events"]))
     # Rounding to nanoseconds may put a few into the next class.
     got = {l["max_ns"]: l["count"] for l in s["lifetimes"]["by_time"]}
@@ -234,12 +234,12 @@ def check_others(s, u):
     same("shrunk", r["shrunk_in_place"]["count"] + r["shrunk_moved"]["count"], u.shrunk)
     same("same size", r["same_size"], u.same)
     same("factors", {f["max_factor"]: f["count"] for f in r["growth_factors"] if f["count"]}, dict(u.factors))
-    same("cross_thread_frees", s["cross_thread_frees"], sum(u.pairs.values()))
+    same("remote_frees", s["remote_frees"], sum(u.pairs.values()))
     if len(u.pairs) <= 512:
         same("pairs", {(p[0], p[1]): p[2] for p in s["thread_pairs"]["from_to_count_bytes"]}, dict(u.pairs))
     if s["threads"] <= 64:
-        same("own frees", {t["thread"]: t["own_gives"] for t in s["by_thread"] if t["own_gives"]}, dict(u.own))
-        same("takes", {t["thread"]: t["takes"] for t in s["by_thread"] if t["takes"]}, dict(u.takes))
+        same("own frees", {t["thread"]: t["local_frees"] for t in s["by_thread"] if t["local_frees"]}, dict(u.own))
+        same("allocs", {t["thread"]: t["allocs"] for t in s["by_thread"] if t["allocs"]}, dict(u.allocs))
     same("alignments", {a["align_bytes"]: a["count"] for a in s["alignment"]["by_alignment"]}, dict(u.aligns))
     same("padding", s["alignment"]["padding_bytes"], u.padding)
 

@@ -45,8 +45,8 @@ static void add(struct size_classes *c, uint64_t max, struct usage_count count, 
     struct size_class *last = &c->classes[c->n - 1];
     last->count.blocks += count.blocks;
     last->count.bytes += count.bytes;
-    last->slack_bytes += slack;
-    c->slack_bytes += slack;
+    last->internal_fragmentation_bytes += slack;
+    c->internal_fragmentation_bytes += slack;
 }
 
 static struct usage_count exact(const struct usage_sums *s, uint64_t size)
@@ -64,7 +64,7 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add(c, power_above(large_max(i)), s->large[i], 0);
     // Which class it belongs to is not counted.
-    c->slack_bytes += s->large_slack_bytes;
+    c->internal_fragmentation_bytes += s->large_slack_bytes;
 }
 
 void size_classes_four(const struct usage_sums *s, struct size_classes *c)

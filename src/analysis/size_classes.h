@@ -8,14 +8,14 @@
 struct size_class {
     uint64_t max_bytes; // UINT64_MAX: no limit
     struct usage_count count;
-    uint64_t slack_bytes; // over what was asked for
+    uint64_t internal_fragmentation_bytes; // over what was asked for
 };
 
 enum { SIZE_CLASSES_MAX = 256 };
 
 struct size_classes {
     size_t n;
-    uint64_t slack_bytes;
+    uint64_t internal_fragmentation_bytes;
     struct size_class classes[SIZE_CLASSES_MAX]; // without empty ones
 };
 

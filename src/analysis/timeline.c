@@ -27,9 +27,9 @@ void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts
     c->min_blocks = least(c->min_blocks, more->min_blocks);
     c->max_blocks = most(c->max_blocks, more->max_blocks);
     c->events += more->events;
-    c->takes += more->takes;
-    c->gives += more->gives;
-    c->taken_bytes += more->taken_bytes;
+    c->allocs += more->allocs;
+    c->frees += more->frees;
+    c->allocated_bytes += more->allocated_bytes;
     c->event_bytes += more->event_bytes;
     c->stamp_bytes += more->stamp_bytes;
 }

@@ -14,7 +14,7 @@ enum {
 struct timeline_counts {
     uint64_t min_bytes, max_bytes;   // live, at the beginning and after each event
     uint64_t min_blocks, max_blocks; // the same
-    uint64_t events, takes, gives, taken_bytes;
+    uint64_t events, allocs, frees, allocated_bytes;
     double event_bytes, stamp_bytes; // sums over events, and over stamps, of the bytes live
 };
 

@@ -192,10 +192,10 @@ static inline void count_request(struct usage *u, uint32_t thread, const struct 
         count_align(s, op->align, size);
     if (op->count > s->calloc_elements_max && op->kind == HT_CALLOC)
         s->calloc_elements_max = op->count;
-    u->threads[thread].takes++;
-    u->threads[thread].taken_bytes += size;
-    u->counts.takes++;
-    u->counts.taken_bytes += size;
+    u->threads[thread].allocs++;
+    u->threads[thread].allocated_bytes += size;
+    u->counts.allocs++;
+    u->counts.allocated_bytes += size;
 }
 
 static int take(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
@@ -219,11 +219,11 @@ static int take(struct usage *u, uint32_t thread, const struct workload_op *op, 
 static inline int count_use(struct usage *u, uint32_t thread, const struct usage_block *b)
 {
     if (__builtin_expect(b->thread == thread, 1)) {
-        u->threads[thread].own_gives++;
+        u->threads[thread].local_frees++;
         return 0;
     }
-    u->threads[thread].foreign_gives++;
-    u->threads[b->thread].given_by_others++;
+    u->threads[thread].remote_frees++;
+    u->threads[b->thread].remotely_freed++;
     return count_pair(u, b->thread, thread, b->size);
 }
 
@@ -253,7 +253,7 @@ static int give(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
     if (!b)
         return 0;
     int rc = count_use(u, thread, b);
-    u->counts.gives++;
+    u->counts.frees++;
     count_life(u, b, event);
     remove_live(u, b);
     b->born_event = USAGE_NOT_LIVE;

@@ -64,9 +64,9 @@ struct usage_block {
 #define USAGE_NOT_LIVE UINT64_MAX
 
 struct usage_thread {
-    uint64_t events, takes, taken_bytes;
-    uint64_t own_gives, foreign_gives; // blocks that it gave up: taken by itself, by others
-    uint64_t given_by_others;          // of its blocks
+    uint64_t events, allocs, allocated_bytes;
+    uint64_t local_frees, remote_frees; // blocks that it gave up: taken by itself, by others
+    uint64_t remotely_freed;          // of its blocks
     uint64_t live_bytes;               // of its blocks, now
 };
 

@@ -19,7 +19,7 @@ static int read_all(struct input *in, struct buf *b, struct err *e)
     ssize_t n;
     do {
         if (b->size > MAX_JSON_BYTES)
-            return err_set(e, -EFBIG, "%s: is over 256 MiB of JSON", in->name);
+            return err_set(e, -EFBIG, "%s: JSON of over 256 MiB", in->name);
         if (buf_reserve(b, STEP) < 0)
             return err_set(e, -ENOMEM, "%s: out of memory", in->name);
         n = input_read(in, b->data + b->size, STEP, e);
@@ -83,7 +83,7 @@ int page_add_file(struct document *d, const char *path, int side, struct err *e)
     bool pipe = !json && n >= 0 && !in.size_bytes;
     input_close(&in);
     if (rc == 0 && pipe)
-        return err_set(e, -ESPIPE, "%s: a trace or workload is read from a file here", path);
+        return err_set(e, -ESPIPE, "%s: cannot read a trace or workload from a pipe; use a file", path);
     return rc < 0 || json ? rc : add_counted(d, path, side, e);
 }
 

@@ -16,10 +16,10 @@ struct report_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "PAGE", NULL, "write the page to this file; - is standard output",
+    {'o', "output", OPTION_STRING, "REPORT", NULL, "write the HTML report to this file, - for standard output",
      offsetof(struct report_options, output)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace PAGE if it exists", offsetof(struct report_options, force)},
-    {'d', "diff", OPTION_FLAG, NULL, NULL, "put two files side by side, as a table and, with -o, on a page",
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists", offsetof(struct report_options, force)},
+    {'d', "diff", OPTION_FLAG, NULL, NULL, "compare two files side by side, as a table and, with -o, as an HTML report",
      offsetof(struct report_options, diff)},
     {0},
 };
@@ -67,7 +67,7 @@ static void compare_sides(struct document *d, char **names, bool print)
     size_t n;
     int rc = diff_rows(d, &rows, &n);
     if (rc == -ENOENT)
-        die(EXIT_FAILED, "%s and %s are not of one kind: two workloads, or results of one allocator, can be compared",
+        die(EXIT_FAILED, "%s and %s cannot be compared: both must be workloads or traces, or both results of the same allocators",
             names[0], names[1]);
     if (rc < 0)
         die(EXIT_FAILED, "out of memory");
@@ -85,9 +85,9 @@ static int run(const void *fields, int argc, char **argv)
     struct document d;
     struct err e = {0};
     if (o->diff && argc != 2)
-        return usage_error(&cmd_report, "--diff compares two files");
+        return usage_error(&cmd_report, "--diff needs exactly two files");
     if (!o->diff && !o->output)
-        return usage_error(&cmd_report, "say with -o where the page goes");
+        return usage_error(&cmd_report, "no output file: use -o REPORT");
     if (o->output && !o->force && page_exists(o->output))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->output);
     if (document_init(&d, o->diff ? "diff" : "report") < 0)
@@ -107,13 +107,13 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_report = {
     .name = "report",
     .operands = "FILE...",
-    .summary = "Make a page that shows how a heap is used and what allocators make of it",
+    .summary = "Write an HTML report of heap usage and allocator results",
     .description =
-        "Makes one HTML file of traces, workloads, and what 'stat', 'replay' and 'compare' print with --json. It needs "
-        "nothing else: no network, no server; it can be mailed and printed. docs/reference/report.md says what it "
-        "shows.\n\n"
-        "With --diff the main numbers of two files are printed side by side: two workloads or traces, or results; of "
-        "results with several allocators, each with the other file's of the same name.",
+        "Writes one HTML file from traces, workloads, and the JSON that 'stat', 'replay' and 'compare' print with "
+        "--json. The file holds its data, styles and scripts: it needs no network and no server, and can be mailed and "
+        "printed. docs/reference/report.md describes it.\n\n"
+        "With --diff, the main figures of two files are printed side by side: of two workloads or traces, or of two "
+        "results. Results with several allocators are matched by the name of the allocator.",
     .options = options,
     .options_bytes = sizeof(struct report_options),
     .min_operands = 1,

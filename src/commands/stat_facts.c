@@ -1,4 +1,4 @@
-// What a trace says of its recording and its processes, besides their events.
+// What a trace records about its recording and its processes, besides their events.
 #include "base/clock.h"
 #include "base/json.h"
 #include "commands/stat_gather.h"
@@ -25,7 +25,7 @@ void print_stat_session(struct json *j, const struct trace_session *s)
     json_put_u64(j, "memory_bytes", s->memory_bytes);
     json_put_string(j, "clock", clock_kind_name(s->clock));
     json_put_u64(j, "clock_hz", s->clock_hz);
-    json_put_u64(j, "stamp_ticks", 1ull << s->stamp_shift);
+    json_put_u64(j, "timestamp_ticks", 1ull << s->stamp_shift);
     json_put_u64(j, "realtime_ns", s->realtime_ns);
     json_end_object(j);
 }
@@ -39,7 +39,7 @@ static void put_allocator(struct json *j, const struct trace_process *p)
     json_end_object(j);
 }
 
-static void put_end(struct json *j, uint64_t status)
+static void put_exit(struct json *j, uint64_t status)
 {
     if (WIFSIGNALED(status))
         json_put_u64(j, "signal", (uint64_t)WTERMSIG(status));
@@ -72,9 +72,9 @@ void print_stat_facts(struct json *j, const struct trace_process *p)
         json_put_u64(j, "forked_from", p->forked_from);
     put_allocator(j, p);
     if (p->has_exit_status)
-        put_end(j, p->exit_status);
-    json_put_u64(j, "waits", p->waits);
-    json_put_u64(j, "wait_ns", p->wait_ns);
+        put_exit(j, p->exit_status);
+    json_put_u64(j, "backpressure_waits", p->waits);
+    json_put_u64(j, "backpressure_ns", p->wait_ns);
     if (p->off_reason)
         json_put_string(j, "off_reason", p->off_reason);
     if (p->thread_names_bytes)
@@ -84,6 +84,6 @@ void print_stat_facts(struct json *j, const struct trace_process *p)
 void print_stat_recording(const struct trace_session *s)
 {
     printf("%-22s %15s %s\n", "recorded by", "heaptape", s->heaptape ? s->heaptape : "");
-    printf("%-22s %s, %s, %u processors\n", "on", s->kernel ? s->kernel : "", s->cpu ? s->cpu : "", s->cpus);
+    printf("%-22s %s, %s, %u CPUs\n", "recorded on", s->kernel ? s->kernel : "", s->cpu ? s->cpu : "", s->cpus);
     printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock), (double)s->clock_hz / 1e6);
 }

@@ -35,7 +35,7 @@ static void put_live(struct json *j, const struct workload_summary *s)
     json_put_u64(j, "peak_live_bytes", s->peak_live_bytes);
     json_put_u64(j, "live_at_end_bytes", s->live_at_end_bytes);
     json_put_u64(j, "live_at_end_blocks", s->live_at_end_blocks);
-    json_put_u64(j, "cross_thread_frees", s->cross_thread_frees);
+    json_put_u64(j, "remote_frees", s->cross_thread_frees);
     json_put_u64(j, "unmatched_frees", s->unmatched_frees);
 }
 
@@ -66,7 +66,7 @@ static void put_process(struct json *j, const struct process_stat *p, bool is_tr
 void print_stat_object(struct json *j, const struct file_stat *s)
 {
     json_begin_object(j);
-    json_put_u64(j, "schema_version", 1);
+    json_put_u64(j, "schema_version", 2);
     json_put_string(j, "kind", s->is_trace ? "trace" : "workload");
     json_put_u64(j, "events", s->total.events);
     put_by_kind(j, &s->total);
@@ -83,8 +83,8 @@ void print_stat_object(struct json *j, const struct file_stat *s)
     json_put_u64(j, "repaired", s->total.order_repaired);
     json_put_u64(j, "ambiguous", s->total.order_ambiguous);
     json_end_object(j);
-    json_put_u64(j, "edges", s->total.edges);
-    json_put_u64(j, "edges_needed", s->total.edges_needed);
+    json_put_u64(j, "dependencies", s->total.edges);
+    json_put_u64(j, "dependencies_needed", s->total.edges_needed);
     json_put_u64(j, "slots", s->total.slots);
     json_put_u64(j, "lost", s->total.lost_records);
     json_put_bool(j, "cut_off", s->cut.text[0]);
@@ -127,6 +127,17 @@ static void print_share(const char *what, uint64_t n, uint64_t of)
     printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n), of ? 100.0 * (double)n / (double)of : 0.0);
 }
 
+// The beginning of the command line: arguments end with NUL.
+static void print_command(const struct process_stat *p)
+{
+    enum { COMMAND_BYTES = 60 };
+    uint32_t n = p->argv_bytes ? p->argv_bytes - 1 : 0;
+    putchar(' ');
+    for (uint32_t i = 0; i < n && i < COMMAND_BYTES; i++)
+        putchar(p->argv[i] ? p->argv[i] : ' ');
+    puts(n > COMMAND_BYTES ? "..." : "");
+}
+
 static void print_processes(const struct file_stat *s)
 {
     char events[32], peak[32];
@@ -135,33 +146,28 @@ static void print_processes(const struct file_stat *s)
         const struct process_stat *p = &s->processes[i];
         printf("%10u %8" PRIu64 " %15s %12s ", p->pid, p->summary.threads, human_count(events, p->summary.events),
                human_bytes(peak, p->summary.peak_live_bytes));
-        size_t room = 60;
-        for (uint32_t at = 0; at < p->argv_bytes && room > 4; at += (uint32_t)strlen(p->argv + at) + 1) {
-            int n = printf(" %.*s", (int)room, p->argv + at);
-            room -= n > 0 && (size_t)n < room ? (size_t)n : room;
-        }
-        putchar('\n');
+        print_command(p);
     }
 }
 
-// What the allocator made of it, where it was recorded.
+// malloc_usable_size of the blocks, where it was recorded.
 static void print_usable(const struct workload_summary *t)
 {
     char text[32];
     if (!t->usable_bytes)
         return;
     double more = 100.0 * ((double)t->usable_bytes / (double)t->usable_requested_bytes - 1);
-    printf("%-22s %15s  %5.1f %% more\n", "  usable of it", human_bytes(text, t->usable_bytes), more);
+    printf("%-22s %15s  %5.1f %% over requested\n", "  usable size", human_bytes(text, t->usable_bytes), more);
 }
 
 static void print_order(const struct workload_summary *t)
 {
-    print_count("cross-thread frees", t->cross_thread_frees);
-    print_count("waits between threads", t->edges);
-    print_count("order repaired", t->order_repaired);
-    print_count("order ambiguous", t->order_ambiguous);
+    print_count("remote frees", t->cross_thread_frees);
+    print_count("thread dependencies", t->edges);
+    print_count("events reordered", t->order_repaired);
+    print_count("ambiguous order", t->order_ambiguous);
     print_count("unmatched frees", t->unmatched_frees);
-    print_count("lost words", t->lost_records);
+    print_count("lost records", t->lost_records);
 }
 
 void print_stat_text(const struct file_stat *s)
@@ -180,11 +186,11 @@ void print_stat_text(const struct file_stat *s)
     print_bytes("requested", t->requested_bytes);
     print_usable(t);
     print_bytes("peak live", t->peak_live_bytes);
-    print_bytes("live at the end", t->live_at_end_bytes);
+    print_bytes("live at end", t->live_at_end_bytes);
     print_count("  blocks", t->live_at_end_blocks);
     print_order(t);
     print_bytes("file", s->file_bytes);
-    printf("%-22s %15.2f\n", "bytes an event", bytes_per_event(s));
+    printf("%-22s %15.2f\n", "bytes per event", bytes_per_event(s));
     if (s->is_trace)
         print_stat_recording(&s->session);
     print_processes(s);

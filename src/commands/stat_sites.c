@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct job {
-    const struct by_caller_options *options;
+    const struct stat_sites_options *options;
     struct by_site totals;
     struct workload_sites own;          // of a trace
     const struct workload_sites *sites; // those, or the workload's
@@ -151,11 +151,11 @@ static void print_site(const struct job *j, uint32_t number)
 static void print_text(const struct job *j)
 {
     size_t n = j->options->top && j->options->top < j->n ? (size_t)j->options->top : j->n;
-    printf("%12s%12s%12s%14s  %s\n", "at peak", "at the end", "taken", "calls", "caller");
+    printf("%12s%12s%12s%14s  %s\n", "live at peak", "live at end", "allocated", "allocations", "call site");
     for (size_t i = 0; i < n; i++)
         print_site(j, j->order[i]);
     if (n < j->n)
-        printf("and %zu more\n", j->n - n);
+        printf("... %zu more call sites (--top 0 prints all)\n", j->n - n);
 }
 
 static void print_json(const struct job *j)
@@ -163,6 +163,7 @@ static void print_json(const struct job *j)
     struct json js = {.to = stdout};
     struct named_sites named = {&j->totals, j->sites, j->symbols};
     json_begin_object(&js);
+    json_put_u64(&js, "schema_version", 2);
     json_put_u64(&js, "peak_live_bytes", j->totals.peak_bytes);
     json_key(&js, "sites");
     json_begin_array(&js);
@@ -175,7 +176,7 @@ static void print_json(const struct job *j)
 static int print_profile(const struct job *j)
 {
     struct buf b = {0};
-    int rc = j->options->format == BY_CALLER_FOLDED
+    int rc = j->options->format == STAT_SITES_FOLDED
                  ? profile_folded(&b, &j->totals, j->sites, j->symbols, j->options->weight)
                  : profile_pprof(&b, &j->totals, j->sites, j->symbols, j->duration_ns);
     if (rc == 0 && b.size)
@@ -191,19 +192,19 @@ static int print(struct job *j)
     j->symbols = symbols_new(j->sites);
     if (rc < 0 || !j->symbols)
         return -ENOMEM;
-    if (j->options->format == BY_CALLER_TEXT)
+    if (j->options->format == STAT_SITES_TEXT)
         print_text(j);
-    else if (j->options->format == BY_CALLER_JSON)
+    else if (j->options->format == STAT_SITES_JSON)
         print_json(j);
     else
         rc = print_profile(j);
     uint64_t missing = symbols_missing(j->symbols, &path);
     if (path)
-        note("%" PRIu64 " addresses have no names: %s and perhaps others are not the files that ran", missing, path);
+        note("%" PRIu64 " addresses could not be resolved: %s, and perhaps others, is not the file that was recorded", missing, path);
     return rc;
 }
 
-int by_caller(const char *path, const struct by_caller_options *o, struct err *e)
+int stat_sites(const char *path, const struct stat_sites_options *o, struct err *e)
 {
     struct job j = {.options = o};
     struct open_file f;
@@ -215,7 +216,7 @@ int by_caller(const char *path, const struct by_caller_options *o, struct err *e
         progress_clear(&j.progress);
     }
     if (rc == 0 && j.sites->n_sites == 0)
-        rc = err_set(e, -ENODATA, "%s: no call sites were recorded; record with --callers", path);
+        rc = err_set(e, -ENODATA, "%s: no call sites were recorded (use 'heaptape record --callers')", path);
     by_site_finish(&j.totals);
     if (rc == 0 && (rc = print(&j)) < 0)
         err_set(e, rc, "%s: out of memory", path);

@@ -1,4 +1,4 @@
-// The sections of `stat` that tell how the heap is used.
+// The sections of `stat` about heap usage.
 #include "analysis/size_classes.h"
 #include "cli/bar.h"
 #include "cli/command.h"
@@ -24,7 +24,7 @@ static void print_bar(double of_one)
 static void print_calls(const struct usage_sums *s)
 {
     char t[3][32];
-    printf("\n%-22s %15s %10s %10s %10s %10s\n", "sizes asked for by", "calls", "failed", "least", "mean", "most");
+    printf("\n%-22s %15s %10s %10s %10s %10s\n", "requested size by call", "calls", "failed", "min", "mean", "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         const struct usage_kind *k = &s->kinds[kind];
         if (!k->calls || !(event_infos[kind].fields & HT_F_RESULT) || event_infos[kind].class == HT_CLASS_MAP)
@@ -42,7 +42,7 @@ static void print_size(unsigned class, struct usage_count c, struct usage_count 
     char t[4][32];
     bool last = class == USAGE_CLASSES - 1;
     if (last)
-        snprintf(t[0], sizeof t[0], "more");
+        snprintf(t[0], sizeof t[0], "larger");
     else
         human_bytes(t[0], 8ull << class);
     printf("%2s %12s %15s %12s %12s", last ? "" : "<=", t[0], human_count(t[1], c.blocks), human_bytes(t[2], c.bytes),
@@ -57,7 +57,7 @@ static void print_sizes(const struct file_stat *s)
     size_classes_two(s->sums, counts);
     for (unsigned i = 0; i < USAGE_CLASSES; i++)
         most = counts[i].blocks > most ? counts[i].blocks : most;
-    printf("\n%15s %15s %12s %12s  %s\n", "size", "requests", "bytes", "at the peak", "requests");
+    printf("\n%15s %15s %12s %12s  %s\n", "size", "requests", "bytes", "live at peak", "requests");
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         struct usage_count peak = usage_at_peak(&s->usage, i);
         if (counts[i].blocks || peak.blocks)
@@ -71,28 +71,28 @@ static void print_top(const struct usage_sums *s)
     char t[4][32];
     size_t n = size_classes_top(s, false, count, TOP_SIZES);
     size_classes_top(s, true, bytes, TOP_SIZES);
-    printf("\n%15s %15s   %15s %12s\n", "size, by count", "requests", "size, by bytes", "bytes");
+    printf("\n%15s %15s   %15s %12s\n", "size by count", "requests", "size by bytes", "bytes");
     for (size_t i = 0; i < n; i++)
         printf("%13s B %15s   %13s B %12s\n", human_count(t[0], count[i].size), human_count(t[1], count[i].count),
                human_count(t[2], bytes[i].size), human_bytes(t[3], bytes[i].size * bytes[i].count));
 }
 
-static void print_slack(const struct usage_sums *s, uint64_t requested)
+static void print_rounding(const struct usage_sums *s, uint64_t requested)
 {
     struct size_classes c;
     char t[32];
     size_classes_glibc(s, &c);
-    printf("\n%-34s %12s %6.1f %%\n", "rounding up as glibc does adds", human_bytes(t, c.slack_bytes),
-           100 * share(c.slack_bytes, requested));
+    printf("\n%-44s %12s %6.1f %%\n", "internal fragmentation, glibc", human_bytes(t, c.internal_fragmentation_bytes),
+           100 * share(c.internal_fragmentation_bytes, requested));
     size_classes_four(s, &c);
-    printf("%-34s %12s %6.1f %%\n", "four classes a doubling add", human_bytes(t, c.slack_bytes),
-           100 * share(c.slack_bytes, requested));
+    printf("%-44s %12s %6.1f %%\n", "internal fragmentation, 4 classes per doubling", human_bytes(t, c.internal_fragmentation_bytes),
+           100 * share(c.internal_fragmentation_bytes, requested));
     if (s->align_padding_bytes)
-        printf("%-34s %12s %6.1f %%\n", "whole multiples of alignments add", human_bytes(t, s->align_padding_bytes),
+        printf("%-44s %12s %6.1f %%\n", "padding to multiples of the alignment", human_bytes(t, s->align_padding_bytes),
                100 * share(s->align_padding_bytes, requested));
 }
 
-static uint64_t given_after(const struct usage_sums *s, unsigned span)
+static uint64_t freed_after(const struct usage_sums *s, unsigned span)
 {
     uint64_t n = 0;
     for (unsigned class = 0; class < USAGE_CLASSES; class ++)
@@ -102,45 +102,45 @@ static uint64_t given_after(const struct usage_sums *s, unsigned span)
 
 static void print_lifetimes(const struct file_stat *s)
 {
-    uint64_t given = 0, most = 0, so_far = 0;
+    uint64_t freed = 0, most = 0, so_far = 0;
     char t[3][32];
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        uint64_t n = given_after(s->sums, span);
-        given += n;
+        uint64_t n = freed_after(s->sums, span);
+        freed += n;
         most = n > most ? n : most;
     }
-    if (!given)
+    if (!freed)
         return;
-    printf("\n%15s %15s %12s %8s  %s\n", "freed within", "blocks", "bytes", "so far", "blocks");
-    for (unsigned span = 0; span < USAGE_SPANS && so_far < given; span++) {
-        uint64_t n = given_after(s->sums, span);
+    printf("\n%15s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    for (unsigned span = 0; span < USAGE_SPANS && so_far < freed; span++) {
+        uint64_t n = freed_after(s->sums, span);
         so_far += n;
         if (!n)
             continue;
-        printf("%12s ev %15s %12s %6.1f %%", human_count(t[0], 1ull << span), human_count(t[1], n),
-               human_bytes(t[2], s->sums->life_bytes[span]), 100 * share(so_far, given));
+        printf("%12s ev %15s %12s %8.1f %%", human_count(t[0], 1ull << span), human_count(t[1], n),
+               human_bytes(t[2], s->sums->life_bytes[span]), 100 * share(so_far, freed));
         print_bar(share(n, most));
     }
 }
 
 static void print_times(const struct file_stat *s)
 {
-    uint64_t given = 0, most = 0, so_far = 0;
+    uint64_t freed = 0, most = 0, so_far = 0;
     char t[3][32];
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        given += s->sums->times[span].blocks;
+        freed += s->sums->times[span].blocks;
         most = s->sums->times[span].blocks > most ? s->sums->times[span].blocks : most;
     }
-    if (!given || !(s->usage.ns_per_stamp > 0))
+    if (!freed || !(s->usage.ns_per_stamp > 0))
         return;
-    printf("\n%15s %15s %12s %8s  %s\n", "freed within", "blocks", "bytes", "so far", "blocks");
-    for (unsigned span = 0; span < USAGE_SPANS && so_far < given; span++) {
+    printf("\n%15s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    for (unsigned span = 0; span < USAGE_SPANS && so_far < freed; span++) {
         const struct usage_count *c = &s->sums->times[span];
         so_far += c->blocks;
         if (!c->blocks)
             continue;
-        printf("%15s %15s %12s %6.1f %%", human_ns(t[0], (double)(1ull << span)), human_count(t[1], c->blocks),
-               human_bytes(t[2], c->bytes), 100 * share(so_far, given));
+        printf("%15s %15s %12s %8.1f %%", human_ns(t[0], (double)(1ull << span)), human_count(t[1], c->blocks),
+               human_bytes(t[2], c->bytes), 100 * share(so_far, freed));
         print_bar(share(c->blocks, most));
     }
 }
@@ -177,7 +177,7 @@ static void print_resizes(const struct usage_resizes *r)
     if (!r->same && !r->grown_in_place.blocks && !r->grown_moved.blocks && !r->shrunk_in_place.blocks &&
         !r->shrunk_moved.blocks)
         return;
-    printf("\nrealloc: %s of NULL, %s of the same size, %s to nothing\n", human_count(t[0], r->from_null),
+    printf("\nrealloc: %s from NULL, %s to the same size, %s to size 0\n", human_count(t[0], r->from_null),
            human_count(t[1], r->same), human_count(t[2], r->freed));
     print_moves("grown", r->grown_in_place, r->grown_moved);
     print_moves("shrunk", r->shrunk_in_place, r->shrunk_moved);
@@ -187,19 +187,20 @@ static void print_resizes(const struct usage_resizes *r)
 static void print_threads(const struct usage *u)
 {
     char t[4][32];
+    size_t n = 0;
     if (u->n_threads < 2)
         return;
-    printf("\n%8s %15s %15s %15s %15s\n", "thread", "events", "own frees", "frees of others", "freed by others");
-    for (size_t i = 0, shown = 0; i < u->n_threads && shown < TOP_THREADS; i++) {
+    printf("\n%8s %15s %15s %15s %15s\n", "thread", "events", "local frees", "remote frees", "remotely freed");
+    for (size_t i = 0; i < u->n_threads; i++) {
         const struct usage_thread *h = &u->threads[i];
-        if (!h->events)
+        n += h->events > 0;
+        if (!h->events || n > TOP_THREADS)
             continue;
-        printf("%8zu %15s %15s %15s %15s\n", i, human_count(t[0], h->events), human_count(t[1], h->own_gives),
-               human_count(t[2], h->foreign_gives), human_count(t[3], h->given_by_others));
-        shown++;
+        printf("%8zu %15s %15s %15s %15s\n", i, human_count(t[0], h->events), human_count(t[1], h->local_frees),
+               human_count(t[2], h->remote_frees), human_count(t[3], h->remotely_freed));
     }
-    if (u->n_threads > TOP_THREADS)
-        printf("%8s of %zu: --json has more\n", "...", u->n_threads);
+    if (n > TOP_THREADS)
+        printf("%8s %zu more threads (--json prints up to 64)\n", "...", n - TOP_THREADS);
 }
 
 // The live level as a row of small bars, a character for some bins.
@@ -210,7 +211,7 @@ static void print_level(const struct usage *u)
     size_t cells = t->n < 64 ? t->n : 64;
     if (!u->peak.bytes || !cells)
         return;
-    printf("\nlive over events, up to %s:\n|", human_bytes(text, u->peak.bytes));
+    printf("\nlive bytes over events, full height %s:\n|", human_bytes(text, u->peak.bytes));
     for (size_t i = 0; i < cells; i++) {
         uint64_t most = 0;
         for (size_t bin = i * t->n / cells; bin < (i + 1) * t->n / cells; bin++)
@@ -224,11 +225,11 @@ static void print_peak(const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
     char t[3][32];
-    printf("\npeak of process %u: %s in %s blocks, at event %s", s->processes[s->of_usage].pid,
+    printf("\npeak of process %u: %s live in %s blocks after event %s", s->processes[s->of_usage].pid,
            human_bytes(t[0], u->peak.bytes), human_count(t[1], u->peak.blocks), human_count(t[2], u->peak.event));
     if (u->ns_per_stamp > 0)
-        printf(", after %s", human_ns(t[0], (double)u->peak.stamp * u->ns_per_stamp));
-    printf(", %.0f %% through", 100 * share(u->peak.event, u->events));
+        printf(", %s after the start", human_ns(t[0], (double)u->peak.stamp * u->ns_per_stamp));
+    printf(", %.0f %% of the events", 100 * share(u->peak.event, u->events));
     print_level(u);
 }
 
@@ -246,9 +247,9 @@ static void print_rates(const struct usage *u)
     char t[2][32];
     if (!(seconds > 0))
         return;
-    printf("%s events a second", human_count(t[0], (uint64_t)((double)u->events / seconds)));
+    printf("%s events per second", human_count(t[0], (uint64_t)((double)u->events / seconds)));
     if (u->by_time.n > 1)
-        printf(", at most %s in %s", human_count(t[0], (uint64_t)peak_rate(u)),
+        printf(", max %s in intervals of %s", human_count(t[0], (uint64_t)peak_rate(u)),
                human_ns(t[1], (double)(1ull << u->by_time.width_shift) * u->ns_per_stamp));
     printf("\n");
 }
@@ -260,7 +261,7 @@ void print_stat_usage(const struct file_stat *s)
     print_calls(s->sums);
     print_sizes(s);
     print_top(s->sums);
-    print_slack(s->sums, s->total.requested_bytes);
+    print_rounding(s->sums, s->total.requested_bytes);
     print_lifetimes(s);
     print_times(s);
     print_resizes(&s->sums->resizes);

@@ -206,7 +206,7 @@ static int add_file(struct document *d, const char *name, int side, struct json_
 {
     struct json_object *all = get(file, "allocators");
     if (is_object(get(file, "verify")))
-        return bad(e, name, "is of a replay that checked and did not measure");
+        return bad(e, name, "is the result of 'replay --verify', which measures nothing");
     if (is_object(get(file, "allocator"))) {
         add_result(d, of_file(name, side), file, file);
         return 0;
@@ -217,9 +217,9 @@ static int add_file(struct document *d, const char *name, int side, struct json_
         return 0;
     }
     if (!is_object(get(file, "by_kind")))
-        return bad(e, name, "is JSON, but not of stat, replay or compare");
+        return bad(e, name, "is JSON, but was not printed by stat, replay or compare");
     if (!is_object(get(file, "timeline")))
-        return bad(e, name, "is of stat --brief: there is nothing to show");
+        return bad(e, name, "was printed by 'stat --brief' and has no figures to show; use 'stat --json' alone");
     struct json_object *item = of_file(name, side);
     json_object_object_add(item, "stat", shortened(file));
     add_item(d, "workloads", item);
@@ -236,10 +236,10 @@ int document_add(struct document *d, const char *name, int side, const char *tex
     enum json_tokener_error error = json_tokener_get_error(t);
     int rc = 0;
     if (error == json_tokener_continue)
-        rc = err_set(e, -ENODATA, "%s: JSON that is cut off, at byte %zu", name, n);
+        rc = err_set(e, -ENODATA, "%s: truncated JSON at byte %zu", name, n);
     else if (error != json_tokener_success)
-        rc = err_set(e, -EBADMSG, "%s: invalid JSON: %s, at byte %zu", name, json_tokener_error_desc(error),
-                     json_tokener_get_parse_end(t));
+        rc = err_set(e, -EBADMSG, "%s: invalid JSON at byte %zu: %s", name, json_tokener_get_parse_end(t),
+                     json_tokener_error_desc(error));
     else
         rc = add_file(d, name, side, file, e);
     json_object_put(file);

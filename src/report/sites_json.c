@@ -60,10 +60,10 @@ void print_site_json(struct json *j, const struct named_sites *n, uint32_t numbe
     size_t left = brief ? SITE_FUNCTIONS : SIZE_MAX;
     json_begin_object(j);
     json_put_u64(j, "site", number);
-    json_put_u64(j, "calls", t->calls);
-    json_put_u64(j, "bytes", t->bytes);
-    json_put_u64(j, "peak_blocks", t->peak_blocks);
-    json_put_u64(j, "peak_bytes", t->peak_bytes);
+    json_put_u64(j, "allocs", t->calls);
+    json_put_u64(j, "allocated_bytes", t->bytes);
+    json_put_u64(j, "live_at_peak_blocks", t->peak_blocks);
+    json_put_u64(j, "live_at_peak_bytes", t->peak_bytes);
     json_put_u64(j, "live_at_end_blocks", t->live_blocks);
     json_put_u64(j, "live_at_end_bytes", t->live_bytes);
     json_key(j, "frames");
@@ -121,6 +121,6 @@ void print_call_sites(struct json *j, const struct named_sites *n)
     json_put_u64(j, "live_at_end_bytes", n->totals->live_bytes);
     put_top(j, "at_peak", n, PROFILE_PEAK);
     put_top(j, "at_end", n, PROFILE_LIVE);
-    json_put_u64(j, "addresses_without_names", symbols_missing(n->symbols, &missing));
+    json_put_u64(j, "unresolved_addresses", symbols_missing(n->symbols, &missing));
     json_end_object(j);
 }

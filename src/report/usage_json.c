@@ -90,10 +90,10 @@ static void print_sizes(struct json *j, const struct usage_sums *s, const struct
         json_begin_object(j);
         put_limit(j, "max_bytes", 8ull << i, i == USAGE_CLASSES - 1);
         put_count(j, counts[i]);
-        json_put_u64(j, "peak_blocks", at_peak.blocks);
-        json_put_u64(j, "peak_bytes", at_peak.bytes);
-        json_put_u64(j, "end_blocks", s->left_sizes[i].blocks);
-        json_put_u64(j, "end_bytes", s->left_sizes[i].bytes);
+        json_put_u64(j, "live_at_peak_blocks", at_peak.blocks);
+        json_put_u64(j, "live_at_peak_bytes", at_peak.bytes);
+        json_put_u64(j, "live_at_end_blocks", s->left_sizes[i].blocks);
+        json_put_u64(j, "live_at_end_bytes", s->left_sizes[i].bytes);
         json_end_object(j);
     }
     json_end_array(j);
@@ -102,13 +102,13 @@ static void print_sizes(struct json *j, const struct usage_sums *s, const struct
 static void print_classes(struct json *j, const char *name, const struct size_classes *c)
 {
     begin(j, name, false);
-    json_put_u64(j, "slack_bytes", c->slack_bytes);
+    json_put_u64(j, "internal_fragmentation_bytes", c->internal_fragmentation_bytes);
     begin(j, "classes", true);
     for (size_t i = 0; i < c->n; i++) {
         json_begin_object(j);
         put_limit(j, "max_bytes", c->classes[i].max_bytes, c->classes[i].max_bytes == UINT64_MAX);
         put_count(j, c->classes[i].count);
-        json_put_u64(j, "slack_bytes", c->classes[i].slack_bytes);
+        json_put_u64(j, "internal_fragmentation_bytes", c->classes[i].internal_fragmentation_bytes);
         json_end_object(j);
     }
     json_end_array(j);
@@ -142,7 +142,7 @@ static void print_top(struct json *j, const struct usage_sums *s)
         json_end_array(j);
     }
     json_put_u64(j, "exact_up_to_bytes", USAGE_EXACT);
-    json_put_u64(j, "larger_missed_at_most", s->frequent.missed);
+    json_put_u64(j, "missed_count_max", s->frequent.missed);
     json_end_object(j);
 }
 
@@ -194,7 +194,7 @@ static void print_lifetimes(struct json *j, const struct usage_sums *s)
 static void print_at_once(struct json *j, const struct usage_sums *s)
 {
     uint64_t n = 0;
-    begin(j, "freed_at_once", true);
+    begin(j, "short_lived", true);
     for (unsigned span = 0; span <= 4; span++) {
         n += given_after(s, span);
         json_begin_object(j);
@@ -237,8 +237,8 @@ static void print_resizes(struct json *j, const struct usage_sums *s)
 {
     const struct usage_resizes *r = &s->resizes;
     begin(j, "realloc", false);
-    json_put_u64(j, "of_null", r->from_null);
-    json_put_u64(j, "to_nothing", r->freed);
+    json_put_u64(j, "from_null", r->from_null);
+    json_put_u64(j, "to_zero", r->freed);
     json_put_u64(j, "failed", r->failed);
     json_put_u64(j, "same_size", r->same);
     print_moves(j, "grown_in_place", r->grown_in_place);

@@ -25,7 +25,7 @@ static void print_peak(struct json *j, const struct usage *u, uint32_t pid)
     json_put_double(j, "ns", to_ns(u, u->peak.stamp));
     json_put_u64(j, "bytes", u->peak.bytes);
     json_put_u64(j, "blocks", u->peak.blocks);
-    json_put_u64(j, "most_blocks", u->max_blocks);
+    json_put_u64(j, "peak_blocks", u->max_blocks);
     json_end_object(j);
 }
 
@@ -37,23 +37,23 @@ static void print_thread(struct json *j, size_t number, const struct usage_threa
     else
         json_put_u64(j, "thread", number);
     json_put_u64(j, "events", t->events);
-    json_put_u64(j, "takes", t->takes);
-    json_put_u64(j, "taken_bytes", t->taken_bytes);
-    json_put_u64(j, "own_gives", t->own_gives);
-    json_put_u64(j, "foreign_gives", t->foreign_gives);
-    json_put_u64(j, "given_by_others", t->given_by_others);
-    json_put_u64(j, "end_bytes", t->live_bytes);
+    json_put_u64(j, "allocs", t->allocs);
+    json_put_u64(j, "allocated_bytes", t->allocated_bytes);
+    json_put_u64(j, "local_frees", t->local_frees);
+    json_put_u64(j, "remote_frees", t->remote_frees);
+    json_put_u64(j, "remotely_freed", t->remotely_freed);
+    json_put_u64(j, "live_at_end_bytes", t->live_bytes);
     json_end_object(j);
 }
 
 static void add_thread(struct usage_thread *to, const struct usage_thread *t)
 {
     to->events += t->events;
-    to->takes += t->takes;
-    to->taken_bytes += t->taken_bytes;
-    to->own_gives += t->own_gives;
-    to->foreign_gives += t->foreign_gives;
-    to->given_by_others += t->given_by_others;
+    to->allocs += t->allocs;
+    to->allocated_bytes += t->allocated_bytes;
+    to->local_frees += t->local_frees;
+    to->remote_frees += t->remote_frees;
+    to->remotely_freed += t->remotely_freed;
     to->live_bytes += t->live_bytes;
 }
 
@@ -204,9 +204,9 @@ static void print_axis(struct json *j, const struct usage *u, bool by_time)
     if (u->ns_per_stamp > 0)
         print_ends_ns(j, u, t);
     print_column(j, "events", t, COUNT(events));
-    print_column(j, "takes", t, COUNT(takes));
-    print_column(j, "gives", t, COUNT(gives));
-    print_column(j, "taken_bytes", t, COUNT(taken_bytes));
+    print_column(j, "allocs", t, COUNT(allocs));
+    print_column(j, "frees", t, COUNT(frees));
+    print_column(j, "allocated_bytes", t, COUNT(allocated_bytes));
     print_column(j, "min_bytes", t, COUNT(min_bytes));
     print_means(j, u, by_time);
     print_column(j, "max_bytes", t, COUNT(max_bytes));

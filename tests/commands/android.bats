@@ -24,7 +24,7 @@ timed() {
   expect "status 0" [ "$status" -eq 0 ]
   has "$stderr" "8 events, 2 threads"
   "$HEAPTAPE" stat --json trace.htw >stat
-  has "$(cat stat)" '"cross_thread_frees": 1'
+  has "$(cat stat)" '"remote_frees": 1'
   has "$(cat stat)" '"duration_ns": 0'
   "$HEAPTAPE" import -q --trace -F android trace
   "$HEAPTAPE" export -q -F android --no-timestamps -o again trace.ht

@@ -61,7 +61,7 @@ END
   for f in a b; do "$HEAPTAPE" stat --json $f.htw >$f.json; done
   python3 -c 'import json
 a, b, c = (json.load(open(f)) for f in ("a.json", "b.json", "out.json"))
-for key in "events", "cross_thread_frees", "live_at_end_blocks", "threads":
+for key in "events", "remote_frees", "live_at_end_blocks", "threads":
   assert c[key] == 2 * a[key] + b[key], key'
   skip_under_sanitizer
   heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" c.htw

@@ -116,13 +116,13 @@ sites() {
   with_sites
   heaptape report -o t.html t.htw
   expect "done" [ "$status" -eq 0 ]
-  [ "$(sites t.html at_peak peak_bytes pass)" -eq 100000 ]
-  [ "$(sites t.html at_peak peak_bytes keep)" -eq 7000 ]
-  [ "$(sites t.html at_peak peak_blocks keep)" -eq 7 ]
+  [ "$(sites t.html at_peak live_at_peak_bytes pass)" -eq 100000 ]
+  [ "$(sites t.html at_peak live_at_peak_bytes keep)" -eq 7000 ]
+  [ "$(sites t.html at_peak live_at_peak_blocks keep)" -eq 7 ]
   [ "$(sites t.html at_end live_at_end_bytes keep)" -eq 7000 ]
   [ "$(sites t.html at_end live_at_end_bytes pass)" -eq 50 ]
-  # The same as stat --by caller, whole: there are few sites. And of a trace.
-  "$HEAPTAPE" stat --by caller --format json t.htw >by.json
+  # The same as stat --by site, whole: there are few sites. And of a trace.
+  "$HEAPTAPE" stat --by site --format json t.htw >by.json
   "$HEAPTAPE" stat --json t.htw >w.json
   "$HEAPTAPE" stat --json t.ht >t.json
   python3 - <<'END'
@@ -131,7 +131,7 @@ by, w, t = (json.load(open(name + '.json')) for name in ('by', 'w', 't'))
 sites = w['call_sites']
 assert sites == t['call_sites'] and sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes']
 assert sites['sites'] == len(by['sites']) and sites['live_at_end_bytes'] == w['live_at_end_bytes']
-for key, which in ('at_peak', 'peak_bytes'), ('at_end', 'live_at_end_bytes'):
+for key, which in ('at_peak', 'live_at_peak_bytes'), ('at_end', 'live_at_end_bytes'):
     heaviest = sorted((s for s in by['sites'] if s[which]), key=lambda s: -s[which])[:20]
     assert [s[which] for s in sites[key]] == [s[which] for s in heaviest]
     assert all(s in by['sites'] for s in sites[key])
@@ -171,14 +171,14 @@ END
   make_workload
   "$HEAPTAPE" merge -q -o both.htw a.htw t.htw
   "$HEAPTAPE" stat --json both.htw >w.json
-  "$HEAPTAPE" stat --by caller --format json both.htw >by.json
+  "$HEAPTAPE" stat --by site --format json both.htw >by.json
   python3 - <<'END'
 import json
 by, w = (json.load(open(name + '.json')) for name in ('by', 'w'))
 sites = w['call_sites']
 assert sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes']
 assert sites['live_at_end_bytes'] == w['live_at_end_bytes']
-for key, which in ('at_peak', 'peak_bytes'), ('at_end', 'live_at_end_bytes'):
+for key, which in ('at_peak', 'live_at_peak_bytes'), ('at_end', 'live_at_end_bytes'):
     heaviest = sorted((s[which] for s in by['sites'] if s[which]), reverse=True)[:20]
     assert [s[which] for s in sites[key]] == heaviest, (key, sites[key], heaviest)
 END
@@ -248,39 +248,39 @@ END
   make_workload
   "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
   below 0 0
-  grep -F "pages that the program never writes to are never resident" found
+  grep -F "pages that the program never writes to are not resident" found
   [ "$(grep -cF "The recorded program" found)" -eq 0 ]
   below 52 4096
-  grep -F "The recorded program agrees: its heap held 52 MiB at most." found
+  grep -F "The recorded program agrees: its heap had a peak of 52 MiB." found
   [ "$(grep -cF -- "--touch all" found)" -eq 0 ]
   below 120 4096
-  grep -F "The recorded program held 120 MiB at its peak, its replay with glibc only 50 MiB." found
+  grep -F "The recorded program had a peak of 120 MiB, its replay with glibc only 50 MiB." found
   grep -F "It wrote to more of its zeroed blocks than the replay does: replay with --touch all" found
   below 120 0
-  grep -F "record with --maps to take it off" found
+  grep -F "record with --maps to subtract them" found
 }
 
 @test "report: what cannot be shown" {
   make_workload
   heaptape report a.htw
-  usage_fails "say with -o where the page goes"
+  usage_fails "no output file: use -o REPORT"
   heaptape report -o a.html nowhere.htw
   fails_with 1 "nowhere.htw: No such file"
   echo '{"a": 1}' >a.json
   heaptape report -o a.html a.json
-  fails_with 1 "a.json: is JSON, but not of stat, replay or compare"
+  fails_with 1 "a.json: is JSON, but was not printed by stat, replay or compare"
   echo '{"a": ' >a.json
   heaptape report -o a.html a.json
-  fails_with 1 "a.json: JSON that is cut off, at byte 7"
+  fails_with 1 "a.json: truncated JSON at byte 7"
   echo '{"a": x}' >a.json
   heaptape report -o a.html a.json
-  fails_with 1 "a.json: invalid JSON" "at byte 6"
+  fails_with 1 "a.json: invalid JSON at byte 6"
   "$HEAPTAPE" stat --brief --json a.htw >a.json
   heaptape report -o a.html a.json
-  fails_with 1 "a.json: is of stat --brief"
+  fails_with 1 "a.json: was printed by 'stat --brief'"
   "$HEAPTAPE" replay --verify --json --runs 1 a.htw >a.json
   heaptape report -o a.html a.json
-  fails_with 1 "a.json: is of a replay that checked"
+  fails_with 1 "a.json: is the result of 'replay --verify'"
   [ ! -e a.html ]
   : >a.html
   heaptape report -o a.html a.htw
@@ -304,9 +304,9 @@ END
   expect "done" [ "$status" -eq 0 ]
   has "$output" "peak RSS"
   heaptape report --diff a.json b.htw
-  fails_with 1 "a.json and b.htw are not of one kind"
+  fails_with 1 "a.json and b.htw cannot be compared"
   heaptape report --diff a.json
-  usage_fails "--diff compares two files"
+  usage_fails "--diff needs exactly two files"
   looks_right d.html
 }
 

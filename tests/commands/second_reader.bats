@@ -54,7 +54,7 @@ agree_on_workloads() {
   agree "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" sort_ties
   [ "$(wc -l <want)" -eq 5263 ]
   [ "$(jq -s '[.[] | select(.waits)] | length' want)" -eq 403 ]
-  [ "$("$HEAPTAPE" stat --by caller --format json "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" | jq '.sites | length')" -eq 9 ]
+  [ "$("$HEAPTAPE" stat --by site --format json "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" | jq '.sites | length')" -eq 9 ]
 }
 
 @test "second reader: notes" {

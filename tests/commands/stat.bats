@@ -26,12 +26,12 @@ json() {
   heaptape stat --json a.ht
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]
-  [ "$(json a.ht "s['schema_version'], s['kind'], s['events'], s['threads']")" = "1 trace 7 3" ]
+  [ "$(json a.ht "s['schema_version'], s['kind'], s['events'], s['threads']")" = "2 trace 7 3" ]
   [ "$(json a.ht "sorted(s['by_kind'].items())")" = "[('calloc', 1), ('free', 2), ('malloc', 3), ('realloc', 1)]" ]
   [ "$(json a.ht "[(p['pid'], p['argv'], p['threads'], p['events'], p['lost']) for p in s['processes']]")" = \
     "[(100, ['prog', '-x'], 2, 6, 0), (200, ['other'], 1, 1, 0)]" ]
   [ "$(json a.ht "s['duration_ns'], s['requested_bytes'], s['peak_live_bytes']")" = "5000 4250 3250" ]
-  [ "$(json a.ht "s['live_at_end_bytes'], s['live_at_end_blocks'], s['cross_thread_frees'], s['unmatched_frees']")" = \
+  [ "$(json a.ht "s['live_at_end_bytes'], s['live_at_end_blocks'], s['remote_frees'], s['unmatched_frees']")" = \
     "250 2 1 0" ]
   [ "$(json a.ht "s['order']")" = "{'repaired': 0, 'ambiguous': 0}" ]
   [ "$(json a.ht "s['file_bytes']")" = "$(stat -c %s a.ht)" ]
@@ -43,7 +43,7 @@ json() {
   heaptape convert a.ht
   [ "$(json a.htw "s['kind'], s['events'], s['threads'], [p['pid'] for p in s['processes']]")" = \
     "workload 6 2 [100]" ]
-  [ "$(json a.htw "s['requested_bytes'], s['peak_live_bytes'], s['live_at_end_bytes'], s['cross_thread_frees']")" = \
+  [ "$(json a.htw "s['requested_bytes'], s['peak_live_bytes'], s['live_at_end_bytes'], s['remote_frees']")" = \
     "4200 3200 200 1" ]
   [ "$(json a.htw "s['duration_ns']")" = 3100 ]
   # Without the index, from a pipe.
@@ -127,7 +127,7 @@ agrees() {
   [ "$(json a.ht "s['realloc']['grown_in_place'], s['realloc']['growth_factors'][5]['count']")" = \
     "{'count': 1, 'bytes': 1000} 1" ]
   [ "$(json a.ht "s['peak'], s['never_freed']['count'], s['timeline']['pid']")" = \
-    "{'pid': 100, 'event': 2, 'ns': 1100, 'bytes': 3200, 'blocks': 2, 'most_blocks': 2} 2 100" ]
+    "{'pid': 100, 'event': 2, 'ns': 1100, 'bytes': 3200, 'blocks': 2, 'peak_blocks': 2} 2 100" ]
 }
 
 @test "stat --brief" {

@@ -92,7 +92,7 @@ def check_sizes(seen, stat):
     rows = plain(rows_of(seen, "Sizes by powers of two"))
     expect("all sizes", len(rows) == len(stat["sizes"]))
     for row, size in zip(rows, stat["sizes"]):
-        want = [count_text(size["count"]), bytes_text(size["bytes"]), bytes_text(size["peak_bytes"]), bytes_text(size["end_bytes"])]
+        want = [count_text(size["count"]), bytes_text(size["bytes"]), bytes_text(size["live_at_peak_bytes"]), bytes_text(size["live_at_end_bytes"])]
         expect("sizes " + row[0], row[1::2] == want, (row, want))
 
 
@@ -114,12 +114,12 @@ def frame_text(frame):
 
 def check_sites(seen, stat):
     c = stat.get("call_sites")
-    tables = [("Live at the peak", "at_peak", "peak"), ("Never freed", "at_end", "live_at_end")]
+    tables = [("Live at peak", "at_peak", "live_at_peak"), ("Never freed", "at_end", "live_at_end")]
     for caption, key, which in tables if c else []:
         rows = plain(rows_of(seen, caption)) if c[key] else []
         expect("all sites " + key, len(rows) == len(c[key]), rows)
         for row, site in zip(rows, c[key]):
-            want = [bytes_text(site[which + "_bytes"]), count_text(site[which + "_blocks"]), count_text(site["calls"])]
+            want = [bytes_text(site[which + "_bytes"]), count_text(site[which + "_blocks"]), count_text(site["allocs"])]
             expect("site", [row[0], row[2], row[3]] == want, (row, want))
             # The innermost function, one of its callers, and all of them.
             texts = [re.sub(r"\s+", " ", frame_text(f)) for f in site["frames"]] or ["(unknown)"]

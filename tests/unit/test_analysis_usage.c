@@ -112,7 +112,7 @@ static void peak_keeps_its_composition(void **state)
     assert_int_equal(usage_at_peak(&u, usage_size_class(50)).bytes, 110);
     assert_int_equal(usage_at_peak(&u, usage_size_class(100)).bytes, 0);
     assert_int_equal(usage_at_peak(&u, usage_size_class(7)).bytes, 0);
-    assert_int_equal(u.threads[3].own_gives, 2);
+    assert_int_equal(u.threads[3].local_frees, 2);
     usage_release(&u);
     free(sums);
 }

@@ -70,7 +70,7 @@ function spreadTable(caption, columns, rows) {
     return element('tr' + (r.first ? '.first' : ''), null, element('th', {scope: 'row'}, r.label), track,
       r.texts.map((t) => element('td.number', null, t)));
   });
-  const scale = `${nsText(10 ** low)} to ${nsText(10 ** high)}, a factor of ten a step`;
+  const scale = `${nsText(10 ** low)} to ${nsText(10 ** high)}, logarithmic`;
   const head = element('tr', null, element('th', {scope: 'col'}, columns[0]),
     element('th.track', {scope: 'col'}, scale), columns.slice(1).map((c) => element('th.number', {scope: 'col'}, c)));
   return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},

@@ -1,27 +1,27 @@
-// What the figures say in plain words. Each rule has its threshold here and in docs/reference/report.md, section "Findings"; a rule whose
-// figures are missing says nothing.
+// Findings: sentences computed from the figures. Each rule has its threshold here and in docs/reference/report.md, section "Findings"; a
+// rule whose figures are missing gives no finding.
 
 const LIMITS = {
   sameTime: 0.02, // a difference in time below this is not worth a change
   moreMemory: 1.1, // of the first allocator's peak RSS: more is not recommended
   fragmentation: 1.25, // peak RSS over peak live bytes
   below: 0.95, // peak RSS over peak live bytes
-  kept: 0.5, // of the peak RSS, when all is freed
+  kept: 0.5, // of the peak RSS, after all blocks are freed
   heapTime: 0.05, // of the recorded time in calls
-  atOnce: 0.25, // of blocks freed within 8 events
-  left: 0.5, // of the peak, never freed
+  shortLived: 0.25, // of blocks freed within 8 events
+  neverFreed: 0.5, // of the peak, never freed
   moved: 0.5, // of growing reallocs
   copied: 0.01, // of requested bytes
   top: 0.5, // of requests have one of 5 sizes
-  slack: 0.1, // of requested bytes lost to rounding
-  foreign: 0.05, // of frees by another thread
+  rounding: 0.1, // of requested bytes, internal fragmentation
+  remote: 0.05, // of frees are remote
   large: 0.5, // of requested bytes in requests over 128 KiB
   largeCount: 1000,
   small: 0.3, // of requests up to 16 bytes
   group: 0.5, // of the peak in one class of sizes
   zeroed: 0.25, // of requested bytes
-  site: 0.2, // of the peak taken in one place
-  inexact: 0.001, // of events whose order was guessed
+  site: 0.2, // of the peak from one call site
+  inexact: 0.001, // of events whose order is ambiguous
 };
 
 function allocatorName(item) {
@@ -37,7 +37,7 @@ function interval(ci) {
   return Array.isArray(ci) && ci.every(isNumber) ? ` (95 % interval ${ci[0].toFixed(2)} to ${ci[1].toFixed(2)})` : '';
 }
 
-function tellsDifference(r) {
+function isDifferent(r) {
   const ci = r.wall_ratio_ci95;
   return Array.isArray(ci) ? ci[0] > 1 || ci[1] < 1 : false;
 }
@@ -51,17 +51,17 @@ function findAllocator(results) {
   const base = results[0];
   const baseName = allocatorName(base);
   const limit = LIMITS.moreMemory * base.result.peak_rss_bytes;
-  const faster = sorted.filter((r) => r !== base && r.result.wall_ratio < 1 - LIMITS.sameTime && tellsDifference(r.result));
+  const faster = sorted.filter((r) => r !== base && r.result.wall_ratio < 1 - LIMITS.sameTime && isDifferent(r.result));
   const lean = faster.find((r) => r.result.peak_rss_bytes <= limit);
   const found = [];
   if (lean) {
-    found.push({act: true, text: `${allocatorName(lean)} does the same calls in ${ratioText(lean.result.wall_ratio)} the time of ` +
-      `${baseName}${interval(lean.result.wall_ratio_ci95)} with ${ratioText(lean.result.rss_ratio)} its peak memory.`,
+    found.push({act: true, text: `${allocatorName(lean)} replays the workload in ${ratioText(lean.result.wall_ratio)} the time of ` +
+      `${baseName}${interval(lean.result.wall_ratio_ci95)} with ${ratioText(lean.result.rss_ratio)} its peak RSS.`,
     advice: `Try the program itself with ${allocatorName(lean)} preloaded.`});
   }
   if (faster.length && faster[0] !== lean) {
     found.push({text: `${allocatorName(faster[0])} is the fastest, ${ratioText(faster[0].result.wall_ratio)} the time of ${baseName}, ` +
-      `but takes ${ratioText(faster[0].result.rss_ratio)} the memory at the peak.`});
+      `but has ${ratioText(faster[0].result.rss_ratio)} its peak RSS.`});
   }
   if (!faster.length) {
     found.push({text: `No allocator tried is measurably faster than ${baseName} on this workload.`});
@@ -76,8 +76,8 @@ function findLeanest(results) {
   }
   const least = known.reduce((a, b) => (b.result.peak_rss_bytes < a.result.peak_rss_bytes ? b : a));
   const most = known.reduce((a, b) => (b.result.peak_rss_bytes > a.result.peak_rss_bytes ? b : a));
-  return [{text: `${allocatorName(least)} needs the least memory, ${bytesText(least.result.peak_rss_bytes)} at the peak; ` +
-    `${allocatorName(most)} the most, ${bytesText(most.result.peak_rss_bytes)}.`}];
+  return [{text: `${allocatorName(least)} has the lowest peak RSS, ${bytesText(least.result.peak_rss_bytes)}; ` +
+    `${allocatorName(most)} has the highest, ${bytesText(most.result.peak_rss_bytes)}.`}];
 }
 
 function eachOf(results, text) {
@@ -86,17 +86,17 @@ function eachOf(results, text) {
 
 function findFragmentation(results) {
   const high = results.filter((r) => r.result.peak_fragmentation >= LIMITS.fragmentation);
-  return !high.length ? [] : [{text: `Peak RSS over peak live bytes: ${eachOf(high, (r) => ratioText(r.peak_fragmentation))}. What is above 1 is ` +
+  return !high.length ? [] : [{text: `Peak RSS divided by peak live bytes: ${eachOf(high, (r) => ratioText(r.peak_fragmentation))}. The part above 1 is ` +
     'headers, rounding, caches and holes.'}];
 }
 
-// What the recorded program held, where it is known: it says whether the replay's guess at what was written is right.
+// The heap of the recorded program, where it is known: it shows whether the replay's assumption about written pages is right.
 function recordedHeap(low) {
   const item = low.find((r) => r.result.faithfulness && r.result.faithfulness.rss);
   return item ? {item, rss: item.result.faithfulness.rss} : null;
 }
 
-// Pages that are never written take no memory. That is no error, unless the recorded program held more than that.
+// Pages that are never written use no memory. That is no error, unless the recorded program used more.
 function findBelow(results) {
   const low = results.filter((r) => r.result.peak_fragmentation < LIMITS.below);
   if (!low.length) {
@@ -106,28 +106,28 @@ function findBelow(results) {
   const known = recordedHeap(low);
   const live = known && known.item.result.peak_rss_bytes / known.item.result.peak_fragmentation;
   const against = known && known.rss.recorded_peak_bytes >= LIMITS.below * live;
-  const found = [{text: 'Live bytes are what was asked for, and pages that the program never writes to are never resident: at the peak ' +
-    `${eachOf(low, (r) => `holds ${bytesText(r.peak_rss_bytes)}, ${ratioText(r.peak_fragmentation)} the live bytes`)}.` +
-    (all.length ? ` Where calloc writes to its pages to clear them, the program pays for all of them: ${eachOf(all, (r) =>
+  const found = [{text: 'RSS is below live bytes, because pages that the program never writes to are not resident: at the peak ' +
+    `${eachOf(low, (r) => `has ${bytesText(r.peak_rss_bytes)}, ${ratioText(r.peak_fragmentation)} the live bytes`)}.` +
+    (all.length ? ` An allocator whose calloc clears blocks by writing makes all their pages resident: ${eachOf(all, (r) =>
       `${bytesText(r.peak_rss_bytes)}, ${ratioText(r.peak_fragmentation)}`)}.` : '') +
-    (known && !against ? ` The recorded program agrees: its heap held ${bytesText(known.rss.recorded_peak_bytes)} at most.` : '')}];
+    (known && !against ? ` The recorded program agrees: its heap had a peak of ${bytesText(known.rss.recorded_peak_bytes)}.` : '')}];
   if (against) {
-    found.push({act: true, text: `The recorded program held ${bytesText(known.rss.recorded_peak_bytes)} at its peak, its replay with ` +
+    found.push({act: true, text: `The recorded program had a peak of ${bytesText(known.rss.recorded_peak_bytes)}, its replay with ` +
       `${allocatorName(known.item)} only ${bytesText(known.rss.replayed_peak_bytes)}.`,
-    advice: known.rss.recorded_mappings_bytes ? 'It wrote to more of its zeroed blocks than the replay does: replay with --touch all before memory decides.'
-      : 'What it mapped itself is in that: record with --maps to take it off. If it maps nothing, replay with --touch all before memory decides.'});
+    advice: known.rss.recorded_mappings_bytes ? 'It wrote to more of its zeroed blocks than the replay does: replay with --touch all before you compare memory.'
+      : 'That includes its own mappings: record with --maps to subtract them. If it maps nothing, replay with --touch all before you compare memory.'});
   }
   return found;
 }
 
 function findKept(results) {
   const kept = results.filter((r) => r.result.freed_rss_bytes >= LIMITS.kept * r.result.peak_rss_bytes);
-  return !kept.length ? [] : [{text: `Share of the peak that is still held when all blocks are freed: ${eachOf(kept, (r) =>
+  return !kept.length ? [] : [{text: `Share of the peak RSS that remains after all blocks are freed: ${eachOf(kept, (r) =>
     percentText(share(r.freed_rss_bytes, r.peak_rss_bytes)))}.`}];
 }
 
-// How much time is in the heap at all: the CPU time of the first allocator's calls, over how long the program ran. CPU time, because what
-// else ran beside the replay is not in it.
+// The share of the run that heap calls use: CPU time of the first allocator's calls divided by the recorded duration. CPU time, because it
+// leaves out other load during the replay.
 function findWeight(s, results) {
   const base = results[0] && results[0].result;
   if (!base || !s.duration_ns || !isNumber(base.cpu_ns) || Math.abs(base.events - s.events) > 0.05 * s.events) {
@@ -136,28 +136,28 @@ function findWeight(s, results) {
   const ns = Math.max(base.cpu_ns - (base.harness_ns_per_event || 0) * base.events, 0);
   const part = ns / s.duration_ns;
   const name = allocatorName(results[0]);
-  return [{act: part >= LIMITS.heapTime, text: `The calls take ${nsText(ns)} of CPU time with ${name} when replayed, ${percentText(part)} of ` +
-    `the ${nsText(s.duration_ns)} that the recorded run lasted.`,
-  advice: part >= LIMITS.heapTime ? 'Fewer calls or a faster allocator can be felt.'
-    : 'Time is hardly to be gained here: look at memory.'}];
+  return [{act: part >= LIMITS.heapTime, text: `Replayed with ${name}, the heap calls use ${nsText(ns)} of CPU time, ${percentText(part)} of ` +
+    `the duration of the recorded run (${nsText(s.duration_ns)}).`,
+  advice: part >= LIMITS.heapTime ? 'Fewer calls or a faster allocator can make the program faster.'
+    : 'A faster allocator can hardly make the program faster: compare memory instead.'}];
 }
 
-function givenBlocks(s) {
+function freedBlocks(s) {
   return sum(s.lifetimes.by_events.map((l) => l.count));
 }
 
-function findAtOnce(s) {
-  const row = s.freed_at_once.find((r) => r.within_events === 8);
-  const part = share(row.count, givenBlocks(s));
-  return part < LIMITS.atOnce ? [] : [{act: true, text: `${percentText(part)} of the blocks that are freed live for at most 8 calls.`,
-    advice: 'Buffers on the stack, or kept from one use to the next, would save these calls.'}];
+function findShortLived(s) {
+  const row = s.short_lived.find((r) => r.within_events === 8);
+  const part = share(row.count, freedBlocks(s));
+  return part < LIMITS.shortLived ? [] : [{act: true, text: `${percentText(part)} of the freed blocks live for at most 8 events.`,
+    advice: 'Use buffers on the stack, or reuse them, to save these calls.'}];
 }
 
-function findLeft(s) {
+function findNeverFreed(s) {
   const part = share(s.never_freed.bytes, s.peak.bytes);
-  return part < LIMITS.left || s.processes.length > 1 ? [] : [{text: `${bytesText(s.never_freed.bytes)} in ` +
+  return part < LIMITS.neverFreed || s.processes.length > 1 ? [] : [{text: `${bytesText(s.never_freed.bytes)} in ` +
     `${countText(s.never_freed.count)} blocks are never freed, ${percentText(part)} of the peak.`,
-  advice: 'For a program that ends this costs nothing and saves the calls; in a server it is what grows.'}];
+  advice: 'In a program that exits this is harmless and saves calls; in a server it is growth.'}];
 }
 
 function findRealloc(s) {
@@ -168,95 +168,95 @@ function findRealloc(s) {
   if (part < LIMITS.moved || r.grown_moved.bytes < LIMITS.copied * s.requested_bytes) {
     return [];
   }
-  return [{act: true, text: `${percentText(part)} of the growing reallocs moved the block, which copied ${bytesText(r.grown_moved.bytes)}; ` +
-    `${percentText(small)} of them grew it by a quarter or less.`,
-  advice: 'Grow by half or double, or ask for the final size at once.'}];
+  return [{act: true, text: `${percentText(part)} of the growing reallocs moved the block and copied ${bytesText(r.grown_moved.bytes)}; ` +
+    `${percentText(small)} of the growing reallocs grew it by a quarter or less.`,
+  advice: 'Grow by a factor of 1.5 or 2, or request the final size at once.'}];
 }
 
 function findTop(s) {
   const top = s.top_sizes.by_count.slice(0, 5);
   const part = share(sum(top.map((t) => t.count)), s.requests.sized);
-  return part < LIMITS.top || top.length < 5 ? [] : [{text: `Five sizes (${top.map((t) => bytesText(t.size_bytes)).join(', ')}) make ` +
-    `${percentText(part)} of the requests.`, advice: 'Pools of these would take the load off malloc.'}];
+  return part < LIMITS.top || top.length < 5 ? [] : [{text: `Five sizes (${top.map((t) => bytesText(t.size_bytes)).join(', ')}) account for ` +
+    `${percentText(part)} of the requests.`, advice: 'Object pools for these sizes would relieve malloc.'}];
 }
 
-function findSlack(s) {
+function findRounding(s) {
   const found = [];
-  for (const [key, name] of [['glibc', 'glibc’s chunks'], ['four_per_doubling', 'four size classes for each power of two']]) {
-    const part = share(s.size_classes[key].slack_bytes, s.requests.bytes);
-    if (part >= LIMITS.slack) {
-      found.push({text: `Rounding sizes up to ${name} adds ${percentText(part)} to what is asked for.`,
-        advice: 'Look at the top sizes: some just miss a class.'});
+  for (const [key, name] of [['glibc', 'glibc’s chunks'], ['four_per_doubling', 'four size classes per doubling']]) {
+    const part = share(s.size_classes[key].internal_fragmentation_bytes, s.requests.bytes);
+    if (part >= LIMITS.rounding) {
+      found.push({text: `Internal fragmentation with ${name} is ${percentText(part)} of the requested bytes.`,
+        advice: 'Look at the top sizes: some are just above a size class.'});
     }
   }
   return found;
 }
 
-function findForeign(s) {
-  const frees = givenBlocks(s);
-  const part = share(s.cross_thread_frees, frees);
-  return part < LIMITS.foreign ? [] : [{act: true, text: `${percentText(part)} of the blocks are freed or resized by another thread than ` +
-    'the one that took them.', advice: 'Allocators differ most in this: compare them, and look at the thread matrix.'}];
+function findRemote(s) {
+  const frees = freedBlocks(s);
+  const part = share(s.remote_frees, frees);
+  return part < LIMITS.remote ? [] : [{act: true, text: `${percentText(part)} of the blocks are freed or resized by another thread than ` +
+    'the one that allocated them.', advice: 'Allocators differ most in remote frees: compare them, and look at the table of frees between threads.'}];
 }
 
 function findLarge(s) {
   const large = s.sizes.filter((c) => c.max_bytes === null || c.max_bytes > 131072);
   const count = sum(large.map((c) => c.count));
   const part = share(sum(large.map((c) => c.bytes)), s.requests.bytes);
-  return part < LIMITS.large || count < LIMITS.largeCount ? [] : [{act: true, text: `${countText(count)} requests over 128 KiB make ` +
-    `${percentText(part)} of the bytes.`, advice: 'Each may be an mmap and its page faults: raise the threshold, or keep the buffers.'}];
+  return part < LIMITS.large || count < LIMITS.largeCount ? [] : [{act: true, text: `${countText(count)} requests over 128 KiB account for ` +
+    `${percentText(part)} of the requested bytes.`, advice: 'Each may cost an mmap and page faults: raise the mmap threshold, or reuse the buffers.'}];
 }
 
 function findSmall(s) {
   const part = share(sum(s.sizes.filter((c) => c.max_bytes !== null && c.max_bytes <= 16).map((c) => c.count)), s.requests.sized);
-  return part < LIMITS.small ? [] : [{text: `${percentText(part)} of the requests are for 16 bytes or less, where headers weigh most.`,
-    advice: 'Put them into the structures that point to them, or into arrays.'}];
+  return part < LIMITS.small ? [] : [{text: `${percentText(part)} of the requests are for 16 bytes or less, for which headers cost most.`,
+    advice: 'Embed such objects in the structures that point to them, or use arrays.'}];
 }
 
 function findPeak(s) {
-  const most = s.sizes.reduce((a, b) => (b.peak_bytes > a.peak_bytes ? b : a), {peak_bytes: 0});
-  const part = share(most.peak_bytes, s.peak.bytes);
+  const most = s.sizes.reduce((a, b) => (b.live_at_peak_bytes > a.live_at_peak_bytes ? b : a), {live_at_peak_bytes: 0});
+  const part = share(most.live_at_peak_bytes, s.peak.bytes);
   const through = share(s.peak.event, s.timeline.by_event.end_event.slice(-1)[0]);
-  const found = [{text: `Live bytes are highest, ${bytesText(s.peak.bytes)} in ${countText(s.peak.blocks)} blocks, after ` +
+  const found = [{text: `Live bytes peak at ${bytesText(s.peak.bytes)} in ${countText(s.peak.blocks)} blocks, after ` +
     `${percentText(through)} of the events` + (isNumber(s.peak.ns) ? `, ${nsText(s.peak.ns)} after the start` : '') + '.'}];
   if (part >= LIMITS.group) {
     found.push({act: true, text: `${percentText(part)} of the peak is in blocks of ` +
-      `${classText(most.max_bytes, classBefore([most], 0))}, ${countText(most.peak_blocks)} of them.`,
-    advice: 'That is where memory can be saved.'});
+      `${classText(most.max_bytes, classBefore([most], 0))}, ${countText(most.live_at_peak_blocks)} of them.`,
+    advice: 'Reduce the number or size of these blocks to save memory.'});
   }
   return found;
 }
 
 function findSite(s) {
   const site = s.call_sites && s.call_sites.at_peak[0];
-  const part = site ? share(site.peak_bytes, s.call_sites.peak_live_bytes) : 0;
+  const part = site ? share(site.live_at_peak_bytes, s.call_sites.peak_live_bytes) : 0;
   return part < LIMITS.site || !site.frames.length ? [] : [{act: true, text: `${percentText(part)} of the peak, ` +
-    `${bytesText(site.peak_bytes)}, is taken in one place: ${frameText(ownFrame(site.frames))}.`, advice: 'Its callers are in the table of call sites.'}];
+    `${bytesText(site.live_at_peak_bytes)}, comes from one call site: ${frameText(ownFrame(site.frames))}.`, advice: 'Its stack is in the table of call sites.'}];
 }
 
 function findZeroed(s) {
   const part = share(s.calloc.zeroed_bytes, s.requests.bytes);
-  return part < LIMITS.zeroed ? [] : [{text: `calloc asks for ${percentText(part)} of all bytes.`,
-    advice: 'If they are written at once anyway, malloc saves clearing them.'}];
+  return part < LIMITS.zeroed ? [] : [{text: `calloc allocates ${percentText(part)} of the requested bytes.`,
+    advice: 'If the blocks are overwritten at once, malloc avoids clearing them.'}];
 }
 
 function findTrust(s) {
   const found = [];
   if (s.lost) {
-    found.push({act: true, text: `${countText(s.lost)} words were lost while recording: counts are too low.`});
+    found.push({act: true, text: `${countText(s.lost)} records were lost while recording: counts are too low.`});
   }
   if (s.order.ambiguous > LIMITS.inexact * s.events) {
-    found.push({text: `The order of ${countText(s.order.ambiguous)} events had to be guessed.`});
+    found.push({text: `The order of ${countText(s.order.ambiguous)} events is ambiguous.`});
   }
   if (s.cut_off) {
-    found.push({act: true, text: 'The file is cut off: this is its beginning.'});
+    found.push({act: true, text: 'The file is cut off: the figures cover its beginning only.'});
   }
   return found;
 }
 
 function findings(s, results) {
   const of = results.length ? [findAllocator, findLeanest, findFragmentation, findBelow, findKept].flatMap((f) => f(results)) : [];
-  const uses = s ? [findPeak, findSite, findAtOnce, findRealloc, findForeign, findLarge, findTop, findSlack, findSmall, findLeft, findZeroed,
+  const uses = s ? [findPeak, findSite, findShortLived, findRealloc, findRemote, findLarge, findTop, findRounding, findSmall, findNeverFreed, findZeroed,
     findTrust].flatMap((f) => f(s)) : [];
   return [...of, ...(s && results.length ? findWeight(s, results) : []), ...uses];
 }

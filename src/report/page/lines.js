@@ -36,7 +36,7 @@ class Lines {
   constructor(options) {
     this.options = options;
     this.box = element('div.lines', {tabindex: 0, role: 'group', 'aria-roledescription': 'chart',
-      'aria-label': options.title + '. Arrow keys move the crosshair, plus and minus zoom, 0 shows all.'});
+      'aria-label': options.title + '. Arrow keys move the crosshair, plus and minus zoom, 0 resets the zoom.'});
     this.legend = element('div.legend');
     this.readout = element('p.readout', {'aria-live': 'polite'});
     this.tables = element('div');
@@ -60,8 +60,8 @@ class Lines {
     this.rows = merge(series);
     this.graph = new Dygraph(this.box, this.rows, this.settings());
     this.drawLegend();
-    this.tables.replaceChildren(details('The same as a table', this.asTable()));
-    this.say(this.rows.length - 1);
+    this.tables.replaceChildren(details('Show as table', this.asTable()));
+    this.showValues(this.rows.length - 1);
   }
 
   settings() {
@@ -113,7 +113,7 @@ class Lines {
   }
 
   // Writes the values at a row.
-  say(row) {
+  showValues(row) {
     this.row = row;
     const y = TEXT_OF[this.options.unit];
     this.series.forEach((s, i) => {
@@ -121,7 +121,7 @@ class Lines {
       this.values[i].textContent = value === null ? NONE : y(value);
     });
     const x = this.rows[row][0];
-    this.readout.textContent = this.axis === 'ns' ? `after ${nsText(x)}` : `after ${countText(x)} events`;
+    this.readout.textContent = this.axis === 'ns' ? `at ${nsText(x)}` : `at event ${countText(x)}`;
   }
 
   // The crosshair at the row nearest to `x`.
@@ -129,7 +129,7 @@ class Lines {
     if (this.graph) {
       const row = nearestRow(this.rows, x);
       this.graph.setSelection(row);
-      this.say(row);
+      this.showValues(row);
     }
   }
 
@@ -137,7 +137,7 @@ class Lines {
   rest() {
     if (this.graph) {
       this.graph.clearSelection();
-      this.say(this.rows.length - 1);
+      this.showValues(this.rows.length - 1);
     }
   }
 
@@ -163,10 +163,10 @@ class Lines {
 
   zoom(factor) {
     const [low, high] = this.graph.xAxisRange();
-    const [least, most] = this.graph.xAxisExtremes();
+    const [min, max] = this.graph.xAxisExtremes();
     const middle = this.rows[this.row][0] >= low && this.rows[this.row][0] <= high ? this.rows[this.row][0] : (low + high) / 2;
     const half = (high - low) * factor / 2;
-    this.graph.updateOptions({dateWindow: [Math.max(middle - half, least), Math.min(middle + half, most)]});
+    this.graph.updateOptions({dateWindow: [Math.max(middle - half, min), Math.min(middle + half, max)]});
   }
 
   asTable() {
@@ -181,7 +181,7 @@ class Lines {
           return v === null ? NONE : y(v);
         })];
     });
-    return table(this.options.title, [{name: this.axis === 'ns' ? 'after' : 'event'},
+    return table(this.options.title, [{name: this.axis === 'ns' ? 'time' : 'event'},
       ...this.series.map((s) => ({name: s.name, number: true}))], rows);
   }
 }
@@ -212,7 +212,7 @@ function showAt(x, from) {
     if (c !== from) {
       c.showAt(x);
     } else {
-      c.say(nearestRow(c.rows, x));
+      c.showValues(nearestRow(c.rows, x));
     }
   });
   showing = false;

@@ -1,4 +1,4 @@
-// Puts the page together.
+// Assembles the report.
 
 function wordsOf(s) {
   const p = s.processes.find((x) => x.pid === s.timeline.pid) || s.processes[0];
@@ -11,19 +11,19 @@ function shortened(text, most) {
 
 function titleOf(data) {
   if (data.mode === 'diff') {
-    return 'Two heaps side by side';
+    return 'Comparison of two heaps';
   }
   const program = data.workloads.length ? shortened(wordsOf(data.workloads[0].stat)[0].split('/').pop(), 40) : null;
-  return program ? `How ${program} uses its heap` : 'What allocators make of a heap';
+  return program ? `Heap usage of ${program}` : 'Allocator results';
 }
 
 function workloadLine(w) {
   const s = w.stat;
   const parts = [`${countText(s.events)} events`, s.threads === 1 ? 'one thread' : `${countText(s.threads)} threads`,
     s.processes.length > 1 ? `${s.processes.length} processes` : null, s.duration_ns ? nsText(s.duration_ns) : null,
-    `${bytesText(s.requested_bytes)} asked for`, `at most ${bytesText(s.peak_live_bytes)} live`];
+    `${bytesText(s.requested_bytes)} allocated`, `peak ${bytesText(s.peak_live_bytes)} live`];
   return [element('p.lead', null, element('b', null, w.name), ': ' + parts.filter(Boolean).join(', ') + '.'),
-    element('p.note', null, 'Recorded: ', element('code', null, shortened(wordsOf(s).join(' '), 400)))];
+    element('p.note', null, 'Command: ', element('code', null, shortened(wordsOf(s).join(' '), 400)))];
 }
 
 function findingsSection(data) {
@@ -34,8 +34,8 @@ function findingsSection(data) {
   }
   items.sort((a, b) => Boolean(b.act) - Boolean(a.act));
   return section('findings', 'Findings', element('ul.findings', null, items.map((f) => element(f.act ? 'li.act' : 'li', null, f.text,
-    f.advice ? [' ', element('em', null, f.advice)] : null))), element('p.note', null, 'Computed from the figures below; marked ones are ' +
-    'where a change may pay. docs/reference/report.md has the thresholds.'));
+    f.advice ? [' ', element('em', null, f.advice)] : null))), element('p.note', null, 'Computed from the figures below. Highlighted ' +
+    'findings are those where a change may pay. The thresholds are in docs/reference/report.md.'));
 }
 
 function diffSection(data) {
@@ -46,7 +46,7 @@ function diffSection(data) {
   const rows = data.diff.map((r) => [r.of ? `${r.label} (${r.of})` : r.label, TEXT_OF[r.unit](r.a), TEXT_OF[r.unit](r.b),
     r.a > 0 && isNumber(r.b) ? (r.b / r.a).toPrecision(3) + ' ×' : NONE]);
   return section('diff', 'Side by side', table('Main figures', [{name: ''}, ...sides.map((x) => ({name: x ? x.name : NONE, number: true})),
-    {name: 'second : first', number: true}], rows));
+    {name: 'second / first', number: true}], rows));
 }
 
 function contents(sections) {
@@ -61,14 +61,14 @@ function build(data) {
     ...resultSections(data.results, data.workloads),
     data.workloads.length || data.results.length ? memorySection(data.workloads, data.results) : null,
     ...(data.mode === 'diff' && data.workloads.length > 1
-      ? [section('usage', 'How the heaps are used', pairedSizes(data.workloads))]
+      ? [section('usage', 'Heap usage', pairedSizes(data.workloads))]
       : data.workloads.flatMap(usageSections)),
   ].filter(Boolean);
   document.title = titleOf(data) + ' · heaptape';
   append(document.getElementById('top'), [element('h1', null, titleOf(data)), data.workloads.map(workloadLine), contents(sections)]);
   const main = document.getElementById('main');
   main.replaceChildren(...sections);
-  append(main, element('footer', null, `heaptape ${data.heaptape}. Sizes are what was asked for; KiB, MiB and GiB are powers of 1,024.`));
+  append(main, element('footer', null, `heaptape ${data.heaptape}. Sizes are requested sizes; KiB, MiB and GiB are powers of 1,024.`));
 }
 
 function axisNow() {
@@ -76,9 +76,9 @@ function axisNow() {
   return chosen ? chosen.value : 'events';
 }
 
-// What is said instead of a page when the data are not as stat, replay and compare write them.
-function apologise(error) {
-  document.getElementById('main').replaceChildren(element('p', null, `The data of this page cannot be shown: ${error.message}.`));
+// Shown instead of the report when the data do not have the form that stat, replay and compare write.
+function showError(error) {
+  document.getElementById('main').replaceChildren(element('p', null, `The data of this report cannot be shown: ${error.message}.`));
   throw error;
 }
 
@@ -87,7 +87,7 @@ function start() {
     build(JSON.parse(document.getElementById('data').textContent));
     drawLines(axisNow());
   } catch (error) {
-    apologise(error);
+    showError(error);
   }
   const redraw = () => drawLines(axisNow());
   // Canvases do not follow the style by themselves.

@@ -1,4 +1,4 @@
-// Call sites: who takes the memory.
+// Call sites.
 
 function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1);
@@ -24,12 +24,12 @@ function siteCell(site) {
     element('ol.frames', null, callers.map((f) => element('li.frame', null, frameText(f))))) : null];
 }
 
-// which: 'peak' or 'live_at_end'.
+// which: 'live_at_peak' or 'live_at_end'.
 function sitesTable(caption, sites, which, all) {
   const columns = [{name: 'bytes', number: true}, {name: 'share', number: true}, {name: 'blocks', number: true},
-    {name: 'calls in all', number: true}, {name: 'taken in'}];
+    {name: 'allocations', number: true}, {name: 'call site'}];
   return table(caption, columns, sites.map((site) => [bytesText(site[which + '_bytes']), percentText(share(site[which + '_bytes'], all)),
-    countText(site[which + '_blocks']), countText(site.calls), siteCell(site)]), 'sites');
+    countText(site[which + '_blocks']), countText(site.allocs), siteCell(site)]), 'sites');
 }
 
 function sitesSection(s) {
@@ -37,12 +37,11 @@ function sitesSection(s) {
   if (!c) {
     return null;
   }
-  const missing = c.addresses_without_names ? ` ${countText(c.addresses_without_names)} addresses have no names: the files that ran are ` +
-    'not there, or have no symbols.' : '';
-  return section('sites', 'Who takes the memory', element('p.note', null, `Of ${countText(c.sites)} places that blocks are taken in, those that ` +
-    'hold most. A place is a whole chain of callers: the same function can stand in several lines. Functions that were inlined are ' +
-    'there, too.' + missing),
-  c.at_peak.length ? sitesTable('Live at the peak, by call site', c.at_peak, 'peak', c.peak_live_bytes) : null,
+  const missing = c.unresolved_addresses ? ` ${countText(c.unresolved_addresses)} addresses could not be resolved: the recorded files are ` +
+    'missing or have no symbols.' : '';
+  return section('sites', 'Call sites', element('p.note', null, `The call sites that hold the most memory, of ${countText(c.sites)}. A call site is ` +
+    'a whole stack: one function can appear in several rows. Inlined functions are included.' + missing),
+  c.at_peak.length ? sitesTable('Live at peak, by call site', c.at_peak, 'live_at_peak', c.peak_live_bytes) : null,
   c.at_end.length ? sitesTable('Never freed, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
-    : element('p', null, 'All that was taken is freed in the end.'));
+    : element('p', null, 'All blocks are freed at the end.'));
 }

@@ -1,10 +1,10 @@
-// How the program uses its heap, and the charts over its run.
+// Heap usage of the program, and the charts over its run.
 
 function binMiddle(ends, i) {
   return (ends[i] + (i ? ends[i - 1] : 0)) / 2;
 }
 
-// The least and the greatest value of each bin as two points, the nearer to what was before first.
+// The minimum and the maximum of each bin as two points; the one nearer to the point before comes first.
 function extremesOf(ends, low, high) {
   const points = [];
   let last = 0;
@@ -65,8 +65,8 @@ function recordedPoints(s, axis, column) {
 function recordedSeries(w, of, axis) {
   const s = w.stat;
   return [
-    {name: 'anonymous memory of the recorded program' + of, points: recordedPoints(s, axis, 4), dash: [2, 3], colour: 7},
-    {name: 'its RSS' + of, points: recordedPoints(s, axis, 3), dash: [6, 4], colour: 7, hidden: true},
+    {name: 'anonymous memory, recorded program' + of, points: recordedPoints(s, axis, 4), dash: [2, 3], colour: 7},
+    {name: 'RSS, recorded program' + of, points: recordedPoints(s, axis, 3), dash: [6, 4], colour: 7, hidden: true},
   ];
 }
 
@@ -88,7 +88,7 @@ function fragmentationSeries(workloads, results, names, axis) {
   return results.map((item, i) => {
     const w = workloads.find((x) => x.side === item.side) || workloads[0];
     const peak = Math.max(...(item.result.timeline || []).map((r) => r[3] || 0), 1);
-    // Where next to nothing is live the quotient says nothing.
+    // The quotient means nothing where hardly anything is live.
     const value = (r) => (r[3] >= peak / 100 ? r[2] / r[3] : NaN);
     return {name: names[i], points: replayPoints(w && w.stat, item, axis, value), colour: i};
   });
@@ -113,28 +113,29 @@ function rateSeries(s, axis) {
     const ns = t.end_ns[i] - (i ? t.end_ns[i - 1] : 0);
     return [place(i), ns > 0 ? v * 1e9 / ns : 0];
   }).filter((_, i) => axis === 'ns' || t.events[i] > 0);
-  return [{name: 'all events', points: perSecond(t.events), colour: 0}, {name: 'blocks taken', points: perSecond(t.takes), colour: 1},
-    {name: 'blocks freed', points: perSecond(t.gives), colour: 2}];
+  return [{name: 'all events', points: perSecond(t.events), colour: 0}, {name: 'allocations', points: perSecond(t.allocs), colour: 1},
+    {name: 'frees', points: perSecond(t.frees), colour: 2}];
 }
 
 function memorySection(workloads, results) {
   const names = resultNames(results);
-  const memory = new Lines({title: results.length ? 'Memory that the allocators hold, against what is live' : 'Bytes live over the run',
+  const memory = new Lines({title: results.length ? 'RSS of each allocator and live bytes' : 'Live bytes',
     unit: 'bytes', from: (axis) => memorySeries(workloads, results, names, axis),
-    note: 'Live is what the program has asked for and not freed; RSS over it is headers, rounding, caches and holes; RSS below it, pages never written. Replays are drawn ' +
-      'where the recorded program was at the same event; its own anonymous memory has what it mapped itself in it. Lines keep the least and greatest value of each stretch.'});
-  const fragmentation = new Lines({title: 'Fragmentation: RSS over live bytes', unit: 'ratio', zero: false,
-    note: '1 would be no waste at all. Left out where less than 1 % of the peak is live.',
+    note: 'Live bytes are the requested sizes of all blocks that are allocated and not yet freed. RSS above live bytes is headers, rounding, caches and holes; RSS below ' +
+      'live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. The anonymous memory of the recorded ' +
+      'program includes its own mappings. Lines keep the minimum and maximum of each interval.'});
+  const fragmentation = new Lines({title: 'Fragmentation: RSS divided by live bytes', unit: 'ratio', zero: false,
+    note: '1 means no overhead. Omitted where live bytes are less than 1 % of their peak.',
     from: (axis) => fragmentationSeries(workloads, results, names, axis)});
   const others = workloads.flatMap((w, group) => {
     const of = workloads.length > 1 ? ': ' + w.name : '';
     return [
-      new Lines({title: 'Which block sizes the live bytes are in' + of, unit: 'bytes', stacked: true, group,
+      new Lines({title: 'Live bytes by block size' + of, unit: 'bytes', stacked: true, group,
         from: (axis) => groupSeries(w.stat, axis)}),
-      new Lines({title: 'How often the heap is called' + of, unit: 'rate', group, from: (axis) => rateSeries(w.stat, axis)}),
+      new Lines({title: 'Heap calls per second' + of, unit: 'rate', group, from: (axis) => rateSeries(w.stat, axis)}),
     ];
   });
-  return section('memory', 'Where the memory goes', axisChoice(workloads), memory.element, fragmentation.element,
+  return section('memory', 'Memory over time', axisChoice(workloads), memory.element, fragmentation.element,
     others.map((c) => c.element));
 }
 
@@ -144,7 +145,7 @@ function axisChoice(workloads) {
   const timed = workloads.every((w) => w.stat.timeline.by_time);
   return element('fieldset.axis', null, element('legend', null, 'Charts over'), choice('events', 'events', true),
     timed ? choice('ns', 'recorded time', false) : null,
-    element('span.note', null, 'Drag to zoom, double-click to see all; or use the keyboard.'));
+    element('span.note', null, 'Drag to zoom, double-click to reset. Keys: arrows, +, -, 0.'));
 }
 
 // Empty classes are left out: the one below is half as large.
@@ -159,10 +160,10 @@ function limits(classes) {
 
 function sizesFigure(s) {
   const labels = limits(s.sizes);
-  return figure('What sizes are asked for, and what is live at the peak', 'Each column of bars has its own scale.', barTable('Sizes by powers of two',
-    ['requests', 'bytes asked for', 'live at the peak', 'never freed'], s.sizes.map((c, i) => ({label: labels[i],
-      values: [c.count, c.bytes, c.peak_bytes, c.end_bytes],
-      texts: [countText(c.count), bytesText(c.bytes), bytesText(c.peak_bytes), bytesText(c.end_bytes)]})), true));
+  return figure('Requested sizes, and blocks live at peak', 'Each column of bars has its own scale.', barTable('Sizes by powers of two',
+    ['requests', 'requested bytes', 'live at peak', 'never freed'], s.sizes.map((c, i) => ({label: labels[i],
+      values: [c.count, c.bytes, c.live_at_peak_bytes, c.live_at_end_bytes],
+      texts: [countText(c.count), bytesText(c.bytes), bytesText(c.live_at_peak_bytes), bytesText(c.live_at_end_bytes)]})), true));
 }
 
 function pairedSizes(workloads) {
@@ -170,27 +171,27 @@ function pairedSizes(workloads) {
     (a === null) - (b === null) || a - b);
   const of = (w, max) => w.stat.sizes.find((c) => c.max_bytes === max) || {count: 0};
   const part = (w, max) => share(of(w, max).count, w.stat.requests.sized);
-  return figure('What sizes are asked for: share of requests', null, barTable('Sizes by powers of two', workloads.map((w) => w.name),
-    maxes.map((max) => ({label: max === null ? 'more' : 'up to ' + bytesText(max), values: workloads.map((w) => part(w, max)),
+  return figure('Requested sizes: share of requests', null, barTable('Sizes by powers of two', workloads.map((w) => w.name),
+    maxes.map((max) => ({label: max === null ? 'larger' : 'up to ' + bytesText(max), values: workloads.map((w) => part(w, max)),
       texts: workloads.map((w) => percentText(part(w, max)))}))));
 }
 
 function lifetimesFigure(s) {
-  const all = givenBlocks(s);
+  const all = freedBlocks(s);
   let before = 0;
   const rows = s.lifetimes.by_events.map((l) => {
     before += l.count;
     return {label: l.max_events === null ? 'longer' : l.max_events === 1 ? 'the next event' : shortText(l.max_events) + ' events',
-      values: [l.count, l.bytes], texts: [`${countText(l.count)} (${percentText(share(before, all))} so far)`, bytesText(l.bytes)]};
+      values: [l.count, l.bytes], texts: [`${countText(l.count)} (${percentText(share(before, all))} cumulative)`, bytesText(l.bytes)]};
   });
-  return figure('How many calls blocks live', 'Blocks freed within so many events after they were taken.',
+  return figure('Block lifetimes in events', 'Freed blocks by the number of events between allocation and free.',
     barTable('Lifetimes in events', ['blocks', 'bytes'], rows, true));
 }
 
 function timesFigure(s) {
   const rows = s.lifetimes.by_time.map((l) => ({label: l.max_ns === null ? 'longer' : nsText(l.max_ns), values: [l.count, l.bytes],
     texts: [countText(l.count), bytesText(l.bytes)]}));
-  return s.timeline.by_time ? figure('How long blocks live', 'Blocks freed within so much time after they were taken.',
+  return s.timeline.by_time ? figure('Block lifetimes in time', 'Freed blocks by the time between allocation and free.',
     barTable('Lifetimes in time', ['blocks', 'bytes'], rows, true)) : null;
 }
 
@@ -204,40 +205,40 @@ function reallocFigure(s) {
   }
   const factors = r.growth_factors.map((g, i) => ({label: g.max_factor === null
     ? `over ${r.growth_factors[i - 1].max_factor} ×` : `up to ${g.max_factor} ×`, values: [g.count], texts: [countText(g.count)]}));
-  return figure('What realloc does, as it was recorded', 'Bytes are the smaller of both sizes: what a move copies.',
-    barTable('Reallocs', ['calls', 'bytes'], rows, true), barTable('By how much blocks grow', ['calls'], factors));
+  return figure('realloc in the recorded run', 'Bytes are the smaller of the old and the new size: what a move copies.',
+    barTable('Reallocs', ['calls', 'bytes'], rows, true), barTable('Growth factors', ['calls'], factors));
 }
 
 function callsTable(s) {
   const rows = Object.entries(s.calls).sort((a, b) => b[1].count - a[1].count).map(([name, c]) => [name, countText(c.count),
     percentText(share(c.count, s.events)), countText(c.failed), bytesText(c.bytes), bytesText(c.min_bytes), bytesText(c.mean_bytes),
     bytesText(c.max_bytes)]);
-  return table('Calls', ['call', 'count', 'share', 'failed', 'bytes', 'least', 'mean', 'most'].map((name, i) =>
+  return table('Calls', ['call', 'count', 'share', 'failed', 'bytes', 'min', 'mean', 'max'].map((name, i) =>
     ({name, number: i > 0})), rows);
 }
 
 function topTable(s) {
   const {by_count: count, by_bytes: bytes} = s.top_sizes;
-  return table('The sizes asked for most', ['rank', 'size, by requests', 'requests', 'size, by bytes', 'bytes'].map((name) =>
+  return table('Top sizes', ['rank', 'size by requests', 'requests', 'size by bytes', 'bytes'].map((name) =>
     ({name, number: true})), count.map((c, i) => [i + 1, bytesText(c.size_bytes), countText(c.count), bytesText(bytes[i].size_bytes),
     bytesText(bytes[i].size_bytes * bytes[i].count)]));
 }
 
-function slackTable(s) {
-  const rows = [['glibc: multiples of 16 bytes, 8 of them a header', s.size_classes.glibc], ['four classes for each power of two',
-    s.size_classes.four_per_doubling]].map(([name, c]) => [name, bytesText(c.slack_bytes), percentText(share(c.slack_bytes, s.requests.bytes))]);
-  rows.push(['to make sizes multiples of their alignment', bytesText(s.alignment.padding_bytes),
+function roundingTable(s) {
+  const rows = [['glibc: multiples of 16 bytes with an 8-byte header', s.size_classes.glibc], ['four size classes per doubling',
+    s.size_classes.four_per_doubling]].map(([name, c]) => [name, bytesText(c.internal_fragmentation_bytes), percentText(share(c.internal_fragmentation_bytes, s.requests.bytes))]);
+  rows.push(['padding to multiples of the alignment', bytesText(s.alignment.padding_bytes),
     percentText(share(s.alignment.padding_bytes, s.requests.bytes))]);
-  return table('What rounding up adds, over all requests', [{name: 'rounding'}, {name: 'bytes', number: true}, {name: 'of what is asked for',
+  return table('Internal fragmentation, over all requests', [{name: 'size classes'}, {name: 'bytes', number: true}, {name: 'of requested bytes',
     number: true}], rows);
 }
 
 function matrixTable(s) {
   const pairs = s.thread_pairs.from_to_count_bytes;
-  const threads = s.by_thread.filter((t) => t.thread !== null && t.own_gives + t.foreign_gives + t.given_by_others > 0)
+  const threads = s.by_thread.filter((t) => t.thread !== null && t.local_frees + t.remote_frees + t.remotely_freed > 0)
     .map((t) => t.thread).slice(0, 24);
   const counts = new Map(pairs.map(([from, to, count]) => [from + ':' + to, count]));
-  s.by_thread.forEach((t) => counts.set(t.thread + ':' + t.thread, t.own_gives));
+  s.by_thread.forEach((t) => counts.set(t.thread + ':' + t.thread, t.local_frees));
   const most = Math.max(...counts.values(), 1);
   const cell = (from, to) => {
     const n = counts.get(from + ':' + to) || 0;
@@ -245,8 +246,8 @@ function matrixTable(s) {
     e.style.setProperty('--heat', (n ? 10 + 60 * Math.log1p(n) / Math.log1p(most) : 0) + '%');
     return e;
   };
-  return figure('Which thread frees whose blocks', 'Rows took the blocks, columns freed or resized them; the darker, the more.',
-    table('Blocks from thread to thread', [{name: 'taken by'}, ...threads.map((t) => ({name: 'thread ' + t, number: true}))],
+  return figure('Frees between threads', 'Rows: the thread that allocated the block. Columns: the thread that freed or resized it. Darker cells are more blocks.',
+    table('Blocks from thread to thread', [{name: 'allocated by'}, ...threads.map((t) => ({name: 'thread ' + t, number: true}))],
       threads.map((from) => ['thread ' + from, ...threads.map((to) => cell(from, to))]), 'matrix'));
 }
 
@@ -254,17 +255,17 @@ function threadsSection(s) {
   if (s.by_thread.length < 2) {
     return null;
   }
-  const rows = s.by_thread.map((t) => [t.thread === null ? 'others' : 'thread ' + t.thread, countText(t.events), bytesText(t.taken_bytes),
-    countText(t.own_gives), countText(t.foreign_gives), countText(t.given_by_others), bytesText(t.end_bytes)]);
-  return section('threads', 'Threads', matrixTable(s), table('Threads', ['thread', 'events', 'asked for', 'own blocks freed',
-    'blocks of others freed', 'freed by others', 'left at the end'].map((name, i) => ({name, number: i > 0})), rows));
+  const rows = s.by_thread.map((t) => [t.thread === null ? 'others' : 'thread ' + t.thread, countText(t.events), bytesText(t.allocated_bytes),
+    countText(t.local_frees), countText(t.remote_frees), countText(t.remotely_freed), bytesText(t.live_at_end_bytes)]);
+  return section('threads', 'Threads', matrixTable(s), table('Threads', ['thread', 'events', 'allocated', 'local frees',
+    'remote frees', 'remotely freed', 'live at end'].map((name, i) => ({name, number: i > 0})), rows));
 }
 
 function usageSections(w) {
   const s = w.stat;
   return [
     sitesSection(s),
-    section('usage', 'How the heap is used', callsTable(s), sizesFigure(s), slackTable(s), details('Top sizes', topTable(s)),
+    section('usage', 'Heap usage', callsTable(s), sizesFigure(s), roundingTable(s), details('Top sizes', topTable(s)),
       lifetimesFigure(s), timesFigure(s), reallocFigure(s)),
     threadsSection(s),
   ];

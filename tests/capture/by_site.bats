@@ -43,46 +43,46 @@ grow() {
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
 }
 
-@test "call sites: what each one takes, holds at the peak and never frees" {
+@test "call sites: what each one allocated, holds at the peak and never frees" {
   grow
-  "$HEAPTAPE" stat --by caller --format json t.htw >w.json
-  "$HEAPTAPE" stat --by caller --format json t.ht >t.json
+  "$HEAPTAPE" stat --by site --format json t.htw >w.json
+  "$HEAPTAPE" stat --by site --format json t.ht >t.json
   cmp w.json t.json
   # The sums of those sites in whose stack a function stands.
   of() {
     jq -c --arg f "$1" '[.sites[] | select(any(.frames[]; .function | startswith($f)))] |
-      [map(.calls), map(.bytes), map(.peak_blocks), map(.peak_bytes), map(.live_at_end_blocks), map(.live_at_end_bytes)] | map(add)' w.json
+      [map(.allocs), map(.allocated_bytes), map(.live_at_peak_blocks), map(.live_at_peak_bytes), map(.live_at_end_blocks), map(.live_at_end_bytes)] | map(add)' w.json
   }
   [ "$(of 'leak_some(')" = '[7,7000,0,0,7,7000]' ]
   [ "$(of 'passing(')" = '[1,100000,1,100000,0,0]' ]
   [ "$(of 'grow_tree(')" = '[127,10160,127,10160,0,0]' ]
-  [ "$(jq '[.sites[].peak_bytes] | add == $p' --argjson p "$(jq .peak_live_bytes w.json)" w.json)" = true ]
+  [ "$(jq '[.sites[].live_at_peak_bytes] | add == $p' --argjson p "$(jq .peak_live_bytes w.json)" w.json)" = true ]
   # Lines of the source, and the file that they are in.
   jq -e '[.sites[].frames[] | select(.function == "main" and (.file | endswith("grow.cc")) and .line > 15)] | length > 0' w.json
 }
 
 @test "call sites: as text, the heaviest first" {
   grow
-  run "$HEAPTAPE" stat --by caller --top 1 t.htw
+  run "$HEAPTAPE" stat --by site --top 1 t.htw
   [ "$status" -eq 0 ]
   [[ "$output" == *97.7\ KiB*passing\(* ]]
-  run "$HEAPTAPE" stat --by caller --top 1 --weight end t.htw
+  run "$HEAPTAPE" stat --by site --top 1 --weight end t.htw
   [[ "$output" == *"(libstdc++"* || "$output" == *leak_some* ]]
 }
 
 @test "call sites: folded stacks" {
   grow
-  "$HEAPTAPE" stat --by caller --format folded --weight calls t.htw >folded
+  "$HEAPTAPE" stat --by site --format folded --weight allocs t.htw >folded
   # Every line is "function;function NUMBER".
   [ "$(grep -cvE '^[^;]+(;[^;]+)* [0-9]+$' folded)" -eq 0 ]
   [ "$(awk '/;main;leak_some\(/ { n += $NF } END { print n }' folded)" -eq 7 ]
-  [ "$(awk '{ n += $NF } END { print n }' folded)" -eq "$("$HEAPTAPE" stat --by caller --format json t.htw | jq '[.sites[].calls] | add')" ]
+  [ "$(awk '{ n += $NF } END { print n }' folded)" -eq "$("$HEAPTAPE" stat --by site --format json t.htw | jq '[.sites[].allocs] | add')" ]
 }
 
 @test "call sites: Go's pprof reads the profile" {
   grow
   command -v go >/dev/null || skip "no go"
-  "$HEAPTAPE" stat --by caller --format pprof t.htw >p.pb
+  "$HEAPTAPE" stat --by site --format pprof t.htw >p.pb
   run env HOME="$PWD" go tool pprof -top -sample_index=inuse_space p.pb
   [ "$status" -eq 0 ]
   [[ "$output" == *leak_some* ]]
@@ -95,10 +95,10 @@ grow() {
   cp /bin/true "$BATS_FILE_TMPDIR/other"
   mv "$BATS_FILE_TMPDIR/grow" "$BATS_FILE_TMPDIR/kept"
   mv "$BATS_FILE_TMPDIR/other" "$BATS_FILE_TMPDIR/grow"
-  run "$HEAPTAPE" stat --by caller --format folded t.htw
+  run "$HEAPTAPE" stat --by site --format folded t.htw
   mv "$BATS_FILE_TMPDIR/kept" "$BATS_FILE_TMPDIR/grow"
   [ "$status" -eq 0 ]
-  [[ "$output" == *"not the files that ran"* ]]
+  [[ "$output" == *"not the file that was recorded"* ]]
   [[ "$output" != *leak_some* ]]
 }
 
@@ -106,14 +106,14 @@ grow() {
   grow
   "$HEAPTAPE" slice -q --from 100 -f -o part.htw t.htw
   "$HEAPTAPE" merge -q -f -o both.htw t.htw part.htw
-  "$HEAPTAPE" stat --by caller --format folded --weight end part.htw | grep -q 'main;leak_some([^;]*) 7000'
-  "$HEAPTAPE" stat --by caller --format folded --weight end both.htw | grep -q 'main;leak_some([^;]*) 14000'
+  "$HEAPTAPE" stat --by site --format folded --weight end part.htw | grep -q 'main;leak_some([^;]*) 7000'
+  "$HEAPTAPE" stat --by site --format folded --weight end both.htw | grep -q 'main;leak_some([^;]*) 14000'
 }
 
 @test "call sites: none were recorded" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/calls"
-  run "$HEAPTAPE" stat --by caller t.ht
+  run "$HEAPTAPE" stat --by site t.ht
   [ "$status" -eq 1 ]
-  [[ "$output" == *"no call sites were recorded; record with --callers" ]]
+  [[ "$output" == *"no call sites were recorded (use 'heaptape record --callers')" ]]
 }
