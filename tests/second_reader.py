@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 
-FORMATS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "format")
+FORMATS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "reference")
 PAYLOAD_MAX = 16 << 20
 TEXT_MAX = 4096
 PREEXISTING = 120  # a block that is there from the start
@@ -46,7 +46,7 @@ class Kind:
 
 def read_kinds():
     """The kind table of trace.md, by number."""
-    with open(os.path.join(FORMATS, "trace.md"), encoding="utf-8") as f:
+    with open(os.path.join(FORMATS, "trace-format.md"), encoding="utf-8") as f:
         rows = [line for line in f if re.match(r"\| \d+ \| \S+ \| .*(ALLOC|FREE|RESIZE|HALF|MAP|THREAD|MARK|META)", line)]
     kinds = [Kind([cell.strip() for cell in row.strip()[1:-1].split("|")]) for row in rows]
     return {kind.number: kind for kind in kinds}
