@@ -69,10 +69,10 @@ static int run(const void *o, int argc, char **argv)
     (void)argv;
     int rc = paths_find("heaptape-replay", player, sizeof player);
     if (rc < 0)
-        die(EXIT_FAILED, "heaptape-replay is not where it was installed: %s", strerror(-rc));
+        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s", strerror(-rc));
     if (opts->json) {
         json_begin_object(&j);
-        json_put_u64(&j, "schema_version", 1);
+        json_put_u64(&j, "schema_version", 2);
         json_key(&j, "allocators");
         json_begin_array(&j);
     }
@@ -95,10 +95,10 @@ static int run(const void *o, int argc, char **argv)
 const struct command cmd_allocators = {
     .name = "allocators",
     .operands = "",
-    .summary = "List what can be replayed on this machine",
+    .summary = "List the allocators that can be replayed on this machine",
     .description =
-        "Loads each allocator that heaptape knows by name into the player, and tells which library then answers "
-        "malloc and what version it says it is.",
+        "Loads each allocator that heaptape knows by name into the player and prints the library that then provides "
+        "malloc, and the version that the library reports.",
     .options = options,
     .options_bytes = sizeof(struct allocators_options),
     .min_operands = 0,

@@ -12,15 +12,14 @@ extern const struct command cmd_compare;
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "compare this allocator, a name or path, and tunables after commas; the first one is what others are compared to",
+     "compare this allocator: a name or a path, then tunables after commas; ratios are to the first one",
      offsetof(struct replay_options, allocators)},
     {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
-     "a row for each value of a tunable, of each allocator; several of these give all combinations",
+     "repeat each allocator with each value of a tunable; several --sweep give all combinations",
      offsetof(struct replay_options, sweeps)},
-    {'o', "output", OPTION_STRING, "PAGE", NULL,
-     "write a page that shows it to this file, with how the workload uses its heap",
-     offsetof(struct replay_options, page)},
-    {'f', "force", OPTION_FLAG, NULL, NULL, "replace PAGE if it exists", offsetof(struct replay_options, force)},
+    {'o', "output", OPTION_STRING, "FILE", NULL,
+     "write an HTML report to FILE, with the use of the heap by the workload", offsetof(struct replay_options, page)},
+    {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct replay_options, force)},
     REPLAY_OPTIONS,
     {0},
 };
@@ -51,7 +50,7 @@ static void print_ratios(struct json *j, const struct replay_session *s, const s
 static void print_object(struct json *j, const struct replay_session *s)
 {
     json_begin_object(j);
-    json_put_u64(j, "schema_version", 1);
+    json_put_u64(j, "schema_version", 2);
     json_put_string(j, "workload", s->workload);
     replay_print_machine(j, &s->machine);
     json_key(j, "allocators");
@@ -91,7 +90,7 @@ static int add_results(struct document *d, const struct replay_session *s, struc
     return rc;
 }
 
-// What came through a pipe is gone: the page then has the results alone.
+// Standard input cannot be read again: the report then has the results alone.
 static void write_page(const struct replay_session *s, const struct replay_options *o)
 {
     struct document d;
@@ -121,7 +120,7 @@ static int run(const void *fields, int argc, char **argv)
     const struct replay_options *o = fields;
     (void)argc;
     if (o->allocators.n < 2 && !o->sweeps.n)
-        return usage_error(&cmd_compare, "give two allocators or more, each with -a, or a tunable with --sweep");
+        return usage_error(&cmd_compare, "give at least two allocators with -a, or a tunable with --sweep");
     // Found out before the work, not after.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
@@ -132,14 +131,13 @@ const struct command cmd_compare = {
     .name = "compare",
     .operands = "WORKLOAD|TRACE|-",
     .summary = "Replay a workload on several allocators and compare them",
-    .description = "Replays the workload on each allocator in turn, round after round, so that what disturbs the "
-                   "machine disturbs all "
-                   "of them. Times and memory are medians; each ratio to the first allocator has its 95 % interval by "
-                   "bootstrap, and "
-                   "where that holds 1 there is no difference to tell.\n\n"
-                   "With --sweep one allocator is enough (glibc unless given), and the first value is what the others "
-                   "are compared to: --sweep MALLOC_ARENA_MAX=1,2,4.\n\n"
-                   "Of a trace, the process with most events is converted first.",
+    .description = "Replays the workload on each allocator in turn and repeats that --runs times, so that disturbances "
+                   "of the machine affect all allocators alike. Times and memory are medians. Each ratio to the first "
+                   "allocator has a 95 % bootstrap interval; if the interval contains 1, the table shows \"no "
+                   "difference\".\n\n"
+                   "With --sweep, one allocator is enough [glibc], and ratios are to its first value: "
+                   "--sweep MALLOC_ARENA_MAX=1,2,4.\n\n"
+                   "If the input is a trace, its process with the most events is converted first.",
     .options = options,
     .options_bytes = sizeof(struct replay_options),
     .min_operands = 1,

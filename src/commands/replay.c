@@ -7,16 +7,15 @@ extern const struct command cmd_replay;
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "replay on this allocator: a name or path, and tunables after commas; glibc unless given",
+     "replay on this allocator: a name or a path, then tunables after commas [glibc]",
      offsetof(struct replay_options, allocators)},
     {0, "verify", OPTION_FLAG, NULL, NULL,
-     "check what the allocator does instead of measuring it: fill each block with a pattern and look for overlap, "
-     "wrong "
-     "alignment, too little room, calloc without zeroes, and content that was lost or overwritten",
+     "check every result of the allocator instead of measuring: overlapping, misaligned or short blocks, calloc "
+     "without zeroes, lost or overwritten content",
      offsetof(struct replay_options, verify)},
-    {0, "holders", OPTION_FLAG, NULL, NULL,
-     "one more run, to find out which blocks keep pages from being given back at the peak of live bytes and at the end",
-     offsetof(struct replay_options, holders)},
+    {0, "fragmentation", OPTION_FLAG, NULL, NULL,
+     "add a run that finds the blocks that pin sparse pages, at the peak of live bytes and at the end",
+     offsetof(struct replay_options, fragmentation)},
     REPLAY_OPTIONS,
     {0},
 };
@@ -25,7 +24,7 @@ static void print_json(const struct replay_session *s)
 {
     struct json j = {.to = stdout, .pretty = false};
     json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 1);
+    json_put_u64(&j, "schema_version", 2);
     json_put_string(&j, "workload", s->workload);
     replay_print_machine(&j, &s->machine);
     if (s->verify)
@@ -60,20 +59,18 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_replay = {
     .name = "replay",
     .operands = "WORKLOAD|TRACE|-",
-    .summary = "Make an allocator do a workload again, and measure it",
+    .summary = "Replay a workload on an allocator and measure time and memory",
     .description =
-        "Makes the calls of a recorded workload on an allocator, in threads that are born, wait for each other and end "
-        "as "
-        "recorded, and tells how long that took and how much memory the allocator used for it. The workload is decoded "
-        "before the clock starts, and the memory of the player itself does not count.\n\n"
-        "ALLOCATOR is a name that 'heaptape allocators' lists or the path of a shared library, and environment "
-        "variables "
-        "for it after commas: jemalloc,MALLOC_CONF=narenas:2. It fails when malloc turns out not to be that "
+        "Makes the calls of a recorded workload on an allocator and reports the time they took and the memory that "
+        "the allocator used. Threads start, exit and depend on each other as recorded. The workload is decoded before "
+        "the clock starts, and the memory of the player itself is not counted.\n\n"
+        "ALLOCATOR is a name that 'heaptape allocators' lists, or the path of a shared library, followed by "
+        "environment variables for it: jemalloc,MALLOC_CONF=narenas:2. The replay fails if malloc is not that "
         "library's.\n\n"
-        "Of a trace, the process with most events is converted first.\n\n"
-        "With --verify an allocator that does what none may do ends it with one line that names the kind of violation, "
-        "the call, and the place in the workload. Nothing is measured then.\n\n"
-        "Calls that failed when they were recorded, and mappings that the program made itself, are not played.",
+        "If the input is a trace, its process with the most events is converted first.\n\n"
+        "With --verify, the replay stops at the first violation of the malloc contract and reports its kind, the "
+        "call, and the position in the workload. Nothing is measured.\n\n"
+        "Calls that failed when they were recorded are skipped, and so are the program's own mappings.",
     .options = options,
     .options_bytes = sizeof(struct replay_options),
     .min_operands = 1,

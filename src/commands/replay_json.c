@@ -70,24 +70,24 @@ static void print_run(struct json *j, const struct replay_run *run)
     json_put_u64(j, "system_ns", run->system_ns);
     json_put_u64(j, "peak_rss_bytes", run->peak_rss_bytes);
     json_put_u64(j, "end_rss_bytes", run->end_rss_bytes);
-    json_put_u64(j, "freed_rss_bytes", run->freed_rss_bytes);
+    json_put_u64(j, "rss_after_free_bytes", run->rss_after_free_bytes);
     json_put_double(j, "mean_rss_bytes", run->mean_rss_bytes);
     json_put_u64(j, "baseline_rss_bytes", run->baseline_rss_bytes);
     json_put_u64(j, "minor_faults", run->minor_faults);
     json_put_u64(j, "major_faults", run->major_faults);
-    json_put_u64(j, "unmet_waits", run->unmet);
+    json_put_u64(j, "blocked_waits", run->blocked_waits);
     json_put_u64(j, "sleeps", run->sleeps);
     json_end_object(j);
 }
 
-static void print_times(struct json *j, const struct replay_call *c, double harness_ns)
+static void print_times(struct json *j, const struct replay_call *c, double overhead_ns)
 {
     json_put_double(j, "mean_ns", c->mean_ns);
     json_put_double(j, "p50_ns", c->p50_ns);
     json_put_double(j, "p99_ns", c->p99_ns);
     json_put_double(j, "p999_ns", c->p999_ns);
     json_put_double(j, "max_ns", c->max_ns);
-    json_put_double(j, "harness_ns", harness_ns);
+    json_put_double(j, "overhead_ns", overhead_ns);
 }
 
 static void print_sizes(struct json *j, const struct replay_session *s, const struct replay_figures *f)
@@ -153,11 +153,11 @@ static double ratio(double a, double b)
 static void print_memory(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    json_put_u64(j, "freed_rss_bytes", (uint64_t)f->freed_rss_bytes);
-    if (s->settings.settle_ns)
-        json_put_u64(j, "settled_rss_bytes", (uint64_t)f->settled_rss_bytes);
+    json_put_u64(j, "rss_after_free_bytes", (uint64_t)f->rss_after_free_bytes);
+    if (s->settings.idle_wait_ns)
+        json_put_u64(j, "rss_after_idle_bytes", (uint64_t)f->rss_after_idle_bytes);
     else
-        json_put_string(j, "settled_rss_bytes", NULL);
+        json_put_string(j, "rss_after_idle_bytes", NULL);
     json_put_u64(j, "mean_rss_bytes", (uint64_t)f->mean_rss_bytes);
     json_put_u64(j, "mean_live_bytes", (uint64_t)f->mean_live_bytes);
     json_put_u64(j, "peak_live_bytes", facts->peak_live_bytes);
@@ -166,10 +166,10 @@ static void print_memory(struct json *j, const struct replay_session *s, const s
     json_put_double(j, "mean_fragmentation", ratio(f->mean_rss_bytes, f->mean_live_bytes));
 }
 
-static void print_slop(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+static void print_internal_fragmentation(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
-    json_key(j, "slop");
-    if (!s->slop || !f->usable.usable_bytes) {
+    json_key(j, "internal_fragmentation");
+    if (!s->internal_fragmentation || !f->usable.usable_bytes) {
         json_null(j);
         return;
     }
@@ -213,7 +213,7 @@ static void print_stats(struct json *j, const struct replay_session *s, const st
         json_put_u64(j, "live_bytes", at->live_bytes);
         put_said(j, "mapped_bytes", at->mapped_bytes);
         put_said(j, "allocated_bytes", at->allocated_bytes);
-        put_said(j, "waste_bytes", waste(at));
+        put_said(j, "unused_bytes", waste(at));
         put_said(j, "active_bytes", at->active_bytes);
         put_said(j, "resident_bytes", at->resident_bytes);
         json_end_object(j);
@@ -226,7 +226,7 @@ static void print_pace(struct json *j, const struct replay_session *s, const str
     // 0 is no pace.
     json_put_double(j, "speed", s->speed > 0 ? s->speed : NAN);
     if (s->speed > 0)
-        json_put_u64(j, "late_ns", f->runs[f->typical].late_ns);
+        json_put_u64(j, "max_lag_ns", f->runs[f->typical].max_lag_ns);
 }
 
 static void print_counters(struct json *j, const struct replay_run *run)
@@ -245,16 +245,16 @@ static void print_counters(struct json *j, const struct replay_run *run)
     json_put_u64(j, "context_switches", run->context_switches);
     if (run->counters[RESULTS_CYCLES] != RESULTS_UNKNOWN)
         json_put_bool(j, "with_kernel", run->counters_with_kernel);
-    json_put_string(j, "missing_because", run->counters_errno ? strerror(run->counters_errno) : NULL);
+    json_put_string(j, "missing_reason", run->counters_errno ? strerror(run->counters_errno) : NULL);
     json_end_object(j);
 }
 
-// Of a plan that was fed to the player while it played.
-static void print_reader(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+// Of a workload that was streamed.
+static void print_decoder(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     const struct replay_run *run = &f->runs[f->typical];
-    json_key(j, "reader");
+    json_key(j, "decoder");
     if (!facts->fed) {
         json_null(j);
         return;
@@ -262,11 +262,11 @@ static void print_reader(struct json *j, const struct replay_session *s, const s
     json_begin_object(j);
     json_put_u64(j, "windows", facts->windows);
     json_put_u64(j, "window_bytes", facts->window_bytes);
-    json_put_u64(j, "waits", run->reader_waits);
-    json_put_u64(j, "wait_ns", run->reader_wait_ns);
-    json_put_double(j, "wait_share", session_reader_share(s, f));
-    json_put_u64(j, "room_wait_ns", run->room_wait_ns);
-    json_put_u64(j, "idle_ns", run->reader_idle_ns);
+    json_put_u64(j, "stalls", run->stalls);
+    json_put_u64(j, "stall_ns", run->stall_ns);
+    json_put_double(j, "stall_share", session_stall_share(s, f));
+    json_put_u64(j, "free_space_wait_ns", run->free_space_wait_ns);
+    json_put_u64(j, "idle_ns", run->decoder_idle_ns);
     json_end_object(j);
 }
 
@@ -282,7 +282,7 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     json_put_double(j, "wall_ns", f->wall_ns);
     json_put_double(j, "cpu_ns", f->cpu_ns);
     json_put_double(j, "ns_per_event", f->ns_per_event);
-    json_put_double(j, "harness_ns_per_event", session_harness_ns(s));
+    json_put_double(j, "overhead_ns_per_event", session_overhead_ns(s));
     json_put_u64(j, "peak_rss_bytes", (uint64_t)f->peak_rss_bytes);
     json_put_u64(j, "end_rss_bytes", (uint64_t)f->end_rss_bytes);
     print_memory(j, s, f);
@@ -291,19 +291,19 @@ void replay_print_members(struct json *j, const struct replay_session *s, const 
     json_put_u64(j, "preexisting", facts->preexisting);
     json_put_bool(j, "touch_zeroed", facts->touch_zeroed);
     json_put_u64(j, "threads", facts->threads);
-    json_put_u64(j, "waits", facts->waits);
+    json_put_u64(j, "dependencies", facts->waits);
     if (facts->one_thread) {
         json_put_u64(j, "thread_switches", facts->switches);
         json_put_u64(j, "cache_switches", f->runs[f->typical].cache_switches);
     }
     print_pace(j, s, f);
     print_counters(j, &f->runs[f->typical]);
-    print_reader(j, s, f);
+    print_decoder(j, s, f);
     print_calls(j, s, f);
     print_sizes(j, s, f);
-    replay_print_faithful(j, s, f);
-    print_slop(j, s, f);
-    replay_print_holders(j, s, f);
+    replay_print_fidelity(j, s, f);
+    print_internal_fragmentation(j, s, f);
+    replay_print_fragmentation(j, s, f);
     print_stats(j, s, f);
     print_timeline(j, &f->runs[f->typical]);
 }

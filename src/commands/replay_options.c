@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLE_SECONDS = 10, MAX_SETTLE_SECONDS = 86400 };
+enum { IDLE_SECONDS = 10, MAX_IDLE_SECONDS = 86400 };
 
 static enum results_touch touch_of(const char *word)
 {
@@ -52,9 +52,9 @@ static int add_allocators(struct replay_session *s, const struct replay_options 
     return rc;
 }
 
-static uint64_t settle_seconds(const struct replay_options *o, double speed)
+static uint64_t idle_seconds(const struct replay_options *o, double speed)
 {
-    return o->settle_seconds || !(speed > 0) ? o->settle_seconds : SETTLE_SECONDS;
+    return o->idle_seconds || !(speed > 0) ? o->idle_seconds : IDLE_SECONDS;
 }
 
 // "max", "recorded", or "x" and a number: times the recorded pace, 0 for max. False when it is none of these.
@@ -73,16 +73,16 @@ static bool parse_speed(const char *text, double *speed)
 static int check_options(const struct command *c, const struct replay_options *o, double *speed)
 {
     if (o->runs < 1 || o->runs > MEASURE_MAX_RUNS)
-        return usage_error(c, "--runs is 1 to %d", MEASURE_MAX_RUNS);
+        return usage_error(c, "--runs must be from 1 to %d", MEASURE_MAX_RUNS);
     if (!parse_speed(o->speed, speed))
-        return usage_error(c, "--speed is max, recorded, or x and a number");
-    if (o->holders && o->verify)
-        return usage_error(c, "--verify measures nothing, so there are no --holders");
-    if (o->settle_seconds > MAX_SETTLE_SECONDS)
-        return usage_error(c, "--settle is at most %d", MAX_SETTLE_SECONDS);
+        return usage_error(c, "--speed must be max, recorded, or x and a number");
+    if (o->fragmentation && o->verify)
+        return usage_error(c, "--fragmentation cannot be used with --verify, which measures nothing");
+    if (o->idle_seconds > MAX_IDLE_SECONDS)
+        return usage_error(c, "--idle must be at most %d", MAX_IDLE_SECONDS);
     for (size_t i = 0; i < o->sweeps.n; i++) {
         if (!is_sweep(o->sweeps.items[i]))
-            return usage_error(c, "--sweep %s: is not VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
+            return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
     }
     return EXIT_DONE;
 }
@@ -93,10 +93,10 @@ static void apply_options(struct replay_session *s, const struct replay_options 
     s->how_to_plan.memory_bytes = o->memory_bytes;
     s->how_to_plan.stats_every = o->verify ? 0 : o->stats_every;
     s->how_to_plan.trim_every = o->trim_every;
-    s->slop = o->slop && !o->verify;
-    s->holders = o->holders && !o->verify;
+    s->internal_fragmentation = o->internal_fragmentation && !o->verify;
+    s->fragmentation = o->fragmentation && !o->verify;
     s->how_to_plan.one_thread = strcmp(o->threads, "one") == 0;
-    s->settings.settle_ns = settle_seconds(o, s->speed) * 1000000000u;
+    s->settings.idle_wait_ns = idle_seconds(o, s->speed) * 1000000000u;
     s->latency = !o->no_latency;
     s->settings.touch = touch_of(o->touch);
     if (o->verify) {

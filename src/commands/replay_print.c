@@ -9,12 +9,13 @@ void replay_print_workload(const struct replay_session *s)
 {
     const struct plan_facts *f = plan_facts(s->plan);
     char events[32], live[32], skipped[32];
-    printf("%s: %s calls, %llu thread%s, at most %s live", s->workload, human_count(events, f->events),
+    printf("%s: %s calls, %llu thread%s, peak live %s", s->workload, human_count(events, f->events),
            (unsigned long long)f->threads, f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
     if (f->one_thread)
-        printf("; all recorded threads in one, %s switches", human_count(skipped, f->switches));
+        printf("; all calls in one thread, %s switches between the recorded threads",
+               human_count(skipped, f->switches));
     if (f->skipped)
-        printf("; %s ops not played", human_count(skipped, f->skipped));
+        printf("; %s ops skipped", human_count(skipped, f->skipped));
     printf("\n");
 }
 
@@ -42,16 +43,16 @@ static void print_calls(const struct replay_session *s, const struct replay_figu
 static void print_memory(const struct replay_session *s, const struct replay_figures *f)
 {
     char t[3][32];
-    printf("%-10s peak RSS %s (%.2f × live)", "memory", human_bytes(t[0], (uint64_t)f->peak_rss_bytes),
+    printf("%-12s peak RSS %s (%.2f × live)", "memory", human_bytes(t[0], (uint64_t)f->peak_rss_bytes),
            over_live(s, f->peak_rss_bytes));
     if (f->mean_live_bytes > 0)
         printf(", mean %s (%.2f ×)", human_bytes(t[0], (uint64_t)f->mean_rss_bytes),
                f->mean_rss_bytes / f->mean_live_bytes);
-    printf(", %s in the end, %s when all is freed", human_bytes(t[0], (uint64_t)f->end_rss_bytes),
-           human_bytes(t[1], (uint64_t)f->freed_rss_bytes));
-    if (s->settings.settle_ns)
-        printf(", %s after %llu s more", human_bytes(t[2], (uint64_t)f->settled_rss_bytes),
-               (unsigned long long)(s->settings.settle_ns / 1000000000u));
+    printf(", %s at the end, %s after free-all", human_bytes(t[0], (uint64_t)f->end_rss_bytes),
+           human_bytes(t[1], (uint64_t)f->rss_after_free_bytes));
+    if (s->settings.idle_wait_ns)
+        printf(", %s after %llu s idle", human_bytes(t[2], (uint64_t)f->rss_after_idle_bytes),
+               (unsigned long long)(s->settings.idle_wait_ns / 1000000000u));
     printf("\n");
 }
 
@@ -65,7 +66,7 @@ static void print_counters(const struct replay_run *run)
     };
     char t[3][32];
     const char *before = "; not counted: ";
-    printf("%-10s %s minor and %s major page faults, %s context switches", "counters",
+    printf("%-12s %s minor and %s major page faults, %s context switches", "counters",
            human_count(t[0], run->minor_faults), human_count(t[1], run->major_faults),
            human_count(t[2], run->context_switches));
     for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
@@ -83,50 +84,50 @@ static void print_counters(const struct replay_run *run)
     printf("\n");
 }
 
-enum { LIMIT_PERCENT = 5 }; // of waiting from which on a figure is more the reader's than the allocator's
+enum { LIMIT_PERCENT = 5 }; // of stalls, from which on the decoder limits the replay
 
 static const char *limit_text(double percent)
 {
-    return percent >= LIMIT_PERCENT ? ": it was the limit; give more --memory" : "";
+    return percent >= LIMIT_PERCENT ? ": decoding limited the replay; give more --memory" : "";
 }
 
-static void print_reader(const struct replay_session *s, const struct replay_figures *f)
+static void print_decoder(const struct replay_session *s, const struct replay_figures *f)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     const struct replay_run *run = &f->runs[f->typical];
-    double percent = 100 * session_reader_share(s, f);
+    double percent = 100 * session_stall_share(s, f);
     char t[3][32];
     if (!facts->fed)
         return;
-    printf("%-10s threads waited for it %s in all, %.1f %% of their time%s; %s more for the slowest of them\n",
-           "reader", human_ns(t[0], (double)run->reader_wait_ns), percent, limit_text(percent),
-           human_ns(t[1], (double)run->room_wait_ns));
+    printf("%-12s threads stalled for %s, %.1f %% of their time%s; %s more waiting for free space in the stream\n",
+           "decoder", human_ns(t[0], (double)run->stall_ns), percent, limit_text(percent),
+           human_ns(t[1], (double)run->free_space_wait_ns));
 }
 
 void replay_print_text(const struct replay_session *s, const struct replay_figures *f)
 {
     char t[3][32];
     const struct replay_run *run = &f->runs[f->typical];
-    printf("%-10s %s (%s)\n", "allocator", f->allocator.name, run->library);
-    printf("%-10s %s wall, %s CPU (median of %zu run%s)\n", "time", human_ns(t[0], f->wall_ns),
+    printf("%-12s %s (%s)\n", "allocator", f->allocator.name, run->library);
+    printf("%-12s %s wall, %s CPU (median of %zu run%s)\n", "time", human_ns(t[0], f->wall_ns),
            human_ns(t[1], f->cpu_ns), f->n_runs, f->n_runs == 1 ? "" : "s");
-    printf("%-10s %.1f ns, of which the player takes %.1f ns\n", "an event", f->ns_per_event, session_harness_ns(s));
+    printf("%-12s %.1f ns, of which replay overhead %.1f ns\n", "per event", f->ns_per_event, session_overhead_ns(s));
     print_memory(s, f);
     print_counters(run);
     if (plan_facts(s->plan)->waits)
-        printf("%-10s %s, %s not met at once, %s slept\n", "waits", human_count(t[0], plan_facts(s->plan)->waits),
-               human_count(t[1], run->unmet), human_count(t[2], run->sleeps));
-    print_reader(s, f);
-    replay_print_faithful_text(s, f);
+        printf("%-12s %s, %s blocked, %s slept\n", "dependencies", human_count(t[0], plan_facts(s->plan)->waits),
+               human_count(t[1], run->blocked_waits), human_count(t[2], run->sleeps));
+    print_decoder(s, f);
+    replay_print_fidelity_text(s, f);
     if (f->latency.calls)
         print_calls(s, f);
-    replay_print_holders_text(s, f);
+    replay_print_fragmentation_text(s, f);
 }
 
 void replay_print_verified(const struct replay_figures *f)
 {
     char blocks[32];
-    printf("%s: no violation: %s blocks checked, %zu time%s\n", f->allocator.name,
+    printf("%s: no violation: %s blocks checked in %zu run%s\n", f->allocator.name,
            human_count(blocks, f->runs[0].checked_blocks), f->n_runs, f->n_runs == 1 ? "" : "s");
 }
 
@@ -199,16 +200,17 @@ static void print_row(const struct replay_session *s, size_t i)
         printf("%s\n", rss_ratio);
 }
 
-// Of all allocators, the one whose threads waited longest for the reader.
-static void print_readers(const struct replay_session *s)
+// Of the allocator whose threads stalled longest.
+static void print_stalls(const struct replay_session *s)
 {
     double most = 0;
     for (size_t i = 0; i < s->n_figures; i++) {
-        double percent = 100 * session_reader_share(s, &s->figures[i]);
+        double percent = 100 * session_stall_share(s, &s->figures[i]);
         most = percent > most ? percent : most;
     }
     if (plan_facts(s->plan)->fed)
-        printf("streamed: threads waited for the reader %.1f %% of their time at most%s\n", most, limit_text(most));
+        printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n", most,
+               limit_text(most));
 }
 
 void replay_print_table(const struct replay_session *s)
@@ -223,8 +225,8 @@ void replay_print_table(const struct replay_session *s)
         printf("ratio [95 %%]\n");
     for (size_t i = 0; i < s->n_figures; i++)
         print_row(s, i);
-    print_readers(s);
-    replay_print_faithful_line(s);
-    printf("%llu run%s each; the player itself takes %.1f ns of each event\n", (unsigned long long)s->n_runs,
-           s->n_runs == 1 ? "" : "s", session_harness_ns(s));
+    print_stalls(s);
+    replay_print_fidelity_line(s);
+    printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->n_runs,
+           s->n_runs == 1 ? "" : "s", session_overhead_ns(s));
 }

@@ -26,14 +26,14 @@ void replay_print_table(const struct replay_session *s);
 // What the workload is and what the player cannot do of it, one line.
 void replay_print_workload(const struct replay_session *s);
 
-// replay_holders.c: who keeps pages from being given back.
-void replay_print_holders(struct json *j, const struct replay_session *s, const struct replay_figures *f);
-void replay_print_holders_text(const struct replay_session *s, const struct replay_figures *f);
+// replay_fragmentation.c: who keeps pages from being given back.
+void replay_print_fragmentation(struct json *j, const struct replay_session *s, const struct replay_figures *f);
+void replay_print_fragmentation_text(const struct replay_session *s, const struct replay_figures *f);
 
-// replay_faithful.c: how near the replay comes to what was recorded. The line is of the allocator that it was recorded
+// replay_fidelity.c: how near the replay comes to what was recorded. The line is of the allocator that it was recorded
 // on, if that is among them.
-void replay_print_faithful(struct json *j, const struct replay_session *s, const struct replay_figures *f);
-void replay_print_faithful_text(const struct replay_session *s, const struct replay_figures *f);
-void replay_print_faithful_line(const struct replay_session *s);
+void replay_print_fidelity(struct json *j, const struct replay_session *s, const struct replay_figures *f);
+void replay_print_fidelity_text(const struct replay_session *s, const struct replay_figures *f);
+void replay_print_fidelity_line(const struct replay_session *s);
 
 #endif

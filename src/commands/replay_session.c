@@ -13,7 +13,7 @@ enum sort_of_run { RUN_MEASURED, RUN_TIMED, RUN_USABLE, RUN_STATS };
 static int find_own(const char *name, char path[PATH_MAX], struct err *e)
 {
     int rc = paths_find(name, path, PATH_MAX);
-    return rc < 0 ? err_set(e, rc, "%s is not where it was installed: %s", name, strerror(-rc)) : 0;
+    return rc < 0 ? err_set(e, rc, "%s: not found where heaptape was installed: %s", name, strerror(-rc)) : 0;
 }
 
 int session_init(struct replay_session *s, struct err *e)
@@ -33,7 +33,7 @@ static void figures_release(struct replay_figures *f)
     replay_run_release(&f->usable);
     replay_run_release(&f->stats);
     for (unsigned i = 0; i < PLAN_HOLDS; i++)
-        holders_release(&f->holders[i]);
+        fragmentation_release(&f->fragmentation[i]);
     allocator_release(&f->allocator);
 }
 
@@ -46,7 +46,7 @@ void session_release(struct replay_session *s)
     free(s->figures);
     symbols_free(s->symbols);
     workload_sites_release(&s->sites);
-    free(s->recorded_on);
+    free(s->recorded_allocator);
     plan_free(s->plan);
     close_workload(&s->input);
 }
@@ -138,7 +138,7 @@ static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct
 
 static void note_recording(struct replay_session *s, const struct workload_header *h)
 {
-    s->recorded_on = h->allocator ? strdup(h->allocator) : NULL;
+    s->recorded_allocator = h->allocator ? strdup(h->allocator) : NULL;
     if (h->has_stamps && h->clock_hz)
         s->ns_a_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }
@@ -160,7 +160,7 @@ int session_read(struct replay_session *s, const char *path, struct err *e)
     if (rc == 0)
         rc = make_fitting_plan(s, expected, e);
     progress_clear(&s->progress);
-    if (rc < 0 || (!s->how_to_plan.fed && !s->holders))
+    if (rc < 0 || (!s->how_to_plan.fed && !s->fragmentation))
         close_workload(w);
     s->source = (struct feed_source){rewind_input, w};
     s->settings.source = &s->source;
@@ -194,7 +194,7 @@ static int run_once(struct replay_session *s, struct replay_figures *f, enum sor
     if (f == &s->null || sort == RUN_USABLE)
         settings.paced = false;
     if (f == &s->null || sort != RUN_MEASURED)
-        settings.settle_ns = 0;
+        settings.idle_wait_ns = 0;
     int rc = replay_run(s->plan, &f->allocator, &settings, room_for(f, sort), e);
     if (rc == 0 && sort == RUN_MEASURED)
         f->n_runs++;
@@ -231,8 +231,8 @@ void session_peaks(const struct replay_figures *f, double *out)
 FIGURE(cpu_ns, run->user_ns + run->system_ns)
 FIGURE(peak_rss_bytes, run->peak_rss_bytes)
 FIGURE(end_rss_bytes, run->end_rss_bytes)
-FIGURE(freed_rss_bytes, run->freed_rss_bytes)
-FIGURE(settled_rss_bytes, run->settled_rss_bytes)
+FIGURE(rss_after_free_bytes, run->rss_after_free_bytes)
+FIGURE(rss_after_idle_bytes, run->rss_after_idle_bytes)
 FIGURE(mean_rss_bytes, run->mean_rss_bytes)
 FIGURE(mean_live_bytes, run->mean_live_bytes)
 
@@ -254,8 +254,8 @@ static void sum_up(struct replay_figures *f, double events)
     f->cpu_ns = median_of(f, cpu_ns);
     f->peak_rss_bytes = median_of(f, peak_rss_bytes);
     f->end_rss_bytes = median_of(f, end_rss_bytes);
-    f->freed_rss_bytes = median_of(f, freed_rss_bytes);
-    f->settled_rss_bytes = median_of(f, settled_rss_bytes);
+    f->rss_after_free_bytes = median_of(f, rss_after_free_bytes);
+    f->rss_after_idle_bytes = median_of(f, rss_after_idle_bytes);
     f->mean_rss_bytes = median_of(f, mean_rss_bytes);
     f->mean_live_bytes = median_of(f, mean_live_bytes);
 }
@@ -277,7 +277,7 @@ static int prepare_null(struct replay_session *s, struct err *e)
 
 static uint64_t count_runs(const struct replay_session *s)
 {
-    uint64_t extra = s->slop + s->holders + (s->how_to_plan.stats_every != 0);
+    uint64_t extra = s->internal_fragmentation + s->fragmentation + (s->how_to_plan.stats_every != 0);
     return (s->n_runs + s->latency) * (s->n_figures + !s->verify) + extra * s->n_figures;
 }
 
@@ -292,12 +292,12 @@ int session_run(struct replay_session *s, struct err *e)
         rc = run_round(s, RUN_MEASURED, e);
     if (rc == 0 && s->latency)
         rc = run_round(s, RUN_TIMED, e);
-    if (rc == 0 && s->slop)
+    if (rc == 0 && s->internal_fragmentation)
         rc = run_round(s, RUN_USABLE, e);
     if (rc == 0 && s->how_to_plan.stats_every)
         rc = run_round(s, RUN_STATS, e);
-    if (rc == 0 && s->holders)
-        rc = session_find_holders(s, e);
+    if (rc == 0 && s->fragmentation)
+        rc = session_find_fragmentation(s, e);
     progress_clear(&s->progress);
     if (rc < 0)
         return rc;
@@ -308,18 +308,18 @@ int session_run(struct replay_session *s, struct err *e)
     return 0;
 }
 
-static double less(double ns, double harness_ns)
+static double less(double ns, double overhead_ns)
 {
-    return ns > harness_ns ? ns - harness_ns : 0;
+    return ns > overhead_ns ? ns - overhead_ns : 0;
 }
 
-static struct replay_call without_harness(struct replay_call c, double harness_ns)
+static struct replay_call without_overhead(struct replay_call c, double overhead_ns)
 {
-    c.mean_ns = less(c.mean_ns, harness_ns);
-    c.p50_ns = less(c.p50_ns, harness_ns);
-    c.p99_ns = less(c.p99_ns, harness_ns);
-    c.p999_ns = less(c.p999_ns, harness_ns);
-    c.max_ns = less(c.max_ns, harness_ns);
+    c.mean_ns = less(c.mean_ns, overhead_ns);
+    c.p50_ns = less(c.p50_ns, overhead_ns);
+    c.p99_ns = less(c.p99_ns, overhead_ns);
+    c.p999_ns = less(c.p999_ns, overhead_ns);
+    c.max_ns = less(c.max_ns, overhead_ns);
     return c;
 }
 
@@ -327,24 +327,24 @@ struct replay_call session_call(const struct replay_session *s, const struct rep
 {
     if (!f->latency.calls || !f->latency.calls[kind].count)
         return (struct replay_call){0};
-    return without_harness(f->latency.calls[kind], s->null.latency.calls[kind].undisturbed_ns);
+    return without_overhead(f->latency.calls[kind], s->null.latency.calls[kind].undisturbed_ns);
 }
 
 struct replay_call session_size(const struct replay_session *s, const struct replay_figures *f, unsigned class)
 {
     if (!f->latency.sizes || !f->latency.sizes[class].count)
         return (struct replay_call){0};
-    return without_harness(f->latency.sizes[class], s->null.latency.sizes[class].undisturbed_ns);
+    return without_overhead(f->latency.sizes[class], s->null.latency.sizes[class].undisturbed_ns);
 }
 
-double session_harness_ns(const struct replay_session *s)
+double session_overhead_ns(const struct replay_session *s)
 {
     return s->null.ns_per_event;
 }
 
-double session_reader_share(const struct replay_session *s, const struct replay_figures *f)
+double session_stall_share(const struct replay_session *s, const struct replay_figures *f)
 {
     const struct replay_run *run = &f->runs[f->typical];
     double all = (double)run->wall_ns * (double)plan_facts(s->plan)->threads;
-    return all > 0 ? (double)run->reader_wait_ns / all : 0;
+    return all > 0 ? (double)run->stall_ns / all : 0;
 }

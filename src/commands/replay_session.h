@@ -20,10 +20,10 @@ struct replay_figures {
     struct replay_run latency; // a run with timed calls; calls is NULL when there was none
     struct replay_run usable;  // a run that asked for the blocks' usable sizes
     struct replay_run stats;   // a run that looked at the allocator's statistics
-    struct holders holders[PLAN_HOLDS];
+    struct fragmentation fragmentation[PLAN_HOLDS];
     // Medians over the runs, filled in by session_run.
     double wall_ns, cpu_ns, ns_per_event;
-    double peak_rss_bytes, end_rss_bytes, freed_rss_bytes, settled_rss_bytes, mean_rss_bytes, mean_live_bytes;
+    double peak_rss_bytes, end_rss_bytes, rss_after_free_bytes, rss_after_idle_bytes, mean_rss_bytes, mean_live_bytes;
     size_t typical; // the run whose wall time is the median
 };
 
@@ -31,16 +31,16 @@ struct replay_session {
     const char *workload;       // path; borrowed
     struct open_workload input; // kept open for a plan that is fed
     struct feed_source source;
-    char *recorded_on; // the allocator's file; NULL or "": not known
-    double ns_a_stamp; // when it was recorded; 0: has no times
-    bool has_samples;  // of the recorded program's memory
+    char *recorded_allocator; // the allocator's file; NULL or "": not known
+    double ns_a_stamp;        // when it was recorded; 0: has no times
+    bool has_samples;         // of the recorded program's memory
     struct plan *plan;
     struct plan_settings how_to_plan; // memory_bytes 0: the default
     double speed;                     // times the recorded pace; 0: as fast as it goes
     struct replay_settings settings;
     bool latency;                // one more run for each allocator, with timed calls
-    bool slop;                   // one more, for usable sizes
-    bool holders;                // one more, to see where blocks are
+    bool internal_fragmentation; // one more, for usable sizes
+    bool fragmentation;          // one more, to see where blocks are
     struct workload_sites sites; // for that
     struct symbols *symbols;     // of these
     bool verify;                 // runs check and are not measured: no null allocator
@@ -67,8 +67,8 @@ int session_read(struct replay_session *s, const char *path, struct err *e);
 // Runs everything: round by round each allocator once, then the timed runs; the null allocator the same way.
 int session_run(struct replay_session *s, struct err *e);
 
-// replay_holders.c: the part of session_run that finds out who holds the memory.
-int session_find_holders(struct replay_session *s, struct err *e);
+// replay_fragmentation.c: the part of session_run that finds out who holds the memory.
+int session_find_fragmentation(struct replay_session *s, struct err *e);
 
 // The figures of the calls of one kind without what the player adds to each (the mean of the lowest 99 % of the
 // null allocator's times for it: a few that an interrupt hit would spoil the mean of all). count
@@ -79,11 +79,11 @@ struct replay_call session_call(const struct replay_session *s, const struct rep
 struct replay_call session_size(const struct replay_session *s, const struct replay_figures *f, unsigned class);
 
 // Median of the player's own nanoseconds a call.
-double session_harness_ns(const struct replay_session *s);
+double session_overhead_ns(const struct replay_session *s);
 
 // Share of the threads' time, from 0 to 1, for which they waited for the reader, in the typical run. 0 when the plan is
 // whole.
-double session_reader_share(const struct replay_session *s, const struct replay_figures *f);
+double session_stall_share(const struct replay_session *s, const struct replay_figures *f);
 
 // The wall times (or peak RSS) of all runs, in out[f->n_runs].
 void session_walls(const struct replay_figures *f, double *out);

@@ -15,10 +15,10 @@ struct trace_run_options {
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "run on this allocator: a name or path, and tunables after commas; glibc unless given",
+     "replay on this allocator: a name or a path, then tunables after commas [glibc]",
      offsetof(struct trace_run_options, allocators)},
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
-     "write to each block: its first byte and once in each page, not at all, or everywhere as the stock trace_run",
+     "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
      offsetof(struct trace_run_options, touch)},
     {0},
 };
@@ -133,16 +133,13 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_trace_run = {
     .name = "trace_run",
     .operands = "FILE.wl|-",
-    .summary = "Play a glibc workload as trace_run does",
+    .summary = "Replay a glibc workload file and print the figures of trace_run",
     .description =
-        "Plays a workload of glibc's dj/malloc branch on an allocator and prints the lines that trace_run ends with, "
-        "so "
-        "that scripts which read those keep working. The whole is measured in one run and the calls in another, "
-        "without "
-        "what the player itself adds to each. Memory is the allocator's: what the player takes is no part of it.\n\n"
-        "As in trace_run, times are in cycles of the time-stamp counter, memalign counts as malloc, and a kind that "
-        "was "
-        "not called is said to have been called once. What failed when it was recorded is not called.",
+        "Replays a workload file of glibc's dj/malloc branch on an allocator and prints the last lines of trace_run, "
+        "for scripts that read them. The total is measured in one run and the calls in a second one, and the replay "
+        "overhead is subtracted from each call. Memory is the allocator's, without the player's own.\n\n"
+        "As in trace_run, times are in cycles of the time-stamp counter, memalign counts as malloc, and a kind "
+        "without calls is shown with one call. Calls that failed when they were recorded are skipped.",
     .options = options,
     .options_bytes = sizeof(struct trace_run_options),
     .min_operands = 1,

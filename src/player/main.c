@@ -196,11 +196,11 @@ static void play_rest(void)
     struct results *r = player.results;
     main_thread.pc = player.words + player.plan->rest_at;
     player_play(&main_thread);
-    r->freed_rss_bytes = player_private_bytes();
-    if (!r->settle_ns)
+    r->rss_after_free_bytes = player_private_bytes();
+    if (!r->idle_wait_ns)
         return;
-    player_settle(r->settle_ns);
-    r->settled_rss_bytes = player_private_bytes();
+    player_settle(r->idle_wait_ns);
+    r->rss_after_idle_bytes = player_private_bytes();
 }
 
 int main(void)

@@ -110,7 +110,7 @@ struct results {
     uint32_t clock;                    // enum clock_kind for that
     uint32_t probe;                    // 1: there is no plan; only find out which allocator is in use
     uint32_t paced;                    // 1: heed the plan's PACE ops
-    uint64_t settle_ns;                // when all is given up, wait so long and look at memory again; 0: do not
+    uint64_t idle_wait_ns;             // when all is given up, wait so long and look at memory again; 0: do not
     uint64_t spin_ticks;               // how long an unmet wait spins before it sleeps
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
     uint32_t stats;                    // 1: heed the plan's STATS ops
@@ -138,16 +138,16 @@ struct results {
     uint64_t baseline_rss_bytes;            // private resident memory right before the start
     uint64_t peak_rss_bytes;                // highest, baseline included
     uint64_t end_rss_bytes;                 // when all threads are gone, baseline included
-    uint64_t freed_rss_bytes;               // when what was left has been given up, baseline included
-    uint64_t settled_rss_bytes;             // settle_ns later, baseline included
-    uint64_t late_ns;                       // how far a thread was behind the pace at most
+    uint64_t rss_after_free_bytes;          // when what was left has been given up, baseline included
+    uint64_t rss_after_idle_bytes;          // idle_wait_ns later, baseline included
+    uint64_t max_lag_ns;                    // how far a thread was behind the pace at most
     uint64_t cache_switches;                // thread caches swapped, see player_caches.c
     uint64_t sleeps;                        // waits that went to sleep
-    uint64_t unmet;                         // waits that were not met at once
-    uint64_t reader_waits;                  // of threads for more of a plan that is fed …
-    uint64_t reader_wait_ns;                // … because it was not decoded yet, of all threads together …
-    uint64_t room_wait_ns;                  // … and because windows were held by threads that were behind
-    uint64_t reader_idle_ns;                // for which the reader waited for room; by heaptape
+    uint64_t blocked_waits;                 // waits that were not met at once
+    uint64_t stalls;                        // of threads for more of a plan that is fed …
+    uint64_t stall_ns;                      // … because it was not decoded yet, of all threads together …
+    uint64_t free_space_wait_ns;            // … and because windows were held by threads that were behind
+    uint64_t decoder_idle_ns;               // for which the reader waited for room; by heaptape
     uint64_t checked_blocks;                // of RESULTS_TOUCH_CHECKED: taken and found right
     uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE; 0 usable: not known
     char trim_function[RESULTS_NAME_BYTES]; // what TRIM calls, "": nothing

@@ -70,14 +70,14 @@ void player_thread_over(struct player_thread *t)
     pthread_mutex_lock(&lock);
     merge_calls(t);
     player.results->sleeps += t->sleeps;
-    player.results->unmet += t->unmet;
-    player.results->reader_waits += t->reader_waits;
-    player.results->reader_wait_ns += t->reader_wait_ns;
-    player.results->room_wait_ns += t->room_wait_ns;
+    player.results->blocked_waits += t->unmet;
+    player.results->stalls += t->reader_waits;
+    player.results->stall_ns += t->reader_wait_ns;
+    player.results->free_space_wait_ns += t->room_wait_ns;
     player.results->requested_bytes += t->requested_bytes;
     player.results->usable_bytes += t->usable_bytes;
-    if (t->late_ns > player.results->late_ns)
-        player.results->late_ns = t->late_ns;
+    if (t->late_ns > player.results->max_lag_ns)
+        player.results->max_lag_ns = t->late_ns;
     pthread_mutex_unlock(&lock);
 }
 

@@ -30,9 +30,9 @@ static double recorded_live(const struct plan *p, uint64_t event)
     return (double)a.live_bytes + part * (double)(b.live_bytes - a.live_bytes);
 }
 
-struct faithful_live faithful_live(const struct plan *p, const struct replay_run *run)
+struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run *run)
 {
-    struct faithful_live f = {0};
+    struct fidelity_live f = {0};
     double sum = 0;
     for (size_t i = 0; i < run->n_samples; i++) {
         double is = (double)run->samples[i].live_bytes, was = recorded_live(p, run->samples[i].event);
@@ -74,11 +74,11 @@ static uint64_t find_baseline(const struct plan_recorded *first)
     return beside > 0 ? (uint64_t)beside : 0;
 }
 
-struct faithful_memory faithful_memory(const struct plan *p, const struct replay_run *run)
+struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay_run *run)
 {
     size_t n;
     const struct plan_recorded *r = plan_recorded(p, &n);
-    struct faithful_memory f = {0};
+    struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
     if (n)
         f.baseline_bytes = find_baseline(r);
@@ -130,11 +130,11 @@ static double shared_part(struct edge *edges, size_t n)
     return any > 0 ? several / any : 0;
 }
 
-int faithful_overlap(const struct plan *p, const struct replay_run *run, struct faithful_overlap *o)
+int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct fidelity_overlap *o)
 {
     size_t n = 0, threads = plan_threads(p), room = 2 * threads + 2;
     struct edge *edges = calloc(4 * room, sizeof *edges), *at[4];
-    *o = (struct faithful_overlap){0};
+    *o = (struct fidelity_overlap){0};
     if (!edges)
         return -ENOMEM;
     for (size_t i = 0; i < 4; i++)
@@ -168,7 +168,7 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-bool faithful_same_allocator(const char *recorded, const char *replayed)
+bool fidelity_same_allocator(const char *recorded, const char *replayed)
 {
     char a[PATH_MAX], b[PATH_MAX], id_a[129], id_b[129];
     if (!recorded || !replayed)

@@ -5,7 +5,7 @@
 #include "replay/run.h"
 
 // Live bytes where threads look at memory, against those after as many calls in the workload's order.
-struct faithful_live {
+struct fidelity_live {
     uint64_t points, equal;
     uint64_t most_bytes; // by which they differ anywhere
     double mean_bytes;
@@ -14,7 +14,7 @@ struct faithful_live {
 // The allocator's memory against the program's private memory, less what the program had beside its heap: what there
 // was over live bytes at the first sample, and what it mapped itself, if that was recorded. What of its own mappings and
 // stacks was used later counts as heap.
-struct faithful_memory {
+struct fidelity_memory {
     uint64_t samples; // that were taken while calls were made; 0: there is nothing to compare with
     uint64_t baseline_bytes, mapped_bytes;
     double recorded_peak_bytes, replayed_peak_bytes;
@@ -23,17 +23,17 @@ struct faithful_memory {
 };
 
 // Shares, from 0 to 1, of time and of calls while two threads or more were between their first and their last op.
-struct faithful_overlap {
+struct fidelity_overlap {
     double recorded_time, replayed_time, recorded_events, replayed_events;
 };
 
-struct faithful_live faithful_live(const struct plan *p, const struct replay_run *run);
-struct faithful_memory faithful_memory(const struct plan *p, const struct replay_run *run);
+struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run *run);
+struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay_run *run);
 
 // 0 or -ENOMEM.
-int faithful_overlap(const struct plan *p, const struct replay_run *run, struct faithful_overlap *o);
+int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct fidelity_overlap *o);
 
 // Are these two the same allocator? By path, or else by file name and build ID.
-bool faithful_same_allocator(const char *recorded, const char *replayed);
+bool fidelity_same_allocator(const char *recorded, const char *replayed);
 
 #endif

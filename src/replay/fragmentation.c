@@ -7,7 +7,7 @@
 
 struct block {
     uint64_t address, bytes; // at least 1
-    uint32_t groups[HOLDERS_WAYS];
+    uint32_t groups[FRAGMENTATION_GROUPINGS];
 };
 
 // What of a block lies in the page under work.
@@ -17,8 +17,8 @@ struct piece {
 };
 
 struct finding {
-    struct holders *out;
-    struct map index[HOLDERS_WAYS]; // number of a key's group + 1
+    struct fragmentation *out;
+    struct map index[FRAGMENTATION_GROUPINGS]; // number of a key's group + 1
     struct block *blocks;
     size_t n;
     uint64_t page;
@@ -26,33 +26,33 @@ struct finding {
     size_t n_pieces, pieces_capacity;
 };
 
-static uint64_t key_of(const struct plan_hold *h, const struct plan_held *b, enum holders_by way)
+static uint64_t key_of(const struct plan_hold *h, const struct plan_held *b, enum fragmentation_by way)
 {
     uint64_t key = 0, age = b->taken < h->event ? h->event - b->taken - 1 : h->event;
     switch (way) {
-    case HOLDERS_BY_SIZE:
+    case FRAGMENTATION_BY_SIZE:
         return b->size ? 64 - (uint64_t)__builtin_clzll(b->size) : 0;
-    case HOLDERS_BY_AGE:
+    case FRAGMENTATION_BY_AGE:
         for (; age >= 10; age /= 10)
             key++;
         return key;
-    case HOLDERS_BY_THREAD:
-        return b->taken == PLAN_BEFORE ? HOLDERS_UNKNOWN : b->thread;
-    case HOLDERS_BY_SITE:
-    case HOLDERS_WAYS:
+    case FRAGMENTATION_BY_THREAD:
+        return b->taken == PLAN_BEFORE ? FRAGMENTATION_UNKNOWN : b->thread;
+    case FRAGMENTATION_BY_SITE:
+    case FRAGMENTATION_GROUPINGS:
         break;
     }
     return b->site;
 }
 
-static int group_of(struct finding *f, enum holders_by way, uint64_t key, uint32_t *number)
+static int group_of(struct finding *f, enum fragmentation_by way, uint64_t key, uint32_t *number)
 {
-    struct holders_groups *g = &f->out->by[way];
+    struct fragmentation_groups *g = &f->out->by[way];
     uint64_t known = map_get(&f->index[way], key);
     if (!known) {
         if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 || map_put(&f->index[way], key, g->n + 1) < 0)
             return -ENOMEM;
-        g->groups[g->n++] = (struct holders_group){.key = key, .latest_page = UINT64_MAX};
+        g->groups[g->n++] = (struct fragmentation_group){.key = key, .latest_page = UINT64_MAX};
         known = g->n;
     }
     *number = (uint32_t)(known - 1);
@@ -65,10 +65,10 @@ static int add_block(struct finding *f, const struct plan_hold *h, const struct 
     *b = (struct block){.address = address, .bytes = held->size ? held->size : 1};
     f->out->blocks++;
     f->out->live_bytes += held->size;
-    for (unsigned way = 0; way < HOLDERS_WAYS; way++) {
+    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++) {
         if (group_of(f, way, key_of(h, held, way), &b->groups[way]) < 0)
             return -ENOMEM;
-        struct holders_group *g = &f->out->by[way].groups[b->groups[way]];
+        struct fragmentation_group *g = &f->out->by[way].groups[b->groups[way]];
         g->blocks++;
         g->live_bytes += held->size;
     }
@@ -77,10 +77,10 @@ static int add_block(struct finding *f, const struct plan_hold *h, const struct 
 
 static void share(struct finding *f, const struct piece *p, uint64_t bytes)
 {
-    for (unsigned way = 0; way < HOLDERS_WAYS; way++) {
-        struct holders_group *g = &f->out->by[way].groups[p->block->groups[way]];
-        g->wasted_bytes += bytes;
-        g->mostly_free_pages += g->latest_page != f->page;
+    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++) {
+        struct fragmentation_group *g = &f->out->by[way].groups[p->block->groups[way]];
+        g->stranded_bytes += bytes;
+        g->sparse_pages += g->latest_page != f->page;
         g->latest_page = f->page;
     }
 }
@@ -94,8 +94,8 @@ static void end_page(struct finding *f)
         live += f->pieces[i].bytes;
     f->out->pages += f->n_pieces > 0;
     if (f->n_pieces && live < page_bytes / 2) {
-        f->out->mostly_free_pages++;
-        f->out->wasted_bytes += page_bytes - live;
+        f->out->sparse_pages++;
+        f->out->stranded_bytes += page_bytes - live;
         for (size_t i = 0; i < f->n_pieces; i++) {
             before += f->pieces[i].bytes;
             uint64_t up_to_here = (page_bytes - live) * before / live;
@@ -139,12 +139,12 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-int holders_find(struct holders *out, const struct plan_hold *h, const uint64_t *places, size_t n_places,
-                 uint64_t page_bytes)
+int fragmentation_find(struct fragmentation *out, const struct plan_hold *h, const uint64_t *places, size_t n_places,
+                       uint64_t page_bytes)
 {
     struct finding f = {.out = out, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
     int rc = f.blocks ? 0 : -ENOMEM;
-    *out = (struct holders){.event = h->event, .page_bytes = page_bytes};
+    *out = (struct fragmentation){.event = h->event, .page_bytes = page_bytes};
     for (size_t i = 0; rc == 0 && i < h->n; i++) {
         uint64_t address = h->blocks[i].place < n_places ? places[h->blocks[i].place] : 0;
         rc = address ? add_block(&f, h, &h->blocks[i], address) : 0;
@@ -154,48 +154,48 @@ int holders_find(struct holders *out, const struct plan_hold *h, const uint64_t 
     for (size_t i = 0; rc == 0 && i < f.n; i++)
         rc = lay_out(&f, &f.blocks[i]);
     end_page(&f);
-    for (unsigned way = 0; way < HOLDERS_WAYS; way++)
+    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++)
         map_release(&f.index[way]);
     free(f.blocks);
     free(f.pieces);
     return rc;
 }
 
-void holders_release(struct holders *h)
+void fragmentation_release(struct fragmentation *h)
 {
-    for (unsigned way = 0; way < HOLDERS_WAYS; way++)
+    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++)
         free(h->by[way].groups);
-    *h = (struct holders){0};
+    *h = (struct fragmentation){0};
 }
 
 static int by_key(const void *a, const void *b)
 {
-    const struct holders_group *x = a, *y = b;
+    const struct fragmentation_group *x = a, *y = b;
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
 static int by_waste(const void *a, const void *b)
 {
-    const struct holders_group *x = a, *y = b;
-    return x->wasted_bytes != y->wasted_bytes ? (x->wasted_bytes < y->wasted_bytes ? 1 : -1) : by_key(a, b);
+    const struct fragmentation_group *x = a, *y = b;
+    return x->stranded_bytes != y->stranded_bytes ? (x->stranded_bytes < y->stranded_bytes ? 1 : -1) : by_key(a, b);
 }
 
-void holders_sort(struct holders *h)
+void fragmentation_sort(struct fragmentation *h)
 {
-    for (unsigned way = 0; way < HOLDERS_WAYS; way++) {
-        bool has_order = way == HOLDERS_BY_SIZE || way == HOLDERS_BY_AGE;
+    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++) {
+        bool has_order = way == FRAGMENTATION_BY_SIZE || way == FRAGMENTATION_BY_AGE;
         if (h->by[way].n)
             qsort(h->by[way].groups, h->by[way].n, sizeof *h->by[way].groups, has_order ? by_key : by_waste);
     }
 }
 
-void holders_size_range(uint64_t key, uint64_t range[2])
+void fragmentation_size_range(uint64_t key, uint64_t range[2])
 {
     range[0] = key ? 1ull << (key - 1) : 0;
     range[1] = key ? range[0] - 1 + range[0] : 0;
 }
 
-void holders_age_range(uint64_t key, uint64_t range[2])
+void fragmentation_age_range(uint64_t key, uint64_t range[2])
 {
     uint64_t from = 1;
     for (uint64_t i = 0; i < key && from <= UINT64_MAX / 10; i++)

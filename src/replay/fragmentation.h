@@ -11,44 +11,50 @@
 // Ways to put blocks into groups. A group's key: of SIZE 0 for no bytes, and n for 2^(n-1) to 2^n - 1; of AGE n for
 // 10^n to 10^(n+1) - 1 calls made since it was taken, but 0 from none on; of THREAD the number of the thread that took
 // it; of SITE the number of the call site.
-enum holders_by { HOLDERS_BY_SIZE, HOLDERS_BY_AGE, HOLDERS_BY_THREAD, HOLDERS_BY_SITE, HOLDERS_WAYS };
-
-#define HOLDERS_UNKNOWN UINT64_MAX // the thread of a block that was there before the start
-
-struct holders_group {
-    uint64_t key;
-    uint64_t blocks, live_bytes;
-    uint64_t mostly_free_pages; // that a block of the group lies in
-    uint64_t wasted_bytes;      // its share of what is free in these
-    uint64_t latest_page;       // counted
+enum fragmentation_by {
+    FRAGMENTATION_BY_SIZE,
+    FRAGMENTATION_BY_AGE,
+    FRAGMENTATION_BY_THREAD,
+    FRAGMENTATION_BY_SITE,
+    FRAGMENTATION_GROUPINGS
 };
 
-struct holders_groups {
-    struct holders_group *groups;
+#define FRAGMENTATION_UNKNOWN UINT64_MAX // the thread of a block that was there before the start
+
+struct fragmentation_group {
+    uint64_t key;
+    uint64_t blocks, live_bytes;
+    uint64_t sparse_pages;   // that a block of the group lies in
+    uint64_t stranded_bytes; // its share of what is free in these
+    uint64_t latest_page;    // counted
+};
+
+struct fragmentation_groups {
+    struct fragmentation_group *groups;
     size_t n, capacity;
 };
 
-struct holders {
+struct fragmentation {
     uint64_t event; // calls made before
     uint64_t page_bytes;
     uint64_t blocks, live_bytes; // requested
     uint64_t pages;              // that a live block lies in, or a part of one
-    uint64_t mostly_free_pages;  // of these, less than half of which is live
-    uint64_t wasted_bytes;       // free in those
-    struct holders_groups by[HOLDERS_WAYS];
+    uint64_t sparse_pages;       // of these, less than half of which is live
+    uint64_t stranded_bytes;     // free in those
+    struct fragmentation_groups by[FRAGMENTATION_GROUPINGS];
 };
 
-// Finds the holders among the blocks of `h`; places[i] is the address of what stands in place i < n_places, 0: NULL. A block
+// Finds the fragmentation among the blocks of `h`; places[i] is the address of what stands in place i < n_places, 0: NULL. A block
 // of 0 bytes takes one of its page. *out is to be released in any case. 0 or -ENOMEM.
-int holders_find(struct holders *out, const struct plan_hold *h, const uint64_t *places, size_t n_places,
-                 uint64_t page_bytes);
-void holders_release(struct holders *h);
+int fragmentation_find(struct fragmentation *out, const struct plan_hold *h, const uint64_t *places, size_t n_places,
+                       uint64_t page_bytes);
+void fragmentation_release(struct fragmentation *h);
 
 // Sorts the groups: those of sizes and ages by key, the others by wasted bytes, most first.
-void holders_sort(struct holders *h);
+void fragmentation_sort(struct fragmentation *h);
 
 // The first and the last size or age of a group of that key.
-void holders_size_range(uint64_t key, uint64_t range[2]);
-void holders_age_range(uint64_t key, uint64_t range[2]);
+void fragmentation_size_range(uint64_t key, uint64_t range[2]);
+void fragmentation_age_range(uint64_t key, uint64_t range[2]);
 
 #endif

@@ -95,7 +95,7 @@ static int stop_feed(struct feed *feed, struct results *r, struct err *e)
     if (!feed)
         return 0;
     int rc = feed_stop(feed, e);
-    r->reader_idle_ns = feed_idle_ns(feed);
+    r->decoder_idle_ns = feed_idle_ns(feed);
     return rc;
 }
 
@@ -236,18 +236,18 @@ static int copy_results(struct replay_run *run, const struct plan *p, struct res
         .baseline_rss_bytes = r->baseline_rss_bytes,
         .peak_rss_bytes = over(r->peak_rss_bytes, r->baseline_rss_bytes),
         .end_rss_bytes = over(r->end_rss_bytes, r->baseline_rss_bytes),
-        .freed_rss_bytes = over(r->freed_rss_bytes, r->baseline_rss_bytes),
-        .settled_rss_bytes = over(r->settled_rss_bytes, r->baseline_rss_bytes),
-        .late_ns = r->late_ns,
+        .rss_after_free_bytes = over(r->rss_after_free_bytes, r->baseline_rss_bytes),
+        .rss_after_idle_bytes = over(r->rss_after_idle_bytes, r->baseline_rss_bytes),
+        .max_lag_ns = r->max_lag_ns,
         .requested_bytes = r->requested_bytes,
         .usable_bytes = r->usable_bytes,
         .cache_switches = r->cache_switches,
         .sleeps = r->sleeps,
-        .reader_waits = r->reader_waits,
-        .reader_wait_ns = r->reader_wait_ns,
-        .room_wait_ns = r->room_wait_ns,
-        .reader_idle_ns = r->reader_idle_ns,
-        .unmet = r->unmet,
+        .stalls = r->stalls,
+        .stall_ns = r->stall_ns,
+        .free_space_wait_ns = r->free_space_wait_ns,
+        .decoder_idle_ns = r->decoder_idle_ns,
+        .blocked_waits = r->blocked_waits,
         .checked_blocks = r->checked_blocks,
     };
     memcpy(run->counters, r->counters, sizeof run->counters);
@@ -272,7 +272,7 @@ static void say_what_to_do(struct results *r, const struct replay_settings *s)
     r->timed = s->timed;
     r->paced = s->paced;
     r->stats = s->stats;
-    r->settle_ns = s->settle_ns;
+    r->idle_wait_ns = s->idle_wait_ns;
     r->clock = clock_best();
     r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
 }

@@ -14,7 +14,7 @@ struct replay_settings {
     bool stats;                       // look at the allocator's own statistics where the plan says
     bool holds;                       // note where blocks are, where the plan says and at the end
     bool paced;                       // keep the pace that the plan was made for
-    uint64_t settle_ns;               // look at memory again that long after all has been given up; 0: do not
+    uint64_t idle_wait_ns;            // look at memory again that long after all has been given up; 0: do not
     const struct feed_source *source; // of a plan that is fed
 };
 
@@ -34,17 +34,17 @@ struct replay_run {
     bool counters_with_kernel;   // what the kernel did counts too
     uint64_t baseline_rss_bytes; // what was taken off
     uint64_t peak_rss_bytes, end_rss_bytes;
-    uint64_t freed_rss_bytes, settled_rss_bytes; // when what was left has been given up, and settle_ns later
-    double mean_rss_bytes, mean_live_bytes;      // over the calls
-    uint64_t cache_switches;                     // thread caches swapped, all threads in one
-    uint64_t late_ns;                            // how far a thread was behind the pace at most
-    uint64_t sleeps, unmet;                      // waits that slept; that were not met at once
-    uint64_t reader_waits;                       // of threads for more of a plan that is fed …
-    uint64_t reader_wait_ns;                     // … because it was not decoded yet, of all threads together …
-    uint64_t room_wait_ns;                       // … and because windows were held by threads that were behind
-    uint64_t reader_idle_ns;                     // for which the reader waited for room
-    uint64_t checked_blocks;                     // found right, with RESULTS_TOUCH_CHECKED
-    struct results_sample *samples;              // rss_bytes without the baseline, by time
+    uint64_t rss_after_free_bytes, rss_after_idle_bytes; // when what was left has been given up, and idle_wait_ns later
+    double mean_rss_bytes, mean_live_bytes;              // over the calls
+    uint64_t cache_switches;                             // thread caches swapped, all threads in one
+    uint64_t max_lag_ns;                                 // how far a thread was behind the pace at most
+    uint64_t sleeps, blocked_waits;                      // waits that slept; that were not met at once
+    uint64_t stalls;                                     // of threads for more of a plan that is fed …
+    uint64_t stall_ns;              // … because it was not decoded yet, of all threads together …
+    uint64_t free_space_wait_ns;    // … and because windows were held by threads that were behind
+    uint64_t decoder_idle_ns;       // for which the reader waited for room
+    uint64_t checked_blocks;        // found right, with RESULTS_TOUCH_CHECKED
+    struct results_sample *samples; // rss_bytes without the baseline, by time
     size_t n_samples;
     struct results_stats *stats; // rss_bytes without the baseline
     size_t n_stats;

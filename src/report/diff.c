@@ -42,11 +42,11 @@ static const struct figure workload_figures[] = {
 
 static const struct figure result_figures[] = {
     {"wall time", "wall_ns", DIFF_NS},
-    {"an event", "ns_per_event", DIFF_NS},
-    {"of it the player", "harness_ns_per_event", DIFF_NS},
+    {"time per event", "ns_per_event", DIFF_NS},
+    {"replay overhead per event", "overhead_ns_per_event", DIFF_NS},
     {"peak RSS", "peak_rss_bytes", DIFF_BYTES},
     {"mean RSS", "mean_rss_bytes", DIFF_BYTES},
-    {"RSS when all is freed", "freed_rss_bytes", DIFF_BYTES},
+    {"RSS after free-all", "rss_after_free_bytes", DIFF_BYTES},
     {"peak RSS over peak live", "peak_fragmentation", DIFF_RATIO},
     {"mean RSS over mean live", "mean_fragmentation", DIFF_RATIO},
     {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS},

@@ -13,7 +13,7 @@ load ../helper
   python3 - <<'END'
 import json, os
 d = json.load(open("out.json"))
-assert d["schema_version"] == 1
+assert d["schema_version"] == 2
 names = [a["name"] for a in d["allocators"]]
 assert names == ["glibc", "jemalloc", "tcmalloc", "mimalloc", "tbb", "scudo"]
 for a in d["allocators"]:

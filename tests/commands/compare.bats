@@ -82,13 +82,13 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
 @test "a sweep without values is a usage error" {
   for sweep in NAME NAME= =1; do
     heaptape compare --sweep $sweep w.htw
-    usage_fails "--sweep $sweep: is not VARIABLE=VALUE,VALUE..."
+    usage_fails "--sweep $sweep: expected VARIABLE=VALUE,VALUE..."
   done
 }
 
 @test "one allocator is a usage error" {
   heaptape compare -a glibc w.htw
-  usage_fails "two allocators or more"
+  usage_fails "give at least two allocators"
 }
 
 @test "an allocator that fails ends it" {

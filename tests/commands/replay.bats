@@ -64,14 +64,14 @@ json() {
 @test "--json has the figures" {
   make_workload churn 2 300000 10
   "$HEAPTAPE" replay -q -r 3 --json w.htw >out.json
-  json 'assert d["schema_version"] == 1
+  json 'assert d["schema_version"] == 2
 assert d["allocator"]["name"] == "glibc" and "libc" in d["allocator"]["library"]
 assert len(d["runs"]) == 3
 for r in d["runs"]:
   assert r["events"] == 640000 and r["wall_ns"] > 0 and r["cpu_ns"] > 0 and r["peak_rss_bytes"] > 900000
 assert d["wall_ns"] == sorted(r["wall_ns"] for r in d["runs"])[1]
 assert abs(d["ns_per_event"] - d["wall_ns"] / 640000) < 0.001 * d["ns_per_event"]
-assert 0 < d["harness_ns_per_event"]
+assert 0 < d["overhead_ns_per_event"]
 assert d["peak_rss_bytes"] == sorted(r["peak_rss_bytes"] for r in d["runs"])[1]
 c = d["calls"]
 assert set(c) == {"malloc", "free"} and c["malloc"]["count"] == c["free"]["count"] == 320000
@@ -80,7 +80,7 @@ for k in c.values():
 z = d["calls_by_size"]
 assert [k["max_bytes"] for k in z] == [8 << n for n in range(8)] and sum(k["count"] for k in z) == 320000, z
 for k in z:
-  assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["harness_ns"] > 0, k
+  assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["overhead_ns"] > 0, k
 # Sizes are geometric: half of them are from 8 to 15 bytes, a quarter from 16 to 31, …
 assert all(0.9 < z[n]["count"] * 2 ** n / 320000 < 1.1 for n in range(2, 6)), z
 t = d["timeline"]
@@ -129,7 +129,7 @@ END
   grep -vE 'delete|free|live' counts | sort | diff <(grep -v live expected) -
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 'assert d["live_at_end_bytes"] == d["peak_live_bytes"] > 0
-assert 0 < d["freed_rss_bytes"] < d["end_rss_bytes"] and d["settled_rss_bytes"] is None
+assert 0 < d["rss_after_free_bytes"] < d["end_rss_bytes"] and d["rss_after_idle_bytes"] is None
 assert d["events"] == 8000 and "free" not in d["calls"]'
 }
 
@@ -140,34 +140,34 @@ assert d["events"] == 8000 and "free" not in d["calls"]'
 assert c["page_faults"] >= d["peak_rss_bytes"] // os.sysconf("SC_PAGESIZE") > 0, c
 assert c["context_switches"] >= 0 and c["page_faults"] == sum(d["runs"][0][k] for k in ("minor_faults", "major_faults"))
 hardware = [c[k] for k in ("cycles", "instructions", "cache_misses", "dtlb_misses")]
-assert (None in hardware) == (c["missing_because"] is not None), c
+assert (None in hardware) == (c["missing_reason"] is not None), c
 # A call takes more than an instruction.
 assert c["instructions"] is None or c["instructions"] > d["events"], c'
   "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
   has "$(grep ^counters out)" " context switches"
 }
 
-@test "faithfulness: live bytes and overlap" {
+@test "fidelity: live bytes and overlap" {
   make_workload churn 1 100000
   "$HEAPTAPE" replay -q -r 1 --json w.htw >out.json
-  json 'f = d["faithfulness"]
+  json 'f = d["fidelity"]
 assert f["live"]["points"] == len(d["timeline"]) > 20 and f["live"]["equal_points"] == f["live"]["points"], f
 assert f["live"]["max_difference_bytes"] == 0 and f["overlap"] is None, f
-assert f["rss"] is None and "not known on which allocator" in f["rss_missing_because"], f
+assert f["rss"] is None and "allocator of the recording is not known" in f["rss_missing_reason"], f
 t = f["allocator_time"]
 assert t["recorded_ns"] is None and t["recorded_duration_ns"] == 120000 and t["replayed_ns"] > 0, t'
   make_workload churn 4 50000 10
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
-  json 'f = d["faithfulness"]
+  json 'f = d["fidelity"]
 assert f["live"]["points"] > 20 and f["allocator_time"]["replayed_ns"] is None, f
 o = f["overlap"]
 assert all(0 <= x <= 1 for x in o.values()) and o["recorded_event_share"] > 0.9 and o["recorded_time_share"] > 0.9, o'
   "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
-  has "$(cat out)" "faithful   live bytes as recorded at "
-  has "$(cat out)" "two threads or more during"
+  has "$(cat out)" "fidelity     live bytes equal the recorded ones at "
+  has "$(cat out)" "two or more threads active for "
 }
 
-@test "faithfulness: memory against that of the recorded program" {
+@test "fidelity: memory against that of the recorded program" {
   skip_under_sanitizer
   unset MALLOC_PERTURB_
   cat >grow.py <<'END'
@@ -181,20 +181,20 @@ END
   PYTHONMALLOC=malloc "$HEAPTAPE" record -q -o a.ht -- python3 grow.py
   "$HEAPTAPE" convert -q -o a.htw a.ht
   "$HEAPTAPE" replay -q -r 1 --no-latency --json a.htw >out.json
-  json 'f = d["faithfulness"]
-assert f["same_allocator"] and f["rss_missing_because"] is None and f["recorded_on"] == d["allocator"]["library"], f
+  json 'f = d["fidelity"]
+assert f["same_allocator"] and f["rss_missing_reason"] is None and f["recorded_allocator"] == d["allocator"]["library"], f
 r = f["rss"]
 assert r["samples"] > 20 and r["recorded_peak_bytes"] > 28e6 and r["replayed_peak_bytes"] == d["peak_rss_bytes"], r
 assert 0.9 < r["peak_ratio"] < 1.1 and r["mean_error"] < 0.1 and abs(r["mean_bias"]) <= r["mean_error"], r'
   "$HEAPTAPE" replay -q -r 1 --no-latency a.htw >out
   has "$(cat out)" " × recorded ("
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --memory 4M a.htw >out.json
-  json 'r = d["faithfulness"]["rss"]
-assert d["reader"] is not None and 0.9 < r["peak_ratio"] < 1.1, r'
+  json 'r = d["fidelity"]["rss"]
+assert d["decoder"] is not None and 0.9 < r["peak_ratio"] < 1.1, r'
   "$HEAPTAPE" compare -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" -a glibc a.htw >out
-  has "$(cat out)" "recorded on glibc: peak RSS replayed is "
+  has "$(cat out)" "recorded on glibc: peak RSS "
   "$HEAPTAPE" replay -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw >out
-  has "$(cat out)" "it was recorded on another allocator"
+  has "$(cat out)" "the workload was recorded on another allocator"
 }
 
 @test "mean memory and fragmentation" {
@@ -212,25 +212,25 @@ assert 0 < d["mean_rss_bytes"] <= d["peak_rss_bytes"]'
 
 @test "recorded pace, and N times that" {
   make_workload paced 3 50
-  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --settle 1 w.htw >out.json
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --idle 1 w.htw >out.json
   json 'assert 0.49e9 <= d["wall_ns"] < 0.9e9 and d["speed"] == 1, d["wall_ns"]
-assert d["settled_rss_bytes"] is not None and d["late_ns"] >= 0
-assert d["harness_ns_per_event"] * d["events"] < 0.2e9'
-  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --settle 1 w.htw >out.json
+assert d["rss_after_idle_bytes"] is not None and d["max_lag_ns"] >= 0
+assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --idle 1 w.htw >out.json
   json 'assert 0.098e9 <= d["wall_ns"] < 0.4e9 and d["speed"] == 5, d["wall_ns"]'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 'assert d["wall_ns"] < 0.09e9 and d["speed"] is None, d["wall_ns"]'
-  VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency --speed x20 --settle 1 \
+  VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency --speed x20 --idle 1 \
     -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
   sort counts | diff expected -
 }
 
-@test "memory settles after the end" {
+@test "memory after the idle time" {
   make_workload churn 1 1000
   date +%s%N >start
-  "$HEAPTAPE" replay -q -r 1 --no-latency --settle 1 --json w.htw >out.json
+  "$HEAPTAPE" replay -q -r 1 --no-latency --idle 1 --json w.htw >out.json
   [ $(($(date +%s%N) - $(cat start))) -gt 1000000000 ]
-  json 'assert d["settled_rss_bytes"] == d["freed_rss_bytes"] > 0'
+  json 'assert d["rss_after_idle_bytes"] == d["rss_after_free_bytes"] > 0'
 }
 
 @test "all threads in one" {
@@ -238,9 +238,9 @@ assert d["harness_ns_per_event"] * d["events"] < 0.2e9'
   replay_verified --threads one
   make_workload kinds 4 20000
   replay_verified --threads one
-  replay_verified --threads one --speed x1000 --settle 1
+  replay_verified --threads one --speed x1000 --idle 1
   "$HEAPTAPE" replay -q -r 1 --threads one --json w.htw >out.json
-  json 'assert d["threads"] == 1 and d["waits"] == 0 and d["runs"][0]["unmet_waits"] == 0
+  json 'assert d["threads"] == 1 and d["dependencies"] == 0 and d["runs"][0]["blocked_waits"] == 0
 assert d["thread_switches"] > 10000 and d["cache_switches"] == 0
 assert d["timeline"][-1][3] == 0'
   make_workload churn 4 2000
@@ -277,13 +277,13 @@ assert d["timeline"][-1][3] == 0'
 
 @test "usable sizes" {
   make_workload churn 1 1000
-  "$HEAPTAPE" replay -q -r 1 --no-latency --slop --json w.htw >out.json
-  json 's = d["slop"]
+  "$HEAPTAPE" replay -q -r 1 --no-latency --internal-fragmentation --json w.htw >out.json
+  json 's = d["internal_fragmentation"]
 # libc gives at least 24 bytes, and else 8 more than a multiple of 16.
 assert s["usable_bytes"] > s["requested_bytes"] > 10500 * 8, s
 assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio"] > 1, s'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
-  json 'assert d["slop"] is None'
+  json 'assert d["internal_fragmentation"] is None'
 }
 
 @test "the allocator's own statistics" {
@@ -298,12 +298,12 @@ assert len(s) == 20 + (d["events"] - 1) // 1000, len(s)
 for x in s:
   mapped, allocated = x["mapped_bytes"], x["allocated_bytes"]
   if who in ("glibc", "jemalloc", "tcmalloc"):
-    assert mapped >= allocated > 0 and x["waste_bytes"] == mapped - allocated, x
+    assert mapped >= allocated > 0 and x["unused_bytes"] == mapped - allocated, x
     assert allocated >= x["live_bytes"] * 0.9, x
   elif who == "mimalloc":
-    assert mapped > 0 and allocated is None and x["waste_bytes"] is None, x
+    assert mapped > 0 and allocated is None and x["unused_bytes"] is None, x
   else:
-    assert mapped is None and x["waste_bytes"] is None, x
+    assert mapped is None and x["unused_bytes"] is None, x
   assert (x["active_bytes"] is not None) == (x["resident_bytes"] is not None) == (who == "jemalloc"), x
 events = [x["event"] for x in s]
 assert 0 < events[-1] <= d["events"] and len(set(events)) > 5' "$name"
@@ -493,12 +493,12 @@ same_when_streamed() {
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >whole.json
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --memory "$1" w.htw >out.json
   json 'whole = json.load(open("whole.json"))
-for key in ("events", "skipped", "preexisting", "threads", "waits", "peak_live_bytes", "live_at_end_bytes", "calls"):
+for key in ("events", "skipped", "preexisting", "threads", "dependencies", "peak_live_bytes", "live_at_end_bytes", "calls"):
   assert d[key] == whole[key], (key, d[key], whole[key])
 assert [x[0] for x in d["timeline"]][-1] == d["events"] and len(d["timeline"]) == len(whole["timeline"])
-r = d["reader"]
-assert whole["reader"] is None and r["windows"] > 8 and r["window_bytes"] >= 16384, r
-assert 0 <= r["wait_share"] <= 1 and r["waits"] >= (r["wait_ns"] + r["room_wait_ns"] > 0), r'
+r = d["decoder"]
+assert whole["decoder"] is None and r["windows"] > 8 and r["window_bytes"] >= 16384, r
+assert 0 <= r["stall_share"] <= 1 and r["stalls"] >= (r["stall_ns"] + r["free_space_wait_ns"] > 0), r'
 }
 
 @test "a workload bigger than the memory allowed is streamed" {
@@ -508,10 +508,10 @@ assert 0 <= r["wait_share"] <= 1 and r["waits"] >= (r["wait_ns"] + r["room_wait_
   replay_verified --memory 512K --threads one
   "$HEAPTAPE" replay -q --memory 512K --verify w.htw
   "$HEAPTAPE" replay -q --no-latency -r 3 --memory 512K - <w.htw >out
-  has "$(cat out)" "threads waited for it"
+  has "$(cat out)" "threads stalled for "
   # shellcheck disable=SC2002
   cat w.htw | "$HEAPTAPE" compare -q -r 2 --memory 512K -a glibc -a glibc - >out
-  has "$(cat out)" "streamed: threads waited for the reader"
+  has "$(cat out)" "streamed: threads stalled for the decoder"
   heaptape replay --memory 512K -a "$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=null,FAULTY_AT=140000" w.htw
   fails_with 1 "libtest-faulty.so: out of memory: malloc of " " bytes failed at op " " of thread 0"
   heaptape replay --memory 512K -a "$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=crash,FAULTY_AT=140000" w.htw
@@ -610,12 +610,12 @@ END
   heaptape replay -a glibc -a jemalloc x.htw
   usage_fails "one allocator at a time"
   heaptape replay -r 0 x.htw
-  usage_fails "--runs is 1 to"
+  usage_fails "--runs must be from 1 to"
   heaptape replay --threads two x.htw
   usage_fails "--threads"
   for speed in fast x x0 -1 x1y "x 1"; do
     heaptape replay "--speed=$speed" x.htw
-    usage_fails "--speed is max, recorded, or x and a number"
+    usage_fails "--speed must be max, recorded, or x and a number"
   done
   heaptape replay --touch some x.htw
   usage_fails "--touch"

@@ -152,8 +152,8 @@ END
 import json
 sites = json.load(open('w.json'))['call_sites']['at_end']
 r = json.load(open('r.json'))
-r['holders'] = {'at_end': {'event': 9, 'pages': 3, 'live_bytes': 7050, 'mostly_free_pages': 1, 'wasted_bytes': 2000, 'by_site': [
-    {'site': s['site'], 'blocks': s['live_at_end_blocks'], 'live_bytes': s['live_at_end_bytes'], 'wasted_bytes': 1000} for s in sites]}}
+r['fragmentation'] = {'at_end': {'event': 9, 'pages': 3, 'live_bytes': 7050, 'sparse_pages': 1, 'stranded_bytes': 2000, 'by_site': [
+    {'site': s['site'], 'blocks': s['live_at_end_blocks'], 'live_bytes': s['live_at_end_bytes'], 'stranded_bytes': 1000} for s in sites]}}
 json.dump(r, open('r.json', 'w'))
 END
   "$HEAPTAPE" report -o r.html t.htw r.json
@@ -190,31 +190,31 @@ END
   python3 - <<'END'
 import json
 def row(blocks, **label):
-    return {**label, 'blocks': blocks, 'live_bytes': 48 * blocks, 'wasted_bytes': 4000 * blocks}
+    return {**label, 'blocks': blocks, 'live_bytes': 48 * blocks, 'stranded_bytes': 4000 * blocks}
 def moment(event, n):
-    return {'event': event, 'pages': 900 * n, 'live_bytes': 1234567 * n, 'mostly_free_pages': 300 * n, 'wasted_bytes': 1000000 * n,
+    return {'event': event, 'pages': 900 * n, 'live_bytes': 1234567 * n, 'sparse_pages': 300 * n, 'stranded_bytes': 1000000 * n,
             'by_size': [row(5 * n, size_from=0, size_to=16), row(7 * n, size_from=17, size_to=32), row(9 * n, size_from=1 << 63, size_to=(1 << 64) - 1)],
             'by_age': [row(11 * n, age_from=1, age_to=1), row(13 * n, age_from=65537, age_to=131072)],
             'by_thread': [row(17 * n, thread=0), row(19 * n, thread=None)], 'by_site': [row(23 * n, site=0), row(29 * n, site=77)]}
 r = json.load(open('a.json'))
-r['holders'] = {'at_peak': moment(1000, 2), 'at_end': moment(2000, 1)}
+r['fragmentation'] = {'at_peak': moment(1000, 2), 'at_end': moment(2000, 1)}
 json.dump(r, open('b.json', 'w'))
 END
   heaptape report -o b.html b.json
   expect "done" [ "$status" -eq 0 ]
-  [ "$(data b.html "d['results'][0]['result']['holders']['at_peak']['by_thread'][1]['blocks']")" -eq 38 ]
+  [ "$(data b.html "d['results'][0]['result']['fragmentation']['at_peak']['by_thread'][1]['blocks']")" -eq 38 ]
   looks_right b.html
   # Of many call sites the heaviest are named; what the others hold is one row.
   python3 - <<'END'
 import json
 r = json.load(open('b.json'))
-h = r['holders']['at_peak']
-h['by_size'] = [{'size_from': 8, 'size_to': 15, 'blocks': 5000, 'live_bytes': 60000, 'wasted_bytes': 15000 * 1024}]
-h['by_site'] = [{'site': i + 1, 'blocks': 1, 'live_bytes': 12, 'wasted_bytes': 3 * 1024} for i in range(5000)]
+h = r['fragmentation']['at_peak']
+h['by_size'] = [{'size_from': 8, 'size_to': 15, 'blocks': 5000, 'live_bytes': 60000, 'stranded_bytes': 15000 * 1024}]
+h['by_site'] = [{'site': i + 1, 'blocks': 1, 'live_bytes': 12, 'stranded_bytes': 3 * 1024} for i in range(5000)]
 json.dump(r, open('c.json', 'w'))
 END
   heaptape report -o c.html c.json
-  [ "$(data c.html "[x['site'] for x in d['results'][0]['result']['holders']['at_peak']['by_site']] == list(range(1, 101))")" = True ]
+  [ "$(data c.html "[x['site'] for x in d['results'][0]['result']['fragmentation']['at_peak']['by_site']] == list(range(1, 101))")" = True ]
   command -v node >/dev/null && command -v chromium >/dev/null || return 0
   node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium c.html >look.json
   python3 - <<'END'
@@ -234,7 +234,7 @@ import json, sys
 recorded, mapped = int(sys.argv[1]) << 20, int(sys.argv[2])
 r = json.load(open('a.json'))
 r.update(peak_rss_bytes=50 << 20, peak_fragmentation=0.5)
-r['faithfulness'] = {'rss': {'recorded_peak_bytes': recorded, 'replayed_peak_bytes': 50 << 20, 'mean_error': 0.1,
+r['fidelity'] = {'rss': {'recorded_peak_bytes': recorded, 'replayed_peak_bytes': 50 << 20, 'mean_error': 0.1,
                              'recorded_mappings_bytes': mapped}} if recorded else None
 json.dump(r, open('b.json', 'w'))
 END

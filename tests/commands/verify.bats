@@ -19,7 +19,7 @@ make_workload() {
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]
   has "${lines[1]}" "libtest-buggy.so: no violation: "
-  has "${lines[1]}" " blocks checked, 2 times"
+  has "${lines[1]}" " blocks checked in 2 runs"
 }
 
 @test "all that is installed passes" {
@@ -41,7 +41,7 @@ for a in json.load(open("out.json"))["allocators"]:
       "$HEAPTAPE" replay -q --verify -r 1 --json -a "$name" "$file" >out.json
       python3 -c 'import json,sys
 d = json.load(open("out.json"))
-assert d["schema_version"] == 1 and d["allocator"]["name"] == sys.argv[1]
+assert d["schema_version"] == 2 and d["allocator"]["name"] == sys.argv[1]
 assert d["verify"]["runs"] == 1 and d["verify"]["violations"] == 0 and d["verify"]["blocks"] > 10000, d["verify"]' "$name"
     done
   done <names

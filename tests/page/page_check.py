@@ -127,17 +127,17 @@ def check_sites(seen, stat):
             expect("frames", row[4] in [texts[0] + ("called by " + end if end else "") for end in ends], (row[4], texts))
 
 
-def check_holders(seen, results):
+def check_fragmentation(seen, results):
     for r in results:
         for key, moment in [("at_peak", "at the peak"), ("at_end", "at the end")]:
-            h = (r["result"].get("holders") or {}).get(key)
+            h = (r["result"].get("fragmentation") or {}).get(key)
             if not h:
                 continue
             name = ",".join([r["result"]["allocator"]["name"], *r["result"]["allocator"]["tunables"]])
             rows = plain(rows_of(seen, f"What keeps pages: {name}, {moment}"))
-            want = [[bytes_text(x["wasted_bytes"]), bytes_text(x["live_bytes"]), count_text(x["blocks"])]
+            want = [[bytes_text(x["stranded_bytes"]), bytes_text(x["live_bytes"]), count_text(x["blocks"])]
                     for by in ["by_size", "by_age", "by_thread", "by_site"] for x in h.get(by, [])]
-            expect("holders " + moment, [row[1::2] for row in rows] == want and want, (rows, want))
+            expect("fragmentation " + moment, [row[1::2] for row in rows] == want and want, (rows, want))
 
 
 def check_look(seen, charts):
@@ -164,7 +164,7 @@ def main():
         check_sizes(seen, data["workloads"][0]["stat"])
         expect("findings", seen["findings"])
         check_sites(seen, data["workloads"][0]["stat"])
-    check_holders(seen, data["results"])
+    check_fragmentation(seen, data["results"])
     if len(sys.argv) > 2:
         check_results(seen, json.load(open(sys.argv[2], encoding="utf-8")))
     print("\n".join(wrong) if wrong else "the page is as it should be")

@@ -36,10 +36,10 @@ static void test_the_live_curve(void **state)
         {.event = CALLS, .live_bytes = CALLS * BLOCK},
     };
     struct replay_run run = {.samples = s, .n_samples = 4};
-    struct faithful_live l = faithful_live(p, &run);
+    struct fidelity_live l = fidelity_live(p, &run);
     assert_true(l.points == 4 && l.equal == 4 && l.most_bytes == 0 && l.mean_bytes == 0);
     s[2].live_bytes -= 400;
-    l = faithful_live(p, &run);
+    l = fidelity_live(p, &run);
     assert_true(l.points == 4 && l.equal == 3 && l.most_bytes == 400 && l.mean_bytes == 100);
     plan_free(p);
 }
@@ -65,7 +65,7 @@ static void test_memory(void **state)
         {.event = CALLS, .rss_bytes = CALLS * BLOCK * 12 / 10},
     };
     struct replay_run run = {.samples = s, .n_samples = 2, .peak_rss_bytes = CALLS * BLOCK * 12 / 10};
-    struct faithful_memory m = faithful_memory(p, &run);
+    struct fidelity_memory m = fidelity_memory(p, &run);
     assert_int_equal(m.samples, 3);
     assert_int_equal(m.baseline_bytes, 1000);
     assert_true(m.recorded_peak_bytes == CALLS * BLOCK * 11 / 10 && m.replayed_peak_bytes == CALLS * BLOCK * 12 / 10);
@@ -139,7 +139,7 @@ static void test_overlap(void **state)
     (void)state;
     struct plan *p;
     struct err e = {0};
-    struct faithful_overlap o;
+    struct fidelity_overlap o;
     must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
     put(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 0, .size = 1, .stamp = 0}, &e);
     put(p, 1, (struct workload_op){.kind = HT_MALLOC, .slot = 1, .size = 1, .stamp = 50}, &e);
@@ -148,7 +148,7 @@ static void test_overlap(void **state)
     must(plan_finish(p, &e));
     struct results_span spans[] = {{.begin_ns = 0, .end_ns = 200, .end_event = 4}, {.begin_ns = 100, .end_ns = 200}};
     struct replay_run run = {.spans = spans};
-    must(faithful_overlap(p, &run, &o));
+    must(fidelity_overlap(p, &run, &o));
     assert_true(o.recorded_time == 0.1 && o.replayed_time == 0.5 && o.replayed_events == 0);
     assert_true(o.recorded_events > 0.33 && o.recorded_events < 0.34);
     plan_free(p);
@@ -157,10 +157,10 @@ static void test_overlap(void **state)
 static void test_the_same_allocator(void **state)
 {
     (void)state;
-    assert_true(faithful_same_allocator("/a/libx.so", "/a/libx.so"));
-    assert_true(faithful_same_allocator("/proc/self/exe", "/proc/self/../self/exe"));
-    assert_false(faithful_same_allocator("/a/libx.so", "/b/libx.so"));
-    assert_false(faithful_same_allocator(NULL, "/b/libx.so"));
+    assert_true(fidelity_same_allocator("/a/libx.so", "/a/libx.so"));
+    assert_true(fidelity_same_allocator("/proc/self/exe", "/proc/self/../self/exe"));
+    assert_false(fidelity_same_allocator("/a/libx.so", "/b/libx.so"));
+    assert_false(fidelity_same_allocator(NULL, "/b/libx.so"));
 }
 
 static const struct CMUnitTest tests[] = {

@@ -3,23 +3,23 @@
 
 enum { PAGE = 4096, AT = 16 * PAGE };
 
-static struct holders found;
+static struct fragmentation found;
 
 static void find(struct plan_held *blocks, const uint64_t *addresses, size_t n)
 {
     struct plan_hold h = {.event = 100, .blocks = blocks, .n = n};
     for (size_t i = 0; i < n; i++)
         blocks[i].place = (uint32_t)i;
-    holders_release(&found);
-    assert_int_equal(holders_find(&found, &h, addresses, n, PAGE), 0);
-    holders_sort(&found);
+    fragmentation_release(&found);
+    assert_int_equal(fragmentation_find(&found, &h, addresses, n, PAGE), 0);
+    fragmentation_sort(&found);
 }
 
 static void expect(uint64_t pages, uint64_t mostly_free, uint64_t wasted)
 {
     assert_int_equal(found.pages, pages);
-    assert_int_equal(found.mostly_free_pages, mostly_free);
-    assert_int_equal(found.wasted_bytes, wasted);
+    assert_int_equal(found.sparse_pages, mostly_free);
+    assert_int_equal(found.stranded_bytes, wasted);
 }
 
 static void test_pages(void **state)
@@ -56,30 +56,30 @@ static void test_shares(void **state)
                                  {.size = 1, .thread = 3, .taken = 0}};
     find(blocks, (uint64_t[]){AT + 64, AT, AT + 128}, 3);
     expect(1, 1, PAGE - 21);
-    const struct holders_groups *g = &found.by[HOLDERS_BY_THREAD];
+    const struct fragmentation_groups *g = &found.by[FRAGMENTATION_BY_THREAD];
     uint64_t sum = 0;
     assert_int_equal(g->n, 3);
     for (size_t i = 0; i < g->n; i++) {
         uint64_t exact = (PAGE - 21) * g->groups[i].live_bytes / 21;
-        assert_true(g->groups[i].wasted_bytes >= exact && g->groups[i].wasted_bytes <= exact + 1);
-        assert_int_equal(g->groups[i].mostly_free_pages, 1);
-        sum += g->groups[i].wasted_bytes;
+        assert_true(g->groups[i].stranded_bytes >= exact && g->groups[i].stranded_bytes <= exact + 1);
+        assert_int_equal(g->groups[i].sparse_pages, 1);
+        sum += g->groups[i].stranded_bytes;
     }
     assert_int_equal(sum, PAGE - 21);
     assert_int_equal(g->groups[0].key, 2); // the one that holds most
-    g = &found.by[HOLDERS_BY_AGE];
+    g = &found.by[FRAGMENTATION_BY_AGE];
     assert_int_equal(g->n, 2); // 0 calls, and 10 and 99
     assert_int_equal(g->groups[0].blocks, 1);
     assert_int_equal(g->groups[1].blocks, 2);
-    assert_int_equal(g->groups[1].mostly_free_pages, 1);
+    assert_int_equal(g->groups[1].sparse_pages, 1);
 }
 
 static void test_from_before(void **state)
 {
     (void)state;
     find((struct plan_held[]){{.size = 8, .taken = PLAN_BEFORE}}, (uint64_t[]){AT}, 1);
-    assert_int_equal(found.by[HOLDERS_BY_THREAD].groups[0].key, HOLDERS_UNKNOWN);
-    assert_int_equal(found.by[HOLDERS_BY_AGE].groups[0].key, 2); // all 100 calls
+    assert_int_equal(found.by[FRAGMENTATION_BY_THREAD].groups[0].key, FRAGMENTATION_UNKNOWN);
+    assert_int_equal(found.by[FRAGMENTATION_BY_AGE].groups[0].key, 2); // all 100 calls
 }
 
 // What no right allocator does must not bring anything out of step.
@@ -89,7 +89,7 @@ static void test_wrong_allocator(void **state)
     struct plan_held blocks[] = {{.size = 3 * PAGE}, {.size = 5}, {.size = 100}, {.size = 100}};
     find(blocks, (uint64_t[]){AT, AT + 10, AT, UINT64_MAX - 5}, 4);
     assert_int_equal(found.blocks, 4);
-    assert_true(found.wasted_bytes <= found.mostly_free_pages * PAGE);
+    assert_true(found.stranded_bytes <= found.sparse_pages * PAGE);
 }
 
 static void test_ranges(void **state)
@@ -99,22 +99,22 @@ static void test_ranges(void **state)
     uint64_t range[2];
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         find((struct plan_held[]){{.size = sizes[i]}}, (uint64_t[]){1}, 1);
-        holders_size_range(found.by[HOLDERS_BY_SIZE].groups[0].key, range);
+        fragmentation_size_range(found.by[FRAGMENTATION_BY_SIZE].groups[0].key, range);
         assert_true(range[0] <= sizes[i] && sizes[i] <= range[1]);
         assert_int_equal(range[0] ? range[1] - range[0] + 1 : 1, range[0] ? range[0] : 1);
     }
-    holders_age_range(0, range);
+    fragmentation_age_range(0, range);
     assert_true(range[0] == 0 && range[1] == 9);
-    holders_age_range(3, range);
+    fragmentation_age_range(3, range);
     assert_true(range[0] == 1000 && range[1] == 9999);
-    holders_age_range(19, range);
+    fragmentation_age_range(19, range);
     assert_true(range[0] == 10000000000000000000ull && range[1] == UINT64_MAX);
 }
 
 static int release(void **state)
 {
     (void)state;
-    holders_release(&found);
+    fragmentation_release(&found);
     return 0;
 }
 

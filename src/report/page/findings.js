@@ -92,8 +92,8 @@ function findFragmentation(results) {
 
 // The heap of the recorded program, where it is known: it shows whether the replay's assumption about written pages is right.
 function recordedHeap(low) {
-  const item = low.find((r) => r.result.faithfulness && r.result.faithfulness.rss);
-  return item ? {item, rss: item.result.faithfulness.rss} : null;
+  const item = low.find((r) => r.result.fidelity && r.result.fidelity.rss);
+  return item ? {item, rss: item.result.fidelity.rss} : null;
 }
 
 // Pages that are never written use no memory. That is no error, unless the recorded program used more.
@@ -121,9 +121,9 @@ function findBelow(results) {
 }
 
 function findKept(results) {
-  const kept = results.filter((r) => r.result.freed_rss_bytes >= LIMITS.kept * r.result.peak_rss_bytes);
+  const kept = results.filter((r) => r.result.rss_after_free_bytes >= LIMITS.kept * r.result.peak_rss_bytes);
   return !kept.length ? [] : [{text: `Share of the peak RSS that remains after all blocks are freed: ${eachOf(kept, (r) =>
-    percentText(share(r.freed_rss_bytes, r.peak_rss_bytes)))}.`}];
+    percentText(share(r.rss_after_free_bytes, r.peak_rss_bytes)))}.`}];
 }
 
 // The share of the run that heap calls use: CPU time of the first allocator's calls divided by the recorded duration. CPU time, because it
@@ -133,7 +133,7 @@ function findWeight(s, results) {
   if (!base || !s.duration_ns || !isNumber(base.cpu_ns) || Math.abs(base.events - s.events) > 0.05 * s.events) {
     return [];
   }
-  const ns = Math.max(base.cpu_ns - (base.harness_ns_per_event || 0) * base.events, 0);
+  const ns = Math.max(base.cpu_ns - (base.overhead_ns_per_event || 0) * base.events, 0);
   const part = ns / s.duration_ns;
   const name = allocatorName(results[0]);
   return [{act: part >= LIMITS.heapTime, text: `Replayed with ${name}, the heap calls use ${nsText(ns)} of CPU time, ${percentText(part)} of ` +

@@ -1,4 +1,4 @@
-// What the replays measured.
+// Results of replay and compare.
 
 // "glibc", or with the file it came from when there are several of that name.
 function resultNames(results) {
@@ -18,13 +18,13 @@ function ratioCell(r, key) {
 }
 
 function resultTable(results, names) {
-  const columns = ['allocator', 'wall time', 'an event', 'of it the player', 'time ratio [95\u00a0%]', 'peak RSS', 'memory ratio [95\u00a0%]',
-    'peak RSS : live', 'mean RSS', 'when all is freed', 'runs'];
+  const columns = ['allocator', 'wall time', 'time per event', 'replay overhead', 'time ratio [95\u00a0%]', 'peak RSS', 'memory ratio [95\u00a0%]',
+    'peak RSS : live', 'mean RSS', 'RSS after free-all', 'runs'];
   const rows = results.map((item, i) => {
     const r = item.result;
-    return [names[i], nsText(r.wall_ns), nsText(r.ns_per_event), nsText(r.harness_ns_per_event), ratioCell(r, 'wall_ratio'),
+    return [names[i], nsText(r.wall_ns), nsText(r.ns_per_event), nsText(r.overhead_ns_per_event), ratioCell(r, 'wall_ratio'),
       bytesText(r.peak_rss_bytes), ratioCell(r, 'rss_ratio'), ratioText(r.peak_fragmentation), bytesText(r.mean_rss_bytes),
-      bytesText(r.freed_rss_bytes), countText((r.runs || []).length)];
+      bytesText(r.rss_after_free_bytes), countText((r.runs || []).length)];
   });
   return table('Medians over the runs of each allocator; ratios to the first one', columns.map((name, i) =>
     ({name, number: i > 0})), rows, 'results');
@@ -48,22 +48,22 @@ function keyed(object) {
   return rows;
 }
 
-// What `replay` found out about itself, in words; other shapes of it as they are.
-function faithfulLine(f) {
+// The fidelity that replay reports, in words; other shapes of it as they are.
+function fidelityLine(f) {
   if (typeof f !== 'object') {
     return String(f);
   }
   const parts = [];
   if (f.live && isNumber(f.live.points)) {
-    parts.push(f.live.equal_points === f.live.points ? `live bytes as recorded at all ${f.live.points} looks`
-      : `live bytes as recorded at ${f.live.equal_points} of ${f.live.points} looks, at most ${bytesText(f.live.max_difference_bytes)} off`);
+    parts.push(f.live.equal_points === f.live.points ? `live bytes equal the recorded ones at all ${f.live.points} samples`
+      : `live bytes equal the recorded ones at ${f.live.equal_points} of ${f.live.points} samples, max difference ${bytesText(f.live.max_difference_bytes)}`);
   }
   if (f.rss) {
     parts.push(`private memory ${bytesText(f.rss.replayed_peak_bytes)} at the peak against ${bytesText(f.rss.recorded_peak_bytes)} recorded, ` +
       `mean error ${percentText(f.rss.mean_error)}` +
-      (f.rss.recorded_mappings_bytes ? `; up to ${bytesText(f.rss.recorded_mappings_bytes)} of its own mappings are taken off` : ''));
-  } else if (f.rss_missing_because) {
-    parts.push(`recorded memory is not compared: ${f.rss_missing_because}`);
+      (f.rss.recorded_mappings_bytes ? `; up to ${bytesText(f.rss.recorded_mappings_bytes)} of the program’s own mappings are subtracted` : ''));
+  } else if (f.rss_missing_reason) {
+    parts.push(`recorded memory is not compared: ${f.rss_missing_reason}`);
   }
   if (f.overlap) {
     parts.push(`threads overlap for ${percentText(f.overlap.replayed_event_share)} of the calls, recorded ` +
@@ -72,14 +72,14 @@ function faithfulLine(f) {
   return parts.length ? parts.join('; ') + '.' : plain(f);
 }
 
-function faithfulness(results, names) {
-  const known = results.map((item, i) => [names[i], item.result.faithfulness]).filter((p) => p[1]);
+function fidelity(results, names) {
+  const known = results.map((item, i) => [names[i], item.result.fidelity]).filter((p) => p[1]);
   if (!known.length) {
     return null;
   }
-  return element('div.faithfulness', null, element('h3', null, 'How faithful the replay is'), element('ul', null, known.map(([name, f]) =>
-    element('li', null, element('b', null, name), ': ', faithfulLine(f)))), element('p.note', null, 'Recorded memory is all that is private to ' +
-    'the program, less what it had at the start and, where record --maps noted them, its own mappings. docs/reference/figures.md says what limits this.'));
+  return element('div.fidelity', null, element('h3', null, 'Fidelity of the replay'), element('ul', null, known.map(([name, f]) =>
+    element('li', null, element('b', null, name), ': ', fidelityLine(f)))), element('p.note', null, 'Recorded memory is the ' +
+    'program’s private memory minus what it had at the start and, with record --maps, minus its own mappings. docs/reference/figures.md explains the limits.'));
 }
 
 function provenance(results, names) {
@@ -88,7 +88,7 @@ function provenance(results, names) {
     return [names[i], a.library || NONE, a.version || NONE, a.build_id || NONE, plain(item.workload || NONE), item.name];
   });
   const machines = [...new Set(results.map((r) => JSON.stringify(r.machine || null)))].map((m) => JSON.parse(m)).filter(Boolean);
-  return details('Where these figures come from', table('Libraries', ['allocator', 'library', 'version', 'build id', 'workload',
+  return details('Provenance of these figures', table('Libraries', ['allocator', 'library', 'version', 'build id', 'workload',
     'file'].map((name) => ({name})), rows), machines.map((m) => table('Machine', [{name: ''}, {name: ''}], keyed(m))));
 }
 
@@ -103,8 +103,8 @@ function wallTimes(results, names) {
     return {label: names[i], series: i, value: item.result.wall_ns, low, high,
       texts: [nsText(item.result.wall_ns), `${nsText(low)} to ${nsText(high)}`, ratioCell(item.result, 'wall_ratio')]};
   });
-  return figure('How long the same calls take with each allocator', 'The bar is the median of the runs, the line across its end reaches ' +
-    'from the fastest run to the slowest. A ratio counts as a difference only when its 95 % interval is clear of 1.',
+  return figure('Wall time of the same calls with each allocator', 'Bars are medians of the runs; the line across the end of a bar reaches ' +
+    'from the fastest run to the slowest. A ratio is a difference only if its 95 % interval excludes 1.',
   intervalTable('Wall time', ['allocator', 'median', 'all runs', 'ratio [95\u00a0%]'], rows));
 }
 
@@ -123,10 +123,10 @@ function callRows(results, names) {
 
 function tails(results, names) {
   const rows = callRows(results, names);
-  return !rows.length ? null : figure('How long single calls take: from the median to one in a thousand', 'Of one run with timed calls for each ' +
-    'allocator; what the player adds is taken off. Marks: median, 99 % and 99.9 % of the calls are at most so long; calls made less than a thousand times are left out. Below some 10 ns it is the ' +
-    'clock’s own step that shows.',
-  spreadTable('Time of a call', ['call', 'mean', 'p50', 'p99', 'p99.9', 'longest'], rows));
+  return !rows.length ? null : figure('Latency of single calls', 'From one run with timed calls for each ' +
+    'allocator, minus the replay overhead. Marks: p50, p99 and p99.9; kinds with fewer than 1,000 calls are omitted. Below about 10 ns ' +
+    'the resolution of the clock dominates.',
+  spreadTable('Latency', ['call', 'mean', 'p50', 'p99', 'p99.9', 'max'], rows));
 }
 
 function sizesRows(results, names) {
@@ -137,7 +137,7 @@ function sizesRows(results, names) {
 
 function bySize(results, names) {
   const rows = sizesRows(results, names);
-  return !rows.length ? null : details('Time of calls by the size asked for', table('Time of calls by size', ['allocator', 'up to', 'calls',
+  return !rows.length ? null : details('Latency by requested size', table('Latency by requested size', ['allocator', 'up to', 'calls',
     'mean', 'p50', 'p99', 'p99.9'].map((name, i) => ({name, number: i > 0})), rows));
 }
 
@@ -147,8 +147,8 @@ function resultSections(results, workloads) {
   }
   const names = resultNames(results);
   return [
-    section('results', 'Which allocator suits it', resultTable(results, names), faithfulness(results, names), wallTimes(results, names),
+    section('results', 'Allocators compared', resultTable(results, names), fidelity(results, names), wallTimes(results, names),
       tails(results, names), bySize(results, names), provenance(results, names)),
-    holdersSection(results, names, workloads),
+    fragmentationSection(results, names, workloads),
   ];
 }

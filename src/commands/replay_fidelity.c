@@ -1,4 +1,4 @@
-// The faithfulness of a replay: as JSON and as lines.
+// The fidelity of a replay: as JSON and as lines.
 #include "cli/command.h"
 #include "commands/replay_print.h"
 #include "replay/fidelity.h"
@@ -9,20 +9,20 @@
 
 static bool is_same_allocator(const struct replay_session *s, const struct replay_figures *f)
 {
-    return faithful_same_allocator(s->recorded_on, f->runs[0].library);
+    return fidelity_same_allocator(s->recorded_allocator, f->runs[0].library);
 }
 
 // Why memory cannot be compared; NULL: it can.
 static const char *why_no_memory(const struct replay_session *s, const struct replay_figures *f,
-                                 const struct faithful_memory *m)
+                                 const struct fidelity_memory *m)
 {
-    if (!s->recorded_on || !s->recorded_on[0])
-        return "it is not known on which allocator it was recorded";
+    if (!s->recorded_allocator || !s->recorded_allocator[0])
+        return "the allocator of the recording is not known";
     if (!is_same_allocator(s, f))
-        return "it was recorded on another allocator";
+        return "the workload was recorded on another allocator";
     if (!s->has_samples)
         return "the workload has no samples of the program's memory";
-    return m->samples < 2 ? "the program ran too short for samples of its memory" : NULL;
+    return m->samples < 2 ? "the recording is too short for samples of the program's memory" : NULL;
 }
 
 static double recorded_ns(const struct replay_session *s)
@@ -46,7 +46,7 @@ static void put_share(struct json *j, const char *key, double part, double whole
     json_put_double(j, key, whole > 0 ? part / whole : NAN);
 }
 
-static void put_live(struct json *j, const struct faithful_live *l)
+static void put_live(struct json *j, const struct fidelity_live *l)
 {
     json_key(j, "live");
     json_begin_object(j);
@@ -57,9 +57,9 @@ static void put_live(struct json *j, const struct faithful_live *l)
     json_end_object(j);
 }
 
-static void put_memory(struct json *j, const struct faithful_memory *m, const char *why_not)
+static void put_memory(struct json *j, const struct fidelity_memory *m, const char *why_not)
 {
-    json_put_string(j, "rss_missing_because", why_not);
+    json_put_string(j, "rss_missing_reason", why_not);
     json_key(j, "rss");
     if (why_not) {
         json_null(j);
@@ -79,9 +79,9 @@ static void put_memory(struct json *j, const struct faithful_memory *m, const ch
 
 static void put_overlap(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
-    struct faithful_overlap o;
+    struct fidelity_overlap o;
     json_key(j, "overlap");
-    if (plan_facts(s->plan)->threads < 2 || faithful_overlap(s->plan, &f->runs[f->typical], &o) < 0) {
+    if (plan_facts(s->plan)->threads < 2 || fidelity_overlap(s->plan, &f->runs[f->typical], &o) < 0) {
         json_null(j);
         return;
     }
@@ -105,14 +105,15 @@ static void put_time(struct json *j, const struct replay_session *s, const struc
     json_end_object(j);
 }
 
-void replay_print_faithful(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+void replay_print_fidelity(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     const struct replay_run *run = &f->runs[f->typical];
-    struct faithful_live live = faithful_live(s->plan, run);
-    struct faithful_memory memory = faithful_memory(s->plan, run);
-    json_key(j, "faithfulness");
+    struct fidelity_live live = fidelity_live(s->plan, run);
+    struct fidelity_memory memory = fidelity_memory(s->plan, run);
+    json_key(j, "fidelity");
     json_begin_object(j);
-    json_put_string(j, "recorded_on", s->recorded_on && s->recorded_on[0] ? s->recorded_on : NULL);
+    json_put_string(j, "recorded_allocator",
+                    s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL);
     json_put_bool(j, "same_allocator", is_same_allocator(s, f));
     put_live(j, &live);
     put_memory(j, &memory, why_no_memory(s, f, &memory));
@@ -121,43 +122,45 @@ void replay_print_faithful(struct json *j, const struct replay_session *s, const
     json_end_object(j);
 }
 
-static void print_live(const struct faithful_live *l)
+static void print_live(const struct fidelity_live *l)
 {
     char points[32], most[32];
     if (l->equal == l->points)
-        printf("%-10s live bytes as recorded at all %s points\n", "faithful", human_count(points, l->points));
+        printf("%-12s live bytes equal the recorded ones at all %s points\n", "fidelity",
+               human_count(points, l->points));
     else
-        printf("%-10s live bytes as recorded at %s of %s points, at most %s off: threads took turns otherwise\n",
-               "faithful", human_count(most, l->equal), human_count(points, l->points),
+        printf("%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
+               "differently\n",
+               "fidelity", human_count(most, l->equal), human_count(points, l->points),
                human_bytes(points, l->most_bytes));
 }
 
-static void print_memory(const struct faithful_memory *m, const char *why_not)
+static void print_memory(const struct fidelity_memory *m, const char *why_not)
 {
     char t[4][32];
     if (why_not) {
-        printf("%-10s memory: %s\n", "", why_not);
+        printf("%-12s memory not compared: %s\n", "", why_not);
         return;
     }
-    printf("%-10s peak RSS %.2f × recorded (%s of %s), %.1f %% off on average; recorded is private memory without %s "
-           "at first",
+    printf("%-12s peak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
+           "at the start",
            "", m->replayed_peak_bytes / m->recorded_peak_bytes, human_bytes(t[0], (uint64_t)m->replayed_peak_bytes),
            human_bytes(t[1], (uint64_t)m->recorded_peak_bytes), 100 * m->mean_error,
            human_bytes(t[2], m->baseline_bytes));
     if (m->mapped_bytes)
-        printf(" and up to %s of its own mappings\n", human_bytes(t[3], m->mapped_bytes));
+        printf(" and up to %s of the program's own mappings\n", human_bytes(t[3], m->mapped_bytes));
     else
-        printf("; its own mappings and stacks count (record --maps)\n");
+        printf("; it includes the program's own mappings and stacks (record --maps)\n");
 }
 
 static void print_overlap(const struct replay_session *s, const struct replay_figures *f)
 {
-    struct faithful_overlap o;
-    if (plan_facts(s->plan)->threads < 2 || faithful_overlap(s->plan, &f->runs[f->typical], &o) < 0)
+    struct fidelity_overlap o;
+    if (plan_facts(s->plan)->threads < 2 || fidelity_overlap(s->plan, &f->runs[f->typical], &o) < 0)
         return;
-    printf(
-        "%-10s two threads or more during %.0f %% of the time (recorded %.0f %%) and %.0f %% of the calls (%.0f %%)\n",
-        "", 100 * o.replayed_time, 100 * o.recorded_time, 100 * o.replayed_events, 100 * o.recorded_events);
+    printf("%-12s two or more threads active for %.0f %% of the time (recorded %.0f %%) and %.0f %% of the calls (%.0f "
+           "%%)\n",
+           "", 100 * o.replayed_time, 100 * o.recorded_time, 100 * o.replayed_events, 100 * o.recorded_events);
 }
 
 static void print_time(const struct replay_session *s, const struct replay_figures *f)
@@ -165,29 +168,29 @@ static void print_time(const struct replay_session *s, const struct replay_figur
     double ns = allocator_ns(s, f), recorded = recorded_ns(s);
     char t[2][32];
     if (f->latency.calls && recorded > 0)
-        printf("%-10s %s in the allocator, %.1f %% of the %s that were recorded; what it took there is not known\n", "",
-               human_ns(t[0], ns), 100 * ns / recorded, human_ns(t[1], recorded));
+        printf("%-12s %s in the allocator, %.1f %% of the recorded duration of %s\n", "", human_ns(t[0], ns),
+               100 * ns / recorded, human_ns(t[1], recorded));
 }
 
-void replay_print_faithful_text(const struct replay_session *s, const struct replay_figures *f)
+void replay_print_fidelity_text(const struct replay_session *s, const struct replay_figures *f)
 {
     const struct replay_run *run = &f->runs[f->typical];
-    struct faithful_live live = faithful_live(s->plan, run);
-    struct faithful_memory memory = faithful_memory(s->plan, run);
+    struct fidelity_live live = fidelity_live(s->plan, run);
+    struct fidelity_memory memory = fidelity_memory(s->plan, run);
     print_live(&live);
     print_memory(&memory, why_no_memory(s, f, &memory));
     print_overlap(s, f);
     print_time(s, f);
 }
 
-void replay_print_faithful_line(const struct replay_session *s)
+void replay_print_fidelity_line(const struct replay_session *s)
 {
     for (size_t i = 0; i < s->n_figures; i++) {
         const struct replay_figures *f = &s->figures[i];
-        struct faithful_memory m = faithful_memory(s->plan, &f->runs[f->typical]);
+        struct fidelity_memory m = fidelity_memory(s->plan, &f->runs[f->typical]);
         if (why_no_memory(s, f, &m))
             continue;
-        printf("recorded on %s: peak RSS replayed is %.2f × recorded, %.1f %% off on average\n", f->allocator.name,
+        printf("recorded on %s: peak RSS %.2f × recorded, mean error %.1f %%\n", f->allocator.name,
                m.replayed_peak_bytes / m.recorded_peak_bytes, 100 * m.mean_error);
         return;
     }

@@ -1,12 +1,12 @@
 load ../helper
 
 json() {
-  python3 -c "import json,os,sys; d=json.load(open('out.json')); h=d['holders']; $1" "${@:2}"
+  python3 -c "import json,os,sys; d=json.load(open('out.json')); h=d['fragmentation']; $1" "${@:2}"
 }
 
-# holders OPTION...: into out.json, of w.htw.
-holders() {
-  "$HEAPTAPE" replay -q -r 1 --no-latency --holders --json "$@" w.htw >out.json
+# fragmentation OPTION...: into out.json, of w.htw.
+fragmentation() {
+  "$HEAPTAPE" replay -q -r 1 --no-latency --fragmentation --json "$@" w.htw >out.json
 }
 
 # What groups say adds up to what is said of all, and every number is possible.
@@ -16,15 +16,15 @@ assert h["at_peak"]["live_bytes"] == d["peak_live_bytes"] and h["at_end"]["live_
 assert h["at_end"]["event"] == d["events"] and h["at_peak"]["event"] <= d["events"]
 for at in h.values():
   assert at["page_bytes"] == os.sysconf("SC_PAGESIZE")
-  assert at["wasted_bytes"] <= at["mostly_free_pages"] * at["page_bytes"] and at["mostly_free_pages"] <= at["pages"]
-  assert at["wasted_bytes"] >= at["mostly_free_pages"] * at["page_bytes"] / 2
+  assert at["stranded_bytes"] <= at["sparse_pages"] * at["page_bytes"] and at["sparse_pages"] <= at["pages"]
+  assert at["stranded_bytes"] >= at["sparse_pages"] * at["page_bytes"] / 2
   for by in ["by_size", "by_age", "by_thread", "by_site"]:
     if by == "by_site" and not at[by]:
       continue
-    for key in ["blocks", "live_bytes", "wasted_bytes"]:
+    for key in ["blocks", "live_bytes", "stranded_bytes"]:
       assert sum(g[key] for g in at[by]) == at[key], (by, key)
-    assert sum(g["mostly_free_pages"] for g in at[by]) >= at["mostly_free_pages"]
-    assert all(g["mostly_free_pages"] <= min(at["mostly_free_pages"], 2 * g["blocks"]) for g in at[by])
+    assert sum(g["sparse_pages"] for g in at[by]) >= at["sparse_pages"]
+    assert all(g["sparse_pages"] <= min(at["sparse_pages"], 2 * g["blocks"]) for g in at[by])
 '
 }
 
@@ -34,10 +34,10 @@ known_holes() {
 p, e = h["at_peak"], h["at_end"]
 idle = int(sys.argv[1])
 assert (p["event"], e["event"]) == (idle + 3585, idle + 4099), (p["event"], e["event"])
-assert (p["pages"], p["mostly_free_pages"], p["wasted_bytes"]) == (64 + 128 + 256, 192, 192 * 3072), p
-assert (e["pages"], e["mostly_free_pages"], e["wasted_bytes"]) == (64 + 32, 64, 64 * 3072), e
+assert (p["pages"], p["sparse_pages"], p["stranded_bytes"]) == (64 + 128 + 256, 192, 192 * 3072), p
+assert (e["pages"], e["sparse_pages"], e["stranded_bytes"]) == (64 + 32, 64, 64 * 3072), e
 def rows(groups, *keys):
-  return sorted(tuple(g[k] for k in keys + ("blocks", "live_bytes", "mostly_free_pages", "wasted_bytes")) for g in groups)
+  return sorted(tuple(g[k] for k in keys + ("blocks", "live_bytes", "sparse_pages", "stranded_bytes")) for g in groups)
 small, other, big = (256, 65536, 64, 64 * 3072), (256, 131072, 128, 128 * 3072), (1, 1 << 20, 0, 0)
 full = (256, 131072, 0, 0)
 both = tuple(a + b for a, b in zip(small, big))
@@ -55,47 +55,47 @@ assert [g["age_from"] for g in p["by_age"]] == [0, 1000], p["by_age"]
 ' "$1"
 }
 
-@test "holders: an allocator of which one knows where blocks lie" {
+@test "fragmentation: an allocator of which one knows where blocks lie" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw holes 3 1024 >facts
   [ "$(getconf PAGESIZE)" = 4096 ] || skip "counted for pages of 4096 bytes"
   for options in "" "--threads one" "--touch none"; do
     echo "options: $options"
     # shellcheck disable=SC2086
-    holders -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" $options
+    fragmentation -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" $options
     adds_up
     known_holes 0
   done
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw holes 3 1024 200000 >facts
   for memory in 1G 80K; do
-    holders -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" --memory $memory
+    fragmentation -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" --memory $memory
     adds_up
     known_holes 200000
-    json 'assert (d["reader"] is None) == (sys.argv[1] == "1G")' $memory
+    json 'assert (d["decoder"] is None) == (sys.argv[1] == "1G")' $memory
   done
 }
 
-@test "holders: threads stand still at the peak, whichever order they come in" {
+@test "fragmentation: threads stand still at the peak, whichever order they come in" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 8 20000 30 >facts
   for options in "" "--memory 3M"; do
     # shellcheck disable=SC2086
-    holders $options
+    fragmentation $options
     adds_up
-    json 'assert (d["reader"] is None) == (sys.argv[1] == ""), d["reader"]' "$options"
+    json 'assert (d["decoder"] is None) == (sys.argv[1] == ""), d["decoder"]' "$options"
   done
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw births 2000 8 >facts
-  holders
+  fragmentation
   adds_up
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw orphans 4 20000 20 >facts
-  holders
+  fragmentation
   adds_up
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw kinds 8 20000 >facts
-  holders
+  fragmentation
   adds_up
 }
 
-@test "holders: blocks from before, and a peak that is the end" {
+@test "fragmentation: blocks from before, and a peak that is the end" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw leave 1 1000 >facts
-  holders
+  fragmentation
   adds_up
   json '
 assert h["at_peak"] == h["at_end"] and h["at_end"]["blocks"] == 1001, h
@@ -103,24 +103,24 @@ assert [g["blocks"] for g in h["at_end"]["by_thread"] if g["thread"] is None] ==
 assert h["at_end"]["by_site"] == []'
 }
 
-@test "holders: not with --verify" {
+@test "fragmentation: not with --verify" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw leave 1 10 >facts
-  heaptape replay --holders --verify w.htw
-  usage_fails "--verify" "--holders"
+  heaptape replay --fragmentation --verify w.htw
+  usage_fails "--verify" "--fragmentation"
 }
 
-@test "holders: of a real recording, for people" {
+@test "fragmentation: of a real recording, for people" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q --callers -o t.ht -- env PYTHONMALLOC=malloc python3 -c 'import json; x = [json.dumps({"a": i}) for i in range(100000)]; del x[::3]'
   "$HEAPTAPE" convert -q t.ht -o w.htw
-  holders
+  fragmentation
   adds_up
-  json 'assert len(h["at_peak"]["by_site"]) > 1 and h["at_peak"]["mostly_free_pages"] > 0
-assert all(bool(s["caller"]) == (s["site"] != 0) for s in h["at_peak"]["by_site"]), h["at_peak"]["by_site"]'
-  heaptape replay -q -r 1 --no-latency --holders w.htw
+  json 'assert len(h["at_peak"]["by_site"]) > 1 and h["at_peak"]["sparse_pages"] > 0
+assert all(bool(s["function"]) == (s["site"] != 0) for s in h["at_peak"]["by_site"]), h["at_peak"]["by_site"]'
+  heaptape replay -q -r 1 --no-latency --fragmentation w.htw
   [ "$status" -eq 0 ]
   has "$output" "at the peak of live bytes, after"
-  has "$output" "held by blocks of"
+  has "$output" "pinning blocks"
   heaptape replay -q -r 1 --no-latency --json w.htw
-  has "$output" '"holders":null'
+  has "$output" '"fragmentation":null'
 }
