@@ -160,7 +160,7 @@ END
   node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium r.html >look.json
   python3 - <<'END'
 import json
-rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'] == 'What keeps pages: glibc, at the end' for r in t['rows']]
+rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'] == 'Pinning blocks: glibc, at the end' for r in t['rows']]
 row, = [r for r in rows if ', keep (<img src=x>.c:2)' in r[0]]
 assert row[5] == '7', row
 END

@@ -134,7 +134,7 @@ def check_fragmentation(seen, results):
             if not h:
                 continue
             name = ",".join([r["result"]["allocator"]["name"], *r["result"]["allocator"]["tunables"]])
-            rows = plain(rows_of(seen, f"What keeps pages: {name}, {moment}"))
+            rows = plain(rows_of(seen, f"Pinning blocks: {name}, {moment}"))
             want = [[bytes_text(x["stranded_bytes"]), bytes_text(x["live_bytes"]), count_text(x["blocks"])]
                     for by in ["by_size", "by_age", "by_thread", "by_site"] for x in h.get(by, [])]
             expect("fragmentation " + moment, [row[1::2] for row in rows] == want and want, (rows, want))
