@@ -177,7 +177,7 @@ class Clock:
 
 def print_event(kind, pid, tid, ns, event):
     """event: what stands in the line, by the names of the fields; ptr and result as they are printed."""
-    out = [f'{{"kind":"{kind.name}","pid":{pid},"tid":{tid},"stamp_ns":{ns}']
+    out = [f'{{"kind":"{kind.name}","pid":{pid},"tid":{tid},"time_ns":{ns}']
     for name in ("size", "count", "align", "value"):
         if name in kind.fields:
             out.append(f'"{name}":{event[name]}')
@@ -194,8 +194,8 @@ def print_event(kind, pid, tid, ns, event):
             out.append(f'"{note}":{event[note]}')
     if event.get("text"):
         out.append(f'"text":{json_text(event["text"])}')
-    if event.get("waits"):
-        out.append('"waits":[' + ",".join(f"[{thread},{op}]" for thread, op in event["waits"]) + "]")
+    if event.get("depends_on"):
+        out.append('"depends_on":[' + ",".join(f"[{thread},{op}]" for thread, op in event["depends_on"]) + "]")
     print(",".join(out) + "}")
 
 
@@ -548,7 +548,7 @@ class Window:
                 column = "TAKE_TIME" if takes(kind, flags) else "TIME"
                 stamp = (stamp + self.columns[column].next()) & MASK64
             if flags & HAS_WAITS:
-                event["waits"] = [self.wait(waited) for _ in range(self.columns["WAIT"].next())]
+                event["depends_on"] = [self.wait(waited) for _ in range(self.columns["WAIT"].next())]
             out.append((stamp, thread, kind, event))
         return out
 

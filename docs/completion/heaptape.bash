@@ -1,5 +1,5 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --callers= --max-size= --collect= --usable --maps --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --collect= --usable --maps --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --timestamps --help -h --quiet -q --color='
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
@@ -28,7 +28,7 @@ declare -gA _heaptape_values=(
   ['record -z']='none|lz4|zstd[:LEVEL]'
   ['record --start']='now|paused'
   ['record --follow']='all|none|PATTERN'
-  ['record --callers']='DEPTH'
+  ['record --stacks']='DEPTH'
   ['record --max-size']='SIZE'
   ['record --collect']='DIR'
   ['record --color']='auto|always|never'

@@ -1,11 +1,11 @@
-// Control of a running capture, from inside the program. Nothing needs to be linked: where libheaptape.so is not
-// preloaded, the calls do nothing and return 0. The verbs are those of glibc's mtrace_*; `heaptape ctl` has them, too.
+// Control of the recording from inside the traced program. Nothing needs to be linked: without libheaptape.so preloaded,
+// the calls do nothing and return 0. `heaptape ctl` offers the same operations from outside.
 //
-// All of them mean the calling process: all its threads, and by inheritance the processes that it forks from then on. A
-// program that is started by exec begins as its recording did.
+// Each call applies to all threads of the calling process, and to the processes that it forks afterwards. After exec, a
+// process is recorded as the recording was started.
 //
-// They return 0, or an errno value: ENOENT when the process is not recorded, ENODATA when tracing has turned itself off,
-// EPIPE when the recorder is gone.
+// The functions return 0 or an errno value: ENOENT if the process is not recorded, ENODATA if recording has turned itself
+// off, EPIPE if the recorder has ended.
 #ifndef HEAPTAPE_HEAPTAPE_H
 #define HEAPTAPE_HEAPTAPE_H
 
@@ -15,13 +15,12 @@ extern "C" {
 
 #define HEAPTAPE_WEAK __attribute__((weak))
 
-// Puts a mark with this text (its first 1024 bytes) into the trace, at this point of the calling thread. NULL is an
-// empty text.
+// Records a mark with this text (at most 1024 bytes of it) at this point of the calling thread. NULL means an empty text.
 void heaptape_mark(const char *text) HEAPTAPE_WEAK;
 
 #if defined(__PIC__) || defined(__PIE__)
 #define heaptape_mark(text) (heaptape_mark ? heaptape_mark(text) : (void)0)
-// Through a variable: a caller who does not want the result need not say so.
+// The variable avoids a warning where the result is not used.
 #define HEAPTAPE_CALL(name)                                                                                            \
     __extension__({                                                                                                    \
         int heaptape_result_ = name ? (int)name() : 0;                                                                 \
@@ -57,38 +56,42 @@ static inline int heaptape_find_and_call(const char *name)
 #define HEAPTAPE_CALL(name) heaptape_find_and_call(#name)
 #endif
 
-// Pausing is exact: no call of the malloc API, and no mark, that starts after heaptape_pause has returned is recorded,
-// in any thread, and every one that starts after heaptape_unpause has returned is. One that is under way meanwhile may be
-// recorded or not; a realloc is recorded whole or not at all. Births and ends of threads are always recorded. Blocks that
-// are taken while recording is paused are unknown to the trace when they are freed after it.
+// Pauses recording in all threads. Pausing is exact: no call of the malloc API and no mark that begins after
+// heaptape_pause has returned is recorded, and every one that begins after heaptape_resume has returned is recorded. A call
+// in progress meanwhile may be recorded or not; a realloc is recorded completely or not at all. Thread starts and exits are
+// always recorded. The trace does not know blocks that were allocated during a pause when they are freed after it.
 int heaptape_pause(void) HEAPTAPE_WEAK;
 #define heaptape_pause() HEAPTAPE_CALL(heaptape_pause)
 
-// EPERM after heaptape_stop.
+// Resumes recording after heaptape_pause. EPERM after heaptape_stop.
+int heaptape_resume(void) HEAPTAPE_WEAK;
+#define heaptape_resume() HEAPTAPE_CALL(heaptape_resume)
+
+// The same; the name follows glibc's mtrace_unpause.
 int heaptape_unpause(void) HEAPTAPE_WEAK;
 #define heaptape_unpause() HEAPTAPE_CALL(heaptape_unpause)
 
-// As unpause, and the only one that goes on after stop, or begins after `heaptape record --start=paused`.
+// Starts recording, also after heaptape_stop and in a program run by `heaptape record --start=paused`.
 int heaptape_start(void) HEAPTAPE_WEAK;
 #define heaptape_start() HEAPTAPE_CALL(heaptape_start)
 
-// As pause and then sync.
+// Pauses and then syncs.
 int heaptape_stop(void) HEAPTAPE_WEAK;
 #define heaptape_stop() HEAPTAPE_CALL(heaptape_stop)
 
-// Returns when every event up to here, of all threads of the process, is in the file. Waits as long as the recorder
-// lives. Without a recorder the spool is the file.
+// Returns when all events so far, of all threads of the process, are in the trace file. Without a recorder it returns at
+// once, since the spool is the file.
 int heaptape_sync(void) HEAPTAPE_WEAK;
 #define heaptape_sync() HEAPTAPE_CALL(heaptape_sync)
 
-// Begins the file anew: what was recorded so far is thrown away, of all processes of the recording. ENOTSUP when the
-// trace goes to a pipe or device, or there is no recorder.
+// Empties the trace file: discards what was recorded so far, of all processes of the recording. ENOTSUP if the trace is
+// not a regular file or there is no recorder.
 int heaptape_reset(void) HEAPTAPE_WEAK;
 #define heaptape_reset() HEAPTAPE_CALL(heaptape_reset)
 
 enum heaptape_state { HEAPTAPE_NONE = 0, HEAPTAPE_RECORDING = 1, HEAPTAPE_PAUSED = 2, HEAPTAPE_STOPPED = 3 };
 
-// HEAPTAPE_NONE: this process is not recorded.
+// The state of this process's recording; HEAPTAPE_NONE if it is not recorded.
 enum heaptape_state heaptape_status(void) HEAPTAPE_WEAK;
 #define heaptape_status() ((enum heaptape_state)HEAPTAPE_CALL(heaptape_status))
 

@@ -19,6 +19,7 @@
     EXPORT("heaptape_start")                                                                                           \
     EXPORT("heaptape_stop")                                                                                            \
     EXPORT("heaptape_pause")                                                                                           \
+    EXPORT("heaptape_resume")                                                                                          \
     EXPORT("heaptape_unpause")                                                                                         \
     EXPORT("heaptape_sync")                                                                                            \
     EXPORT("heaptape_reset")                                                                                           \

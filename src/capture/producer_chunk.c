@@ -132,9 +132,9 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
     if (p->flags & SPOOL_NO_RECORDER)
         return "the spool is full";
     if (recorder_gone(p, waited_ns))
-        return "the recorder is gone";
+        return "the recorder has ended";
     if (scarce && waited_ns > SCARCE_WAIT_NS)
-        return "the spool has no room for a chunk for each thread";
+        return "no space is left in the spool for a chunk per thread";
     return NULL;
 }
 

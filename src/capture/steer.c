@@ -5,6 +5,7 @@
 #undef heaptape_start
 #undef heaptape_stop
 #undef heaptape_pause
+#undef heaptape_resume
 #undef heaptape_unpause
 #undef heaptape_sync
 #undef heaptape_reset
@@ -18,7 +19,8 @@
 VERB(start, CONTROL_START)
 VERB(stop, CONTROL_STOP)
 VERB(pause, CONTROL_PAUSE)
-VERB(unpause, CONTROL_UNPAUSE)
+VERB(resume, CONTROL_RESUME)
+VERB(unpause, CONTROL_RESUME) // glibc's word
 VERB(sync, CONTROL_SYNC)
 VERB(reset, CONTROL_RESET)
 

@@ -96,3 +96,10 @@ char *human_count(char text[32], uint64_t n)
     *to = 0;
     return text;
 }
+
+char *human_plural(char text[64], uint64_t n, const char *one, const char *many)
+{
+    char count[32];
+    snprintf(text, 64, "%s %s", human_count(count, n), n == 1 ? one : many);
+    return text;
+}

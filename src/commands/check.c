@@ -15,17 +15,17 @@ struct check_options {
 };
 
 static const struct option options[] = {
-    {0, "salvage", OPTION_FLAG, NULL, NULL, "copy what is intact of a damaged trace to the file that -o names",
+    {0, "salvage", OPTION_FLAG, NULL, NULL, "copy the intact frames of a damaged trace to the file given with -o",
      offsetof(struct check_options, salvage)},
-    {'o', "output", OPTION_STRING, "FILE|-", NULL, "where to", offsetof(struct check_options, output)},
+    {'o', "output", OPTION_STRING, "FILE|-", NULL, "write the salvaged trace to FILE, or to standard output for '-'",
+     offsetof(struct check_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct check_options, force)},
     {0},
 };
 
-// What a file was found to hold.
 struct totals {
     uint64_t frames, events, bytes;
-    bool whole; // it ends where its writer ended it
+    bool complete; // its writer finished it
     struct progress progress;
 };
 
@@ -41,7 +41,7 @@ static int check_trace(struct input *in, struct totals *t, struct err *e)
         progress_update(&t->progress, item.offset);
     }
     t->frames = r.frames.next_sequence;
-    t->whole = r.saw_end;
+    t->complete = r.saw_end;
     trace_reader_close(&r);
     return rc;
 }
@@ -59,7 +59,7 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
         progress_update(&t->progress, in->offset);
     }
     const struct workload_summary *s = workload_reader_summary(r);
-    t->whole = s;
+    t->complete = s;
     t->events = s ? s->events : 0;
     workload_reader_close(r);
     return rc;
@@ -67,15 +67,17 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
 
 static void print_salvaged(const char *name, const struct trace_salvaged *s)
 {
-    char events[32], bytes[32];
-    note("%s: kept %llu frames with %s events; lost %llu frames, %s", name, (unsigned long long)s->frames,
-         human_count(events, s->events), (unsigned long long)s->lost_frames, human_bytes(bytes, s->lost_bytes));
+    char frames[64], events[64], lost[64], bytes[32];
+    note("%s: kept %s with %s; lost %s (%s)", name, human_plural(frames, s->frames, "frame", "frames"),
+         human_plural(events, s->events, "event", "events"), human_plural(lost, s->lost_frames, "frame", "frames"),
+         human_bytes(bytes, s->lost_bytes));
     if (s->session_lost)
-        note("%s: the session frame is lost: what the times mean is not known", name);
+        note("%s: the session frame is lost; the unit of its timestamps is unknown", name);
     if (s->unknown_processes)
-        note("%s: of %u processes nothing is known but their events", name, s->unknown_processes);
+        note("%s: only the events of %s are known", name,
+             human_plural(events, s->unknown_processes, "process", "processes"));
     if (s->end_lost)
-        note("%s: its end is lost: more frames may have been there", name);
+        note("%s: the end is missing; further frames may be lost", name);
 }
 
 static int salvage(const struct check_options *o, const char *name)
@@ -107,10 +109,10 @@ static int run_check(const void *fields, int argc, char **argv)
     struct err e = {0};
     struct totals t = {0};
     const uint8_t *head;
-    char events[32], bytes[32];
+    char events[64], frames[64], bytes[32];
     (void)argc;
     if (o->salvage != (o->output != NULL))
-        return usage_error(&cmd_check, "--salvage wants -o FILE, and -o wants --salvage");
+        return usage_error(&cmd_check, "--salvage and -o FILE require each other");
     if (o->salvage)
         return salvage(o, argv[0]);
     if (input_open(&in, argv[0], &e) < 0)
@@ -120,17 +122,18 @@ static int run_check(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "%s", e.text);
     bool workload = frame_magic_at(head, (size_t)n, FRAME_MAGIC_WORKLOAD);
     if (!workload && !frame_magic_at(head, (size_t)n, FRAME_MAGIC_TRACE))
-        die(EXIT_FAILED, "%s: is no trace and no workload, at byte 0", in.name);
+        die(EXIT_FAILED, "%s: is neither a trace nor a workload, at byte 0", in.name);
     progress_init(&t.progress, "check", "B", in.size_bytes, cli_common.quiet);
     int rc = workload ? check_workload(&in, &t, &e) : check_trace(&in, &t, &e);
     progress_clear(&t.progress);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
-    if (!t.whole)
-        die(EXIT_FAILED, "%s: was cut off after a whole frame, at byte %llu", in.name, (unsigned long long)in.offset);
+    if (!t.complete)
+        die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in.name, (unsigned long long)in.offset);
     if (!cli_common.quiet)
-        printf("%s: good: a %s of %s events in %llu frames, %s\n", in.name, workload ? "workload" : "trace",
-               human_count(events, t.events), (unsigned long long)t.frames, human_bytes(bytes, in.offset));
+        printf("%s: intact %s: %s in %s, %s\n", in.name, workload ? "workload" : "trace",
+               human_plural(events, t.events, "event", "events"), human_plural(frames, t.frames, "frame", "frames"),
+               human_bytes(bytes, in.offset));
     input_close(&in);
     return EXIT_DONE;
 }
@@ -140,10 +143,10 @@ const struct command cmd_check = {
     .operands = "FILE|-",
     .summary = "Verify every frame of a trace or workload",
     .description =
-        "Reads FILE to its end and verifies checksums, the order of frames and every record in them. Exits "
-        "with 1 and names the first byte offset where something is wrong when FILE is damaged or was cut off.\n\n"
-        "With --salvage, all that is intact of a damaged or cut-off trace is written to another one, and what is lost "
-        "is told on standard error.",
+        "Reads FILE to its end and verifies the checksums, the order of frames and every record. If FILE is "
+        "damaged or cut off, prints the byte offset of the first error and exits with status 1.\n\n"
+        "With --salvage, copies all intact frames of a damaged or cut-off trace to another file, and reports the "
+        "losses on standard error.",
     .options = options,
     .options_bytes = sizeof(struct check_options),
     .min_operands = 1,

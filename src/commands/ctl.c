@@ -16,21 +16,23 @@ struct ctl_options {
 };
 
 static const struct option options[] = {
-    {0, "json", OPTION_FLAG, NULL, NULL, "print the status as one JSON object", offsetof(struct ctl_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print the status as a JSON object", offsetof(struct ctl_options, json)},
     {0},
 };
 
 enum { VERB_STATUS = CONTROL_RESET + 1, VERBS };
 
 static const char *const verbs[VERBS] = {
-    [CONTROL_START] = "start", [CONTROL_STOP] = "stop",   [CONTROL_PAUSE] = "pause", [CONTROL_UNPAUSE] = "unpause",
+    [CONTROL_START] = "start", [CONTROL_STOP] = "stop",   [CONTROL_PAUSE] = "pause", [CONTROL_RESUME] = "resume",
     [CONTROL_SYNC] = "sync",   [CONTROL_RESET] = "reset", [VERB_STATUS] = "status",
 };
 
-// VERBS when there is none of this name.
+// VERBS if no verb has this name. glibc's word for resume is accepted, too.
 static int find_verb(const char *name)
 {
     int verb = 0;
+    if (strcmp(name, "unpause") == 0)
+        return CONTROL_RESUME;
     while (verb < VERBS && strcmp(verbs[verb], name) != 0)
         verb++;
     return verb;
@@ -66,29 +68,30 @@ static void print_json(const struct spool_header *h, long pid, const char *reaso
 {
     struct json j = {.to = stdout, .pretty = true};
     json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 1);
+    json_put_u64(&j, "schema_version", 2);
     json_put_u64(&j, "pid", (uint64_t)pid);
     json_put_string(&j, "state", state_name(h));
     if (*reason)
         json_put_string(&j, "off_reason", reason);
     json_put_u64(&j, "events", atomic_load(&h->control.events));
     json_put_u64(&j, "threads", atomic_load(&h->threads_live));
-    json_put_u64(&j, "chunks", atomic_load(&h->fresh_chunks));
-    json_put_u64(&j, "waits", atomic_load(&h->waits));
-    json_put_u64(&j, "wait_ns", atomic_load(&h->wait_ns));
-    json_put_u64(&j, "lost", atomic_load(&h->lost_words));
+    json_put_u64(&j, "spool_bytes", (uint64_t)atomic_load(&h->fresh_chunks) * SPOOL_CHUNK_BYTES);
+    json_put_u64(&j, "backpressure_waits", atomic_load(&h->waits));
+    json_put_u64(&j, "backpressure_ns", atomic_load(&h->wait_ns));
+    json_put_u64(&j, "lost_records", atomic_load(&h->lost_words));
     json_end_object(&j);
 }
 
 static void print_text(const struct spool_header *h, long pid, const char *reason)
 {
-    char events[32], threads[32], bytes[32], waits[32], ns[32], lost[32];
+    char events[64], threads[64], bytes[32], waits[64], ns[32], lost[64];
     printf("%ld: %s%s%s\n", pid, state_name(h), *reason ? ": " : "", reason);
-    printf("%s events written, %s threads, %s of chunks, %s waits of %s in all, %s events lost\n",
-           human_count(events, atomic_load(&h->control.events)), human_count(threads, atomic_load(&h->threads_live)),
+    printf("%s recorded, %s, spool of %s, backpressure: %s, %s; %s lost\n",
+           human_plural(events, atomic_load(&h->control.events), "event", "events"),
+           human_plural(threads, atomic_load(&h->threads_live), "thread", "threads"),
            human_bytes(bytes, (uint64_t)atomic_load(&h->fresh_chunks) * SPOOL_CHUNK_BYTES),
-           human_count(waits, atomic_load(&h->waits)), human_ns(ns, (double)atomic_load(&h->wait_ns)),
-           human_count(lost, atomic_load(&h->lost_words)));
+           human_plural(waits, atomic_load(&h->waits), "wait", "waits"), human_ns(ns, (double)atomic_load(&h->wait_ns)),
+           human_plural(lost, atomic_load(&h->lost_words), "record", "records"));
 }
 
 static void print_status(const struct spool_header *h, long pid, bool json)
@@ -103,17 +106,17 @@ static const char *explain(int error)
 {
     switch (error) {
     case EPERM:
-        return "is stopped: only start goes on";
+        return "recording is stopped and cannot be resumed (use 'start')";
     case EPIPE:
-        return "its recorder is gone";
+        return "the recorder of this process has ended";
     case ESRCH:
-        return "has ended";
+        return "the process has ended";
     case ENOTSUP:
-        return "its trace is no regular file, which alone can begin anew";
+        return "cannot reset: the trace is not a regular file";
     case ENOSPC:
-        return "has changed too often for a recording without a recorder";
+        return "too many state changes for a recording without a recorder";
     case ENODATA:
-        return "tracing has turned itself off";
+        return "recording has turned itself off in this process (see 'heaptape ctl PID status')";
     default:
         return strerror(error);
     }
@@ -129,12 +132,12 @@ static int run(const void *fields, int argc, char **argv)
     errno = 0;
     long pid = strtol(argv[0], &end, 10);
     if (end == argv[0] || *end || errno || pid <= 0 || pid > INT_MAX)
-        return usage_error(&cmd_ctl, "'%s' is no process id", argv[0]);
+        return usage_error(&cmd_ctl, "'%s' is not a process ID", argv[0]);
     int verb = find_verb(argv[1]);
     if (verb == VERBS)
         return unknown_verb(argv[1]);
     if (o->json && verb != VERB_STATUS)
-        return usage_error(&cmd_ctl, "--json goes with status");
+        return usage_error(&cmd_ctl, "--json requires the verb status");
     if (attach_open(&a, (pid_t)pid, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     int rc = 0;
@@ -150,17 +153,20 @@ static int run(const void *fields, int argc, char **argv)
 
 const struct command cmd_ctl = {
     .name = "ctl",
-    .operands = "PID start|stop|pause|unpause|sync|reset|status",
-    .summary = "Steer the recording of a running process",
+    .operands = "PID start|stop|pause|resume|sync|reset|status",
+    .summary = "Control recording in a running process",
     .description =
-        "start, or unpause, begins the recording of a process that was started with record --start=paused, or goes on "
-        "after pause. stop pauses and syncs; only start goes on from there. sync returns when everything up to it is "
-        "in the file. reset begins the file anew: what was recorded so far, of all processes of the recording, is "
-        "thrown away. status tells how the recording stands.\n\n"
-        "No call that starts after pause or stop has returned is recorded, and every one that starts after start or "
-        "unpause has returned is. Births and ends of threads are recorded always.\n\n"
-        "PID alone is meant, and what it forks from then on; a program that is started by exec begins as its recording "
-        "did. A program can do the same itself: heaptape/heaptape.h.",
+        "Controls the recording of the process PID, which 'heaptape record' started or which records itself "
+        "(HEAPTAPE_SPOOL).\n\n"
+        "start begins recording in a process that was started with 'record --start=paused', and continues it "
+        "after stop or pause. pause suspends recording and resume continues it; unpause is another name of "
+        "resume. stop pauses and then syncs; after it, only start continues. sync returns when all events so far "
+        "are in the trace file. reset empties the trace file: it discards what was recorded so far, of all "
+        "processes of the recording. status prints the state of the recording.\n\n"
+        "Pausing is exact: no call that begins after pause or stop returned is recorded, and every call that "
+        "begins after start or resume returned is recorded. Thread starts and exits are always recorded.\n\n"
+        "A verb applies to PID and to the processes that it forks later. After exec, a process is recorded as its "
+        "recording was started (--start). A program can control its own recording through heaptape/heaptape.h.",
     .options = options,
     .options_bytes = sizeof(struct ctl_options),
     .min_operands = 2,

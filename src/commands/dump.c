@@ -17,10 +17,12 @@ struct dump_options {
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_CHOICE, "text|json", "text", "lines for people, or a JSON object a line",
+    {'F', "format", OPTION_CHOICE, "text|json", "text", "print lines of text, or one JSON object per line",
      offsetof(struct dump_options, format)},
-    {'p', "pid", OPTION_NUMBER, "PID", "0", "of a trace, this process only", offsetof(struct dump_options, pid)},
-    {'k', "kind", OPTION_LIST, "KIND", NULL, "this kind of event only: malloc, free, thread.start; may be repeated",
+    {'p', "pid", OPTION_NUMBER, "PID", NULL, "print only this process of a trace (default: all processes)",
+     offsetof(struct dump_options, pid)},
+    {'k', "kind", OPTION_LIST, "KIND", NULL,
+     "print only events of this kind, such as malloc or thread.start; may be repeated",
      offsetof(struct dump_options, kinds)},
     {0},
 };
@@ -32,7 +34,7 @@ struct dump {
     bool json;
 };
 
-// A reader that has gone away (head) ends the dump quietly.
+// A reader that closes the pipe (head) ends the dump quietly.
 static int check_output(void)
 {
     return ferror(stdout) ? -EPIPE : 0;
@@ -134,7 +136,7 @@ static int dump_workload(const struct dump *d, struct workload_reader *r, struct
     return rc;
 }
 
-// Kinds that the program did not call are shown when they are asked for.
+// Kinds that are not calls of the program are printed on request only.
 static int choose_kinds(struct dump *d)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
@@ -142,7 +144,7 @@ static int choose_kinds(struct dump *d)
     for (size_t i = 0; i < d->options->kinds.n; i++) {
         int kind = event_kind_by_name(d->options->kinds.items[i]);
         if (kind < 0)
-            return usage_error(&cmd_dump, "there is no kind of event '%s'", d->options->kinds.items[i]);
+            return usage_error(&cmd_dump, "unknown kind of event '%s'", d->options->kinds.items[i]);
         d->kinds[kind] = true;
     }
     return 0;
@@ -183,9 +185,10 @@ const struct command cmd_dump = {
     .operands = "FILE|-",
     .summary = "Print the events of a trace or workload",
     .description =
-        "Prints a line for each call. Of a trace: as it was recorded, with addresses, all processes and threads "
-        "in the order of their stamps. Of a workload: in an order in which it can be replayed, with slots in the "
-        "place of addresses, the numbers of its threads, and what each call waits for.",
+        "Prints one line per call. The calls of a trace are printed as recorded, with addresses, for all "
+        "processes and threads in the order of their timestamps. The calls of a workload are printed in an order "
+        "in which they can be replayed, with slot numbers instead of addresses, thread numbers instead of thread "
+        "IDs, and the calls of other threads that each call depends on.",
     .options = options,
     .options_bytes = sizeof(struct dump_options),
     .min_operands = 1,

@@ -37,40 +37,42 @@ struct record_options {
 
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
-     "write the trace to FILE, or to standard output; heaptape.ht unless given, heaptape.FORMAT with --format",
+     "write the trace to FILE, or to standard output for '-' (default: heaptape.ht; heaptape.FORMAT with --format)",
      offsetof(struct record_options, output)},
     {'F', "format", OPTION_CHOICE, FORMATS_EXPORT_CHOICES, NULL,
-     "write in this format of another tool, while PROGRAM runs; see below", offsetof(struct record_options, format)},
+     "write another tool's format instead of a trace, while PROGRAM runs", offsetof(struct record_options, format)},
     {0, "log-fd", OPTION_NUMBER, "FD", NULL,
-     "write to this file descriptor instead, in logalloc's format unless --format says another",
+     "write to an inherited file descriptor instead of a file, in the format logalloc unless --format is given",
      offsetof(struct record_options, log_fd)},
-    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL, "run the program on this allocator; as for replay",
+    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
+     "run PROGRAM on this allocator: a name or path, and tunables after commas (default: PROGRAM's own)",
      offsetof(struct record_options, allocator)},
     {'z', "compress", OPTION_STRING, "none|lz4|zstd[:LEVEL]", "zstd:1",
-     "compress with this; a recorder that falls behind steps down by itself",
+     "set the compression of the trace; the recorder falls back from zstd to lz4 to none when it cannot keep up",
      offsetof(struct record_options, compression)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct record_options, force)},
     {0, "start", OPTION_CHOICE, "now|paused", "now",
-     "record from the start, or when heaptape ctl or the program itself says so",
+     "start recording at once, or when 'heaptape ctl' or PROGRAM itself starts it",
      offsetof(struct record_options, start)},
     {0, "follow", OPTION_STRING, "all|none|PATTERN", "all",
-     "record all children, none, or those whose executable's name matches a glob",
+     "choose the child processes to record: all, none, or those whose executable's name matches a glob pattern",
      offsetof(struct record_options, follow)},
-    {0, "callers", OPTION_NUMBER, "DEPTH", NULL,
-     "record who called: the return address, or with a DEPTH above 1 so many frames along the frame pointers",
+    {0, "stacks", OPTION_NUMBER, "DEPTH", NULL,
+     "record the call stack of each allocation: DEPTH return addresses, read along frame pointers; without a DEPTH "
+     "only the call site",
      offsetof(struct record_options, depth), .bare = "1"},
-    {0, "max-size", OPTION_SIZE, "SIZE", NULL, "end the recording when FILE has reached SIZE; PROGRAM goes on untraced",
+    {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop recording when FILE reaches SIZE; PROGRAM continues untraced",
      offsetof(struct record_options, max_bytes)},
     {0, "collect", OPTION_STRING, "DIR", NULL,
-     "run nothing: make the trace of what was recorded without a recorder in DIR",
+     "run nothing; write the trace of processes that recorded themselves into DIR",
      offsetof(struct record_options, collect)},
-    {0, "usable", OPTION_FLAG, NULL, NULL, "also record how many bytes of each block can be used (malloc_usable_size)",
+    {0, "usable", OPTION_FLAG, NULL, NULL, "also record the usable size of each block (malloc_usable_size)",
      offsetof(struct record_options, usable)},
-    {0, "maps", OPTION_FLAG, NULL, NULL, "also record the program's own calls of mmap, munmap, mremap, brk and sbrk",
+    {0, "maps", OPTION_FLAG, NULL, NULL, "also record PROGRAM's own calls of mmap, munmap, mremap, brk and sbrk",
      offsetof(struct record_options, maps)},
-    {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events rather than let the program wait for the recorder",
+    {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events instead of making PROGRAM wait for the recorder",
      offsetof(struct record_options, lossy)},
-    {'v', "verbose", OPTION_FLAG, NULL, NULL, "also tell what the recording itself cost",
+    {'v', "verbose", OPTION_FLAG, NULL, NULL, "also report the cost of recording",
      offsetof(struct record_options, verbose)},
     {0},
 };
@@ -102,47 +104,48 @@ static bool parse_compression(const char *text, struct record_settings *s)
 // `out` is NULL when it was no trace.
 static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
 {
-    char events[32], bytes[32], ns[32];
+    char events[64], processes[64], bytes[32], ns[32], batches[64], fallbacks[64];
     double n = r->events ? (double)r->events : 1;
-    const char *s = r->processes == 1 ? "" : "es";
-    human_count(events, r->events);
+    human_plural(events, r->events, "event", "events");
+    human_plural(processes, r->processes, "process", "processes");
     if (out)
-        note("%s events of %u process%s, %s (%.2f bytes an event), %s", events, r->processes, s,
-             human_bytes(bytes, out->offset), (double)out->offset / n, out->name);
+        note("recorded %s of %s to %s: %s, %.2f bytes per event", events, processes, out->name,
+             human_bytes(bytes, out->offset), (double)out->offset / n);
     else
-        note("%s events of %u process%s", events, r->processes, s);
+        note("recorded %s of %s", events, processes);
     if (r->lost_words)
-        note("%s records were lost", human_count(events, r->lost_words));
+        note("%s lost", human_plural(events, r->lost_words, "record was", "records were"));
     if (r->untraced)
-        note("%u process%s could not be recorded: no file, memory or place was left for a spool", r->untraced,
-             r->untraced == 1 ? "" : "es");
+        note("%s not recorded: no space, memory or file descriptor was left for a spool",
+             human_plural(processes, r->untraced, "process was", "processes were"));
     if (r->left)
-        note(
-            "%u process%s went on unrecorded after exec: as a program that is static, has other rights or another root",
-            r->left, r->left == 1 ? "" : "es");
+        note("%s not recorded after exec: the new program is static, privileged or in another root directory",
+             human_plural(processes, r->left, "process was", "processes were"));
     if (r->off_reason[0])
-        note("tracing turned itself off in a process: %s", r->off_reason);
+        note("recording turned itself off in a process: %s", r->off_reason);
     if (r->full)
-        note("the recording ended at --max-size, and the program went on untraced");
+        note("the recording stopped at --max-size; the program continued untraced");
     if (r->stopped_by)
-        note("stopped by signal %d before the program had ended", r->stopped_by);
+        note("signal %d stopped the recording before the program exited", r->stopped_by);
     if (o->verbose)
-        note("the recorder took %.1f ns of CPU an event, wrote %s rounds, stepped down %s times; threads waited %s",
-             (double)r->cpu_ns / n, human_count(events, r->rounds), human_count(bytes, r->steps_down),
-             human_ns(ns, (double)r->wait_ns));
+        note(
+            "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",
+            (double)r->cpu_ns / n, human_plural(batches, r->rounds, "batch", "batches"),
+            human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"), human_ns(ns, (double)r->wait_ns));
 }
 
-// Nothing was recorded: why. The file holds nothing that anybody could want.
+// Says why nothing was recorded. The file is discarded.
 static int explain_nothing(const char *program, const struct record_result *r)
 {
     const char *why = record_explain(program);
     if (r->off_reason[0])
         die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
     if (why)
-        die(EXIT_RECORD, "%s: nothing was recorded: it %s", program, why);
+        die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
     if (r->processes)
-        die(EXIT_RECORD, "%s: nothing was recorded: it made no call of the malloc API", program);
-    die(EXIT_RECORD, "%s: nothing was recorded: it has its own malloc, or makes no call of the C library's", program);
+        die(EXIT_RECORD, "%s: nothing was recorded: the program did not call the malloc API", program);
+    die(EXIT_RECORD, "%s: nothing was recorded: the program has its own malloc or does not call the C library's",
+        program);
 }
 
 static int exit_code(const struct record_result *r)
@@ -159,7 +162,7 @@ static bool is_nothing(const struct record_settings *s, const struct record_resu
     return r->events == 0 && !(s->paused && r->processes);
 }
 
-// What was written is of no use when the program never ran or gave no events.
+// A file without events is of no use: the program did not run or made no calls.
 static void discard(struct output *out)
 {
     struct err ignored = {0};
@@ -171,7 +174,7 @@ static void discard(struct output *out)
         unlink(name);
 }
 
-// HEAPTAPE_SPOOL=DIR LD_PRELOAD=libheaptape.so PROGRAM has been before.
+// HEAPTAPE_SPOOL=DIR LD_PRELOAD=libheaptape.so PROGRAM has run before.
 static int run_collect(const struct record_options *o, const struct record_settings *s)
 {
     struct record_result r;
@@ -200,7 +203,7 @@ static void set_allocator(struct record_settings *s, const struct allocator *a)
     s->n_variables = a->n_tunables;
 }
 
-// The program has ended, or was never started: what there is to say, and the exit code.
+// Reports on the program, which has exited or was never started, and returns the exit code.
 static int conclude(const struct record_options *o, const struct record_settings *s, const struct record_result *r,
                     const struct output *out)
 {
@@ -269,9 +272,10 @@ static int record_program(const struct record_options *o, struct record_settings
     if (live_complete(&target) < 0)
         die(EXIT_RECORD, "out of memory");
     if (target.format && o->max_bytes)
-        return usage_error(&cmd_record, "--max-size is for traces, not for --format %s", target.format->name);
+        return usage_error(&cmd_record, "--max-size applies to traces, not to --format %s", target.format->name);
     if (paths_find("libheaptape.so", library, sizeof library) < 0)
-        die(EXIT_RECORD, "libheaptape.so: not found beside the heaptape program");
+        die(EXIT_RECORD,
+            "libheaptape.so: not found beside the heaptape executable; install it or set HEAPTAPE_LIBEXEC");
     if (o->allocator && allocator_parse(&allocator, o->allocator, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     s->library = library;
@@ -296,21 +300,21 @@ static int run_record(const void *fields, int argc, char **argv)
     if (!o->collect && argc == 0)
         return usage_error(&cmd_record, "an operand is missing");
     if (o->collect && argc > 0)
-        return usage_error(&cmd_record, "--collect runs no program");
+        return usage_error(&cmd_record, "--collect takes no PROGRAM");
     if (o->collect && (o->format || o->log_fd))
-        return usage_error(&cmd_record, "--collect makes a trace; heaptape export makes the rest of that");
+        return usage_error(&cmd_record, "--collect writes a trace; convert it with 'heaptape export' afterwards");
     if (o->output && o->log_fd)
-        return usage_error(&cmd_record, "-o and --log-fd exclude each other");
+        return usage_error(&cmd_record, "-o and --log-fd cannot be combined");
     if (o->log_fd > INT_MAX)
-        return usage_error(&cmd_record, "there is no file descriptor %llu", (unsigned long long)o->log_fd);
+        return usage_error(&cmd_record, "--log-fd: %llu is not a file descriptor", (unsigned long long)o->log_fd);
     if (!parse_compression(o->compression, &s))
-        return usage_error(&cmd_record, "-z wants none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
+        return usage_error(&cmd_record, "-z must be none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
     if (o->depth > SPOOL_MAX_DEPTH)
-        return usage_error(&cmd_record, "--callers wants a depth of at most %d", SPOOL_MAX_DEPTH);
+        return usage_error(&cmd_record, "--stacks: DEPTH must be at most %d", SPOOL_MAX_DEPTH);
     if (o->collect)
         return run_collect(o, &s);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
-        return usage_error(&cmd_record, "--follow wants all, none or a pattern of at most %d bytes",
+        return usage_error(&cmd_record, "--follow must be all, none or a pattern of at most %d bytes",
                            SPOOL_MAX_FOLLOW - 1);
     return record_program(o, &s);
 }
@@ -318,39 +322,36 @@ static int run_record(const void *fields, int argc, char **argv)
 const struct command cmd_record = {
     .name = "record",
     .operands = "[--] PROGRAM [ARG...] | --collect DIR",
-    .summary = "Run a program and record every call of the malloc API that it and its children make",
+    .summary = "Run a program and record every malloc call of it and its child processes",
     .description =
-        "Runs PROGRAM with the capture library preloaded and writes a raw trace of it and of all processes that it "
-        "starts, until the last of them has ended. The exit status is PROGRAM's own: 128 + N when signal N ended it, "
-        "125 "
-        "when heaptape itself failed or nothing could be recorded, 126 when PROGRAM cannot be executed, 127 when it is "
-        "not found.\n\n"
-        "SIGINT and SIGQUIT are left to PROGRAM. SIGTERM and SIGHUP are passed on to it; a second one ends the "
-        "recording "
-        "cleanly, and PROGRAM goes on untraced, as it does when the disk is full.\n\n"
-        "--follow chooses among the processes that PROGRAM starts; PROGRAM itself, and what it becomes by exec, is "
-        "always recorded. With --follow=none they are not waited for either. With --max-size FILE may get larger by "
-        "what is recorded in 20 ms.\n\n"
-        "What cannot be started by heaptape, a service for example, records itself: start it with HEAPTAPE_SPOOL=DIR "
-        "and "
-        "LD_PRELOAD=libheaptape.so, where DIR is the absolute path of an existing, empty directory, which then grows "
-        "by 8 bytes an event and more. --collect DIR makes the trace afterwards, however the processes ended, and "
-        "leaves DIR as it is. Processes that still run must have been stopped: heaptape ctl PID stop.\n\n"
-        "With -o - the trace goes to standard output, which PROGRAM shares: send PROGRAM's own output elsewhere.\n\n"
-        "With --format another tool's file is written while PROGRAM runs, as heaptape export would write it of the "
-        "trace; "
-        "lines appear within a tenth of a second, in the order of the calls. A format that holds no addresses is "
-        "written "
-        "at the end. %p in the name of FILE stands for the process id, and each process gets a file of its own. "
-        "--log-fd "
-        "writes to a file descriptor that heaptape was started with, as in heaptape record --log-fd 3 -- prog 3>&1 "
-        "1>&2 | "
-        "gzip; PROGRAM does not get it.\n\n"
-        "MALLOC_LOG and MTRACE_CTL_FILE in the environment are honoured when neither -o, --log-fd nor another --format "
-        "is given. MALLOC_LOG=FILE adds to FILE in logalloc's format, MALLOC_LOG=N with a number below 10,000 is "
-        "--log-fd "
-        "N. MTRACE_CTL_FILE=FILE writes FILE in mtrace's format; when it is empty, or with --format mtrace alone, each "
-        "process gets a file /tmp/mtrace.out.PID.",
+        "Runs PROGRAM with the capture library preloaded, and writes a trace of all calls of the malloc API "
+        "(malloc, free, new, delete and their variants) by PROGRAM and by the processes that it starts. Recording "
+        "ends when the last of these processes exits. The exit status is that of PROGRAM; 128 + N if signal N "
+        "terminated it; 125 if heaptape itself failed or nothing was recorded; 126 if PROGRAM cannot be executed; "
+        "127 if it was not found.\n\n"
+        "heaptape ignores SIGINT and SIGQUIT, which the terminal also sends to PROGRAM. It forwards the first "
+        "SIGTERM or SIGHUP to PROGRAM; the second one ends the recording, and PROGRAM continues untraced. PROGRAM "
+        "also continues untraced when the disk is full.\n\n"
+        "--follow selects among the processes that PROGRAM starts. PROGRAM itself is always recorded, also after "
+        "it calls exec. With --follow=none heaptape does not wait for the processes that PROGRAM leaves behind. "
+        "With --max-size, FILE may exceed SIZE by the events of 20 ms.\n\n"
+        "With --stacks=DEPTH, code that is built without frame pointers ends a stack early. Build with "
+        "-fno-omit-frame-pointer for complete stacks.\n\n"
+        "A program that heaptape cannot start, such as a service, can record itself: start it with "
+        "HEAPTAPE_SPOOL=DIR and LD_PRELOAD=libheaptape.so in the environment. DIR is the absolute path of an "
+        "existing, empty directory; it grows by at least 8 bytes per event. Afterwards, --collect DIR writes the "
+        "trace, however the processes ended, and leaves DIR unchanged. Stop a process that still runs first, with "
+        "'heaptape ctl PID stop'.\n\n"
+        "With -o - the trace goes to standard output, which PROGRAM shares: redirect PROGRAM's own output.\n\n"
+        "With --format, heaptape writes another tool's format while PROGRAM runs, with the same content as "
+        "'heaptape export' of a trace. Lines appear within 0.1 seconds, in the order of the calls. Formats "
+        "without addresses are written at the end. %p in FILE is replaced by the process ID, and each process "
+        "gets its own file. --log-fd writes to a file descriptor that heaptape inherited, as in 'heaptape record "
+        "--log-fd 3 -- prog 3>&1 1>&2 | gzip'; PROGRAM does not inherit it.\n\n"
+        "The environment variables MALLOC_LOG and MTRACE_CTL_FILE apply if neither -o, --log-fd nor another "
+        "--format is given. MALLOC_LOG=FILE appends to FILE in the format logalloc. MALLOC_LOG=N, a number below "
+        "10,000, means --log-fd N. MTRACE_CTL_FILE=FILE writes FILE in the format mtrace. If it is empty, or with "
+        "--format mtrace alone, each process gets a file /tmp/mtrace.out.PID.",
     .options = options,
     .options_bytes = sizeof(struct record_options),
     .min_operands = 0,

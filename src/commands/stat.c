@@ -20,7 +20,7 @@ static const struct option options[] = {
      "print only the totals, which a workload stores in its summary; the rest of the workload is not read",
      offsetof(struct stat_options, brief)},
     {0, "by", OPTION_CHOICE, "site", NULL,
-     "print what each call site allocated and what of it is live; needs a recording made with --callers",
+     "print what each call site allocated and what of it is live; needs a recording made with --stacks",
      offsetof(struct stat_options, by)},
     {0, "format", OPTION_CHOICE, "text|json|folded|pprof", "text",
      "with --by: output format; folded is for flame graphs, pprof is its profile.proto", offsetof(struct stat_options, format)},

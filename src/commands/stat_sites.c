@@ -216,7 +216,7 @@ int stat_sites(const char *path, const struct stat_sites_options *o, struct err 
         progress_clear(&j.progress);
     }
     if (rc == 0 && j.sites->n_sites == 0)
-        rc = err_set(e, -ENODATA, "%s: no call sites were recorded (use 'heaptape record --callers')", path);
+        rc = err_set(e, -ENODATA, "%s: no call sites were recorded (use 'heaptape record --stacks')", path);
     by_site_finish(&j.totals);
     if (rc == 0 && (rc = print(&j)) < 0)
         err_set(e, rc, "%s: out of memory", path);

@@ -289,7 +289,7 @@ static void read_value(struct scan *s, struct fields *f, const char *key, size_t
     } else if (is(key, n, "tid")) {
         f->tid = number(s);
         f->has_tid = true;
-    } else if (is(key, n, "stamp_ns")) {
+    } else if (is(key, n, "time_ns")) {
         ev->stamp = number(s);
         f->has_stamp = true;
     } else if (is(key, n, "size")) {

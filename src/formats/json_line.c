@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 enum {
-    LINE_BYTES = 1024, // most of a line without its text and waits: 16 names and 20-digit numbers
-    WAIT_BYTES = 48,
+    LINE_BYTES = 1024, // most of a line without its text and dependencies: 16 names and 20-digit numbers
+    DEPENDENCY_BYTES = 48,
     ESCAPED_BYTES = 6, // most that a byte of text becomes
     FRAME_BYTES = 8,
 };
@@ -97,9 +97,9 @@ static char *put_notes(char *to, const struct event *ev)
     return to;
 }
 
-static char *put_waits(char *to, const struct call *c)
+static char *put_depends_on(char *to, const struct call *c)
 {
-    to = TEXT_PUT(to, ",\"waits\":[");
+    to = TEXT_PUT(to, ",\"depends_on\":[");
     for (uint32_t i = 0; i < c->n_waits; i++) {
         to = put_number(to, i ? ",[" : "[", c->waits[i].thread);
         to = put_number(to, ",", c->waits[i].op);
@@ -112,7 +112,7 @@ static char *put_waits(char *to, const struct call *c)
 int json_line_put(struct buf *b, const struct call *c, bool slots)
 {
     const struct event *ev = &c->ev;
-    size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_waits * WAIT_BYTES;
+    size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_waits * DEPENDENCY_BYTES;
     if (buf_reserve(b, most) < 0)
         return -ENOMEM;
     const char *name = event_infos[ev->kind].name;
@@ -121,7 +121,7 @@ int json_line_put(struct buf *b, const struct call *c, bool slots)
     to = text_put(to, name, strlen(name));
     to = put_number(to, "\",\"pid\":", c->pid);
     to = put_number(to, ",\"tid\":", c->tid);
-    to = put_number(to, ",\"stamp_ns\":", ev->stamp);
+    to = put_number(to, ",\"time_ns\":", ev->stamp);
     to = put_numbers(to, ev);
     to = put_places(to, ev, slots);
     if (ev->error || c->failed)
@@ -135,7 +135,7 @@ int json_line_put(struct buf *b, const struct call *c, bool slots)
     else if (ev->text_bytes)
         to = put_text(to, ev->text, ev->text_bytes);
     if (to && c->n_waits)
-        to = put_waits(to, c);
+        to = put_depends_on(to, c);
     if (!to)
         return -ENOMEM;
     to = TEXT_PUT(to, "}\n");

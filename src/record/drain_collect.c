@@ -41,7 +41,7 @@ static int open_session(struct drain *c, struct err *e)
     descend(c);
     int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return err_set(e, -errno, "%s: holds no recording: %s/%s: %s", c->dir, c->dir, SPOOL_SESSION_FILE,
+        return err_set(e, -errno, "%s: contains no recording: %s/%s: %s", c->dir, c->dir, SPOOL_SESSION_FILE,
                        strerror(errno));
     void *p = MAP_FAILED;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)sizeof *c->session)
@@ -50,12 +50,12 @@ static int open_session(struct drain *c, struct err *e)
     bool locked = p != MAP_FAILED && stale_lock(fd) < 0;
     close(fd);
     if (p == MAP_FAILED)
-        return err_set(e, -EBADMSG, "%s/%s: is no session", c->dir, SPOOL_SESSION_FILE);
+        return err_set(e, -EBADMSG, "%s/%s: is not a session file", c->dir, SPOOL_SESSION_FILE);
     c->session = p;
     if (c->session->magic != SPOOL_SESSION_MAGIC || c->session->stamp_shift != CODEC_STAMP_SHIFT)
-        return err_set(e, -EBADMSG, "%s/%s: is no session of this version of heaptape", c->dir, SPOOL_SESSION_FILE);
+        return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape", c->dir, SPOOL_SESSION_FILE);
     if (locked)
-        return err_set(e, -EBUSY, "%s: belongs to a recorder", c->dir);
+        return err_set(e, -EBUSY, "%s: a recorder uses this directory", c->dir);
     return 0;
 }
 
@@ -66,7 +66,7 @@ static int check_spools(struct drain *c, struct err *e)
         struct drain_spool *s = c->spools[i];
         bool alone = c->session->flags & SPOOL_NO_RECORDER;
         if (alone && !s->dead && atomic_load(&s->header->control.state) != SPOOL_STOPPED)
-            return err_set(e, -EBUSY, "%s: process %ld still runs; end it, or stop it with heaptape ctl %ld stop",
+            return err_set(e, -EBUSY, "%s: process %ld is still running; stop it with 'heaptape ctl %ld stop'",
                            c->dir, (long)s->visible_pid, (long)s->visible_pid);
         s->dead = true;
     }

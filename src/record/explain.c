@@ -66,9 +66,9 @@ static const char *explain_privileges(int fd)
     if (fstat(fd, &st) < 0)
         return NULL;
     if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getegid()))
-        return "is setuid or setgid: the dynamic linker preloads nothing into it";
+        return "is setuid or setgid, which disables LD_PRELOAD";
     if (geteuid() != 0 && fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0)
-        return "has file capabilities: the dynamic linker preloads nothing into it";
+        return "has file capabilities, which disables LD_PRELOAD";
     return NULL;
 }
 
@@ -81,7 +81,7 @@ static const char *explain_file(int fd, const char *head, size_t n)
     if (h.e_ident[EI_CLASS] != ELFCLASS64)
         return "is a 32-bit program";
     if (!is_dynamic(fd, &h))
-        return "is statically linked: its calls cannot be intercepted";
+        return "is statically linked; its calls cannot be intercepted";
     return explain_privileges(fd);
 }
 

@@ -152,7 +152,7 @@ int launch_start(struct launch *l, const struct record_settings *s, const char *
 {
     int report[2], failed = 0;
     if (pipe2(report, O_CLOEXEC) < 0)
-        return err_set_errno(e, "cannot make a pipe");
+        return err_set_errno(e, "cannot create a pipe");
     l->pid = fork();
     if (l->pid < 0) {
         int rc = err_set_errno(e, "cannot start a process");

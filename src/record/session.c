@@ -42,7 +42,7 @@ static int make_open_folder(struct drain *c, struct err *e)
 {
     uint64_t name[2];
     if (getrandom(name, sizeof name, 0) != (ssize_t)sizeof name)
-        return err_set_errno(e, "cannot get random bytes");
+        return err_set_errno(e, "cannot read random bytes");
     if (asprintf(&c->dir, "%s/%016llx%016llx", c->outer, (unsigned long long)name[0], (unsigned long long)name[1]) <
         0) {
         c->dir = NULL;
@@ -51,7 +51,7 @@ static int make_open_folder(struct drain *c, struct err *e)
     if (chmod(c->outer, 0711) < 0 || mkdir(c->dir, 0700) < 0)
         return err_set_errno(e, "%s: cannot create", c->dir);
     if (chmod(c->dir, 01733) < 0)
-        return err_set_errno(e, "%s: cannot set its mode", c->dir);
+        return err_set_errno(e, "%s: cannot change its mode", c->dir);
     return 0;
 }
 

@@ -126,9 +126,9 @@ int attach_open(struct attached *a, pid_t pid, struct err *e)
     if (refused)
         return open_error(pid, e);
     if (parents)
-        return err_set(e, -ENOENT, "%ld: has made no call since it was forked, or its spool cannot be opened",
+        return err_set(e, -ENOENT, "%ld: is not recorded yet (no malloc call since fork), or its spool cannot be opened",
                        (long)pid);
-    return err_set(e, -ENOENT, ended ? "%ld: its recording has ended" : "%ld: is not traced", (long)pid);
+    return err_set(e, -ENOENT, ended ? "%ld: the recording of this process has ended" : "%ld: is not being recorded", (long)pid);
 }
 
 void attach_close(struct attached *a)

@@ -157,7 +157,7 @@ int control_do(const struct control *c, enum control_verb verb)
         return rc ? rc : sync_all(c);
     case CONTROL_PAUSE:
         return state == SPOOL_STOPPED ? 0 : set(c, SPOOL_PAUSED);
-    case CONTROL_UNPAUSE:
+    case CONTROL_RESUME:
         return state == SPOOL_STOPPED ? -EPERM : set(c, SPOOL_RECORDING);
     case CONTROL_SYNC:
         return sync_all(c);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum control_verb { CONTROL_START, CONTROL_STOP, CONTROL_PAUSE, CONTROL_UNPAUSE, CONTROL_SYNC, CONTROL_RESET };
+enum control_verb { CONTROL_START, CONTROL_STOP, CONTROL_PAUSE, CONTROL_RESUME, CONTROL_SYNC, CONTROL_RESET };
 
 // The process's spool and its session, both mapped.
 struct control {
@@ -17,10 +17,10 @@ struct control {
     uint32_t process; // pid, as the caller sees it, of the traced process if that is another one; else 0
 };
 
-// 0, or a negative errno: -EPERM to unpause what is stopped; -EPIPE when the recorder, or -ESRCH when the process, has
+// 0, or a negative errno: -EPERM to resume a stopped recording; -EPIPE when the recorder, or -ESRCH when the process, has
 // ended; -ENOTSUP, for a reset, when the trace is no regular file or there is no recorder; -ENOSPC when without a
 // recorder the state has changed more than SPOOL_TOGGLES times; -ENODATA when tracing has turned itself off. A call that
-// starts after a pause or stop has returned is not recorded; one that starts after a start or unpause is.
+// starts after a pause or stop has returned is not recorded; one that starts after a start or resume is.
 int control_do(const struct control *c, enum control_verb verb);
 
 // Has the process with this pid ended, or is it a zombie? false when the pid means nothing here.

@@ -18,12 +18,12 @@ static int no_memory(const struct trace_reader *r, struct err *e)
     return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
 }
 
-// What the fields' reader said, as a text.
+// The error of the field reader, as a text.
 static int check_fields(const struct trace_reader *r, const struct frame *f, int rc, struct err *e)
 {
     if (rc == -ENOMEM)
         return no_memory(r, e);
-    return rc < 0 ? corrupt(r, f, "a field is not as it should be", e) : 0;
+    return rc < 0 ? corrupt(r, f, "a field is invalid", e) : 0;
 }
 
 int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e)
@@ -35,7 +35,7 @@ int trace_reader_open(struct trace_reader *r, struct input *in, struct err *e)
     if (rc == 0)
         rc = err_set(e, -ENODATA, "%s: is empty", in->name);
     else if (rc > 0 && f.type != TRACE_SESSION)
-        rc = corrupt(r, &f, "the first frame is no session frame", e);
+        rc = corrupt(r, &f, "the first frame is not a session frame", e);
     else if (rc > 0)
         rc = check_fields(r, &f, fields_get_session(f.data, f.size, &r->session), e);
     if (rc < 0)
@@ -75,7 +75,7 @@ int trace_reader_add_process(struct trace_reader *r, struct trace_process **proc
 static int read_process(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
 {
     if (fields_process_number(f->data, f->size) != r->n_processes)
-        return corrupt(r, f, "a process has a number out of turn", e);
+        return corrupt(r, f, "a process number is out of order", e);
     int rc = trace_reader_add_process(r, &item->process, e);
     return rc < 0 ? rc : check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
 }
@@ -84,7 +84,7 @@ static int read_process_end(struct trace_reader *r, const struct frame *f, struc
 {
     uint32_t number = fields_process_number(f->data, f->size);
     if (number >= r->n_processes)
-        return corrupt(r, f, "a process ends that never began", e);
+        return corrupt(r, f, "an unknown process ends", e);
     item->process = r->processes[number];
     item->process->ended = 1;
     return check_fields(r, f, fields_get_process(f->data, f->size, item->process), e);
@@ -103,7 +103,7 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
     uint64_t n, stamp = 0, v[4];
     // A sample takes at least four bytes.
     if (!get_varint(&at, end, &n) || n > (size_t)(end - at) / 4)
-        return corrupt(r, f, "the number of samples is wrong", e);
+        return corrupt(r, f, "the number of samples is invalid", e);
     if (buf_resize(&r->samples, n * sizeof(struct trace_sample)) < 0)
         return no_memory(r, e);
     struct trace_sample *samples = (struct trace_sample *)(void *)r->samples.data;
@@ -113,7 +113,7 @@ static int read_samples(struct trace_reader *r, const struct frame *f, struct tr
                 return corrupt(r, f, "a sample is cut off", e);
         }
         if (v[0] >= r->n_processes)
-            return corrupt(r, f, "a sample is of an unknown process", e);
+            return corrupt(r, f, "a sample refers to an unknown process", e);
         stamp += (uint64_t)zigzag_get(v[1]);
         samples[i] = (struct trace_sample){(uint32_t)v[0], stamp, v[2], v[3]};
     }
@@ -129,7 +129,7 @@ static int read_table(struct trace_reader *r, const struct frame *f, size_t n, u
 {
     const uint8_t *row = f->data + EVENTS_HEADER_BYTES;
     if (n > (f->size - EVENTS_HEADER_BYTES) / EVENTS_SEGMENT_BYTES)
-        return corrupt(r, f, "the number of segments is wrong", e);
+        return corrupt(r, f, "the number of segments is invalid", e);
     if (buf_resize(&r->segments, n * sizeof(struct trace_segment)) < 0)
         return no_memory(r, e);
     struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
@@ -148,7 +148,7 @@ static int read_table(struct trace_reader *r, const struct frame *f, size_t n, u
         };
         *words += s[i].n_words;
         if (s[i].process >= r->n_processes)
-            return corrupt(r, f, "a segment is of an unknown process", e);
+            return corrupt(r, f, "a segment refers to an unknown process", e);
         if (s[i].n_records > s[i].n_words)
             return corrupt(r, f, "a segment has more records than words", e);
     }
@@ -162,7 +162,7 @@ static bool scan_words(const struct columns *c, const uint64_t *words, struct re
     return r->words == n && r->records == records;
 }
 
-// Gives the segments their words: `body` is what follows the table. False when they are not as the table says.
+// Gives the segments their words: `body` follows the table. False if they contradict the table.
 static bool read_words(struct trace_reader *r, enum events_transform transform, const uint8_t *body, size_t n,
                        size_t n_segments)
 {
@@ -197,7 +197,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     size_t n = get_u32(f->data + 20);
     unsigned transform = flags >> EVENTS_TRANSFORM_AT & 0xff;
     if (transform > EVENTS_COLUMNS)
-        return corrupt(r, f, "an events frame has an unknown transform", e);
+        return corrupt(r, f, "an events frame uses an unknown transform", e);
     uint64_t words = 0;
     int rc = read_table(r, f, n, &words, e);
     if (rc < 0)
@@ -215,7 +215,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
         return no_memory(r, e);
     size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
     if (!read_words(r, (enum events_transform)transform, f->data + head, f->size - head, n))
-        return corrupt(r, f, "the records are not as they should be", e);
+        return corrupt(r, f, "the records are invalid", e);
     item->round = get_u64(f->data);
     item->watermark = get_u64(f->data + 8);
     item->round_ends = flags & EVENTS_LAST_OF_ROUND;
@@ -239,7 +239,7 @@ int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace
     int rc;
     switch (item->type) {
     case TRACE_SESSION:
-        return corrupt(r, f, "a second session frame", e);
+        return corrupt(r, f, "there is a second session frame", e);
     case TRACE_PROCESS:
         rc = read_process(r, f, item, e);
         break;

@@ -203,7 +203,7 @@ int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *r
     trace_writer_init(&s.writer, out, FRAME_CODEC_ZSTD, LEVEL);
     int rc = read_all(&s, e);
     if (rc == 0 && result->frames == 0)
-        rc = err_set(e, -ENODATA, "%s: no frame of it is intact", in->name);
+        rc = err_set(e, -ENODATA, "%s: no intact frame found", in->name);
     if (rc == 0)
         rc = finish(&s, e);
     result->events = s.writer.events;

@@ -38,7 +38,7 @@ END
 grow() {
   skip_under_sanitizer
   [ -x "$BATS_FILE_TMPDIR/grow" ] || skip "no g++"
-  record_options=--callers=16 record "$BATS_FILE_TMPDIR/grow"
+  record_options=--stacks=16 record "$BATS_FILE_TMPDIR/grow"
   [ "$status" -eq 0 ]
   "$HEAPTAPE" convert -q -f -o t.htw t.ht
 }
@@ -115,5 +115,5 @@ grow() {
   record "$HEAPTAPE_PROGRAMS/calls"
   run "$HEAPTAPE" stat --by site t.ht
   [ "$status" -eq 1 ]
-  [[ "$output" == *"no call sites were recorded (use 'heaptape record --callers')" ]]
+  [[ "$output" == *"no call sites were recorded (use 'heaptape record --stacks')" ]]
 }

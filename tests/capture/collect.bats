@@ -71,7 +71,7 @@ collect() {
   until "$HEAPTAPE" ctl $pid status; do sleep 0.05; done
   sleep 0.3
   heaptape record --collect spool -o t.ht
-  fails_with 1 "spool: process $pid still runs; end it, or stop it with heaptape ctl $pid stop"
+  fails_with 1 "spool: process $pid is still running; stop it with 'heaptape ctl $pid stop'"
   [ ! -e t.ht ]
   "$HEAPTAPE" ctl $pid sync
   heaptape ctl $pid reset
@@ -88,15 +88,15 @@ collect() {
   fails_with 1 "nowhere: No such file or directory"
   mkdir empty
   heaptape record --collect empty -o t.ht
-  fails_with 1 "empty: holds no recording"
+  fails_with 1 "empty: contains no recording"
   : >empty/session
   heaptape record --collect empty -o t.ht
-  fails_with 1 "empty/session: is no session"
+  fails_with 1 "empty/session: is not a session"
   head -c 65536 /dev/urandom >empty/session
   heaptape record --collect empty -o t.ht
-  fails_with 1 "empty/session: is no session"
+  fails_with 1 "empty/session: is not a session"
   heaptape record --collect empty -o t.ht -- ls
-  usage_fails "--collect runs no program"
+  usage_fails "--collect takes no PROGRAM"
 }
 
 @test "a recorder's session is its own" {
@@ -104,7 +104,7 @@ collect() {
   "$HEAPTAPE" record -q -o t.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >dir; sleep 0.5' &
   until [ -s dir ]; do sleep 0.05; done
   heaptape record --collect "$(cat dir)" -o u.ht
-  fails_with 1 "belongs to a recorder"
+  fails_with 1 "a recorder uses this directory"
   wait $!
   # It is gone, and nobody makes a new one there.
   env HEAPTAPE_SPOOL="$(cat dir)" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" ls

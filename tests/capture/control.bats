@@ -60,9 +60,11 @@ field() {
   diff - told <<END
 pause 0 status 2
 pause 0 status 2
+resume 0 status 1
+pause 0 status 2
 unpause 0 status 1
 stop 0 status 3
-unpause 1 status 3
+resume 1 status 3
 pause 0 status 3
 start 0 status 1
 sync 0 status 1
@@ -72,7 +74,7 @@ END
 @test "without the library the verbs do nothing" {
   run "$HEAPTAPE_PROGRAMS/control" verbs
   [ "$status" -eq 0 ]
-  [ "${lines[3]}" = "stop 0 status 0" ]
+  [ "${lines[5]}" = "stop 0 status 0" ]
 }
 
 @test "reset begins the file anew" {
@@ -139,12 +141,16 @@ END
   sleep 0.1
   [ "$(field events)" -eq "$at" ]
   [ "$(field state)" = paused ]
+  "$HEAPTAPE" ctl "$pid" resume
+  [ "$(field state)" = recording ]
+  "$HEAPTAPE" ctl "$pid" pause
   "$HEAPTAPE" ctl "$pid" unpause
+  [ "$(field state)" = recording ]
   "$HEAPTAPE" ctl "$pid" stop
   [ "$(field state)" = stopped ]
-  run "$HEAPTAPE" ctl "$pid" unpause
+  run "$HEAPTAPE" ctl "$pid" resume
   [ "$status" -eq 1 ]
-  has "$output" "heaptape: $pid: is stopped: only start goes on"
+  has "$output" "heaptape: $pid: recording is stopped and cannot be resumed"
   "$HEAPTAPE" ctl "$pid" reset
   kill "$pid"
   ended
@@ -172,15 +178,15 @@ END
 
 @test "ctl: who cannot be steered" {
   heaptape ctl $$ status
-  fails_with 1 "$$: is not traced"
+  fails_with 1 "$$: is not being recorded"
   heaptape ctl 2147483647 sync
   fails_with 1 "2147483647: no such process"
   heaptape ctl 0 sync
-  usage_fails "'0' is no process id"
+  usage_fails "'0' is not a process ID"
   heaptape ctl $$ paus
   usage_fails "unknown verb 'paus'; did you mean 'pause'?"
   heaptape ctl $$ sync --json
-  usage_fails "--json goes with status"
+  usage_fails "--json requires the verb status"
 }
 
 @test "ctl: not permitted" {

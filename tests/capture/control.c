@@ -50,7 +50,7 @@ static void change(bool to)
 {
     if (heed)
         pthread_rwlock_wrlock(&phase_lock);
-    if (to ? heaptape_pause() : heaptape_unpause())
+    if (to ? heaptape_pause() : heaptape_resume())
         exit(3);
     paused = to;
     if (heed)
@@ -115,9 +115,11 @@ static void verbs(void)
     work_times(1, false);
     say("pause", heaptape_pause());
     say("pause", heaptape_pause());
+    say("resume", heaptape_resume());
+    say("pause", heaptape_pause());
     say("unpause", heaptape_unpause());
     say("stop", heaptape_stop());
-    say("unpause", heaptape_unpause());
+    say("resume", heaptape_resume());
     say("pause", heaptape_pause());
     say("start", heaptape_start());
     say("sync", heaptape_sync());
@@ -129,14 +131,14 @@ static void forks(void)
     heaptape_pause();
     if (fork() == 0) {
         work_times(100, true);
-        heaptape_unpause();
+        heaptape_resume();
         work_times(50, false);
         tell(50);
         exit(0);
     }
     wait(NULL);
     work_times(100, true);
-    heaptape_unpause();
+    heaptape_resume();
     if (fork() == 0) {
         work_times(7, false);
         tell(7);

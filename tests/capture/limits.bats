@@ -23,7 +23,7 @@ processes() {
   skip_under_sanitizer
   heaptape record -o t.ht --max-size 4K -- "$HEAPTAPE_PROGRAMS/ends" exit 300000
   [ "$status" -eq 0 ]
-  has "$stderr" "ended at --max-size"
+  has "$stderr" "stopped at --max-size"
 }
 
 @test "--follow=all, none, and by name" {
@@ -61,5 +61,5 @@ END
 
 @test "--follow: usage" {
   heaptape record --follow= -- ls
-  usage_fails "--follow wants"
+  usage_fails "--follow must be"
 }

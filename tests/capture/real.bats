@@ -200,7 +200,7 @@ redis() {
     awk '/"events"/ { exit !($2 > 5000) }' RS=, stat
   done
   # All calls of the malloc API between two stamps that are no farther apart.
-  "$HEAPTAPE" dump --format json t.ht | grep -v '"thread' | sed 's/.*"stamp_ns":\([0-9]*\).*/\1/' |
+  "$HEAPTAPE" dump --format json t.ht | grep -v '"thread' | sed 's/.*"time_ns":\([0-9]*\).*/\1/' |
     awk -v want="$seconds" 'NR == 1 || $1 < from { from = $1 } $1 > to { to = $1 } END { exit !(to - from < (want + 1.5) * 1e9) }'
   "$HEAPTAPE" replay -q t.htw
 }

@@ -61,7 +61,7 @@ folder_of() {
   kill -STOP "$recorder"
   sleep 0.1
   heaptape record --collect "$outer" -o u.ht
-  fails_with 1 "belongs to a recorder"
+  fails_with 1 "a recorder uses this directory"
   kill -9 "$recorder"
   wait "$recorder" || true
   # The program has turned its recording off at the latest when its chunks were full; what they held is still there.

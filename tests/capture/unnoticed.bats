@@ -7,7 +7,7 @@ load trace
   [ -x "$HEAPTAPE_PROGRAMS/kept" ] || skip "no C++ compiler"
   "$HEAPTAPE_PROGRAMS/kept" >want
   [ "$(wc -l <want)" -gt 40 ]
-  for options in '' '--maps --usable --callers=8' '--start=paused' '--lossy -z none'; do
+  for options in '' '--maps --usable --stacks=8' '--start=paused' '--lossy -z none'; do
     record_options=$options record "$HEAPTAPE_PROGRAMS/kept"
     [ "$status" -eq 0 ]
     diff want told

@@ -52,7 +52,7 @@ usable_as_told() {
 @test "--usable: C++ operators, and with call sites" {
   skip_under_sanitizer
   [ -x "$HEAPTAPE_PROGRAMS/calls_cxx" ] || skip "no C++ compiler"
-  record_options='--usable --callers=4' record "$HEAPTAPE_PROGRAMS/calls_cxx"
+  record_options='--usable --stacks=4' record "$HEAPTAPE_PROGRAMS/calls_cxx"
   [ "$status" -eq 0 ]
   sed -i '/ heaptape\./d' lines
   as_told

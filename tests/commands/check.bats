@@ -10,7 +10,7 @@ load ../helper
   fails_with 1 "empty: is empty"
   head -c 1000 /dev/urandom >random
   heaptape check random
-  fails_with 1 "random: is no trace and no workload, at byte 0"
+  fails_with 1 "random: is neither a trace nor a workload, at byte 0"
 }
 
 @test "damaged and cut-off traces" {
@@ -19,7 +19,7 @@ load ../helper
   heaptape record -q -o a.ht -- ls -l /
   heaptape check a.ht
   expect "status 0" [ "$status" -eq 0 ]
-  has "$output" "a.ht: good: a trace of"
+  has "$output" "a.ht: intact trace: "
   size=$(stat -c %s a.ht)
   for n in 10 39 41 $((size / 2)) $((size - 1)); do
     head -c "$n" a.ht >cut
@@ -63,7 +63,7 @@ events() {
     expect "status 1" [ "$status" -eq 1 ]
     heaptape check --salvage -f -o good.ht bad
     expect "status 0" [ "$status" -eq 0 ]
-    has "$stderr" "lost 1 frames"
+    has "$stderr" "lost 1 frame ("
     expect "all but one" [ "$(frames good.ht)" -eq $((whole - 1)) ]
     expect "all but two events" [ "$(events good.ht)" -eq 118 ]
     heaptape convert -f -o good.htw good.ht
@@ -82,14 +82,14 @@ events() {
   expect "events" [ "$(events first.ht)" -eq 2 ]
   head -c $((size - 10)) a.ht >bad
   heaptape check --salvage -o last.ht bad
-  has "$stderr" "its end is lost"
+  has "$stderr" "the end is missing"
   expect "events" [ "$(events last.ht)" -eq 2 ]
   heaptape check last.ht
   expect "status 0" [ "$status" -eq 0 ]
   head -c 5000 /dev/urandom >bad
   heaptape check --salvage -o none.ht bad
-  fails_with 1 "no frame of it is intact"
+  fails_with 1 "no intact frame found"
   expect "no file" [ ! -e none.ht ]
   heaptape check --salvage a.ht
-  usage_fails "--salvage wants -o FILE"
+  usage_fails "--salvage and -o FILE require each other"
 }

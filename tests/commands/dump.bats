@@ -46,10 +46,10 @@ END
   make_trace
   heaptape dump --format json a.ht
   [ "$status" -eq 0 ]
-  [ "${lines[0]}" = '{"kind":"malloc","pid":100,"tid":100,"stamp_ns":1000,"size":32,"result":"0x1000"}' ]
-  [ "${lines[8]}" = '{"kind":"realloc","pid":100,"tid":100,"stamp_ns":5100,"size":96,"old_ptr":"0x2000","result":"0x3000"}' ]
-  [ "${lines[9]}" = '{"kind":"posix_memalign","pid":100,"tid":100,"stamp_ns":5200,"size":8,"align":3,"result":"0x0","error":22}' ]
-  [ "${lines[10]}" = '{"kind":"mark","pid":100,"tid":100,"stamp_ns":5300,"text":"phase"}' ]
+  [ "${lines[0]}" = '{"kind":"malloc","pid":100,"tid":100,"time_ns":1000,"size":32,"result":"0x1000"}' ]
+  [ "${lines[8]}" = '{"kind":"realloc","pid":100,"tid":100,"time_ns":5100,"size":96,"old_ptr":"0x2000","result":"0x3000"}' ]
+  [ "${lines[9]}" = '{"kind":"posix_memalign","pid":100,"tid":100,"time_ns":5200,"size":8,"align":3,"result":"0x0","error":22}' ]
+  [ "${lines[10]}" = '{"kind":"mark","pid":100,"tid":100,"time_ns":5300,"text":"phase"}' ]
   printf '%s\n' "$output" | python3 -c 'import json,sys; print(len([json.loads(l) for l in sys.stdin]))' | grep -qx 12
 }
 
@@ -63,9 +63,9 @@ END
   heaptape convert -q a.ht
   heaptape dump --format json a.htw
   [ "$status" -eq 0 ]
-  [ "${lines[0]}" = '{"kind":"malloc","pid":100,"tid":0,"stamp_ns":1000,"size":32,"result":0}' ]
-  has "$output" '{"kind":"realloc","pid":100,"tid":0,"stamp_ns":5100,"size":96,"old_ptr":1,"result":1}'
-  has "$output" '{"kind":"thread.start","pid":100,"tid":1,"stamp_ns":2500,"value":0,"waits":[[0,1]]}'
+  [ "${lines[0]}" = '{"kind":"malloc","pid":100,"tid":0,"time_ns":1000,"size":32,"result":0}' ]
+  has "$output" '{"kind":"realloc","pid":100,"tid":0,"time_ns":5100,"size":96,"old_ptr":1,"result":1}'
+  has "$output" '{"kind":"thread.start","pid":100,"tid":1,"time_ns":2500,"value":0,"depends_on":[[0,1]]}'
   has "$output" '"size":8,"align":3,"result":null,"error":22}'
 }
 
@@ -80,7 +80,7 @@ END
   heaptape dump -k heaptape.waited a.ht
   [ "$output" = "[100 100] +0.000005 heaptape.waited(77)" ]
   heaptape dump -k mallok a.ht
-  usage_fails "there is no kind of event 'mallok'"
+  usage_fails "unknown kind of event 'mallok'"
 }
 
 @test "dump: a file that is cut off is dumped up to there" {
@@ -122,7 +122,7 @@ TRACE
 [100 100] +0.000070 free(0x1000) usable=40
 [100 100] +0.000071 free(0x3000)' ]
   heaptape dump --format json --kind free a.ht
-  [ "${lines[0]}" = '{"kind":"free","pid":100,"tid":100,"stamp_ns":70000,"ptr":"0x1000","usable":40}' ]
+  [ "${lines[0]}" = '{"kind":"free","pid":100,"tid":100,"time_ns":70000,"ptr":"0x1000","usable":40}' ]
   heaptape convert --strict -o a.htw a.ht
   [ "$status" -eq 0 ]
   [ "$("$HEAPTAPE" dump a.htw | wc -l)" -eq 6 ]

@@ -111,7 +111,7 @@ assert h["at_end"]["by_site"] == []'
 
 @test "fragmentation: of a real recording, for people" {
   skip_under_sanitizer
-  "$HEAPTAPE" record -q --callers -o t.ht -- env PYTHONMALLOC=malloc python3 -c 'import json; x = [json.dumps({"a": i}) for i in range(100000)]; del x[::3]'
+  "$HEAPTAPE" record -q --stacks -o t.ht -- env PYTHONMALLOC=malloc python3 -c 'import json; x = [json.dumps({"a": i}) for i in range(100000)]; del x[::3]'
   "$HEAPTAPE" convert -q t.ht -o w.htw
   fragmentation
   adds_up

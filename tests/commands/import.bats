@@ -104,11 +104,11 @@ END
   "$HEAPTAPE" dump --format json a.ht | cmp - a.json
   "$HEAPTAPE" import -q --trace -F json -o b.ht a.json
   "$HEAPTAPE" export -F json -o b.json b.ht
-  diff <(sed 's/"stamp_ns":[0-9]*//' a.json) <(sed 's/"stamp_ns":[0-9]*//' b.json)
+  diff <(sed 's/"time_ns":[0-9]*//' a.json) <(sed 's/"time_ns":[0-9]*//' b.json)
   "$HEAPTAPE" convert -q -o a.htw a.ht
   "$HEAPTAPE" import -q -F json -o b.htw a.json
-  diff <("$HEAPTAPE" dump --format json a.htw | sed 's/"stamp_ns":[0-9]*//') \
-    <("$HEAPTAPE" dump --format json b.htw | sed 's/"stamp_ns":[0-9]*//')
+  diff <("$HEAPTAPE" dump --format json a.htw | sed 's/"time_ns":[0-9]*//') \
+    <("$HEAPTAPE" dump --format json b.htw | sed 's/"time_ns":[0-9]*//')
 }
 
 @test "several processes: the one with most events, one by its pid, or all" {

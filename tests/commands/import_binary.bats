@@ -181,7 +181,7 @@ PY
   has "$output" "malloc(77) = 0x7f1f180008c0"
   "$HEAPTAPE" convert -q -o b.htw a.ht
   import mtrace "$files/api.mtrace" a
-  "$HEAPTAPE" dump --format json b.htw | sed 's/"stamp_ns":[0-9]*/"stamp_ns":0/' | cmp - a.json
+  "$HEAPTAPE" dump --format json b.htw | sed 's/"time_ns":[0-9]*/"time_ns":0/' | cmp - a.json
 }
 
 @test "bad files are refused with the place and what was expected" {

@@ -61,7 +61,7 @@ no_session_left() {
   record_setup
   echo 'int main(void) { return 3; }' | cc -static -x c -o static - || skip "no static C library"
   heaptape record -o a.ht -- ./static
-  fails_with 125 "./static: nothing was recorded: it is statically linked"
+  fails_with 125 "./static: nothing was recorded: the program is statically linked"
   expect "no file" [ ! -e a.ht ]
   printf '#!%s/static\n' "$PWD" >script
   chmod +x script
@@ -137,7 +137,7 @@ no_session_left() {
   expect "status 0" [ "$status" -eq 0 ]
   heaptape check --salvage -o b.ht a.ht
   expect "status 0" [ "$status" -eq 0 ]
-  has "$stderr" "its end is lost"
+  has "$stderr" "the end is missing"
   heaptape check b.ht
   expect "status 0" [ "$status" -eq 0 ]
 }
@@ -162,7 +162,7 @@ no_session_left() {
   done
   for z in '' gzip zstd: zstd:0 zstd:20 zstd:1x; do
     heaptape record -z "$z" -o a.ht -- ls
-    usage_fails "-z wants"
+    usage_fails "-z must be"
   done
 }
 
@@ -261,7 +261,7 @@ assert plain and plain == traced, (plain, traced)
   code=0
   wait $pid || code=$?
   expect "status 143" [ "$code" -eq 143 ]
-  has "$(cat err)" "stopped by signal 15"
+  has "$(cat err)" "signal 15 stopped the recording"
   heaptape check a.ht
   expect "status 0" [ "$status" -eq 0 ]
   expect "no session is left" no_session_left "$before"

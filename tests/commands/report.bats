@@ -103,7 +103,7 @@ int main(void)
 }
 END
   gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o 'a<b>/program' 'a<b>/<img src=x>.c'
-  "$HEAPTAPE" record -q --callers=8 -o t.ht -- 'a<b>/program'
+  "$HEAPTAPE" record -q --stacks=8 -o t.ht -- 'a<b>/program'
   "$HEAPTAPE" convert -q -o t.htw t.ht
 }
 

@@ -4,7 +4,7 @@ load ../helper
 sort_ties() {
   python3 -c '
 import itertools, re, sys
-for _, ties in itertools.groupby(sys.stdin, lambda line: re.search("\"stamp_ns\":([0-9]+)", line)[1]):
+for _, ties in itertools.groupby(sys.stdin, lambda line: re.search("\"time_ns\":([0-9]+)", line)[1]):
     sys.stdout.writelines(sorted(ties))'
 }
 
@@ -53,7 +53,7 @@ agree_on_workloads() {
   # Threads, waits, blocks from before, call sites. A reader of this version reads it for ever.
   agree "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" sort_ties
   [ "$(wc -l <want)" -eq 5263 ]
-  [ "$(jq -s '[.[] | select(.waits)] | length' want)" -eq 403 ]
+  [ "$(jq -s '[.[] | select(.depends_on)] | length' want)" -eq 403 ]
   [ "$("$HEAPTAPE" stat --by site --format json "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw" | jq '.sites | length')" -eq 9 ]
 }
 
@@ -90,7 +90,7 @@ json.loads(json.dumps([{str(i): [i] * 3} for i in range(3000)]))'
 @test "second reader: call sites" {
   needs_tools
   skip_under_sanitizer
-  "$HEAPTAPE" record -q -f --callers=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/callers" deep 12 >told
+  "$HEAPTAPE" record -q -f --stacks=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12 >told
   agree t.ht sort
   [ "$(grep -c '"site":' want)" -ge 12 ]
   agree_on_workloads

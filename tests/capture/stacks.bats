@@ -22,7 +22,7 @@ END
 
 @test "the chain of callers, as deep as was asked for" {
   skip_under_sanitizer
-  record_options=--callers=8 record "$HEAPTAPE_PROGRAMS/callers" deep 12
+  record_options=--stacks=8 record "$HEAPTAPE_PROGRAMS/stacks" deep 12
   sites 7000 >seen
   [ "$(wc -l <seen)" -eq 12 ]
   [ "$(sed -n 1p seen | cut -d' ' -f1-3)" = "leaf deep main" ]
@@ -32,13 +32,13 @@ END
 
 @test "the return address alone" {
   skip_under_sanitizer
-  record_options=--callers record "$HEAPTAPE_PROGRAMS/callers" deep 12
+  record_options=--stacks record "$HEAPTAPE_PROGRAMS/stacks" deep 12
   [ "$(sites 7000 | sort | uniq -c | awk '{ print $1, $2, NF }')" = "12 leaf 2" ]
 }
 
 @test "every call that takes a block has its site, and its site's addresses a module" {
   skip_under_sanitizer
-  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/calls"
+  record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/calls"
   "$HEAPTAPE" dump -F json t.ht >all
   "$HEAPTAPE" dump -F json -k heaptape.stack -k heaptape.module t.ht >definitions
   python3 - <<'END'
@@ -60,7 +60,7 @@ END
 
 @test "each thread by its own stack" {
   skip_under_sanitizer
-  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" threads 5
+  record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" threads 5
   sites 7001 >seen
   [ "$(wc -l <seen)" -eq 5 ]
   [ "$(sed -n 1p seen | cut -d' ' -f1-3)" = "leaf deep thread" ]
@@ -69,16 +69,16 @@ END
 
 @test "a fork child defines its sites anew" {
   skip_under_sanitizer
-  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" fork
+  record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" fork
   [ "$(sites 7002 | cut -d' ' -f1-5 | sort | uniq -c | sed 's/^ *//')" = "2 leaf deep deep deep main" ]
 }
 
 @test "on a stack that is not the thread's own: the caller alone" {
   skip_under_sanitizer
-  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" signal
+  record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" signal
   [ "$status" -eq 0 ]
   [ "$(sites 7003)" = leaf ]
-  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" context
+  record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" context
   [ "$status" -eq 0 ]
   [ "$(sites 7004 | sort | cut -d' ' -f1-6 | head -1)" = leaf ]
   [ "$(sites 7004 | cut -d' ' -f1-6 | tail -1)" = "leaf deep deep deep deep context" ]
@@ -86,7 +86,7 @@ END
 
 @test "a trace that begins anew has the sites again" {
   skip_under_sanitizer
-  record_options=--callers=16 record "$HEAPTAPE_PROGRAMS/callers" reset
+  record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/stacks" reset
   [ "$status" -eq 0 ]
   [ "$(sites 7006 | cut -d' ' -f1-5)" = "leaf deep deep deep main" ]
 }
@@ -94,7 +94,7 @@ END
 @test "anything in the frame pointer" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "written for x86-64"
-  record_options=--callers=64 record "$HEAPTAPE_PROGRAMS/callers" wild
+  record_options=--stacks=64 record "$HEAPTAPE_PROGRAMS/stacks" wild
   [ "$status" -eq 0 ]
   [ "$(sites 7005 | wc -l)" -eq 12 ]
 }
@@ -102,7 +102,7 @@ END
 @test "programs without frame pointers run the same" {
   skip_under_sanitizer
   for depth in 1 64; do
-    record_options=--callers=$depth record python3 -c 'print(sum(len(str(i)) for i in range(100000)))'
+    record_options=--stacks=$depth record python3 -c 'print(sum(len(str(i)) for i in range(100000)))'
     [ "$status" -eq 0 ]
     [ "$(cat told)" = 488890 ]
     "$HEAPTAPE" check t.ht
@@ -110,7 +110,7 @@ END
 }
 
 @test "a depth that cannot be" {
-  run "$HEAPTAPE" record --callers=65 -o t.ht -- true
+  run "$HEAPTAPE" record --stacks=65 -o t.ht -- true
   [ "$status" -eq 2 ]
   [[ "${lines[0]}" == *"at most 64"* ]]
 }

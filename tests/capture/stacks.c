@@ -1,4 +1,4 @@
-// Calls from known places, for the tests of call sites: callers deep N | threads N | fork | exec | wild | signal | context
+// Calls from known places, for the tests of call sites: stacks deep N | threads N | fork | exec | wild | signal | context
 // Every function is called through a chain of a known length. Prints what it did.
 #include <heaptape/heaptape.h>
 #include <pthread.h>
