@@ -116,7 +116,7 @@ void dump_text(const struct dump_line *l)
 void dump_json(const struct dump_line *l)
 {
     static struct buf line;
-    struct call c = {
+    struct export_call c = {
         .ev = {.stamp = l->stamp_ns,
                .size = l->size,
                .count = l->count,

@@ -51,7 +51,7 @@ static int run(const void *fields, int argc, char **argv)
     if (o->pid > UINT32_MAX)
         return usage_error(&cmd_export, "%llu is not a process id", (unsigned long long)o->pid);
     const struct export_file_options how = {
-        .format = format_find(o->format),
+        .format = formats_find(o->format),
         .output = o->output ? o->output : "-",
         .force = o->force,
         .stamps = o->timestamps,

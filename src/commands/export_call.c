@@ -2,21 +2,21 @@
 
 #include "workload/format.h"
 
-struct call export_call_of_walk(const struct trace_session *s, const struct walk_call *w)
+struct export_call export_call_from_walk(const struct trace_session *s, const struct walk_call *w)
 {
-    struct call c = {.ev = *w->event, .pid = w->process->pid, .tid = w->tid, .thread = w->thread};
+    struct export_call c = {.ev = *w->event, .pid = w->process->pid, .tid = w->tid, .thread = w->thread};
     unsigned class = event_infos[c.ev.kind].class;
     c.ev.stamp = trace_stamp_ns(s, c.ev.stamp);
     c.failed = (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && !c.ev.result && c.ev.error;
     return c;
 }
 
-struct call export_call_of_op(const struct workload_header *h, uint32_t thread, const struct workload_op *op)
+struct export_call export_call_from_op(const struct workload_header *h, uint32_t thread, const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
     uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
     uint64_t place = op->slot == WORKLOAD_NO_SLOT ? 0 : op->slot + 1ull;
-    struct call c = {
+    struct export_call c = {
         .ev = {.stamp = clock_to_ns(since << h->stamp_shift, h->clock_hz),
                .size = op->size,
                .count = op->count,

@@ -7,7 +7,7 @@
 #include "workload/workload.h"
 
 // The call is valid as long as what it is made of.
-struct call export_call_of_walk(const struct trace_session *s, const struct walk_call *w);
-struct call export_call_of_op(const struct workload_header *h, uint32_t thread, const struct workload_op *op);
+struct export_call export_call_from_walk(const struct trace_session *s, const struct walk_call *w);
+struct export_call export_call_from_op(const struct workload_header *h, uint32_t thread, const struct workload_op *op);
 
 #endif

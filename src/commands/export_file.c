@@ -42,7 +42,7 @@ static void progress_begin(struct job *j, const struct input *in)
     progress_init(&j->progress, "export", "B", in->size_bytes, cli_common.quiet || o->live || on_terminal);
 }
 
-static int put_call(struct job *j, size_t at, const struct call *c)
+static int put_call(struct job *j, size_t at, const struct export_call *c)
 {
     enum { CALLS_A_LOOK = 4096 };
     if (++j->calls % CALLS_A_LOOK == 0)
@@ -95,7 +95,7 @@ static int put_recorded(void *context, const struct walk_call *w)
     int rc = at < j->n && j->outputs[at] ? 0 : open_output(j, at, w->process->pid);
     if (rc < 0)
         return rc;
-    struct call c = export_call_of_walk(j->session, w);
+    struct export_call c = export_call_from_walk(j->session, w);
     return put_call(j, at, &c);
 }
 
@@ -105,7 +105,7 @@ static int flush_all(void *context)
     struct job *j = context;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < j->n; i++)
-        rc = j->outputs[i] ? sink_flush(&j->outputs[i]->x.out) : 0;
+        rc = j->outputs[i] ? export_buffer_flush(&j->outputs[i]->x.out) : 0;
     return rc;
 }
 
@@ -177,7 +177,7 @@ static int export_workload(struct job *j, struct workload_reader *r)
     j->facts.has_stamps = j->options->stamps && h->has_stamps;
     int rc = open_output(j, 0, h->pid);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
-        struct call c = export_call_of_op(h, thread, op);
+        struct export_call c = export_call_from_op(h, thread, op);
         rc = put_call(j, 0, &c);
     }
     return rc;

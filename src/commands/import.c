@@ -178,7 +178,7 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_import, "'%s' is not a process id", o->pid);
     if (o->level < 1 || o->level > 19)
         return usage_error(&cmd_import, "zstd levels are 1 to 19, not %llu", (unsigned long long)o->level);
-    j.format = format_find(o->format);
+    j.format = formats_find(o->format);
     j.how = (struct convert_trace_options){
         .pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->timestamps};
     j.how.window_ns = j.format->window;

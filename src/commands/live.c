@@ -40,7 +40,7 @@ static bool take_malloc_log(struct live_target *t)
     int fd = log && *log ? descriptor_of(log) : 0;
     if (fd == 0)
         return false;
-    t->format = format_find("logalloc");
+    t->format = formats_find("logalloc");
     t->append = fd < 0;
     t->fd = fd > 0 ? fd : 0;
     t->output = fd < 0 ? log : NULL;
@@ -52,7 +52,7 @@ static bool take_mtrace_file(struct live_target *t)
     const char *file = getenv("MTRACE_CTL_FILE");
     if (!file)
         return false;
-    t->format = format_find("mtrace");
+    t->format = formats_find("mtrace");
     t->output = *file ? file : mtrace_default;
     return true;
 }
@@ -65,7 +65,7 @@ static bool is(const struct live_target *t, const char *name)
 int live_complete(struct live_target *t)
 {
     if (t->fd > 0 && !t->format)
-        t->format = format_find("logalloc");
+        t->format = formats_find("logalloc");
     if (t->output || t->fd > 0)
         return 0;
     if ((is(t, "logalloc") && take_malloc_log(t)) || (is(t, "mtrace") && take_mtrace_file(t)))

@@ -265,7 +265,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
 static int record_program(const struct record_options *o, struct record_settings *s)
 {
     struct live_target target = {
-        .format = o->format ? format_find(o->format) : NULL, .output = o->output, .fd = (int)o->log_fd};
+        .format = o->format ? formats_find(o->format) : NULL, .output = o->output, .fd = (int)o->log_fd};
     struct allocator allocator = {0};
     char library[PATH_MAX];
     struct err e = {0};

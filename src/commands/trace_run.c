@@ -99,7 +99,7 @@ static int make_workload(const char *path, struct output *out, struct err *e)
 {
     struct input in;
     struct workload_summary summary;
-    struct import_workload_options how = {.format = format_find("wl"), .convert = {.level = 1}};
+    struct import_workload_options how = {.format = formats_find("wl"), .convert = {.level = 1}};
     how.convert.window_ns = how.format->window;
     int rc = input_open(&in, path, e);
     if (rc < 0)

@@ -64,7 +64,7 @@ int export_open(struct export *x, struct output *out, struct err *e)
             as = nearest[as];
         x->as[kind] = (uint8_t)as;
     }
-    int rc = sink_init(&x->out, out, e);
+    int rc = export_buffer_init(&x->out, out, e);
     x->state = calloc(1, f->state_bytes + 1);
     if (rc == 0 && !x->state)
         rc = err_set(e, -ENOMEM, "%s: out of memory", out->name);
@@ -85,7 +85,7 @@ static void change_kind(struct event *ev, unsigned as)
 }
 
 // Calls that the format has no place for although it has their kind: 1 when the call is to be left out.
-static int leave_out(struct export *x, struct call *c)
+static int leave_out(struct export *x, struct export_call *c)
 {
     unsigned class = event_infos[c->ev.kind].class;
     unsigned holds = x->format->holds;
@@ -112,14 +112,14 @@ static inline bool has_notes(const struct event *ev)
     return any;
 }
 
-int export_put(struct export *x, const struct call *given)
+int export_put(struct export *x, const struct export_call *given)
 {
     unsigned kind = given->ev.kind, as = x->as[kind];
     if (__builtin_expect(as != kind, 0))
         x->changed[kind]++;
     if (__builtin_expect(has_notes(&given->ev), 0) && !(x->format->holds & FORMAT_HOLDS_NOTES))
         x->notes++;
-    struct call c = *given;
+    struct export_call c = *given;
     if (!as || leave_out(x, &c))
         return x->format->drop ? x->format->drop(x, given) : 0;
     if (as != kind && c.ev.kind == kind)
@@ -140,7 +140,7 @@ int export_drop(struct export *x, const char *text)
 int export_finish(struct export *x)
 {
     int rc = x->format->end ? x->format->end(x) : 0;
-    int flushed = sink_flush(&x->out);
+    int flushed = export_buffer_flush(&x->out);
     return rc < 0 ? rc : flushed;
 }
 
@@ -150,7 +150,7 @@ void export_release(struct export *x)
         x->format->release(x);
     free(x->state);
     x->state = NULL;
-    sink_release(&x->out);
+    export_buffer_release(&x->out);
 }
 
 void export_add_losses(struct export *sum, const struct export *x)

@@ -2,13 +2,13 @@
 #ifndef HEAPTAPE_FORMATS_EXPORT_H
 #define HEAPTAPE_FORMATS_EXPORT_H
 
+#include "formats/export_buffer.h"
 #include "formats/formats.h"
-#include "formats/sink.h"
 #include "workload/workload.h"
 
 // One call. From a workload ev.ptr and ev.result are the slot + 1 (0: none), the size of a realloc's block is not known;
 // from a raw trace they are addresses.
-struct call {
+struct export_call {
     struct event ev; // stamp in ns
     uint32_t pid, tid;
     uint32_t thread; // number in its process, from 0; of a workload tid is the same
@@ -30,7 +30,7 @@ struct export
     // For the formats.
     const struct format *format;
     struct export_facts facts;
-    struct sink out;
+    struct export_buffer out;
     const char *folder; // borrowed, of a format that is one
     struct err *e;
     void *state;
@@ -50,7 +50,7 @@ struct export
 int export_open(struct export *x, struct output *out, struct err *e);
 
 // Writes a call. 0 or a negative errno with the text set.
-int export_put(struct export *x, const struct call *c);
+int export_put(struct export *x, const struct export_call *c);
 
 // For formats: the call is not written; `text` says which it is, and why. Returns 0.
 int export_drop(struct export *x, const char *text);

@@ -1,8 +1,96 @@
 // Android's memory_replay: text, one call a line, the order of the lines is the order of the calls.
 #include "formats/export.h"
 #include "formats/text.h"
-#include "formats/text_call.h"
-#include "formats/text_import.h"
+
+// The values of a line: which fields of the event they are, in order.
+enum value { END, PTR, SIZE, COUNT, ALIGN, RESULT, NOTHING };
+
+struct android_function {
+    const char *name; // and the space behind it
+    uint8_t length;
+    uint8_t kind;
+    uint8_t values[4]; // enum value
+};
+
+#define NAME(name) name, sizeof(name) - 1
+
+static const struct android_function functions[] = {
+    {NAME("malloc "), HT_MALLOC, {RESULT, SIZE}},
+    {NAME("free "), HT_FREE, {PTR}},
+    {NAME("calloc "), HT_CALLOC, {RESULT, COUNT, SIZE}},
+    {NAME("realloc "), HT_REALLOC, {RESULT, PTR, SIZE}},
+    {NAME("memalign "), HT_MEMALIGN, {RESULT, ALIGN, SIZE}},
+    {NAME("thread_done "), HT_THREAD_END, {NOTHING}},
+};
+
+static const struct android_function *find(const char **at)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (text_match_bytes(at, functions[i].name, functions[i].length))
+            return &functions[i];
+    }
+    return NULL;
+}
+
+// NULL, or what was expected.
+static const char *parse_value(const char **at, enum value value, struct event *ev)
+{
+    uint64_t ignored;
+    switch (value) {
+    case PTR:
+        return text_parse_address(at, &ev->ptr) ? NULL : "an address";
+    case RESULT:
+        return text_parse_address(at, &ev->result) ? NULL : "an address";
+    case SIZE:
+        return text_parse_number(at, &ev->size) ? NULL : "a size";
+    case COUNT:
+        return text_parse_number(at, &ev->count) ? NULL : "a number of elements";
+    case ALIGN:
+        return text_parse_number(at, &ev->align) ? NULL : "an alignment";
+    case NOTHING:
+        return text_parse_address(at, &ignored) ? NULL : "0x0";
+    case END:
+        break;
+    }
+    return NULL;
+}
+
+static const char *parse_times(const char **at, struct text_call *call)
+{
+    call->timed = true;
+    if (!text_parse_number(at, &call->start_ns))
+        return "a time in ns";
+    if (!text_match(at, ' '))
+        return "a space and the time of the end";
+    if (!text_parse_number(at, &call->end_ns))
+        return "a time in ns";
+    return NULL;
+}
+
+const char *text_parse_android(const char **at, const char *end, struct text_call *call)
+{
+    const char *expected;
+    *call = (struct text_call){.pid = 1};
+    if (!text_parse_number(at, &call->tid) || call->tid > UINT32_MAX)
+        return "a thread id";
+    if (!TEXT_MATCH(at, ": "))
+        return "': '";
+    const struct android_function *f = find(at);
+    if (!f)
+        return "malloc, calloc, realloc, memalign, free or thread_done";
+    call->event.kind = f->kind;
+    for (unsigned i = 0; f->values[i] != END; i++) {
+        if (i && !text_match(at, ' '))
+            return "a space and another value";
+        expected = parse_value(at, f->values[i], &call->event);
+        if (expected)
+            return expected;
+    }
+    expected = text_match(at, ' ') ? parse_times(at, call) : NULL;
+    if (expected)
+        return expected;
+    return *at == end ? NULL : "the end of the line";
+}
 
 static int put_line(struct import *im, struct text_call *call)
 {
@@ -22,7 +110,7 @@ static int import_android(struct import *im)
     struct text_call call;
     int rc;
     while ((rc = text_next(im, &line)) > 0) {
-        const char *at = line.text, *expected = android_parse(&at, line.end, &call);
+        const char *at = line.text, *expected = text_parse_android(&at, line.end, &call);
         rc = expected ? text_bad(im, &line, at, expected) : put_line(im, &call);
         if (rc < 0)
             return rc;
@@ -68,10 +156,10 @@ static char *put_call(const struct export *x, char *to, const struct event *ev)
     return to;
 }
 
-static int put_android(struct export *x, const struct call *c)
+static int put_android(struct export *x, const struct export_call *c)
 {
     struct android_export *a = x->state;
-    char *to = (char *)sink_room(&x->out, TEXT_EXPORT_LINE);
+    char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
     // The player takes 0 for no thread; a workload's threads are numbered from it.
     to = text_decimal(to, x->facts.slots ? c->thread + 1 : c->tid);
     to = put_call(x, TEXT_PUT(to, ": "), &c->ev);
@@ -81,7 +169,7 @@ static int put_android(struct export *x, const struct call *c)
         to = put_number(put_number(to, a->last_ns), a->last_ns);
     }
     *to++ = '\n';
-    sink_used(&x->out, to);
+    export_buffer_commit(&x->out, to);
     return 0;
 }
 

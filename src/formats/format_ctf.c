@@ -1,8 +1,8 @@
 // The Common Trace Format, version 1.8 (diamon.org/ctf): a folder with the text `metadata` and a binary stream a thread,
 // for babeltrace2, Trace Compass and their like. Integers are little-endian and aligned to bytes.
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/map.h"
-#include "formats/ctf_metadata.h"
 #include "formats/export.h"
 
 #include <errno.h>
@@ -12,11 +12,161 @@
 #include <unistd.h>
 
 enum {
-    PACKET_BYTES = 1 << 15,  // a packet is written when it holds as many
+    CTF_PACKET_HEADER_BYTES = 4 + 4 + 8 * 4 + 4 * 2,
+    CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 1024 + 1, // of a text that the trace may hold
+    PACKET_BYTES = 1 << 15,                             // a packet is written when it holds as many
     PENDING_BYTES = 1 << 25, // and all are when they hold as many together: many threads that do little
 };
 
-struct stream {
+#define MAGIC 0xc1fc1fc1u
+
+// The fields that an event may have, in the order in which it has them. Readers strip the first underscore, which keeps
+// names apart from the words of the language.
+static const struct {
+    unsigned field; // HT_F_*
+    const char *declaration;
+} fields[] = {
+    {HT_F_PTR, "address_t _ptr"},    {HT_F_SIZE, "uint64_t _size"},      {HT_F_COUNT, "uint64_t _count"},
+    {HT_F_ALIGN, "uint64_t _align"}, {HT_F_RESULT, "address_t _result"}, {HT_F_VALUE, "int64_t _value"},
+};
+
+static const char head[] = "/* CTF 1.8 */\n"
+                           "\n"
+                           "typealias integer { size = 8; align = 8; signed = false; } := uint8_t;\n"
+                           "typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n"
+                           "typealias integer { size = 64; align = 8; signed = false; } := uint64_t;\n"
+                           "typealias integer { size = 64; align = 8; signed = true; } := int64_t;\n"
+                           "typealias integer { size = 64; align = 8; signed = false; base = 16; } := address_t;\n"
+                           "\n"
+                           "trace {\n"
+                           "\tmajor = 1;\n"
+                           "\tminor = 8;\n"
+                           "\tbyte_order = le;\n"
+                           "\tpacket.header := struct {\n"
+                           "\t\tuint32_t magic;\n"
+                           "\t\tuint32_t stream_id;\n"
+                           "\t};\n"
+                           "};\n"
+                           "\n"
+                           "env {\n"
+                           "\ttracer_name = \"heaptape\";\n"
+                           "};\n"
+                           "\n"
+                           "clock {\n"
+                           "\tname = \"recording\";\n"
+                           "\tdescription = \"nanoseconds since the recording began\";\n"
+                           "\tfreq = 1000000000;\n";
+
+static const char declarations[] =
+    "};\n"
+    "\n"
+    "typealias integer { size = 64; align = 8; signed = false; map = clock.recording.value; } := stamp_t;\n"
+    "\n"
+    "stream {\n"
+    "\tid = 0;\n"
+    "\tpacket.context := struct {\n"
+    "\t\tstamp_t timestamp_begin;\n"
+    "\t\tstamp_t timestamp_end;\n"
+    "\t\tuint64_t content_size;\n"
+    "\t\tuint64_t packet_size;\n"
+    "\t\tuint32_t pid;\n"
+    "\t\tuint32_t tid;\n"
+    "\t};\n"
+    "\tevent.header := struct {\n"
+    "\t\tuint8_t id;\n"
+    "\t\tstamp_t timestamp;\n"
+    "\t};\n"
+    "};\n";
+
+static bool has_error(unsigned kind)
+{
+    return event_infos[kind].fields & HT_F_RESULT;
+}
+
+static void put_declaration(FILE *to, unsigned kind)
+{
+    fprintf(to, "\nevent {\n\tname = \"%s\";\n\tid = %u;\n\tstream_id = 0;\n\tfields := struct {\n",
+            event_infos[kind].name, kind);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (event_infos[kind].fields & fields[i].field)
+            fprintf(to, "\t\t%s;\n", fields[i].declaration);
+    }
+    if (has_error(kind))
+        fprintf(to, "\t\tuint8_t _error;\n");
+    if (event_infos[kind].fields & HT_F_TEXT)
+        fprintf(to, "\t\tstring _text;\n");
+    fprintf(to, "\t};\n};\n");
+}
+
+// Appends the metadata. `realtime_ns`: CLOCK_REALTIME at stamp 0, 0 when unknown. 0 or -ENOMEM.
+static int put_metadata(struct buf *to, uint64_t realtime_ns)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        return -ENOMEM;
+    fputs(head, f);
+    if (realtime_ns)
+        fprintf(f, "\toffset_s = %llu;\n\toffset = %llu;\n", (unsigned long long)(realtime_ns / 1000000000),
+                (unsigned long long)(realtime_ns % 1000000000));
+    fputs(declarations, f);
+    for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
+        if (event_infos[kind].name && (event_counts(kind) || kind == HT_PREEXISTING))
+            put_declaration(f, kind);
+    }
+    int rc = fclose(f) != 0 || !text ? -ENOMEM : buf_put(to, text, n);
+    free(text);
+    return rc;
+}
+
+struct ctf_packet {
+    uint64_t begin_ns, end_ns; // of its events
+    uint64_t bytes;            // with its header
+    uint32_t pid, tid;
+};
+
+// Fills in the CTF_PACKET_HEADER_BYTES at `to`.
+static void put_packet_header(uint8_t *to, const struct ctf_packet *p)
+{
+    put_u32(to, MAGIC);
+    put_u32(to + 4, 0); // stream_id
+    put_u64(to + 8, p->begin_ns);
+    put_u64(to + 16, p->end_ns);
+    put_u64(to + 24, p->bytes * 8); // content_size and packet_size are in bits
+    put_u64(to + 32, p->bytes * 8);
+    put_u32(to + 40, p->pid);
+    put_u32(to + 44, p->tid);
+}
+
+// Puts the event, whose stamp is in ns. Returns how many bytes it has, at most CTF_EVENT_MAX_BYTES.
+static size_t put_event(uint8_t *to, const struct event *ev)
+{
+    unsigned has = event_infos[ev->kind].fields;
+    const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
+    uint8_t *at = to;
+    *at++ = ev->kind;
+    put_u64(at, ev->stamp);
+    at += 8;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (!(has & fields[i].field))
+            continue;
+        put_u64(at, values[i]);
+        at += 8;
+    }
+    if (has_error(ev->kind))
+        *at++ = ev->error;
+    if (!(has & HT_F_TEXT))
+        return (size_t)(at - to);
+    // A string ends with its first NUL.
+    size_t n = ev->text_bytes ? strnlen(ev->text, ev->text_bytes < 1024 ? ev->text_bytes : 1024) : 0;
+    if (n)
+        memcpy(at, ev->text, n);
+    at[n] = 0;
+    return (size_t)(at + n + 1 - to);
+}
+
+struct ctf_stream {
     uint32_t pid, thread, tid;
     uint64_t begin_ns, last_ns;
     struct buf packet; // the one under work, from its header on; empty: none
@@ -24,7 +174,7 @@ struct stream {
 
 struct ctf {
     struct map by_thread; // pid, thread → place in streams + 1
-    struct stream **streams;
+    struct ctf_stream **streams;
     size_t n, capacity;
     size_t pending; // bytes in packets
 };
@@ -59,7 +209,7 @@ static int write_to(struct export *x, const char *name, int flags, const struct 
 static int begin_ctf(struct export *x)
 {
     struct buf text = {0};
-    int rc = ctf_metadata(&text, x->facts.realtime_ns);
+    int rc = put_metadata(&text, x->facts.realtime_ns);
     if (rc == 0)
         rc = write_to(x, "metadata", O_TRUNC, &text);
     else
@@ -68,24 +218,24 @@ static int begin_ctf(struct export *x)
     return rc;
 }
 
-static struct stream *stream_new(struct ctf *f, const struct call *c, uint64_t key)
+static struct ctf_stream *stream_new(struct ctf *f, const struct export_call *c, uint64_t key)
 {
-    struct stream *s;
+    struct ctf_stream *s;
     if (HT_GROW(&f->streams, &f->capacity, f->n + 1) < 0 || !(s = calloc(1, sizeof *s)))
         return NULL;
-    *s = (struct stream){.pid = c->pid, .thread = c->thread, .tid = c->tid};
+    *s = (struct ctf_stream){.pid = c->pid, .thread = c->thread, .tid = c->tid};
     f->streams[f->n++] = s;
     return map_put(&f->by_thread, key, f->n) < 0 ? NULL : s;
 }
 
-static struct stream *stream_of(struct ctf *f, const struct call *c)
+static struct ctf_stream *stream_of(struct ctf *f, const struct export_call *c)
 {
     uint64_t key = (uint64_t)c->pid << 32 | c->thread;
     uint64_t at = map_get(&f->by_thread, key);
     return at ? f->streams[at - 1] : stream_new(f, c, key);
 }
 
-static int begin_packet(struct stream *s)
+static int begin_packet(struct ctf_stream *s)
 {
     int rc = buf_resize(&s->packet, CTF_PACKET_HEADER_BYTES);
     s->begin_ns = s->last_ns;
@@ -93,14 +243,14 @@ static int begin_packet(struct stream *s)
 }
 
 // A stream's file is open only while a packet is written: there may be more threads than a process may have open files.
-static int write_packet(struct export *x, struct stream *s)
+static int write_packet(struct export *x, struct ctf_stream *s)
 {
     struct ctf *f = x->state;
     char name[64];
     if (!s->packet.size)
         return 0;
     const struct ctf_packet p = {s->begin_ns, s->last_ns, s->packet.size, s->pid, s->tid};
-    ctf_packet_header(s->packet.data, &p);
+    put_packet_header(s->packet.data, &p);
     snprintf(name, sizeof name, "stream_%u_%u", s->pid, s->thread);
     int rc = write_to(x, name, O_APPEND, &s->packet);
     f->pending -= s->packet.size;
@@ -119,10 +269,10 @@ static int write_all(struct export *x)
     return rc;
 }
 
-static int put_ctf(struct export *x, const struct call *c)
+static int put_ctf(struct export *x, const struct export_call *c)
 {
     struct ctf *f = x->state;
-    struct stream *s = stream_of(f, c);
+    struct ctf_stream *s = stream_of(f, c);
     struct event ev = c->ev;
     if (!s)
         return no_memory(x);
@@ -134,7 +284,7 @@ static int put_ctf(struct export *x, const struct call *c)
     size_t had = s->packet.size;
     if ((!had && begin_packet(s) < 0) || buf_reserve(&s->packet, CTF_EVENT_MAX_BYTES) < 0)
         return no_memory(x);
-    s->packet.size += ctf_event(s->packet.data + s->packet.size, &ev);
+    s->packet.size += put_event(s->packet.data + s->packet.size, &ev);
     f->pending += s->packet.size - had;
     int rc = 0;
     if (s->packet.size >= PACKET_BYTES || ev.kind == HT_THREAD_END)

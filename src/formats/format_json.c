@@ -454,13 +454,13 @@ struct json_export {
     struct buf line;
 };
 
-static int json_put(struct export *x, const struct call *c)
+static int json_put(struct export *x, const struct export_call *c)
 {
     struct json_export *j = x->state;
     j->line.size = 0;
     if (json_line_put(&j->line, c, x->facts.slots) < 0)
         return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
-    sink_bytes(&x->out, j->line.data, j->line.size);
+    export_buffer_put(&x->out, j->line.data, j->line.size);
     return 0;
 }
 

@@ -2,8 +2,6 @@
 #include "formats/export.h"
 #include "formats/logalloc.h"
 #include "formats/text.h"
-#include "formats/text_call.h"
-#include "formats/text_import.h"
 
 #include <errno.h>
 
@@ -28,7 +26,7 @@ static int import_lines(struct import *im, struct map *tids)
     struct text_call call;
     int rc;
     while ((rc = text_next(im, &line)) > 0) {
-        const char *at = line.text, *expected = logalloc_parse(&at, line.end, false, &call);
+        const char *at = line.text, *expected = text_parse_logalloc(&at, line.end, false, &call);
         if (!expected && shorten_tid(tids, &call.tid) < 0)
             return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
         rc = expected ? text_bad(im, &line, at, expected) : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
@@ -46,9 +44,9 @@ static int import_logalloc(struct import *im)
     return rc;
 }
 
-static int put_logalloc(struct export *x, const struct call *c)
+static int put_logalloc(struct export *x, const struct export_call *c)
 {
-    char *to = (char *)sink_room(&x->out, TEXT_EXPORT_LINE);
+    char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
     struct event ev = c->ev;
     ev.ptr = export_address(x, ev.ptr);
     ev.result = export_address(x, ev.result);
@@ -56,7 +54,7 @@ static int put_logalloc(struct export *x, const struct call *c)
     *to++ = ' ';
     to = text_decimal(to, c->tid);
     *to++ = ' ';
-    sink_used(&x->out, logalloc_put_call(to, &ev, logalloc_put_address));
+    export_buffer_commit(&x->out, logalloc_put_call(to, &ev, logalloc_put_address));
     return 0;
 }
 

@@ -1,14 +1,12 @@
 // Firefox's logalloc as logalloc_munge.py leaves it: processes, threads and blocks are numbered.
 //
-// The numbering is the script's: processes and, in each, threads from 1 on in the order in which they appear; blocks as in
-// slots.h, NULL as an argument being a block that is never given up. Two faults of the script are not: a realloc that failed
+// The numbering is the script's: processes and, in each, threads from 1 on in the order in which they appear; blocks
+// from 1 on, NULL as an argument being a block that is never freed. Two faults of the script are not: a realloc that failed
 // leaves its block as it was, and a result that is live already gets a number of its own.
 #include "base/buf.h"
 #include "formats/export.h"
 #include "formats/logalloc.h"
-#include "formats/slots.h"
 #include "formats/text.h"
-#include "formats/text_import.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +14,7 @@
 
 // The blocks of a process that are live in a log under import, by slot. Slots are small numbers, unless a log is damaged:
 // those beyond what its length explains are kept apart.
-struct live {
+struct munged_live {
     uint8_t *bits;
     size_t bytes;
     struct map far;
@@ -24,23 +22,23 @@ struct live {
 
 struct processes {
     struct map by_pid; // place in `live` + 1
-    struct live *live;
+    struct munged_live *live;
     size_t n, capacity;
     uint64_t last_pid;
-    struct live *last; // NULL: none
+    struct munged_live *last; // NULL: none
 };
 
 enum { LIVE_BITS_A_LINE = 64, LIVE_FIRST_BYTES = 4096 };
 
-static struct live *live_new(struct processes *p, uint64_t pid)
+static struct munged_live *live_new(struct processes *p, uint64_t pid)
 {
     if (HT_GROW(&p->live, &p->capacity, p->n + 1) < 0 || map_put(&p->by_pid, pid, p->n + 1) < 0)
         return NULL;
-    p->live[p->n] = (struct live){0};
+    p->live[p->n] = (struct munged_live){0};
     return &p->live[p->n++];
 }
 
-static struct live *live_of(struct processes *p, uint64_t pid)
+static struct munged_live *live_of(struct processes *p, uint64_t pid)
 {
     if (!p->last || p->last_pid != pid) {
         uint64_t at = map_get(&p->by_pid, pid);
@@ -61,7 +59,7 @@ static void release_processes(struct processes *p)
 }
 
 // Makes the bits reach to the slot if so many lines explain it.
-static int live_grow(struct live *l, uint64_t slot, uint64_t lines)
+static int live_grow(struct munged_live *l, uint64_t slot, uint64_t lines)
 {
     size_t had = l->bytes;
     if (slot / 8 < had || slot / LIVE_BITS_A_LINE > lines + LIVE_FIRST_BYTES)
@@ -80,7 +78,7 @@ static int live_grow(struct live *l, uint64_t slot, uint64_t lines)
 }
 
 // True when the slot was live; it is no longer.
-static bool live_give(struct live *l, uint64_t slot)
+static bool live_remove(struct munged_live *l, uint64_t slot)
 {
     if (slot / 8 >= l->bytes) {
         bool was = map_get(&l->far, slot) != 0;
@@ -93,7 +91,7 @@ static bool live_give(struct live *l, uint64_t slot)
     return was;
 }
 
-static int live_take(struct live *l, uint64_t slot, uint64_t lines)
+static int live_add(struct munged_live *l, uint64_t slot, uint64_t lines)
 {
     if (live_grow(l, slot, lines) < 0)
         return -ENOMEM;
@@ -107,12 +105,12 @@ static int live_take(struct live *l, uint64_t slot, uint64_t lines)
 static int name_blocks(struct processes *p, struct text_call *call, uint64_t lines)
 {
     struct event *ev = &call->event;
-    struct live *l = live_of(p, call->pid);
+    struct munged_live *l = live_of(p, call->pid);
     if (!l)
         return -ENOMEM;
-    if (ev->ptr && !live_give(l, text_slot_of(ev->ptr)))
+    if (ev->ptr && !live_remove(l, text_slot_of(ev->ptr)))
         ev->ptr = 0;
-    return ev->result ? live_take(l, text_slot_of(ev->result), lines) : 0;
+    return ev->result ? live_add(l, text_slot_of(ev->result), lines) : 0;
 }
 
 static int import_lines(struct import *im, struct processes *processes)
@@ -121,7 +119,7 @@ static int import_lines(struct import *im, struct processes *processes)
     struct text_call call;
     int rc;
     while ((rc = text_next(im, &line)) > 0) {
-        const char *at = line.text, *expected = logalloc_parse(&at, line.end, true, &call);
+        const char *at = line.text, *expected = text_parse_logalloc(&at, line.end, true, &call);
         if (!expected && name_blocks(processes, &call, im->source.line) < 0)
             return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
         rc = expected ? text_bad(im, &line, at, expected) : import_put(im, (uint32_t)call.pid, call.tid, &call.event);
@@ -139,10 +137,75 @@ static int import_munged(struct import *im)
     return rc;
 }
 
+// Numbers for the live blocks of a process: from 1 on, and the number that has been free longest is assigned first.
+// All zero has no blocks.
+struct munged_slots {
+    struct map by_block;
+    uint64_t *free; // a ring
+    size_t first, n_free, capacity;
+    uint64_t next; // numbers given out so far
+};
+
+static void slots_release(struct munged_slots *s)
+{
+    map_release(&s->by_block);
+    free(s->free);
+    *s = (struct munged_slots){0};
+}
+
+// Assigns the block a number that no other block has. 0 when out of memory.
+static uint64_t slots_assign(struct munged_slots *s, uint64_t block)
+{
+    uint64_t number = s->n_free ? s->free[s->first] : s->next + 1;
+    if (map_put(&s->by_block, block, number) < 0)
+        return 0;
+    if (!s->n_free) {
+        s->next++;
+        return number;
+    }
+    s->first = (s->first + 1) & (s->capacity - 1);
+    s->n_free--;
+    return number;
+}
+
+static int slots_grow(struct munged_slots *s)
+{
+    size_t capacity = s->capacity ? s->capacity * 2 : 64;
+    uint64_t *ring = malloc(capacity * sizeof *ring);
+    if (!ring)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n_free; i++)
+        ring[i] = s->free[(s->first + i) & (s->capacity - 1)];
+    free(s->free);
+    s->free = ring;
+    s->first = 0;
+    s->capacity = capacity;
+    return 0;
+}
+
+// The block's number is free again. 0 or -ENOMEM.
+static int slots_remove(struct munged_slots *s, uint64_t block)
+{
+    uint64_t number = map_get(&s->by_block, block);
+    if (!number)
+        return 0;
+    if (s->n_free == s->capacity && slots_grow(s) < 0)
+        return -ENOMEM;
+    map_remove(&s->by_block, block);
+    s->free[(s->first + s->n_free++) & (s->capacity - 1)] = number;
+    return 0;
+}
+
+// The block's number, 0 when it has none.
+static inline uint64_t slots_get(const struct munged_slots *s, uint64_t block)
+{
+    return map_get(&s->by_block, block);
+}
+
 struct munged_process {
     uint64_t number;
     struct map threads; // tid + 1 → number
-    struct slots slots;
+    struct munged_slots slots;
 };
 
 struct munged_export {
@@ -184,19 +247,19 @@ static uint64_t thread_of(struct munged_process *p, uint32_t tid)
 }
 
 // The event's blocks become their numbers. 1; 0 when the call is to be dropped; -ENOMEM.
-static int number_blocks(struct slots *s, struct event *ev)
+static int number_blocks(struct munged_slots *s, struct event *ev)
 {
     if (event_infos[ev->kind].fields & HT_F_PTR) {
         uint64_t block = ev->ptr, number = slots_get(s, block);
         if (!number && block)
             return 0;
-        ev->ptr = number ? number : slots_take(s, 0);
-        if (!ev->ptr || (block && slots_give(s, block) < 0))
+        ev->ptr = number ? number : slots_assign(s, 0);
+        if (!ev->ptr || (block && slots_remove(s, block) < 0))
             return -ENOMEM;
     }
     if (!ev->result)
         return 1;
-    ev->result = slots_take(s, ev->result);
+    ev->result = slots_assign(s, ev->result);
     return ev->result ? 1 : -ENOMEM;
 }
 
@@ -207,7 +270,7 @@ static char *put_block(char *to, uint64_t number)
 }
 
 // Names the line that a raw log would have.
-static int drop(struct export *x, const struct call *c, const char *why)
+static int drop(struct export *x, const struct export_call *c, const char *why)
 {
     char line[TEXT_EXPORT_LINE + 100], *to = line;
     to = text_decimal(TEXT_PUT(to, "dropped \""), c->pid);
@@ -222,7 +285,7 @@ static int drop(struct export *x, const struct call *c, const char *why)
     return export_drop(x, line);
 }
 
-static int put_munged(struct export *x, const struct call *c)
+static int put_munged(struct export *x, const struct export_call *c)
 {
     struct munged_process *p = process_of(x->state, c->pid);
     uint64_t thread = p ? thread_of(p, c->tid) : 0;
@@ -239,12 +302,12 @@ static int put_munged(struct export *x, const struct call *c)
         return drop(x, c, "its block was never allocated");
     if (rc < 0)
         return err_set(x->e, rc, "%s: out of memory", x->out.out->name);
-    char *to = (char *)sink_room(&x->out, TEXT_EXPORT_LINE);
+    char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
     to = text_decimal(to, p->number);
     *to++ = ' ';
     to = text_decimal(to, thread);
     *to++ = ' ';
-    sink_used(&x->out, logalloc_put_call(to, &ev, put_block));
+    export_buffer_commit(&x->out, logalloc_put_call(to, &ev, put_block));
     return 0;
 }
 

@@ -45,7 +45,7 @@ static int not_mtrace(struct import *im, const char *what)
 // first word is a thread's id; in a new one a size2 of zero.
 static int read_magic(struct import *im)
 {
-    ssize_t n = source_want(&im->source, RECORD_BYTES, im->e);
+    ssize_t n = import_source_want(&im->source, RECORD_BYTES, im->e);
     if (n < 0)
         return (int)n;
     const uint8_t *at = im->source.data + im->source.at;
@@ -130,7 +130,7 @@ static int read_record(struct import *im, int record_bytes)
     const uint8_t *at = im->source.data + im->source.at;
     int rc = decode(at, record_bytes, &ev);
     if (rc < 0)
-        rc = import_bad(im, source_offset(&im->source), "expected a record of type 0 to 8 or 255, found %u",
+        rc = import_bad(im, import_source_offset(&im->source), "expected a record of type 0 to 8 or 255, found %u",
                         at[AT_TYPE]);
     if (rc > 0)
         ev.notes[HT_NOTE_USABLE] = usable(at, record_bytes, &ev);
@@ -146,12 +146,12 @@ static int mtrace_import(struct import *im)
     if (bytes < 0)
         return bytes;
     ssize_t n;
-    while ((n = source_want(&im->source, (size_t)bytes, im->e)) >= bytes) {
+    while ((n = import_source_want(&im->source, (size_t)bytes, im->e)) >= bytes) {
         int rc = read_record(im, bytes);
         if (rc < 0)
             return rc;
     }
-    return n > 0 ? import_cut_off(im, source_offset(&im->source), "a record") : (int)n;
+    return n > 0 ? import_cut_off(im, import_source_offset(&im->source), "a record") : (int)n;
 }
 
 struct mtrace_export {
@@ -182,17 +182,17 @@ static uint64_t take_chunk(const struct export *x, uint64_t place)
 
 static void put_record(struct export *x, uint32_t tid, enum mtrace_type type, const uint64_t words[5])
 {
-    uint8_t *to = sink_room(&x->out, RECORD_BYTES);
+    uint8_t *to = export_buffer_reserve(&x->out, RECORD_BYTES);
     memset(to, 0, RECORD_BYTES);
     put_u32(to + AT_TID, tid);
     put_u32(to + AT_TYPE, type);
     for (int i = 0; i < 5; i++)
         put_u64(to + AT_PTR1 + 8 * i, words[i]);
-    sink_used(&x->out, to + RECORD_BYTES);
+    export_buffer_commit(&x->out, to + RECORD_BYTES);
 }
 
 // trace2wl takes threads whose numbers differ in the low 3 bits only for one.
-static uint32_t tid_of(const struct call *c)
+static uint32_t tid_of(const struct export_call *c)
 {
     return (c->thread + 1) << 3;
 }
@@ -224,7 +224,7 @@ static enum mtrace_type type_of(const struct event *ev)
     return MTRACE_POSIX_MEMALIGN;
 }
 
-static int mtrace_put(struct export *x, const struct call *c)
+static int mtrace_put(struct export *x, const struct export_call *c)
 {
     const struct event *ev = &c->ev;
     uint64_t size = event_requested(ev->kind, ev->size, ev->count), chunk = ev->result ? chunk_bytes(size) : 0;

@@ -161,16 +161,16 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
     size_t first = get_number(at, n, &word), second = 0;
     unsigned type = (word & 7) == TCMALLOC_LONG ? word & 0xff : word & 7;
     if (first && !is_event(type))
-        return import_bad(im, source_offset(&im->source), "expected an event in a buffer, found type %u", type);
+        return import_bad(im, import_source_offset(&im->source), "expected an event in a buffer, found type %u", type);
     if (first && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS))
         second = get_number(at + first, n - first, &more);
     if (!first || (!second && (type > TCMALLOC_LONG || type == TCMALLOC_TOKENS)))
-        return n < t->left ? import_cut_off(im, source_offset(&im->source), "a buffer's event")
-                           : import_bad(im, source_offset(&im->source), "expected a complete event in a buffer");
+        return n < t->left ? import_cut_off(im, import_source_offset(&im->source), "a buffer's event")
+                           : import_bad(im, import_source_offset(&im->source), "expected a complete event in a buffer");
     *used = first + second;
     bool takes = type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
     if (takes && !s->has_tokens)
-        return import_bad(im, source_offset(&im->source),
+        return import_bad(im, import_source_offset(&im->source),
                           "expected the token range of thread %llu before its first allocation",
                           (unsigned long long)s->id);
     struct event ev = event_of(s, type, word, more);
@@ -182,17 +182,17 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
 
 static int cut_off(struct tcmalloc_import *t, const char *what)
 {
-    return import_cut_off(t->im, source_offset(&t->im->source), what);
+    return import_cut_off(t->im, import_source_offset(&t->im->source), what);
 }
 
 // The events of a buffer, t->left bytes of them. What cannot be made out is skipped with the rest of the buffer. 0, 1 when
 // the input ends in it, or a negative errno.
 static int read_events(struct tcmalloc_import *t)
 {
-    struct source *s = &t->im->source;
+    struct import_source *s = &t->im->source;
     bool lost = false;
     while (t->left) {
-        ssize_t n = source_want(s, ITEM_BYTES, t->im->e);
+        ssize_t n = import_source_want(s, ITEM_BYTES, t->im->e);
         if (n <= 0)
             return n < 0 ? (int)n : lost ? 1 : cut_off(t, "a buffer") ?: 1;
         size_t use = (uint64_t)n < t->left ? (size_t)n : (size_t)t->left;
@@ -227,9 +227,9 @@ static int read_buffer(struct tcmalloc_import *t, uint64_t id, uint64_t ts, uint
 
 static int skip_text(struct tcmalloc_import *t, uint64_t bytes)
 {
-    struct source *s = &t->im->source;
+    struct import_source *s = &t->im->source;
     while (bytes) {
-        ssize_t n = source_want(s, 1, t->im->e);
+        ssize_t n = import_source_want(s, 1, t->im->e);
         if (n <= 0)
             return n < 0 ? (int)n : cut_off(t, "a text") ?: 1;
         size_t use = (uint64_t)n < bytes ? (size_t)n : (size_t)bytes;
@@ -286,16 +286,16 @@ static int do_item(struct tcmalloc_import *t, unsigned type, const uint64_t v[3]
 // One item of the outer level: 0, 1 at the end of the trace, or a negative errno.
 static int read_item(struct tcmalloc_import *t)
 {
-    struct source *s = &t->im->source;
+    struct import_source *s = &t->im->source;
     uint64_t v[3] = {0};
-    ssize_t n = source_want(s, ITEM_BYTES, t->im->e);
+    ssize_t n = import_source_want(s, ITEM_BYTES, t->im->e);
     if (n <= 0)
-        return n < 0 ? (int)n : import_bad(t->im, source_offset(s), "expected an end record, found the end of the file") ?: 1;
+        return n < 0 ? (int)n : import_bad(t->im, import_source_offset(s), "expected an end record, found the end of the file") ?: 1;
     const uint8_t *at = s->data + s->at;
     size_t used = get_number(at, (size_t)n, &v[0]);
     unsigned type = (v[0] & 7) == TCMALLOC_LONG ? v[0] & 0xff : v[0] & 7;
     if (used && !numbers_of(type))
-        return import_bad(t->im, source_offset(s),
+        return import_bad(t->im, import_source_offset(s),
                           "expected a buffer, thread death, barrier, text or end record, found type %u", type)
                    ?: 1;
     for (unsigned i = 1; used && i < numbers_of(type); i++) {
@@ -311,7 +311,7 @@ static int read_item(struct tcmalloc_import *t)
 static int tcmalloc_import(struct import *im)
 {
     struct tcmalloc_import t = {.im = im};
-    ssize_t n = source_want(&im->source, 4, im->e);
+    ssize_t n = import_source_want(&im->source, 4, im->e);
     if (n < 0)
         return (int)n;
     if (n < 4 || get_u32(im->source.data + im->source.at) != TCMALLOC_MAGIC)

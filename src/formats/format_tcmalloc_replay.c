@@ -56,7 +56,7 @@ static int read_instruction(struct import *im, struct replay_import *r, const ui
     uint64_t first = get_u64(at), second = get_u64(at + 8), third = get_u64(at + 16);
     unsigned type = first & 0xff;
     uint64_t reg = first >> TYPE_BITS;
-    uint64_t offset = source_offset(&im->source);
+    uint64_t offset = import_source_offset(&im->source);
     if (type > INSTRUCTION_SET_TS_CPU)
         return import_bad(im, offset, "expected an instruction of type 0 to 7, found %u", type);
     if (type <= INSTRUCTION_REALLOC &&
@@ -82,13 +82,13 @@ static int replay_import(struct import *im)
 {
     struct replay_import r = {0};
     ssize_t n;
-    while ((n = source_want(&im->source, INSTRUCTION_BYTES, im->e)) >= INSTRUCTION_BYTES) {
+    while ((n = import_source_want(&im->source, INSTRUCTION_BYTES, im->e)) >= INSTRUCTION_BYTES) {
         int rc = read_instruction(im, &r, im->source.data + im->source.at);
         if (rc < 0)
             return rc;
         im->source.at += INSTRUCTION_BYTES;
     }
-    return n > 0 ? import_cut_off(im, source_offset(&im->source), "an instruction") : (int)n;
+    return n > 0 ? import_cut_off(im, import_source_offset(&im->source), "an instruction") : (int)n;
 }
 
 struct replay_export {
@@ -99,15 +99,15 @@ struct replay_export {
 
 static void put_instruction(struct export *x, enum instruction type, uint64_t reg, uint64_t second, uint64_t third)
 {
-    uint8_t *to = sink_room(&x->out, INSTRUCTION_BYTES);
+    uint8_t *to = export_buffer_reserve(&x->out, INSTRUCTION_BYTES);
     put_u64(to, type | reg << TYPE_BITS);
     put_u64(to + 8, second);
     put_u64(to + 16, third);
-    sink_used(&x->out, to + INSTRUCTION_BYTES);
+    export_buffer_commit(&x->out, to + INSTRUCTION_BYTES);
 }
 
 // The player wants the threads' names to change with each switch, and none after a thread has been killed.
-static void put_place(struct export *x, const struct call *c)
+static void put_place(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;
     uint64_t ts = c->ev.stamp >> CPU_BITS << CPU_BITS;
@@ -129,7 +129,7 @@ static uint64_t power_of_two(uint64_t align)
     return power;
 }
 
-static int replay_put(struct export *x, const struct call *c)
+static int replay_put(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;
     const struct event *ev = &c->ev;

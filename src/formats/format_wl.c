@@ -1,7 +1,7 @@
 // The workload of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops for each thread, parted by syncs.
 // docs/reference/foreign-formats.md, "wl". Reading: format_wl_import.c.
 #include "formats/format_wl.h"
-#include "formats/streams.h"
+#include "formats/format_wl_streams.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 enum { MOST_OP_BYTES = 1 + 3 * WL_VARINT_BYTES };
 
 // How far a thread has come, for the syncs.
-struct writer {
+struct wl_thread {
     uint64_t ops;     // calls seen, the dropped ones included
     struct map known; // other thread + 1 → how many of its calls had been made when this one last waited for it
     struct workload_wait *waits; // of dropped calls, for the next one written
@@ -17,8 +17,8 @@ struct writer {
 };
 
 struct wl_export {
-    struct streams streams;
-    struct writer *writers;
+    struct wl_streams streams;
+    struct wl_thread *threads;
     size_t n, capacity;
     uint64_t highest; // index
     uint64_t syncs;
@@ -38,20 +38,20 @@ static int no_memory(struct export *x)
     return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
 }
 
-static struct writer *writer_of(struct export *x, uint32_t thread)
+static struct wl_thread *thread_of(struct export *x, uint32_t thread)
 {
     struct wl_export *w = x->state;
-    if (HT_GROW(&w->writers, &w->capacity, thread + 1ull) < 0)
+    if (HT_GROW(&w->threads, &w->capacity, thread + 1ull) < 0)
         return NULL;
     for (; w->n <= thread; w->n++)
-        w->writers[w->n] = (struct writer){0};
-    return &w->writers[thread];
+        w->threads[w->n] = (struct wl_thread){0};
+    return &w->threads[thread];
 }
 
 static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
 {
     uint8_t bytes[MOST_OP_BYTES] = {(uint8_t)op};
-    return streams_put(&w->streams, thread, bytes, (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
+    return wl_streams_put(&w->streams, thread, bytes, (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
 // The other thread says where it has come to now, which is behind the op to be waited for: all calls come in a valid
@@ -59,13 +59,13 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
 static int put_wait(struct export *x, uint32_t thread, const struct workload_wait *wait)
 {
     struct wl_export *w = x->state;
-    struct writer *self = writer_of(x, thread > wait->thread ? thread : wait->thread);
+    struct wl_thread *self = thread_of(x, thread > wait->thread ? thread : wait->thread);
     if (!self)
         return no_memory(x);
-    self = &w->writers[thread];
+    self = &w->threads[thread];
     if (map_get(&self->known, wait->thread + 1ull) > wait->op)
         return 0;
-    if (map_put(&self->known, wait->thread + 1ull, w->writers[wait->thread].ops) < 0)
+    if (map_put(&self->known, wait->thread + 1ull, w->threads[wait->thread].ops) < 0)
         return no_memory(x);
     w->syncs++;
     int rc = put_sync(w, wait->thread, WL_SYNC_W);
@@ -109,10 +109,10 @@ static uint8_t *put_operands(uint8_t *to, enum wl_op op, const struct event *ev)
     return put_varint(to, event_requested(ev->kind, ev->size, ev->count));
 }
 
-static int wl_put(struct export *x, const struct call *c)
+static int wl_put(struct export *x, const struct export_call *c)
 {
     struct wl_export *w = x->state;
-    struct writer *self = writer_of(x, c->thread);
+    struct wl_thread *self = thread_of(x, c->thread);
     if (!self)
         return no_memory(x);
     int rc = self->n_waits ? put_waits(x, c->thread, self->waits, self->n_waits) : 0;
@@ -120,20 +120,20 @@ static int wl_put(struct export *x, const struct call *c)
         rc = put_waits(x, c->thread, c->waits, c->n_waits);
     if (rc < 0)
         return rc;
-    self = &w->writers[c->thread];
+    self = &w->threads[c->thread];
     self->n_waits = 0;
     self->ops++;
     if (c->ev.result > w->highest)
         w->highest = c->ev.result;
     enum wl_op op = op_of(&c->ev);
     uint8_t bytes[MOST_OP_BYTES] = {(uint8_t)op};
-    return streams_put(&w->streams, c->thread, bytes, (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
+    return wl_streams_put(&w->streams, c->thread, bytes, (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
 }
 
 // What a dropped call waited for, what follows it in its thread waits for.
-static int wl_drop(struct export *x, const struct call *c)
+static int wl_drop(struct export *x, const struct export_call *c)
 {
-    struct writer *self = writer_of(x, c->thread);
+    struct wl_thread *self = thread_of(x, c->thread);
     if (!self)
         return no_memory(x);
     self->ops++;
@@ -151,16 +151,16 @@ static size_t varint_bytes(uint64_t v)
     return (size_t)(put_varint(bytes, v) - bytes);
 }
 
-static void put_item(struct sink *to, enum wl_op op, uint64_t v)
+static void put_item(struct export_buffer *to, enum wl_op op, uint64_t v)
 {
-    uint8_t *at = sink_room(to, 1 + WL_VARINT_BYTES);
+    uint8_t *at = export_buffer_reserve(to, 1 + WL_VARINT_BYTES);
     *at++ = (uint8_t)op;
-    sink_used(to, put_varint(at, v));
+    export_buffer_commit(to, put_varint(at, v));
 }
 
 // Offsets of the streams in the file, in an array that the caller frees; NULL when out of memory. They follow the header,
 // whose length depends on how many bytes they take: it grows until all fits.
-static uint64_t *lay_out(const struct streams *s, size_t head_bytes)
+static uint64_t *lay_out(const struct wl_streams *s, size_t head_bytes)
 {
     uint64_t *offsets = malloc((s->n + 1) * sizeof *offsets);
     size_t guess = 0, bytes = head_bytes;
@@ -169,7 +169,7 @@ static uint64_t *lay_out(const struct streams *s, size_t head_bytes)
         bytes = head_bytes;
         for (size_t i = 0; i < s->n; i++) {
             offsets[i] = at;
-            at += streams_bytes(s, i);
+            at += wl_streams_bytes(s, i);
             bytes += 1 + varint_bytes(offsets[i]);
         }
     }
@@ -181,7 +181,7 @@ static int wl_end(struct export *x)
     struct wl_export *w = x->state;
     const uint8_t done = WL_DONE;
     for (size_t i = 0; i < w->streams.n; i++) {
-        int rc = streams_put(&w->streams, i, &done, 1);
+        int rc = wl_streams_put(&w->streams, i, &done, 1);
         if (rc < 0)
             return rc;
     }
@@ -197,8 +197,8 @@ static int wl_end(struct export *x)
     for (size_t i = 0; i < w->streams.n; i++)
         put_item(&x->out, WL_START_THREAD, offsets[i]);
     free(offsets);
-    sink_bytes(&x->out, &done, 1);
-    return streams_write(&w->streams, &x->out);
+    export_buffer_put(&x->out, &done, 1);
+    return wl_streams_write(&w->streams, &x->out);
 }
 
 static int wl_begin(struct export *x)
@@ -212,11 +212,11 @@ static void wl_release(struct export *x)
 {
     struct wl_export *w = x->state;
     for (size_t i = 0; i < w->n; i++) {
-        map_release(&w->writers[i].known);
-        free(w->writers[i].waits);
+        map_release(&w->threads[i].known);
+        free(w->threads[i].waits);
     }
-    free(w->writers);
-    streams_release(&w->streams);
+    free(w->threads);
+    wl_streams_release(&w->streams);
 }
 
 static const uint8_t kinds[] = {HT_MALLOC, HT_CALLOC, HT_FREE, HT_REALLOC, HT_MEMALIGN, 0};

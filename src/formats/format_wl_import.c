@@ -15,7 +15,7 @@ enum {
     NOBODY = 0xffffffff,
 };
 
-struct player {
+struct wl_player {
     uint64_t offset;     // of bytes[0] in the file
     uint64_t start, end; // of the stream: it ends where the next one begins at the latest
     uint64_t turn_bytes; // how much of it is played in a turn
@@ -30,7 +30,7 @@ struct player {
 struct wl_import {
     struct import *im;
     uint64_t file_bytes, n_ptrs, n_syncs, n_threads;
-    struct player *players;
+    struct wl_player *players;
     size_t n, capacity;
     size_t window_bytes;
     uint8_t *posted; // one bit a sync
@@ -70,7 +70,7 @@ static int add_player(struct wl_import *w, uint64_t offset, uint64_t at)
                        w->im->source.in->name, (unsigned long long)offset, (unsigned long long)at);
     if (HT_GROW(&w->players, &w->capacity, w->n + 1) < 0)
         return no_memory(w);
-    w->players[w->n++] = (struct player){.offset = offset, .start = offset};
+    w->players[w->n++] = (struct wl_player){.offset = offset, .start = offset};
     return 0;
 }
 
@@ -100,13 +100,13 @@ static int not_wl(struct wl_import *w, uint64_t at)
 
 static int read_header(struct wl_import *w)
 {
-    struct source *s = &w->im->source;
+    struct import_source *s = &w->im->source;
     for (;;) {
-        ssize_t n = source_want(s, 1 + WL_VARINT_BYTES, w->im->e);
+        ssize_t n = import_source_want(s, 1 + WL_VARINT_BYTES, w->im->e);
         if (n < 0)
             return (int)n;
         const uint8_t *at = s->data + s->at;
-        uint64_t v, offset = source_offset(s);
+        uint64_t v, offset = import_source_offset(s);
         unsigned op = n ? at[0] : WL_NOP;
         if (op == WL_DONE)
             break;
@@ -121,18 +121,18 @@ static int read_header(struct wl_import *w)
     if (w->n && w->n == w->n_threads)
         return 0;
     return err_set(w->im->e, -EBADMSG, "%s: expected the streams of %llu threads, found %zu at byte %llu", s->in->name,
-                   (unsigned long long)w->n_threads, w->n, (unsigned long long)source_offset(s));
+                   (unsigned long long)w->n_threads, w->n, (unsigned long long)import_source_offset(s));
 }
 
 static int by_start(const void *a, const void *b)
 {
-    const struct player *x = *(struct player *const *)a, *y = *(struct player *const *)b;
+    const struct wl_player *x = *(struct wl_player *const *)a, *y = *(struct wl_player *const *)b;
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
 static int set_turns(struct wl_import *w)
 {
-    struct player **sorted = malloc(w->n * sizeof *sorted);
+    struct wl_player **sorted = malloc(w->n * sizeof *sorted);
     uint64_t longest = 1;
     if (!sorted)
         return no_memory(w);
@@ -140,12 +140,12 @@ static int set_turns(struct wl_import *w)
         sorted[i] = &w->players[i];
     qsort(sorted, w->n, sizeof *sorted, by_start);
     for (size_t i = 0; i < w->n; i++) {
-        struct player *p = sorted[i];
+        struct wl_player *p = sorted[i];
         p->end = i + 1 < w->n ? sorted[i + 1]->start : w->file_bytes;
         longest = p->end - p->start > longest ? p->end - p->start : longest;
     }
     for (size_t i = 0; i < w->n; i++) {
-        struct player *p = &w->players[i];
+        struct wl_player *p = &w->players[i];
         p->turn_bytes = (uint64_t)((double)(p->end - p->start) / (double)longest * TURN_BYTES) + 1;
         p->turn_end = p->start;
     }
@@ -170,7 +170,7 @@ static int begin_players(struct wl_import *w)
 }
 
 // Makes sure that the next op is in the window, as far as the file has it.
-static int fill(struct wl_import *w, struct player *p)
+static int fill(struct wl_import *w, struct wl_player *p)
 {
     if (!p->bytes)
         p->bytes = malloc(w->window_bytes);
@@ -195,7 +195,7 @@ static int fill(struct wl_import *w, struct player *p)
     return 0;
 }
 
-static void end_player(struct player *p)
+static void end_player(struct wl_player *p)
 {
     p->done = true;
     free(p->bytes);
@@ -224,7 +224,7 @@ static int post(struct wl_import *w, uint64_t sync)
 }
 
 // 1: the player is put aside.
-static int wait_for(struct wl_import *w, struct player *p, uint64_t sync)
+static int wait_for(struct wl_import *w, struct wl_player *p, uint64_t sync)
 {
     if (is_posted(w, sync))
         return 0;
@@ -272,7 +272,7 @@ static struct event event_of(unsigned op, const uint64_t v[3])
 
 // The op at the window's start: 1 when it is whole and its operands can be, and *bytes is set; else 0 or a negative errno:
 // what follows in the stream cannot be made out.
-static int decode(struct wl_import *w, struct player *p, uint64_t v[3], size_t *bytes)
+static int decode(struct wl_import *w, struct wl_player *p, uint64_t v[3], size_t *bytes)
 {
     const uint8_t *at = p->bytes + p->at;
     size_t n = p->n - p->at, used = 1;
@@ -293,7 +293,7 @@ static int decode(struct wl_import *w, struct player *p, uint64_t v[3], size_t *
 }
 
 // A bad operand: the op is skipped under keep_going.
-static int check_operands(struct wl_import *w, const struct player *p, unsigned op, const uint64_t v[3])
+static int check_operands(struct wl_import *w, const struct wl_player *p, unsigned op, const uint64_t v[3])
 {
     uint64_t offset = p->offset + p->at;
     for (unsigned i = 0; i < op_infos[op].indices; i++) {
@@ -309,7 +309,7 @@ static int check_operands(struct wl_import *w, const struct player *p, unsigned 
     return 1;
 }
 
-static int do_op(struct wl_import *w, struct player *p, unsigned op, const uint64_t v[3])
+static int do_op(struct wl_import *w, struct wl_player *p, unsigned op, const uint64_t v[3])
 {
     switch (op) {
     case WL_NOP:
@@ -324,7 +324,7 @@ static int do_op(struct wl_import *w, struct player *p, unsigned op, const uint6
 }
 
 // One op: 0 to go on, 1 when the player has to wait, or a negative errno.
-static int step(struct wl_import *w, struct player *p)
+static int step(struct wl_import *w, struct wl_player *p)
 {
     uint64_t v[3] = {0};
     size_t bytes = 0;
@@ -353,7 +353,7 @@ static int play_turn(struct wl_import *w)
 {
     size_t kept = 0, n = w->n_turn;
     for (size_t i = 0; i < n; i++) {
-        struct player *p = &w->players[w->turn[i]];
+        struct wl_player *p = &w->players[w->turn[i]];
         int rc = 0;
         p->turn_end += p->turn_bytes;
         while (rc == 0 && !p->done && p->offset + p->at < p->turn_end)
@@ -373,7 +373,7 @@ static int play_turn(struct wl_import *w)
 static int release_blocked(struct wl_import *w)
 {
     for (size_t i = 0; i < w->n; i++) {
-        struct player *p = &w->players[i];
+        struct wl_player *p = &w->players[i];
         if (p->done || is_posted(w, p->sync))
             continue;
         int rc = import_bad(w->im, p->offset + p->at, "deadlock: sync %llu is never posted, and a thread waits for it",

@@ -7,7 +7,7 @@
 FORMATS_TABLE(DECLARE)
 const struct format *const formats[] = {FORMATS_TABLE(ROW) NULL};
 
-const struct format *format_find(const char *name)
+const struct format *formats_find(const char *name)
 {
     for (const struct format *const *f = formats; *f; f++) {
         if (strcmp((*f)->name, name) == 0)

@@ -11,7 +11,7 @@
 
 struct import;
 struct export;
-struct call;
+struct export_call;
 
 // What a written file can hold. What a call has beyond it is dropped or written as the nearest thing, and said.
 enum format_holds {
@@ -43,16 +43,17 @@ struct format {
     bool folder;          // it is a folder: what is written goes into x->folder, not to x->out
     size_t state_bytes;   // of x->state, zeroed before `begin`
     int (*begin)(struct export *x);
-    int (*put)(struct export *x, const struct call *c);
-    int (*drop)(struct export *x, const struct call *c); // a call that is not written, as it came; NULL: not wanted
-    int (*end)(struct export *x);                        // NULL: nothing is left to do
-    void (*release)(struct export *x);                   // of what the state holds, also after an error; NULL: nothing
+    int (*put)(struct export *x, const struct export_call *c);
+    int (*drop)(struct export *x,
+                const struct export_call *c); // a call that is not written, as it came; NULL: not wanted
+    int (*end)(struct export *x);             // NULL: nothing is left to do
+    void (*release)(struct export *x);        // of what the state holds, also after an error; NULL: nothing
 };
 
 // In the order of the table; ended by NULL.
 extern const struct format *const formats[];
 
 // NULL when there is none of that name.
-const struct format *format_find(const char *name);
+const struct format *formats_find(const char *name);
 
 #endif

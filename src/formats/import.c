@@ -363,9 +363,9 @@ int import_cut_off(struct import *im, uint64_t offset, const char *what)
 int import_line(struct import *im, const char **line, size_t *n)
 {
     for (;;) {
-        int rc = source_line(&im->source, line, n, im->e);
+        int rc = import_source_line(&im->source, line, n, im->e);
         if (rc == -EMSGSIZE)
-            rc = import_bad_line(im, "expected a line of up to %d bytes", SOURCE_MAX_BYTES);
+            rc = import_bad_line(im, "expected a line of up to %d bytes", IMPORT_SOURCE_MAX_BYTES);
         else if (rc <= 0)
             return rc;
         else if (!memchr(*line, 0, *n))
@@ -383,7 +383,7 @@ int import_run(struct import *im, struct input *in, struct err *e)
     int rc = im->format->seeks ? input_make_seekable(in, e) : 0;
     im->source.in = in;
     if (rc == 0)
-        rc = source_init(&im->source, in, e);
+        rc = import_source_init(&im->source, in, e);
     if (rc == 0 && im->format->seeks && im->source.unlz4)
         rc = err_set(e, -ESPIPE, "%s: is compressed; decompress it first", in->name);
     if (rc == 0)
@@ -405,6 +405,6 @@ void import_release(struct import *im)
     free(im->processes);
     map_release(&im->by_tid);
     map_release(&im->by_pid);
-    source_release(&im->source);
+    import_source_release(&im->source);
     *im = (struct import){0};
 }

@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "formats/formats.h"
-#include "formats/source.h"
+#include "formats/import_source.h"
 #include "trace/codec.h"
 #include "trace/trace.h"
 
@@ -25,7 +25,7 @@ struct import_process;
 struct import {
     // For importers.
     const struct format *format;
-    struct source source;
+    struct import_source source;
     struct err *e;
     bool keep_going;
     bool has_times; // set by the importer before its first event: event.stamp is in ns; else it need not be set
@@ -80,14 +80,14 @@ int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t t
 // text is set and -EBADMSG returned.
 int import_bad(struct import *im, uint64_t offset, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-// The same for the line that source_line gave last.
+// The same for the line that import_source_line gave last.
 int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // The input ended inside a record that began at `offset`: always an error, as what is missing cannot be skipped; under
 // keep_going it is counted and 0 returned.
 int import_cut_off(struct import *im, uint64_t offset, const char *what);
 
-// For importers of lines: as source_line, with a line that is too long or holds a NUL byte told or, under keep_going,
+// For importers of lines: as import_source_line, with a line that is too long or holds a NUL byte told or, under keep_going,
 // skipped. 1, 0 at the end, or a negative errno.
 int import_line(struct import *im, const char **line, size_t *n);
 

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "formats/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static char *put_notes(char *to, const struct event *ev)
     return to;
 }
 
-static char *put_depends_on(char *to, const struct call *c)
+static char *put_depends_on(char *to, const struct export_call *c)
 {
     to = TEXT_PUT(to, ",\"depends_on\":[");
     for (uint32_t i = 0; i < c->n_waits; i++) {
@@ -109,7 +110,7 @@ static char *put_depends_on(char *to, const struct call *c)
     return to;
 }
 
-int json_line_put(struct buf *b, const struct call *c, bool slots)
+int json_line_put(struct buf *b, const struct export_call *c, bool slots)
 {
     const struct event *ev = &c->ev;
     size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_waits * DEPENDENCY_BYTES;

@@ -6,6 +6,6 @@
 #include "formats/export.h"
 
 // Appends the object and a newline. `slots`: c->ev.ptr and .result are slots + 1, else addresses. 0 or -ENOMEM.
-int json_line_put(struct buf *to, const struct call *c, bool slots);
+int json_line_put(struct buf *to, const struct export_call *c, bool slots);
 
 #endif

@@ -3,7 +3,7 @@
 #define HEAPTAPE_FORMATS_LOGALLOC_H
 
 #include "event/event.h"
-#include "formats/text_call.h"
+#include "formats/text.h"
 
 // The kinds that have a function in logalloc, ended by 0.
 extern const uint8_t logalloc_kinds[];

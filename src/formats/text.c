@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 
-void text_quote(char quoted[40], const char *at, const char *end)
+// What is at `at`, for a message: "'word'", "the end of the line", "byte 0x00".
+static void quote(char quoted[40], const char *at, const char *end)
 {
     size_t n = 0;
     while (n < 16 && at + n < end && at[n] > ' ' && at[n] < 0x7f)
@@ -15,4 +16,45 @@ void text_quote(char quoted[40], const char *at, const char *end)
         snprintf(quoted, 40, "a space");
     else
         snprintf(quoted, 40, "byte 0x%02x", (unsigned char)*at);
+}
+
+char *text_decimal(char *to, uint64_t v)
+{
+    char digits[20], *at = digits + sizeof digits;
+    do {
+        *--at = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    return text_put(to, at, (size_t)(digits + sizeof digits - at));
+}
+
+char *text_hex(char *to, uint64_t v)
+{
+    unsigned digits = v ? (unsigned)(67 - __builtin_clzll(v)) / 4 : 1;
+    for (unsigned i = digits; i-- > 0;)
+        *to++ = "0123456789abcdef"[v >> 4 * i & 15];
+    return to;
+}
+
+int text_next(struct import *im, struct text_line *line)
+{
+    size_t n;
+    int rc = import_line(im, &line->text, &n);
+    if (rc <= 0)
+        return rc;
+    line->end = line->text + n;
+    if (__builtin_expect(*line->end != '\n', 0)) {
+        rc = import_bad_line(im, "expected a newline at its end: the file is cut off");
+        return rc < 0 ? rc : 0;
+    }
+    if (n && line->end[-1] == '\r')
+        line->end--;
+    return 1;
+}
+
+int text_bad(struct import *im, const struct text_line *line, const char *at, const char *expected)
+{
+    char quoted[40];
+    quote(quoted, at, line->end);
+    return import_bad_line(im, "expected %s, not %s", expected, quoted);
 }

@@ -1,6 +1,9 @@
-// Numbers and words read from text, without the C library's locale and errno.
+// What the text formats share: numbers and words read and written without the C library's locale and errno, lines of an
+// import, and the calls that stand on them.
 #ifndef HEAPTAPE_FORMATS_TEXT_H
 #define HEAPTAPE_FORMATS_TEXT_H
+
+#include "formats/import.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,10 +11,10 @@
 
 enum { TEXT_EXPORT_LINE = 512 }; // more than a line of any format takes
 
-// The readers look at **at, take what they want and move *at behind it. The text ends with a byte that none of them takes (a
-// newline), so they need no length. False: nothing was taken.
+// The readers look at **at and move *at behind what they match or parse. The text ends with a byte that none of them accepts
+// (a newline), so they need no length. False: *at has not moved.
 
-static inline bool text_take(const char **at, char c)
+static inline bool text_match(const char **at, char c)
 {
     if (**at != c)
         return false;
@@ -20,7 +23,7 @@ static inline bool text_take(const char **at, char c)
 }
 
 // `word` is of `n` characters.
-static inline bool text_take_bytes(const char **at, const char *word, size_t n)
+static inline bool text_match_bytes(const char **at, const char *word, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if ((*at)[i] != word[i])
@@ -30,10 +33,10 @@ static inline bool text_take_bytes(const char **at, const char *word, size_t n)
     return true;
 }
 
-#define TEXT_TAKE(at, literal) text_take_bytes(at, literal, sizeof(literal) - 1)
+#define TEXT_MATCH(at, literal) text_match_bytes(at, literal, sizeof(literal) - 1)
 
 // Decimal digits, below 2^64.
-static inline bool text_take_number(const char **at, uint64_t *v)
+static inline bool text_parse_number(const char **at, uint64_t *v)
 {
     const char *p = *at;
     uint64_t n = 0;
@@ -59,7 +62,7 @@ static inline unsigned text_hex_digit(char c)
 }
 
 // Hexadecimal digits, of a value below 2^64.
-static inline bool text_take_digits16(const char **at, uint64_t *v)
+static inline bool text_parse_hex(const char **at, uint64_t *v)
 {
     const char *p = *at;
     uint64_t n = 0;
@@ -76,19 +79,65 @@ static inline bool text_take_digits16(const char **at, uint64_t *v)
 }
 
 // "0x" and hexadecimal digits.
-static inline bool text_take_address(const char **at, uint64_t *v)
+static inline bool text_parse_address(const char **at, uint64_t *v)
 {
     const char *p = *at;
     if (p[0] != '0' || (p[1] | 0x20) != 'x')
         return false;
     p += 2;
-    if (!text_take_digits16(&p, v))
+    if (!text_parse_hex(&p, v))
         return false;
     *at = p;
     return true;
 }
 
-// What stands at a place, for a message: "'word'", "the end of the line", "byte 0x00".
-void text_quote(char quoted[40], const char *at, const char *end);
+// The writers need enough space at `to`; they return where the text ends.
+static inline char *text_put(char *to, const char *text, size_t n)
+{
+    memcpy(to, text, n);
+    return to + n;
+}
+#define TEXT_PUT(to, literal) text_put(to, literal, sizeof(literal) - 1)
+
+char *text_decimal(char *to, uint64_t v); // ≤ 20 characters
+char *text_hex(char *to, uint64_t v);     // ≤ 16, without 0x
+
+struct text_line {
+    const char *text;
+    const char *end; // where its newline stands, or the carriage return before it: parsers stop there
+};
+
+// The next line: 1; 0 at the end; negative errno. One without a newline is told or skipped: the file is cut off there.
+int text_next(struct import *im, struct text_line *line);
+
+// The line had something else than `expected` at `at`. As import_bad.
+int text_bad(struct import *im, const struct text_line *line, const char *at, const char *expected);
+
+struct text_call {
+    struct event event; // blocks by their addresses, or by text_slot_address of their slots
+    uint64_t pid, tid;
+    uint64_t start_ns, end_ns; // when `timed`
+    bool timed;
+};
+
+// Each understands the line at `*at`, which ends with a newline at `end` and holds nothing else that is one. NULL, and
+// *call is filled in; or what was expected at `*at`, which has moved there ("a size").
+
+// <tid>: <function> <values> [<start ns> <end ns>]
+const char *text_parse_android(const char **at, const char *end, struct text_call *call);
+
+// <pid> [<tid>] <function>([<args>])[=<result>], blocks as addresses, or as #slot when `munged`.
+const char *text_parse_logalloc(const char **at, const char *end, bool munged, struct text_call *call);
+
+// Slots of a munged log stand for addresses: any number from 1 up to 2^44.
+static inline uint64_t text_slot_address(uint64_t slot)
+{
+    return slot << 4;
+}
+
+static inline uint64_t text_slot_of(uint64_t address)
+{
+    return address >> 4;
+}
 
 #endif

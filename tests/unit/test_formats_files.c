@@ -95,7 +95,7 @@ static void put(struct export *x, uint32_t thread, struct event ev)
 {
     static uint64_t stamp;
     ev.stamp = stamp += 1000;
-    struct call c = {.ev = ev, .pid = 7, .tid = thread, .thread = thread};
+    struct export_call c = {.ev = ev, .pid = 7, .tid = thread, .thread = thread};
     c.failed = !ev.result && (ev.kind == HT_MALLOC || (ev.kind == HT_REALLOC && ev.size));
     c.ev.error = c.failed ? ENOMEM : 0;
     assert_int_equal(export_put(x, &c), 0);
@@ -201,7 +201,7 @@ static void test_garbled_files(void **unused)
         ssize_t n = read(fd, bytes, sizeof bytes);
         close(fd);
         assert_true(n > 0);
-        garble(format_find(files[i][0]), bytes, (size_t)n);
+        garble(formats_find(files[i][0]), bytes, (size_t)n);
     }
 }
 

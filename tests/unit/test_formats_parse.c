@@ -1,25 +1,25 @@
 // Lines of the text formats, right and wrong.
-#include "formats/sink.h"
+#include "formats/export_buffer.h"
 #include "formats/text.h"
-#include "formats/text_call.h"
 
 #include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum format { ANDROID, LOGALLOC, MUNGED };
+enum line_format { ANDROID, LOGALLOC, MUNGED };
 
-static const char *parse(enum format f, const char *line, struct text_call *call, size_t *at)
+static const char *parse(enum line_format f, const char *line, struct text_call *call, size_t *at)
 {
     const char *p = line, *end = strchr(line, '\n');
-    const char *expected = f == ANDROID ? android_parse(&p, end, call) : logalloc_parse(&p, end, f == MUNGED, call);
+    const char *expected =
+        f == ANDROID ? text_parse_android(&p, end, call) : text_parse_logalloc(&p, end, f == MUNGED, call);
     *at = (size_t)(p - line);
     return expected;
 }
 
 struct right {
-    enum format format;
+    enum line_format format;
     const char *line;
     struct text_call call;
 };
@@ -78,7 +78,7 @@ static void every_function_is_understood(void **state)
 }
 
 struct wrong {
-    enum format format;
+    enum line_format format;
     const char *line;
     size_t at; // where the error is seen
     const char *expected;
@@ -161,8 +161,8 @@ static void mutations_stay_within_the_line(void **state)
         line[n] = '\n';
         struct text_call call;
         const char *p = line;
-        const char *expected = r->format == ANDROID ? android_parse(&p, line + n, &call)
-                                                    : logalloc_parse(&p, line + n, r->format == MUNGED, &call);
+        const char *expected = r->format == ANDROID ? text_parse_android(&p, line + n, &call)
+                                                    : text_parse_logalloc(&p, line + n, r->format == MUNGED, &call);
         at = (size_t)(p - line);
         assert_true(at <= n);
         assert_true(expected || at == n);
@@ -184,12 +184,12 @@ static void numbers_come_out_as_they_went_in(void **state)
         snprintf(want, sizeof want, "%llu\n", (unsigned long long)v);
         assert_string_equal(text, want);
         const char *at = text;
-        assert_true(text_take_number(&at, &got) && got == v && *at == '\n');
+        assert_true(text_parse_number(&at, &got) && got == v && *at == '\n');
         strcpy(text_hex(TEXT_PUT(text, "0x"), v), "\n");
         snprintf(want, sizeof want, "0x%llx\n", (unsigned long long)v);
         assert_string_equal(text, want);
         at = text;
-        assert_true(text_take_address(&at, &got) && got == v && *at == '\n');
+        assert_true(text_parse_address(&at, &got) && got == v && *at == '\n');
     }
 }
 

@@ -1,0 +1,49 @@
+// What an exporter writes: bytes and text, buffered before an output.
+#ifndef HEAPTAPE_FORMATS_EXPORT_BUFFER_H
+#define HEAPTAPE_FORMATS_EXPORT_BUFFER_H
+
+#include "base/fio.h"
+
+#include <string.h>
+
+enum { EXPORT_BUFFER_BYTES = 1 << 18, EXPORT_BUFFER_MAX_PIECE = 1 << 16 };
+
+struct export_buffer {
+    struct output *out; // borrowed
+    struct err *e;
+    uint8_t *data; // EXPORT_BUFFER_BYTES
+    size_t n;
+    int failed; // negative errno of the first write that failed: what follows is thrown away
+};
+
+// 0 or -ENOMEM with the text set.
+int export_buffer_init(struct export_buffer *s, struct output *out, struct err *e);
+void export_buffer_release(struct export_buffer *s);
+
+// Writes what is buffered. 0 or a negative errno with the text set, also that of an earlier failure.
+int export_buffer_flush(struct export_buffer *s);
+
+// Room for up to EXPORT_BUFFER_MAX_PIECE bytes; export_buffer_commit says how many were written there. Never NULL: failures are told by the
+// next export_buffer_flush.
+static inline uint8_t *export_buffer_reserve(struct export_buffer *s, size_t n)
+{
+    if (__builtin_expect(s->n + n > EXPORT_BUFFER_BYTES, 0))
+        export_buffer_flush(s);
+    return s->data + s->n;
+}
+
+static inline void export_buffer_commit(struct export_buffer *s, const void *end)
+{
+    s->n = (size_t)((const uint8_t *)end - s->data);
+}
+
+// Bytes of any number.
+void export_buffer_put(struct export_buffer *s, const void *bytes, size_t n);
+
+// Bytes written before, those still buffered included.
+static inline uint64_t export_buffer_offset(const struct export_buffer *s)
+{
+    return s->out->offset + s->n;
+}
+
+#endif
