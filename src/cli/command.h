@@ -25,8 +25,9 @@ enum option_type {
     OPTION_STRING, // const char *, borrowed from argv
     OPTION_NUMBER, // uint64_t
     OPTION_SIZE,   // uint64_t, bytes: 512, 64K, 16M, 2G, 1T (powers of 1,024)
-    OPTION_CHOICE, // const char *: one of the words of `argument`, "auto|always|never"
+    OPTION_CHOICE, // an enum: the index of the word in `argument`, "auto|always|never"; −1 when there is none
     OPTION_LIST,   // struct option_list: may be given several times
+    OPTION_PARSED, // what `parse` stores
 };
 
 struct option_list {
@@ -34,15 +35,23 @@ struct option_list {
     size_t n;
 };
 
+// "PID|all".
+struct option_pid {
+    uint32_t pid; // 0: not given
+    bool all;
+};
+
 struct option {
     char letter;      // 0: no short form
     const char *name; // long form, without the dashes
     enum option_type type;
     const char *argument; // as --help shows it: FILE, N, auto|always|never; NULL for a flag
-    const char *fallback; // the default as text, parsed as if given; NULL: zero
-    const char *help;     // one sentence, without a full stop
+    const char *fallback; // the default as text, parsed as if given; NULL: zero. A flag's is "on" or NULL
+    const char *help;     // one sentence, without a full stop; of a flag that is on by default: what --no-NAME does
     size_t offset;        // of the field in the command's options struct
     const char *bare;     // what the option means without an argument, which then needs "="; NULL: it needs one
+    uint64_t min, max;    // of numbers and sizes; max 0: no limit
+    int (*parse)(const char *text, void *field); // OPTION_PARSED: 0, -EINVAL or -ERANGE
 };
 
 struct command {

@@ -1,5 +1,6 @@
 #include "cli/generate.h"
 
+#include "cli/help.h"
 #include "cli/options.h"
 #include "event/event.h"
 
@@ -34,9 +35,10 @@ static void put_paragraphs(FILE *to, const char *text)
 
 static void put_option(FILE *to, const struct option *o)
 {
+    char note[128];
     if (o->letter)
         fprintf(to, "*-%c*, ", o->letter);
-    fprintf(to, "*--%s*", o->name);
+    fprintf(to, "*--%s%s*", help_option_prefix(o), o->name);
     if (o->argument) {
         fputs(o->bare ? "[=_" : "=_", to);
         put_text(to, o->argument);
@@ -44,11 +46,8 @@ static void put_option(FILE *to, const struct option *o)
     }
     fputs("\n\t", to);
     put_text(to, o->help);
-    if (o->fallback && *o->fallback) {
-        fputs(" (default: ", to);
-        put_text(to, o->fallback);
-        fputs(")", to);
-    }
+    help_option_note(note, sizeof note, o);
+    put_text(to, note);
     fputs(".\n\n", to);
 }
 
@@ -98,7 +97,7 @@ void generate_man(FILE *to, const struct command *c)
 static void bash_options(FILE *to, const struct option *options)
 {
     for (const struct option *o = options; o && o->name; o++) {
-        fprintf(to, " --%s%s", o->name, o->type == OPTION_FLAG ? "" : "=");
+        fprintf(to, " --%s%s%s", help_option_prefix(o), o->name, o->type == OPTION_FLAG ? "" : "=");
         if (o->letter)
             fprintf(to, " -%c", o->letter);
     }

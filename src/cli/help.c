@@ -51,18 +51,35 @@ static void print_paragraphs(FILE *to, const char *text)
     }
 }
 
+const char *help_option_prefix(const struct option *o)
+{
+    return o->type == OPTION_FLAG && o->fallback ? "no-" : "";
+}
+
+void help_option_note(char *text, size_t size, const struct option *o)
+{
+    enum { WORTH_SHOWING = 1000000 }; // a larger limit is the type's, not the option's
+    char range[64] = "";
+    bool number = o->type == OPTION_NUMBER && o->max && o->max < WORTH_SHOWING;
+    bool shown = o->fallback && *o->fallback && o->type != OPTION_FLAG;
+    if (number)
+        snprintf(range, sizeof range, "%llu to %llu%s", (unsigned long long)o->min, (unsigned long long)o->max,
+                 shown ? "; " : "");
+    snprintf(text, size, number || shown ? " (%s%s%s)" : "", range, shown ? "default: " : "", shown ? o->fallback : "");
+}
+
 int help_option_name(char *text, size_t size, const struct option *o)
 {
     char letter[8] = "";
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    return snprintf(text, size, "%s--%s%s%s%s%s", letter, o->name, o->bare ? "[" : "", o->argument ? "=" : "",
-                    o->argument ? o->argument : "", o->bare ? "]" : "");
+    return snprintf(text, size, "%s--%s%s%s%s%s%s", letter, help_option_prefix(o), o->name, o->bare ? "[" : "",
+                    o->argument ? "=" : "", o->argument ? o->argument : "", o->bare ? "]" : "");
 }
 
 static void print_option(FILE *to, const struct option *o)
 {
-    char name[160], help[1024];
+    char name[160], help[1024], note[128];
     help_option_name(name, sizeof name, o);
     int column = fprintf(to, "  %s%s", o->letter ? "" : "    ", name);
     if (column >= HELP_COLUMN) {
@@ -70,9 +87,8 @@ static void print_option(FILE *to, const struct option *o)
         column = 0;
     }
     fprintf(to, "%*s", HELP_COLUMN - column, "");
-    bool shown = o->fallback && *o->fallback;
-    int n = snprintf(help, sizeof help, "%s%s%s%s", o->help, shown ? " (default: " : "", shown ? o->fallback : "",
-                     shown ? ")" : "");
+    help_option_note(note, sizeof note, o);
+    int n = snprintf(help, sizeof help, "%s%s", o->help, note);
     print_wrapped(to, help, n < (int)sizeof help ? (size_t)n : sizeof help - 1, HELP_COLUMN, HELP_COLUMN);
 }
 

@@ -18,4 +18,10 @@ void help_print_commands(FILE *to);
 // "-o, --output=FILE" into `text`; returns its length.
 int help_option_name(char *text, size_t size, const struct option *o);
 
+// What stands before a name: "no-" for a flag that is on unless that is given, else "".
+const char *help_option_prefix(const struct option *o);
+
+// " (1 to 19; default: 3)", or "".
+void help_option_note(char *text, size_t size, const struct option *o);
+
 #endif

@@ -50,11 +50,11 @@ static int unknown_command(const char *name)
     return usage_error(NULL, "unknown command '%s'", name);
 }
 
-static bool use_color(const char *when)
+static bool use_color(enum color_when when)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    if (strcmp(when, "auto") != 0)
-        return strcmp(when, "always") == 0;
+    if (when != COLOR_AUTO)
+        return when == COLOR_ALWAYS;
     if ((no && *no) || !term || strcmp(term, "dumb") == 0)
         return false;
     return isatty(STDOUT_FILENO);

@@ -74,15 +74,28 @@ int options_parse_size(const char *text, uint64_t *bytes)
     return 0;
 }
 
-static bool is_choice(const char *choices, const char *word)
+int options_parse_choice(const char *choices, const char *word)
 {
     size_t n = strlen(word);
-    for (const char *at = choices; at; at = strchr(at, '|')) {
+    int i = 0;
+    for (const char *at = choices; at; at = strchr(at, '|'), i++) {
         at += *at == '|';
         if (strcspn(at, "|") == n && memcmp(at, word, n) == 0)
-            return true;
+            return i;
     }
-    return false;
+    return -1;
+}
+
+int options_parse_pid(const char *text, void *field)
+{
+    struct option_pid *p = field;
+    uint64_t pid = 0;
+    *p = (struct option_pid){.all = strcmp(text, "all") == 0};
+    int rc = p->all ? 0 : options_parse_number(text, &pid);
+    if (rc == 0 && !p->all && (pid < 1 || pid > UINT32_MAX))
+        rc = -ERANGE;
+    p->pid = (uint32_t)pid;
+    return rc;
 }
 
 static int list_add(struct option_list *list, const char *value)
@@ -93,6 +106,19 @@ static int list_add(struct option_list *list, const char *value)
     list->items = grown;
     list->items[list->n++] = value;
     return 0;
+}
+
+static int store_choice(const struct option *o, void *field, const char *value)
+{
+    int i = options_parse_choice(o->argument, value);
+    memcpy(field, &i, sizeof i);
+    return i < 0 ? -EINVAL : 0;
+}
+
+static int store_number(const struct option *o, uint64_t *field, const char *value)
+{
+    int rc = (o->type == OPTION_SIZE ? options_parse_size : options_parse_number)(value, field);
+    return rc == 0 && (*field < o->min || (o->max && *field > o->max)) ? -ERANGE : rc;
 }
 
 // Stores `value` in the option's field. 0, or -EINVAL or -ERANGE.
@@ -107,25 +133,26 @@ static int store(const struct option *o, void *base, const char *value)
         *(const char **)field = value;
         return 0;
     case OPTION_NUMBER:
-        return options_parse_number(value, field);
     case OPTION_SIZE:
-        return options_parse_size(value, field);
+        return store_number(o, field, value);
     case OPTION_CHOICE:
-        *(const char **)field = value;
-        return is_choice(o->argument, value) ? 0 : -EINVAL;
+        return store_choice(o, field, value);
+    case OPTION_PARSED:
+        return o->parse(value, field);
     case OPTION_LIST:
         return list_add(field, value);
     }
     return -EINVAL;
 }
 
-static const char *expected(const struct option *o, char text[128])
+static const char *expected(const struct option *o, char text[256])
 {
     switch (o->type) {
     case OPTION_SIZE:
         return "a number of bytes such as 4096, 64K, 16M or 2G";
     case OPTION_CHOICE:
-        snprintf(text, 128, "one of %s", o->argument);
+    case OPTION_PARSED:
+        snprintf(text, 256, "one of %s", o->argument);
         return text;
     case OPTION_NUMBER:
     case OPTION_FLAG:
@@ -136,14 +163,28 @@ static const char *expected(const struct option *o, char text[128])
     return "a whole number";
 }
 
+static void complain_range(const struct parse *p, const struct option *o, const char *value)
+{
+    char min[32], max[32];
+    bool size = o->type == OPTION_SIZE;
+    if (!o->max) {
+        usage_error(p->command, "--%s: '%s' is too large", o->name, value);
+        return;
+    }
+    snprintf(min, sizeof min, "%llu", (unsigned long long)o->min);
+    snprintf(max, sizeof max, "%llu", (unsigned long long)o->max);
+    usage_error(p->command, "--%s: '%s' is out of range: %s to %s", o->name, value,
+                size ? human_bytes(min, o->min) : min, size ? human_bytes(max, o->max) : max);
+}
+
 static int store_or_complain(struct parse *p, const struct found *f, const char *value)
 {
-    char text[128];
+    char text[256];
     int rc = store(f->option, f->base, f->negated ? NULL : value);
     if (rc == 0)
         return 0;
     if (rc == -ERANGE)
-        usage_error(p->command, "--%s: '%s' is too large", f->option->name, value);
+        complain_range(p, f->option, value);
     else
         usage_error(p->command, "--%s: '%s' is not %s", f->option->name, value, expected(f->option, text));
     return -1;
@@ -153,6 +194,8 @@ static int store_or_complain(struct parse *p, const struct found *f, const char 
 static void set_defaults(const struct option *options, void *base, bool lists)
 {
     for (const struct option *o = options; o && o->name; o++) {
+        if (o->type == OPTION_CHOICE && !o->fallback && !lists)
+            memcpy((char *)base + o->offset, &(int){-1}, sizeof(int));
         if (!o->fallback || (o->type == OPTION_LIST) != lists)
             continue;
         if (lists && ((struct option_list *)((char *)base + o->offset))->n)

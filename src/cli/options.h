@@ -6,11 +6,13 @@
 
 enum { OPTIONS_MAX_BYTES = 1024 };
 
+enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
 // What the options that every command has are parsed into.
 struct common_options {
     bool help;
     bool quiet;
-    const char *color;
+    enum color_when color;
 };
 extern const struct option options_common[];
 
@@ -27,5 +29,11 @@ int options_parse_size(const char *text, uint64_t *bytes);
 
 // Decimal digits only. As options_parse_size.
 int options_parse_number(const char *text, uint64_t *n);
+
+// The index of `word` among the words of "auto|always|never", or -1.
+int options_parse_choice(const char *choices, const char *word);
+
+// OPTION_PARSED: "PID|all" to struct option_pid.
+int options_parse_pid(const char *text, void *field);
 
 #endif

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/options.h"
 #include "commands/convert_all.h"
 #include "commands/convert_trace.h"
 
@@ -11,7 +12,7 @@ extern const struct command cmd_convert;
 
 struct convert_cli_options {
     const char *output;
-    const char *pid;
+    struct option_pid pid;
     uint64_t window_ns;
     uint64_t level;
     bool force, strict, timestamps;
@@ -22,19 +23,18 @@ static const struct option options[] = {
      "write the workload to FILE or to standard output (default: NAME.htw for NAME.ht)",
      offsetof(struct convert_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct convert_cli_options, force)},
-    {'p', "pid", OPTION_STRING, "PID|all", NULL,
+    {'p', "pid", OPTION_PARSED, "PID|all", NULL,
      "convert this process, or every process into its own file (default: the process with the most events)",
-     offsetof(struct convert_cli_options, pid)},
+     offsetof(struct convert_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "strict", OPTION_FLAG, NULL, NULL,
      "fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost",
      offsetof(struct convert_cli_options, strict)},
     {0, "window", OPTION_NUMBER, "NS", "1000000",
      "search this far ahead (ns) for an event that resolves contradictory timestamps",
      offsetof(struct convert_cli_options, window_ns)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level, 1 to 19",
-     offsetof(struct convert_cli_options, level)},
-    {0, "timestamps", OPTION_FLAG, NULL, "true",
-     "store the time of each event; --no-timestamps stores only their order",
+    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level", offsetof(struct convert_cli_options, level),
+     .min = 1, .max = 19},
+    {0, "timestamps", OPTION_FLAG, NULL, "on", "store only the order of events, not their times",
      offsetof(struct convert_cli_options, timestamps)},
     {0},
 };
@@ -96,34 +96,22 @@ static int convert(const char *trace, const char *to, const struct convert_cli_o
     return rc;
 }
 
-static bool parse_pid(const char *text, uint32_t *pid)
-{
-    char *end;
-    errno = 0;
-    unsigned long v = strtoul(text, &end, 10);
-    *pid = (uint32_t)v;
-    return !errno && !*end && *text >= '0' && *text <= '9' && v > 0 && v <= UINT32_MAX;
-}
-
 static int run(const void *fields, int argc, char **argv)
 {
     const struct convert_cli_options *o = fields;
-    struct convert_trace_options how = {
-        .window_ns = o->window_ns, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->timestamps};
+    struct convert_trace_options how = {.pid = o->pid.pid,
+                                        .window_ns = o->window_ns,
+                                        .level = (int)o->level,
+                                        .strict = o->strict,
+                                        .no_stamps = !o->timestamps};
     struct err e = {0};
     (void)argc;
-    bool all = o->pid && strcmp(o->pid, "all") == 0;
-    if (o->pid && !all && !parse_pid(o->pid, &how.pid))
-        return usage_error(&cmd_convert, "--pid: '%s' is not a process number", o->pid);
-    if (o->level < 1 || o->level > 19)
-        return usage_error(&cmd_convert, "--level: %llu is not a zstd level from 1 to 19",
-                           (unsigned long long)o->level);
     char *beside = o->output || strcmp(argv[0], "-") == 0 ? NULL : default_output(argv[0]);
     const char *to = o->output ? o->output : beside ? beside : "-";
-    if (all && strcmp(to, "-") == 0)
+    if (o->pid.all && strcmp(to, "-") == 0)
         return usage_error(&cmd_convert,
                            "--pid all writes several files: name them with -o, for example -o out.%%p.htw");
-    int rc = (all ? convert_each : convert)(argv[0], to, o, &how, &e);
+    int rc = (o->pid.all ? convert_each : convert)(argv[0], to, o, &how, &e);
     free(beside);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);

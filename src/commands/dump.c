@@ -10,8 +10,10 @@
 
 extern const struct command cmd_dump;
 
+enum dump_format { DUMP_TEXT, DUMP_JSON };
+
 struct dump_options {
-    const char *format;
+    enum dump_format format;
     uint64_t pid;
     struct option_list kinds;
 };
@@ -20,7 +22,7 @@ static const struct option options[] = {
     {'F', "format", OPTION_CHOICE, "text|json", "text", "print lines of text, or one JSON object per line",
      offsetof(struct dump_options, format)},
     {'p', "pid", OPTION_NUMBER, "PID", NULL, "print only this process of a trace (default: all processes)",
-     offsetof(struct dump_options, pid)},
+     offsetof(struct dump_options, pid), .min = 1, .max = UINT32_MAX},
     {'k', "kind", OPTION_LIST, "KIND", NULL,
      "print only events of this kind, such as malloc or thread.start; may be repeated",
      offsetof(struct dump_options, kinds)},
@@ -165,7 +167,7 @@ static int run(const void *fields, int argc, char **argv)
     struct dump d = {.options = fields};
     struct err e = {0};
     (void)argc;
-    d.json = strcmp(d.options->format, "json") == 0;
+    d.json = d.options->format == DUMP_JSON;
     int usage = choose_kinds(&d);
     if (usage)
         return usage;

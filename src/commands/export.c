@@ -6,23 +6,23 @@
 extern const struct command cmd_export;
 
 struct export_cli_options {
-    const char *format;
+    const struct format *format;
     const char *output;
     uint64_t pid;
     bool force, timestamps, list;
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_CHOICE, FORMATS_EXPORT_CHOICES, NULL, "write this format (see above)",
-     offsetof(struct export_cli_options, format)},
+    {'F', "format", OPTION_PARSED, FORMATS_EXPORT_CHOICES, NULL, "write this format (see above)",
+     offsetof(struct export_cli_options, format), .parse = formats_parse_export},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write to FILE (default: standard output); %p in FILE stands for the process id and makes one file per process",
      offsetof(struct export_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct export_cli_options, force)},
     {'p', "pid", OPTION_NUMBER, "PID", NULL,
      "export only process PID of a trace (default: all processes if the format holds several, else the one with the most events)",
-     offsetof(struct export_cli_options, pid)},
-    {0, "timestamps", OPTION_FLAG, NULL, "true", "write timestamps if FILE and the format have them",
+     offsetof(struct export_cli_options, pid), .min = 1, .max = UINT32_MAX},
+    {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out timestamps, in a format that has them",
      offsetof(struct export_cli_options, timestamps)},
     {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
      offsetof(struct export_cli_options, list)},
@@ -48,10 +48,8 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_export, "FILE is missing");
     if (!o->format)
         return usage_error(&cmd_export, "--format is missing: %s", FORMATS_EXPORT_CHOICES);
-    if (o->pid > UINT32_MAX)
-        return usage_error(&cmd_export, "%llu is not a process id", (unsigned long long)o->pid);
     const struct export_file_options how = {
-        .format = formats_find(o->format),
+        .format = o->format,
         .output = o->output ? o->output : "-",
         .force = o->force,
         .stamps = o->timestamps,

@@ -12,23 +12,23 @@
 extern const struct command cmd_import;
 
 struct import_cli_options {
-    const char *format;
+    const struct format *format;
     const char *output;
-    const char *pid;
+    struct option_pid pid;
     uint64_t level;
     bool force, trace, keep_going, strict, timestamps, list;
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_CHOICE, FORMATS_IMPORT_CHOICES, NULL, "read FILE in this format (see above)",
-     offsetof(struct import_cli_options, format)},
+    {'F', "format", OPTION_PARSED, FORMATS_IMPORT_CHOICES, NULL, "read FILE in this format (see above)",
+     offsetof(struct import_cli_options, format), .parse = formats_parse_import},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write to FILE, or to standard output for - (default: the name of the input with .htw appended, or .ht with --trace)",
      offsetof(struct import_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
-    {'p', "pid", OPTION_STRING, "PID|all", NULL,
+    {'p', "pid", OPTION_PARSED, "PID|all", NULL,
      "import only process PID, or each process into a workload of its own (default: the process with the most events)",
-     offsetof(struct import_cli_options, pid)},
+     offsetof(struct import_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace of all processes instead of a workload",
      offsetof(struct import_cli_options, trace)},
     {'k', "keep-going", OPTION_FLAG, NULL, NULL, "skip invalid records and report how many there were",
@@ -36,9 +36,9 @@ static const struct option options[] = {
     {0, "strict", OPTION_FLAG, NULL, NULL,
      "fail if the order of events is ambiguous or a freed block was never allocated",
      offsetof(struct import_cli_options, strict)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this zstd level, 1 to 19",
-     offsetof(struct import_cli_options, level)},
-    {0, "timestamps", OPTION_FLAG, NULL, "true", "keep the timestamps of events if the format has them",
+    {'l', "level", OPTION_NUMBER, "N", "3", "compress with this zstd level", offsetof(struct import_cli_options, level),
+     .min = 1, .max = 19},
+    {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out the timestamps of events",
      offsetof(struct import_cli_options, timestamps)},
     {0, "list", OPTION_FLAG, NULL, NULL, "print the names of the formats and exit",
      offsetof(struct import_cli_options, list)},
@@ -164,31 +164,25 @@ static int run(const void *fields, int argc, char **argv)
     const struct import_cli_options *o = fields;
     struct err e = {0};
     struct job j = {.options = o, .in = {.fd = -1}, .out = {.fd = -1}, .e = &e};
-    uint64_t pid = 0;
     if (o->list)
         return list();
     if (argc == 0)
         return usage_error(&cmd_import, "FILE is missing");
     if (!o->format)
         return usage_error(&cmd_import, "--format is missing: %s", FORMATS_IMPORT_CHOICES);
-    if (o->pid && o->trace)
+    if ((o->pid.pid || o->pid.all) && o->trace)
         return usage_error(&cmd_import, "--pid selects a process for a workload; --trace writes all processes");
-    bool each = o->pid && strcmp(o->pid, "all") == 0;
-    if (o->pid && !each && (options_parse_number(o->pid, &pid) < 0 || pid == 0 || pid > UINT32_MAX))
-        return usage_error(&cmd_import, "'%s' is not a process id", o->pid);
-    if (o->level < 1 || o->level > 19)
-        return usage_error(&cmd_import, "zstd levels are 1 to 19, not %llu", (unsigned long long)o->level);
-    j.format = formats_find(o->format);
+    j.format = o->format;
     j.how = (struct convert_trace_options){
-        .pid = (uint32_t)pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->timestamps};
+        .pid = o->pid.pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->timestamps};
     j.how.window_ns = j.format->window;
     char *beside = NULL;
     if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
         die(EXIT_FAILED, "out of memory");
     const char *to = o->output ? o->output : beside ? beside : "-";
-    if (each && strcmp(to, "-") == 0)
+    if (o->pid.all && strcmp(to, "-") == 0)
         return usage_error(&cmd_import, "--pid all writes several files: name them with -o, for example out.%%p.htw");
-    int rc = import(&j, argv[0], to, each);
+    int rc = import(&j, argv[0], to, o->pid.all);
     free(beside);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);

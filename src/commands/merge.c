@@ -25,8 +25,8 @@ static const struct option options[] = {
     {0, "offset", OPTION_LIST, "TIME", NULL,
      "start the second workload TIME after the first, for example 1.5s or 20ms; repeat for the third and later ones",
      offsetof(struct merge_cli_options, offsets)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level, 1 to 19",
-     offsetof(struct merge_cli_options, level)},
+    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level", offsetof(struct merge_cli_options, level),
+     .min = 1, .max = 19},
     {0},
 };
 
@@ -154,8 +154,6 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     static struct job j;
     j = (struct job){.options = o, .out.fd = -1, .e = &e};
-    if (o->level < 1 || o->level > 19)
-        return usage_error(&cmd_merge, "--level: %llu is not a zstd level from 1 to 19", (unsigned long long)o->level);
     if (reads_stdin_twice(argv, argc))
         return usage_error(&cmd_merge, "standard input (-) can be given only once");
     if (o->offsets.n >= (size_t)argc)

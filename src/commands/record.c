@@ -1,5 +1,6 @@
 #include "record/record.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/paths.h"
 #include "commands/live.h"
 #include "replay/allocators.h"
@@ -17,14 +18,23 @@
 
 extern const struct command cmd_record;
 
+enum { MAX_LEVEL = 19 }; // of zstd
+
+enum record_start { RECORD_NOW, RECORD_PAUSED };
+
+struct compression {
+    enum frame_codec codec;
+    int level;
+};
+
 struct record_options {
     const char *output;
-    const char *format;
+    const struct format *format;
     uint64_t log_fd;
     const char *allocator;
-    const char *compression;
+    struct compression compression;
     const char *collect;
-    const char *start;
+    enum record_start start;
     const char *follow;
     uint64_t max_bytes;
     uint64_t depth;
@@ -35,21 +45,35 @@ struct record_options {
     bool verbose;
 };
 
+// OPTION_PARSED: "zstd:3" to codec and level.
+static int parse_compression(const char *text, void *field)
+{
+    struct compression *c = field;
+    int codec = options_parse_choice("none|lz4|zstd", text); // as enum frame_codec
+    uint64_t level = 1;
+    int rc = 0;
+    if (codec < 0)
+        rc = strncmp(text, "zstd:", 5) == 0 ? options_parse_number(text + 5, &level) : -EINVAL;
+    *c = (struct compression){codec < 0 ? FRAME_CODEC_ZSTD : (enum frame_codec)codec, (int)level};
+    return rc == 0 && (level < 1 || level > MAX_LEVEL) ? -ERANGE : rc;
+}
+
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write the trace to FILE, or to standard output for '-' (default: heaptape.ht; heaptape.FORMAT with --format)",
      offsetof(struct record_options, output)},
-    {'F', "format", OPTION_CHOICE, FORMATS_EXPORT_CHOICES, NULL,
-     "write another tool's format instead of a trace, while PROGRAM runs", offsetof(struct record_options, format)},
+    {'F', "format", OPTION_PARSED, FORMATS_EXPORT_CHOICES, NULL,
+     "write another tool's format instead of a trace, while PROGRAM runs", offsetof(struct record_options, format),
+     .parse = formats_parse_export},
     {0, "log-fd", OPTION_NUMBER, "FD", NULL,
      "write to an inherited file descriptor instead of a file, in the format logalloc unless --format is given",
-     offsetof(struct record_options, log_fd)},
+     offsetof(struct record_options, log_fd), .min = 1, .max = INT_MAX},
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
      "run PROGRAM on this allocator: a name or path, and tunables after commas (default: PROGRAM's own)",
      offsetof(struct record_options, allocator)},
-    {'z', "compress", OPTION_STRING, "none|lz4|zstd[:LEVEL]", "zstd:1",
+    {'z', "compress", OPTION_PARSED, "none|lz4|zstd[:LEVEL]", "zstd:1",
      "set the compression of the trace; the recorder falls back from zstd to lz4 to none when it cannot keep up",
-     offsetof(struct record_options, compression)},
+     offsetof(struct record_options, compression), .parse = parse_compression, .min = 1, .max = MAX_LEVEL},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct record_options, force)},
     {0, "start", OPTION_CHOICE, "now|paused", "now",
      "start recording at once, or when 'heaptape ctl' or PROGRAM itself starts it",
@@ -60,7 +84,7 @@ static const struct option options[] = {
     {0, "stacks", OPTION_NUMBER, "DEPTH", NULL,
      "record the call stack of each allocation: DEPTH return addresses, read along frame pointers; without a DEPTH "
      "only the call site",
-     offsetof(struct record_options, depth), .bare = "1"},
+     offsetof(struct record_options, depth), .bare = "1", .min = 1, .max = SPOOL_MAX_DEPTH},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop recording when FILE reaches SIZE; PROGRAM continues untraced",
      offsetof(struct record_options, max_bytes)},
     {0, "collect", OPTION_STRING, "DIR", NULL,
@@ -76,30 +100,6 @@ static const struct option options[] = {
      offsetof(struct record_options, verbose)},
     {0},
 };
-
-// "zstd:3" to codec and level.
-static bool parse_compression(const char *text, struct record_settings *s)
-{
-    char *end;
-    s->level = 1;
-    if (strcmp(text, "none") == 0) {
-        s->codec = FRAME_CODEC_NONE;
-        return true;
-    }
-    if (strcmp(text, "lz4") == 0) {
-        s->codec = FRAME_CODEC_LZ4;
-        return true;
-    }
-    s->codec = FRAME_CODEC_ZSTD;
-    if (strcmp(text, "zstd") == 0)
-        return true;
-    if (strncmp(text, "zstd:", 5) != 0)
-        return false;
-    errno = 0;
-    long level = strtol(text + 5, &end, 10);
-    s->level = (int)level;
-    return end != text + 5 && *end == 0 && errno == 0 && level >= 1 && level <= 19;
-}
 
 // `out` is NULL when it was no trace.
 static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
@@ -264,8 +264,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
 
 static int record_program(const struct record_options *o, struct record_settings *s)
 {
-    struct live_target target = {
-        .format = o->format ? formats_find(o->format) : NULL, .output = o->output, .fd = (int)o->log_fd};
+    struct live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
     struct allocator allocator = {0};
     char library[PATH_MAX];
     struct err e = {0};
@@ -293,7 +292,9 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .lossy = o->lossy,
                                 .usable = o->usable,
                                 .maps = o->maps,
-                                .paused = strcmp(o->start, "paused") == 0,
+                                .paused = o->start == RECORD_PAUSED,
+                                .codec = o->compression.codec,
+                                .level = o->compression.level,
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .depth = (uint32_t)o->depth};
@@ -305,12 +306,6 @@ static int run_record(const void *fields, int argc, char **argv)
         return usage_error(&cmd_record, "--collect writes a trace; convert it with 'heaptape export' afterwards");
     if (o->output && o->log_fd)
         return usage_error(&cmd_record, "-o and --log-fd cannot be combined");
-    if (o->log_fd > INT_MAX)
-        return usage_error(&cmd_record, "--log-fd: %llu is not a file descriptor", (unsigned long long)o->log_fd);
-    if (!parse_compression(o->compression, &s))
-        return usage_error(&cmd_record, "-z must be none, lz4, zstd or zstd:1 to zstd:19, not '%s'", o->compression);
-    if (o->depth > SPOOL_MAX_DEPTH)
-        return usage_error(&cmd_record, "--stacks: DEPTH must be at most %d", SPOOL_MAX_DEPTH);
     if (o->collect)
         return run_collect(o, &s);
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)

@@ -1,19 +1,12 @@
 #include "commands/replay_options.h"
-#include "analysis/measure.h"
+#include "cli/options.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { IDLE_SECONDS = 10, MAX_IDLE_SECONDS = 86400 };
-
-static enum results_touch touch_of(const char *word)
-{
-    if (strcmp(word, "none") == 0)
-        return RESULTS_TOUCH_NONE;
-    return strcmp(word, "all") == 0 ? RESULTS_TOUCH_ALL : RESULTS_TOUCH_PAGE;
-}
+enum { IDLE_SECONDS = 10 };
 
 // Is it VARIABLE= and something behind?
 static bool is_sweep(const char *sweep)
@@ -52,34 +45,29 @@ static int add_allocators(struct replay_session *s, const struct replay_options 
     return rc;
 }
 
-static uint64_t idle_seconds(const struct replay_options *o, double speed)
+static uint64_t idle_seconds(const struct replay_options *o)
 {
-    return o->idle_seconds || !(speed > 0) ? o->idle_seconds : IDLE_SECONDS;
+    return o->idle_seconds || !(o->speed > 0) ? o->idle_seconds : IDLE_SECONDS;
 }
 
-// "max", "recorded", or "x" and a number: times the recorded pace, 0 for max. False when it is none of these.
-static bool parse_speed(const char *text, double *speed)
+int replay_parse_speed(const char *text, void *field)
 {
+    double *speed = field;
     char *end;
-    *speed = strcmp(text, "recorded") == 0;
-    if (*speed > 0 || strcmp(text, "max") == 0)
-        return true;
+    int word = options_parse_choice("max|recorded", text);
+    *speed = word;
+    if (word >= 0)
+        return 0;
     if (text[0] != 'x' || !strchr("0123456789.", text[1]))
-        return false;
+        return -EINVAL;
     *speed = strtod(text + 1, &end);
-    return !*end && *speed >= 1e-6 && *speed <= 1e6;
+    return !*end && *speed >= 1e-6 && *speed <= 1e6 ? 0 : -EINVAL;
 }
 
-static int check_options(const struct command *c, const struct replay_options *o, double *speed)
+static int check_options(const struct command *c, const struct replay_options *o)
 {
-    if (o->runs < 1 || o->runs > MEASURE_MAX_RUNS)
-        return usage_error(c, "--runs must be from 1 to %d", MEASURE_MAX_RUNS);
-    if (!parse_speed(o->speed, speed))
-        return usage_error(c, "--speed must be max, recorded, or x and a number");
     if (o->fragmentation && o->verify)
         return usage_error(c, "--fragmentation cannot be used with --verify, which measures nothing");
-    if (o->idle_seconds > MAX_IDLE_SECONDS)
-        return usage_error(c, "--idle must be at most %d", MAX_IDLE_SECONDS);
     for (size_t i = 0; i < o->sweeps.n; i++) {
         if (!is_sweep(o->sweeps.items[i]))
             return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
@@ -90,15 +78,16 @@ static int check_options(const struct command *c, const struct replay_options *o
 static void apply_options(struct replay_session *s, const struct replay_options *o)
 {
     s->n_runs = o->runs;
+    s->speed = o->speed;
     s->how_to_plan.memory_bytes = o->memory_bytes;
     s->how_to_plan.stats_every = o->verify ? 0 : o->stats_every;
     s->how_to_plan.trim_every = o->trim_every;
     s->internal_fragmentation = o->internal_fragmentation && !o->verify;
     s->fragmentation = o->fragmentation && !o->verify;
-    s->how_to_plan.one_thread = strcmp(o->threads, "one") == 0;
-    s->settings.idle_wait_ns = idle_seconds(o, s->speed) * 1000000000u;
-    s->latency = !o->no_latency;
-    s->settings.touch = touch_of(o->touch);
+    s->how_to_plan.one_thread = o->threads == REPLAY_ONE_THREAD;
+    s->settings.idle_wait_ns = idle_seconds(o) * 1000000000u;
+    s->latency = o->latency;
+    s->settings.touch = o->touch;
     if (o->verify) {
         s->verify = true;
         s->latency = false;
@@ -111,7 +100,7 @@ int replay_run_all(const struct command *c, const struct replay_options *o, cons
 {
     struct replay_session session = {0};
     struct err e = {0};
-    int code = check_options(c, o, &session.speed);
+    int code = check_options(c, o);
     if (code != EXIT_DONE)
         return code;
     apply_options(&session, o);

@@ -2,20 +2,23 @@
 #ifndef HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 #define HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
 
+#include "analysis/measure.h"
 #include "cli/command.h"
 #include "commands/replay_session.h"
+
+enum replay_threads { REPLAY_REAL_THREADS, REPLAY_ONE_THREAD };
 
 struct replay_options {
     struct option_list allocators;
     uint64_t runs;
-    const char *touch;
-    const char *threads;
+    enum results_touch touch;
+    enum replay_threads threads;
     uint64_t stats_every, trim_every;
     bool internal_fragmentation;
-    const char *speed;
+    double speed; // times the recorded pace; 0: as fast as it goes
     uint64_t idle_seconds;
     uint64_t memory_bytes;
-    bool no_latency;
+    bool latency;
     bool verify;               // replay only
     bool fragmentation;        // the same
     struct option_list sweeps; // compare only
@@ -24,22 +27,24 @@ struct replay_options {
     bool json;
 };
 
+enum { REPLAY_MAX_IDLE_SECONDS = 86400 };
+
 // Rows of an option table whose struct begins with struct replay_options.
 // clang-format off
 #define REPLAY_OPTIONS                                                                                                 \
     {'r', "runs", OPTION_NUMBER, "N", "3", "replay N times on each allocator and report medians",                    \
-     offsetof(struct replay_options, runs)},                                                                           \
+     offsetof(struct replay_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},                                                                           \
     {0, "touch", OPTION_CHOICE, "page|none|all", "page",                                                               \
      "write to each block: its first byte and each of its pages, nothing, or every byte",                           \
      offsetof(struct replay_options, touch)},                                                                          \
     {0, "threads", OPTION_CHOICE, "real|one", "real",                                                                  \
      "run one thread for each recorded thread, or make all calls in one thread in recorded order",                               \
      offsetof(struct replay_options, threads)},                                                                        \
-    {0, "speed", OPTION_STRING, "max|recorded|xN", "max",                                                              \
-     "replay at full speed, at the recorded pace, or N times as fast as recorded", offsetof(struct replay_options, speed)},                \
+    {0, "speed", OPTION_PARSED, "max|recorded|xN", "max",                                                              \
+     "replay at full speed, at the recorded pace, or N times as fast as recorded", offsetof(struct replay_options, speed), .parse = replay_parse_speed},                \
     {0, "idle", OPTION_NUMBER, "SECONDS", NULL,                                                                      \
      "measure memory again SECONDS after everything was freed [10 with --speed recorded or xN]",             \
-     offsetof(struct replay_options, idle_seconds)},                                                                 \
+     offsetof(struct replay_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},                                                                 \
     {0, "internal-fragmentation", OPTION_FLAG, NULL, NULL,                                                                               \
      "add a run that compares requested sizes with malloc_usable_size", offsetof(struct replay_options, internal_fragmentation)},       \
     {0, "stats-every", OPTION_NUMBER, "N", NULL,                                                                       \
@@ -48,13 +53,16 @@ struct replay_options {
     {0, "trim-every", OPTION_NUMBER, "N", NULL,                                                                        \
      "ask the allocator to return memory to the kernel every N calls, by malloc_trim or its equivalent",                            \
      offsetof(struct replay_options, trim_every)},                                                                     \
-    {0, "no-latency", OPTION_FLAG, NULL, NULL, "omit the run that times each call",                               \
-     offsetof(struct replay_options, no_latency)},                                                                     \
+    {0, "latency", OPTION_FLAG, NULL, "on", "omit the run that times each call",                               \
+     offsetof(struct replay_options, latency)},                                                                     \
     {0, "memory", OPTION_SIZE, "SIZE", NULL,                                                                           \
      "stream a workload whose decoded form needs more than SIZE [a quarter of the machine's memory]",                           \
      offsetof(struct replay_options, memory_bytes)},                                                                   \
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct replay_options, json)}
 // clang-format on
+
+// OPTION_PARSED: "max", "recorded", or "x" and a number, to a double.
+int replay_parse_speed(const char *text, void *field);
 
 // Makes all runs that the options ask for, on the workload at `path`, and has the results printed. Dies when that fails.
 // Options that make no sense are a usage error: then it returns EXIT_USAGE, else EXIT_DONE.

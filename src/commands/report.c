@@ -67,7 +67,8 @@ static void compare_sides(struct document *d, char **names, bool print)
     size_t n;
     int rc = diff_rows(d, &rows, &n);
     if (rc == -ENOENT)
-        die(EXIT_FAILED, "%s and %s cannot be compared: both must be workloads or traces, or both results of the same allocators",
+        die(EXIT_FAILED,
+            "%s and %s cannot be compared: both must be workloads or traces, or both results of the same allocators",
             names[0], names[1]);
     if (rc < 0)
         die(EXIT_FAILED, "out of memory");

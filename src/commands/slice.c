@@ -30,8 +30,8 @@ static const struct option options[] = {
      offsetof(struct slice_cli_options, threads)},
     {0, "rebase", OPTION_FLAG, NULL, NULL, "shift timestamps so that the part begins at the start time of the workload",
      offsetof(struct slice_cli_options, rebase)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level, 1 to 19",
-     offsetof(struct slice_cli_options, level)},
+    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level", offsetof(struct slice_cli_options, level),
+     .min = 1, .max = 19},
     {0},
 };
 

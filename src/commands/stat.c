@@ -4,13 +4,16 @@
 #include "commands/stat_sites.h"
 
 #include <stdio.h>
-#include <string.h>
 
 extern const struct command cmd_stat;
 
+enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE };
+
 struct stat_options {
     bool json, brief;
-    const char *by, *format, *weight;
+    enum stat_by by;
+    enum stat_sites_format format;
+    enum profile_weight weight;
     uint64_t top;
 };
 
@@ -23,7 +26,8 @@ static const struct option options[] = {
      "print what each call site allocated and what of it is live; needs a recording made with --stacks",
      offsetof(struct stat_options, by)},
     {0, "format", OPTION_CHOICE, "text|json|folded|pprof", "text",
-     "with --by: output format; folded is for flame graphs, pprof is its profile.proto", offsetof(struct stat_options, format)},
+     "with --by: output format; folded is for flame graphs, pprof is its profile.proto",
+     offsetof(struct stat_options, format)},
     {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs", "peak",
      "with --by: sort by this and use it as the weight of folded lines: bytes live at the peak, bytes live at the end, "
      "allocated bytes, or number of allocations",
@@ -36,15 +40,8 @@ static const struct option options[] = {
 static int run_by_site(const struct stat_options *o, const char *path)
 {
     struct err e = {0};
-    struct stat_sites_options how = {.top = o->top};
-    how.format = o->json || strcmp(o->format, "json") == 0 ? STAT_SITES_JSON
-                 : strcmp(o->format, "folded") == 0        ? STAT_SITES_FOLDED
-                 : strcmp(o->format, "pprof") == 0         ? STAT_SITES_PPROF
-                                                           : STAT_SITES_TEXT;
-    how.weight = strcmp(o->weight, "allocs") == 0   ? PROFILE_CALLS
-                 : strcmp(o->weight, "bytes") == 0 ? PROFILE_BYTES
-                 : strcmp(o->weight, "end") == 0   ? PROFILE_LIVE
-                                                   : PROFILE_PEAK;
+    struct stat_sites_options how = {
+        .format = o->json ? STAT_SITES_JSON : o->format, .weight = o->weight, .top = o->top};
     if (stat_sites(path, &how, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     fflush(stdout);
@@ -59,7 +56,7 @@ static int run(const void *fields, int argc, char **argv)
     struct file_stat s;
     struct err e = {0};
     (void)argc;
-    if (o->by)
+    if (o->by == STAT_BY_SITE)
         return run_by_site(o, argv[0]);
     if (file_stat(&s, argv[0], o->brief, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);

@@ -200,7 +200,8 @@ static int print(struct job *j)
         rc = print_profile(j);
     uint64_t missing = symbols_missing(j->symbols, &path);
     if (path)
-        note("%" PRIu64 " addresses could not be resolved: %s, and perhaps others, is not the file that was recorded", missing, path);
+        note("%" PRIu64 " addresses could not be resolved: %s, and perhaps others, is not the file that was recorded",
+             missing, path);
     return rc;
 }
 

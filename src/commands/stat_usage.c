@@ -85,8 +85,8 @@ static void print_rounding(const struct usage_sums *s, uint64_t requested)
     printf("\n%-44s %12s %6.1f %%\n", "internal fragmentation, glibc", human_bytes(t, c.internal_fragmentation_bytes),
            100 * share(c.internal_fragmentation_bytes, requested));
     size_classes_four(s, &c);
-    printf("%-44s %12s %6.1f %%\n", "internal fragmentation, 4 classes per doubling", human_bytes(t, c.internal_fragmentation_bytes),
-           100 * share(c.internal_fragmentation_bytes, requested));
+    printf("%-44s %12s %6.1f %%\n", "internal fragmentation, 4 classes per doubling",
+           human_bytes(t, c.internal_fragmentation_bytes), 100 * share(c.internal_fragmentation_bytes, requested));
     if (s->align_padding_bytes)
         printf("%-44s %12s %6.1f %%\n", "padding to multiples of the alignment", human_bytes(t, s->align_padding_bytes),
                100 * share(s->align_padding_bytes, requested));

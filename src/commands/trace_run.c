@@ -10,7 +10,7 @@ extern const struct command cmd_trace_run;
 
 struct trace_run_options {
     struct option_list allocators;
-    const char *touch;
+    enum results_touch touch;
 };
 
 static const struct option options[] = {
@@ -123,8 +123,7 @@ static int run(const void *fields, int argc, char **argv)
     if (make_workload(argv[0], &workload, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
-    struct replay_options how = {
-        .allocators = o->allocators, .runs = 1, .touch = o->touch, .threads = "real", .speed = "max"};
+    struct replay_options how = {.allocators = o->allocators, .runs = 1, .touch = o->touch, .latency = true};
     int code = replay_run_all(&cmd_trace_run, &how, path, print_summary);
     output_close(&workload, false, NULL);
     return code;

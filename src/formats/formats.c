@@ -1,5 +1,6 @@
 #include "formats/formats.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define DECLARE(symbol, name, direction, reads, writes) extern const struct format format_##symbol;
@@ -14,4 +15,16 @@ const struct format *formats_find(const char *name)
             return *f;
     }
     return NULL;
+}
+
+int formats_parse_import(const char *name, void *field)
+{
+    const struct format *f = *(const struct format **)field = formats_find(name);
+    return f && f->import ? 0 : -EINVAL;
+}
+
+int formats_parse_export(const char *name, void *field)
+{
+    const struct format *f = *(const struct format **)field = formats_find(name);
+    return f && f->put ? 0 : -EINVAL;
 }

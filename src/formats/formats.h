@@ -56,4 +56,9 @@ extern const struct format *const formats[];
 // NULL when there is none of that name.
 const struct format *formats_find(const char *name);
 
+// Parse functions of options: store the format of this name that can be imported or exported in the
+// `const struct format *` at `field`. 0 or -EINVAL.
+int formats_parse_import(const char *name, void *field);
+int formats_parse_export(const char *name, void *field);
+
 #endif

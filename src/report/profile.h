@@ -8,10 +8,10 @@
 
 // What a folded profile weighs sites by.
 enum profile_weight {
-    PROFILE_CALLS,
-    PROFILE_BYTES,
     PROFILE_PEAK, // bytes live at the peak
     PROFILE_LIVE, // bytes live at the end
+    PROFILE_BYTES,
+    PROFILE_CALLS,
 };
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);

@@ -85,7 +85,7 @@ thread.end()" ]
   fails_with 1 "a.ht: the trace contains no events of process 300; it contains processes 100, 200"
   [ ! -e none.htw ]
   heaptape convert --pid x a.ht
-  usage_fails "'x' is not a process number"
+  usage_fails "--pid: 'x' is not one of PID|all"
 }
 
 # Two processes at the same time, one that execs, one without events.

@@ -162,7 +162,7 @@ no_session_left() {
   done
   for z in '' gzip zstd: zstd:0 zstd:20 zstd:1x; do
     heaptape record -z "$z" -o a.ht -- ls
-    usage_fails "-z must be"
+    usage_fails "--compress: "
   done
 }
 

@@ -610,12 +610,12 @@ END
   heaptape replay -a glibc -a jemalloc x.htw
   usage_fails "one allocator at a time"
   heaptape replay -r 0 x.htw
-  usage_fails "--runs must be from 1 to"
+  usage_fails " is out of range: 1 to 1000"
   heaptape replay --threads two x.htw
   usage_fails "--threads"
   for speed in fast x x0 -1 x1y "x 1"; do
     heaptape replay "--speed=$speed" x.htw
-    usage_fails "--speed must be max, recorded, or x and a number"
+    usage_fails "is not one of max|recorded|xN"
   done
   heaptape replay --touch some x.htw
   usage_fails "--touch"

@@ -11,19 +11,27 @@
 
 struct fields {
     bool force, verbose, counters;
-    const char *output, *speed;
-    uint64_t runs, buffer;
+    const char *output;
+    enum speed { SPEED_MAX, SPEED_RECORDED } speed;
+    enum by { BY_NOTHING = -1, BY_SITE, BY_THREAD } by;
+    struct option_pid pid;
+    uint64_t runs, buffer, level;
     struct option_list allocators;
 };
 
 static const struct option options[] = {
     {'f', "force", OPTION_FLAG, NULL, NULL, "Replace", offsetof(struct fields, force)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "Talk", offsetof(struct fields, verbose)},
-    {0, "counters", OPTION_FLAG, NULL, "yes", "Count", offsetof(struct fields, counters)},
+    {0, "counters", OPTION_FLAG, NULL, "on", "Do not count", offsetof(struct fields, counters)},
     {'o', "output", OPTION_STRING, "FILE", "out.ht", "Write here", offsetof(struct fields, output)},
     {0, "speed", OPTION_CHOICE, "max|recorded", "max", "Pace", offsetof(struct fields, speed)},
     {'n', "runs", OPTION_NUMBER, "N", "3", "Repeat", offsetof(struct fields, runs)},
     {'b', "buffer", OPTION_SIZE, "SIZE", "64K", "Room", offsetof(struct fields, buffer)},
+    {'l', "level", OPTION_NUMBER, "N", "3", "Press", offsetof(struct fields, level), .min = 1, .max = 19},
+    {0, "memory", OPTION_SIZE, "SIZE", NULL, "Use", offsetof(struct fields, buffer), .min = 4096, .max = 1 << 20},
+    {0, "by", OPTION_CHOICE, "site|thread", NULL, "Group", offsetof(struct fields, by)},
+    {'p', "pid", OPTION_PARSED, "PID|all", NULL, "Of", offsetof(struct fields, pid), .parse = options_parse_pid,
+     .min = 1, .max = UINT32_MAX},
     {'a', "allocator", OPTION_LIST, "NAME", NULL, "Under this", offsetof(struct fields, allocators)},
     {0},
 };
@@ -82,13 +90,15 @@ static void defaults_are_parsed(void **state)
 {
     assert_int_equal(parse(&plain, ""), 0);
     assert_string_equal(got.output, "out.ht");
-    assert_string_equal(got.speed, "max");
+    assert_int_equal(got.speed, SPEED_MAX);
+    assert_int_equal(got.by, BY_NOTHING);
+    assert_int_equal(got.level, 3);
     assert_int_equal(got.runs, 3);
     assert_int_equal(got.buffer, 65536);
     assert_true(got.counters);
     assert_false(got.force);
     assert_int_equal(got.allocators.n, 0);
-    assert_string_equal(common.color, "auto");
+    assert_int_equal(common.color, COLOR_AUTO);
     (void)state;
 }
 
@@ -116,6 +126,74 @@ static void flags_are_negated_and_grouped(void **state)
     assert_true(common.quiet);
     assert_refused("--no-output", "unknown option '--no-output'");
     assert_refused("--force=yes", "--force takes no value");
+    (void)state;
+}
+
+static void choices_are_numbers_of_words(void **state)
+{
+    assert_int_equal(parse(&plain, "--speed=recorded --by thread --color=never"), 0);
+    assert_int_equal(got.speed, SPEED_RECORDED);
+    assert_int_equal(got.by, BY_THREAD);
+    assert_int_equal(common.color, COLOR_NEVER);
+    assert_int_equal(parse(&plain, "--speed=recorded --speed=max"), 0);
+    assert_int_equal(got.speed, SPEED_MAX);
+    assert_int_equal(options_parse_choice("max|recorded", "recorded"), 1);
+    assert_int_equal(options_parse_choice("max|recorded", "rec"), -1);
+    assert_int_equal(options_parse_choice("max|recorded", ""), -1);
+    (void)state;
+}
+
+static void numbers_have_ranges(void **state)
+{
+    assert_int_equal(parse(&plain, "-l1 --memory=4K"), 0);
+    assert_int_equal(got.level, 1);
+    assert_int_equal(parse(&plain, "-l19 --memory=1M"), 0);
+    assert_int_equal(got.level, 19);
+    assert_refused("-l0", "--level: '0' is out of range: 1 to 19");
+    assert_refused("--level=20", "--level: '20' is out of range: 1 to 19");
+    assert_refused("--level=x", "--level: 'x' is not a whole number");
+    assert_refused("--memory=4095", "--memory: '4095' is out of range: 4.0 KiB to 1.0 MiB");
+    assert_refused("--memory=2G", "--memory: '2G' is out of range: 4.0 KiB to 1.0 MiB");
+    (void)state;
+}
+
+static void parsed_options_store_what_they_like(void **state)
+{
+    assert_int_equal(parse(&plain, ""), 0);
+    assert_true(got.pid.pid == 0 && !got.pid.all);
+    assert_int_equal(parse(&plain, "-p 12"), 0);
+    assert_true(got.pid.pid == 12 && !got.pid.all);
+    assert_int_equal(parse(&plain, "--pid=all"), 0);
+    assert_true(got.pid.pid == 0 && got.pid.all);
+    assert_refused("--pid=x", "--pid: 'x' is not one of PID|all");
+    assert_refused("--pid=0", "--pid: '0' is out of range: 1 to 4294967295");
+    assert_refused("--pid=4294967296", "--pid: '4294967296' is out of range");
+    (void)state;
+}
+
+static const struct option *row(const char *name)
+{
+    const struct option *o = options;
+    while (strcmp(o->name, name) != 0)
+        o++;
+    return o;
+}
+
+static void help_shows_names_ranges_and_defaults(void **state)
+{
+    char text[128];
+    help_option_name(text, sizeof text, row("runs"));
+    assert_string_equal(text, "-n, --runs=N");
+    help_option_name(text, sizeof text, row("counters"));
+    assert_string_equal(text, "--no-counters");
+    help_option_note(text, sizeof text, row("counters"));
+    assert_string_equal(text, "");
+    help_option_note(text, sizeof text, row("level"));
+    assert_string_equal(text, " (1 to 19; default: 3)");
+    help_option_note(text, sizeof text, row("runs"));
+    assert_string_equal(text, " (default: 3)");
+    help_option_note(text, sizeof text, row("pid"));
+    assert_string_equal(text, "");
     (void)state;
 }
 
@@ -264,6 +342,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(defaults_are_parsed),
     cmocka_unit_test(every_way_to_give_a_value),
     cmocka_unit_test(flags_are_negated_and_grouped),
+    cmocka_unit_test(choices_are_numbers_of_words),
+    cmocka_unit_test(numbers_have_ranges),
+    cmocka_unit_test(parsed_options_store_what_they_like),
+    cmocka_unit_test(help_shows_names_ranges_and_defaults),
     cmocka_unit_test(lists_collect),
     cmocka_unit_test(operands_mix_with_options),
     cmocka_unit_test(a_program_keeps_its_options),
