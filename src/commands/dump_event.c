@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 #include "cli/command.h"
-#include "formats/json_line.h"
+#include "formats/format_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ void dump_json(const struct dump_line *l)
     if (l->notes)
         memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);
     line.size = 0;
-    if (json_line_put(&line, &c, l->slots) < 0)
+    if (format_json_put(&line, &c, l->slots) < 0)
         die(EXIT_FAILED, "out of memory");
     fwrite(line.data, 1, line.size, stdout);
 }

@@ -1,453 +1,149 @@
-// JSON lines: an object an event, as `heaptape dump --format json` prints them. Events of a workload name slots (numbers)
-// and threads from 0, those of a raw trace addresses (hex strings) and the system's thread numbers.
-#include "formats/export.h"
-#include "formats/import.h"
-#include "formats/json_line.h"
+// JSON lines: an object an event. Events of a workload name slots (numbers) and threads from 0, those of a raw trace
+// addresses (hex strings) and the system's thread numbers. Reading: format_json_import.c.
+#include "formats/format_json.h"
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "formats/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-// Where the reading of a line stands. `bad`: what was expected, once something was not as it should be.
-struct scan {
-    const char *at, *end;
-    const char *bad;
+enum {
+    LINE_BYTES = 1024, // most of a line without its text and dependencies: 16 names and 20-digit numbers
+    DEPENDENCY_BYTES = 48,
+    ESCAPED_BYTES = 6, // most that a byte of text becomes
+    FRAME_BYTES = 8,
 };
 
-// What a line says.
-struct fields {
-    struct event ev;
-    uint64_t pid, tid;
-    uint64_t thread;
-    bool has_kind, has_pid, has_tid, has_stamp, has_error, has_thread;
-};
-
-// A thread that was created and has not started.
-struct unborn {
-    uint32_t pid;
-    uint64_t number;
-};
-
-// In a raw trace thread.create names the thread to be born by its number, and all else by its tid; thread.start has both.
-// Until then the thread goes by a key made of its number, and afterwards its tid stands for that.
-struct json_import {
-    bool begun, is_raw;
-    struct unborn *unborn;
-    size_t n_unborn, unborn_capacity;
-    struct map keys;                 // pid and tid → key
-    char text[CODEC_MAX_TEXT_BYTES]; // of the line under work
-};
-
-#define KEY_OF_NUMBER(number) (1ull << 33 | (number))
-
-static void *expected(struct scan *s, const char *what)
+static char *put_number(char *to, const char *key, uint64_t v)
 {
-    if (!s->bad)
-        s->bad = what;
-    return NULL;
+    to = text_put(to, key, strlen(key));
+    return text_decimal(to, v);
 }
 
-static void skip_space(struct scan *s)
+static char *put_place(char *to, const char *key, uint64_t place, bool slots)
 {
-    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t' || *s->at == '\r'))
-        s->at++;
+    to = text_put(to, key, strlen(key));
+    if (slots)
+        return place ? text_decimal(to, place - 1) : TEXT_PUT(to, "null");
+    to = TEXT_PUT(to, "\"0x");
+    to = text_hex(to, place);
+    *to++ = '"';
+    return to;
 }
 
-static bool take(struct scan *s, char c)
+static char *put_numbers(char *to, const struct event *ev)
 {
-    skip_space(s);
-    if (s->at == s->end || *s->at != c)
-        return false;
-    s->at++;
-    return true;
+    unsigned fields = event_infos[ev->kind].fields;
+    if (fields & HT_F_SIZE)
+        to = put_number(to, ",\"size\":", ev->size);
+    if (fields & HT_F_COUNT)
+        to = put_number(to, ",\"count\":", ev->count);
+    if (fields & HT_F_ALIGN)
+        to = put_number(to, ",\"align\":", ev->align);
+    if (fields & HT_F_VALUE)
+        to = put_number(to, ",\"value\":", ev->value);
+    return to;
 }
 
-static bool want(struct scan *s, char c, const char *what)
+static char *put_places(char *to, const struct event *ev, bool slots)
 {
-    return take(s, c) || expected(s, what);
+    const struct event_info *info = &event_infos[ev->kind];
+    // Without addresses those of mappings are unknown.
+    if (slots && info->class > HT_CLASS_RESIZE)
+        return to;
+    if (info->fields & HT_F_PTR)
+        to = put_place(to, info->class == HT_CLASS_RESIZE ? ",\"old_ptr\":" : ",\"ptr\":", ev->ptr, slots);
+    if (info->fields & HT_F_RESULT)
+        to = put_place(to, ",\"result\":", ev->result, slots);
+    return to;
 }
 
-// The bytes between the quotes, with escapes as they stand.
-static bool raw_string(struct scan *s, const char **text, size_t *n)
+// Texts are rare: the JSON writer knows what is to be escaped.
+static char *put_text(char *to, const char *text, size_t n)
 {
-    if (!want(s, '"', "a string"))
-        return false;
-    *text = s->at;
-    while (s->at < s->end && *s->at != '"')
-        s->at += *s->at == '\\' ? 2 : 1;
-    if (s->at >= s->end) {
-        s->at = s->end;
-        return expected(s, "the end of a string");
+    char *quoted = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&quoted, &bytes);
+    if (!memory)
+        return NULL;
+    json_string_n(&(struct json){.to = memory}, text, n);
+    bool good = fclose(memory) == 0;
+    if (good) {
+        to = TEXT_PUT(to, ",\"text\":");
+        to = text_put(to, quoted, bytes);
     }
-    *n = (size_t)(s->at++ - *text);
-    return true;
+    free(quoted);
+    return good ? to : NULL;
 }
 
-static uint64_t number(struct scan *s)
+// A call site's frames are its text.
+static char *put_frames(char *to, const struct event *ev)
 {
-    uint64_t v = 0;
-    skip_space(s);
-    if (s->at == s->end || *s->at < '0' || *s->at > '9') {
-        expected(s, "a whole number");
-        return 0;
-    }
-    for (; s->at < s->end && *s->at >= '0' && *s->at <= '9'; s->at++) {
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (unsigned)(*s->at - '0'), &v))
-            expected(s, "a number of 64 bits");
-    }
-    return v;
+    to = TEXT_PUT(to, ",\"frames\":[");
+    for (uint32_t i = 0; i + FRAME_BYTES <= ev->text_bytes; i += FRAME_BYTES)
+        to = put_place(to, i ? "," : "", get_u64((const uint8_t *)ev->text + i), false);
+    *to++ = ']';
+    return to;
 }
 
-static int hex_digit(char c)
+static char *put_notes(char *to, const struct event *ev)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static uint64_t address(struct scan *s)
-{
-    const char *text;
-    size_t n;
-    uint64_t v = 0;
-    if (!raw_string(s, &text, &n))
-        return 0;
-    bool good = n > 2 && n <= 18 && text[0] == '0' && text[1] == 'x';
-    for (size_t i = 2; good && i < n; i++) {
-        good = hex_digit(text[i]) >= 0;
-        v = v << 4 | (unsigned)(hex_digit(text[i]) & 15);
-    }
-    if (!good)
-        expected(s, "an address, \"0x…\"");
-    return v;
-}
-
-static bool take_null(struct scan *s)
-{
-    skip_space(s);
-    if (s->end - s->at < 4 || memcmp(s->at, "null", 4) != 0)
-        return false;
-    s->at += 4;
-    return true;
-}
-
-// A block: an address, a slot, or null. A slot becomes an address of its own.
-static uint64_t place(struct scan *s)
-{
-    skip_space(s);
-    if (s->at < s->end && *s->at == '"')
-        return address(s);
-    if (take_null(s))
-        return 0;
-    uint64_t slot = number(s);
-    if (slot >= WORKLOAD_NO_SLOT)
-        expected(s, "a slot below 4294967295");
-    return (slot + 1) << 4;
-}
-
-// Four hex digits after \u: as UTF-8. Surrogate pairs are not put together: no writer of ours makes them.
-static char *put_unicode(char *to, const char *digits, const char *end)
-{
-    unsigned v = 0;
-    for (int i = 0; i < 4 && digits + i < end; i++)
-        v = v << 4 | (unsigned)(hex_digit(digits[i]) & 15);
-    if (v < 0x80) {
-        *to++ = (char)v;
-    } else if (v < 0x800) {
-        *to++ = (char)(0xc0 | v >> 6);
-        *to++ = (char)(0x80 | (v & 63));
-    } else {
-        *to++ = (char)(0xe0 | v >> 12);
-        *to++ = (char)(0x80 | (v >> 6 & 63));
-        *to++ = (char)(0x80 | (v & 63));
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (!ev->notes[i])
+            continue;
+        to = TEXT_PUT(to, ",\"");
+        to = text_put(to, event_note_names[i], strlen(event_note_names[i]));
+        to = put_number(to, "\":", ev->notes[i]);
     }
     return to;
 }
 
-// One character of a string to `to`; where the next begins.
-static const char *unescape(char **to, const char *from, const char *end)
+static char *put_depends_on(char *to, const struct export_call *c)
 {
-    static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
-    if (*from != '\\' || from + 1 == end) {
-        *(*to)++ = *from;
-        return from + 1;
+    to = TEXT_PUT(to, ",\"depends_on\":[");
+    for (uint32_t i = 0; i < c->n_waits; i++) {
+        to = put_number(to, i ? ",[" : "[", c->waits[i].thread);
+        to = put_number(to, ",", c->waits[i].op);
+        *to++ = ']';
     }
-    if (from[1] == 'u') {
-        *to = put_unicode(*to, from + 2, end);
-        return from + 6 < end ? from + 6 : end;
-    }
-    const char *name = strchr(names, from[1]);
-    *(*to)++ = name && from[1] ? values[name - names] : from[1];
-    return from + 2;
+    *to++ = ']';
+    return to;
 }
 
-static void read_text(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT_BYTES])
+int format_json_put(struct buf *b, const struct export_call *c, bool slots)
 {
-    const char *from;
-    size_t n;
-    if (!raw_string(s, &from, &n))
-        return;
-    char *to = text;
-    for (const char *end = from + n; from < end && to < text + CODEC_MAX_TEXT_BYTES - 3;)
-        from = unescape(&to, from, end);
-    ev->text = text;
-    ev->text_bytes = (uint32_t)(to - text);
-}
-
-// A call site's frames: addresses, 8 bytes each.
-static void read_frames(struct scan *s, struct event *ev, char text[CODEC_MAX_TEXT_BYTES])
-{
-    uint32_t n = 0;
-    if (!want(s, '[', "an array") || take(s, ']'))
-        return;
-    do {
-        uint64_t frame = address(s);
-        if (n + sizeof frame <= CODEC_MAX_TEXT_BYTES)
-            memcpy(text + n, &frame, sizeof frame);
-        n += sizeof frame;
-    } while (!s->bad && take(s, ','));
-    if (!s->bad)
-        want(s, ']', "a comma or the end of the array");
-    ev->text = text;
-    ev->text_bytes = n < CODEC_MAX_TEXT_BYTES ? n : CODEC_MAX_TEXT_BYTES;
-}
-
-static void read_kind(struct scan *s, struct fields *f)
-{
-    char name[64];
-    const char *text;
-    size_t n;
-    if (!raw_string(s, &text, &n))
-        return;
-    int kind = -1;
-    if (n < sizeof name) {
-        memcpy(name, text, n);
-        name[n] = 0;
-        kind = event_kind_by_name(name);
-    }
-    if (kind < 0) {
-        expected(s, "a kind of event");
-        return;
-    }
-    f->ev.kind = (uint8_t)kind;
-    f->has_kind = true;
-}
-
-// Any value of a key that is not ours.
-static void skip_value(struct scan *s)
-{
-    const char *text;
-    size_t n;
-    unsigned depth = 0;
-    do {
-        skip_space(s);
-        if (s->at == s->end) {
-            expected(s, "a value");
-            return;
-        }
-        if (*s->at == '"') {
-            if (!raw_string(s, &text, &n))
-                return;
-            continue;
-        }
-        depth += *s->at == '[' || *s->at == '{';
-        if (*s->at == ']' || *s->at == '}') {
-            if (!depth) {
-                expected(s, "a value");
-                return;
-            }
-            depth--;
-        }
-        s->at++;
-    } while (s->at < s->end && (depth || (*s->at != ',' && *s->at != '}')));
-}
-
-static bool is(const char *key, size_t n, const char *name)
-{
-    return strlen(name) == n && memcmp(key, name, n) == 0;
-}
-
-static bool read_note(struct scan *s, struct event *ev, const char *key, size_t n)
-{
-    for (unsigned i = 0; i < HT_NOTES; i++) {
-        if (!event_note_names[i] || !is(key, n, event_note_names[i]))
-            continue;
-        ev->notes[i] = number(s);
-        return true;
-    }
-    return false;
-}
-
-static void read_value(struct scan *s, struct fields *f, const char *key, size_t n, char *text)
-{
-    struct event *ev = &f->ev;
-    if (is(key, n, "kind")) {
-        read_kind(s, f);
-    } else if (is(key, n, "pid")) {
-        f->pid = number(s);
-        f->has_pid = true;
-    } else if (is(key, n, "tid")) {
-        f->tid = number(s);
-        f->has_tid = true;
-    } else if (is(key, n, "time_ns")) {
-        ev->stamp = number(s);
-        f->has_stamp = true;
-    } else if (is(key, n, "size")) {
-        ev->size = number(s);
-    } else if (is(key, n, "count")) {
-        ev->count = number(s);
-    } else if (is(key, n, "align")) {
-        ev->align = number(s);
-    } else if (is(key, n, "value")) {
-        ev->value = number(s);
-    } else if (is(key, n, "ptr") || is(key, n, "old_ptr")) {
-        ev->ptr = place(s);
-    } else if (is(key, n, "result")) {
-        ev->result = place(s);
-    } else if (is(key, n, "error")) {
-        ev->error = (uint8_t)number(s);
-        f->has_error = true;
-    } else if (is(key, n, "text")) {
-        read_text(s, ev, text);
-    } else if (is(key, n, "frames")) {
-        read_frames(s, ev, text);
-    } else if (is(key, n, "thread")) {
-        f->thread = number(s);
-        f->has_thread = true;
-    } else if (!read_note(s, ev, key, n)) {
-        skip_value(s);
-    }
-}
-
-static void read_object(struct scan *s, struct fields *f, char *text)
-{
-    const char *key;
-    size_t n;
-    if (!want(s, '{', "an object, {…}") || take(s, '}'))
-        return;
-    do {
-        if (!raw_string(s, &key, &n) || !want(s, ':', "a colon"))
-            return;
-        read_value(s, f, key, n, text);
-    } while (!s->bad && take(s, ','));
-    if (!s->bad && want(s, '}', "a comma or the end of the object")) {
-        skip_space(s);
-        if (s->at < s->end)
-            expected(s, "the end of the line");
-    }
-}
-
-static const char *missing(const struct fields *f)
-{
-    if (!f->has_kind)
-        return "the key kind";
-    if (!f->has_pid || f->pid > UINT32_MAX)
-        return "the key pid, a number of 32 bits";
-    if (!f->has_tid || f->tid > UINT32_MAX)
-        return "the key tid, a number of 32 bits";
-    return NULL;
-}
-
-static uint64_t tid_key(const struct fields *f)
-{
-    return f->pid << 32 | f->tid;
-}
-
-static int no_memory(struct import *im)
-{
-    return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
-}
-
-static int conceive(struct import *im, struct json_import *j, struct fields *f)
-{
-    if (HT_GROW(&j->unborn, &j->unborn_capacity, j->n_unborn + 1) < 0)
-        return no_memory(im);
-    j->unborn[j->n_unborn++] = (struct unborn){(uint32_t)f->pid, f->ev.value};
-    f->ev.value = KEY_OF_NUMBER(f->ev.value);
+    const struct event *ev = &c->ev;
+    size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_waits * DEPENDENCY_BYTES;
+    if (buf_reserve(b, most) < 0)
+        return -ENOMEM;
+    const char *name = event_infos[ev->kind].name;
+    char *to = (char *)b->data + b->size;
+    to = TEXT_PUT(to, "{\"kind\":\"");
+    to = text_put(to, name, strlen(name));
+    to = put_number(to, "\",\"pid\":", c->pid);
+    to = put_number(to, ",\"tid\":", c->tid);
+    to = put_number(to, ",\"time_ns\":", ev->stamp);
+    to = put_numbers(to, ev);
+    to = put_places(to, ev, slots);
+    if (ev->error || c->failed)
+        to = put_number(to, ",\"error\":", ev->error);
+    // Elsewhere in a raw trace threads go by numbers, and this is where a number meets its tid.
+    if (!slots && ev->kind == HT_THREAD_START)
+        to = put_number(to, ",\"thread\":", c->thread);
+    to = put_notes(to, ev);
+    if (ev->kind == HT_STACK)
+        to = put_frames(to, ev);
+    else if (ev->text_bytes)
+        to = put_text(to, ev->text, ev->text_bytes);
+    if (to && c->n_waits)
+        to = put_depends_on(to, c);
+    if (!to)
+        return -ENOMEM;
+    to = TEXT_PUT(to, "}\n");
+    b->size = (size_t)((uint8_t *)to - b->data);
     return 0;
-}
-
-// The thread that starts: the one with its number or, where the line has none, the first that was created and has not
-// started yet.
-static int be_born(struct import *im, struct json_import *j, const struct fields *f)
-{
-    size_t i = 0;
-    while (i < j->n_unborn && (j->unborn[i].pid != f->pid || (f->has_thread && j->unborn[i].number != f->thread)))
-        i++;
-    if (i == j->n_unborn)
-        return 0;
-    uint64_t key = KEY_OF_NUMBER(j->unborn[i].number);
-    memmove(j->unborn + i, j->unborn + i + 1, (--j->n_unborn - i) * sizeof *j->unborn);
-    if (map_put(&j->keys, tid_key(f), key) < 0)
-        return no_memory(im);
-    return import_name_thread(im, (uint32_t)f->pid, key, (uint32_t)f->tid);
-}
-
-// The number by which the event's thread goes.
-static int find_key(struct import *im, struct json_import *j, struct fields *f, uint64_t *key)
-{
-    int rc = 0;
-    *key = f->tid;
-    // A workload's threads are numbered from 0, and the first to do anything is that one.
-    if (!j->begun)
-        j->is_raw = f->tid != 0;
-    j->begun = true;
-    if (!j->is_raw)
-        return 0;
-    if (f->ev.kind == HT_THREAD_CREATE)
-        rc = f->ev.value >> 32 ? 0 : conceive(im, j, f);
-    if (f->ev.kind == HT_THREAD_START)
-        rc = be_born(im, j, f);
-    uint64_t named = map_get(&j->keys, tid_key(f));
-    *key = named ? named : f->tid;
-    return rc;
-}
-
-static int put_line(struct import *im, struct json_import *j, struct fields *f)
-{
-    struct event *ev = &f->ev;
-    uint64_t key;
-    unsigned class = event_infos[ev->kind].class;
-    // Halves of reallocs are in the reallocs, blocks from before show in what gives them up.
-    if (class == HT_CLASS_HALF || (ev->kind == HT_PREEXISTING && !ev->size))
-        return 0;
-    if (f->has_error && !ev->error && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))
-        ev->error = ENOMEM;
-    if (!im->events)
-        im->has_times = f->has_stamp && ev->stamp;
-    int rc = find_key(im, j, f, &key);
-    return rc < 0 ? rc : import_put(im, (uint32_t)f->pid, key, ev);
-}
-
-static int read_line(struct import *im, struct json_import *j, const char *line, size_t n)
-{
-    struct scan s = {line, line + n, NULL};
-    struct fields f = {0};
-    skip_space(&s);
-    if (s.at == s.end)
-        return 0;
-    read_object(&s, &f, j->text);
-    if (!s.bad)
-        s.bad = missing(&f);
-    if (s.bad)
-        return import_bad_line(im, "expected %s at character %zu", s.bad, (size_t)(s.at - line) + 1);
-    return put_line(im, j, &f);
-}
-
-static int json_import(struct import *im)
-{
-    struct json_import j = {0};
-    const char *line;
-    size_t n;
-    int rc;
-    while ((rc = import_line(im, &line, &n)) > 0) {
-        rc = read_line(im, &j, line, n);
-        if (rc < 0)
-            break;
-    }
-    free(j.unborn);
-    map_release(&j.keys);
-    return rc;
 }
 
 struct json_export {
@@ -458,7 +154,7 @@ static int json_put(struct export *x, const struct export_call *c)
 {
     struct json_export *j = x->state;
     j->line.size = 0;
-    if (json_line_put(&j->line, c, x->facts.slots) < 0)
+    if (format_json_put(&j->line, c, x->facts.slots) < 0)
         return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
     export_buffer_put(&x->out, j->line.data, j->line.size);
     return 0;
@@ -472,7 +168,7 @@ static void json_release(struct export *x)
 
 const struct format format_json = {
     .name = "json",
-    .import = json_import,
+    .import = format_json_import,
     .several_processes = true,
     .window = 1000000,
     .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
