@@ -1,7 +1,9 @@
-// Files of other tools: the first byte says which format, the rest is the file.
+// Files of other tools: the first line names the format, with " -k" for --keep-going, the rest is the file.
 #include "formats/import.h"
 
 #include "fuzz.h"
+
+#include <string.h>
 
 static int begin(void *context, const struct trace_session *s, bool has_times)
 {
@@ -27,20 +29,34 @@ static int put_round(void *context, struct trace_segment *segments, size_t n, ui
     return 0;
 }
 
+// Fills in the format and keep_going by the first line, and moves behind it. False when it is none.
+static bool read_name(struct import *im, const uint8_t **data, size_t *n)
+{
+    char name[32];
+    const uint8_t *newline = memchr(*data, '\n', *n < sizeof name ? *n : sizeof name);
+    if (!newline)
+        return false;
+    size_t bytes = (size_t)(newline - *data);
+    memcpy(name, *data, bytes);
+    name[bytes] = 0;
+    char *keep_going = strstr(name, " -k");
+    if (keep_going)
+        *keep_going = 0;
+    im->keep_going = keep_going != NULL;
+    im->format = formats_find(name);
+    *data += bytes + 1;
+    *n -= bytes + 1;
+    return im->format && im->format->import;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    size_t n_formats = 0;
     struct err e = {0};
     struct input in;
-    while (formats[n_formats])
-        n_formats++;
-    if (n < 2)
-        return 0;
-    const struct format *f = formats[data[0] % n_formats];
-    if (!f->import)
-        return 0;
-    struct import im = {.format = f, .keep_going = data[0] & 0x80, .sink = {NULL, begin, put_process, put_round}};
-    fuzz_input(&in, data + 1, n - 1);
+    struct import im = {.sink = {NULL, begin, put_process, put_round}};
+    if (!read_name(&im, &data, &n) || !n)
+        return -1; // libFuzzer does not keep it
+    fuzz_input(&in, data, n);
     import_run(&im, &in, &e);
     import_release(&im);
     input_close(&in);

@@ -1,4 +1,5 @@
-// Calls a fuzz target with the bytes of each file: a corpus as a plain test. It fails by crashing.
+// Calls a fuzz target with the bytes of each file: a corpus as a plain test. It fails by crashing, or on a file that
+// the target rejects.
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -19,8 +20,12 @@ int main(int argc, char **argv)
         fclose(f);
         // At its own size, so that reading past the end is seen by AddressSanitizer.
         uint8_t *exact = realloc(data, n ? n : 1);
-        LLVMFuzzerTestOneInput(exact ? exact : data, n);
+        int rc = LLVMFuzzerTestOneInput(exact ? exact : data, n);
         free(exact ? exact : data);
+        if (rc != 0) {
+            fprintf(stderr, "%s: is no seed for this target\n", argv[i]);
+            return 1;
+        }
     }
     printf("%d files\n", argc - 1);
     return argc > 1 ? 0 : 1;
