@@ -2,6 +2,7 @@
 #include "commands/page_input.h"
 #include "commands/replay_options.h"
 #include "commands/replay_print.h"
+#include "report/page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -93,10 +94,10 @@ static int add_results(struct document *d, const struct replay_session *s, struc
 // Standard input cannot be read again: the report then has the results alone.
 static void write_page(const struct replay_session *s, const struct replay_options *o)
 {
-    struct document d;
+    struct document d = {.mode = "report"};
     struct err e = {0};
-    int rc = document_init(&d, "report");
-    if (rc == 0 && strcmp(s->workload, "-") != 0)
+    int rc = 0;
+    if (strcmp(s->workload, "-") != 0)
         rc = page_add_file(&d, s->workload, 0, &e);
     if (rc == 0)
         rc = add_results(&d, s, &e);

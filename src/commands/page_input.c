@@ -3,12 +3,10 @@
 #include "base/frame.h"
 #include "cli/command.h"
 #include "commands/stat_gather.h"
-#include "report/page.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 // JSON that is longer is not ours.
 enum { MAX_JSON_BYTES = 256 << 20 };
@@ -85,26 +83,4 @@ int page_add_file(struct document *d, const char *path, int side, struct err *e)
     if (rc == 0 && pipe)
         return err_set(e, -ESPIPE, "%s: cannot read a trace or workload from a pipe; use a file", path);
     return rc < 0 || json ? rc : add_counted(d, path, side, e);
-}
-
-bool page_exists(const char *path)
-{
-    struct stat s;
-    return strcmp(path, "-") != 0 && stat(path, &s) == 0 && S_ISREG(s.st_mode);
-}
-
-int page_save(const struct document *d, const char *path, bool force, struct err *e)
-{
-    struct output out;
-    char *text = document_text(d);
-    if (!text)
-        return err_set(e, -ENOMEM, "%s: out of memory", path);
-    int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
-    if (rc == 0) {
-        rc = page_write(&out, text, e);
-        int closed = output_close(&out, rc == 0, rc == 0 ? e : NULL);
-        rc = rc < 0 ? rc : closed;
-    }
-    free(text);
-    return rc;
 }

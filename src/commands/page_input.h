@@ -10,10 +10,4 @@
 // with the text set.
 int page_add_file(struct document *d, const char *path, int side, struct err *e);
 
-// Is there a file that page_save would have to replace?
-bool page_exists(const char *path);
-
-// Writes the page to `path`, over an existing one only with `force`. 0 or a negative errno with the text set.
-int page_save(const struct document *d, const char *path, bool force, struct err *e);
-
 #endif

@@ -1,11 +1,11 @@
 #include "cli/command.h"
 #include "commands/page_input.h"
 #include "report/diff.h"
+#include "report/page.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 extern const struct command cmd_report;
@@ -44,28 +44,25 @@ static void print_row(const struct diff_row *r)
     char a[32], b[32], change[32] = "";
     if (r->a > 0 && r->b > 0)
         snprintf(change, sizeof change, "%.3g x", r->b / r->a);
-    printf("%-30s %16s %16s %10s\n", r->label, value_text(a, r->a, r->unit), value_text(b, r->b, r->unit), change);
+    printf("%-34s %16s %16s %10s\n", r->label, value_text(a, r->a, r->unit), value_text(b, r->b, r->unit), change);
 }
 
-static void print_rows(const struct diff_row *rows, size_t n, char **names)
+static void print_rows(const struct document *d, char **names)
 {
     const char *of = "";
-    printf("a: %s\nb: %s\n\n%-30s %16s %16s %10s\n", names[0], names[1], "", "a", "b", "b : a");
-    for (size_t i = 0; i < n; i++) {
-        if (i && rows[i].of[0] && strcmp(rows[i].of, of) != 0)
-            putchar('\n');
-        if (rows[i].of[0] && strcmp(rows[i].of, of) != 0)
-            printf("%s\n", rows[i].of);
-        of = rows[i].of;
-        print_row(&rows[i]);
+    printf("a: %s\nb: %s\n\n%-34s %16s %16s %10s\n", names[0], names[1], "", "a", "b", "b / a");
+    for (size_t i = 0; i < d->n_rows; i++) {
+        const struct diff_row *r = &d->rows[i];
+        if (strcmp(r->of, of) != 0)
+            printf("%s%s\n", i ? "\n" : "", r->of);
+        of = r->of;
+        print_row(r);
     }
 }
 
 static void compare_sides(struct document *d, char **names, bool print)
 {
-    struct diff_row *rows;
-    size_t n;
-    int rc = diff_rows(d, &rows, &n);
+    int rc = diff_rows(d);
     if (rc == -ENOENT)
         die(EXIT_FAILED,
             "%s and %s cannot be compared: both must be workloads or traces, or both results of the same allocators",
@@ -73,8 +70,7 @@ static void compare_sides(struct document *d, char **names, bool print)
     if (rc < 0)
         die(EXIT_FAILED, "out of memory");
     if (print)
-        print_rows(rows, n, names);
-    free(rows);
+        print_rows(d, names);
     fflush(stdout);
     if (ferror(stdout))
         die(EXIT_FAILED, "(stdout): cannot write");
@@ -83,7 +79,7 @@ static void compare_sides(struct document *d, char **names, bool print)
 static int run(const void *fields, int argc, char **argv)
 {
     const struct report_options *o = fields;
-    struct document d;
+    struct document d = {.mode = o->diff ? "diff" : "report"};
     struct err e = {0};
     if (o->diff && argc != 2)
         return usage_error(&cmd_report, "--diff needs exactly two files");
@@ -91,8 +87,6 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_report, "no output file: use -o REPORT");
     if (o->output && !o->force && page_exists(o->output))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->output);
-    if (document_init(&d, o->diff ? "diff" : "report") < 0)
-        die(EXIT_FAILED, "out of memory");
     for (int i = 0; i < argc; i++) {
         if (page_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
             die(EXIT_FAILED, "%s", e.text);

@@ -1,16 +1,11 @@
 #include "report/diff.h"
 
+#include "base/buf.h"
+
 #include <errno.h>
-#include <json-c/json.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static struct json_object *get(struct json_object *object, const char *key)
-{
-    return json_object_is_type(object, json_type_object) ? json_object_object_get(object, key) : NULL;
-}
 
 struct figure {
     const char *label, *path;
@@ -36,8 +31,8 @@ static const struct figure workload_figures[] = {
     {"reallocs that grew and moved", "realloc.grown_moved.count", DIFF_COUNT},
     {"bytes they copied", "realloc.grown_moved.bytes", DIFF_BYTES},
     {"remote frees", "remote_frees", DIFF_COUNT},
-    {"internal fragm., glibc classes", "size_classes.glibc.internal_fragmentation_bytes", DIFF_BYTES},
-    {"internal fragm., 4 per doubling", "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES},
+    {"internal fragmentation, glibc", "size_classes.glibc.internal_fragmentation_bytes", DIFF_BYTES},
+    {"internal fragmentation, 4/doubling", "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES},
 };
 
 static const struct figure result_figures[] = {
@@ -60,137 +55,113 @@ static const struct figure result_figures[] = {
 enum { WORKLOAD_FIGURES = sizeof workload_figures / sizeof *workload_figures };
 enum { RESULT_FIGURES = sizeof result_figures / sizeof *result_figures };
 
-struct rows {
-    struct diff_row *all;
-    size_t n, capacity;
-};
-
-static int add_rows(struct rows *rows, const char *of, struct json_object *sides[2], const struct figure *f, size_t n)
+static int add_rows(struct document *d, const char *of, const struct json_value *sides[2], const struct figure *f,
+                    size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        double a = document_number(sides[0], f[i].path), b = document_number(sides[1], f[i].path);
+        double a = json_value_number_at(sides[0], f[i].path), b = json_value_number_at(sides[1], f[i].path);
         if (isnan(a) && isnan(b))
             continue;
-        if (rows->n == rows->capacity) {
-            size_t capacity = rows->capacity ? 2 * rows->capacity : 64;
-            struct diff_row *all = realloc(rows->all, capacity * sizeof *all);
-            if (!all)
-                return -ENOMEM;
-            rows->all = all;
-            rows->capacity = capacity;
-        }
-        struct diff_row *row = &rows->all[rows->n++];
-        *row = (struct diff_row){.unit = f[i].unit, .a = a, .b = b};
+        if (HT_GROW(&d->rows, &d->rows_capacity, d->n_rows + 1) < 0)
+            return -ENOMEM;
+        struct diff_row *row = &d->rows[d->n_rows++];
+        *row = (struct diff_row){.label = f[i].label, .unit = f[i].unit, .a = a, .b = b};
         snprintf(row->of, sizeof row->of, "%s", of);
-        snprintf(row->label, sizeof row->label, "%s", f[i].label);
     }
     return 0;
 }
 
-static int side_of(struct json_object *item)
+static int workload_rows(struct document *d)
 {
-    return json_object_get_int(get(item, "side"));
-}
-
-static int workload_rows(const struct document *d, struct rows *rows)
-{
-    struct json_object *sides[2] = {NULL, NULL}, *list = get(d->root, "workloads");
-    for (size_t i = json_object_array_length(list); i-- > 0;) {
-        struct json_object *item = json_object_array_get_idx(list, i);
-        sides[side_of(item)] = get(item, "stat");
+    const struct json_value *sides[2] = {NULL, NULL};
+    for (size_t i = d->n_items; i-- > 0;) {
+        if (!d->items[i].result)
+            sides[d->items[i].side] = d->items[i].file;
     }
-    return sides[0] && sides[1] ? add_rows(rows, "", sides, workload_figures, WORKLOAD_FIGURES) : 0;
+    return sides[0] && sides[1] ? add_rows(d, "", sides, workload_figures, WORKLOAD_FIGURES) : 0;
 }
 
-// "glibc,MALLOC_ARENA_MAX=2"
-static void allocator_name(struct json_object *item, char name[80])
+// "glibc,MALLOC_ARENA_MAX=2"; what is cut ends in "…".
+static void allocator_name(const struct document_item *item, char name[80])
 {
-    struct json_object *allocator = get(get(item, "result"), "allocator");
-    const char *text = json_object_get_string(get(allocator, "name"));
-    struct json_object *tunables = get(allocator, "tunables");
+    const struct json_value *allocator = json_value_get(item->result, "allocator");
+    const struct json_value *tunables = json_value_get(allocator, "tunables");
+    const char *text = json_value_string(json_value_get(allocator, "name"));
     size_t n = (size_t)snprintf(name, 80, "%s", text ? text : "?");
-    size_t n_tunables = json_object_is_type(tunables, json_type_array) ? json_object_array_length(tunables) : 0;
-    for (size_t i = 0; i < n_tunables && n < 80; i++) {
-        text = json_object_get_string(json_object_array_get_idx(tunables, i));
+    for (size_t i = 0; i < json_value_length(tunables) && n < 80; i++) {
+        text = json_value_string(json_value_at(tunables, i));
         n += (size_t)snprintf(name + n, 80 - n, ",%s", text ? text : "?");
     }
+    if (n >= 80)
+        memcpy(name + 76, "...", sizeof "...");
 }
 
 // The first result of the other side of the same allocator, or, when `any`, of whatever one.
-static struct json_object *partner(struct json_object *list, struct json_object *item, bool any)
+static const struct document_item *partner(const struct document *d, const struct document_item *item, bool any)
 {
     char name[80], other[80];
     allocator_name(item, name);
-    for (size_t i = 0; i < json_object_array_length(list); i++) {
-        struct json_object *at = json_object_array_get_idx(list, i);
+    for (size_t i = 0; i < d->n_items; i++) {
+        const struct document_item *at = &d->items[i];
+        if (!at->result || at->side != 1)
+            continue;
         allocator_name(at, other);
-        if (side_of(at) == 1 && (any || strcmp(name, other) == 0))
+        if (any || strcmp(name, other) == 0)
             return at;
     }
     return NULL;
 }
 
-// With one result a side these two are compared whatever their names: the question is then which allocator is better.
-static int result_rows(const struct document *d, struct rows *rows)
+static size_t count_results(const struct document *d)
 {
-    struct json_object *list = get(d->root, "results");
-    bool any = json_object_array_length(list) == 2;
-    for (size_t i = 0; i < json_object_array_length(list); i++) {
-        struct json_object *item = json_object_array_get_idx(list, i), *other = partner(list, item, any);
-        char of[80], name[80];
-        if (side_of(item) != 0 || !other)
+    size_t n = 0;
+    for (size_t i = 0; i < d->n_items; i++)
+        n += d->items[i].result != NULL;
+    return n;
+}
+
+// With one result a side these two are compared whatever their names: the question is then which allocator is better.
+static int result_rows(struct document *d)
+{
+    bool any = count_results(d) == 2;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < d->n_items; i++) {
+        const struct document_item *item = &d->items[i];
+        const struct document_item *other = item->result && item->side == 0 ? partner(d, item, any) : NULL;
+        char of[80], name[80], both[164];
+        if (!other)
             continue;
         allocator_name(item, of);
         allocator_name(other, name);
-        if (strcmp(of, name) != 0) {
-            char both[200];
-            snprintf(both, sizeof both, "%s : %s", of, name);
-            snprintf(of, sizeof of, "%.79s", both);
-        }
-        struct json_object *sides[2] = {get(item, "result"), get(other, "result")};
-        int rc = add_rows(rows, of, sides, result_figures, RESULT_FIGURES);
-        if (rc < 0)
-            return rc;
+        snprintf(both, sizeof both, "%s%s%s", of, strcmp(of, name) ? " : " : "", strcmp(of, name) ? name : "");
+        const struct json_value *sides[2] = {item->result, other->result};
+        rc = add_rows(d, both, sides, result_figures, RESULT_FIGURES);
     }
-    return 0;
+    return rc;
 }
 
-static struct json_object *number_or_null(double v)
-{
-    return isfinite(v) ? json_object_new_double(v) : NULL;
-}
-
-static void put_rows(struct document *d, const struct rows *rows)
+void diff_write(struct json *j, const struct document *d)
 {
     static const char *const units[] = {"count", "bytes", "ns", "ratio"};
-    struct json_object *list = json_object_new_array();
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct diff_row *r = &rows->all[i];
-        struct json_object *row = json_object_new_object();
-        json_object_object_add(row, "of", json_object_new_string(r->of));
-        json_object_object_add(row, "label", json_object_new_string(r->label));
-        json_object_object_add(row, "unit", json_object_new_string(units[r->unit]));
-        json_object_object_add(row, "a", number_or_null(r->a));
-        json_object_object_add(row, "b", number_or_null(r->b));
-        json_object_array_add(list, row);
+    json_key(j, "diff");
+    json_begin_array(j);
+    for (size_t i = 0; i < d->n_rows; i++) {
+        const struct diff_row *r = &d->rows[i];
+        json_begin_object(j);
+        json_put_string(j, "of", r->of);
+        json_put_string(j, "label", r->label);
+        json_put_string(j, "unit", units[r->unit]);
+        json_put_double(j, "a", r->a);
+        json_put_double(j, "b", r->b);
+        json_end_object(j);
     }
-    json_object_object_add(d->root, "diff", list);
+    json_end_array(j);
 }
 
-int diff_rows(struct document *d, struct diff_row **out, size_t *n)
+int diff_rows(struct document *d)
 {
-    struct rows rows = {0};
-    int rc = workload_rows(d, &rows);
+    int rc = workload_rows(d);
     if (rc == 0)
-        rc = result_rows(d, &rows);
-    if (rc == 0 && !rows.n)
-        rc = -ENOENT;
-    if (rc < 0) {
-        free(rows.all);
-        return rc;
-    }
-    put_rows(d, &rows);
-    *out = rows.all;
-    *n = rows.n;
-    return 0;
+        rc = result_rows(d);
+    return rc == 0 && !d->n_rows ? -ENOENT : rc;
 }

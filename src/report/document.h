@@ -1,10 +1,8 @@
-// The data of a page: what `stat`, `replay` and `compare` say with --json, with long series made short.
+// The data of a report: what `stat`, `replay` and `compare` print with --json, with long series shortened.
 #ifndef HEAPTAPE_REPORT_DOCUMENT_H
 #define HEAPTAPE_REPORT_DOCUMENT_H
 
-#include "base/err.h"
-
-#include <stddef.h>
+#include "report/json_value.h"
 
 enum {
     DOCUMENT_POINTS = 600,      // of a replayed timeline: extremes are kept
@@ -14,26 +12,34 @@ enum {
     DOCUMENT_TEXT_BYTES = 4096, // of a string
 };
 
-// {"heaptape", "mode", "workloads": [{"name", "side", "stat"}], "results": [{"name", "side", "workload", "machine",
-// "result"}]}: `side` is 0 or 1 in a comparison of two, else 0.
-struct json_object;
-
-struct document {
-    struct json_object *root; // owned; json-c's
+// A workload, or the result of an allocator.
+struct document_item {
+    char *name; // owned
+    int side;   // 0 or 1 in a comparison of two, else 0
+    const struct json_value *file;
+    const struct json_value *result; // in it; NULL: the file is of a workload
 };
 
-// `mode` is "report" or "diff". 0 or -ENOMEM.
-int document_init(struct document *d, const char *mode);
+struct diff_row;
+
+// docs/reference/json/report.schema.json describes the JSON. All zero but the mode is an empty one.
+struct document {
+    const char *mode; // "report" or "diff"; borrowed
+    struct json_value **files;
+    size_t n_files, files_capacity;
+    struct document_item *items;
+    size_t n_items, items_capacity;
+    struct diff_row *rows; // see diff.h
+    size_t n_rows, rows_capacity;
+};
+
 void document_release(struct document *d);
 
-// Adds what the JSON text holds: an object of `stat --json`, `replay --json` or `compare --json`. `name` is what the page
-// calls it. 0, -EPROTO when it is none of these, -EBADMSG when it is no JSON, -ENOMEM.
+// Adds what the JSON text holds: an object of `stat --json`, `replay --json` or `compare --json`. `name` is what the report
+// calls it. 0, -EPROTO when it is none of these, -ENODATA when it is cut off, -EBADMSG when it is no JSON, -ENOMEM.
 int document_add(struct document *d, const char *name, int side, const char *text, size_t n, struct err *e);
 
 // The document as one line of JSON, for the caller to free. NULL when out of memory.
 char *document_text(const struct document *d);
-
-// The number at a path of keys, "peak.bytes"; NAN when there is none.
-double document_number(struct json_object *object, const char *path);
 
 #endif

@@ -1,9 +1,12 @@
 #include "report/page.h"
 
+#include "base/fio.h"
 #include "report/page_parts.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 // Appends text that stands inside a script element: no "<" may be in it, which in JSON is only ever part of a string.
 static int put_escaped(struct buf *b, const char *text)
@@ -20,7 +23,7 @@ static int put_escaped(struct buf *b, const char *text)
     return 0;
 }
 
-int page_write(struct output *out, const char *text, struct err *e)
+static int write_page(struct output *out, const char *text, struct err *e)
 {
     struct buf b = {0};
     int rc = buf_put(&b, page_head, page_head_bytes);
@@ -35,5 +38,27 @@ int page_write(struct output *out, const char *text, struct err *e)
     else
         rc = output_write(out, b.data, b.size, e);
     buf_release(&b);
+    return rc;
+}
+
+bool page_exists(const char *path)
+{
+    struct stat s;
+    return strcmp(path, "-") != 0 && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+int page_save(const struct document *d, const char *path, bool force, struct err *e)
+{
+    struct output out;
+    char *text = document_text(d);
+    if (!text)
+        return err_set(e, -ENOMEM, "%s: out of memory", path);
+    int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
+    if (rc == 0) {
+        rc = write_page(&out, text, e);
+        int closed = output_close(&out, rc == 0, rc == 0 ? e : NULL);
+        rc = rc < 0 ? rc : closed;
+    }
+    free(text);
     return rc;
 }

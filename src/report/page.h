@@ -2,11 +2,15 @@
 #ifndef HEAPTAPE_REPORT_PAGE_H
 #define HEAPTAPE_REPORT_PAGE_H
 
-#include "base/fio.h"
+#include "report/document.h"
 
 enum { PAGE_MAX_BYTES = 2 << 20 };
 
-// Writes the page with the document's text. 0; -EFBIG when it would be longer than PAGE_MAX_BYTES; other negative errno.
-int page_write(struct output *out, const char *text, struct err *e);
+// Is there a file that page_save would have to replace?
+bool page_exists(const char *path);
+
+// Writes the page to `path`, over an existing one only with `force`. 0; -EFBIG when it would be longer than
+// PAGE_MAX_BYTES; other negative errno; the text is set.
+int page_save(const struct document *d, const char *path, bool force, struct err *e);
 
 #endif
