@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "trace/reader.h"
 #include "trace/salvage.h"
+#include "workload/file.h"
 #include "workload/reader.h"
 
 #include <stdio.h>
@@ -108,7 +109,6 @@ static int run_check(const void *fields, int argc, char **argv)
     struct input in;
     struct err e = {0};
     struct totals t = {0};
-    const uint8_t *head;
     char events[64], frames[64], bytes[32];
     (void)argc;
     if (o->salvage != (o->output != NULL))
@@ -117,12 +117,10 @@ static int run_check(const void *fields, int argc, char **argv)
         return salvage(o, argv[0]);
     if (input_open(&in, argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    ssize_t n = input_peek(&in, 4, &head, &e);
-    if (n < 0)
+    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD, &e);
+    if (kind < 0)
         die(EXIT_FAILED, "%s", e.text);
-    bool workload = frame_magic_at(head, (size_t)n, FRAME_MAGIC_WORKLOAD);
-    if (!workload && !frame_magic_at(head, (size_t)n, FRAME_MAGIC_TRACE))
-        die(EXIT_FAILED, "%s: is neither a trace nor a workload, at byte 0", in.name);
+    bool workload = kind == FILE_WORKLOAD;
     progress_init(&t.progress, "check", "B", in.size_bytes, cli_common.quiet);
     int rc = workload ? check_workload(&in, &t, &e) : check_trace(&in, &t, &e);
     progress_clear(&t.progress);

@@ -1,7 +1,8 @@
 #include "cli/command.h"
 #include "cli/options.h"
-#include "commands/convert_all.h"
-#include "commands/convert_trace.h"
+#include "commands/watch.h"
+#include "convert/process.h"
+#include "workload/file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ static char *default_output(const char *trace)
     return asprintf(&path, "%.*s.htw", (int)n, trace) < 0 ? NULL : path;
 }
 
-static void tell(const char *to, uint64_t bytes, const struct workload_summary *s)
+static void print_result(const char *to, uint64_t bytes, const struct workload_summary *s)
 {
     note("%s: %llu events, %llu threads, %.2f bytes/event", to, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
@@ -62,60 +63,62 @@ static void tell(const char *to, uint64_t bytes, const struct workload_summary *
              (unsigned long long)s->lost_records);
 }
 
-static int convert_each(const char *trace, const char *pattern, const struct convert_cli_options *o,
-                        const struct convert_trace_options *how, struct err *e)
+static int convert_all(struct trace_file *t, const char *pattern, bool force, const struct convert_settings *how,
+                       struct err *e)
 {
-    struct trace_file t;
-    int rc = trace_file_open(&t, trace, false, e);
+    const struct convert_files files = {
+        .pattern = pattern, .flags = OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), .written = print_result};
+    return convert_each(t, &files, how, e);
+}
+
+static int convert_process(struct trace_file *t, const char *to, bool force, const struct convert_settings *how,
+                           struct err *e)
+{
+    struct output out = {.fd = -1};
+    struct workload_summary s;
+    int rc = output_open(&out, to, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
+    if (rc < 0)
+        return rc;
+    rc = convert_one(t, &out, how, &s, e);
+    uint64_t bytes = out.offset;
+    int closed = output_close(&out, rc == 0, e);
+    rc = rc == 0 ? closed : rc;
     if (rc == 0)
-        rc = trace_file_tail(&t, e);
-    if (rc == 0)
-        rc = convert_all(&t, pattern, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), how, tell, e);
-    trace_file_close(&t);
+        print_result(to, bytes, &s);
     return rc;
 }
 
-static int convert(const char *trace, const char *to, const struct convert_cli_options *o,
-                   const struct convert_trace_options *how, struct err *e)
+static int convert(const char *trace, const char *to, bool all, bool force, const struct convert_settings *how)
 {
-    struct trace_file t;
-    struct output out = {.fd = -1};
-    struct workload_summary s;
-    int rc = trace_file_open(&t, trace, true, e);
+    struct file f;
+    struct err e = {0};
+    int rc = file_open(&f, trace, FILE_TRACE | (all ? 0 : FILE_TWICE), &e);
     if (rc == 0)
-        rc = output_open(&out, to, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), e);
-    if (rc == 0) {
-        rc = convert_trace(&t, &out, how, &s, e);
-        uint64_t bytes = out.offset;
-        int closed = output_close(&out, rc == 0, e);
-        rc = rc == 0 ? closed : rc;
-        if (rc == 0)
-            tell(to, bytes, &s);
-    }
-    trace_file_close(&t);
-    return rc;
+        rc = (all ? convert_all : convert_process)(&f.trace, to, force, how, &e);
+    file_close(&f);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
 }
 
 static int run(const void *fields, int argc, char **argv)
 {
     const struct convert_cli_options *o = fields;
-    struct convert_trace_options how = {.pid = o->pid.pid,
-                                        .window_ns = o->window_ns,
-                                        .level = (int)o->level,
-                                        .strict = o->strict,
-                                        .no_stamps = !o->timestamps};
-    struct err e = {0};
+    struct convert_settings how = {.pid = o->pid.pid,
+                                   .window_ns = o->window_ns,
+                                   .level = (int)o->level,
+                                   .strict = o->strict,
+                                   .no_stamps = !o->timestamps,
+                                   .watch = watch_conversion()};
     (void)argc;
     char *beside = o->output || strcmp(argv[0], "-") == 0 ? NULL : default_output(argv[0]);
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (o->pid.all && strcmp(to, "-") == 0)
         return usage_error(&cmd_convert,
                            "--pid all writes several files: name them with -o, for example -o out.%%p.htw");
-    int rc = (o->pid.all ? convert_each : convert)(argv[0], to, o, &how, &e);
+    int code = convert(argv[0], to, o->pid.all, o->force, &how);
     free(beside);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    return EXIT_DONE;
+    return code;
 }
 
 const struct command cmd_convert = {

@@ -1,7 +1,7 @@
 #include "cli/command.h"
 #include "commands/dump_event.h"
-#include "commands/open_file.h"
 #include "convert/walk.h"
+#include "workload/file.h"
 #include "workload/format.h"
 
 #include <errno.h>
@@ -154,11 +154,11 @@ static int choose_kinds(struct dump *d)
 
 static int dump(struct dump *d, const char *path, struct err *e)
 {
-    struct open_file f;
-    int rc = open_file(&f, path, e);
+    struct file f;
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
     if (rc == 0)
-        rc = f.is_trace ? dump_trace(d, &f.trace, e) : dump_workload(d, f.workload.reader, e);
-    close_file(&f);
+        rc = f.kind == FILE_TRACE ? dump_trace(d, &f.trace, e) : dump_workload(d, f.workload.reader, e);
+    file_close(&f);
     return rc;
 }
 

@@ -5,8 +5,8 @@
 #include "cli/command.h"
 #include "commands/export_call.h"
 #include "commands/export_output.h"
-#include "commands/open_file.h"
-#include "convert/convert.h"
+#include "commands/watch.h"
+#include "convert/open.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -184,15 +184,16 @@ static int export_workload(struct job *j, struct workload_reader *r)
 }
 
 // A trace as it was recorded where the format holds addresses; else the workload made of it.
-static int open_source(const struct job *j, struct open_file *f, const char *from)
+static int open_source(const struct job *j, struct file *f, const char *from)
 {
     const struct export_file_options *o = j->options;
     if (o->format->holds & FORMAT_HOLDS_ADDRESSES) {
         bool twice = !o->live && !(o->format->holds & FORMAT_HOLDS_PIDS);
-        return open_file_to_read(f, from, twice, j->e);
+        return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | (twice ? FILE_TWICE : 0), j->e);
     }
-    *f = (struct open_file){.trace.in.fd = -1};
-    return open_workload_of(&f->workload, from, o->pid, j->e);
+    *f = (struct file){.kind = FILE_WORKLOAD, .trace.in.fd = -1, .json.fd = -1};
+    return convert_open(&f->workload, from, &(struct convert_open_options){.pid = o->pid, .watch = watch_conversion()},
+                        j->e);
 }
 
 static void say(const char *text)
@@ -203,12 +204,12 @@ static void say(const char *text)
 int export_file(const char *from, const struct export_file_options *o, struct err *e)
 {
     struct job j = {.options = o, .e = e};
-    struct open_file f;
+    struct file f;
     int rc = open_source(&j, &f, from);
     if (rc == 0)
-        progress_begin(&j, f.is_trace ? &f.trace.in : &f.workload.in);
+        progress_begin(&j, file_input(&f));
     if (rc == 0)
-        rc = f.is_trace ? export_trace(&j, &f.trace) : export_workload(&j, f.workload.reader);
+        rc = f.kind == FILE_TRACE ? export_trace(&j, &f.trace) : export_workload(&j, f.workload.reader);
     progress_clear(&j.progress);
     for (size_t i = 0; i < j.n; i++) {
         int closed = close_output(&j, i, rc == 0);
@@ -219,6 +220,6 @@ int export_file(const char *from, const struct export_file_options *o, struct er
     if (o->opened && o->opened->fd >= 0)
         output_close(o->opened, false, NULL);
     free(j.outputs);
-    close_file(&f);
+    file_close(&f);
     return rc;
 }

@@ -21,7 +21,7 @@ struct export_file_options {
 // closed when there will be none or several. Fill in `opened` then. 0 or a negative errno with the text set.
 int export_file_prepare(const struct export_file_options *o, struct output *out, struct err *e);
 
-// `from` as for open_file. Tells on stderr what the format could not hold. 0 or a negative errno with the text set.
+// `from` as for file_open. Tells on stderr what the format could not hold. 0 or a negative errno with the text set.
 int export_file(const char *from, const struct export_file_options *o, struct err *e);
 
 #endif

@@ -1,9 +1,8 @@
 #include "cli/command.h"
 #include "cli/options.h"
-#include "commands/convert_all.h"
-#include "commands/convert_trace.h"
 #include "commands/import_trace.h"
 #include "commands/import_workload.h"
+#include "commands/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +47,7 @@ static const struct option options[] = {
 struct job {
     const struct import_cli_options *options;
     const struct format *format;
-    struct convert_trace_options how;
+    struct convert_settings how;
     struct input in;
     struct output out;
     struct err *e;
@@ -87,7 +86,7 @@ static int open_between(struct job *j, struct trace_file *t)
     }
     j->how.no_stamps |= !has_times;
     rc = input_from_output(&trace, &between, j->in.name, j->e);
-    return rc < 0 ? rc : trace_file_take(t, &trace, true, j->e);
+    return rc < 0 ? rc : trace_file_adopt(t, &trace, true, j->e);
 }
 
 // The process with most events.
@@ -96,7 +95,7 @@ static int most_events(struct job *j, struct workload_summary *s)
     struct trace_file t = {.in.fd = -1};
     int rc = open_between(j, &t);
     if (rc == 0)
-        rc = convert_trace(&t, &j->out, &j->how, s, j->e);
+        rc = convert_one(&t, &j->out, &j->how, s, j->e);
     trace_file_close(&t);
     return rc;
 }
@@ -136,7 +135,7 @@ static int import_each(struct job *j, const char *pattern)
     struct trace_file t = {.in.fd = -1};
     int rc = open_between(j, &t);
     if (rc == 0)
-        rc = convert_all(&t, pattern, output_flags(j), &j->how, tell_workload, j->e);
+        rc = convert_each(&t, &(struct convert_files){pattern, output_flags(j), tell_workload}, &j->how, j->e);
     trace_file_close(&t);
     return rc;
 }
@@ -173,8 +172,11 @@ static int run(const void *fields, int argc, char **argv)
     if ((o->pid.pid || o->pid.all) && o->trace)
         return usage_error(&cmd_import, "--pid selects a process for a workload; --trace writes all processes");
     j.format = o->format;
-    j.how = (struct convert_trace_options){
-        .pid = o->pid.pid, .level = (int)o->level, .strict = o->strict, .no_stamps = !o->timestamps};
+    j.how = (struct convert_settings){.pid = o->pid.pid,
+                                      .level = (int)o->level,
+                                      .strict = o->strict,
+                                      .no_stamps = !o->timestamps,
+                                      .watch = watch_conversion()};
     j.how.window_ns = j.format->window;
     char *beside = NULL;
     if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)

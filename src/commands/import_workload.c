@@ -2,7 +2,6 @@
 
 #include "base/progress.h"
 #include "cli/command.h"
-#include "commands/convert_process.h"
 #include "commands/import_trace.h"
 #include "formats/import.h"
 
@@ -14,7 +13,7 @@ enum { NO_PROCESS = 0xffffffff };
 struct job {
     struct input *in;
     struct output *out;
-    struct convert_trace_options convert;
+    struct convert_settings convert;
     struct trace_session session;
     struct convert_process of;
     struct order *order;
@@ -74,7 +73,7 @@ int import_workload(struct input *in, struct output *out, const struct import_wo
         .name_skipped = import_name_skipped,
         .sink = {&j, take_session, take_process, take_round},
     };
-    j.of = (struct convert_process){.options = &j.convert, .trace = in->name, .e = e};
+    j.of = (struct convert_process){.settings = &j.convert, .source = in->name, .e = e};
     progress_init(&j.progress, "import", "B", in->size_bytes, cli_common.quiet);
     int rc = import_run(&im, in, e);
     if (rc == 0)

@@ -1,9 +1,10 @@
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/span.h"
-#include "commands/open_workload.h"
-#include "commands/workload_output.h"
+#include "commands/watch.h"
+#include "convert/open.h"
 #include "workload/merged.h"
+#include "workload/output.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ enum { MAX_INPUTS = 256 };
 
 struct job {
     const struct merge_cli_options *options;
-    struct open_workload in[MAX_INPUTS];
+    struct workload_file in[MAX_INPUTS];
     struct merged_input inputs[MAX_INPUTS];
     size_t n;
     struct output out;
@@ -95,9 +96,9 @@ static int finish(struct job *j)
     int rc = merged_sites(j->merged, &sites);
     if (rc < 0)
         err_set(j->e, rc, "%s: out of memory", j->out.name);
-    workload_output_sites(&j->to, &sites);
+    workload_write_sites(j->to.writer, &sites);
     if (rc == 0)
-        rc = workload_output_end(&j->to, &s, j->e);
+        rc = workload_write_end(j->to.writer, &s, j->e);
     workload_sites_release(&sites);
     if (rc == 0)
         note("%s: %llu events, %llu threads", j->out.name, (unsigned long long)s.events, (unsigned long long)s.threads);
@@ -125,17 +126,17 @@ static int merge(struct job *j, char **paths, size_t n)
 {
     int rc = 0;
     for (; rc == 0 && j->n < n; j->n += rc == 0) {
-        rc = open_workload(&j->in[j->n], paths[j->n], j->e);
+        rc = convert_open(&j->in[j->n], paths[j->n], &(struct convert_open_options){.watch = watch_conversion()}, j->e);
         j->inputs[j->n].reader = j->in[j->n].reader;
         if (rc < 0)
-            close_workload(&j->in[j->n]);
+            workload_file_close(&j->in[j->n]);
     }
     if (rc == 0)
         rc = write_merged(j);
     workload_output_release(&j->to);
     merged_free(j->merged);
     for (size_t i = 0; i < j->n; i++)
-        close_workload(&j->in[i]);
+        workload_file_close(&j->in[i]);
     return rc;
 }
 

@@ -1,8 +1,8 @@
 #include "commands/page_input.h"
 
-#include "base/frame.h"
 #include "cli/command.h"
 #include "commands/stat_gather.h"
+#include "workload/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,25 +60,15 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     return rc;
 }
 
-static bool begins_json(const uint8_t *bytes, size_t n)
-{
-    size_t i = 0;
-    while (i < n && strchr(" \t\r\n", bytes[i]) && bytes[i])
-        i++;
-    return i < n && bytes[i] == '{';
-}
-
 int page_add_file(struct document *d, const char *path, int side, struct err *e)
 {
     struct input in;
-    const uint8_t *bytes;
     int rc = input_open(&in, path, e);
     if (rc < 0)
         return rc;
-    ssize_t n = input_peek(&in, FRAME_HEADER_BYTES, &bytes, e);
-    bool json = n > 0 && begins_json(bytes, (size_t)n);
-    rc = n < 0 ? (int)n : json ? add_json(d, &in, side, e) : 0;
-    bool pipe = !json && n >= 0 && !in.size_bytes;
+    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_JSON, e);
+    bool json = kind == FILE_JSON, pipe = !json && kind >= 0 && !in.size_bytes;
+    rc = kind < 0 ? kind : json ? add_json(d, &in, side, e) : 0;
     input_close(&in);
     if (rc == 0 && pipe)
         return err_set(e, -ESPIPE, "%s: cannot read a trace or workload from a pipe; use a file", path);

@@ -18,7 +18,7 @@ static int make_plan(struct replay_session *s, struct plan **p, struct err *e)
     how.ns_per_stamp = 0;
     how.hold = true;
     how.hold_ops = plan_facts(s->plan)->ops_to_peak;
-    int rc = rewind_workload(&s->input, e);
+    int rc = workload_file_rewind(&s->input, e);
     if (rc == 0)
         rc = plan_new(p, s->input.in.name, &how, e);
     return rc < 0 ? rc : plan_read(*p, s->input.reader, NULL, e);
@@ -59,7 +59,7 @@ static int look(struct replay_session *s, const struct plan *p, struct replay_fi
 
 static int read_sites(struct replay_session *s, struct err *e)
 {
-    int rc = rewind_workload(&s->input, e);
+    int rc = workload_file_rewind(&s->input, e);
     if (rc == 0)
         rc = workload_read_sites(s->input.reader, &s->sites, e);
     if (rc < 0)

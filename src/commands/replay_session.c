@@ -1,7 +1,9 @@
 #include "commands/replay_session.h"
+
 #include "analysis/measure.h"
 #include "cli/command.h"
 #include "cli/paths.h"
+#include "commands/watch.h"
 #include "plan/read.h"
 
 #include <errno.h>
@@ -48,7 +50,7 @@ void session_release(struct replay_session *s)
     workload_sites_release(&s->sites);
     free(s->recorded_allocator);
     plan_free(s->plan);
-    close_workload(&s->input);
+    workload_file_close(&s->input);
 }
 
 int session_add_allocator(struct replay_session *s, const char *spec, struct err *e)
@@ -70,14 +72,14 @@ static void report_read(void *context, uint64_t ops)
     progress_update(context, ops);
 }
 
-static uint64_t expected_ops(const struct open_workload *w)
+static uint64_t expected_ops(const struct workload_file *w)
 {
     struct workload_summary summary;
     return workload_read_summary(w->reader, &summary, NULL) == 0 ? summary.events : 0;
 }
 
 // A stamp's length at the speed asked for.
-static int set_pace(struct replay_session *s, const struct open_workload *w, struct err *e)
+static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);
     if (!(s->speed > 0))
@@ -91,8 +93,8 @@ static int set_pace(struct replay_session *s, const struct open_workload *w, str
 
 static int rewind_input(void *context, struct workload_reader **r, struct err *e)
 {
-    struct open_workload *w = context;
-    int rc = rewind_workload(w, e);
+    struct workload_file *w = context;
+    int rc = workload_file_rewind(w, e);
     *r = w->reader;
     return rc;
 }
@@ -132,7 +134,7 @@ static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct
     plan_free(s->plan);
     s->plan = NULL;
     s->how_to_plan.fed = true;
-    rc = rewind_workload(&s->input, e);
+    rc = workload_file_rewind(&s->input, e);
     return rc < 0 ? rc : make_plan(s, e);
 }
 
@@ -145,10 +147,10 @@ static void note_recording(struct replay_session *s, const struct workload_heade
 
 int session_read(struct replay_session *s, const char *path, struct err *e)
 {
-    struct open_workload *w = &s->input;
+    struct workload_file *w = &s->input;
     uint64_t expected = 0;
     s->workload = path;
-    int rc = open_workload_to_rewind(w, path, e);
+    int rc = convert_open(w, path, &(struct convert_open_options){.twice = true, .watch = watch_conversion()}, e);
     if (rc == 0) {
         expected = expected_ops(w);
         progress_init(&s->progress, "reading the workload", "events", expected, cli_common.quiet);
@@ -161,7 +163,7 @@ int session_read(struct replay_session *s, const char *path, struct err *e)
         rc = make_fitting_plan(s, expected, e);
     progress_clear(&s->progress);
     if (rc < 0 || (!s->how_to_plan.fed && !s->fragmentation))
-        close_workload(w);
+        workload_file_close(w);
     s->source = (struct feed_source){rewind_input, w};
     s->settings.source = &s->source;
     return rc;

@@ -4,7 +4,7 @@
 
 #include "analysis/symbols.h"
 #include "base/progress.h"
-#include "commands/open_workload.h"
+#include "convert/open.h"
 #include "plan/plan.h"
 #include "replay/fragmentation.h"
 #include "replay/machine.h"
@@ -29,7 +29,7 @@ struct replay_figures {
 
 struct replay_session {
     const char *workload;       // path; borrowed
-    struct open_workload input; // kept open for a plan that is fed
+    struct workload_file input; // kept open for a plan that is fed
     struct feed_source source;
     char *recorded_allocator; // the allocator's file; NULL or "": not known
     double ns_a_stamp;        // when it was recorded; 0: has no times

@@ -3,8 +3,9 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/span.h"
-#include "commands/open_workload.h"
-#include "commands/workload_output.h"
+#include "commands/watch.h"
+#include "convert/open.h"
+#include "workload/output.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ struct job {
     const struct slice_cli_options *options;
     struct slice_range ranges[MAX_RANGES];
     size_t n_ranges;
-    struct open_workload in;
+    struct workload_file in;
     struct output out;
     struct workload_output to;
     struct workload_summary source; // of the whole workload
@@ -155,7 +156,7 @@ static int put_samples(struct job *j, const struct slice_counts *c)
             continue;
         struct workload_sample one = s[i];
         one.stamp += j->how.rebase ? j->how.rebase_to - c->first_stamp : 0;
-        rc = workload_output_samples(&j->to, &one, 1, j->e);
+        rc = workload_write_samples(j->to.writer, &one, 1, j->e);
     }
     return rc;
 }
@@ -164,9 +165,9 @@ static int end(struct job *j, const struct workload_summary *s)
 {
     struct workload_sites read = {0};
     int rc = j->in.in.size_bytes ? workload_read_sites(j->in.reader, &read, j->e) : 0;
-    workload_output_sites(&j->to, j->in.in.size_bytes ? &read : workload_reader_sites(j->in.reader));
+    workload_write_sites(j->to.writer, j->in.in.size_bytes ? &read : workload_reader_sites(j->in.reader));
     if (rc == 0)
-        rc = workload_output_end(&j->to, s, j->e);
+        rc = workload_write_end(j->to.writer, s, j->e);
     workload_sites_release(&read);
     return rc;
 }
@@ -218,7 +219,7 @@ static int prepare(struct job *j)
 
 static int slice(struct job *j, const char *path)
 {
-    int rc = open_workload(&j->in, path, j->e);
+    int rc = convert_open(&j->in, path, &(struct convert_open_options){.watch = watch_conversion()}, j->e);
     if (rc == 0)
         rc = prepare(j);
     if (rc == 0)
@@ -234,7 +235,7 @@ static int slice(struct job *j, const char *path)
     }
     workload_output_release(&j->to);
     slice_free(j->slice);
-    close_workload(&j->in);
+    workload_file_close(&j->in);
     return rc;
 }
 

@@ -1,5 +1,4 @@
 #include "cli/command.h"
-#include "commands/open_file.h"
 #include "commands/stat_gather.h"
 #include "commands/stat_sites.h"
 

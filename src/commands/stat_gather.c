@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/progress.h"
 #include "cli/command.h"
-#include "commands/open_file.h"
 #include "convert/convert.h"
+#include "workload/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct counter {
     struct file_stat *file;
     size_t process; // in file
-    struct stats stats;
+    struct summary_counter stats;
     struct usage usage;
     struct workload_sample *samples;
     size_t n_samples, samples_capacity;
@@ -26,7 +26,7 @@ static void counter_free(struct counter *c)
 {
     if (!c)
         return;
-    stats_release(&c->stats);
+    summary_release(&c->stats);
     usage_release(&c->usage);
     by_site_release(&c->by_site);
     workload_sites_release(&c->sites);
@@ -94,7 +94,7 @@ static int count_sites(struct by_site *b, const struct usage *usage, const struc
 static int count_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
     struct counter *c = context;
-    int rc = stats_ops(&c->stats, ops, n);
+    int rc = summary_ops(&c->stats, ops, n);
     if (rc == 0 && c->file->sums)
         rc = count_sites(&c->by_site, &c->usage, &ops->op, sizeof *ops, n);
     return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
@@ -137,7 +137,7 @@ static int count_done(void *context, const struct order_counts *counts, const st
     struct counter *c = context;
     struct process_stat *p = &c->file->processes[c->process];
     struct workload_summary *s = &p->summary;
-    *s = stats_summary(&c->stats);
+    *s = summary_result(&c->stats);
     order_summarise(counts, s);
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;
     if (rc == 0 && c->by_site.n_sites)
@@ -161,7 +161,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     struct counter *c = rc < 0 ? NULL : calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
-    stats_init(&c->stats);
+    summary_init(&c->stats);
     usage_init(&c->usage, s->sums, p->start_stamp, s->ns_per_stamp);
     c->file = s;
     c->process = s->n_processes - 1;
@@ -237,7 +237,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     return 0;
 }
 
-static int count_all(struct file_stat *s, struct workload_reader *r, struct stats *stats, struct err *e)
+static int count_all(struct file_stat *s, struct workload_reader *r, struct summary_counter *stats, struct err *e)
 {
     uint32_t thread;
     const struct workload_op *ops;
@@ -248,7 +248,7 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct stat
         if (s->sums && failed == 0)
             failed = usage_run(&s->usage, thread, ops, n);
         for (size_t i = 0; stats && failed == 0 && i < n; i++)
-            failed = stats_op(stats, thread, &ops[i]);
+            failed = summary_op(stats, thread, &ops[i]);
         if (failed < 0)
             return err_set(e, failed, "%s: out of memory", s->name);
         show_progress(s, s->in->offset);
@@ -270,15 +270,15 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
 static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary, struct workload_summary *sum,
                     struct err *e)
 {
-    struct stats stats;
+    struct summary_counter stats;
     const struct workload_header *h = workload_reader_header(r);
-    stats_init(&stats);
+    summary_init(&stats);
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
     int rc = count_all(s, r, has_summary ? NULL : &stats, e);
     progress_clear(&s->progress);
     if (!has_summary)
-        *sum = rc == 0 ? *workload_reader_summary(r) : stats_summary(&stats);
-    stats_release(&stats);
+        *sum = rc == 0 ? *workload_reader_summary(r) : summary_result(&stats);
+    summary_release(&stats);
     if (rc < 0 && rc != -ENODATA)
         return rc;
     if (rc == -ENODATA) {
@@ -291,7 +291,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     return rc < 0 ? rc : keep_samples(s, r);
 }
 
-static int stat_workload(struct file_stat *s, struct open_workload *w, struct err *e)
+static int stat_workload(struct file_stat *s, struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);
     int rc = add_process(s, h->pid, h->argv, h->argv_bytes, h->exe);
@@ -322,21 +322,20 @@ static int finish_sites(struct file_stat *s)
 
 int file_stat(struct file_stat *s, const char *path, bool brief, struct err *e)
 {
-    struct open_file f;
+    struct file f;
     *s = (struct file_stat){.name = path};
-    int rc = open_file(&f, path, e);
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
     if (rc == 0 && !brief && !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
-    s->is_trace = f.is_trace;
-    progress_init(&s->progress, "stat", "B", f.is_trace ? f.trace.in.size_bytes : f.workload.in.size_bytes,
-                  cli_common.quiet);
+    s->is_trace = f.kind == FILE_TRACE;
+    progress_init(&s->progress, "stat", "B", file_input(&f)->size_bytes, cli_common.quiet);
     if (rc == 0)
-        rc = f.is_trace ? stat_trace(s, &f.trace, e) : stat_workload(s, &f.workload, e);
+        rc = f.kind == FILE_TRACE ? stat_trace(s, &f.trace, e) : stat_workload(s, &f.workload, e);
     for (size_t i = 0; rc == 0 && i < s->n_processes; i++)
-        stats_add(&s->total, &s->processes[i].summary);
+        summary_add(&s->total, &s->processes[i].summary);
     if (rc == 0 && finish_sites(s) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
-    close_file(&f);
+    file_close(&f);
     if (rc < 0)
         file_stat_release(s);
     return rc;

@@ -3,9 +3,9 @@
 #include "base/json.h"
 #include "base/progress.h"
 #include "cli/command.h"
-#include "commands/open_file.h"
 #include "convert/convert.h"
 #include "report/sites_json.h"
+#include "workload/file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -208,12 +208,12 @@ static int print(struct job *j)
 int stat_sites(const char *path, const struct stat_sites_options *o, struct err *e)
 {
     struct job j = {.options = o};
-    struct open_file f;
-    int rc = open_file(&f, path, e);
+    struct file f;
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
     if (rc == 0) {
-        j.in = f.is_trace ? &f.trace.in : &f.workload.in;
+        j.in = file_input(&f);
         progress_init(&j.progress, "stat", "B", j.in->size_bytes, cli_common.quiet);
-        rc = f.is_trace ? read_trace(&j, &f.trace, e) : read_workload(&j, f.workload.reader, e);
+        rc = f.kind == FILE_TRACE ? read_trace(&j, &f.trace, e) : read_workload(&j, f.workload.reader, e);
         progress_clear(&j.progress);
     }
     if (rc == 0 && j.sites->n_sites == 0)
@@ -225,6 +225,6 @@ int stat_sites(const char *path, const struct stat_sites_options *o, struct err 
     free(j.order);
     by_site_release(&j.totals);
     workload_sites_release(&j.own);
-    close_file(&f);
+    file_close(&f);
     return rc;
 }

@@ -170,23 +170,3 @@ int convert_run(struct trace_reader *r, const struct convert_options *options, s
     free(c.processes);
     return rc < 0 ? err_set(e, rc, "%s: cannot convert: %s", r->in->name, strerror(-rc)) : 0;
 }
-
-int convert_survey(struct trace_reader *r, uint64_t **records, struct err *e)
-{
-    struct trace_item item;
-    size_t capacity = 0;
-    int rc;
-    *records = NULL;
-    while ((rc = trace_next(r, &item, e)) > 0) {
-        size_t had = capacity;
-        if (HT_GROW(records, &capacity, r->n_processes) < 0)
-            return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
-        if (capacity > had)
-            memset(*records + had, 0, (capacity - had) * sizeof **records);
-        for (size_t i = 0; i < item.n_segments; i++)
-            (*records)[item.segments[i].process] += item.segments[i].n_records;
-    }
-    if (rc == -ENODATA)
-        *e = (struct err){0};
-    return rc == -ENODATA ? 0 : rc;
-}

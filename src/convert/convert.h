@@ -41,8 +41,4 @@ struct convert_result {
 int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
                 struct err *e);
 
-// How many records each process has: record counts by process number, in an array of r->n_processes that the caller
-// frees. Reads all of the trace; a cut-off one up to there.
-int convert_survey(struct trace_reader *r, uint64_t **records, struct err *e);
-
 #endif

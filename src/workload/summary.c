@@ -5,17 +5,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const uint64_t size_mask = (1ull << STATS_SIZE_BITS) - 1;
+static const uint64_t size_mask = (1ull << SUMMARY_SIZE_BITS) - 1;
 
-void stats_init(struct stats *s)
+void summary_init(struct summary_counter *s)
 {
-    *s = (struct stats){.first_stamp = UINT64_MAX};
+    *s = (struct summary_counter){.first_stamp = UINT64_MAX};
 }
 
-void stats_release(struct stats *s)
+void summary_release(struct summary_counter *s)
 {
     pages_array_free(s->slots, s->capacity, sizeof *s->slots);
-    stats_init(s);
+    summary_init(s);
 }
 
 static inline uint64_t live_size(uint64_t size)
@@ -28,13 +28,13 @@ struct live {
     uint64_t bytes, blocks, peak_bytes, requested, cross;
 };
 
-static inline struct live live_begin(const struct stats *s)
+static inline struct live live_begin(const struct summary_counter *s)
 {
     return (struct live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
                          s->summary.cross_thread_frees};
 }
 
-static inline void live_end(struct stats *s, const struct live *l)
+static inline void live_end(struct summary_counter *s, const struct live *l)
 {
     s->live_bytes = l->bytes;
     s->live_blocks = l->blocks;
@@ -43,18 +43,18 @@ static inline void live_end(struct stats *s, const struct live *l)
     s->summary.cross_thread_frees = l->cross;
 }
 
-static __attribute__((noinline)) int slot_meet(struct stats *s, uint32_t slot)
+static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32_t slot)
 {
     s->summary.slots = slot + 1ull;
     return HT_PAGES_GROW(&s->slots, &s->capacity, slot + 1ull);
 }
 
-static inline int take(struct stats *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)
+static inline int take(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)
 {
     uint64_t live = live_size(size);
     if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
         return -ENOMEM;
-    s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS | live;
+    s->slots[slot] = (uint64_t)thread << SUMMARY_SIZE_BITS | live;
     l->bytes += live;
     l->blocks++;
     l->peak_bytes = l->bytes > l->peak_bytes ? l->bytes : l->peak_bytes;
@@ -62,17 +62,17 @@ static inline int take(struct stats *s, struct live *l, uint32_t thread, uint32_
 }
 
 // A slot that a broken workload gives up without having taken it counts as an empty block.
-static inline void give(struct stats *s, struct live *l, uint32_t thread, uint32_t slot)
+static inline void give(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot)
 {
     uint64_t block = slot < s->capacity ? s->slots[slot] : 0;
     l->bytes -= block & size_mask;
     l->blocks -= l->blocks > 0;
-    l->cross += block >> STATS_SIZE_BITS != (thread & ((1u << STATS_THREAD_BITS) - 1));
+    l->cross += block >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
     if (slot < s->capacity)
-        s->slots[slot] = (uint64_t)thread << STATS_SIZE_BITS;
+        s->slots[slot] = (uint64_t)thread << SUMMARY_SIZE_BITS;
 }
 
-static inline int use_slot(struct stats *s, struct live *l, uint32_t thread, const struct workload_op *op)
+static inline int use_slot(struct summary_counter *s, struct live *l, uint32_t thread, const struct workload_op *op)
 {
     uint64_t size;
     if (op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED)
@@ -97,7 +97,7 @@ static inline int use_slot(struct stats *s, struct live *l, uint32_t thread, con
     return 0;
 }
 
-static inline int count(struct stats *s, struct live *l, uint32_t thread, const struct workload_op *op)
+static inline int count(struct summary_counter *s, struct live *l, uint32_t thread, const struct workload_op *op)
 {
     struct workload_summary *sum = &s->summary;
     if (__builtin_expect(op->stamp < s->first_stamp, 0))
@@ -110,7 +110,7 @@ static inline int count(struct stats *s, struct live *l, uint32_t thread, const 
     return use_slot(s, l, thread, op);
 }
 
-int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
+int summary_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
 {
     struct live l = live_begin(s);
     int rc = count(s, &l, thread, op);
@@ -118,7 +118,7 @@ int stats_op(struct stats *s, uint32_t thread, const struct workload_op *op)
     return rc;
 }
 
-struct workload_summary stats_summary(const struct stats *s)
+struct workload_summary summary_result(const struct summary_counter *s)
 {
     struct workload_summary sum = s->summary;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
@@ -133,7 +133,7 @@ struct workload_summary stats_summary(const struct stats *s)
     return sum;
 }
 
-int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n)
+int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (ops[i].op.slot < s->capacity)
@@ -147,7 +147,7 @@ int stats_ops(struct stats *s, const struct workload_thread_op *ops, size_t n)
     return rc;
 }
 
-void stats_add(struct workload_summary *to, const struct workload_summary *more)
+void summary_add(struct workload_summary *to, const struct workload_summary *more)
 {
     bool first = to->events == 0;
     if (first || (more->events && more->first_stamp < to->first_stamp))

@@ -40,14 +40,14 @@ each_reader() {
 
 @test "random bytes are refused" {
   head -c 100000 /dev/urandom >random.ht
-  each_reader random.ht "random.ht" "at byte 0"
+  each_reader random.ht "random.ht" "is not a heaptape trace"
 }
 
 @test "a text and a short file are refused" {
   echo "x" >short.ht
   each_reader short.ht "short.ht"
   cat "$HEAPTAPE_SOURCE/README.md" >text.ht
-  each_reader text.ht "text.ht" "at byte 0"
+  each_reader text.ht "text.ht" "is not a heaptape trace"
 }
 
 @test "the beginning of a frame alone is cut off" {

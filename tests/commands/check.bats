@@ -10,7 +10,7 @@ load ../helper
   fails_with 1 "empty: is empty"
   head -c 1000 /dev/urandom >random
   heaptape check random
-  fails_with 1 "random: is neither a trace nor a workload, at byte 0"
+  fails_with 1 "random: is not a heaptape trace or workload"
 }
 
 @test "damaged and cut-off traces" {

@@ -76,7 +76,7 @@ thread.end()" ]
   two_processes
   heaptape convert -o most.htw a.ht
   [ "$status" -eq 0 ]
-  has "$stderr" "converting process 200, second"
+  has "$stderr" "converted process 200 of 2: second"
   has "$stderr" "2 events"
   heaptape convert --pid 100 -o first.htw a.ht
   [ "$status" -eq 0 ]

@@ -591,7 +591,7 @@ END
   fails_with 1 empty.htw empty
   head -c 100000 /dev/urandom >random.htw
   heaptape replay random.htw
-  fails_with 1 "random.htw: not a heaptape trace or workload"
+  fails_with 1 "random.htw: is not a heaptape trace or workload"
 }
 
 @test "a workload that was cut off is refused" {

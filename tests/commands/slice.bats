@@ -141,7 +141,7 @@ thread.end()' ]
   heaptape slice --threads 3-1 a.htw
   usage_fails "--threads: '3-1' is not a list"
   heaptape slice --threads '' a.htw
-  usage_fails "is no list"
+  usage_fails "is not a list"
   head -c -20 a.htw > b.htw
   heaptape slice -o c.htw b.htw
   fails_with 1 "b.htw: " "cut off"

@@ -79,7 +79,7 @@ json() {
   fails_with 1 "nowhere.ht: No such file"
   echo "some text that is no trace, and long enough for a header" > text
   heaptape stat text
-  fails_with 1 "text: not a heaptape trace or workload"
+  fails_with 1 "text: is not a heaptape trace or workload"
   : > empty
   heaptape stat empty
   fails_with 1 "empty: is empty"

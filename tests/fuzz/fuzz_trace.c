@@ -15,7 +15,7 @@
 struct sink {
     struct output out;
     struct workload_writer *writer;
-    struct stats stats;
+    struct summary_counter stats;
     struct sink *next;
 };
 
@@ -26,7 +26,7 @@ static int put_ops(void *context, const struct workload_thread_op *ops, size_t n
 {
     struct sink *s = context;
     struct err e = {0};
-    int rc = stats_ops(&s->stats, ops, n);
+    int rc = summary_ops(&s->stats, ops, n);
     if (rc == 0 && workload_write_ops(s->writer, ops, n, &e) == -EINVAL)
         abort();
     return rc;
@@ -41,7 +41,7 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     if (!s)
         return -ENOMEM;
     fuzz_output(&s->out);
-    stats_init(&s->stats);
+    summary_init(&s->stats);
     s->writer = workload_writer_new(&s->out, 1);
     s->next = sinks;
     sinks = s;
@@ -56,7 +56,7 @@ static void release_sinks(void)
         struct sink *s = sinks;
         sinks = s->next;
         workload_writer_free(s->writer);
-        stats_release(&s->stats);
+        summary_release(&s->stats);
         output_close(&s->out, true, NULL);
         free(s);
     }

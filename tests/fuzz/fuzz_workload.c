@@ -40,13 +40,13 @@ static int put_op(void *context, uint32_t thread, const struct workload_op *op)
 static void read_all(struct workload_reader *r)
 {
     struct err e = {0};
-    struct stats stats;
+    struct summary_counter stats;
     const struct workload_op *op;
     uint32_t thread;
-    stats_init(&stats);
+    summary_init(&stats);
     while (workload_next_op(r, &thread, &op, &e) > 0)
-        stats_op(&stats, thread, op);
-    stats_release(&stats);
+        summary_op(&stats, thread, op);
+    summary_release(&stats);
 }
 
 // `how` chooses the part.

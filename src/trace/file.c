@@ -1,6 +1,6 @@
-#include "commands/trace_file.h"
+#include "trace/file.h"
 
-#include "convert/convert.h"
+#include "base/buf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,20 +16,12 @@ static int open_reader(struct trace_file *t, struct err *e)
     return rc;
 }
 
-int trace_file_take(struct trace_file *t, struct input *in, bool twice, struct err *e)
+int trace_file_adopt(struct trace_file *t, struct input *in, bool twice, struct err *e)
 {
     *t = (struct trace_file){.in = *in};
     *in = (struct input){.fd = -1};
     int rc = twice ? input_make_seekable(&t->in, e) : 0;
     return rc < 0 ? rc : open_reader(t, e);
-}
-
-int trace_file_open(struct trace_file *t, const char *path, bool twice, struct err *e)
-{
-    struct input in;
-    *t = (struct trace_file){.in = {.fd = -1}};
-    int rc = input_open(&in, path, e);
-    return rc < 0 ? rc : trace_file_take(t, &in, twice, e);
 }
 
 void trace_file_close(struct trace_file *t)
@@ -50,7 +42,7 @@ int trace_file_rewind(struct trace_file *t, struct err *e)
     return rc < 0 ? rc : open_reader(t, e);
 }
 
-int trace_file_tail(struct trace_file *t, struct err *e)
+int trace_file_read_tail(struct trace_file *t, struct err *e)
 {
     if (t->tail_read || !t->in.size_bytes)
         return 0;
@@ -72,8 +64,7 @@ static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
                    pid, pids);
 }
 
-// By the counts at the end of the file. False when there are none, or a pid has no events: reading on finds the words for
-// it.
+// By the counts at the end of the file. False if there are none, or none for the pid: reading through finds the message.
 static bool choose_by_counts(const struct trace_file *t, uint32_t pid, uint32_t *process)
 {
     uint64_t most = 0;
@@ -87,10 +78,32 @@ static bool choose_by_counts(const struct trace_file *t, uint32_t pid, uint32_t 
     return most > 0;
 }
 
-static int choose(struct trace_file *t, uint32_t pid, uint32_t *process, struct err *e)
+// The records of each process by its number, in an array of r->n_processes that the caller frees. Reads all of the trace; one
+// that is cut off up to there.
+static int count_records(struct trace_reader *r, uint64_t **records, struct err *e)
+{
+    struct trace_item item;
+    size_t capacity = 0;
+    int rc;
+    *records = NULL;
+    while ((rc = trace_next(r, &item, e)) > 0) {
+        size_t had = capacity;
+        if (HT_GROW(records, &capacity, r->n_processes) < 0)
+            return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+        if (capacity > had)
+            memset(*records + had, 0, (capacity - had) * sizeof **records);
+        for (size_t i = 0; i < item.n_segments; i++)
+            (*records)[item.segments[i].process] += item.segments[i].n_records;
+    }
+    if (rc == -ENODATA)
+        *e = (struct err){0};
+    return rc == -ENODATA ? 0 : rc;
+}
+
+static int choose_by_reading(struct trace_file *t, uint32_t pid, uint32_t *process, struct err *e)
 {
     uint64_t *records, most = 0;
-    int rc = convert_survey(&t->reader, &records, e);
+    int rc = count_records(&t->reader, &records, e);
     for (size_t i = 0; rc == 0 && i < t->reader.n_processes; i++) {
         if ((pid && t->reader.processes[i]->pid != pid) || records[i] <= most)
             continue;
@@ -101,13 +114,13 @@ static int choose(struct trace_file *t, uint32_t pid, uint32_t *process, struct 
     return rc == 0 && !most ? no_process(t, pid, e) : rc;
 }
 
-int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *of, struct err *e)
+int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n, struct err *e)
 {
-    int rc = trace_file_tail(t, e);
-    *of = t->tail.n;
+    int rc = trace_file_read_tail(t, e);
+    *n = t->tail.n;
     if (rc == 0 && !choose_by_counts(t, pid, process)) {
-        rc = choose(t, pid, process, e);
-        *of = t->reader.n_processes;
+        rc = choose_by_reading(t, pid, process, e);
+        *n = t->reader.n_processes;
     }
     return rc == 0 ? trace_file_rewind(t, e) : rc;
 }

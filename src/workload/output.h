@@ -1,6 +1,7 @@
-// A workload that a command writes op by op, with the summary that comes of its ops.
-#ifndef HEAPTAPE_COMMANDS_WORKLOAD_OUTPUT_H
-#define HEAPTAPE_COMMANDS_WORKLOAD_OUTPUT_H
+// A workload that is written op by op, with the summary that its ops make. Samples, call sites and the end are written to
+// `writer` directly.
+#ifndef HEAPTAPE_WORKLOAD_OUTPUT_H
+#define HEAPTAPE_WORKLOAD_OUTPUT_H
 
 #include "base/fio.h"
 #include "workload/summary.h"
@@ -9,7 +10,7 @@
 struct workload_output {
     struct output *out; // borrowed
     struct workload_writer *writer;
-    struct stats stats;
+    struct summary_counter counter;
 };
 
 // Begins the workload on `out`, which stays the caller's to close. `level` is zstd's. 0 or negative errno with the text
@@ -18,20 +19,12 @@ int workload_output_begin(struct workload_output *w, struct output *out, int lev
                           struct err *e);
 void workload_output_release(struct workload_output *w);
 
-// The next op of the total order. What it points to is borrowed until the call returns.
+// The next op of the total order, or several, which saves waiting for memory. What they point to is borrowed until the call
+// returns.
 int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op, struct err *e);
-
-// The same for several, which saves waiting for memory.
 int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n, struct err *e);
 
-// Borrowed until the end.
-void workload_output_sites(struct workload_output *w, const struct workload_sites *s);
-
-int workload_output_samples(struct workload_output *w, const struct workload_sample *s, size_t n, struct err *e);
-
-// What was counted so far, but for what the order of events took.
+// The counts so far, without those of the conversion (summary_result).
 struct workload_summary workload_output_summary(const struct workload_output *w);
-
-int workload_output_end(struct workload_output *w, const struct workload_summary *s, struct err *e);
 
 #endif

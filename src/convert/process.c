@@ -1,0 +1,266 @@
+#include "convert/process.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int convert_process_begin(struct convert_process *c, struct output *out, const struct trace_session *session,
+                          const struct trace_process *p)
+{
+    struct workload_header h = {
+        .clock_hz = session->clock_hz,
+        .stamp_shift = session->stamp_shift,
+        .has_stamps = !c->settings->no_stamps && !session->order_only,
+        .start_stamp = p->start_stamp,
+        .pid = p->pid,
+        .exe = p->exe,
+        .allocator = p->allocator,
+        .argv = p->argv,
+        .argv_bytes = p->argv_bytes,
+    };
+    c->process = p;
+    return workload_output_begin(&c->to, out, c->settings->level, &h, c->e);
+}
+
+void convert_process_release(struct convert_process *c)
+{
+    workload_output_release(&c->to);
+}
+
+int convert_process_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    struct convert_process *c = context;
+    return workload_output_ops(&c->to, ops, n, c->e);
+}
+
+int convert_process_samples(void *context, const struct trace_sample *samples, size_t n)
+{
+    struct convert_process *c = context;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct workload_sample one = {samples[i].stamp, samples[i].rss_bytes, samples[i].anon_bytes};
+        rc = workload_write_samples(c->to.writer, &one, 1, c->e);
+    }
+    return rc;
+}
+
+static int check_strict(const struct convert_process *c, const struct workload_summary *s)
+{
+    unsigned long long ambiguous = s->order_ambiguous, unmatched = s->unmatched_frees, lost = s->lost_records;
+    if (!c->settings->strict || !(ambiguous || unmatched || lost))
+        return 0;
+    return err_set(
+        c->e, -EBADMSG,
+        "%s: --strict: the order of %llu events is ambiguous, %llu frees have no recorded allocation, %llu words are lost",
+        c->source, ambiguous, unmatched, lost);
+}
+
+int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+{
+    struct convert_process *c = context;
+    struct workload_summary *s = &c->summary;
+    *s = workload_output_summary(&c->to);
+    order_summarise(counts, s);
+    s->recorded_from = c->process->recorded_from;
+    s->recorded_to = c->process->recorded_to;
+    workload_write_sites(c->to.writer, sites);
+    int rc = check_strict(c, s);
+    return rc < 0 ? rc : workload_write_end(c->to.writer, s, c->e);
+}
+
+// A conversion of one process to an output, or of all to files.
+struct conversion {
+    struct trace_file *trace;
+    const struct convert_settings *settings;
+    uint32_t process;                  // the one
+    struct output *out;                // its output; NULL: all, to
+    const struct convert_files *files; // these
+    struct conversion_target **targets;
+    size_t n_targets, capacity;
+    struct err *e;
+};
+
+// A process image, and its file from the first op on.
+struct conversion_target {
+    struct conversion *job;
+    const struct trace_process *process;
+    char *path; // of its file; NULL: no op has come
+    struct output file;
+    struct convert_process of;
+};
+
+// How many images of the pid have a file, this one included.
+static unsigned count_images(const struct conversion *j, uint32_t pid)
+{
+    unsigned n = 1;
+    for (size_t i = 0; i < j->n_targets; i++)
+        n += j->targets[i]->path && j->targets[i]->process->pid == pid;
+    return n;
+}
+
+// The file's name; the caller frees it. NULL when out of memory.
+static char *make_path(const struct conversion *j, uint32_t pid)
+{
+    const char *pattern = j->files->pattern, *at = strstr(pattern, "%p"), *ending = "";
+    unsigned image = count_images(j, pid);
+    size_t n = strlen(pattern);
+    char number[32], *path;
+    if (image == 1)
+        snprintf(number, sizeof number, "%u", pid);
+    else
+        snprintf(number, sizeof number, "%u-%u", pid, image);
+    if (at)
+        return asprintf(&path, "%.*s%s%s", (int)(at - pattern), pattern, number, at + 2) < 0 ? NULL : path;
+    if (n > 4 && strcmp(pattern + n - 4, ".htw") == 0) {
+        n -= 4;
+        ending = ".htw";
+    }
+    return asprintf(&path, "%.*s.%s%s", (int)n, pattern, number, ending) < 0 ? NULL : path;
+}
+
+static int open_target(struct conversion_target *t)
+{
+    struct conversion *j = t->job;
+    t->path = make_path(j, t->process->pid);
+    if (!t->path)
+        return err_set(j->e, -ENOMEM, "%s: out of memory", j->files->pattern);
+    int rc = output_open(&t->file, t->path, j->files->flags, j->e);
+    return rc < 0 ? rc : convert_process_begin(&t->of, &t->file, &j->trace->reader.session, t->process);
+}
+
+static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    struct conversion_target *t = context;
+    int rc = t->path || t->job->out ? 0 : open_target(t);
+    return rc < 0 ? rc : convert_process_ops(&t->of, ops, n);
+}
+
+// Samples from before the first call of a process are dropped where files are opened by then only.
+static int put_samples(void *context, const struct trace_sample *samples, size_t n)
+{
+    struct conversion_target *t = context;
+    return t->path || t->job->out ? convert_process_samples(&t->of, samples, n) : 0;
+}
+
+static int finish_target(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+{
+    struct conversion_target *t = context;
+    if (t->job->out)
+        return convert_process_done(&t->of, counts, sites);
+    if (!t->path)
+        return 0;
+    int rc = convert_process_done(&t->of, counts, sites);
+    uint64_t bytes = t->file.offset;
+    int closed = output_close(&t->file, rc == 0, t->job->e);
+    convert_process_release(&t->of);
+    rc = rc < 0 ? rc : closed;
+    if (rc == 0 && t->job->files->written)
+        t->job->files->written(t->path, bytes, &t->of.summary);
+    return rc;
+}
+
+static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    struct conversion *j = context;
+    if (j->out && p->number != j->process)
+        return 0;
+    if (HT_GROW(&j->targets, &j->capacity, j->n_targets + 1) < 0)
+        return -ENOMEM;
+    struct conversion_target *t = calloc(1, sizeof *t);
+    if (!t)
+        return -ENOMEM;
+    *t = (struct conversion_target){
+        .job = j, .process = p, .file.fd = -1, .of = {.settings = j->settings, .source = j->trace->in.name, .e = j->e}};
+    j->targets[j->n_targets++] = t;
+    *sink = (struct convert_sink){.ops = {.context = t, .ops = put_ops}, .samples = put_samples, .done = finish_target};
+    int rc = j->out ? convert_process_begin(&t->of, j->out, &j->trace->reader.session, p) : 0;
+    return rc < 0 ? rc : 1;
+}
+
+static void show_progress(void *context, uint64_t offset)
+{
+    const struct conversion *j = context;
+    progress_update(j->settings->watch->progress, offset);
+}
+
+static __attribute__((format(printf, 2, 3))) void tell(const struct conversion *j, const char *format, ...)
+{
+    char text[sizeof(struct err) + 64];
+    va_list args;
+    if (!j->settings->watch || !j->settings->watch->note)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    j->settings->watch->note(text);
+}
+
+// Closes what an error has left open. The number of files.
+static size_t release_targets(struct conversion *j)
+{
+    size_t files = 0;
+    for (size_t i = 0; i < j->n_targets; i++) {
+        struct conversion_target *t = j->targets[i];
+        files += t->path != NULL;
+        if (t->file.fd >= 0)
+            output_close(&t->file, false, NULL);
+        convert_process_release(&t->of);
+        free(t->path);
+        free(t);
+    }
+    free(j->targets);
+    return files;
+}
+
+static int run(struct conversion *j)
+{
+    struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
+    struct convert_options how = {.window_ns = j->settings->window_ns, .choose = choose, .context = j};
+    struct convert_result result;
+    if (progress) {
+        progress->total = j->trace->in.size_bytes;
+        how.progress = show_progress;
+    }
+    int rc = convert_run(&j->trace->reader, &how, &result, j->e);
+    if (progress)
+        progress_clear(progress);
+    if (rc == 0 && result.cut_off)
+        tell(j, "%s; converted the events up to that point", result.cut.text);
+    return rc;
+}
+
+int convert_one(struct trace_file *t, struct output *out, const struct convert_settings *s,
+                struct workload_summary *summary, struct err *e)
+{
+    struct conversion j = {.trace = t, .settings = s, .out = out, .e = e};
+    size_t processes;
+    int rc = trace_file_choose(t, s->pid, &j.process, &processes, e);
+    if (rc == 0)
+        rc = run(&j);
+    if (rc == 0 && processes > 1) {
+        const struct trace_process *p = t->reader.processes[j.process];
+        tell(&j, "converted process %u of %zu: %s", p->pid, processes,
+             p->argv_bytes ? p->argv
+             : p->exe      ? p->exe
+                           : "unknown program");
+    }
+    if (rc == 0)
+        *summary = j.targets[0]->of.summary;
+    release_targets(&j);
+    return rc;
+}
+
+int convert_each(struct trace_file *t, const struct convert_files *files, const struct convert_settings *s,
+                 struct err *e)
+{
+    struct conversion j = {.trace = t, .settings = s, .files = files, .e = e};
+    int rc = trace_file_read_tail(t, e);
+    if (rc == 0)
+        rc = run(&j);
+    size_t n = release_targets(&j);
+    return rc == 0 && !n ? err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name) : rc;
+}

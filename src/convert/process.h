@@ -1,0 +1,66 @@
+// Converts processes of a trace into workloads: one (convert_one), or each into a file of its own (convert_each).
+#ifndef HEAPTAPE_CONVERT_PROCESS_H
+#define HEAPTAPE_CONVERT_PROCESS_H
+
+#include "base/progress.h"
+#include "convert/convert.h"
+#include "trace/file.h"
+#include "workload/output.h"
+
+// What the caller shows while a trace is converted.
+struct convert_watch {
+    struct progress *progress; // initialised; its total is set to the size of the trace. NULL: not wanted
+    void (*note)(
+        const char *text); // a line for the user: which process it is, where the trace is cut off. NULL: not wanted
+};
+
+struct convert_settings {
+    uint32_t pid;       // of convert_one; 0: the process with most events
+    uint64_t window_ns; // 0: the converter's own
+    int level;          // zstd's
+    bool strict;        // fail if the order of events is ambiguous or something is missing
+    bool no_stamps;
+    const struct convert_watch *watch; // NULL: not wanted
+};
+
+// Converts one process. The trace was opened to be read twice; `out` stays the caller's to close. *summary is that of the
+// workload. 0 or negative errno with the text set.
+int convert_one(struct trace_file *t, struct output *out, const struct convert_settings *s,
+                struct workload_summary *summary, struct err *e);
+
+// Files of convert_each.
+struct convert_files {
+    const char *pattern; // "%p" stands for the pid; without it the pid comes before ".htw", or at the end
+    unsigned flags;      // of output_open
+    // Called for each that is complete; NULL: not wanted.
+    void (*written)(const char *path, uint64_t bytes, const struct workload_summary *s);
+};
+
+// Converts each process that has events, in one pass. Further images of one pid (exec) are named PID-2, PID-3, … A file is
+// complete once its process is; after an error those that were complete stay. 0 or negative errno with the text set.
+int convert_each(struct trace_file *t, const struct convert_files *files, const struct convert_settings *s,
+                 struct err *e);
+
+// A process on its way to a workload: for those that order its events themselves. Set settings, source and e.
+struct convert_process {
+    const struct convert_settings *settings; // borrowed
+    const char *source;                      // what is converted, for messages; borrowed
+    const struct trace_process *process;     // the trace reader's
+    struct workload_output to;
+    struct workload_summary summary; // valid once it is finished
+    struct err *e;                   // where the text of an error goes
+};
+
+// Begins the process's workload on `out`, which stays the caller's to close. 0 or a negative errno with the text set. *c can
+// be released in either case.
+int convert_process_begin(struct convert_process *c, struct output *out, const struct trace_session *session,
+                          const struct trace_process *p);
+void convert_process_release(struct convert_process *c);
+
+// The functions of a struct convert_sink, whose context is the struct convert_process.
+int convert_process_ops(void *context, const struct workload_thread_op *ops, size_t n);
+int convert_process_samples(void *context, const struct trace_sample *samples, size_t n);
+// Also checks the workload if the settings are strict.
+int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites);
+
+#endif

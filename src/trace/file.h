@@ -1,0 +1,35 @@
+// A trace that is read more than once, and the choice of a process of it. file_open of workload/file.h opens it by its path.
+#ifndef HEAPTAPE_TRACE_FILE_H
+#define HEAPTAPE_TRACE_FILE_H
+
+#include "base/fio.h"
+#include "trace/reader.h"
+#include "trace/tail.h"
+
+struct trace_file {
+    struct input in;
+    struct trace_reader reader;
+    bool open; // reader is
+    // The end of the file, once it was read: the reader's session then has the clock rate of the whole recording.
+    struct trace_tail tail;
+    bool tail_read;
+};
+
+// Opens a trace on an input that stands at its first byte; *in is moved into *t. If it is to be read `twice`, a pipe is
+// first copied to a temporary file. 0 or negative errno with the text set. *t can be closed in either case.
+int trace_file_adopt(struct trace_file *t, struct input *in, bool twice, struct err *e);
+
+void trace_file_close(struct trace_file *t);
+
+// Starts again at the first frame.
+int trace_file_rewind(struct trace_file *t, struct err *e);
+
+// Reads the end of a regular file and starts again; does nothing for a pipe.
+int trace_file_read_tail(struct trace_file *t, struct err *e);
+
+// Chooses the process with most events, or of those with this pid (0: any) the one with most, and starts again. The trace
+// was opened to be read twice: it is read through only if its end has no counts. *n is the number of processes with events.
+// -ENOENT if there is none; the text then lists the pids that there are.
+int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n, struct err *e);
+
+#endif
