@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stddef.h>
 
-enum { LOWEST_BASE = 4096 }; // below it there are no blocks; and base 0 would bring NULL into the window
-
 const struct producer_thread producer_no_thread;
 
 _Thread_local struct producer_tls producer_tls = {.thread = (struct producer_thread *)&producer_no_thread};
@@ -86,8 +84,8 @@ static void lane_open(struct producer_thread *t, struct producer_lane *lane, str
     chunk->tid = t->tid;
     chunk->lane = (uint32_t)(lane - t->lanes);
     chunk->first_word = lane->first_word;
-    chunk->epoch0 = lane->epoch;
-    chunk->base0 = lane->base;
+    chunk->epoch0 = lane->state.epoch;
+    chunk->base0 = lane->state.base;
     // Pairs with the recorder's acquire: it reads the fields above after the state.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_OWNED, memory_order_release);
     lane->chunk = chunk;
@@ -99,65 +97,13 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
-// Writes an EPOCH record when the stamp needs one.
-static void put_epoch(struct producer_lane *lane, uint64_t stamp)
-{
-    lane->last_stamp = stamp;
-    if (codec_epoch(stamp) == lane->epoch)
-        return;
-    lane->epoch = codec_epoch(stamp);
-    if (lane->fast_epoch != PRODUCER_NO_EPOCH)
-        lane->fast_epoch = lane->epoch;
-    *lane->pos++ = codec_epoch_record(lane->epoch);
-}
-
-// Centres the window of 4 GiB on the address: heaps grow both ways from where they are first seen.
-static void put_base(struct producer_lane *lane, uint64_t address)
-{
-    const uint64_t half = 1ull << (CODEC_REL_BITS + CODEC_ADDRESS_SHIFT - 1);
-    lane->base = address > half + LOWEST_BASE ? (address - half) & ~7ull : LOWEST_BASE;
-    *lane->pos++ = codec_base_record(lane->base);
-}
-
-static void put_notes(struct producer_lane *lane, const struct event *ev)
-{
-    for (unsigned i = 0; i < HT_NOTES; i++) {
-        if (ev->notes[i])
-            *lane->pos++ = codec_note(i, ev->notes[i]);
-    }
-}
-
-static bool fits_sized(const struct event *ev, uint64_t address)
-{
-    return event_infos[ev->kind].form == HT_FORM_SIZED && !ev->error && ev->size >> CODEC_SIZE_BITS == 0 &&
-           address >= LOWEST_BASE && codec_relative(address, 0) >> CODEC_PTR_BITS == 0 &&
-           (ev->kind != HT_CALLOC || ev->count == 1);
-}
-
-static bool fits_plain(const struct event *ev)
-{
-    return event_infos[ev->kind].form == HT_FORM_PLAIN && codec_relative(ev->ptr, 0) >> CODEC_PTR_BITS == 0;
-}
-
-// There is room for the record, its notes, an EPOCH and a BASE.
+// There is room for the record and what may precede it.
 static void put_record(struct producer_lane *lane, const struct event *ev, uint64_t stamp)
 {
-    put_epoch(lane, stamp);
-    uint64_t address = event_infos[ev->kind].class == HT_CLASS_FREE ? ev->ptr : ev->result;
-    if (fits_plain(ev)) {
-        put_notes(lane, ev);
-        *lane->pos++ = codec_plain(ev->kind, stamp, ev->ptr);
-    } else if (fits_sized(ev, address)) {
-        if (codec_relative(address, lane->base) >> CODEC_REL_BITS)
-            put_base(lane, address);
-        put_notes(lane, ev);
-        *lane->pos++ = codec_sized(ev->kind, stamp, ev->size, codec_relative(address, lane->base));
-    } else {
-        struct event stamped = *ev;
-        stamped.stamp = stamp;
-        put_notes(lane, ev);
-        lane->pos += codec_put_long(lane->pos, &stamped);
-    }
+    lane->last_stamp = stamp;
+    lane->pos = codec_put(&lane->state, lane->pos, stamp, ev);
+    if (lane->fast_epoch != PRODUCER_NO_EPOCH)
+        lane->fast_epoch = lane->state.epoch;
     producer_publish(lane->pos - 1);
 }
 
@@ -166,9 +112,8 @@ static void put_record(struct producer_lane *lane, const struct event *ev, uint6
 static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
                       const struct event *ev)
 {
-    const size_t extra = HT_NOTES + 2; // notes, an EPOCH and a BASE
     uint64_t waited_ns = 0;
-    if (words_left(lane) >= codec_long_words(ev) + extra)
+    if (words_left(lane) >= codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS)
         return true;
     producer_lane_close(lane);
     struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
@@ -219,7 +164,7 @@ static bool is_muted(const struct producer_process *p, struct producer_thread *t
     if (paused != t->muted && !between) {
         struct producer_lane *lane = &t->lanes[0];
         bool slow = paused || t->ending || p->slow;
-        lane->fast_epoch = slow ? PRODUCER_NO_EPOCH : lane->epoch;
+        lane->fast_epoch = slow ? PRODUCER_NO_EPOCH : lane->state.epoch;
         t->muted = paused;
     }
     return t->muted && class != HT_CLASS_THREAD;

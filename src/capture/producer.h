@@ -26,10 +26,9 @@
 
 // One stream of words of a thread: lane 0, and lane 1 for signal handlers that interrupted the writing of a record.
 struct producer_lane {
-    uint64_t *pos;       // of the next word; a multiple of SPOOL_CHUNK_BYTES (or NULL) means that there is no room
-    uint64_t base;       // of the addresses of SIZED records, never 0, so that NULL is never in the window
-    uint64_t fast_epoch; // as `epoch`; PRODUCER_NO_EPOCH while every event is to take the slow path
-    uint64_t epoch;      // upper bits of the stamps
+    uint64_t *pos;            // of the next word; a multiple of SPOOL_CHUNK_BYTES (or NULL) means that there is no room
+    struct codec_state state; // of the words so far
+    uint64_t fast_epoch;      // as state.epoch; PRODUCER_NO_EPOCH while every event is to take the slow path
     struct spool_chunk *chunk; // owned, or NULL
     uint64_t first_word;       // place of the chunk's first word in the lane's stream
     uint64_t lost;             // events dropped since the last record (--lossy)
@@ -105,7 +104,7 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
     struct producer_lane *lane = &producer_tls.thread->lanes[0];
     uint64_t *w = lane->pos;
     uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
-    uint64_t rel = codec_relative(address, lane->base);
+    uint64_t rel = codec_relative(address, lane->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
     if (producer_unlikely(odd) || producer_unlikely(producer_no_room(w))) {
         producer_tls.busy = busy;

@@ -10,8 +10,7 @@
 
 enum {
     ROUND_WORDS = 1 << 16,
-    EVENT_WORDS = 24,     // of an event without text, at most: epoch, base, notes, a realloc's two long records
-    BASE_BELOW = 1 << 30, // so far below an address that does not fit the base is set: half of what it spans is 2 GiB
+    EVENT_WORDS = 24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
 };
 
 // Later than any time: 146 years in ns. What lies behind is no time, and would leave no room for those after it.
@@ -156,10 +155,11 @@ static int end_round(struct import *im)
     return rc;
 }
 
-// Room for an event's records, with what moves the state before them.
-static int words_reserve(struct import *im, struct import_thread *t, const struct event *ev)
+// Reserves space for an event's records, and cuts its text to what a record holds.
+static int words_reserve(struct import *im, struct import_thread *t, struct event *ev)
 {
-    size_t most = EVENT_WORDS + (ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES) / 8;
+    ev->text_bytes = ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES;
+    size_t most = EVENT_WORDS + ev->text_bytes / 8;
     if (__builtin_expect(t->n + most > t->capacity, 0) && HT_GROW(&t->words, &t->capacity, t->n + most) < 0)
         return no_memory(im);
     if (t->n == 0)
@@ -167,75 +167,14 @@ static int words_reserve(struct import *im, struct import_thread *t, const struc
     return 0;
 }
 
-static void put_epoch(struct import_thread *t, uint64_t stamp)
+static void put_record(struct import_thread *t, struct event *ev)
 {
-    uint64_t epoch = codec_epoch(stamp);
-    if (epoch == t->state.epoch)
-        return;
-    t->state.epoch = epoch;
-    t->words[t->n++] = codec_epoch_record(epoch);
-}
-
-// An address that a one-word record can hold.
-static bool is_plain(uint64_t address)
-{
-    return address && address < 1ull << 48 && address % 8 == 0;
-}
-
-// The address relative to the base, which is moved where it has to be.
-static uint64_t relative(struct import_thread *t, uint64_t address)
-{
-    uint64_t rel = codec_relative(address, t->state.base);
-    if (rel < 1ull << CODEC_REL_BITS)
-        return rel;
-    t->state.base = address > BASE_BELOW ? (address - BASE_BELOW) & ~7ull : 0;
-    t->words[t->n++] = codec_base_record(t->state.base);
-    return codec_relative(address, t->state.base);
-}
-
-static void put_begin(struct import_thread *t, uint64_t stamp, uint64_t ptr)
-{
-    if (is_plain(ptr))
-        t->words[t->n++] = codec_plain(HT_REALLOC_BEGIN, stamp, ptr);
-    else
-        t->n += codec_put_long(t->words + t->n, &(struct event){.kind = HT_REALLOC_BEGIN, .stamp = stamp, .ptr = ptr});
-}
-
-// Right before the record that they belong to.
-static inline void put_notes(struct import_thread *t, const struct event *ev)
-{
-    for (unsigned i = 0; i < HT_NOTES; i++) {
-        if (__builtin_expect(ev->notes[i] != 0, 0) && ev->notes[i] >> CODEC_NOTE_BITS == 0)
-            t->words[t->n++] = codec_note((enum event_note)i, ev->notes[i]);
+    uint64_t *at = t->words + t->n;
+    if (event_infos[ev->kind].class == HT_CLASS_RESIZE && ev->ptr) {
+        at = codec_put(&t->state, at, ev->stamp, &(struct event){.kind = HT_REALLOC_BEGIN, .ptr = ev->ptr});
+        ev->ptr = 0; // the release half has it
     }
-}
-
-static void put_record(struct import_thread *t, const struct event *ev)
-{
-    const struct event_info *info = &event_infos[ev->kind];
-    put_epoch(t, ev->stamp);
-    if (info->class == HT_CLASS_RESIZE && ev->ptr)
-        put_begin(t, ev->stamp, ev->ptr);
-    uint64_t address = info->class == HT_CLASS_FREE ? ev->ptr : ev->result;
-    bool one_word = is_plain(address) && !ev->error && info->form != HT_FORM_NONE;
-    if (one_word && info->form == HT_FORM_PLAIN) {
-        put_notes(t, ev);
-        t->words[t->n++] = codec_plain(ev->kind, ev->stamp, address);
-        return;
-    }
-    if (one_word && ev->size >> CODEC_SIZE_BITS == 0 && (ev->kind != HT_CALLOC || ev->count == 1)) {
-        uint64_t rel = relative(t, address);
-        put_notes(t, ev);
-        t->words[t->n++] = codec_sized(ev->kind, ev->stamp, ev->size, rel);
-        return;
-    }
-    struct event record = *ev;
-    if (info->class == HT_CLASS_RESIZE)
-        record.ptr = 0; // its release half has it
-    if (record.text_bytes > CODEC_MAX_TEXT_BYTES)
-        record.text_bytes = CODEC_MAX_TEXT_BYTES;
-    put_notes(t, ev);
-    t->n += codec_put_long(t->words + t->n, &record);
+    t->n = (size_t)(codec_put(&t->state, at, ev->stamp, ev) - t->words);
 }
 
 // What formats leave out.

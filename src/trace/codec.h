@@ -1,5 +1,5 @@
-// Records: the words that a thread writes for each event, and how to read them back. Malloc-free, inline: the
-// encoders are capture's hot path. Layout: docs/reference/trace-format.md, "Records".
+// Records: the words that a thread writes for each event, and how to read them back. Malloc-free and inline: the capture
+// library and the importers encode with the same functions. Layout: docs/reference/trace-format.md, "Records".
 //
 //   bits     0-4   5-18    19-34   35-63
 //   SIZED    tag   stamp   size    (address - base) / 8, 29 bits
@@ -40,12 +40,15 @@ enum {
     // Stamps count 2^4 ticks (6 ns at 2.6 GHz): finer ones cost bytes and are below what plain rdtsc orders.
     CODEC_STAMP_SHIFT = 4,
 
+    CODEC_LOWEST_BASE = 4096, // no block lies below it
+
     CODEC_LONG_KIND_AT = 19,
     CODEC_LONG_WORDS_AT = 27,
     CODEC_LONG_ERROR_AT = 35,
     CODEC_LONG_TEXT_AT = 43,
     CODEC_MAX_TEXT_BYTES = 1024,
     CODEC_MAX_LONG_WORDS = 1 + 6 + CODEC_MAX_TEXT_BYTES / 8,  // head, numbers, text: the longest record
+    CODEC_MAX_PREFIX_WORDS = 2 + HT_NOTES,                    // EPOCH, BASE and notes, which may precede a record
     CODEC_MAX_RECORD_WORDS = HT_NOTES + CODEC_MAX_LONG_WORDS, // with its notes
 };
 
@@ -109,8 +112,8 @@ static inline unsigned codec_long_words(const struct event *ev)
 }
 
 // Writes the LONG record: any kind, any values, text of up to CODEC_MAX_TEXT_BYTES. Returns the words
-// written. The stamp must be of the current epoch.
-static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
+// written. The stamp must be of the current epoch; ev->stamp is not read.
+static inline unsigned codec_put_long_at(uint64_t *w, uint64_t stamp, const struct event *ev)
 {
     unsigned fields = event_infos[ev->kind].fields, n = 1;
     const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
@@ -124,17 +127,77 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
         memcpy(w + n, ev->text, ev->text_bytes);
         n += text_words;
     }
-    w[0] = CODEC_TAG_LONG | (ev->stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
+    w[0] = CODEC_TAG_LONG | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
            (uint64_t)ev->kind << CODEC_LONG_KIND_AT | (uint64_t)(n - 1) << CODEC_LONG_WORDS_AT |
            (uint64_t)ev->error << CODEC_LONG_ERROR_AT | (uint64_t)ev->text_bytes << CODEC_LONG_TEXT_AT;
     return n;
 }
 
-// Where decoding of a stream of words stands. A segment of a trace gives its first values.
+static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
+{
+    return codec_put_long_at(w, ev->stamp, ev);
+}
+
+// What the next record of a stream of words depends on. A segment of a trace gives its first values.
 struct codec_state {
     uint64_t epoch;
     uint64_t base; // address, a multiple of 8
 };
+
+// Centres the window of 4 GiB on the address: heaps grow both ways from where they are first seen. A base is never 0, so
+// that NULL is not in the window.
+static inline uint64_t codec_base_for(uint64_t address)
+{
+    const uint64_t half = 1ull << (CODEC_REL_BITS + CODEC_ADDRESS_SHIFT - 1);
+    return address > half + CODEC_LOWEST_BASE ? (address - half) & ~7ull : CODEC_LOWEST_BASE;
+}
+
+// Moves the base so that the address is in its window. False when no SIZED record can hold it.
+static inline bool codec_put_base(struct codec_state *st, uint64_t **w, uint64_t address)
+{
+    if (address && codec_relative(address, st->base) >> CODEC_REL_BITS == 0)
+        return true;
+    if (address < CODEC_LOWEST_BASE || codec_relative(address, 0) >> CODEC_PTR_BITS)
+        return false;
+    st->base = codec_base_for(address);
+    *(*w)++ = codec_base_record(st->base);
+    return true;
+}
+
+static inline uint64_t *codec_put_notes(uint64_t *w, const struct event *ev)
+{
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (ev->notes[i] && ev->notes[i] >> CODEC_NOTE_BITS == 0)
+            *w++ = codec_note((enum event_note)i, ev->notes[i]);
+    }
+    return w;
+}
+
+// Writes the event in the shortest form that holds it, after the EPOCH, BASE and notes that it needs, and moves the state.
+// There is room for codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS words. Returns the end of the words written; ev->stamp
+// is not read.
+static inline uint64_t *codec_put(struct codec_state *st, uint64_t *w, uint64_t stamp, const struct event *ev)
+{
+    const struct event_info *info = &event_infos[ev->kind];
+    if (codec_epoch(stamp) != st->epoch) {
+        st->epoch = codec_epoch(stamp);
+        *w++ = codec_epoch_record(st->epoch);
+    }
+    if (info->form == HT_FORM_PLAIN && !ev->error && codec_relative(ev->ptr, 0) >> CODEC_PTR_BITS == 0) {
+        w = codec_put_notes(w, ev);
+        *w++ = codec_plain(ev->kind, stamp, ev->ptr);
+        return w;
+    }
+    uint64_t address = info->class == HT_CLASS_FREE ? ev->ptr : ev->result;
+    if (info->form == HT_FORM_SIZED && !ev->error && ev->size >> CODEC_SIZE_BITS == 0 &&
+        (ev->kind != HT_CALLOC || ev->count == 1) && codec_put_base(st, &w, address)) {
+        w = codec_put_notes(w, ev);
+        *w++ = codec_sized(ev->kind, stamp, ev->size, codec_relative(address, st->base));
+        return w;
+    }
+    w = codec_put_notes(w, ev);
+    return w + codec_put_long_at(w, stamp, ev);
+}
 
 static inline unsigned codec_tag_of(uint64_t word)
 {

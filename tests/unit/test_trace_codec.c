@@ -1,8 +1,6 @@
 #include "trace/codec.h"
 
-#include "unit.h"
-
-#include <stdio.h>
+#include "unit_event.h"
 
 // One round trip each for every row of the event table, driven by it.
 
@@ -15,18 +13,6 @@ static __attribute__((noinline)) unsigned decode(struct codec_state *st, const u
                                                  struct event *ev)
 {
     return codec_get(st, w, left, ev);
-}
-
-static void assert_events_equal(const struct event *got, const struct event *want)
-{
-    assert_int_equal(got->kind, want->kind);
-    assert_int_equal(got->stamp, want->stamp);
-    assert_int_equal(got->error, want->error);
-    assert_true(got->ptr == want->ptr && got->size == want->size && got->count == want->count);
-    assert_true(got->align == want->align && got->result == want->result && got->value == want->value);
-    assert_int_equal(got->text_bytes, want->text_bytes);
-    if (want->text_bytes)
-        assert_memory_equal(got->text, want->text, want->text_bytes);
 }
 
 static void long_round_trip(unsigned kind, uint64_t filler, uint32_t text_bytes, uint8_t error)
@@ -52,7 +38,7 @@ static void long_round_trip(unsigned kind, uint64_t filler, uint32_t text_bytes,
     assert_int_equal(n, codec_record_words(words[0]));
     assert_true(words[n] == 0xeeeeeeeeeeeeeeeeu);
     assert_int_equal(decode(&st, words, n, &got), n);
-    assert_events_equal(&got, &ev);
+    unit_assert_events_equal(&got, &ev);
     for (unsigned cut = 0; cut < n; cut++)
         assert_int_equal(decode(&st, words, cut, &got), 0);
 }
@@ -83,7 +69,7 @@ static void sized_round_trip(unsigned kind, uint64_t size, uint64_t rel)
     assert_int_equal(codec_relative(address, BASE), rel);
     word = codec_sized(kind, STAMP, size, rel);
     assert_int_equal(decode(&st, &word, 1, &got), 1);
-    assert_events_equal(&got, &want);
+    unit_assert_events_equal(&got, &want);
 }
 
 static void one_word_form_of(unsigned kind)
@@ -97,7 +83,7 @@ static void one_word_form_of(unsigned kind)
         struct event want = {.kind = (uint8_t)kind, .stamp = STAMP, .ptr = addresses[i]}, got;
         uint64_t word = codec_plain(kind, STAMP, addresses[i]);
         assert_int_equal(decode(&st, &word, 1, &got), 1);
-        assert_events_equal(&got, &want);
+        unit_assert_events_equal(&got, &want);
     }
 }
 
@@ -110,7 +96,86 @@ static void kind_round_trips(void **state)
     one_word_form_of(kind);
 }
 
-static void addresses_that_do_not_fit_are_told(void **state)
+// Encodes and decodes: the words used, what precedes the record included.
+static unsigned put_round_trip(struct codec_state *writer, struct codec_state *reader, const struct event *ev)
+{
+    uint64_t words[CODEC_MAX_RECORD_WORDS + CODEC_MAX_PREFIX_WORDS];
+    struct event got = {0};
+    unsigned n = (unsigned)(codec_put(writer, words, ev->stamp, ev) - words), at = 0;
+    assert_true(n <= codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS);
+    while (at < n && !got.kind) {
+        unsigned used = decode(reader, words + at, n - at, &got);
+        assert_int_not_equal(used, 0);
+        at += used;
+    }
+    assert_int_equal(at, n);
+    unit_assert_events_equal(&got, ev);
+    assert_true(writer->epoch == reader->epoch && writer->base == reader->base);
+    return n;
+}
+
+static struct event random_event(uint64_t *random, unsigned kind)
+{
+    const uint64_t addresses[] = {0, 8, 4096, BASE, BASE + 64, 0x5555deadbee8, 1ull << 50, BASE + 1};
+    const unsigned fields = event_infos[kind].fields;
+    uint64_t r = unit_random(random), address = addresses[r & 7] + (r >> 20 & 0xff8);
+    struct event ev = {.kind = (uint8_t)kind, .stamp = unit_random(random) >> 45, .error = r >> 8 & 15 ? 0 : 12};
+    ev.ptr = fields & HT_F_PTR && event_infos[kind].class != HT_CLASS_RESIZE ? address : 0;
+    ev.size = fields & HT_F_SIZE ? r >> 32 & (r & 1 << 12 ? 0x1ffff : 0xff) : 0;
+    ev.count = fields & HT_F_COUNT ? r >> 13 & 3 : 0;
+    ev.align = fields & HT_F_ALIGN ? 64 : 0;
+    ev.result = fields & HT_F_RESULT ? address : 0;
+    ev.value = fields & HT_F_VALUE ? r : 0;
+    ev.notes[HT_NOTE_SITE] = r & 1 << 16 ? r >> 17 & 0xff : 0;
+    if (fields & HT_F_TEXT && r & 1 << 15) {
+        ev.text = "some text";
+        ev.text_bytes = 9;
+    }
+    return ev;
+}
+
+static void every_event_is_put_in_a_form_that_holds_it(void **state)
+{
+    struct codec_state writer = {0}, reader = {0};
+    uint64_t random = 7;
+    for (unsigned i = 0; i < 200000; i++) {
+        unsigned kind = i % HT_KIND_LIMIT;
+        if (!event_infos[kind].name)
+            continue;
+        struct event ev = random_event(&random, kind);
+        put_round_trip(&writer, &reader, &ev);
+    }
+    (void)state;
+}
+
+static void the_shortest_form_is_put(void **state)
+{
+    struct codec_state writer = {EPOCH, BASE}, reader = writer;
+    const struct {
+        struct event ev;
+        unsigned words;
+    } cases[] = {
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = BASE + 16}, 1},
+        {{.kind = HT_FREE, .stamp = STAMP, .ptr = BASE + 16}, 1},
+        {{.kind = HT_FREE, .stamp = STAMP}, 1},
+        {{.kind = HT_CALLOC, .stamp = STAMP, .size = 24, .count = 1, .result = BASE}, 1},
+        {{.kind = HT_CALLOC, .stamp = STAMP, .size = 24, .count = 2, .result = BASE}, 4},
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 1 << 16, .result = BASE}, 3},
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .error = 12}, 3},
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = BASE, .notes[HT_NOTE_SITE] = 5}, 2},
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8}, 2},        // BASE
+        {{.kind = HT_MALLOC, .stamp = STAMP, .size = 24, .result = 0x5555deadbee8 - 4096}, 1}, // in the window below it
+        {{.kind = HT_FREE, .stamp = STAMP + (1 << CODEC_STAMP_BITS), .ptr = 0x5555deadbee8}, 2}, // EPOCH
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsigned n = put_round_trip(&writer, &reader, &cases[i].ev);
+        if (n != cases[i].words)
+            fail_msg("case %zu, %s: %u words, expected %u", i, unit_kind_name(cases[i].ev.kind), n, cases[i].words);
+    }
+    (void)state;
+}
+
+static void addresses_that_do_not_fit_are_detected(void **state)
 {
     const uint64_t limit = 1ull << CODEC_REL_BITS;
     assert_true(codec_relative(BASE - 8, BASE) >= limit);
@@ -127,10 +192,10 @@ static void epoch_and_base_move_the_state_only(void **state)
     struct event ev;
     uint64_t words[] = {codec_epoch_record(0x7ffffffffffff), codec_base_record(BASE), codec_sized(HT_MALLOC, 3, 10, 2)};
     assert_int_equal(decode(&st, words, 3, &ev), 1);
-    assert_int_equal(ev.kind, 0);
+    unit_assert_kind(ev.kind, 0);
     assert_true(st.epoch == 0x7ffffffffffff);
     assert_int_equal(decode(&st, words + 1, 2, &ev), 1);
-    assert_int_equal(ev.kind, 0);
+    unit_assert_kind(ev.kind, 0);
     assert_true(st.base == BASE);
     assert_int_equal(decode(&st, words + 2, 1, &ev), 1);
     assert_true(ev.result == BASE + 16 && ev.stamp == (0x7ffffffffffffull << CODEC_STAMP_BITS | 3));
@@ -225,7 +290,9 @@ static void random_words_are_survived(void **state)
     {"round trip of " name, kind_round_trips, NULL, NULL, (void *)(uintptr_t)wire},
 static const struct CMUnitTest tests[] = {
     HT_EVENT_TABLE(HT_X) //
-    cmocka_unit_test(addresses_that_do_not_fit_are_told),
+    cmocka_unit_test(every_event_is_put_in_a_form_that_holds_it),
+    cmocka_unit_test(the_shortest_form_is_put),
+    cmocka_unit_test(addresses_that_do_not_fit_are_detected),
     cmocka_unit_test(epoch_and_base_move_the_state_only),
     cmocka_unit_test(notes_belong_to_the_record_after_them),
     cmocka_unit_test(what_no_kind_has_is_refused),
