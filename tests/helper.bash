@@ -6,6 +6,18 @@ setup() {
   unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL
 }
 
+# Every JSON document that the tests of a file have printed is as docs/reference/json says.
+teardown_file() {
+  check_json
+}
+
+check_json() {
+  local status=0
+  [ -d "$BATS_FILE_TMPDIR/json" ] && [ -z "$HEAPTAPE_SANITIZED" ] || return 0
+  "$HEAPTAPE_SOURCE/tools/check-json" --kept "$BATS_FILE_TMPDIR/json" || status=$?
+  [ "$status" -eq 0 ] || [ "$status" -eq 77 ]
+}
+
 # A preloaded library and a sanitizer's runtime both want to be first.
 skip_under_sanitizer() {
   [ -z "$HEAPTAPE_SANITIZED" ] || skip "the capture library cannot be preloaded under -fsanitize=$HEAPTAPE_SANITIZED"

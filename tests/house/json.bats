@@ -1,0 +1,68 @@
+load ../helper
+
+schemas=$HEAPTAPE_SOURCE/docs/reference/json
+
+# check_copy STATUS TEXT: checks the schemas in ./copy.
+check_copy() {
+  run "$HEAPTAPE_SOURCE/tools/check-json" --schemas copy
+  echo "$output"
+  [ "$status" -eq "$1" ]
+  has "$output" "$2"
+}
+
+needs_jsonschema() {
+  run "$HEAPTAPE_SOURCE/tools/check-json"
+  [ "$status" -ne 77 ] || skip "no python3-jsonschema"
+}
+
+@test "the schemas are valid, their keys described, their objects closed" {
+  needs_jsonschema
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$output" = "$(find "$schemas" -name '*.schema.json' | wc -l) schemas" ]
+}
+
+@test "a planted key without a description, an open object and another version are found" {
+  needs_jsonschema
+  mkdir copy
+  sed 's/"description": "name for option[^"]*"/"description": ""/' "$schemas/allocators.schema.json" >copy/allocators.schema.json
+  check_copy 1 "key 'name' has no description"
+  sed 's/"additionalProperties": false,//' "$schemas/allocators.schema.json" >copy/allocators.schema.json
+  check_copy 1 "the object is open"
+  sed 's/"const": 2,/"const": 1,/' "$schemas/allocators.schema.json" >copy/allocators.schema.json
+  check_copy 1 "schema_version is not 2"
+  sed 's|#/$defs/allocator|other.schema.json#/$defs/x|' "$schemas/allocators.schema.json" >copy/allocators.schema.json
+  check_copy 1 "refers to what is not there"
+  rm copy/*
+  check_copy 1 "0 schemas"
+}
+
+@test "an unknown key, a missing key and what is no JSON are found" {
+  needs_jsonschema
+  heaptape allocators --json
+  echo "$output" >good
+  echo "$output" | sed '0,/"name"/s//"nom"/' >bad
+  head -c 100 good >cut
+  run "$HEAPTAPE_SOURCE/tools/check-json" allocators good
+  [ "$status" -eq 0 ]
+  run "$HEAPTAPE_SOURCE/tools/check-json" allocators bad
+  [ "$status" -eq 1 ]
+  has "$output" "'nom' was unexpected"
+  has "$output" "'name' is a required property"
+  run "$HEAPTAPE_SOURCE/tools/check-json" allocators cut
+  [ "$status" -eq 1 ]
+  has "$output" "is no JSON"
+}
+
+@test "what a test prints as JSON is kept and validated" {
+  needs_jsonschema
+  [ -z "$HEAPTAPE_SANITIZED" ] || skip "only in plain builds"
+  export BATS_FILE_TMPDIR=$PWD
+  heaptape allocators --json
+  [ "$(ls json)" != "" ]
+  check_json
+  sed -i '0,/"name"/s//"nom"/' json/*
+  run check_json
+  [ "$status" -eq 1 ]
+  has "$output" "'nom' was unexpected"
+}
