@@ -161,8 +161,8 @@ END
   python3 - <<'END'
 import json
 rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'] == 'Pinning blocks: glibc, at the end' for r in t['rows']]
-row, = [r for r in rows if ', keep (<img src=x>.c:2)' in r[0]]
-assert row[5] == '7', row
+row, = [r for r in rows if ', keep (<img src=x>.c:2)' in r['label']]
+assert row['blocks'] == '7', row
 END
 }
 
@@ -220,9 +220,9 @@ END
   python3 - <<'END'
 import json
 rows = [r for t in json.load(open('look.json'))['tables'] if t['caption'].endswith('glibc, at the peak') for r in t['rows']]
-assert len([r for r in rows if r[0].startswith('call site ')]) == 20, rows
-other, = [r for r in rows if r[0] == 'other call sites']
-assert [x.replace('\u00a0', ' ').replace('\u202f', ' ') for x in other[1::2]] == ['14.6 MiB', '58.4 KiB', '4 980'], other
+assert len([r for r in rows if r['label'].startswith('call site ')]) == 20, rows
+other, = [r for r in rows if r['label'] == 'other call sites']
+assert [x.replace('\u00a0', ' ').replace('\u202f', ' ') for x in (other['stranded_bytes'], other['live_bytes'], other['blocks'])] == ['14.6 MiB', '58.4 KiB', '4 980'], other
 END
 }
 

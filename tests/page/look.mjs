@@ -1,6 +1,6 @@
 // look.mjs CHROMIUM PAGE.html [--width N] [--dark] [--print] [--run SCRIPT] [--twice] [--shot OUT.png --top Y --height N]
 // Opens a page in headless Chromium over its debugging pipe and prints one JSON object: what the browser complained of, what it asked the
-// network for, which charts were drawn, and the texts of the tables; --run does something to it before, --twice looks again at 360 pixels in the
+// network for, which charts were drawn, and the tables: name, caption, and the texts of the cells of each row by column; --run does something to it before, --twice looks again at 360 pixels in the
 // dark, --shot takes a picture. Needs nothing but Node.
 import {spawn} from 'node:child_process';
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
@@ -78,7 +78,7 @@ async function evaluate(code) {
   return r.result.value;
 }
 
-// In the page: charts with how many pixels of each are painted, tables as arrays of texts.
+// In the page: charts with how many pixels of each are painted, and tables.
 const LOOK = `(() => {
   const painted = (c) => {
     const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -96,7 +96,8 @@ const LOOK = `(() => {
       painted: Math.max(0, ...[...l.querySelectorAll('canvas')].map(painted)),
     })),
     tables: [...document.querySelectorAll('table')].map((t) => ({
-      caption: text(t.caption), rows: [...t.rows].map((r) => [...r.cells].map(text)),
+      name: t.dataset.table, caption: text(t.caption),
+      rows: [...t.tBodies[0].rows].map((r) => Object.fromEntries([...r.querySelectorAll('[data-column]')].map((c) => [c.dataset.column, text(c)]))),
     })),
     findings: [...document.querySelectorAll('.findings li')].map(text),
     unnamed: [...document.querySelectorAll('button, input, a, figure')].filter((e) => e.getClientRects().length && !(e.getAttribute('aria-labelledby') ||

@@ -67,43 +67,45 @@ def count_text(v):
     return re.sub(r"\B(?=(\d{3})+(?!\d))", " ", str(v))
 
 
-def rows_of(seen, caption):
+def rows_of(seen, name, caption=""):
+    """The rows of a table: {column: text}, any space a plain one."""
     for table in seen["tables"]:
-        if table["caption"].startswith(caption):
-            return table["rows"][1:]
-    expect("a table", False, caption)
+        if table["name"] == name and table["caption"].startswith(caption):
+            return [{column: re.sub(r"\s+", " ", text) for column, text in row.items()} for row in table["rows"]]
+    expect("a table", False, (name, caption))
     return []
 
 
-def plain(rows):
-    return [[re.sub(r"\s+", " ", cell) for cell in row] for row in rows]
+def check_row(what, row, want):
+    """The columns of `want` are as they are there."""
+    expect(what, {column: row.get(column) for column in want} == want, (row, want))
 
 
 def check_calls(seen, stat):
-    for row in plain(rows_of(seen, "Calls")):
-        call = stat["calls"][row[0]]
-        expect("calls of " + row[0], row[1] == count_text(call["count"]), row)
+    rows = rows_of(seen, "calls")
+    for row in rows:
+        call = stat["calls"][row["call"]]
+        check_row("calls of " + row["call"], row, {"count": count_text(call["count"])})
         if "bytes" in call:
-            expect("bytes of " + row[0], row[4] == bytes_text(call["bytes"]) and row[7] == bytes_text(call["max_bytes"]), row)
-    expect("all calls", len(rows_of(seen, "Calls")) == len(stat["calls"]))
+            check_row("bytes of " + row["call"], row, {key: bytes_text(call[key]) for key in ("bytes", "min_bytes", "max_bytes")})
+    expect("all calls", len(rows) == len(stat["calls"]))
 
 
 def check_sizes(seen, stat):
-    rows = plain(rows_of(seen, "Sizes by powers of two"))
+    rows = rows_of(seen, "sizes")
     expect("all sizes", len(rows) == len(stat["sizes"]))
     for row, size in zip(rows, stat["sizes"]):
-        want = [count_text(size["count"]), bytes_text(size["bytes"]), bytes_text(size["live_at_peak_bytes"]), bytes_text(size["live_at_end_bytes"])]
-        expect("sizes " + row[0], row[1::2] == want, (row, want))
+        check_row("sizes", row, {"count": count_text(size["count"]),
+                                 **{key: bytes_text(size[key]) for key in ("bytes", "live_at_peak_bytes", "live_at_end_bytes")}})
 
 
 def check_results(seen, results):
-    rows = plain(rows_of(seen, "Medians over the runs"))
+    rows = rows_of(seen, "results")
     expect("all allocators", len(rows) == len(results["allocators"]), rows)
     for row, r in zip(rows, results["allocators"]):
-        want = [r["allocator"]["name"], ns_text(r["wall_ns"]), ns_text(r["ns_per_event"])]
-        expect("times", row[:3] == want, (row, want))
-        expect("memory", row[5] == bytes_text(r["peak_rss_bytes"]) and row[8] == bytes_text(r["mean_rss_bytes"]), row)
-        expect("runs", row[10] == str(len(r["runs"])), row)
+        check_row("result", row, {"allocator": r["allocator"]["name"], "runs": str(len(r["runs"])),
+                                  **{key: ns_text(r[key]) for key in ("wall_ns", "ns_per_event")},
+                                  **{key: bytes_text(r[key]) for key in ("peak_rss_bytes", "mean_rss_bytes")}})
 
 
 def frame_text(frame):
@@ -114,17 +116,16 @@ def frame_text(frame):
 
 def check_sites(seen, stat):
     c = stat.get("call_sites")
-    tables = [("Live at peak", "at_peak", "live_at_peak"), ("Never freed", "at_end", "live_at_end")]
-    for caption, key, which in tables if c else []:
-        rows = plain(rows_of(seen, caption)) if c[key] else []
+    for name, key, which in [("sites-at-peak", "at_peak", "live_at_peak"), ("sites-at-end", "at_end", "live_at_end")] if c else []:
+        rows = rows_of(seen, name) if c[key] else []
         expect("all sites " + key, len(rows) == len(c[key]), rows)
         for row, site in zip(rows, c[key]):
-            want = [bytes_text(site[which + "_bytes"]), count_text(site[which + "_blocks"]), count_text(site["allocs"])]
-            expect("site", [row[0], row[2], row[3]] == want, (row, want))
+            check_row("site", row, {"bytes": bytes_text(site[which + "_bytes"]), "blocks": count_text(site[which + "_blocks"]),
+                                    "allocs": count_text(site["allocs"])})
             # The innermost function, one of its callers, and all of them.
             texts = [re.sub(r"\s+", " ", frame_text(f)) for f in site["frames"]] or ["(unknown)"]
             ends = [text + "".join(texts[1:]) for text in texts[1:]] or [""]
-            expect("frames", row[4] in [texts[0] + ("called by " + end if end else "") for end in ends], (row[4], texts))
+            expect("frames", row["site"] in [texts[0] + ("called by " + end if end else "") for end in ends], (row["site"], texts))
 
 
 def check_fragmentation(seen, results):
@@ -134,10 +135,12 @@ def check_fragmentation(seen, results):
             if not h:
                 continue
             name = ",".join([r["result"]["allocator"]["name"], *r["result"]["allocator"]["tunables"]])
-            rows = plain(rows_of(seen, f"Pinning blocks: {name}, {moment}"))
-            want = [[bytes_text(x["stranded_bytes"]), bytes_text(x["live_bytes"]), count_text(x["blocks"])]
-                    for by in ["by_size", "by_age", "by_thread", "by_site"] for x in h.get(by, [])]
-            expect("fragmentation " + moment, [row[1::2] for row in rows] == want and want, (rows, want))
+            rows = rows_of(seen, "pinning", f"Pinning blocks: {name}, {moment}")
+            groups = [x for by in ["by_size", "by_age", "by_thread", "by_site"] for x in h.get(by, [])]
+            expect("fragmentation " + moment, groups and len(rows) == len(groups), rows)
+            for row, x in zip(rows, groups):
+                check_row("fragmentation " + moment, row, {"blocks": count_text(x["blocks"]),
+                                                           **{column: bytes_text(x[column]) for column in ("stranded_bytes", "live_bytes")}})
 
 
 def check_look(seen, charts):

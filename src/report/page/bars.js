@@ -7,20 +7,27 @@ function bar(of, series) {
   return b;
 }
 
-// rows: {label, values: [number], texts: [string], first: true where a new group begins}; a bar for each value, each series to its own scale when `apart`.
-function barTable(caption, series, rows, apart) {
+// The heads of the rows and the cells beside their bars: columns is {name: title}.
+function rowHead(r) {
+  return element('th', {scope: 'row', 'data-column': 'label'}, r.label);
+}
+
+function textCells(r, columns) {
+  return Object.keys(columns).map((column, i) => element('td.number', {'data-column': column}, r.texts[i]));
+}
+
+function numberHeads(columns) {
+  return Object.values(columns).map((title) => element('th.number', {scope: 'col'}, title));
+}
+
+// columns: {name: title}, rows: {label, values: [number], texts: [string], first: true where a new group begins}; a bar for each value, each column to its own
+// scale when `apart`.
+function barTable(name, caption, columns, rows, apart) {
   const all = Math.max(...rows.flatMap((r) => r.values), 0);
-  const most = series.map((_, i) => (apart ? Math.max(...rows.map((r) => r.values[i]), 0) : all) || 1);
-  const head = [element('th', {scope: 'col'}, '')];
-  series.forEach((name, i) => {
-    head.push(element('th.number', {scope: 'col'}, name), element('th.track', {scope: 'col', 'aria-hidden': 'true'}, ''));
-    void i;
-  });
-  const body = rows.map((r, k) => element('tr' + (r.first && k ? '.first' : ''), null, element('th', {scope: 'row'}, r.label), r.values.map((v, i) => [
-    element('td.number', null, r.texts[i]), element('td.track', {'aria-hidden': 'true'}, bar(v / most[i], i))])));
-  return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},
-    element('table.bars', null, element('caption', null, caption),
-      element('thead', null, element('tr', null, head)), element('tbody', null, body)));
+  const max = Object.keys(columns).map((_, i) => (apart ? Math.max(...rows.map((r) => r.values[i]), 0) : all) || 1);
+  const head = [element('th', {scope: 'col'}, ''), numberHeads(columns).map((h) => [h, element('th.track', {scope: 'col', 'aria-hidden': 'true'}, '')])];
+  return tableOf(name, '.bars', caption, head, rows.map((r, k) => element('tr' + (r.first && k ? '.first' : ''), null, rowHead(r),
+    textCells(r, columns).map((cell, i) => [cell, element('td.track', {'aria-hidden': 'true'}, bar(r.values[i] / max[i], i))]))));
 }
 
 function at(e, left, width) {
@@ -31,27 +38,22 @@ function at(e, left, width) {
   return e;
 }
 
-// rows: {label, series, value, low, high, text}: a bar, and the interval as a line across its end.
-function intervalTable(caption, columns, rows) {
-  const most = Math.max(...rows.map((r) => Math.max(r.value, r.high || 0)), 0) || 1;
+// first: the title of the labels. rows: {label, series, value, low, high, texts}: a bar, and the interval as a line across its end.
+function intervalTable(name, caption, first, columns, rows) {
+  const max = Math.max(...rows.map((r) => Math.max(r.value, r.high || 0)), 0) || 1;
   const body = rows.map((r) => {
-    const track = element('td.track', {'aria-hidden': 'true'}, bar(r.value / most, r.series));
+    const track = element('td.track', {'aria-hidden': 'true'}, bar(r.value / max, r.series));
     if (isNumber(r.low) && isNumber(r.high)) {
-      track.append(at(element('span.whisker'), r.low / most, (r.high - r.low) / most));
+      track.append(at(element('span.whisker'), r.low / max, (r.high - r.low) / max));
     }
-    return element('tr', null, element('th', {scope: 'row'}, r.label), track,
-      r.texts.map((t) => element('td.number', null, t)));
+    return element('tr', null, rowHead(r), track, textCells(r, columns));
   });
-  const head = element('tr', null, element('th', {scope: 'col'}, columns[0]),
-    element('th.track', {scope: 'col', 'aria-hidden': 'true'}, ''),
-    columns.slice(1).map((c) => element('th.number', {scope: 'col'}, c)));
-  return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},
-    element('table.bars.wide', null, element('caption', null, caption), element('thead', null, head),
-      element('tbody', null, body)));
+  return tableOf(name, '.bars.wide', caption, [element('th', {scope: 'col'}, first),
+    element('th.track', {scope: 'col', 'aria-hidden': 'true'}, ''), numberHeads(columns)], body);
 }
 
 // rows: {label, series, marks: [value…], texts}: from the first to the last mark on a scale of powers of ten.
-function spreadTable(caption, columns, rows) {
+function spreadTable(name, caption, first, columns, rows) {
   const values = rows.flatMap((r) => r.marks.filter((v) => v > 0));
   const low = Math.floor(Math.log10(Math.max(Math.min(...values, 10), 1)));
   const high = Math.max(Math.ceil(Math.log10(Math.max(...values, 10))), low + 1);
@@ -67,13 +69,9 @@ function spreadTable(caption, columns, rows) {
       mark.style.setProperty('--bar', `var(--s${r.series % 8})`);
       track.append(mark);
     });
-    return element('tr' + (r.first ? '.first' : ''), null, element('th', {scope: 'row'}, r.label), track,
-      r.texts.map((t) => element('td.number', null, t)));
+    return element('tr' + (r.first ? '.first' : ''), null, rowHead(r), track, textCells(r, columns));
   });
   const scale = `${nsText(10 ** low)} to ${nsText(10 ** high)}, logarithmic`;
-  const head = element('tr', null, element('th', {scope: 'col'}, columns[0]),
-    element('th.track', {scope: 'col'}, scale), columns.slice(1).map((c) => element('th.number', {scope: 'col'}, c)));
-  return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},
-    element('table.bars.wide', null, element('caption', null, caption), element('thead', null, head),
-      element('tbody', null, body)));
+  return tableOf(name, '.bars.wide', caption, [element('th', {scope: 'col'}, first), element('th.track', {scope: 'col'}, scale),
+    numberHeads(columns)], body);
 }

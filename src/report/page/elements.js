@@ -47,15 +47,24 @@ function section(name, title, ...children) {
   return element('section', {id, 'aria-labelledby': id + '-title'}, element('h2', {id: id + '-title'}, title), children);
 }
 
-// columns: [{name, number: true when it is right-aligned}], rows of cells.
-function table(caption, columns, rows, className) {
-  const head = element('tr', null, columns.map((c) =>
-    element(c.number ? 'th.number' : 'th', {scope: 'col'}, c.name)));
-  const body = rows.map((row) => element('tr', null, row.map((cell, i) =>
-    element((i === 0 ? 'th' : 'td') + (columns[i].number ? '.number' : ''), i === 0 ? {scope: 'row'} : null, cell))));
+// A column of text; others are of numbers, which are right-aligned.
+function textColumn(title) {
+  return {title, text: true};
+}
+
+// A table that can be found by its name, and scrolls by itself. Its cells have data-column.
+function tableOf(name, classes, caption, head, body) {
   return element('div.scroll', {tabindex: 0, role: 'region', 'aria-label': caption},
-    element('table' + (className ? '.' + className : ''), null, element('caption', null, caption),
-      element('thead', null, head), element('tbody', null, body)));
+    element('table' + classes, {'data-table': name}, element('caption', null, caption),
+      element('thead', null, element('tr', null, head)), element('tbody', null, body)));
+}
+
+// columns: {name: title or textColumn(title)}; each row is its cells in the same order, the first one its head.
+function table(name, caption, columns, rows) {
+  const all = Object.entries(columns).map(([column, c]) => ({column, title: c.text ? c.title : c, number: c.text ? '' : '.number'}));
+  return tableOf(name, '', caption, all.map((c) => element('th' + c.number, {scope: 'col'}, c.title)),
+    rows.map((row) => element('tr', null, row.map((cell, i) => element((i ? 'td' : 'th') + all[i].number,
+      {scope: i ? null : 'row', 'data-column': all[i].column}, cell)))));
 }
 
 function details(summary, ...children) {

@@ -43,8 +43,8 @@ function fragmentationRows(h, workload) {
 function fragmentationTable(name, moment, h, workload) {
   const text = `At event ${countText(h.event)}, ${bytesText(h.live_bytes)} are live in ${countText(h.pages)} pages. ` +
     `${countText(h.sparse_pages)} of these pages are sparse: their live blocks pin ${bytesText(h.stranded_bytes)} of free memory.`;
-  return figure(`${name}, ${moment}`, text, !h.stranded_bytes ? null : element('div.fragmentation', null, barTable(`Pinning blocks: ${name}, ${moment}`,
-    ['stranded', 'live bytes', 'blocks'], fragmentationRows(h, workload), true)));
+  return figure(`${name}, ${moment}`, text, !h.stranded_bytes ? null : element('div.fragmentation', null, barTable('pinning', `Pinning blocks: ${name}, ${moment}`,
+    {stranded_bytes: 'stranded', live_bytes: 'live bytes', blocks: 'blocks'}, fragmentationRows(h, workload), true)));
 }
 
 function fragmentationSection(results, names, workloads) {

@@ -181,8 +181,8 @@ class Lines {
           return v === null ? NONE : y(v);
         })];
     });
-    return table(this.options.title, [{name: this.axis === 'ns' ? 'time' : 'event'},
-      ...this.series.map((s) => ({name: s.name, number: true}))], rows);
+    return table('values', this.options.title, {at: textColumn(this.axis === 'ns' ? 'time' : 'event'),
+      ...Object.fromEntries(this.series.map((s, i) => ['series-' + i, s.name]))}, rows);
   }
 }
 

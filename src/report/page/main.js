@@ -45,8 +45,8 @@ function diffSection(data) {
   const sides = [0, 1].map((side) => [...data.workloads, ...data.results].find((x) => x.side === side));
   const rows = data.diff.map((r) => [r.of ? `${r.label} (${r.of})` : r.label, TEXT_OF[r.unit](r.a), TEXT_OF[r.unit](r.b),
     r.a > 0 && isNumber(r.b) ? (r.b / r.a).toPrecision(3) + ' ×' : NONE]);
-  return section('diff', 'Side by side', table('Main figures', [{name: ''}, ...sides.map((x) => ({name: x ? x.name : NONE, number: true})),
-    {name: 'second / first', number: true}], rows));
+  return section('diff', 'Side by side', table('diff', 'Main figures', {figure: textColumn(''), a: sides[0] ? sides[0].name : NONE,
+    b: sides[1] ? sides[1].name : NONE, ratio: 'second / first'}, rows));
 }
 
 function contents(sections) {

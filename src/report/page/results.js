@@ -18,16 +18,16 @@ function ratioCell(r, key) {
 }
 
 function resultTable(results, names) {
-  const columns = ['allocator', 'wall time', 'time per event', 'replay overhead', 'time ratio [95\u00a0%]', 'peak RSS', 'memory ratio [95\u00a0%]',
-    'peak RSS : live', 'mean RSS', 'RSS after free-all', 'runs'];
+  const columns = {allocator: textColumn('allocator'), wall_ns: 'wall time', ns_per_event: 'time per event', overhead_ns_per_event: 'replay overhead',
+    wall_ratio: 'time ratio [95\u00a0%]', peak_rss_bytes: 'peak RSS', rss_ratio: 'memory ratio [95\u00a0%]', peak_fragmentation: 'peak RSS : live',
+    mean_rss_bytes: 'mean RSS', rss_after_free_bytes: 'RSS after free-all', runs: 'runs'};
   const rows = results.map((item, i) => {
     const r = item.result;
     return [names[i], nsText(r.wall_ns), nsText(r.ns_per_event), nsText(r.overhead_ns_per_event), ratioCell(r, 'wall_ratio'),
       bytesText(r.peak_rss_bytes), ratioCell(r, 'rss_ratio'), ratioText(r.peak_fragmentation), bytesText(r.mean_rss_bytes),
       bytesText(r.rss_after_free_bytes), countText((r.runs || []).length)];
   });
-  return table('Medians over the runs of each allocator; ratios to the first one', columns.map((name, i) =>
-    ({name, number: i > 0})), rows, 'results');
+  return table('results', 'Medians over the runs of each allocator; ratios to the first one', columns, rows);
 }
 
 // Any object as text: "a: 1, b: 2".
@@ -88,8 +88,9 @@ function provenance(results, names) {
     return [names[i], a.library || NONE, a.version || NONE, a.build_id || NONE, plain(item.workload || NONE), item.name];
   });
   const machines = [...new Set(results.map((r) => JSON.stringify(r.machine || null)))].map((m) => JSON.parse(m)).filter(Boolean);
-  return details('Provenance of these figures', table('Libraries', ['allocator', 'library', 'version', 'build id', 'workload',
-    'file'].map((name) => ({name})), rows), machines.map((m) => table('Machine', [{name: ''}, {name: ''}], keyed(m))));
+  return details('Provenance of these figures', table('libraries', 'Libraries', {allocator: textColumn('allocator'),
+    library: textColumn('library'), version: textColumn('version'), build_id: textColumn('build id'), workload: textColumn('workload'),
+    file: textColumn('file')}, rows), machines.map((m) => table('machine', 'Machine', {key: textColumn(''), value: textColumn('')}, keyed(m))));
 }
 
 function extremes(r, key) {
@@ -105,7 +106,7 @@ function wallTimes(results, names) {
   });
   return figure('Wall time of the same calls with each allocator', 'Bars are medians of the runs; the line across the end of a bar reaches ' +
     'from the fastest run to the slowest. A ratio is a difference only if its 95 % interval excludes 1.',
-  intervalTable('Wall time', ['allocator', 'median', 'all runs', 'ratio [95\u00a0%]'], rows));
+  intervalTable('wall-time', 'Wall time', 'allocator', {median: 'median', range: 'all runs', ratio: 'ratio [95\u00a0%]'}, rows));
 }
 
 // One in a thousand needs a thousand.
@@ -126,7 +127,7 @@ function tails(results, names) {
   return !rows.length ? null : figure('Latency of single calls', 'From one run with timed calls for each ' +
     'allocator, minus the replay overhead. Marks: p50, p99 and p99.9; kinds with fewer than 1,000 calls are omitted. Below about 10 ns ' +
     'the resolution of the clock dominates.',
-  spreadTable('Latency', ['call', 'mean', 'p50', 'p99', 'p99.9', 'max'], rows));
+  spreadTable('latency', 'Latency', 'call', {mean: 'mean', p50: 'p50', p99: 'p99', p999: 'p99.9', max: 'max'}, rows));
 }
 
 function sizesRows(results, names) {
@@ -137,8 +138,8 @@ function sizesRows(results, names) {
 
 function bySize(results, names) {
   const rows = sizesRows(results, names);
-  return !rows.length ? null : details('Latency by requested size', table('Latency by requested size', ['allocator', 'up to', 'calls',
-    'mean', 'p50', 'p99', 'p99.9'].map((name, i) => ({name, number: i > 0})), rows));
+  return !rows.length ? null : details('Latency by requested size', table('latency-by-size', 'Latency by requested size',
+    {allocator: textColumn('allocator'), max_bytes: 'up to', count: 'calls', mean: 'mean', p50: 'p50', p99: 'p99', p999: 'p99.9'}, rows));
 }
 
 function resultSections(results, workloads) {

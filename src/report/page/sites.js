@@ -25,11 +25,10 @@ function siteCell(site) {
 }
 
 // which: 'live_at_peak' or 'live_at_end'.
-function sitesTable(caption, sites, which, all) {
-  const columns = [{name: 'bytes', number: true}, {name: 'share', number: true}, {name: 'blocks', number: true},
-    {name: 'allocations', number: true}, {name: 'call site'}];
-  return table(caption, columns, sites.map((site) => [bytesText(site[which + '_bytes']), percentText(share(site[which + '_bytes'], all)),
-    countText(site[which + '_blocks']), countText(site.allocs), siteCell(site)]), 'sites');
+function sitesTable(name, caption, sites, which, all) {
+  const columns = {bytes: 'bytes', share: 'share', blocks: 'blocks', allocs: 'allocations', site: textColumn('call site')};
+  return table(name, caption, columns, sites.map((site) => [bytesText(site[which + '_bytes']), percentText(share(site[which + '_bytes'], all)),
+    countText(site[which + '_blocks']), countText(site.allocs), siteCell(site)]));
 }
 
 function sitesSection(s) {
@@ -41,7 +40,7 @@ function sitesSection(s) {
     'missing or have no symbols.' : '';
   return section('sites', 'Call sites', element('p.note', null, `The call sites that hold the most memory, of ${countText(c.sites)}. A call site is ` +
     'a whole stack: one function can appear in several rows. Inlined functions are included.' + missing),
-  c.at_peak.length ? sitesTable('Live at peak, by call site', c.at_peak, 'live_at_peak', c.peak_live_bytes) : null,
-  c.at_end.length ? sitesTable('Never freed, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
+  c.at_peak.length ? sitesTable('sites-at-peak', 'Live at peak, by call site', c.at_peak, 'live_at_peak', c.peak_live_bytes) : null,
+  c.at_end.length ? sitesTable('sites-at-end', 'Never freed, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
     : element('p', null, 'All blocks are freed at the end.'));
 }

@@ -160,8 +160,8 @@ function limits(classes) {
 
 function sizesFigure(s) {
   const labels = limits(s.sizes);
-  return figure('Requested sizes, and blocks live at peak', 'Each column of bars has its own scale.', barTable('Sizes by powers of two',
-    ['requests', 'requested bytes', 'live at peak', 'never freed'], s.sizes.map((c, i) => ({label: labels[i],
+  return figure('Requested sizes, and blocks live at peak', 'Each column of bars has its own scale.', barTable('sizes', 'Sizes by powers of two',
+    {count: 'requests', bytes: 'requested bytes', live_at_peak_bytes: 'live at peak', live_at_end_bytes: 'never freed'}, s.sizes.map((c, i) => ({label: labels[i],
       values: [c.count, c.bytes, c.live_at_peak_bytes, c.live_at_end_bytes],
       texts: [countText(c.count), bytesText(c.bytes), bytesText(c.live_at_peak_bytes), bytesText(c.live_at_end_bytes)]})), true));
 }
@@ -171,7 +171,8 @@ function pairedSizes(workloads) {
     (a === null) - (b === null) || a - b);
   const of = (w, max) => w.stat.sizes.find((c) => c.max_bytes === max) || {count: 0};
   const part = (w, max) => share(of(w, max).count, w.stat.requests.sized);
-  return figure('Requested sizes: share of requests', null, barTable('Sizes by powers of two', workloads.map((w) => w.name),
+  return figure('Requested sizes: share of requests', null, barTable('sizes-diff', 'Sizes by powers of two',
+    Object.fromEntries(workloads.map((w, i) => ['side-' + i, w.name])),
     maxes.map((max) => ({label: max === null ? 'larger' : 'up to ' + bytesText(max), values: workloads.map((w) => part(w, max)),
       texts: workloads.map((w) => percentText(part(w, max)))}))));
 }
@@ -185,14 +186,14 @@ function lifetimesFigure(s) {
       values: [l.count, l.bytes], texts: [`${countText(l.count)} (${percentText(share(before, all))} cumulative)`, bytesText(l.bytes)]};
   });
   return figure('Block lifetimes in events', 'Freed blocks by the number of events between allocation and free.',
-    barTable('Lifetimes in events', ['blocks', 'bytes'], rows, true));
+    barTable('lifetimes-events', 'Lifetimes in events', {count: 'blocks', bytes: 'bytes'}, rows, true));
 }
 
 function timesFigure(s) {
   const rows = s.lifetimes.by_time.map((l) => ({label: l.max_ns === null ? 'longer' : nsText(l.max_ns), values: [l.count, l.bytes],
     texts: [countText(l.count), bytesText(l.bytes)]}));
   return s.timeline.by_time ? figure('Block lifetimes in time', 'Freed blocks by the time between allocation and free.',
-    barTable('Lifetimes in time', ['blocks', 'bytes'], rows, true)) : null;
+    barTable('lifetimes-time', 'Lifetimes in time', {count: 'blocks', bytes: 'bytes'}, rows, true)) : null;
 }
 
 function reallocFigure(s) {
@@ -206,21 +207,22 @@ function reallocFigure(s) {
   const factors = r.growth_factors.map((g, i) => ({label: g.max_factor === null
     ? `over ${r.growth_factors[i - 1].max_factor} ×` : `up to ${g.max_factor} ×`, values: [g.count], texts: [countText(g.count)]}));
   return figure('realloc in the recorded run', 'Bytes are the smaller of the old and the new size: what a move copies.',
-    barTable('Reallocs', ['calls', 'bytes'], rows, true), barTable('Growth factors', ['calls'], factors));
+    barTable('reallocs', 'Reallocs', {count: 'calls', bytes: 'bytes'}, rows, true),
+    barTable('growth', 'Growth factors', {count: 'calls'}, factors));
 }
 
 function callsTable(s) {
   const rows = Object.entries(s.calls).sort((a, b) => b[1].count - a[1].count).map(([name, c]) => [name, countText(c.count),
     percentText(share(c.count, s.events)), countText(c.failed), bytesText(c.bytes), bytesText(c.min_bytes), bytesText(c.mean_bytes),
     bytesText(c.max_bytes)]);
-  return table('Calls', ['call', 'count', 'share', 'failed', 'bytes', 'min', 'mean', 'max'].map((name, i) =>
-    ({name, number: i > 0})), rows);
+  return table('calls', 'Calls', {call: textColumn('call'), count: 'count', share: 'share', failed: 'failed', bytes: 'bytes', min_bytes: 'min',
+    mean_bytes: 'mean', max_bytes: 'max'}, rows);
 }
 
 function topTable(s) {
   const {by_count: count, by_bytes: bytes} = s.top_sizes;
-  return table('Top sizes', ['rank', 'size by requests', 'requests', 'size by bytes', 'bytes'].map((name) =>
-    ({name, number: true})), count.map((c, i) => [i + 1, bytesText(c.size_bytes), countText(c.count), bytesText(bytes[i].size_bytes),
+  return table('top-sizes', 'Top sizes', {rank: 'rank', size_by_count: 'size by requests', count: 'requests', size_by_bytes: 'size by bytes',
+    bytes: 'bytes'}, count.map((c, i) => [i + 1, bytesText(c.size_bytes), countText(c.count), bytesText(bytes[i].size_bytes),
     bytesText(bytes[i].size_bytes * bytes[i].count)]));
 }
 
@@ -229,8 +231,8 @@ function roundingTable(s) {
     s.size_classes.four_per_doubling]].map(([name, c]) => [name, bytesText(c.internal_fragmentation_bytes), percentText(share(c.internal_fragmentation_bytes, s.requests.bytes))]);
   rows.push(['padding to multiples of the alignment', bytesText(s.alignment.padding_bytes),
     percentText(share(s.alignment.padding_bytes, s.requests.bytes))]);
-  return table('Internal fragmentation, over all requests', [{name: 'size classes'}, {name: 'bytes', number: true}, {name: 'of requested bytes',
-    number: true}], rows);
+  return table('rounding', 'Internal fragmentation, over all requests', {classes: textColumn('size classes'), bytes: 'bytes',
+    share: 'of requested bytes'}, rows);
 }
 
 function matrixTable(s) {
@@ -247,8 +249,9 @@ function matrixTable(s) {
     return e;
   };
   return figure('Frees between threads', 'Rows: the thread that allocated the block. Columns: the thread that freed or resized it. Darker cells are more blocks.',
-    table('Blocks from thread to thread', [{name: 'allocated by'}, ...threads.map((t) => ({name: 'thread ' + t, number: true}))],
-      threads.map((from) => ['thread ' + from, ...threads.map((to) => cell(from, to))]), 'matrix'));
+    table('matrix', 'Blocks from thread to thread', {from: textColumn('allocated by'),
+      ...Object.fromEntries(threads.map((t) => ['thread-' + t, 'thread ' + t]))},
+    threads.map((from) => ['thread ' + from, ...threads.map((to) => cell(from, to))])));
 }
 
 function threadsSection(s) {
@@ -257,8 +260,9 @@ function threadsSection(s) {
   }
   const rows = s.by_thread.map((t) => [t.thread === null ? 'others' : 'thread ' + t.thread, countText(t.events), bytesText(t.allocated_bytes),
     countText(t.local_frees), countText(t.remote_frees), countText(t.remotely_freed), bytesText(t.live_at_end_bytes)]);
-  return section('threads', 'Threads', matrixTable(s), table('Threads', ['thread', 'events', 'allocated', 'local frees',
-    'remote frees', 'remotely freed', 'live at end'].map((name, i) => ({name, number: i > 0})), rows));
+  return section('threads', 'Threads', matrixTable(s), table('threads', 'Threads', {thread: textColumn('thread'), events: 'events',
+    allocated_bytes: 'allocated', local_frees: 'local frees', remote_frees: 'remote frees', remotely_freed: 'remotely freed',
+    live_at_end_bytes: 'live at end'}, rows));
 }
 
 function usageSections(w) {
