@@ -1,8 +1,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
-#include "commands/import_trace.h"
-#include "commands/import_workload.h"
 #include "commands/watch.h"
+#include "formats/import_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,109 +43,47 @@ static const struct option options[] = {
     {0},
 };
 
-struct job {
-    const struct import_cli_options *options;
-    const struct format *format;
-    struct convert_settings how;
-    struct input in;
-    struct output out;
-    struct err *e;
-};
-
-static int to_trace(struct job *j)
+static void print_result(const char *path, uint64_t bytes, const struct workload_summary *s)
 {
-    bool has_times;
-    struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_ZSTD, j->how.level};
-    return import_trace(&j->in, &j->out, &how, &has_times, j->e);
-}
-
-static void tell_workload(const char *path, uint64_t bytes, const struct workload_summary *s)
-{
-    note("%s: %llu events, %llu threads, %.2f bytes an event", path, (unsigned long long)s->events,
+    note("%s: %llu events, %llu threads, %.2f bytes/event", path, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->order_ambiguous || s->unmatched_frees)
-        note("%llu frees of unknown blocks, %llu events of ambiguous order", (unsigned long long)s->unmatched_frees,
-             (unsigned long long)s->order_ambiguous);
+        note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous", path,
+             (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous);
 }
 
-// A trace of all of it in a temporary file: which processes there are is known when all has been seen.
-static int open_between(struct job *j, struct trace_file *t)
+// A trace, or the workload of one process.
+static int import_to(struct input *in, const char *to, unsigned flags, bool trace, const struct import_settings *how,
+                     struct err *e)
 {
-    bool has_times;
-    struct output between;
-    struct input trace;
-    struct import_trace_options how = {j->format, j->options->keep_going, FRAME_CODEC_LZ4, 1};
-    int rc = output_open_unnamed(&between, j->e);
-    if (rc < 0)
-        return rc;
-    rc = import_trace(&j->in, &between, &how, &has_times, j->e);
-    if (rc < 0) {
-        output_close(&between, false, NULL);
-        return rc;
-    }
-    j->how.no_stamps |= !has_times;
-    rc = input_from_output(&trace, &between, j->in.name, j->e);
-    return rc < 0 ? rc : trace_file_adopt(t, &trace, true, j->e);
-}
-
-// The process with most events.
-static int most_events(struct job *j, struct workload_summary *s)
-{
-    struct trace_file t = {.in.fd = -1};
-    int rc = open_between(j, &t);
-    if (rc == 0)
-        rc = convert_one(&t, &j->out, &j->how, s, j->e);
-    trace_file_close(&t);
-    return rc;
-}
-
-static int to_workload(struct job *j)
-{
+    struct output out;
     struct workload_summary s;
-    int rc;
-    if (j->format->several_processes && !j->how.pid) {
-        rc = most_events(j, &s);
-    } else {
-        struct import_workload_options how = {j->format, j->options->keep_going, j->how};
-        rc = import_workload(&j->in, &j->out, &how, &s, j->e);
-    }
-    if (rc == 0)
-        tell_workload(j->out.name, j->out.offset, &s);
-    return rc;
-}
-
-static unsigned output_flags(const struct job *j)
-{
-    return OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0);
-}
-
-static int import_one(struct job *j, const char *to)
-{
-    int rc = output_open(&j->out, to, output_flags(j), j->e);
+    int rc = output_open(&out, to, flags, e);
     if (rc < 0)
         return rc;
-    rc = j->options->trace ? to_trace(j) : to_workload(j);
-    int closed = output_close(&j->out, rc == 0, j->e);
-    return rc == 0 ? closed : rc;
-}
-
-static int import_each(struct job *j, const char *pattern)
-{
-    struct trace_file t = {.in.fd = -1};
-    int rc = open_between(j, &t);
-    if (rc == 0)
-        rc = convert_each(&t, &(struct convert_files){pattern, output_flags(j), tell_workload}, &j->how, j->e);
-    trace_file_close(&t);
+    rc = trace ? import_trace(in, &out, how, e) : import_one(in, &out, how, &s, e);
+    const char *name = out.name;
+    uint64_t bytes = out.offset;
+    int closed = output_close(&out, rc == 0, e);
+    rc = rc < 0 ? rc : closed;
+    if (rc == 0 && !trace)
+        print_result(name, bytes, &s);
     return rc;
 }
 
-static int import(struct job *j, const char *from, const char *to, bool each)
+static int import(const char *from, const char *to, const struct import_cli_options *o,
+                  const struct import_settings *how)
 {
-    int rc = input_open(&j->in, from, j->e);
+    struct input in;
+    struct err e = {0};
+    const struct convert_files files = {to, OUTPUT_ASIDE | (o->force ? OUTPUT_FORCE : 0), print_result};
+    int rc = input_open(&in, from, &e);
     if (rc == 0)
-        rc = each ? import_each(j, to) : import_one(j, to);
-    input_close(&j->in);
-    return rc;
+        rc = o->pid.all ? import_each(&in, &files, how, &e) : import_to(&in, to, files.flags, o->trace, how, &e);
+    input_close(&in);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
 }
 
 static int list(void)
@@ -161,8 +98,6 @@ static int list(void)
 static int run(const void *fields, int argc, char **argv)
 {
     const struct import_cli_options *o = fields;
-    struct err e = {0};
-    struct job j = {.options = o, .in = {.fd = -1}, .out = {.fd = -1}, .e = &e};
     if (o->list)
         return list();
     if (argc == 0)
@@ -171,24 +106,24 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_import, "--format is missing: %s", FORMATS_IMPORT_CHOICES);
     if ((o->pid.pid || o->pid.all) && o->trace)
         return usage_error(&cmd_import, "--pid selects a process for a workload; --trace writes all processes");
-    j.format = o->format;
-    j.how = (struct convert_settings){.pid = o->pid.pid,
-                                      .level = (int)o->level,
-                                      .strict = o->strict,
-                                      .no_stamps = !o->timestamps,
-                                      .watch = watch_conversion()};
-    j.how.window_ns = j.format->window;
+    const struct import_settings how = {
+        .format = o->format,
+        .keep_going = o->keep_going,
+        .convert = {.pid = o->pid.pid,
+                    .level = (int)o->level,
+                    .strict = o->strict,
+                    .no_stamps = !o->timestamps,
+                    .watch = watch_begin("import")},
+    };
     char *beside = NULL;
     if (!o->output && strcmp(argv[0], "-") != 0 && asprintf(&beside, "%s.%s", argv[0], o->trace ? "ht" : "htw") < 0)
         die(EXIT_FAILED, "out of memory");
     const char *to = o->output ? o->output : beside ? beside : "-";
     if (o->pid.all && strcmp(to, "-") == 0)
         return usage_error(&cmd_import, "--pid all writes several files: name them with -o, for example out.%%p.htw");
-    int rc = import(&j, argv[0], to, o->pid.all);
+    int code = import(argv[0], to, o, &how);
     free(beside);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    return EXIT_DONE;
+    return code;
 }
 
 const struct command cmd_import = {

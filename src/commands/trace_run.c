@@ -1,6 +1,7 @@
 #include "base/clock.h"
-#include "commands/import_workload.h"
 #include "commands/replay_options.h"
+#include "commands/watch.h"
+#include "formats/import_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -99,14 +100,13 @@ static int make_workload(const char *path, struct output *out, struct err *e)
 {
     struct input in;
     struct workload_summary summary;
-    struct import_workload_options how = {.format = formats_find("wl"), .convert = {.level = 1}};
-    how.convert.window_ns = how.format->window;
+    const struct import_settings how = {.format = formats_find("wl"), .convert = {.level = 1, .watch = watch_notes()}};
     int rc = input_open(&in, path, e);
     if (rc < 0)
         return rc;
     rc = output_open_unnamed(out, e);
     if (rc == 0)
-        rc = import_workload(&in, out, &how, &summary, e);
+        rc = import_one(&in, out, &how, &summary, e);
     input_close(&in);
     return rc;
 }

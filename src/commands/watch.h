@@ -1,10 +1,14 @@
-// How a command shows that a trace is converted: a line of progress and notes, on stderr.
+// How a command shows what a library works on: a line of progress and notes, on stderr.
 #ifndef HEAPTAPE_COMMANDS_WATCH_H
 #define HEAPTAPE_COMMANDS_WATCH_H
 
 #include "convert/process.h"
 
-// Static; valid until the next call.
+// Progress of `what` ("import"), and notes. Static; the progress is that of the last call.
+const struct convert_watch *watch_begin(const char *what);
 const struct convert_watch *watch_conversion(void);
+
+// Notes without progress.
+const struct convert_watch *watch_notes(void);
 
 #endif

@@ -259,7 +259,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 
 static int bad(struct import *im, const char *where, const char *fmt, va_list args)
 {
-    char what[400];
+    char what[400], line[sizeof(struct err) + 16];
     vsnprintf(what, sizeof what, fmt, args);
     struct err text = {0};
     err_set(&text, 0, "%s: %s %s", im->source.in->name, what, where);
@@ -267,8 +267,10 @@ static int bad(struct import *im, const char *where, const char *fmt, va_list ar
     if (!im->keep_going)
         return err_set(im->e, -EBADMSG, "%s", text.text);
     err_set(&im->first_skipped, 0, "%s", text.text);
-    if (im->name_skipped && im->skipped <= IMPORT_NAMED)
-        im->name_skipped(text.text);
+    if (im->note && im->skipped <= IMPORT_NAMED) {
+        snprintf(line, sizeof line, "skipped: %s", text.text);
+        im->note(line);
+    }
     return 0;
 }
 

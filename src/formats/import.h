@@ -30,11 +30,11 @@ struct import {
     bool keep_going;
     bool has_times; // set by the importer before its first event: event.stamp is in ns; else it need not be set
     void *state;    // the importer's
-    void (*name_skipped)(const char *text); // NULL: nobody wants to know
+    void (*note)(const char *text); // gets each invalid record that is skipped; NULL: not wanted
 
     // Results.
     uint64_t events;
-    uint64_t skipped;         // bad pieces, under keep_going; the first IMPORT_NAMED of them are told to name_skipped
+    uint64_t skipped;         // invalid records, under keep_going; note gets the first IMPORT_NAMED of them
     struct err first_skipped; // what the first of them was
 
     // Inside import.c.

@@ -128,7 +128,7 @@ JSON
   heaptape dump each.6.htw
   has "$output" "malloc(64)"
   heaptape import -F json --pid 7 -o none.htw a.json
-  fails_with 1 "a.json: has no events of process 7"
+  fails_with 1 "a.json: " "no events of process 7; it contains processes 5, 6"
   [ ! -e none.htw ]
   heaptape import -F json --pid all - <a.json
   usage_fails "--pid all writes several files"

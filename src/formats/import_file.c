@@ -1,0 +1,207 @@
+#include "formats/import_file.h"
+
+#include "formats/import.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+// An import on its way to a trace, or to the workload of the only process.
+struct import_job {
+    const struct input *in;
+    struct output *out;
+    const struct import_settings *settings;
+    struct err *e;
+    bool has_times;
+    // The trace.
+    struct trace_writer writer;
+    uint64_t end_stamp;
+    // The workload.
+    struct convert_settings convert;
+    struct trace_session session;
+    struct convert_process process;
+    struct order *order;
+};
+
+static void show_progress(const struct import_job *j)
+{
+    const struct convert_watch *watch = j->settings->convert.watch;
+    if (watch && watch->progress)
+        progress_update(watch->progress, j->in->offset);
+}
+
+static void note_skipped(const struct import *im, const struct convert_watch *watch)
+{
+    char text[sizeof(struct err) + 80];
+    if (!im->skipped || !im->note)
+        return;
+    snprintf(text, sizeof text, "skipped %llu invalid record%s, the first: %s", (unsigned long long)im->skipped,
+             im->skipped == 1 ? "" : "s", im->first_skipped.text);
+    watch->note(text);
+}
+
+// Reads all of the file. `finish` is for what the sink holds back.
+static int run(struct import_job *j, struct input *in, struct import_sink sink, int (*finish)(struct import_job *j))
+{
+    const struct convert_watch *watch = j->settings->convert.watch;
+    struct import im = {
+        .format = j->settings->format,
+        .keep_going = j->settings->keep_going,
+        .note = watch ? watch->note : NULL,
+        .sink = sink,
+    };
+    if (watch && watch->progress)
+        watch->progress->total = in->size_bytes;
+    int rc = import_run(&im, in, j->e);
+    if (rc == 0)
+        rc = finish(j);
+    if (watch && watch->progress)
+        progress_clear(watch->progress);
+    if (rc < 0)
+        err_set(j->e, rc, "%s: cannot import: %s", in->name, strerror(-rc));
+    else
+        note_skipped(&im, watch);
+    import_release(&im);
+    return rc;
+}
+
+static int write_session(void *context, const struct trace_session *s, bool has_times)
+{
+    struct import_job *j = context;
+    j->has_times = has_times;
+    return trace_write_session(&j->writer, s, j->e);
+}
+
+static int write_process(void *context, const struct trace_process *p)
+{
+    struct import_job *j = context;
+    return trace_write_process(&j->writer, p, j->e);
+}
+
+static int write_round(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
+{
+    struct import_job *j = context;
+    j->end_stamp = watermark;
+    show_progress(j);
+    return trace_write_round(&j->writer, watermark, segments, n, j->e);
+}
+
+static int finish_trace(struct import_job *j)
+{
+    return trace_write_end(&j->writer, j->end_stamp, 0, j->e);
+}
+
+static int write_trace(struct import_job *j, struct input *in, enum frame_codec codec, int level)
+{
+    trace_writer_init(&j->writer, j->out, codec, level);
+    int rc = run(j, in, (struct import_sink){j, write_session, write_process, write_round}, finish_trace);
+    trace_writer_release(&j->writer);
+    return rc;
+}
+
+int import_trace(struct input *in, struct output *out, const struct import_settings *s, struct err *e)
+{
+    struct import_job j = {.in = in, .out = out, .settings = s, .e = e};
+    return write_trace(&j, in, FRAME_CODEC_ZSTD, s->convert.level);
+}
+
+static int begin_session(void *context, const struct trace_session *s, bool has_times)
+{
+    struct import_job *j = context;
+    j->session = *s;
+    j->convert.no_stamps |= !has_times;
+    return 0;
+}
+
+static int begin_process(void *context, const struct trace_process *p)
+{
+    struct import_job *j = context;
+    // Numbers of events, and times that only keep the file's order, are never early.
+    bool is_ordered = j->session.order_only || j->convert.window_ns <= 1;
+    struct order_options how = {.window = j->convert.window_ns, .skid = is_ordered ? 0 : CONVERT_SKID_NS};
+    struct order_sink to = {.context = &j->process, .ops = convert_process_ops};
+    j->order = order_new(&how, &to);
+    return j->order ? convert_process_begin(&j->process, j->out, &j->session, p) : -ENOMEM;
+}
+
+// All up to the watermark has been fed, so that all of it can be put in order.
+static int order_round(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
+{
+    struct import_job *j = context;
+    int rc = 0;
+    show_progress(j);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = order_feed(j->order, &segments[i]);
+    return rc < 0 ? rc : order_advance(j->order, watermark);
+}
+
+static int finish_workload(struct import_job *j)
+{
+    int rc = order_finish(j->order);
+    struct order_counts counts = order_counts(j->order);
+    return rc < 0 ? rc : convert_process_done(&j->process, &counts, order_sites(j->order));
+}
+
+// The workload of a file of one process, without a trace in between: in four fifths of the time.
+static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
+{
+    j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};
+    int rc = run(j, in, (struct import_sink){j, begin_session, begin_process, order_round}, finish_workload);
+    *summary = j->process.summary;
+    order_free(j->order);
+    convert_process_release(&j->process);
+    return rc;
+}
+
+// A trace in a temporary file: which processes there are is known once all of the file has been read.
+static int open_trace(struct import_job *j, struct input *in, struct trace_file *t)
+{
+    struct output between;
+    struct input trace;
+    int rc = output_open_unnamed(&between, j->e);
+    if (rc < 0)
+        return rc;
+    j->out = &between;
+    rc = write_trace(j, in, FRAME_CODEC_LZ4, 1);
+    if (rc < 0) {
+        output_close(&between, false, NULL);
+        return rc;
+    }
+    j->convert.no_stamps |= !j->has_times;
+    rc = input_from_output(&trace, &between, in->name, j->e);
+    return rc < 0 ? rc : trace_file_adopt(t, &trace, true, j->e);
+}
+
+static struct import_job job_new(const struct input *in, const struct import_settings *s, struct err *e)
+{
+    struct import_job j = {.in = in, .settings = s, .convert = s->convert, .e = e};
+    j.convert.window_ns = s->format->window;
+    return j;
+}
+
+int import_one(struct input *in, struct output *out, const struct import_settings *s, struct workload_summary *summary,
+               struct err *e)
+{
+    struct import_job j = job_new(in, s, e);
+    struct trace_file t = {.in.fd = -1};
+    j.out = out;
+    if (!s->format->several_processes && !s->convert.pid)
+        return write_workload(&j, in, summary);
+    int rc = open_trace(&j, in, &t);
+    if (rc == 0)
+        rc = convert_one(&t, out, &j.convert, summary, e);
+    trace_file_close(&t);
+    return rc;
+}
+
+int import_each(struct input *in, const struct convert_files *files, const struct import_settings *s, struct err *e)
+{
+    struct import_job j = job_new(in, s, e);
+    struct trace_file t = {.in.fd = -1};
+    int rc = open_trace(&j, in, &t);
+    if (rc == 0)
+        rc = convert_each(&t, files, &j.convert, e);
+    trace_file_close(&t);
+    return rc;
+}

@@ -1,0 +1,173 @@
+// Imports of files of several processes: into a trace, the workload of one, and a workload each; what is skipped is noted.
+#include "formats/import_file.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const char two_processes[] = "{\"kind\":\"malloc\",\"pid\":5,\"tid\":5,\"size\":32,\"result\":\"0x1000\"}\n"
+                                    "{\"kind\":\"malloc\",\"pid\":6,\"tid\":6,\"size\":64,\"result\":\"0x1000\"}\n"
+                                    "{\"kind\":\"free\",\"pid\":5,\"tid\":5,\"ptr\":\"0x1000\"}\n";
+
+// What watch.note and files.written got.
+static char notes[10][300];
+static unsigned n_notes;
+static struct workload_summary written[4];
+static char written_paths[4][100];
+static unsigned n_written;
+
+static void take_note(const char *text)
+{
+    assert_true(n_notes < 10);
+    snprintf(notes[n_notes++], sizeof notes[0], "%s", text);
+}
+
+static void take_written(const char *path, uint64_t bytes, const struct workload_summary *s)
+{
+    assert_true(bytes > 0 && n_written < 4);
+    snprintf(written_paths[n_written], sizeof written_paths[0], "%s", path);
+    written[n_written++] = *s;
+}
+
+static const struct convert_watch watch = {.note = take_note};
+
+static struct import_settings settings_for(const char *format)
+{
+    n_notes = n_written = 0;
+    return (struct import_settings){.format = formats_find(format), .convert = {.level = 1, .watch = &watch}};
+}
+
+static struct input input_of(const char *text)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    return (struct input){.fd = fd, .owns_fd = true, .name = "input", .size_bytes = strlen(text)};
+}
+
+static int one(const char *text, const struct import_settings *s, struct workload_summary *summary, struct err *e)
+{
+    struct input in = input_of(text);
+    struct output out;
+    *e = (struct err){0};
+    assert_int_equal(output_open_unnamed(&out, e), 0);
+    int rc = import_one(&in, &out, s, summary, e);
+    output_close(&out, false, NULL);
+    input_close(&in);
+    return rc;
+}
+
+static void one_process_is_that_with_most_events_or_the_wanted_one(void **unused)
+{
+    (void)unused;
+    struct workload_summary s;
+    struct err e;
+    struct import_settings how = settings_for("json");
+    assert_int_equal(one(two_processes, &how, &s, &e), 0);
+    assert_int_equal(s.events, 2);
+    assert_int_equal(n_notes, 1); // which one it is
+    how.convert.pid = 6;
+    assert_int_equal(one(two_processes, &how, &s, &e), 0);
+    assert_int_equal(s.events, 1);
+    assert_int_equal(s.peak_live_bytes, 64);
+    how.convert.pid = 7;
+    assert_int_equal(one(two_processes, &how, &s, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "process 7"));
+}
+
+static void each_process_gets_a_file(void **unused)
+{
+    (void)unused;
+    char folder[] = "/tmp/test_formats_import.XXXXXX", pattern[100];
+    struct err e = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(pattern, sizeof pattern, "%s/out.htw", folder);
+    const struct convert_files files = {pattern, OUTPUT_ASIDE, take_written};
+    struct import_settings how = settings_for("json");
+    struct input in = input_of(two_processes);
+    assert_int_equal(import_each(&in, &files, &how, &e), 0);
+    input_close(&in);
+    assert_int_equal(n_written, 2);
+    for (unsigned i = 0; i < n_written; i++) {
+        bool five = strstr(written_paths[i], "out.5.htw");
+        assert_true(five || strstr(written_paths[i], "out.6.htw"));
+        assert_int_equal(written[i].events, five ? 2 : 1);
+        assert_int_equal(unlink(written_paths[i]), 0);
+    }
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void a_trace_has_all_processes(void **unused)
+{
+    (void)unused;
+    struct err e = {0};
+    struct output out;
+    struct input in = input_of(two_processes), trace;
+    struct trace_file t;
+    struct import_settings how = settings_for("json");
+    size_t processes;
+    uint32_t process;
+    assert_int_equal(output_open_unnamed(&out, &e), 0);
+    assert_int_equal(import_trace(&in, &out, &how, &e), 0);
+    input_close(&in);
+    assert_int_equal(input_from_output(&trace, &out, "trace", &e), 0);
+    assert_int_equal(trace_file_adopt(&t, &trace, true, &e), 0);
+    assert_int_equal(trace_file_choose(&t, 0, &process, &processes, &e), 0);
+    assert_int_equal(processes, 2);
+    assert_true(t.reader.session.order_only);
+    trace_file_close(&t);
+}
+
+// The one road of a format with one process, which needs no trace in between, and the other, which a pid asks for.
+static void both_roads_make_the_same(void **unused)
+{
+    (void)unused;
+    static const char text[] = "1: malloc 0x10 8\n2: malloc 0x20 16\n1: free 0x20\n2: thread_done 0x0\n";
+    struct workload_summary direct, between;
+    struct err e;
+    struct import_settings how = settings_for("android");
+    assert_int_equal(one(text, &how, &direct, &e), 0);
+    how.convert.pid = 1;
+    assert_int_equal(one(text, &how, &between, &e), 0);
+    assert_int_equal(direct.events, 4);
+    assert_int_equal(direct.threads, between.threads);
+    assert_int_equal(direct.events, between.events);
+    assert_int_equal(direct.peak_live_bytes, between.peak_live_bytes);
+    assert_int_equal(n_notes, 0);
+}
+
+static void what_is_skipped_is_noted(void **unused)
+{
+    (void)unused;
+    static const char text[] = "1: malloc 0x10 8\n1: mallok\n1: free 0x10\n1: free\n";
+    struct workload_summary s;
+    struct err e;
+    struct import_settings how = settings_for("android");
+    assert_int_equal(one(text, &how, &s, &e), -EBADMSG);
+    assert_non_null(strstr(e.text, "input: expected malloc"));
+    assert_non_null(strstr(e.text, "in line 2"));
+    assert_int_equal(n_notes, 0);
+    how.keep_going = true;
+    assert_int_equal(one(text, &how, &s, &e), 0);
+    assert_int_equal(s.events, 2);
+    assert_int_equal(n_notes, 3);
+    assert_memory_equal(notes[0], "skipped: input: ", 16);
+    assert_memory_equal(notes[2], "skipped 2 invalid records, the first: input: ", 45);
+    how.convert.watch = NULL;
+    assert_int_equal(one(text, &how, &s, &e), 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_process_is_that_with_most_events_or_the_wanted_one),
+    cmocka_unit_test(each_process_gets_a_file),
+    cmocka_unit_test(a_trace_has_all_processes),
+    cmocka_unit_test(both_roads_make_the_same),
+    cmocka_unit_test(what_is_skipped_is_noted),
+};
+
+UNIT_MAIN(tests)
