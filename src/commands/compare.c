@@ -1,4 +1,3 @@
-#include "analysis/measure.h"
 #include "commands/page_input.h"
 #include "commands/replay_options.h"
 #include "commands/replay_print.h"
@@ -25,8 +24,10 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_ratio(struct json *j, const char *key, const char *interval_key, const struct measure_ratio *r)
+static void print_ratio(struct json *j, const char *key, const struct measure_ratio *r)
 {
+    char interval_key[64];
+    snprintf(interval_key, sizeof interval_key, "%s_ci95", key);
     json_put_double(j, key, r->ratio);
     json_key(j, interval_key);
     json_begin_array(j);
@@ -37,15 +38,13 @@ static void print_ratio(struct json *j, const char *key, const char *interval_ke
 
 static void print_ratios(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
-    double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
-    session_walls(f, of);
-    session_walls(&s->figures[0], to);
-    struct measure_ratio wall = measure_ratio(of, f->n_runs, to, s->figures[0].n_runs);
-    print_ratio(j, "wall_ratio", "wall_ratio_ci95", &wall);
-    session_peaks(f, of);
-    session_peaks(&s->figures[0], to);
-    struct measure_ratio rss = measure_ratio(of, f->n_runs, to, s->figures[0].n_runs);
-    print_ratio(j, "rss_ratio", "rss_ratio_ci95", &rss);
+    for (size_t i = 0; i < FIGURES; i++) {
+        struct measure_ratio r;
+        if (!figure_infos[i].ratio)
+            continue;
+        r = session_ratio(s, f, i);
+        print_ratio(j, figure_infos[i].ratio, &r);
+    }
 }
 
 static void print_object(struct json *j, const struct replay_session *s)

@@ -61,22 +61,31 @@ void replay_print_verified_members(struct json *j, const struct replay_figures *
     json_end_object(j);
 }
 
+static void put_figure(struct json *j, const struct figure_info *info, double v)
+{
+    bool is_whole = info->unit == FIGURE_COUNT || info->unit == FIGURE_BYTES || v == floor(v);
+    if (is_whole && v >= 0 && v < 0x1p63)
+        json_put_u64(j, info->name, (uint64_t)v);
+    else
+        json_put_double(j, info->name, v);
+}
+
+// The figures of one object of JSON: NULL stands for the result itself.
+static void put_figures(struct json *j, const union figures *f, const char *object)
+{
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figure_objects[figure_infos[i].group] == object)
+            put_figure(j, &figure_infos[i], f->values[i]);
+    }
+}
+
 static void print_run(struct json *j, const struct replay_run *run)
 {
     json_begin_object(j);
-    json_put_u64(j, "events", run->events);
-    json_put_u64(j, "wall_ns", run->wall_ns);
-    json_put_u64(j, "cpu_ns", run->user_ns + run->system_ns);
-    json_put_u64(j, "system_ns", run->system_ns);
-    json_put_u64(j, "peak_rss_bytes", run->peak_rss_bytes);
-    json_put_u64(j, "end_rss_bytes", run->end_rss_bytes);
-    json_put_u64(j, "rss_after_free_bytes", run->rss_after_free_bytes);
-    json_put_double(j, "mean_rss_bytes", run->mean_rss_bytes);
-    json_put_u64(j, "baseline_rss_bytes", run->baseline_rss_bytes);
-    json_put_u64(j, "minor_faults", run->minor_faults);
-    json_put_u64(j, "major_faults", run->major_faults);
-    json_put_u64(j, "blocked_waits", run->blocked_waits);
-    json_put_u64(j, "sleeps", run->sleeps);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figure_infos[i].shown & FIGURE_IN_RUN)
+            put_figure(j, &figure_infos[i], run->figures.values[i]);
+    }
     json_end_object(j);
 }
 
@@ -145,27 +154,6 @@ static void print_timeline(struct json *j, const struct replay_run *run)
     json_end_array(j);
 }
 
-static double ratio(double a, double b)
-{
-    return b > 0 ? a / b : NAN;
-}
-
-static void print_memory(struct json *j, const struct replay_session *s, const struct replay_figures *f)
-{
-    const struct plan_facts *facts = plan_facts(s->plan);
-    json_put_u64(j, "rss_after_free_bytes", (uint64_t)f->rss_after_free_bytes);
-    if (s->settings.idle_wait_ns)
-        json_put_u64(j, "rss_after_idle_bytes", (uint64_t)f->rss_after_idle_bytes);
-    else
-        json_put_string(j, "rss_after_idle_bytes", NULL);
-    json_put_u64(j, "mean_rss_bytes", (uint64_t)f->mean_rss_bytes);
-    json_put_u64(j, "mean_live_bytes", (uint64_t)f->mean_live_bytes);
-    json_put_u64(j, "peak_live_bytes", facts->peak_live_bytes);
-    json_put_u64(j, "live_at_end_bytes", facts->live_at_end_bytes);
-    json_put_double(j, "peak_fragmentation", ratio(f->peak_rss_bytes, (double)facts->peak_live_bytes));
-    json_put_double(j, "mean_fragmentation", ratio(f->mean_rss_bytes, f->mean_live_bytes));
-}
-
 static void print_internal_fragmentation(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     json_key(j, "internal_fragmentation");
@@ -176,11 +164,11 @@ static void print_internal_fragmentation(struct json *j, const struct replay_ses
     json_begin_object(j);
     json_put_u64(j, "requested_bytes", f->usable.requested_bytes);
     json_put_u64(j, "usable_bytes", f->usable.usable_bytes);
-    json_put_double(j, "usable_ratio", ratio((double)f->usable.usable_bytes, (double)f->usable.requested_bytes));
+    json_put_double(j, "usable_ratio", (double)f->usable.usable_bytes / (double)f->usable.requested_bytes);
     json_end_object(j);
 }
 
-static void put_said(struct json *j, const char *key, uint64_t bytes)
+static void put_reported(struct json *j, const char *key, uint64_t bytes)
 {
     if (bytes == RESULTS_UNKNOWN)
         json_put_string(j, key, NULL);
@@ -198,11 +186,12 @@ static uint64_t waste(const struct results_stats *at)
 
 static void print_stats(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
-    if (s->how_to_plan.trim_every)
-        put_text(j, "trim_function", f->runs[0].trim_function);
-    if (!s->how_to_plan.stats_every)
-        return;
+    put_text(j, "trim_function", s->how_to_plan.trim_every ? f->runs[0].trim_function : "");
     json_key(j, "stats");
+    if (!s->how_to_plan.stats_every) {
+        json_null(j);
+        return;
+    }
     json_begin_array(j);
     for (size_t i = 0; i < f->stats.n_stats; i++) {
         const struct results_stats *at = &f->stats.stats[i];
@@ -211,40 +200,27 @@ static void print_stats(struct json *j, const struct replay_session *s, const st
         json_put_u64(j, "ns", at->ns);
         json_put_u64(j, "rss_bytes", at->rss_bytes);
         json_put_u64(j, "live_bytes", at->live_bytes);
-        put_said(j, "mapped_bytes", at->mapped_bytes);
-        put_said(j, "allocated_bytes", at->allocated_bytes);
-        put_said(j, "unused_bytes", waste(at));
-        put_said(j, "active_bytes", at->active_bytes);
-        put_said(j, "resident_bytes", at->resident_bytes);
+        put_reported(j, "mapped_bytes", at->mapped_bytes);
+        put_reported(j, "allocated_bytes", at->allocated_bytes);
+        put_reported(j, "unused_bytes", waste(at));
+        put_reported(j, "active_bytes", at->active_bytes);
+        put_reported(j, "resident_bytes", at->resident_bytes);
         json_end_object(j);
     }
     json_end_array(j);
 }
 
-static void print_pace(struct json *j, const struct replay_session *s, const struct replay_figures *f)
+static void print_counters(struct json *j, const struct replay_figures *f)
 {
-    // 0 is no pace.
-    json_put_double(j, "speed", s->speed > 0 ? s->speed : NAN);
-    if (s->speed > 0)
-        json_put_u64(j, "max_lag_ns", f->runs[f->typical].max_lag_ns);
-}
-
-static void print_counters(struct json *j, const struct replay_run *run)
-{
-    static const char *const keys[RESULTS_COUNTERS] = {
-        [RESULTS_CYCLES] = "cycles",
-        [RESULTS_INSTRUCTIONS] = "instructions",
-        [RESULTS_CACHE_MISSES] = "cache_misses",
-        [RESULTS_DTLB_MISSES] = "dtlb_misses",
-    };
+    const struct replay_run *run = &f->runs[f->typical];
     json_key(j, "counters");
     json_begin_object(j);
-    for (unsigned i = 0; i < RESULTS_COUNTERS; i++)
-        put_said(j, keys[i], run->counters[i]);
-    json_put_u64(j, "page_faults", run->minor_faults + run->major_faults);
-    json_put_u64(j, "context_switches", run->context_switches);
-    if (run->counters[RESULTS_CYCLES] != RESULTS_UNKNOWN)
-        json_put_bool(j, "with_kernel", run->counters_with_kernel);
+    put_figures(j, &f->figures, "counters");
+    json_key(j, "with_kernel");
+    if (isnan(f->figures.cycles))
+        json_null(j);
+    else
+        json_bool(j, run->counters_with_kernel);
     json_put_string(j, "missing_reason", run->counters_errno ? strerror(run->counters_errno) : NULL);
     json_end_object(j);
 }
@@ -253,7 +229,6 @@ static void print_counters(struct json *j, const struct replay_run *run)
 static void print_decoder(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    const struct replay_run *run = &f->runs[f->typical];
     json_key(j, "decoder");
     if (!facts->fed) {
         json_null(j);
@@ -262,42 +237,22 @@ static void print_decoder(struct json *j, const struct replay_session *s, const 
     json_begin_object(j);
     json_put_u64(j, "windows", facts->windows);
     json_put_u64(j, "window_bytes", facts->window_bytes);
-    json_put_u64(j, "stalls", run->stalls);
-    json_put_u64(j, "stall_ns", run->stall_ns);
-    json_put_double(j, "stall_share", session_stall_share(s, f));
-    json_put_u64(j, "free_space_wait_ns", run->free_space_wait_ns);
-    json_put_u64(j, "idle_ns", run->decoder_idle_ns);
+    put_figures(j, &f->figures, "decoder");
     json_end_object(j);
 }
 
 void replay_print_members(struct json *j, const struct replay_session *s, const struct replay_figures *f)
 {
-    const struct plan_facts *facts = plan_facts(s->plan);
     print_allocator(j, f);
     json_key(j, "runs");
     json_begin_array(j);
     for (size_t i = 0; i < f->n_runs; i++)
         print_run(j, &f->runs[i]);
     json_end_array(j);
-    json_put_double(j, "wall_ns", f->wall_ns);
-    json_put_double(j, "cpu_ns", f->cpu_ns);
-    json_put_double(j, "ns_per_event", f->ns_per_event);
-    json_put_double(j, "overhead_ns_per_event", session_overhead_ns(s));
-    json_put_u64(j, "peak_rss_bytes", (uint64_t)f->peak_rss_bytes);
-    json_put_u64(j, "end_rss_bytes", (uint64_t)f->end_rss_bytes);
-    print_memory(j, s, f);
-    json_put_u64(j, "events", facts->events);
-    json_put_u64(j, "skipped", facts->skipped);
-    json_put_u64(j, "preexisting", facts->preexisting);
-    json_put_bool(j, "touch_zeroed", facts->touch_zeroed);
-    json_put_u64(j, "threads", facts->threads);
-    json_put_u64(j, "dependencies", facts->waits);
-    if (facts->one_thread) {
-        json_put_u64(j, "thread_switches", facts->switches);
-        json_put_u64(j, "cache_switches", f->runs[f->typical].cache_switches);
-    }
-    print_pace(j, s, f);
-    print_counters(j, &f->runs[f->typical]);
+    put_figures(j, &f->figures, NULL);
+    json_put_bool(j, "touch_zeroed", plan_facts(s->plan)->touch_zeroed);
+    json_put_double(j, "speed", s->speed > 0 ? s->speed : NAN);
+    print_counters(j, f);
     print_decoder(j, s, f);
     print_calls(j, s, f);
     print_sizes(j, s, f);

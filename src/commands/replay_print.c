@@ -2,6 +2,7 @@
 #include "analysis/measure.h"
 #include "cli/command.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,10 +20,26 @@ void replay_print_workload(const struct replay_session *s)
     printf("\n");
 }
 
-static double over_live(const struct replay_session *s, double bytes)
+static const char *figure_text(char text[32], enum figure_unit unit, double v)
 {
-    uint64_t live = plan_facts(s->plan)->peak_live_bytes;
-    return live ? bytes / (double)live : 0;
+    switch (unit) {
+    case FIGURE_COUNT:
+        return human_count(text, (uint64_t)v);
+    case FIGURE_BYTES:
+        return human_bytes(text, (uint64_t)v);
+    case FIGURE_NS:
+        if (v >= 1000)
+            return human_ns(text, v);
+        snprintf(text, 32, "%.1f ns", v);
+        return text;
+    case FIGURE_RATIO:
+        snprintf(text, 32, "%.2f", v);
+        return text;
+    case FIGURE_SHARE:
+        snprintf(text, 32, "%.1f %%", 100 * v);
+        return text;
+    }
+    return "";
 }
 
 static void print_calls(const struct replay_session *s, const struct replay_figures *f)
@@ -40,84 +57,68 @@ static void print_calls(const struct replay_session *s, const struct replay_figu
     }
 }
 
-static void print_memory(const struct replay_session *s, const struct replay_figures *f)
-{
-    char t[3][32];
-    printf("%-12s peak RSS %s (%.2f × live)", "memory", human_bytes(t[0], (uint64_t)f->peak_rss_bytes),
-           over_live(s, f->peak_rss_bytes));
-    if (f->mean_live_bytes > 0)
-        printf(", mean %s (%.2f ×)", human_bytes(t[0], (uint64_t)f->mean_rss_bytes),
-               f->mean_rss_bytes / f->mean_live_bytes);
-    printf(", %s at the end, %s after free-all", human_bytes(t[0], (uint64_t)f->end_rss_bytes),
-           human_bytes(t[1], (uint64_t)f->rss_after_free_bytes));
-    if (s->settings.idle_wait_ns)
-        printf(", %s after %llu s idle", human_bytes(t[2], (uint64_t)f->rss_after_idle_bytes),
-               (unsigned long long)(s->settings.idle_wait_ns / 1000000000u));
-    printf("\n");
-}
+static const char *const group_names[FIGURE_GROUPS] = {
+    [FIGURE_WORKLOAD] = "workload", [FIGURE_TIME] = "time",       [FIGURE_MEMORY] = "memory",
+    [FIGURE_COUNTERS] = "counters", [FIGURE_DECODER] = "decoder", [FIGURE_DEPENDENCIES] = "dependencies",
+};
 
-static void print_counters(const struct replay_run *run)
+// "memory       peak RSS 12 MiB, …", without a newline.
+static void print_group(const struct replay_figures *f, enum figure_group group)
 {
-    static const char *const names[RESULTS_COUNTERS] = {
-        [RESULTS_CYCLES] = "cycles",
-        [RESULTS_INSTRUCTIONS] = "instructions",
-        [RESULTS_CACHE_MISSES] = "cache misses",
-        [RESULTS_DTLB_MISSES] = "dTLB misses",
-    };
-    char t[3][32];
-    const char *before = "; not counted: ";
-    printf("%-12s %s minor and %s major page faults, %s context switches", "counters",
-           human_count(t[0], run->minor_faults), human_count(t[1], run->major_faults),
-           human_count(t[2], run->context_switches));
-    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
-        if (run->counters[i] != RESULTS_UNKNOWN)
-            printf(", %s %s", human_count(t[0], run->counters[i]), names[i]);
-    }
-    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
-        if (run->counters[i] != RESULTS_UNKNOWN)
+    char text[32];
+    const char *before = "";
+    printf("%-12s ", group_names[group]);
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        double v = f->figures.values[i];
+        if (info->group != group || !(info->shown & FIGURE_IN_TEXT) || isnan(v))
             continue;
-        printf("%s%s", before, names[i]);
+        bool label_first = info->unit != FIGURE_COUNT && info->unit != FIGURE_SHARE;
+        const char *value = figure_text(text, info->unit, v);
+        printf("%s%s %s", before, label_first ? info->label : value, label_first ? value : info->label);
         before = ", ";
     }
-    if (run->counters_errno)
-        printf(" (%s)", strerror(run->counters_errno));
+}
+
+static void print_counters(const struct replay_figures *f)
+{
+    int error = f->runs[f->typical].counters_errno;
+    const char *before = "; not counted: ";
+    print_group(f, FIGURE_COUNTERS);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figure_infos[i].group != FIGURE_COUNTERS || !isnan(f->figures.values[i]))
+            continue;
+        printf("%s%s", before, figure_infos[i].label);
+        before = ", ";
+    }
+    if (error)
+        printf(" (%s)", strerror(error));
     printf("\n");
 }
 
-enum { LIMIT_PERCENT = 5 }; // of stalls, from which on the decoder limits the replay
-
-static const char *limit_text(double percent)
+// From this share of stalls on the decoder limits the replay.
+static const char *limit_text(double stall_share)
 {
-    return percent >= LIMIT_PERCENT ? ": decoding limited the replay; give more --memory" : "";
-}
-
-static void print_decoder(const struct replay_session *s, const struct replay_figures *f)
-{
-    const struct plan_facts *facts = plan_facts(s->plan);
-    const struct replay_run *run = &f->runs[f->typical];
-    double percent = 100 * session_stall_share(s, f);
-    char t[3][32];
-    if (!facts->fed)
-        return;
-    printf("%-12s threads stalled for %s, %.1f %% of their time%s; %s more waiting for free space in the stream\n",
-           "decoder", human_ns(t[0], (double)run->stall_ns), percent, limit_text(percent),
-           human_ns(t[1], (double)run->free_space_wait_ns));
+    return stall_share >= 0.05 ? ": decoding limited the replay; give more --memory" : "";
 }
 
 void replay_print_text(const struct replay_session *s, const struct replay_figures *f)
 {
-    char t[3][32];
-    const struct replay_run *run = &f->runs[f->typical];
-    printf("%-12s %s (%s)\n", "allocator", f->allocator.name, run->library);
-    printf("%-12s %s wall, %s CPU (median of %zu run%s)\n", "time", human_ns(t[0], f->wall_ns),
-           human_ns(t[1], f->cpu_ns), f->n_runs, f->n_runs == 1 ? "" : "s");
-    printf("%-12s %.1f ns, of which replay overhead %.1f ns\n", "per event", f->ns_per_event, session_overhead_ns(s));
-    print_memory(s, f);
-    print_counters(run);
-    if (plan_facts(s->plan)->waits)
-        printf("%-12s %s, %s blocked, %s slept\n", "dependencies", human_count(t[0], plan_facts(s->plan)->waits),
-               human_count(t[1], run->blocked_waits), human_count(t[2], run->sleeps));
-    print_decoder(s, f);
+    const struct plan_facts *facts = plan_facts(s->plan);
+    printf("%-12s %s (%s)\n", "allocator", f->allocator.name, f->runs[f->typical].library);
+    print_group(f, FIGURE_TIME);
+    printf(" (medians of %zu run%s)\n", f->n_runs, f->n_runs == 1 ? "" : "s");
+    print_group(f, FIGURE_MEMORY);
+    printf("\n");
+    print_counters(f);
+    if (facts->waits) {
+        print_group(f, FIGURE_DEPENDENCIES);
+        printf("\n");
+    }
+    if (facts->fed) {
+        print_group(f, FIGURE_DECODER);
+        printf("%s\n", limit_text(f->figures.stall_share));
+    }
     replay_print_fidelity_text(s, f);
     if (f->latency.calls)
         print_calls(s, f);
@@ -176,57 +177,69 @@ static int name_width(const struct replay_session *s)
     return (int)width;
 }
 
-static void print_row(const struct replay_session *s, size_t i)
+enum { FIGURE_WIDTH = 10, RATIO_WIDTH = 18 };
+
+static int column_width(const struct figure_info *info)
 {
-    const struct replay_figures *f = &s->figures[i];
-    double walls[MEASURE_MAX_RUNS], first[MEASURE_MAX_RUNS];
-    char wall[32], rss[32], tail[32], ratio[64], rss_ratio[64];
-    session_walls(f, walls);
-    session_walls(&s->figures[0], first);
-    struct measure_ratio time = measure_ratio(walls, f->n_runs, first, s->figures[0].n_runs);
-    session_peaks(f, walls);
-    session_peaks(&s->figures[0], first);
-    struct measure_ratio memory = measure_ratio(walls, f->n_runs, first, s->figures[0].n_runs);
-    struct replay_call c = session_call(s, f, main_kind(plan_facts(s->plan)));
-    char name[NAME_BYTES];
-    row_name(&f->allocator, name);
-    printf("%-*s %10s %9.1f  %-20s %10s %9.2f  ", name_width(s), name, human_ns(wall, f->wall_ns), f->ns_per_event,
-           ratio_text(ratio, &time, i == 0), human_bytes(rss, (uint64_t)f->peak_rss_bytes),
-           over_live(s, f->peak_rss_bytes));
-    ratio_text(rss_ratio, &memory, i == 0);
-    if (c.count)
-        printf("%-20s %10s\n", rss_ratio, human_ns(tail, c.p99_ns));
-    else
-        printf("%s\n", rss_ratio);
+    size_t width = strlen(info->label);
+    return width > FIGURE_WIDTH ? (int)width : FIGURE_WIDTH;
 }
 
-// Of the allocator whose threads stalled longest.
+static void print_head(const struct replay_session *s)
+{
+    printf("%-*s", name_width(s), "allocator");
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (!(figure_infos[i].shown & FIGURE_IN_COLUMN))
+            continue;
+        printf(" %*s", column_width(&figure_infos[i]), figure_infos[i].label);
+        if (figure_infos[i].ratio)
+            printf("  %-*s", RATIO_WIDTH, "ratio [95 %]");
+    }
+    if (s->latency)
+        printf("   p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
+    printf("\n");
+}
+
+static void print_row(const struct replay_session *s, size_t row)
+{
+    const struct replay_figures *f = &s->figures[row];
+    struct replay_call c = session_call(s, f, main_kind(plan_facts(s->plan)));
+    char name[NAME_BYTES], text[64];
+    row_name(&f->allocator, name);
+    printf("%-*s", name_width(s), name);
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        if (!(info->shown & FIGURE_IN_COLUMN))
+            continue;
+        printf(" %*s", column_width(info), figure_text(text, info->unit, f->figures.values[i]));
+        if (!info->ratio)
+            continue;
+        struct measure_ratio r = session_ratio(s, f, i);
+        printf("  %-*s", RATIO_WIDTH, ratio_text(text, &r, row == 0));
+    }
+    if (c.count)
+        printf(" %10s", human_ns(text, c.p99_ns));
+    printf("\n");
+}
+
+// The highest share of stalls of all allocators.
 static void print_stalls(const struct replay_session *s)
 {
-    double most = 0;
-    for (size_t i = 0; i < s->n_figures; i++) {
-        double percent = 100 * session_stall_share(s, &s->figures[i]);
-        most = percent > most ? percent : most;
-    }
+    double max = 0;
+    for (size_t i = 0; i < s->n_figures; i++)
+        max = fmax(max, s->figures[i].figures.stall_share);
     if (plan_facts(s->plan)->fed)
-        printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n", most,
-               limit_text(most));
+        printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n", 100 * max,
+               limit_text(max));
 }
 
 void replay_print_table(const struct replay_session *s)
 {
-    char tail[64];
-    snprintf(tail, sizeof tail, "p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
-    printf("%-*s %10s %9s  %-20s %10s %9s  ", name_width(s), "allocator", "wall", "ns/event", "ratio [95 %]",
-           "peak RSS", "RSS/live");
-    if (s->latency)
-        printf("%-20s %10s\n", "ratio [95 %]", tail);
-    else
-        printf("ratio [95 %%]\n");
+    print_head(s);
     for (size_t i = 0; i < s->n_figures; i++)
         print_row(s, i);
     print_stalls(s);
     replay_print_fidelity_line(s);
     printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->n_runs,
-           s->n_runs == 1 ? "" : "s", session_overhead_ns(s));
+           s->n_runs == 1 ? "" : "s", s->figures[0].figures.overhead_ns_per_event);
 }

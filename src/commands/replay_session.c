@@ -1,12 +1,11 @@
 #include "commands/replay_session.h"
-
-#include "analysis/measure.h"
 #include "cli/command.h"
 #include "cli/paths.h"
 #include "commands/watch.h"
 #include "plan/read.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,53 +212,31 @@ static int run_round(struct replay_session *s, enum sort_of_run sort, struct err
     return rc < 0 || !needs_null ? rc : run_once(s, &s->null, sort, e);
 }
 
-void session_walls(const struct replay_figures *f, double *out)
+static size_t values_of(const struct replay_figures *f, size_t figure, double *out)
 {
     for (size_t i = 0; i < f->n_runs; i++)
-        out[i] = (double)f->runs[i].wall_ns;
+        out[i] = f->runs[i].figures.values[figure];
+    return f->n_runs;
 }
 
-void session_peaks(const struct replay_figures *f, double *out)
+struct measure_ratio session_ratio(const struct replay_session *s, const struct replay_figures *f, size_t figure)
 {
-    for (size_t i = 0; i < f->n_runs; i++)
-        out[i] = (double)f->runs[i].peak_rss_bytes;
+    double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
+    size_t n = values_of(f, figure, of), n_to = values_of(&s->figures[0], figure, to);
+    return measure_ratio(of, n, to, n_to);
 }
 
-#define FIGURE(name, value)                                                                                            \
-    static double name(const struct replay_run *run)                                                                   \
-    {                                                                                                                  \
-        return (double)(value);                                                                                        \
+// Each run's replay overhead is that of the null allocator's run in the same round.
+static void sum_up(struct replay_figures *f, const struct replay_figures *null)
+{
+    const union figures *runs[MEASURE_MAX_RUNS];
+    double walls[MEASURE_MAX_RUNS];
+    for (size_t i = 0; i < f->n_runs; i++) {
+        f->runs[i].figures.overhead_ns_per_event = i < null->n_runs ? null->runs[i].figures.ns_per_event : NAN;
+        runs[i] = &f->runs[i].figures;
     }
-FIGURE(cpu_ns, run->user_ns + run->system_ns)
-FIGURE(peak_rss_bytes, run->peak_rss_bytes)
-FIGURE(end_rss_bytes, run->end_rss_bytes)
-FIGURE(rss_after_free_bytes, run->rss_after_free_bytes)
-FIGURE(rss_after_idle_bytes, run->rss_after_idle_bytes)
-FIGURE(mean_rss_bytes, run->mean_rss_bytes)
-FIGURE(mean_live_bytes, run->mean_live_bytes)
-
-static double median_of(const struct replay_figures *f, double (*figure)(const struct replay_run *))
-{
-    double values[MEASURE_MAX_RUNS];
-    for (size_t i = 0; i < f->n_runs; i++)
-        values[i] = figure(&f->runs[i]);
-    return measure_median(values, f->n_runs);
-}
-
-static void sum_up(struct replay_figures *f, double events)
-{
-    double values[MEASURE_MAX_RUNS];
-    session_walls(f, values);
-    f->wall_ns = measure_median(values, f->n_runs);
-    f->typical = measure_median_index(values, f->n_runs);
-    f->ns_per_event = f->wall_ns / events;
-    f->cpu_ns = median_of(f, cpu_ns);
-    f->peak_rss_bytes = median_of(f, peak_rss_bytes);
-    f->end_rss_bytes = median_of(f, end_rss_bytes);
-    f->rss_after_free_bytes = median_of(f, rss_after_free_bytes);
-    f->rss_after_idle_bytes = median_of(f, rss_after_idle_bytes);
-    f->mean_rss_bytes = median_of(f, mean_rss_bytes);
-    f->mean_live_bytes = median_of(f, mean_live_bytes);
+    f->typical = measure_median_index(walls, values_of(f, FIGURE_wall_ns, walls));
+    figures_summarize(&f->figures, runs, f->n_runs, f->typical);
 }
 
 static int make_room(struct replay_session *s, struct replay_figures *f, struct err *e)
@@ -303,10 +280,8 @@ int session_run(struct replay_session *s, struct err *e)
     progress_clear(&s->progress);
     if (rc < 0)
         return rc;
-    double events = (double)plan_facts(s->plan)->events;
     for (size_t i = 0; i < s->n_figures; i++)
-        sum_up(&s->figures[i], events);
-    sum_up(&s->null, events);
+        sum_up(&s->figures[i], &s->null);
     return 0;
 }
 
@@ -337,16 +312,4 @@ struct replay_call session_size(const struct replay_session *s, const struct rep
     if (!f->latency.sizes || !f->latency.sizes[class].count)
         return (struct replay_call){0};
     return without_overhead(f->latency.sizes[class], s->null.latency.sizes[class].undisturbed_ns);
-}
-
-double session_overhead_ns(const struct replay_session *s)
-{
-    return s->null.ns_per_event;
-}
-
-double session_stall_share(const struct replay_session *s, const struct replay_figures *f)
-{
-    const struct replay_run *run = &f->runs[f->typical];
-    double all = (double)run->wall_ns * (double)plan_facts(s->plan)->threads;
-    return all > 0 ? (double)run->stall_ns / all : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_COMMANDS_REPLAY_SESSION_H
 #define HEAPTAPE_COMMANDS_REPLAY_SESSION_H
 
+#include "analysis/measure.h"
 #include "analysis/symbols.h"
 #include "base/progress.h"
 #include "convert/open.h"
@@ -21,10 +22,8 @@ struct replay_figures {
     struct replay_run usable;  // a run that asked for the blocks' usable sizes
     struct replay_run stats;   // a run that looked at the allocator's statistics
     struct fragmentation fragmentation[PLAN_HOLDS];
-    // Medians over the runs, filled in by session_run.
-    double wall_ns, cpu_ns, ns_per_event;
-    double peak_rss_bytes, end_rss_bytes, rss_after_free_bytes, rss_after_idle_bytes, mean_rss_bytes, mean_live_bytes;
-    size_t typical; // the run whose wall time is the median
+    union figures figures; // summary of the runs, filled in by session_run
+    size_t typical;        // the run whose wall time is the median
 };
 
 struct replay_session {
@@ -78,15 +77,7 @@ struct replay_call session_call(const struct replay_session *s, const struct rep
 // The same of the calls that ask for a size of the class (results_size_class).
 struct replay_call session_size(const struct replay_session *s, const struct replay_figures *f, unsigned class);
 
-// Median of the player's own nanoseconds a call.
-double session_overhead_ns(const struct replay_session *s);
-
-// Share of the threads' time, from 0 to 1, for which they waited for the reader, in the typical run. 0 when the plan is
-// whole.
-double session_stall_share(const struct replay_session *s, const struct replay_figures *f);
-
-// The wall times (or peak RSS) of all runs, in out[f->n_runs].
-void session_walls(const struct replay_figures *f, double *out);
-void session_peaks(const struct replay_figures *f, double *out);
+// The ratio of a figure to that of the first allocator.
+struct measure_ratio session_ratio(const struct replay_session *s, const struct replay_figures *f, size_t figure);
 
 #endif

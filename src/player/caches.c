@@ -34,5 +34,5 @@ void player_switch(uint32_t thread, bool over)
         set_cache(caches[thread]);
     caches[thread] = NULL;
     current = thread;
-    player.results->cache_switches++;
+    player.results->figures.cache_switches++;
 }

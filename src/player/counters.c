@@ -11,16 +11,19 @@
     (PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
 
 static const struct {
+    size_t figure; // offset in struct results_figures
     uint32_t type;
     uint64_t config;
-} events[RESULTS_COUNTERS] = {
-    [RESULTS_CYCLES] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
-    [RESULTS_INSTRUCTIONS] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
-    [RESULTS_CACHE_MISSES] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
-    [RESULTS_DTLB_MISSES] = {PERF_TYPE_HW_CACHE, DTLB_READ_MISSES},
+} events[] = {
+    {offsetof(struct results_figures, cycles), PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+    {offsetof(struct results_figures, instructions), PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+    {offsetof(struct results_figures, cache_misses), PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+    {offsetof(struct results_figures, dtlb_misses), PERF_TYPE_HW_CACHE, DTLB_READ_MISSES},
 };
 
-static int fds[RESULTS_COUNTERS];
+enum { COUNTERS = sizeof events / sizeof *events };
+
+static int fds[COUNTERS];
 
 static int open_counter(unsigned i, bool with_kernel)
 {
@@ -42,7 +45,7 @@ void player_counters_init(void)
 {
     struct results *r = player.results;
     r->counters_with_kernel = 1;
-    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
+    for (unsigned i = 0; i < COUNTERS; i++) {
         fds[i] = open_counter(i, r->counters_with_kernel);
         if (fds[i] < 0 && (errno == EACCES || errno == EPERM) && i == 0) {
             r->counters_with_kernel = 0;
@@ -55,7 +58,7 @@ void player_counters_init(void)
 
 void player_counters_start(void)
 {
-    for (unsigned i = 0; i < RESULTS_COUNTERS; i++) {
+    for (unsigned i = 0; i < COUNTERS; i++) {
         if (fds[i] >= 0)
             ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0);
     }
@@ -75,6 +78,6 @@ static uint64_t read_counter(int fd)
 
 void player_counters_stop(void)
 {
-    for (unsigned i = 0; i < RESULTS_COUNTERS; i++)
-        player.results->counters[i] = read_counter(fds[i]);
+    for (unsigned i = 0; i < COUNTERS; i++)
+        *(uint64_t *)((char *)&player.results->figures + events[i].figure) = read_counter(fds[i]);
 }

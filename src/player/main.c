@@ -160,14 +160,14 @@ static void play_all(void)
         player_thread_over(&main_thread);
     }
     player_join_all();
-    r->wall_ns = clock_monotonic_ns() - player.start_ns;
+    r->figures.wall_ns = clock_monotonic_ns() - player.start_ns;
     player_counters_stop();
     getrusage(RUSAGE_SELF, &after);
-    r->user_ns = time_ns(&after.ru_utime) - time_ns(&before.ru_utime);
-    r->system_ns = time_ns(&after.ru_stime) - time_ns(&before.ru_stime);
-    r->minor_faults = (uint64_t)(after.ru_minflt - before.ru_minflt);
-    r->major_faults = (uint64_t)(after.ru_majflt - before.ru_majflt);
-    r->context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
+    r->figures.user_ns = time_ns(&after.ru_utime) - time_ns(&before.ru_utime);
+    r->figures.system_ns = time_ns(&after.ru_stime) - time_ns(&before.ru_stime);
+    r->figures.minor_faults = (uint64_t)(after.ru_minflt - before.ru_minflt);
+    r->figures.major_faults = (uint64_t)(after.ru_majflt - before.ru_majflt);
+    r->figures.context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
 }
 
 void player_hold(unsigned which)
@@ -181,12 +181,12 @@ static void note_memory(void)
 {
     struct results *r = player.results;
     player_sample(0, 0, true);
-    r->end_rss_bytes = player_private_bytes();
-    r->peak_rss_bytes = player_peak_private_bytes();
+    r->figures.end_rss_bytes = player_private_bytes();
+    r->figures.peak_rss_bytes = player_peak_private_bytes();
     uint64_t n = atomic_load_explicit(&r->n_samples, memory_order_relaxed);
     for (uint64_t i = 0; i < n && i < r->max_samples; i++) {
-        if (r->samples[i].rss_bytes > r->peak_rss_bytes)
-            r->peak_rss_bytes = r->samples[i].rss_bytes;
+        if (r->samples[i].rss_bytes > r->figures.peak_rss_bytes)
+            r->figures.peak_rss_bytes = r->samples[i].rss_bytes;
     }
 }
 
@@ -196,11 +196,11 @@ static void play_rest(void)
     struct results *r = player.results;
     main_thread.pc = player.words + player.plan->rest_at;
     player_play(&main_thread);
-    r->rss_after_free_bytes = player_private_bytes();
+    r->figures.rss_after_free_bytes = player_private_bytes();
     if (!r->idle_wait_ns)
         return;
     player_settle(r->idle_wait_ns);
-    r->rss_after_idle_bytes = player_private_bytes();
+    r->figures.rss_after_idle_bytes = player_private_bytes();
 }
 
 int main(void)
@@ -229,7 +229,7 @@ int main(void)
         player.null_real(false);
     player_touch_own_pages();
     player_reset_peak();
-    player.results->baseline_rss_bytes = player_private_bytes();
+    player.results->figures.baseline_rss_bytes = player_private_bytes();
     player.start_ns = clock_monotonic_ns();
     play_preexisting();
     if (player.plan->n_threads)

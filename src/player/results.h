@@ -4,6 +4,7 @@
 #define HEAPTAPE_PLAYER_RESULTS_H
 
 #include "event/event.h"
+#include "player/figures_table.h"
 #include "player/histogram.h"
 
 #include <stdatomic.h>
@@ -69,15 +70,13 @@ static inline unsigned results_size_class(uint64_t size)
     return class < RESULTS_SIZES ? class : RESULTS_SIZES - 1;
 }
 
-#define RESULTS_UNKNOWN UINT64_MAX
+#define RESULTS_UNKNOWN UINT64_MAX // of a figure, or of what an allocator does not report
 
-// What the CPU counts.
-enum results_counter {
-    RESULTS_CYCLES,
-    RESULTS_INSTRUCTIONS,
-    RESULTS_CACHE_MISSES,
-    RESULTS_DTLB_MISSES, // of reads
-    RESULTS_COUNTERS,
+// The figures that the player measures, by origin PLAYER and RSS of the table; the other members stay 0.
+struct results_figures {
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) uint64_t name;
+    HT_FIGURES(HT_X)
+#undef HT_X
 };
 
 struct results_sample {
@@ -129,25 +128,9 @@ struct results {
     uint64_t other_position, failed_at, failed_wanted;
     char found_library[RESULTS_PATH_BYTES];
     char version[RESULTS_VERSION_BYTES]; // what the allocator says of itself
-    uint64_t wall_ns, user_ns, system_ns;
-    uint64_t minor_faults, major_faults; // page faults
-    uint64_t context_switches;           // of all threads, wanted by them or not
-    uint64_t counters[RESULTS_COUNTERS]; // RESULTS_UNKNOWN: not to be had; counters_errno says why
-    uint32_t counters_errno;
-    uint32_t counters_with_kernel;          // 1: what the kernel did counts too
-    uint64_t baseline_rss_bytes;            // private resident memory right before the start
-    uint64_t peak_rss_bytes;                // highest, baseline included
-    uint64_t end_rss_bytes;                 // when all threads are gone, baseline included
-    uint64_t rss_after_free_bytes;          // when what was left has been given up, baseline included
-    uint64_t rss_after_idle_bytes;          // idle_wait_ns later, baseline included
-    uint64_t max_lag_ns;                    // how far a thread was behind the pace at most
-    uint64_t cache_switches;                // thread caches swapped, see player_caches.c
-    uint64_t sleeps;                        // waits that went to sleep
-    uint64_t blocked_waits;                 // waits that were not met at once
-    uint64_t stalls;                        // of threads for more of a plan that is fed …
-    uint64_t stall_ns;                      // … because it was not decoded yet, of all threads together …
-    uint64_t free_space_wait_ns;            // … and because windows were held by threads that were behind
-    uint64_t decoder_idle_ns;               // for which the reader waited for room; by heaptape
+    struct results_figures figures;
+    uint32_t counters_errno;                // why some of the CPU's counters are RESULTS_UNKNOWN
+    uint32_t counters_with_kernel;          // 1: they include what the kernel did
     uint64_t checked_blocks;                // of RESULTS_TOUCH_CHECKED: taken and found right
     uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE; 0 usable: not known
     char trim_function[RESULTS_NAME_BYTES]; // what TRIM calls, "": nothing

@@ -69,15 +69,15 @@ void player_thread_over(struct player_thread *t)
     span->end_event = atomic_load_explicit(&player.events, memory_order_relaxed);
     pthread_mutex_lock(&lock);
     merge_calls(t);
-    player.results->sleeps += t->sleeps;
-    player.results->blocked_waits += t->unmet;
-    player.results->stalls += t->reader_waits;
-    player.results->stall_ns += t->reader_wait_ns;
-    player.results->free_space_wait_ns += t->room_wait_ns;
+    player.results->figures.sleeps += t->sleeps;
+    player.results->figures.blocked_waits += t->unmet;
+    player.results->figures.stalls += t->reader_waits;
+    player.results->figures.stall_ns += t->reader_wait_ns;
+    player.results->figures.free_space_wait_ns += t->room_wait_ns;
     player.results->requested_bytes += t->requested_bytes;
     player.results->usable_bytes += t->usable_bytes;
-    if (t->late_ns > player.results->max_lag_ns)
-        player.results->max_lag_ns = t->late_ns;
+    if (t->late_ns > player.results->figures.max_lag_ns)
+        player.results->figures.max_lag_ns = t->late_ns;
     pthread_mutex_unlock(&lock);
 }
 

@@ -54,7 +54,7 @@ static double replayed_rss(const struct replay_run *run, uint64_t event)
     while (i < run->n_samples && run->samples[i].event < event)
         i++;
     if (i == run->n_samples)
-        return (double)run->end_rss_bytes;
+        return (double)run->figures.end_rss_bytes;
     const struct results_sample *b = &run->samples[i], *a = i ? b - 1 : b;
     if (b->event <= a->event)
         return (double)b->rss_bytes;
@@ -95,7 +95,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
         if (r[i].mapped_bytes > f.mapped_bytes)
             f.mapped_bytes = r[i].mapped_bytes;
     }
-    f.replayed_peak_bytes = (double)run->peak_rss_bytes;
+    f.replayed_peak_bytes = (double)run->figures.peak_rss_bytes;
     f.mean_error = sum > 0 ? off / sum : 0;
     f.mean_bias = sum > 0 ? bias / sum : 0;
     return f;

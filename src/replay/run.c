@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static int stop_feed(struct feed *feed, struct results *r, struct err *e)
     if (!feed)
         return 0;
     int rc = feed_stop(feed, e);
-    r->decoder_idle_ns = feed_idle_ns(feed);
+    r->figures.idle_ns = feed_idle_ns(feed);
     return rc;
 }
 
@@ -139,7 +140,7 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
         return err_set(e, -ENOMEM, "out of memory");
     memcpy(run->samples, r->samples, run->n_samples * sizeof *run->samples);
     for (size_t i = 0; i < run->n_samples; i++)
-        run->samples[i].rss_bytes = over(run->samples[i].rss_bytes, r->baseline_rss_bytes);
+        run->samples[i].rss_bytes = over(run->samples[i].rss_bytes, r->figures.baseline_rss_bytes);
     qsort(run->samples, run->n_samples, sizeof *run->samples, by_time);
     return 0;
 }
@@ -155,8 +156,45 @@ static void find_means(struct replay_run *run)
         live += n * ((double)a->live_bytes + (double)b->live_bytes) / 2;
         events += n;
     }
-    run->mean_rss_bytes = events > 0 ? rss / events : 0;
-    run->mean_live_bytes = events > 0 ? live / events : 0;
+    run->figures.mean_rss_bytes = events > 0 ? rss / events : 0;
+    run->figures.mean_live_bytes = events > 0 ? live / events : 0;
+}
+
+static double known_if(bool is_known, double v)
+{
+    return is_known ? v : NAN;
+}
+
+static double ratio(double a, double b)
+{
+    return known_if(b > 0, a / b);
+}
+
+// The figures of the plan.
+static void copy_facts(union figures *f, const struct plan_facts *facts)
+{
+    f->events = (double)facts->events;
+    f->skipped = (double)facts->skipped;
+    f->preexisting = (double)facts->preexisting;
+    f->threads = (double)facts->threads;
+    f->dependencies = (double)facts->waits;
+    f->peak_live_bytes = (double)facts->peak_live_bytes;
+    f->live_at_end_bytes = (double)facts->live_at_end_bytes;
+    f->thread_switches = known_if(facts->one_thread, (double)facts->switches);
+}
+
+// The figures that follow from others; those that mean nothing in this run become unknown.
+static void derive_figures(union figures *f, const struct plan_facts *facts, const struct replay_settings *s)
+{
+    f->cpu_ns = f->user_ns + f->system_ns;
+    f->ns_per_event = ratio(f->wall_ns, f->events);
+    f->max_lag_ns = known_if(s->paced, f->max_lag_ns);
+    f->peak_fragmentation = ratio(f->peak_rss_bytes, f->peak_live_bytes);
+    f->mean_fragmentation = ratio(f->mean_rss_bytes, f->mean_live_bytes);
+    f->rss_after_idle_bytes = known_if(s->idle_wait_ns, f->rss_after_idle_bytes);
+    f->page_faults = f->minor_faults + f->major_faults;
+    f->cache_switches = known_if(facts->one_thread, f->cache_switches);
+    f->stall_share = ratio(f->stall_ns, f->wall_ns * f->threads);
 }
 
 static void fill_call(struct replay_call *c, const struct histogram *h)
@@ -182,7 +220,7 @@ static int copy_stats(struct replay_run *run, struct results *r, struct err *e)
         return err_set(e, -ENOMEM, "out of memory");
     memcpy(run->stats, results_all_stats(r), run->n_stats * sizeof *run->stats);
     for (size_t i = 0; i < run->n_stats; i++)
-        run->stats[i].rss_bytes = over(run->stats[i].rss_bytes, r->baseline_rss_bytes);
+        run->stats[i].rss_bytes = over(run->stats[i].rss_bytes, r->figures.baseline_rss_bytes);
     return 0;
 }
 
@@ -221,42 +259,26 @@ static int copy_calls(struct replay_run *run, const struct results *r, struct er
     return 0;
 }
 
-static int copy_results(struct replay_run *run, const struct plan *p, struct results *r, struct err *e)
+static int copy_results(struct replay_run *run, const struct plan *p, const struct replay_settings *s,
+                        struct results *r, struct err *e)
 {
     *run = (struct replay_run){
-        .events = plan_facts(p)->events,
-        .wall_ns = r->wall_ns,
-        .user_ns = r->user_ns,
-        .system_ns = r->system_ns,
-        .minor_faults = r->minor_faults,
-        .major_faults = r->major_faults,
-        .context_switches = r->context_switches,
         .counters_errno = (int)r->counters_errno,
         .counters_with_kernel = r->counters_with_kernel,
-        .baseline_rss_bytes = r->baseline_rss_bytes,
-        .peak_rss_bytes = over(r->peak_rss_bytes, r->baseline_rss_bytes),
-        .end_rss_bytes = over(r->end_rss_bytes, r->baseline_rss_bytes),
-        .rss_after_free_bytes = over(r->rss_after_free_bytes, r->baseline_rss_bytes),
-        .rss_after_idle_bytes = over(r->rss_after_idle_bytes, r->baseline_rss_bytes),
-        .max_lag_ns = r->max_lag_ns,
         .requested_bytes = r->requested_bytes,
         .usable_bytes = r->usable_bytes,
-        .cache_switches = r->cache_switches,
-        .sleeps = r->sleeps,
-        .stalls = r->stalls,
-        .stall_ns = r->stall_ns,
-        .free_space_wait_ns = r->free_space_wait_ns,
-        .decoder_idle_ns = r->decoder_idle_ns,
-        .blocked_waits = r->blocked_waits,
         .checked_blocks = r->checked_blocks,
     };
-    memcpy(run->counters, r->counters, sizeof run->counters);
+    figures_take(&run->figures, &r->figures);
     snprintf(run->version, sizeof run->version, "%.*s", RESULTS_VERSION_BYTES - 1, r->version);
     run->library = strndup(r->found_library, RESULTS_PATH_BYTES);
     int rc = run->library ? copy_samples(run, r, e) : err_set(e, -ENOMEM, "out of memory");
     snprintf(run->trim_function, sizeof run->trim_function, "%.*s", RESULTS_NAME_BYTES - 1, r->trim_function);
-    if (rc == 0)
+    if (rc == 0) {
         find_means(run);
+        copy_facts(&run->figures, plan_facts(p));
+        derive_figures(&run->figures, plan_facts(p), s);
+    }
     if (rc == 0)
         rc = copy_stats(run, r, e);
     if (rc == 0)
@@ -294,7 +316,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
         rc = play(&(struct run_what){p, feed}, a, s->player, &shared, feed, e);
     }
     if (rc == 0)
-        rc = copy_results(run, p, shared.results, e);
+        rc = copy_results(run, p, s, shared.results, e);
     if (rc < 0)
         replay_run_release(run);
     feed_free(feed);

@@ -6,6 +6,7 @@
 #include "plan/streaming.h"
 #include "player/results.h"
 #include "replay/allocators.h"
+#include "replay/figures.h"
 
 struct replay_settings {
     const char *player; // path of heaptape-replay
@@ -27,23 +28,10 @@ struct replay_call {
 
 // One run. Memory is the allocator's own: private resident memory over what there was before the first call.
 struct replay_run {
-    uint64_t events, wall_ns, user_ns, system_ns, minor_faults, major_faults;
-    uint64_t context_switches;
-    uint64_t counters[RESULTS_COUNTERS]; // RESULTS_UNKNOWN: not to be had, for that reason
-    int counters_errno;
-    bool counters_with_kernel;   // what the kernel did counts too
-    uint64_t baseline_rss_bytes; // what was taken off
-    uint64_t peak_rss_bytes, end_rss_bytes;
-    uint64_t rss_after_free_bytes, rss_after_idle_bytes; // when what was left has been given up, and idle_wait_ns later
-    double mean_rss_bytes, mean_live_bytes;              // over the calls
-    uint64_t cache_switches;                             // thread caches swapped, all threads in one
-    uint64_t max_lag_ns;                                 // how far a thread was behind the pace at most
-    uint64_t sleeps, blocked_waits;                      // waits that slept; that were not met at once
-    uint64_t stalls;                                     // of threads for more of a plan that is fed …
-    uint64_t stall_ns;              // … because it was not decoded yet, of all threads together …
-    uint64_t free_space_wait_ns;    // … and because windows were held by threads that were behind
-    uint64_t decoder_idle_ns;       // for which the reader waited for room
-    uint64_t checked_blocks;        // found right, with RESULTS_TOUCH_CHECKED
+    union figures figures;
+    int counters_errno;             // why some of the CPU's counters are not known
+    bool counters_with_kernel;      // they include what the kernel did
+    uint64_t checked_blocks;        // with RESULTS_TOUCH_CHECKED
     struct results_sample *samples; // rss_bytes without the baseline, by time
     size_t n_samples;
     struct results_stats *stats; // rss_bytes without the baseline

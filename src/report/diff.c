@@ -1,6 +1,7 @@
 #include "report/diff.h"
 
 #include "base/buf.h"
+#include "replay/figures.h"
 
 #include <errno.h>
 #include <math.h>
@@ -35,25 +36,15 @@ static const struct figure workload_figures[] = {
     {"internal fragmentation, 4/doubling", "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES},
 };
 
-static const struct figure result_figures[] = {
-    {"wall time", "wall_ns", DIFF_NS},
-    {"time per event", "ns_per_event", DIFF_NS},
-    {"replay overhead per event", "overhead_ns_per_event", DIFF_NS},
-    {"peak RSS", "peak_rss_bytes", DIFF_BYTES},
-    {"mean RSS", "mean_rss_bytes", DIFF_BYTES},
-    {"RSS after free-all", "rss_after_free_bytes", DIFF_BYTES},
-    {"peak RSS over peak live", "peak_fragmentation", DIFF_RATIO},
-    {"mean RSS over mean live", "mean_fragmentation", DIFF_RATIO},
-    {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS},
-    {"malloc, p99", "calls.malloc.p99_ns", DIFF_NS},
-    {"malloc, p99.9", "calls.malloc.p999_ns", DIFF_NS},
-    {"free, mean", "calls.free.mean_ns", DIFF_NS},
-    {"free, p99", "calls.free.p99_ns", DIFF_NS},
-    {"free, p99.9", "calls.free.p999_ns", DIFF_NS},
+// Latencies of calls, which are no figures of a run: those of most calls in most programs.
+static const struct figure latency_figures[] = {
+    {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS},  {"malloc, p99", "calls.malloc.p99_ns", DIFF_NS},
+    {"malloc, p99.9", "calls.malloc.p999_ns", DIFF_NS}, {"free, mean", "calls.free.mean_ns", DIFF_NS},
+    {"free, p99", "calls.free.p99_ns", DIFF_NS},        {"free, p99.9", "calls.free.p999_ns", DIFF_NS},
 };
 
 enum { WORKLOAD_FIGURES = sizeof workload_figures / sizeof *workload_figures };
-enum { RESULT_FIGURES = sizeof result_figures / sizeof *result_figures };
+enum { LATENCY_FIGURES = sizeof latency_figures / sizeof *latency_figures };
 
 static int add_rows(struct document *d, const char *of, const struct json_value *sides[2], const struct figure *f,
                     size_t n)
@@ -69,6 +60,24 @@ static int add_rows(struct document *d, const char *of, const struct json_value 
         snprintf(row->of, sizeof row->of, "%s", of);
     }
     return 0;
+}
+
+// The rows of a pair of results, by the table of figures.
+static int add_result_rows(struct document *d, const char *of, const struct json_value *sides[2])
+{
+    static const enum diff_unit units[] = {
+        [FIGURE_COUNT] = DIFF_COUNT, [FIGURE_BYTES] = DIFF_BYTES, [FIGURE_NS] = DIFF_NS,
+        [FIGURE_RATIO] = DIFF_RATIO, [FIGURE_SHARE] = DIFF_RATIO,
+    };
+    char path[FIGURE_PATH_BYTES];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        struct figure f = {info->label, figure_path(info, path), units[info->unit]};
+        if (info->shown & FIGURE_IN_DIFF)
+            rc = add_rows(d, of, sides, &f, 1);
+    }
+    return rc < 0 ? rc : add_rows(d, of, sides, latency_figures, LATENCY_FIGURES);
 }
 
 static int workload_rows(struct document *d)
@@ -135,7 +144,7 @@ static int result_rows(struct document *d)
         allocator_name(other, name);
         snprintf(both, sizeof both, "%s%s%s", of, strcmp(of, name) ? " : " : "", strcmp(of, name) ? name : "");
         const struct json_value *sides[2] = {item->result, other->result};
-        rc = add_rows(d, both, sides, result_figures, RESULT_FIGURES);
+        rc = add_result_rows(d, both, sides);
     }
     return rc;
 }

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "replay/figures.h"
 #include "report/diff.h"
 
 #include <errno.h>
@@ -191,6 +192,27 @@ static void write_value(struct json *j, const struct json_value *v)
     }
 }
 
+// The columns of the table of results, by the table of figures.
+static void write_columns(struct json *j)
+{
+    json_key(j, "figures");
+    json_begin_array(j);
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        char path[FIGURE_PATH_BYTES];
+        if (!(info->shown & FIGURE_IN_PAGE))
+            continue;
+        json_begin_object(j);
+        json_put_string(j, "path", figure_path(info, path));
+        json_put_string(j, "label", info->label);
+        json_put_string(j, "unit", figure_unit_name(info->unit));
+        json_put_string(j, "better", figure_better_name(info->better));
+        json_put_string(j, "ratio", info->ratio);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void write_items(struct json *j, const struct document *d, bool results)
 {
     json_key(j, results ? "results" : "workloads");
@@ -227,6 +249,7 @@ char *document_text(const struct document *d)
     write_items(&j, d, true);
     if (d->n_rows)
         diff_write(&j, d);
+    write_columns(&j);
     json_end_object(&j);
     bool bad = ferror(j.to);
     if (fclose(j.to) == 0 && !bad)

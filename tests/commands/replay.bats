@@ -508,7 +508,7 @@ assert 0 <= r["stall_share"] <= 1 and r["stalls"] >= (r["stall_ns"] + r["free_sp
   replay_verified --memory 512K --threads one
   "$HEAPTAPE" replay -q --memory 512K --verify w.htw
   "$HEAPTAPE" replay -q --no-latency -r 3 --memory 512K - <w.htw >out
-  has "$(cat out)" "threads stalled for "
+  has "$(cat out)" " stalls, stalled for "
   # shellcheck disable=SC2002
   cat w.htw | "$HEAPTAPE" compare -q -r 2 --memory 512K -a glibc -a glibc - >out
   has "$(cat out)" "streamed: threads stalled for the decoder"

@@ -64,7 +64,7 @@ static void test_memory(void **state)
         {.event = 0},
         {.event = CALLS, .rss_bytes = CALLS * BLOCK * 12 / 10},
     };
-    struct replay_run run = {.samples = s, .n_samples = 2, .peak_rss_bytes = CALLS * BLOCK * 12 / 10};
+    struct replay_run run = {.samples = s, .n_samples = 2, .figures.peak_rss_bytes = CALLS * BLOCK * 12 / 10};
     struct fidelity_memory m = fidelity_memory(p, &run);
     assert_int_equal(m.samples, 3);
     assert_int_equal(m.baseline_bytes, 1000);

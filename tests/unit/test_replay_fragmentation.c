@@ -15,11 +15,11 @@ static void find(struct plan_held *blocks, const uint64_t *addresses, size_t n)
     fragmentation_sort(&found);
 }
 
-static void expect(uint64_t pages, uint64_t mostly_free, uint64_t wasted)
+static void expect(uint64_t pages, uint64_t sparse, uint64_t stranded)
 {
     assert_int_equal(found.pages, pages);
-    assert_int_equal(found.sparse_pages, mostly_free);
-    assert_int_equal(found.stranded_bytes, wasted);
+    assert_int_equal(found.sparse_pages, sparse);
+    assert_int_equal(found.stranded_bytes, stranded);
 }
 
 static void test_pages(void **state)

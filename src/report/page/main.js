@@ -58,7 +58,7 @@ function build(data) {
   const sections = [
     findingsSection(data),
     diffSection(data),
-    ...resultSections(data.results, data.workloads),
+    ...resultSections(data.results, data.workloads, data.figures),
     data.workloads.length || data.results.length ? memorySection(data.workloads, data.results) : null,
     ...(data.mode === 'diff' && data.workloads.length > 1
       ? [section('usage', 'Heap usage', pairedSizes(data.workloads))]

@@ -17,16 +17,31 @@ function ratioCell(r, key) {
   return r[key] === 1 ? '1' : `${r[key].toFixed(2)}` + (Array.isArray(ci) ? ` [${ci[0].toFixed(2)}, ${ci[1].toFixed(2)}]` : '');
 }
 
-function resultTable(results, names) {
-  const columns = {allocator: textColumn('allocator'), wall_ns: 'wall time', ns_per_event: 'time per event', overhead_ns_per_event: 'replay overhead',
-    wall_ratio: 'time ratio [95\u00a0%]', peak_rss_bytes: 'peak RSS', rss_ratio: 'memory ratio [95\u00a0%]', peak_fragmentation: 'peak RSS : live',
-    mean_rss_bytes: 'mean RSS', rss_after_free_bytes: 'RSS after free-all', runs: 'runs'};
-  const rows = results.map((item, i) => {
-    const r = item.result;
-    return [names[i], nsText(r.wall_ns), nsText(r.ns_per_event), nsText(r.overhead_ns_per_event), ratioCell(r, 'wall_ratio'),
-      bytesText(r.peak_rss_bytes), ratioCell(r, 'rss_ratio'), ratioText(r.peak_fragmentation), bytesText(r.mean_rss_bytes),
-      bytesText(r.rss_after_free_bytes), countText((r.runs || []).length)];
-  });
+function valueAt(r, path) {
+  return path.split('.').reduce((v, key) => (v ? v[key] : undefined), r);
+}
+
+// Is it the best value of the column, where there is a choice?
+function isBest(v, f, results) {
+  const values = results.map((item) => valueAt(item.result, f.path)).filter(isNumber);
+  return f.better && values.length > 1 && v === (f.better === 'less' ? Math.min : Math.max)(...values);
+}
+
+// `figures` is heaptape's table of figures; each has a column, and one for its ratio.
+function resultTable(results, names, figures) {
+  const columns = {allocator: textColumn('allocator')};
+  for (const f of figures) {
+    columns[f.path] = f.label;
+    if (f.ratio) {
+      columns[f.ratio] = `${f.label} ratio [95\u00a0%]`;
+    }
+  }
+  columns.runs = 'runs';
+  const rows = results.map((item, i) => [names[i], ...figures.flatMap((f) => {
+    const v = valueAt(item.result, f.path);
+    const text = TEXT_OF[f.unit](v);
+    return [isBest(v, f, results) ? element('b', null, text) : text, ...(f.ratio ? [ratioCell(item.result, f.ratio)] : [])];
+  }), countText((item.result.runs || []).length)]);
   return table('results', 'Medians over the runs of each allocator; ratios to the first one', columns, rows);
 }
 
@@ -142,13 +157,13 @@ function bySize(results, names) {
     {allocator: textColumn('allocator'), max_bytes: 'up to', count: 'calls', mean: 'mean', p50: 'p50', p99: 'p99', p999: 'p99.9'}, rows));
 }
 
-function resultSections(results, workloads) {
+function resultSections(results, workloads, figures) {
   if (!results.length) {
     return [];
   }
   const names = resultNames(results);
   return [
-    section('results', 'Allocators compared', resultTable(results, names), fidelity(results, names), wallTimes(results, names),
+    section('results', 'Allocators compared', resultTable(results, names, figures), fidelity(results, names), wallTimes(results, names),
       tails(results, names), bySize(results, names), provenance(results, names)),
     fragmentationSection(results, names, workloads),
   ];

@@ -56,7 +56,7 @@ function rateText(v) {
 }
 
 const TEXT_OF = {
-  bytes: bytesText, ns: nsText, count: countText, ratio: ratioText, rate: rateText,
+  bytes: bytesText, ns: nsText, count: countText, ratio: ratioText, share: percentText, rate: rateText,
   events: (v) => shortText(v), byte_rate: (v) => bytesText(v) + '/s',
 };
 

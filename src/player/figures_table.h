@@ -1,0 +1,106 @@
+// THE table of figures. A figure is one number that describes one run of a workload on an allocator.
+//
+// A new figure is one row here, and one line that measures it: in the player (origin PLAYER or RSS) or in
+// replay/figures.c (the other origins). From the table come the struct that the player hands over, the run, the
+// summary over all runs, the JSON and its schema, the text of replay and compare, `report --diff`, and the report.
+#ifndef HEAPTAPE_PLAYER_FIGURES_TABLE_H
+#define HEAPTAPE_PLAYER_FIGURES_TABLE_H
+
+// X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)
+//
+//   name     member of struct results_figures and union figures, key in JSON
+//   unit     COUNT, BYTES, NS, RATIO (of two figures), SHARE (from 0 to 1)
+//   origin   PLAYER: the player measures it. RSS: the same, and baseline_rss_bytes is subtracted. DERIVED: from other
+//            figures of the run. PLAN: known before the run, the same for all
+//   summary  of all runs of an allocator: MEDIAN, or TYPICAL for the run whose wall time is the median
+//   group    line in the text of replay; COUNTERS and DECODER are objects of their own in JSON
+//   shown    beside the JSON: RUN (in each of its runs), TEXT (of replay), COLUMN (of compare), DIFF, PAGE
+//   ratio    key in JSON of the ratio to the first allocator, which compare and the report show too; NULL: none
+//   better   LESS, MORE, NEITHER
+//   label    for people; after a COUNT, before other values
+//   meaning  one sentence without a full stop, for the schema and the reference
+// clang-format off
+#define HT_FIGURES(X) \
+    X(events, COUNT, PLAN, TYPICAL, WORKLOAD, RUN, NULL, NEITHER, "calls", \
+      "calls that the replay makes") \
+    X(skipped, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "ops skipped", \
+      "recorded ops that are not replayed: failed calls and the program's own mappings") \
+    X(preexisting, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "preexisting blocks", \
+      "blocks allocated before the clock starts, because they were live when the recording began") \
+    X(threads, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "threads", \
+      "threads of the replay that make calls") \
+    X(peak_live_bytes, BYTES, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "peak live", \
+      "highest sum of requested bytes of live blocks, in the recorded order") \
+    X(live_at_end_bytes, BYTES, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "live at the end", \
+      "requested bytes of the blocks that are live after the last call") \
+    X(thread_switches, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "switches between the recorded threads", \
+      "with --threads one: changes from the calls of one recorded thread to those of another") \
+    X(cache_switches, COUNT, PLAYER, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "thread caches swapped", \
+      "with --threads one: changes of the allocator's thread cache") \
+    X(wall_ns, NS, PLAYER, MEDIAN, TIME, RUN | TEXT | COLUMN | DIFF | PAGE, "wall_ratio", LESS, "wall time", \
+      "time from before the first call until the last thread has exited") \
+    X(cpu_ns, NS, DERIVED, MEDIAN, TIME, RUN | TEXT | DIFF, NULL, LESS, "CPU time", \
+      "user and system time of all threads") \
+    X(user_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "user time", \
+      "CPU time in user mode of all threads") \
+    X(system_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "system time", \
+      "CPU time in the kernel of all threads") \
+    X(ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "time/event", \
+      "wall time divided by the number of calls") \
+    X(overhead_ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | DIFF | PAGE, NULL, NEITHER, "overhead/event", \
+      "replay overhead: wall time per call of the same replay on an allocator that does nothing") \
+    X(max_lag_ns, NS, PLAYER, TYPICAL, TIME, TEXT, NULL, LESS, "max lag", \
+      "with --speed: longest time by which a thread was behind its pace") \
+    X(baseline_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, NEITHER, "baseline RSS", \
+      "private resident memory of the player before the first call, which all other RSS figures exclude") \
+    X(peak_rss_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "rss_ratio", LESS, "peak RSS", \
+      "highest private resident memory") \
+    X(peak_fragmentation, RATIO, DERIVED, MEDIAN, MEMORY, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "peak RSS/live", \
+      "peak RSS divided by peak live bytes") \
+    X(mean_rss_bytes, BYTES, DERIVED, MEDIAN, MEMORY, RUN | TEXT | DIFF | PAGE, NULL, LESS, "mean RSS", \
+      "private resident memory, mean over the calls") \
+    X(mean_live_bytes, BYTES, DERIVED, MEDIAN, MEMORY, 0, NULL, NEITHER, "mean live", \
+      "requested bytes of live blocks, mean over the calls") \
+    X(mean_fragmentation, RATIO, DERIVED, MEDIAN, MEMORY, TEXT | DIFF, NULL, LESS, "mean RSS/live", \
+      "mean RSS divided by mean live bytes") \
+    X(end_rss_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT, NULL, LESS, "RSS at the end", \
+      "private resident memory after the last call") \
+    X(rss_after_free_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT | DIFF | PAGE, NULL, LESS, "RSS after free-all", \
+      "private resident memory after the blocks that the workload left have been freed") \
+    X(rss_after_idle_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT | DIFF, NULL, LESS, "RSS after idle", \
+      "private resident memory --idle seconds after that") \
+    X(minor_faults, COUNT, PLAYER, TYPICAL, COUNTERS, RUN | TEXT, NULL, LESS, "minor page faults", \
+      "page faults without input or output") \
+    X(major_faults, COUNT, PLAYER, TYPICAL, COUNTERS, RUN | TEXT, NULL, LESS, "major page faults", \
+      "page faults that needed input or output") \
+    X(page_faults, COUNT, DERIVED, TYPICAL, COUNTERS, 0, NULL, LESS, "page faults", \
+      "minor and major page faults") \
+    X(context_switches, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "context switches", \
+      "voluntary and involuntary context switches of all threads") \
+    X(cycles, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "cycles", \
+      "CPU cycles of all threads") \
+    X(instructions, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "instructions", \
+      "instructions retired of all threads") \
+    X(cache_misses, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "cache misses", \
+      "misses of the last-level cache") \
+    X(dtlb_misses, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "dTLB misses", \
+      "reads that missed the data TLB") \
+    X(dependencies, COUNT, PLAN, TYPICAL, DEPENDENCIES, TEXT, NULL, NEITHER, "between threads", \
+      "places where a thread waits until another one has made a certain call") \
+    X(blocked_waits, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, LESS, "blocked", \
+      "of the dependencies, those that were not satisfied when the thread came to them") \
+    X(sleeps, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, LESS, "slept", \
+      "of the blocked dependencies, those for which the thread slept in the kernel") \
+    X(stalls, COUNT, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalls", \
+      "times that a thread waited for the next part of a streamed workload") \
+    X(stall_ns, NS, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalled for", \
+      "time that threads waited because the workload was not decoded yet, summed over the threads") \
+    X(stall_share, SHARE, DERIVED, TYPICAL, DECODER, TEXT, NULL, LESS, "of the threads' time", \
+      "stall_ns divided by the wall time of all threads") \
+    X(free_space_wait_ns, NS, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "waited for free space", \
+      "time that threads waited because slower threads still used the windows of the stream, summed over the threads") \
+    X(idle_ns, NS, PLAYER, TYPICAL, DECODER, 0, NULL, NEITHER, "decoder idle", \
+      "time that the decoder waited for free space")
+// clang-format on
+
+#endif

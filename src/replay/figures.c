@@ -1,0 +1,81 @@
+#include "replay/figures.h"
+#include "analysis/measure.h"
+
+#include <math.h>
+#include <stdio.h>
+
+// Words of the table's column `shown`.
+enum {
+    RUN = FIGURE_IN_RUN,
+    TEXT = FIGURE_IN_TEXT,
+    COLUMN = FIGURE_IN_COLUMN,
+    DIFF = FIGURE_IN_DIFF,
+    PAGE = FIGURE_IN_PAGE,
+};
+
+const struct figure_info figure_infos[FIGURES] = {
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)                                 \
+    {#name, FIGURE_##unit, FIGURE_##origin, FIGURE_##summary, FIGURE_##group, shown, ratio, FIGURE_##better, label},
+    HT_FIGURES(HT_X)
+#undef HT_X
+};
+
+const char *const figure_objects[FIGURE_GROUPS] = {
+    [FIGURE_COUNTERS] = "counters",
+    [FIGURE_DECODER] = "decoder",
+};
+
+char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES])
+{
+    const char *object = figure_objects[info->group];
+    snprintf(path, FIGURE_PATH_BYTES, "%s%s%s", object ? object : "", object ? "." : "", info->name);
+    return path;
+}
+
+const char *figure_unit_name(enum figure_unit unit)
+{
+    static const char *const names[] = {"count", "bytes", "ns", "ratio", "share"};
+    return names[unit];
+}
+
+const char *figure_better_name(enum figure_better better)
+{
+    static const char *const names[] = {"less", "more", NULL};
+    return names[better];
+}
+
+void figures_take(union figures *f, const struct results_figures *measured)
+{
+    const uint64_t values[FIGURES] = {
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) measured->name,
+        HT_FIGURES(HT_X)
+#undef HT_X
+    };
+    uint64_t baseline = measured->baseline_rss_bytes;
+    for (size_t i = 0; i < FIGURES; i++) {
+        enum figure_origin origin = figure_infos[i].origin;
+        uint64_t v = values[i];
+        if (origin == FIGURE_RSS)
+            v = v > baseline ? v - baseline : 0;
+        f->values[i] =
+            (origin == FIGURE_PLAYER || origin == FIGURE_RSS) && values[i] != RESULTS_UNKNOWN ? (double)v : NAN;
+    }
+}
+
+// NAN when one of them is not known.
+static double median_of(const union figures *const runs[], size_t n, size_t figure)
+{
+    double values[MEASURE_MAX_RUNS];
+    for (size_t i = 0; i < n; i++) {
+        values[i] = runs[i]->values[figure];
+        if (isnan(values[i]))
+            return NAN;
+    }
+    return measure_median(values, n);
+}
+
+void figures_summarize(union figures *f, const union figures *const runs[], size_t n, size_t typical)
+{
+    for (size_t i = 0; i < FIGURES; i++)
+        f->values[i] = figure_infos[i].summary == FIGURE_MEDIAN ? median_of(runs, n, i) : runs[typical]->values[i];
+}

@@ -1,0 +1,82 @@
+// The figures of runs, by the table in player/figures_table.h.
+#ifndef HEAPTAPE_REPLAY_FIGURES_H
+#define HEAPTAPE_REPLAY_FIGURES_H
+
+#include "player/figures_table.h"
+#include "player/results.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum figure_unit { FIGURE_COUNT, FIGURE_BYTES, FIGURE_NS, FIGURE_RATIO, FIGURE_SHARE };
+enum figure_origin { FIGURE_PLAYER, FIGURE_RSS, FIGURE_DERIVED, FIGURE_PLAN };
+enum figure_summary { FIGURE_MEDIAN, FIGURE_TYPICAL };
+enum figure_better { FIGURE_LESS, FIGURE_MORE, FIGURE_NEITHER };
+enum figure_group {
+    FIGURE_WORKLOAD,
+    FIGURE_TIME,
+    FIGURE_MEMORY,
+    FIGURE_COUNTERS,
+    FIGURE_DEPENDENCIES,
+    FIGURE_DECODER,
+    FIGURE_GROUPS,
+};
+
+// Where a figure is shown beside the summary in JSON; bits.
+enum figure_shown {
+    FIGURE_IN_RUN = 1,
+    FIGURE_IN_TEXT = 2,
+    FIGURE_IN_COLUMN = 4,
+    FIGURE_IN_DIFF = 8,
+    FIGURE_IN_PAGE = 16,
+};
+
+struct figure_info {
+    const char *name;
+    enum figure_unit unit;
+    enum figure_origin origin;
+    enum figure_summary summary;
+    enum figure_group group;
+    unsigned shown;
+    const char *ratio; // NULL: no ratio is shown
+    enum figure_better better;
+    const char *label;
+};
+
+enum {
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) FIGURE_##name,
+    HT_FIGURES(HT_X)
+#undef HT_X
+        FIGURES
+};
+
+extern const struct figure_info figure_infos[FIGURES];
+
+// The object of JSON that holds the group's figures; NULL: they are members of the result itself.
+extern const char *const figure_objects[FIGURE_GROUPS];
+
+// Where JSON has the figure in a result: "wall_ns", "counters.cycles".
+enum { FIGURE_PATH_BYTES = 64 };
+char *figure_path(const struct figure_info *info, char path[FIGURE_PATH_BYTES]);
+
+// "count", "bytes", "ns", "ratio", "share"; "less", "more", NULL.
+const char *figure_unit_name(enum figure_unit unit);
+const char *figure_better_name(enum figure_better better);
+
+// The figures of a run, or of all runs of an allocator. NAN: not known.
+union figures {
+    struct {
+#define HT_X(name, unit, origin, summary, group, shown, ratio, better, label, meaning) double name;
+        HT_FIGURES(HT_X)
+#undef HT_X
+    };
+    double values[FIGURES];
+};
+
+// The figures that the player measured; the other ones become NAN.
+void figures_take(union figures *f, const struct results_figures *measured);
+
+// The summary of n runs, 1 to MEASURE_MAX_RUNS, `runs` bytes apart; `typical` is the number of the typical run.
+void figures_summarize(union figures *f, const union figures *const runs[], size_t n, size_t typical);
+
+#endif

@@ -1,0 +1,59 @@
+// The table of figures: what it says of each, and how runs are summarized.
+#include "replay/figures.h"
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+static void the_table_is_consistent(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FIGURES; i++) {
+        const struct figure_info *info = &figure_infos[i];
+        size_t n = strlen(info->name);
+        bool says_bytes = n > 6 && strcmp(info->name + n - 6, "_bytes") == 0;
+        bool says_ns = strncmp(info->name, "ns_", 3) == 0 || strstr(info->name, "_ns");
+        assert_true(says_bytes == (info->unit == FIGURE_BYTES) && says_ns == (info->unit == FIGURE_NS));
+        assert_true(info->label[0] && !strchr(info->label, '_'));
+        assert_true(info->origin != FIGURE_RSS || info->unit == FIGURE_BYTES);
+        assert_true(!info->ratio || (info->shown & FIGURE_IN_COLUMN && info->summary == FIGURE_MEDIAN));
+        for (size_t k = 0; k < i; k++)
+            assert_true(strcmp(info->name, figure_infos[k].name) != 0);
+    }
+    char path[FIGURE_PATH_BYTES];
+    assert_string_equal(figure_path(&figure_infos[FIGURE_wall_ns], path), "wall_ns");
+    assert_string_equal(figure_path(&figure_infos[FIGURE_cycles], path), "counters.cycles");
+}
+
+static void what_the_player_measured(void **state)
+{
+    (void)state;
+    struct results_figures measured = {
+        .wall_ns = 5, .baseline_rss_bytes = 100, .peak_rss_bytes = 150, .end_rss_bytes = 90, .cycles = RESULTS_UNKNOWN};
+    union figures f;
+    figures_take(&f, &measured);
+    assert_true(f.wall_ns == 5 && f.baseline_rss_bytes == 100 && f.peak_rss_bytes == 50 && f.end_rss_bytes == 0);
+    assert_true(isnan(f.cycles) && isnan(f.events) && isnan(f.cpu_ns));
+}
+
+static void medians_and_the_typical_run(void **state)
+{
+    (void)state;
+    union figures a = {.values = {0}}, b = a, c = a, sum;
+    const union figures *runs[] = {&a, &b, &c};
+    a.wall_ns = 3, b.wall_ns = 1, c.wall_ns = 2;
+    a.sleeps = 30, b.sleeps = 10, c.sleeps = 20;
+    b.mean_rss_bytes = NAN;
+    figures_summarize(&sum, runs, 3, 2);
+    assert_true(sum.wall_ns == 2 && sum.sleeps == 20 && isnan(sum.mean_rss_bytes));
+    figures_summarize(&sum, runs, 2, 1);
+    assert_true(sum.wall_ns == 2 && sum.sleeps == 10);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_table_is_consistent),
+    cmocka_unit_test(what_the_player_measured),
+    cmocka_unit_test(medians_and_the_typical_run),
+};
+
+UNIT_MAIN(tests)
