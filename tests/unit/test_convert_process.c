@@ -1,0 +1,214 @@
+// Processes of a trace become workloads: one on an output, each in a file, or one opened on the way.
+#include "convert/open.h"
+#include "trace/codec.h"
+#include "trace/writer.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[64], trace[96];
+static char notes[400], written[400];
+
+static void keep_note(const char *text)
+{
+    snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "%s\n", text);
+}
+
+static void keep_written(const char *path, uint64_t bytes, const struct workload_summary *s)
+{
+    assert_true(bytes > 0);
+    snprintf(written + strlen(written), sizeof written - strlen(written), "%s %llu\n", path + strlen(folder) + 1,
+             (unsigned long long)s->events);
+}
+
+static const struct convert_watch watch = {.note = keep_note};
+
+// `n` allocations of the process, and a free of what is at `freed` unless that is 0.
+static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uint64_t freed)
+{
+    uint64_t words[64] = {0};
+    struct err e = {0};
+    uint32_t at = 0;
+    for (unsigned i = 1; i <= n; i++)
+        at += codec_put_long(words + at,
+                             &(struct event){.kind = HT_MALLOC, .stamp = i, .size = 8, .result = 0x1000ull * i});
+    if (freed)
+        at += codec_put_long(words + at, &(struct event){.kind = HT_FREE, .stamp = n + 1, .ptr = freed});
+    struct trace_segment s = {.process = process, .tid = 1, .n_words = at, .words = words};
+    assert_int_equal(trace_write_round(w, 100 * (process + 1), &s, 1, &e), 0);
+}
+
+// Processes 100 with two events, 200 with four, and 200 again with one. Without an end it is cut off.
+static void make_trace(uint64_t freed, bool end)
+{
+    struct output out;
+    struct trace_writer w;
+    struct err e = {0};
+    static const uint32_t pids[] = {100, 200, 200};
+    char argv[] = "second";
+    assert_int_equal(output_open(&out, trace, OUTPUT_FORCE, &e), 0);
+    trace_writer_init(&w, &out, FRAME_CODEC_NONE, 0);
+    assert_int_equal(trace_write_session(&w, &(struct trace_session){.clock_hz = 1000000000}, &e), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct trace_process p = {
+            .number = i, .pid = pids[i], .argv = i ? argv : NULL, .argv_bytes = i ? sizeof argv : 0};
+        assert_int_equal(trace_write_process(&w, &p, &e), 0);
+        put_events(&w, i, i == 0 ? 1 : i == 1 ? 4 : 1, i == 0 ? freed : 0);
+    }
+    if (end)
+        assert_int_equal(trace_write_end(&w, 1000, 0, &e), 0);
+    trace_writer_release(&w);
+    assert_int_equal(output_close(&out, true, &e), 0);
+    notes[0] = written[0] = 0;
+}
+
+static int convert(const struct convert_settings *how, struct workload_summary *s, struct err *e)
+{
+    struct output out;
+    struct file f;
+    int rc = file_open(&f, trace, FILE_TRACE | FILE_TWICE, e);
+    assert_int_equal(rc, 0);
+    assert_int_equal(output_open_unnamed(&out, e), 0);
+    rc = convert_one(&f.trace, &out, how, s, e);
+    output_close(&out, false, NULL);
+    file_close(&f);
+    return rc;
+}
+
+static void the_process_with_most_events(void **state)
+{
+    struct workload_summary s;
+    struct err e = {0};
+    (void)state;
+    make_trace(0x1000, true);
+    assert_int_equal(convert(&(struct convert_settings){.level = 1, .watch = &watch}, &s, &e), 0);
+    assert_int_equal(s.events, 4);
+    assert_string_equal(notes, "converted process 200 of 3: second\n");
+}
+
+static void the_process_asked_for(void **state)
+{
+    struct workload_summary s;
+    struct err e = {0};
+    (void)state;
+    make_trace(0x1000, true);
+    assert_int_equal(convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e), 0);
+    assert_int_equal(s.events, 2);
+    assert_int_equal(convert(&(struct convert_settings){.pid = 300, .level = 1}, &s, &e), -ENOENT);
+    assert_non_null(strstr(e.text, "no events of process 300; it contains processes 100, 200, 200"));
+}
+
+static void strict_fails_on_an_unknown_block(void **state)
+{
+    struct workload_summary s;
+    struct err e = {0};
+    (void)state;
+    make_trace(0x9000, true);
+    assert_int_equal(convert(&(struct convert_settings){.pid = 100, .level = 1}, &s, &e), 0);
+    assert_int_equal(s.unmatched_frees, 1);
+    assert_int_equal(convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e), -EBADMSG);
+    assert_non_null(strstr(e.text, "1 frees have no recorded allocation"));
+}
+
+static void a_cut_off_trace_is_noted(void **state)
+{
+    struct workload_summary s;
+    struct err e = {0};
+    (void)state;
+    make_trace(0x1000, false);
+    assert_int_equal(convert(&(struct convert_settings){.level = 1, .watch = &watch}, &s, &e), 0);
+    assert_int_equal(s.events, 4);
+    assert_non_null(strstr(notes, "the recording is cut off at byte "));
+    assert_non_null(strstr(notes, "; converted the events up to that point\n"));
+}
+
+static int convert_to(const char *pattern, struct err *e)
+{
+    char path[160];
+    struct file f;
+    snprintf(path, sizeof path, "%s/%s", folder, pattern);
+    const struct convert_files files = {path, 0, keep_written};
+    assert_int_equal(file_open(&f, trace, FILE_TRACE, e), 0);
+    int rc = convert_each(&f.trace, &files, &(struct convert_settings){.level = 1, .watch = &watch}, e);
+    file_close(&f);
+    return rc;
+}
+
+static void remove_files(const char *const *names)
+{
+    char path[160];
+    for (; *names; names++) {
+        snprintf(path, sizeof path, "%s/%s", folder, *names);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+static void each_process_has_a_file(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    make_trace(0x1000, true);
+    assert_int_equal(convert_to("a.htw", &e), 0);
+    assert_string_equal(written, "a.100.htw 2\na.200.htw 4\na.200-2.htw 1\n");
+    assert_string_equal(notes, "");
+    assert_int_equal(convert_to("a.htw", &e), -EEXIST);
+    remove_files((const char *const[]){"a.100.htw", "a.200.htw", "a.200-2.htw", NULL});
+    written[0] = 0;
+    assert_int_equal(convert_to("%p-b", &e), 0);
+    assert_string_equal(written, "100-b 2\n200-b 4\n200-2-b 1\n");
+    remove_files((const char *const[]){"100-b", "200-b", "200-2-b", NULL});
+}
+
+static void a_trace_is_opened_as_a_workload(void **state)
+{
+    struct workload_file w;
+    struct err e = {0};
+    const struct workload_op *op;
+    uint32_t thread;
+    (void)state;
+    make_trace(0x1000, true);
+    assert_int_equal(convert_open(&w, trace, &(struct convert_open_options){.pid = 100, .watch = &watch}, &e), 0);
+    assert_string_equal(notes, "converted process 100 of 3: unknown program\n");
+    for (int i = 0; i < 2; i++) {
+        unsigned n = 0;
+        while (workload_next_op(w.reader, &thread, &op, &e) > 0)
+            n++;
+        assert_int_equal(n, 2);
+        assert_int_equal(workload_file_rewind(&w, &e), 0);
+    }
+    workload_file_close(&w);
+    assert_int_equal(convert_open(&w, folder, &(struct convert_open_options){0}, &e), -EISDIR);
+    workload_file_close(&w);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/heaptape-convert-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(trace, sizeof trace, "%s/t.ht", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(trace);
+    return rmdir(folder);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_process_with_most_events),     cmocka_unit_test(the_process_asked_for),
+    cmocka_unit_test(strict_fails_on_an_unknown_block), cmocka_unit_test(a_cut_off_trace_is_noted),
+    cmocka_unit_test(each_process_has_a_file),          cmocka_unit_test(a_trace_is_opened_as_a_workload),
+};
+
+int main(void)
+{
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
