@@ -115,10 +115,10 @@ static int map_feed(struct feed *f, struct err *e)
     f->bytes = facts->feed_bytes + facts->window_bytes * PLAN_WINDOWS + 4096;
     f->fd = memfd_create("heaptape-feed", MFD_CLOEXEC);
     if (f->fd < 0 || ftruncate(f->fd, (off_t)f->bytes) < 0)
-        return err_set_errno(e, "cannot make shared memory for the feed");
+        return err_set_errno(e, "cannot make shared memory for the windows");
     void *at = mmap(NULL, f->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
     if (at == MAP_FAILED)
-        return err_set_errno(e, "cannot map the feed");
+        return err_set_errno(e, "cannot map the windows");
     f->head = at;
     return 0;
 }

@@ -56,8 +56,8 @@ static int explain_violation(const struct run_what *w, const struct allocator *a
         return err_set(e, -EILSEQ, "%s: misaligned: %s of %llu bytes%s gave 0x%llx, which is no multiple of %llu",
                        a->name, kind, size, at, found, (unsigned long long)r->failed_wanted);
     case RESULTS_TOO_SMALL:
-        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s gave a block with room for %llu", a->name, kind,
-                       size, at, found);
+        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s gave a block of only %llu", a->name, kind, size,
+                       at, found);
     case RESULTS_NOT_ZEROED:
         return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s gave a block whose byte %llu is not 0", a->name,
                        kind, size, at, found);

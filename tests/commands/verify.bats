@@ -71,7 +71,7 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
 
 @test "a block too small by its own account" {
   make_workload churn 1 1000
-  caught usable 500 ": too small: malloc of " " of thread 0 gave a block with room for 1"
+  caught usable 500 ": too small: malloc of " " of thread 0 gave a block of only 1"
 }
 
 @test "wrong alignment" {
