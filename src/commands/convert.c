@@ -54,9 +54,10 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
 {
     note("%s: %llu events, %llu threads, %.2f bytes/event", to, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
-    if (s->edges_needed || s->order_repaired)
+    if (s->dependencies_needed || s->order_repaired)
         note("%s: %llu of %llu uses across threads needed a dependency, the order of %llu events was repaired", to,
-             (unsigned long long)s->edges, (unsigned long long)s->edges_needed, (unsigned long long)s->order_repaired);
+             (unsigned long long)s->dependencies, (unsigned long long)s->dependencies_needed,
+             (unsigned long long)s->order_repaired);
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
         note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",
              to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,

@@ -107,8 +107,8 @@ static void dump_op(const struct dump *d, const struct workload_header *h, uint3
         .text_bytes = op->text_bytes,
         .ptr = DUMP_NO_SLOT,
         .result = DUMP_NO_SLOT,
-        .waits = op->waits,
-        .n_waits = op->n_waits,
+        .dependencies = op->dependencies,
+        .n_dependencies = op->n_dependencies,
     };
     if (format_has_site(op->kind)) {
         notes[HT_NOTE_SITE] = op->value;

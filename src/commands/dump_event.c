@@ -108,8 +108,8 @@ void dump_text(const struct dump_line *l)
     }
     if (l->error)
         printf(" (%s)", strerrorname_np(l->error) ? strerrorname_np(l->error) : "unknown error");
-    for (uint32_t i = 0; i < l->n_waits; i++)
-        printf("%s%u:%" PRIu64, i ? "," : " after ", l->waits[i].thread, l->waits[i].op);
+    for (uint32_t i = 0; i < l->n_dependencies; i++)
+        printf("%s%u:%" PRIu64, i ? "," : " after ", l->dependencies[i].thread, l->dependencies[i].op);
     putchar('\n');
 }
 
@@ -132,8 +132,8 @@ void dump_json(const struct dump_line *l)
         .tid = l->tid,
         .thread = l->thread,
         .failed = l->failed,
-        .waits = l->waits,
-        .n_waits = l->n_waits,
+        .dependencies = l->dependencies,
+        .n_dependencies = l->n_dependencies,
     };
     if (l->notes)
         memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);

@@ -17,8 +17,8 @@ struct dump_line {
     const char *text; // not terminated
     uint32_t text_bytes;
     const uint64_t *notes; // HT_NOTES of them, or NULL
-    const struct workload_wait *waits;
-    uint32_t n_waits;
+    const struct workload_dependency *dependencies;
+    uint32_t n_dependencies;
 };
 
 // "[pid tid] +12.345678 malloc(32) = 0x55…" on stdout.

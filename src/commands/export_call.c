@@ -31,8 +31,8 @@ struct export_call export_call_from_op(const struct workload_header *h, uint32_t
         .thread = thread,
         .flags = op->flags,
         .failed = op->flags & WORKLOAD_FAILED,
-        .waits = op->waits,
-        .n_waits = op->n_waits,
+        .dependencies = op->dependencies,
+        .n_dependencies = op->n_dependencies,
     };
     if (format_has_site(op->kind))
         c.ev.notes[HT_NOTE_SITE] = op->value;

@@ -90,7 +90,7 @@ static int finish(struct job *j)
         s.order_repaired += of->order_repaired;
         s.order_ambiguous += of->order_ambiguous;
         s.lost_records += of->lost_records;
-        s.edges_needed += of->edges_needed;
+        s.dependencies_needed += of->dependencies_needed;
     }
     struct workload_sites sites;
     int rc = merged_sites(j->merged, &sites);

@@ -189,7 +189,7 @@ static int finish(struct job *j)
     s.order_repaired = j->source.order_repaired;
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;
-    s.edges_needed = c.edges_needed;
+    s.dependencies_needed = c.dependencies_needed;
     rc = end(j, &s);
     if (rc == 0)
         note("%s: %llu events, %llu preexisting blocks, %llu blocks freed outside the part", j->out.name,

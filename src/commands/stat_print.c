@@ -35,7 +35,7 @@ static void put_live(struct json *j, const struct workload_summary *s)
     json_put_u64(j, "peak_live_bytes", s->peak_live_bytes);
     json_put_u64(j, "live_at_end_bytes", s->live_at_end_bytes);
     json_put_u64(j, "live_at_end_blocks", s->live_at_end_blocks);
-    json_put_u64(j, "remote_frees", s->cross_thread_frees);
+    json_put_u64(j, "remote_frees", s->remote_frees);
     json_put_u64(j, "unmatched_frees", s->unmatched_frees);
 }
 
@@ -83,8 +83,8 @@ void print_stat_object(struct json *j, const struct file_stat *s)
     json_put_u64(j, "repaired", s->total.order_repaired);
     json_put_u64(j, "ambiguous", s->total.order_ambiguous);
     json_end_object(j);
-    json_put_u64(j, "dependencies", s->total.edges);
-    json_put_u64(j, "dependencies_needed", s->total.edges_needed);
+    json_put_u64(j, "dependencies", s->total.dependencies);
+    json_put_u64(j, "dependencies_needed", s->total.dependencies_needed);
     json_put_u64(j, "slots", s->total.slots);
     json_put_u64(j, "lost", s->total.lost_records);
     json_put_bool(j, "cut_off", s->cut.text[0]);
@@ -162,8 +162,8 @@ static void print_usable(const struct workload_summary *t)
 
 static void print_order(const struct workload_summary *t)
 {
-    print_count("remote frees", t->cross_thread_frees);
-    print_count("thread dependencies", t->edges);
+    print_count("remote frees", t->remote_frees);
+    print_count("thread dependencies", t->dependencies);
     print_count("events reordered", t->order_repaired);
     print_count("ambiguous order", t->order_ambiguous);
     print_count("unmatched frees", t->unmatched_frees);

@@ -64,8 +64,8 @@ void order_summarise(const struct order_counts *counts, struct workload_summary 
     s->order_repaired = counts->repaired + counts->late;
     s->order_ambiguous = counts->ambiguous;
     s->unmatched_frees = counts->unmatched;
-    s->edges = counts->edges;
-    s->edges_needed = counts->edges_needed;
+    s->dependencies = counts->dependencies;
+    s->dependencies_needed = counts->dependencies_needed;
     s->lost_records = counts->lost;
     s->usable_bytes = counts->usable_bytes;
     s->usable_requested_bytes = counts->usable_requested_bytes;
@@ -99,22 +99,22 @@ int order_thread_number(struct order *o, struct order_thread *t)
     return 0;
 }
 
-int order_wait(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op)
+int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op)
 {
-    o->counts.edges_needed++;
+    o->counts.dependencies_needed++;
     if (map_get(&t->waited, thread + 1ull) > op)
         return 0;
     if (map_put(&t->waited, thread + 1ull, op + 1) < 0)
         return -ENOMEM;
-    o->counts.edges++;
-    o->waits[o->n_waits++] = (struct workload_wait){thread, op};
+    o->counts.dependencies++;
+    o->dependencies[o->n_dependencies++] = (struct workload_dependency){thread, op};
     return 0;
 }
 
 // The thread's first op waits for its creation.
 static int emit_first(struct order *o, struct order_thread *t)
 {
-    return t->creator == ORDER_NO_THREAD ? 0 : order_wait(o, t, t->creator, t->creation);
+    return t->creator == ORDER_NO_THREAD ? 0 : order_depend(o, t, t->creator, t->creation);
 }
 
 // The stamp of an op that is out, or a later one of its thread where it is too long ago to be remembered.
@@ -127,25 +127,25 @@ static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
 }
 
 // Stamps say how time passed, waits what came first: where they contradict, the stamp gives way.
-static void stamp_after_waits(struct order *o, struct workload_op *op)
+static void stamp_after_dependencies(struct order *o, struct workload_op *op)
 {
-    for (uint32_t i = 0; i < o->n_waits; i++) {
-        uint64_t before = stamp_of(order_numbered(o, o->waits[i].thread), o->waits[i].op);
+    for (uint32_t i = 0; i < o->n_dependencies; i++) {
+        uint64_t before = stamp_of(order_numbered(o, o->dependencies[i].thread), o->dependencies[i].op);
         if (op->stamp <= before)
             op->stamp = before + 1;
     }
-    struct workload_wait *to = o->out_waits + o->n_out_waits;
-    memcpy(to, o->waits, o->n_waits * sizeof *to);
-    op->waits = to;
-    op->n_waits = o->n_waits;
-    o->n_out_waits += o->n_waits;
-    o->n_waits = 0;
+    struct workload_dependency *to = o->out_dependencies + o->n_out_dependencies;
+    memcpy(to, o->dependencies, o->n_dependencies * sizeof *to);
+    op->dependencies = to;
+    op->n_dependencies = o->n_dependencies;
+    o->n_out_dependencies += o->n_dependencies;
+    o->n_dependencies = 0;
 }
 
 int order_flush(struct order *o)
 {
     size_t n = o->n_out;
-    o->n_out = o->n_out_waits = 0;
+    o->n_out = o->n_out_dependencies = 0;
     return n ? o->sink.ops(o->sink.context, o->out, n) : 0;
 }
 
@@ -161,8 +161,8 @@ static inline int settle(struct order *o, struct order_thread *t, struct workloa
     }
     if (op->stamp < t->last_stamp)
         op->stamp = t->last_stamp;
-    if (o->n_waits)
-        stamp_after_waits(o, op);
+    if (o->n_dependencies)
+        stamp_after_dependencies(o, op);
     if (t->recent)
         t->recent[t->next_op % ORDER_RECENT] = op->stamp;
     t->last_stamp = op->stamp;
@@ -188,7 +188,7 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
     int rc = order_flush(o);
     if (rc == 0)
         rc = settle(o, t, &one.op);
-    o->n_out_waits = 0;
+    o->n_out_dependencies = 0;
     one.thread = t->number;
     return rc < 0 ? rc : o->sink.ops(o->sink.context, &one, 1);
 }

@@ -31,8 +31,8 @@ struct order_counts {
     uint64_t late;      // takes, gives and resizes that were published after what came later was put out
     uint64_t ambiguous; // what had to be guessed: a block whose give never came, or which of two blocks a give meant
     uint64_t unmatched; // gives of addresses that were not seen taken
-    uint64_t edges, edges_needed; // waits, and what there would be without leaving out implied ones
-    uint64_t lost;                // words that the capture lost
+    uint64_t dependencies, dependencies_needed; // waits, and what there would be without leaving out implied ones
+    uint64_t lost;                              // words that the capture lost
     uint64_t slots;
     uint64_t threads;
     uint64_t usable_bytes,

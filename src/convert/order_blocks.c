@@ -19,7 +19,7 @@ static inline int use_block(struct order *o, struct order_thread *t, uint32_t sl
 {
     const struct slot *s = &o->slots[slot];
     uint32_t thread = last_thread(s);
-    return thread == t->number ? 0 : order_wait(o, t, thread, last_op(s));
+    return thread == t->number ? 0 : order_depend(o, t, thread, last_op(s));
 }
 
 static int slot_new(struct order *o, uint32_t *slot)
@@ -42,7 +42,7 @@ int order_slot_take(struct order *o, struct order_thread *t, uint32_t *slot)
         if (rc == 0)
             return slot_new(o, slot);
         if (rc > 0 && thread != t->number)
-            rc = order_wait(o, t, thread, op);
+            rc = order_depend(o, t, thread, op);
         if (rc < 0)
             return rc;
     }
@@ -169,7 +169,7 @@ int order_double_lost(struct order *o, size_t i)
     o->counts.ambiguous++;
     double_forget(o, &o->doubles[i]);
     table_remove(&o->table, d.address, cell);
-    o->n_waits = 0;
+    o->n_dependencies = 0;
     int rc = use_block(o, t, slot);
     if (rc == 0)
         rc = slot_give(o, t, slot);

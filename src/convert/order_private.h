@@ -10,11 +10,11 @@
 
 enum {
     ORDER_NO_THREAD = 0xffffffff,
-    ORDER_MAX_WAITS = 4,    // of one op: its thread's creation, its block, its slot
-    ORDER_PENDING = 4,      // reallocs under way in one thread: signal handlers nest
-    ORDER_RECENT = 64,      // ops of a thread whose stamps are remembered
-    ORDER_BATCH = 64,       // ops handed on at a time
-    ORDER_MAX_DOUBLES = 64, // addresses with two blocks at a time: more are a sign of lost events
+    ORDER_MAX_DEPENDENCIES = 4, // of one op: its thread's creation, its block, its slot
+    ORDER_PENDING = 4,          // reallocs under way in one thread: signal handlers nest
+    ORDER_RECENT = 64,          // ops of a thread whose stamps are remembered
+    ORDER_BATCH = 64,           // ops handed on at a time
+    ORDER_MAX_DOUBLES = 64,     // addresses with two blocks at a time: more are a sign of lost events
 };
 
 // The release half of a realloc: the block that it has taken from its address.
@@ -87,16 +87,16 @@ struct order {
     size_t n_doubles;
     struct order_give_note gives[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
     size_t n_gives;
-    uint64_t passed;                             // up to here all that was known is put out
-    uint64_t next_deadline;                      // of those held and the doubles; UINT64_MAX when there are none
-    bool cut_off;                                // what comes now is the rest of a recording that was cut off
-    bool disturbed;                              // streams were put back, or a deadline came up: the run under way ends
-    struct workload_wait waits[ORDER_MAX_WAITS]; // of the op under work
-    uint32_t n_waits;
+    uint64_t passed;        // up to here all that was known is put out
+    uint64_t next_deadline; // of those held and the doubles; UINT64_MAX when there are none
+    bool cut_off;           // what comes now is the rest of a recording that was cut off
+    bool disturbed;         // streams were put back, or a deadline came up: the run under way ends
+    struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES]; // of the op under work
+    uint32_t n_dependencies;
     uint64_t usable;                            // of the block that the record under work gives up; 0: unknown
     struct workload_thread_op out[ORDER_BATCH]; // ops that the sink has not got yet
-    struct workload_wait out_waits[ORDER_BATCH * ORDER_MAX_WAITS];
-    size_t n_out, n_out_waits;
+    struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
+    size_t n_out, n_out_dependencies;
 };
 
 // The op under work as a slot's last use.
@@ -123,7 +123,7 @@ static inline int order_thread_name(struct order *o, struct order_thread *t)
 }
 
 // Adds a wait to the op under work, unless it is implied.
-int order_wait(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op);
+int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op);
 
 // Puts out the op under work, which best stands in o->out[o->n_out] already.
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);

@@ -14,8 +14,8 @@ struct export_call {
     uint32_t thread; // number in its process, from 0; of a workload tid is the same
     uint8_t flags;   // WORKLOAD_*; of a raw trace 0
     bool failed;     // it took nothing, and gave nothing up
-    const struct workload_wait *waits;
-    uint32_t n_waits;
+    const struct workload_dependency *dependencies;
+    uint32_t n_dependencies;
 };
 
 // What is known of all calls.

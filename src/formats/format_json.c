@@ -103,9 +103,9 @@ static char *put_notes(char *to, const struct event *ev)
 static char *put_depends_on(char *to, const struct export_call *c)
 {
     to = TEXT_PUT(to, ",\"depends_on\":[");
-    for (uint32_t i = 0; i < c->n_waits; i++) {
-        to = put_number(to, i ? ",[" : "[", c->waits[i].thread);
-        to = put_number(to, ",", c->waits[i].op);
+    for (uint32_t i = 0; i < c->n_dependencies; i++) {
+        to = put_number(to, i ? ",[" : "[", c->dependencies[i].thread);
+        to = put_number(to, ",", c->dependencies[i].op);
         *to++ = ']';
     }
     *to++ = ']';
@@ -115,7 +115,7 @@ static char *put_depends_on(char *to, const struct export_call *c)
 int format_json_put(struct buf *b, const struct export_call *c, bool slots)
 {
     const struct event *ev = &c->ev;
-    size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_waits * DEPENDENCY_BYTES;
+    size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_dependencies * DEPENDENCY_BYTES;
     if (buf_reserve(b, most) < 0)
         return -ENOMEM;
     const char *name = event_infos[ev->kind].name;
@@ -137,7 +137,7 @@ int format_json_put(struct buf *b, const struct export_call *c, bool slots)
         to = put_frames(to, ev);
     else if (ev->text_bytes)
         to = put_text(to, ev->text, ev->text_bytes);
-    if (to && c->n_waits)
+    if (to && c->n_dependencies)
         to = put_depends_on(to, c);
     if (!to)
         return -ENOMEM;

@@ -12,8 +12,8 @@ enum { MOST_OP_BYTES = 1 + 3 * WL_VARINT_BYTES };
 struct wl_thread {
     uint64_t ops;     // calls seen, the dropped ones included
     struct map known; // other thread + 1 → how many of its calls had been made when this one last waited for it
-    struct workload_wait *waits; // of dropped calls, for the next one written
-    size_t n_waits, waits_capacity;
+    struct workload_dependency *dependencies; // of dropped calls, for the next one written
+    size_t n_dependencies, dependencies_capacity;
 };
 
 struct wl_export {
@@ -56,7 +56,7 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
 
 // The other thread says where it has come to now, which is behind the op to be waited for: all calls come in a valid
 // order. What is known of it already needs no sync.
-static int put_wait(struct export *x, uint32_t thread, const struct workload_wait *wait)
+static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *wait)
 {
     struct wl_export *w = x->state;
     struct wl_thread *self = thread_of(x, thread > wait->thread ? thread : wait->thread);
@@ -72,11 +72,11 @@ static int put_wait(struct export *x, uint32_t thread, const struct workload_wai
     return rc < 0 ? rc : put_sync(w, thread, WL_SYNC_R);
 }
 
-static int put_waits(struct export *x, uint32_t thread, const struct workload_wait *waits, size_t n)
+static int put_dependencies(struct export *x, uint32_t thread, const struct workload_dependency *dependencies, size_t n)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = put_wait(x, thread, &waits[i]);
+        rc = put_dependency(x, thread, &dependencies[i]);
     return rc;
 }
 
@@ -115,13 +115,13 @@ static int wl_put(struct export *x, const struct export_call *c)
     struct wl_thread *self = thread_of(x, c->thread);
     if (!self)
         return no_memory(x);
-    int rc = self->n_waits ? put_waits(x, c->thread, self->waits, self->n_waits) : 0;
-    if (rc == 0 && c->n_waits)
-        rc = put_waits(x, c->thread, c->waits, c->n_waits);
+    int rc = self->n_dependencies ? put_dependencies(x, c->thread, self->dependencies, self->n_dependencies) : 0;
+    if (rc == 0 && c->n_dependencies)
+        rc = put_dependencies(x, c->thread, c->dependencies, c->n_dependencies);
     if (rc < 0)
         return rc;
     self = &w->threads[c->thread];
-    self->n_waits = 0;
+    self->n_dependencies = 0;
     self->ops++;
     if (c->ev.result > w->highest)
         w->highest = c->ev.result;
@@ -137,10 +137,10 @@ static int wl_drop(struct export *x, const struct export_call *c)
     if (!self)
         return no_memory(x);
     self->ops++;
-    for (uint32_t i = 0; i < c->n_waits; i++) {
-        if (HT_GROW(&self->waits, &self->waits_capacity, self->n_waits + 1) < 0)
+    for (uint32_t i = 0; i < c->n_dependencies; i++) {
+        if (HT_GROW(&self->dependencies, &self->dependencies_capacity, self->n_dependencies + 1) < 0)
             return no_memory(x);
-        self->waits[self->n_waits++] = c->waits[i];
+        self->dependencies[self->n_dependencies++] = c->dependencies[i];
     }
     return 0;
 }
@@ -213,7 +213,7 @@ static void wl_release(struct export *x)
     struct wl_export *w = x->state;
     for (size_t i = 0; i < w->n; i++) {
         map_release(&w->threads[i].known);
-        free(w->threads[i].waits);
+        free(w->threads[i].dependencies);
     }
     free(w->threads);
     wl_streams_release(&w->streams);

@@ -149,11 +149,11 @@ static int put_pace(struct adding *a)
     return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
 }
 
-static int put_waits(struct adding *a)
+static int put_dependencies(struct adding *a)
 {
     struct plan *p = a->plan;
-    for (uint32_t i = 0; i < a->op->n_waits; i++) {
-        const struct workload_wait *w = &a->op->waits[i];
+    for (uint32_t i = 0; i < a->op->n_dependencies; i++) {
+        const struct workload_dependency *w = &a->op->dependencies[i];
         struct plan_stream *other = w->thread < p->n_streams ? p->streams[w->thread] : NULL;
         if (!other || w->op >= other->ops)
             return bad(a, "waits for op %llu of thread %u, which has not come", (unsigned long long)w->op, w->thread);
@@ -460,8 +460,8 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
         rc = put_pace(&a);
     if (rc == 0 && a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);
-    if (rc == 0 && op->n_waits && !p->facts.one_thread)
-        rc = put_waits(&a);
+    if (rc == 0 && op->n_dependencies && !p->facts.one_thread)
+        rc = put_dependencies(&a);
     if (rc == 0 && p->how.hold)
         rc = plan_hold_before(p, a.stream, e);
     if (rc == 0)

@@ -10,7 +10,7 @@ void decode_release(struct decode *d)
     free(d->runs);
     free(d->ops);
     free(d->threads);
-    free(d->waits);
+    free(d->dependencies);
     free(d->waiting);
     free(d->history);
     free(d->given);
@@ -23,11 +23,11 @@ static int bad(const char **what, const char *text)
     return -EBADMSG;
 }
 
-static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_wait_values)
+static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_dependency_values)
 {
     if (HT_GROW(&d->ops, &d->ops_capacity, n_ops) < 0 || HT_GROW(&d->runs, &d->runs_capacity, n_blocks) < 0 ||
-        HT_GROW(&d->waits, &d->waits_capacity, n_wait_values / 2) < 0 ||
-        HT_GROW(&d->waiting, &d->waiting_capacity, n_wait_values) < 0 ||
+        HT_GROW(&d->dependencies, &d->dependencies_capacity, n_dependency_values / 2) < 0 ||
+        HT_GROW(&d->waiting, &d->waiting_capacity, n_dependency_values) < 0 ||
         HT_GROW(&d->history, &d->history_capacity, n_ops) < 0 || HT_GROW(&d->given, &d->given_capacity, n_ops) < 0)
         return -ENOMEM;
     return 0;
@@ -66,7 +66,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
             .error = p[2],
             .fields = format_op_fields(kind) | (site ? HT_F_VALUE : 0),
             .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(kind, flags),
-            .waits = p[1] & FORMAT_SHAPE_WAITS,
+            .dependencies = p[1] & FORMAT_SHAPE_WAITS,
         };
     }
     return 0;
@@ -99,15 +99,15 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     if (n < FORMAT_HEAD_BYTES)
         return bad(what, "shorter than its header");
     uint32_t n_blocks = get_u32(p + FORMAT_AT_BLOCKS);
-    size_t n_waits = get_u32(p + FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_WAIT);
+    size_t n_dependencies = get_u32(p + FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_WAIT);
     d->n_ops = get_u32(p + FORMAT_AT_OPS);
     d->n_shapes = get_u32(p + FORMAT_AT_SHAPES);
     d->age_codes = get_u32(p + FORMAT_AT_AGE_CODES);
     d->relative = get_u32(p + FORMAT_AT_FLAGS) & FORMAT_FLAG_RELATIVE_SLOTS;
     d->base_stamp = get_u64(p + FORMAT_AT_BASE_STAMP);
     if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
-        n_waits > FORMAT_MAX_WAITS || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS || d->n_shapes > FORMAT_MAX_SHAPES ||
-        n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
+        n_dependencies > FORMAT_MAX_WAITS || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS ||
+        d->n_shapes > FORMAT_MAX_SHAPES || n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
         return bad(what, "invalid counts");
     if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
         return bad(what, "ops before it are missing");
@@ -119,7 +119,7 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     if (rc == 0)
         rc = read_limits(d, p, what);
     d->n_runs = n_blocks;
-    return rc < 0 ? rc : reserve(d, d->n_ops, n_blocks, n_waits);
+    return rc < 0 ? rc : reserve(d, d->n_ops, n_blocks, n_dependencies);
 }
 
 static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *first_stamp)
@@ -198,23 +198,23 @@ static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
 }
 
 // The threads and op numbers that an op waits for. Whether those point back is checked when all stamps are known.
-static bool get_waits(struct decode *d, struct workload_op *op, uint32_t thread)
+static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t thread)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_WAIT];
     uint64_t n, t, code;
     if (!planes_get(p, &n) || n == 0 || n > (size_t)(p->first_end - p->first) / 2)
         return false;
-    op->waits = d->waits + d->n_waits;
-    op->n_waits = (uint32_t)n;
+    op->dependencies = d->dependencies + d->n_dependencies;
+    op->n_dependencies = (uint32_t)n;
     d->waiting[d->n_waiting++] = (uint32_t)(op - d->ops);
     for (uint64_t i = 0; i < n; i++) {
         if (!planes_get(p, &t) || !planes_get(p, &code) || t >= d->n_threads || t == thread)
             return false;
         struct decode_thread *other = &d->threads[t];
-        uint64_t from = other->wait_block == d->blocks_before ? other->wait_op : other->next_op;
-        other->wait_op = from + (uint64_t)zigzag_get(code);
+        uint64_t from = other->wait_block == d->blocks_before ? other->dependency_op : other->next_op;
+        other->dependency_op = from + (uint64_t)zigzag_get(code);
         other->wait_block = d->blocks_before;
-        d->waits[d->n_waits++] = (struct workload_wait){(uint32_t)t, other->wait_op};
+        d->dependencies[d->n_dependencies++] = (struct workload_dependency){(uint32_t)t, other->dependency_op};
     }
     return true;
 }
@@ -230,7 +230,7 @@ static const char *decode_op(struct decode *d, const struct decode_shape *s, str
         return "missing fields";
     if (s->kind == HT_THREAD_CREATE && op->value >= d->n_threads)
         return "invalid thread";
-    if (s->waits && !get_waits(d, op, thread))
+    if (s->dependencies && !get_dependencies(d, op, thread))
         return "invalid dependency";
     return NULL;
 }
@@ -281,13 +281,13 @@ static const char *number_ops(struct decode *d)
 
 // An op's stamp is above that of each op it waits for: so order by stamp is a valid total order, and no two ops wait
 // for each other.
-static bool waits_point_back(const struct decode *d)
+static bool dependencies_point_back(const struct decode *d)
 {
     for (size_t i = 0; i < d->n_waiting; i++) {
         const struct workload_op *op = &d->ops[d->waiting[i]];
-        for (uint32_t k = 0; k < op->n_waits; k++) {
-            const struct decode_thread *t = &d->threads[op->waits[k].thread];
-            uint64_t number = op->waits[k].op;
+        for (uint32_t k = 0; k < op->n_dependencies; k++) {
+            const struct decode_thread *t = &d->threads[op->dependencies[k].thread];
+            uint64_t number = op->dependencies[k].op;
             if (number < t->next_op)
                 continue;
             if (t->run_serial != d->serial)
@@ -326,13 +326,13 @@ static const char *decode_runs(struct decode *d)
     const char *what = d->has_stamps ? NULL : number_ops(d);
     if (what)
         return what;
-    return waits_point_back(d) ? check_ends(d) : "a dependency does not point to an earlier op";
+    return dependencies_point_back(d) ? check_ends(d) : "a dependency does not point to an earlier op";
 }
 
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what)
 {
     d->serial++;
-    d->n_waits = d->n_waiting = 0;
+    d->n_dependencies = d->n_waiting = 0;
     int rc = read_head(d, payload, n, what);
     if (rc < 0)
         return rc;

@@ -7,16 +7,16 @@
 
 struct decode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t wait_op;    // last waited for …
-    uint64_t wait_block; // … by the block of this serial
-    uint64_t run_serial; // of the frame in which it last had a run …
-    uint32_t run;        // … and which
+    uint64_t dependency_op; // last waited for …
+    uint64_t wait_block;    // … by the block of this serial
+    uint64_t run_serial;    // of the frame in which it last had a run …
+    uint32_t run;           // … and which
 };
 
 // A shape with what follows from it.
 struct decode_shape {
     uint8_t kind, flags, error, fields, use;
-    bool waits;
+    bool dependencies;
 };
 
 struct decode {
@@ -30,8 +30,8 @@ struct decode {
     size_t n_threads, threads_capacity;
     uint64_t slot_limit, ops_before, serial, blocks_before;
     // Of the frame under work.
-    struct workload_wait *waits;
-    size_t n_waits, waits_capacity;
+    struct workload_dependency *dependencies;
+    size_t n_dependencies, dependencies_capacity;
     uint32_t *waiting; // indices of ops with waits
     size_t n_waiting, waiting_capacity;
     uint32_t *history, *given; // of the block under work: slots used, slots given up

@@ -64,7 +64,7 @@ static void block_release(struct encode_block *b)
     column_release(&b->take_times);
     column_release(&b->times);
     free(b->more.at);
-    free(b->waits.at);
+    free(b->dependencies.at);
     free(b->texts.at);
     buf_release(&b->text);
     *b = (struct encode_block){0};
@@ -99,7 +99,7 @@ static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
     bool site = op->value && format_has_site(op->kind);
-    uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) | (op->n_waits ? FORMAT_SHAPE_WAITS : 0) |
+    uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) | (op->n_dependencies ? FORMAT_SHAPE_WAITS : 0) |
                      (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
     return op->kind | flags << 8 | (uint32_t)op->error << 16;
 }
@@ -180,7 +180,7 @@ static int block_begin(struct encode *x, uint32_t thread)
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
     memset(b->recent, 0xff, sizeof b->recent);
-    b->more.n = b->waits.n = b->texts.n = b->text.size = 0;
+    b->more.n = b->dependencies.n = b->texts.n = b->text.size = 0;
     x->threads[thread].block = x->frame.n_blocks++;
     return 0;
 }
@@ -209,8 +209,8 @@ static int slot_meet(struct encode *x, uint32_t slot)
 }
 
 // May the op wait for that one? It has been added, and its stamp is smaller where both are of this frame.
-static bool wait_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
-                       const struct workload_wait *wait)
+static bool dependency_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
+                             const struct workload_dependency *wait)
 {
     if (wait->thread >= x->n_threads || wait->thread == thread)
         return false;
@@ -223,18 +223,19 @@ static bool wait_valid(const struct encode *x, uint32_t thread, const struct wor
     return wait->op < b->first_op || b->stamps[wait->op - b->first_op] < op->stamp;
 }
 
-static int put_waits(struct encode *x, struct encode_block *b, const struct workload_op *op)
+static int put_dependencies(struct encode *x, struct encode_block *b, const struct workload_op *op)
 {
-    if (op->n_waits > FORMAT_MAX_WAITS / 8)
+    if (op->n_dependencies > FORMAT_MAX_WAITS / 8)
         return -EINVAL;
-    for (uint32_t i = 0; i < op->n_waits; i++) {
-        if (!wait_valid(x, b->thread, op, &op->waits[i]))
+    for (uint32_t i = 0; i < op->n_dependencies; i++) {
+        if (!dependency_valid(x, b->thread, op, &op->dependencies[i]))
             return -EINVAL;
     }
-    int rc = words_put(&b->waits, op->n_waits);
-    for (uint32_t i = 0; rc == 0 && i < op->n_waits; i++)
-        rc = words_put(&b->waits, op->waits[i].thread) | words_put(&b->waits, op->waits[i].op);
-    x->frame.wait_values += 1 + 2u * op->n_waits;
+    int rc = words_put(&b->dependencies, op->n_dependencies);
+    for (uint32_t i = 0; rc == 0 && i < op->n_dependencies; i++)
+        rc = words_put(&b->dependencies, op->dependencies[i].thread) |
+             words_put(&b->dependencies, op->dependencies[i].op);
+    x->frame.dependency_values += 1 + 2u * op->n_dependencies;
     return rc ? -ENOMEM : 0;
 }
 
@@ -326,7 +327,7 @@ static int thread_begin(struct encode *x, uint32_t thread)
 // What few ops have.
 static int put_rare(struct encode *x, struct encode_block *b, const struct workload_op *op, unsigned fields)
 {
-    int rc = op->n_waits ? put_waits(x, b, op) : 0;
+    int rc = op->n_dependencies ? put_dependencies(x, b, op) : 0;
     if (rc == 0 && op->kind == HT_THREAD_CREATE)
         rc = thread_meet(x, op->value);
     return rc < 0 ? rc : put_more(x, b, op, fields);
@@ -348,7 +349,7 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
         return -EINVAL;
     if (__builtin_expect(b->n_ops == b->capacity, 0))
         rc = block_grow(b);
-    if (rc == 0 && (op->n_waits || fields & RARE_FIELDS))
+    if (rc == 0 && (op->n_dependencies || fields & RARE_FIELDS))
         rc = put_rare(x, b, op, fields);
     if (rc == 0 && use != FORMAT_SLOT_NONE)
         rc = put_slot(x, b, op->slot, use);
@@ -437,17 +438,17 @@ size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t
 }
 
 // Turns a block's waits into what stands in the file: differences to the last one for the same thread.
-static void code_waits(struct encode *x, struct encode_block *b)
+static void code_dependencies(struct encode *x, struct encode_block *b)
 {
-    for (size_t i = 0; i < b->waits.n;) {
-        uint64_t n = b->waits.at[i++];
+    for (size_t i = 0; i < b->dependencies.n;) {
+        uint64_t n = b->dependencies.at[i++];
         for (uint64_t k = 0; k < n; k++, i += 2) {
-            struct encode_thread *t = &x->threads[b->waits.at[i]];
-            uint64_t op = b->waits.at[i + 1];
+            struct encode_thread *t = &x->threads[b->dependencies.at[i]];
+            uint64_t op = b->dependencies.at[i + 1];
             uint64_t first = t->block == ENCODE_NO_BLOCK ? t->next_op : x->frame.blocks[t->block].first_op;
-            uint64_t from = t->wait_serial == b->serial ? t->wait_op : first;
-            b->waits.at[i + 1] = zigzag_put((int64_t)(op - from));
-            t->wait_op = op;
+            uint64_t from = t->wait_serial == b->serial ? t->dependency_op : first;
+            b->dependencies.at[i + 1] = zigzag_put((int64_t)(op - from));
+            t->dependency_op = op;
             t->wait_serial = b->serial;
         }
     }
@@ -473,7 +474,7 @@ static void frame_clear(struct encode_frame *f)
     if (kept > 4u * FORMAT_MAX_OPS)
         blocks_release(f);
     f->n_ops = f->n_shapes = f->n_blocks = 0;
-    f->text_bytes = f->wait_values = f->switches.n = 0;
+    f->text_bytes = f->dependency_values = f->switches.n = 0;
     f->shapes[0].key = ENCODE_NO_KEY;
 }
 
@@ -481,7 +482,7 @@ void encode_take(struct encode *x, struct encode_frame *done)
 {
     struct encode_frame *f = &x->frame, next = *done;
     for (uint32_t i = 0; i < f->n_blocks; i++)
-        code_waits(x, &f->blocks[i]);
+        code_dependencies(x, &f->blocks[i]);
     for (uint32_t i = 0; i < f->n_blocks; i++)
         x->threads[f->blocks[i].thread].block = ENCODE_NO_BLOCK;
     f->has_stamps = x->has_stamps;

@@ -48,15 +48,15 @@ struct encode_block {
     uint32_t serial;                   // tells blocks of all frames apart
     uint32_t recent[ENCODE_AGE_CODES]; // slots of the last uses, by their number
     struct encode_words more, texts;
-    struct encode_words waits; // as they stand in the file once the frame is taken
+    struct encode_words dependencies; // as they stand in the file once the frame is taken
     struct buf text;
 };
 
 struct encode_thread {
     uint64_t next_op, last_stamp;
-    uint64_t wait_op;     // last waited for …
-    uint32_t wait_serial; // … by the block of this serial
-    uint32_t block;       // index in the frame, or ENCODE_NO_BLOCK
+    uint64_t dependency_op; // last waited for …
+    uint32_t wait_serial;   // … by the block of this serial
+    uint32_t block;         // index in the frame, or ENCODE_NO_BLOCK
 };
 
 // A shape of the frame, with what follows from it.
@@ -71,7 +71,7 @@ struct encode_shape {
 struct encode_frame {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
-    size_t text_bytes, wait_values;
+    size_t text_bytes, dependency_values;
     struct encode_shape shapes[FORMAT_MAX_SHAPES];
     struct encode_block *blocks;
     size_t blocks_capacity;

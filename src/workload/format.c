@@ -135,7 +135,7 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
     case FORMAT_F_LIVE_AT_END_BLOCKS:
         return &s->live_at_end_blocks;
     case FORMAT_F_CROSS_THREAD_FREES:
-        return &s->cross_thread_frees;
+        return &s->remote_frees;
     case FORMAT_F_UNMATCHED_FREES:
         return &s->unmatched_frees;
     case FORMAT_F_ORDER_REPAIRED:
@@ -143,9 +143,9 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
     case FORMAT_F_ORDER_AMBIGUOUS:
         return &s->order_ambiguous;
     case FORMAT_F_EDGES:
-        return &s->edges;
+        return &s->dependencies;
     case FORMAT_F_EDGES_NEEDED:
-        return &s->edges_needed;
+        return &s->dependencies_needed;
     case FORMAT_F_LOST_RECORDS:
         return &s->lost_records;
     case FORMAT_F_SAMPLES_AT:

@@ -42,8 +42,8 @@ struct merged {
     uint32_t n_slots, n_sites;
     uint64_t hz;
     struct workload_op op;
-    struct workload_wait *waits;
-    size_t waits_capacity;
+    struct workload_dependency *dependencies;
+    size_t dependencies_capacity;
 };
 
 static uint64_t stamps_a_second(const struct workload_header *h)
@@ -134,7 +134,7 @@ void merged_free(struct merged *m)
     workload_header_release(&m->header);
     free(m->sources);
     free(m->threads);
-    free(m->waits);
+    free(m->dependencies);
     free(m);
 }
 
@@ -252,20 +252,20 @@ static int number_named(struct merged *m, struct source *s, struct workload_op *
 
 // Copies the waits. The op's stamp, which a coarser clock may have made equal to that of an op it waits for, is put
 // above it.
-static int number_waits(struct merged *m, struct source *s, struct workload_op *op)
+static int number_dependencies(struct merged *m, struct source *s, struct workload_op *op)
 {
-    if (HT_GROW(&m->waits, &m->waits_capacity, op->n_waits) < 0)
+    if (HT_GROW(&m->dependencies, &m->dependencies_capacity, op->n_dependencies) < 0)
         return -ENOMEM;
-    for (uint32_t i = 0; i < op->n_waits; i++) {
-        m->waits[i] = op->waits[i];
-        int rc = number_thread(m, s, &m->waits[i].thread);
+    for (uint32_t i = 0; i < op->n_dependencies; i++) {
+        m->dependencies[i] = op->dependencies[i];
+        int rc = number_thread(m, s, &m->dependencies[i].thread);
         if (rc < 0)
             return rc;
-        const struct thread *on = &m->threads[m->waits[i].thread];
+        const struct thread *on = &m->threads[m->dependencies[i].thread];
         if (m->header.has_stamps && op->stamp <= on->last_stamp)
             op->stamp = on->last_stamp + 1;
     }
-    op->waits = m->waits;
+    op->dependencies = m->dependencies;
     return 0;
 }
 
@@ -282,8 +282,8 @@ static int convert(struct merged *m, struct source *s, uint32_t *thread)
         rc = number_slot(m, s, &op->slot);
     if (rc == 0 && op->value && (op->kind == HT_PREEXISTING || format_has_site(op->kind)))
         rc = number_site(m, s, op);
-    if (rc == 0 && op->n_waits)
-        rc = number_waits(m, s, op);
+    if (rc == 0 && op->n_dependencies)
+        rc = number_dependencies(m, s, op);
     if (rc < 0)
         return rc;
     struct thread *t = &m->threads[*thread];

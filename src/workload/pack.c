@@ -217,7 +217,7 @@ static void pack_head(struct pack *p, const struct encode_frame *f)
 // No more values than this stand in all columns together.
 static size_t values_bound(const struct encode_frame *f)
 {
-    size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->wait_values + f->switches.n;
+    size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->dependency_values + f->switches.n;
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
         n += b->n_used + encode_values(&b->taken) + encode_values(&b->sizes) + encode_values(&b->take_times) +
@@ -248,7 +248,7 @@ int encode_pack(const struct encode_frame *f, struct encode_payload *payload)
         pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
     else
         pack_switches(&p, f);
-    pack_words(&p, f, FORMAT_COLUMN_WAIT, offsetof(struct encode_block, waits));
+    pack_words(&p, f, FORMAT_COLUMN_WAIT, offsetof(struct encode_block, dependencies));
     pack_texts(&p, f);
     payload->bytes.size = (size_t)(p.at - p.start);
     return 0;

@@ -39,7 +39,7 @@ void slice_free(struct slice *s)
     free(s->threads);
     free(s->slots);
     free(s->left);
-    free(s->waits);
+    free(s->dependencies);
     free(s->ranges);
     free(s);
 }
@@ -154,10 +154,10 @@ static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_sl
         return 0;
     s->needed += slot->state == SLICE_INSIDE;
     // The waits of the source say so already, unless they lead through threads that are left out.
-    return s->ranges ? slice_wait(s, thread, slot->last_thread, slot->last_op) : 0;
+    return s->ranges ? slice_depend(s, thread, slot->last_thread, slot->last_op) : 0;
 }
 
-// The op belongs to the part: its slot gets the part's number. Comes before slice_keep_waits.
+// The op belongs to the part: its slot gets the part's number. Comes before slice_keep_dependencies.
 static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot, struct workload_op *op)
 {
     enum format_slot_use use = format_slot_use(op->kind, op->flags);
@@ -210,11 +210,11 @@ static int put_op(struct slice *s, uint32_t thread, const struct workload_op *fr
         return rc < 0 ? rc : slice_drop(s, thread);
     rc = op.slot == WORKLOAD_NO_SLOT ? 0 : use_inside(s, thread, &s->slots[op.slot], &op);
     if (rc == 0)
-        rc = slice_keep_waits(s, thread, from);
+        rc = slice_keep_dependencies(s, thread, from);
     if (rc < 0)
         return rc;
     s->counts.events++;
-    s->counts.edges_needed += s->n_waits > s->needed ? s->n_waits : s->needed;
+    s->counts.dependencies_needed += s->n_dependencies > s->needed ? s->n_dependencies : s->needed;
     s->counts.last_stamp = from->stamp > s->counts.last_stamp ? from->stamp : s->counts.last_stamp;
     return slice_emit(s, thread, &op, false);
 }

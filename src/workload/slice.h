@@ -46,7 +46,7 @@ struct slice_counts {
     uint64_t events;                  // without PREEXISTING
     uint64_t preexisting;             // blocks that are there when it begins
     uint64_t left;                    // blocks that a thread outside gives up: here they live on
-    uint64_t edges_needed;            // uses of blocks that another thread used last
+    uint64_t dependencies_needed;     // uses of blocks that another thread used last
     uint64_t first_stamp, last_stamp; // of the part, as they are in the source
 };
 

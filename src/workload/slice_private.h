@@ -22,7 +22,8 @@ struct slice_thread {
     bool in_part;               // has ops in it
     struct slice_shift *shifts; // the first one for its first op in the part
     size_t n_shifts, shifts_capacity;
-    struct workload_wait *waited; // per thread of the part the highest op waited for; used where threads are left out
+    struct workload_dependency
+        *waited; // per thread of the part the highest op waited for; used where threads are left out
     size_t n_waited, waited_capacity;
 };
 
@@ -62,10 +63,10 @@ struct slice {
     uint32_t next_thread, next_slot; // numbers in the part
     uint32_t some_thread;            // of the source, that has ops in the part
     uint64_t events, ops_out;
-    uint64_t rebase;             // added to stamps
-    size_t needed;               // what the op under work depends on
-    struct workload_wait *waits; // of it
-    size_t n_waits, waits_capacity;
+    uint64_t rebase;                          // added to stamps
+    size_t needed;                            // what the op under work depends on
+    struct workload_dependency *dependencies; // of it
+    size_t n_dependencies, dependencies_capacity;
 };
 
 // Makes the thread known. NULL when out of memory; good until the next call.
@@ -75,10 +76,10 @@ struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread);
 uint32_t slice_thread_number(struct slice *s, uint32_t thread);
 
 // Adds a wait for an op of the part to the op under work, unless it is implied. 0 or -ENOMEM.
-int slice_wait(struct slice *s, uint32_t thread, uint32_t on, uint64_t op);
+int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op);
 
 // Adds those waits of the source's op that point into the part. 0 or -ENOMEM.
-int slice_keep_waits(struct slice *s, uint32_t thread, const struct workload_op *op);
+int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op);
 
 // The source's op that the thread has just read is not put out. 0 or -ENOMEM.
 int slice_drop(struct slice *s, uint32_t thread);

@@ -84,7 +84,7 @@ static bool number_of(const struct slice_thread *t, uint64_t op, uint64_t *numbe
 }
 
 // The highest op of thread `on` waited for, which is 0 in a new row; NULL when out of memory.
-static struct workload_wait *waited_row(struct slice_thread *t, uint32_t on, bool *added)
+static struct workload_dependency *waited_row(struct slice_thread *t, uint32_t on, bool *added)
 {
     *added = false;
     for (size_t i = 0; i < t->n_waited; i++) {
@@ -94,35 +94,36 @@ static struct workload_wait *waited_row(struct slice_thread *t, uint32_t on, boo
     if (HT_GROW(&t->waited, &t->waited_capacity, t->n_waited + 1) < 0)
         return NULL;
     *added = true;
-    t->waited[t->n_waited] = (struct workload_wait){.thread = on};
+    t->waited[t->n_waited] = (struct workload_dependency){.thread = on};
     return &t->waited[t->n_waited++];
 }
 
-int slice_wait(struct slice *s, uint32_t thread, uint32_t on, uint64_t op)
+int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op)
 {
     if (s->ranges) {
         bool added;
-        struct workload_wait *row = waited_row(&s->threads[thread], on, &added);
+        struct workload_dependency *row = waited_row(&s->threads[thread], on, &added);
         if (!row)
             return -ENOMEM;
         if (!added && row->op >= op)
             return 0;
         row->op = op;
     }
-    if (HT_GROW(&s->waits, &s->waits_capacity, s->n_waits + 1) < 0)
+    if (HT_GROW(&s->dependencies, &s->dependencies_capacity, s->n_dependencies + 1) < 0)
         return -ENOMEM;
-    s->waits[s->n_waits++] = (struct workload_wait){on, op};
+    s->dependencies[s->n_dependencies++] = (struct workload_dependency){on, op};
     return 0;
 }
 
-int slice_keep_waits(struct slice *s, uint32_t thread, const struct workload_op *op)
+int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op)
 {
-    for (uint32_t i = 0; i < op->n_waits; i++) {
-        uint32_t on = op->waits[i].thread;
+    for (uint32_t i = 0; i < op->n_dependencies; i++) {
+        uint32_t on = op->dependencies[i].thread;
         uint64_t number;
-        if (on >= s->n_threads || !s->threads[on].in_part || !number_of(&s->threads[on], op->waits[i].op, &number))
+        if (on >= s->n_threads || !s->threads[on].in_part ||
+            !number_of(&s->threads[on], op->dependencies[i].op, &number))
             continue;
-        int rc = slice_wait(s, thread, on, number);
+        int rc = slice_depend(s, thread, on, number);
         if (rc < 0)
             return rc;
     }
@@ -137,16 +138,16 @@ int slice_drop(struct slice *s, uint32_t thread)
 }
 
 // In the part's numbers, and the stamp above those of all that is waited for.
-static void settle_waits(struct slice *s, struct workload_op *op)
+static void complete_dependencies(struct slice *s, struct workload_op *op)
 {
-    for (size_t i = 0; i < s->n_waits; i++) {
-        const struct slice_thread *on = &s->threads[s->waits[i].thread];
+    for (size_t i = 0; i < s->n_dependencies; i++) {
+        const struct slice_thread *on = &s->threads[s->dependencies[i].thread];
         if (op->stamp <= on->last_stamp)
             op->stamp = on->last_stamp + 1;
-        s->waits[i].thread = on->number;
+        s->dependencies[i].thread = on->number;
     }
-    op->waits = s->waits;
-    op->n_waits = (uint32_t)s->n_waits;
+    op->dependencies = s->dependencies;
+    op->n_dependencies = (uint32_t)s->n_dependencies;
 }
 
 int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra)
@@ -159,13 +160,13 @@ int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool ex
     op->stamp = s->options.has_stamps ? op->stamp + s->rebase : s->ops_out;
     if (op->stamp < t->last_stamp)
         op->stamp = t->last_stamp;
-    settle_waits(s, op);
+    complete_dependencies(s, op);
     t->in_part = true;
     t->last_stamp = op->stamp;
     t->next_op++;
     s->ops_out++;
     s->some_thread = thread;
-    s->n_waits = 0;
+    s->n_dependencies = 0;
     // What comes between moves the op under work on.
     if (extra && number_from(t, t->read - 1) < 0)
         return -ENOMEM;

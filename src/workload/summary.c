@@ -31,7 +31,7 @@ struct live {
 static inline struct live live_begin(const struct summary_counter *s)
 {
     return (struct live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
-                         s->summary.cross_thread_frees};
+                         s->summary.remote_frees};
 }
 
 static inline void live_end(struct summary_counter *s, const struct live *l)
@@ -40,7 +40,7 @@ static inline void live_end(struct summary_counter *s, const struct live *l)
     s->live_blocks = l->blocks;
     s->summary.peak_live_bytes = l->peak_bytes;
     s->summary.requested_bytes = l->requested;
-    s->summary.cross_thread_frees = l->cross;
+    s->summary.remote_frees = l->cross;
 }
 
 static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32_t slot)
@@ -105,7 +105,7 @@ static inline int count(struct summary_counter *s, struct live *l, uint32_t thre
     sum->last_stamp = op->stamp > sum->last_stamp ? op->stamp : sum->last_stamp;
     if (__builtin_expect(thread >= sum->threads, 0))
         sum->threads = thread + 1ull;
-    sum->edges += op->n_waits;
+    sum->dependencies += op->n_dependencies;
     sum->by_kind[op->kind]++;
     return use_slot(s, l, thread, op);
 }
@@ -163,12 +163,12 @@ void summary_add(struct workload_summary *to, const struct workload_summary *mor
     to->peak_live_bytes += more->peak_live_bytes;
     to->live_at_end_bytes += more->live_at_end_bytes;
     to->live_at_end_blocks += more->live_at_end_blocks;
-    to->cross_thread_frees += more->cross_thread_frees;
+    to->remote_frees += more->remote_frees;
     to->unmatched_frees += more->unmatched_frees;
     to->order_repaired += more->order_repaired;
     to->order_ambiguous += more->order_ambiguous;
-    to->edges += more->edges;
-    to->edges_needed += more->edges_needed;
+    to->dependencies += more->dependencies;
+    to->dependencies_needed += more->dependencies_needed;
     to->lost_records += more->lost_records;
     to->usable_bytes += more->usable_bytes;
     to->usable_requested_bytes += more->usable_requested_bytes;

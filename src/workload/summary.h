@@ -22,7 +22,7 @@ struct summary_counter {
 void summary_init(struct summary_counter *s);
 void summary_release(struct summary_counter *s);
 
-// What was counted: all but order_*, edges_needed, lost_records and usable_*.
+// What was counted: all but order_*, dependencies_needed, lost_records and usable_*.
 struct workload_summary summary_result(const struct summary_counter *s);
 
 // Counts an op. 0 or -ENOMEM.

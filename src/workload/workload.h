@@ -12,7 +12,7 @@
 enum { WORKLOAD_VERSION = 1 };
 
 // "Wait until thread `thread` has finished its op number `op`" (counted from 0 in that thread).
-struct workload_wait {
+struct workload_dependency {
     uint32_t thread;
     uint64_t op;
 };
@@ -37,9 +37,9 @@ struct workload_op {
     // of its call site; others of ALLOC, and RESIZE: number of the call site. 0: no site is known.
     uint64_t value;
     uint32_t slot; // block taken, given up or resized in place of itself: a realloc keeps its slot
-    uint32_t n_waits;
-    const struct workload_wait *waits; // to be met before the op; borrowed
-    const char *text;                  // MARK's, THREAD_START's; not terminated; borrowed
+    uint32_t n_dependencies;
+    const struct workload_dependency *dependencies; // to be met before the op; borrowed
+    const char *text;                               // MARK's, THREAD_START's; not terminated; borrowed
     uint32_t text_bytes;
     uint8_t kind; // enum event_kind
     uint8_t flags;
@@ -81,13 +81,13 @@ struct workload_summary {
     uint64_t first_stamp, last_stamp;
     uint64_t requested_bytes;
     uint64_t peak_live_bytes, live_at_end_bytes, live_at_end_blocks;
-    uint64_t cross_thread_frees;         // blocks given up (freed or resized) by another thread than the one that
+    uint64_t remote_frees;               // blocks given up (freed or resized) by another thread than the one that
                                          // took them
     uint64_t unmatched_frees;            // of blocks that were not seen taken: they are PREEXISTING here
     uint64_t order_repaired;             // events put into another place than their stamps say
     uint64_t order_ambiguous;            // events whose place could not be proved
-    uint64_t edges;                      // waits written
-    uint64_t edges_needed;               // cross-thread uses before implied ones were left out
+    uint64_t dependencies;               // waits written
+    uint64_t dependencies_needed;        // cross-thread uses before implied ones were left out
     uint64_t lost_records;               // words that the capture lost
     uint64_t usable_bytes;               // that the blocks had of which it was recorded
     uint64_t usable_requested_bytes;     // that were asked for with these

@@ -179,7 +179,7 @@ static int refuse(struct workload_writer *w, uint32_t thread, const struct workl
 
 static inline bool is_full(const struct encode_frame *f)
 {
-    return f->n_ops >= FRAME_OPS || f->text_bytes >= FRAME_TEXT_BYTES || f->wait_values >= FRAME_WAIT_VALUES;
+    return f->n_ops >= FRAME_OPS || f->text_bytes >= FRAME_TEXT_BYTES || f->dependency_values >= FRAME_WAIT_VALUES;
 }
 
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e)

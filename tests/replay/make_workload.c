@@ -120,13 +120,13 @@ static struct block take(uint32_t thread, struct workload_op op)
 // `thread` gives the block up, whoever took it.
 static void give(uint32_t thread, const struct block *b, struct workload_op op)
 {
-    struct workload_wait wait = {b->thread, b->op};
+    struct workload_dependency wait = {b->thread, b->op};
     op.slot = b->slot;
     if (b->thread != thread) {
-        op.waits = &wait;
-        op.n_waits = 1;
-        summary.edges++;
-        summary.cross_thread_frees++;
+        op.dependencies = &wait;
+        op.n_dependencies = 1;
+        summary.dependencies++;
+        summary.remote_frees++;
     }
     live_blocks--;
     count_live(0 - b->size);
@@ -147,10 +147,11 @@ static void give_free(uint32_t thread, const struct block *b)
 // The new thread waits for its parent.
 static void birth(uint32_t parent, uint32_t child)
 {
-    struct workload_wait wait = {parent, ops_of[parent]};
+    struct workload_dependency wait = {parent, ops_of[parent]};
     put(parent, (struct workload_op){.kind = HT_THREAD_CREATE, .value = child, .slot = WORKLOAD_NO_SLOT});
-    put(child, (struct workload_op){
-                   .kind = HT_THREAD_START, .value = 0, .waits = &wait, .n_waits = 1, .slot = WORKLOAD_NO_SLOT});
+    put(child,
+        (struct workload_op){
+            .kind = HT_THREAD_START, .value = 0, .dependencies = &wait, .n_dependencies = 1, .slot = WORKLOAD_NO_SLOT});
     summary.threads++;
 }
 

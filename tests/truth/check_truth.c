@@ -154,15 +154,15 @@ static void check_stamps(uint32_t thread, const struct workload_op *op)
 static void take_op(uint32_t thread, const struct workload_op *from)
 {
     struct workload_op op = *from;
-    struct workload_wait some[64];
+    struct workload_dependency some[64];
     uint32_t n = 0;
     check_stamps(thread, &op);
-    for (uint32_t i = 0; i < op.n_waits && n < 64; i++) {
+    for (uint32_t i = 0; i < op.n_dependencies && n < 64; i++) {
         if (++waits != drop)
-            some[n++] = op.waits[i];
+            some[n++] = op.dependencies[i];
     }
-    op.waits = some;
-    op.n_waits = n;
+    op.dependencies = some;
+    op.n_dependencies = n;
     name_get(thread);
     if (op.kind == HT_THREAD_CREATE)
         name_get((uint32_t)op.value);
@@ -233,7 +233,7 @@ int main(int argc, char **argv)
         fail("%s", e.text);
     check_numbers();
     check_log();
-    printf("%llu ops, %llu waits, %llu uses by another thread, %llu calls as the program says\n",
+    printf("%llu ops, %llu dependencies, %llu uses by another thread, %llu calls as the program says\n",
            (unsigned long long)ops, (unsigned long long)waits, (unsigned long long)crossings,
            (unsigned long long)tracked);
     workload_reader_close(r);

@@ -50,8 +50,8 @@ static bool add_view(struct reach *r, struct reach_thread *t, const struct workl
     need(v.below != NULL);
     if (t->n_views)
         see(&v, &t->views[t->n_views - 1]);
-    for (uint32_t i = 0; i < op->n_waits; i++) {
-        const struct workload_wait *w = &op->waits[i];
+    for (uint32_t i = 0; i < op->n_dependencies; i++) {
+        const struct workload_dependency *w = &op->dependencies[i];
         if (w->thread >= r->n_threads || w->op >= r->threads[w->thread].next_op) {
             free(v.below);
             return false;
@@ -69,7 +69,7 @@ static bool add_view(struct reach *r, struct reach_thread *t, const struct workl
 bool reach_add(struct reach *r, uint32_t thread, const struct workload_op *op)
 {
     struct reach_thread *t = thread_get(r, thread);
-    bool ok = !op->n_waits || add_view(r, t, op);
+    bool ok = !op->n_dependencies || add_view(r, t, op);
     t->next_op++;
     t->last_stamp = op->stamp;
     return ok;

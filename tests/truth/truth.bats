@@ -68,7 +68,7 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
   skip_under_sanitizer
   truth_holds glibc 4 2000
   local waits failed=0
-  waits=$("$HEAPTAPE_PROGRAMS/check_truth" a.htw log | sed 's/.* ops, \([0-9]*\) waits.*/\1/')
+  waits=$("$HEAPTAPE_PROGRAMS/check_truth" a.htw log | sed 's/.* ops, \([0-9]*\) dependencies.*/\1/')
   # About a third; the others are implied by way of a third thread, or are for a thread's creation, not for a block.
   for n in $(seq 1 $((waits / 40 + 1)) "$waits"); do
     run "$HEAPTAPE_PROGRAMS/check_truth" --drop "$n" a.htw log

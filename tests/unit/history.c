@@ -28,10 +28,10 @@ static uint64_t check_slot(struct history *h, const struct workload_op *op)
     return was;
 }
 
-static void check_waits(const struct history *h, uint32_t thread, const struct workload_op *op)
+static void check_dependencies(const struct history *h, uint32_t thread, const struct workload_op *op)
 {
-    for (uint32_t i = 0; i < op->n_waits; i++) {
-        const struct workload_wait *w = &op->waits[i];
+    for (uint32_t i = 0; i < op->n_dependencies; i++) {
+        const struct workload_dependency *w = &op->dependencies[i];
         assert_int_not_equal(w->thread, thread);
         assert_true(w->op < h->next_op[w->thread]);
         for (size_t k = 0; k < h->n_ops; k++) {
@@ -44,15 +44,15 @@ static void check_waits(const struct history *h, uint32_t thread, const struct w
 static void take_op(struct history *h, uint32_t thread, const struct workload_op *op)
 {
     assert_true(thread < 64);
-    assert_true(op->n_waits <= 4);
+    assert_true(op->n_dependencies <= 4);
     assert_true(op->stamp >= h->last_stamp[thread]);
-    check_waits(h, thread, op);
+    check_dependencies(h, thread, op);
     GROW(&h->ops, &h->ops_capacity, h->n_ops + 1);
     struct history_op *to = &h->ops[h->n_ops];
     *to = (struct history_op){.op = *op, .thread = thread, .number = h->next_op[thread]++};
-    if (op->n_waits)
-        memcpy(to->waits, op->waits, op->n_waits * sizeof *op->waits);
-    to->op.waits = NULL;
+    if (op->n_dependencies)
+        memcpy(to->dependencies, op->dependencies, op->n_dependencies * sizeof *op->dependencies);
+    to->op.dependencies = NULL;
     to->block = check_slot(h, op);
     h->last_stamp[thread] = op->stamp;
     h->n_ops++;
@@ -234,9 +234,9 @@ bool history_before(const struct history *h, size_t a, size_t b)
             continue;
         if (i == a)
             return true;
-        for (uint32_t k = 0; k < o->op.n_waits; k++) {
-            uint64_t *to = &below[o->waits[k].thread];
-            *to = *to > o->waits[k].op + 1 ? *to : o->waits[k].op + 1;
+        for (uint32_t k = 0; k < o->op.n_dependencies; k++) {
+            uint64_t *to = &below[o->dependencies[k].thread];
+            *to = *to > o->dependencies[k].op + 1 ? *to : o->dependencies[k].op + 1;
         }
     }
     return false;

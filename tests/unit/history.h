@@ -22,7 +22,7 @@ struct history_lane {
 // An op that came out. Takes have sizes that nothing else has, so that `block` says which block it was.
 struct history_op {
     struct workload_op op;
-    struct workload_wait waits[4];
+    struct workload_dependency dependencies[4];
     uint32_t thread;
     uint64_t number; // in its thread
     uint64_t block;  // size of the take that its slot stands for; 0 when it has no slot

@@ -41,11 +41,11 @@ static void block_freed_by_another_thread_waits(void **state)
     history_free(&h, 1, 1010, P);
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 0, 0);
-    assert_int_equal(c.edges_needed, 2);
+    assert_int_equal(c.dependencies_needed, 2);
     // Waiting for the second take implies the first.
-    assert_int_equal(c.edges, 1);
-    assert_int_equal(h.ops[2].op.n_waits, 1);
-    assert_int_equal(h.ops[2].waits[0].op, 1);
+    assert_int_equal(c.dependencies, 1);
+    assert_int_equal(h.ops[2].op.n_dependencies, 1);
+    assert_int_equal(h.ops[2].dependencies[0].op, 1);
     assert_true(history_before(&h, 0, 3));
     history_release(&h);
     (void)state;
@@ -369,7 +369,7 @@ static void lanes_are_one_thread(void **state)
     assert_int_equal(c.threads, 1);
     assert_int_equal(h.ops[1].block, 32);
     assert_int_equal(h.ops[3].block, 48);
-    assert_int_equal(c.edges, 0);
+    assert_int_equal(c.dependencies, 0);
     history_release(&h);
     (void)state;
 }
@@ -445,8 +445,8 @@ static void thread_waits_for_its_creation(void **state)
     assert_int_equal(h.ops[2].op.value, 0);
     assert_true(history_before(&h, 1, 2));
     // The creation implies the take before it.
-    assert_int_equal(c.edges, 1);
-    assert_int_equal(c.edges_needed, 2);
+    assert_int_equal(c.dependencies, 1);
+    assert_int_equal(c.dependencies_needed, 2);
     history_release(&h);
     (void)state;
 }

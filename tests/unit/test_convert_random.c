@@ -294,7 +294,7 @@ static void program_init(struct program *p, const struct disturb *how, uint64_t 
 // What the runs of one kind came to.
 struct outcome {
     unsigned runs, told, repaired, lost;
-    uint64_t late, edges, edges_needed;
+    uint64_t late, dependencies, dependencies_needed;
 };
 
 static void finish(struct program *p, struct outcome *out)
@@ -311,8 +311,8 @@ static void finish(struct program *p, struct outcome *out)
     out->repaired += c.repaired > 0;
     out->lost += c.lost > 0;
     out->late += c.late;
-    out->edges += c.edges;
-    out->edges_needed += c.edges_needed;
+    out->dependencies += c.dependencies;
+    out->dependencies_needed += c.dependencies_needed;
     assert_int_equal(c.lost > 0, p->lost);
     if (!p->how->loses && !p->how->cut_off)
         assert_int_equal(c.late, p->late);
@@ -359,7 +359,7 @@ static void early_takes(void **state)
     assert_int_equal(out.told, 0);
     // Or the test disturbs nothing.
     assert_true(out.repaired > out.runs * 9 / 10);
-    assert_true(out.edges > 0 && out.edges < out.edges_needed);
+    assert_true(out.dependencies > 0 && out.dependencies < out.dependencies_needed);
     (void)state;
 }
 

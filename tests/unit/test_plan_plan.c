@@ -50,10 +50,10 @@ static struct workload_op give(uint32_t slot)
     return (struct workload_op){.kind = HT_FREE, .slot = slot};
 }
 
-static struct workload_op after(struct workload_op op, const struct workload_wait *wait)
+static struct workload_op after(struct workload_op op, const struct workload_dependency *wait)
 {
-    op.waits = wait;
-    op.n_waits = 1;
+    op.dependencies = wait;
+    op.n_dependencies = 1;
     return op;
 }
 
@@ -212,7 +212,7 @@ static void test_only_what_is_waited_for_publishes(void **state)
     for (uint32_t i = 0; i < OPS; i++)
         add(p, 0, take(i, i % 7 ? i : (1ull << 32) + i));
     for (uint32_t i = 0; i < OPS; i += 100)
-        add(p, 1, after(give(i), &(struct workload_wait){0, i}));
+        add(p, 1, after(give(i), &(struct workload_dependency){0, i}));
     struct mapped m = finish(p);
     uint64_t at = m.threads[0].first_word, positions[OPS];
     for (uint32_t i = 0; i < OPS;) {
@@ -291,7 +291,7 @@ static void test_places_come_back_to_other_threads(void **state)
     struct plan *p = new_plan();
     for (uint32_t i = 0; i < ROUNDS; i++) {
         add(p, 0, take(i % 8, 16));
-        add(p, 1, after(give(i % 8), &(struct workload_wait){0, i}));
+        add(p, 1, after(give(i % 8), &(struct workload_dependency){0, i}));
     }
     struct mapped m = finish(p);
     assert_true(m.header->places < 2000);
@@ -391,9 +391,10 @@ static void test_bad_workloads_are_refused(void **state)
     refused(p, 0, (struct workload_op){.kind = HT_REALLOC, .slot = 3, .size = 1}, "uses slot 3");
     p = new_plan();
     add(p, 0, take(0, 1));
-    refused(p, 1, after(give(0), &(struct workload_wait){0, 1}), "waits for op 1 of thread 0, which has not come");
+    refused(p, 1, after(give(0), &(struct workload_dependency){0, 1}),
+            "waits for op 1 of thread 0, which has not come");
     p = new_plan();
-    refused(p, 0, after(take(0, 1), &(struct workload_wait){0, 0}), "waits for op 0 of thread 0");
+    refused(p, 0, after(take(0, 1), &(struct workload_dependency){0, 0}), "waits for op 0 of thread 0");
     p = new_plan();
     refused(p, 0, take(0xfffffff0, 1), "table of slots does not fit");
     p = new_plan();

@@ -23,14 +23,15 @@ static void add(struct encode *x, uint32_t thread, struct workload_op op)
 // A frame with something of everything.
 static void fill(struct encode *x, bool has_stamps)
 {
-    static const struct workload_wait wait = {0, 1};
+    static const struct workload_dependency wait = {0, 1};
     uint64_t stamp = 100;
     encode_init(x);
     x->has_stamps = has_stamps;
     for (uint32_t i = 0; i < 40; i++)
         add(x, 0, (struct workload_op){.kind = HT_MALLOC, .stamp = stamp++, .size = i * i * i, .slot = i});
     add(x, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .stamp = stamp++, .value = 1, .slot = WORKLOAD_NO_SLOT});
-    add(x, 1, (struct workload_op){.kind = HT_FREE, .stamp = stamp++, .slot = 7, .waits = &wait, .n_waits = 1});
+    add(x, 1,
+        (struct workload_op){.kind = HT_FREE, .stamp = stamp++, .slot = 7, .dependencies = &wait, .n_dependencies = 1});
     add(x, 1, (struct workload_op){.kind = HT_CALLOC, .stamp = stamp++, .slot = 7, .size = 3, .count = 1000});
     add(x, 0, (struct workload_op){.kind = HT_REALLOC, .stamp = stamp++, .slot = 8, .flags = WORKLOAD_MOVED});
     add(x, 0,
@@ -51,8 +52,9 @@ static void check_ops(const struct decode *d)
             assert_non_null(event_infos[op->kind].name);
             assert_true(op->slot == WORKLOAD_NO_SLOT || op->slot < d->slot_limit);
             assert_true(i == 0 || op->stamp >= op[-1].stamp);
-            for (uint32_t k = 0; k < op->n_waits; k++)
-                assert_true(op->waits[k].thread < d->n_threads && op->waits[k].thread != d->runs[r].thread);
+            for (uint32_t k = 0; k < op->n_dependencies; k++)
+                assert_true(op->dependencies[k].thread < d->n_threads &&
+                            op->dependencies[k].thread != d->runs[r].thread);
             for (uint32_t k = 0; k < op->text_bytes; k++)
                 state += (unsigned char)op->text[k];
         }

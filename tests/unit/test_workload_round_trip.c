@@ -22,7 +22,7 @@ static uint64_t random_next(void)
 struct history {
     struct workload_op *ops;
     uint32_t *threads;
-    struct workload_wait *waits; // one an op
+    struct workload_dependency *dependencies; // one an op
     size_t n;
     uint64_t next_op[THREADS], stamp;
     uint32_t *live, *dead; // slots
@@ -117,9 +117,9 @@ static void random_op(struct history *h)
     uint32_t other = (uint32_t)(random_next() % known);
     if (random_next() % 4 == 0 && other != thread && h->next_op[other]) {
         uint64_t back = random_next() % 4 ? random_next() % 8 : random_next();
-        h->waits[h->n] = (struct workload_wait){other, h->next_op[other] - 1 - back % h->next_op[other]};
-        op->waits = &h->waits[h->n];
-        op->n_waits = 1;
+        h->dependencies[h->n] = (struct workload_dependency){other, h->next_op[other] - 1 - back % h->next_op[other]};
+        op->dependencies = &h->dependencies[h->n];
+        op->n_dependencies = 1;
     }
     h->next_op[thread]++;
     h->threads[h->n++] = thread;
@@ -130,7 +130,7 @@ static void history_init(struct history *h, size_t n)
     *h = (struct history){
         .ops = calloc(n, sizeof *h->ops),
         .threads = calloc(n, sizeof *h->threads),
-        .waits = calloc(n, sizeof *h->waits),
+        .dependencies = calloc(n, sizeof *h->dependencies),
         .live = calloc(n, sizeof *h->live),
         .dead = calloc(n, sizeof *h->dead),
     };
@@ -142,7 +142,7 @@ static void history_release(struct history *h)
 {
     free(h->ops);
     free(h->threads);
-    free(h->waits);
+    free(h->dependencies);
     free(h->live);
     free(h->dead);
 }
@@ -196,10 +196,10 @@ static void same_op(const struct workload_op *a, const struct workload_op *b, bo
     assert_int_equal(a->text_bytes, b->text_bytes);
     if (a->text_bytes)
         assert_memory_equal(a->text, b->text, a->text_bytes);
-    assert_int_equal(a->n_waits, b->n_waits);
-    for (uint32_t i = 0; i < a->n_waits; i++) {
-        assert_int_equal(a->waits[i].thread, b->waits[i].thread);
-        assert_int_equal(a->waits[i].op, b->waits[i].op);
+    assert_int_equal(a->n_dependencies, b->n_dependencies);
+    for (uint32_t i = 0; i < a->n_dependencies; i++) {
+        assert_int_equal(a->dependencies[i].thread, b->dependencies[i].thread);
+        assert_int_equal(a->dependencies[i].op, b->dependencies[i].op);
     }
     if (has_stamps)
         assert_int_equal(a->stamp, b->stamp);
@@ -211,7 +211,7 @@ static const struct workload_summary a_summary = {
     .threads = THREADS,
     .slots = 17,
     .peak_live_bytes = UINT64_MAX,
-    .edges = 3,
+    .dependencies = 3,
     .lost_records = 9,
 };
 
@@ -404,18 +404,18 @@ static int write_one(const struct workload_op *op, uint32_t thread)
 
 static void writer_keeps_the_rules(void **state)
 {
-    struct workload_wait on_first = {0, 0}, on_next = {0, 1};
-    struct workload_op ok = {.kind = HT_FREE, .slot = 0, .stamp = 11, .n_waits = 1, .waits = &on_first};
+    struct workload_dependency on_first = {0, 0}, on_next = {0, 1};
+    struct workload_op ok = {.kind = HT_FREE, .slot = 0, .stamp = 11, .n_dependencies = 1, .dependencies = &on_first};
     assert_int_equal(write_one(&ok, 1), 0);
     struct workload_op early = ok, ahead = ok, same_time = ok, unknown_slot = ok, far_slot = {.kind = HT_MALLOC};
-    ahead.waits = &on_next;
+    ahead.dependencies = &on_next;
     assert_int_equal(write_one(&ahead, 1), -EINVAL);
     same_time.stamp = 10;
     assert_int_equal(write_one(&same_time, 1), -EINVAL);
     assert_int_equal(write_one(&ok, 0), -EINVAL); // waits for itself
     assert_int_equal(write_one(&ok, 2), -EINVAL); // thread 1 is not known
     early.stamp = 9;
-    early.n_waits = 0;
+    early.n_dependencies = 0;
     assert_int_equal(write_one(&early, 0), -EINVAL);
     assert_int_equal(write_one(&early, 1), 0);
     unknown_slot.slot = 1;
