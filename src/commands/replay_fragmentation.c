@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "commands/replay_print.h"
 #include "commands/replay_session.h"
-#include "plan/read.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ static int make_plan(struct replay_session *s, struct plan **p, struct err *e)
     struct plan_settings how = s->how_to_plan;
     how.stats_every = 0;
     how.ns_per_stamp = 0;
-    how.hold = true;
-    how.hold_ops = plan_facts(s->plan)->ops_to_peak;
+    how.snapshots = true;
+    how.snapshot_after_ops = plan_facts(s->plan)->ops_to_peak;
     int rc = workload_file_rewind(&s->input, e);
     if (rc == 0)
         rc = plan_new(p, s->input.in.name, &how, e);
@@ -29,11 +29,11 @@ enum { FUNCTION_BYTES = 200 };
 static int find(struct replay_figures *f, const struct plan *p, const struct replay_run *run, struct err *e)
 {
     long page_bytes = sysconf(_SC_PAGESIZE);
-    for (unsigned i = 0; i < PLAN_HOLDS; i++) {
+    for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++) {
         unsigned noted_at;
-        const struct plan_hold *h = plan_holds(p, i, &noted_at);
-        const uint64_t *places = run->holds + noted_at * run->n_holds;
-        if (fragmentation_find(&f->fragmentation[i], h, places, run->n_holds,
+        const struct plan_snapshot *h = plan_snapshots(p, i, &noted_at);
+        const uint64_t *places = run->snapshots + noted_at * run->snapshot_entries;
+        if (fragmentation_find(&f->fragmentation[i], h, places, run->snapshot_entries,
                                page_bytes > 0 ? (uint64_t)page_bytes : 4096) < 0)
             return err_set(e, -ENOMEM, "out of memory");
         fragmentation_sort(&f->fragmentation[i]);
@@ -47,7 +47,7 @@ static int look(struct replay_session *s, const struct plan *p, struct replay_fi
     struct replay_settings settings = s->settings;
     settings.paced = false;
     settings.idle_wait_ns = 0;
-    settings.holds = true;
+    settings.snapshots = true;
     int rc = replay_run(p, &f->allocator, &settings, &run, e);
     if (rc < 0)
         return rc;
@@ -166,9 +166,9 @@ void replay_print_fragmentation(struct json *j, const struct replay_session *s, 
     }
     json_begin_object(j);
     json_key(j, "at_peak");
-    put_fragmentation(j, s, &f->fragmentation[PLAN_HOLD_PEAK]);
+    put_fragmentation(j, s, &f->fragmentation[PLAN_SNAPSHOT_PEAK]);
     json_key(j, "at_end");
-    put_fragmentation(j, s, &f->fragmentation[PLAN_HOLD_END]);
+    put_fragmentation(j, s, &f->fragmentation[PLAN_SNAPSHOT_END]);
     json_end_object(j);
 }
 
@@ -240,6 +240,6 @@ void replay_print_fragmentation_text(const struct replay_session *s, const struc
 {
     if (!s->fragmentation)
         return;
-    print_point(s, "at the peak of live bytes", &f->fragmentation[PLAN_HOLD_PEAK]);
-    print_point(s, "at the end", &f->fragmentation[PLAN_HOLD_END]);
+    print_point(s, "at the peak of live bytes", &f->fragmentation[PLAN_SNAPSHOT_PEAK]);
+    print_point(s, "at the end", &f->fragmentation[PLAN_SNAPSHOT_END]);
 }

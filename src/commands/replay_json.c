@@ -230,7 +230,7 @@ static void print_decoder(struct json *j, const struct replay_session *s, const 
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     json_key(j, "decoder");
-    if (!facts->fed) {
+    if (!facts->streamed) {
         json_null(j);
         return;
     }

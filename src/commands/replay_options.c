@@ -91,7 +91,7 @@ static void apply_options(struct replay_session *s, const struct replay_options 
     if (o->verify) {
         s->verify = true;
         s->latency = false;
-        s->settings.touch = RESULTS_TOUCH_CHECKED;
+        s->settings.touch = RESULTS_TOUCH_VERIFY;
     }
 }
 

@@ -111,11 +111,11 @@ void replay_print_text(const struct replay_session *s, const struct replay_figur
     print_group(f, FIGURE_MEMORY);
     printf("\n");
     print_counters(f);
-    if (facts->waits) {
+    if (facts->dependencies) {
         print_group(f, FIGURE_DEPENDENCIES);
         printf("\n");
     }
-    if (facts->fed) {
+    if (facts->streamed) {
         print_group(f, FIGURE_DECODER);
         printf("%s\n", limit_text(f->figures.stall_share));
     }
@@ -228,7 +228,7 @@ static void print_stalls(const struct replay_session *s)
     double max = 0;
     for (size_t i = 0; i < s->n_figures; i++)
         max = fmax(max, s->figures[i].figures.stall_share);
-    if (plan_facts(s->plan)->fed)
+    if (plan_facts(s->plan)->streamed)
         printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n", 100 * max,
                limit_text(max));
 }

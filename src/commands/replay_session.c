@@ -2,7 +2,7 @@
 #include "cli/command.h"
 #include "cli/paths.h"
 #include "commands/watch.h"
-#include "plan/read.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <math.h>
@@ -33,7 +33,7 @@ static void figures_release(struct replay_figures *f)
     replay_run_release(&f->latency);
     replay_run_release(&f->usable);
     replay_run_release(&f->stats);
-    for (unsigned i = 0; i < PLAN_HOLDS; i++)
+    for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++)
         fragmentation_release(&f->fragmentation[i]);
     allocator_release(&f->allocator);
 }
@@ -108,7 +108,7 @@ static int watch_samples(struct replay_session *s, struct err *e)
     // What is wrong with the file will be said when it is read as a whole.
     int rc = workload_read_samples(s->input.reader, &samples, &n, NULL);
     s->has_samples = rc == 0 && n > 0;
-    return s->has_samples ? plan_watch_samples(s->plan, samples, n, e) : 0;
+    return s->has_samples ? plan_set_samples(s->plan, samples, n, e) : 0;
 }
 
 static int make_plan(struct replay_session *s, struct err *e)
@@ -125,14 +125,14 @@ static int make_plan(struct replay_session *s, struct err *e)
 static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct err *e)
 {
     enum { LEAST_OP_BYTES = 8 };
-    s->how_to_plan.fed = expected > s->how_to_plan.memory_bytes / LEAST_OP_BYTES;
+    s->how_to_plan.streamed = expected > s->how_to_plan.memory_bytes / LEAST_OP_BYTES;
     int rc = make_plan(s, e);
-    if (rc != -E2BIG || s->how_to_plan.fed)
+    if (rc != -E2BIG || s->how_to_plan.streamed)
         return rc;
     *e = (struct err){0};
     plan_free(s->plan);
     s->plan = NULL;
-    s->how_to_plan.fed = true;
+    s->how_to_plan.streamed = true;
     rc = workload_file_rewind(&s->input, e);
     return rc < 0 ? rc : make_plan(s, e);
 }
@@ -161,9 +161,9 @@ int session_read(struct replay_session *s, const char *path, struct err *e)
     if (rc == 0)
         rc = make_fitting_plan(s, expected, e);
     progress_clear(&s->progress);
-    if (rc < 0 || (!s->how_to_plan.fed && !s->fragmentation))
+    if (rc < 0 || (!s->how_to_plan.streamed && !s->fragmentation))
         workload_file_close(w);
-    s->source = (struct feed_source){rewind_input, w};
+    s->source = (struct streaming_source){rewind_input, w};
     s->settings.source = &s->source;
     return rc;
 }

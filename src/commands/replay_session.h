@@ -21,7 +21,7 @@ struct replay_figures {
     struct replay_run latency; // a run with timed calls; calls is NULL when there was none
     struct replay_run usable;  // a run that asked for the blocks' usable sizes
     struct replay_run stats;   // a run that looked at the allocator's statistics
-    struct fragmentation fragmentation[PLAN_HOLDS];
+    struct fragmentation fragmentation[PLAN_SNAPSHOTS];
     union figures figures; // summary of the runs, filled in by session_run
     size_t typical;        // the run whose wall time is the median
 };
@@ -29,7 +29,7 @@ struct replay_figures {
 struct replay_session {
     const char *workload;       // path; borrowed
     struct workload_file input; // kept open for a plan that is fed
-    struct feed_source source;
+    struct streaming_source source;
     char *recorded_allocator; // the allocator's file; NULL or "": not known
     double ns_a_stamp;        // when it was recorded; 0: has no times
     bool has_samples;         // of the recorded program's memory

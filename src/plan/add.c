@@ -1,3 +1,4 @@
+// Adds the ops of a workload to a plan, and checks them.
 #include "base/buf.h"
 #include "plan/build.h"
 
@@ -7,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The op under work.
-struct adding {
+// The op being added.
+struct pending_op {
     struct plan *plan;
     struct plan_stream *stream;
-    uint32_t thread, recorded; // recorded: of the op, where all are played in one
+    uint32_t thread, recorded; // of the player; of the workload, which differs when all are played in one
     const struct workload_op *op;
     struct err *e;
 };
 
-__attribute__((format(printf, 2, 3))) static int bad(const struct adding *a, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int bad(const struct pending_op *a, const char *fmt, ...)
 {
     char text[200];
     va_list ap;
@@ -26,15 +27,14 @@ __attribute__((format(printf, 2, 3))) static int bad(const struct adding *a, con
     return err_set(a->e, -EBADMSG, "%s: op %llu of thread %u %s", a->plan->name, (unsigned long long)a->stream->ops,
                    a->thread, text);
 }
+
 static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, struct err *e)
 {
     if (thread >= PLAN_MAX_THREADS)
         return err_set(e, -EBADMSG, "%s: thread %llu: only %d threads can be replayed", p->name,
                        (unsigned long long)thread, PLAN_MAX_THREADS);
-    if (HT_GROW(&p->streams, &p->streams_capacity, thread + 1) < 0)
+    if (HT_EXTEND(&p->streams, &p->n_streams, &p->streams_capacity, thread + 1) < 0)
         return plan_no_memory(e);
-    while (p->n_streams <= thread)
-        p->streams[p->n_streams++] = NULL;
     *s = p->streams[thread];
     if (*s)
         return 0;
@@ -42,55 +42,52 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
     if (!*s)
         return plan_no_memory(e);
     (*s)->number = (uint32_t)thread;
-    (*s)->memory = p->facts.fed ? &p->ring : &p->memory;
+    (*s)->memory = p->facts.streamed ? &p->ring : &p->memory;
     return 0;
 }
-// The slot of the op; its room is made when it is new. A slot's number needs no block of its own in the file, so the
-// table is held against the memory allowed.
-static int need_slot(struct adding *a, struct slot **slot)
+
+// The slot of the op, created if it is new. A workload of a few bytes may name any slot number, so the table is limited to
+// the memory allowed.
+static int need_slot(struct pending_op *a, struct plan_slot **slot)
 {
     struct plan *p = a->plan;
     uint64_t n = (uint64_t)a->op->slot + 1;
-    if (n > p->n_slots) {
-        if (n > p->memory_bytes / sizeof *p->slots)
-            return bad(a,
-                       "has slot %u: the table of slots does not fit into the memory allowed; give more with --memory",
-                       a->op->slot);
-        if (HT_GROW(&p->slots, &p->slots_capacity, n) < 0)
-            return plan_no_memory(a->e);
-        memset(p->slots + p->n_slots, 0, (n - p->n_slots) * sizeof *p->slots);
-        p->n_slots = n;
-    }
+    *slot = NULL;
+    if (n > p->n_slots && n > p->memory_bytes / sizeof *p->slots)
+        return bad(a, "has slot %u: the table of slots does not fit into the memory allowed (try a larger --memory)",
+                   a->op->slot);
+    if (HT_EXTEND(&p->slots, &p->n_slots, &p->slots_capacity, n) < 0)
+        return plan_no_memory(a->e);
     *slot = &p->slots[a->op->slot];
     return 0;
 }
 
-static int held_slot(struct adding *a, struct slot **slot)
+static int occupied_slot(struct pending_op *a, struct plan_slot **slot)
 {
     int rc = need_slot(a, slot);
-    if (rc == 0 && !(*slot)->place)
+    if (rc == 0 && !(*slot)->entry)
         return bad(a, "uses slot %u, which holds no block", a->op->slot);
     return rc;
 }
 
-static void count_live(struct adding *a, uint64_t change)
+static void count_live(struct pending_op *a, uint64_t change)
 {
     struct plan *p = a->plan;
-    a->stream->live_change = wrapping_add(a->stream->live_change, (int64_t)change);
-    p->live = wrapping_add(p->live, (int64_t)change);
+    a->stream->live_change = plan_wrapping_add(a->stream->live_change, (int64_t)change);
+    p->live = plan_wrapping_add(p->live, (int64_t)change);
     if (p->live > p->peak) {
         p->peak = p->live;
         p->facts.ops_to_peak = p->added + 1;
     }
 }
 
-// For people who ask later whose a block is.
-static int note_taking(struct adding *a)
+// A snapshot names the call that allocated each block.
+static int note_allocation(struct pending_op *a)
 {
-    return a->plan->how.hold ? plan_note_taking(a->plan, a->recorded, a->op, a->e) : 0;
+    return a->plan->settings.snapshots ? plan_note_allocation(a->plan, a->recorded, a->op, a->e) : 0;
 }
 
-static int put_counted(struct adding *a, const struct call *c)
+static int put_counted(struct pending_op *a, const struct plan_call *c)
 {
     a->stream->counted_events++;
     a->plan->facts.events++;
@@ -98,33 +95,33 @@ static int put_counted(struct adding *a, const struct call *c)
     return plan_put_call(a->plan, a->stream, c, a->e);
 }
 
-// An op that is there only so that op numbers stay those of the workload.
-static int put_plain(struct adding *a, enum plan_op op)
+// An op without a call, so that op numbers stay those of the workload.
+static int put_without_call(struct pending_op *a)
 {
-    return plan_put_call(a->plan, a->stream, &(struct call){.op = op}, a->e);
+    return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_SKIPPED}, a->e);
 }
 
-static int put_skipped(struct adding *a)
+static int put_skipped(struct pending_op *a)
 {
     a->plan->facts.skipped++;
-    return put_plain(a, PLAN_SKIPPED);
+    return put_without_call(a);
 }
 
-// How many there will be is known from the scan.
-static int put_sample_of_fed(struct adding *a)
+// The first pass tells how many samples there will be, and so which of them to keep.
+static int put_sample_streamed(struct pending_op *a)
 {
     struct plan *p = a->plan;
-    bool look = p->scanned && p->n_samples % plan_sample_step(p->scanned) == 0;
+    bool keep = p->scanned && p->n_samples % plan_sample_step(p->scanned) == 0;
     p->n_samples++;
     int rc = p->scanned ? 0 : plan_note_point(p, a->e);
-    return rc < 0 ? rc : plan_put_count(p, a->stream, look ? PLAN_SAMPLE : PLAN_COUNT, a->e);
+    return rc < 0 ? rc : plan_put_count(p, a->stream, keep ? PLAN_SAMPLE : PLAN_COUNT, a->e);
 }
 
-static int put_sample(struct adding *a)
+static int put_sample(struct pending_op *a)
 {
     struct plan *p = a->plan;
-    if (p->facts.fed)
-        return put_sample_of_fed(a);
+    if (p->facts.streamed)
+        return put_sample_streamed(a);
     int rc = plan_put_count(p, a->stream, PLAN_SAMPLE, a->e);
     if (rc < 0)
         return rc;
@@ -134,29 +131,30 @@ static int put_sample(struct adding *a)
     return plan_note_point(p, a->e);
 }
 
-// Ops that come soon after a PACE have none of their own: the player's sleep is no more exact than that.
-static int put_pace(struct adding *a)
+// Ops soon after a PACE have none of their own: the player's sleep is not more precise than that.
+static int put_pace(struct pending_op *a)
 {
     enum { PACE_STEP_NS = 20000 };
     struct plan *p = a->plan;
     if (a->op->kind == HT_PREEXISTING)
         return 0;
-    double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->how.ns_per_stamp : 0;
+    double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
     if (ns >= (double)(1ull << 55))
-        return bad(a, "is more than a year after the first one");
+        return bad(a, "is more than a year later than the first one");
     if ((uint64_t)ns < a->stream->paced_ns + PACE_STEP_NS)
         return 0;
     return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
 }
 
-static int put_dependencies(struct adding *a)
+static int put_dependencies(struct pending_op *a)
 {
     struct plan *p = a->plan;
     for (uint32_t i = 0; i < a->op->n_dependencies; i++) {
         const struct workload_dependency *w = &a->op->dependencies[i];
         struct plan_stream *other = w->thread < p->n_streams ? p->streams[w->thread] : NULL;
         if (!other || w->op >= other->ops)
-            return bad(a, "waits for op %llu of thread %u, which has not come", (unsigned long long)w->op, w->thread);
+            return bad(a, "depends on op %llu of thread %u, which does not come before it", (unsigned long long)w->op,
+                       w->thread);
         if (other == a->stream)
             continue;
         uint64_t position;
@@ -168,38 +166,37 @@ static int put_dependencies(struct adding *a)
     return 0;
 }
 
-// A place for the slot's new block. May put a wait into the stream, so it comes before the op.
-static int take_place(struct adding *a, struct slot *slot)
+// An entry of the slot table for the slot's new block. Called before the op is put, because it may put a WAIT.
+static int allocate_entry(struct pending_op *a, struct plan_slot *slot)
 {
-    struct place_batch *batch;
-    if (places_take(&a->plan->places, &a->stream->places, &slot->place, &batch) < 0)
+    struct slot_table_batch *batch;
+    if (slot_table_allocate(&a->plan->slot_table, &a->stream->pool, &slot->entry, &batch) < 0)
         return plan_no_memory(a->e);
-    if (a->plan->places.limit > a->plan->memory_bytes / 8)
+    if (a->plan->slot_table.limit > a->plan->memory_bytes / 8)
         return bad(
-            a,
-            "is one block too many: the table of blocks does not fit into the memory allowed; give more with --memory");
+            a, "is one block too many: the slot table does not fit into the memory allowed (try a larger --memory)");
     int rc = 0;
-    if (batch && batch->giver != a->thread)
-        rc = plan_put_wait(a->plan, a->stream, batch->giver, batch->position, a->e);
+    if (batch && batch->from_thread != a->thread)
+        rc = plan_put_wait(a->plan, a->stream, batch->from_thread, batch->position, a->e);
     free(batch);
     return rc;
 }
 
-// Lets others have places that this thread has too many of, once its latest op is done.
-static int share_places(struct adding *a)
+// Offers surplus entries to other threads, which may use them when the thread's last op is done.
+static int share_entries(struct pending_op *a)
 {
     uint64_t position;
     plan_stream_publish(a->stream, a->stream->ops - 1, &position);
-    return places_share(&a->plan->places, &a->stream->places, a->thread, position) < 0 ? plan_no_memory(a->e) : 0;
+    return slot_table_share(&a->plan->slot_table, &a->stream->pool, a->thread, position) < 0 ? plan_no_memory(a->e) : 0;
 }
 
-static int give_place(struct adding *a, struct slot *slot)
+static int free_entry(struct pending_op *a, struct plan_slot *slot)
 {
-    int many = places_give(&a->stream->places, slot->place);
-    slot->place = 0;
-    if (many < 0)
+    int surplus = slot_table_free(&a->stream->pool, slot->entry);
+    slot->entry = 0;
+    if (surplus < 0)
         return plan_no_memory(a->e);
-    return many ? share_places(a) : 0;
+    return surplus ? share_entries(a) : 0;
 }
 
 static uint64_t requested(const struct workload_op *op)
@@ -207,10 +204,10 @@ static uint64_t requested(const struct workload_op *op)
     return event_requested(op->kind, op->size, op->count);
 }
 
-// The call that takes a block, of a kind that is no realloc, or of a realloc of NULL.
-static struct call taking_call(const struct workload_op *op, uint32_t place)
+// The call of an op that allocates; a realloc does if it is one of NULL.
+static struct plan_call allocation_call(const struct workload_op *op, uint32_t entry)
 {
-    struct call c = {.op = (enum plan_op)op->kind, .place = place, .size = op->size, .extra = {op->align}};
+    struct plan_call c = {.op = (enum plan_op)op->kind, .entry = entry, .size = op->size, .extra = {op->align}};
     if (op->kind == HT_CALLOC && op->count != 1) {
         c.op = PLAN_CALLOC_MANY;
         c.extra[0] = op->count;
@@ -223,90 +220,90 @@ static struct call taking_call(const struct workload_op *op, uint32_t place)
     return c;
 }
 
-// Which call can give up a block that `op` takes: C++ allocators may tell the families apart.
-static void note_family(struct slot *slot, const struct workload_op *op)
+// The kind of call that can free the block of `op`: C++ allocators may tell the families apart.
+static void note_family(struct plan_slot *slot, const struct workload_op *op)
 {
-    slot->given_up_by = HT_FREE;
+    slot->free_kind = HT_FREE;
     slot->align_log2 = op->align ? (uint8_t)__builtin_ctzll(op->align) : 0;
     if (op->kind == HT_NEW || op->kind == HT_NEW_NOTHROW)
-        slot->given_up_by = HT_DELETE;
+        slot->free_kind = HT_DELETE;
     else if (op->kind == HT_NEW_ARRAY || op->kind == HT_NEW_ARRAY_NOTHROW)
-        slot->given_up_by = HT_DELETE_ARRAY;
+        slot->free_kind = HT_DELETE_ARRAY;
     else if (op->kind == HT_NEW_ALIGNED || op->kind == HT_NEW_ALIGNED_NOTHROW)
-        slot->given_up_by = HT_DELETE_ALIGNED;
+        slot->free_kind = HT_DELETE_ALIGNED;
     else if (op->kind == HT_NEW_ARRAY_ALIGNED || op->kind == HT_NEW_ARRAY_ALIGNED_NOTHROW)
-        slot->given_up_by = HT_DELETE_ARRAY_ALIGNED;
+        slot->free_kind = HT_DELETE_ARRAY_ALIGNED;
 }
 
-static int add_taking(struct adding *a)
+static int add_allocation(struct pending_op *a)
 {
-    struct slot *slot;
+    struct plan_slot *slot;
     if ((a->op->flags & WORKLOAD_FAILED) || a->op->slot == WORKLOAD_NO_SLOT)
         return put_skipped(a);
     int rc = need_slot(a, &slot);
     if (rc < 0)
         return rc;
-    if (slot->place)
-        return bad(a, "takes slot %u, which holds a block already", a->op->slot);
-    rc = take_place(a, slot);
+    if (slot->entry)
+        return bad(a, "allocates into slot %u, which already holds a block", a->op->slot);
+    rc = allocate_entry(a, slot);
     if (rc < 0)
         return rc;
     slot->size = requested(a->op);
     note_family(slot, a->op);
     count_live(a, slot->size);
-    struct call c = taking_call(a->op, slot->place);
-    rc = note_taking(a);
+    struct plan_call c = allocation_call(a->op, slot->entry);
+    rc = note_allocation(a);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
-static int add_giving(struct adding *a)
+static int add_free(struct pending_op *a)
 {
     const struct workload_op *op = a->op;
-    struct slot *slot;
-    struct call c = {.op = (enum plan_op)op->kind, .size = op->size, .extra = {op->align}};
+    struct plan_slot *slot;
+    struct plan_call c = {.op = (enum plan_op)op->kind, .size = op->size, .extra = {op->align}};
     if (op->slot == WORKLOAD_NO_SLOT)
         return put_counted(a, &c);
-    int rc = held_slot(a, &slot);
+    int rc = occupied_slot(a, &slot);
     if (rc < 0)
         return rc;
-    c.place = slot->place;
+    c.entry = slot->entry;
     if (op->kind == HT_REALLOC || op->kind == HT_REALLOCARRAY)
         c.op = PLAN_REALLOC_FREE;
     count_live(a, 0 - slot->size);
     rc = put_counted(a, &c);
-    return rc < 0 ? rc : give_place(a, slot);
+    return rc < 0 ? rc : free_entry(a, slot);
 }
 
-static int add_resizing(struct adding *a)
+static int add_realloc(struct pending_op *a)
 {
     const struct workload_op *op = a->op;
-    struct slot *slot;
+    struct plan_slot *slot;
     if (op->flags & WORKLOAD_FAILED)
         return put_skipped(a);
     if (op->flags & WORKLOAD_FROM_NULL)
-        return add_taking(a);
+        return add_allocation(a);
     if (op->flags & WORKLOAD_FREED)
-        return add_giving(a);
+        return add_free(a);
     if (op->slot == WORKLOAD_NO_SLOT)
         return put_skipped(a);
-    int rc = held_slot(a, &slot);
+    int rc = occupied_slot(a, &slot);
     if (rc < 0)
         return rc;
-    struct call c = {.op = (enum plan_op)op->kind, .place = slot->place, .size = op->size, .extra = {slot->size}};
+    struct plan_call c = {.op = (enum plan_op)op->kind, .entry = slot->entry, .size = op->size, .extra = {slot->size}};
     if (op->kind == HT_REALLOCARRAY) {
         c.extra[0] = op->count;
         c.extra[1] = slot->size;
     }
     count_live(a, requested(op) - slot->size);
     slot->size = requested(op);
-    rc = note_taking(a);
+    rc = note_allocation(a);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
-// The call that makes a block which is given up by this one.
-static unsigned preexisting_kind(const struct slot *slot)
+// The kind of call that allocates a block which the slot's kind can free.
+static unsigned preexisting_kind(const struct plan_slot *slot)
 {
-    switch (slot->given_up_by) {
+    switch (slot->free_kind) {
     case HT_DELETE:
         return HT_NEW;
     case HT_DELETE_ARRAY:
@@ -319,88 +316,88 @@ static unsigned preexisting_kind(const struct slot *slot)
     return slot->align_log2 ? HT_MEMALIGN : HT_MALLOC;
 }
 
-// The call that took it is known when it was recorded: of blocks that were live where a part of a workload begins.
-static void note_preexisting_family(struct slot *slot, const struct workload_op *op)
+// Of blocks that are live where an extracted part of a workload begins, the call that allocated them is known.
+static void note_preexisting_family(struct plan_slot *slot, const struct workload_op *op)
 {
-    struct workload_op taken = {.align = op->align, .kind = (uint8_t)op->value};
-    note_family(slot, &taken);
+    struct workload_op allocated_by = {.align = op->align, .kind = (uint8_t)op->value};
+    note_family(slot, &allocated_by);
 }
 
-// A block from before the recording is made before the start, so it gets a place that no other block has had.
-static int add_preexisting(struct adding *a)
+// The player allocates preexisting blocks before the start, so they need entries that no other block has had.
+static int add_preexisting(struct pending_op *a)
 {
     struct plan *p = a->plan;
-    struct slot *slot;
+    struct plan_slot *slot;
     int rc = need_slot(a, &slot);
     if (rc < 0)
         return rc;
-    if (slot->place)
-        return bad(a, "takes slot %u, which holds a block already", a->op->slot);
-    if (places_take_fresh(&p->places, &p->preexisting.places, &slot->place) < 0)
+    if (slot->entry)
+        return bad(a, "allocates into slot %u, which already holds a block", a->op->slot);
+    if (slot_table_allocate_fresh(&p->slot_table, &p->preexisting.pool, &slot->entry) < 0)
         return plan_no_memory(a->e);
     slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
     note_preexisting_family(slot, a->op);
     unsigned kind = preexisting_kind(slot);
     p->preexisting_by[kind] = true;
     p->preexisting_bytes += slot->size;
-    p->preexisting.live_change = wrapping_add(p->preexisting.live_change, (int64_t)slot->size);
+    p->preexisting.live_change = plan_wrapping_add(p->preexisting.live_change, (int64_t)slot->size);
     p->facts.preexisting++;
-    struct call c = {
-        .op = PLAN_PREEXISTING, .place = slot->place, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
+    struct plan_call c = {
+        .op = PLAN_PREEXISTING, .entry = slot->entry, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
     rc = p->scanned ? 0 : plan_put_call(p, &p->preexisting, &c, a->e);
     if (rc == 0)
-        rc = note_taking(a);
-    return rc < 0 ? rc : put_plain(a, PLAN_SKIPPED);
+        rc = note_allocation(a);
+    return rc < 0 ? rc : put_without_call(a);
 }
 
-static int add_birth(struct adding *a)
+static int add_thread_create(struct pending_op *a)
 {
     const struct workload_op *op = a->op;
     struct plan_stream *child;
-    // Thread 0 is the player's main thread, and who has acted already is there from the start.
+    // Thread 0 is the player's main thread, and threads that have ops already run from the start.
     if (a->plan->facts.one_thread)
-        return put_plain(a, PLAN_SKIPPED);
+        return put_without_call(a);
     if ((op->flags & WORKLOAD_FAILED) || op->value == 0 || op->value >= PLAN_MAX_THREADS)
         return put_skipped(a);
     int rc = need_stream(a->plan, op->value, &child, a->e);
     if (rc < 0)
         return rc;
-    if (child->born || child->ops || child == a->stream)
+    if (child->started_by_thread || child->ops || child == a->stream)
         return put_skipped(a);
-    child->born = true;
-    return plan_put_call(a->plan, a->stream, &(struct call){.op = PLAN_THREAD_CREATE, .size = op->value}, a->e);
+    child->started_by_thread = true;
+    return plan_put_call(a->plan, a->stream, &(struct plan_call){.op = PLAN_START_THREAD, .size = op->value}, a->e);
 }
 
-// A thread that is over leaves its places to the others.
-static int add_end(struct adding *a)
+// A thread that exits leaves its entries to the others.
+static int add_thread_exit(struct pending_op *a)
 {
-    struct place_owner *o = &a->stream->places;
-    int rc = put_plain(a, PLAN_THREAD_END);
-    a->plan->current_over = true;
+    struct slot_table_pool *pool = &a->stream->pool;
+    int rc = put_without_call(a);
+    a->plan->current_exited = true;
     if (a->plan->facts.one_thread)
         return rc;
-    while (rc == 0 && o->fresh < o->fresh_end)
-        rc = places_give(o, o->fresh++) < 0 ? plan_no_memory(a->e) : 0;
-    while (rc == 0 && o->n)
-        rc = share_places(a);
+    while (rc == 0 && pool->fresh < pool->fresh_end)
+        rc = slot_table_free(pool, pool->fresh++) < 0 ? plan_no_memory(a->e) : 0;
+    while (rc == 0 && pool->n)
+        rc = share_entries(a);
     return rc;
 }
 
-static int add_by_class(struct adding *a)
+static int add_by_class(struct pending_op *a)
 {
     switch ((enum event_class)event_infos[a->op->kind].class) {
     case HT_CLASS_ALLOC:
-        return a->op->kind == HT_PREEXISTING ? add_preexisting(a) : add_taking(a);
+        return a->op->kind == HT_PREEXISTING ? add_preexisting(a) : add_allocation(a);
     case HT_CLASS_FREE:
-        return add_giving(a);
+        return add_free(a);
     case HT_CLASS_RESIZE:
-        return add_resizing(a);
+        return add_realloc(a);
     case HT_CLASS_THREAD:
         if (a->op->kind == HT_THREAD_CREATE)
-            return add_birth(a);
-        return a->op->kind == HT_THREAD_END ? add_end(a) : put_plain(a, (enum plan_op)a->op->kind);
+            return add_thread_create(a);
+        return a->op->kind == HT_THREAD_END ? add_thread_exit(a) : put_without_call(a);
     case HT_CLASS_MARK:
-        return put_plain(a, (enum plan_op)a->op->kind);
+        return put_without_call(a);
     case HT_CLASS_MAP:
     case HT_CLASS_META:
         return put_skipped(a);
@@ -411,8 +408,8 @@ static int add_by_class(struct adding *a)
     return bad(a, "is of kind %u, which no workload has", a->op->kind);
 }
 
-// In one thread no op waits for another: all that it could wait for has come before.
-static int put_switch(struct adding *a, uint32_t thread)
+// With all threads in one, dependencies are satisfied by the order of the ops; only the switches are noted.
+static int put_switch(struct pending_op *a, uint32_t thread)
 {
     struct plan *p = a->plan;
     if (thread >= PLAN_MAX_THREADS)
@@ -424,28 +421,30 @@ static int put_switch(struct adding *a, uint32_t thread)
     return plan_put_switch(p, a->stream, thread, a->e);
 }
 
-// What is due every so many calls.
-static int put_periodic(struct adding *a)
+// TRIM and STATS are due every so many calls.
+static int put_periodic(struct pending_op *a)
 {
     struct plan *p = a->plan;
     int rc = 0;
-    bool marked = event_infos[a->op->kind].class == HT_CLASS_MARK;
-    if (p->how.trim_every && p->facts.events >= p->next_trim) {
-        p->next_trim += p->how.trim_every;
+    bool is_mark = event_infos[a->op->kind].class == HT_CLASS_MARK;
+    if (p->settings.trim_every && p->facts.events >= p->next_trim) {
+        p->next_trim += p->settings.trim_every;
         rc = plan_put_trim(p, a->stream, a->e);
     }
-    if (rc < 0 || !p->how.stats_every || (!marked && p->facts.events < p->next_stats))
+    if (rc < 0 || !p->settings.stats_every || (!is_mark && p->facts.events < p->next_stats))
         return rc;
-    if (p->facts.stats >= PLAN_MAX_STATS)
-        return err_set(a->e, -EINVAL, "%s: more than %d looks at statistics; look less often", p->name, PLAN_MAX_STATS);
-    if (!marked)
-        p->next_stats += p->how.stats_every;
+    if (p->facts.stats_samples >= PLAN_MAX_STATS)
+        return err_set(a->e, -EINVAL,
+                       "%s: more than %d samples of the allocator's statistics (try a larger --stats-every)", p->name,
+                       PLAN_MAX_STATS);
+    if (!is_mark)
+        p->next_stats += p->settings.stats_every;
     return plan_put_stats(p, a->stream, a->e);
 }
 
 int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
 {
-    struct adding a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .recorded = thread, .op = op, .e = e};
+    struct pending_op a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .recorded = thread, .op = op, .e = e};
     int rc = need_stream(p, a.thread, &a.stream, e);
     if (rc == 0 && p->facts.one_thread)
         rc = put_switch(&a, thread);
@@ -456,26 +455,41 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
     if (!p->scanned)
         plan_follow(p, &a.stream->span, op);
     rc = put_periodic(&a);
-    if (rc == 0 && p->how.ns_per_stamp > 0)
+    if (rc == 0 && p->settings.ns_per_stamp > 0)
         rc = put_pace(&a);
     if (rc == 0 && a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);
     if (rc == 0 && op->n_dependencies && !p->facts.one_thread)
         rc = put_dependencies(&a);
-    if (rc == 0 && p->how.hold)
-        rc = plan_hold_before(p, a.stream, e);
+    if (rc == 0 && p->settings.snapshots)
+        rc = plan_snapshot_before(p, a.stream, e);
     if (rc == 0)
         rc = add_by_class(&a);
-    if (rc == 0 && p->how.hold)
-        rc = plan_hold_after(p, a.stream, e);
+    if (rc == 0 && p->settings.snapshots)
+        rc = plan_snapshot_after(p, a.stream, e);
     p->added++;
-    return rc < 0 || !p->scanned ? rc : plan_stop_if_over(p, a.stream, e);
+    return rc < 0 || !p->scanned ? rc : plan_stop_if_complete(p, a.stream, e);
 }
 
-int plan_add_run(struct plan *p, const struct workload_run *run, struct err *e)
+int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
 {
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < run->n_ops; i++)
-        rc = plan_add_op(p, run->thread, &run->ops[i], e);
+    enum { REPORT_EVERY = 1 << 16 };
+    uint32_t thread;
+    const struct workload_op *op;
+    uint64_t n = 0;
+    int rc;
+    while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
+        rc = plan_add_op(p, thread, op, e);
+        if (rc < 0)
+            return rc;
+        if (++n % REPORT_EVERY == 0 && progress)
+            progress->report(progress->context, n);
+    }
     return rc;
+}
+
+int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
+{
+    int rc = plan_read_ops(p, r, progress, e);
+    return rc < 0 ? rc : plan_finish(p, e);
 }

@@ -1,11 +1,12 @@
-// What a plan is made of: streams of 64-bit words, one stream a thread, read strictly forwards by the player.
+// The ops of a plan: a stream of 64-bit words for each thread, which the player reads strictly forwards.
 //
 //   bits    0-6   7        8-31    32-63
-//   a call  op    publish  place   size
+//   a call  op    publish  entry   size
 //
-// and then the words that plan_extra_words() says. `place` is an entry of the player's table of blocks; entry 0 is NULL
-// for ever. A place or size that does not fit stands in the two words after a PLAN_WIDE, which comes first and has the
-// op in its place field. What is no call uses the fields as said below.
+// followed by plan_extra_words() more words. `entry` is an index into the player's slot table, which holds the address of
+// each live block; entry 0 is always NULL. If an entry or size does not fit, the op begins with a PLAN_WIDE word: the op
+// is in its entry field, and the next two words are entry and size. Ops that are not calls use the fields as described
+// below.
 #ifndef HEAPTAPE_PLAN_OPS_H
 #define HEAPTAPE_PLAN_OPS_H
 
@@ -14,42 +15,64 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Every event kind by its wire number, so that a new kind without a case in the player does not compile, and the
-// player's own ops in numbers that kinds do not have (a clash does not compile either).
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) PLAN_##SYMBOL = wire,
+// The calls of the malloc API keep the wire number of their event kind, so a kind added to the event table does not
+// compile without a case in the player. Events of other classes (mappings, threads, marks) are no ops of their own.
+#define PLAN_IF_ALLOC(...)  __VA_ARGS__
+#define PLAN_IF_FREE(...)   __VA_ARGS__
+#define PLAN_IF_RESIZE(...) __VA_ARGS__
+#define PLAN_IF_HALF(...)
+#define PLAN_IF_MAP(...)
+#define PLAN_IF_THREAD(...)
+#define PLAN_IF_MARK(...)
+#define PLAN_IF_META(...)
+
+// The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may have.
+// Those before PLAN_FIRST_NUMBERED stand between the ops of the workload; those from it on each stand for one of them.
 enum plan_op {
-    PLAN_STOP = 0,     // the end of the stream
-    PLAN_WAIT = 1,     // size field: a thread; extra: the word number that this thread must have published
-    PLAN_SAMPLE = 2,   // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since (signed).
-                       // Memory is looked at
-    PLAN_COUNT = 3,    // as PLAN_SAMPLE, but memory is not looked at
-    PLAN_HOLD = 110,   // all threads stand still here: where the blocks are is noted
-    PLAN_MORE = 111,   // the end of a thread's part of a window: the stream goes on in a later one
-    PLAN_STATS = 116,  // the allocator's own statistics are looked at
-    PLAN_TRIM = 117,   // the allocator is told to give memory back
-    PLAN_SWITCH = 118, // all threads in one: the ops that follow are those of the thread in bits 9-63
-    PLAN_PACE = 119,   // bits 8-63: nanoseconds after the start before which nobody goes on
-    HT_EVENT_TABLE(HT_X) PLAN_CALLOC_MANY = 121, // calloc with a count other than 1. Extra: count
-    PLAN_REALLOCARRAY_NEW = 122,                 // of NULL. Extra: count
-    PLAN_REALLOC_FREE = 123,                     // realloc(p, 0) that freed p
-    PLAN_REALLOC_NEW = 124,                      // of NULL
-    PLAN_SKIPPED = 125,                          // an op of the workload that the player does not do
-    PLAN_WIDE = 126,                             // bits 8-15: the op. Extra: place, size, and the op's own
-    PLAN_JUMP = 127,                             // bits 8-63: number of the word where the stream goes on
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) PLAN_IF_##class(PLAN_##SYMBOL = wire, )
+    HT_EVENT_TABLE(HT_X)
+#undef HT_X
+        PLAN_OWN_FIRST = 64,
+    PLAN_STOP = PLAN_OWN_FIRST, // end of the stream
+    PLAN_WAIT,     // a dependency. Size field: a thread; extra: the word number which that thread must have published
+    PLAN_SAMPLE,   // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since then (signed).
+                   // Takes a sample of resident memory
+    PLAN_COUNT,    // as PLAN_SAMPLE, but without a sample
+    PLAN_STATS,    // query the allocator's own statistics
+    PLAN_TRIM,     // ask the allocator to return free memory to the kernel
+    PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
+    PLAN_PACE,     // bits 8-63: nanoseconds after the start before which the thread does not go on
+    PLAN_SWITCH,   // all threads in one: the following ops were recorded in the thread in bits 9-63
+    PLAN_JUMP,     // bits 8-63: word number at which the stream goes on
+    PLAN_NEXT_SEGMENT, // end of the thread's ops in this window; the stream goes on in a later window
+    PLAN_FIRST_NUMBERED,
+    PLAN_CALLOC_MANY = PLAN_FIRST_NUMBERED, // calloc with a count other than 1. Extra: count
+    PLAN_REALLOCARRAY_NEW,                  // of NULL. Extra: count
+    PLAN_REALLOC_FREE,                      // realloc(p, 0) that freed p
+    PLAN_REALLOC_NEW,                       // of NULL
+    PLAN_START_THREAD,                      // size field: the thread
+    PLAN_SKIPPED,                           // an op of the workload for which the player makes no call
+    PLAN_WIDE,                              // bits 8-15: the op. Extra: entry, size, and the op's own
+    PLAN_OWN_LAST = PLAN_WIDE,
     PLAN_OP_LIMIT = 128,
 };
+
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+    PLAN_IF_##class(_Static_assert((wire) < PLAN_OP_LIMIT && ((wire) < PLAN_OWN_FIRST || (wire) > PLAN_OWN_LAST),      \
+                                   "an event kind has the number of one of the player's own ops");)
+HT_EVENT_TABLE(HT_X)
 #undef HT_X
 
-#define PLAN_PUBLISH     0x80u  // other threads wait for this op: say when it is done
-#define PLAN_SWITCH_OVER 0x100u // of SWITCH: the thread before has ended
+#define PLAN_PUBLISH       0x80u  // other threads depend on this op: publish when it is done
+#define PLAN_SWITCH_EXITED 0x100u // of SWITCH: the thread of the ops before has exited
 
 enum {
-    PLAN_PLACE_BITS = 24,
+    PLAN_ENTRY_BITS = 24,
     PLAN_SIZE_BITS = 32,
-    PLAN_PLACE_AT = 8,
-    PLAN_SIZE_AT = PLAN_PLACE_AT + PLAN_PLACE_BITS,
-    PLAN_MAX_OP_WORDS = 5, // WIDE, place, size, and reallocarray's two
-    PLAN_AHEAD_WORDS = 16, // how far the player looks ahead: so many words follow the last stream
+    PLAN_ENTRY_AT = 8,
+    PLAN_SIZE_AT = PLAN_ENTRY_AT + PLAN_ENTRY_BITS,
+    PLAN_MAX_OP_WORDS = 5, // WIDE, entry, size, and reallocarray's two
+    PLAN_AHEAD_WORDS = 16, // the player prefetches this far ahead, so this many words follow the last stream
 };
 _Static_assert(PLAN_SIZE_AT + PLAN_SIZE_BITS == 64, "a call is one word");
 
@@ -58,9 +81,9 @@ static inline enum plan_op plan_op_of(uint64_t word)
     return (enum plan_op)(word & (PLAN_OP_LIMIT - 1));
 }
 
-static inline uint32_t plan_place_of(uint64_t word)
+static inline uint32_t plan_entry_of(uint64_t word)
 {
-    return (uint32_t)(word >> PLAN_PLACE_AT) & ((1u << PLAN_PLACE_BITS) - 1);
+    return (uint32_t)(word >> PLAN_ENTRY_AT) & ((1u << PLAN_ENTRY_BITS) - 1);
 }
 
 static inline uint64_t plan_size_of(uint64_t word)
@@ -68,16 +91,17 @@ static inline uint64_t plan_size_of(uint64_t word)
     return word >> PLAN_SIZE_AT;
 }
 
-static inline uint64_t plan_word(enum plan_op op, uint64_t place, uint64_t size)
+static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
 {
-    return (uint64_t)op | place << PLAN_PLACE_AT | size << PLAN_SIZE_AT;
+    return (uint64_t)op | entry << PLAN_ENTRY_AT | size << PLAN_SIZE_AT;
 }
 
-// Words after the op's first one, PLAN_WIDE's place and size not counted. Aligned calls: the alignment. realloc and
-// reallocarray: the bytes that the block had, after the count.
+// Words after the op's first one, not counting PLAN_WIDE's entry and size. Of aligned calls: the alignment. Of realloc and
+// reallocarray: the old size of the block, after the count.
 static inline unsigned plan_extra_words(enum plan_op op)
 {
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) [wire] = ((fields)&HT_F_ALIGN) != 0,
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+    PLAN_IF_##class([wire] = ((fields)&HT_F_ALIGN) != 0, )
     static const uint8_t by_fields[PLAN_OP_LIMIT] = {HT_EVENT_TABLE(HT_X)};
 #undef HT_X
     switch ((unsigned)op) {
@@ -89,25 +113,24 @@ static inline unsigned plan_extra_words(enum plan_op op)
     case PLAN_REALLOC:
         return 1;
     case PLAN_REALLOCARRAY:
-    case PLAN_PREEXISTING: // its alignment, at least 1; the kind that makes it
+    case PLAN_PREEXISTING: // its alignment, at least 1; the kind of call that allocates it
         return 2;
     default:
         return by_fields[op];
     }
 }
 
-// Words of the op that starts with `word`.
+// Words of the op whose first word is `word`.
 static inline unsigned plan_op_words(uint64_t word)
 {
     enum plan_op op = plan_op_of(word);
     return op == PLAN_WIDE ? 3 + plan_extra_words(plan_op_of(word >> 8)) : 1 + plan_extra_words(op);
 }
 
-// Does it stand for an op of the workload? The others are the plan's own.
+// Does it stand for an op of the workload? Only these count in op numbers.
 static inline bool plan_is_numbered(enum plan_op op)
 {
-    return op > PLAN_COUNT && op != PLAN_JUMP && op != PLAN_MORE && op != PLAN_HOLD &&
-           (op < PLAN_STATS || op > PLAN_PACE);
+    return op < PLAN_OWN_FIRST || op >= PLAN_FIRST_NUMBERED;
 }
 
 #endif

@@ -1,3 +1,4 @@
+// Creates, finishes and frees plans.
 #include "plan/plan.h"
 #include "plan/build.h"
 #include "plan/file.h"
@@ -20,20 +21,20 @@ int plan_new_as(struct plan **out, const char *name, const struct plan_settings 
     if (!p)
         return plan_no_memory(e);
     p->name = name;
-    p->how = *settings;
+    p->settings = *settings;
     p->scanned = scanned;
-    p->memory_bytes = settings->memory_bytes / (settings->fed ? 2 : 1);
+    p->memory_bytes = settings->memory_bytes / (settings->streamed ? 2 : 1);
     p->facts.one_thread = settings->one_thread;
-    p->facts.fed = settings->fed;
+    p->facts.streamed = settings->streamed;
     p->next_stats = settings->stats_every;
     p->next_trim = settings->trim_every;
     p->memory.fd = p->ring.fd = -1;
-    p->preexisting.memory = p->rest.memory = &p->memory;
-    places_init(&p->places);
+    p->preexisting.memory = p->leftovers.memory = &p->memory;
+    slot_table_init(&p->slot_table);
     int rc = plan_memory_init(&p->memory, p->memory_bytes, e);
     if (rc == 0)
-        rc = plan_memory_take(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at, e);
-    if (rc == 0 && p->facts.fed)
+        rc = plan_memory_allocate(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at, e);
+    if (rc == 0 && p->facts.streamed)
         rc = plan_ring_new(p, e);
     if (rc < 0) {
         plan_free(p);
@@ -59,11 +60,11 @@ void plan_free(struct plan *p)
     }
     free(p->streams);
     plan_stream_release(&p->preexisting);
-    plan_stream_release(&p->rest);
-    places_release(&p->places);
+    plan_stream_release(&p->leftovers);
+    slot_table_release(&p->slot_table);
     free(p->slots);
     free(p->samples);
-    plan_release_holds(p);
+    plan_release_snapshots(p);
     free(p->recorded);
     free(p->points);
     plan_memory_release(&p->memory);
@@ -84,7 +85,7 @@ int plan_fd(const struct plan *p)
 
 static uint64_t round_up(uint64_t bytes)
 {
-    enum { STEP_BYTES = 64 << 10 }; // a page at most
+    enum { STEP_BYTES = 64 << 10 }; // at least a page
     return (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
 }
 
@@ -100,11 +101,11 @@ uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
     return plan_stream_op_at(p->streams[thread], position);
 }
 
-// Leaves at most about PLAN_SAMPLES_WANTED looks at memory, evenly among those there are.
+// Turns SAMPLEs into COUNTs until about PLAN_SAMPLES_WANTED are left, evenly spaced.
 static void thin_samples(struct plan *p)
 {
     size_t step = plan_sample_step(p);
-    if (p->facts.fed) {
+    if (p->facts.streamed) {
         p->facts.samples = step ? (p->n_samples + step - 1) / step : 0;
         return;
     }
@@ -125,52 +126,53 @@ int plan_stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
     return rc;
 }
 
-// Gives up what the workload leaves, each block by a function that fits the one which took it.
-static int write_rest(struct plan *p, struct plan_header *h, struct err *e)
+// Frees the blocks that the workload leaves, each by a function that fits the one which allocated it.
+static int write_leftovers(struct plan *p, struct plan_header *h, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < p->n_slots; i++) {
-        const struct slot *s = &p->slots[i];
-        if (!s->place)
+        const struct plan_slot *s = &p->slots[i];
+        if (!s->entry)
             continue;
-        struct call c = {.op = (enum plan_op)s->given_up_by, .place = s->place, .extra = {1ull << s->align_log2}};
-        rc = plan_put_call(p, &p->rest, &c, e);
-        h->by_kind[s->given_up_by]++;
+        struct plan_call c = {.op = (enum plan_op)s->free_kind, .entry = s->entry, .extra = {1ull << s->align_log2}};
+        rc = plan_put_call(p, &p->leftovers, &c, e);
+        h->by_kind[s->free_kind]++;
     }
     if (rc == 0)
-        rc = plan_stop_stream(p, &p->rest, e);
-    h->rest_at = p->rest.first;
+        rc = plan_stop_stream(p, &p->leftovers, e);
+    h->leftovers_at = p->leftovers.first;
     return rc;
 }
 
 static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
 {
     uint64_t words = p->n_streams * sizeof(struct plan_thread) / 8;
-    int rc = plan_memory_take(&p->memory, words, &h->threads_at, e);
+    int rc = plan_memory_allocate(&p->memory, words, &h->threads_at, e);
     if (rc < 0)
         return rc;
     struct plan_thread *t = (struct plan_thread *)(p->memory.words + h->threads_at);
     uint64_t more_at = 0;
-    if (p->facts.fed) {
-        rc = plan_memory_take(&p->memory, 1 + PLAN_AHEAD_WORDS, &more_at, e);
+    if (p->facts.streamed) {
+        rc = plan_memory_allocate(&p->memory, 1 + PLAN_AHEAD_WORDS, &more_at, e);
         if (rc < 0)
             return rc;
-        p->memory.words[more_at] = PLAN_MORE;
+        p->memory.words[more_at] = PLAN_NEXT_SEGMENT;
     }
     for (size_t i = 0; i < p->n_streams; i++) {
         const struct plan_stream *s = p->streams[i];
         t[i] = (struct plan_thread){.first_word = s && s->first ? more_at ? more_at : s->first : 0,
-                                    .at_start = s && !s->born};
+                                    .at_start = s && !s->started_by_thread};
         p->facts.threads += s && s->first;
     }
     return 0;
 }
 
-static void describe_feed(struct plan *p, struct plan_header *h)
+static void describe_streaming(struct plan *p, struct plan_header *h)
 {
-    p->facts.feed_bytes = round_up(sizeof(struct plan_feed) + h->n_threads * sizeof(struct plan_feed_thread));
+    p->facts.streaming_bytes =
+        round_up(sizeof(struct plan_streaming) + h->n_threads * sizeof(struct plan_streaming_thread));
     p->facts.windows = p->ring.window + 1;
-    h->feed_bytes = p->facts.feed_bytes;
+    h->streaming_bytes = p->facts.streaming_bytes;
     h->ring_at = plan_ring_at(p);
     h->window_words = p->facts.window_bytes / 8;
 }
@@ -178,22 +180,23 @@ static void describe_feed(struct plan *p, struct plan_header *h)
 int plan_finish(struct plan *p, struct err *e)
 {
     uint64_t unused;
-    struct plan_header h = {.magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .places = p->places.limit};
+    struct plan_header h = {
+        .magic = PLAN_MAGIC, .n_threads = (uint32_t)p->n_streams, .slot_table_entries = p->slot_table.limit};
     if (p->facts.events == 0)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         h.by_kind[kind] = p->facts.by_kind[kind] + p->preexisting_by[kind];
-    int rc = plan_finish_holds(p, e);
+    int rc = plan_finish_snapshots(p, e);
     if (rc == 0)
         rc = plan_stop_stream(p, &p->preexisting, e);
     if (rc == 0)
-        rc = write_rest(p, &h, e);
-    for (size_t i = 0; rc == 0 && !p->facts.fed && i < p->n_streams; i++) {
+        rc = write_leftovers(p, &h, e);
+    for (size_t i = 0; rc == 0 && !p->facts.streamed && i < p->n_streams; i++) {
         if (p->streams[i] && p->streams[i]->first)
             rc = plan_stop_stream(p, p->streams[i], e);
     }
     if (rc == 0)
-        rc = plan_memory_take(&p->memory, PLAN_AHEAD_WORDS, &unused, e);
+        rc = plan_memory_allocate(&p->memory, PLAN_AHEAD_WORDS, &unused, e);
     if (rc == 0)
         rc = write_threads(p, &h, e);
     if (rc < 0)
@@ -205,14 +208,14 @@ int plan_finish(struct plan *p, struct err *e)
     f->peak_live_bytes = (uint64_t)p->peak + p->preexisting_bytes;
     f->live_at_end_bytes = (uint64_t)p->live + p->preexisting_bytes;
     f->preexisting_bytes = p->preexisting_bytes;
-    f->places = h.places;
+    f->slot_table_entries = h.slot_table_entries;
     f->bytes = p->memory.used * 8 + f->window_bytes * PLAN_WINDOWS;
     h.words = p->memory.used;
     h.n_caches = p->n_threads;
     h.preexisting_at = p->preexisting.first;
     h.samples = f->samples;
-    if (f->fed)
-        describe_feed(p, &h);
+    if (f->streamed)
+        describe_streaming(p, &h);
     memcpy(p->memory.words + p->header_at, &h, sizeof h);
     return 0;
 }

@@ -1,11 +1,12 @@
-// The plan: a whole workload decoded ahead into a shared memory file, as the player reads it. Made once, used for every
-// run on every allocator. Everything that the player relies on is checked here: a plan that was finished cannot make it
-// use a block that is not there, or wait for ever.
+// The plan: a whole workload decoded ahead into a shared memory file, in the form that the player reads. It is made once
+// and used for every run on every allocator. All that the player relies on is checked here: no finished plan makes it use
+// a block that does not exist, or wait forever.
 #ifndef HEAPTAPE_PLAN_PLAN_H
 #define HEAPTAPE_PLAN_PLAN_H
 
 #include "base/err.h"
 #include "event/event.h"
+#include "workload/reader.h"
 #include "workload/workload.h"
 
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 
 enum {
     PLAN_MAX_THREADS = 1 << 20,
-    PLAN_SAMPLES_WANTED = 2000, // looks at memory over the whole workload …
+    PLAN_SAMPLES_WANTED = 2000, // memory samples over the whole workload …
     PLAN_SAMPLE_EVENTS = 4096,  // … and at least this many calls of a thread between two
     PLAN_MAX_STATS = 1 << 20,
     PLAN_UNKNOWN_SIZE = 16, // bytes of a preexisting block whose size is not known
@@ -21,79 +22,89 @@ enum {
 
 struct plan; // opaque
 
-// What is known of a finished plan without playing it.
+// Figures of a finished plan that are known without playing it.
 struct plan_facts {
     uint64_t events;                 // calls that the player makes
     uint64_t by_kind[HT_KIND_LIMIT]; // of these
     uint64_t skipped;                // ops that are not played: calls that failed when recorded, mmap and the like
-    uint64_t preexisting;            // blocks made before the start
+    uint64_t preexisting;            // blocks allocated before the start
     uint64_t preexisting_bytes;      // of these
-    uint64_t waits;
-    uint64_t threads;           // that do something
-    bool one_thread;            // as asked for: op numbers are those of the whole order
-    uint64_t switches;          // from one recorded thread to another in one
-    uint64_t peak_live_bytes;   // requested bytes, in the workload's own order
-    uint64_t ops_to_peak;       // ops added until they were first so many
-    uint64_t live_at_end_bytes; // requested
-    uint64_t stats;             // looks at the allocator's statistics
-    bool touch_zeroed;          // pages that calloc zeroed are written to like others
-    uint64_t places, samples;   // entries of the player's table; looks at memory
-    uint64_t bytes;             // of the plan; of one that is fed, of what it keeps and of the ring
-    bool fed;                   // it is bigger than the memory allowed
-    uint64_t window_bytes;      // then: of each of the ring's PLAN_WINDOWS windows
-    uint64_t windows;           // that were filled
-    uint64_t feed_bytes;        // and of the feed's head
+    uint64_t dependencies;           // between threads
+    uint64_t threads;                // that do something
+    bool one_thread;                 // as asked for: op numbers are those of the total order
+    uint64_t switches;               // from one recorded thread to another when all are played in one
+    uint64_t peak_live_bytes;        // requested bytes, in the workload's own order
+    uint64_t ops_to_peak;            // ops added when the peak was first reached
+    uint64_t live_at_end_bytes;      // requested
+    uint64_t stats_samples;          // samples of the allocator's own statistics
+    bool touch_zeroed;               // write to all pages of calloc's blocks, as to those of other blocks
+    uint64_t slot_table_entries;     // of the player's slot table
+    uint64_t samples;                // of memory
+    uint64_t bytes;                  // of the plan; of a streamed one, those that are kept and the ring
+    bool streamed;                   // it does not fit into the memory allowed
+    uint64_t window_bytes;           // of a streamed plan: of each of the ring's PLAN_WINDOWS windows
+    uint64_t windows;                // of a streamed plan: that are filled in a run
+    uint64_t streaming_bytes;        // of a streamed plan: of the head of its file
 };
 
 struct plan_settings {
-    uint64_t memory_bytes; // that plan and table together may take
-    bool fed;              // do not keep what threads do: see feed.h
-    bool one_thread;       // all ops in one thread, in the order in which they are added
-    uint64_t stats_every;  // look at the allocator's statistics every so many calls, and at MARKs; 0: never
-    uint64_t trim_every;   // tell it to give memory back every so many calls; 0: never
-    bool hold;             // note where blocks are, and whose: when so many ops have been added, and at the end
-    uint64_t hold_ops;     // for that
-    double ns_per_stamp;   // nanoseconds of the replay for each unit of a stamp; 0: stamps do not matter
+    uint64_t memory_bytes;       // limit for plan and slot table together
+    bool streamed;               // do not keep the ops of the threads: see streaming.h
+    bool one_thread;             // all ops in one thread, in the order in which they are added
+    uint64_t stats_every;        // sample the allocator's statistics every so many calls, and at MARKs; 0: never
+    uint64_t trim_every;         // ask it to return free memory every so many calls; 0: never
+    bool snapshots;              // record the address and the owner of each live block, at two points:
+    uint64_t snapshot_after_ops; // when so many ops have been added, and at the end
+    double ns_per_stamp;         // nanoseconds of the replay for each unit of a stamp; 0: do not keep a pace
 };
 
-// An empty plan. `name` is the workload's in messages and is borrowed. 0 or negative errno.
+// Creates an empty plan. `name` is the workload's name in messages; it is borrowed. 0 or negative errno.
 int plan_new(struct plan **p, const char *name, const struct plan_settings *s, struct err *e);
 void plan_free(struct plan *p); // NULL is fine
 
-// Appends an op of `thread`. Ops come in a valid total order: whatever an op waits for has come before. -EBADMSG when
-// it cannot be played (a block given up that is not there, a wait for what has not come), -E2BIG when the memory does
+// Appends an op of `thread`. Ops must come in a valid total order: after all that they depend on. -EBADMSG when the op
+// cannot be played (it frees a block that does not exist, or depends on a later op), -E2BIG when the memory allowed does
 // not suffice.
 int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);
 
-// Appends a run of one thread: plan_add_op for each.
-int plan_add_run(struct plan *p, const struct workload_run *run, struct err *e);
+// Called now and then with the number of ops read.
+struct plan_progress {
+    void (*report)(void *context, uint64_t ops);
+    void *context;
+};
 
-// Closes all streams and writes the header. -ENODATA when there is no call to play.
+// Adds all remaining ops of the workload. `progress` may be NULL. 0, or a negative errno of the reader or plan_add_op.
+int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e);
+
+// Ends all streams and writes the header. -ENODATA when there is no call to play.
 int plan_finish(struct plan *p, struct err *e);
 
-// Of a finished plan. The descriptor stays the plan's.
+// Both: adds all remaining ops to a new plan and finishes it.
+int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e);
+
+// Of a finished plan, which keeps the descriptor.
 const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
 
-// Of a finished plan that is fed: word number of the ring.
+// Of a finished streamed plan: word number of the ring.
 uint64_t plan_ring_at(const struct plan *p);
 
-// Number of the op of `thread` whose words end at word `position`, or which holds it; UINT64_MAX when it is not known any
-// more. For messages.
+// For messages: number of the op of `thread` that contains word number `position` or ends before it; UINT64_MAX when that
+// is no longer known.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 
-// What the workload tells of the program that was recorded, in the workload's order of calls.
+// The recorded program, as fidelity compares it with the replay. All is in the workload's order of calls.
 
-// A sample of its memory, and where it belongs.
-struct plan_recorded {
+// A sample of the program's memory and its position in that order.
+struct plan_recorded_sample {
     struct workload_sample sample;
-    uint64_t event;        // calls made before, of all threads
+    uint64_t event;        // calls before it, of all threads
     int64_t live_bytes;    // requested
-    uint64_t mapped_bytes; // private memory that it mapped itself, if that was recorded
+    uint64_t mapped_bytes; // private memory that the program mapped itself, if that was recorded
 };
 
-// Live bytes where a thread looks at memory.
-struct plan_point {
+// Live bytes at a memory sample of the replay.
+struct plan_live_point {
     uint64_t event;
     int64_t live_bytes;
 };
@@ -103,38 +114,38 @@ struct plan_span {
     uint64_t ops, first_stamp, last_stamp, first_event, last_event;
 };
 
-// Gives the samples to a new plan, in order of their stamps; they are copied.
-int plan_watch_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e);
+// Copies the program's memory samples, ordered by stamp, into a new plan.
+int plan_set_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e);
 
 // Of a finished plan; borrowed.
-const struct plan_recorded *plan_recorded(const struct plan *p, size_t *n);
-const struct plan_point *plan_points(const struct plan *p, size_t *n);
+const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n);
+const struct plan_live_point *plan_live_points(const struct plan *p, size_t *n);
 size_t plan_threads(const struct plan *p);                              // highest number + 1
 const struct plan_span *plan_span(const struct plan *p, size_t thread); // NULL: the thread does nothing
 uint64_t plan_duration_stamps(const struct plan *p);                    // from the first op to the last
 
-// With settings.hold: a block that is live where the player notes where blocks are.
-struct plan_held {
-    uint64_t size;  // requested
-    uint64_t taken; // calls made before it was taken, or resized last; PLAN_BEFORE: it was there before the start
-    uint64_t site;  // number of the call site of that call, 0: not known
-    uint32_t thread, place;
+// With settings.snapshots: a block that is live at a snapshot. Its address is in the player's copy of the slot table.
+struct plan_snapshot_block {
+    uint64_t size;         // requested
+    uint64_t allocated_at; // calls before it was allocated or last resized; PLAN_BEFORE_START: it existed at the start
+    uint64_t site;         // number of the call site of that call, 0: not known
+    uint32_t thread, entry;
 };
 
-#define PLAN_BEFORE UINT64_MAX
+#define PLAN_BEFORE_START UINT64_MAX
 
-// What is live when all threads stand still.
-struct plan_hold {
-    uint64_t event; // calls made before
-    struct plan_held *blocks;
+// The live blocks when all threads stand still.
+struct plan_snapshot {
+    uint64_t event; // calls before it
+    struct plan_snapshot_block *blocks;
     size_t n, capacity;
 };
 
-enum { PLAN_HOLD_PEAK, PLAN_HOLD_END, PLAN_HOLDS }; // hold_ops, and the end
+enum { PLAN_SNAPSHOT_PEAK, PLAN_SNAPSHOT_END, PLAN_SNAPSHOTS }; // after snapshot_after_ops, and at the end
 
-// Of a finished plan with settings.hold. *noted_at is where the player notes their places: that of the end also stands
-// for hold_ops if no op came after these.
-const struct plan_hold *plan_holds(const struct plan *p, unsigned which, unsigned *noted_at);
+// Of a finished plan with settings.snapshots. *copy is the player's copy of the slot table that belongs to it: if no op
+// came after snapshot_after_ops, the copy made at the end stands for both.
+const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which, unsigned *copy);
 
 // A quarter of the machine's memory.
 uint64_t plan_default_memory(void);

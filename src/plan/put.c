@@ -1,3 +1,4 @@
+// Appends ops to a stream of the plan.
 #include "plan/build.h"
 
 #include <errno.h>
@@ -7,40 +8,40 @@ int plan_no_memory(struct err *e)
     return err_set(e, -ENOMEM, "out of memory");
 }
 
-// As plan_stream_room, in the next window if need be.
-static int room(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
+// As plan_stream_reserve, in the next window if this one is full.
+static int reserve(struct plan *p, struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
 {
-    int rc = plan_stream_room(s, n, w, e);
+    int rc = plan_stream_reserve(s, n, w, e);
     if (rc != -EAGAIN)
         return rc;
-    rc = plan_turn_window(p, e);
-    return rc < 0 ? rc : plan_stream_room(s, n, w, e);
+    rc = plan_next_window(p, e);
+    return rc < 0 ? rc : plan_stream_reserve(s, n, w, e);
 }
 
-int plan_put_call(struct plan *p, struct plan_stream *s, const struct call *c, struct err *e)
+int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call *c, struct err *e)
 {
     uint64_t *w;
     unsigned n = 0, extra = plan_extra_words(c->op);
-    int rc = room(p, s, PLAN_MAX_OP_WORDS, &w, e);
+    int rc = reserve(p, s, PLAN_MAX_OP_WORDS, &w, e);
     if (rc < 0)
         return rc;
-    if (c->place >> PLAN_PLACE_BITS || c->size >> PLAN_SIZE_BITS) {
+    if (c->entry >> PLAN_ENTRY_BITS || c->size >> PLAN_SIZE_BITS) {
         w[n++] = plan_word(PLAN_WIDE, c->op, 0);
-        w[n++] = c->place;
+        w[n++] = c->entry;
         w[n++] = c->size;
     } else {
-        w[n++] = plan_word(c->op, c->place, c->size);
+        w[n++] = plan_word(c->op, c->entry, c->size);
     }
     for (unsigned i = 0; i < extra; i++)
         w[n++] = c->extra[i];
     return plan_stream_number(s, n) < 0 ? plan_no_memory(e) : 0;
 }
 
-// What the plan says between two ops: two words that have no number.
-static int put_aside(struct plan *p, struct plan_stream *s, const uint64_t words[2], struct err *e)
+// An op of two words that has no number.
+static int put_two_words(struct plan *p, struct plan_stream *s, const uint64_t words[2], struct err *e)
 {
     uint64_t *w;
-    int rc = room(p, s, 2, &w, e);
+    int rc = reserve(p, s, 2, &w, e);
     if (rc < 0)
         return rc;
     w[0] = words[0];
@@ -52,7 +53,7 @@ static int put_aside(struct plan *p, struct plan_stream *s, const uint64_t words
 static int put_word(struct plan *p, struct plan_stream *s, uint64_t word, struct err *e)
 {
     uint64_t *w;
-    int rc = room(p, s, 1, &w, e);
+    int rc = reserve(p, s, 1, &w, e);
     if (rc < 0)
         return rc;
     *w = word;
@@ -62,17 +63,17 @@ static int put_word(struct plan *p, struct plan_stream *s, uint64_t word, struct
 
 int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e)
 {
-    uint64_t over = p->current_over ? PLAN_SWITCH_OVER : 0;
+    uint64_t exited = p->current_exited ? PLAN_SWITCH_EXITED : 0;
     p->current = thread;
-    p->current_over = false;
+    p->current_exited = false;
     p->facts.switches++;
-    return put_word(p, s, (uint64_t)PLAN_SWITCH | over | (uint64_t)thread << 9, e);
+    return put_word(p, s, (uint64_t)PLAN_SWITCH | exited | (uint64_t)thread << 9, e);
 }
 
 int plan_put_stats(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc = plan_put_count(p, s, PLAN_COUNT, e);
-    p->facts.stats++;
+    p->facts.stats_samples++;
     return rc < 0 ? rc : put_word(p, s, PLAN_STATS, e);
 }
 
@@ -81,9 +82,9 @@ int plan_put_trim(struct plan *p, struct plan_stream *s, struct err *e)
     return put_word(p, s, PLAN_TRIM, e);
 }
 
-int plan_put_hold(struct plan *p, struct plan_stream *s, struct err *e)
+int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e)
 {
-    return put_word(p, s, PLAN_HOLD, e);
+    return put_word(p, s, PLAN_SNAPSHOT, e);
 }
 
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e)
@@ -94,15 +95,15 @@ int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err
 
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)
 {
-    p->facts.waits++;
-    if (!position) // met for sure
+    p->facts.dependencies++;
+    if (!position) // satisfied in any case
         return 0;
-    return put_aside(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
+    return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
 }
 
 int plan_put_count(struct plan *p, struct plan_stream *s, enum plan_op op, struct err *e)
 {
-    int rc = put_aside(p, s, (uint64_t[]){(uint64_t)op | s->counted_events << 8, (uint64_t)s->live_change}, e);
+    int rc = put_two_words(p, s, (uint64_t[]){(uint64_t)op | s->counted_events << 8, (uint64_t)s->live_change}, e);
     s->counted_events = 0;
     s->live_change = 0;
     return rc;

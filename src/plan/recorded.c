@@ -1,23 +1,23 @@
-// What a plan keeps of how the workload was recorded, so that a replay can be held against it.
+// The recorded program, as fidelity compares it with the replay: its memory samples, live bytes and threads.
 #include "base/buf.h"
 #include "plan/build.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int plan_watch_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e)
+int plan_set_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e)
 {
     p->recorded = calloc(n + 1, sizeof *p->recorded);
     if (!p->recorded)
         return plan_no_memory(e);
     for (size_t i = 0; i < n; i++)
-        p->recorded[i] = (struct plan_recorded){.sample = samples[i]};
+        p->recorded[i] = (struct plan_recorded_sample){.sample = samples[i]};
     p->n_recorded = n;
     return 0;
 }
 
-// The program's own memory that is no heap, if its mappings were recorded. Which of them munmap takes away is not known
-// without addresses.
+// Private memory that the program mapped itself, if its mappings were recorded. A workload has no addresses, so it is not
+// known which of them a munmap removes.
 static void follow_mapping(struct plan *p, const struct workload_op *op)
 {
     static const char private[] = "rw-p anonymous";
@@ -29,15 +29,18 @@ static void follow_mapping(struct plan *p, const struct workload_op *op)
         p->mapped_bytes -= op->size < p->mapped_bytes ? op->size : p->mapped_bytes;
 }
 
+// The sample was taken between the ops so far and the next one.
+static void locate_sample(const struct plan *p, struct plan_recorded_sample *r)
+{
+    r->event = p->facts.events;
+    r->live_bytes = p->live;
+    r->mapped_bytes = p->mapped_bytes;
+}
+
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op)
 {
-    // Samples that were taken before this op.
-    while (p->n_passed < p->n_recorded && p->recorded[p->n_passed].sample.stamp < op->stamp) {
-        struct plan_recorded *r = &p->recorded[p->n_passed++];
-        r->event = p->facts.events;
-        r->live_bytes = p->live;
-        r->mapped_bytes = p->mapped_bytes;
-    }
+    while (p->n_passed < p->n_recorded && p->recorded[p->n_passed].sample.stamp < op->stamp)
+        locate_sample(p, &p->recorded[p->n_passed++]);
     if (event_infos[op->kind].class == HT_CLASS_MAP)
         follow_mapping(p, op);
     if (op->kind == HT_PREEXISTING)
@@ -55,51 +58,47 @@ int plan_note_point(struct plan *p, struct err *e)
 {
     if (HT_GROW(&p->points, &p->points_capacity, p->n_points + 1) < 0)
         return plan_no_memory(e);
-    p->points[p->n_points++] = (struct plan_point){p->facts.events, p->live};
+    p->points[p->n_points++] = (struct plan_live_point){p->facts.events, p->live};
     return 0;
 }
 
-// Did the program use what it had? If it had as much private memory as live bytes, its blocks were in use as a whole, those
-// of calloc too. A sample may come right between the taking of a block and its first use: so an eighth may be lacking, and
-// one sample in eight may lack more.
-static bool was_in_use(const struct plan *p)
+// Did the program write to most of the memory it allocated? If it had as much private memory as live bytes, its blocks
+// were in use as a whole, those of calloc too. A sample may fall between the allocation of a block and its first use: so an
+// eighth may be missing, and in one sample of eight more than that.
+static bool used_its_blocks(const struct plan *p)
 {
-    size_t checked = 0, lacking = 0;
+    size_t compared = 0, missing = 0;
     for (size_t i = 0; i < p->n_recorded; i++) {
-        const struct plan_recorded *r = &p->recorded[i];
+        const struct plan_recorded_sample *r = &p->recorded[i];
         int64_t private_bytes = (int64_t)(r->sample.anon_bytes - r->mapped_bytes);
-        checked += r->event > 0;
-        lacking += private_bytes < r->live_bytes - r->live_bytes / 8;
+        compared += r->event > 0;
+        missing += private_bytes < r->live_bytes - r->live_bytes / 8;
     }
-    return checked > 0 && lacking <= checked / 8;
+    return compared > 0 && missing <= compared / 8;
 }
 
-// Blocks from before the start are live from the start, but may turn up late.
+// Preexisting blocks are live from the start, but may turn up late.
 void plan_finish_recorded(struct plan *p)
 {
     size_t step = plan_sample_step(p), n = 0;
     for (size_t i = 0; i < p->n_points; i += step)
         p->points[n++] =
-            (struct plan_point){p->points[i].event, p->points[i].live_bytes + (int64_t)p->preexisting_bytes};
+            (struct plan_live_point){p->points[i].event, p->points[i].live_bytes + (int64_t)p->preexisting_bytes};
     p->n_points = n;
-    for (; p->n_passed < p->n_recorded; p->n_passed++) {
-        struct plan_recorded *r = &p->recorded[p->n_passed];
-        r->event = p->facts.events;
-        r->live_bytes = p->live;
-        r->mapped_bytes = p->mapped_bytes;
-    }
+    while (p->n_passed < p->n_recorded)
+        locate_sample(p, &p->recorded[p->n_passed++]);
     for (size_t i = 0; i < p->n_recorded; i++)
         p->recorded[i].live_bytes += (int64_t)p->preexisting_bytes;
-    p->facts.touch_zeroed = was_in_use(p);
+    p->facts.touch_zeroed = used_its_blocks(p);
 }
 
-const struct plan_recorded *plan_recorded(const struct plan *p, size_t *n)
+const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n)
 {
     *n = p->n_recorded;
     return p->recorded;
 }
 
-const struct plan_point *plan_points(const struct plan *p, size_t *n)
+const struct plan_live_point *plan_live_points(const struct plan *p, size_t *n)
 {
     *n = p->n_points;
     return p->points;

@@ -5,99 +5,100 @@
 #include <stdlib.h>
 #include <string.h>
 
-void places_init(struct places *p)
+void slot_table_init(struct slot_table *t)
 {
-    *p = (struct places){.limit = PLACES_LINE}; // entry 0 is NULL; the rest of its line stays unused
+    *t = (struct slot_table){.limit = SLOT_TABLE_LINE}; // entry 0 is NULL; the rest of its line stays unused
 }
 
-void places_release(struct places *p)
+void slot_table_release(struct slot_table *t)
 {
-    for (size_t i = p->first; i < p->n; i++)
-        free(p->shared[i]);
-    free(p->shared);
-    *p = (struct places){0};
+    for (size_t i = t->first; i < t->n; i++)
+        free(t->shared[i]);
+    free(t->shared);
+    *t = (struct slot_table){0};
 }
 
-void place_owner_release(struct place_owner *o)
+void slot_table_pool_release(struct slot_table_pool *p)
 {
-    free(o->free);
-    *o = (struct place_owner){0};
+    free(p->free);
+    *p = (struct slot_table_pool){0};
 }
 
-static int own(struct place_owner *o, const uint32_t *entries, size_t n)
+static int append(struct slot_table_pool *p, const uint32_t *entries, size_t n)
 {
-    int rc = HT_GROW(&o->free, &o->capacity, o->n + n);
+    int rc = HT_GROW(&p->free, &p->capacity, p->n + n);
     if (rc < 0)
         return rc;
-    memcpy(o->free + o->n, entries, n * sizeof *entries);
-    o->n += n;
+    memcpy(p->free + p->n, entries, n * sizeof *entries);
+    p->n += n;
     return 0;
 }
 
-int places_take_fresh(struct places *p, struct place_owner *o, uint32_t *entry)
+int slot_table_allocate_fresh(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry)
 {
-    if (o->fresh == o->fresh_end) {
-        if (p->limit > UINT32_MAX - PLACES_LINE)
+    if (p->fresh == p->fresh_end) {
+        if (t->limit > UINT32_MAX - SLOT_TABLE_LINE)
             return -ENOMEM;
-        o->fresh = (uint32_t)p->limit;
-        o->fresh_end = o->fresh + PLACES_LINE;
-        p->limit += PLACES_LINE;
+        p->fresh = (uint32_t)t->limit;
+        p->fresh_end = p->fresh + SLOT_TABLE_LINE;
+        t->limit += SLOT_TABLE_LINE;
     }
-    *entry = o->fresh++;
+    *entry = p->fresh++;
     return 0;
 }
 
-int places_take(struct places *p, struct place_owner *o, uint32_t *entry, struct place_batch **batch)
+int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry,
+                        struct slot_table_batch **batch)
 {
     *batch = NULL;
-    if (o->n == 0 && o->fresh == o->fresh_end && p->first < p->n) {
-        struct place_batch *b = p->shared[p->first];
-        int rc = own(o, b->entries, b->n);
+    if (p->n == 0 && p->fresh == p->fresh_end && t->first < t->n) {
+        struct slot_table_batch *b = t->shared[t->first];
+        int rc = append(p, b->entries, b->n);
         if (rc < 0)
             return rc;
-        p->first++;
+        t->first++;
         *batch = b;
     }
-    if (o->n) {
-        *entry = o->free[--o->n];
+    if (p->n) {
+        *entry = p->free[--p->n];
         return 0;
     }
-    return places_take_fresh(p, o, entry);
+    return slot_table_allocate_fresh(t, p, entry);
 }
 
-int places_give(struct place_owner *o, uint32_t entry)
+int slot_table_free(struct slot_table_pool *p, uint32_t entry)
 {
-    int rc = own(o, &entry, 1);
-    return rc < 0 ? rc : o->n >= 4 * PLACES_BATCH;
+    int rc = append(p, &entry, 1);
+    return rc < 0 ? rc : p->n >= 4 * SLOT_TABLE_BATCH;
 }
 
-// The queue's room is used again once its first half is empty.
-static void compact(struct places *p)
+// Reuses the space of the queue once its first half is empty.
+static void compact(struct slot_table *t)
 {
-    if (p->first < 64 || p->first < p->n / 2)
+    if (t->first < 64 || t->first < t->n / 2)
         return;
-    memmove(p->shared, p->shared + p->first, (p->n - p->first) * sizeof *p->shared);
-    p->n -= p->first;
-    p->first = 0;
+    memmove(t->shared, t->shared + t->first, (t->n - t->first) * sizeof *t->shared);
+    t->n -= t->first;
+    t->first = 0;
 }
 
-int places_share(struct places *p, struct place_owner *o, uint32_t giver, uint64_t position)
+int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread, uint64_t position)
 {
-    size_t n = o->n < PLACES_BATCH ? o->n : PLACES_BATCH;
+    size_t n = p->n < SLOT_TABLE_BATCH ? p->n : SLOT_TABLE_BATCH;
     if (n == 0)
         return 0;
-    compact(p);
-    if (HT_GROW(&p->shared, &p->capacity, p->n + 1) < 0)
+    compact(t);
+    if (HT_GROW(&t->shared, &t->capacity, t->n + 1) < 0)
         return -ENOMEM;
-    struct place_batch *b = malloc(sizeof *b + n * sizeof *b->entries);
+    struct slot_table_batch *b = malloc(sizeof *b + n * sizeof *b->entries);
     if (!b)
         return -ENOMEM;
-    b->giver = giver;
+    b->from_thread = from_thread;
     b->position = position;
     b->n = n;
-    memcpy(b->entries, o->free, n * sizeof *o->free);
-    memmove(o->free, o->free + n, (o->n - n) * sizeof *o->free);
-    o->n -= n;
-    p->shared[p->n++] = b;
+    memcpy(b->entries, p->free, n * sizeof *p->free);
+    memmove(p->free, p->free + n, (p->n - n) * sizeof *p->free);
+    p->n -= n;
+    t->shared[t->n++] = b;
     return 0;
 }

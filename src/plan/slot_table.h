@@ -1,6 +1,6 @@
-// Which entry of the player's table a block gets. Not the workload's slot number: entries in one cache line belong to
-// one thread, else the threads fight for the line, and an entry that one thread gave up is not taken by another one
-// without a wait between the two.
+// Assigns entries of the player's slot table to blocks. They differ from the workload's slot numbers for two reasons: the
+// entries of one cache line belong to one thread, so that threads do not fight over the line; and an entry that one thread
+// has freed is not used by another thread without a dependency between the two.
 #ifndef HEAPTAPE_PLAN_SLOT_TABLE_H
 #define HEAPTAPE_PLAN_SLOT_TABLE_H
 
@@ -9,46 +9,47 @@
 #include <stdint.h>
 
 enum {
-    PLACES_LINE = 8,    // entries of a cache line
-    PLACES_BATCH = 256, // entries that go from one thread to another at once
+    SLOT_TABLE_LINE = 8,    // entries in a cache line
+    SLOT_TABLE_BATCH = 256, // entries that pass from one thread to another at once
 };
 
-// The entries that a thread may take. All zero is one that has none.
-struct place_owner {
+// The free entries of a thread. All zero: it has none.
+struct slot_table_pool {
     uint32_t *free;
     size_t n, capacity;
-    uint32_t fresh, fresh_end; // what is left of its last new line
+    uint32_t fresh, fresh_end; // unused entries of its newest cache line
 };
 
-// Entries that a thread has too many of, for whoever waits until `giver` has published `position`.
-struct place_batch {
-    uint32_t giver;
+// Surplus entries of a thread, for any other thread that waits until `from_thread` has published `position`.
+struct slot_table_batch {
+    uint32_t from_thread;
     uint64_t position;
     size_t n;
     uint32_t entries[];
 };
 
-struct places {
+struct slot_table {
     uint64_t limit; // entries in use: the size of the table
-    struct place_batch **shared;
+    struct slot_table_batch **shared;
     size_t first, n, capacity; // shared[first..n), oldest first
 };
 
-void places_init(struct places *p);
-void places_release(struct places *p);
-void place_owner_release(struct place_owner *o);
+void slot_table_init(struct slot_table *t);
+void slot_table_release(struct slot_table *t);
+void slot_table_pool_release(struct slot_table_pool *p);
 
-// An entry for `o`, > 0. When *batch is not NULL, `o` has taken over that batch: the caller makes it wait, and frees the
-// batch. 0 or -ENOMEM.
-int places_take(struct places *p, struct place_owner *o, uint32_t *entry, struct place_batch **batch);
+// Allocates an entry > 0. If the pool was empty, it may take over a batch: then *batch is not NULL, and the caller makes
+// the thread wait for the batch's position and frees the batch. 0 or -ENOMEM.
+int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry,
+                        struct slot_table_batch **batch);
 
-// As places_take, but an entry that nobody has had before.
-int places_take_fresh(struct places *p, struct place_owner *o, uint32_t *entry);
+// As slot_table_allocate, but an entry that was never used before.
+int slot_table_allocate_fresh(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry);
 
-// Gives an entry back. 1 when the owner now has so many that it should share some, 0, or -ENOMEM.
-int places_give(struct place_owner *o, uint32_t entry);
+// Returns an entry to the pool. 1 when the pool is now so big that it should share some, 0, or -ENOMEM.
+int slot_table_free(struct slot_table_pool *p, uint32_t entry);
 
-// Makes a batch of the owner's oldest entries (all, at most PLACES_BATCH), which others may take after `position`.
-int places_share(struct places *p, struct place_owner *o, uint32_t giver, uint64_t position);
+// Moves the pool's oldest entries (at most SLOT_TABLE_BATCH) to a batch that other threads may take after `position`.
+int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread, uint64_t position);
 
 #endif

@@ -9,8 +9,8 @@
 
 enum {
     FIRST_CHUNK_WORDS = 64, // 20,000 threads of a few calls each take 10 MB
-    LAST_CHUNK_WORDS = 32768,
-    LAST_CHUNK_SHARE = 64, // of a window
+    MAX_CHUNK_WORDS = 32768,
+    MAX_CHUNK_SHARE = 64, // of a window
     FILE_STEP_WORDS = 1 << 20,
 };
 
@@ -19,7 +19,7 @@ int plan_memory_init(struct plan_memory *m, uint64_t limit_bytes, struct err *e)
     *m = (struct plan_memory){.fd = -1, .limit = limit_bytes / 8};
     m->fd = memfd_create("heaptape-plan", MFD_CLOEXEC);
     if (m->fd < 0)
-        return err_set_errno(e, "cannot make shared memory for the plan");
+        return err_set_errno(e, "cannot create shared memory for the plan");
     void *at = mmap(NULL, m->limit * 8, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m->fd, 0);
     if (at == MAP_FAILED)
         return err_set_errno(e, "cannot map the plan");
@@ -32,7 +32,7 @@ void plan_memory_init_ring(struct plan_memory *m, uint64_t *words, uint64_t at, 
 {
     *m = (struct plan_memory){.fd = -1, .words = words, .at = at, .window_words = window_words};
     m->n_windows = n_windows;
-    m->used = m->shift = at; // position 0 is one that everybody has reached
+    m->used = m->shift = at; // all threads have reached position 0
     m->limit = at + window_words;
 }
 
@@ -58,12 +58,12 @@ static int grow_file(struct plan_memory *m, uint64_t want, struct err *e)
     return 0;
 }
 
-int plan_memory_take(struct plan_memory *m, uint64_t n, uint64_t *at, struct err *e)
+int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct err *e)
 {
     if (n > m->limit - m->used && m->window_words)
         return -EAGAIN;
     if (n > m->limit - m->used)
-        return err_set(e, -E2BIG, "the plan does not fit into %llu KiB of memory; give more with --memory",
+        return err_set(e, -E2BIG, "the plan does not fit into %llu KiB of memory (try a larger --memory)",
                        (unsigned long long)m->limit >> 7);
     if (!m->window_words && m->used + n > m->in_file) {
         int rc = grow_file(m, m->used + n, e);
@@ -79,9 +79,8 @@ static void end_segment(struct plan_stream *s)
 {
     struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
     if (!s->stopped)
-        *plan_memory_at(s->memory, s->next++) = PLAN_MORE; // in the word that each chunk keeps free
+        *plan_memory_at(s->memory, s->next++) = PLAN_NEXT_SEGMENT; // in the word that each chunk reserves
     g->end = s->next;
-    g->end_op = s->ops;
     s->open = false;
     s->next = s->end = s->chunk_words = 0;
     s->index_from = s->ops;
@@ -108,22 +107,22 @@ void plan_stream_release(struct plan_stream *s)
 {
     free(s->index);
     free(s->segments);
-    place_owner_release(&s->places);
+    slot_table_pool_release(&s->pool);
     *s = (struct plan_stream){0};
 }
 
 static uint64_t next_chunk_words(const struct plan_stream *s)
 {
     const struct plan_memory *m = s->memory;
-    uint64_t words = s->chunk_words ? s->chunk_words * 2 : FIRST_CHUNK_WORDS, most = LAST_CHUNK_WORDS;
-    if (m->window_words && m->window_words / LAST_CHUNK_SHARE < most)
-        most = m->window_words / LAST_CHUNK_SHARE;
-    if (words > most)
-        words = most;
+    uint64_t words = s->chunk_words ? s->chunk_words * 2 : FIRST_CHUNK_WORDS, max = MAX_CHUNK_WORDS;
+    if (m->window_words && m->window_words / MAX_CHUNK_SHARE < max)
+        max = m->window_words / MAX_CHUNK_SHARE;
+    if (words > max)
+        words = max;
     return words < FIRST_CHUNK_WORDS ? FIRST_CHUNK_WORDS : words;
 }
 
-static int begin(struct plan_stream *s, uint64_t at, struct err *e)
+static int begin_segment(struct plan_stream *s, uint64_t at, struct err *e)
 {
     struct plan_memory *m = s->memory;
     if (m->window_words) {
@@ -141,14 +140,14 @@ static int begin(struct plan_stream *s, uint64_t at, struct err *e)
     return 0;
 }
 
-// The last word of a chunk is kept for the jump, or for the STOP or MORE.
+// The last word of a chunk is reserved for its JUMP, NEXT_SEGMENT or STOP.
 static int add_chunk(struct plan_stream *s, struct err *e)
 {
     uint64_t at, words = next_chunk_words(s);
     struct plan_memory *m = s->memory;
-    int rc = plan_memory_take(m, words, &at, e);
+    int rc = plan_memory_allocate(m, words, &at, e);
     if (rc == 0 && !s->open)
-        rc = begin(s, at, e);
+        rc = begin_segment(s, at, e);
     else if (rc == 0)
         *plan_memory_at(m, s->next) = (uint64_t)PLAN_JUMP | (at - m->shift + m->at) << 8;
     if (rc < 0)
@@ -159,7 +158,7 @@ static int add_chunk(struct plan_stream *s, struct err *e)
     return 0;
 }
 
-int plan_stream_room(struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
+int plan_stream_reserve(struct plan_stream *s, unsigned n, uint64_t **w, struct err *e)
 {
     if (s->end - s->next < n) {
         int rc = add_chunk(s, e);
@@ -188,20 +187,20 @@ void plan_stream_stop(struct plan_stream *s)
     s->stopped = true;
 }
 
-// Where the thread leaves the window that op is in.
+// Where the thread leaves the window that contains the op.
 static uint64_t leaves_at(const struct plan_stream *s, uint64_t op)
 {
     for (uint64_t i = s->n_segments; i-- > 0 && s->n_segments - i <= PLAN_WINDOWS;) {
         const struct plan_segment *g = &s->segments[i % PLAN_WINDOWS];
         if (op < g->first_op)
             continue;
-        // A window is filled when all have left the one that was PLAN_WINDOWS before it.
+        // A window is filled only when all threads have left the one that was PLAN_WINDOWS before it.
         return g->window + PLAN_WINDOWS <= s->memory->window ? 0 : g->end;
     }
     return 0;
 }
 
-// The word that jumps, as the next one's number.
+// The target of a JUMP as a word number of the plan's, not the player's.
 static uint64_t jump_target(const struct plan_memory *m, uint64_t word)
 {
     return (word >> 8) - m->at + m->shift;
@@ -230,7 +229,7 @@ void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *pos
     *position = at + plan_op_words(*plan_memory_at(s->memory, at));
 }
 
-// Counts the ops from `op`, which stands at word `at`. Both are in one window of a ring.
+// Counts ops from op number `op` at word `at` up to `position`. In a ring, both are in the same window.
 static uint64_t count_to(const struct plan_stream *s, uint64_t at, uint64_t op, uint64_t position)
 {
     struct plan_memory m = *s->memory;

@@ -1,4 +1,4 @@
-// The CPU's counters over the whole replay, all threads together, where the kernel lets us have them.
+// Hardware counters over the whole replay, for all threads together, where the kernel permits it.
 #include "player/player.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static int open_counter(unsigned i, bool with_kernel)
         .size = sizeof attr,
         .config = events[i].config,
         .disabled = 1,
-        .inherit = 1, // threads that are born later count too
+        .inherit = 1, // threads that start later count too
         .exclude_kernel = !with_kernel,
         .exclude_hv = 1,
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
@@ -40,7 +40,7 @@ static int open_counter(unsigned i, bool with_kernel)
     return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-// What the kernel does for the allocator counts if we may know it.
+// Includes the work of the kernel if that is permitted.
 void player_counters_init(void)
 {
     struct results *r = player.results;
@@ -64,7 +64,7 @@ void player_counters_start(void)
     }
 }
 
-// A counter that had to share the CPU's with others was on for part of the time only: it is taken for that of the whole.
+// A counter that had to share the hardware with others ran for part of the time; its value is scaled to the whole.
 static uint64_t read_counter(int fd)
 {
     struct {

@@ -1,4 +1,4 @@
-// Which functions the calls go to, and whether they are those of the allocator asked for.
+// Finds the functions that the ops call, and checks that they belong to the allocator asked for.
 #include "player/null_allocator.h"
 #include "player/player.h"
 
@@ -12,7 +12,7 @@
 
 void *player_functions[HT_KIND_LIMIT];
 
-static void *malloc_base; // load address of malloc's object
+static void *malloc_base; // load address of the object that malloc is in
 
 static void *base_of(void *function)
 {
@@ -25,7 +25,7 @@ static bool is_allocators(void *function)
     return function && base_of(function) == malloc_base;
 }
 
-// Stand-ins for what an allocator does not have itself. libc's own would take memory from libc's heap.
+// Stand-ins for functions that an allocator lacks. libc's own would allocate from libc's heap.
 static void *own_memalign(size_t align, size_t size)
 {
     int (*get)(void **, size_t, size_t) = (int (*)(void **, size_t, size_t))player_functions[HT_POSIX_MEMALIGN];
@@ -104,7 +104,7 @@ static void own_delete_aligned_nothrow(void *block, size_t unused, const void *u
     free(block);
 }
 
-// Functions that C++ or a younger libc has, made of the allocator's others.
+// Functions of C++ or of a newer libc, made from the other functions of the allocator.
 static void *const stand_ins[HT_KIND_LIMIT] = {
     [HT_MEMALIGN] = own_memalign,
     [HT_ALIGNED_ALLOC] = own_memalign,
@@ -150,7 +150,7 @@ static bool is_asked_for(void)
     return stat(r->found_library, &st) == 0 && st.st_dev == r->library_dev && st.st_ino == r->library_ino;
 }
 
-// `direct` is where a call of the function goes, which the loader has decided.
+// `direct` is the function that the loader has bound calls to.
 static void check_core(unsigned kind, void *direct)
 {
     player_functions[kind] = direct;
@@ -165,8 +165,8 @@ static bool is_libcs(void *function)
     return base_of(function) == base_of((void *)gnu_get_libc_version);
 }
 
-// libc's functions are good only under libc's malloc, but for reallocarray, which calls the realloc in force. Those of
-// the C++ library call malloc and free in force too.
+// libc's functions are used only under libc's malloc, except reallocarray, which calls whatever realloc is in use. The
+// functions of the C++ library also call the malloc and free that are in use.
 static void find(unsigned kind)
 {
     void *function = dlsym(RTLD_DEFAULT, event_infos[kind].symbol);
@@ -183,7 +183,7 @@ static void check_found(unsigned kind)
         player_fail(RESULTS_NO_FUNCTION, NULL, kind, 0, 0);
 }
 
-// Either of these two can stand in for the other, and for all that is aligned.
+// Each of these two can stand in for the other, and for all other aligned allocation.
 static void find_aligned(void)
 {
     find(HT_POSIX_MEMALIGN);
@@ -197,7 +197,7 @@ bool player_is_libc(void)
     return is_libcs((void *)malloc);
 }
 
-void *player_allocators_own(const char *name)
+void *player_own_function(const char *name)
 {
     void *function = dlsym(RTLD_DEFAULT, name);
     return is_allocators(function) ? function : NULL;
@@ -213,11 +213,11 @@ void player_find_allocator(void)
     check_core(HT_FREE, (void *)free);
     check_core(HT_CALLOC, (void *)calloc);
     check_core(HT_REALLOC, (void *)realloc);
-    *(void **)&player.usable_size = player_allocators_own("malloc_usable_size");
+    *(void **)&player.usable_size = player_own_function("malloc_usable_size");
     *(void **)&player.null_real = dlsym(RTLD_DEFAULT, NULL_REAL_SYMBOL);
 }
 
-void *player_take_preexisting(unsigned kind, uint64_t align, uint64_t size)
+void *player_allocate_preexisting(unsigned kind, uint64_t align, uint64_t size)
 {
     void *function = player_functions[kind % HT_KIND_LIMIT];
     switch (kind) {

@@ -1,4 +1,4 @@
-// Log-linear histogram: 64 steps for each power of two, so a value is known to 1/64 (1.6 %). Malloc-free.
+// Log-linear histogram: 64 buckets for each power of two, so values are accurate to 1/64 (1.6 %). Malloc-free.
 #ifndef HEAPTAPE_PLAYER_HISTOGRAM_H
 #define HEAPTAPE_PLAYER_HISTOGRAM_H
 
@@ -7,11 +7,11 @@
 enum {
     HISTOGRAM_STEP_BITS = 6,
     HISTOGRAM_STEPS = 1 << HISTOGRAM_STEP_BITS,
-    HISTOGRAM_VALUE_BITS = 42, // half an hour at 2.6 GHz; longer counts as that
+    HISTOGRAM_VALUE_BITS = 42, // half an hour at 2.6 GHz; longer times count as that
     HISTOGRAM_BUCKETS = (HISTOGRAM_VALUE_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS,
 };
 
-// All zero is an empty one.
+// All zero: empty.
 struct histogram {
     uint64_t count, sum, max;
     uint64_t buckets[HISTOGRAM_BUCKETS];
@@ -38,12 +38,11 @@ static inline void histogram_add(struct histogram *h, uint64_t value)
 
 void histogram_merge(struct histogram *to, const struct histogram *from);
 
-// The value below or at which `share` (0 to 1) of all values lie, as the middle of its bucket, at most max. 0 when
-// there are none.
+// The quantile `share` (0 to 1) of the values, as the middle of its bucket, at most max. 0 when there are none.
 uint64_t histogram_quantile(const struct histogram *h, double share);
 
-// The mean of the lowest `share` of the values, from their buckets' middles: the mean without what interrupts and other
-// programs did to a few of them. 0 when there are none.
+// The mean of the lowest `share` of the values, from the middles of their buckets: without the few that interrupts and
+// other programs made longer. 0 when there are none.
 double histogram_trimmed_mean(const struct histogram *h, double share);
 
 #endif

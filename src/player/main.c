@@ -1,4 +1,4 @@
-// heaptape-replay: started by heaptape under an allocator, with a plan and room for results as open descriptors.
+// heaptape-replay: heaptape starts it under an allocator, with a plan and memory for the results as open descriptors.
 #include "player/player.h"
 
 #include <errno.h>
@@ -16,9 +16,9 @@ struct player player;
 
 static struct player_thread main_thread;
 
-enum { EXIT_CANNOT = 1, EXIT_BY_HAND = 2 };
+enum { EXIT_FAILED = 1, EXIT_BY_HAND = 2 };
 
-// Only the first one to fail says why; the others wait for the end.
+// Only the first thread that fails writes the reason; the others wait for the end of the process.
 void player_failing(void)
 {
     if (atomic_exchange_explicit(&player.results->failing, 1, memory_order_relaxed)) {
@@ -37,7 +37,7 @@ _Noreturn void player_failed(enum results_status why, const struct player_thread
     r->failed_size = size;
     r->failed_errno = (uint32_t)error;
     atomic_store_explicit(&r->status, why, memory_order_release);
-    _exit(EXIT_CANNOT);
+    _exit(EXIT_FAILED);
 }
 
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
@@ -47,7 +47,7 @@ _Noreturn void player_fail(enum results_status why, const struct player_thread *
     player_failed(why, t, kind, size, error);
 }
 
-// Maps a whole file; its pages are there before the first use.
+// Maps a whole file, populated.
 static void *map_file(int fd, int protection, size_t *size)
 {
     struct stat st;
@@ -58,7 +58,7 @@ static void *map_file(int fd, int protection, size_t *size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-void *player_map_own(size_t bytes)
+void *player_map_shared(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (at == MAP_FAILED)
@@ -71,7 +71,7 @@ static void map_results(void)
     size_t size;
     struct results *r = map_file(RESULTS_FD, PROT_READ | PROT_WRITE, &size);
     if (!r || size < sizeof *r || r->magic != RESULTS_MAGIC) {
-        static const char text[] = "heaptape-replay: is started by heaptape replay\n";
+        static const char text[] = "heaptape-replay: only 'heaptape replay' can start this program\n";
         ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
         (void)n;
         _exit(EXIT_BY_HAND);
@@ -80,19 +80,19 @@ static void map_results(void)
     atomic_store_explicit(&r->status, RESULTS_STARTED, memory_order_relaxed);
 }
 
-// Of a plan that is fed, the ring's words follow the plan's in number, so they are mapped at that distance.
-static void map_feed(const struct plan_header *h)
+// The words of the ring are numbered on from those of the plan, so they are mapped at that distance.
+static void map_streaming(const struct plan_header *h)
 {
     size_t ring_bytes = h->window_words * PLAN_WINDOWS * 8 + PLAN_AHEAD_WORDS * 8, at_bytes = h->ring_at * 8;
     int protection = PROT_READ | PROT_WRITE, flags = MAP_SHARED | MAP_POPULATE;
     char *at = mmap(NULL, at_bytes + ring_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void *head = mmap(NULL, h->feed_bytes, protection, flags, RESULTS_FEED_FD, 0);
+    void *head = mmap(NULL, h->streaming_bytes, protection, flags, RESULTS_STREAM_FD, 0);
     if (at == MAP_FAILED || head == MAP_FAILED ||
         mmap(at, h->words * 8, PROT_READ, flags | MAP_FIXED, RESULTS_PLAN_FD, 0) == MAP_FAILED ||
-        mmap(at + at_bytes, ring_bytes, protection, flags | MAP_FIXED, RESULTS_FEED_FD, (off_t)h->feed_bytes) ==
+        mmap(at + at_bytes, ring_bytes, protection, flags | MAP_FIXED, RESULTS_STREAM_FD, (off_t)h->streaming_bytes) ==
             MAP_FAILED)
         player_fail(RESULTS_NO_SETUP, NULL, 0, ring_bytes, errno);
-    player.feed = head;
+    player.streaming = head;
     player.words = (const uint64_t *)at;
 }
 
@@ -105,32 +105,15 @@ static void map_plan(void)
     player.plan = h;
     player.words = (const uint64_t *)h;
     if (h->ring_at)
-        map_feed(h);
+        map_streaming(h);
     player.threads = (const struct plan_thread *)(player.words + h->threads_at);
-    player.places = player_map_own(h->places * sizeof *player.places);
-    player.lines = player_map_own((h->n_threads + 1) * sizeof *player.lines);
+    player.slot_table = player_map_shared(h->slot_table_entries * sizeof *player.slot_table);
+    player.lines = player_map_shared((h->n_threads + 1) * sizeof *player.lines);
     for (uint32_t i = 0; i < h->n_threads; i++)
         atomic_store_explicit(&player.lines[i].wanted, UINT64_MAX, memory_order_relaxed);
 }
 
-void player_play(struct player_thread *t)
-{
-    static void (*const loops[2][5])(struct player_thread *) = {
-        {[RESULTS_TOUCH_PAGE] = player_play_page,
-         [RESULTS_TOUCH_NONE] = player_play_none,
-         [RESULTS_TOUCH_ALL] = player_play_all,
-         [RESULTS_TOUCH_CHECKED] = player_play_checked,
-         [RESULTS_TOUCH_USABLE] = player_play_usable},
-        {[RESULTS_TOUCH_PAGE] = player_play_timed_page,
-         [RESULTS_TOUCH_NONE] = player_play_timed_none,
-         [RESULTS_TOUCH_ALL] = player_play_timed_all,
-         [RESULTS_TOUCH_CHECKED] = player_play_checked,
-         [RESULTS_TOUCH_USABLE] = player_play_usable},
-    };
-    loops[player.results->timed != 0][player.results->touch % 5](t);
-}
-
-// Blocks that were there when the recording began.
+// Allocates the blocks that existed when the recording began.
 static void play_preexisting(void)
 {
     main_thread.pc = player.words + player.plan->preexisting_at;
@@ -144,7 +127,7 @@ static uint64_t time_ns(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
 }
 
-// The figures of the whole replay: the clock runs from before the first call until the last thread is gone.
+// The measured part: the clock runs from before the first call until the last thread has exited.
 static void play_all(void)
 {
     struct results *r = player.results;
@@ -153,11 +136,11 @@ static void play_all(void)
     atomic_store_explicit(&r->status, RESULTS_PLAYING, memory_order_relaxed);
     player_counters_start();
     player.start_ns = clock_monotonic_ns();
-    player_go();
+    player_release_threads();
     if (player.plan->n_threads && player.threads[0].first_word) {
-        player_thread_begins(&main_thread);
+        player_thread_started(&main_thread);
         player_play(&main_thread);
-        player_thread_over(&main_thread);
+        player_thread_exited(&main_thread);
     }
     player_join_all();
     r->figures.wall_ns = clock_monotonic_ns() - player.start_ns;
@@ -170,14 +153,15 @@ static void play_all(void)
     r->figures.context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
 }
 
-void player_hold(unsigned which)
+void player_snapshot(unsigned which)
 {
     struct results *r = player.results;
-    if (r->n_holds)
-        memcpy(results_holds(r) + which * r->n_holds, player.places, r->n_holds * sizeof *player.places);
+    if (r->snapshot_entries)
+        memcpy(results_snapshots(r) + which * r->snapshot_entries, player.slot_table,
+               r->snapshot_entries * sizeof *player.slot_table);
 }
 
-static void note_memory(void)
+static void record_memory(void)
 {
     struct results *r = player.results;
     player_sample(0, 0, true);
@@ -190,16 +174,16 @@ static void note_memory(void)
     }
 }
 
-// When the figures of the replay are there: gives up what the workload left, and sees what memory that leaves.
-static void play_rest(void)
+// After the measured part: frees what the workload left, and measures the memory that remains.
+static void play_leftovers(void)
 {
     struct results *r = player.results;
-    main_thread.pc = player.words + player.plan->rest_at;
+    main_thread.pc = player.words + player.plan->leftovers_at;
     player_play(&main_thread);
     r->figures.rss_after_free_bytes = player_private_bytes();
     if (!r->idle_wait_ns)
         return;
-    player_settle(r->idle_wait_ns);
+    player_idle(r->idle_wait_ns);
     r->figures.rss_after_idle_bytes = player_private_bytes();
 }
 
@@ -217,11 +201,9 @@ int main(void)
     player_memory_init();
     player_find_functions();
     player_wait_init();
-    player_pace_init();
-    player_caches_init();
-    player_stats_init();
+    player_extensions_init();
     player_counters_init();
-    if (player.results->touch == RESULTS_TOUCH_CHECKED)
+    if (player.results->touch == RESULTS_TOUCH_VERIFY)
         player_verify_init();
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
@@ -235,14 +217,14 @@ int main(void)
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
     player_start_threads();
-    player_feed_wait_ready();
+    player_wait_for_stream();
     player_sample(0, 0, true);
     play_all();
-    note_memory();
-    player_hold(RESULTS_HOLD_END);
-    if (player.results->touch == RESULTS_TOUCH_CHECKED)
-        player_verify_rest();
-    play_rest();
+    record_memory();
+    player_snapshot(RESULTS_SNAPSHOT_END);
+    if (player.results->touch == RESULTS_TOUCH_VERIFY)
+        player_verify_leftovers();
+    play_leftovers();
     if (player.null_real)
         player.null_real(true);
     player_find_version(player.results->version, sizeof player.results->version);

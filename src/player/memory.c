@@ -1,4 +1,4 @@
-// What memory the process has, and how not to have any of one's own.
+// Measures the private resident memory of the process, and keeps the player's own out of it.
 #include "player/player.h"
 
 #include <errno.h>
@@ -59,9 +59,9 @@ void player_reset_peak(void)
     close(fd);
 }
 
-// The kernel keeps the high-water mark of all resident memory. Shared memory only grows while we play, so the mark less
-// what is shared in the end is no more than the highest that private memory was: it catches the peaks between two
-// samples, and never says too much.
+// The kernel keeps the high-water mark of all resident memory. Shared memory only grows during a replay, so the mark less
+// the shared memory at the end is at most the highest private memory: it catches the peaks between two
+// samples, and is never too high.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];
@@ -91,14 +91,14 @@ static bool object_has(const struct dl_phdr_info *info, uintptr_t address)
     return false;
 }
 
-// Is it the player itself, libc or the loader? Other objects are the allocator's, and their pages too.
+// The player itself, libc or the loader? Other objects, and their pages, are the allocator's.
 static bool is_own_object(const struct dl_phdr_info *info)
 {
     return object_has(info, (uintptr_t)&player) || object_has(info, (uintptr_t)gnu_get_libc_version) ||
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
-// Writes to each page of the segment what is there already. What the loader has made read-only is left alone.
+// Writes to each page of the segment without changing it. Skips what the loader has made read-only.
 static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from, uintptr_t readonly_to)
 {
     for (uintptr_t at = from; at < to; at = (at & ~(page_bytes - 1)) + page_bytes) {
@@ -107,7 +107,7 @@ static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from,
     }
 }
 
-// Gives an object's writable data its own copy now, and not while we play.
+// Makes the kernel copy an object's writable pages now, and not during the replay.
 static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
 {
     uintptr_t readonly_from = 0, readonly_to = 0;
@@ -131,13 +131,13 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-// Down the main thread's stack, which is private: a page that the allocator's deepest call would be the first to use
-// would count as its own.
+// Also the main thread's stack, which is private: pages that the allocator's deepest call is the first to use would count
+// as the allocator's.
 static __attribute__((noinline)) void touch_stack(void)
 {
-    volatile char room[256 << 10];
-    for (size_t i = 0; i < sizeof room; i += 1024)
-        room[i] = 0;
+    volatile char stack[256 << 10];
+    for (size_t i = 0; i < sizeof stack; i += 1024)
+        stack[i] = 0;
 }
 
 void player_touch_own_pages(void)
@@ -146,14 +146,14 @@ void player_touch_own_pages(void)
     dl_iterate_phdr(touch_object, NULL);
 }
 
-void player_sample(uint64_t events, uint64_t live_change, bool look)
+void player_sample(uint64_t events, uint64_t live_change, bool keep)
 {
     struct results *r = player.results;
     uint64_t event = atomic_fetch_add_explicit(&player.events, events, memory_order_relaxed) + events;
     uint64_t live = atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) + live_change;
-    if (!look)
+    if (!keep)
         return;
-    // Who gives up others' blocks may have been counted before them.
+    // A thread that frees blocks of others may have been counted before them.
     if ((int64_t)live < 0)
         live = 0;
     uint64_t at = atomic_fetch_add_explicit(&r->n_samples, 1, memory_order_relaxed);

@@ -1,6 +1,6 @@
-// libheaptape-null.so: an allocator that does nothing but hand out addresses that may be written to. What a replay on it
-// takes is the player's own cost. The addresses lie in a shared mapping, so that they do not count as an allocator's
-// memory, and in a window of each thread's own, which stays in its cache.
+// libheaptape-null.so: an allocator that only returns addresses that may be written to, so the time of a replay on it is
+// the replay overhead. The addresses are in a shared mapping, so that they do not count as an allocator's memory; each
+// thread has a small region of its own there, which stays in its cache.
 #include "player/null_allocator.h"
 
 #include <errno.h>
@@ -16,21 +16,21 @@
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 
 enum {
-    WINDOW_BYTES = 64 << 10, // distance of the threads' addresses
-    WINDOWS = 1024,          // more threads share them
+    REGION_BYTES = 64 << 10, // of a thread
+    REGIONS = 1024,          // more threads share them
 };
 
-// Real memory comes from the first part and is never given back; windows lie in the second, and large blocks reach from
-// their window as far as they need.
+// Real memory comes from the first part of the mapping and is never reused; the regions are in the second part, and large
+// blocks extend beyond their region.
 #define REAL_BYTES  ((uint64_t)4 << 30)
 #define BLOCK_BYTES ((uint64_t)1 << 40)
 
-static char *real_memory, *windows;
+static char *real_memory, *regions;
 static _Atomic uint64_t real_used;
-static _Atomic uint32_t next_window;
+static _Atomic uint32_t next_region;
 static _Atomic bool started; // heaptape_null_real(false) was called
 
-static __thread char *window __attribute__((tls_model("initial-exec"))); // NULL: real memory, or not chosen yet
+static __thread char *region __attribute__((tls_model("initial-exec"))); // NULL: real memory, or not assigned yet
 static __thread bool wants_real __attribute__((tls_model("initial-exec")));
 
 static void map_memory(void)
@@ -40,71 +40,71 @@ static void map_memory(void)
     if (at == MAP_FAILED)
         _exit(127);
     real_memory = at;
-    windows = at + REAL_BYTES;
+    regions = at + REAL_BYTES;
 }
 
-// The loader may allocate before it comes to this; then there is one thread alone.
+// The loader may allocate before this runs; then there is only one thread.
 __attribute__((constructor)) static void init(void)
 {
     if (!real_memory)
         map_memory();
 }
 
-static void *take_real(size_t align, size_t size)
+static void *allocate_real(size_t align, size_t size)
 {
     if (!real_memory)
         map_memory();
-    uint64_t room = size + align + 16;
-    if (room < size || room > REAL_BYTES)
+    uint64_t needed = size + align + 16;
+    if (needed < size || needed > REAL_BYTES)
         return NULL;
-    uint64_t at = atomic_fetch_add(&real_used, (room + 15) & ~(uint64_t)15);
-    if (at + room > REAL_BYTES)
+    uint64_t at = atomic_fetch_add(&real_used, (needed + 15) & ~(uint64_t)15);
+    if (at + needed > REAL_BYTES)
         return NULL;
-    // The size stands before the block, for realloc.
+    // The size is stored before the block, for realloc.
     uintptr_t block = ((uintptr_t)real_memory + at + 16 + align - 1) & ~(uintptr_t)(align - 1);
     ((size_t *)block)[-1] = size;
     return (void *)block;
 }
 
-static __attribute__((noinline)) void *take_first(size_t align, size_t size)
+static __attribute__((noinline)) void *allocate_first(size_t align, size_t size)
 {
     if (wants_real || !atomic_load_explicit(&started, memory_order_relaxed))
-        return take_real(align < 16 ? 16 : align, size);
-    uint32_t n = atomic_fetch_add_explicit(&next_window, 1, memory_order_relaxed);
-    window = windows + (uint64_t)(n % WINDOWS) * WINDOW_BYTES;
-    return window;
+        return allocate_real(align < 16 ? 16 : align, size);
+    uint32_t n = atomic_fetch_add_explicit(&next_region, 1, memory_order_relaxed);
+    region = regions + (uint64_t)(n % REGIONS) * REGION_BYTES;
+    return region;
 }
 
-ALWAYS_INLINE void *take(size_t size)
+ALWAYS_INLINE void *allocate(size_t size)
 {
-    char *block = window;
-    return UNLIKELY(!block) ? take_first(16, size) : block;
+    char *block = region;
+    return UNLIKELY(!block) ? allocate_first(16, size) : block;
 }
 
-ALWAYS_INLINE void *take_aligned(size_t align, size_t size)
+ALWAYS_INLINE void *allocate_aligned(size_t align, size_t size)
 {
-    char *block = window;
+    char *block = region;
     if (UNLIKELY(!block))
-        return take_first(align, size);
-    return align > WINDOW_BYTES ? windows : block;
+        return allocate_first(align, size);
+    return align > REGION_BYTES ? regions : block;
 }
 
 EXPORT void heaptape_null_real(bool real)
 {
-    static __thread char *aside __attribute__((tls_model("initial-exec")));
+    static __thread char *saved __attribute__((tls_model("initial-exec")));
     wants_real = real;
     if (real) {
-        aside = window;
-        window = NULL;
+        saved = region;
+        region = NULL;
         return;
     }
-    window = aside;
+    region = saved;
     atomic_store_explicit(&started, true, memory_order_relaxed);
 }
 
 EXPORT void *malloc(size_t size)
 {
-    return take(size);
+    return allocate(size);
 }
 
 EXPORT void free(void *block)
@@ -114,15 +114,15 @@ EXPORT void free(void *block)
 
 EXPORT void *calloc(size_t count, size_t size)
 {
-    return take(count * size);
+    return allocate(count * size);
 }
 
 EXPORT void *realloc(void *old, size_t size)
 {
-    char *block = window;
+    char *block = region;
     if (block)
         return block;
-    char *to = take_first(16, size);
+    char *to = allocate_first(16, size);
     bool was_real = old && (uintptr_t)old - (uintptr_t)real_memory < REAL_BYTES;
     size_t had = was_real && to ? ((size_t *)old)[-1] : 0;
     for (size_t i = 0; i < had && i < size; i++)
@@ -137,28 +137,28 @@ EXPORT void *reallocarray(void *old, size_t count, size_t size)
 
 EXPORT void *memalign(size_t align, size_t size)
 {
-    return take_aligned(align, size);
+    return allocate_aligned(align, size);
 }
 
 EXPORT void *aligned_alloc(size_t align, size_t size)
 {
-    return take_aligned(align, size);
+    return allocate_aligned(align, size);
 }
 
 EXPORT int posix_memalign(void **block, size_t align, size_t size)
 {
-    *block = take_aligned(align, size);
+    *block = allocate_aligned(align, size);
     return *block ? 0 : ENOMEM;
 }
 
 EXPORT void *valloc(size_t size)
 {
-    return take_aligned(4096, size);
+    return allocate_aligned(4096, size);
 }
 
 EXPORT void *pvalloc(size_t size)
 {
-    return take_aligned(4096, size);
+    return allocate_aligned(4096, size);
 }
 
 EXPORT size_t malloc_usable_size(void *block)
@@ -167,44 +167,44 @@ EXPORT size_t malloc_usable_size(void *block)
     return 0;
 }
 
-// C23 and C++ functions, by the names that the linker knows. All that gives back is nothing.
-#define GIVE(symbol)                                                                                                   \
+// C23 and C++ functions, by their names for the linker. Deallocation does nothing.
+#define DEALLOCATE(symbol)                                                                                             \
     EXPORT void symbol(void *block);                                                                                   \
     EXPORT void symbol(void *block)                                                                                    \
     {                                                                                                                  \
         (void)block;                                                                                                   \
     }
-#define TAKE(symbol)                                                                                                   \
+#define ALLOCATE(symbol)                                                                                               \
     EXPORT void *symbol(size_t size);                                                                                  \
     EXPORT void *symbol(size_t size)                                                                                   \
     {                                                                                                                  \
-        return take(size);                                                                                             \
+        return allocate(size);                                                                                         \
     }
-#define TAKE_ALIGNED(symbol)                                                                                           \
+#define ALLOCATE_ALIGNED(symbol)                                                                                       \
     EXPORT void *symbol(size_t size, size_t align);                                                                    \
     EXPORT void *symbol(size_t size, size_t align)                                                                     \
     {                                                                                                                  \
-        return take_aligned(align, size);                                                                              \
+        return allocate_aligned(align, size);                                                                          \
     }
-GIVE(free_sized)
-GIVE(free_aligned_sized)
-GIVE(_ZdlPv)
-GIVE(_ZdaPv)
-GIVE(_ZdlPvm)
-GIVE(_ZdaPvm)
-GIVE(_ZdlPvRKSt9nothrow_t)
-GIVE(_ZdaPvRKSt9nothrow_t)
-GIVE(_ZdlPvSt11align_val_t)
-GIVE(_ZdaPvSt11align_val_t)
-GIVE(_ZdlPvmSt11align_val_t)
-GIVE(_ZdaPvmSt11align_val_t)
-GIVE(_ZdlPvSt11align_val_tRKSt9nothrow_t)
-GIVE(_ZdaPvSt11align_val_tRKSt9nothrow_t)
-TAKE(_Znwm)
-TAKE(_Znam)
-TAKE(_ZnwmRKSt9nothrow_t)
-TAKE(_ZnamRKSt9nothrow_t)
-TAKE_ALIGNED(_ZnwmSt11align_val_t)
-TAKE_ALIGNED(_ZnamSt11align_val_t)
-TAKE_ALIGNED(_ZnwmSt11align_val_tRKSt9nothrow_t)
-TAKE_ALIGNED(_ZnamSt11align_val_tRKSt9nothrow_t)
+DEALLOCATE(free_sized)
+DEALLOCATE(free_aligned_sized)
+DEALLOCATE(_ZdlPv)
+DEALLOCATE(_ZdaPv)
+DEALLOCATE(_ZdlPvm)
+DEALLOCATE(_ZdaPvm)
+DEALLOCATE(_ZdlPvRKSt9nothrow_t)
+DEALLOCATE(_ZdaPvRKSt9nothrow_t)
+DEALLOCATE(_ZdlPvSt11align_val_t)
+DEALLOCATE(_ZdaPvSt11align_val_t)
+DEALLOCATE(_ZdlPvmSt11align_val_t)
+DEALLOCATE(_ZdaPvmSt11align_val_t)
+DEALLOCATE(_ZdlPvSt11align_val_tRKSt9nothrow_t)
+DEALLOCATE(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+ALLOCATE(_Znwm)
+ALLOCATE(_Znam)
+ALLOCATE(_ZnwmRKSt9nothrow_t)
+ALLOCATE(_ZnamRKSt9nothrow_t)
+ALLOCATE_ALIGNED(_ZnwmSt11align_val_t)
+ALLOCATE_ALIGNED(_ZnamSt11align_val_t)
+ALLOCATE_ALIGNED(_ZnwmSt11align_val_tRKSt9nothrow_t)
+ALLOCATE_ALIGNED(_ZnamSt11align_val_tRKSt9nothrow_t)

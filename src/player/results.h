@@ -1,5 +1,5 @@
-// The shared memory through which heaptape tells the player what to do and the player says what came of it. Both are
-// of one build; the magic catches a player of another one.
+// The shared memory through which heaptape gives the player its task and the player returns its results. Both are of one
+// build; the magic detects a player of another one.
 #ifndef HEAPTAPE_PLAYER_RESULTS_H
 #define HEAPTAPE_PLAYER_RESULTS_H
 
@@ -10,20 +10,20 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RESULTS_MAGIC 0x32736c7370747448ull
+#define RESULTS_MAGIC 0x33736c7370747448ull
 
 enum {
-    RESULTS_PLAN_FD = 3, // descriptors that the player finds open
+    RESULTS_PLAN_FD = 3, // descriptors that are open when the player starts
     RESULTS_FD = 4,
-    RESULTS_FEED_FD = 5, // of a plan that is fed
+    RESULTS_STREAM_FD = 5, // of a streamed plan
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,
     RESULTS_NAME_BYTES = 64,
-    RESULTS_KINDS = 128,   // as PLAN_OP_LIMIT
-    RESULTS_SIZES = 38,    // classes of sizes: up to 8 bytes, 16, 32, …, and all from 512 GiB on
-    RESULTS_HOLD_HERE = 0, // where a HOLD stands, and when all threads are gone
-    RESULTS_HOLD_END = 1,
-    RESULTS_HOLDS = 2,
+    RESULTS_KINDS = 128,     // as PLAN_OP_LIMIT
+    RESULTS_SIZES = 38,      // size classes: up to 8 bytes, 16, 32, …, and all from 512 GiB on
+    RESULTS_SNAPSHOT_OP = 0, // taken at a SNAPSHOT op, and when all threads have exited
+    RESULTS_SNAPSHOT_END = 1,
+    RESULTS_SNAPSHOTS = 2,
     RESULTS_HISTOGRAMS = RESULTS_KINDS + RESULTS_SIZES,
 };
 
@@ -31,37 +31,37 @@ enum results_touch {
     RESULTS_TOUCH_PAGE,
     RESULTS_TOUCH_NONE,
     RESULTS_TOUCH_ALL,
-    RESULTS_TOUCH_USABLE,  // none, but malloc_usable_size is asked of each block
-    RESULTS_TOUCH_CHECKED, // a pattern everywhere, which is looked at later: see player_verify.c
+    RESULTS_TOUCH_USABLE, // as NONE, but malloc_usable_size is called for each block
+    RESULTS_TOUCH_VERIFY, // a pattern everywhere, which is checked later: see verify.c
 };
 
-// What an allocator did that none may do.
+// How an allocator violated the malloc contract.
 enum results_violation {
-    RESULTS_OVERLAP,      // memory of a live block was given out; `other_*` say which
+    RESULTS_OVERLAP,      // returned memory of a live block, which `other_*` name
     RESULTS_MISALIGNED,   // failed_at is the address, failed_wanted the alignment
-    RESULTS_TOO_SMALL,    // failed_at is what malloc_usable_size says
+    RESULTS_TOO_SMALL,    // failed_at is the result of malloc_usable_size
     RESULTS_NOT_ZEROED,   // calloc; failed_at is the first such byte
-    RESULTS_LOST_CONTENT, // realloc; failed_at is the first byte that is not what it was
-    RESULTS_OVERWRITTEN,  // of the block that `other_*` took failed_at is the first byte that is not what was written
+    RESULTS_LOST_CONTENT, // realloc; failed_at is the first byte that changed
+    RESULTS_OVERWRITTEN,  // failed_at is the first byte that changed in the block which `other_*` allocated
 };
 
-// How far the player came, or why it stopped. `failed_*` of struct results say where.
+// How far the player got, or why it stopped; the `failed_*` fields say where.
 enum results_status {
-    RESULTS_NOTHING = 0,     // it did not even start
-    RESULTS_STARTED,         // it came into main
-    RESULTS_PLAYING,         // the clock runs
-    RESULTS_DONE,            // all figures are there
-    RESULTS_WRONG_ALLOCATOR, // malloc is found_library's
-    RESULTS_MIXED_ALLOCATOR, // failed_kind's function is found_library's, which malloc is not
-    RESULTS_NO_FUNCTION,     // the allocator has nothing that does failed_kind
-    RESULTS_NO_SETUP,        // failed_errno: the player could not map what it needs
-    RESULTS_OUT_OF_MEMORY,   // failed_kind of failed_size bytes gave NULL
+    RESULTS_NOTHING = 0,     // it did not start
+    RESULTS_STARTED,         // it entered main
+    RESULTS_PLAYING,         // the measured part runs
+    RESULTS_DONE,            // all results are complete
+    RESULTS_WRONG_ALLOCATOR, // malloc belongs to found_library
+    RESULTS_MIXED_ALLOCATOR, // malloc is the allocator's, but the function of failed_kind belongs to found_library
+    RESULTS_NO_FUNCTION,     // the allocator has no function for failed_kind
+    RESULTS_NO_SETUP,        // failed_errno: the player could not map its own memory
+    RESULTS_OUT_OF_MEMORY,   // failed_kind of failed_size bytes returned NULL
     RESULTS_NO_THREAD,       // failed_errno: thread failed_size could not be started
-    RESULTS_NO_MORE,         // the plan that is fed broke off
+    RESULTS_STREAM_ENDED,    // the decoder of the streamed plan failed
     RESULTS_VIOLATION,       // failed_violation of failed_kind of failed_size bytes
 };
 
-// The class of a size: 0 up to 8 bytes, n up to 8 << n.
+// The size class: 0 up to 8 bytes, n up to 8 << n.
 static inline unsigned results_size_class(uint64_t size)
 {
     if (size <= 8)
@@ -80,62 +80,62 @@ struct results_figures {
 };
 
 struct results_sample {
-    uint64_t event;     // calls made before, of all threads
+    uint64_t event;     // calls before it, of all threads
     uint64_t ns;        // since the start
-    uint64_t rss_bytes; // private resident memory of the whole player: the baseline is still in it
+    uint64_t rss_bytes; // private resident memory of the player, baseline included
     uint64_t live_bytes;
 };
 
-// What the allocator says of its memory; RESULTS_UNKNOWN what it does not say.
+// The allocator's own statistics; RESULTS_UNKNOWN what it does not report.
 struct results_stats {
-    uint64_t event, ns, rss_bytes, live_bytes; // as struct results_sample has them
-    uint64_t mapped_bytes;                     // got from the kernel
-    uint64_t allocated_bytes;                  // in blocks that are live, as it sees them
-    uint64_t active_bytes, resident_bytes;     // jemalloc's words
+    uint64_t event, ns, rss_bytes, live_bytes; // as in struct results_sample
+    uint64_t mapped_bytes;                     // obtained from the kernel
+    uint64_t allocated_bytes;                  // in live blocks, as the allocator counts them
+    uint64_t active_bytes, resident_bytes;     // as jemalloc defines them
 };
 
-// When a thread of the replay was there.
+// The lifetime of a thread of the replay.
 struct results_span {
     uint64_t begin_ns, end_ns;       // since the start
-    uint64_t begin_event, end_event; // calls made before, of all threads, as of their latest look
+    uint64_t begin_event, end_event; // calls before it, of all threads, as of their last SAMPLE or COUNT
 };
 
 struct results {
     uint64_t magic;
 
-    // What to do. By heaptape.
+    // The task, written by heaptape.
     uint32_t touch;                    // enum results_touch
     uint32_t timed;                    // 1: time each call
-    uint32_t clock;                    // enum clock_kind for that
-    uint32_t probe;                    // 1: there is no plan; only find out which allocator is in use
-    uint32_t paced;                    // 1: heed the plan's PACE ops
-    uint64_t idle_wait_ns;             // when all is given up, wait so long and look at memory again; 0: do not
-    uint64_t spin_ticks;               // how long an unmet wait spins before it sleeps
+    uint32_t clock;                    // enum clock_kind to time with
+    uint32_t probe;                    // 1: there is no plan; only find the allocator in use and its version
+    uint32_t paced;                    // 1: execute the plan's PACE ops
+    uint64_t idle_wait_ns;             // after all blocks are freed, idle so long and measure RSS again; 0: do not
+    uint64_t spin_ticks;               // a blocked wait spins so long before it sleeps
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
-    uint32_t stats;                    // 1: heed the plan's STATS ops
-    uint64_t max_samples, max_stats;   // entries of samples, and of the statistics behind them
-    uint64_t n_spans;                  // entries behind these: the plan's threads
-    uint64_t n_holds;                  // and behind these twice so many: the plan's places, if they are asked for
+    uint32_t stats;                    // 1: execute the plan's STATS ops
+    uint64_t max_samples, max_stats;   // lengths of the arrays behind this struct: samples, then statistics,
+    uint64_t n_spans;                  // then the spans of the plan's threads,
+    uint64_t snapshot_entries;         // then RESULTS_SNAPSHOTS copies of a slot table of so many entries
 
-    // What came of it. By the player.
+    // The results, written by the player.
     _Atomic uint32_t status;  // enum results_status
-    _Atomic uint32_t failing; // 1: a thread is writing why
+    _Atomic uint32_t failing; // 1: a thread is writing the reason
     uint32_t failed_thread, failed_kind, failed_errno;
     uint64_t failed_position; // word number in the plan
     uint64_t failed_size;
     uint32_t failed_violation; // enum results_violation
-    uint32_t other_thread;     // UINT32_MAX: the block was there before the start
+    uint32_t other_thread;     // UINT32_MAX: the block existed before the start
     uint64_t other_position, failed_at, failed_wanted;
     char found_library[RESULTS_PATH_BYTES];
-    char version[RESULTS_VERSION_BYTES]; // what the allocator says of itself
+    char version[RESULTS_VERSION_BYTES]; // as the allocator reports it, "": unknown
     struct results_figures figures;
-    uint32_t counters_errno;                // why some of the CPU's counters are RESULTS_UNKNOWN
-    uint32_t counters_with_kernel;          // 1: they include what the kernel did
-    uint64_t checked_blocks;                // of RESULTS_TOUCH_CHECKED: taken and found right
-    uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE; 0 usable: not known
-    char trim_function[RESULTS_NAME_BYTES]; // what TRIM calls, "": nothing
+    uint32_t counters_errno;                // why some hardware counters are RESULTS_UNKNOWN
+    uint32_t counters_with_kernel;          // 1: they include the work of the kernel
+    uint64_t checked_blocks;                // with RESULTS_TOUCH_VERIFY: blocks found correct
+    uint64_t requested_bytes, usable_bytes; // of all blocks, with RESULTS_TOUCH_USABLE; usable 0: not known
+    char trim_function[RESULTS_NAME_BYTES]; // called by TRIM, "": none
     _Atomic uint64_t n_samples, n_stats;
-    // In ticks: by kind, and then of those that ask for a size by size class.
+    // Latencies in ticks: by kind of call, then by size class of those with a size.
     struct histogram calls[RESULTS_HISTOGRAMS];
     struct results_sample samples[];
 };
@@ -150,8 +150,8 @@ static inline struct results_span *results_spans(struct results *r)
     return (struct results_span *)(results_all_stats(r) + r->max_stats);
 }
 
-// What the player's table of blocks held: entry i of RESULTS_HOLD_* h is number h * n_holds + i.
-static inline uint64_t *results_holds(struct results *r)
+// The copies of the slot table: entry i of RESULTS_SNAPSHOT_* n is number n * snapshot_entries + i.
+static inline uint64_t *results_snapshots(struct results *r)
 {
     return (uint64_t *)(results_spans(r) + r->n_spans);
 }

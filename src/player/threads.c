@@ -1,5 +1,5 @@
-// Births and ends of threads. Stacks are shared mappings, so that they do not count as the allocator's, and are used
-// again once their thread has been joined.
+// Starts and joins threads. Their stacks are shared mappings, so that they do not count as the allocator's memory, and are
+// used again once their thread has been joined.
 #include "player/player.h"
 
 #include <errno.h>
@@ -7,22 +7,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STACK_BYTES = 512 << 10, SEAT_BYTES = 4096 };
+enum { STACK_BYTES = 512 << 10, WORKER_BYTES = 4096 };
 
-// Where a thread sits: this, and its stack above.
-struct seat {
+// A thread's own memory: this, and its stack above.
+struct worker {
     struct player_thread thread;
     pthread_t id;
-    struct seat *next; // in the list of those whose thread is over
+    struct worker *next; // in the list of those that have exited
     bool at_start;
 };
-_Static_assert(sizeof(struct seat) <= SEAT_BYTES, "a seat's head is a page");
+_Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct seat *over;      // their threads can be joined without waiting long
-static uint64_t unjoined;      // under the lock
-static _Atomic uint32_t overs; // futex: grows when a thread is over
-static _Atomic uint32_t going; // futex: 1 when the clock runs
+static struct worker *exited;     // can be joined without waiting long
+static uint64_t unjoined;         // under the lock
+static _Atomic uint32_t exits;    // futex: grows when a thread exits
+static _Atomic uint32_t released; // futex: 1 when the measured part runs
 
 static void *map_shared(size_t bytes, int flags)
 {
@@ -46,7 +46,7 @@ void player_thread_init(struct player_thread *t, uint32_t number)
 static void merge_calls(struct player_thread *t)
 {
     for (unsigned i = 0; t->calls && i < RESULTS_HISTOGRAMS; i++) {
-        // What has not been used must not be looked at: that would make its memory.
+        // Unused histograms must not be read: that would populate their memory.
         if ((i >= RESULTS_KINDS || player.plan->by_kind[i]) && t->calls[i].count) {
             histogram_merge(&player.results->calls[i], &t->calls[i]);
             memset(&t->calls[i], 0, sizeof t->calls[i]);
@@ -54,7 +54,7 @@ static void merge_calls(struct player_thread *t)
     }
 }
 
-void player_thread_begins(const struct player_thread *t)
+void player_thread_started(const struct player_thread *t)
 {
     struct results_span *span = &results_spans(player.results)[t->number];
     uint64_t now = clock_monotonic_ns();
@@ -62,7 +62,7 @@ void player_thread_begins(const struct player_thread *t)
     span->begin_event = atomic_load_explicit(&player.events, memory_order_relaxed);
 }
 
-void player_thread_over(struct player_thread *t)
+void player_thread_exited(struct player_thread *t)
 {
     struct results_span *span = &results_spans(player.results)[t->number];
     span->end_ns = clock_monotonic_ns() - player.start_ns;
@@ -70,18 +70,18 @@ void player_thread_over(struct player_thread *t)
     pthread_mutex_lock(&lock);
     merge_calls(t);
     player.results->figures.sleeps += t->sleeps;
-    player.results->figures.blocked_waits += t->unmet;
-    player.results->figures.stalls += t->reader_waits;
-    player.results->figures.stall_ns += t->reader_wait_ns;
-    player.results->figures.free_space_wait_ns += t->room_wait_ns;
+    player.results->figures.blocked_waits += t->blocked_waits;
+    player.results->figures.stalls += t->stalls;
+    player.results->figures.stall_ns += t->stall_ns;
+    player.results->figures.free_space_wait_ns += t->free_space_wait_ns;
     player.results->requested_bytes += t->requested_bytes;
     player.results->usable_bytes += t->usable_bytes;
-    if (t->late_ns > player.results->figures.max_lag_ns)
-        player.results->figures.max_lag_ns = t->late_ns;
+    if (t->max_lag_ns > player.results->figures.max_lag_ns)
+        player.results->figures.max_lag_ns = t->max_lag_ns;
     pthread_mutex_unlock(&lock);
 }
 
-// pthread_create lets libc allocate, of which the null allocator must give real memory.
+// libc allocates in pthread_create, and the null allocator must return real memory for that.
 static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *), void *arg)
 {
     if (player.null_real)
@@ -94,63 +94,63 @@ static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)
 
 static void *run(void *arg)
 {
-    struct seat *seat = arg;
-    if (seat->at_start) {
-        while (!atomic_load_explicit(&going, memory_order_acquire))
-            player_futex_wait(&going, 0);
+    struct worker *worker = arg;
+    if (worker->at_start) {
+        while (!atomic_load_explicit(&released, memory_order_acquire))
+            player_futex_wait(&released, 0);
     }
-    player_thread_begins(&seat->thread);
-    player_play(&seat->thread);
-    player_thread_over(&seat->thread);
+    player_thread_started(&worker->thread);
+    player_play(&worker->thread);
+    player_thread_exited(&worker->thread);
     pthread_mutex_lock(&lock);
-    seat->next = over;
-    over = seat;
+    worker->next = exited;
+    exited = worker;
     pthread_mutex_unlock(&lock);
-    atomic_fetch_add_explicit(&overs, 1, memory_order_release);
-    player_futex_wake(&overs);
+    atomic_fetch_add_explicit(&exits, 1, memory_order_release);
+    player_futex_wake(&exits);
     return NULL;
 }
 
-static struct seat *take_over(void)
+static struct worker *join_exited(void)
 {
     pthread_mutex_lock(&lock);
-    struct seat *seat = over;
-    if (seat) {
-        over = seat->next;
+    struct worker *worker = exited;
+    if (worker) {
+        exited = worker->next;
         unjoined--;
     }
     pthread_mutex_unlock(&lock);
-    if (seat)
-        pthread_join(seat->id, NULL);
-    return seat;
+    if (worker)
+        pthread_join(worker->id, NULL);
+    return worker;
 }
 
-static struct seat *new_seat(void)
+static struct worker *new_seat(void)
 {
-    struct seat *seat = take_over();
-    return seat ? seat : map_shared(SEAT_BYTES + STACK_BYTES, 0);
+    struct worker *worker = join_exited();
+    return worker ? worker : map_shared(WORKER_BYTES + STACK_BYTES, 0);
 }
 
 static void start(const struct player_thread *parent, uint32_t number, bool at_start)
 {
     pthread_attr_t attributes;
-    struct seat *seat = new_seat();
-    if (!seat)
+    struct worker *worker = new_seat();
+    if (!worker)
         player_fail(RESULTS_NO_THREAD, parent, 0, number, errno);
-    player_thread_init(&seat->thread, number);
-    seat->at_start = at_start;
+    player_thread_init(&worker->thread, number);
+    worker->at_start = at_start;
     pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, (char *)seat + SEAT_BYTES, STACK_BYTES);
+    pthread_attr_setstack(&attributes, (char *)worker + WORKER_BYTES, STACK_BYTES);
     pthread_mutex_lock(&lock);
     unjoined++;
     pthread_mutex_unlock(&lock);
-    int rc = create(&seat->id, &attributes, run, seat);
+    int rc = create(&worker->id, &attributes, run, worker);
     if (rc)
         player_fail(RESULTS_NO_THREAD, parent, 0, number, rc);
     pthread_attr_destroy(&attributes);
 }
 
-void player_birth(const struct player_thread *parent, uint32_t number)
+void player_start_thread(const struct player_thread *parent, uint32_t number)
 {
     if (player.threads[number].first_word)
         start(parent, number, false);
@@ -164,23 +164,23 @@ void player_start_threads(void)
     }
 }
 
-void player_go(void)
+void player_release_threads(void)
 {
-    atomic_store_explicit(&going, 1, memory_order_release);
-    player_futex_wake(&going);
+    atomic_store_explicit(&released, 1, memory_order_release);
+    player_futex_wake(&released);
 }
 
 void player_join_all(void)
 {
     for (;;) {
-        uint32_t seen = atomic_load_explicit(&overs, memory_order_acquire);
-        while (take_over()) {
+        uint32_t seen = atomic_load_explicit(&exits, memory_order_acquire);
+        while (join_exited()) {
         }
         pthread_mutex_lock(&lock);
         uint64_t left = unjoined;
         pthread_mutex_unlock(&lock);
         if (!left)
             return;
-        player_futex_wait(&overs, seen);
+        player_futex_wait(&exits, seen);
     }
 }

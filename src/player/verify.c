@@ -1,9 +1,9 @@
-// What no allocator may do, looked for while a workload is played: blocks that overlap live ones, wrong alignment, too
-// little room, calloc without zeroes, content that realloc loses or that somebody else writes to.
+// --verify: detects violations of the malloc contract during a replay: blocks that overlap live ones, wrong alignment,
+// blocks that are too small, calloc without zeroes, contents that realloc loses or that the allocator overwrites.
 //
-// Every block is filled with a pattern of its own, which is looked at when it is given up, resized and at the end. Which
-// memory is live stands in a shadow: one bit for each 8 bytes of address space. So memory that is handed out twice is
-// seen at once, whoever holds it, even if neither holder has written to it yet.
+// Every block is filled with a pattern of its own, which is checked when the block is freed or resized and at the end. A
+// shadow map holds one bit for each 8 bytes of address space that are live. So memory that is allocated twice is detected
+// at once, in whichever threads, even if neither has written to it yet.
 #include "player/player.h"
 
 #include <errno.h>
@@ -11,28 +11,28 @@
 #include <sys/mman.h>
 
 enum {
-    GRANULE_BITS = 3, // blocks of less than 16 bytes may lie at multiples of 8
+    GRANULE_BITS = 3, // blocks of less than 16 bytes may be aligned to 8
     ADDRESS_BITS = 48,
-    LEAF_BITS = 26, // bytes of address space that a leaf of the shadow stands for: its bits take 1 MiB
+    LEAF_BITS = 26, // bytes of address space in a leaf of the shadow map, whose bits take 1 MiB
     LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
     LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
-    STRONGEST_ALIGN = 16, // of what malloc gives for any type (max_align_t on x86-64 and aarch64)
+    MALLOC_ALIGN = 16, // malloc's alignment for any type (max_align_t on x86-64 and aarch64)
     PAGE_ALIGN = 4096,
 };
 
-// What a place holds.
-struct checked {
-    char *block;                   // NULL: nothing
-    uint64_t size;                 // of a block that realloc has given up, what it had; 0 of other empty places
-    uint64_t seed, taken_position; // of its pattern; word number in the plan
-    uint32_t taken_thread;
+// The block of an entry of the slot table.
+struct verified_block {
+    char *block;             // NULL: none
+    uint64_t size;           // without a block: its old size if it is being reallocated, else 0
+    uint64_t seed, position; // of its pattern; word number of its allocation in the plan
+    uint32_t thread;         // of its allocation
 };
 
 struct leaf {
     _Atomic uint64_t live[LEAF_GRANULES / 64];
 };
 
-static struct checked *checked; // by place
+static struct verified_block *verified; // by entry
 static struct leaf *_Atomic *leaves;
 static _Atomic uint64_t blocks;
 
@@ -46,20 +46,20 @@ static void *map_lazily(size_t bytes)
 
 void player_verify_init(void)
 {
-    checked = player_map_own(player.plan->places * sizeof *checked);
+    verified = player_map_shared(player.plan->slot_table_entries * sizeof *verified);
     leaves = map_lazily(LEAVES * sizeof *leaves);
 }
 
 static _Noreturn void violated(enum results_violation what, const struct player_thread *t, unsigned kind,
-                               const struct checked *c, uint64_t at)
+                               const struct verified_block *c, uint64_t at)
 {
     struct results *r = player.results;
     player_failing();
     r->failed_violation = what;
     r->failed_at = at;
-    if (what != RESULTS_OVERLAP) { // whose the other block is has been said
-        r->other_thread = c->taken_thread;
-        r->other_position = c->taken_position;
+    if (what != RESULTS_OVERLAP) { // of which the other block has been found already
+        r->other_thread = c->thread;
+        r->other_position = c->position;
     }
     player_failed(RESULTS_VIOLATION, t, kind, c->size, 0);
 }
@@ -77,7 +77,7 @@ static struct leaf *leaf_of(uint64_t granule)
     return none;
 }
 
-// Marks the block's memory as live or not. False when some of it was marked so before.
+// Marks the block's memory as live or free. False when some of it already was.
 static bool mark(const char *block, uint64_t size, bool live)
 {
     uint64_t first = (uintptr_t)block >> GRANULE_BITS;
@@ -118,7 +118,7 @@ static void fill(char *block, uint64_t from, uint64_t size, uint64_t seed)
         block[from] = (char)pattern_byte(seed, from);
 }
 
-// The first byte of the first `size` that is not the pattern's; `size` when there is none.
+// The first byte that differs from the pattern; `size` when there is none.
 static uint64_t find_change(const char *block, uint64_t size, uint64_t seed)
 {
     uint64_t at = 0, word;
@@ -140,80 +140,80 @@ static uint64_t find_nonzero(const char *block, uint64_t size)
     return at;
 }
 
-// The alignment that a call must give. What C asks for a block too small for the strongest alignment is less: what its
-// size is a multiple of; allocators give 8.
+// The alignment that a call must return. C asks for less of a block too small for any type of that alignment; allocators
+// align such blocks to 8.
 static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, uint64_t size)
 {
-    uint64_t usual = size < STRONGEST_ALIGN ? 1 << GRANULE_BITS : STRONGEST_ALIGN, asked = 1;
+    uint64_t usual = size < MALLOC_ALIGN ? 1 << GRANULE_BITS : MALLOC_ALIGN, asked = 1;
     if (kind == HT_VALLOC || kind == HT_PVALLOC)
         asked = PAGE_ALIGN;
     else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
         asked = *t->pc;
-    // memalign rounds what is no power of two up.
+    // memalign rounds up an alignment that is not a power of two.
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
-// Says whose live block the memory is. The search is slow, but the last thing that is done; others still play, so it
-// may come to nothing.
-static void find_other(const struct checked *c)
+// Finds the live block that overlaps. The search is slow, but it is the last thing that is done. Other threads still play,
+// so it may fail.
+static void find_other(const struct verified_block *c)
 {
     struct results *r = player.results;
-    for (uint64_t i = 0; i < player.plan->places; i++) {
-        const struct checked *o = &checked[i];
+    for (uint64_t i = 0; i < player.plan->slot_table_entries; i++) {
+        const struct verified_block *o = &verified[i];
         if (o != c && o->block && o->block < c->block + c->size + !c->size &&
             c->block < o->block + o->size + !o->size) {
-            r->other_thread = o->taken_thread;
-            r->other_position = o->taken_position;
+            r->other_thread = o->thread;
+            r->other_position = o->position;
             return;
         }
     }
 }
 
-static void check_place_in_memory(const struct player_thread *t, unsigned kind, struct checked *c)
+static void check_address(const struct player_thread *t, unsigned kind, struct verified_block *c)
 {
     uint64_t align = wanted_alignment(t, kind, c->size), at = (uintptr_t)c->block;
     if (at % align || at >> ADDRESS_BITS) {
         player.results->failed_wanted = align;
         violated(RESULTS_MISALIGNED, t, kind, c, at);
     }
-    uint64_t room = player.usable_size ? player.usable_size(c->block) : c->size;
-    if (room < c->size)
-        violated(RESULTS_TOO_SMALL, t, kind, c, room);
+    uint64_t usable = player.usable_size ? player.usable_size(c->block) : c->size;
+    if (usable < c->size)
+        violated(RESULTS_TOO_SMALL, t, kind, c, usable);
     if (!mark(c->block, c->size, true)) {
         find_other(c);
         violated(RESULTS_OVERLAP, t, kind, c, 0);
     }
 }
 
-void player_verify_taken(struct player_thread *t, unsigned kind, uint64_t place, void *block, uint64_t size)
+void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block, uint64_t size)
 {
-    struct checked *c = &checked[place];
+    struct verified_block *c = &verified[entry];
     uint64_t had = c->size < size ? c->size : size, seed = c->seed;
     c->size = 0;
     if (!block)
         return;
     uint64_t position = player_position(t);
-    *c = (struct checked){block, size, seed, position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
-    check_place_in_memory(t, kind, c);
+    *c = (struct verified_block){block, size, seed, position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
+    check_address(t, kind, c);
     if (event_infos[kind].class == HT_CLASS_RESIZE && find_change(block, had, seed) < had)
         violated(RESULTS_LOST_CONTENT, t, kind, c, find_change(block, had, seed));
     if (kind == HT_CALLOC && find_nonzero(block, size) < size)
         violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
-    c->seed = position << 20; // no two ops' patterns have a word in common within 8 MiB
+    c->seed = position << 20; // the patterns of two ops have no word in common within 8 MiB
     fill(block, 0, size, c->seed);
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
 }
 
-static void check_content(const struct player_thread *t, unsigned kind, const struct checked *c)
+static void check_content(const struct player_thread *t, unsigned kind, const struct verified_block *c)
 {
     uint64_t at = find_change(c->block, c->size, c->seed);
     if (at < c->size)
         violated(RESULTS_OVERWRITTEN, t, kind, c, at);
 }
 
-void player_verify_giving(struct player_thread *t, unsigned kind, uint64_t place)
+void player_verify_free(struct player_thread *t, unsigned kind, uint64_t entry)
 {
-    struct checked *c = &checked[place];
+    struct verified_block *c = &verified[entry];
     if (!c->block)
         return;
     check_content(t, kind, c);
@@ -223,11 +223,11 @@ void player_verify_giving(struct player_thread *t, unsigned kind, uint64_t place
         c->size = 0;
 }
 
-void player_verify_rest(void)
+void player_verify_leftovers(void)
 {
-    for (uint64_t i = 0; i < player.plan->places; i++) {
-        if (checked[i].block)
-            check_content(NULL, HT_THREAD_END, &checked[i]);
+    for (uint64_t i = 0; i < player.plan->slot_table_entries; i++) {
+        if (verified[i].block)
+            check_content(NULL, HT_THREAD_END, &verified[i]);
     }
     player.results->checked_blocks = atomic_load(&blocks);
 }

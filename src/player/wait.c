@@ -1,10 +1,11 @@
-// Waiting for another thread: spin for a short while, then sleep on a futex.
+// Waiting for another thread (spin for a short while, then sleep on a futex) and for a point in time.
 #include "player/player.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,13 +27,15 @@ void player_futex_wake(_Atomic uint32_t *word)
 
 void player_wait_init(void)
 {
+    // Threads inherit it. By default the kernel may wake a sleeping thread 50 µs too late.
+    prctl(PR_SET_TIMERSLACK, 1);
     player.can_membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 void player_wake(struct player_line *line)
 {
     atomic_store_explicit(&line->wanted, UINT64_MAX, memory_order_relaxed);
-    // Release: a sleeper that sees the new number sees `wanted` as it is now, and asks anew if it needs to.
+    // Release: a sleeper that sees the new sequence also sees the new `wanted`, and sets it again if it needs to.
     atomic_fetch_add_explicit(&line->sequence, 1, memory_order_release);
     player_futex_wake(&line->sequence);
 }
@@ -45,7 +48,7 @@ static void want(struct player_line *line, uint64_t position)
     }
 }
 
-static bool met(struct player_line *line, uint64_t position)
+static bool is_satisfied(struct player_line *line, uint64_t position)
 {
     return atomic_load_explicit(&line->progress, memory_order_acquire) >= position;
 }
@@ -58,14 +61,14 @@ static bool spin(struct player_line *line, uint64_t position)
 #if defined(__x86_64__)
             _mm_pause();
 #endif
-            if (met(line, position))
+            if (is_satisfied(line, position))
                 return true;
         }
     } while (clock_ticks(player.results->clock) - begin < player.results->spin_ticks);
     return false;
 }
 
-// Without membarrier the publisher's store of progress can be late behind its look at `wanted`, so nobody sleeps long.
+// Without membarrier the publisher's load of `wanted` may overtake its store of progress, so no sleep may be long.
 static void sleep_on(struct player_line *line, uint32_t sequence)
 {
     const struct timespec brief = {0, 100000};
@@ -75,20 +78,46 @@ static void sleep_on(struct player_line *line, uint32_t sequence)
 void player_wait_slow(struct player_thread *t, uint32_t thread, uint64_t position)
 {
     struct player_line *line = &player.lines[thread];
-    t->unmet++;
+    t->blocked_waits++;
     if (spin(line, position))
         return;
     for (;;) {
         uint32_t sequence = atomic_load_explicit(&line->sequence, memory_order_acquire);
         want(line, position);
-        // Pairs with publish(): either the publisher sees `wanted`, or we see its progress here.
+        // Pairs with publish(): either the publisher sees `wanted`, or this thread sees its progress.
         if (player.can_membarrier)
             syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-        if (met(line, position))
+        if (is_satisfied(line, position))
             return;
         t->sleeps++;
         sleep_on(line, sequence);
-        if (met(line, position))
+        if (is_satisfied(line, position))
             return;
     }
+}
+
+// To sleep and wake up takes about that long; a thread that is early by less goes on.
+enum { WORTH_SLEEPING_NS = 50000 };
+
+static void sleep_until(uint64_t ns)
+{
+    const struct timespec at = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {
+    }
+}
+
+void player_pace(struct player_thread *t, uint64_t due_ns)
+{
+    if (!player.results->paced)
+        return;
+    uint64_t due = player.start_ns + due_ns, now = clock_monotonic_ns();
+    if (due > now + WORTH_SLEEPING_NS)
+        sleep_until(due);
+    else if (now > due && now - due > t->max_lag_ns)
+        t->max_lag_ns = now - due;
+}
+
+void player_idle(uint64_t ns)
+{
+    sleep_until(clock_monotonic_ns() + ns);
 }

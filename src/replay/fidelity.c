@@ -11,7 +11,7 @@ static double recorded_live(const struct plan *p, uint64_t event)
 {
     const struct plan_facts *facts = plan_facts(p);
     size_t n, low = 0, high;
-    const struct plan_point *points = plan_points(p, &n);
+    const struct plan_live_point *points = plan_live_points(p, &n);
     for (high = n; low < high;) {
         size_t middle = (low + high) / 2;
         if (points[middle].event < event)
@@ -21,9 +21,9 @@ static double recorded_live(const struct plan *p, uint64_t event)
     }
     if (low < n && points[low].event == event)
         return (double)points[low].live_bytes;
-    struct plan_point end = {facts->events, (int64_t)facts->live_at_end_bytes};
-    struct plan_point begin = {0, (int64_t)facts->preexisting_bytes};
-    struct plan_point a = low ? points[low - 1] : begin, b = low < n ? points[low] : end;
+    struct plan_live_point end = {facts->events, (int64_t)facts->live_at_end_bytes};
+    struct plan_live_point begin = {0, (int64_t)facts->preexisting_bytes};
+    struct plan_live_point a = low ? points[low - 1] : begin, b = low < n ? points[low] : end;
     if (b.event <= a.event)
         return (double)b.live_bytes;
     double part = (double)(event - a.event) / (double)(b.event - a.event);
@@ -62,13 +62,13 @@ static double replayed_rss(const struct replay_run *run, uint64_t event)
     return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes);
 }
 
-static double heap_of(const struct plan_recorded *r, uint64_t baseline)
+static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
 {
     double heap = (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
     return heap > 0 ? heap : 0;
 }
 
-static uint64_t find_baseline(const struct plan_recorded *first)
+static uint64_t find_baseline(const struct plan_recorded_sample *first)
 {
     double beside = (double)first->sample.anon_bytes - (double)first->live_bytes - (double)first->mapped_bytes;
     return beside > 0 ? (uint64_t)beside : 0;
@@ -77,7 +77,7 @@ static uint64_t find_baseline(const struct plan_recorded *first)
 struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay_run *run)
 {
     size_t n;
-    const struct plan_recorded *r = plan_recorded(p, &n);
+    const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
     if (n)

@@ -26,9 +26,9 @@ struct finding {
     size_t n_pieces, pieces_capacity;
 };
 
-static uint64_t key_of(const struct plan_hold *h, const struct plan_held *b, enum fragmentation_by way)
+static uint64_t key_of(const struct plan_snapshot *h, const struct plan_snapshot_block *b, enum fragmentation_by way)
 {
-    uint64_t key = 0, age = b->taken < h->event ? h->event - b->taken - 1 : h->event;
+    uint64_t key = 0, age = b->allocated_at < h->event ? h->event - b->allocated_at - 1 : h->event;
     switch (way) {
     case FRAGMENTATION_BY_SIZE:
         return b->size ? 64 - (uint64_t)__builtin_clzll(b->size) : 0;
@@ -37,7 +37,7 @@ static uint64_t key_of(const struct plan_hold *h, const struct plan_held *b, enu
             key++;
         return key;
     case FRAGMENTATION_BY_THREAD:
-        return b->taken == PLAN_BEFORE ? FRAGMENTATION_UNKNOWN : b->thread;
+        return b->allocated_at == PLAN_BEFORE_START ? FRAGMENTATION_UNKNOWN : b->thread;
     case FRAGMENTATION_BY_SITE:
     case FRAGMENTATION_GROUPINGS:
         break;
@@ -59,7 +59,8 @@ static int group_of(struct finding *f, enum fragmentation_by way, uint64_t key, 
     return 0;
 }
 
-static int add_block(struct finding *f, const struct plan_hold *h, const struct plan_held *held, uint64_t address)
+static int add_block(struct finding *f, const struct plan_snapshot *h, const struct plan_snapshot_block *held,
+                     uint64_t address)
 {
     struct block *b = &f->blocks[f->n++];
     *b = (struct block){.address = address, .bytes = held->size ? held->size : 1};
@@ -139,14 +140,14 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-int fragmentation_find(struct fragmentation *out, const struct plan_hold *h, const uint64_t *places, size_t n_places,
-                       uint64_t page_bytes)
+int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *places,
+                       size_t n_places, uint64_t page_bytes)
 {
     struct finding f = {.out = out, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
     int rc = f.blocks ? 0 : -ENOMEM;
     *out = (struct fragmentation){.event = h->event, .page_bytes = page_bytes};
     for (size_t i = 0; rc == 0 && i < h->n; i++) {
-        uint64_t address = h->blocks[i].place < n_places ? places[h->blocks[i].place] : 0;
+        uint64_t address = h->blocks[i].entry < n_places ? places[h->blocks[i].entry] : 0;
         rc = address ? add_block(&f, h, &h->blocks[i], address) : 0;
     }
     if (rc == 0)

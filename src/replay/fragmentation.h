@@ -46,8 +46,8 @@ struct fragmentation {
 
 // Finds the fragmentation among the blocks of `h`; places[i] is the address of what stands in place i < n_places, 0: NULL. A block
 // of 0 bytes takes one of its page. *out is to be released in any case. 0 or -ENOMEM.
-int fragmentation_find(struct fragmentation *out, const struct plan_hold *h, const uint64_t *places, size_t n_places,
-                       uint64_t page_bytes);
+int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *places,
+                       size_t n_places, uint64_t page_bytes);
 void fragmentation_release(struct fragmentation *h);
 
 // Sorts the groups: those of sizes and ages by key, the others by wasted bytes, most first.

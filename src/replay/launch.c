@@ -15,7 +15,7 @@
 extern char **environ;
 
 enum { LAUNCH_FDS = 4 }; // what it writes, and then those of struct launch_files, in the order of results.h
-_Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_FEED_FD == RESULTS_FD + 1, "in that order");
+_Static_assert(RESULTS_FD == RESULTS_PLAN_FD + 1 && RESULTS_STREAM_FD == RESULTS_FD + 1, "in that order");
 
 // Do two VAR=value name the same variable?
 static bool same_variable(const char *a, const char *b)
@@ -60,7 +60,7 @@ static char **make_environment(const struct allocator *a)
 // Out of the way of the numbers that the player expects.
 static int move_up(int fd)
 {
-    return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_FEED_FD + 1);
+    return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);
 }
 
 static int start(const char *player, char **environment, const int fds[LAUNCH_FDS], pid_t *pid)

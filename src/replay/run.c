@@ -34,7 +34,7 @@ static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
     s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples + n[1] * sizeof(struct results_stats) +
-               n[2] * sizeof(struct results_span) + n[3] * RESULTS_HOLDS * sizeof(uint64_t);
+               n[2] * sizeof(struct results_span) + n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot make shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
@@ -45,7 +45,7 @@ static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
     s->results->max_samples = n[0];
     s->results->max_stats = n[1];
     s->results->n_spans = n[2];
-    s->results->n_holds = n[3];
+    s->results->snapshot_entries = n[3];
     return 0;
 }
 
@@ -91,21 +91,21 @@ static int check_end(const struct run_what *w, const struct allocator *a, const 
 }
 
 // What the reader has to say comes before what followed from it.
-static int stop_feed(struct feed *feed, struct results *r, struct err *e)
+static int stop_feed(struct streaming *feed, struct results *r, struct err *e)
 {
     if (!feed)
         return 0;
-    int rc = feed_stop(feed, e);
-    r->figures.idle_ns = feed_idle_ns(feed);
+    int rc = streaming_stop(feed, e);
+    r->figures.idle_ns = streaming_idle_ns(feed);
     return rc;
 }
 
 // Starts the player and sees to its end; the results are in `shared`.
 static int play(const struct run_what *w, const struct allocator *a, const char *player, struct shared *shared,
-                struct feed *feed, struct err *e)
+                struct streaming *feed, struct err *e)
 {
     struct launched s;
-    struct launch_files files = {w->plan ? plan_fd(w->plan) : -1, shared->fd, feed ? feed_fd(feed) : -1};
+    struct launch_files files = {w->plan ? plan_fd(w->plan) : -1, shared->fd, feed ? streaming_fd(feed) : -1};
     int rc = set_library(shared->results, a, e);
     if (rc == 0)
         rc = launch_player(player, a, &files, &s, e);
@@ -177,7 +177,7 @@ static void copy_facts(union figures *f, const struct plan_facts *facts)
     f->skipped = (double)facts->skipped;
     f->preexisting = (double)facts->preexisting;
     f->threads = (double)facts->threads;
-    f->dependencies = (double)facts->waits;
+    f->dependencies = (double)facts->dependencies;
     f->peak_live_bytes = (double)facts->peak_live_bytes;
     f->live_at_end_bytes = (double)facts->live_at_end_bytes;
     f->thread_switches = known_if(facts->one_thread, (double)facts->switches);
@@ -235,14 +235,14 @@ static int copy_spans(struct replay_run *run, struct results *r, struct err *e)
 
 static int copy_holds(struct replay_run *run, struct results *r, struct err *e)
 {
-    size_t bytes = r->n_holds * RESULTS_HOLDS * sizeof *run->holds;
+    size_t bytes = r->snapshot_entries * RESULTS_SNAPSHOTS * sizeof *run->snapshots;
     if (!bytes)
         return 0;
-    run->holds = malloc(bytes);
-    if (!run->holds)
+    run->snapshots = malloc(bytes);
+    if (!run->snapshots)
         return err_set(e, -ENOMEM, "out of memory");
-    memcpy(run->holds, results_holds(r), bytes);
-    run->n_holds = r->n_holds;
+    memcpy(run->snapshots, results_snapshots(r), bytes);
+    run->snapshot_entries = r->snapshot_entries;
     return 0;
 }
 
@@ -303,14 +303,14 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
                struct err *e)
 {
     struct shared shared;
-    struct feed *feed = NULL;
+    struct streaming *feed = NULL;
     *run = (struct replay_run){0};
     // Two more looks at memory: at the start and at the end.
-    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats : 0, plan_threads(p),
-                          s->holds ? plan_facts(p)->places : 0};
+    const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats_samples : 0, plan_threads(p),
+                          s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);
-    if (rc == 0 && plan_facts(p)->fed)
-        rc = feed_start(&feed, p, s->source, e);
+    if (rc == 0 && plan_facts(p)->streamed)
+        rc = streaming_start(&feed, p, s->source, e);
     if (rc == 0) {
         say_what_to_do(shared.results, s);
         rc = play(&(struct run_what){p, feed}, a, s->player, &shared, feed, e);
@@ -319,7 +319,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
         rc = copy_results(run, p, s, shared.results, e);
     if (rc < 0)
         replay_run_release(run);
-    feed_free(feed);
+    streaming_free(feed);
     shared_release(&shared);
     return rc;
 }
@@ -331,7 +331,7 @@ void replay_run_release(struct replay_run *run)
     free(run->sizes);
     free(run->stats);
     free(run->spans);
-    free(run->holds);
+    free(run->snapshots);
     free(run->library);
     *run = (struct replay_run){0};
 }

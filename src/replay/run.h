@@ -11,12 +11,12 @@
 struct replay_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
-    bool timed;                       // time each call; the whole is slower for it
-    bool stats;                       // look at the allocator's own statistics where the plan says
-    bool holds;                       // note where blocks are, where the plan says and at the end
-    bool paced;                       // keep the pace that the plan was made for
-    uint64_t idle_wait_ns;            // look at memory again that long after all has been given up; 0: do not
-    const struct feed_source *source; // of a plan that is fed
+    bool timed;                            // time each call; the whole is slower for it
+    bool stats;                            // look at the allocator's own statistics where the plan says
+    bool snapshots;                        // note where blocks are, where the plan says and at the end
+    bool paced;                            // keep the pace that the plan was made for
+    uint64_t idle_wait_ns;                 // look at memory again that long after all has been given up; 0: do not
+    const struct streaming_source *source; // of a plan that is fed
 };
 
 // Time of the calls of one kind, in nanoseconds, stamps included.
@@ -31,14 +31,14 @@ struct replay_run {
     union figures figures;
     int counters_errno;             // why some of the CPU's counters are not known
     bool counters_with_kernel;      // they include what the kernel did
-    uint64_t checked_blocks;        // with RESULTS_TOUCH_CHECKED
+    uint64_t checked_blocks;        // with RESULTS_TOUCH_VERIFY
     struct results_sample *samples; // rss_bytes without the baseline, by time
     size_t n_samples;
     struct results_stats *stats; // rss_bytes without the baseline
     size_t n_stats;
     struct results_span *spans;             // of the plan's threads
-    uint64_t *holds;                        // addresses, as results_holds has them; NULL when not asked for
-    size_t n_holds;                         // places
+    uint64_t *snapshots;                    // addresses, as results_snapshots has them; NULL when not asked for
+    size_t snapshot_entries;                // places
     uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE
     char trim_function[RESULTS_NAME_BYTES]; // what the allocator can be told to give memory back with, "": nothing
     struct replay_call *calls;              // HT_KIND_LIMIT, NULL when not timed
@@ -48,7 +48,7 @@ struct replay_run {
 };
 
 // Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
-// when the allocator had no memory, -EILSEQ when it did what none may do (RESULTS_TOUCH_CHECKED); other negative errno. What the allocator prints goes to stderr.
+// when the allocator had no memory, -EILSEQ when it did what none may do (RESULTS_TOUCH_VERIFY); other negative errno. What the allocator prints goes to stderr.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_settings *s, struct replay_run *run,
                struct err *e);
 void replay_run_release(struct replay_run *run);

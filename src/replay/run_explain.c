@@ -30,7 +30,7 @@ static void where(const struct run_what *w, uint32_t thread, uint64_t position, 
         return;
     }
     if (w->plan && position)
-        op = w->feed ? feed_op_at(w->feed, thread, position) : plan_op_at(w->plan, thread, position);
+        op = w->feed ? streaming_op_at(w->feed, thread, position) : plan_op_at(w->plan, thread, position);
     if (op == UINT64_MAX)
         return;
     if (plan_facts(w->plan)->one_thread)
@@ -94,7 +94,7 @@ int run_explain_failure(const struct run_what *w, const struct allocator *a, con
     case RESULTS_NO_THREAD:
         return err_set(e, -EAGAIN, "%s: thread %llu cannot be started: %s", a->name, (unsigned long long)r->failed_size,
                        strerror((int)r->failed_errno));
-    case RESULTS_NO_MORE:
+    case RESULTS_STREAM_ENDED:
         return err_set(e, -EIO, "%s: the workload broke off", a->name);
     case RESULTS_VIOLATION:
         return explain_violation(w, a, r, e);

@@ -8,8 +8,8 @@
 
 // What was played.
 struct run_what {
-    const struct plan *plan; // NULL: nothing, the allocator was only looked for
-    const struct feed *feed; // stopped; NULL: the plan is whole
+    const struct plan *plan;      // NULL: nothing, the allocator was only looked for
+    const struct streaming *feed; // stopped; NULL: the plan is whole
 };
 
 // The player said why it stopped: the error, with its text.

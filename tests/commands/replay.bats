@@ -482,10 +482,10 @@ END
 @test "too little memory for the tables" {
   make_workload churn 1 1000000
   heaptape replay --memory 64K w.htw
-  fails_with 1 "w.htw: op " "the table of slots does not fit into the memory allowed; give more with --memory"
+  fails_with 1 "w.htw: op " "the table of slots does not fit into the memory allowed (try a larger --memory)"
   make_workload births 2000 8
   heaptape replay --memory 64K w.htw
-  fails_with 1 "the plan does not fit into 32 KiB of memory; give more with --memory"
+  fails_with 1 "the plan does not fit into 32 KiB of memory (try a larger --memory)"
 }
 
 # streamed MEMORY THREADS: what it says of w.htw must be the same whether it is streamed or not.

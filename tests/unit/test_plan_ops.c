@@ -3,23 +3,58 @@
 
 #include <stdbool.h>
 
+// Names of the player's own ops, for messages.
+static const char *const own_names[PLAN_OP_LIMIT] = {
+    [PLAN_STOP] = "STOP",
+    [PLAN_WAIT] = "WAIT",
+    [PLAN_SAMPLE] = "SAMPLE",
+    [PLAN_COUNT] = "COUNT",
+    [PLAN_STATS] = "STATS",
+    [PLAN_TRIM] = "TRIM",
+    [PLAN_SNAPSHOT] = "SNAPSHOT",
+    [PLAN_PACE] = "PACE",
+    [PLAN_SWITCH] = "SWITCH",
+    [PLAN_JUMP] = "JUMP",
+    [PLAN_NEXT_SEGMENT] = "NEXT_SEGMENT",
+    [PLAN_CALLOC_MANY] = "CALLOC_MANY",
+    [PLAN_REALLOCARRAY_NEW] = "REALLOCARRAY_NEW",
+    [PLAN_REALLOC_FREE] = "REALLOC_FREE",
+    [PLAN_REALLOC_NEW] = "REALLOC_NEW",
+    [PLAN_START_THREAD] = "START_THREAD",
+    [PLAN_SKIPPED] = "SKIPPED",
+    [PLAN_WIDE] = "WIDE",
+};
+
+static const char *op_name(unsigned op)
+{
+    if (own_names[op])
+        return own_names[op];
+    return event_infos[op].name ? event_infos[op].name : "(unused)";
+}
+
+static void check(bool ok, unsigned op, const char *what)
+{
+    if (!ok)
+        fail_msg("op %s (%u): %s", op_name(op), op, what);
+}
+
 static void test_fields_of_a_word(void **state)
 {
     (void)state;
-    static const uint64_t places[] = {0, 1, 0x123456, 0xffffff}, sizes[] = {0, 1, 0x12345678, 0xffffffff};
+    static const uint64_t entries[] = {0, 1, 0x123456, 0xffffff}, sizes[] = {0, 1, 0x12345678, 0xffffffff};
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++) {
         for (unsigned i = 0; i < 16; i++) {
-            uint64_t word = plan_word((enum plan_op)op, places[i % 4], sizes[i / 4]);
+            uint64_t word = plan_word((enum plan_op)op, entries[i % 4], sizes[i / 4]);
             for (unsigned publish = 0; publish < 2; publish++, word |= PLAN_PUBLISH) {
-                assert_int_equal(plan_op_of(word), op);
-                assert_int_equal(plan_place_of(word), places[i % 4]);
-                assert_int_equal(plan_size_of(word), sizes[i / 4]);
+                check(plan_op_of(word) == op, op, "is read as another op");
+                check(plan_entry_of(word) == entries[i % 4], op, "entry differs");
+                check(plan_size_of(word) == sizes[i / 4], op, "size differs");
             }
         }
     }
 }
 
-// Every op fits where room is made for it, and a wide one takes what the narrow one does and two words more.
+// Every op fits into the space reserved for it, and a wide one has two words more than a narrow one.
 static void test_lengths(void **state)
 {
     (void)state;
@@ -27,10 +62,10 @@ static void test_lengths(void **state)
         uint64_t narrow = plan_word((enum plan_op)op, 1, 1), wide = plan_word(PLAN_WIDE, op, 0);
         if (op == PLAN_WIDE)
             continue;
-        assert_int_equal(plan_op_words(narrow), 1 + plan_extra_words((enum plan_op)op));
-        assert_int_equal(plan_op_words(wide), plan_op_words(narrow) + 2);
-        assert_int_equal(plan_op_words(wide | PLAN_PUBLISH), plan_op_words(wide));
-        assert_true(plan_op_words(wide) <= PLAN_MAX_OP_WORDS);
+        check(plan_op_words(narrow) == 1 + plan_extra_words((enum plan_op)op), op, "narrow length");
+        check(plan_op_words(wide) == plan_op_words(narrow) + 2, op, "wide length");
+        check(plan_op_words(wide | PLAN_PUBLISH) == plan_op_words(wide), op, "length depends on PUBLISH");
+        check(plan_op_words(wide) <= PLAN_MAX_OP_WORDS, op, "is longer than PLAN_MAX_OP_WORDS");
     }
 }
 
@@ -41,7 +76,8 @@ static void test_extra_words_of_calls(void **state)
         enum event_class class = (enum event_class)event_infos[kind].class;
         bool is_call = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE;
         if (is_call && kind != HT_PREEXISTING)
-            assert_int_equal(plan_extra_words((enum plan_op)kind), (event_infos[kind].fields & HT_F_ALIGN) != 0);
+            check(plan_extra_words((enum plan_op)kind) == ((event_infos[kind].fields & HT_F_ALIGN) != 0), kind,
+                  "extra words");
     }
     assert_int_equal(plan_extra_words(PLAN_REALLOC), 1);
     assert_int_equal(plan_extra_words(PLAN_REALLOC_NEW), 0);
@@ -52,27 +88,29 @@ static void test_extra_words_of_calls(void **state)
     assert_int_equal(plan_extra_words(PLAN_PREEXISTING), 2);
 }
 
-// What the workload numbers is numbered, so that its op numbers lead to words.
-static void test_numbered(void **state)
+// Every call of the malloc API has the number of its event kind, and the player's own ops are all of the other range.
+static void test_ranges(void **state)
 {
     (void)state;
-    static const uint8_t own[] = {PLAN_STOP,   PLAN_WAIT, PLAN_SAMPLE, PLAN_COUNT, PLAN_STATS, PLAN_TRIM,
-                                  PLAN_SWITCH, PLAN_PACE, PLAN_JUMP,   PLAN_MORE,  PLAN_HOLD};
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++) {
-        bool is_own = false;
-        for (unsigned i = 0; i < sizeof own; i++)
-            is_own |= op == own[i];
-        assert_int_equal(plan_is_numbered((enum plan_op)op), !is_own);
-        // No kind of event has the number of one of the plan's own.
-        assert_true(op >= HT_KIND_LIMIT || !is_own || !event_infos[op].name);
+        enum event_class class = (enum event_class)event_infos[op].class;
+        bool is_call = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+        bool is_own = op >= PLAN_OWN_FIRST && op <= PLAN_OWN_LAST;
+        check(!is_own || own_names[op], op, "own op without a name");
+        check(is_own || !own_names[op], op, "own op outside of the range");
+        check(!is_own || !is_call, op, "is both an own op and a call");
+        // Whatever stands for an op of the workload is numbered, so that op numbers lead to words.
+        check(plan_is_numbered((enum plan_op)op) == (!is_own || op >= PLAN_FIRST_NUMBERED), op, "is numbered or not");
     }
+    assert_true(plan_is_numbered(PLAN_MALLOC) && plan_is_numbered(PLAN_SKIPPED) && plan_is_numbered(PLAN_WIDE));
+    assert_false(plan_is_numbered(PLAN_STOP) || plan_is_numbered(PLAN_NEXT_SEGMENT) || plan_is_numbered(PLAN_JUMP));
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_fields_of_a_word),
     cmocka_unit_test(test_lengths),
     cmocka_unit_test(test_extra_words_of_calls),
-    cmocka_unit_test(test_numbered),
+    cmocka_unit_test(test_ranges),
 };
 
 UNIT_MAIN(tests)

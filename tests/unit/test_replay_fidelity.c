@@ -16,7 +16,7 @@ static struct plan *make_plan(size_t n_samples, const struct workload_sample *sa
     struct plan *p;
     struct err e = {0};
     must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
-    must(plan_watch_samples(p, samples, n_samples, &e));
+    must(plan_set_samples(p, samples, n_samples, &e));
     for (uint32_t i = 0; i < CALLS; i++) {
         struct workload_op op = {.kind = HT_MALLOC, .slot = i, .size = BLOCK, .stamp = 10 * i + 5};
         must(plan_add_op(p, 0, &op, &e));
@@ -55,7 +55,7 @@ static void test_memory(void **state)
     };
     struct plan *p = make_plan(3, samples);
     size_t n;
-    const struct plan_recorded *r = plan_recorded(p, &n);
+    const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     assert_int_equal(n, 3);
     assert_true(r[0].event == 0 && r[1].event == 2 * PLAN_SAMPLE_EVENTS && r[2].event == CALLS);
     assert_true(r[0].live_bytes == 0 && r[2].live_bytes == CALLS * BLOCK);
@@ -117,7 +117,7 @@ static void test_mappings(void **state)
     size_t n;
     const struct workload_sample samples[] = {{.stamp = 5, .anon_bytes = 9000}, {.stamp = 30, .anon_bytes = 7000}};
     must(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20}, &e));
-    must(plan_watch_samples(p, samples, 2, &e));
+    must(plan_set_samples(p, samples, 2, &e));
     put(p, 0,
         (struct workload_op){.kind = HT_MMAP, .size = 4096, .text = "rw-p anonymous", .text_bytes = 14, .stamp = 1},
         &e);
@@ -127,7 +127,7 @@ static void test_mappings(void **state)
     put(p, 0, (struct workload_op){.kind = HT_MALLOC, .size = 7, .stamp = 20}, &e);
     put(p, 0, (struct workload_op){.kind = HT_MUNMAP, .size = 4096, .stamp = 21}, &e);
     must(plan_finish(p, &e));
-    const struct plan_recorded *r = plan_recorded(p, &n);
+    const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     assert_true(n == 2 && r[0].mapped_bytes == 4096 && r[0].event == 0);
     assert_true(r[1].mapped_bytes == 0 && r[1].event == 1 && r[1].live_bytes == 7);
     plan_free(p);

@@ -1,8 +1,5 @@
-// The replay loop. Included by player_loop_*.c, each of which makes its own copies of player_loop with constant `timed`
-// and `touch`, so that what is not asked for is not even tested for.
-#ifndef HEAPTAPE_PLAYER_LOOP_H
-#define HEAPTAPE_PLAYER_LOOP_H
-
+// The replay loop. Each combination of `timed` and `touch` is a copy of player_loop of its own with both as constants, so
+// that the loop does not even test for what was not asked for.
 #include "player/player.h"
 
 #include <malloc.h>
@@ -14,7 +11,7 @@
 
 enum { PLAYER_PAGE_BYTES = 4096 };
 
-// A stamp before a call: nothing of what came before is left to do. x86: LFENCE waits for all earlier instructions.
+// A stamp before a call, when all earlier work is done. x86: LFENCE waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_before(void)
 {
 #if defined(__x86_64__)
@@ -23,7 +20,7 @@ ALWAYS_INLINE uint64_t stamp_before(void)
     return clock_counter();
 }
 
-// A stamp after a call: the call is done. RDTSCP waits for all earlier instructions.
+// A stamp after a call, when it is done. RDTSCP waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_after(void)
 {
 #if defined(__x86_64__)
@@ -41,7 +38,7 @@ ALWAYS_INLINE uint64_t time_begin(bool timed)
     return player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_before();
 }
 
-// The time goes to the call's kind, and to its size if it has one.
+// Adds the latency to the call's kind, and to its size class if it has a size.
 ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, uint64_t begin, const uint64_t *size)
 {
     if (!timed)
@@ -64,15 +61,15 @@ ALWAYS_INLINE void touch_pages(char *block, size_t from, size_t to)
         *(volatile char *)page = 1;
 }
 
-// A big block that grew: what it had is in use by now, and half of the new part is as good a guess as any. A buffer that
-// is doubled whenever it is full is three quarters full on average.
+// A large block that grew: its old part is in use by now, and half of the new part is as good a guess as any, since a
+// buffer that is doubled whenever it is full is three quarters full on average.
 ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 {
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// Writes as the program will have done: `had` bytes of the block have been written before. Who asks for zeroes may never
-// write to most of them: gcc's tables are like that, redis's are not.
+// Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never write
+// to most of what they get from calloc: gcc's tables are like that, redis's are not.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had, size_t size)
 {
     if (touch == RESULTS_TOUCH_NONE || had >= size)
@@ -87,27 +84,28 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// A block just taken by a call of `kind`; `had` bytes of it have been written before.
-struct taken {
+// A block just allocated by a call of `kind`; `had` bytes of it have been written before.
+struct player_block {
     unsigned kind;
-    uint64_t place;
+    uint64_t entry;
     char *block;
     size_t had, size;
 };
 
-ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t, const uint64_t *pc, struct taken b)
+ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t, const uint64_t *pc,
+                              struct player_block b)
 {
     if (touch == RESULTS_TOUCH_USABLE) {
         t->requested_bytes += b.size;
         t->usable_bytes += player.usable_size && b.block ? player.usable_size(b.block) : 0;
         return;
     }
-    if (touch != RESULTS_TOUCH_CHECKED) {
+    if (touch != RESULTS_TOUCH_VERIFY) {
         touch_block(touch, b.kind, b.block, b.had, b.size);
         return;
     }
     t->pc = pc;
-    player_verify_taken(t, b.kind, b.place, b.block, b.size);
+    player_verify_allocated(t, b.kind, b.entry, b.block, b.size);
 }
 
 ALWAYS_INLINE void wait_for(struct player_thread *t, uint32_t thread, uint64_t position)
@@ -115,7 +113,7 @@ ALWAYS_INLINE void wait_for(struct player_thread *t, uint32_t thread, uint64_t p
     struct player_seen *seen = &t->seen[thread % PLAYER_SEEN];
     if (seen->thread == thread && seen->progress >= position)
         return;
-    // Pairs with the release in publish(): what the other thread did up to there is seen.
+    // Pairs with the release in publish(): all that the other thread did before it is visible.
     uint64_t progress = atomic_load_explicit(&player.lines[thread].progress, memory_order_acquire);
     if (UNLIKELY(progress < position)) {
         player_wait_slow(t, thread, position);
@@ -129,17 +127,17 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     struct player_line *line = t->line;
     uint64_t progress = t->base + (uint64_t)(pc - player.words);
     atomic_store_explicit(&line->progress, progress, memory_order_release);
-    // The store must not come after the load of `wanted`. A sleeper sees to that with membarrier, which makes this
-    // thread do a full fence; so here the compiler alone is held.
+    // The load of `wanted` must not overtake the store. The sleeper ensures that with membarrier, which makes this
+    // thread execute a full fence, so only the compiler is fenced here.
     atomic_signal_fence(memory_order_seq_cst);
     if (UNLIKELY(progress >= atomic_load_explicit(&line->wanted, memory_order_relaxed)))
         player_wake(line);
 }
 
-// The function that does `kind`, as a pointer of that type.
+// The function for `kind`, as a pointer of that type.
 #define FUNCTION(kind, type) ((type)player_functions[kind])
 
-// Makes the call, timed when asked for, and gives its value. `bytes` points to the size asked for, NULL: none.
+// Makes the call, timed when asked for, and returns its value. `bytes` points to the requested size, NULL: none.
 #define CALL(kind, call, bytes)                                                                                        \
     ({                                                                                                                 \
         uint64_t begin_ = time_begin(timed);                                                                           \
@@ -148,46 +146,46 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         block_;                                                                                                        \
     })
 
-// What the checking player does before a block is given up.
-#define CHECK_GIVING(kind)                                                                                             \
+// With RESULTS_TOUCH_VERIFY, before a block is freed.
+#define VERIFY_FREE(kind)                                                                                              \
     do {                                                                                                               \
-        if (touch == RESULTS_TOUCH_CHECKED) {                                                                          \
+        if (touch == RESULTS_TOUCH_VERIFY) {                                                                           \
             t->pc = pc;                                                                                                \
-            player_verify_giving(t, kind, place);                                                                      \
+            player_verify_free(t, kind, entry);                                                                        \
         }                                                                                                              \
     } while (0)
 
 // As CALL, for a function without a value.
-#define GIVE(kind, call)                                                                                               \
+#define DEALLOCATE(kind, call)                                                                                         \
     do {                                                                                                               \
-        CHECK_GIVING(kind);                                                                                            \
+        VERIFY_FREE(kind);                                                                                             \
         uint64_t begin_ = time_begin(timed);                                                                           \
         (call);                                                                                                        \
         time_end(timed, t, kind, begin_, NULL);                                                                        \
     } while (0)
 
-// Takes a block of `bytes` in place of what `place` held, `had` bytes of which have been written.
-#define TAKE(kind, bytes, had, call)                                                                                   \
+// Allocates a block of `bytes` for the entry. Its old block, if any, is replaced; `had` bytes of that were written.
+#define ALLOCATE(kind, bytes, had, call)                                                                               \
     do {                                                                                                               \
         size_t bytes_ = (bytes), had_ = (had);                                                                         \
-        CHECK_GIVING(kind);                                                                                            \
+        VERIFY_FREE(kind);                                                                                             \
         char *taken_ = CALL(kind, call, &bytes_);                                                                      \
         if (UNLIKELY(!taken_) && bytes_) {                                                                             \
             t->pc = pc;                                                                                                \
             player_fail(RESULTS_OUT_OF_MEMORY, t, kind, bytes_, 0);                                                    \
         }                                                                                                              \
-        fill_block(touch, t, pc, (struct taken){kind, place, taken_, had_, bytes_});                                   \
-        places[place] = taken_;                                                                                        \
+        fill_block(touch, t, pc, (struct player_block){kind, entry, taken_, had_, bytes_});                            \
+        slots[entry] = taken_;                                                                                         \
     } while (0)
 
-// Takes the next op's first word; `pc` is behind it then. The place of an op to come is fetched into the cache: with a
-// million live blocks that halves the player's own time, from 8 to 4 ns an event. What is no call has no place there, but
-// looking ahead at a wrong address does no harm.
+// Reads the next op's first word and moves `pc` behind it. Prefetches the slot table entry of an op ahead: with a million
+// live blocks that halves the overhead, from 8 to 4 ns per event. An op that is not a call has no entry there, but
+// prefetching a wrong address does no harm.
 #define FETCH()                                                                                                        \
     do {                                                                                                               \
-        __builtin_prefetch(&places[plan_place_of(pc[PLAN_AHEAD_WORDS])], 1);                                           \
+        __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                                            \
         word = *pc++;                                                                                                  \
-        place = plan_place_of(word);                                                                                   \
+        entry = plan_entry_of(word);                                                                                   \
     } while (0)
 
 #define PUBLISH()                                                                                                      \
@@ -196,15 +194,15 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
             publish(t, pc);                                                                                            \
     } while (0)
 
-// Goes on with the next op without a jump through the switch if it is one of those that most workloads are made of, and
-// nobody waits for it. The word's lowest byte tells both.
+// Fast path: the two ops that most workloads consist of, if no thread depends on them, do not go through the switch. The
+// lowest byte of the word tells both.
 #define NEXT()                                                                                                         \
     do {                                                                                                               \
         FETCH();                                                                                                       \
         if ((uint8_t)word == PLAN_MALLOC)                                                                              \
-            goto quick_malloc;                                                                                         \
+            goto fast_malloc;                                                                                          \
         if ((uint8_t)word == PLAN_FREE)                                                                                \
-            goto quick_free;                                                                                           \
+            goto fast_free;                                                                                            \
         goto any;                                                                                                      \
     } while (0)
 
@@ -220,17 +218,17 @@ typedef void delete_sized_aligned_function(void *, size_t, size_t);
 typedef void delete_nothrow_function(void *, const void *);
 typedef void delete_aligned_nothrow_function(void *, size_t, const void *);
 
-// C++ passes std::nothrow by reference; nobody looks at it.
+// C++ passes std::nothrow by reference; its content is never read.
 static const char nothrow;
 
-ALWAYS_INLINE void *take_posix_memalign(size_t align, size_t size)
+ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
 {
     void *block = NULL;
     return FUNCTION(HT_POSIX_MEMALIGN, posix_memalign_function *)(&block, align, size) ? NULL : block;
 }
 
-// The allocator may give a block where the recorded one gave none.
-ALWAYS_INLINE void *realloc_to_nothing(void *block)
+// The allocator may return a block where the recorded one returned none.
+ALWAYS_INLINE void *realloc_to_zero(void *block)
 {
     void *rest = realloc(block, 0);
     if (UNLIKELY(rest))
@@ -241,16 +239,16 @@ ALWAYS_INLINE void *realloc_to_nothing(void *block)
 ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const enum results_touch touch)
 {
     const uint64_t *pc = t->pc;
-    void **const places = player.places;
-    uint64_t word, place, size;
+    void **const slots = player.slot_table;
+    uint64_t word, entry, size;
     enum plan_op op;
     for (;;) {
         NEXT();
-    quick_malloc:
-        TAKE(HT_MALLOC, plan_size_of(word), 0, malloc(plan_size_of(word)));
+    fast_malloc:
+        ALLOCATE(HT_MALLOC, plan_size_of(word), 0, malloc(plan_size_of(word)));
         NEXT();
-    quick_free:
-        GIVE(HT_FREE, free(places[place]));
+    fast_free:
+        DEALLOCATE(HT_FREE, free(slots[entry]));
         NEXT();
     any:
         op = plan_op_of(word);
@@ -258,120 +256,123 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
     again:
         switch (op) {
         case PLAN_MALLOC:
-            TAKE(HT_MALLOC, size, 0, malloc(size));
+            ALLOCATE(HT_MALLOC, size, 0, malloc(size));
             break;
         case PLAN_FREE:
-            GIVE(HT_FREE, free(places[place]));
+            DEALLOCATE(HT_FREE, free(slots[entry]));
             break;
         case PLAN_CALLOC:
-            TAKE(HT_CALLOC, size, 0, calloc(1, size));
+            ALLOCATE(HT_CALLOC, size, 0, calloc(1, size));
             break;
         case PLAN_CALLOC_MANY:
-            TAKE(HT_CALLOC, size * *pc, 0, calloc(*pc, size));
+            ALLOCATE(HT_CALLOC, size * *pc, 0, calloc(*pc, size));
             pc++;
             break;
         case PLAN_REALLOC:
-            TAKE(HT_REALLOC, size, *pc, realloc(places[place], size));
+            ALLOCATE(HT_REALLOC, size, *pc, realloc(slots[entry], size));
             pc++;
             break;
         case PLAN_REALLOC_NEW:
-            TAKE(HT_REALLOC, size, 0, realloc(NULL, size));
+            ALLOCATE(HT_REALLOC, size, 0, realloc(NULL, size));
             break;
         case PLAN_REALLOC_FREE:
-            CHECK_GIVING(HT_FREE);
-            CALL(HT_REALLOC, realloc_to_nothing(places[place]), NULL);
+            VERIFY_FREE(HT_FREE);
+            CALL(HT_REALLOC, realloc_to_zero(slots[entry]), NULL);
             break;
         case PLAN_REALLOCARRAY:
-            TAKE(HT_REALLOCARRAY, size * pc[0], pc[1],
-                 FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(places[place], pc[0], size));
+            ALLOCATE(HT_REALLOCARRAY, size * pc[0], pc[1],
+                     FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(slots[entry], pc[0], size));
             pc += 2;
             break;
         case PLAN_REALLOCARRAY_NEW:
-            TAKE(HT_REALLOCARRAY, size * *pc, 0, FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(NULL, *pc, size));
+            ALLOCATE(HT_REALLOCARRAY, size * *pc, 0,
+                     FUNCTION(HT_REALLOCARRAY, reallocarray_function *)(NULL, *pc, size));
             pc++;
             break;
 
-#define TAKE_NEW(SYMBOL)                                                                                               \
+#define ALLOCATE_PLAIN(SYMBOL)                                                                                         \
     case PLAN_##SYMBOL:                                                                                                \
-        TAKE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_function *)(size));                                       \
+        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_function *)(size));                                   \
         break;
-            TAKE_NEW(VALLOC)
-            TAKE_NEW(PVALLOC)
-            TAKE_NEW(NEW)
-            TAKE_NEW(NEW_ARRAY)
+            ALLOCATE_PLAIN(VALLOC)
+            ALLOCATE_PLAIN(PVALLOC)
+            ALLOCATE_PLAIN(NEW)
+            ALLOCATE_PLAIN(NEW_ARRAY)
 
-#define TAKE_NOTHROW(SYMBOL)                                                                                           \
+#define ALLOCATE_NOTHROW(SYMBOL)                                                                                       \
     case PLAN_##SYMBOL:                                                                                                \
-        TAKE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow));                     \
+        ALLOCATE(HT_##SYMBOL, size, 0, FUNCTION(HT_##SYMBOL, new_nothrow_function *)(size, &nothrow));                 \
         break;
-            TAKE_NOTHROW(NEW_NOTHROW)
-            TAKE_NOTHROW(NEW_ARRAY_NOTHROW)
+            ALLOCATE_NOTHROW(NEW_NOTHROW)
+            ALLOCATE_NOTHROW(NEW_ARRAY_NOTHROW)
 
-#define TAKE_ALIGNED(SYMBOL, call)                                                                                     \
+#define ALLOCATE_ALIGNED(SYMBOL, call)                                                                                 \
     case PLAN_##SYMBOL:                                                                                                \
-        TAKE(HT_##SYMBOL, size, 0, call);                                                                              \
+        ALLOCATE(HT_##SYMBOL, size, 0, call);                                                                          \
         pc++;                                                                                                          \
         break;
-            TAKE_ALIGNED(MEMALIGN, FUNCTION(HT_MEMALIGN, new_aligned_function *)(*pc, size))
-            TAKE_ALIGNED(ALIGNED_ALLOC, FUNCTION(HT_ALIGNED_ALLOC, new_aligned_function *)(*pc, size))
-            TAKE_ALIGNED(POSIX_MEMALIGN, take_posix_memalign(*pc, size))
-            TAKE_ALIGNED(NEW_ALIGNED, FUNCTION(HT_NEW_ALIGNED, new_aligned_function *)(size, *pc))
-            TAKE_ALIGNED(NEW_ARRAY_ALIGNED, FUNCTION(HT_NEW_ARRAY_ALIGNED, new_aligned_function *)(size, *pc))
-            TAKE_ALIGNED(NEW_ALIGNED_NOTHROW,
-                         FUNCTION(HT_NEW_ALIGNED_NOTHROW, new_aligned_nothrow_function *)(size, *pc, &nothrow))
-            TAKE_ALIGNED(NEW_ARRAY_ALIGNED_NOTHROW,
-                         FUNCTION(HT_NEW_ARRAY_ALIGNED_NOTHROW, new_aligned_nothrow_function *)(size, *pc, &nothrow))
+            ALLOCATE_ALIGNED(MEMALIGN, FUNCTION(HT_MEMALIGN, new_aligned_function *)(*pc, size))
+            ALLOCATE_ALIGNED(ALIGNED_ALLOC, FUNCTION(HT_ALIGNED_ALLOC, new_aligned_function *)(*pc, size))
+            ALLOCATE_ALIGNED(POSIX_MEMALIGN, call_posix_memalign(*pc, size))
+            ALLOCATE_ALIGNED(NEW_ALIGNED, FUNCTION(HT_NEW_ALIGNED, new_aligned_function *)(size, *pc))
+            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED, FUNCTION(HT_NEW_ARRAY_ALIGNED, new_aligned_function *)(size, *pc))
+            ALLOCATE_ALIGNED(NEW_ALIGNED_NOTHROW,
+                             FUNCTION(HT_NEW_ALIGNED_NOTHROW, new_aligned_nothrow_function *)(size, *pc, &nothrow))
+            ALLOCATE_ALIGNED(NEW_ARRAY_ALIGNED_NOTHROW, FUNCTION(HT_NEW_ARRAY_ALIGNED_NOTHROW,
+                                                                 new_aligned_nothrow_function *)(size, *pc, &nothrow))
 
-#define GIVE_PLAIN(SYMBOL)                                                                                             \
+#define DEALLOCATE_PLAIN(SYMBOL)                                                                                       \
     case PLAN_##SYMBOL:                                                                                                \
-        GIVE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_function *)(places[place]));                                    \
+        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_function *)(slots[entry]));                               \
         break;
-            GIVE_PLAIN(DELETE)
-            GIVE_PLAIN(DELETE_ARRAY)
+            DEALLOCATE_PLAIN(DELETE)
+            DEALLOCATE_PLAIN(DELETE_ARRAY)
 
-#define GIVE_SIZED(SYMBOL)                                                                                             \
+#define DEALLOCATE_SIZED(SYMBOL)                                                                                       \
     case PLAN_##SYMBOL:                                                                                                \
-        GIVE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_number_function *)(places[place], size));                       \
+        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_number_function *)(slots[entry], size));                  \
         break;
-            GIVE_SIZED(FREE_SIZED)
-            GIVE_SIZED(DELETE_SIZED)
-            GIVE_SIZED(DELETE_ARRAY_SIZED)
+            DEALLOCATE_SIZED(FREE_SIZED)
+            DEALLOCATE_SIZED(DELETE_SIZED)
+            DEALLOCATE_SIZED(DELETE_ARRAY_SIZED)
 
-#define GIVE_NOTHROW(SYMBOL)                                                                                           \
+#define DEALLOCATE_NOTHROW(SYMBOL)                                                                                     \
     case PLAN_##SYMBOL:                                                                                                \
-        GIVE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_nothrow_function *)(places[place], &nothrow));                  \
+        DEALLOCATE(HT_##SYMBOL, FUNCTION(HT_##SYMBOL, delete_nothrow_function *)(slots[entry], &nothrow));             \
         break;
-            GIVE_NOTHROW(DELETE_NOTHROW)
-            GIVE_NOTHROW(DELETE_ARRAY_NOTHROW)
+            DEALLOCATE_NOTHROW(DELETE_NOTHROW)
+            DEALLOCATE_NOTHROW(DELETE_ARRAY_NOTHROW)
 
-#define GIVE_ALIGNED(SYMBOL, call)                                                                                     \
+#define DEALLOCATE_ALIGNED(SYMBOL, call)                                                                               \
     case PLAN_##SYMBOL:                                                                                                \
-        GIVE(HT_##SYMBOL, call);                                                                                       \
+        DEALLOCATE(HT_##SYMBOL, call);                                                                                 \
         pc++;                                                                                                          \
         break;
-            GIVE_ALIGNED(DELETE_ALIGNED, FUNCTION(HT_DELETE_ALIGNED, delete_number_function *)(places[place], *pc))
-            GIVE_ALIGNED(DELETE_ARRAY_ALIGNED,
-                         FUNCTION(HT_DELETE_ARRAY_ALIGNED, delete_number_function *)(places[place], *pc))
-            GIVE_ALIGNED(FREE_ALIGNED_SIZED, // alignment before size here, after it in operator delete
-                         FUNCTION(HT_FREE_ALIGNED_SIZED, delete_sized_aligned_function *)(places[place], *pc, size))
-            GIVE_ALIGNED(DELETE_SIZED_ALIGNED,
-                         FUNCTION(HT_DELETE_SIZED_ALIGNED, delete_sized_aligned_function *)(places[place], size, *pc))
-            GIVE_ALIGNED(
+            DEALLOCATE_ALIGNED(DELETE_ALIGNED, FUNCTION(HT_DELETE_ALIGNED, delete_number_function *)(slots[entry], *pc))
+            DEALLOCATE_ALIGNED(DELETE_ARRAY_ALIGNED,
+                               FUNCTION(HT_DELETE_ARRAY_ALIGNED, delete_number_function *)(slots[entry], *pc))
+            DEALLOCATE_ALIGNED(
+                FREE_ALIGNED_SIZED, // alignment before size here, after it in operator delete
+                FUNCTION(HT_FREE_ALIGNED_SIZED, delete_sized_aligned_function *)(slots[entry], *pc, size))
+            DEALLOCATE_ALIGNED(DELETE_SIZED_ALIGNED, FUNCTION(HT_DELETE_SIZED_ALIGNED,
+                                                              delete_sized_aligned_function *)(slots[entry], size, *pc))
+            DEALLOCATE_ALIGNED(
                 DELETE_ARRAY_SIZED_ALIGNED,
-                FUNCTION(HT_DELETE_ARRAY_SIZED_ALIGNED, delete_sized_aligned_function *)(places[place], size, *pc))
-            GIVE_ALIGNED(DELETE_ALIGNED_NOTHROW, FUNCTION(HT_DELETE_ALIGNED_NOTHROW, delete_aligned_nothrow_function *)(
-                                                     places[place], *pc, &nothrow))
-            GIVE_ALIGNED(DELETE_ARRAY_ALIGNED_NOTHROW,
-                         FUNCTION(HT_DELETE_ARRAY_ALIGNED_NOTHROW, delete_aligned_nothrow_function *)(places[place],
-                                                                                                      *pc, &nothrow))
+                FUNCTION(HT_DELETE_ARRAY_SIZED_ALIGNED, delete_sized_aligned_function *)(slots[entry], size, *pc))
+            DEALLOCATE_ALIGNED(
+                DELETE_ALIGNED_NOTHROW,
+                FUNCTION(HT_DELETE_ALIGNED_NOTHROW, delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
+            DEALLOCATE_ALIGNED(DELETE_ARRAY_ALIGNED_NOTHROW,
+                               FUNCTION(HT_DELETE_ARRAY_ALIGNED_NOTHROW,
+                                        delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
 
-        case PLAN_PREEXISTING: // before the start: not a call of the program's that we know
-            places[place] = player_take_preexisting((unsigned)pc[1], pc[0], size);
-            if (UNLIKELY(!places[place]) && size) {
+        case PLAN_PREEXISTING: // before the start: the program's own call is not known
+            slots[entry] = player_allocate_preexisting((unsigned)pc[1], pc[0], size);
+            if (UNLIKELY(!slots[entry]) && size) {
                 t->pc = pc;
                 player_fail(RESULTS_OUT_OF_MEMORY, t, HT_PREEXISTING, size, 0);
             }
-            fill_block(touch, t, pc, (struct taken){HT_PREEXISTING, place, places[place], 0, size});
+            fill_block(touch, t, pc, (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});
             pc += 2;
             break;
         case PLAN_WAIT:
@@ -388,31 +389,31 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
             player_trim();
             continue;
         case PLAN_SWITCH:
-            player_switch((uint32_t)(word >> 9), word & PLAN_SWITCH_OVER);
+            player_switch((uint32_t)(word >> 9), word & PLAN_SWITCH_EXITED);
             continue;
         case PLAN_PACE:
             player_pace(t, word >> 8);
             continue;
-        case PLAN_HOLD:
-            player_hold(RESULTS_HOLD_HERE);
+        case PLAN_SNAPSHOT:
+            player_snapshot(RESULTS_SNAPSHOT_OP);
             continue;
         case PLAN_JUMP:
             pc = player.words + (word >> 8);
             continue;
         case PLAN_WIDE:
             op = plan_op_of(word >> 8);
-            place = pc[0];
+            entry = pc[0];
             size = pc[1];
             pc += 2;
             goto again;
-        case PLAN_THREAD_CREATE:
+        case PLAN_START_THREAD:
             t->pc = pc;
-            player_birth(t, (uint32_t)size);
+            player_start_thread(t, (uint32_t)size);
             break;
-        case PLAN_MORE:
+        case PLAN_NEXT_SEGMENT:
             publish(t, pc);
             t->pc = pc;
-            player_more(t);
+            player_next_segment(t);
             pc = t->pc;
             continue;
         case PLAN_STOP:
@@ -423,31 +424,40 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const bool timed, const 
             }
             return;
         case PLAN_SKIPPED:
-        case PLAN_REALLOC_BEGIN:
-        case PLAN_MMAP:
-        case PLAN_MUNMAP:
-        case PLAN_MREMAP:
-        case PLAN_SBRK:
-        case PLAN_BRK:
-        case PLAN_THREAD_START:
-        case PLAN_THREAD_END:
-        case PLAN_MARK:
-        case PLAN_MALLOC_STATS:
-        case PLAN_MALLOC_INFO:
-        case PLAN_MALLINFO:
-        case PLAN_MALLINFO2:
-        case PLAN_MALLOC_TRIM:
-        case PLAN_MALLOPT:
-        case PLAN_MALLCTL:
-        case PLAN_STACK:
-        case PLAN_MODULE:
-        case PLAN_WAITED:
-        case PLAN_LOST:
         case PLAN_OP_LIMIT:
-            break; // no call
+            break;
         }
         PUBLISH();
     }
 }
 
-#endif
+#define LOOP(name, timed, touch)                                                                                       \
+    static void name(struct player_thread *t)                                                                          \
+    {                                                                                                                  \
+        player_loop(t, timed, touch);                                                                                  \
+    }
+LOOP(play_page, false, RESULTS_TOUCH_PAGE)
+LOOP(play_none, false, RESULTS_TOUCH_NONE)
+LOOP(play_all, false, RESULTS_TOUCH_ALL)
+LOOP(play_usable, false, RESULTS_TOUCH_USABLE)
+LOOP(play_verify, false, RESULTS_TOUCH_VERIFY)
+LOOP(play_timed_page, true, RESULTS_TOUCH_PAGE)
+LOOP(play_timed_none, true, RESULTS_TOUCH_NONE)
+LOOP(play_timed_all, true, RESULTS_TOUCH_ALL)
+
+void player_play(struct player_thread *t)
+{
+    static void (*const loops[2][5])(struct player_thread *) = {
+        {[RESULTS_TOUCH_PAGE] = play_page,
+         [RESULTS_TOUCH_NONE] = play_none,
+         [RESULTS_TOUCH_ALL] = play_all,
+         [RESULTS_TOUCH_USABLE] = play_usable,
+         [RESULTS_TOUCH_VERIFY] = play_verify},
+        {[RESULTS_TOUCH_PAGE] = play_timed_page,
+         [RESULTS_TOUCH_NONE] = play_timed_none,
+         [RESULTS_TOUCH_ALL] = play_timed_all,
+         [RESULTS_TOUCH_USABLE] = play_usable,
+         [RESULTS_TOUCH_VERIFY] = play_verify},
+    };
+    loops[player.results->timed != 0][player.results->touch % 5](t);
+}
