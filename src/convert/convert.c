@@ -39,7 +39,7 @@ static int process_begin(struct converter *c, const struct trace_process *p)
     uint64_t window_ns = c->options->window_ns ? c->options->window_ns : CONVERT_WINDOW_NS;
     struct order_options options = {
         .window = to_stamps(&c->reader->session, window_ns),
-        // Numbers of events are never early.
+        // Stamps that count events are never reordered.
         .skid = c->reader->session.order_only ? 0 : to_stamps(&c->reader->session, CONVERT_SKID_NS),
     };
     to->order = order_new(&options, &to->sink.ops);
@@ -59,7 +59,7 @@ static int round_end(struct converter *c, uint64_t watermark)
     return rc;
 }
 
-static int take_events(struct converter *c, const struct trace_item *item)
+static int feed_events(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0; i < item->n_segments; i++) {
         struct process *p = &c->processes[item->segments[i].process];
@@ -71,7 +71,7 @@ static int take_events(struct converter *c, const struct trace_item *item)
 }
 
 // Runs of samples of one process.
-static int take_samples(struct converter *c, const struct trace_item *item)
+static int feed_samples(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0, n; i < item->n_samples; i += n) {
         const struct trace_sample *s = &item->samples[i];
@@ -100,15 +100,15 @@ static int process_end(struct process *p)
     return rc;
 }
 
-static int take_item(struct converter *c, const struct trace_item *item, struct convert_result *result)
+static int handle_item(struct converter *c, const struct trace_item *item, struct convert_result *result)
 {
     switch (item->type) {
     case TRACE_PROCESS:
         return process_begin(c, item->process);
     case TRACE_EVENTS:
-        return take_events(c, item);
+        return feed_events(c, item);
     case TRACE_SAMPLES:
-        return take_samples(c, item);
+        return feed_samples(c, item);
     case TRACE_PROCESS_END:
         return process_end(&c->processes[item->process->number]);
     case TRACE_END:
@@ -130,7 +130,7 @@ static int convert_items(struct converter *c, struct convert_result *result, str
     struct trace_item item;
     int rc;
     while ((rc = next_item(c, &item, e)) > 0) {
-        rc = take_item(c, &item, result);
+        rc = handle_item(c, &item, result);
         if (rc < 0)
             return rc;
         if (c->options->progress)

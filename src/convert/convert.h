@@ -10,7 +10,7 @@ struct convert_sink {
     struct order_sink ops;
     // The process's memory, sampled while it ran; NULL: not wanted.
     int (*samples)(void *context, const struct trace_sample *samples, size_t n);
-    // All ops have been given. `context` is that of ops; the sites are borrowed. NULL: not wanted.
+    // All ops have been handed on. `context` is that of ops; the sites are borrowed. NULL: not wanted.
     int (*done)(void *context, const struct order_counts *counts, const struct workload_sites *sites);
 };
 
@@ -32,11 +32,11 @@ enum {
 
 struct convert_result {
     bool cut_off;       // the recording did not end as it should: what there was is converted, and
-    struct err cut;     // this says where it ends
+    struct err cut;     // message: where it ends
     uint64_t end_stamp; // of the recording, or of the last watermark
 };
 
-// Reads all of the trace. 0 or a negative errno with the text set; errors of sinks are given on. A trace that is cut off
+// Reads all of the trace. 0 or a negative errno with the text set; errors of sinks are passed on. A trace that is cut off
 // is no error.
 int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
                 struct err *e);

@@ -1,5 +1,5 @@
 // Merges the streams of a trace (one a lane of a thread) by stamp. A stream's words are queued as the rounds are read;
-// what the caller takes from the queues is in the order of stamps.
+// the caller removes records from the queues in the order of stamps.
 #ifndef HEAPTAPE_CONVERT_MERGE_H
 #define HEAPTAPE_CONVERT_MERGE_H
 
@@ -53,10 +53,10 @@ static inline uint64_t merge_second(const struct merge *m)
     return a < b ? a : b;
 }
 
-// Takes the stream out of the heap.
+// Removes the stream from the heap.
 void merge_put_aside(struct merge *m, struct merge_stream *s);
 
-// Puts the stream to where its next record belongs, after records were taken from it or after it was put aside; an
+// Puts the stream to where its next record belongs, after records were allocated from it or after it was put aside; an
 // empty one leaves the heap until it is fed.
 void merge_put_back(struct merge *m, struct merge_stream *s);
 

@@ -37,7 +37,8 @@ void order_free(struct order *o)
     free(o->numbered);
     pages_array_free(o->slots, o->slots_capacity, sizeof *o->slots);
     free(o->held);
-    sites_release(&o->sites);
+    map_release(&o->site_numbers);
+    workload_sites_release(&o->sites);
     merge_release(&o->merge);
     map_release(&o->by_number);
     table_release(&o->table);
@@ -56,7 +57,7 @@ struct order_counts order_counts(const struct order *o)
 
 const struct workload_sites *order_sites(const struct order *o)
 {
-    return &o->sites.sites;
+    return &o->sites;
 }
 
 void order_summarise(const struct order_counts *counts, struct workload_summary *s)
@@ -90,7 +91,7 @@ struct order_thread *order_thread_get(struct order *o, uint32_t trace_number)
 
 int order_thread_number(struct order *o, struct order_thread *t)
 {
-    if (o->n_numbered == SLOT_MAX_THREADS)
+    if (o->n_numbered == TABLE_MAX_THREADS)
         return -EOVERFLOW;
     if (HT_GROW(&o->numbered, &o->numbered_capacity, o->n_numbered + 1) < 0)
         return -ENOMEM;
@@ -126,7 +127,7 @@ static uint64_t stamp_of(const struct order_thread *t, uint64_t op)
     return t->recent[(op > oldest ? op : oldest) % ORDER_RECENT];
 }
 
-// Stamps say how time passed, waits what came first: where they contradict, the stamp gives way.
+// Where a stamp contradicts a dependency, the stamp is corrected.
 static void stamp_after_dependencies(struct order *o, struct workload_op *op)
 {
     for (uint32_t i = 0; i < o->n_dependencies; i++) {
@@ -149,8 +150,8 @@ int order_flush(struct order *o)
     return n ? o->sink.ops(o->sink.context, o->out, n) : 0;
 }
 
-// Gives the op its number, stamp and waits.
-static inline int settle(struct order *o, struct order_thread *t, struct workload_op *op)
+// Completes the op: its number, stamp and dependencies.
+static inline int complete(struct order *o, struct order_thread *t, struct workload_op *op)
 {
     if (__builtin_expect(t->next_op == 0, 0)) {
         int rc = order_thread_name(o, t);
@@ -172,7 +173,7 @@ static inline int settle(struct order *o, struct order_thread *t, struct workloa
 
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
 {
-    int rc = settle(o, t, op);
+    int rc = complete(o, t, op);
     if (rc < 0)
         return rc;
     struct workload_thread_op *to = &o->out[o->n_out++];
@@ -187,7 +188,7 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
     struct workload_thread_op one = {.op = *op};
     int rc = order_flush(o);
     if (rc == 0)
-        rc = settle(o, t, &one.op);
+        rc = complete(o, t, &one.op);
     o->n_out_dependencies = 0;
     one.thread = t->number;
     return rc < 0 ? rc : o->sink.ops(o->sink.context, &one, 1);
@@ -198,8 +199,8 @@ void order_deadline(struct order *o)
     uint64_t d = UINT64_MAX;
     for (size_t i = 0; i < o->n_held; i++)
         d = o->held[i].deadline < d ? o->held[i].deadline : d;
-    for (size_t i = 0; i < o->n_doubles; i++)
-        d = o->doubles[i].deadline < d ? o->doubles[i].deadline : d;
+    for (size_t i = 0; i < o->n_duplicates; i++)
+        d = o->duplicates[i].deadline < d ? o->duplicates[i].deadline : d;
     o->next_deadline = d;
     o->disturbed = true;
 }
@@ -253,7 +254,7 @@ void order_wake(struct order *o, enum order_hold why, uint64_t address)
     order_deadline(o);
 }
 
-// What the stream waits for has not come: its next record is taken as it is.
+// The awaited record has not come: the stream's next record is processed as it is.
 static int expire_held(struct order *o, size_t i)
 {
     o->held[i].stream->forced = true;
@@ -267,11 +268,11 @@ int order_expire(struct order *o, uint64_t now)
     while (o->next_deadline <= now && o->next_deadline != UINT64_MAX) {
         uint64_t deadline = o->next_deadline;
         size_t i = 0, k = 0;
-        while (i < o->n_doubles && o->doubles[i].deadline != deadline)
+        while (i < o->n_duplicates && o->duplicates[i].deadline != deadline)
             i++;
         while (k < o->n_held && o->held[k].deadline != deadline)
             k++;
-        int rc = i < o->n_doubles ? order_double_lost(o, i) : expire_held(o, k);
+        int rc = i < o->n_duplicates ? order_duplicate_lost(o, i) : expire_held(o, k);
         if (rc < 0)
             return rc;
     }

@@ -1,10 +1,10 @@
 // Puts the events of one process into a valid total order, and blocks in the place of addresses.
 //
-// The capture stamps what gives memory up before the call and what takes it after, so stamps that are true make every
-// address alternate: taken, given up, taken. But the counter is read out of order with the instructions round it: the
-// stamp of a take may be too early by the depth of the CPU's reordering, a few hundred ns. So it may seem to come before
-// the give that made the address free. As an address is no block, such a take needs not to wait: for a while the address
-// has two blocks, and what has to be found out is only which of them a give means (docs/design/convert.md).
+// The capture stamps a free before the call and an allocation after it, so with exact stamps every address alternates:
+// allocated, freed, allocated. But the counter is read out of order with the instructions round it: the stamp of an
+// allocation may be too early by the depth of the CPU's reordering, a few hundred ns, and then it seems to precede the free
+// that made its address available. Such an allocation need not wait, because an address is not a block: for a while the
+// address has two blocks, and only the block that a free means remains to be found (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ORDER_H
 #define HEAPTAPE_CONVERT_ORDER_H
 
@@ -19,19 +19,19 @@ struct order_sink {
 };
 
 struct order_options {
-    // Stamp units. How long a give of an unknown address waits for its take, and a second block of an address for the
-    // give of the first.
+    // Stamp units. How long a free of an unknown address waits for its allocation, and a second block of an address for the
+    // free of the first.
     uint64_t window;
-    // The most by which a take's stamp is taken to be early: closer ones are not proof of an order.
+    // The most by which an allocation's stamp is assumed to be early: closer stamps do not prove an order.
     uint64_t skid;
 };
 
 struct order_counts {
-    uint64_t repaired;  // takes and gives whose stamps contradicted the alternation at their address
-    uint64_t late;      // takes, gives and resizes that were published after what came later was put out
-    uint64_t ambiguous; // what had to be guessed: a block whose give never came, or which of two blocks a give meant
-    uint64_t unmatched; // gives of addresses that were not seen taken
-    uint64_t dependencies, dependencies_needed; // waits, and what there would be without leaving out implied ones
+    uint64_t repaired;  // allocations and frees whose stamps contradicted the alternation at their address
+    uint64_t late;      // allocations, frees and resizes that were published after what came later was put out
+    uint64_t ambiguous; // what had to be guessed: a block whose free never came, or which of two blocks a free meant
+    uint64_t unmatched; // frees of addresses that were without a recorded allocation
+    uint64_t dependencies, dependencies_needed; // written, and with the implied ones
     uint64_t lost;                              // words that the capture lost
     uint64_t slots;
     uint64_t threads;
@@ -45,7 +45,7 @@ struct order;
 struct order *order_new(const struct order_options *options, const struct order_sink *sink);
 void order_free(struct order *o);
 
-// Takes in a segment of the process; its words are copied. 0 or a negative errno.
+// Adds a segment of the process; its words are copied. 0 or a negative errno.
 int order_feed(struct order *o, const struct trace_segment *s);
 
 // Puts out all events with stamps up to `limit`, a watermark up to which all that was published has been fed. 0 or a
@@ -53,7 +53,7 @@ int order_feed(struct order *o, const struct trace_segment *s);
 int order_advance(struct order *o, uint64_t limit);
 
 // The recording was cut off: of what has not been put out yet, things that it depends on may be missing. So where there are
-// several threads, each give in it counts as ambiguous.
+// several threads, each free in it counts as ambiguous.
 void order_cut_off(struct order *o);
 
 // Puts out the rest.

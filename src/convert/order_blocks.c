@@ -4,20 +4,20 @@
 
 #include <errno.h>
 
-static uint32_t last_thread(const struct slot *s)
+static uint32_t last_thread(const struct table_block *s)
 {
-    return (uint32_t)(s->last >> SLOT_OP_BITS);
+    return (uint32_t)(s->last >> TABLE_OP_BITS);
 }
 
-static uint64_t last_op(const struct slot *s)
+static uint64_t last_op(const struct table_block *s)
 {
-    return s->last & ((1ull << SLOT_OP_BITS) - 1);
+    return s->last & ((1ull << TABLE_OP_BITS) - 1);
 }
 
 // A use of the block: the op under work waits for the use before.
 static inline int use_block(struct order *o, struct order_thread *t, uint32_t slot)
 {
-    const struct slot *s = &o->slots[slot];
+    const struct table_block *s = &o->slots[slot];
     uint32_t thread = last_thread(s);
     return thread == t->number ? 0 : order_depend(o, t, thread, last_op(s));
 }
@@ -29,11 +29,11 @@ static int slot_new(struct order *o, uint32_t *slot)
     if (HT_PAGES_GROW(&o->slots, &o->slots_capacity, o->n_slots + 1) < 0)
         return -ENOMEM;
     *slot = (uint32_t)o->n_slots++;
-    o->slots[*slot] = (struct slot){0};
+    o->slots[*slot] = (struct table_block){0};
     return 0;
 }
 
-int order_slot_take(struct order *o, struct order_thread *t, uint32_t *slot)
+int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
 {
     if (__builtin_expect(!t->pool.n, 0)) {
         uint32_t thread;
@@ -50,8 +50,8 @@ int order_slot_take(struct order *o, struct order_thread *t, uint32_t *slot)
     return 0;
 }
 
-// The op under work has given the slot up.
-static int slot_give(struct order *o, struct order_thread *t, uint32_t slot)
+// The op under work has freed the slot's block.
+static int slot_release(struct order *o, struct order_thread *t, uint32_t slot)
 {
     o->slots[slot].address = 0;
     int rc = 0;
@@ -62,38 +62,38 @@ static int slot_give(struct order *o, struct order_thread *t, uint32_t slot)
     return rc;
 }
 
-// Is the double a later block of this address?
-static struct order_double *double_of(struct order *o, uint32_t slot)
+// Is the duplicate a later block of this address?
+static struct order_duplicate *duplicate_of(struct order *o, uint32_t slot)
 {
-    for (size_t i = 0; i < o->n_doubles; i++) {
-        if (o->doubles[i].slot == slot)
-            return &o->doubles[i];
+    for (size_t i = 0; i < o->n_duplicates; i++) {
+        if (o->duplicates[i].slot == slot)
+            return &o->duplicates[i];
     }
     return NULL;
 }
 
-static void double_forget(struct order *o, struct order_double *d)
+static void duplicate_forget(struct order *o, struct order_duplicate *d)
 {
-    o->n_doubles--;
-    memmove(d, d + 1, (size_t)(o->doubles + o->n_doubles - d) * sizeof *d);
+    o->n_duplicates--;
+    memmove(d, d + 1, (size_t)(o->duplicates + o->n_duplicates - d) * sizeof *d);
     order_deadline(o);
 }
 
-// The oldest double of the address; NULL when it has one block at most.
-static struct order_double *double_first(struct order *o, uint64_t address)
+// The oldest duplicate of the address; NULL when it has one block at most.
+static struct order_duplicate *duplicate_first(struct order *o, uint64_t address)
 {
-    for (size_t i = 0; i < o->n_doubles; i++) {
-        if (o->doubles[i].address == address)
-            return &o->doubles[i];
+    for (size_t i = 0; i < o->n_duplicates; i++) {
+        if (o->duplicates[i].address == address)
+            return &o->duplicates[i];
     }
     return NULL;
 }
 
-// The cell of the address's oldest block, which is no double.
+// The cell of the address's oldest block, which is no duplicate.
 static size_t oldest_cell(struct order *o, uint64_t address)
 {
     size_t i = table_find(&o->table, o->slots, address);
-    while (i != TABLE_NONE && double_of(o, table_slot(&o->table, i)))
+    while (i != TABLE_NONE && duplicate_of(o, table_slot(&o->table, i)))
         i = table_find_next(&o->table, o->slots, address, i);
     return i;
 }
@@ -103,7 +103,7 @@ static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t a
 {
     size_t best = TABLE_NONE, i = table_find(&o->table, o->slots, address);
     for (; i != TABLE_NONE; i = table_find_next(&o->table, o->slots, address, i)) {
-        const struct slot *s = &o->slots[table_slot(&o->table, i)];
+        const struct table_block *s = &o->slots[table_slot(&o->table, i)];
         if (last_thread(s) != t->number)
             continue;
         if (best == TABLE_NONE || last_op(s) > last_op(&o->slots[table_slot(&o->table, best)]))
@@ -112,8 +112,8 @@ static size_t own_cell(struct order *o, const struct order_thread *t, uint64_t a
     return best;
 }
 
-// Was the block taken so shortly before the double that their stamps do not prove which came first?
-static bool too_close(const struct order *o, uint32_t slot, const struct order_double *d)
+// Was the block allocated so shortly before the duplicate that their stamps do not prove which came first?
+static bool too_close(const struct order *o, uint32_t slot, const struct order_duplicate *d)
 {
     const struct order_thread *t = order_numbered(o, last_thread(&o->slots[slot]));
     uint64_t op = last_op(&o->slots[slot]);
@@ -123,8 +123,8 @@ static bool too_close(const struct order *o, uint32_t slot, const struct order_d
     return stamp + o->options.skid > d->stamp;
 }
 
-// The cell of the double.
-static size_t double_cell(struct order *o, const struct order_double *d)
+// The cell of the duplicate.
+static size_t duplicate_cell(struct order *o, const struct order_duplicate *d)
 {
     size_t i = table_find(&o->table, o->slots, d->address);
     while (table_slot(&o->table, i) != d->slot)
@@ -132,106 +132,107 @@ static size_t double_cell(struct order *o, const struct order_double *d)
     return i;
 }
 
-// Which of the address's blocks does the give by this thread mean? One that it has taken itself: when it did, all
-// blocks before were gone. Else the oldest, unless another thread's give of that one is only stamped later.
+// Which of the address's blocks does the free by this thread mean? One that it has allocated itself: when it did, all
+// blocks before were gone. Else the oldest, unless another thread's free of that one is only stamped later.
 static size_t choose(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
 {
     const struct order_thread *t = s->user;
-    struct order_double *d = double_first(o, address);
+    struct order_duplicate *d = duplicate_first(o, address);
     size_t own = own_cell(o, t, address);
-    struct order_double *mine = own == TABLE_NONE ? NULL : double_of(o, table_slot(&o->table, own));
+    struct order_duplicate *mine = own == TABLE_NONE ? NULL : duplicate_of(o, table_slot(&o->table, own));
     if (mine) {
-        double_forget(o, mine);
+        duplicate_forget(o, mine);
         return own;
     }
     size_t oldest = oldest_cell(o, address);
     if (own == TABLE_NONE && order_overtakes(o, s, stamp, address)) {
-        size_t later = double_cell(o, d);
-        double_forget(o, d);
+        size_t later = duplicate_cell(o, d);
+        duplicate_forget(o, d);
         return later;
     }
     if (own == TABLE_NONE && too_close(o, table_slot(&o->table, oldest), d))
         o->counts.ambiguous++;
-    double_forget(o, d);
+    duplicate_forget(o, d);
     return oldest;
 }
 
-// The oldest block of the double's address is lost: its give never came. It is given up by the thread that took the
+// The oldest block of the duplicate's address is lost: its free never came. It is freed by the thread that took the
 // address next, so that the workload stays valid.
-int order_double_lost(struct order *o, size_t i)
+int order_duplicate_lost(struct order *o, size_t i)
 {
-    struct order_double d = o->doubles[i];
+    struct order_duplicate d = o->duplicates[i];
     struct order_thread *t = order_numbered(o, d.thread);
     size_t cell = oldest_cell(o, d.address);
     uint32_t slot = table_slot(&o->table, cell);
     struct workload_op op = {.kind = HT_FREE, .slot = slot, .stamp = d.stamp};
     o->counts.repaired--;
     o->counts.ambiguous++;
-    double_forget(o, &o->doubles[i]);
+    duplicate_forget(o, &o->duplicates[i]);
     table_remove(&o->table, d.address, cell);
     o->n_dependencies = 0;
     int rc = use_block(o, t, slot);
     if (rc == 0)
-        rc = slot_give(o, t, slot);
+        rc = slot_release(o, t, slot);
     return rc < 0 ? rc : order_emit_apart(o, t, &op);
 }
 
-static int double_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot)
+static int duplicate_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address,
+                           uint32_t slot)
 {
-    if (o->n_doubles == ORDER_MAX_DOUBLES) {
-        int rc = order_double_lost(o, 0);
+    if (o->n_duplicates == ORDER_MAX_DUPLICATES) {
+        int rc = order_duplicate_lost(o, 0);
         if (rc < 0)
             return rc;
     }
     uint64_t deadline = stamp + 2 * o->options.window;
-    o->doubles[o->n_doubles++] =
-        (struct order_double){address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
+    o->duplicates[o->n_duplicates++] =
+        (struct order_duplicate){address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
     o->counts.repaired++;
     order_deadline(o);
     return 0;
 }
 
-// Binds the address to the slot, whose block the op under work takes. *doubled: it has another block already.
-static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot, bool *doubled)
+// Binds the address to the slot, whose block the op under work allocates. *duplicated: it has another block already.
+static inline int bind(struct order *o, struct order_thread *t, uint64_t address, uint32_t slot, bool *duplicated)
 {
     struct table *table = &o->table;
     if (__builtin_expect(table->n >= table->limit, 0) && table_grow(table, o->slots) < 0)
         return -ENOMEM;
-    *doubled = table_find(table, o->slots, address) != TABLE_NONE;
+    *duplicated = table_find(table, o->slots, address) != TABLE_NONE;
     table_put(table, address, slot);
-    o->slots[slot] = (struct slot){address, order_use(t)};
+    o->slots[slot] = (struct table_block){address, order_use(t)};
     return 0;
 }
 
-// What follows from the address being taken, once the op is out.
-static int after_take(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot,
-                      bool doubled)
+// Once the allocation at the address is out: a second block of it, and streams that wait for it.
+static int after_allocation(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t slot,
+                            bool duplicated)
 {
-    int rc = doubled ? double_begin(o, t, stamp, address, slot) : 0;
-    // No other thread could have given the block up.
-    if (rc == 0 && doubled && o->open_threads <= 1)
-        rc = order_double_lost(o, o->n_doubles - 1);
+    int rc = duplicated ? duplicate_begin(o, t, stamp, address, slot) : 0;
+    // No other thread could have freed the block.
+    if (rc == 0 && duplicated && o->open_threads <= 1)
+        rc = order_duplicate_lost(o, o->n_duplicates - 1);
     if (o->n_held)
-        order_wake(o, ORDER_HOLD_GIVE, address);
+        order_wake(o, ORDER_HOLD_RELEASE, address);
     return rc;
 }
 
-int order_take(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     uint64_t stamp = op->stamp;
     uint32_t slot = 0;
-    bool doubled = false;
+    bool duplicated = false;
     int rc = order_thread_name(o, t);
     if (rc == 0)
-        rc = order_slot_take(o, t, &slot);
+        rc = order_slot_allocate(o, t, &slot);
     if (rc == 0)
-        rc = bind(o, t, address, slot, &doubled);
+        rc = bind(o, t, address, slot, &duplicated);
     op->slot = slot;
     if (rc == 0)
         rc = order_emit(o, t, op);
-    if (__builtin_expect(rc < 0 || (!doubled && !o->n_held), 1))
+    if (__builtin_expect(rc < 0 || (!duplicated && !o->n_held), 1))
         return rc;
-    return after_take(o, t, stamp, address, slot, doubled);
+    return after_allocation(o, t, stamp, address, slot, duplicated);
 }
 
 // A block from before the trace began, as large as can be used of it, if that is known. Its slot is a new one: the block is there from the start.
@@ -243,7 +244,7 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
     if (rc < 0)
         return rc;
     o->counts.unmatched++;
-    o->slots[*slot] = (struct slot){address, order_use(t)};
+    o->slots[*slot] = (struct table_block){address, order_use(t)};
     struct workload_op op = {.kind = HT_PREEXISTING,
                              .flags = o->usable ? 0 : WORKLOAD_SIZE_UNKNOWN,
                              .size = o->usable,
@@ -252,7 +253,7 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
     return order_emit_apart(o, t, &op);
 }
 
-// Finds the block that the thread gives up and unbinds it from its address. 0, ORDER_HELD or a negative errno.
+// Finds the block that the thread frees and unbinds it from its address. 0, ORDER_HELD or a negative errno.
 static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address, uint32_t *slot)
 {
     struct order_thread *t = s->user;
@@ -260,22 +261,22 @@ static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp
     if (__builtin_expect(i == TABLE_NONE, 0)) {
         if (s->forced || o->open_threads <= 1)
             return preexisting(o, t, stamp, address, slot);
-        order_doubt_give(o, t, stamp, address);
-        return order_hold(o, s, ORDER_HOLD_GIVE, stamp, address);
+        order_count_ambiguity(o, t, stamp, address);
+        return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
     }
-    if (__builtin_expect(o->n_doubles && double_first(o, address), 0))
+    if (__builtin_expect(o->n_duplicates && duplicate_first(o, address), 0))
         i = choose(o, s, stamp, address);
     else if (o->open_threads > 1 && last_thread(&o->slots[table_slot(&o->table, i)]) != t->number && !s->forced &&
              order_overtakes(o, s, stamp, address))
-        return order_hold(o, s, ORDER_HOLD_GIVE, stamp, address);
+        return order_hold(o, s, ORDER_HOLD_RELEASE, stamp, address);
     *slot = table_slot(&o->table, i);
     table_remove(&o->table, address, i);
     o->counts.ambiguous += o->cut_off && o->open_threads > 1;
-    order_note_give(o, t, stamp, address);
+    order_note_release(o, t, stamp, address);
     return 0;
 }
 
-int order_give(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address)
+int order_release(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address)
 {
     struct order_thread *t = s->user;
     int rc = unbind(o, s, op->stamp, address, &op->slot);
@@ -284,7 +285,7 @@ int order_give(struct order *o, struct merge_stream *s, struct workload_op *op, 
     if (rc == 0)
         rc = use_block(o, t, op->slot);
     if (rc == 0)
-        rc = slot_give(o, t, op->slot);
+        rc = slot_release(o, t, op->slot);
     return rc ? rc : order_emit(o, t, op);
 }
 
@@ -308,7 +309,7 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
 {
     op->flags |= WORKLOAD_FROM_NULL;
     if (result)
-        return order_take(o, t, op, result);
+        return order_allocate(o, t, op, result);
     op->flags |= WORKLOAD_FAILED;
     return order_emit(o, t, op);
 }
@@ -319,7 +320,7 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
         return resize_of_null(o, t, op, result);
     struct order_pending from = t->pending[--t->n_pending];
     uint64_t stamp = op->stamp, address = result ? result : from.address;
-    bool doubled = false;
+    bool duplicated = false;
     op->slot = from.slot;
     int rc = order_thread_name(o, t);
     if (rc == 0)
@@ -328,15 +329,15 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
         return rc;
     if (!result && !op->error) {
         op->flags |= WORKLOAD_FREED;
-        rc = slot_give(o, t, from.slot);
+        rc = slot_release(o, t, from.slot);
         return rc < 0 ? rc : order_emit(o, t, op);
     }
     if (!result)
         op->flags |= WORKLOAD_FAILED;
     else if (result != from.address)
         op->flags |= WORKLOAD_MOVED;
-    rc = bind(o, t, address, from.slot, &doubled);
+    rc = bind(o, t, address, from.slot, &duplicated);
     if (rc == 0)
         rc = order_emit(o, t, op);
-    return rc < 0 || (!doubled && !o->n_held) ? rc : after_take(o, t, stamp, address, from.slot, doubled);
+    return rc < 0 || (!duplicated && !o->n_held) ? rc : after_allocation(o, t, stamp, address, from.slot, duplicated);
 }

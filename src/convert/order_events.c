@@ -117,7 +117,19 @@ static int do_thread(struct order *o, struct merge_stream *s, struct workload_op
     return order_emit(o, s->user, op);
 }
 
-// What heaptape says of itself.
+// The workload's number of a call site by its id in the trace, assigned when it is new. 0 when out of memory.
+static uint32_t number_site(struct order *o, uint64_t id)
+{
+    uint64_t number = map_get(&o->site_numbers, id);
+    if (!number) {
+        number = o->site_numbers.n + 1;
+        if (number >= UINT32_MAX || map_put(&o->site_numbers, id, number) < 0)
+            return 0;
+    }
+    return (uint32_t)number;
+}
+
+// Records about the recording.
 static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
     if (op->kind == HT_LOST) {
@@ -126,15 +138,15 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
     }
     if (op->kind == HT_MODULE) {
         const struct workload_module m = {.start = ptr, .bytes = op->size, .offset = op->value};
-        return workload_sites_module(&o->sites.sites, &m, op->text, op->text_bytes);
+        return workload_sites_module(&o->sites, &m, op->text, op->text_bytes);
     }
     if (op->kind != HT_STACK)
         return 0;
-    uint32_t number = sites_number(&o->sites, op->value);
-    return number ? workload_sites_define(&o->sites.sites, number, op->text, op->text_bytes / 8) : -ENOMEM;
+    uint32_t number = number_site(o, op->value);
+    return number ? workload_sites_define(&o->sites, number, op->text, op->text_bytes / 8) : -ENOMEM;
 }
 
-// One record, decoded: `op` but for slot, flags and waits; `ptr` and `result` as the record has them.
+// One record, decoded: `op` but for slot, flags and dependencies; `ptr` and `result` as the record has them.
 static inline int do_record(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t ptr,
                             uint64_t result)
 {
@@ -142,11 +154,11 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
         if (__builtin_expect(result != 0, 1))
-            return order_take(o, t, op, result);
+            return order_allocate(o, t, op, result);
         op->flags = WORKLOAD_FAILED;
         return order_emit(o, t, op);
     case HT_CLASS_FREE:
-        return ptr ? order_give(o, s, op, ptr) : order_emit(o, t, op);
+        return ptr ? order_release(o, s, op, ptr) : order_emit(o, t, op);
     case HT_CLASS_HALF:
         return ptr ? order_resize_begin(o, s, op->stamp, ptr) : 0;
     case HT_CLASS_RESIZE:
@@ -195,7 +207,7 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
         .error = ev.error,
     };
     if (ev.notes[HT_NOTE_SITE]) {
-        op.value = sites_number(&o->sites, ev.notes[HT_NOTE_SITE]);
+        op.value = number_site(o, ev.notes[HT_NOTE_SITE]);
         if (!op.value)
             return -ENOMEM;
     }

@@ -1,5 +1,5 @@
-// The way that nearly all records go: a take of a free address, and a give by the thread that took it. Each function does all
-// of it or, where anything is out of the ordinary, nothing; then order_take and order_give know what to do.
+// The way that nearly all records go: an allocation of a free address, and a free by the thread that took it. Each function does all
+// of it or, where anything is out of the ordinary, nothing; then order_allocate and order_release know what to do.
 #ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
 #define HEAPTAPE_CONVERT_ORDER_FAST_H
 
@@ -10,11 +10,11 @@
     | ((wire) < 32 && HT_CLASS_##class == (want_class) && HT_FORM_##form == (want_form) ? 1u << ((wire)&31) : 0)
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
     ORDER_TAG(wire, class, form, HT_CLASS_ALLOC, HT_FORM_SIZED)
-static const uint32_t order_take_tags = 0 HT_EVENT_TABLE(HT_X);
+static const uint32_t order_allocate_tags = 0 HT_EVENT_TABLE(HT_X);
 #undef HT_X
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
     ORDER_TAG(wire, class, form, HT_CLASS_FREE, HT_FORM_PLAIN)
-static const uint32_t order_give_tags = 0 HT_EVENT_TABLE(HT_X);
+static const uint32_t order_release_tags = 0 HT_EVENT_TABLE(HT_X);
 #undef HT_X
 #undef ORDER_TAG
 
@@ -30,11 +30,11 @@ static inline uint64_t order_plain_address(uint64_t word)
     return word >> CODEC_BODY_AT << CODEC_ADDRESS_SHIFT;
 }
 
-// Is the thread in the midst of its ops, and nothing waits?
+// Is the thread between its start and its exit, and no stream held?
 static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
 {
     const struct order_thread *t = s->user;
-    return !o->n_held && !o->n_doubles && !o->cut_off && t->next_op && !s->forced && !t->ended;
+    return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
 static inline int order_put_out(struct order *o, struct order_thread *t, struct workload_thread_op *to)
@@ -50,7 +50,7 @@ static inline int order_put_out(struct order *o, struct order_thread *t, struct 
     return rc < 0 ? rc : ORDER_DONE;
 }
 
-static inline int order_take_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
+static inline int order_allocate_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
 {
     struct order_thread *t = s->user;
     unsigned tag = codec_tag_of(word);
@@ -66,7 +66,7 @@ static inline int order_take_fast(struct order *o, struct merge_stream *s, uint6
     b->tags[k] = table_tag(hash);
     b->slots[k] = slot;
     o->table.n++;
-    o->slots[slot] = (struct slot){address, order_use(t)};
+    o->slots[slot] = (struct table_block){address, order_use(t)};
     struct workload_thread_op *to = &o->out[o->n_out];
     *to = (struct workload_thread_op){
         .thread = t->number,
@@ -79,7 +79,7 @@ static inline int order_take_fast(struct order *o, struct merge_stream *s, uint6
     return order_put_out(o, t, to);
 }
 
-static inline int order_give_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
+static inline int order_release_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
 {
     struct order_thread *t = s->user;
     uint64_t address = order_plain_address(word), hash = table_hash(address);
@@ -89,14 +89,14 @@ static inline int order_give_fast(struct order *o, struct merge_stream *s, uint6
         return ORDER_ODD;
     unsigned k = (unsigned)__builtin_ctz(cells);
     uint32_t slot = b->slots[k];
-    struct slot *block = &o->slots[slot];
-    if (__builtin_expect(block->address != address || block->last >> SLOT_OP_BITS != t->number, 0))
+    struct table_block *block = &o->slots[slot];
+    if (__builtin_expect(block->address != address || block->last >> TABLE_OP_BITS != t->number, 0))
         return ORDER_ODD;
     b->tags[k] = 0;
     o->table.n--;
     block->address = 0;
     pool_put(&t->pool, slot, t->next_op);
-    order_note_give(o, t, stamp, address);
+    order_note_release(o, t, stamp, address);
     struct workload_thread_op *to = &o->out[o->n_out];
     *to = (struct workload_thread_op){
         .thread = t->number,
@@ -105,7 +105,7 @@ static inline int order_give_fast(struct order *o, struct merge_stream *s, uint6
     return order_put_out(o, t, to);
 }
 
-// Fetches the cell that a record some words ahead will need, and for a give, nearer, the slot that the cell names. Guesses:
+// Fetches the cell that a record some words ahead will need, and for a free, nearer, the slot that the cell names. Guesses:
 // the base may change until then, and the block may stand behind others.
 // Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
 static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o, const struct merge_stream *s)
@@ -114,10 +114,10 @@ static inline __attribute__((always_inline)) void order_look_ahead(const struct 
     if (o->table.n_buckets <= NEAR_BUCKETS || s->head + CELL_AHEAD >= s->tail)
         return;
     uint64_t word = s->words[s->head + CELL_AHEAD];
-    bool give = order_give_tags >> codec_tag_of(word) & 1;
+    bool give = order_release_tags >> codec_tag_of(word) & 1;
     table_prefetch(&o->table, give ? order_plain_address(word) : order_sized_address(s, word));
     word = s->words[s->head + SLOT_AHEAD];
-    if (!(order_give_tags >> codec_tag_of(word) & 1))
+    if (!(order_release_tags >> codec_tag_of(word) & 1))
         return;
     uint64_t hash = table_hash(order_plain_address(word));
     const struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
@@ -136,10 +136,10 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
         if (stamp > bound)
             return 0;
         order_look_ahead(o, s);
-        if (order_take_tags >> codec_tag_of(word) & 1)
-            rc = order_take_fast(o, s, word, stamp);
-        else if (order_give_tags >> codec_tag_of(word) & 1)
-            rc = order_give_fast(o, s, word, stamp);
+        if (order_allocate_tags >> codec_tag_of(word) & 1)
+            rc = order_allocate_fast(o, s, word, stamp);
+        else if (order_release_tags >> codec_tag_of(word) & 1)
+            rc = order_release_fast(o, s, word, stamp);
         else
             return 0;
         s->head += rc == ORDER_DONE;

@@ -5,7 +5,6 @@
 #include "convert/merge.h"
 #include "convert/order.h"
 #include "convert/pool.h"
-#include "convert/sites.h"
 #include "convert/table.h"
 
 enum {
@@ -14,10 +13,10 @@ enum {
     ORDER_PENDING = 4,          // reallocs under way in one thread: signal handlers nest
     ORDER_RECENT = 64,          // ops of a thread whose stamps are remembered
     ORDER_BATCH = 64,           // ops handed on at a time
-    ORDER_MAX_DOUBLES = 64,     // addresses with two blocks at a time: more are a sign of lost events
+    ORDER_MAX_DUPLICATES = 64,  // addresses with two blocks at a time: more are a sign of lost events
 };
 
-// The release half of a realloc: the block that it has taken from its address.
+// The release half of a realloc: the block that it has allocated from its address.
 struct order_pending {
     uint32_t slot;
     uint64_t address;
@@ -26,7 +25,7 @@ struct order_pending {
 struct order_thread {
     uint32_t index;    // in the order's threads
     uint32_t number;   // in the workload; ORDER_NO_THREAD before it is named
-    uint32_t creator;  // the workload's number of who created it, or ORDER_NO_THREAD
+    uint32_t creator;  // the workload's number of the creating thread, or ORDER_NO_THREAD
     uint64_t creation; // number of the creator's op
     uint64_t next_op, last_stamp;
     bool fed, ended;
@@ -40,9 +39,9 @@ struct order_thread {
 
 // Why a stream is put aside.
 enum order_hold {
-    ORDER_HOLD_GIVE,   // its next record gives up an address that is not known
-    ORDER_HOLD_START,  // its next record starts a thread that nobody has created
-    ORDER_HOLD_THREAD, // another lane of its thread is held
+    ORDER_HOLD_RELEASE, // its next record frees an address that is not known
+    ORDER_HOLD_START,   // its next record starts a thread whose creation has not come
+    ORDER_HOLD_THREAD,  // another lane of its thread is held
 };
 
 struct order_held {
@@ -54,13 +53,13 @@ struct order_held {
 };
 
 // A block of an address that had one already.
-struct order_double {
+struct order_duplicate {
     uint64_t address, stamp, deadline;
     uint32_t slot, thread;
 };
 
-// A give that was put out, by its own taker or another.
-struct order_give_note {
+// A free that was put out, by its own taker or another.
+struct order_released {
     uint64_t address, stamp;
     uint32_t thread;
 };
@@ -77,23 +76,24 @@ struct order {
     uint32_t *numbered;    // workload's number → index in threads
     size_t n_numbered, numbered_capacity;
     struct table table;
-    struct slot *slots;
+    struct table_block *slots;
     size_t n_slots, slots_capacity;
     struct pool_shared shared;
-    struct sites sites;
+    struct map site_numbers; // ids of the trace → numbers of the workload
+    struct workload_sites sites;
     struct order_held *held;
     size_t n_held, held_capacity;
-    struct order_double doubles[ORDER_MAX_DOUBLES];
-    size_t n_doubles;
-    struct order_give_note gives[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
-    size_t n_gives;
+    struct order_duplicate duplicates[ORDER_MAX_DUPLICATES];
+    size_t n_duplicates;
+    struct order_released released[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
+    size_t n_released;
     uint64_t passed;        // up to here all that was known is put out
-    uint64_t next_deadline; // of those held and the doubles; UINT64_MAX when there are none
+    uint64_t next_deadline; // of those held and the duplicates; UINT64_MAX when there are none
     bool cut_off;           // what comes now is the rest of a recording that was cut off
     bool disturbed;         // streams were put back, or a deadline came up: the run under way ends
     struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES]; // of the op under work
     uint32_t n_dependencies;
-    uint64_t usable;                            // of the block that the record under work gives up; 0: unknown
+    uint64_t usable;                            // of the block that the record under work frees; 0: unknown
     struct workload_thread_op out[ORDER_BATCH]; // ops that the sink has not got yet
     struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
     size_t n_out, n_out_dependencies;
@@ -102,7 +102,7 @@ struct order {
 // The op under work as a slot's last use.
 static inline uint64_t order_use(const struct order_thread *t)
 {
-    return (uint64_t)t->number << SLOT_OP_BITS | t->next_op;
+    return (uint64_t)t->number << TABLE_OP_BITS | t->next_op;
 }
 
 static inline struct order_thread *order_numbered(const struct order *o, uint32_t number)
@@ -113,7 +113,7 @@ static inline struct order_thread *order_numbered(const struct order *o, uint32_
 // The thread of that number in the trace, made when it is new; NULL when out of memory.
 struct order_thread *order_thread_get(struct order *o, uint32_t trace_number);
 
-// Gives the thread the next number in the workload: right before the op that makes it known, and not before it is sure
+// Assigns the thread the next number in the workload: right before the op that makes it known, and not before it is sure
 // that this op comes. 0, -ENOMEM, -EOVERFLOW.
 int order_thread_number(struct order *o, struct order_thread *t);
 
@@ -122,7 +122,7 @@ static inline int order_thread_name(struct order *o, struct order_thread *t)
     return __builtin_expect(t->number != ORDER_NO_THREAD, 1) ? 0 : order_thread_number(o, t);
 }
 
-// Adds a wait to the op under work, unless it is implied.
+// Adds a dependency to the op under work, unless it is implied.
 int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint64_t op);
 
 // Puts out the op under work, which best stands in o->out[o->n_out] already.
@@ -131,35 +131,35 @@ int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
 // Puts out an op that comes between: the one under work stays as it is.
 int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op);
 
-// Gives the sink all that has been put out.
+// Hands all ops that have been put out to the sink.
 int order_flush(struct order *o);
 
 // A free slot for the thread, which may have to wait for it. 0 or a negative errno.
-int order_slot_take(struct order *o, struct order_thread *t, uint32_t *slot);
+int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot);
 
 // Blocks. Each puts out the op, whose fields but the slot are filled in. 0, a negative errno, or ORDER_HELD: the
 // stream has been put aside and nothing else was done.
 enum { ORDER_HELD = 1 };
-int order_take(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
-int order_give(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address);
+int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
+int order_release(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address);
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result);
 
-// Does the give by another thread of a block at this address, whose stamp is later by the skid at most, come before the one
-// under work, which stands first in `s` and is of a block that its thread did not take? Counts as ambiguous what the records
+// Does the free by another thread of a block at this address, whose stamp is later by the skid at most, come before the one
+// under work, which stands first in `s` and is of a block that its thread did not allocate? Counts as ambiguous what the records
 // leave open.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address);
 
-// Remembers a give that is put out, where there are several threads.
-static inline void order_note_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+// Remembers a free that is put out, where there are several threads.
+static inline void order_note_release(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
 {
     if (o->open_threads > 1)
-        o->gives[o->n_gives++ % ORDER_RECENT] = (struct order_give_note){address, stamp, t->number};
+        o->released[o->n_released++ % ORDER_RECENT] = (struct order_released){address, stamp, t->number};
 }
 
-// The thread gives up an address that has no block. Counts as ambiguous if a give by another thread that was put out shortly
-// before could be of a block taken only later, so that this one should have come first.
-void order_doubt_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address);
+// The thread frees an address that has no block. Counts as ambiguous if a free by another thread that was put out shortly
+// before could be of a block allocated only later, so that this one should have come first.
+void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address);
 
 // Puts the stream aside until what it waits for has come, or the window is over.
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address);
@@ -174,6 +174,6 @@ int order_expire(struct order *o, uint64_t now);
 void order_deadline(struct order *o);
 
 // Closes the oldest block of an address with two as lost.
-int order_double_lost(struct order *o, size_t i);
+int order_duplicate_lost(struct order *o, size_t i);
 
 #endif

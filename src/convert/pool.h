@@ -1,6 +1,6 @@
-// Free slots. Each thread has a stack of those it gave up, so that a slot used again is the hottest one and no other
+// Free slots. Each thread has a stack of those it freed, so that a slot used again is the hottest one and no other
 // thread can race for it when the workload is replayed. What a thread has far too many of goes to a pool that all share,
-// in batches; who takes a batch waits for the op that gave up the last of it.
+// in batches; the thread that gets a batch waits for the op that freed the last of it.
 #ifndef HEAPTAPE_CONVERT_POOL_H
 #define HEAPTAPE_CONVERT_POOL_H
 
@@ -17,13 +17,13 @@ struct pool {
 
 struct pool_batch {
     struct pool_batch *next;
-    uint32_t thread; // that gave the slots up, the last one with …
+    uint32_t thread; // that freed the slots, the last one with …
     uint64_t op;
     size_t n;
     uint32_t slots[];
 };
 
-// First in, first out: the wait for the oldest batch is the one most likely met already.
+// First in, first out: the oldest batch is the one whose op has most likely been played.
 struct pool_shared {
     struct pool_batch *first, **last;
 };
@@ -39,7 +39,7 @@ int pool_make_room(struct pool *p, struct pool_shared *shared, uint32_t thread, 
 // Moves all of an ended thread's pool to the shared one; `op` is the thread's last. 0 or -ENOMEM.
 int pool_hand_over(struct pool *p, struct pool_shared *shared, uint32_t thread, uint64_t op);
 
-// Moves a batch from the shared pool to the empty pool. `*op` is the op under work and becomes the one to wait for,
+// Moves a batch from the shared pool to the empty pool. `*op` is the op under work and becomes the one to depend on,
 // with *thread. 1; 0 when there is none; -ENOMEM.
 int pool_adopt(struct pool *p, struct pool_shared *shared, uint32_t *thread, uint64_t *op);
 

@@ -6,7 +6,7 @@
 
 enum {
     FIRST_BUCKETS = 128,
-    // Up to here it doubles and is kept half empty: all of it fits the L2 cache.
+    // Up to here it duplicates and is kept half empty: all of it fits the L2 cache.
     SMALL_BUCKETS = 1 << 12,
 };
 
@@ -16,7 +16,7 @@ void table_release(struct table *t)
     *t = (struct table){0};
 }
 
-int table_grow(struct table *t, const struct slot *slots)
+int table_grow(struct table *t, const struct table_block *slots)
 {
     struct table old = *t;
     size_t n = !old.n_buckets                  ? FIRST_BUCKETS

@@ -15,12 +15,12 @@
 #define TABLE_NONE SIZE_MAX
 
 // What is known of a slot's block. 16 bytes: it is one of the two things that cost memory by live block.
-struct slot {
+struct table_block {
     uint64_t address; // 0: no live block
-    uint64_t last;    // thread << SLOT_OP_BITS | op: its last use
+    uint64_t last;    // thread << TABLE_OP_BITS | op: its last use
 };
 
-enum { SLOT_OP_BITS = 40, SLOT_MAX_THREADS = 1 << 24 };
+enum { TABLE_OP_BITS = 40, TABLE_MAX_THREADS = 1 << 24 };
 
 enum { TABLE_CELLS = 10, TABLE_BUCKET_BYTES = 64 };
 
@@ -40,7 +40,7 @@ struct table {
 void table_release(struct table *t);
 
 // Makes it bigger; its addresses are those of the slots. 0 or -ENOMEM. Call before table_put.
-int table_grow(struct table *t, const struct slot *slots);
+int table_grow(struct table *t, const struct table_block *slots);
 
 static inline uint64_t table_hash(uint64_t address)
 {
@@ -92,7 +92,7 @@ static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 
 // The next cell that holds the address: in the bucket, of whose cells those in `mask` are left to look at, or one behind.
 // `left` buckets at most. TABLE_NONE when there is none.
-static inline size_t table_seek(const struct table *t, const struct slot *slots, uint64_t address, size_t bucket,
+static inline size_t table_seek(const struct table *t, const struct table_block *slots, uint64_t address, size_t bucket,
                                 unsigned mask)
 {
     uint16_t tag = table_tag(table_hash(address));
@@ -109,13 +109,14 @@ static inline size_t table_seek(const struct table *t, const struct slot *slots,
     }
 }
 
-static inline size_t table_find(const struct table *t, const struct slot *slots, uint64_t address)
+static inline size_t table_find(const struct table *t, const struct table_block *slots, uint64_t address)
 {
     return table_seek(t, slots, address, table_home(t, table_hash(address)), ~0u);
 }
 
 // The next one behind a cell that holds the address.
-static inline size_t table_find_next(const struct table *t, const struct slot *slots, uint64_t address, size_t cell)
+static inline size_t table_find_next(const struct table *t, const struct table_block *slots, uint64_t address,
+                                     size_t cell)
 {
     return table_seek(t, slots, address, cell / TABLE_CELLS, ~0u << (cell % TABLE_CELLS) << 1);
 }

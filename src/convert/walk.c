@@ -1,8 +1,8 @@
 #include "convert/walk.h"
 
 #include "base/buf.h"
-#include "convert/alternation.h"
 #include "convert/merge.h"
+#include "convert/reorder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ struct walk {
     struct trace_reader *reader;
     const struct walk_options *options;
     struct merge merge;
-    struct alternation alternation; // window 0: not wanted
-    uint64_t watermark;             // of the round before
+    struct reorder reorder; // window 0: not wanted
+    uint64_t watermark;     // of the round before
     struct ended *ended;
     size_t n_ended, ended_capacity;
 };
@@ -40,40 +40,40 @@ static void begin_resize(struct pending *p, uint64_t ptr)
 }
 
 // 1 when the stream was put aside with the record still to come.
-static int take_call(struct walk *w, struct merge_stream *s, struct event *ev)
+static int handle_call(struct walk *w, struct merge_stream *s, struct event *ev)
 {
-    struct alternation *a = w->alternation.window ? &w->alternation : NULL;
+    struct reorder *a = w->reorder.window ? &w->reorder : NULL;
     struct pending *pending = s->user;
     bool resizes = event_infos[ev->kind].class == HT_CLASS_RESIZE && pending->n;
     if (resizes && !ev->ptr)
         ev->ptr = pending->ptr[pending->n - 1];
-    int rc = a ? alternation_hold(a, &w->merge, s, ev) : 0;
+    int rc = a ? reorder_hold(a, &w->merge, s, ev) : 0;
     if (rc)
         return rc;
     pending->n -= resizes;
     pending->ended |= ev->kind == HT_THREAD_END;
     struct walk_call call = {w->reader->processes[s->process], s->thread, s->tid, ev};
     rc = w->options->call(w->options->context, &call);
-    return rc == 0 && a ? alternation_done(a, &w->merge, s, ev) : rc;
+    return rc == 0 && a ? reorder_done(a, &w->merge, s, ev) : rc;
 }
 
-static int take_record(struct walk *w, struct merge_stream *s, struct event *ev)
+static int handle_record(struct walk *w, struct merge_stream *s, struct event *ev)
 {
     if (event_infos[ev->kind].class != HT_CLASS_HALF)
-        return take_call(w, s, ev);
+        return handle_call(w, s, ev);
     begin_resize(s->user, ev->ptr);
     return 0;
 }
 
 static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
 {
-    w->alternation.woken = false;
-    while (merge_peek(s) && s->stamp <= bound && !w->alternation.woken) {
+    w->reorder.woken = false;
+    while (merge_peek(s) && s->stamp <= bound && !w->reorder.woken) {
         struct event ev;
         unsigned words = codec_get(&s->state, s->words + s->head, s->tail - s->head, &ev);
         if (!words)
             return -EBADMSG;
-        int rc = take_record(w, s, &ev);
+        int rc = handle_record(w, s, &ev);
         if (rc)
             return rc;
         s->head += words;
@@ -91,11 +91,11 @@ static int advance(struct walk *w, uint64_t limit)
     for (;;) {
         struct merge_stream *s = merge_top(&w->merge);
         bool due = s && s->stamp <= limit;
-        if (w->alternation.n_held && alternation_expire(&w->alternation, &w->merge, due ? s->stamp : limit))
+        if (w->reorder.n_held && reorder_expire(&w->reorder, &w->merge, due ? s->stamp : limit))
             continue;
         if (!due)
             return 0;
-        uint64_t bound = merge_second(&w->merge), deadline = alternation_deadline(&w->alternation);
+        uint64_t bound = merge_second(&w->merge), deadline = reorder_deadline(&w->reorder);
         bound = bound < limit ? bound : limit;
         int rc = run(w, s, bound < deadline ? bound : deadline);
         if (rc < 0)
@@ -124,7 +124,7 @@ static int forget_ended(struct walk *w)
             w->ended[kept++] = *ended;
             continue;
         }
-        alternation_forget(&w->alternation, ended->process);
+        reorder_forget(&w->reorder, ended->process);
         forget_streams(w, ended->process);
         if (rc == 0 && w->options->ended)
             rc = w->options->ended(w->options->context, w->reader->processes[ended->process]);
@@ -154,12 +154,12 @@ static int feed(struct walk *w, const struct trace_segment *segment)
         s->user = calloc(1, sizeof(struct pending));
     if (!s->user)
         return -ENOMEM;
-    if (!alternation_holds(&w->alternation, s))
+    if (!reorder_holds(&w->reorder, s))
         merge_put_back(&w->merge, s);
     return 0;
 }
 
-static int take_events(struct walk *w, const struct trace_item *item)
+static int feed_events(struct walk *w, const struct trace_item *item)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < item->n_segments; i++)
@@ -178,7 +178,7 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
     struct trace_item item;
     int rc;
     while ((rc = trace_next(w->reader, &item, e)) > 0) {
-        rc = item.type == TRACE_EVENTS        ? take_events(w, &item)
+        rc = item.type == TRACE_EVENTS        ? feed_events(w, &item)
              : item.type == TRACE_PROCESS_END ? process_end(w, item.process->number)
                                               : 0;
         if (rc < 0)
@@ -199,9 +199,9 @@ int walk_run(struct trace_reader *r, const struct walk_options *options, struct 
 {
     const struct trace_session *session = &r->session;
     unsigned __int128 ticks = (unsigned __int128)options->alternate_ns * session->clock_hz / 1000000000u;
-    struct walk w = {.reader = r, .options = options, .alternation.window = (uint64_t)ticks >> session->stamp_shift};
-    if (options->alternate_ns && !w.alternation.window)
-        w.alternation.window = 1;
+    struct walk w = {.reader = r, .options = options, .reorder.window = (uint64_t)ticks >> session->stamp_shift};
+    if (options->alternate_ns && !w.reorder.window)
+        w.reorder.window = 1;
     *cut = (struct err){0};
     int rc = walk_items(&w, cut, e);
     if (rc == 0)
@@ -209,8 +209,8 @@ int walk_run(struct trace_reader *r, const struct walk_options *options, struct 
     for (size_t i = 0; i < w.merge.n_streams; i++)
         free(w.merge.streams[i]->user);
     if (counts)
-        *counts = (struct walk_counts){w.alternation.repaired, w.alternation.broken};
-    alternation_release(&w.alternation);
+        *counts = (struct walk_counts){w.reorder.repaired, w.reorder.broken};
+    reorder_release(&w.reorder);
     merge_release(&w.merge);
     free(w.ended);
     if (rc == -ENOMEM)

@@ -16,24 +16,24 @@ struct walk_options {
     int (*call)(void *context, const struct walk_call *call);
     // Is the process wanted? NULL: all are.
     bool (*wants)(void *context, const struct trace_process *p);
-    // What could be handed on of what has been read has been: for who reads a trace while it is written. 0 or a negative
+    // All that can be handed on so far has been: for readers of a trace that is still written. 0 or a negative
     // errno. NULL: not wanted.
     int (*pause)(void *context);
     // All calls of the process have been handed on. 0 or a negative errno. NULL: not wanted.
     int (*ended)(void *context, const struct trace_process *p);
     void *context;
-    // For who names blocks by their addresses: calls are put where each address is taken, given up, taken, even if their
-    // stamps say otherwise; for so long, in recorded ns. 0: in the order of the stamps.
+    // For formats that name blocks by addresses: reorder calls so that each address alternates (allocated, freed, allocated),
+    // within this window of recorded ns. 0: keep the order of the stamps.
     uint64_t alternate_ns;
 };
 
 struct walk_counts {
-    uint64_t repaired; // calls put into another place than their stamps say
-    uint64_t broken;   // takes of addresses that had not been given up
+    uint64_t repaired; // calls put into another place than that of their stamps
+    uint64_t broken;   // allocations of addresses that had not been freed
 };
 
 // Reads all of the trace, in memory that does not depend on its length. 0 or a negative errno with the text set, unless
-// `call` returned it. When the recording was cut off, `*cut` says where; its text is empty else. `counts`: NULL when not
+// `call` returned it. When the recording was cut off, `*cut` holds the message; its text is empty else. `counts`: NULL when not
 // wanted.
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct walk_counts *counts, struct err *cut,
              struct err *e);

@@ -1,27 +1,27 @@
-#include "convert/alternation.h"
+#include "convert/reorder.h"
 
 #include "base/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-void alternation_release(struct alternation *a)
+void reorder_release(struct reorder *a)
 {
     for (size_t i = 0; i < a->n_live; i++)
         map_release(&a->live[i]);
     free(a->live);
     free(a->held);
-    *a = (struct alternation){0};
+    *a = (struct reorder){0};
 }
 
-void alternation_forget(struct alternation *a, uint32_t process)
+void reorder_forget(struct reorder *a, uint32_t process)
 {
     if (process < a->n_live)
         map_release(&a->live[process]);
 }
 
 // The process's addresses; NULL when out of memory.
-static struct map *live_of(struct alternation *a, uint32_t process)
+static struct map *live_of(struct reorder *a, uint32_t process)
 {
     if (process >= a->n_live) {
         size_t n = a->n_live, want = (size_t)process + 1;
@@ -39,7 +39,7 @@ static bool is_block(const struct event *ev)
     return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
 }
 
-// The address that the call gives up, 0 when it gives none up.
+// The address that the call frees, 0 when it frees none.
 static uint64_t given(const struct event *ev)
 {
     unsigned class = event_infos[ev->kind].class;
@@ -47,17 +47,17 @@ static uint64_t given(const struct event *ev)
     return class == HT_CLASS_ALLOC || keeps ? 0 : ev->ptr;
 }
 
-static int hold(struct alternation *a, struct merge *m, struct merge_stream *s, uint64_t address)
+static int hold(struct reorder *a, struct merge *m, struct merge_stream *s, uint64_t address)
 {
     if (HT_GROW(&a->held, &a->held_capacity, a->n_held + 1) < 0)
         return -ENOMEM;
-    a->held[a->n_held++] = (struct alternation_held){s, address, s->stamp + a->window};
+    a->held[a->n_held++] = (struct reorder_held){s, address, s->stamp + a->window};
     a->repaired++;
     merge_put_aside(m, s);
     return 1;
 }
 
-int alternation_hold(struct alternation *a, struct merge *m, struct merge_stream *s, const struct event *ev)
+int reorder_hold(struct reorder *a, struct merge *m, struct merge_stream *s, const struct event *ev)
 {
     if (!is_block(ev) || !ev->result || ev->result == given(ev))
         return 0;
@@ -69,7 +69,7 @@ int alternation_hold(struct alternation *a, struct merge *m, struct merge_stream
     return s->forced ? 0 : hold(a, m, s, ev->result);
 }
 
-static void put_back(struct alternation *a, struct merge *m, size_t i, bool forced)
+static void put_back(struct reorder *a, struct merge *m, size_t i, bool forced)
 {
     struct merge_stream *s = a->held[i].stream;
     a->held[i] = a->held[--a->n_held];
@@ -78,7 +78,7 @@ static void put_back(struct alternation *a, struct merge *m, size_t i, bool forc
     a->woken = true;
 }
 
-int alternation_done(struct alternation *a, struct merge *m, const struct merge_stream *s, const struct event *ev)
+int reorder_done(struct reorder *a, struct merge *m, const struct merge_stream *s, const struct event *ev)
 {
     if (!is_block(ev))
         return 0;
@@ -101,7 +101,7 @@ int alternation_done(struct alternation *a, struct merge *m, const struct merge_
 }
 
 // The one that has waited longest; there is one.
-static size_t oldest(const struct alternation *a)
+static size_t oldest(const struct reorder *a)
 {
     size_t first = 0;
     for (size_t i = 1; i < a->n_held; i++) {
@@ -111,21 +111,21 @@ static size_t oldest(const struct alternation *a)
     return first;
 }
 
-uint64_t alternation_deadline(const struct alternation *a)
+uint64_t reorder_deadline(const struct reorder *a)
 {
     return a->n_held ? a->held[oldest(a)].deadline : UINT64_MAX;
 }
 
-bool alternation_expire(struct alternation *a, struct merge *m, uint64_t now)
+bool reorder_expire(struct reorder *a, struct merge *m, uint64_t now)
 {
-    if (alternation_deadline(a) >= now)
+    if (reorder_deadline(a) >= now)
         return false;
     a->broken++;
     put_back(a, m, oldest(a), true);
     return true;
 }
 
-bool alternation_holds(const struct alternation *a, const struct merge_stream *s)
+bool reorder_holds(const struct reorder *a, const struct merge_stream *s)
 {
     for (size_t i = 0; i < a->n_held; i++) {
         if (a->held[i].stream == s)

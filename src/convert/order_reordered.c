@@ -1,8 +1,8 @@
-// Gives with stamps that are too early. The counter is read before the call, but the processor reads it as soon as it can:
-// while it still waits for the cache line through which another thread hands the block over. So the give by a thread that
-// did not take the block itself can seem to come before the give of the block that the address had before it, where that
-// give, the take after it and the hand-over all happened within the depth of the reordering. Two gives of one address then
-// stand closer than that, and what else the threads do with the address tells which was first.
+// Frees with stamps that are too early. The counter is read before the call, but the processor reads it as soon as it can:
+// while it still waits for the cache line through which another thread hands the block over. So the free by a thread that
+// did not allocate the block can seem to precede the free of the block that the address had before, if that free, the
+// allocation after it and the hand-over all happened within the depth of the reordering. Two frees of one address then stand
+// closer than that, and the other records of the threads at this address show which was first.
 #include "convert/order_private.h"
 
 enum { MAX_STREAMS = 256, MAX_DEPTH = 64 };
@@ -33,14 +33,14 @@ static bool cursor_next(struct cursor *c, uint64_t address, uint64_t limit)
     return false;
 }
 
-static bool is_give(const struct event *ev, uint64_t address)
+static bool is_release(const struct event *ev, uint64_t address)
 {
     unsigned class = event_infos[ev->kind].class;
     return ev->ptr == address && (class == HT_CLASS_FREE || class == HT_CLASS_HALF);
 }
 
-// A realloc that failed takes what it was about to give.
-static bool is_take(const struct event *ev, uint64_t address)
+// A failed realloc gets its block back.
+static bool is_allocation(const struct event *ev, uint64_t address)
 {
     unsigned class = event_infos[ev->kind].class;
     uint64_t taken = class == HT_CLASS_RESIZE && !ev->result && ev->error ? ev->ptr : ev->result;
@@ -67,15 +67,16 @@ static size_t due_streams(const struct order *o, uint64_t limit, const struct me
     return n;
 }
 
-// The first give of the address by another thread than `t` that is of a block which is there now, or was taken by a third
-// thread: one that its own thread takes before is another matter. UINT64_MAX: there is none; else *by has it.
-static uint64_t other_give(const struct merge_stream **list, size_t n, const struct order_thread *t, uint64_t address,
-                           uint64_t limit, const struct order_thread **by)
+// The first free of the address by another thread than `t`, of a block that is live now or was allocated by a third thread,
+// not of one that the freeing thread allocates before. UINT64_MAX: there is none; else *by has it.
+static uint64_t other_release(const struct merge_stream **list, size_t n, const struct order_thread *t,
+                              uint64_t address, uint64_t limit, const struct order_thread **by)
 {
     uint64_t first = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
         struct cursor c = cursor_at(list[i]);
-        if (list[i]->user == t || !cursor_next(&c, address, limit) || !is_give(&c.ev, address) || c.ev.stamp >= first)
+        if (list[i]->user == t || !cursor_next(&c, address, limit) || !is_release(&c.ev, address) ||
+            c.ev.stamp >= first)
             continue;
         first = c.ev.stamp;
         *by = list[i]->user;
@@ -83,15 +84,15 @@ static uint64_t other_give(const struct merge_stream **list, size_t n, const str
     return first;
 }
 
-// Of two gives: `a`, which is under work, by `thread`, and `b`, by `other`.
+// Of two frees: `a`, which is under work, by `thread`, and `b`, by `other`.
 struct pair {
     const struct order_thread *thread, *other;
     uint64_t a, b;
-    // The first take whose block b could mean if a was first, and a if b was. UINT64_MAX: none.
+    // The first allocation whose block b could mean if a was first, and a if b was. UINT64_MAX: none.
     uint64_t for_b, for_a;
 };
 
-static void see_take(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stamp, uint64_t skid)
+static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stamp, uint64_t skid)
 {
     if (can_be_b && stamp <= p->b + skid && stamp < p->for_b)
         p->for_b = stamp;
@@ -99,37 +100,37 @@ static void see_take(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stam
         p->for_a = stamp;
 }
 
-// What a thread takes behind its own give cannot be what it gave.
-static void see_takes(struct pair *p, const struct merge_stream *s, uint64_t address, uint64_t skid)
+// A block that a thread allocates after its own free cannot be the one that it freed.
+static void see_allocations(struct pair *p, const struct merge_stream *s, uint64_t address, uint64_t skid)
 {
     struct cursor c = cursor_at(s);
     bool given = false;
     while (cursor_next(&c, address, p->b + skid)) {
-        given |= s->user == p->other && is_give(&c.ev, address);
-        if (is_take(&c.ev, address))
-            see_take(p, !given, s->user != p->thread, c.ev.stamp, skid);
+        given |= s->user == p->other && is_release(&c.ev, address);
+        if (is_allocation(&c.ev, address))
+            see_allocation(p, !given, s->user != p->thread, c.ev.stamp, skid);
     }
 }
 
-// Takes that are done: the address has their blocks beside the oldest one. False when `other` did one: its give means it.
-static bool see_doubles(const struct order *o, struct pair *p, uint64_t address)
+// Allocations that are done: the address has their blocks beside the oldest one. False when `other` did one: its free means it.
+static bool see_duplicates(const struct order *o, struct pair *p, uint64_t address)
 {
-    for (size_t i = 0; i < o->n_doubles; i++) {
-        const struct order_double *d = &o->doubles[i];
+    for (size_t i = 0; i < o->n_duplicates; i++) {
+        const struct order_duplicate *d = &o->duplicates[i];
         if (d->address != address)
             continue;
         if (d->thread == p->other->number)
             return false;
-        see_take(p, true, d->thread != p->thread->number, d->stamp, o->options.skid);
+        see_allocation(p, true, d->thread != p->thread->number, d->stamp, o->options.skid);
     }
     return true;
 }
 
-// By how much stamps must be early, if what has them came in this order.
-static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_give)
+// By how much the stamps must be early if the records came in this order.
+static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
 {
     uint64_t taken = take > give ? take : give;
-    return taken - take + (taken > second_give ? taken - second_give : 0);
+    return taken - take + (taken > second_release ? taken - second_release : 0);
 }
 
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
@@ -138,12 +139,12 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
     struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
     uint64_t skid = o->options.skid;
     size_t n = due_streams(o, stamp + skid, list);
-    p.b = other_give(list, n, p.thread, address, stamp + skid, &p.other);
-    if (p.b == UINT64_MAX || !see_doubles(o, &p, address))
+    p.b = other_release(list, n, p.thread, address, stamp + skid, &p.other);
+    if (p.b == UINT64_MAX || !see_duplicates(o, &p, address))
         return false;
     n = due_streams(o, p.b + skid, list);
     for (size_t i = 0; i < n; i++)
-        see_takes(&p, list[i], address, skid);
+        see_allocations(&p, list[i], address, skid);
     if (p.for_a == UINT64_MAX || p.for_b == UINT64_MAX)
         return p.for_a != UINT64_MAX;
     uint64_t as_stamped = too_early(p.a, p.for_b, p.b);
@@ -154,8 +155,8 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
     return too_early(p.b, p.for_a, p.a) < as_stamped;
 }
 
-// Does a thread other than `by` take the address up to the limit?
-static bool is_taken(const struct order *o, uint32_t by, uint64_t address, uint64_t limit)
+// Does a thread other than `by` allocate at the address up to the limit?
+static bool is_allocated(const struct order *o, uint32_t by, uint64_t address, uint64_t limit)
 {
     const struct merge_stream *list[MAX_STREAMS];
     size_t n = due_streams(o, limit, list);
@@ -163,21 +164,21 @@ static bool is_taken(const struct order *o, uint32_t by, uint64_t address, uint6
         const struct order_thread *t = list[i]->user;
         struct cursor c = cursor_at(list[i]);
         while (t->number != by && cursor_next(&c, address, limit)) {
-            if (is_take(&c.ev, address))
+            if (is_allocation(&c.ev, address))
                 return true;
         }
     }
     return false;
 }
 
-void order_doubt_give(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
+void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)
 {
     uint64_t skid = o->options.skid;
     for (size_t i = 0; i < ORDER_RECENT; i++) {
-        const struct order_give_note *g = &o->gives[i];
+        const struct order_released *g = &o->released[i];
         if (g->address != address || g->thread == t->number || g->stamp + skid < stamp)
             continue;
-        if (is_taken(o, g->thread, address, g->stamp + skid)) {
+        if (is_allocated(o, g->thread, address, g->stamp + skid)) {
             o->counts.ambiguous++;
             return;
         }
