@@ -67,7 +67,7 @@ struct usage_thread {
     uint64_t events, allocs, allocated_bytes;
     uint64_t local_frees, remote_frees; // blocks that it gave up: taken by itself, by others
     uint64_t remotely_freed;            // of its blocks
-    uint64_t live_bytes;               // of its blocks, now
+    uint64_t live_bytes;                // of its blocks, now
 };
 
 // Blocks that `from` took and `to` gave up, of two threads.

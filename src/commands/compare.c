@@ -1,6 +1,6 @@
-#include "commands/page_input.h"
 #include "commands/replay_options.h"
 #include "commands/replay_print.h"
+#include "commands/watch.h"
 #include "report/page.h"
 
 #include <errno.h>
@@ -93,11 +93,11 @@ static int add_results(struct document *d, const struct replay_session *s, struc
 // Standard input cannot be read again: the report then has the results alone.
 static void write_page(const struct replay_session *s, const struct replay_options *o)
 {
-    struct document d = {.mode = "report"};
+    struct document d = {.mode = "report", .watch = watch_begin("report")};
     struct err e = {0};
     int rc = 0;
     if (strcmp(s->workload, "-") != 0)
-        rc = page_add_file(&d, s->workload, 0, &e);
+        rc = document_add_file(&d, s->workload, 0, &e);
     if (rc == 0)
         rc = add_results(&d, s, &e);
     if (rc == 0)

@@ -1,5 +1,5 @@
 #include "cli/command.h"
-#include "commands/page_input.h"
+#include "commands/watch.h"
 #include "report/diff.h"
 #include "report/page.h"
 
@@ -79,7 +79,7 @@ static void compare_sides(struct document *d, char **names, bool print)
 static int run(const void *fields, int argc, char **argv)
 {
     const struct report_options *o = fields;
-    struct document d = {.mode = o->diff ? "diff" : "report"};
+    struct document d = {.mode = o->diff ? "diff" : "report", .watch = watch_begin("report")};
     struct err e = {0};
     if (o->diff && argc != 2)
         return usage_error(&cmd_report, "--diff needs exactly two files");
@@ -88,7 +88,7 @@ static int run(const void *fields, int argc, char **argv)
     if (o->output && !o->force && page_exists(o->output))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->output);
     for (int i = 0; i < argc; i++) {
-        if (page_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
+        if (document_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
     }
     if (o->diff)

@@ -1,17 +1,26 @@
+#include "analysis/file_stat.h"
+#include "base/clock.h"
 #include "cli/command.h"
-#include "commands/stat_gather.h"
-#include "commands/stat_sites.h"
+#include "commands/stat_usage.h"
+#include "commands/watch.h"
+#include "report/profile.h"
+#include "report/sites_json.h"
+#include "report/stat_json.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 extern const struct command cmd_stat;
 
 enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE };
+enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF };
 
 struct stat_options {
     bool json, brief;
     enum stat_by by;
-    enum stat_sites_format format;
+    enum stat_format format;
     enum profile_weight weight;
     uint64_t top;
 };
@@ -36,32 +45,197 @@ static const struct option options[] = {
     {0},
 };
 
-static int run_by_site(const struct stat_options *o, const char *path)
+static void print_count(const char *what, uint64_t n)
 {
-    struct err e = {0};
-    struct stat_sites_options how = {
-        .format = o->json ? STAT_SITES_JSON : o->format, .weight = o->weight, .top = o->top};
-    if (stat_sites(path, &how, &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    fflush(stdout);
-    if (ferror(stdout))
-        die(EXIT_FAILED, "(stdout): cannot write");
-    return EXIT_DONE;
+    char text[32];
+    printf("%-22s %15s\n", what, human_count(text, n));
+}
+
+static void print_bytes(const char *what, uint64_t n)
+{
+    char text[32];
+    printf("%-22s %15s\n", what, human_bytes(text, n));
+}
+
+static void print_share(const char *what, uint64_t n, uint64_t of)
+{
+    char text[32];
+    printf("  %-20s %15s  %5.1f %%\n", what, human_count(text, n), of ? 100.0 * (double)n / (double)of : 0.0);
+}
+
+// The beginning of the command line: arguments end with NUL.
+static void print_command(const struct file_stat_process *p)
+{
+    enum { COMMAND_BYTES = 60 };
+    uint32_t n = p->argv_bytes ? p->argv_bytes - 1 : 0;
+    putchar(' ');
+    for (uint32_t i = 0; i < n && i < COMMAND_BYTES; i++)
+        putchar(p->argv[i] ? p->argv[i] : ' ');
+    puts(n > COMMAND_BYTES ? "..." : "");
+}
+
+static void print_recording(const struct trace_session *s)
+{
+    printf("%-22s %15s %s\n", "recorded by", "heaptape", s->heaptape ? s->heaptape : "");
+    printf("%-22s %s, %s, %u CPUs\n", "recorded on", s->kernel ? s->kernel : "", s->cpu ? s->cpu : "", s->cpus);
+    printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock), (double)s->clock_hz / 1e6);
+}
+
+static void print_processes(const struct file_stat *s)
+{
+    char events[32], peak[32];
+    printf("\n%10s %8s %15s %12s  %s\n", "pid", "threads", "events", "peak live", "command");
+    for (size_t i = 0; i < s->n_processes; i++) {
+        const struct file_stat_process *p = &s->processes[i];
+        printf("%10u %8" PRIu64 " %15s %12s ", p->pid, p->summary.threads, human_count(events, p->summary.events),
+               human_bytes(peak, p->summary.peak_live_bytes));
+        print_command(p);
+    }
+}
+
+// malloc_usable_size of the blocks, where it was recorded.
+static void print_usable(const struct workload_summary *t)
+{
+    char text[32];
+    if (!t->usable_bytes)
+        return;
+    double more = 100.0 * ((double)t->usable_bytes / (double)t->usable_requested_bytes - 1);
+    printf("%-22s %15s  %5.1f %% over requested\n", "  usable size", human_bytes(text, t->usable_bytes), more);
+}
+
+static void print_order(const struct workload_summary *t)
+{
+    print_count("remote frees", t->remote_frees);
+    print_count("thread dependencies", t->dependencies);
+    print_count("events reordered", t->order_repaired);
+    print_count("ambiguous order", t->order_ambiguous);
+    print_count("unmatched frees", t->unmatched_frees);
+    print_count("lost records", t->lost_records);
+}
+
+static void print_text(const struct file_stat *s)
+{
+    const struct workload_summary *t = &s->total;
+    char text[32];
+    printf("%s: %s\n\n", s->name, s->is_trace ? "trace" : "workload");
+    print_count("events", t->events);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (t->by_kind[kind] && event_infos[kind].name)
+            print_share(event_infos[kind].name, t->by_kind[kind], t->events);
+    }
+    print_count("threads", t->threads);
+    print_count("processes", s->n_processes);
+    printf("%-22s %15s\n", "duration", human_ns(text, (double)s->duration_ns));
+    print_bytes("requested", t->requested_bytes);
+    print_usable(t);
+    print_bytes("peak live", t->peak_live_bytes);
+    print_bytes("live at end", t->live_at_end_bytes);
+    print_count("  blocks", t->live_at_end_blocks);
+    print_order(t);
+    print_bytes("file", s->file_bytes);
+    printf("%-22s %15.2f\n", "bytes per event", stat_json_bytes_per_event(s));
+    if (s->is_trace)
+        print_recording(&s->session);
+    print_processes(s);
+    stat_usage_print(s);
+}
+
+// Names of C++ templates go on for pages; the profiles have them whole.
+static void print_frame(const struct symbol *s, bool first)
+{
+    enum { NAME_BYTES = 100 };
+    size_t n = strlen(s->function);
+    printf(first ? "%*s%.*s%s" : "\n%*s%.*s%s", first ? 2 : 52, "", NAME_BYTES, s->function,
+           n > NAME_BYTES ? "..." : "");
+    if (s->file[0])
+        printf(" (%s:%d)", strrchr(s->file, '/') ? strrchr(s->file, '/') + 1 : s->file, s->line);
+    else if (s->module[0])
+        printf(" (%s)", strrchr(s->module, '/') ? strrchr(s->module, '/') + 1 : s->module);
+}
+
+static void print_site(const struct file_stat *s, uint32_t number)
+{
+    char peak[32], end[32], bytes[32], allocs[32];
+    const struct by_site_totals *t = &s->by_site.sites[number];
+    const struct workload_site *site = sites_json_frames(&s->sites, number);
+    bool first = true;
+    printf("%12s%12s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
+           human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
+    for (uint32_t i = 0; i < site->n; i++) {
+        const struct symbol *found = NULL;
+        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
+        for (size_t k = 0; k < n; k++, first = false)
+            print_frame(&found[k], first);
+    }
+    puts(site->n ? "" : "  (unknown)");
+}
+
+static void print_sites(const struct file_stat *s, const uint32_t *order, size_t n, uint64_t top)
+{
+    size_t shown = top && top < n ? (size_t)top : n;
+    printf("%12s%12s%12s%14s  %s\n", "live at peak", "live at end", "allocated", "allocations", "call site");
+    for (size_t i = 0; i < shown; i++)
+        print_site(s, order[i]);
+    if (shown < n)
+        printf("... %zu more call sites (--top 0 prints all)\n", n - shown);
+}
+
+static int print_profile(const struct file_stat *s, const struct stat_options *o)
+{
+    struct buf b = {0};
+    int rc = o->format == STAT_FOLDED ? profile_folded(&b, &s->by_site, &s->sites, s->symbols, o->weight)
+                                      : profile_pprof(&b, &s->by_site, &s->sites, s->symbols, s->duration_ns);
+    if (rc == 0 && b.size)
+        fwrite(b.data, 1, b.size, stdout);
+    buf_release(&b);
+    return rc;
+}
+
+static void print_by_site(const struct file_stat *s, const struct stat_options *o)
+{
+    const char *missing = NULL;
+    size_t n = 0;
+    int rc = 0;
+    if (!s->symbols)
+        die(EXIT_FAILED, "%s: no call sites were recorded (use 'heaptape record --stacks')", s->name);
+    if (s->n_processes > 1)
+        note("process %u of %zu, %s", s->processes[s->of_usage].pid, s->n_processes, s->processes[s->of_usage].argv);
+    uint32_t *order = profile_order(&s->by_site, o->weight, &n);
+    if (o->json || o->format == STAT_JSON)
+        stat_json_sites(&(struct json){.to = stdout}, s, order, n);
+    else if (o->format == STAT_TEXT)
+        print_sites(s, order, n, o->top);
+    else
+        rc = print_profile(s, o);
+    free(order);
+    if (!order || rc < 0)
+        die(EXIT_FAILED, "%s: out of memory", s->name);
+    uint64_t unresolved = symbols_missing(s->symbols, &missing);
+    if (missing)
+        note("%" PRIu64 " addresses could not be resolved: %s, and perhaps others, is not the file that was recorded",
+             unresolved, missing);
+}
+
+static void print(const struct file_stat *s, const struct stat_options *o)
+{
+    if (o->by == STAT_BY_SITE)
+        print_by_site(s, o);
+    else if (o->json)
+        stat_json(&(struct json){.to = stdout, .pretty = true}, s);
+    else
+        print_text(s);
 }
 
 static int run(const void *fields, int argc, char **argv)
 {
     const struct stat_options *o = fields;
+    enum file_stat_part part = o->by == STAT_BY_SITE ? FILE_STAT_SITES : o->brief ? FILE_STAT_BRIEF : FILE_STAT_ALL;
     struct file_stat s;
     struct err e = {0};
     (void)argc;
-    if (o->by == STAT_BY_SITE)
-        return run_by_site(o, argv[0]);
-    if (file_stat(&s, argv[0], o->brief, &e) < 0)
+    if (file_stat(&s, argv[0], part, watch_begin("stat"), &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    if (s.cut.text[0])
-        note("%s", s.cut.text);
-    (o->json ? print_stat_json : print_stat_text)(&s);
+    print(&s, o);
     file_stat_release(&s);
     fflush(stdout);
     if (ferror(stdout))

@@ -1,8 +1,8 @@
 // The sections of `stat` about heap usage.
+#include "commands/stat_usage.h"
 #include "analysis/size_classes.h"
 #include "cli/bar.h"
 #include "cli/command.h"
-#include "commands/stat_gather.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -254,7 +254,7 @@ static void print_rates(const struct usage *u)
     printf("\n");
 }
 
-void print_stat_usage(const struct file_stat *s)
+void stat_usage_print(const struct file_stat *s)
 {
     if (!s->sums || !s->n_processes)
         return;

@@ -20,11 +20,13 @@ struct document_item {
     const struct json_value *result; // in it; NULL: the file is of a workload
 };
 
+struct convert_watch;
 struct diff_row;
 
 // docs/reference/json/report.schema.json describes the JSON. All zero but the mode is an empty one.
 struct document {
-    const char *mode; // "report" or "diff"; borrowed
+    const char *mode;                  // "report" or "diff"; borrowed
+    const struct convert_watch *watch; // shows how files are read, NULL: nothing
     struct json_value **files;
     size_t n_files, files_capacity;
     struct document_item *items;
@@ -38,6 +40,10 @@ void document_release(struct document *d);
 // Adds what the JSON text holds: an object of `stat --json`, `replay --json` or `compare --json`. `name` is what the report
 // calls it. 0, -EPROTO when it is none of these, -ENODATA when it is cut off, -EBADMSG when it is no JSON, -ENOMEM.
 int document_add(struct document *d, const char *name, int side, const char *text, size_t n, struct err *e);
+
+// Adds the file at `path`: a trace or a workload, which is counted, or JSON as above. 0, the errors of document_add and of
+// file_stat, -ESPIPE for a trace or workload in a pipe.
+int document_add_file(struct document *d, const char *path, int side, struct err *e);
 
 // The document as one line of JSON, for the caller to free. NULL when out of memory.
 char *document_text(const struct document *d);

@@ -20,6 +20,36 @@ uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weigh
     return 0;
 }
 
+struct weighed {
+    uint64_t weight;
+    uint32_t number;
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct weighed *x = a, *y = b;
+    return x->weight != y->weight ? (x->weight < y->weight ? 1 : -1)
+                                  : (x->number > y->number) - (x->number < y->number);
+}
+
+uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, size_t *n)
+{
+    struct weighed *all = calloc(b->n_sites + 1, sizeof *all);
+    uint32_t *order = calloc(b->n_sites + 1, sizeof *order);
+    *n = 0;
+    for (size_t i = 0; all && i < b->n_sites; i++) {
+        const struct by_site_totals *t = &b->sites[i];
+        if (t->calls || t->peak_blocks || t->live_blocks)
+            all[(*n)++] = (struct weighed){profile_weigh(t, weight), (uint32_t)i};
+    }
+    if (all)
+        qsort(all, *n, sizeof *all, by_weight);
+    for (size_t i = 0; all && order && i < *n; i++)
+        order[i] = all[i].number;
+    free(all);
+    return order;
+}
+
 // A semicolon parts functions and a line ends a stack.
 static int put_name(struct buf *to, const char *name)
 {

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_REPORT_PROFILE_H
 #define HEAPTAPE_REPORT_PROFILE_H
 
-#include "analysis/sites.h"
+#include "analysis/by_site.h"
 #include "analysis/symbols.h"
 #include "base/buf.h"
 
@@ -15,6 +15,9 @@ enum profile_weight {
 };
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);
+
+// The numbers of all sites that have anything, the heaviest first, to be freed. NULL when out of memory.
+uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, size_t *n);
 
 // Folded stacks, as flamegraph.pl and its kin read them: "main;f;g 1234" lines, the outermost function first; sites of the
 // same functions stand in one line each. Appends to *to. 0 or -ENOMEM.

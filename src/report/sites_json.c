@@ -6,7 +6,7 @@
 
 enum { TOP_SITES = 20 };
 
-const struct workload_site *site_frames(const struct workload_sites *sites, uint32_t number)
+const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number)
 {
     static const struct workload_site none;
     return number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
@@ -21,12 +21,12 @@ static bool continues_character(char c)
 static void put_name(struct json *j, const char *key, const char *text, bool path, bool brief)
 {
     size_t n = strlen(text);
-    char cut[SITE_NAME_BYTES + 4];
-    if (!brief || n <= SITE_NAME_BYTES) {
+    char cut[SITES_JSON_NAME_BYTES + 4];
+    if (!brief || n <= SITES_JSON_NAME_BYTES) {
         json_put_string(j, key, text);
         return;
     }
-    size_t from = path ? n - SITE_NAME_BYTES : 0, to = path ? n : SITE_NAME_BYTES;
+    size_t from = path ? n - SITES_JSON_NAME_BYTES : 0, to = path ? n : SITES_JSON_NAME_BYTES;
     while (from < to && path && continues_character(text[from]))
         from++;
     while (to > from && !path && continues_character(text[to]))
@@ -35,7 +35,7 @@ static void put_name(struct json *j, const char *key, const char *text, bool pat
     json_put_string(j, key, cut);
 }
 
-static size_t put_functions(struct json *j, const struct named_sites *n, const struct workload_frame *f, size_t most,
+static size_t put_functions(struct json *j, const struct sites_json *n, const struct workload_frame *f, size_t most,
                             bool brief)
 {
     const struct symbol *found = NULL;
@@ -53,11 +53,11 @@ static size_t put_functions(struct json *j, const struct named_sites *n, const s
     return n_found < most ? n_found : most;
 }
 
-void print_site_json(struct json *j, const struct named_sites *n, uint32_t number, bool brief)
+void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct by_site_totals *t = &n->totals->sites[number];
-    const struct workload_site *site = site_frames(n->sites, number);
-    size_t left = brief ? SITE_FUNCTIONS : SIZE_MAX;
+    const struct workload_site *site = sites_json_frames(n->sites, number);
+    size_t left = brief ? SITES_JSON_FUNCTIONS : SIZE_MAX;
     json_begin_object(j);
     json_put_u64(j, "site", number);
     json_put_u64(j, "allocs", t->calls);
@@ -100,18 +100,18 @@ static uint64_t used_sites(const struct by_site *b)
     return n;
 }
 
-static void put_top(struct json *j, const char *key, const struct named_sites *n, enum profile_weight by)
+static void put_top(struct json *j, const char *key, const struct sites_json *n, enum profile_weight by)
 {
     uint32_t top[TOP_SITES];
     size_t n_top = top_sites(n->totals, by, top);
     json_key(j, key);
     json_begin_array(j);
     for (size_t i = 0; i < n_top; i++)
-        print_site_json(j, n, top[i], true);
+        sites_json_site(j, n, top[i], true);
     json_end_array(j);
 }
 
-void print_call_sites(struct json *j, const struct named_sites *n)
+void sites_json_top(struct json *j, const struct sites_json *n)
 {
     const char *missing;
     json_key(j, "call_sites");

@@ -273,7 +273,7 @@ static void print_alignment(struct json *j, const struct usage_sums *s)
     json_end_object(j);
 }
 
-void print_usage_sums(struct json *j, const struct usage_sums *s, const struct usage *peak)
+void usage_json_sums(struct json *j, const struct usage_sums *s, const struct usage *peak)
 {
     print_calls(j, s);
     print_sizes(j, s, peak);

@@ -7,13 +7,13 @@
 
 // What adds up over processes: calls, sizes, lifetimes, realloc, alignment, what was never freed. `peak` is the process
 // whose peak's composition goes with the sizes; NULL: none.
-void print_usage_sums(struct json *j, const struct usage_sums *s, const struct usage *peak);
+void usage_json_sums(struct json *j, const struct usage_sums *s, const struct usage *peak);
 
 // What is one process's: the peak, threads, and who frees whose blocks.
-void print_usage_process(struct json *j, const struct usage *u, uint32_t pid);
+void usage_json_process(struct json *j, const struct usage *u, uint32_t pid);
 
 // The member "timeline", by event and by time; with samples of the recorded process's memory.
-void print_usage_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,
-                          size_t n_samples);
+void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,
+                         size_t n_samples);
 
 #endif

@@ -133,7 +133,7 @@ static void print_pairs(struct json *j, const struct usage *u)
     free(pairs);
 }
 
-void print_usage_process(struct json *j, const struct usage *u, uint32_t pid)
+void usage_json_process(struct json *j, const struct usage *u, uint32_t pid)
 {
     print_peak(j, u, pid);
     print_threads(j, u);
@@ -272,8 +272,8 @@ static void print_samples(struct json *j, const struct usage *u, const struct wo
     json_end_array(j);
 }
 
-void print_usage_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,
-                          size_t n_samples)
+void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,
+                         size_t n_samples)
 {
     begin(j, "timeline", false);
     json_put_u64(j, "pid", pid);

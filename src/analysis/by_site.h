@@ -1,15 +1,15 @@
-// What each call site takes and holds, in one pass over the ops of a workload in a valid total order.
-#ifndef HEAPTAPE_ANALYSIS_SITES_H
-#define HEAPTAPE_ANALYSIS_SITES_H
+// What each call site allocates, and what of it is live, in one pass over the ops of a workload in a valid total order.
+#ifndef HEAPTAPE_ANALYSIS_BY_SITE_H
+#define HEAPTAPE_ANALYSIS_BY_SITE_H
 
 #include "analysis/usage.h"
 #include "workload/workload.h"
 
 // Sites of a higher number, which only a broken file has, count as not known.
-enum { BY_SITE_MOST = 1 << 22 };
+enum { BY_SITE_MAX = 1 << 22 };
 
 struct by_site_totals {
-    uint64_t calls, bytes;            // that took a block, and what they asked for
+    uint64_t calls, bytes;            // allocations, and their requested bytes
     uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
     uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed
     uint64_t seen_peak;               // at which peak the two above it were last brought up to date

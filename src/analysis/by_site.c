@@ -1,4 +1,4 @@
-#include "analysis/sites.h"
+#include "analysis/by_site.h"
 
 #include "base/buf.h"
 
@@ -50,7 +50,7 @@ static int take(struct by_site *b, struct by_site_block *block, const struct wor
 {
     bool before = op->kind == HT_PREEXISTING;
     uint32_t site = (uint32_t)(before ? op->value >> 8 : op->value);
-    struct by_site_totals *t = site_at(b, site <= BY_SITE_MOST ? site : 0);
+    struct by_site_totals *t = site_at(b, site <= BY_SITE_MAX ? site : 0);
     if (!t)
         return -ENOMEM;
     note_peak(b, t);

@@ -1,20 +1,18 @@
-#include "commands/stat_gather.h"
+#include "analysis/file_stat.h"
 
 #include "base/buf.h"
-#include "base/progress.h"
-#include "cli/command.h"
-#include "convert/convert.h"
 #include "workload/file.h"
+#include "workload/summary.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 // The statistics of one process while the trace is read.
-struct counter {
+struct file_stat_counter {
     struct file_stat *file;
     size_t process; // in file
-    struct summary_counter stats;
+    struct summary_counter summary;
     struct usage usage;
     struct workload_sample *samples;
     size_t n_samples, samples_capacity;
@@ -22,11 +20,11 @@ struct counter {
     struct workload_sites sites;
 };
 
-static void counter_free(struct counter *c)
+static void counter_free(struct file_stat_counter *c)
 {
     if (!c)
         return;
-    summary_release(&c->stats);
+    summary_release(&c->summary);
     usage_release(&c->usage);
     by_site_release(&c->by_site);
     workload_sites_release(&c->sites);
@@ -57,8 +55,8 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
 {
     if (HT_GROW(&s->processes, &s->capacity, s->n_processes + 1) < 0)
         return -ENOMEM;
-    struct process_stat *p = &s->processes[s->n_processes];
-    *p = (struct process_stat){.pid = pid, .argv_bytes = argv_bytes};
+    struct file_stat_process *p = &s->processes[s->n_processes];
+    *p = (struct file_stat_process){.pid = pid, .argv_bytes = argv_bytes};
     p->argv = malloc(argv_bytes + 1u);
     p->exe = exe ? strdup(exe) : NULL;
     s->n_processes++;
@@ -70,13 +68,13 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
     return 0;
 }
 
-// Ops `stride` bytes apart. Nothing is done before the first one with a call site: hardly any file has them. To be called
-// before the ops are in `usage`.
+// Ops `stride` bytes apart. Beside `usage` nothing is done before the first one with a call site: hardly any file has them.
+// To be called before the ops are in `usage`; NULL: the sites alone are counted.
 static int count_sites(struct by_site *b, const struct usage *usage, const struct workload_op *ops, size_t stride,
                        size_t n)
 {
     const char *at = (const char *)ops, *end = at + n * stride;
-    if (!b->n_sites) {
+    if (!b->n_sites && usage) {
         while (at < end && !by_site_known((const struct workload_op *)at))
             at += stride;
         if (at == end)
@@ -93,16 +91,16 @@ static int count_sites(struct by_site *b, const struct usage *usage, const struc
 
 static int count_ops(void *context, const struct workload_thread_op *ops, size_t n)
 {
-    struct counter *c = context;
-    int rc = summary_ops(&c->stats, ops, n);
-    if (rc == 0 && c->file->sums)
-        rc = count_sites(&c->by_site, &c->usage, &ops->op, sizeof *ops, n);
+    struct file_stat_counter *c = context;
+    int rc = summary_ops(&c->summary, ops, n);
+    if (rc == 0 && c->file->part != FILE_STAT_BRIEF)
+        rc = count_sites(&c->by_site, c->file->sums ? &c->usage : NULL, &ops->op, sizeof *ops, n);
     return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
 }
 
 static int count_samples(void *context, const struct trace_sample *samples, size_t n)
 {
-    struct counter *c = context;
+    struct file_stat_counter *c = context;
     if (HT_GROW(&c->samples, &c->samples_capacity, c->n_samples + n) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
@@ -111,11 +109,13 @@ static int count_samples(void *context, const struct trace_sample *samples, size
     return 0;
 }
 
-// Keeps the usage of the process with most events.
-static void keep_usage(struct file_stat *s, struct counter *c)
+// Keeps the usage and the call sites of the process with most events.
+static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
 {
-    if (s->usage.events && s->usage.events >= c->usage.events)
+    uint64_t events = s->processes[c->process].summary.events;
+    if (s->kept_events && s->kept_events >= events)
         return;
+    s->kept_events = events;
     usage_release(&s->usage);
     free(s->samples);
     s->usage = c->usage;
@@ -134,15 +134,15 @@ static void keep_usage(struct file_stat *s, struct counter *c)
 
 static int count_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
 {
-    struct counter *c = context;
-    struct process_stat *p = &c->file->processes[c->process];
+    struct file_stat_counter *c = context;
+    struct file_stat_process *p = &c->file->processes[c->process];
     struct workload_summary *s = &p->summary;
-    *s = summary_result(&c->stats);
+    *s = summary_result(&c->summary);
     order_summarise(counts, s);
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;
     if (rc == 0 && c->by_site.n_sites)
         rc = workload_sites_copy_all(&c->sites, sites);
-    if (rc == 0 && c->file->sums)
+    if (rc == 0)
         keep_usage(c->file, c);
     p->counter = NULL;
     counter_free(c);
@@ -158,10 +158,10 @@ static int count_process(void *context, const struct trace_process *p, struct co
 {
     struct file_stat *s = context;
     int rc = add_process(s, p->pid, p->argv, p->argv_bytes, p->exe);
-    struct counter *c = rc < 0 ? NULL : calloc(1, sizeof *c);
+    struct file_stat_counter *c = rc < 0 ? NULL : calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
-    summary_init(&c->stats);
+    summary_init(&c->summary);
     usage_init(&c->usage, s->sums, p->start_stamp, s->ns_per_stamp);
     c->file = s;
     c->process = s->n_processes - 1;
@@ -175,7 +175,8 @@ static int count_process(void *context, const struct trace_process *p, struct co
 static void show_progress(void *context, uint64_t offset)
 {
     struct file_stat *s = context;
-    progress_update(&s->progress, offset);
+    if (s->progress)
+        progress_update(s->progress, offset);
 }
 
 // Of the recording, or of the part of it in which its processes were recorded.
@@ -221,12 +222,11 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     s->in = &t->in;
     s->ns_per_stamp = ns_per_stamp(t->reader.session.stamp_shift, t->reader.session.clock_hz);
     int rc = convert_run(&t->reader, &how, &result, e);
-    progress_clear(&s->progress);
     if (rc < 0)
         return rc;
     s->cut = result.cut;
     s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);
-    // What the recorder itself says is lost includes processes without any event.
+    // The losses that the recorder reports include processes without any event.
     for (size_t i = 0; i < s->n_processes; i++) {
         struct workload_summary *p = &s->processes[i].summary;
         uint64_t lost = t->reader.processes[i]->lost_records;
@@ -237,18 +237,19 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     return 0;
 }
 
-static int count_all(struct file_stat *s, struct workload_reader *r, struct summary_counter *stats, struct err *e)
+static int count_all(struct file_stat *s, struct workload_reader *r, struct summary_counter *summary, struct err *e)
 {
     uint32_t thread;
     const struct workload_op *ops;
     size_t n;
     int rc;
     while ((rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0) {
-        int failed = s->sums ? count_sites(&s->by_site, &s->usage, ops, sizeof *ops, n) : 0;
+        int failed =
+            s->part == FILE_STAT_BRIEF ? 0 : count_sites(&s->by_site, s->sums ? &s->usage : NULL, ops, sizeof *ops, n);
         if (s->sums && failed == 0)
             failed = usage_run(&s->usage, thread, ops, n);
-        for (size_t i = 0; stats && failed == 0 && i < n; i++)
-            failed = summary_op(stats, thread, &ops[i]);
+        for (size_t i = 0; summary && failed == 0 && i < n; i++)
+            failed = summary_op(summary, thread, &ops[i]);
         if (failed < 0)
             return err_set(e, failed, "%s: out of memory", s->name);
         show_progress(s, s->in->offset);
@@ -265,20 +266,19 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
     return s->samples ? 0 : -ENOMEM;
 }
 
-// Reads all ops, counting also what a summary says unless *sum has it already. Of a file that is cut off they are those
+// Reads all ops, counting also what a summary holds unless *sum has it already. Of a file that is cut off they are those
 // that are there.
 static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary, struct workload_summary *sum,
                     struct err *e)
 {
-    struct summary_counter stats;
+    struct summary_counter summary;
     const struct workload_header *h = workload_reader_header(r);
-    summary_init(&stats);
+    summary_init(&summary);
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
-    int rc = count_all(s, r, has_summary ? NULL : &stats, e);
-    progress_clear(&s->progress);
+    int rc = count_all(s, r, has_summary ? NULL : &summary, e);
     if (!has_summary)
-        *sum = rc == 0 ? *workload_reader_summary(r) : summary_result(&stats);
-    summary_release(&stats);
+        *sum = rc == 0 ? *workload_reader_summary(r) : summary_result(&summary);
+    summary_release(&summary);
     if (rc < 0 && rc != -ENODATA)
         return rc;
     if (rc == -ENODATA) {
@@ -304,7 +304,7 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
     s->in = &w->in;
     if (rc < 0 && rc != -ESPIPE && rc != -ENODATA)
         *e = ignored;
-    else if (s->sums || !has_summary)
+    else if (s->part != FILE_STAT_BRIEF || !has_summary)
         rc = read_ops(s, w->reader, has_summary, sum, e);
     s->duration_ns = workload_duration_ns(h, sum);
     s->file_bytes = w->in.size_bytes ? w->in.size_bytes : w->in.offset;
@@ -320,21 +320,27 @@ static int finish_sites(struct file_stat *s)
     return s->symbols || !s->by_site.n_sites || !s->sites.n_sites ? 0 : -ENOMEM;
 }
 
-int file_stat(struct file_stat *s, const char *path, bool brief, struct err *e)
+int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, const struct convert_watch *watch,
+              struct err *e)
 {
     struct file f;
-    *s = (struct file_stat){.name = path};
+    *s = (struct file_stat){.name = path, .part = part, .progress = watch ? watch->progress : NULL};
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
-    if (rc == 0 && !brief && !(s->sums = calloc(1, sizeof *s->sums)))
+    if (rc == 0 && part == FILE_STAT_ALL && !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     s->is_trace = f.kind == FILE_TRACE;
-    progress_init(&s->progress, "stat", "B", file_input(&f)->size_bytes, cli_common.quiet);
+    if (rc == 0 && s->progress)
+        s->progress->total = file_input(&f)->size_bytes;
     if (rc == 0)
         rc = f.kind == FILE_TRACE ? stat_trace(s, &f.trace, e) : stat_workload(s, &f.workload, e);
+    if (s->progress)
+        progress_clear(s->progress);
     for (size_t i = 0; rc == 0 && i < s->n_processes; i++)
         summary_add(&s->total, &s->processes[i].summary);
     if (rc == 0 && finish_sites(s) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+    if (rc == 0 && s->cut.text[0] && watch && watch->note)
+        watch->note(s->cut.text);
     file_close(&f);
     if (rc < 0)
         file_stat_release(s);

@@ -1,0 +1,58 @@
+// Statistics of a file, which is a trace or a workload: totals, and how the heap is used.
+#ifndef HEAPTAPE_ANALYSIS_FILE_STAT_H
+#define HEAPTAPE_ANALYSIS_FILE_STAT_H
+
+#include "analysis/by_site.h"
+#include "analysis/symbols.h"
+#include "analysis/usage.h"
+#include "convert/process.h"
+
+enum file_stat_part {
+    FILE_STAT_ALL,
+    FILE_STAT_BRIEF, // the totals alone; of a workload only its end is read, where it can be
+    FILE_STAT_SITES, // the totals, and the call sites of the process with most events
+};
+
+struct file_stat_process {
+    uint32_t pid;
+    char *argv; // each argument ended by NUL; owned
+    uint32_t argv_bytes;
+    char *exe; // owned, may be NULL
+    struct workload_summary summary;
+    struct trace_process facts;        // of a trace
+    struct file_stat_counter *counter; // while it is counted; owned
+};
+
+struct file_stat {
+    const char *name; // borrowed
+    bool is_trace;
+    struct file_stat_process *processes; // those of a trace that have events; one of a workload
+    size_t n_processes, capacity;
+    struct trace_session session; // of a trace
+    struct workload_summary total;
+    uint64_t duration_ns, file_bytes;
+    struct err cut; // where the file is cut off; empty when it is not
+    // How the heap is used.
+    struct usage_sums *sums;         // of all processes; NULL unless FILE_STAT_ALL
+    struct usage usage;              // of the process with most events …
+    size_t of_usage;                 // … which is this one
+    uint64_t kept_events;            // its events
+    struct workload_sample *samples; // of its memory
+    size_t n_samples;
+    struct by_site by_site;      // of that process; empty when no call sites were recorded
+    struct workload_sites sites; // the same
+    struct symbols *symbols;     // of them; NULL: none
+    // While it is read.
+    enum file_stat_part part;
+    double ns_per_stamp;
+    const struct input *in;
+    struct progress *progress; // NULL: none
+};
+
+// Reads the file; `path` must outlive *s. `watch` shows progress, and where the file is cut off; NULL: nothing. 0 or a
+// negative errno with the text set; *s is released then.
+int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, const struct convert_watch *watch,
+              struct err *e);
+void file_stat_release(struct file_stat *s);
+
+#endif

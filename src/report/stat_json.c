@@ -1,0 +1,190 @@
+#include "report/stat_json.h"
+
+#include "base/clock.h"
+#include "report/sites_json.h"
+#include "report/usage_json.h"
+#include "trace/fields.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+double stat_json_bytes_per_event(const struct file_stat *s)
+{
+    return s->total.events ? (double)s->file_bytes / (double)s->total.events : 0;
+}
+
+static void put_session(struct json *j, const struct trace_session *s)
+{
+    json_key(j, "recorded");
+    json_begin_object(j);
+    json_put_string(j, "heaptape", s->heaptape);
+    json_key(j, "argv");
+    json_begin_array(j);
+    for (uint32_t at = 0; at < s->argv_bytes; at += (uint32_t)strlen(s->argv + at) + 1)
+        json_string(j, s->argv + at);
+    json_end_array(j);
+    json_put_string(j, "host", s->host);
+    json_put_string(j, "kernel", s->kernel);
+    json_put_string(j, "cpu", s->cpu);
+    json_put_u64(j, "cpus", s->cpus);
+    json_put_u64(j, "memory_bytes", s->memory_bytes);
+    json_put_string(j, "clock", clock_kind_name(s->clock));
+    json_put_u64(j, "clock_hz", s->clock_hz);
+    json_put_u64(j, "timestamp_ticks", 1ull << s->stamp_shift);
+    json_put_u64(j, "realtime_ns", s->realtime_ns);
+    json_end_object(j);
+}
+
+static void put_allocator(struct json *j, const struct trace_process *p)
+{
+    json_key(j, "allocator");
+    json_begin_object(j);
+    json_put_string(j, "library", p->allocator);
+    json_put_string(j, "build_id", p->allocator_build_id);
+    json_end_object(j);
+}
+
+static void put_exit(struct json *j, uint64_t status)
+{
+    if (WIFSIGNALED(status))
+        json_put_u64(j, "signal", (uint64_t)WTERMSIG(status));
+    else
+        json_put_u64(j, "exit_status", (uint64_t)WEXITSTATUS(status));
+}
+
+static void put_names(struct json *j, const struct trace_process *p)
+{
+    const uint8_t *at = p->thread_names, *end = at + p->thread_names_bytes;
+    uint64_t tid;
+    const char *name;
+    size_t bytes;
+    json_key(j, "thread_names");
+    json_begin_array(j);
+    while (at < end && fields_next_name(&at, end, &tid, &name, &bytes)) {
+        json_begin_object(j);
+        json_put_u64(j, "tid", tid);
+        json_key(j, "name");
+        json_string_n(j, name, bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void put_facts(struct json *j, const struct trace_process *p)
+{
+    json_put_u64(j, "ppid", p->ppid);
+    if (p->forked_from)
+        json_put_u64(j, "forked_from", p->forked_from);
+    put_allocator(j, p);
+    if (p->has_exit_status)
+        put_exit(j, p->exit_status);
+    json_put_u64(j, "backpressure_waits", p->waits);
+    json_put_u64(j, "backpressure_ns", p->wait_ns);
+    if (p->off_reason)
+        json_put_string(j, "off_reason", p->off_reason);
+    if (p->thread_names_bytes)
+        put_names(j, p);
+}
+
+static void put_by_kind(struct json *j, const struct workload_summary *s)
+{
+    json_key(j, "by_kind");
+    json_begin_object(j);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (s->by_kind[kind] && event_infos[kind].name)
+            json_put_u64(j, event_infos[kind].name, s->by_kind[kind]);
+    }
+    json_end_object(j);
+}
+
+static void put_live(struct json *j, const struct workload_summary *s)
+{
+    json_put_u64(j, "requested_bytes", s->requested_bytes);
+    if (s->usable_bytes) {
+        json_put_u64(j, "usable_bytes", s->usable_bytes);
+        json_put_u64(j, "usable_requested_bytes", s->usable_requested_bytes);
+    }
+    json_put_u64(j, "peak_live_bytes", s->peak_live_bytes);
+    json_put_u64(j, "live_at_end_bytes", s->live_at_end_bytes);
+    json_put_u64(j, "live_at_end_blocks", s->live_at_end_blocks);
+    json_put_u64(j, "remote_frees", s->remote_frees);
+    json_put_u64(j, "unmatched_frees", s->unmatched_frees);
+}
+
+static void put_argv(struct json *j, const struct file_stat_process *p)
+{
+    json_key(j, "argv");
+    json_begin_array(j);
+    for (uint32_t at = 0; at < p->argv_bytes; at += (uint32_t)strlen(p->argv + at) + 1)
+        json_string(j, p->argv + at);
+    json_end_array(j);
+}
+
+static void put_process(struct json *j, const struct file_stat_process *p, bool is_trace)
+{
+    json_begin_object(j);
+    json_put_u64(j, "pid", p->pid);
+    put_argv(j, p);
+    json_put_string(j, "exe", p->exe);
+    json_put_u64(j, "threads", p->summary.threads);
+    json_put_u64(j, "events", p->summary.events);
+    json_put_u64(j, "lost", p->summary.lost_records);
+    put_live(j, &p->summary);
+    if (is_trace)
+        put_facts(j, &p->facts);
+    json_end_object(j);
+}
+
+void stat_json(struct json *j, const struct file_stat *s)
+{
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", 2);
+    json_put_string(j, "kind", s->is_trace ? "trace" : "workload");
+    json_put_u64(j, "events", s->total.events);
+    put_by_kind(j, &s->total);
+    json_put_u64(j, "threads", s->total.threads);
+    json_key(j, "processes");
+    json_begin_array(j);
+    for (size_t i = 0; i < s->n_processes; i++)
+        put_process(j, &s->processes[i], s->is_trace);
+    json_end_array(j);
+    json_put_u64(j, "duration_ns", s->duration_ns);
+    put_live(j, &s->total);
+    json_key(j, "order");
+    json_begin_object(j);
+    json_put_u64(j, "repaired", s->total.order_repaired);
+    json_put_u64(j, "ambiguous", s->total.order_ambiguous);
+    json_end_object(j);
+    json_put_u64(j, "dependencies", s->total.dependencies);
+    json_put_u64(j, "dependencies_needed", s->total.dependencies_needed);
+    json_put_u64(j, "slots", s->total.slots);
+    json_put_u64(j, "lost", s->total.lost_records);
+    json_put_bool(j, "cut_off", s->cut.text[0]);
+    json_put_u64(j, "file_bytes", s->file_bytes);
+    json_put_double(j, "bytes_per_event", stat_json_bytes_per_event(s));
+    if (s->is_trace)
+        put_session(j, &s->session);
+    if (s->sums) {
+        uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
+        usage_json_sums(j, s->sums, &s->usage);
+        usage_json_process(j, &s->usage, pid);
+        usage_json_timeline(j, &s->usage, pid, s->samples, s->n_samples);
+        if (s->symbols)
+            sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
+    }
+    json_end_object(j);
+}
+
+void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *order, size_t n)
+{
+    struct sites_json named = {&s->by_site, &s->sites, s->symbols};
+    json_begin_object(j);
+    json_put_u64(j, "schema_version", 2);
+    json_put_u64(j, "peak_live_bytes", s->by_site.peak_bytes);
+    json_key(j, "sites");
+    json_begin_array(j);
+    for (size_t i = 0; i < n; i++)
+        sites_json_site(j, &named, order[i], false);
+    json_end_array(j);
+    json_end_object(j);
+}
