@@ -5,7 +5,7 @@
 #include "convert/order.h"
 #include "trace/codec.h"
 
-#include "unit.h"
+#include "unit_event.h"
 
 #include <stdbool.h>
 #include <string.h>

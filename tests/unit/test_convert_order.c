@@ -236,12 +236,12 @@ static void unmatched_free_becomes_a_block_from_before(void **state)
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 0, 2);
     const struct history_op *made = &h.ops[history_find(&h, 0, 2) - 1];
-    assert_int_equal(made->op.kind, HT_PREEXISTING);
+    unit_assert_kind(made->op.kind, HT_PREEXISTING);
     assert_int_equal(made->op.flags, WORKLOAD_SIZE_UNKNOWN);
     // It is there from the start, so nothing can have used its slot before.
     assert_int_not_equal(made->op.slot, h.ops[0].op.slot);
     const struct history_op *moved = &h.ops[history_find(&h, 0, 3)];
-    assert_int_equal(moved->op.kind, HT_REALLOC);
+    unit_assert_kind(moved->op.kind, HT_REALLOC);
     assert_int_equal(moved->op.flags, WORKLOAD_MOVED);
     assert_int_equal(moved->block, UINT64_MAX);
     history_release(&h);
@@ -278,7 +278,7 @@ static void lost_give(void **state)
     check_counts(history_finish(&h), 0, 1, 0);
     assert_int_equal(h.ops[history_find(&h, 2, 0)].block, 48);
     const struct history_op *closed = &h.ops[history_find(&h, 1, 1)];
-    assert_int_equal(closed->op.kind, HT_FREE);
+    unit_assert_kind(closed->op.kind, HT_FREE);
     assert_int_equal(closed->block, 32);
     history_release(&h);
     (void)state;
@@ -385,7 +385,7 @@ static void lanes_are_held_together(void **state)
     history_put_lane(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 20, .size = 48, .result = P});
     history_malloc(&h, 1, 500000, 32, Q + 64);
     check_counts(history_finish(&h), 0, 0, 1);
-    assert_int_equal(h.ops[history_find(&h, 0, 1)].op.kind, HT_FREE);
+    unit_assert_kind(h.ops[history_find(&h, 0, 1)].op.kind, HT_FREE);
     assert_int_equal(h.ops[history_find(&h, 0, 2)].op.size, 48);
     history_release(&h);
     (void)state;
@@ -439,9 +439,9 @@ static void thread_waits_for_its_creation(void **state)
     struct order_counts c = history_finish(&h);
     check_counts(c, 1, 0, 0);
     assert_int_equal(c.threads, 2);
-    assert_int_equal(h.ops[1].op.kind, HT_THREAD_CREATE);
+    unit_assert_kind(h.ops[1].op.kind, HT_THREAD_CREATE);
     assert_int_equal(h.ops[1].op.value, 1);
-    assert_int_equal(h.ops[2].op.kind, HT_THREAD_START);
+    unit_assert_kind(h.ops[2].op.kind, HT_THREAD_START);
     assert_int_equal(h.ops[2].op.value, 0);
     assert_true(history_before(&h, 1, 2));
     // The creation implies the take before it.

@@ -2,7 +2,7 @@
 #include "workload/reader.h"
 #include "workload/writer.h"
 
-#include "unit.h"
+#include "unit_event.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -185,7 +185,7 @@ static void write_file(const struct history *h, bool has_stamps, const struct wo
 
 static void same_op(const struct workload_op *a, const struct workload_op *b, bool has_stamps)
 {
-    assert_int_equal(a->kind, b->kind);
+    unit_assert_kind(a->kind, b->kind);
     assert_int_equal(a->flags, b->flags);
     assert_int_equal(a->error, b->error);
     assert_int_equal(a->slot, b->slot);

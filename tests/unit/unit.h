@@ -21,9 +21,12 @@ static inline uint64_t unit_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
+// An argument is a pattern: only tests whose names match it run.
 #define UNIT_MAIN(tests)                                                                                               \
-    int main(void)                                                                                                     \
+    int main(int argc, char **argv)                                                                                    \
     {                                                                                                                  \
+        if (argc > 1)                                                                                                  \
+            cmocka_set_test_filter(argv[1]);                                                                           \
         return cmocka_run_group_tests(tests, NULL, NULL);                                                              \
     }
 
