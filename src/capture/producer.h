@@ -200,6 +200,10 @@ int producer_control_state(void);
 // too.
 void producer_start(void);
 
+// In a fork child, before anything of the program runs there: says who the child is. A vfork child of it, which shares its
+// memory, may be the first to record an event, and would be taken for it.
+void producer_after_fork(void);
+
 // For the wrapper of pthread_create: makes the state of the thread to come and records THREAD_CREATE. NULL when
 // tracing is off or there are too many threads. Pass it to producer_thread_begin in the new thread, or to
 // producer_thread_unborn when the creation failed.

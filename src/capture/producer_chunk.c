@@ -12,8 +12,7 @@ enum {
     OPEN_STEP = 16, // chunks made accessible at once
 };
 
-#define BLIND_WAIT_NS  10000000000u // how long to believe in a recorder whose pid cannot be seen
-#define SCARCE_WAIT_NS 2000000000u  // how long to wait for a chunk that perhaps nobody gives back
+#define SCARCE_WAIT_NS 2000000000u // how long to wait for a chunk that perhaps nobody gives back
 
 static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
@@ -103,15 +102,6 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
     return producer_chunk_at(&producer_inherited, fresh);
 }
 
-static bool recorder_gone(const struct producer_process *p, uint64_t waited_ns)
-{
-    if (atomic_load_explicit(&producer_inherited.session->recorder_gone, memory_order_acquire))
-        return true;
-    if (waited_ns == 0)
-        return false;
-    return p->recorder_visible ? control_is_gone(p->recorder_pid) : waited_ns > BLIND_WAIT_NS;
-}
-
 // Sleeps until the recorder has freed a chunk since `sequence`, or for WAIT_MS.
 static void wait_for_chunk(struct spool_header *header, uint32_t sequence, uint64_t *waited_ns)
 {
@@ -126,13 +116,22 @@ static void wait_for_chunk(struct spool_header *header, uint32_t sequence, uint6
     *waited_ns += ns;
 }
 
+// Will nobody ever drain what is written from now on?
+static bool is_abandoned(const struct producer_process *p)
+{
+    return !(p->flags & SPOOL_NO_RECORDER) && (!spool_recorder_lives(producer_inherited.session) ||
+                                               atomic_load_explicit(&p->header->refused, memory_order_acquire));
+}
+
 // Why nothing is to be had from waiting any longer, or NULL.
 static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
 {
     if (p->flags & SPOOL_NO_RECORDER)
         return "the spool is full";
-    if (recorder_gone(p, waited_ns))
+    if (!spool_recorder_lives(producer_inherited.session))
         return "the recorder has ended";
+    if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
+        return "the recorder could not map its spool";
     if (scarce && waited_ns > SCARCE_WAIT_NS)
         return "no space is left in the spool for a chunk per thread";
     return NULL;
@@ -146,7 +145,7 @@ struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *wa
         bool scarce = false;
         if (atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING)
             return NULL;
-        bool gone = atomic_load_explicit(&producer_inherited.session->recorder_gone, memory_order_acquire);
+        bool gone = is_abandoned(p);
         struct spool_chunk *chunk = gone ? NULL : pop_free(p);
         if (!chunk && !gone)
             chunk = take_fresh(p, &scarce);

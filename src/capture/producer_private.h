@@ -39,8 +39,7 @@ struct producer_process {
     uint32_t flags;         // enum spool_session_flags
     bool slow;              // every event takes the slow path
     enum clock_kind clock;
-    uint32_t recorder_pid;
-    uint32_t recorder_visible; // 0: its pid means nothing in this pid namespace
+    uint32_t pid; // who the image is: known from its start, or a vfork child's events would be its own
     struct spool_header *header;
     _Atomic uint32_t open_chunks;              // chunks [0, open_chunks) are accessible
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag

@@ -254,21 +254,6 @@ static struct spool_header *make_spool(struct producer_inherited *in)
     return header;
 }
 
-// Field 22 of /proc/self/stat; the second, in parentheses, may hold anything.
-static uint64_t process_start_time(void)
-{
-    char text[1024];
-    size_t n = read_file("/proc/self/stat", text, sizeof text - 1);
-    text[n] = 0;
-    const char *at = strrchr(text, ')');
-    for (unsigned field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    uint64_t value = 0;
-    for (at = at ? at + 1 : ""; *at >= '0' && *at <= '9'; at++)
-        value = value * 10 + (uint64_t)(*at - '0');
-    return value;
-}
-
 static void fill_header(struct spool_header *h, struct producer_process *p, uint32_t parent_pid)
 {
     h->control.first_state = producer_inherited.recording;
@@ -276,14 +261,11 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
     h->pid = producer_inherited.pid;
     h->ppid = (uint32_t)syscall(SYS_getppid);
     h->start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
-    h->process_start_time = process_start_time();
     struct stat exe;
     if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &exe, 0) == 0) {
         h->exe_device = exe.st_dev;
         h->exe_inode = exe.st_ino;
     }
-    if (syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/ns/pid", h->pid_namespace, sizeof h->pid_namespace - 1) <= 0)
-        h->pid_namespace[0] = 0;
     h->parent_spool_pid = parent_pid;
     append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
@@ -309,6 +291,15 @@ static uint32_t leave_parent(struct producer_inherited *in)
     return parent;
 }
 
+// Whoever sees the recorder's death tells all others, which then need not look.
+static bool has_recorder(struct spool_session *session)
+{
+    if ((session->flags & SPOOL_NO_RECORDER) || spool_recorder_lives(session))
+        return true;
+    atomic_store_explicit(&session->recorder_gone, 1, memory_order_release);
+    return false;
+}
+
 static bool start(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
@@ -324,11 +315,13 @@ static bool start(struct producer_process *p)
         make_session(in->dir);
         in->session = map_session(in->dir);
     }
-    if (!in->session || atomic_load_explicit(&in->session->recorder_gone, memory_order_acquire))
+    if (!in->session || !has_recorder(in->session))
         return false;
     if (!producer_is_followed(in->session))
         return false;
-    in->pid = (uint32_t)syscall(SYS_getpid);
+    if (!p->pid)
+        p->pid = (uint32_t)syscall(SYS_getpid);
+    in->pid = p->pid;
     if (!parent && (in->session->flags & SPOOL_START_PAUSED))
         in->recording = SPOOL_PAUSED;
     struct spool_header *header = make_spool(in);
@@ -339,8 +332,6 @@ static bool start(struct producer_process *p)
     p->flags = in->session->flags;
     p->clock = (enum clock_kind)in->session->clock_kind;
     p->slow = p->clock == CLOCK_KIND_MONOTONIC || (p->flags & SPOOL_USABLE);
-    p->recorder_pid = in->session->recorder_pid;
-    p->recorder_visible = syscall(SYS_kill, p->recorder_pid, 0) == 0 || errno != ESRCH;
     p->header = header;
     producer_sites_start(in->session->depth);
     fill_header(header, p, parent);
@@ -365,7 +356,15 @@ static struct producer_process *process_mapping(void)
         return p;
     }
     madvise(made, PROCESS_BYTES, MADV_DONTDUMP);
+    made->pid = (uint32_t)syscall(SYS_getpid);
     return made;
+}
+
+void producer_after_fork(void)
+{
+    struct producer_process *p = process_mapping();
+    if (p)
+        p->pid = (uint32_t)syscall(SYS_getpid);
 }
 
 struct producer_process *producer_process_ready(void)

@@ -138,7 +138,8 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     uint64_t id = walk(t, (uintptr_t)caller, (uintptr_t)__builtin_frame_address(0), NULL, &n);
-    uint64_t *w = lane->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT, rel = codec_relative(address, lane->state.base);
+    uint64_t *w = lane->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT,
+             rel = codec_relative(address, lane->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS;
     bool done = !odd && !producer_no_room(w) && !producer_no_room(w + 1) &&
                 producer_site_seen(producer_inherited.sites, producer_inherited.session, id);

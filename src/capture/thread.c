@@ -30,6 +30,7 @@ static __attribute__((constructor)) void at_start(void)
     if (next_loaded("libstdc++.so") || next_loaded("libc++"))
         wrap_cxx_resolve();
     producer_start();
+    pthread_atfork(NULL, NULL, producer_after_fork);
 }
 
 static __attribute__((destructor)) void at_end(void)

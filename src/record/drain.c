@@ -16,14 +16,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LEFT_LOOKS = 2 }; // at another executable: between exec and its first event a program takes its time
+enum { FIRST_CHUNKS = 64 }; // mapped at once: what a process of some threads needs
+enum { LEFT_LOOKS = 2 };    // at another executable: between exec and its first event a program takes its time
+
+static size_t map_bytes(const struct drain_spool *s)
+{
+    return SPOOL_HEADER_BYTES + (size_t)s->mapped_chunks * SPOOL_CHUNK_BYTES;
+}
 
 static void spool_free(struct drain_spool *s)
 {
     if (s->header)
-        munmap(s->header, s->map_bytes);
+        munmap(s->header, map_bytes(s));
     if (s->pidfd >= 0)
         close(s->pidfd);
+    if (s->fd >= 0)
+        close(s->fd);
     free(s->toggles);
     buf_release(&s->thread_names);
     free(s->marks);
@@ -31,24 +39,43 @@ static void spool_free(struct drain_spool *s)
     free(s);
 }
 
-// Maps the part of a file that is a spool, when its header is ready. `bytes` is what the file has room for.
-static bool spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes)
+// Maps the header of the spool, when it is ready, and the first chunks: the rest as they come into use, since address space
+// is limited, too. `bytes` is what the file has room for. 0, -EAGAIN when it is not ready, or another negative errno.
+static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes)
 {
     if (bytes < SPOOL_HEADER_BYTES)
-        return false;
+        return -EAGAIN;
     uint64_t room = (bytes - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
     if (room > SPOOL_MAX_CHUNKS_ALONE)
         room = SPOOL_MAX_CHUNKS_ALONE;
-    s->map_bytes = SPOOL_HEADER_BYTES + room * SPOOL_CHUNK_BYTES;
-    void *p = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+    s->mapped_chunks = room < FIRST_CHUNKS ? (uint32_t)room : FIRST_CHUNKS;
+    void *p = mmap(NULL, map_bytes(s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
     if (p == MAP_FAILED)
-        return false;
+        return -errno;
     s->header = p;
     s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
     if (__atomic_load_n(&s->header->magic, __ATOMIC_ACQUIRE) != SPOOL_MAGIC)
-        return false;
+        return -EAGAIN;
     s->max_chunks = s->header->max_chunks < room ? s->header->max_chunks : (uint32_t)room;
-    return true;
+    return 0;
+}
+
+// Maps chunks [0, n), n ≤ max_chunks.
+static int spool_map_more(struct drain_spool *s, uint32_t n)
+{
+    if (n <= s->mapped_chunks)
+        return 0;
+    uint32_t chunks = s->mapped_chunks;
+    while (chunks < n)
+        chunks = 2 * chunks < s->max_chunks ? 2 * chunks : s->max_chunks;
+    size_t bytes = SPOOL_HEADER_BYTES + (size_t)chunks * SPOOL_CHUNK_BYTES;
+    void *p = mremap(s->header, map_bytes(s), bytes, MREMAP_MAYMOVE);
+    if (p == MAP_FAILED)
+        return -errno;
+    s->header = p;
+    s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
+    s->mapped_chunks = chunks;
+    return 0;
 }
 
 static bool find_exe(const struct drain_spool *s, uint64_t *device, uint64_t *inode)
@@ -63,52 +90,99 @@ static bool find_exe(const struct drain_spool *s, uint64_t *device, uint64_t *in
     return true;
 }
 
-static void spool_identify(struct drain_spool *s)
+static int spool_identify(struct drain *c, struct drain_spool *s, int fd, uint64_t offset)
 {
     s->pid = s->header->pid;
     s->first_state = s->header->control.first_state & 3;
-    s->start_time = s->header->process_start_time;
-    bool own = drain_is_own_namespace(s->header->pid_namespace);
-    s->visible_pid = own ? drain_find_own(s->pid, s->start_time) : drain_find_process(s->pid, s->start_time);
-    if (s->start_time == 0)
-        s->start_time = drain_start_time(s->visible_pid);
+    int rc = lifetime_find(s, c->dir, fd, offset);
     s->exe_device = s->header->exe_device;
     s->exe_inode = s->header->exe_inode;
     if (s->exe_inode == 0)
         find_exe(s, &s->exe_device, &s->exe_inode);
-    if (s->visible_pid > 0)
-        s->pidfd = (int)syscall(SYS_pidfd_open, s->visible_pid, 0);
-    // Between the look and the pidfd the pid may have changed hands.
-    s->dead = s->visible_pid == 0 || drain_is_gone(s->visible_pid, s->start_time);
+    s->dead |= rc == 0 && lifetime_is_over(s);
+    return rc;
 }
 
-// The spool in a file of the session's directory, its own or a reserve of the session's. NULL: it is not ready.
-static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
+// Opens a file of the session's directory. When no descriptor is left, by one of those that are kept for that.
+static int open_file(struct drain *c, const char *name, int flags)
+{
+    int fd = openat(c->dir_fd, name, flags | O_CLOEXEC);
+    for (unsigned i = 0; fd < 0 && (errno == EMFILE || errno == ENFILE) && i < DRAIN_SPARE_FDS; i++) {
+        if (c->spare_fds[i] < 0)
+            continue;
+        close(c->spare_fds[i]);
+        c->spare_fds[i] = -1;
+        fd = openat(c->dir_fd, name, flags | O_CLOEXEC);
+    }
+    return fd;
+}
+
+bool drain_keep_spares(struct drain *c)
+{
+    bool all = true;
+    for (unsigned i = 0; i < DRAIN_SPARE_FDS; i++) {
+        if (c->spare_fds[i] < 0)
+            c->spare_fds[i] = fcntl(c->dir_fd, F_DUPFD_CLOEXEC, 0);
+        all &= c->spare_fds[i] >= 0;
+    }
+    return all;
+}
+
+// Tells the process that nobody will drain its spool, so that it does not wait for that, and forgets the file. By
+// pwrite(2): there may be no address space to map it.
+static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
+{
+    const uint32_t yes = 1;
+    uint64_t at = (reserve ? spool_reserve_offset(reserve - 1) : 0) + offsetof(struct spool_header, refused);
+    c->n_refused += pwrite(fd, &yes, sizeof yes, (off_t)at) == (ssize_t)sizeof yes;
+    if (!reserve)
+        unlinkat(c->dir_fd, name, 0);
+}
+
+// Fills in the spool of an open file. 0, -EAGAIN when it is not ready, -EBADF when it is no spool, or what is not to be
+// had: -ENOMEM, -EMFILE.
+static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
 {
     struct stat st;
-    int fd = openat(c->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
+    uint64_t offset = s->reserve ? spool_reserve_offset(s->reserve - 1) : 0;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return -EBADF;
+    if (s->reserve && (uint64_t)st.st_size < offset + SPOOL_RESERVE_BYTES)
+        return -EAGAIN;
+    int rc = spool_map(s, fd, offset, s->reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size);
+    if (rc < 0)
+        return rc;
+    s->session_number = s->header->number;
+    rc = spool_identify(c, s, fd, offset);
+    return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
+}
+
+// The spool in a file of the session's directory, its own or a reserve of the session's. NULL: it is not ready, or had to
+// be refused.
+static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
+{
+    int fd = open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        c->pending = true;
         return NULL;
+    }
     struct drain_spool *s = calloc(1, sizeof *s);
-    uint64_t offset = reserve ? spool_reserve_offset(reserve - 1) : 0;
-    bool usable = s && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (s)
-        s->pidfd = -1;
-    if (usable && reserve)
-        usable = (uint64_t)st.st_size >= offset + SPOOL_RESERVE_BYTES;
-    if (usable)
-        usable = spool_map(s, fd, offset, reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size);
-    if (s && !usable) {
+    int rc = s ? 0 : -ENOMEM;
+    if (s) {
+        s->pidfd = s->fd = -1;
+        s->reserve = reserve;
+        strcpy(s->name, name);
+        rc = spool_fill(c, s, fd);
+    }
+    if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
+        refuse(c, fd, name, reserve);
+    else if (rc < 0)
+        c->pending = true;
+    if (s && rc < 0) {
         spool_free(s);
         s = NULL;
     }
     close(fd);
-    if (!s)
-        return NULL;
-    strcpy(s->name, name);
-    s->reserve = reserve;
-    s->session_number = s->header->number;
-    spool_identify(s);
     return s;
 }
 
@@ -124,12 +198,13 @@ static bool is_new_spool(const struct drain *c, const char *name)
     return true;
 }
 
-// The image that called exec is over as soon as the next one has a spool. Two may be found at once, in any order.
+// The image that called exec is over as soon as the next one has a spool. Two may be found at once, in any order. Only a
+// process that is known to have the new one can have left the old one.
 static void supersede(struct drain *c, struct drain_spool *found)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
         struct drain_spool *s = c->spools[i];
-        if (s->pid != found->pid || s->start_time != found->start_time)
+        if (!found->proven || s->visible_pid != found->visible_pid)
             continue;
         if (s->session_number > found->session_number) {
             found->dead = true;
@@ -147,10 +222,8 @@ static int discover_spool(struct drain *c, const char *name, unsigned reserve, s
     if (HT_GROW(&c->spools, &c->spools_capacity, c->n_spools + 1) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     struct drain_spool *s = spool_open(c, name, reserve);
-    if (!s) {
-        c->pending = true;
+    if (!s)
         return 0;
-    }
     supersede(c, s);
     c->spools[c->n_spools++] = s;
     return 1;
@@ -162,8 +235,9 @@ static int discover_reserves(struct drain *c, struct err *e)
     int rc = 0, found = 0;
     for (; new &&rc >= 0; new &= new - 1) {
         unsigned slot = (unsigned)__builtin_ctzll(new);
+        uint32_t refused = c->n_refused;
         rc = discover_spool(c, SPOOL_SESSION_FILE, slot + 1, e);
-        if (rc > 0)
+        if (rc > 0 || c->n_refused > refused)
             c->reserves_seen |= 1ull << slot;
         found += rc > 0;
     }
@@ -191,7 +265,7 @@ int drain_discover(struct drain *c, struct err *e)
     uint32_t made = atomic_load(&c->session->spools_made);
     if (made == c->spools_seen && !c->pending)
         return 0;
-    int fd = openat(c->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open_file(c, ".", O_RDONLY | O_DIRECTORY);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d)
         return err_set_errno(e, "%s", c->dir);
@@ -206,6 +280,7 @@ int drain_discover(struct drain *c, struct err *e)
         found += rc > 0;
     }
     closedir(d);
+    drain_keep_spares(c);
     if (rc >= 0 && (rc = discover_reserves(c, e)) > 0)
         found += rc;
     number_found(c, (size_t)found);
@@ -224,8 +299,8 @@ int drain_check_ends(struct drain *c)
             return marked;
         for (size_t i = 0; i < n; i++) {
             struct drain_spool *s = c->spools[first + i];
-            bool ended = s->pidfd >= 0 ? polled[i].revents != 0 : drain_is_gone(s->visible_pid, s->start_time);
-            marked += ended && !s->dead;
+            bool ended = !s->dead && (s->pidfd >= 0 ? polled[i].revents != 0 : lifetime_is_over(s));
+            marked += ended;
             s->dead |= ended;
         }
     }
@@ -339,6 +414,14 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
     if (fresh > s->max_chunks)
         fresh = s->max_chunks;
+    if (spool_map_more(s, fresh) < 0) {
+        // What lies there is lost, and nothing more of the process is recorded.
+        s->lost_words += (uint64_t)(fresh - s->mapped_chunks) * SPOOL_CHUNK_WORDS;
+        s->max_chunks = fresh = s->mapped_chunks;
+        atomic_store(&s->header->refused, 1);
+        wake_waiters(s->header);
+        c->n_refused++;
+    }
     size_t known = s->marks_capacity, n = 0;
     if (HT_GROW(&s->marks, &s->marks_capacity, fresh) < 0 ||
         HT_GROW(&c->candidates, &c->candidates_capacity, fresh) < 0)
@@ -505,6 +588,11 @@ static void give_back(struct drain *c, unsigned slot)
 void drain_drop(struct drain *c, size_t i)
 {
     struct drain_spool *s = c->spools[i];
+    // Whoever still has it must not wait for what will not come.
+    if (!c->attached) {
+        atomic_store(&s->header->refused, 1);
+        wake_waiters(s->header);
+    }
     if (s->reserve && !c->attached)
         give_back(c, s->reserve - 1);
     else if (!c->attached)

@@ -37,16 +37,17 @@ struct drain_lane {
 struct drain_spool {
     struct spool_header *header; // shared: every value read from it is to be checked
     struct spool_chunk *chunks;
-    size_t map_bytes;
+    uint32_t mapped_chunks; // of max_chunks
     uint32_t max_chunks;
     char name[64];    // of the file
     unsigned reserve; // of the session's file that it is in, counted from 1; 0: it has a file of its own
     uint32_t number;
     uint32_t session_number;        // the images of a process are in its order
     uint32_t pid;                   // as the process sees it
-    pid_t visible_pid;              // as the recorder sees it
-    uint64_t start_time;            // of the process, in the kernel's ticks
-    int pidfd;                      // -1: the kernel gave none
+    pid_t visible_pid;              // as /proc names it; 0: it is not known which process it is
+    int pidfd;                      // of that; else -1
+    bool proven;                    // visible_pid has the spool mapped: it is no other process
+    int fd;                         // of the file, where the process is not known; else -1
     uint64_t exe_device, exe_inode; // of its executable
     unsigned other_exe;             // looks, one after the other, at which it was another: see drain_check_left
     bool dead;                      // nothing is written to it any more; the next drain takes all there is
@@ -70,6 +71,8 @@ struct drain_spool {
     struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
 };
 
+enum { DRAIN_SPARE_FDS = 2 };
+
 struct drain {
     char *outer;   // directory to be removed at the end
     char *dir;     // the session directory, for SPOOL_ENV_DIR
@@ -85,9 +88,11 @@ struct drain {
     uint32_t n_made;        // numbers given
     struct drain_candidate *candidates;
     size_t candidates_capacity;
-    uint64_t *copy;         // words of the chunk under work
-    uint32_t chunks_done;   // chunks that the last drain found full: how far the recorder is behind
-    uint32_t n_left;        // processes that go on as programs which are not recorded
+    uint64_t *copy;                 // words of the chunk under work
+    uint32_t chunks_done;           // chunks that the last drain found full: how far the recorder is behind
+    uint32_t n_refused;             // processes whose spools could not be mapped
+    int spare_fds[DRAIN_SPARE_FDS]; // kept for when no descriptor is left
+    uint32_t n_left;                // processes that go on as programs which are not recorded
     uint32_t lanes_waiting; // lanes of which the last drain left something behind: not to be told of by its watermark
 };
 

@@ -53,7 +53,8 @@ static int open_session(struct drain *c, struct err *e)
         return err_set(e, -EBADMSG, "%s/%s: is not a session file", c->dir, SPOOL_SESSION_FILE);
     c->session = p;
     if (c->session->magic != SPOOL_SESSION_MAGIC || c->session->stamp_shift != CODEC_STAMP_SHIFT)
-        return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape", c->dir, SPOOL_SESSION_FILE);
+        return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape", c->dir,
+                       SPOOL_SESSION_FILE);
     if (locked)
         return err_set(e, -EBUSY, "%s: a recorder uses this directory", c->dir);
     return 0;
@@ -66,8 +67,8 @@ static int check_spools(struct drain *c, struct err *e)
         struct drain_spool *s = c->spools[i];
         bool alone = c->session->flags & SPOOL_NO_RECORDER;
         if (alone && !s->dead && atomic_load(&s->header->control.state) != SPOOL_STOPPED)
-            return err_set(e, -EBUSY, "%s: process %ld is still running; stop it with 'heaptape ctl %ld stop'",
-                           c->dir, (long)s->visible_pid, (long)s->visible_pid);
+            return err_set(e, -EBUSY, "%s: process %ld is still running; stop it with 'heaptape ctl %ld stop'", c->dir,
+                           (long)s->visible_pid, (long)s->visible_pid);
         s->dead = true;
     }
     return 0;
@@ -75,7 +76,7 @@ static int check_spools(struct drain *c, struct err *e)
 
 int drain_attach(struct drain *c, const char *dir, struct err *e)
 {
-    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .attached = true, .pending = true};
+    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .attached = true, .pending = true};
     c->dir = strdup(dir);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
     c->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

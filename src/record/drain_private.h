@@ -22,6 +22,9 @@ int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candid
 // A lane between the halves of a realloc, and what was done with the first.
 enum toggles_resizing { TOGGLES_NONE = 0, TOGGLES_KEPT = 1, TOGGLES_DROPPED = 2 };
 
+// Keeps a few descriptors for when no other is left. False when they are not to be had.
+bool drain_keep_spares(struct drain *c);
+
 // Wakes all who sleep on a futex.
 void drain_wake(_Atomic uint32_t *futex);
 
@@ -36,9 +39,22 @@ void toggles_forget(struct drain_spool *s);
 int toggles_pass(struct drain_spool *s, struct drain_lane *l, struct trace_segment *g, const struct drain_sink *sink,
                  struct err *e);
 
-// Finds the process that wrote the header, among those that the recorder can see: its pid here, 0 when it has ended.
-// A process in another pid namespace knows itself by another number. start_time 0: the process does not know its own.
-pid_t drain_find_process(uint32_t pid, uint64_t start_time);
+// Finds the process that has made the spool in the open file, at `offset` of it, and fills in pidfd and visible_pid; or
+// keeps the file, to see by it when the process has ended. 0, or -EMFILE.
+int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset);
+
+// Has the process ended? False where that cannot be known.
+bool lifetime_is_over(const struct drain_spool *s);
+
+// Is this the only open file description, and is the file mapped by nobody who has another? False also when the kernel does
+// not say.
+bool lifetime_nobody_has(int fd);
+
+// Does the process's environment name the session?
+bool lifetime_is_of_session(pid_t pid, const char *dir);
+
+// Does the process know itself by that number, in its own pid namespace?
+bool lifetime_is_called(pid_t pid, uint32_t own_pid);
 
 #define STALE_PREFIX "heaptape-" // of the names of recorders' folders
 
@@ -47,17 +63,5 @@ int stale_lock(int fd);
 
 // Removes the folders that recorders of this user have left behind.
 void stale_sweep(const char *folder);
-
-// The same for a process whose pid is one of the recorder's own namespace: its end is seen without a look at all others.
-pid_t drain_find_own(uint32_t pid, uint64_t start_time);
-
-// Is the namespace, as in a spool's header, the recorder's own?
-bool drain_is_own_namespace(const char *pid_namespace);
-
-// Field 22 of /proc/PID/stat, 0 when there is no such process.
-uint64_t drain_start_time(pid_t pid);
-
-// Has the process ended? A zombie has. For processes without a pidfd.
-bool drain_is_gone(pid_t pid, uint64_t start_time);
 
 #endif

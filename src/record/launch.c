@@ -136,6 +136,7 @@ static _Noreturn void run_child(struct launch *l, const struct record_settings *
 {
     int failed = ENOMEM;
     launch_signals_restore(l);
+    setrlimit(RLIMIT_NOFILE, &l->files);
     if (set_environment(s, session_dir) == 0) {
         execvp(s->argv[0], s->argv);
         failed = errno;
@@ -148,9 +149,17 @@ static _Noreturn void run_child(struct launch *l, const struct record_settings *
     _exit(n == (ssize_t)sizeof failed ? 127 : 126);
 }
 
+// The recorder needs a descriptor a process; the usual soft limit is for programs that call select(2).
+static void raise_files(struct launch *l)
+{
+    if (getrlimit(RLIMIT_NOFILE, &l->files) == 0)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){l->files.rlim_max, l->files.rlim_max});
+}
+
 int launch_start(struct launch *l, const struct record_settings *s, const char *session_dir, struct err *e)
 {
     int report[2], failed = 0;
+    raise_files(l);
     if (pipe2(report, O_CLOEXEC) < 0)
         return err_set_errno(e, "cannot create a pipe");
     l->pid = fork();

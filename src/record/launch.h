@@ -4,6 +4,8 @@
 
 #include "record/record.h"
 
+#include <sys/resource.h>
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -16,7 +18,8 @@ struct launch {
     int wait_status;
     int terminations; // requests to end that have come
     int last_signal;
-    sigset_t mask; // as heaptape found it
+    sigset_t mask;       // as heaptape found it
+    struct rlimit files; // the same: the program's limit of descriptors
     struct sigaction actions[LAUNCH_SIGNALS];
 };
 

@@ -1,6 +1,6 @@
 #include "record/record.h"
 
-#include "record/drain.h"
+#include "record/drain_private.h"
 #include "record/encoder.h"
 #include "record/facts.h"
 #include "record/launch.h"
@@ -355,38 +355,14 @@ static int turn(struct recorder *r, struct err *e)
     return rc < 0 ? rc : settle(r, now, e);
 }
 
-// Does a process live that belongs to the session but has not called malloc yet? Its environment says so.
-static bool environment_names(const char *pid, const char *want, size_t n)
-{
-    char path[300], text[65536];
-    snprintf(path, sizeof path, "/proc/%s/environ", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    size_t have = 0;
-    ssize_t got;
-    bool found = false;
-    while (!found && (got = read(fd, text + have, sizeof text - have)) > 0) {
-        have += (size_t)got;
-        found = memmem(text, have, want, n) != NULL;
-        // What is kept may be the beginning of it.
-        size_t keep = have < n ? have : n;
-        memmove(text, text + have - keep, keep);
-        have = keep;
-    }
-    close(fd);
-    return found;
-}
-
+// Does a process live that belongs to the session but has not called malloc yet?
 static bool look_for_lingering(const struct recorder *r)
 {
-    char want[PATH_MAX + 32];
-    int n = snprintf(want, sizeof want, "%s=%s", SPOOL_ENV_DIR, r->consumer.dir);
     DIR *proc = opendir("/proc");
     struct dirent *d;
     bool found = false;
     while (proc && !found && (d = readdir(proc)))
-        found = d->d_name[0] >= '1' && d->d_name[0] <= '9' && environment_names(d->d_name, want, (size_t)n + 1);
+        found = lifetime_is_of_session((pid_t)strtol(d->d_name, NULL, 10), r->consumer.dir);
     if (proc)
         closedir(proc);
     return found;
@@ -664,7 +640,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     launch_bell(NULL);
     result->left = r->consumer.n_left;
     if (r->consumer.session)
-        result->untraced = atomic_load(&r->consumer.session->untraced);
+        result->untraced = atomic_load(&r->consumer.session->untraced) + r->consumer.n_refused;
     drain_close(&r->consumer);
     launch_signals_restore(&r->launch);
     encoder_free(r->encoder);

@@ -89,6 +89,22 @@ static uint32_t make_reserves(int fd)
     return fits && ftruncate(fd, (off_t)end) == 0 ? SPOOL_RESERVES : 0;
 }
 
+// See struct spool_recorder. The list is the thread's: this one's end is to be the recorder's. glibc's own robust mutexes use
+// it, too, of which heaptape has none.
+static int hold(struct spool_session *s, struct err *e)
+{
+    static _Thread_local struct robust_list_head head;
+    struct robust_list *entry = (struct robust_list *)&s->recorder.next;
+    head.futex_offset = (long)(offsetof(struct spool_recorder, owner) - offsetof(struct spool_recorder, next));
+    head.list_op_pending = NULL;
+    head.list.next = entry;
+    entry->next = &head.list;
+    if (syscall(SYS_set_robust_list, &head, sizeof head) < 0)
+        return err_set_errno(e, "cannot register the recorder");
+    atomic_store_explicit(&s->recorder.owner, (uint32_t)gettid(), memory_order_release);
+    return 0;
+}
+
 static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
     mode_t mode = geteuid() == 0 ? 0666 : 0600;
@@ -110,17 +126,19 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     c->session->clock_kind = clock;
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
     c->session->reserves = reserves;
+    rc = hold(c->session, e);
     atomic_thread_fence(memory_order_release);
     c->session->magic = SPOOL_SESSION_MAGIC;
-    return 0;
+    return rc;
 }
 
 int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
-    *c = (struct drain){.dir_fd = -1, .lock_fd = -1};
+    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}};
     int rc = make_folders(c, e);
     if (rc == 0)
         rc = make_session(c, flags, clock, e);
+    drain_keep_spares(c);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
     if (rc == 0 && !c->copy)
         rc = err_set(e, -ENOMEM, "out of memory");
@@ -165,6 +183,10 @@ void drain_close(struct drain *c)
         remove_session(c->dir);
     if (c->outer)
         rmdir(c->outer);
+    for (unsigned i = 0; i < DRAIN_SPARE_FDS; i++) {
+        if (c->spare_fds[i] >= 0)
+            close(c->spare_fds[i]);
+    }
     if (c->dir_fd >= 0)
         close(c->dir_fd);
     if (c->lock_fd >= 0)
@@ -176,7 +198,7 @@ void drain_close(struct drain *c)
     free(c->spools);
     free(c->candidates);
     free(c->copy);
-    *c = (struct drain){.dir_fd = -1, .lock_fd = -1};
+    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}};
 }
 
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)

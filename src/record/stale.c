@@ -1,8 +1,7 @@
 // What recorders have left behind that were killed.
 //
-// A recorder holds a lock on its session's file. A folder where nobody does, whose processes are all gone and which was made
-// more than a day ago is removed by the next recorder of the same user; until then what had not been drained can be
-// collected.
+// A recorder holds a lock on its session's file. A folder where nobody does and whose spools nobody has mapped is removed by
+// the next recorder of the same user.
 #include "record/drain_private.h"
 
 #include <dirent.h>
@@ -12,10 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define KEEP_SECONDS (24 * 3600)
 
 int stale_lock(int fd)
 {
@@ -27,17 +23,20 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Does the process that made the spool live, or the recorder whose session it is?
+// Does the recorder live whose session it is, or a process that has the spool?
 static bool lives(int dir_fd, const char *name)
 {
-    struct spool_header head;
-    int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    size_t want = offsetof(struct spool_header, max_chunks);
-    bool read_it = fd >= 0 && pread(fd, &head, want, 0) == (ssize_t)want && head.magic == SPOOL_MAGIC;
-    bool locked = fd >= 0 && strcmp(name, SPOOL_SESSION_FILE) == 0 && stale_lock(fd) < 0;
-    if (fd >= 0)
-        close(fd);
-    return locked || (read_it && drain_find_process(head.pid, head.process_start_time) > 0);
+    int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (fd < 0)
+        return errno != ELOOP && errno != ENOENT;
+    bool lives = false;
+    if (strcmp(name, SPOOL_SESSION_FILE) == 0)
+        lives = stale_lock(fd) < 0;
+    else if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        lives = !lifetime_nobody_has(fd);
+    close(fd);
+    return lives;
 }
 
 static bool is_dots(const char *name)
@@ -71,7 +70,7 @@ static bool walk(int dir_fd, bool remove)
 static bool is_stale(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && time(NULL) - st.st_mtime > KEEP_SECONDS && !walk(fd, false);
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !walk(fd, false);
 }
 
 void stale_sweep(const char *folder)

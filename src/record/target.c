@@ -60,8 +60,7 @@ static bool attach_file(struct attached *a, pid_t pid, const char *path, uint64_
     struct spool_header *h = map_file(pid, path, offset, SPOOL_HEADER_BYTES);
     if (!h)
         return false;
-    if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC &&
-        drain_find_process(h->pid, h->process_start_time) == pid)
+    if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC && lifetime_is_called(pid, h->pid))
         a->control.session = map_session(pid, path);
     if (a->control.session)
         a->control.header = h;
@@ -126,9 +125,11 @@ int attach_open(struct attached *a, pid_t pid, struct err *e)
     if (refused)
         return open_error(pid, e);
     if (parents)
-        return err_set(e, -ENOENT, "%ld: is not recorded yet (no malloc call since fork), or its spool cannot be opened",
+        return err_set(e, -ENOENT,
+                       "%ld: is not recorded yet (no malloc call since fork), or its spool cannot be opened",
                        (long)pid);
-    return err_set(e, -ENOENT, ended ? "%ld: the recording of this process has ended" : "%ld: is not being recorded", (long)pid);
+    return err_set(e, -ENOENT, ended ? "%ld: the recording of this process has ended" : "%ld: is not being recorded",
+                   (long)pid);
 }
 
 void attach_close(struct attached *a)

@@ -11,9 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAIT_NS       20000000u    // between looks at whether the recorder lives
-#define BLIND_WAIT_NS 10000000000u // how long to believe in a recorder whose pid cannot be seen
-#define LOCK_NS       1000000000u  // after which the holder is taken for dead: it holds the lock for some instructions
+#define WAIT_NS 20000000u   // between looks at whether the recorder lives
+#define LOCK_NS 1000000000u // after which the holder is taken for dead: it holds the lock for some instructions
 
 bool control_is_gone(uint32_t pid)
 {
@@ -35,16 +34,12 @@ static void ring(struct spool_session *session)
         syscall(SYS_futex, &session->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-// Why nobody will answer, or 0. `recorder_seen`: its pid meant something when the wait began.
-static int reason_to_stop(const struct control *c, bool recorder_seen, uint64_t waited_ns)
+// Why nobody will answer, or 0.
+static int reason_to_stop(const struct control *c)
 {
-    if (atomic_load(&c->session->recorder_gone))
+    if (!spool_recorder_lives(c->session) || atomic_load(&c->header->refused))
         return -EPIPE;
-    if (c->process && control_is_gone(c->process))
-        return -ESRCH;
-    if (recorder_seen ? control_is_gone(c->session->recorder_pid) : waited_ns > BLIND_WAIT_NS)
-        return -EPIPE;
-    return 0;
+    return c->process && control_is_gone(c->process) ? -ESRCH : 0;
 }
 
 static void nap(uint64_t ns)
@@ -94,12 +89,10 @@ static bool try_set(const struct control *c, enum spool_recording to)
 // Changes the state. The recorder makes room for toggles with each of its turns.
 static int set(const struct control *c, enum spool_recording to)
 {
-    bool seen = !control_is_gone(c->session->recorder_pid);
-    uint64_t start = clock_monotonic_ns();
     while (!try_set(c, to)) {
         if (c->session->flags & SPOOL_NO_RECORDER)
             return -ENOSPC;
-        int rc = reason_to_stop(c, seen, clock_monotonic_ns() - start);
+        int rc = reason_to_stop(c);
         if (rc)
             return rc;
         ring(c->session);
@@ -112,8 +105,6 @@ static int set(const struct control *c, enum spool_recording to)
 static int ask(const struct control *c, enum spool_request what)
 {
     struct spool_control *k = &c->header->control;
-    bool seen = !control_is_gone(c->session->recorder_pid);
-    uint64_t start = clock_monotonic_ns();
     const struct timespec timeout = {.tv_nsec = WAIT_NS};
     uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
     ring(c->session);
@@ -121,7 +112,7 @@ static int ask(const struct control *c, enum spool_request what)
         uint32_t done = atomic_load(&k->done[what]);
         if ((int32_t)(done - number) >= 0)
             return 0;
-        int rc = reason_to_stop(c, seen, clock_monotonic_ns() - start);
+        int rc = reason_to_stop(c);
         if (rc)
             return rc;
         syscall(SYS_futex, &k->done[what], FUTEX_WAIT, done, &timeout, NULL, 0);

@@ -13,7 +13,9 @@
 #ifndef HEAPTAPE_SPOOL_SPOOL_H
 #define HEAPTAPE_SPOOL_SPOOL_H
 
+#include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SPOOL_SESSION_MAGIC 0x3273736573735448ull // "HTssess2"
@@ -120,14 +122,13 @@ struct spool_header {
     uint64_t magic; // written last of the constants (release)
     uint32_t pid, ppid;
     uint64_t start_stamp;           // in record units (ticks >> CODEC_STAMP_SHIFT)
-    uint64_t process_start_time;    // field 22 of /proc/PID/stat: tells a reused pid apart
     uint32_t max_chunks;            // chunks that the file has room for
     uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0
     uint32_t number;                // the session's, as in the file's name
     uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
-    char pid_namespace[32];         // what /proc/self/ns/pid points to; "": unknown
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
+    _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
     _Atomic uint32_t threads_born;        // numbers given to threads so far
     _Atomic uint32_t threads_live;
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
@@ -160,6 +161,14 @@ enum spool_session_flags {
     SPOOL_MAPS = 64,         // … the program's own mappings
 };
 
+// A robust futex that the recorder holds for as long as it lives: at its death, whatever the cause, the kernel itself writes
+// FUTEX_OWNER_DIED into `owner` (set_robust_list(2)). That needs no /proc and no system call to look at, is the same in
+// every namespace, and no process that gets the recorder's pid later can be taken for it.
+struct spool_recorder {
+    void *next; // the kernel's list, in the recorder's own addresses
+    _Atomic uint32_t owner;
+};
+
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;
@@ -176,10 +185,18 @@ struct spool_session {
     _Atomic uint32_t spools_made;
     _Atomic uint32_t spool_number; // for file names
 
+    _Alignas(64) struct spool_recorder recorder;
     uint32_t reserves;               // that the file has room for, at most SPOOL_RESERVES; constant
     _Atomic uint32_t untraced;       // processes that could not make a spool
     _Atomic uint64_t reserves_taken; // a bit for each; set by the process, cleared by the recorder
 };
 _Static_assert(sizeof(struct spool_session) <= SPOOL_SESSION_BYTES, "reserves follow the session");
+
+// Is there a recorder that will drain the session's spools? False for ever once it has stopped or died.
+static inline bool spool_recorder_lives(const struct spool_session *s)
+{
+    uint32_t owner = atomic_load_explicit(&s->recorder.owner, memory_order_acquire);
+    return owner && !(owner & FUTEX_OWNER_DIED) && !atomic_load_explicit(&s->recorder_gone, memory_order_acquire);
+}
 
 #endif

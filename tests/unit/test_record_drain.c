@@ -23,19 +23,6 @@ struct producer {
     struct spool_chunk *chunks;
 };
 
-static uint64_t own_start_time(void)
-{
-    char text[1024];
-    int fd = open("/proc/self/stat", O_RDONLY);
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    text[n > 0 ? n : 0] = 0;
-    char *p = strrchr(text, ')') + 2;
-    for (int field = 3; field < 22; field++)
-        p = strchr(p, ' ') + 1;
-    return strtoull(p, NULL, 10);
-}
-
 static void ring(struct producer *p)
 {
     atomic_fetch_add(&p->session->doorbell, 1);
@@ -59,7 +46,6 @@ static void producer_open(struct producer *p, const char *dir, const char *name)
     close(fd);
     p->chunks = (struct spool_chunk *)((char *)p->header + SPOOL_HEADER_BYTES);
     p->header->pid = (uint32_t)getpid();
-    p->header->process_start_time = own_start_time();
     p->header->max_chunks = CHUNKS;
     p->header->number = (uint32_t)strtoul(strchr(name, '-') + 1, NULL, 10);
     __atomic_store_n(&p->header->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);

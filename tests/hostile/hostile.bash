@@ -1,0 +1,29 @@
+# What the tests of hostile surroundings share: `load hostile`.
+load ../helper
+
+# records COMMAND...: under record, within 20 s; nothing may hang, and nothing may be lost that is not said.
+records() {
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- "$@"
+  expect "no hang" [ "$status" -ne 124 ]
+  expect "no hang" [ "$status" -ne 137 ]
+}
+
+# events: of all processes of t.ht.
+events() {
+  "$HEAPTAPE" stat --json --brief t.ht | jq .events
+}
+
+# at_least N COMMAND...: the number that the command prints.
+at_least() {
+  local want=$1 have
+  shift
+  have=$("$@")
+  echo "$have of at least $want"
+  [ "$have" -ge "$want" ]
+}
+
+# Namespaces that are to be had here, or the test is skipped.
+need_unshare() {
+  unshare "$@" true 2>/dev/null || skip "unshare $* is not permitted here"
+}

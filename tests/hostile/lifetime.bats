@@ -1,0 +1,137 @@
+load hostile
+
+setup_file() {
+  export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+}
+
+@test "a vfork child of a silent fork child is not taken for it" {
+  skip_under_sanitizer
+  for n in 1000 1000000; do
+    records vf 0 "$n"
+    expect "output" [ "$output" = "F done" ]
+    [ "$(events)" -eq $((2 * n + 1)) ]
+  done
+}
+
+@test "a program in another time namespace" {
+  skip_under_sanitizer
+  need_unshare -T
+  records unshare -T --boottime 1000 churn 1000000
+  expect "output" [ "$output" = "done 1000000" ]
+  at_least 2000000 events
+}
+
+@test "programs in parallel pid namespaces, all of them pid 1" {
+  skip_under_sanitizer
+  need_unshare -pf
+  records sh -c 'for i in 1 2 3 4 5 6; do unshare -pf churn 500000 & done; wait'
+  expect "all of them" [ "${#lines[@]}" -eq 6 ]
+  at_least 6000000 events
+}
+
+@test "a recorder in a pid namespace, with the /proc of another" {
+  skip_under_sanitizer
+  need_unshare -pf
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -o t.ht -- churn 1000000
+  expect "output" [ "$output" = "done 1000000" ]
+  at_least 2000000 events
+}
+
+@test "/proc goes away while a program is recorded" {
+  skip_under_sanitizer
+  need_unshare -m
+  bats_require_minimum_version 1.5.0
+  for who in "$HEAPTAPE record -f -o t.ht -- sh -c 'umount -l /proc; exec churn 1000000'" \
+    "$HEAPTAPE record -f -o t.ht -- unshare -m sh -c 'umount -l /proc; exec churn 1000000'"; do
+    run --separate-stderr timeout -k 1 20 unshare -m sh -c "exec $who"
+    expect "output" [ "$output" = "done 1000000" ]
+    at_least 2000000 events
+  done
+}
+
+@test "the main thread ends by pthread_exit, also before the recorder looks" {
+  skip_under_sanitizer
+  records leader 1000000
+  expect "output" [ "$output" = "done" ]
+  [ "$(events)" -ge 2000000 ]
+  records sh -c 'kill -STOP $PPID; (sleep 0.6; kill -CONT $PPID) & exec leader 1000000'
+  expect "output" [ "$output" = "done" ]
+  at_least 2000000 events
+}
+
+@test "another process claims to be a recorded one" {
+  skip_under_sanitizer
+  records sh -c 'slowchurn & v=$!; sleep 0.3; fakespool $v; wait $v; echo victim ended'
+  has "$output" "fake made"
+  has "$output" "victim ended"
+  at_least 2000000 events
+}
+
+@test "more processes than the recorder has descriptors for" {
+  skip_under_sanitizer
+  bats_require_minimum_version 1.5.0
+  # The soft limit is the recorder's to raise; the program keeps its own.
+  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -Sn 40; exec "$0" record -o t.ht -- bash -c "manyprocs 60 1000; ulimit -Sn"' "$HEAPTAPE"
+  [ "$output" = "all done
+40" ]
+  at_least 120000 events
+  # The hard one is not: then some are refused, and that is said.
+  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -n 40; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
+  [ "$output" = "all done" ]
+  has "$stderr" "were not recorded: no space, memory or file descriptor"
+}
+
+@test "a recorder that is short of address space" {
+  skip_under_sanitizer
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -v 400000; exec "$0" record -o t.ht -- manyprocs 60 1000' "$HEAPTAPE"
+  [ "$output" = "all done" ]
+  at_least 120000 events
+  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -v 250000; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
+  [ "$output" = "all done" ]
+  # Either some processes are refused, or the recorder ends for want of memory of its own.
+  case $stderr in *"were not recorded: no space, memory or file descriptor"* | *"out of memory"*) ;; *) false ;; esac
+}
+
+# Runs a program under a recorder, and kills that after half a second.
+kill_recorder() {
+  "$HEAPTAPE" record -q -f -o t.ht -- "$@" 3>&- &
+  recorder=$!
+  sleep 0.5
+  kill -9 "$recorder"
+  wait "$recorder" || true
+}
+
+@test "a killed recorder whose pid another process has by then" {
+  skip_under_sanitizer
+  [ -w /proc/sys/kernel/ns_last_pid ] || skip "pids cannot be chosen"
+  kill_recorder idle
+  for ((try = 0; try < 50; try++)); do
+    echo $((recorder - 1)) >/proc/sys/kernel/ns_last_pid
+    sleep 5 3>&- &
+    [ $! -eq "$recorder" ] && break
+    kill $!
+  done
+  sleep 3
+  [ -s idle.done ]
+  kill $! || true
+}
+
+@test "after a recorder was killed new processes are not recorded, and what it left goes with the next use" {
+  skip_under_sanitizer
+  before=$(find /dev/shm -name 'heaptape-*' -maxdepth 1 | sort)
+  kill_recorder forkloop 100000
+  sleep 0.2
+  folder=$(comm -13 <(echo "$before") <(find /dev/shm -name 'heaptape-*' -maxdepth 1 | sort))
+  [ -d "$folder" ] || skip "the session is not in /dev/shm"
+  first=$(du -s "$folder" | cut -f1)
+  sleep 1
+  # More processes than before, but no more memory.
+  echo "$first KiB, then $(du -s "$folder")"
+  [ "$(du -s "$folder" | cut -f1)" -le "$first" ]
+  pkill -x forkloop
+  sleep 0.2
+  "$HEAPTAPE" record -q -f -o t.ht -- churn 10
+  [ ! -e "$folder" ]
+}
