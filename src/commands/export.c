@@ -1,7 +1,10 @@
 #include "cli/command.h"
-#include "commands/export_file.h"
+#include "commands/watch.h"
+#include "formats/export_file.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 extern const struct command cmd_export;
 
@@ -48,11 +51,14 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_export, "FILE is missing");
     if (!o->format)
         return usage_error(&cmd_export, "--format is missing: %s", FORMATS_EXPORT_CHOICES);
-    const struct export_file_options how = {
+    bool on_terminal = (!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO);
+    const struct export_settings how = {
         .format = o->format,
         .output = o->output ? o->output : "-",
         .force = o->force,
         .stamps = o->timestamps,
+        // Progress would be written over the export itself.
+        .watch = on_terminal ? watch_notes() : watch_begin("export"),
         .pid = (uint32_t)o->pid,
     };
     if (export_file(argv[0], &how, &e) < 0)

@@ -2,7 +2,8 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
-#include "commands/live.h"
+#include "commands/watch.h"
+#include "formats/export_live.h"
 #include "replay/allocators.h"
 #include "spool/spool.h"
 
@@ -233,30 +234,32 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     return code;
 }
 
-static int record_to_format(const struct record_options *o, struct record_settings *s, const struct live_target *t)
+static int record_to_format(const struct record_options *o, struct record_settings *s,
+                            const struct export_live_target *t)
 {
     struct record_result r;
     struct output out;
-    struct live live;
-    struct err e = {0};
-    const struct export_file_options how = {.format = t->format,
-                                            .output = t->output,
-                                            .fd = t->fd,
-                                            .append = t->append,
-                                            .force = o->force,
-                                            .stamps = true,
-                                            .live = true};
+    struct export_live live;
+    struct err e = {0}, lost = {0};
+    const struct export_settings how = {.format = t->format,
+                                        .output = t->output,
+                                        .fd = t->fd,
+                                        .append = t->append,
+                                        .force = o->force,
+                                        .stamps = true,
+                                        .live = true,
+                                        .watch = watch_notes()};
     s->codec = FRAME_CODEC_NONE; // nobody keeps it
     s->live = true;
-    if (live_start(&live, &how, &out, &e) < 0)
+    if (export_live_start(&live, &how, &out, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
     int rc = record_run(s, &out, &r, &e);
     output_close(&out, true, NULL);
-    bool written = live_finish(&live);
+    int written = export_live_finish(&live, &lost);
     if (rc == 0 && (r.start_errno || is_nothing(s, &r)))
-        live_discard(t);
-    else if (!written)
-        exit(EXIT_RECORD);
+        export_live_discard(t);
+    else if (written < 0)
+        die(EXIT_RECORD, "%s", lost.text);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
     return conclude(o, s, &r, NULL);
@@ -264,11 +267,11 @@ static int record_to_format(const struct record_options *o, struct record_settin
 
 static int record_program(const struct record_options *o, struct record_settings *s)
 {
-    struct live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
+    struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
     struct allocator allocator = {0};
     char library[PATH_MAX];
     struct err e = {0};
-    if (live_complete(&target) < 0)
+    if (export_live_complete(&target) < 0)
         die(EXIT_RECORD, "out of memory");
     if (target.format && o->max_bytes)
         return usage_error(&cmd_record, "--max-size applies to traces, not to --format %s", target.format->name);

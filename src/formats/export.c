@@ -132,8 +132,8 @@ int export_put(struct export *x, const struct export_call *given)
 int export_drop(struct export *x, const char *text)
 {
     x->dropped++;
-    if (x->name_dropped)
-        x->name_dropped(text);
+    if (x->note)
+        x->note(text);
     return 0;
 }
 
@@ -168,7 +168,7 @@ void export_add_losses(struct export *sum, const struct export *x)
 }
 
 // One line of the kinds that were written as `as`, or dropped when that is 0.
-static void tell_kinds(const struct export *x, unsigned as, void (*say)(const char *text))
+static void report_kinds(const struct export *x, unsigned as, void (*note)(const char *text))
 {
     char text[1024], end[80];
     size_t n = 0;
@@ -183,31 +183,31 @@ static void tell_kinds(const struct export *x, unsigned as, void (*say)(const ch
     char line[1200];
     snprintf(end, sizeof end, as ? "written as %s" : "dropped", as ? event_infos[as].name : "");
     snprintf(line, sizeof line, "%s cannot store %s: %s", x->format->name, text, end);
-    say(line);
+    note(line);
 }
 
-static void tell_count(const struct export *x, uint64_t n, const char *what, const char *done,
-                       void (*say)(const char *text))
+static void report_count(const struct export *x, uint64_t n, const char *what, const char *done,
+                         void (*note)(const char *text))
 {
     char line[200];
     if (!n)
         return;
     snprintf(line, sizeof line, "%s cannot store %s: %llu %s", x->format->name, what, (unsigned long long)n, done);
-    say(line);
+    note(line);
 }
 
-void export_tell_losses(const struct export *x, void (*say)(const char *text))
+void export_report_losses(const struct export *x, void (*note)(const char *text))
 {
     char line[200];
     if (x->facts.has_stamps && !(x->format->holds & FORMAT_HOLDS_STAMPS)) {
         snprintf(line, sizeof line, "%s cannot store timestamps: dropped", x->format->name);
-        say(line);
+        note(line);
     }
     for (unsigned as = 0; as < HT_KIND_LIMIT; as++)
-        tell_kinds(x, as, say);
-    tell_count(x, x->notes, "usable sizes and call sites", "dropped", say);
-    tell_count(x, x->failed, "failed calls", "dropped", say);
-    tell_count(x, x->null_frees, "frees of NULL", "dropped", say);
-    tell_count(x, x->dropped, "calls on unknown blocks", "dropped", say);
-    tell_count(x, x->freed_by_realloc, "reallocs that free", "written as free", say);
+        report_kinds(x, as, note);
+    report_count(x, x->notes, "usable sizes and call sites", "dropped", note);
+    report_count(x, x->failed, "failed calls", "dropped", note);
+    report_count(x, x->null_frees, "frees of NULL", "dropped", note);
+    report_count(x, x->dropped, "calls on unknown blocks", "dropped", note);
+    report_count(x, x->freed_by_realloc, "reallocs that free", "written as free", note);
 }

@@ -34,7 +34,7 @@ struct export
     const char *folder; // borrowed, of a format that is one
     struct err *e;
     void *state;
-    void (*name_dropped)(const char *text); // wants to know each call that is dropped; NULL: nobody does
+    void (*note)(const char *text); // gets each call that a format drops by export_drop; NULL: not wanted
 
     // What was not written as it is, by kind.
     uint64_t calls;
@@ -62,8 +62,8 @@ void export_release(struct export *x);
 // Adds what `x` could not hold to `sum`, which is all zero at first.
 void export_add_losses(struct export *sum, const struct export *x);
 
-// What could not be held, one line a call of `say`: "wl cannot store timestamps: dropped".
-void export_tell_losses(const struct export *x, void (*say)(const char *text));
+// What could not be held, in lines for `note`: "wl cannot store timestamps: dropped".
+void export_report_losses(const struct export *x, void (*note)(const char *text));
 
 // An address for the block: that of a raw trace, or one of its own that belongs to the slot. 0: none.
 static inline uint64_t export_address(const struct export *x, uint64_t place)

@@ -127,7 +127,7 @@ calls_of() {
   fails_with 127 "nowhere"
   expect "no file" [ ! -e new ]
   heaptape record -F logalloc -o new --log-fd 3 -- ls
-  usage_fails "exclude each other"
+  usage_fails "cannot be combined"
   heaptape record -F logalloc --max-size 1M -o new -- ls
   usage_fails "--max-size"
   heaptape record -F ctf -- ls

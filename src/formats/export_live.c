@@ -1,6 +1,6 @@
-#include "commands/live.h"
+#include "formats/export_live.h"
 
-#include "cli/command.h"
+#include "formats/export_outputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static int descriptor_of(const char *text)
 }
 
 // Nothing says where to: does MALLOC_LOG? Like logalloc, it is added to a file that there is.
-static bool take_malloc_log(struct live_target *t)
+static bool use_malloc_log(struct export_live_target *t)
 {
     const char *log = getenv("MALLOC_LOG");
     int fd = log && *log ? descriptor_of(log) : 0;
@@ -47,7 +48,7 @@ static bool take_malloc_log(struct live_target *t)
     return true;
 }
 
-static bool take_mtrace_file(struct live_target *t)
+static bool use_mtrace_file(struct export_live_target *t)
 {
     const char *file = getenv("MTRACE_CTL_FILE");
     if (!file)
@@ -57,18 +58,18 @@ static bool take_mtrace_file(struct live_target *t)
     return true;
 }
 
-static bool is(const struct live_target *t, const char *name)
+static bool is(const struct export_live_target *t, const char *name)
 {
     return !t->format || strcmp(t->format->name, name) == 0;
 }
 
-int live_complete(struct live_target *t)
+int export_live_complete(struct export_live_target *t)
 {
     if (t->fd > 0 && !t->format)
         t->format = formats_find("logalloc");
     if (t->output || t->fd > 0)
         return 0;
-    if ((is(t, "logalloc") && take_malloc_log(t)) || (is(t, "mtrace") && take_mtrace_file(t)))
+    if ((is(t, "logalloc") && use_malloc_log(t)) || (is(t, "mtrace") && use_mtrace_file(t)))
         return 0;
     if (!t->format) {
         t->output = "heaptape.ht";
@@ -86,19 +87,15 @@ int live_complete(struct live_target *t)
     return 0;
 }
 
-static _Noreturn void write_all(const struct export_file_options *o, int from)
+// The writer's process.
+static _Noreturn void write_all(const struct export_settings *s, int from, struct err *e)
 {
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE};
-    struct err e = {0};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
-    int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(&e, "cannot read the trace") : export_file("-", o, &e);
+    int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace") : export_file("-", s, e);
     // Nothing came: the recorder knows why.
-    if (rc == -ENODATA)
-        _exit(EXIT_DONE);
-    if (rc < 0)
-        fprintf(stderr, "heaptape: %s\n", e.text);
-    _exit(rc < 0 ? EXIT_FAILED : EXIT_DONE);
+    _exit(rc < 0 && rc != -ENODATA);
 }
 
 // It is the writer's now.
@@ -110,51 +107,61 @@ static void forget(struct output *out)
     *out = (struct output){.fd = -1};
 }
 
-int live_start(struct live *l, const struct export_file_options *o, struct output *to, struct err *e)
+// *to is the pipe to the writer.
+static int start_writer(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e)
 {
     int ends[2];
-    struct output opened;
-    struct export_file_options how = *o;
-    if (o->fd > STDERR_FILENO && fcntl(o->fd, F_SETFD, FD_CLOEXEC) < 0)
-        return err_set_errno(e, "file descriptor %d", o->fd);
-    if (export_file_prepare(o, &opened, e) < 0)
-        return -EIO;
-    how.opened = &opened;
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        output_close(&opened, false, NULL);
+    if (pipe2(ends, O_CLOEXEC) < 0)
         return err_set_errno(e, "cannot make a pipe");
-    }
     // The more fits, the fewer changes between processes; a smaller pipe does, too.
     (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
     fflush(stdout);
     l->writer = fork();
     if (l->writer == 0) {
         close(ends[1]);
-        write_all(&how, ends[0]);
+        write_all(s, ends[0], l->failure);
     }
+    int rc = l->writer < 0 ? err_set_errno(e, "cannot start a process") : 0;
     close(ends[0]);
-    forget(&opened);
     *to = (struct output){.fd = ends[1], .owns_fd = true, .name = "(the log)"};
-    if (l->writer > 0)
-        return 0;
-    int rc = err_set_errno(e, "cannot start a process");
-    output_close(to, false, NULL);
+    if (rc < 0)
+        output_close(to, false, NULL);
     return rc;
 }
 
-bool live_finish(struct live *l)
+int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e)
 {
-    int status;
-    while (waitpid(l->writer, &status, 0) < 0) {
-        if (errno != EINTR)
-            return false;
-    }
-    if (WIFSIGNALED(status))
-        note("the process that writes the log was killed by signal %d", WTERMSIG(status));
-    return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE;
+    struct output opened;
+    struct export_settings how = *s;
+    if (s->fd > STDERR_FILENO && fcntl(s->fd, F_SETFD, FD_CLOEXEC) < 0)
+        return err_set_errno(e, "file descriptor %d", s->fd);
+    int rc = export_outputs_prepare(s, &opened, e);
+    if (rc < 0)
+        return rc;
+    how.opened = &opened;
+    l->failure = mmap(NULL, sizeof *l->failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    rc = l->failure == MAP_FAILED ? err_set_errno(e, "cannot share memory") : start_writer(l, &how, to, e);
+    if (rc < 0)
+        output_close(&opened, false, NULL);
+    else
+        forget(&opened);
+    return rc;
 }
 
-void live_discard(const struct live_target *t)
+int export_live_finish(struct export_live *l, struct err *e)
+{
+    int status, rc = 0;
+    while (rc == 0 && waitpid(l->writer, &status, 0) < 0)
+        rc = errno == EINTR ? 0 : err_set_errno(e, "cannot wait for the process that writes the log");
+    if (rc == 0 && WIFSIGNALED(status))
+        rc = err_set(e, -EIO, "the process that writes the log was killed by signal %d", WTERMSIG(status));
+    else if (rc == 0 && WEXITSTATUS(status) != 0)
+        rc = err_set(e, -EIO, "%s", l->failure->text);
+    munmap(l->failure, sizeof *l->failure);
+    return rc;
+}
+
+void export_live_discard(const struct export_live_target *t)
 {
     struct stat st;
     bool own = t->fd <= 0 && !t->append && t->output && strcmp(t->output, "-") != 0;

@@ -1,0 +1,250 @@
+#include "formats/export_outputs.h"
+
+#include "base/buf.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// One of them.
+struct export_output {
+    struct export x;
+    struct output out;
+    char *path;   // of the output, when it is made for a process; NULL: that of the settings
+    char *folder; // of a format that is one, until it is complete; NULL: none
+};
+
+static const char pid_place[] = "%p";
+
+bool export_outputs_are_many(const struct export_settings *s)
+{
+    return s->fd <= 0 && s->output && strstr(s->output, pid_place);
+}
+
+// The path with the pid put in. The caller frees it; NULL when out of memory.
+static char *path_for(const char *pattern, uint32_t pid)
+{
+    char *path = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&path, &n);
+    const char *place;
+    if (!to)
+        return NULL;
+    while ((place = strstr(pattern, pid_place))) {
+        fprintf(to, "%.*s%u", (int)(place - pattern), pattern, pid);
+        pattern = place + strlen(pid_place);
+    }
+    fputs(pattern, to);
+    return fclose(to) == 0 ? path : NULL;
+}
+
+// A process that calls exec is a new image with the same pid: its file gets a number behind the name.
+static int make_path_free(char **path, struct err *e)
+{
+    struct stat st;
+    for (unsigned i = 1; lstat(*path, &st) == 0; i++) {
+        char *next, *dot = i > 1 ? strrchr(*path, '.') : NULL;
+        int n = dot ? (int)(dot - *path) : (int)strlen(*path);
+        if (asprintf(&next, "%.*s.%u", n, *path, i) < 0)
+            return err_set(e, -ENOMEM, "%s: out of memory", *path);
+        free(*path);
+        *path = next;
+    }
+    return 0;
+}
+
+static int open_fd(struct output *out, int fd, struct err *e)
+{
+    int flags = fcntl(fd, F_GETFL);
+    *out = (struct output){.fd = fd, .name = fd == STDOUT_FILENO ? "(stdout)" : "(the log's file descriptor)"};
+    if (flags < 0)
+        return err_set_errno(e, "file descriptor %d", fd);
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return err_set(e, -EBADF, "file descriptor %d: is not open for writing", fd);
+    return 0;
+}
+
+static int open_append(struct output *out, const char *path, struct err *e)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    *out = (struct output){.fd = fd, .owns_fd = true, .name = path};
+    return fd < 0 ? err_set_errno(e, "%s: cannot open", path) : 0;
+}
+
+// Files that are good when they are cut off are written in place while they grow.
+static int open_plain(struct output *out, const struct export_settings *s, const char *path, struct err *e)
+{
+    bool in_place = s->live && s->format->holds & FORMAT_HOLDS_ADDRESSES;
+    unsigned flags = (s->force ? OUTPUT_FORCE : 0) | (in_place ? 0 : OUTPUT_ASIDE);
+    if (s->fd > 0)
+        return open_fd(out, s->fd, e);
+    if (s->append && strcmp(path, "-") != 0)
+        return open_append(out, path, e);
+    return output_open(out, path, flags, e);
+}
+
+static int check_folder(const struct export_settings *s, const char *path, struct err *e)
+{
+    struct stat st;
+    if (s->fd > 0 || strcmp(path, "-") == 0)
+        return err_set(e, -EINVAL, "%s writes a directory: name it with -o", s->format->name);
+    if (lstat(path, &st) == 0 && !s->force)
+        return err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
+    return 0;
+}
+
+int export_outputs_prepare(const struct export_settings *s, struct output *out, struct err *e)
+{
+    *out = (struct output){.fd = -1};
+    if (export_outputs_are_many(s))
+        return 0;
+    return s->format->folder ? check_folder(s, s->output ? s->output : "-", e) : open_plain(out, s, s->output, e);
+}
+
+static int take_opened(struct export_output *o, const struct export_settings *s, struct err *e)
+{
+    if (!s->opened || s->opened->fd < 0)
+        return open_plain(&o->out, s, o->path ? o->path : s->output, e);
+    o->out = *s->opened;
+    *s->opened = (struct output){.fd = -1};
+    return 0;
+}
+
+// Folders are filled beside their name and renamed.
+static int open_folder(struct export_output *o, const struct export_settings *s, struct err *e)
+{
+    const char *path = o->path ? o->path : s->output;
+    int rc = check_folder(s, path, e);
+    if (rc < 0)
+        return rc;
+    o->out.name = path;
+    if (asprintf(&o->folder, "%s.tmp-%ld", path, (long)getpid()) < 0) {
+        o->folder = NULL;
+        return err_set(e, -ENOMEM, "%s: out of memory", path);
+    }
+    return mkdir(o->folder, 0777) < 0 ? err_set_errno(e, "%s: cannot create", o->folder) : 0;
+}
+
+// Removes the folder and the files in it. What holds other folders was not written by an export and stays.
+static int remove_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *d;
+    while (dir && (d = readdir(dir))) {
+        if (d->d_name[0] != '.')
+            unlinkat(dirfd(dir), d->d_name, 0);
+    }
+    if (dir)
+        closedir(dir);
+    return rmdir(path);
+}
+
+static bool is_export(const char *path)
+{
+    char *metadata;
+    if (asprintf(&metadata, "%s/metadata", path) < 0)
+        return false;
+    bool is = access(metadata, F_OK) == 0;
+    free(metadata);
+    return is;
+}
+
+static int close_folder(struct export_output *o, bool commit, struct err *e)
+{
+    const char *path = o->out.name;
+    int rc = 0;
+    if (commit && rename(o->folder, path) < 0) {
+        bool replaces = (errno == ENOTEMPTY || errno == EEXIST) && is_export(path);
+        if (!replaces || remove_folder(path) < 0 || rename(o->folder, path) < 0)
+            rc = err_set_errno(e, "%s: cannot replace", path);
+    }
+    if (rc < 0 || !commit)
+        remove_folder(o->folder);
+    free(o->folder);
+    return rc;
+}
+
+static int open_one(struct export_outputs *all, struct export_output *o, uint32_t pid)
+{
+    const struct export_settings *s = all->settings;
+    struct err *e = all->e;
+    int rc = 0;
+    *o = (struct export_output){
+        .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL}, .out.fd = -1};
+    if (export_outputs_are_many(s)) {
+        o->path = path_for(s->output, pid);
+        rc = !o->path ? err_set(e, -ENOMEM, "out of memory") : s->force ? 0 : make_path_free(&o->path, e);
+    }
+    if (rc == 0)
+        rc = s->format->folder ? open_folder(o, s, e) : take_opened(o, s, e);
+    o->x.folder = o->folder;
+    return rc < 0 ? rc : export_open(&o->x, &o->out, e);
+}
+
+static int close_one(struct export_outputs *all, size_t at, bool commit)
+{
+    struct export_output *o = at < all->n ? all->all[at] : NULL;
+    if (!o)
+        return 0;
+    int rc = commit ? export_finish(&o->x) : 0;
+    commit = commit && rc == 0;
+    if (commit)
+        export_add_losses(&all->lost, &o->x);
+    export_release(&o->x);
+    int closed = !all->settings->format->folder ? output_close(&o->out, commit, all->e)
+                 : o->folder                    ? close_folder(o, commit, all->e)
+                                                : 0;
+    free(o->path);
+    free(o);
+    all->all[at] = NULL;
+    return rc < 0 ? rc : closed;
+}
+
+static int open_new(struct export_outputs *o, size_t at, uint32_t pid)
+{
+    if (HT_GROW(&o->all, &o->capacity, at + 1) < 0)
+        return err_set(o->e, -ENOMEM, "out of memory");
+    while (o->n <= at)
+        o->all[o->n++] = NULL;
+    o->all[at] = calloc(1, sizeof *o->all[at]);
+    return o->all[at] ? open_one(o, o->all[at], pid) : err_set(o->e, -ENOMEM, "out of memory");
+}
+
+int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x)
+{
+    size_t at = export_outputs_are_many(o->settings) ? process : 0;
+    int rc = at < o->n && o->all[at] ? 0 : open_new(o, at, pid);
+    *x = rc == 0 ? &o->all[at]->x : NULL;
+    return rc;
+}
+
+int export_outputs_flush(struct export_outputs *o)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < o->n; i++)
+        rc = o->all[i] ? export_buffer_flush(&o->all[i]->x.out) : 0;
+    return rc;
+}
+
+int export_outputs_end(struct export_outputs *o, uint32_t process)
+{
+    return export_outputs_are_many(o->settings) ? close_one(o, process, true) : 0;
+}
+
+int export_outputs_close(struct export_outputs *o, bool commit)
+{
+    int rc = 0;
+    for (size_t i = 0; i < o->n; i++) {
+        int closed = close_one(o, i, commit && rc == 0);
+        rc = rc < 0 ? rc : closed;
+    }
+    free(o->all);
+    o->all = NULL;
+    o->n = 0;
+    return rc;
+}
