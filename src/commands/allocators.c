@@ -29,7 +29,7 @@ struct found {
     struct err why; // when it is not available
 };
 
-static void probe(struct found *f, const struct replay_settings *s)
+static void probe(struct found *f, const struct replay_run_settings *s)
 {
     struct allocator a;
     if (allocator_parse(&a, f->info->name, &f->why) < 0)
@@ -64,7 +64,7 @@ static int run(const void *o, int argc, char **argv)
     const struct allocators_options *opts = o;
     struct json j = {.to = stdout, .pretty = true};
     char player[PATH_MAX];
-    struct replay_settings settings = {.player = player};
+    struct replay_run_settings settings = {.player = player};
     (void)argc;
     (void)argv;
     int rc = paths_find("heaptape-replay", player, sizeof player);

@@ -1,6 +1,7 @@
 #include "commands/replay_options.h"
 #include "commands/replay_print.h"
 #include "commands/watch.h"
+#include "replay/json.h"
 #include "report/page.h"
 
 #include <errno.h>
@@ -24,52 +25,11 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_ratio(struct json *j, const char *key, const struct measure_ratio *r)
-{
-    char interval_key[64];
-    snprintf(interval_key, sizeof interval_key, "%s_ci95", key);
-    json_put_double(j, key, r->ratio);
-    json_key(j, interval_key);
-    json_begin_array(j);
-    json_double(j, r->low);
-    json_double(j, r->high);
-    json_end_array(j);
-}
-
-static void print_ratios(struct json *j, const struct replay_session *s, const struct replay_figures *f)
-{
-    for (size_t i = 0; i < FIGURES; i++) {
-        struct measure_ratio r;
-        if (!figure_infos[i].ratio)
-            continue;
-        r = session_ratio(s, f, i);
-        print_ratio(j, figure_infos[i].ratio, &r);
-    }
-}
-
-static void print_object(struct json *j, const struct replay_session *s)
-{
-    json_begin_object(j);
-    json_put_u64(j, "schema_version", 2);
-    json_put_string(j, "workload", s->workload);
-    replay_print_machine(j, &s->machine);
-    json_key(j, "allocators");
-    json_begin_array(j);
-    for (size_t i = 0; i < s->n_figures; i++) {
-        json_begin_object(j);
-        replay_print_members(j, s, &s->figures[i]);
-        print_ratios(j, s, &s->figures[i]);
-        json_end_object(j);
-    }
-    json_end_array(j);
-    json_end_object(j);
-}
-
 static void print_results(const struct replay_session *s, bool json)
 {
     struct json j = {.to = stdout};
     if (json)
-        print_object(&j, s);
+        replay_json_compare(&j, s);
     else {
         replay_print_workload(s);
         replay_print_table(s);
@@ -83,7 +43,7 @@ static int add_results(struct document *d, const struct replay_session *s, struc
     FILE *to = open_memstream(&text, &n);
     struct json j = {.to = to};
     if (to)
-        print_object(&j, s);
+        replay_json_compare(&j, s);
     int rc = to && fclose(to) == 0 ? document_add(d, s->workload, 0, text, n, e)
                                    : err_set(e, -ENOMEM, "%s: out of memory", s->workload);
     free(text);
@@ -124,7 +84,7 @@ static int run(const void *fields, int argc, char **argv)
     // Found out before the work, not after.
     if (o->page && !o->force && page_exists(o->page))
         die(EXIT_FAILED, "%s: exists; use -f to replace it", o->page);
-    return replay_run_all(&cmd_compare, o, argv[0], print);
+    return replay_options_run(&cmd_compare, o, argv[0], print);
 }
 
 const struct command cmd_compare = {

@@ -1,5 +1,6 @@
 #include "commands/replay_options.h"
 #include "commands/replay_print.h"
+#include "replay/json.h"
 
 #include <stdio.h>
 
@@ -20,31 +21,18 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_json(const struct replay_session *s)
-{
-    struct json j = {.to = stdout, .pretty = false};
-    json_begin_object(&j);
-    json_put_u64(&j, "schema_version", 2);
-    json_put_string(&j, "workload", s->workload);
-    replay_print_machine(&j, &s->machine);
-    if (s->verify)
-        replay_print_verified_members(&j, &s->figures[0]);
-    else
-        replay_print_members(&j, s, &s->figures[0]);
-    json_end_object(&j);
-}
-
 static void print(const struct replay_session *s, const struct replay_options *o)
 {
     if (o->json) {
-        print_json(s);
+        struct json j = {.to = stdout};
+        replay_json(&j, s);
         return;
     }
     replay_print_workload(s);
-    if (s->verify)
-        replay_print_verified(&s->figures[0]);
+    if (s->settings.verify)
+        replay_print_verified(&s->results[0]);
     else
-        replay_print_text(s, &s->figures[0]);
+        replay_print_text(s, &s->results[0]);
 }
 
 static int run(const void *fields, int argc, char **argv)
@@ -53,7 +41,7 @@ static int run(const void *fields, int argc, char **argv)
     (void)argc;
     if (o->allocators.n > 1)
         return usage_error(&cmd_replay, "one allocator at a time; 'heaptape compare' takes several");
-    return replay_run_all(&cmd_replay, o, argv[0], print);
+    return replay_options_run(&cmd_replay, o, argv[0], print);
 }
 
 const struct command cmd_replay = {

@@ -1,7 +1,12 @@
 #include "commands/replay_options.h"
+
 #include "cli/options.h"
+#include "cli/paths.h"
+#include "commands/watch.h"
+#include "convert/open.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +21,18 @@ static bool is_sweep(const char *sweep)
 }
 
 // Adds `spec` once for each combination of the values of the sweeps from number `i` on.
-static int add_swept(struct replay_session *s, const struct replay_options *o, const char *spec, size_t i,
+static int add_swept(struct replay_session *s, const struct option_list *sweeps, const char *spec, size_t i,
                      struct err *e)
 {
-    if (i == o->sweeps.n)
-        return session_add_allocator(s, spec, e);
-    const char *sweep = o->sweeps.items[i], *value = strchr(sweep, '=') + 1;
+    if (i == sweeps->n)
+        return replay_session_add(s, spec, e);
+    const char *sweep = sweeps->items[i], *value = strchr(sweep, '=') + 1;
     int rc = 0;
     while (rc == 0 && value) {
         char *with = NULL;
         if (asprintf(&with, "%s,%.*s=%.*s", spec, (int)strcspn(sweep, "="), sweep, (int)strcspn(value, ","), value) < 0)
             return err_set(e, -ENOMEM, "out of memory");
-        rc = add_swept(s, o, with, i + 1, e);
+        rc = add_swept(s, sweeps, with, i + 1, e);
         free(with);
         value = strchr(value, ',');
         value += value != NULL;
@@ -35,13 +40,14 @@ static int add_swept(struct replay_session *s, const struct replay_options *o, c
     return rc;
 }
 
-static int add_allocators(struct replay_session *s, const struct replay_options *o, struct err *e)
+static int add_allocators(struct replay_session *s, const struct option_list *allocators,
+                          const struct option_list *sweeps, struct err *e)
 {
     int rc = 0;
-    if (!o->allocators.n)
-        return add_swept(s, o, "glibc", 0, e);
-    for (size_t i = 0; rc == 0 && i < o->allocators.n; i++)
-        rc = add_swept(s, o, o->allocators.items[i], 0, e);
+    if (!allocators->n)
+        return add_swept(s, sweeps, "glibc", 0, e);
+    for (size_t i = 0; rc == 0 && i < allocators->n; i++)
+        rc = add_swept(s, sweeps, allocators->items[i], 0, e);
     return rc;
 }
 
@@ -75,46 +81,69 @@ static int check_options(const struct command *c, const struct replay_options *o
     return EXIT_DONE;
 }
 
-static void apply_options(struct replay_session *s, const struct replay_options *o)
+static void find_own(const char *name, char path[PATH_MAX])
 {
-    s->n_runs = o->runs;
-    s->speed = o->speed;
-    s->how_to_plan.memory_bytes = o->memory_bytes;
-    s->how_to_plan.stats_every = o->verify ? 0 : o->stats_every;
-    s->how_to_plan.trim_every = o->trim_every;
-    s->internal_fragmentation = o->internal_fragmentation && !o->verify;
-    s->fragmentation = o->fragmentation && !o->verify;
-    s->how_to_plan.one_thread = o->threads == REPLAY_ONE_THREAD;
-    s->settings.idle_wait_ns = idle_seconds(o) * 1000000000u;
-    s->latency = o->latency;
-    s->settings.touch = o->touch;
-    if (o->verify) {
-        s->verify = true;
-        s->latency = false;
-        s->settings.touch = RESULTS_TOUCH_VERIFY;
+    int rc = paths_find(name, path, PATH_MAX);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
+}
+
+static int read_workload(struct replay_session *s, struct workload_file *w, const char *path, struct err *e)
+{
+    const struct convert_open_options how = {.twice = true, .watch = watch_conversion()};
+    int rc = convert_open(w, path, &how, e);
+    return rc < 0 ? rc : replay_session_read(s, path, w, e);
+}
+
+void replay_workload(struct replay_session *s, struct replay_settings *how, const struct option_list *allocators,
+                     const struct option_list *sweeps, const char *path)
+{
+    char player[PATH_MAX], null_library[PATH_MAX];
+    struct workload_file w = {.in.fd = -1};
+    struct err e = {0};
+    find_own("heaptape-replay", player);
+    find_own("libheaptape-null.so", null_library);
+    how->player = player;
+    how->null_library = null_library;
+    how->quiet = cli_common.quiet;
+    replay_session_init(s, how);
+    int rc = add_allocators(s, allocators, sweeps, &e);
+    if (rc == 0)
+        rc = read_workload(s, &w, path, &e);
+    if (rc < 0 || !replay_session_needs_input(s))
+        workload_file_close(&w);
+    if (rc == 0)
+        rc = replay_session_run(s, &e);
+    workload_file_close(&w);
+    if (rc < 0) {
+        replay_session_release(s);
+        die(EXIT_FAILED, "%s", e.text[0] ? e.text : strerror(-rc));
     }
 }
 
-int replay_run_all(const struct command *c, const struct replay_options *o, const char *path,
-                   void (*print)(const struct replay_session *s, const struct replay_options *o))
+int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
+                       void (*print)(const struct replay_session *s, const struct replay_options *o))
 {
-    struct replay_session session = {0};
-    struct err e = {0};
+    struct replay_session session;
     int code = check_options(c, o);
     if (code != EXIT_DONE)
         return code;
-    apply_options(&session, o);
-    int rc = session_init(&session, &e);
-    if (rc == 0)
-        rc = add_allocators(&session, o, &e);
-    if (rc == 0)
-        rc = session_read(&session, path, &e);
-    if (rc == 0)
-        rc = session_run(&session, &e);
-    if (rc == 0)
-        print(&session, o);
-    session_release(&session);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text[0] ? e.text : strerror(-rc));
+    struct replay_settings how = {
+        .runs = (unsigned)o->runs,
+        .touch = o->touch,
+        .one_thread = o->threads == REPLAY_ONE_THREAD,
+        .speed = o->speed,
+        .idle_ns = idle_seconds(o) * 1000000000u,
+        .memory_bytes = o->memory_bytes,
+        .stats_every = o->stats_every,
+        .trim_every = o->trim_every,
+        .verify = o->verify,
+        .latency = o->latency,
+        .internal_fragmentation = o->internal_fragmentation,
+        .fragmentation = o->fragmentation,
+    };
+    replay_workload(&session, &how, &o->allocators, &o->sweeps, path);
+    print(&session, o);
+    replay_session_release(&session);
     return EXIT_DONE;
 }

@@ -4,7 +4,7 @@
 
 #include "analysis/measure.h"
 #include "cli/command.h"
-#include "commands/replay_session.h"
+#include "replay/session.h"
 
 enum replay_threads { REPLAY_REAL_THREADS, REPLAY_ONE_THREAD };
 
@@ -64,9 +64,14 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400 };
 // OPTION_PARSED: "max", "recorded", or "x" and a number, to a double.
 int replay_parse_speed(const char *text, void *field);
 
-// Makes all runs that the options ask for, on the workload at `path`, and has the results printed. Dies when that fails.
-// Options that make no sense are a usage error: then it returns EXIT_USAGE, else EXIT_DONE.
-int replay_run_all(const struct command *c, const struct replay_options *o, const char *path,
-                   void (*print)(const struct replay_session *s, const struct replay_options *o));
+// Runs what the options ask for on the workload at `path`, and calls `print` with the finished session. EXIT_USAGE if the
+// options contradict each other, else EXIT_DONE; dies when anything fails.
+int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
+                       void (*print)(const struct replay_session *s, const struct replay_options *o));
+
+// Replays the workload at `path` on the allocators, in *s, which the caller releases; paths and quiet of the settings are
+// filled in. Dies when it fails.
+void replay_workload(struct replay_session *s, struct replay_settings *how, const struct option_list *allocators,
+                     const struct option_list *sweeps, const char *path);
 
 #endif

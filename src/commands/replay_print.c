@@ -1,9 +1,11 @@
 #include "commands/replay_print.h"
 #include "analysis/measure.h"
 #include "cli/command.h"
+#include "replay/fidelity.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void replay_print_workload(const struct replay_session *s)
@@ -42,13 +44,13 @@ static const char *figure_text(char text[32], enum figure_unit unit, double v)
     return "";
 }
 
-static void print_calls(const struct replay_session *s, const struct replay_figures *f)
+static void print_calls(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     char t[6][32];
     printf("\n%-22s %12s %10s %10s %10s %10s %10s\n", "call", "count", "mean", "p50", "p99", "p99.9", "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
-        struct replay_call c = session_call(s, f, kind);
+        struct replay_call c = replay_session_call(s, r, kind);
         if (!facts->by_kind[kind] || !c.count)
             continue;
         printf("%-22s %12s %10s %10s %10s %10s %10s\n", event_infos[kind].name, human_count(t[0], c.count),
@@ -63,14 +65,14 @@ static const char *const group_names[FIGURE_GROUPS] = {
 };
 
 // "memory       peak RSS 12 MiB, …", without a newline.
-static void print_group(const struct replay_figures *f, enum figure_group group)
+static void print_group(const struct replay_result *r, enum figure_group group)
 {
     char text[32];
     const char *before = "";
     printf("%-12s ", group_names[group]);
     for (size_t i = 0; i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
-        double v = f->figures.values[i];
+        double v = r->figures.values[i];
         if (info->group != group || !(info->shown & FIGURE_IN_TEXT) || isnan(v))
             continue;
         bool label_first = info->unit != FIGURE_COUNT && info->unit != FIGURE_SHARE;
@@ -80,13 +82,13 @@ static void print_group(const struct replay_figures *f, enum figure_group group)
     }
 }
 
-static void print_counters(const struct replay_figures *f)
+static void print_counters(const struct replay_result *r)
 {
-    int error = f->runs[f->typical].counters_errno;
+    int error = r->runs[r->typical].counters_errno;
     const char *before = "; not counted: ";
-    print_group(f, FIGURE_COUNTERS);
+    print_group(r, FIGURE_COUNTERS);
     for (size_t i = 0; i < FIGURES; i++) {
-        if (figure_infos[i].group != FIGURE_COUNTERS || !isnan(f->figures.values[i]))
+        if (figure_infos[i].group != FIGURE_COUNTERS || !isnan(r->figures.values[i]))
             continue;
         printf("%s%s", before, figure_infos[i].label);
         before = ", ";
@@ -102,34 +104,169 @@ static const char *limit_text(double stall_share)
     return stall_share >= 0.05 ? ": decoding limited the replay; give more --memory" : "";
 }
 
-void replay_print_text(const struct replay_session *s, const struct replay_figures *f)
+static void print_fidelity_live(const struct fidelity_live *l)
+{
+    char points[32], most[32];
+    if (l->equal == l->points)
+        printf("%-12s live bytes equal the recorded ones at all %s points\n", "fidelity",
+               human_count(points, l->points));
+    else
+        printf("%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
+               "differently\n",
+               "fidelity", human_count(most, l->equal), human_count(points, l->points),
+               human_bytes(points, l->most_bytes));
+}
+
+static void print_fidelity_memory(const struct fidelity *f)
+{
+    const struct fidelity_memory *m = &f->memory;
+    char t[4][32];
+    if (f->missing_reason) {
+        printf("%-12s memory not compared: %s\n", "", f->missing_reason);
+        return;
+    }
+    printf("%-12s peak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
+           "at the start",
+           "", m->replayed_peak_bytes / m->recorded_peak_bytes, human_bytes(t[0], (uint64_t)m->replayed_peak_bytes),
+           human_bytes(t[1], (uint64_t)m->recorded_peak_bytes), 100 * m->mean_error,
+           human_bytes(t[2], m->baseline_bytes));
+    if (m->mapped_bytes)
+        printf(" and up to %s of the program's own mappings\n", human_bytes(t[3], m->mapped_bytes));
+    else
+        printf("; it includes the program's own mappings and stacks (record --maps)\n");
+}
+
+static void print_fidelity(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct fidelity f = fidelity_of(s, r);
+    char t[2][32];
+    print_fidelity_live(&f.live);
+    print_fidelity_memory(&f);
+    if (f.has_overlap)
+        printf(
+            "%-12s two or more threads active for %.0f %% of the time (recorded %.0f %%) and %.0f %% of the calls (%.0f %%)\n",
+            "", 100 * f.overlap.replayed_time, 100 * f.overlap.recorded_time, 100 * f.overlap.replayed_events,
+            100 * f.overlap.recorded_events);
+    if (!isnan(f.allocator_ns) && !isnan(f.recorded_ns))
+        printf("%-12s %s in the allocator, %.1f %% of the recorded duration of %s\n", "",
+               human_ns(t[0], f.allocator_ns), 100 * f.allocator_ns / f.recorded_ns, human_ns(t[1], f.recorded_ns));
+}
+
+// Of the allocator that the workload was recorded on, if that is among them.
+static void print_fidelity_line(const struct replay_session *s)
+{
+    for (size_t i = 0; i < s->n_results; i++) {
+        const struct fidelity f = fidelity_of(s, &s->results[i]);
+        if (f.missing_reason)
+            continue;
+        printf("recorded on %s: peak RSS %.2f × recorded, mean error %.1f %%\n", s->results[i].allocator.name,
+               f.memory.replayed_peak_bytes / f.memory.recorded_peak_bytes, 100 * f.memory.mean_error);
+        return;
+    }
+}
+
+static void group_label(const struct replay_session *s, char text[REPLAY_FUNCTION_BYTES],
+                        enum fragmentation_by grouping, uint64_t key)
+{
+    uint64_t range[2];
+    char t[2][32];
+    if (grouping == FRAGMENTATION_BY_SIZE) {
+        fragmentation_size_range(key, range);
+        snprintf(text, REPLAY_FUNCTION_BYTES, "%llu to %llu bytes", (unsigned long long)range[0],
+                 (unsigned long long)range[1]);
+    } else if (grouping == FRAGMENTATION_BY_AGE) {
+        fragmentation_age_range(key, range);
+        snprintf(text, REPLAY_FUNCTION_BYTES, "%s to %s calls old", human_count(t[0], range[0]),
+                 human_count(t[1], range[1]));
+    } else if (grouping == FRAGMENTATION_BY_SITE && replay_session_function(s, key, text)) {
+        return;
+    } else if (key == (grouping == FRAGMENTATION_BY_SITE ? 0 : FRAGMENTATION_UNKNOWN)) {
+        snprintf(text, REPLAY_FUNCTION_BYTES, grouping == FRAGMENTATION_BY_SITE ? "unknown call site" : "preexisting");
+    } else {
+        snprintf(text, REPLAY_FUNCTION_BYTES, "%s %llu", grouping == FRAGMENTATION_BY_SITE ? "call site" : "thread",
+                 (unsigned long long)key);
+    }
+}
+
+static int by_stranded(const void *a, const void *b)
+{
+    const struct fragmentation_group *x = a, *y = b;
+    return x->stranded_bytes < y->stranded_bytes ? 1 : x->stranded_bytes > y->stranded_bytes ? -1 : 0;
+}
+
+// The groups that hold most.
+static void print_groups(const struct replay_session *s, const struct fragmentation_groups *all,
+                         enum fragmentation_by grouping)
+{
+    enum { TOP = 4 };
+    struct fragmentation_group top[TOP + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        top[n] = all->groups[i];
+        n += top[n].stranded_bytes > 0;
+        qsort(top, n, sizeof *top, by_stranded);
+        n -= n > TOP;
+    }
+    for (size_t i = 0; i < n; i++) {
+        char name[REPLAY_FUNCTION_BYTES], t[4][32];
+        group_label(s, name, grouping, top[i].key);
+        printf("%12s %12s %14s %14s  %s\n", human_bytes(t[2], top[i].stranded_bytes),
+               human_bytes(t[1], top[i].live_bytes), human_count(t[0], top[i].blocks),
+               human_count(t[3], top[i].sparse_pages), name);
+    }
+}
+
+static void print_fragmentation_at(const struct replay_session *s, const char *when, const struct fragmentation *h)
+{
+    char t[5][32];
+    printf("\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n", when,
+           human_count(t[0], h->event), human_bytes(t[1], h->live_bytes), human_count(t[2], h->pages),
+           human_count(t[3], h->sparse_pages), human_bytes(t[4], h->stranded_bytes));
+    if (!h->stranded_bytes)
+        return;
+    printf("%12s %12s %14s %14s  %s\n", "stranded", "live", "blocks", "sparse pages", "pinning blocks");
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        if (grouping != FRAGMENTATION_BY_SITE || fragmentation_has_sites(&h->by[grouping]))
+            print_groups(s, &h->by[grouping], grouping);
+    }
+}
+
+static void print_fragmentation(const struct replay_session *s, const struct replay_result *r)
+{
+    if (!s->settings.fragmentation)
+        return;
+    print_fragmentation_at(s, "at the peak of live bytes", &r->fragmentation[PLAN_SNAPSHOT_PEAK]);
+    print_fragmentation_at(s, "at the end", &r->fragmentation[PLAN_SNAPSHOT_END]);
+}
+
+void replay_print_text(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    printf("%-12s %s (%s)\n", "allocator", f->allocator.name, f->runs[f->typical].library);
-    print_group(f, FIGURE_TIME);
-    printf(" (medians of %zu run%s)\n", f->n_runs, f->n_runs == 1 ? "" : "s");
-    print_group(f, FIGURE_MEMORY);
+    printf("%-12s %s (%s)\n", "allocator", r->allocator.name, r->runs[r->typical].library);
+    print_group(r, FIGURE_TIME);
+    printf(" (medians of %zu run%s)\n", r->n_runs, r->n_runs == 1 ? "" : "s");
+    print_group(r, FIGURE_MEMORY);
     printf("\n");
-    print_counters(f);
+    print_counters(r);
     if (facts->dependencies) {
-        print_group(f, FIGURE_DEPENDENCIES);
+        print_group(r, FIGURE_DEPENDENCIES);
         printf("\n");
     }
     if (facts->streamed) {
-        print_group(f, FIGURE_DECODER);
-        printf("%s\n", limit_text(f->figures.stall_share));
+        print_group(r, FIGURE_DECODER);
+        printf("%s\n", limit_text(r->figures.stall_share));
     }
-    replay_print_fidelity_text(s, f);
-    if (f->latency.calls)
-        print_calls(s, f);
-    replay_print_fragmentation_text(s, f);
+    print_fidelity(s, r);
+    if (r->latency.calls)
+        print_calls(s, r);
+    print_fragmentation(s, r);
 }
 
-void replay_print_verified(const struct replay_figures *f)
+void replay_print_verified(const struct replay_result *r)
 {
     char blocks[32];
-    printf("%s: no violation: %s blocks checked in %zu run%s\n", f->allocator.name,
-           human_count(blocks, f->runs[0].checked_blocks), f->n_runs, f->n_runs == 1 ? "" : "s");
+    printf("%s: no violation: %s blocks checked in %zu run%s\n", r->allocator.name,
+           human_count(blocks, r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
 }
 
 // The kind of allocation that is called most: its tail is the one that a table has room for.
@@ -169,8 +306,8 @@ static int name_width(const struct replay_session *s)
     enum { LEAST = 16 };
     char name[NAME_BYTES];
     size_t width = LEAST;
-    for (size_t i = 0; i < s->n_figures; i++) {
-        row_name(&s->figures[i].allocator, name);
+    for (size_t i = 0; i < s->n_results; i++) {
+        row_name(&s->results[i].allocator, name);
         if (strlen(name) > width)
             width = strlen(name);
     }
@@ -195,27 +332,27 @@ static void print_head(const struct replay_session *s)
         if (figure_infos[i].ratio)
             printf("  %-*s", RATIO_WIDTH, "ratio [95 %]");
     }
-    if (s->latency)
+    if (s->settings.latency)
         printf("   p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
     printf("\n");
 }
 
 static void print_row(const struct replay_session *s, size_t row)
 {
-    const struct replay_figures *f = &s->figures[row];
-    struct replay_call c = session_call(s, f, main_kind(plan_facts(s->plan)));
+    const struct replay_result *r = &s->results[row];
+    struct replay_call c = replay_session_call(s, r, main_kind(plan_facts(s->plan)));
     char name[NAME_BYTES], text[64];
-    row_name(&f->allocator, name);
+    row_name(&r->allocator, name);
     printf("%-*s", name_width(s), name);
     for (size_t i = 0; i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
         if (!(info->shown & FIGURE_IN_COLUMN))
             continue;
-        printf(" %*s", column_width(info), figure_text(text, info->unit, f->figures.values[i]));
+        printf(" %*s", column_width(info), figure_text(text, info->unit, r->figures.values[i]));
         if (!info->ratio)
             continue;
-        struct measure_ratio r = session_ratio(s, f, i);
-        printf("  %-*s", RATIO_WIDTH, ratio_text(text, &r, row == 0));
+        struct measure_ratio ratio = replay_session_ratio(s, r, i);
+        printf("  %-*s", RATIO_WIDTH, ratio_text(text, &ratio, row == 0));
     }
     if (c.count)
         printf(" %10s", human_ns(text, c.p99_ns));
@@ -226,8 +363,8 @@ static void print_row(const struct replay_session *s, size_t row)
 static void print_stalls(const struct replay_session *s)
 {
     double max = 0;
-    for (size_t i = 0; i < s->n_figures; i++)
-        max = fmax(max, s->figures[i].figures.stall_share);
+    for (size_t i = 0; i < s->n_results; i++)
+        max = fmax(max, s->results[i].figures.stall_share);
     if (plan_facts(s->plan)->streamed)
         printf("streamed: threads stalled for the decoder for at most %.1f %% of their time%s\n", 100 * max,
                limit_text(max));
@@ -236,10 +373,10 @@ static void print_stalls(const struct replay_session *s)
 void replay_print_table(const struct replay_session *s)
 {
     print_head(s);
-    for (size_t i = 0; i < s->n_figures; i++)
+    for (size_t i = 0; i < s->n_results; i++)
         print_row(s, i);
     print_stalls(s);
-    replay_print_fidelity_line(s);
-    printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->n_runs,
-           s->n_runs == 1 ? "" : "s", s->figures[0].figures.overhead_ns_per_event);
+    print_fidelity_line(s);
+    printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,
+           s->settings.runs == 1 ? "" : "s", s->results[0].figures.overhead_ns_per_event);
 }

@@ -49,7 +49,7 @@ static struct sum sum_kinds(const struct replay_session *s, const uint8_t *kinds
     struct sum sum = {0};
     double cycles_a_ns = (double)clock_hz(clock_best()) / 1e9;
     for (; *kinds; kinds++) {
-        struct replay_call c = session_call(s, &s->figures[0], *kinds);
+        struct replay_call c = replay_session_call(s, &s->results[0], *kinds);
         sum.calls += c.count;
         sum.cycles += c.mean_ns * (double)c.count * cycles_a_ns;
     }
@@ -69,7 +69,7 @@ static double print_calls(const char *name, int width, struct sum sum)
 static void print_whole(const struct replay_session *s)
 {
     char a[32], b[32], c[32];
-    const union figures *f = &s->figures[0].figures;
+    const union figures *f = &s->results[0].figures;
     const struct plan_facts *facts = plan_facts(s->plan);
     uint64_t before = (uint64_t)f->baseline_rss_bytes >> 10;
     uint64_t after = (uint64_t)(f->baseline_rss_bytes + f->peak_rss_bytes) >> 10;
@@ -83,9 +83,8 @@ static void print_whole(const struct replay_session *s)
 }
 
 // The widths are trace_run's.
-static void print_summary(const struct replay_session *s, const struct replay_options *o)
+static void print_summary(const struct replay_session *s)
 {
-    (void)o;
     static const uint8_t mallocs[] = {HT_MALLOC, HT_MEMALIGN, HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
     char total[32];
     print_whole(s);
@@ -116,6 +115,7 @@ static int run(const void *fields, int argc, char **argv)
 {
     const struct trace_run_options *o = fields;
     struct output workload = {.fd = -1};
+    struct replay_session session;
     struct err e = {0};
     char path[40];
     (void)argc;
@@ -124,10 +124,12 @@ static int run(const void *fields, int argc, char **argv)
     if (make_workload(argv[0], &workload, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
-    struct replay_options how = {.allocators = o->allocators, .runs = 1, .touch = o->touch, .latency = true};
-    int code = replay_run_all(&cmd_trace_run, &how, path, print_summary);
+    struct replay_settings how = {.runs = 1, .touch = o->touch, .latency = true};
+    replay_workload(&session, &how, &o->allocators, &(struct option_list){0}, path);
+    print_summary(&session);
+    replay_session_release(&session);
     output_close(&workload, false, NULL);
-    return code;
+    return EXIT_DONE;
 }
 
 const struct command cmd_trace_run = {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,4 +181,46 @@ bool fidelity_same_allocator(const char *recorded, const char *replayed)
     machine_build_id(recorded, id_a, sizeof id_a);
     machine_build_id(replayed, id_b, sizeof id_b);
     return strcmp(file_name(recorded), file_name(replayed)) == 0 && id_a[0] && strcmp(id_a, id_b) == 0;
+}
+
+static const char *missing_reason(const struct replay_session *s, const struct fidelity *f)
+{
+    if (!f->recorded_allocator)
+        return "the allocator of the recording is not known";
+    if (!f->same_allocator)
+        return "the workload was recorded on another allocator";
+    if (!s->has_samples)
+        return "the workload has no samples of the program's memory";
+    return f->memory.samples < 2 ? "the recording is too short for samples of the program's memory" : NULL;
+}
+
+static double allocator_ns(const struct replay_session *s, const struct replay_result *r)
+{
+    double ns = 0;
+    if (!r->latency.calls)
+        return NAN;
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        struct replay_call c = replay_session_call(s, r, kind);
+        ns += c.mean_ns * (double)c.count;
+    }
+    return ns;
+}
+
+struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct replay_run *run = &r->runs[r->typical];
+    double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
+    struct fidelity f = {
+        .recorded_allocator = s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL,
+        .same_allocator = fidelity_same_allocator(s->recorded_allocator, run->library),
+        .live = fidelity_live(s->plan, run),
+        .memory = fidelity_memory(s->plan, run),
+        .allocator_ns = allocator_ns(s, r),
+        .recorded_ns = recorded_ns > 0 ? recorded_ns : NAN,
+    };
+    f.missing_reason = missing_reason(s, &f);
+    f.has_overlap = plan_facts(s->plan)->threads > 1 && fidelity_overlap(s->plan, run, &f.overlap) == 0;
+    if (!(s->ns_per_stamp > 0))
+        f.overlap.recorded_time = NAN;
+    return f;
 }

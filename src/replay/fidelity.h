@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_REPLAY_FIDELITY_H
 #define HEAPTAPE_REPLAY_FIDELITY_H
 
-#include "replay/run.h"
+#include "replay/session.h"
 
 // Live bytes where threads look at memory, against those after as many calls in the workload's order.
 struct fidelity_live {
@@ -32,6 +32,20 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
 
 // 0 or -ENOMEM.
 int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct fidelity_overlap *o);
+
+// All of this, of the typical run.
+struct fidelity {
+    const char *recorded_allocator; // the file; NULL: not known. Borrowed from the session
+    bool same_allocator;            // the replay is on the recorded one
+    struct fidelity_live live;
+    struct fidelity_memory memory;
+    const char *missing_reason; // why memory cannot be compared; NULL: it can
+    bool has_overlap;           // there are two threads or more
+    struct fidelity_overlap overlap;
+    double allocator_ns; // in the calls of the timed run, without the replay overhead; NAN: there was none
+    double recorded_ns;  // duration of the recording; NAN: not known
+};
+struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r);
 
 // Are these two the same allocator? By path, or else by file name and build ID.
 bool fidelity_same_allocator(const char *recorded, const char *replayed);

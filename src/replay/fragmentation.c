@@ -26,10 +26,11 @@ struct finding {
     size_t n_pieces, pieces_capacity;
 };
 
-static uint64_t key_of(const struct plan_snapshot *h, const struct plan_snapshot_block *b, enum fragmentation_by way)
+static uint64_t key_of(const struct plan_snapshot *h, const struct plan_snapshot_block *b,
+                       enum fragmentation_by grouping)
 {
     uint64_t key = 0, age = b->allocated_at < h->event ? h->event - b->allocated_at - 1 : h->event;
-    switch (way) {
+    switch (grouping) {
     case FRAGMENTATION_BY_SIZE:
         return b->size ? 64 - (uint64_t)__builtin_clzll(b->size) : 0;
     case FRAGMENTATION_BY_AGE:
@@ -45,12 +46,12 @@ static uint64_t key_of(const struct plan_snapshot *h, const struct plan_snapshot
     return b->site;
 }
 
-static int group_of(struct finding *f, enum fragmentation_by way, uint64_t key, uint32_t *number)
+static int group_of(struct finding *f, enum fragmentation_by grouping, uint64_t key, uint32_t *number)
 {
-    struct fragmentation_groups *g = &f->out->by[way];
-    uint64_t known = map_get(&f->index[way], key);
+    struct fragmentation_groups *g = &f->out->by[grouping];
+    uint64_t known = map_get(&f->index[grouping], key);
     if (!known) {
-        if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 || map_put(&f->index[way], key, g->n + 1) < 0)
+        if (HT_GROW(&g->groups, &g->capacity, g->n + 1) < 0 || map_put(&f->index[grouping], key, g->n + 1) < 0)
             return -ENOMEM;
         g->groups[g->n++] = (struct fragmentation_group){.key = key, .latest_page = UINT64_MAX};
         known = g->n;
@@ -66,10 +67,10 @@ static int add_block(struct finding *f, const struct plan_snapshot *h, const str
     *b = (struct block){.address = address, .bytes = held->size ? held->size : 1};
     f->out->blocks++;
     f->out->live_bytes += held->size;
-    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++) {
-        if (group_of(f, way, key_of(h, held, way), &b->groups[way]) < 0)
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        if (group_of(f, grouping, key_of(h, held, grouping), &b->groups[grouping]) < 0)
             return -ENOMEM;
-        struct fragmentation_group *g = &f->out->by[way].groups[b->groups[way]];
+        struct fragmentation_group *g = &f->out->by[grouping].groups[b->groups[grouping]];
         g->blocks++;
         g->live_bytes += held->size;
     }
@@ -78,8 +79,8 @@ static int add_block(struct finding *f, const struct plan_snapshot *h, const str
 
 static void share(struct finding *f, const struct piece *p, uint64_t bytes)
 {
-    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++) {
-        struct fragmentation_group *g = &f->out->by[way].groups[p->block->groups[way]];
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        struct fragmentation_group *g = &f->out->by[grouping].groups[p->block->groups[grouping]];
         g->stranded_bytes += bytes;
         g->sparse_pages += g->latest_page != f->page;
         g->latest_page = f->page;
@@ -155,8 +156,8 @@ int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h,
     for (size_t i = 0; rc == 0 && i < f.n; i++)
         rc = lay_out(&f, &f.blocks[i]);
     end_page(&f);
-    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++)
-        map_release(&f.index[way]);
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++)
+        map_release(&f.index[grouping]);
     free(f.blocks);
     free(f.pieces);
     return rc;
@@ -164,8 +165,8 @@ int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h,
 
 void fragmentation_release(struct fragmentation *h)
 {
-    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++)
-        free(h->by[way].groups);
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++)
+        free(h->by[grouping].groups);
     *h = (struct fragmentation){0};
 }
 
@@ -175,7 +176,7 @@ static int by_key(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
-static int by_waste(const void *a, const void *b)
+static int by_stranded(const void *a, const void *b)
 {
     const struct fragmentation_group *x = a, *y = b;
     return x->stranded_bytes != y->stranded_bytes ? (x->stranded_bytes < y->stranded_bytes ? 1 : -1) : by_key(a, b);
@@ -183,11 +184,17 @@ static int by_waste(const void *a, const void *b)
 
 void fragmentation_sort(struct fragmentation *h)
 {
-    for (unsigned way = 0; way < FRAGMENTATION_GROUPINGS; way++) {
-        bool has_order = way == FRAGMENTATION_BY_SIZE || way == FRAGMENTATION_BY_AGE;
-        if (h->by[way].n)
-            qsort(h->by[way].groups, h->by[way].n, sizeof *h->by[way].groups, has_order ? by_key : by_waste);
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        bool has_order = grouping == FRAGMENTATION_BY_SIZE || grouping == FRAGMENTATION_BY_AGE;
+        if (h->by[grouping].n)
+            qsort(h->by[grouping].groups, h->by[grouping].n, sizeof *h->by[grouping].groups,
+                  has_order ? by_key : by_stranded);
     }
+}
+
+bool fragmentation_has_sites(const struct fragmentation_groups *g)
+{
+    return g->n > 1 || (g->n == 1 && g->groups[0].key);
 }
 
 void fragmentation_size_range(uint64_t key, uint64_t range[2])

@@ -53,6 +53,9 @@ void fragmentation_release(struct fragmentation *h);
 // Sorts the groups: those of sizes and ages by key, the others by wasted bytes, most first.
 void fragmentation_sort(struct fragmentation *h);
 
+// Without call sites all blocks are of site 0.
+bool fragmentation_has_sites(const struct fragmentation_groups *g);
+
 // The first and the last size or age of a group of that key.
 void fragmentation_size_range(uint64_t key, uint64_t range[2]);
 void fragmentation_age_range(uint64_t key, uint64_t range[2]);

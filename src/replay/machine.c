@@ -58,7 +58,7 @@ static void find_hugepages(char *setting, size_t size)
         snprintf(setting, size, "%.*s", (int)(to - from - 1), from + 1);
 }
 
-void machine_look(struct machine *m)
+void machine_read(struct machine *m)
 {
     struct utsname name;
     *m = (struct machine){.cores = count_cores()};

@@ -17,8 +17,8 @@ struct machine {
     char transparent_hugepages[32]; // always, madvise or never
 };
 
-// Looks at the machine as it is now.
-void machine_look(struct machine *m);
+// Reads the state of the machine.
+void machine_read(struct machine *m);
 
 // The build ID of an ELF file of this machine's word size, as hexadecimal digits; "" when it has none.
 void machine_build_id(const char *path, char *text, size_t size);

@@ -184,7 +184,7 @@ static void copy_facts(union figures *f, const struct plan_facts *facts)
 }
 
 // The figures that follow from others; those that mean nothing in this run become unknown.
-static void derive_figures(union figures *f, const struct plan_facts *facts, const struct replay_settings *s)
+static void derive_figures(union figures *f, const struct plan_facts *facts, const struct replay_run_settings *s)
 {
     f->cpu_ns = f->user_ns + f->system_ns;
     f->ns_per_event = ratio(f->wall_ns, f->events);
@@ -259,7 +259,7 @@ static int copy_calls(struct replay_run *run, const struct results *r, struct er
     return 0;
 }
 
-static int copy_results(struct replay_run *run, const struct plan *p, const struct replay_settings *s,
+static int copy_results(struct replay_run *run, const struct plan *p, const struct replay_run_settings *s,
                         struct results *r, struct err *e)
 {
     *run = (struct replay_run){
@@ -288,7 +288,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
-static void say_what_to_do(struct results *r, const struct replay_settings *s)
+static void say_what_to_do(struct results *r, const struct replay_run_settings *s)
 {
     r->touch = s->touch;
     r->timed = s->timed;
@@ -299,8 +299,8 @@ static void say_what_to_do(struct results *r, const struct replay_settings *s)
     r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
 }
 
-int replay_run(const struct plan *p, const struct allocator *a, const struct replay_settings *s, struct replay_run *run,
-               struct err *e)
+int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
+               struct replay_run *run, struct err *e)
 {
     struct shared shared;
     struct streaming *feed = NULL;
@@ -336,7 +336,7 @@ void replay_run_release(struct replay_run *run)
     *run = (struct replay_run){0};
 }
 
-int replay_probe(const struct allocator *a, const struct replay_settings *s, char version[128], char **library,
+int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128], char **library,
                  struct err *e)
 {
     struct shared shared;

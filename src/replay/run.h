@@ -8,7 +8,7 @@
 #include "replay/allocators.h"
 #include "replay/figures.h"
 
-struct replay_settings {
+struct replay_run_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
     bool timed;                            // time each call; the whole is slower for it
@@ -49,13 +49,13 @@ struct replay_run {
 
 // Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
 // when the allocator had no memory, -EILSEQ when it did what none may do (RESULTS_TOUCH_VERIFY); other negative errno. What the allocator prints goes to stderr.
-int replay_run(const struct plan *p, const struct allocator *a, const struct replay_settings *s, struct replay_run *run,
-               struct err *e);
+int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
+               struct replay_run *run, struct err *e);
 void replay_run_release(struct replay_run *run);
 
 // Loads the allocator into the player without playing anything: 0 when it is in use then; `version` is what it says of
 // itself, "" when it says nothing.
-int replay_probe(const struct allocator *a, const struct replay_settings *s, char version[128], char **library,
+int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128], char **library,
                  struct err *e);
 
 #endif

@@ -1,0 +1,468 @@
+#include "replay/json.h"
+
+#include "replay/fidelity.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void put_text(struct json *j, const char *key, const char *text)
+{
+    json_put_string(j, key, text[0] ? text : NULL);
+}
+
+static void put_known(struct json *j, const char *key, uint64_t n)
+{
+    if (n)
+        json_put_u64(j, key, n);
+    else
+        json_put_string(j, key, NULL);
+}
+
+static void put_machine(struct json *j, const struct machine *m)
+{
+    json_key(j, "machine");
+    json_begin_object(j);
+    put_text(j, "architecture", m->architecture);
+    put_text(j, "cpu_model", m->cpu_model);
+    put_known(j, "cores", m->cores);
+    put_known(j, "memory_bytes", m->memory_bytes);
+    put_known(j, "page_bytes", m->page_bytes);
+    put_text(j, "kernel", m->kernel);
+    put_text(j, "cpu_governor", m->governor);
+    put_text(j, "transparent_hugepages", m->transparent_hugepages);
+    json_put_double(j, "load_at_start", m->load < 0 ? NAN : m->load);
+    json_end_object(j);
+}
+
+static void put_allocator(struct json *j, const struct replay_result *r)
+{
+    json_key(j, "allocator");
+    json_begin_object(j);
+    json_put_string(j, "name", r->allocator.name);
+    json_put_string(j, "library", r->runs[0].library);
+    put_text(j, "version", r->runs[0].version);
+    char build_id[129];
+    machine_build_id(r->runs[0].library, build_id, sizeof build_id);
+    put_text(j, "build_id", build_id);
+    json_key(j, "tunables");
+    json_begin_array(j);
+    for (size_t i = 0; i < r->allocator.n_tunables; i++)
+        json_string(j, r->allocator.tunables[i]);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void put_figure(struct json *j, const struct figure_info *info, double v)
+{
+    bool is_whole = info->unit == FIGURE_COUNT || info->unit == FIGURE_BYTES || v == floor(v);
+    if (is_whole && v >= 0 && v < 0x1p63)
+        json_put_u64(j, info->name, (uint64_t)v);
+    else
+        json_put_double(j, info->name, v);
+}
+
+// The figures of one object of JSON: NULL stands for the result itself.
+static void put_figures(struct json *j, const union figures *f, const char *object)
+{
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figure_objects[figure_infos[i].group] == object)
+            put_figure(j, &figure_infos[i], f->values[i]);
+    }
+}
+
+static void put_run(struct json *j, const struct replay_run *run)
+{
+    json_begin_object(j);
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figure_infos[i].shown & FIGURE_IN_RUN)
+            put_figure(j, &figure_infos[i], run->figures.values[i]);
+    }
+    json_end_object(j);
+}
+
+static void put_times(struct json *j, const struct replay_call *c, double overhead_ns)
+{
+    json_put_double(j, "mean_ns", c->mean_ns);
+    json_put_double(j, "p50_ns", c->p50_ns);
+    json_put_double(j, "p99_ns", c->p99_ns);
+    json_put_double(j, "p999_ns", c->p999_ns);
+    json_put_double(j, "max_ns", c->max_ns);
+    json_put_double(j, "overhead_ns", overhead_ns);
+}
+
+static void put_sizes(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    json_key(j, "calls_by_size");
+    json_begin_array(j);
+    for (unsigned i = 0; i < RESULTS_SIZES; i++) {
+        struct replay_call c = replay_session_size(s, r, i);
+        if (!c.count)
+            continue;
+        json_begin_object(j);
+        if (i == RESULTS_SIZES - 1)
+            json_put_string(j, "max_bytes", NULL);
+        else
+            json_put_u64(j, "max_bytes", (uint64_t)8 << i);
+        json_put_u64(j, "count", c.count);
+        put_times(j, &c, s->null.latency.sizes[i].undisturbed_ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void put_calls(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    json_key(j, "calls");
+    json_begin_object(j);
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (!facts->by_kind[kind])
+            continue;
+        struct replay_call c = replay_session_call(s, r, kind);
+        json_key(j, event_infos[kind].name);
+        json_begin_object(j);
+        json_put_u64(j, "count", facts->by_kind[kind]);
+        if (c.count)
+            put_times(j, &c, s->null.latency.calls[kind].undisturbed_ns);
+        json_end_object(j);
+    }
+    json_end_object(j);
+}
+
+static void put_timeline(struct json *j, const struct replay_run *run)
+{
+    json_key(j, "timeline");
+    json_begin_array(j);
+    for (size_t i = 0; i < run->n_samples; i++) {
+        const struct results_sample *at = &run->samples[i];
+        json_begin_array(j);
+        json_u64(j, at->event);
+        json_u64(j, at->ns);
+        json_u64(j, at->rss_bytes);
+        json_u64(j, at->live_bytes);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
+static void put_internal_fragmentation(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    json_key(j, "internal_fragmentation");
+    if (!s->settings.internal_fragmentation || !r->usable.usable_bytes) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_u64(j, "requested_bytes", r->usable.requested_bytes);
+    json_put_u64(j, "usable_bytes", r->usable.usable_bytes);
+    json_put_double(j, "usable_ratio", (double)r->usable.usable_bytes / (double)r->usable.requested_bytes);
+    json_end_object(j);
+}
+
+static void put_reported(struct json *j, const char *key, uint64_t bytes)
+{
+    if (bytes == RESULTS_UNKNOWN)
+        json_put_string(j, key, NULL);
+    else
+        json_put_u64(j, key, bytes);
+}
+
+// What the allocator has from the kernel and has not given out.
+static uint64_t waste(const struct results_stats *at)
+{
+    if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)
+        return RESULTS_UNKNOWN;
+    return at->mapped_bytes > at->allocated_bytes ? at->mapped_bytes - at->allocated_bytes : 0;
+}
+
+static void put_stats(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    put_text(j, "trim_function", s->settings.trim_every ? r->runs[0].trim_function : "");
+    json_key(j, "stats");
+    if (!s->settings.stats_every) {
+        json_null(j);
+        return;
+    }
+    json_begin_array(j);
+    for (size_t i = 0; i < r->stats.n_stats; i++) {
+        const struct results_stats *at = &r->stats.stats[i];
+        json_begin_object(j);
+        json_put_u64(j, "event", at->event);
+        json_put_u64(j, "ns", at->ns);
+        json_put_u64(j, "rss_bytes", at->rss_bytes);
+        json_put_u64(j, "live_bytes", at->live_bytes);
+        put_reported(j, "mapped_bytes", at->mapped_bytes);
+        put_reported(j, "allocated_bytes", at->allocated_bytes);
+        put_reported(j, "unused_bytes", waste(at));
+        put_reported(j, "active_bytes", at->active_bytes);
+        put_reported(j, "resident_bytes", at->resident_bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void put_counters(struct json *j, const struct replay_result *r)
+{
+    const struct replay_run *run = &r->runs[r->typical];
+    json_key(j, "counters");
+    json_begin_object(j);
+    put_figures(j, &r->figures, "counters");
+    json_key(j, "with_kernel");
+    if (isnan(r->figures.cycles))
+        json_null(j);
+    else
+        json_bool(j, run->counters_with_kernel);
+    json_put_string(j, "missing_reason", run->counters_errno ? strerror(run->counters_errno) : NULL);
+    json_end_object(j);
+}
+
+// Of a workload that was streamed.
+static void put_decoder(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    const struct plan_facts *facts = plan_facts(s->plan);
+    json_key(j, "decoder");
+    if (!facts->streamed) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_u64(j, "windows", facts->windows);
+    json_put_u64(j, "window_bytes", facts->window_bytes);
+    put_figures(j, &r->figures, "decoder");
+    json_end_object(j);
+}
+
+static void put_share(struct json *j, const char *key, double part, double whole)
+{
+    json_put_double(j, key, whole > 0 ? part / whole : NAN);
+}
+
+static void put_live(struct json *j, const struct fidelity_live *l)
+{
+    json_key(j, "live");
+    json_begin_object(j);
+    json_put_u64(j, "points", l->points);
+    json_put_u64(j, "equal_points", l->equal);
+    json_put_u64(j, "max_difference_bytes", l->most_bytes);
+    json_put_double(j, "mean_difference_bytes", l->mean_bytes);
+    json_end_object(j);
+}
+
+static void put_recorded_memory(struct json *j, const struct fidelity *f)
+{
+    const struct fidelity_memory *m = &f->memory;
+    json_put_string(j, "rss_missing_reason", f->missing_reason);
+    json_key(j, "rss");
+    if (f->missing_reason) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_u64(j, "samples", m->samples);
+    json_put_u64(j, "recorded_peak_bytes", (uint64_t)m->recorded_peak_bytes);
+    json_put_u64(j, "replayed_peak_bytes", (uint64_t)m->replayed_peak_bytes);
+    put_share(j, "peak_ratio", m->replayed_peak_bytes, m->recorded_peak_bytes);
+    json_put_double(j, "mean_error", m->mean_error);
+    json_put_double(j, "mean_bias", m->mean_bias);
+    json_put_u64(j, "recorded_baseline_bytes", m->baseline_bytes);
+    json_put_u64(j, "recorded_mappings_bytes", m->mapped_bytes);
+    json_end_object(j);
+}
+
+static void put_overlap(struct json *j, const struct fidelity *f)
+{
+    json_key(j, "overlap");
+    if (!f->has_overlap) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_double(j, "recorded_time_share", f->overlap.recorded_time);
+    json_put_double(j, "replayed_time_share", f->overlap.replayed_time);
+    json_put_double(j, "recorded_event_share", f->overlap.recorded_events);
+    json_put_double(j, "replayed_event_share", f->overlap.replayed_events);
+    json_end_object(j);
+}
+
+static void put_fidelity(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    const struct fidelity f = fidelity_of(s, r);
+    json_key(j, "fidelity");
+    json_begin_object(j);
+    json_put_string(j, "recorded_allocator", f.recorded_allocator);
+    json_put_bool(j, "same_allocator", f.same_allocator);
+    put_live(j, &f.live);
+    put_recorded_memory(j, &f);
+    put_overlap(j, &f);
+    json_key(j, "allocator_time");
+    json_begin_object(j);
+    json_put_string(j, "recorded_ns", NULL); // there is one time stamp a call
+    json_put_double(j, "replayed_ns", f.allocator_ns);
+    json_put_double(j, "recorded_duration_ns", f.recorded_ns);
+    put_share(j, "share_of_recorded_duration", f.allocator_ns, f.recorded_ns);
+    json_end_object(j);
+    json_end_object(j);
+}
+
+static void put_group_key(struct json *j, enum fragmentation_by grouping, uint64_t key)
+{
+    static const char *const from[] = {[FRAGMENTATION_BY_SIZE] = "size_from", [FRAGMENTATION_BY_AGE] = "age_from"};
+    static const char *const to[] = {[FRAGMENTATION_BY_SIZE] = "size_to", [FRAGMENTATION_BY_AGE] = "age_to"};
+    uint64_t range[2];
+    if (grouping == FRAGMENTATION_BY_THREAD && key == FRAGMENTATION_UNKNOWN) {
+        json_put_string(j, "thread", NULL);
+    } else if (grouping == FRAGMENTATION_BY_THREAD || grouping == FRAGMENTATION_BY_SITE) {
+        json_put_u64(j, grouping == FRAGMENTATION_BY_SITE ? "site" : "thread", key);
+    } else {
+        (grouping == FRAGMENTATION_BY_SIZE ? fragmentation_size_range : fragmentation_age_range)(key, range);
+        json_put_u64(j, from[grouping], range[0]);
+        json_put_u64(j, to[grouping], range[1]);
+    }
+}
+
+static void put_groups(struct json *j, const struct replay_session *s, const struct fragmentation_groups *g,
+                       enum fragmentation_by grouping)
+{
+    json_begin_array(j);
+    for (size_t i = 0; i < g->n; i++) {
+        char text[REPLAY_FUNCTION_BYTES];
+        json_begin_object(j);
+        put_group_key(j, grouping, g->groups[i].key);
+        if (grouping == FRAGMENTATION_BY_SITE)
+            json_put_string(j, "function", replay_session_function(s, g->groups[i].key, text));
+        json_put_u64(j, "blocks", g->groups[i].blocks);
+        json_put_u64(j, "live_bytes", g->groups[i].live_bytes);
+        json_put_u64(j, "sparse_pages", g->groups[i].sparse_pages);
+        json_put_u64(j, "stranded_bytes", g->groups[i].stranded_bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void put_fragmentation(struct json *j, const struct replay_session *s, const struct fragmentation *h)
+{
+    static const char *const keys[] = {"by_size", "by_age", "by_thread", "by_site"};
+    json_begin_object(j);
+    json_put_u64(j, "event", h->event);
+    json_put_u64(j, "blocks", h->blocks);
+    json_put_u64(j, "live_bytes", h->live_bytes);
+    json_put_u64(j, "page_bytes", h->page_bytes);
+    json_put_u64(j, "pages", h->pages);
+    json_put_u64(j, "sparse_pages", h->sparse_pages);
+    json_put_u64(j, "stranded_bytes", h->stranded_bytes);
+    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
+        static const struct fragmentation_groups none;
+        bool empty = grouping == FRAGMENTATION_BY_SITE && !fragmentation_has_sites(&h->by[grouping]);
+        json_key(j, keys[grouping]);
+        put_groups(j, s, empty ? &none : &h->by[grouping], grouping);
+    }
+    json_end_object(j);
+}
+
+static void put_fragmentations(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    json_key(j, "fragmentation");
+    if (!s->settings.fragmentation) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_key(j, "at_peak");
+    put_fragmentation(j, s, &r->fragmentation[PLAN_SNAPSHOT_PEAK]);
+    json_key(j, "at_end");
+    put_fragmentation(j, s, &r->fragmentation[PLAN_SNAPSHOT_END]);
+    json_end_object(j);
+}
+
+// The members of a result, without the braces.
+static void put_result(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    const struct replay_run *typical = &r->runs[r->typical];
+    put_allocator(j, r);
+    json_key(j, "runs");
+    json_begin_array(j);
+    for (size_t i = 0; i < r->n_runs; i++)
+        put_run(j, &r->runs[i]);
+    json_end_array(j);
+    put_figures(j, &r->figures, NULL);
+    json_put_bool(j, "touch_zeroed", plan_facts(s->plan)->touch_zeroed);
+    json_put_double(j, "speed", s->settings.speed > 0 ? s->settings.speed : NAN);
+    put_counters(j, r);
+    put_decoder(j, s, r);
+    put_calls(j, s, r);
+    put_sizes(j, s, r);
+    put_fidelity(j, s, r);
+    put_internal_fragmentation(j, s, r);
+    put_fragmentations(j, s, r);
+    put_stats(j, s, r);
+    put_timeline(j, typical);
+}
+
+static void put_verified(struct json *j, const struct replay_result *r)
+{
+    put_allocator(j, r);
+    json_key(j, "verify");
+    json_begin_object(j);
+    json_put_u64(j, "runs", r->n_runs);
+    json_put_u64(j, "blocks", r->runs[0].checked_blocks);
+    json_put_u64(j, "violations", 0); // the first one ends the replay
+    json_end_object(j);
+}
+
+static void put_head(struct json *j, const struct replay_session *s)
+{
+    json_put_u64(j, "schema_version", 2);
+    json_put_string(j, "workload", s->workload);
+    put_machine(j, &s->machine);
+}
+
+void replay_json(struct json *j, const struct replay_session *s)
+{
+    json_begin_object(j);
+    put_head(j, s);
+    if (s->settings.verify)
+        put_verified(j, &s->results[0]);
+    else
+        put_result(j, s, &s->results[0]);
+    json_end_object(j);
+}
+
+static void put_ratio(struct json *j, const char *key, const struct measure_ratio *r)
+{
+    char interval_key[64];
+    snprintf(interval_key, sizeof interval_key, "%s_ci95", key);
+    json_put_double(j, key, r->ratio);
+    json_key(j, interval_key);
+    json_begin_array(j);
+    json_double(j, r->low);
+    json_double(j, r->high);
+    json_end_array(j);
+}
+
+static void put_ratios(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    for (size_t i = 0; i < FIGURES; i++) {
+        struct measure_ratio ratio;
+        if (!figure_infos[i].ratio)
+            continue;
+        ratio = replay_session_ratio(s, r, i);
+        put_ratio(j, figure_infos[i].ratio, &ratio);
+    }
+}
+
+void replay_json_compare(struct json *j, const struct replay_session *s)
+{
+    json_begin_object(j);
+    put_head(j, s);
+    json_key(j, "allocators");
+    json_begin_array(j);
+    for (size_t i = 0; i < s->n_results; i++) {
+        json_begin_object(j);
+        put_result(j, s, &s->results[i]);
+        put_ratios(j, s, &s->results[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}

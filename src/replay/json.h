@@ -1,0 +1,14 @@
+// The results of a session as JSON: docs/reference/json has the schemas.
+#ifndef HEAPTAPE_REPLAY_JSON_H
+#define HEAPTAPE_REPLAY_JSON_H
+
+#include "base/json.h"
+#include "replay/session.h"
+
+// The document of `replay --json`, with and without --verify: the first result.
+void replay_json(struct json *j, const struct replay_session *s);
+
+// The document of `compare --json`: all results.
+void replay_json_compare(struct json *j, const struct replay_session *s);
+
+#endif

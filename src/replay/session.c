@@ -1,0 +1,313 @@
+#include "replay/session.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum run_purpose { RUN_MEASURED, RUN_TIMED, RUN_USABLE, RUN_STATS };
+
+void replay_session_init(struct replay_session *s, const struct replay_settings *settings)
+{
+    *s = (struct replay_session){.settings = *settings};
+    struct replay_settings *set = &s->settings;
+    if (set->verify) {
+        set->touch = RESULTS_TOUCH_VERIFY;
+        set->latency = set->internal_fragmentation = set->fragmentation = false;
+        set->stats_every = 0;
+    }
+    s->plan_settings = (struct plan_settings){
+        .memory_bytes = set->memory_bytes ? set->memory_bytes : plan_default_memory(),
+        .one_thread = set->one_thread,
+        .stats_every = set->stats_every,
+        .trim_every = set->trim_every,
+    };
+}
+
+static void result_release(struct replay_result *r)
+{
+    for (size_t i = 0; i < r->n_runs; i++)
+        replay_run_release(&r->runs[i]);
+    free(r->runs);
+    replay_run_release(&r->latency);
+    replay_run_release(&r->usable);
+    replay_run_release(&r->stats);
+    for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++)
+        fragmentation_release(&r->fragmentation[i]);
+    allocator_release(&r->allocator);
+}
+
+void replay_session_release(struct replay_session *s)
+{
+    progress_clear(&s->progress);
+    for (size_t i = 0; i < s->n_results; i++)
+        result_release(&s->results[i]);
+    result_release(&s->null);
+    free(s->results);
+    symbols_free(s->symbols);
+    workload_sites_release(&s->sites);
+    free(s->recorded_allocator);
+    plan_free(s->plan);
+}
+
+int replay_session_add(struct replay_session *s, const char *spec, struct err *e)
+{
+    if (HT_GROW(&s->results, &s->results_capacity, s->n_results + 1) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    struct replay_result *r = &s->results[s->n_results];
+    *r = (struct replay_result){0};
+    int rc = allocator_parse(&r->allocator, spec, e);
+    if (rc == 0)
+        s->n_results++;
+    return rc;
+}
+
+static void report_read(void *context, uint64_t ops)
+{
+    progress_update(context, ops);
+}
+
+static uint64_t expected_ops(const struct workload_file *w)
+{
+    struct workload_summary summary;
+    return workload_read_summary(w->reader, &summary, NULL) == 0 ? summary.events : 0;
+}
+
+// The length of a stamp at the speed.
+static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
+{
+    const struct workload_header *h = workload_reader_header(w->reader);
+    if (!(s->settings.speed > 0))
+        return 0;
+    if (!h->has_stamps || !h->clock_hz)
+        return err_set(e, -EINVAL, "%s: has no times, which --speed needs", w->in.name);
+    s->plan_settings.ns_per_stamp = s->ns_per_stamp / s->settings.speed;
+    return 0;
+}
+
+static int rewind_input(void *context, struct workload_reader **r, struct err *e)
+{
+    struct workload_file *w = context;
+    int rc = workload_file_rewind(w, e);
+    *r = w->reader;
+    return rc;
+}
+
+// Samples have stamps even where ops have none, but then they cannot be put between the ops.
+static int watch_samples(struct replay_session *s, struct err *e)
+{
+    const struct workload_sample *samples;
+    size_t n;
+    if (!workload_reader_header(s->input->reader)->has_stamps)
+        return 0;
+    // Errors of the file are reported when it is read as a whole.
+    int rc = workload_read_samples(s->input->reader, &samples, &n, NULL);
+    s->has_samples = rc == 0 && n > 0;
+    return s->has_samples ? plan_set_samples(s->plan, samples, n, e) : 0;
+}
+
+static int make_plan(struct replay_session *s, struct err *e)
+{
+    int rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
+    if (rc == 0)
+        rc = watch_samples(s, e);
+    if (rc == 0)
+        rc = plan_read(s->plan, s->input->reader, &(struct plan_progress){report_read, &s->progress}, e);
+    return rc;
+}
+
+// Keeps the plan whole if the memory allows it.
+static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct err *e)
+{
+    enum { MIN_OP_BYTES = 8 };
+    s->plan_settings.streamed = expected > s->plan_settings.memory_bytes / MIN_OP_BYTES;
+    int rc = make_plan(s, e);
+    if (rc != -E2BIG || s->plan_settings.streamed)
+        return rc;
+    *e = (struct err){0};
+    plan_free(s->plan);
+    s->plan = NULL;
+    s->plan_settings.streamed = true;
+    rc = workload_file_rewind(s->input, e);
+    return rc < 0 ? rc : make_plan(s, e);
+}
+
+static void note_recording(struct replay_session *s, const struct workload_header *h)
+{
+    s->recorded_allocator = h->allocator ? strdup(h->allocator) : NULL;
+    if (h->has_stamps && h->clock_hz)
+        s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
+}
+
+int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w, struct err *e)
+{
+    uint64_t expected = expected_ops(w);
+    s->workload = name;
+    s->input = w;
+    s->source = (struct streaming_source){rewind_input, w};
+    note_recording(s, workload_reader_header(w->reader));
+    progress_init(&s->progress, "reading the workload", "events", expected, s->settings.quiet);
+    int rc = set_pace(s, w, e);
+    if (rc == 0)
+        rc = make_fitting_plan(s, expected, e);
+    progress_clear(&s->progress);
+    return rc;
+}
+
+bool replay_session_needs_input(const struct replay_session *s)
+{
+    return s->plan_settings.streamed || s->settings.fragmentation;
+}
+
+// Where the next run for that purpose goes.
+static struct replay_run *place_for(struct replay_result *r, enum run_purpose purpose)
+{
+    switch (purpose) {
+    case RUN_MEASURED:
+        return &r->runs[r->n_runs];
+    case RUN_TIMED:
+        return &r->latency;
+    case RUN_USABLE:
+        return &r->usable;
+    case RUN_STATS:
+        break;
+    }
+    return &r->stats;
+}
+
+static int run_once(struct replay_session *s, struct replay_result *r, enum run_purpose purpose, struct err *e)
+{
+    const struct replay_settings *set = &s->settings;
+    bool is_null = r == &s->null;
+    // Neither sizes nor the replay overhead depend on the pace.
+    struct replay_run_settings settings = {
+        .player = set->player,
+        .touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
+        .timed = purpose == RUN_TIMED,
+        .stats = purpose == RUN_STATS,
+        .paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
+        .idle_wait_ns = is_null || purpose != RUN_MEASURED ? 0 : set->idle_ns,
+        .source = &s->source,
+    };
+    int rc = replay_run(s->plan, &r->allocator, &settings, place_for(r, purpose), e);
+    if (rc == 0 && purpose == RUN_MEASURED)
+        r->n_runs++;
+    progress_update(&s->progress, ++s->runs_done);
+    return rc;
+}
+
+static int run_batch(struct replay_session *s, enum run_purpose purpose, struct err *e)
+{
+    bool needs_null = !s->settings.verify && (purpose == RUN_MEASURED || purpose == RUN_TIMED);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n_results; i++)
+        rc = run_once(s, &s->results[i], purpose, e);
+    return rc < 0 || !needs_null ? rc : run_once(s, &s->null, purpose, e);
+}
+
+static size_t values_of(const struct replay_result *r, size_t figure, double *out)
+{
+    for (size_t i = 0; i < r->n_runs; i++)
+        out[i] = r->runs[i].figures.values[figure];
+    return r->n_runs;
+}
+
+struct measure_ratio replay_session_ratio(const struct replay_session *s, const struct replay_result *r, size_t figure)
+{
+    double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
+    size_t n = values_of(r, figure, of), n_to = values_of(&s->results[0], figure, to);
+    return measure_ratio(of, n, to, n_to);
+}
+
+// Each run's replay overhead is that of the null allocator's run in the same round.
+static void sum_up(struct replay_result *r, const struct replay_result *null)
+{
+    const union figures *runs[MEASURE_MAX_RUNS];
+    double walls[MEASURE_MAX_RUNS];
+    for (size_t i = 0; i < r->n_runs; i++) {
+        r->runs[i].figures.overhead_ns_per_event = i < null->n_runs ? null->runs[i].figures.ns_per_event : NAN;
+        runs[i] = &r->runs[i].figures;
+    }
+    r->typical = measure_median_index(walls, values_of(r, FIGURE_wall_ns, walls));
+    figures_summarize(&r->figures, runs, r->n_runs, r->typical);
+}
+
+static int allocate_runs(struct replay_session *s, struct replay_result *r, struct err *e)
+{
+    r->runs = calloc(s->settings.runs, sizeof *r->runs);
+    return r->runs ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+static int prepare_null(struct replay_session *s, struct err *e)
+{
+    s->null.allocator.name = strdup("null");
+    s->null.allocator.library = strdup(s->settings.null_library);
+    if (!s->null.allocator.name || !s->null.allocator.library)
+        return err_set(e, -ENOMEM, "out of memory");
+    return allocate_runs(s, &s->null, e);
+}
+
+static uint64_t count_runs(const struct replay_session *s)
+{
+    uint64_t extra =
+        s->settings.internal_fragmentation + s->settings.fragmentation + (s->plan_settings.stats_every != 0);
+    return (s->settings.runs + s->settings.latency) * (s->n_results + !s->settings.verify) + extra * s->n_results;
+}
+
+int replay_session_run(struct replay_session *s, struct err *e)
+{
+    if (s->settings.runs < 1 || s->settings.runs > MEASURE_MAX_RUNS)
+        return err_set(e, -EINVAL, "the number of runs must be from 1 to %d", MEASURE_MAX_RUNS);
+    machine_read(&s->machine);
+    int rc = prepare_null(s, e);
+    for (size_t i = 0; rc == 0 && i < s->n_results; i++)
+        rc = allocate_runs(s, &s->results[i], e);
+    progress_init(&s->progress, "replaying", "runs", count_runs(s), s->settings.quiet);
+    for (uint64_t i = 0; rc == 0 && i < s->settings.runs; i++)
+        rc = run_batch(s, RUN_MEASURED, e);
+    if (rc == 0 && s->settings.latency)
+        rc = run_batch(s, RUN_TIMED, e);
+    if (rc == 0 && s->settings.internal_fragmentation)
+        rc = run_batch(s, RUN_USABLE, e);
+    if (rc == 0 && s->plan_settings.stats_every)
+        rc = run_batch(s, RUN_STATS, e);
+    if (rc == 0 && s->settings.fragmentation)
+        rc = replay_session_find_fragmentation(s, e);
+    progress_clear(&s->progress);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < s->n_results; i++)
+        sum_up(&s->results[i], &s->null);
+    return 0;
+}
+
+static double less(double ns, double overhead_ns)
+{
+    return ns > overhead_ns ? ns - overhead_ns : 0;
+}
+
+static struct replay_call without_overhead(struct replay_call c, double overhead_ns)
+{
+    c.mean_ns = less(c.mean_ns, overhead_ns);
+    c.p50_ns = less(c.p50_ns, overhead_ns);
+    c.p99_ns = less(c.p99_ns, overhead_ns);
+    c.p999_ns = less(c.p999_ns, overhead_ns);
+    c.max_ns = less(c.max_ns, overhead_ns);
+    return c;
+}
+
+struct replay_call replay_session_call(const struct replay_session *s, const struct replay_result *r, unsigned kind)
+{
+    if (!r->latency.calls || !r->latency.calls[kind].count)
+        return (struct replay_call){0};
+    return without_overhead(r->latency.calls[kind], s->null.latency.calls[kind].undisturbed_ns);
+}
+
+struct replay_call replay_session_size(const struct replay_session *s, const struct replay_result *r, unsigned class)
+{
+    if (!r->latency.sizes || !r->latency.sizes[class].count)
+        return (struct replay_call){0};
+    return without_overhead(r->latency.sizes[class], s->null.latency.sizes[class].undisturbed_ns);
+}

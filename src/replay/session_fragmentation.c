@@ -1,0 +1,88 @@
+// One more run on each allocator, of a plan of its own in which all threads stop at the peak of live bytes.
+#include "replay/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// The plan of the other runs with a point where all threads stop, without a pace.
+static int make_plan(struct replay_session *s, struct plan **p, struct err *e)
+{
+    struct plan_settings how = s->plan_settings;
+    how.stats_every = 0;
+    how.ns_per_stamp = 0;
+    how.snapshots = true;
+    how.snapshot_after_ops = plan_facts(s->plan)->ops_to_peak;
+    int rc = workload_file_rewind(s->input, e);
+    if (rc == 0)
+        rc = plan_new(p, s->input->in.name, &how, e);
+    return rc < 0 ? rc : plan_read(*p, s->input->reader, NULL, e);
+}
+
+static int find(struct replay_result *r, const struct plan *p, const struct replay_run *run, struct err *e)
+{
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++) {
+        unsigned copy;
+        const struct plan_snapshot *h = plan_snapshots(p, i, &copy);
+        const uint64_t *places = run->snapshots + copy * run->snapshot_entries;
+        if (fragmentation_find(&r->fragmentation[i], h, places, run->snapshot_entries,
+                               page_bytes > 0 ? (uint64_t)page_bytes : 4096) < 0)
+            return err_set(e, -ENOMEM, "out of memory");
+        fragmentation_sort(&r->fragmentation[i]);
+    }
+    return 0;
+}
+
+static int run_once(struct replay_session *s, const struct plan *p, struct replay_result *r, struct err *e)
+{
+    struct replay_run run;
+    const struct replay_run_settings settings = {
+        .player = s->settings.player, .touch = s->settings.touch, .snapshots = true, .source = &s->source};
+    int rc = replay_run(p, &r->allocator, &settings, &run, e);
+    if (rc < 0)
+        return rc;
+    progress_update(&s->progress, ++s->runs_done);
+    rc = find(r, p, &run, e);
+    replay_run_release(&run);
+    return rc;
+}
+
+static int read_sites(struct replay_session *s, struct err *e)
+{
+    int rc = workload_file_rewind(s->input, e);
+    if (rc == 0)
+        rc = workload_read_sites(s->input->reader, &s->sites, e);
+    if (rc < 0)
+        return rc;
+    s->symbols = symbols_new(&s->sites);
+    return s->symbols ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+int replay_session_find_fragmentation(struct replay_session *s, struct err *e)
+{
+    struct plan *p = NULL;
+    int rc = read_sites(s, e);
+    if (rc == 0)
+        rc = make_plan(s, &p, e);
+    for (size_t i = 0; rc == 0 && i < s->n_results; i++)
+        rc = run_once(s, p, &s->results[i], e);
+    plan_free(p);
+    return rc;
+}
+
+const char *replay_session_function(const struct replay_session *s, uint64_t site, char text[REPLAY_FUNCTION_BYTES])
+{
+    const struct symbol *found;
+    if (!site || site > s->sites.n_sites || !s->sites.sites[site - 1].n ||
+        !symbols_of(s->symbols, &s->sites.frames[s->sites.sites[site - 1].first], &found))
+        return NULL;
+    const char *file = found->file[0] ? found->file : found->module, *slash = strrchr(file, '/');
+    int n = snprintf(text, REPLAY_FUNCTION_BYTES, "%.100s", found->function);
+    if (file[0] && n > 0)
+        n += snprintf(text + n, REPLAY_FUNCTION_BYTES - (size_t)n, " (%.80s", slash ? slash + 1 : file);
+    if (file[0] && n > 0)
+        snprintf(text + n, REPLAY_FUNCTION_BYTES - (size_t)n, found->file[0] ? ":%d)" : ")", found->line);
+    return text;
+}
