@@ -128,7 +128,7 @@ static void put_process(struct json *j, const struct file_stat_process *p, bool 
     json_put_string(j, "exe", p->exe);
     json_put_u64(j, "threads", p->summary.threads);
     json_put_u64(j, "events", p->summary.events);
-    json_put_u64(j, "lost", p->summary.lost_records);
+    json_put_u64(j, "lost_records", p->summary.lost_records);
     put_live(j, &p->summary);
     if (is_trace)
         put_facts(j, &p->facts);
@@ -158,7 +158,7 @@ void stat_json(struct json *j, const struct file_stat *s)
     json_put_u64(j, "dependencies", s->total.dependencies);
     json_put_u64(j, "dependencies_needed", s->total.dependencies_needed);
     json_put_u64(j, "slots", s->total.slots);
-    json_put_u64(j, "lost", s->total.lost_records);
+    json_put_u64(j, "lost_records", s->total.lost_records);
     json_put_bool(j, "cut_off", s->cut.text[0]);
     json_put_u64(j, "file_bytes", s->file_bytes);
     json_put_double(j, "bytes_per_event", stat_json_bytes_per_event(s));

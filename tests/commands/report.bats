@@ -65,6 +65,19 @@ END
   looks_right a.html
 }
 
+@test "report: the document is as its schema says" {
+  make_workload
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<<$'process 100 prog\n0 1000 malloc size=1000 result=0x1000\nend'
+  "$HEAPTAPE" replay --json --runs 1 a.htw >a.json
+  "$HEAPTAPE" report -q -o a.html a.ht a.htw a.json
+  "$HEAPTAPE" report -q --diff -f -o b.html a.htw a.htw >/dev/null
+  data a.html "json.dumps(d)" >a.document
+  data b.html "json.dumps(d)" >b.document
+  run "$HEAPTAPE_SOURCE/tools/check-json" report a.document b.document
+  [ "$status" -ne 77 ] || skip "$output"
+  expect "valid" [ "$status" -eq 0 ]
+}
+
 @test "report: long series are made short and keep their extremes" {
   make_workload
   "$HEAPTAPE" replay --json --runs 1 a.htw >a.json

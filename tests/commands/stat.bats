@@ -28,7 +28,7 @@ json() {
   [ -z "$stderr" ]
   [ "$(json a.ht "s['schema_version'], s['kind'], s['events'], s['threads']")" = "2 trace 7 3" ]
   [ "$(json a.ht "sorted(s['by_kind'].items())")" = "[('calloc', 1), ('free', 2), ('malloc', 3), ('realloc', 1)]" ]
-  [ "$(json a.ht "[(p['pid'], p['argv'], p['threads'], p['events'], p['lost']) for p in s['processes']]")" = \
+  [ "$(json a.ht "[(p['pid'], p['argv'], p['threads'], p['events'], p['lost_records']) for p in s['processes']]")" = \
     "[(100, ['prog', '-x'], 2, 6, 0), (200, ['other'], 1, 1, 0)]" ]
   [ "$(json a.ht "s['duration_ns'], s['requested_bytes'], s['peak_live_bytes']")" = "5000 4250 3250" ]
   [ "$(json a.ht "s['live_at_end_bytes'], s['live_at_end_blocks'], s['remote_frees'], s['unmatched_frees']")" = \

@@ -24,7 +24,7 @@ truth_holds() {
     "$HEAPTAPE" stat --json a.htw >stat.json
     read -r ambiguous unmatched lost < <(python3 -c 'import json
 s = json.load(open("stat.json"))
-print(s["order"]["ambiguous"], s["unmatched_frees"], sum(p["lost"] for p in s["processes"]))')
+print(s["order"]["ambiguous"], s["unmatched_frees"], sum(p["lost_records"] for p in s["processes"]))')
     expect "all frees matched" [ "$unmatched" -eq 0 ]
     expect "nothing lost" [ "$lost" -eq 0 ]
     # Never wrong in silence.

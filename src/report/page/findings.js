@@ -242,8 +242,8 @@ function findZeroed(s) {
 
 function findTrust(s) {
   const found = [];
-  if (s.lost) {
-    found.push({act: true, text: `${countText(s.lost)} records were lost while recording: counts are too low.`});
+  if (s.lost_records) {
+    found.push({act: true, text: `${countText(s.lost_records)} records were lost while recording: counts are too low.`});
   }
   if (s.order.ambiguous > LIMITS.inexact * s.events) {
     found.push({text: `The order of ${countText(s.order.ambiguous)} events is ambiguous.`});
