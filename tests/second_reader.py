@@ -36,12 +36,18 @@ def need(condition, what):
     if not condition:
         raise Bad(what)
 
+NO_THREAD = 0xFFFFFFFF
+
 
 class Kind:
     def __init__(self, cells):
         self.number, self.name, _, self.cls, _, self.form, fields = cells
         self.number = int(self.number)
-        self.fields = fields.split()
+        # "count=param:signed": field, name in JSON if it is another, sign.
+        parsed = [re.fullmatch(r"(\w+)(?:=(\w+))?(:signed)?", field).groups() for field in fields.split()]
+        self.fields = [field for field, _, _ in parsed]
+        self.names = {field: name or field for field, name, _ in parsed}
+        self.signed = {field for field, _, sign in parsed if sign}
 
 
 def read_kinds():
@@ -180,7 +186,10 @@ def print_event(kind, pid, tid, ns, event):
     out = [f'{{"kind":"{kind.name}","pid":{pid},"tid":{tid},"time_ns":{ns}']
     for name in ("size", "count", "align", "value"):
         if name in kind.fields:
-            out.append(f'"{name}":{event[name]}')
+            value = event[name] - (1 << 64) * (name in kind.signed and event[name] >> 63)
+            if kind.names[name] == "parent" and value == NO_THREAD:
+                value = "null"
+            out.append(f'"{kind.names[name]}":{value}')
     if "ptr" in kind.fields:
         out.append(f'"{"old_ptr" if kind.cls == "RESIZE" else "ptr"}":{event["ptr"]}')
     if "result" in kind.fields:

@@ -12,7 +12,7 @@
 #define EXPORT_HALF(symbol)
 #define EXPORT_META(symbol)
 
-#define EXPORT_ROW(wire, SYMBOL, name, symbol, class, stamp, form, fields) EXPORT_##class(symbol)
+#define EXPORT_ROW(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) EXPORT_##class(symbol)
 
 #define EXPORT_CONTROL                                                                                                 \
     EXPORT("mmap64")                                                                                                   \

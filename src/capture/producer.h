@@ -37,7 +37,6 @@ struct producer_lane {
 _Static_assert(sizeof(struct producer_lane) == 64, "the fast path touches one cache line of the thread");
 
 #define PRODUCER_NO_EPOCH UINT64_MAX
-#define PRODUCER_UNBORN   UINT32_MAX // number of the parent of a thread that no wrapper saw begin
 
 struct producer_thread {
     struct producer_lane lanes[2];

@@ -48,7 +48,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
     }
     *t = (struct producer_thread){
         .number = atomic_fetch_add_explicit(&p->header->threads_born, 1, memory_order_relaxed),
-        .parent = PRODUCER_UNBORN,
+        .parent = HT_NO_THREAD,
     };
     return t;
 }

@@ -137,7 +137,7 @@ struct kind_row {
     const char *name, *symbol, *class, *stamp, *form;
 };
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
     {wire, fields, name, symbol, #class, #stamp, #form},
 static const struct kind_row kind_rows[] = {HT_EVENT_TABLE(HT_X)};
 #undef HT_X
@@ -153,8 +153,15 @@ void generate_kinds(FILE *to)
         fprintf(to, "| %u | %s | %s%s%s | %s | %s | %s |", k->wire, k->name, quote, k->symbol, quote, k->class,
                 k->stamp, k->form);
         for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
-            if (k->fields >> f & 1)
-                fprintf(to, " %s", fields[f]);
+            const struct event_argument a = event_argument(k->wire, 1u << f);
+            bool is_number = 1u << f & (HT_F_SIZE | HT_F_COUNT | HT_F_VALUE);
+            if (!(k->fields >> f & 1))
+                continue;
+            fprintf(to, " %s", fields[f]);
+            if (is_number && strcmp(a.name, fields[f]) != 0)
+                fprintf(to, "=%s", a.name);
+            if (is_number && a.is_signed)
+                fputs(":signed", to);
         }
         fputs(" |\n", to);
     }

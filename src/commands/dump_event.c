@@ -25,10 +25,19 @@ static void print_comma(bool *more)
     *more = true;
 }
 
-static void print_number(bool *more, const char *name, uint64_t v)
+// An argument that has a name of its own is printed with it.
+static void print_argument(bool *more, unsigned kind, unsigned field, uint64_t v)
 {
+    const struct event_argument a = event_argument(kind, field);
     print_comma(more);
-    printf("%s%" PRIu64, name, v);
+    if (field == HT_F_ALIGN || event_infos[kind].class > HT_CLASS_RESIZE)
+        printf("%s=", a.name);
+    if (kind == HT_THREAD_START && v == HT_NO_THREAD)
+        fputs("none", stdout);
+    else if (a.is_signed)
+        printf("%" PRIi64, (int64_t)v);
+    else
+        printf("%" PRIu64, v);
 }
 
 static void print_quoted(const char *text, size_t n)
@@ -76,13 +85,13 @@ static void print_arguments(const struct dump_line *l)
         print_place(l, l->ptr);
     }
     if (fields & HT_F_ALIGN)
-        print_number(&more, "align=", l->align);
+        print_argument(&more, l->kind, HT_F_ALIGN, l->align);
     if (fields & HT_F_COUNT)
-        print_number(&more, "", l->count);
+        print_argument(&more, l->kind, HT_F_COUNT, l->count);
     if (fields & HT_F_SIZE)
-        print_number(&more, "", l->size);
+        print_argument(&more, l->kind, HT_F_SIZE, l->size);
     if (fields & HT_F_VALUE)
-        print_number(&more, "", l->value);
+        print_argument(&more, l->kind, HT_F_VALUE, l->value);
     if (l->kind == HT_STACK) {
         for (uint32_t i = 0; i < l->text_bytes / 8; i++)
             printf(", 0x%" PRIx64, frame_at(l, i));

@@ -8,24 +8,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) HT_##SYMBOL = wire,
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) HT_##SYMBOL = wire,
 enum event_kind { HT_EVENT_TABLE(HT_X) HT_KIND_LIMIT = 256 };
 #undef HT_X
 
 enum event_class {
     HT_CLASS_NONE = 0, // no such kind
-    HT_CLASS_ALLOC,    // takes a block
-    HT_CLASS_FREE,     // gives a block up
-    HT_CLASS_RESIZE,   // gives one up and takes one
+    HT_CLASS_ALLOC,    // allocates a block
+    HT_CLASS_FREE,     // releases a block
+    HT_CLASS_RESIZE,   // releases one and allocates one
     HT_CLASS_HALF,     // the release half of a RESIZE: a record of the trace, no event of its own, never counted
     HT_CLASS_MAP,      // the program's own mappings
-    HT_CLASS_THREAD,   // births and ends
+    HT_CLASS_THREAD,   // starts and exits
     HT_CLASS_MARK,     // what the program or its allocator's statistics calls mark
-    HT_CLASS_META,     // what heaptape says of itself; never counted
+    HT_CLASS_META,     // facts about the recording itself; never counted
 };
 
 enum event_stamp { HT_STAMP_BEFORE, HT_STAMP_AFTER, HT_STAMP_BOTH };
 enum event_form { HT_FORM_NONE, HT_FORM_SIZED, HT_FORM_PLAIN };
+
+// An argument of a kind: its name in dump, JSON and documents.
+struct event_argument {
+    const char *name; // NULL: as the field
+    bool is_signed;
+};
+
+#define HT_NAMED(text)                                                                                                 \
+    {                                                                                                                  \
+        (text), false                                                                                                  \
+    }
+#define HT_SIGNED(text)                                                                                                \
+    {                                                                                                                  \
+        (text), true                                                                                                   \
+    }
+
+struct event_arguments {
+    struct event_argument size, count, value;
+};
 
 struct event_info {
     const char *name;   // NULL: no such kind
@@ -49,6 +68,12 @@ extern const char *const event_note_names[HT_NOTES];
 // Indexed by kind; rows without a kind are all zero.
 extern const struct event_info event_infos[HT_KIND_LIMIT];
 
+// Indexed by kind, as event_infos.
+extern const struct event_arguments event_arguments[HT_KIND_LIMIT];
+
+// The name and sign of one of the numbers of a kind: HT_F_SIZE, HT_F_COUNT, HT_F_ALIGN or HT_F_VALUE.
+struct event_argument event_argument(unsigned kind, unsigned field);
+
 // The kind of that name, or -1.
 int event_kind_by_name(const char *name);
 
@@ -59,14 +84,17 @@ static inline bool event_counts(unsigned kind)
     return class != HT_CLASS_NONE && class != HT_CLASS_HALF && class != HT_CLASS_META;
 }
 
+// The parent of a thread whose creation was not recorded, in a thread.start.
+#define HT_NO_THREAD UINT32_MAX
+
 // One call, decoded from a trace. Fields that the kind does not have are 0.
 struct event {
     uint64_t stamp;  // in units of 2^stamp_shift ticks; of a RESIZE, that of its acquire half
-    uint64_t ptr;    // address given up; of a RESIZE filled in by the trace reader from its release half
+    uint64_t ptr;    // address released; of a RESIZE filled in by the trace reader from its release half
     uint64_t size;   // bytes; of calloc and reallocarray, of one element
-    uint64_t count;  // elements; 1 for calloc's one-word form
+    uint64_t count;  // elements; 1 for calloc's one-word form; see event_argument
     uint64_t align;  // bytes
-    uint64_t result; // address taken, 0 when the call failed or freed only
+    uint64_t result; // address allocated, 0 when the call failed or freed only
     uint64_t value;
     uint64_t notes[HT_NOTES]; // 0: not recorded; below 2^59
     const char *text;         // not terminated; borrowed from the words decoded

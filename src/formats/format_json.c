@@ -33,17 +33,44 @@ static char *put_place(char *to, const char *key, uint64_t place, bool slots)
     return to;
 }
 
+static char *put_argument(char *to, const struct event *ev, unsigned field, uint64_t v)
+{
+    const struct event_argument a = event_argument(ev->kind, field);
+    to = TEXT_PUT(to, ",\"");
+    to = text_put(to, a.name, strlen(a.name));
+    to = TEXT_PUT(to, "\":");
+    if (ev->kind == HT_THREAD_START && v == HT_NO_THREAD)
+        return TEXT_PUT(to, "null");
+    if (a.is_signed && (int64_t)v < 0) {
+        *to++ = '-';
+        v = -v;
+    }
+    return text_decimal(to, v);
+}
+
+// The kinds whose arguments have names of their own.
+static char *put_arguments(char *to, const struct event *ev)
+{
+    const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
+    for (unsigned i = 0; i < sizeof values / sizeof *values; i++) {
+        unsigned field = event_infos[ev->kind].fields & 1u << i;
+        if (field & (HT_F_SIZE | HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE))
+            to = put_argument(to, ev, field, values[i]);
+    }
+    return to;
+}
+
 static char *put_numbers(char *to, const struct event *ev)
 {
     unsigned fields = event_infos[ev->kind].fields;
+    if (event_infos[ev->kind].class > HT_CLASS_RESIZE)
+        return put_arguments(to, ev);
     if (fields & HT_F_SIZE)
         to = put_number(to, ",\"size\":", ev->size);
     if (fields & HT_F_COUNT)
         to = put_number(to, ",\"count\":", ev->count);
     if (fields & HT_F_ALIGN)
         to = put_number(to, ",\"align\":", ev->align);
-    if (fields & HT_F_VALUE)
-        to = put_number(to, ",\"value\":", ev->value);
     return to;
 }
 

@@ -88,6 +88,12 @@ static uint64_t number(struct scan *s)
     return v;
 }
 
+static uint64_t signed_number(struct scan *s)
+{
+    skip_space(s);
+    return text_match(&s->at, '-') ? -number(s) : number(s);
+}
+
 static uint64_t address(struct scan *s)
 {
     uint64_t v = 0;
@@ -243,9 +249,32 @@ static bool read_note(struct scan *s, struct event *ev, const char *key, size_t 
     return false;
 }
 
+// An argument that has a name of its own in this kind.
+static bool read_argument(struct scan *s, struct event *ev, const char *key, size_t n)
+{
+    const struct event_arguments *own = &event_arguments[ev->kind];
+    const struct {
+        const struct event_argument *argument;
+        uint64_t *value;
+    } all[] = {{&own->size, &ev->size}, {&own->count, &ev->count}, {&own->value, &ev->value}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].argument->name || !is(key, n, all[i].argument->name))
+            continue;
+        skip_space(s);
+        if (TEXT_MATCH(&s->at, "null"))
+            *all[i].value = HT_NO_THREAD;
+        else
+            *all[i].value = all[i].argument->is_signed ? signed_number(s) : number(s);
+        return true;
+    }
+    return false;
+}
+
 static void read_value(struct scan *s, struct fields *f, const char *key, size_t n, char *text)
 {
     struct event *ev = &f->ev;
+    if (event_infos[ev->kind].class > HT_CLASS_RESIZE && read_argument(s, ev, key, n))
+        return;
     if (is(key, n, "kind")) {
         read_kind(s, f);
     } else if (is(key, n, "pid")) {
@@ -263,8 +292,6 @@ static void read_value(struct scan *s, struct fields *f, const char *key, size_t
         ev->count = number(s);
     } else if (is(key, n, "align")) {
         ev->align = number(s);
-    } else if (is(key, n, "value")) {
-        ev->value = number(s);
     } else if (is(key, n, "ptr") || is(key, n, "old_ptr")) {
         ev->ptr = block(s);
     } else if (is(key, n, "result")) {

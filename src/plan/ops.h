@@ -29,7 +29,7 @@
 // The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may have.
 // Those before PLAN_FIRST_NUMBERED stand between the ops of the workload; those from it on each stand for one of them.
 enum plan_op {
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) PLAN_IF_##class(PLAN_##SYMBOL = wire, )
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) PLAN_IF_##class(PLAN_##SYMBOL = wire, )
     HT_EVENT_TABLE(HT_X)
 #undef HT_X
         PLAN_OWN_FIRST = 64,
@@ -57,7 +57,7 @@ enum plan_op {
     PLAN_OP_LIMIT = 128,
 };
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
     PLAN_IF_##class(_Static_assert((wire) < PLAN_OP_LIMIT && ((wire) < PLAN_OWN_FIRST || (wire) > PLAN_OWN_LAST),      \
                                    "an event kind has the number of one of the player's own ops");)
 HT_EVENT_TABLE(HT_X)
@@ -100,7 +100,7 @@ static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
 // reallocarray: the old size of the block, after the count.
 static inline unsigned plan_extra_words(enum plan_op op)
 {
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields)                                                   \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
     PLAN_IF_##class([wire] = ((fields)&HT_F_ALIGN) != 0, )
     static const uint8_t by_fields[PLAN_OP_LIMIT] = {HT_EVENT_TABLE(HT_X)};
 #undef HT_X

@@ -13,7 +13,7 @@ events = [json.loads(l) for l in open("events")]
 def function(address):
     below = [name for at, name in places if at < address <= at + 2048]
     return below[-1] if below else "-"
-frames = {(e["pid"], e["value"]): [int(f, 16) for f in e["frames"]] for e in events if e["kind"] == "heaptape.stack"}
+frames = {(e["pid"], e["site"]): [int(f, 16) for f in e["frames"]] for e in events if e["kind"] == "heaptape.stack"}
 for e in events:
     if e["kind"] == "malloc" and e["size"] == size:
         print(*[function(f) for f in frames[e["pid"], e["site"]]])
@@ -44,7 +44,7 @@ END
   python3 - <<'END'
 import json
 definitions = [json.loads(l) for l in open("definitions")]
-stacks = {d["value"]: d for d in definitions if d["kind"] == "heaptape.stack"}
+stacks = {d["site"]: d for d in definitions if d["kind"] == "heaptape.stack"}
 modules = [d for d in definitions if d["kind"] == "heaptape.module"]
 taken = [e for e in map(json.loads, open("all")) if e.get("result", "0x0") != "0x0"]
 assert len(taken) > 20
@@ -112,5 +112,5 @@ END
 @test "a depth that cannot be" {
   run "$HEAPTAPE" record --stacks=65 -o t.ht -- true
   [ "$status" -eq 2 ]
-  [[ "${lines[0]}" == *"at most 64"* ]]
+  [[ "${lines[0]}" == *"out of range: 1 to 64"* ]]
 }

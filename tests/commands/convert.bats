@@ -41,8 +41,8 @@ slots() {
   has "$stderr" "a.htw: 8 events, 2 threads"
   run slots a.htw
   [ "$output" = "malloc(32) = #0
-thread.create(1)
-thread.start(0) after 0:1
+thread.create(thread=1)
+thread.start(parent=0) after 0:1
 malloc(48) = #1
 free(#0)
 realloc(#1, 96) = #1 after 1:1

@@ -29,10 +29,10 @@ END
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]
   [ "$output" = '[100 100] +0.000001 malloc(32) = 0x1000
-[100 100] +0.000001 thread.create(1)
+[100 100] +0.000001 thread.create(thread=1)
 [200 200] +0.000001 free(NULL)
 [200 200] +0.000002 realloc(NULL, 9) = 0x7f0000001230
-[100 101] +0.000002 thread.start(0)
+[100 101] +0.000002 thread.start(parent=0)
 [100 100] +0.000003 calloc(3, 8) = 0x2000
 [100 101] +0.000004 free(0x1000)
 [100 101] +0.000005 malloc(5) = 0x2000
@@ -65,7 +65,7 @@ END
   [ "$status" -eq 0 ]
   [ "${lines[0]}" = '{"kind":"malloc","pid":100,"tid":0,"time_ns":1000,"size":32,"result":0}' ]
   has "$output" '{"kind":"realloc","pid":100,"tid":0,"time_ns":5100,"size":96,"old_ptr":1,"result":1}'
-  has "$output" '{"kind":"thread.start","pid":100,"tid":1,"time_ns":2500,"value":0,"depends_on":[[0,1]]}'
+  has "$output" '{"kind":"thread.start","pid":100,"tid":1,"time_ns":2500,"parent":0,"depends_on":[[0,1]]}'
   has "$output" '"size":8,"align":3,"result":null,"error":22}'
 }
 
@@ -78,7 +78,7 @@ END
   [ "${#lines[@]}" -eq 3 ]
   # heaptape's own remarks are no events; they are there for who asks.
   heaptape dump -k heaptape.waited a.ht
-  [ "$output" = "[100 100] +0.000005 heaptape.waited(77)" ]
+  [ "$output" = "[100 100] +0.000005 heaptape.waited(backpressure_ns=77)" ]
   heaptape dump -k mallok a.ht
   usage_fails "unknown kind of event 'mallok'"
 }
@@ -126,4 +126,30 @@ TRACE
   heaptape convert --strict -o a.htw a.ht
   [ "$status" -eq 0 ]
   [ "$("$HEAPTAPE" dump a.htw | wc -l)" -eq 6 ]
+}
+
+@test "dump: arguments have the names and signs of their kinds" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'TRACE'
+process 100 prog
+0 1000 mallopt count=0xffffffffffffffff value=131072
+0 2000 mallopt count=5 value=0xfffffffffffffffd
+0 3000 sbrk value=0xfffffffffffff000 result=0x20000
+0 4000 mremap ptr=0x10000 size=4096 count=8192 result=0x40000
+0 5000 malloc_trim value=64
+end
+TRACE
+  heaptape dump a.ht
+  [ "$output" = '[100 100] +0.000001 mallopt(param=-1, value=131072)
+[100 100] +0.000002 mallopt(param=5, value=-3)
+[100 100] +0.000003 sbrk(increment=-4096) = 0x20000
+[100 100] +0.000004 mremap(0x10000, new_size=8192, old_size=4096) = 0x40000
+[100 100] +0.000005 malloc_trim(pad=64)' ]
+  heaptape dump --format json a.ht
+  [ "${lines[0]}" = '{"kind":"mallopt","pid":100,"tid":100,"time_ns":1000,"param":-1,"value":131072}' ]
+  [ "${lines[2]}" = '{"kind":"sbrk","pid":100,"tid":100,"time_ns":3000,"increment":-4096,"result":"0x20000"}' ]
+  [ "${lines[3]}" = '{"kind":"mremap","pid":100,"tid":100,"time_ns":4000,"old_size":4096,"new_size":8192,"ptr":"0x10000","result":"0x40000"}' ]
+  # Reading the lines back gives the same values.
+  "$HEAPTAPE" dump --format json a.ht | grep -v mremap >a.json
+  "$HEAPTAPE" import -q --trace -F json -o b.ht a.json
+  diff <("$HEAPTAPE" dump --format json b.ht | sed "s/\"time_ns\":[0-9]*//") <(sed "s/\"time_ns\":[0-9]*//" a.json)
 }

@@ -27,10 +27,10 @@ END
   run slots c.htw
   [ "$output" = '+0.001000 malloc(32) = #0
 +0.001000 malloc(32) = #1
-+0.001200 thread.create(2)
-+0.001200 thread.create(3)
-+0.001500 thread.start(0) after 0:1
-+0.001500 thread.start(1) after 1:1
++0.001200 thread.create(thread=2)
++0.001200 thread.create(thread=3)
++0.001500 thread.start(parent=0) after 0:1
++0.001500 thread.start(parent=1) after 1:1
 +0.002000 free(#0)
 +0.002000 free(#1)' ]
 }

@@ -100,7 +100,7 @@ mark("done")
 free(#2)' ]
   heaptape slice -o c.htw --threads 1-7 a.htw
   run slots c.htw
-  [ "$output" = 'thread.start(4294967295)
+  [ "$output" = 'thread.start(parent=none)
 malloc(48) = #0
 preexisting(32) = #1
 free(#1)

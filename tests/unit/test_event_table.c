@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields) wire,
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) wire,
 static const int wires[] = {HT_EVENT_TABLE(HT_X)};
 #undef HT_X
 enum { ROWS = sizeof wires / sizeof *wires };
@@ -90,11 +90,44 @@ static void requested_bytes_saturate(void **state)
     (void)state;
 }
 
+static void check_argument(enum event_kind kind, unsigned field, const char *name, bool is_signed)
+{
+    const struct event_argument a = event_argument(kind, field);
+    assert_true(event_infos[kind].fields & field);
+    if (strcmp(a.name, name) != 0 || a.is_signed != is_signed)
+        fail_msg("%s: argument %s, signed %d, expected %s, signed %d", event_infos[kind].name, a.name, a.is_signed,
+                 name, is_signed);
+}
+
+static void arguments_have_their_names_and_signs(void **state)
+{
+    check_argument(HT_MALLOPT, HT_F_COUNT, "param", true);
+    check_argument(HT_MALLOPT, HT_F_VALUE, "value", true);
+    check_argument(HT_SBRK, HT_F_VALUE, "increment", true);
+    check_argument(HT_MREMAP, HT_F_SIZE, "old_size", false);
+    check_argument(HT_MREMAP, HT_F_COUNT, "new_size", false);
+    check_argument(HT_CALLOC, HT_F_COUNT, "count", false);
+    check_argument(HT_CALLOC, HT_F_SIZE, "size", false);
+    check_argument(HT_POSIX_MEMALIGN, HT_F_ALIGN, "align", false);
+    check_argument(HT_MALLOC_TRIM, HT_F_VALUE, "pad", false);
+    // Only kinds that neither allocate nor release have names of their own, and only for fields that they have.
+    for (int i = 0; i < ROWS; i++) {
+        const struct event_arguments *own = &event_arguments[wires[i]];
+        bool any = own->size.name || own->count.name || own->value.name;
+        assert_false(any && row(i)->class <= HT_CLASS_RESIZE);
+        assert_false(own->size.name && !(row(i)->fields & HT_F_SIZE));
+        assert_false(own->count.name && !(row(i)->fields & HT_F_COUNT));
+        assert_int_equal(!own->value.name, !(row(i)->fields & HT_F_VALUE));
+    }
+    (void)state;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(numbers_names_and_symbols_are_unique),
     cmocka_unit_test(one_word_forms_are_kinds_whose_number_is_a_tag),
     cmocka_unit_test(stamps_follow_the_class),
     cmocka_unit_test(names_are_found),
+    cmocka_unit_test(arguments_have_their_names_and_signs),
     cmocka_unit_test(requested_bytes_saturate),
 };
 UNIT_MAIN(tests)
