@@ -5,8 +5,12 @@ foreign.py calls FORMAT FILE       the calls of each thread, blocks named by who
 foreign.py wl FILE                 can trace_run play it? Prints threads, calls and syncs
 foreign.py replay FILE             can gperftools' replay play it? Prints instructions and what is left allocated
 foreign.py same A.json B.json      two dumps have the same calls of the same threads, in the same order in each
-foreign.py live A.json B.json      and the same live bytes at every call when the threads take turns as in A"""
+foreign.py live A.json B.json      and the same live bytes at every call when the threads take turns as in A
+
+Several checks in one run: foreign.py CHECK... + CHECK..."""
 import collections
+import functools
+import itertools
 import json
 import random
 import struct
@@ -24,8 +28,13 @@ class Call(collections.namedtuple("Call", "thread kind size align given taken"))
     """A call: `given` and `taken` name a block, None for none."""
 
 
+@functools.lru_cache(maxsize=None)
 def read_dump(path):
     """The calls of a `dump --format json`."""
+    return list(dump_calls(path))
+
+
+def dump_calls(path):
     for line in open(path, encoding="utf-8"):
         c = json.loads(line)
         kind = "memalign" if c["kind"] in AS_MEMALIGN else c["kind"]
@@ -328,10 +337,9 @@ READERS = {"mtrace": read_mtrace, "mtrace32": lambda path: read_mtrace(path, 32)
            "wl": lambda path: play_wl(path, 1, False), "dump": read_dump}
 
 
-def main():
-    what, *files = sys.argv[1:]
+def check(what, *files):
     if what == "wl":
-        for seed in range(10):
+        for seed in range(4):
             calls = sum(1 for _ in play_wl(files[0], seed, True))
         print(f"{calls} calls")
     elif what == "replay":
@@ -342,6 +350,10 @@ def main():
         same(read_dump(files[0]), read_dump(files[1]))
     elif what == "live":
         live(read_dump(files[0]), read_dump(files[1]))
+    else:
+        fail(f"no check '{what}'")
 
 
-main()
+for is_separator, words in itertools.groupby(sys.argv[1:], lambda word: word == "+"):
+    if not is_separator:
+        check(*words)

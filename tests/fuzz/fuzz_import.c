@@ -46,7 +46,7 @@ static bool read_name(struct import *im, const uint8_t **data, size_t *n)
     im->format = formats_find(name);
     *data += bytes + 1;
     *n -= bytes + 1;
-    return im->format && im->format->import;
+    return im->format && im->format->import.read;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

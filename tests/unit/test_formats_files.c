@@ -136,7 +136,25 @@ static struct sample write_sample(const struct format *f)
 
 static bool goes_both_ways(const struct format *f)
 {
-    return f->import && f->put;
+    return f->import.read && f->export.put;
+}
+
+// A row of the table and its struct agree on what is read and what is written.
+static void test_directions(void **unused)
+{
+    (void)unused;
+#define READ(symbol, name, direction, reads, writes)    FORMATS_IF_READ_##direction(name) "|"
+#define WRITTEN(symbol, name, direction, reads, writes) FORMATS_IF_WRITTEN_##direction(name) "|"
+    char read[500] = "", written[500] = "";
+    for (const struct format *const *f = formats; *f; f++) {
+        snprintf(read + strlen(read), sizeof read - strlen(read), "%s|", (*f)->import.read ? (*f)->name : "");
+        snprintf(written + strlen(written), sizeof written - strlen(written), "%s|",
+                 (*f)->export.put ? (*f)->name : "");
+        assert_true((*f)->import.read || (*f)->export.put);
+        assert_true(!(*f)->import.read || (*f)->import.window);
+    }
+    assert_string_equal(read, "" FORMATS_TABLE(READ));
+    assert_string_equal(written, "" FORMATS_TABLE(WRITTEN));
 }
 
 static void test_round_trip(void **unused)
@@ -210,7 +228,7 @@ static void test_random(void **unused)
     uint8_t bytes[4096];
     (void)unused;
     for (const struct format *const *f = formats; *f; f++) {
-        for (unsigned i = 0; (*f)->import && i < 100; i++) {
+        for (unsigned i = 0; (*f)->import.read && i < 100; i++) {
             struct seen seen;
             for (size_t k = 0; k < sizeof bytes; k++)
                 bytes[k] = (uint8_t)unit_random(&state);
@@ -223,10 +241,8 @@ static void test_random(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_garbled),
-        cmocka_unit_test(test_garbled_files),
-        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_directions),    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_garbled),
+        cmocka_unit_test(test_garbled_files), cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
