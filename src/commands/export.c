@@ -35,7 +35,7 @@ static const struct option options[] = {
 static int list(void)
 {
     for (const struct format *const *f = formats; *f; f++) {
-        if ((*f)->put)
+        if ((*f)->export.put)
             puts((*f)->name);
     }
     return EXIT_DONE;

@@ -89,7 +89,7 @@ static int import(const char *from, const char *to, const struct import_cli_opti
 static int list(void)
 {
     for (const struct format *const *f = formats; *f; f++) {
-        if ((*f)->import)
+        if ((*f)->import.read)
             puts((*f)->name);
     }
     return EXIT_DONE;

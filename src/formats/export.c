@@ -43,7 +43,7 @@ static const uint8_t nearest[HT_KIND_LIMIT] = {
     [HT_PREEXISTING] = HT_MALLOC,
 };
 
-static bool writes(const struct format *f, unsigned kind)
+static bool writes(const struct format_export *f, unsigned kind)
 {
     if (!f->kinds)
         return event_counts(kind) || kind == HT_STACK || kind == HT_MODULE;
@@ -56,7 +56,7 @@ static bool writes(const struct format *f, unsigned kind)
 
 int export_open(struct export *x, struct output *out, struct err *e)
 {
-    const struct format *f = x->format;
+    const struct format_export *f = &x->format->export;
     x->e = e;
     for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
         unsigned as = event_infos[kind].name ? kind : 0;
@@ -88,7 +88,7 @@ static void change_kind(struct event *ev, unsigned as)
 static int leave_out(struct export *x, struct export_call *c)
 {
     unsigned class = event_infos[c->ev.kind].class;
-    unsigned holds = x->format->holds;
+    unsigned holds = x->format->export.holds;
     if (c->failed && !(holds & FORMAT_HOLDS_FAILED)) {
         x->failed++;
         return 1;
@@ -117,15 +117,15 @@ int export_put(struct export *x, const struct export_call *given)
     unsigned kind = given->ev.kind, as = x->as[kind];
     if (__builtin_expect(as != kind, 0))
         x->changed[kind]++;
-    if (__builtin_expect(has_notes(&given->ev), 0) && !(x->format->holds & FORMAT_HOLDS_NOTES))
+    if (__builtin_expect(has_notes(&given->ev), 0) && !(x->format->export.holds & FORMAT_HOLDS_NOTES))
         x->notes++;
     struct export_call c = *given;
     if (!as || leave_out(x, &c))
-        return x->format->drop ? x->format->drop(x, given) : 0;
+        return x->format->export.drop ? x->format->export.drop(x, given) : 0;
     if (as != kind && c.ev.kind == kind)
         change_kind(&c.ev, as);
     x->calls++;
-    int rc = x->format->put(x, &c);
+    int rc = x->format->export.put(x, &c);
     return rc < 0 ? rc : x->out.failed;
 }
 
@@ -139,15 +139,15 @@ int export_drop(struct export *x, const char *text)
 
 int export_finish(struct export *x)
 {
-    int rc = x->format->end ? x->format->end(x) : 0;
+    int rc = x->format->export.end ? x->format->export.end(x) : 0;
     int flushed = export_buffer_flush(&x->out);
     return rc < 0 ? rc : flushed;
 }
 
 void export_release(struct export *x)
 {
-    if (x->state && x->format->release)
-        x->format->release(x);
+    if (x->state && x->format->export.release)
+        x->format->export.release(x);
     free(x->state);
     x->state = NULL;
     export_buffer_release(&x->out);
@@ -199,7 +199,7 @@ static void report_count(const struct export *x, uint64_t n, const char *what, c
 void export_report_losses(const struct export *x, void (*note)(const char *text))
 {
     char line[200];
-    if (x->facts.has_stamps && !(x->format->holds & FORMAT_HOLDS_STAMPS)) {
+    if (x->facts.has_stamps && !(x->format->export.holds & FORMAT_HOLDS_STAMPS)) {
         snprintf(line, sizeof line, "%s cannot store timestamps: dropped", x->format->name);
         note(line);
     }

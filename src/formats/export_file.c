@@ -113,7 +113,7 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
 {
     size_t of;
     j->process = ALL_PROCESSES;
-    if (j->settings->format->holds & FORMAT_HOLDS_PIDS || export_outputs_are_many(j->settings))
+    if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS || export_outputs_are_many(j->settings))
         return 0;
     if (!j->settings->live)
         return trace_file_choose(t, j->settings->pid, &j->process, &of, j->e);
@@ -155,7 +155,7 @@ static int export_trace(struct export_job *j, struct trace_file *t)
     };
     int rc = choose_processes(j, t);
     j->session = &t->reader.session;
-    if (j->settings->format->holds & FORMAT_ALTERNATES)
+    if (j->settings->format->export.holds & FORMAT_ALTERNATES)
         how.alternate_ns = j->session->order_only ? WINDOW_EVENTS : CONVERT_WINDOW_NS;
     j->outputs.facts.realtime_ns = j->session->realtime_ns;
     j->outputs.facts.has_stamps = j->settings->stamps && !j->session->order_only;
@@ -190,8 +190,8 @@ static int export_workload(struct export_job *j, struct workload_reader *r)
 // A trace as it was recorded where the format holds addresses; else the workload made of it.
 static int open_source(const struct export_settings *s, struct file *f, const char *from, struct err *e)
 {
-    if (s->format->holds & FORMAT_HOLDS_ADDRESSES) {
-        bool twice = !s->live && !(s->format->holds & FORMAT_HOLDS_PIDS);
+    if (s->format->export.holds & FORMAT_HOLDS_ADDRESSES) {
+        bool twice = !s->live && !(s->format->export.holds & FORMAT_HOLDS_PIDS);
         return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | (twice ? FILE_TWICE : 0), e);
     }
     *f = (struct file){.kind = FILE_WORKLOAD, .trace.in.fd = -1, .json.fd = -1};

@@ -79,7 +79,7 @@ static int open_append(struct output *out, const char *path, struct err *e)
 // Files that are good when they are cut off are written in place while they grow.
 static int open_plain(struct output *out, const struct export_settings *s, const char *path, struct err *e)
 {
-    bool in_place = s->live && s->format->holds & FORMAT_HOLDS_ADDRESSES;
+    bool in_place = s->live && s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
     unsigned flags = (s->force ? OUTPUT_FORCE : 0) | (in_place ? 0 : OUTPUT_ASIDE);
     if (s->fd > 0)
         return open_fd(out, s->fd, e);
@@ -103,7 +103,8 @@ int export_outputs_prepare(const struct export_settings *s, struct output *out, 
     *out = (struct output){.fd = -1};
     if (export_outputs_are_many(s))
         return 0;
-    return s->format->folder ? check_folder(s, s->output ? s->output : "-", e) : open_plain(out, s, s->output, e);
+    return s->format->export.folder ? check_folder(s, s->output ? s->output : "-", e)
+                                    : open_plain(out, s, s->output, e);
 }
 
 static int take_opened(struct export_output *o, const struct export_settings *s, struct err *e)
@@ -181,7 +182,7 @@ static int open_one(struct export_outputs *all, struct export_output *o, uint32_
         rc = !o->path ? err_set(e, -ENOMEM, "out of memory") : s->force ? 0 : make_path_free(&o->path, e);
     }
     if (rc == 0)
-        rc = s->format->folder ? open_folder(o, s, e) : take_opened(o, s, e);
+        rc = s->format->export.folder ? open_folder(o, s, e) : take_opened(o, s, e);
     o->x.folder = o->folder;
     return rc < 0 ? rc : export_open(&o->x, &o->out, e);
 }
@@ -196,9 +197,9 @@ static int close_one(struct export_outputs *all, size_t at, bool commit)
     if (commit)
         export_add_losses(&all->lost, &o->x);
     export_release(&o->x);
-    int closed = !all->settings->format->folder ? output_close(&o->out, commit, all->e)
-                 : o->folder                    ? close_folder(o, commit, all->e)
-                                                : 0;
+    int closed = !all->settings->format->export.folder ? output_close(&o->out, commit, all->e)
+                 : o->folder                           ? close_folder(o, commit, all->e)
+                                                       : 0;
     free(o->path);
     free(o);
     all->all[at] = NULL;

@@ -175,11 +175,17 @@ static int put_android(struct export *x, const struct export_call *c)
 
 const struct format format_android = {
     .name = "android",
-    .import = import_android,
-    .window = 1,
-    .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
-             FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
-    .kinds = kinds,
-    .state_bytes = sizeof(struct android_export),
-    .put = put_android,
+    .import =
+        {
+            .read = import_android,
+            .window = 1,
+        },
+    .export =
+        {
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
+                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+            .kinds = kinds,
+            .state_bytes = sizeof(struct android_export),
+            .put = put_android,
+        },
 };

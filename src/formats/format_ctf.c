@@ -307,12 +307,15 @@ static void release_ctf(struct export *x)
 
 const struct format format_ctf = {
     .name = "ctf",
-    .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
-             FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
-    .folder = true,
-    .state_bytes = sizeof(struct ctf),
-    .begin = begin_ctf,
-    .put = put_ctf,
-    .end = write_all,
-    .release = release_ctf,
+    .export =
+        {
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
+                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+            .folder = true,
+            .state_bytes = sizeof(struct ctf),
+            .begin = begin_ctf,
+            .put = put_ctf,
+            .end = write_all,
+            .release = release_ctf,
+        },
 };

@@ -195,12 +195,18 @@ static void json_release(struct export *x)
 
 const struct format format_json = {
     .name = "json",
-    .import = format_json_import,
-    .several_processes = true,
-    .window = 1000000,
-    .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
-             FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_NOTES,
-    .state_bytes = sizeof(struct json_export),
-    .put = json_put,
-    .release = json_release,
+    .import =
+        {
+            .read = format_json_import,
+            .several_processes = true,
+            .window = 1000000,
+        },
+    .export =
+        {
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
+                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_NOTES,
+            .state_bytes = sizeof(struct json_export),
+            .put = json_put,
+            .release = json_release,
+        },
 };

@@ -60,12 +60,18 @@ static int put_logalloc(struct export *x, const struct export_call *c)
 
 const struct format format_logalloc = {
     .name = "logalloc",
-    .import = import_logalloc,
-    .several_processes = true,
-    // A realloc is logged when it has returned: its block may have been taken again by then.
-    .window = 1 << 12,
-    .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
-             FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
-    .kinds = logalloc_kinds,
-    .put = put_logalloc,
+    .import =
+        {
+            .read = import_logalloc,
+            .several_processes = true,
+            // A realloc is logged when it has returned: its block may have been taken again by then.
+            .window = 1 << 12,
+        },
+    .export =
+        {
+            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
+                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+            .kinds = logalloc_kinds,
+            .put = put_logalloc,
+        },
 };

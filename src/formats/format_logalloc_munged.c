@@ -325,14 +325,20 @@ static void release_munged(struct export *x)
 
 const struct format format_logalloc_munged = {
     .name = "logalloc-munged",
-    .import = import_munged,
-    .several_processes = true,
-    .window = 1 << 12,
-    // Failed calls are dropped here, to be named.
-    .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
-             FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
-    .kinds = logalloc_kinds,
-    .state_bytes = sizeof(struct munged_export),
-    .put = put_munged,
-    .release = release_munged,
+    .import =
+        {
+            .read = import_munged,
+            .several_processes = true,
+            .window = 1 << 12,
+        },
+    .export =
+        {
+            // Failed calls are dropped here, to be named.
+            .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
+                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+            .kinds = logalloc_kinds,
+            .state_bytes = sizeof(struct munged_export),
+            .put = put_munged,
+            .release = release_munged,
+        },
 };

@@ -251,13 +251,19 @@ static const uint8_t kinds[] = {HT_MALLOC, HT_CALLOC,  HT_FREE,           HT_REA
 
 const struct format format_mtrace = {
     .name = "mtrace",
-    .import = mtrace_import,
-    .window = 1 << 16,
-    .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES |
-             FORMAT_ALTERNATES,
-    .kinds = kinds,
-    .state_bytes = sizeof(struct mtrace_export),
-    .begin = mtrace_begin,
-    .put = mtrace_put,
-    .release = mtrace_release,
+    .import =
+        {
+            .read = mtrace_import,
+            .window = 1 << 16,
+        },
+    .export =
+        {
+            .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
+                     FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+            .kinds = kinds,
+            .state_bytes = sizeof(struct mtrace_export),
+            .begin = mtrace_begin,
+            .put = mtrace_put,
+            .release = mtrace_release,
+        },
 };

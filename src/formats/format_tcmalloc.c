@@ -330,7 +330,10 @@ static int tcmalloc_import(struct import *im)
 
 const struct format format_tcmalloc = {
     .name = "tcmalloc",
-    .import = tcmalloc_import,
-    // A block's taking may stand in a buffer that is flushed long after that of the thread which gave it up.
-    .window = 10000000000u,
+    .import =
+        {
+            .read = tcmalloc_import,
+            // A block's taking may stand in a buffer that is flushed long after that of the thread which gave it up.
+            .window = 10000000000u,
+        },
 };

@@ -177,11 +177,17 @@ static const uint8_t kinds[] = {HT_MALLOC, HT_FREE, HT_FREE_SIZED, HT_REALLOC, H
 
 const struct format format_tcmalloc_replay = {
     .name = "tcmalloc-replay",
-    .import = replay_import,
-    .window = 1,
-    .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS,
-    .kinds = kinds,
-    .state_bytes = sizeof(struct replay_export),
-    .put = replay_put,
-    .end = replay_end,
+    .import =
+        {
+            .read = replay_import,
+            .window = 1,
+        },
+    .export =
+        {
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS,
+            .kinds = kinds,
+            .state_bytes = sizeof(struct replay_export),
+            .put = replay_put,
+            .end = replay_end,
+        },
 };

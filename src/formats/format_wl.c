@@ -223,15 +223,21 @@ static const uint8_t kinds[] = {HT_MALLOC, HT_CALLOC, HT_FREE, HT_REALLOC, HT_ME
 
 const struct format format_wl = {
     .name = "wl",
-    .import = wl_import,
-    .seeks = true,
-    .window = 1 << 16,
-    .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_NULL,
-    .kinds = kinds,
-    .state_bytes = sizeof(struct wl_export),
-    .begin = wl_begin,
-    .put = wl_put,
-    .drop = wl_drop,
-    .end = wl_end,
-    .release = wl_release,
+    .import =
+        {
+            .read = wl_import,
+            .seeks = true,
+            .window = 1 << 16,
+        },
+    .export =
+        {
+            .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_NULL,
+            .kinds = kinds,
+            .state_bytes = sizeof(struct wl_export),
+            .begin = wl_begin,
+            .put = wl_put,
+            .drop = wl_drop,
+            .end = wl_end,
+            .release = wl_release,
+        },
 };

@@ -13,41 +13,47 @@ struct import;
 struct export;
 struct export_call;
 
-// What a written file can hold. What a call has beyond it is dropped or written as the nearest thing, and said.
+// What a written file can hold. What a call has beyond it is dropped or written as the nearest thing, and reported.
 enum format_holds {
-    FORMAT_HOLDS_STAMPS = 1,     // when
+    FORMAT_HOLDS_STAMPS = 1,     // the time of each call
     FORMAT_HOLDS_PIDS = 2,       // several processes
-    FORMAT_HOLDS_TIDS = 4,       // which thread
-    FORMAT_HOLDS_FAILED = 8,     // calls that took nothing
-    FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
+    FORMAT_HOLDS_TIDS = 4,       // the thread of each call
+    FORMAT_HOLDS_FAILED = 8,     // calls that failed
     FORMAT_HOLDS_NULL = 16,      // free(NULL)
+    FORMAT_HOLDS_ADDRESSES = 32, // addresses: it can be written from a raw trace as recorded, too
+    FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
+    FORMAT_ALTERNATES = 128,     // addresses alone name blocks: in the file's order each is allocated, freed, allocated
     FORMAT_HOLDS_NOTES = 256,    // usable sizes and call sites
-    FORMAT_HOLDS_ADDRESSES = 32, // addresses: it can be written from a raw trace, as recorded, too
-    FORMAT_ALTERNATES =
-        128, // blocks are known by their addresses alone: each is taken, given up, taken in the file's order
 };
 
-// One format. Importing functions return 0 or a negative errno with im->e set, exporting ones the same with x->e.
-struct format {
-    const char *name;
-    // Import. NULL: there is none.
-    int (*import)(struct import *im);
-    bool several_processes; // a file may hold more than one
-    bool seeks;             // the importer reads here and there: of a pipe a temporary copy is made
+// How files of a format are read. Only `read` is always needed.
+struct format_import {
+    int (*read)(struct import *im); // puts the events of all of the file (formats/import.h); NULL: it is only written
+    bool several_processes;         // a file may hold more than one
+    bool seeks;                     // it reads here and there: of a pipe a temporary copy is made
     // For how long, in ns (of formats without times: events), an event that contradicts those before it is held back for
-    // what would explain it. 1 where the order in the file is the order of the calls.
+    // one that explains it. 1 where the order in the file is the order of the calls.
     uint64_t window;
-    // Export. `put` NULL: there is none.
+};
+
+// How files of a format are written (formats/export.h). Only `put` and `holds` are always needed.
+struct format_export {
     unsigned holds;       // FORMAT_HOLDS_*
     const uint8_t *kinds; // enum event_kind, ended by 0: what is written as such; NULL: all
     bool folder;          // it is a folder: what is written goes into x->folder, not to x->out
     size_t state_bytes;   // of x->state, zeroed before `begin`
     int (*begin)(struct export *x);
-    int (*put)(struct export *x, const struct export_call *c);
-    int (*drop)(struct export *x,
-                const struct export_call *c); // a call that is not written, as it came; NULL: not wanted
-    int (*end)(struct export *x);             // NULL: nothing is left to do
-    void (*release)(struct export *x);        // of what the state holds, also after an error; NULL: nothing
+    int (*put)(struct export *x, const struct export_call *c);  // NULL: it is only read
+    int (*drop)(struct export *x, const struct export_call *c); // a call that is not written, as it came
+    int (*end)(struct export *x);
+    void (*release)(struct export *x); // of what the state holds, also after an error
+};
+
+// One format: read, written, or both. The functions return 0 or a negative errno with im->e or x->e set.
+struct format {
+    const char *name;
+    struct format_import import;
+    struct format_export export;
 };
 
 // In the order of the table; ended by NULL.

@@ -321,14 +321,14 @@ int import_line(struct import *im, const char **line, size_t *n)
 int import_run(struct import *im, struct input *in, struct err *e)
 {
     im->e = e;
-    int rc = im->format->seeks ? input_make_seekable(in, e) : 0;
+    int rc = im->format->import.seeks ? input_make_seekable(in, e) : 0;
     im->source.in = in;
     if (rc == 0)
         rc = import_source_init(&im->source, in, e);
-    if (rc == 0 && im->format->seeks && im->source.unlz4)
+    if (rc == 0 && im->format->import.seeks && im->source.unlz4)
         rc = err_set(e, -ESPIPE, "%s: is compressed; decompress it first", in->name);
     if (rc == 0)
-        rc = im->format->import(im);
+        rc = im->format->import.read(im);
     if (rc == 0 && !im->begun)
         rc = err_set(e, -ENODATA, "%s: contains no events in %s format", in->name, im->format->name);
     return rc == 0 && im->words ? end_round(im) : rc;

@@ -176,7 +176,7 @@ static int open_trace(struct import_job *j, struct input *in, struct trace_file 
 static struct import_job job_new(const struct input *in, const struct import_settings *s, struct err *e)
 {
     struct import_job j = {.in = in, .settings = s, .convert = s->convert, .e = e};
-    j.convert.window_ns = s->format->window;
+    j.convert.window_ns = s->format->import.window;
     return j;
 }
 
@@ -186,7 +186,7 @@ int import_one(struct input *in, struct output *out, const struct import_setting
     struct import_job j = job_new(in, s, e);
     struct trace_file t = {.in.fd = -1};
     j.out = out;
-    if (!s->format->several_processes && !s->convert.pid)
+    if (!s->format->import.several_processes && !s->convert.pid)
         return write_workload(&j, in, summary);
     int rc = open_trace(&j, in, &t);
     if (rc == 0)
