@@ -44,3 +44,43 @@ complete_line() {
   run complete_line heaptape --v
   [ "$output" = --version ]
 }
+
+@test "prose fits into 100 columns, and links lead somewhere" {
+  run "$HEAPTAPE_SOURCE/tools/check-docs" "$HEAPTAPE_SOURCE"
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+# with_line LINE: what check-docs says of a project whose README has this line.
+with_line() {
+  rm -rf project
+  mkdir -p project/docs
+  printf '# Project\n\n## A heading, too\n\n%s\n' "$1" >project/README.md
+  : >project/CONTRIBUTING.md
+  printf '# Page\n' >project/docs/page.md
+  run "$HEAPTAPE_SOURCE/tools/check-docs" project
+}
+
+@test "a wide line is found, but not in tables and code" {
+  wide=$(printf 'word %.0s' {1..21})
+  with_line "$wide"
+  [ "$status" -eq 1 ]
+  [ "$output" = "project/README.md:5: 105 columns, more than 100" ]
+  for fine in "${wide:0:100}" "| $wide |" "    $wide" "$(printf '```\n%s\n```' "$wide")" "[$wide](docs/page.md)"; do
+    with_line "$fine"
+    [ "$status" -eq 0 ]
+  done
+}
+
+@test "a link that leads nowhere is found" {
+  with_line "See [this](docs/gone.md)."
+  [ "$status" -eq 1 ]
+  [ "$output" = "project/README.md:5: the link to docs/gone.md leads nowhere" ]
+  with_line "See [this](docs/page.md#gone)."
+  [ "$status" -eq 1 ]
+  [ "$output" = "project/README.md:5: page.md has no heading for #gone" ]
+  for fine in "[this](docs/page.md#page)" "[this](#a-heading-too)" "[this](https://example.com/gone)" '`[this](gone)`'; do
+    with_line "See $fine."
+    [ "$status" -eq 0 ]
+  done
+}
