@@ -3,7 +3,8 @@
 //
 // HT_EVENT_TABLE(X) calls X(wire, SYMBOL, name, symbol, class, stamp, form, fields) for each kind:
 //   wire    number in files, never reused. 4 to 27 may have a one-word form, whose tag is this number; 0 to 3 are the
-//           codec's own tags (src/trace/codec.h), 28 to 31 those of the notes below
+//           codec's own tags (src/trace/codec.h), 28 to 31 those of the notes below.
+//           Calls that the player makes are below 64; its own ops have the numbers from there on (src/plan/ops.h)
 //   SYMBOL  of enum event_kind, after HT_
 //   name    in dump, JSON and import
 //   symbol  the function that the capture library wraps, as the linker knows it; "" when the kind is no function's

@@ -26,15 +26,15 @@
 #define PLAN_IF_MARK(...)
 #define PLAN_IF_META(...)
 
-// The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may have.
-// Those before PLAN_FIRST_NUMBERED stand between the ops of the workload; those from it on each stand for one of them.
-enum plan_op {
+// The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may have,
+// and 0, so that zeroed memory is a STOP. Those before PLAN_FIRST_NUMBERED stand between the ops of the workload; those
+// from it on each stand for one of them.
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) PLAN_IF_##class(PLAN_##SYMBOL = wire, )
-    HT_EVENT_TABLE(HT_X)
-#undef HT_X
-        PLAN_OWN_FIRST = 64,
-    PLAN_STOP = PLAN_OWN_FIRST, // end of the stream
-    PLAN_WAIT,     // a dependency. Size field: a thread; extra: the word number which that thread must have published
+enum plan_op {
+    PLAN_STOP = 0, // end of the stream
+    HT_EVENT_TABLE(HT_X) PLAN_OWN_FIRST = 64,
+    // A dependency. Size field: a thread; extra: the word number which that thread must have published
+    PLAN_WAIT = PLAN_OWN_FIRST,
     PLAN_SAMPLE,   // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since then (signed).
                    // Takes a sample of resident memory
     PLAN_COUNT,    // as PLAN_SAMPLE, but without a sample
@@ -56,9 +56,11 @@ enum plan_op {
     PLAN_OWN_LAST = PLAN_WIDE,
     PLAN_OP_LIMIT = 128,
 };
+#undef HT_X
 
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
-    PLAN_IF_##class(_Static_assert((wire) < PLAN_OP_LIMIT && ((wire) < PLAN_OWN_FIRST || (wire) > PLAN_OWN_LAST),      \
+    PLAN_IF_##class(_Static_assert((wire) > PLAN_STOP && (wire) < PLAN_OP_LIMIT &&                                     \
+                                       ((wire) < PLAN_OWN_FIRST || (wire) > PLAN_OWN_LAST),                            \
                                    "an event kind has the number of one of the player's own ops");)
 HT_EVENT_TABLE(HT_X)
 #undef HT_X
@@ -130,7 +132,7 @@ static inline unsigned plan_op_words(uint64_t word)
 // Does it stand for an op of the workload? Only these count in op numbers.
 static inline bool plan_is_numbered(enum plan_op op)
 {
-    return op < PLAN_OWN_FIRST || op >= PLAN_FIRST_NUMBERED;
+    return op != PLAN_STOP && (op < PLAN_OWN_FIRST || op >= PLAN_FIRST_NUMBERED);
 }
 
 #endif

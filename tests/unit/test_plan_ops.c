@@ -95,7 +95,7 @@ static void test_ranges(void **state)
     for (unsigned op = 0; op < PLAN_OP_LIMIT; op++) {
         enum event_class class = (enum event_class)event_infos[op].class;
         bool is_call = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
-        bool is_own = op >= PLAN_OWN_FIRST && op <= PLAN_OWN_LAST;
+        bool is_own = op == PLAN_STOP || (op >= PLAN_OWN_FIRST && op <= PLAN_OWN_LAST);
         check(!is_own || own_names[op], op, "own op without a name");
         check(is_own || !own_names[op], op, "own op outside of the range");
         check(!is_own || !is_call, op, "is both an own op and a call");
