@@ -77,8 +77,6 @@
       "minor and major page faults") \
     X(context_switches, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "context switches", \
       "voluntary and involuntary context switches of all threads") \
-    X(voluntary_switches, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT | DIFF | PAGE, NULL, LESS, "voluntary switches", \
-      "context switches that a thread caused by waiting") \
     X(cycles, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "cycles", \
       "CPU cycles of all threads") \
     X(instructions, COUNT, PLAYER, TYPICAL, COUNTERS, TEXT, NULL, LESS, "instructions", \

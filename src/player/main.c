@@ -151,7 +151,6 @@ static void play_all(void)
     r->figures.minor_faults = (uint64_t)(after.ru_minflt - before.ru_minflt);
     r->figures.major_faults = (uint64_t)(after.ru_majflt - before.ru_majflt);
     r->figures.context_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
-    r->figures.voluntary_switches = (uint64_t)(after.ru_nvcsw - before.ru_nvcsw);
 }
 
 void player_snapshot(unsigned which)
