@@ -145,7 +145,7 @@ static void print_frame(const struct symbol *s, bool first)
 {
     enum { NAME_BYTES = 100 };
     size_t n = strlen(s->function);
-    printf(first ? "%*s%.*s%s" : "\n%*s%.*s%s", first ? 2 : 52, "", NAME_BYTES, s->function,
+    printf(first ? "%*s%.*s%s" : "\n%*s%.*s%s", first ? 2 : 54, "", NAME_BYTES, s->function,
            n > NAME_BYTES ? "..." : "");
     if (s->file[0])
         printf(" (%s:%d)", strrchr(s->file, '/') ? strrchr(s->file, '/') + 1 : s->file, s->line);
@@ -159,7 +159,7 @@ static void print_site(const struct file_stat *s, uint32_t number)
     const struct by_site_totals *t = &s->by_site.sites[number];
     const struct workload_site *site = sites_json_frames(&s->sites, number);
     bool first = true;
-    printf("%12s%12s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
+    printf("%13s%13s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
            human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
     for (uint32_t i = 0; i < site->n; i++) {
         const struct symbol *found = NULL;
@@ -173,7 +173,7 @@ static void print_site(const struct file_stat *s, uint32_t number)
 static void print_sites(const struct file_stat *s, const uint32_t *order, size_t n, uint64_t top)
 {
     size_t shown = top && top < n ? (size_t)top : n;
-    printf("%12s%12s%12s%14s  %s\n", "live at peak", "live at end", "allocated", "allocations", "call site");
+    printf("%13s%13s%12s%14s  %s\n", "live at peak", "live at end", "allocated", "allocations", "call site");
     for (size_t i = 0; i < shown; i++)
         print_site(s, order[i]);
     if (shown < n)
@@ -199,7 +199,8 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     if (!s->symbols)
         die(EXIT_FAILED, "%s: no call sites were recorded (use 'heaptape record --stacks')", s->name);
     if (s->n_processes > 1)
-        note("process %u of %zu, %s", s->processes[s->of_usage].pid, s->n_processes, s->processes[s->of_usage].argv);
+        note("call sites of process %u (%s), one of %zu processes", s->processes[s->of_usage].pid,
+             s->processes[s->of_usage].argv, s->n_processes);
     uint32_t *order = profile_order(&s->by_site, o->weight, &n);
     if (o->json || o->format == STAT_JSON)
         stat_json_sites(&(struct json){.to = stdout}, s, order, n);

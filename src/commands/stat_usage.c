@@ -82,13 +82,13 @@ static void print_rounding(const struct usage_sums *s, uint64_t requested)
     struct size_classes c;
     char t[32];
     size_classes_glibc(s, &c);
-    printf("\n%-44s %12s %6.1f %%\n", "internal fragmentation, glibc", human_bytes(t, c.internal_fragmentation_bytes),
+    printf("\n%-46s %12s %6.1f %%\n", "internal fragmentation, glibc", human_bytes(t, c.internal_fragmentation_bytes),
            100 * share(c.internal_fragmentation_bytes, requested));
     size_classes_four(s, &c);
-    printf("%-44s %12s %6.1f %%\n", "internal fragmentation, 4 classes per doubling",
+    printf("%-46s %12s %6.1f %%\n", "internal fragmentation, 4 classes per doubling",
            human_bytes(t, c.internal_fragmentation_bytes), 100 * share(c.internal_fragmentation_bytes, requested));
     if (s->align_padding_bytes)
-        printf("%-44s %12s %6.1f %%\n", "padding to multiples of the alignment", human_bytes(t, s->align_padding_bytes),
+        printf("%-46s %12s %6.1f %%\n", "padding to multiples of the alignment", human_bytes(t, s->align_padding_bytes),
                100 * share(s->align_padding_bytes, requested));
 }
 
@@ -111,13 +111,13 @@ static void print_lifetimes(const struct file_stat *s)
     }
     if (!freed)
         return;
-    printf("\n%15s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    printf("\n%17s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
     for (unsigned span = 0; span < USAGE_SPANS && so_far < freed; span++) {
         uint64_t n = freed_after(s->sums, span);
         so_far += n;
         if (!n)
             continue;
-        printf("%12s ev %15s %12s %8.1f %%", human_count(t[0], 1ull << span), human_count(t[1], n),
+        printf("%10s events %15s %12s %8.1f %%", human_count(t[0], 1ull << span), human_count(t[1], n),
                human_bytes(t[2], s->sums->life_bytes[span]), 100 * share(so_far, freed));
         print_bar(share(n, most));
     }
@@ -133,13 +133,13 @@ static void print_times(const struct file_stat *s)
     }
     if (!freed || !(s->usage.ns_per_stamp > 0))
         return;
-    printf("\n%15s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    printf("\n%17s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
     for (unsigned span = 0; span < USAGE_SPANS && so_far < freed; span++) {
         const struct usage_count *c = &s->sums->times[span];
         so_far += c->blocks;
         if (!c->blocks)
             continue;
-        printf("%15s %15s %12s %8.1f %%", human_ns(t[0], (double)(1ull << span)), human_count(t[1], c->blocks),
+        printf("%17s %15s %12s %8.1f %%", human_ns(t[0], (double)(1ull << span)), human_count(t[1], c->blocks),
                human_bytes(t[2], c->bytes), 100 * share(so_far, freed));
         print_bar(share(c->blocks, most));
     }
@@ -225,11 +225,11 @@ static void print_peak(const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
     char t[3][32];
-    printf("\npeak of process %u: %s live in %s blocks after event %s", s->processes[s->of_usage].pid,
-           human_bytes(t[0], u->peak.bytes), human_count(t[1], u->peak.blocks), human_count(t[2], u->peak.event));
+    printf("\npeak of process %u: %s live in %s blocks after event %s (%.0f %% of the events)",
+           s->processes[s->of_usage].pid, human_bytes(t[0], u->peak.bytes), human_count(t[1], u->peak.blocks),
+           human_count(t[2], u->peak.event), 100 * share(u->peak.event, u->events));
     if (u->ns_per_stamp > 0)
         printf(", %s after the start", human_ns(t[0], (double)u->peak.stamp * u->ns_per_stamp));
-    printf(", %.0f %% of the events", 100 * share(u->peak.event, u->events));
     print_level(u);
 }
 

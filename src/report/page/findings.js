@@ -76,7 +76,7 @@ function findLeanest(results) {
   }
   const least = known.reduce((a, b) => (b.result.peak_rss_bytes < a.result.peak_rss_bytes ? b : a));
   const most = known.reduce((a, b) => (b.result.peak_rss_bytes > a.result.peak_rss_bytes ? b : a));
-  return [{text: `${allocatorName(least)} has the lowest peak RSS, ${bytesText(least.result.peak_rss_bytes)}; ` +
+  return least.result.peak_rss_bytes === most.result.peak_rss_bytes ? [] : [{text: `${allocatorName(least)} has the lowest peak RSS, ${bytesText(least.result.peak_rss_bytes)}; ` +
     `${allocatorName(most)} has the highest, ${bytesText(most.result.peak_rss_bytes)}.`}];
 }
 

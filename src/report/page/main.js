@@ -1,8 +1,11 @@
 // Assembles the report.
 
+const UNKNOWN = '(not recorded)';
+
+// The command line of the process that the timeline is of.
 function wordsOf(s) {
   const p = s.processes.find((x) => x.pid === s.timeline.pid) || s.processes[0];
-  return p && p.argv.length ? p.argv : [p && p.exe ? p.exe : '?'];
+  return p && p.argv.length ? p.argv : [p && p.exe ? p.exe : UNKNOWN];
 }
 
 function shortened(text, most) {
@@ -13,7 +16,8 @@ function titleOf(data) {
   if (data.mode === 'diff') {
     return 'Comparison of two heaps';
   }
-  const program = data.workloads.length ? shortened(wordsOf(data.workloads[0].stat)[0].split('/').pop(), 40) : null;
+  const first = data.workloads.length ? wordsOf(data.workloads[0].stat)[0] : null;
+  const program = first === UNKNOWN ? 'a program' : first && shortened(first.split('/').pop(), 40);
   return program ? `Heap usage of ${program}` : 'Allocator results';
 }
 

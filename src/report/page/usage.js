@@ -119,11 +119,12 @@ function rateSeries(s, axis) {
 
 function memorySection(workloads, results) {
   const names = resultNames(results);
+  const recorded = workloads.some((w) => (w.stat.timeline.rss_ns_min_mean_max_anon || []).length);
   const memory = new Lines({title: results.length ? 'RSS of each allocator and live bytes' : 'Live bytes',
     unit: 'bytes', from: (axis) => memorySeries(workloads, results, names, axis),
-    note: 'Live bytes are the requested sizes of all blocks that are allocated and not yet freed. RSS above live bytes is headers, rounding, caches and holes; RSS below ' +
-      'live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. The anonymous memory of the recorded ' +
-      'program includes its own mappings. Lines keep the minimum and maximum of each interval.'});
+    note: 'Live bytes are the requested sizes of all blocks that are allocated and not yet freed. ' + (results.length ? 'RSS above live bytes is headers, rounding, ' +
+      'caches and holes; RSS below live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. ' : '') +
+      (recorded ? 'The anonymous memory of the recorded program includes its own mappings. ' : '') + 'Lines keep the minimum and maximum of each interval.'});
   const fragmentation = new Lines({title: 'Fragmentation: RSS divided by live bytes', unit: 'ratio', zero: false,
     note: '1 means no overhead. Omitted where live bytes are less than 1 % of their peak.',
     from: (axis) => fragmentationSeries(workloads, results, names, axis)});
