@@ -34,7 +34,7 @@ static struct by_site_block *slot_at(struct by_site *b, uint32_t slot)
     return rc < 0 ? NULL : &b->slots[slot];
 }
 
-static void give(struct by_site *b, struct by_site_block *block)
+static void release_block(struct by_site *b, struct by_site_block *block)
 {
     struct by_site_totals *t = &b->sites[block->site];
     if (!block->live)
@@ -46,7 +46,7 @@ static void give(struct by_site *b, struct by_site_block *block)
     block->live = false;
 }
 
-static int take(struct by_site *b, struct by_site_block *block, const struct workload_op *op)
+static int add_block(struct by_site *b, struct by_site_block *block, const struct workload_op *op)
 {
     bool before = op->kind == HT_PREEXISTING;
     uint32_t site = (uint32_t)(before ? op->value >> 8 : op->value);
@@ -76,8 +76,8 @@ int by_site_op(struct by_site *b, const struct workload_op *op)
     struct by_site_block *block = slot_at(b, op->slot);
     if (!block)
         return -ENOMEM;
-    give(b, block); // of an ALLOC there is nothing in the slot, unless the workload is broken
-    return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : take(b, block, op);
+    release_block(b, block); // of an ALLOC there is nothing in the slot, unless the workload is broken
+    return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : add_block(b, block, op);
 }
 
 bool by_site_known(const struct workload_op *op)
@@ -95,7 +95,7 @@ int by_site_begin(struct by_site *b, const struct usage *before)
     for (size_t i = 0; rc == 0 && i < before->n_blocks; i++) {
         const struct usage_block *block = &before->blocks[i];
         struct workload_op op = {.kind = HT_PREEXISTING, .slot = (uint32_t)i, .size = block->size};
-        if (block->born_event != USAGE_NOT_LIVE)
+        if (block->alloc_event != USAGE_NOT_LIVE)
             rc = by_site_op(b, &op);
     }
     if (rc < 0 || before->peak.bytes <= b->peak_bytes)

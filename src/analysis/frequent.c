@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Where the value is, or the empty place for it.
+// The entry of the value, or the empty one where it belongs.
 static struct frequent_entry *find(struct frequent *f, uint64_t value)
 {
     // Fibonacci hashing (Knuth): the top bits of the product are the well-mixed ones.

@@ -27,7 +27,7 @@ struct measure_ratio {
 // runs. All 0 when a side is empty or the median of `b` is 0.
 struct measure_ratio measure_ratio(const double *a, size_t n_a, const double *b, size_t n_b);
 
-// Is 1 inside the interval: no difference can be told?
+// Is 1 inside the interval, so that there is no significant difference?
 bool measure_is_same(const struct measure_ratio *r);
 
 #endif

@@ -4,7 +4,7 @@
 
 enum { TCACHE_MAX = 1032 };
 
-// The greatest size of a class of USAGE_LARGE.
+// The largest size of a class of USAGE_LARGE.
 static uint64_t large_max(unsigned i)
 {
     unsigned doubling = 13 + i / 4;
@@ -33,7 +33,7 @@ static uint64_t four_max(uint64_t size)
 }
 
 // Adds to the last class, or to a new one when `max` is another; sizes come in rising order.
-static void add(struct size_classes *c, uint64_t max, struct usage_count count, uint64_t slack)
+static void add(struct size_classes *c, uint64_t max, struct usage_count count, uint64_t added)
 {
     if (!count.blocks)
         return;
@@ -45,8 +45,8 @@ static void add(struct size_classes *c, uint64_t max, struct usage_count count, 
     struct size_class *last = &c->classes[c->n - 1];
     last->count.blocks += count.blocks;
     last->count.bytes += count.bytes;
-    last->internal_fragmentation_bytes += slack;
-    c->internal_fragmentation_bytes += slack;
+    last->internal_fragmentation_bytes += added;
+    c->internal_fragmentation_bytes += added;
 }
 
 static struct usage_count exact(const struct usage_sums *s, uint64_t size)
@@ -64,7 +64,7 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c)
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add(c, power_above(large_max(i)), s->large[i], 0);
     // Which class it belongs to is not counted.
-    c->internal_fragmentation_bytes += s->large_slack_bytes;
+    c->internal_fragmentation_bytes += s->large_rounding_bytes;
 }
 
 void size_classes_four(const struct usage_sums *s, struct size_classes *c)
@@ -94,7 +94,7 @@ void size_classes_two(const struct usage_sums *s, struct usage_count counts[USAG
 
 static int by_count(const void *a, const void *b)
 {
-    const struct top_size *x = a, *y = b;
+    const struct size_classes_top_size *x = a, *y = b;
     if (x->count != y->count)
         return x->count > y->count ? -1 : 1;
     return x->size < y->size ? -1 : x->size > y->size;
@@ -102,24 +102,24 @@ static int by_count(const void *a, const void *b)
 
 static int by_weight(const void *a, const void *b)
 {
-    const struct top_size *x = a, *y = b;
+    const struct size_classes_top_size *x = a, *y = b;
     unsigned __int128 p = (unsigned __int128)x->count * x->size, q = (unsigned __int128)y->count * y->size;
     return p != q ? (p > q ? -1 : 1) : by_count(a, b);
 }
 
-size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct top_size *to, size_t max)
+size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct size_classes_top_size *to, size_t max)
 {
-    struct top_size *all = malloc((USAGE_EXACT + 1 + FREQUENT_MAX) * sizeof *all);
+    struct size_classes_top_size *all = malloc((USAGE_EXACT + 1 + FREQUENT_MAX) * sizeof *all);
     struct frequent_entry large[FREQUENT_MAX];
     size_t n = 0, n_large = frequent_entries(&s->frequent, large);
     if (!all)
         return 0;
     for (uint64_t size = 0; size <= USAGE_EXACT; size++) {
         if (s->exact[size])
-            all[n++] = (struct top_size){size, s->exact[size]};
+            all[n++] = (struct size_classes_top_size){size, s->exact[size]};
     }
     for (size_t i = 0; i < n_large; i++)
-        all[n++] = (struct top_size){large[i].value, large[i].count};
+        all[n++] = (struct size_classes_top_size){large[i].value, large[i].count};
     qsort(all, n, sizeof *all, by_bytes ? by_weight : by_count);
     max = n < max ? n : max;
     for (size_t i = 0; i < max; i++)

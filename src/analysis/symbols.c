@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_INLINED = 32 };
+enum { MAX_INLINED = 32 };
 
 // What is known of a module's file.
 struct module {
@@ -22,7 +22,7 @@ struct module {
     Dwfl_Module *file;
 };
 
-struct found {
+struct symbols_found {
     size_t first;
     size_t n;
 };
@@ -31,7 +31,7 @@ struct symbols {
     const struct workload_sites *sites;
     struct module *modules;
     struct map by_address; // address → index in `found` + 1
-    struct found *found;
+    struct symbols_found *found;
     size_t n_found, found_capacity;
     struct symbol *list;
     size_t n_list, list_capacity;
@@ -39,7 +39,7 @@ struct symbols {
     size_t n_texts, texts_capacity;
     uint64_t missing;
     const char *missing_path;
-    struct symbol scratch[MOST_INLINED];
+    struct symbol scratch[MAX_INLINED];
 };
 
 struct symbols *symbols_new(const struct workload_sites *sites)
@@ -205,7 +205,7 @@ static size_t find_inlined(struct symbols *s, Dwfl_Module *file, uint64_t addres
     int n_chain = n_scopes > 0 ? dwarf_getscopes_die(&scopes[0], &chain) : 0;
     if (unit && dwarf_getsrcfiles(unit, &files, &n_files) != 0)
         files = NULL;
-    for (int i = 0; i < n_chain && n < MOST_INLINED; i++) {
+    for (int i = 0; i < n_chain && n < MAX_INLINED; i++) {
         int tag = dwarf_tag(&chain[i]);
         if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
             continue;
@@ -215,7 +215,7 @@ static size_t find_inlined(struct symbols *s, Dwfl_Module *file, uint64_t addres
         s->scratch[n++].function = name;
         if (tag == DW_TAG_subprogram)
             break;
-        if (n < MOST_INLINED)
+        if (n < MAX_INLINED)
             call_place(&chain[i], files, n_files, &s->scratch[n]);
     }
     free(scopes);
@@ -253,7 +253,7 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
     if (HT_GROW(&s->list, &s->list_capacity, s->n_list + n) < 0 ||
         HT_GROW(&s->found, &s->found_capacity, s->n_found + 1) < 0 || map_put(&s->by_address, key, s->n_found + 1) < 0)
         return -ENOMEM;
-    s->found[s->n_found++] = (struct found){s->n_list, n};
+    s->found[s->n_found++] = (struct symbols_found){s->n_list, n};
     for (size_t i = 0; i < n; i++) {
         s->scratch[i].module = module;
         s->list[s->n_list++] = s->scratch[i];

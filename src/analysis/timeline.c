@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-static uint64_t most(uint64_t a, uint64_t b)
+static uint64_t max(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -22,10 +22,10 @@ void timeline_counts_init(struct timeline_counts *c, uint64_t bytes, uint64_t bl
 
 void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts *more)
 {
-    c->min_bytes = least(c->min_bytes, more->min_bytes);
-    c->max_bytes = most(c->max_bytes, more->max_bytes);
-    c->min_blocks = least(c->min_blocks, more->min_blocks);
-    c->max_blocks = most(c->max_blocks, more->max_blocks);
+    c->min_bytes = min(c->min_bytes, more->min_bytes);
+    c->max_bytes = max(c->max_bytes, more->max_bytes);
+    c->min_blocks = min(c->min_blocks, more->min_blocks);
+    c->max_blocks = max(c->max_blocks, more->max_blocks);
     c->events += more->events;
     c->allocs += more->allocs;
     c->frees += more->frees;

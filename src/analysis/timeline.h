@@ -42,7 +42,7 @@ static inline uint64_t timeline_end(const struct timeline *t)
 void timeline_counts_init(struct timeline_counts *c, uint64_t bytes, uint64_t blocks);
 void timeline_counts_add(struct timeline_counts *c, const struct timeline_counts *more);
 
-// The open bin, filled in, is at its end: the next one begins. When there is no room for another, bins
+// The open bin, filled in, is at its end: the next one begins. When the array is full, bins
 // are joined instead and it stays open. 0 or -ENOMEM.
 int timeline_close(struct timeline *t);
 

@@ -49,7 +49,7 @@ static int reserve_blocks(struct usage *u, uint32_t slot)
     if (HT_GROW(&u->blocks, &u->blocks_capacity, slot + 1ull) < 0)
         return -ENOMEM;
     for (; u->n_blocks <= slot; u->n_blocks++)
-        u->blocks[u->n_blocks] = (struct usage_block){.born_event = USAGE_NOT_LIVE};
+        u->blocks[u->n_blocks] = (struct usage_block){.alloc_event = USAGE_NOT_LIVE};
     return 0;
 }
 
@@ -160,7 +160,7 @@ static void count_large(struct usage_sums *s, uint64_t size)
     unsigned i = (doubling - 13) * 4 + ((size - 1) >> (doubling - 2) & 3);
     s->large[i].blocks++;
     s->large[i].bytes += size;
-    s->large_slack_bytes += (8 - size) & 15; // chunks are multiples of 16 bytes, 8 of them the header
+    s->large_rounding_bytes += (8 - size) & 15; // chunks are multiples of 16 bytes, 8 of them the header
     frequent_add(&s->frequent, size);
 }
 
@@ -198,14 +198,14 @@ static inline void count_request(struct usage *u, uint32_t thread, const struct 
     u->counts.allocated_bytes += size;
 }
 
-static int take(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
+static int add_block(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
 {
     uint64_t size = event_requested(op->kind, op->size, op->count);
     bool unknown = op->kind == HT_PREEXISTING;
     if (__builtin_expect(op->slot >= u->n_blocks, 0) && reserve_blocks(u, op->slot) < 0)
         return -ENOMEM;
     struct usage_block *b = &u->blocks[op->slot];
-    if (__builtin_expect(b->born_event != USAGE_NOT_LIVE, 0)) // a broken workload
+    if (__builtin_expect(b->alloc_event != USAGE_NOT_LIVE, 0)) // a broken workload
         remove_live(u, b);
     *b = (struct usage_block){size, event, u->last_stamp, thread, unknown};
     if (!unknown)
@@ -230,12 +230,12 @@ static inline int count_use(struct usage *u, uint32_t thread, const struct usage
 static inline void count_life(struct usage *u, const struct usage_block *b, uint64_t event)
 {
     struct usage_sums *s = u->sums;
-    if (b->unknown_birth)
+    if (b->unknown_alloc)
         return;
-    unsigned life = span_class(event - b->born_event);
-    unsigned time = span_class((uint64_t)((double)(u->last_stamp - b->born_stamp) * u->ns_per_stamp));
-    s->lives[life][usage_size_class(b->size)]++;
-    s->life_bytes[life] += b->size;
+    unsigned life = span_class(event - b->alloc_event);
+    unsigned time = span_class((uint64_t)((double)(u->last_stamp - b->alloc_stamp) * u->ns_per_stamp));
+    s->lifetimes[life][usage_size_class(b->size)]++;
+    s->lifetime_bytes[life] += b->size;
     s->times[time].blocks++;
     s->times[time].bytes += b->size;
 }
@@ -244,10 +244,10 @@ static inline void count_life(struct usage *u, const struct usage_block *b, uint
 static inline struct usage_block *live_block(struct usage *u, uint32_t slot)
 {
     struct usage_block *b = slot < u->n_blocks ? &u->blocks[slot] : NULL;
-    return b && b->born_event != USAGE_NOT_LIVE ? b : NULL;
+    return b && b->alloc_event != USAGE_NOT_LIVE ? b : NULL;
 }
 
-static int give(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
+static int release_block(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
 {
     struct usage_block *b = live_block(u, slot);
     if (!b)
@@ -256,7 +256,7 @@ static int give(struct usage *u, uint32_t thread, uint32_t slot, uint64_t event)
     u->counts.frees++;
     count_life(u, b, event);
     remove_live(u, b);
-    b->born_event = USAGE_NOT_LIVE;
+    b->alloc_event = USAGE_NOT_LIVE;
     return rc;
 }
 
@@ -287,7 +287,7 @@ static int resize(struct usage *u, uint32_t thread, const struct workload_op *op
     struct usage_block *b = live_block(u, op->slot);
     uint64_t size = event_requested(op->kind, op->size, op->count);
     if (!b)
-        return take(u, thread, op, event);
+        return add_block(u, thread, op, event);
     int rc = count_use(u, thread, b);
     count_resize(&u->sums->resizes, b->size, size, op->flags & WORKLOAD_MOVED);
     count_request(u, thread, op, size);
@@ -310,8 +310,8 @@ static int use_resize(struct usage *u, uint32_t thread, const struct workload_op
         return 0;
     }
     if (op->flags & WORKLOAD_FREED)
-        return give(u, thread, op->slot, event);
-    return op->flags & WORKLOAD_FROM_NULL ? take(u, thread, op, event) : resize(u, thread, op, event);
+        return release_block(u, thread, op->slot, event);
+    return op->flags & WORKLOAD_FROM_NULL ? add_block(u, thread, op, event) : resize(u, thread, op, event);
 }
 
 static inline int use(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
@@ -319,12 +319,12 @@ static inline int use(struct usage *u, uint32_t thread, const struct workload_op
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
         if (!(op->flags & WORKLOAD_FAILED))
-            return take(u, thread, op, event);
+            return add_block(u, thread, op, event);
         u->sums->kinds[op->kind].failed++;
         return 0;
     case HT_CLASS_FREE:
         if (op->slot != WORKLOAD_NO_SLOT)
-            return give(u, thread, op->slot, event);
+            return release_block(u, thread, op->slot, event);
         u->sums->null_frees++;
         return 0;
     case HT_CLASS_RESIZE:
@@ -475,10 +475,10 @@ static void count_left(struct usage *u)
 {
     for (size_t i = 0; i < u->n_blocks; i++) {
         const struct usage_block *b = &u->blocks[i];
-        if (b->born_event == USAGE_NOT_LIVE)
+        if (b->alloc_event == USAGE_NOT_LIVE)
             continue;
-        add_to(&u->sums->left_sizes[usage_size_class(b->size)], b->size);
-        add_to(&u->sums->left_ages[span_class(u->events - b->born_event)], b->size);
+        add_to(&u->sums->never_freed_sizes[usage_size_class(b->size)], b->size);
+        add_to(&u->sums->never_freed_ages[span_class(u->events - b->alloc_event)], b->size);
     }
 }
 

@@ -1,5 +1,5 @@
 // How a program uses its heap, in one pass over its ops in a valid total order. What is counted is bounded: bins, classes
-// and a sketch; only live blocks and threads take more.
+// and a sketch; only live blocks and threads need more.
 #ifndef HEAPTAPE_ANALYSIS_USAGE_H
 #define HEAPTAPE_ANALYSIS_USAGE_H
 
@@ -40,37 +40,37 @@ struct usage_sums {
     struct usage_kind kinds[HT_KIND_LIMIT];
     uint64_t exact[USAGE_EXACT + 1];
     struct usage_count large[USAGE_LARGE];
-    uint64_t large_slack_bytes;                 // that glibc would add to the sizes in `large`
-    struct frequent frequent;                   // of the sizes in `large`
-    uint64_t lives[USAGE_SPANS][USAGE_CLASSES]; // blocks given up, by lifetime in events and size
-    uint64_t life_bytes[USAGE_SPANS];
+    uint64_t large_rounding_bytes;                  // that glibc would add to the sizes in `large`
+    struct frequent frequent;                       // of the sizes in `large`
+    uint64_t lifetimes[USAGE_SPANS][USAGE_CLASSES]; // freed blocks, by lifetime in events and size
+    uint64_t lifetime_bytes[USAGE_SPANS];
     struct usage_count times[USAGE_SPANS]; // the same by lifetime in nanoseconds
     struct usage_resizes resizes;
-    struct usage_count left_sizes[USAGE_CLASSES]; // live at the end
-    struct usage_count left_ages[USAGE_SPANS];    // the same by events since they were taken
+    struct usage_count never_freed_sizes[USAGE_CLASSES]; // live at the end
+    struct usage_count never_freed_ages[USAGE_SPANS];    // the same by events since their allocation
     struct usage_count aligns[USAGE_ALIGNS];
     uint64_t align_padding_bytes; // to make each size a multiple of its alignment
     uint64_t null_frees;
     uint64_t calloc_elements_max;
 };
 
-// A block; not live when born_event is USAGE_NOT_LIVE.
+// A block; not live when alloc_event is USAGE_NOT_LIVE.
 struct usage_block {
-    uint64_t size, born_event, born_stamp;
+    uint64_t size, alloc_event, alloc_stamp;
     uint32_t thread;
-    bool unknown_birth; // it was there before the first event
+    bool unknown_alloc; // preexisting: it was there before the first event
 };
 
 #define USAGE_NOT_LIVE UINT64_MAX
 
 struct usage_thread {
     uint64_t events, allocs, allocated_bytes;
-    uint64_t local_frees, remote_frees; // blocks that it gave up: taken by itself, by others
+    uint64_t local_frees, remote_frees; // blocks that it freed or resized: its own, those of others
     uint64_t remotely_freed;            // of its blocks
     uint64_t live_bytes;                // of its blocks, now
 };
 
-// Blocks that `from` took and `to` gave up, of two threads.
+// Blocks that thread `from` allocated and thread `to` freed or resized.
 struct usage_pair {
     uint32_t from, to;
     struct usage_count count;

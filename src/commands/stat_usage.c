@@ -37,7 +37,7 @@ static void print_calls(const struct usage_sums *s)
     }
 }
 
-static void print_size(unsigned class, struct usage_count c, struct usage_count peak, uint64_t most)
+static void print_size(unsigned class, struct usage_count c, struct usage_count peak, uint64_t max)
 {
     char t[4][32];
     bool last = class == USAGE_CLASSES - 1;
@@ -47,27 +47,27 @@ static void print_size(unsigned class, struct usage_count c, struct usage_count 
         human_bytes(t[0], 8ull << class);
     printf("%2s %12s %15s %12s %12s", last ? "" : "<=", t[0], human_count(t[1], c.blocks), human_bytes(t[2], c.bytes),
            human_bytes(t[3], peak.bytes));
-    print_bar(share(c.blocks, most));
+    print_bar(share(c.blocks, max));
 }
 
 static void print_sizes(const struct file_stat *s)
 {
     struct usage_count counts[USAGE_CLASSES];
-    uint64_t most = 0;
+    uint64_t max = 0;
     size_classes_two(s->sums, counts);
     for (unsigned i = 0; i < USAGE_CLASSES; i++)
-        most = counts[i].blocks > most ? counts[i].blocks : most;
+        max = counts[i].blocks > max ? counts[i].blocks : max;
     printf("\n%15s %15s %12s %12s  %s\n", "size", "requests", "bytes", "live at peak", "requests");
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         struct usage_count peak = usage_at_peak(&s->usage, i);
         if (counts[i].blocks || peak.blocks)
-            print_size(i, counts[i], peak, most);
+            print_size(i, counts[i], peak, max);
     }
 }
 
 static void print_top(const struct usage_sums *s)
 {
-    struct top_size count[TOP_SIZES], bytes[TOP_SIZES];
+    struct size_classes_top_size count[TOP_SIZES], bytes[TOP_SIZES];
     char t[4][32];
     size_t n = size_classes_top(s, false, count, TOP_SIZES);
     size_classes_top(s, true, bytes, TOP_SIZES);
@@ -96,52 +96,52 @@ static uint64_t freed_after(const struct usage_sums *s, unsigned span)
 {
     uint64_t n = 0;
     for (unsigned class = 0; class < USAGE_CLASSES; class ++)
-        n += s->lives[span][class];
+        n += s->lifetimes[span][class];
     return n;
 }
 
 static void print_lifetimes(const struct file_stat *s)
 {
-    uint64_t freed = 0, most = 0, so_far = 0;
+    uint64_t freed = 0, max = 0, cumulative = 0;
     char t[3][32];
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         uint64_t n = freed_after(s->sums, span);
         freed += n;
-        most = n > most ? n : most;
+        max = n > max ? n : max;
     }
     if (!freed)
         return;
     printf("\n%17s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
-    for (unsigned span = 0; span < USAGE_SPANS && so_far < freed; span++) {
+    for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
         uint64_t n = freed_after(s->sums, span);
-        so_far += n;
+        cumulative += n;
         if (!n)
             continue;
         printf("%10s events %15s %12s %8.1f %%", human_count(t[0], 1ull << span), human_count(t[1], n),
-               human_bytes(t[2], s->sums->life_bytes[span]), 100 * share(so_far, freed));
-        print_bar(share(n, most));
+               human_bytes(t[2], s->sums->lifetime_bytes[span]), 100 * share(cumulative, freed));
+        print_bar(share(n, max));
     }
 }
 
 static void print_times(const struct file_stat *s)
 {
-    uint64_t freed = 0, most = 0, so_far = 0;
+    uint64_t freed = 0, max = 0, cumulative = 0;
     char t[3][32];
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         freed += s->sums->times[span].blocks;
-        most = s->sums->times[span].blocks > most ? s->sums->times[span].blocks : most;
+        max = s->sums->times[span].blocks > max ? s->sums->times[span].blocks : max;
     }
     if (!freed || !(s->usage.ns_per_stamp > 0))
         return;
     printf("\n%17s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
-    for (unsigned span = 0; span < USAGE_SPANS && so_far < freed; span++) {
+    for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
         const struct usage_count *c = &s->sums->times[span];
-        so_far += c->blocks;
+        cumulative += c->blocks;
         if (!c->blocks)
             continue;
         printf("%17s %15s %12s %8.1f %%", human_ns(t[0], (double)(1ull << span)), human_count(t[1], c->blocks),
-               human_bytes(t[2], c->bytes), 100 * share(so_far, freed));
-        print_bar(share(c->blocks, most));
+               human_bytes(t[2], c->bytes), 100 * share(cumulative, freed));
+        print_bar(share(c->blocks, max));
     }
 }
 
@@ -157,17 +157,17 @@ static void print_moves(const char *what, struct usage_count stayed, struct usag
 
 static void print_growths(const struct usage_resizes *r)
 {
-    uint64_t all = 0, most = 0;
+    uint64_t all = 0, max = 0;
     char text[32];
     for (unsigned i = 0; i < USAGE_GROWTHS; i++) {
         all += r->growths[i];
-        most = r->growths[i] > most ? r->growths[i] : most;
+        max = r->growths[i] > max ? r->growths[i] : max;
     }
     for (unsigned i = 0; all && i < USAGE_GROWTHS; i++) {
         bool last = i == USAGE_GROWTHS - 1;
         printf("  %s %6.3f x %13s %6.1f %%", last ? ">" : "<=", usage_growth_limits[last ? i - 1 : i],
                human_count(text, r->growths[i]), 100 * share(r->growths[i], all));
-        print_bar(share(r->growths[i], most));
+        print_bar(share(r->growths[i], max));
     }
 }
 
@@ -213,10 +213,10 @@ static void print_level(const struct usage *u)
         return;
     printf("\nlive bytes over events, full height %s:\n|", human_bytes(text, u->peak.bytes));
     for (size_t i = 0; i < cells; i++) {
-        uint64_t most = 0;
+        uint64_t max = 0;
         for (size_t bin = i * t->n / cells; bin < (i + 1) * t->n / cells; bin++)
-            most = t->bins[bin].counts.max_bytes > most ? t->bins[bin].counts.max_bytes : most;
-        fputs(bar_level(cell, share(most, u->peak.bytes)), stdout);
+            max = t->bins[bin].counts.max_bytes > max ? t->bins[bin].counts.max_bytes : max;
+        fputs(bar_level(cell, share(max, u->peak.bytes)), stdout);
     }
     printf("|\n");
 }
@@ -235,10 +235,10 @@ static void print_peak(const struct file_stat *s)
 
 static double peak_rate(const struct usage *u)
 {
-    double most = 0, width = (double)(1ull << u->by_time.width_shift) * u->ns_per_stamp / 1e9;
+    double max = 0, width = (double)(1ull << u->by_time.width_shift) * u->ns_per_stamp / 1e9;
     for (size_t i = 0; i + 1 < u->by_time.n; i++)
-        most = (double)u->by_time.bins[i].counts.events > most ? (double)u->by_time.bins[i].counts.events : most;
-    return width > 0 ? most / width : 0;
+        max = (double)u->by_time.bins[i].counts.events > max ? (double)u->by_time.bins[i].counts.events : max;
+    return width > 0 ? max / width : 0;
 }
 
 static void print_rates(const struct usage *u)

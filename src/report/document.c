@@ -160,7 +160,7 @@ static double value_at(const struct json_value *rows, size_t row, size_t column)
     return json_value_number(json_value_at(json_value_at(rows, row), column));
 }
 
-// The rows of [from, to) where a column is least and greatest, marked in `keep`.
+// The rows of [from, to) where a column has its minimum and maximum, marked in `keep`.
 static void keep_extremes(const struct json_value *rows, size_t from, size_t to, size_t column, bool *keep)
 {
     size_t low = from, high = from;
@@ -173,7 +173,7 @@ static void keep_extremes(const struct json_value *rows, size_t from, size_t to,
 
 enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
 
-// [event, ns, rss, live] rows: of each stretch those with the least and greatest RSS and live bytes, so that no peak is
+// [event, ns, rss, live] rows: of each interval those with the minimum and maximum of RSS and live bytes, so that no peak is
 // lost.
 static void write_timeline(struct json *j, const struct json_value *rows)
 {

@@ -35,12 +35,12 @@ static void put_name(struct json *j, const char *key, const char *text, bool pat
     json_put_string(j, key, cut);
 }
 
-static size_t put_functions(struct json *j, const struct sites_json *n, const struct workload_frame *f, size_t most,
+static size_t put_functions(struct json *j, const struct sites_json *n, const struct workload_frame *f, size_t max,
                             bool brief)
 {
     const struct symbol *found = NULL;
     size_t n_found = symbols_of(n->symbols, f, &found);
-    for (size_t i = 0; i < n_found && i < most; i++) {
+    for (size_t i = 0; i < n_found && i < max; i++) {
         json_begin_object(j);
         json_key(j, "address");
         json_hex(j, f->address);
@@ -50,7 +50,7 @@ static size_t put_functions(struct json *j, const struct sites_json *n, const st
         put_name(j, "module", found[i].module, true, brief);
         json_end_object(j);
     }
-    return n_found < most ? n_found : most;
+    return n_found < max ? n_found : max;
 }
 
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)

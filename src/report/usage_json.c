@@ -85,15 +85,15 @@ static void print_sizes(struct json *j, const struct usage_sums *s, const struct
     begin(j, "sizes", true);
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         struct usage_count at_peak = peak ? usage_at_peak(peak, i) : (struct usage_count){0};
-        if (!counts[i].blocks && !at_peak.blocks && !s->left_sizes[i].blocks)
+        if (!counts[i].blocks && !at_peak.blocks && !s->never_freed_sizes[i].blocks)
             continue;
         json_begin_object(j);
         put_limit(j, "max_bytes", 8ull << i, i == USAGE_CLASSES - 1);
         put_count(j, counts[i]);
         json_put_u64(j, "live_at_peak_blocks", at_peak.blocks);
         json_put_u64(j, "live_at_peak_bytes", at_peak.bytes);
-        json_put_u64(j, "live_at_end_blocks", s->left_sizes[i].blocks);
-        json_put_u64(j, "live_at_end_bytes", s->left_sizes[i].bytes);
+        json_put_u64(j, "live_at_end_blocks", s->never_freed_sizes[i].blocks);
+        json_put_u64(j, "live_at_end_bytes", s->never_freed_sizes[i].bytes);
         json_end_object(j);
     }
     json_end_array(j);
@@ -128,7 +128,7 @@ static void print_size_classes(struct json *j, const struct usage_sums *s)
 
 static void print_top(struct json *j, const struct usage_sums *s)
 {
-    struct top_size top[TOP_SIZES];
+    struct size_classes_top_size top[TOP_SIZES];
     begin(j, "top_sizes", false);
     for (int by_bytes = 0; by_bytes < 2; by_bytes++) {
         begin(j, by_bytes ? "by_bytes" : "by_count", true);
@@ -150,7 +150,7 @@ static uint64_t given_after(const struct usage_sums *s, unsigned span)
 {
     uint64_t n = 0;
     for (unsigned class = 0; class < USAGE_CLASSES; class ++)
-        n += s->lives[span][class];
+        n += s->lifetimes[span][class];
     return n;
 }
 
@@ -158,13 +158,13 @@ static void print_life(struct json *j, const struct usage_sums *s, unsigned span
 {
     unsigned last = 0;
     for (unsigned class = 0; class < USAGE_CLASSES; class ++)
-        last = s->lives[span][class] ? class : last;
+        last = s->lifetimes[span][class] ? class : last;
     json_begin_object(j);
     put_limit(j, "max_events", 1ull << span, span == USAGE_SPANS - 1);
-    put_count(j, (struct usage_count){given_after(s, span), s->life_bytes[span]});
+    put_count(j, (struct usage_count){given_after(s, span), s->lifetime_bytes[span]});
     begin(j, "by_size", true);
     for (unsigned class = 0; class <= last; class ++)
-        json_u64(j, s->lives[span][class]);
+        json_u64(j, s->lifetimes[span][class]);
     json_end_array(j);
     json_end_object(j);
 }
@@ -211,7 +211,7 @@ static void print_left(struct json *j, const struct usage_sums *s)
     begin(j, "never_freed", false);
     begin(j, "by_age_events", true);
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        const struct usage_count *c = &s->left_ages[span];
+        const struct usage_count *c = &s->never_freed_ages[span];
         all.blocks += c->blocks;
         all.bytes += c->bytes;
         if (!c->blocks)

@@ -1,15 +1,15 @@
-// What was counted of a program's use of its heap, as members of a JSON object. docs/reference/figures.md says what each means.
+// Heap usage as members of a JSON object. docs/reference/figures.md defines the figures.
 #ifndef HEAPTAPE_REPORT_USAGE_JSON_H
 #define HEAPTAPE_REPORT_USAGE_JSON_H
 
 #include "analysis/usage.h"
 #include "base/json.h"
 
-// What adds up over processes: calls, sizes, lifetimes, realloc, alignment, what was never freed. `peak` is the process
+// Figures that add up over processes: calls, sizes, lifetimes, realloc, alignment, blocks that are never freed. `peak` is the process
 // whose peak's composition goes with the sizes; NULL: none.
 void usage_json_sums(struct json *j, const struct usage_sums *s, const struct usage *peak);
 
-// What is one process's: the peak, threads, and who frees whose blocks.
+// Figures of one process: the peak, threads, and remote frees by pairs of threads.
 void usage_json_process(struct json *j, const struct usage *u, uint32_t pid);
 
 // The member "timeline", by event and by time; with samples of the recorded process's memory.

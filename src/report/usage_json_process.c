@@ -58,7 +58,7 @@ static void add_thread(struct usage_thread *to, const struct usage_thread *t)
 }
 
 // The fewest events that a thread needs to be among the TOP_THREADS.
-static uint64_t least_events(const struct usage *u)
+static uint64_t min_events(const struct usage *u)
 {
     uint64_t low = 0, high = UINT64_MAX;
     while (low < high) {
@@ -78,10 +78,10 @@ static uint64_t least_events(const struct usage *u)
 static void print_threads(struct json *j, const struct usage *u)
 {
     struct usage_thread others = {0};
-    uint64_t least = u->n_threads > TOP_THREADS ? least_events(u) : 0;
+    uint64_t limit = u->n_threads > TOP_THREADS ? min_events(u) : 0;
     begin(j, "by_thread", true);
     for (size_t i = 0; i < u->n_threads; i++) {
-        if (u->n_threads <= TOP_THREADS || u->threads[i].events > least)
+        if (u->n_threads <= TOP_THREADS || u->threads[i].events > limit)
             print_thread(j, i, &u->threads[i]);
         else
             add_thread(&others, &u->threads[i]);
@@ -217,7 +217,7 @@ static void print_axis(struct json *j, const struct usage *u, bool by_time)
     json_end_object(j);
 }
 
-// Samples of an interval become one with least, mean and greatest.
+// Samples of an interval become one with min, mean and max.
 struct sampled {
     uint64_t n, ns, min, max, sum, anon;
 };
