@@ -84,7 +84,7 @@ static void change_kind(struct event *ev, unsigned as)
     ev->kind = (uint8_t)as;
 }
 
-// Calls that the format has no place for although it has their kind: 1 when the call is to be left out.
+// Calls that the format cannot store although it has their kind: 1 when the call is to be left out.
 static int leave_out(struct export *x, struct export_call *c)
 {
     unsigned class = event_infos[c->ev.kind].class;
@@ -112,16 +112,16 @@ static inline bool has_notes(const struct event *ev)
     return any;
 }
 
-int export_put(struct export *x, const struct export_call *given)
+int export_put(struct export *x, const struct export_call *original)
 {
-    unsigned kind = given->ev.kind, as = x->as[kind];
+    unsigned kind = original->ev.kind, as = x->as[kind];
     if (__builtin_expect(as != kind, 0))
         x->changed[kind]++;
-    if (__builtin_expect(has_notes(&given->ev), 0) && !(x->format->export.holds & FORMAT_HOLDS_NOTES))
+    if (__builtin_expect(has_notes(&original->ev), 0) && !(x->format->export.holds & FORMAT_HOLDS_NOTES))
         x->notes++;
-    struct export_call c = *given;
+    struct export_call c = *original;
     if (!as || leave_out(x, &c))
-        return x->format->export.drop ? x->format->export.drop(x, given) : 0;
+        return x->format->export.drop ? x->format->export.drop(x, original) : 0;
     if (as != kind && c.ev.kind == kind)
         change_kind(&c.ev, as);
     x->calls++;

@@ -13,7 +13,7 @@ struct export_call {
     uint32_t pid, tid;
     uint32_t thread; // number in its process, from 0; of a workload tid is the same
     uint8_t flags;   // WORKLOAD_*; of a raw trace 0
-    bool failed;     // it took nothing, and gave nothing up
+    bool failed;     // nothing was allocated or freed
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
 };
@@ -52,7 +52,7 @@ int export_open(struct export *x, struct output *out, struct err *e);
 // Writes a call. 0 or a negative errno with the text set.
 int export_put(struct export *x, const struct export_call *c);
 
-// For formats: the call is not written; `text` says which it is, and why. Returns 0.
+// For formats: the call is not written; `text` names it and the reason. Returns 0.
 int export_drop(struct export *x, const char *text);
 
 // Writes what is left; the output is complete then.
@@ -66,9 +66,9 @@ void export_add_losses(struct export *sum, const struct export *x);
 void export_report_losses(const struct export *x, void (*note)(const char *text));
 
 // An address for the block: that of a raw trace, or one of its own that belongs to the slot. 0: none.
-static inline uint64_t export_address(const struct export *x, uint64_t place)
+static inline uint64_t export_address(const struct export *x, uint64_t block)
 {
-    return x->facts.slots ? place << 4 : place;
+    return x->facts.slots ? block << 4 : block;
 }
 
 #endif

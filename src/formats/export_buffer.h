@@ -23,8 +23,8 @@ void export_buffer_release(struct export_buffer *s);
 // Writes what is buffered. 0 or a negative errno with the text set, also that of an earlier failure.
 int export_buffer_flush(struct export_buffer *s);
 
-// Room for up to EXPORT_BUFFER_MAX_PIECE bytes; export_buffer_commit says how many were written there. Never NULL: failures are told by the
-// next export_buffer_flush.
+// Space for up to EXPORT_BUFFER_MAX_PIECE bytes; export_buffer_commit gets the end of what was written there. Never NULL:
+// the next export_buffer_flush returns failures.
 static inline uint8_t *export_buffer_reserve(struct export_buffer *s, size_t n)
 {
     if (__builtin_expect(s->n + n > EXPORT_BUFFER_BYTES, 0))

@@ -37,7 +37,7 @@ static struct export_call call_from_op(const struct workload_header *h, uint32_t
 {
     unsigned class = event_infos[op->kind].class;
     uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
-    uint64_t place = op->slot == WORKLOAD_NO_SLOT ? 0 : op->slot + 1ull;
+    uint64_t block = op->slot == WORKLOAD_NO_SLOT ? 0 : op->slot + 1ull;
     struct export_call c = {
         .ev = {.stamp = clock_to_ns(since << h->stamp_shift, h->clock_hz),
                .size = op->size,
@@ -59,9 +59,9 @@ static struct export_call call_from_op(const struct workload_header *h, uint32_t
     if (format_has_site(op->kind))
         c.ev.notes[HT_NOTE_SITE] = op->value;
     if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))
-        c.ev.ptr = place;
+        c.ev.ptr = block;
     if (class == HT_CLASS_ALLOC || (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
-        c.ev.result = place;
+        c.ev.result = block;
     return c;
 }
 
@@ -95,7 +95,7 @@ static int put_recorded(void *context, const struct walk_call *w)
     return put_call(j, w->process->number, &c);
 }
 
-// What there is goes out before more is waited for.
+// Buffered calls are written before the walk blocks for more.
 static int pause_export(void *context)
 {
     struct export_job *j = context;

@@ -34,7 +34,7 @@ static int descriptor_of(const char *text)
     return fd;
 }
 
-// Nothing says where to: does MALLOC_LOG? Like logalloc, it is added to a file that there is.
+// MALLOC_LOG names the log if nothing else does. As by logalloc, an existing file is appended to.
 static bool use_malloc_log(struct export_live_target *t)
 {
     const char *log = getenv("MALLOC_LOG");

@@ -19,11 +19,11 @@ struct export_output {
     char *folder; // of a format that is one, until it is complete; NULL: none
 };
 
-static const char pid_place[] = "%p";
+static const char pid_mark[] = "%p";
 
 bool export_outputs_are_many(const struct export_settings *s)
 {
-    return s->fd <= 0 && s->output && strstr(s->output, pid_place);
+    return s->fd <= 0 && s->output && strstr(s->output, pid_mark);
 }
 
 // The path with the pid put in. The caller frees it; NULL when out of memory.
@@ -32,12 +32,12 @@ static char *path_for(const char *pattern, uint32_t pid)
     char *path = NULL;
     size_t n = 0;
     FILE *to = open_memstream(&path, &n);
-    const char *place;
+    const char *at;
     if (!to)
         return NULL;
-    while ((place = strstr(pattern, pid_place))) {
-        fprintf(to, "%.*s%u", (int)(place - pattern), pattern, pid);
-        pattern = place + strlen(pid_place);
+    while ((at = strstr(pattern, pid_mark))) {
+        fprintf(to, "%.*s%u", (int)(at - pattern), pattern, pid);
+        pattern = at + strlen(pid_mark);
     }
     fputs(pattern, to);
     return fclose(to) == 0 ? path : NULL;

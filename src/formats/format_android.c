@@ -126,9 +126,9 @@ struct android_export {
     uint64_t last_ns;
 };
 
-static char *put_block(const struct export *x, char *to, uint64_t place)
+static char *put_block(const struct export *x, char *to, uint64_t block)
 {
-    return text_hex(TEXT_PUT(to, " 0x"), export_address(x, place));
+    return text_hex(TEXT_PUT(to, " 0x"), export_address(x, block));
 }
 
 static char *put_number(char *to, uint64_t v)
@@ -160,7 +160,7 @@ static int put_android(struct export *x, const struct export_call *c)
 {
     struct android_export *a = x->state;
     char *to = (char *)export_buffer_reserve(&x->out, TEXT_EXPORT_LINE);
-    // The player takes 0 for no thread; a workload's threads are numbered from it.
+    // To the player 0 is no thread; a workload's threads are numbered from it.
     to = text_decimal(to, x->facts.slots ? c->thread + 1 : c->tid);
     to = put_call(x, TEXT_PUT(to, ": "), &c->ev);
     if (x->facts.has_stamps) {

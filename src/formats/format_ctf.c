@@ -173,7 +173,7 @@ struct ctf_stream {
 };
 
 struct ctf {
-    struct map by_thread; // pid, thread → place in streams + 1
+    struct map by_thread; // pid, thread → index in streams + 1
     struct ctf_stream **streams;
     size_t n, capacity;
     size_t pending; // bytes in packets

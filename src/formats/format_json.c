@@ -22,13 +22,13 @@ static char *put_number(char *to, const char *key, uint64_t v)
     return text_decimal(to, v);
 }
 
-static char *put_place(char *to, const char *key, uint64_t place, bool slots)
+static char *put_block(char *to, const char *key, uint64_t block, bool slots)
 {
     to = text_put(to, key, strlen(key));
     if (slots)
-        return place ? text_decimal(to, place - 1) : TEXT_PUT(to, "null");
+        return block ? text_decimal(to, block - 1) : TEXT_PUT(to, "null");
     to = TEXT_PUT(to, "\"0x");
-    to = text_hex(to, place);
+    to = text_hex(to, block);
     *to++ = '"';
     return to;
 }
@@ -74,16 +74,16 @@ static char *put_numbers(char *to, const struct event *ev)
     return to;
 }
 
-static char *put_places(char *to, const struct event *ev, bool slots)
+static char *put_blocks(char *to, const struct event *ev, bool slots)
 {
     const struct event_info *info = &event_infos[ev->kind];
     // Without addresses those of mappings are unknown.
     if (slots && info->class > HT_CLASS_RESIZE)
         return to;
     if (info->fields & HT_F_PTR)
-        to = put_place(to, info->class == HT_CLASS_RESIZE ? ",\"old_ptr\":" : ",\"ptr\":", ev->ptr, slots);
+        to = put_block(to, info->class == HT_CLASS_RESIZE ? ",\"old_ptr\":" : ",\"ptr\":", ev->ptr, slots);
     if (info->fields & HT_F_RESULT)
-        to = put_place(to, ",\"result\":", ev->result, slots);
+        to = put_block(to, ",\"result\":", ev->result, slots);
     return to;
 }
 
@@ -110,7 +110,7 @@ static char *put_frames(char *to, const struct event *ev)
 {
     to = TEXT_PUT(to, ",\"frames\":[");
     for (uint32_t i = 0; i + FRAME_BYTES <= ev->text_bytes; i += FRAME_BYTES)
-        to = put_place(to, i ? "," : "", get_u64((const uint8_t *)ev->text + i), false);
+        to = put_block(to, i ? "," : "", get_u64((const uint8_t *)ev->text + i), false);
     *to++ = ']';
     return to;
 }
@@ -153,7 +153,7 @@ int format_json_put(struct buf *b, const struct export_call *c, bool slots)
     to = put_number(to, ",\"tid\":", c->tid);
     to = put_number(to, ",\"time_ns\":", ev->stamp);
     to = put_numbers(to, ev);
-    to = put_places(to, ev, slots);
+    to = put_blocks(to, ev, slots);
     if (ev->error || c->failed)
         to = put_number(to, ",\"error\":", ev->error);
     // Elsewhere in a raw trace threads go by numbers, and this is where a number meets its tid.

@@ -1,4 +1,4 @@
-// Reads JSON lines. The scanner is heaptape's own because a general parser takes seven times as long.
+// Reads JSON lines. The scanner is heaptape's own because a general parser needs eight times as long.
 #include "formats/format_json.h"
 
 #include "formats/text.h"
@@ -13,7 +13,7 @@ struct scan {
     const char *bad;
 };
 
-// What a line says.
+// The keys of a line.
 struct fields {
     struct event ev;
     uint64_t pid, tid;
@@ -400,7 +400,7 @@ static int put_line(struct import *im, struct json_import *j, struct fields *f)
     struct event *ev = &f->ev;
     uint64_t key;
     unsigned class = event_infos[ev->kind].class;
-    // Halves of reallocs are in the reallocs, blocks from before show in what gives them up.
+    // Halves of reallocs are in the reallocs, preexisting blocks show in what frees them.
     if (class == HT_CLASS_HALF || (ev->kind == HT_PREEXISTING && !ev->size))
         return 0;
     if (f->has_error && !ev->error && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))

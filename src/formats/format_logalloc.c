@@ -64,7 +64,7 @@ const struct format format_logalloc = {
         {
             .read = import_logalloc,
             .several_processes = true,
-            // A realloc is logged when it has returned: its block may have been taken again by then.
+            // A realloc is logged when it has returned: its block may have been allocated again by then.
             .window = 1 << 12,
         },
     .export =

@@ -21,7 +21,7 @@ struct munged_live {
 };
 
 struct processes {
-    struct map by_pid; // place in `live` + 1
+    struct map by_pid; // index in `live` + 1
     struct munged_live *live;
     size_t n, capacity;
     uint64_t last_pid;
@@ -101,7 +101,7 @@ static int live_add(struct munged_live *l, uint64_t slot, uint64_t lines)
     return 0;
 }
 
-// A block that is not live is NULL's: calls with others that were not seen taken are in no munged log. 0 or -ENOMEM.
+// A block that is not live is NULL's: calls with other unknown blocks are in no munged log. 0 or -ENOMEM.
 static int name_blocks(struct processes *p, struct text_call *call, uint64_t lines)
 {
     struct event *ev = &call->event;
@@ -143,7 +143,7 @@ struct munged_slots {
     struct map by_block;
     uint64_t *free; // a ring
     size_t first, n_free, capacity;
-    uint64_t next; // numbers given out so far
+    uint64_t next; // numbers assigned so far
 };
 
 static void slots_release(struct munged_slots *s)
@@ -209,7 +209,7 @@ struct munged_process {
 };
 
 struct munged_export {
-    struct map by_pid; // pid → place in processes + 1
+    struct map by_pid; // pid → index in processes + 1
     struct munged_process **processes;
     size_t n, capacity;
     uint32_t last_pid;

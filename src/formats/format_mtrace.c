@@ -62,7 +62,7 @@ static uint64_t alignment(const uint8_t *at, int record_bytes)
     return record_bytes == RECORD_BYTES ? get_u64(at + AT_SIZE2) : MALLOC_ALIGN;
 }
 
-// What glibc's malloc_usable_size says of a chunk: all but the word before the block, or two words where it is a mapping of
+// What glibc's malloc_usable_size returns for a chunk: all but the word before the block, or two words where it is a mapping of
 // its own, which begins a page.
 static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
 {
@@ -71,7 +71,7 @@ static uint64_t usable_bytes(uint64_t chunk, uint64_t block)
     return chunk > head ? chunk - head : 0;
 }
 
-// The size of the block taken, or given up, as far as the record has it.
+// The usable size of the block allocated or freed, if the record has it.
 static uint64_t usable(const uint8_t *at, int record_bytes, const struct event *ev)
 {
     if (record_bytes == OLD_RECORD_BYTES)
@@ -164,19 +164,19 @@ static uint64_t chunk_bytes(uint64_t size)
     return size < 24 ? 32 : size > UINT64_MAX - 32 ? size : (size + 8 + 15) & ~15ull;
 }
 
-static int set_chunk(struct export *x, uint64_t place, uint64_t bytes)
+static int set_chunk(struct export *x, uint64_t block, uint64_t bytes)
 {
     struct mtrace_export *m = x->state;
-    int rc = map_put(&m->chunks, place, bytes);
+    int rc = map_put(&m->chunks, block, bytes);
     return rc < 0 ? err_set(x->e, rc, "%s: out of memory", x->out.out->name) : 0;
 }
 
-// The block is given up.
-static uint64_t take_chunk(const struct export *x, uint64_t place)
+// The block is freed.
+static uint64_t remove_chunk(const struct export *x, uint64_t block)
 {
     struct mtrace_export *m = x->state;
-    uint64_t bytes = map_get(&m->chunks, place);
-    map_remove(&m->chunks, place);
+    uint64_t bytes = map_get(&m->chunks, block);
+    map_remove(&m->chunks, block);
     return bytes;
 }
 
@@ -191,7 +191,7 @@ static void put_record(struct export *x, uint32_t tid, enum mtrace_type type, co
     export_buffer_commit(&x->out, to + RECORD_BYTES);
 }
 
-// trace2wl takes threads whose numbers differ in the low 3 bits only for one.
+// To trace2wl, threads whose numbers differ in the low 3 bits only are one.
 static uint32_t tid_of(const struct export_call *c)
 {
     return (c->thread + 1) << 3;
@@ -231,7 +231,7 @@ static int mtrace_put(struct export *x, const struct export_call *c)
     uint64_t words[5] = {export_address(x, ev->ptr), export_address(x, ev->result), size, ev->align, chunk};
     enum mtrace_type type = type_of(ev);
     if (type == MTRACE_FREE || (type == MTRACE_REALLOC && !c->failed))
-        words[3] = take_chunk(x, ev->ptr);
+        words[3] = remove_chunk(x, ev->ptr);
     if (type == MTRACE_POSIX_MEMALIGN)
         words[0] = ev->error;
     if (type == MTRACE_VALLOC)

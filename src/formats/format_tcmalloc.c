@@ -56,7 +56,7 @@ static int no_memory(struct tcmalloc_import *t)
     return err_set(t->im->e, -ENOMEM, "%s: out of memory", t->im->source.in->name);
 }
 
-// The number of trailing zero bits of the first byte says the length. The bytes used, 0 when it is cut off.
+// The number of trailing zero bits of the first byte is the length. Returns the bytes used, 0 when it is cut off.
 static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
 {
     if (__builtin_expect(n >= NUMBER_BYTES, 1)) {
@@ -88,7 +88,7 @@ static int get_thread(struct tcmalloc_import *t, uint64_t id)
     return 0;
 }
 
-// A buffer says when it was flushed: its events are spread over the time since the one before.
+// A buffer has the time when it was flushed: its events are spread over the time since the one before.
 static uint64_t stamp_now(const struct tcmalloc_import *t)
 {
     double part = (double)(t->bytes - t->left) / (double)t->bytes;
@@ -100,7 +100,7 @@ static uint64_t address(uint64_t token)
     return (token + SLOTS_FIRST) << 4;
 }
 
-static void take_size(struct tcmalloc_thread *s, uint64_t delta, struct event *ev)
+static void read_size(struct tcmalloc_thread *s, uint64_t delta, struct event *ev)
 {
     s->size_units += (uint64_t)zigzag_get(delta);
     ev->size = s->size_units * SIZE_UNIT;
@@ -120,22 +120,22 @@ static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t 
     switch (type) {
     case TCMALLOC_MALLOC:
         ev.kind = HT_MALLOC;
-        take_size(s, word >> 3, &ev);
+        read_size(s, word >> 3, &ev);
         break;
     case TCMALLOC_FREE:
-    case TCMALLOC_FREE_SIZED: // which does not say the size
+    case TCMALLOC_FREE_SIZED: // without the size
         ev.kind = HT_FREE;
         free_token(s, word >> 3, &ev);
         break;
     case TCMALLOC_REALLOC:
         ev.kind = HT_REALLOC;
         free_token(s, more, &ev);
-        take_size(s, word >> 8, &ev);
+        read_size(s, word >> 8, &ev);
         break;
     case TCMALLOC_MEMALIGN:
         ev.kind = HT_MEMALIGN;
         ev.align = more;
-        take_size(s, word >> 8, &ev);
+        read_size(s, word >> 8, &ev);
         break;
     case TCMALLOC_TOKENS:
         s->next_token = word >> 3;
@@ -168,8 +168,8 @@ static inline int read_event(struct tcmalloc_import *t, const uint8_t *at, size_
         return n < t->left ? import_cut_off(im, import_source_offset(&im->source), "a buffer's event")
                            : import_bad(im, import_source_offset(&im->source), "expected a complete event in a buffer");
     *used = first + second;
-    bool takes = type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
-    if (takes && !s->has_tokens)
+    bool allocates = type != TCMALLOC_FREE && type != TCMALLOC_FREE_SIZED && type != TCMALLOC_TOKENS;
+    if (allocates && !s->has_tokens)
         return import_bad(im, import_source_offset(&im->source),
                           "expected the token range of thread %llu before its first allocation",
                           (unsigned long long)s->id);
@@ -333,7 +333,7 @@ const struct format format_tcmalloc = {
     .import =
         {
             .read = tcmalloc_import,
-            // A block's taking may stand in a buffer that is flushed long after that of the thread which gave it up.
+            // An allocation may stand in a buffer that is flushed long after that of the thread that frees the block.
             .window = 10000000000u,
         },
 };

@@ -107,7 +107,7 @@ static void put_instruction(struct export *x, enum instruction type, uint64_t re
 }
 
 // The player wants the threads' names to change with each switch, and none after a thread has been killed.
-static void put_place(struct export *x, const struct export_call *c)
+static void put_position(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;
     uint64_t ts = c->ev.stamp >> CPU_BITS << CPU_BITS;
@@ -137,7 +137,7 @@ static int replay_put(struct export *x, const struct export_call *c)
     if ((ev->ptr || ev->result) && reg >= MAX_REGISTERS)
         return err_set(x->e, -EOVERFLOW, "%s: more than %u live blocks, the limit of malloc-trace-replay",
                        x->out.out->name, MAX_REGISTERS);
-    put_place(x, c);
+    put_position(x, c);
     switch (ev->kind) {
     case HT_FREE:
         put_instruction(x, INSTRUCTION_FREE, reg, 0, 0);
@@ -153,7 +153,7 @@ static int replay_put(struct export *x, const struct export_call *c)
         r->in_thread = false;
         break;
     case HT_REALLOC:
-        // The player aborts where realloc gives NULL, as glibc's does for 0 bytes.
+        // The player aborts where realloc returns NULL, as glibc's does for 0 bytes.
         if (ev->ptr) {
             put_instruction(x, INSTRUCTION_REALLOC, reg, ev->result - 1, ev->size ? ev->size : 1);
             break;

@@ -11,7 +11,7 @@ enum { MOST_OP_BYTES = 1 + 3 * WL_VARINT_BYTES };
 // How far a thread has come, for the syncs.
 struct wl_thread {
     uint64_t ops;     // calls seen, the dropped ones included
-    struct map known; // other thread + 1 → how many of its calls had been made when this one last waited for it
+    struct map known; // other thread + 1 → how many of its calls the last sync with it comes after
     struct workload_dependency *dependencies; // of dropped calls, for the next one written
     size_t n_dependencies, dependencies_capacity;
 };
@@ -54,21 +54,21 @@ static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
     return wl_streams_put(&w->streams, thread, bytes, (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
-// The other thread says where it has come to now, which is behind the op to be waited for: all calls come in a valid
-// order. What is known of it already needs no sync.
-static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *wait)
+// The other thread posts a sync where it is now, which is behind the op that is depended on: all calls come in a valid
+// order. A dependency that an earlier sync implies needs none.
+static int put_dependency(struct export *x, uint32_t thread, const struct workload_dependency *d)
 {
     struct wl_export *w = x->state;
-    struct wl_thread *self = thread_of(x, thread > wait->thread ? thread : wait->thread);
+    struct wl_thread *self = thread_of(x, thread > d->thread ? thread : d->thread);
     if (!self)
         return no_memory(x);
     self = &w->threads[thread];
-    if (map_get(&self->known, wait->thread + 1ull) > wait->op)
+    if (map_get(&self->known, d->thread + 1ull) > d->op)
         return 0;
-    if (map_put(&self->known, wait->thread + 1ull, w->threads[wait->thread].ops) < 0)
+    if (map_put(&self->known, d->thread + 1ull, w->threads[d->thread].ops) < 0)
         return no_memory(x);
     w->syncs++;
-    int rc = put_sync(w, wait->thread, WL_SYNC_W);
+    int rc = put_sync(w, d->thread, WL_SYNC_W);
     return rc < 0 ? rc : put_sync(w, thread, WL_SYNC_R);
 }
 
@@ -130,7 +130,7 @@ static int wl_put(struct export *x, const struct export_call *c)
     return wl_streams_put(&w->streams, c->thread, bytes, (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
 }
 
-// What a dropped call waited for, what follows it in its thread waits for.
+// The next call of the thread gets the dependencies of a dropped one.
 static int wl_drop(struct export *x, const struct export_call *c)
 {
     struct wl_thread *self = thread_of(x, c->thread);
@@ -159,7 +159,7 @@ static void put_item(struct export_buffer *to, enum wl_op op, uint64_t v)
 }
 
 // Offsets of the streams in the file, in an array that the caller frees; NULL when out of memory. They follow the header,
-// whose length depends on how many bytes they take: it grows until all fits.
+// whose length depends on how many bytes they have: it grows until all fits.
 static uint64_t *lay_out(const struct wl_streams *s, size_t head_bytes)
 {
     uint64_t *offsets = malloc((s->n + 1) * sizeof *offsets);

@@ -11,15 +11,15 @@ enum {
     MAX_WINDOW_BYTES = 1 << 16,
     MIN_WINDOW_BYTES = 64, // holds any op
     OP_BYTES = 1 + 3 * WL_VARINT_BYTES,
-    TURN_BYTES = 256, // of the longest stream that are played before the others get their turn
+    PASS_BYTES = 256, // of the longest stream that are played before the other streams go on
     NOBODY = 0xffffffff,
 };
 
 struct wl_player {
     uint64_t offset;     // of bytes[0] in the file
     uint64_t start, end; // of the stream: it ends where the next one begins at the latest
-    uint64_t turn_bytes; // how much of it is played in a turn
-    uint64_t turn_end;
+    uint64_t pass_bytes; // how much of it is played in a pass
+    uint64_t pass_end;
     uint8_t *bytes;
     uint32_t at, n;
     uint32_t next; // waiting for the same sync
@@ -36,8 +36,8 @@ struct wl_import {
     uint8_t *posted; // one bit a sync
     size_t posted_bytes;
     struct map waiting; // sync → first player that waits for it + 1
-    uint32_t *turn;     // players that can go on
-    size_t n_turn;
+    uint32_t *ready;    // players that can go on
+    size_t n_ready;
     uint32_t n_blocked;
 };
 
@@ -130,7 +130,7 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int set_turns(struct wl_import *w)
+static int set_passes(struct wl_import *w)
 {
     struct wl_player **sorted = malloc(w->n * sizeof *sorted);
     uint64_t longest = 1;
@@ -146,8 +146,8 @@ static int set_turns(struct wl_import *w)
     }
     for (size_t i = 0; i < w->n; i++) {
         struct wl_player *p = &w->players[i];
-        p->turn_bytes = (uint64_t)((double)(p->end - p->start) / (double)longest * TURN_BYTES) + 1;
-        p->turn_end = p->start;
+        p->pass_bytes = (uint64_t)((double)(p->end - p->start) / (double)longest * PASS_BYTES) + 1;
+        p->pass_end = p->start;
     }
     free(sorted);
     return 0;
@@ -155,17 +155,17 @@ static int set_turns(struct wl_import *w)
 
 static int begin_players(struct wl_import *w)
 {
-    int rc = set_turns(w);
-    // Twice: one that has to wait and is woken within a turn stands in it twice.
-    w->turn = rc == 0 ? malloc(2 * w->n * sizeof *w->turn) : NULL;
-    if (!w->turn)
+    int rc = set_passes(w);
+    // Twice: one that blocks and is woken within a pass stands in it twice.
+    w->ready = rc == 0 ? malloc(2 * w->n * sizeof *w->ready) : NULL;
+    if (!w->ready)
         return no_memory(w);
     size_t window = WINDOWS_BYTES / w->n;
     w->window_bytes = window < MIN_WINDOW_BYTES   ? MIN_WINDOW_BYTES
                       : window < MAX_WINDOW_BYTES ? window
                                                   : MAX_WINDOW_BYTES;
     for (size_t i = 0; i < w->n; i++)
-        w->turn[w->n_turn++] = (uint32_t)i;
+        w->ready[w->n_ready++] = (uint32_t)i;
     return 0;
 }
 
@@ -182,7 +182,7 @@ static int fill(struct wl_import *w, struct wl_player *p)
     p->at = 0;
     while (p->n < OP_BYTES && p->offset + p->n < p->end) {
         uint64_t left = p->end - p->offset - p->n;
-        size_t room = w->window_bytes - p->n, want = left < room ? left : room;
+        size_t space = w->window_bytes - p->n, want = left < space ? left : space;
         ssize_t n = pread(w->im->source.in->fd, p->bytes + p->n, want, (off_t)(p->offset + p->n));
         if (n < 0 && errno == EINTR)
             continue;
@@ -217,7 +217,7 @@ static int post(struct wl_import *w, uint64_t sync)
     w->posted[sync / 8] |= (uint8_t)(1 << sync % 8);
     uint64_t first = w->n_blocked ? map_get(&w->waiting, sync) : 0;
     for (uint32_t i = (uint32_t)first - 1; first && i != NOBODY; i = w->players[i].next) {
-        w->turn[w->n_turn++] = i;
+        w->ready[w->n_ready++] = i;
         w->n_blocked--;
     }
     return first ? map_put(&w->waiting, sync, NOBODY + 1ull) : 0;
@@ -302,7 +302,7 @@ static int check_operands(struct wl_import *w, const struct wl_player *p, unsign
                               (unsigned long long)v[i]);
     }
     bool syncs = op == WL_SYNC_R || op == WL_SYNC_W;
-    // The stock converter states one less than there is room to be.
+    // The stock converter states one less than the number of syncs.
     if (syncs && (v[0] > w->n_syncs || v[0] > w->file_bytes))
         return import_bad(w->im, offset, "expected a sync up to %llu, found %llu", (unsigned long long)w->n_syncs,
                           (unsigned long long)v[0]);
@@ -348,28 +348,28 @@ static int step(struct wl_import *w, struct wl_player *p)
     return rc;
 }
 
-// Plays one turn of each player that can go on.
-static int play_turn(struct wl_import *w)
+// Plays one pass of each player that can go on.
+static int play_pass(struct wl_import *w)
 {
-    size_t kept = 0, n = w->n_turn;
+    size_t kept = 0, n = w->n_ready;
     for (size_t i = 0; i < n; i++) {
-        struct wl_player *p = &w->players[w->turn[i]];
+        struct wl_player *p = &w->players[w->ready[i]];
         int rc = 0;
-        p->turn_end += p->turn_bytes;
-        while (rc == 0 && !p->done && p->offset + p->at < p->turn_end)
+        p->pass_end += p->pass_bytes;
+        while (rc == 0 && !p->done && p->offset + p->at < p->pass_end)
             rc = step(w, p);
         if (rc < 0)
             return rc;
         if (rc == 0 && !p->done)
-            w->turn[kept++] = w->turn[i];
+            w->ready[kept++] = w->ready[i];
     }
     // Those that were woken stand behind the others.
-    memmove(w->turn + kept, w->turn + n, (w->n_turn - n) * sizeof *w->turn);
-    w->n_turn -= n - kept;
+    memmove(w->ready + kept, w->ready + n, (w->n_ready - n) * sizeof *w->ready);
+    w->n_ready -= n - kept;
     return 0;
 }
 
-// Nobody can go on. Under keep_going the syncs that are waited for count as posted.
+// No player can go on. Under keep_going the syncs that are waited for count as posted.
 static int release_blocked(struct wl_import *w)
 {
     for (size_t i = 0; i < w->n; i++) {
@@ -389,9 +389,9 @@ static int release_blocked(struct wl_import *w)
 static int play(struct wl_import *w)
 {
     int rc = 0;
-    while (rc == 0 && w->n_turn) {
-        rc = play_turn(w);
-        if (rc == 0 && !w->n_turn && w->n_blocked)
+    while (rc == 0 && w->n_ready) {
+        rc = play_pass(w);
+        if (rc == 0 && !w->n_ready && w->n_blocked)
             rc = release_blocked(w);
     }
     return rc;
@@ -408,7 +408,7 @@ int wl_import(struct import *im)
     for (size_t i = 0; i < w.n; i++)
         free(w.players[i].bytes);
     free(w.players);
-    free(w.turn);
+    free(w.ready);
     free(w.posted);
     map_release(&w.waiting);
     return rc;

@@ -74,7 +74,7 @@ static int put_slowly(struct wl_streams *s, size_t i, const uint8_t *from, size_
         int rc = t->n < t->capacity ? 0 : t->n == CHUNK_BYTES ? spill(s, i) : grow(s, t);
         if (rc < 0)
             return rc;
-        size_t room = t->capacity - t->n, part = n < room ? n : room;
+        size_t space = t->capacity - t->n, part = n < space ? n : space;
         memcpy(t->buffer + t->n, from, part);
         t->n += (uint32_t)part;
         t->bytes += part;

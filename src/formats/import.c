@@ -13,7 +13,7 @@ enum {
     EVENT_WORDS = 24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
 };
 
-// Later than any time: 146 years in ns. What lies behind is no time, and would leave no room for those after it.
+// Later than any time: 146 years in ns. A greater stamp is no time, and would leave no space for those after it.
 #define LATEST_STAMP (1ull << 62)
 
 // One thread of one process: the words of the round under work.
@@ -227,9 +227,9 @@ int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t t
     return rc;
 }
 
-int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *given)
+int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event *original)
 {
-    struct event ev = *given;
+    struct event ev = *original;
     int rc = 0;
     bool has_time = im->has_times && ev.stamp > im->stamp && ev.stamp < LATEST_STAMP;
     im->stamp = has_time ? ev.stamp : im->stamp + 1;

@@ -80,14 +80,14 @@ int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t t
 // text is set and -EBADMSG returned.
 int import_bad(struct import *im, uint64_t offset, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-// The same for the line that import_source_line gave last.
+// The same for the last line of import_source_line.
 int import_bad_line(struct import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // The input ended inside a record that began at `offset`: always an error, as what is missing cannot be skipped; under
 // keep_going it is counted and 0 returned.
 int import_cut_off(struct import *im, uint64_t offset, const char *what);
 
-// For importers of lines: as import_source_line, with a line that is too long or holds a NUL byte told or, under keep_going,
+// For importers of lines: as import_source_line, with a line that is too long or holds a NUL byte reported or, under keep_going,
 // skipped. 1, 0 at the end, or a negative errno.
 int import_line(struct import *im, const char **line, size_t *n);
 

@@ -67,7 +67,7 @@ static int decompress(struct unlz4 *u, void *to, size_t most, size_t *got, struc
     return 0;
 }
 
-// Up to `most` decompressed bytes, at least one until the end, which gives 0. Negative errno with the text set: -EBADMSG for
+// Up to `most` decompressed bytes, at least one; 0 at the end. Negative errno with the text set: -EBADMSG for
 // an invalid frame, -ENODATA when the last one is cut off.
 static ssize_t unlz4_read(struct unlz4 *u, void *to, size_t most, struct err *e)
 {
@@ -108,7 +108,7 @@ void import_source_release(struct import_source *s)
     *s = (struct import_source){0};
 }
 
-static int make_room(struct import_source *s, size_t want)
+static int make_space(struct import_source *s, size_t want)
 {
     size_t left = import_source_left(s), need = want + IMPORT_SOURCE_STEP_BYTES;
     if (need > s->capacity) {
@@ -131,13 +131,13 @@ ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e)
 {
     if (import_source_left(s) >= want || s->ended)
         return (ssize_t)import_source_left(s);
-    if (make_room(s, want) < 0)
+    if (make_space(s, want) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", s->in->name);
-    // A pipe gives little at a time: what is there already is worked on while more is written.
+    // A pipe holds little at a time: what is there already is worked on while more is written.
     while (import_source_left(s) < want && !s->ended) {
-        size_t room = s->capacity - s->end;
-        ssize_t n = s->unlz4 ? unlz4_read(s->unlz4, s->data + s->end, room, e)
-                             : input_read_some(s->in, s->data + s->end, room, e);
+        size_t space = s->capacity - s->end;
+        ssize_t n = s->unlz4 ? unlz4_read(s->unlz4, s->data + s->end, space, e)
+                             : input_read_some(s->in, s->data + s->end, space, e);
         if (n < 0)
             return n;
         s->end += (size_t)n;

@@ -20,7 +20,7 @@ struct import_source {
     uint8_t *data;
     size_t at, end, capacity;
     uint64_t offset; // of data[0] in the input
-    uint64_t line;   // number of the line given last, from 1
+    uint64_t line;   // number of the last line, from 1
     bool ended;      // the input is
     bool skip;       // what comes next is the rest of a line that was too long
 };

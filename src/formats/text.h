@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { TEXT_EXPORT_LINE = 512 }; // more than a line of any format takes
+enum { TEXT_EXPORT_LINE = 512 }; // more than a line of any format has
 
 // The readers look at **at and move *at behind what they match or parse. The text ends with a byte that none of them accepts
 // (a newline), so they need no length. False: *at has not moved.
@@ -107,7 +107,7 @@ struct text_line {
     const char *end; // where its newline stands, or the carriage return before it: parsers stop there
 };
 
-// The next line: 1; 0 at the end; negative errno. One without a newline is told or skipped: the file is cut off there.
+// The next line: 1; 0 at the end; negative errno. One without a newline is reported or skipped: the file is cut off there.
 int text_next(struct import *im, struct text_line *line);
 
 // The line had something else than `expected` at `at`. As import_bad.
