@@ -432,7 +432,7 @@ def takes(kind, flags):
 
 
 class Slots:
-    """Slots as a block's TAKEN and USED values name them."""
+    """Slots as a block's ALLOCATED and USED values name them."""
 
     def __init__(self, takes, uses, ages, relative):
         self.takes, self.uses, self.ages, self.relative = takes, uses, ages, relative
@@ -484,7 +484,7 @@ class Workload:
 class Window:
     """One OPS frame."""
 
-    NAMES = ("BLOCKS", "TAKEN", "USED", "SIZE", "MORE", "TAKE_TIME", "TIME", "WAIT", "TEXT")
+    NAMES = ("BLOCKS", "ALLOCATED", "USED", "SIZE", "MORE", "ALLOCATED_TIME", "TIME", "DEPENDENCY", "TEXT")
 
     def __init__(self, workload, payload):
         self.workload, self.payload = workload, payload
@@ -540,7 +540,7 @@ class Window:
         thread, first, ops, stamp = head
         need(thread < self.thread_limit, "a thread beyond the limit")
         need(first == self.workload.done.get(thread, 0), "a block does not go on where its thread was")
-        slots = Slots(self.columns["TAKEN"], self.columns["USED"], self.ages, self.flags & 1)
+        slots = Slots(self.columns["ALLOCATED"], self.columns["USED"], self.ages, self.flags & 1)
         stamp = (self.base + stamp) & MASK64
         waited = {}
         out = []
@@ -554,10 +554,10 @@ class Window:
             if flags & HAS_SITE:
                 event["site"] = self.columns["MORE"].next()
             if stamped:
-                column = "TAKE_TIME" if takes(kind, flags) else "TIME"
+                column = "ALLOCATED_TIME" if takes(kind, flags) else "TIME"
                 stamp = (stamp + self.columns[column].next()) & MASK64
             if flags & HAS_WAITS:
-                event["depends_on"] = [self.wait(waited) for _ in range(self.columns["WAIT"].next())]
+                event["depends_on"] = [self.wait(waited) for _ in range(self.columns["DEPENDENCY"].next())]
             out.append((stamp, thread, kind, event))
         return out
 
@@ -587,9 +587,9 @@ class Window:
             self.at += length
 
     def wait(self, waited):
-        thread = self.columns["WAIT"].next()
+        thread = self.columns["DEPENDENCY"].next()
         reference = waited.get(thread, self.workload.done.get(thread, 0))
-        waited[thread] = (reference + zigzag(self.columns["WAIT"].next())) & MASK64
+        waited[thread] = (reference + zigzag(self.columns["DEPENDENCY"].next())) & MASK64
         return thread, waited[thread]
 
 

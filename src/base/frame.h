@@ -45,17 +45,17 @@ void frame_writer_release(struct frame_writer *w);
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e);
 
 // What is known of the parts of one sort, from frame to frame. All zero knows nothing yet.
-struct frame_habit {
-    uint8_t frames; // since the ways were tried
-    uint8_t way;    // frame_write.c's
-    bool hasty;     // the caller's: at fast levels time counts more than some percent of size
+struct frame_hint {
+    uint8_t frames; // since the methods were tried
+    uint8_t method; // frame_write.c's
+    bool fast;      // the caller's: at fast levels time counts more than some percent of size
 };
 
 // A piece of a payload.
 struct frame_part {
     const void *bytes;
     size_t size;
-    struct frame_habit *habit; // NULL: patterns are looked for
+    struct frame_hint *hint; // NULL: patterns are looked for
 };
 
 // As frame_write, of up to 64 parts in a row, which are not copied together when that can be helped. Parts of unlike

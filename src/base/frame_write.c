@@ -20,14 +20,14 @@ enum {
     // Where looking for patterns saves less than this it is left out: it takes some 2 ns a byte where there are hardly any,
     // Huffman's code 0.9.
     WORTH_PERCENT = 3,
-    HASTY_PERCENT = 16,
-    HASTY_RAW_PERCENT = 16, // nor is there a code at all where it saves less than this
-    SMALL_LEVEL = 7,        // from here on size is what is asked for
-    HABIT_FRAMES = 32,      // after so many the ways are tried again
+    FAST_PERCENT = 16,
+    FAST_RAW_PERCENT = 16, // nor is there a code at all where it saves less than this
+    SMALL_LEVEL = 7,       // from here on size is what is asked for
+    HINT_FRAMES = 32,      // after so many the methods are tried again
 };
 
 // How a part is compressed: with patterns and Huffman's code, with the code alone, or not.
-enum way { WAY_PATTERNS, WAY_PLAIN, WAY_RAW };
+enum method { METHOD_PATTERNS, METHOD_PLAIN, METHOD_RAW };
 
 void frame_writer_init(struct frame_writer *w, struct output *out, uint32_t magic, uint16_t version,
                        enum frame_codec codec, int level)
@@ -57,49 +57,49 @@ static const uint8_t *join(struct frame_writer *w, const struct frame_part *part
     return w->joined.data;
 }
 
-static void set_parameters(ZSTD_CCtx *z, int level, bool many, enum way way)
+static void set_parameters(ZSTD_CCtx *z, int level, bool many, enum method method)
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
     // The table fits the L1 cache; what it forgets costs 2 % of size.
-    if (level <= FAST_LEVEL && many && way == WAY_PATTERNS)
+    if (level <= FAST_LEVEL && many && method == METHOD_PATTERNS)
         ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
     // The search for matches is skipped by taking the longest possible steps.
-    ZSTD_paramSwitch_e literals = way == WAY_PLAIN ? ZSTD_ps_enable : ZSTD_ps_disable;
-    if (way != WAY_PATTERNS && !ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, literals)))
+    ZSTD_paramSwitch_e literals = method == METHOD_PLAIN ? ZSTD_ps_enable : ZSTD_ps_disable;
+    if (method != METHOD_PATTERNS && !ZSTD_isError(ZSTD_CCtx_setParameter(z, ZSTD_c_literalCompressionMode, literals)))
         ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, ZSTD_minCLevel());
 }
 
-static size_t compress_part(struct frame_writer *w, enum way way, const struct frame_part *part, uint8_t *to,
+static size_t compress_part(struct frame_writer *w, enum method method, const struct frame_part *part, uint8_t *to,
                             size_t room)
 {
-    set_parameters(w->zstd, w->level, true, way);
+    set_parameters(w->zstd, w->level, true, method);
     return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
 }
 
-static enum way choose(const struct frame_writer *w, const struct frame_part *part, size_t plain, size_t patterns)
+static enum method choose(const struct frame_writer *w, const struct frame_part *part, size_t plain, size_t patterns)
 {
-    bool hasty = part->habit->hasty && w->level <= FAST_LEVEL;
-    size_t worth = hasty ? HASTY_PERCENT : w->level < SMALL_LEVEL ? WORTH_PERCENT : 0;
+    bool fast = part->hint->fast && w->level <= FAST_LEVEL;
+    size_t worth = fast ? FAST_PERCENT : w->level < SMALL_LEVEL ? WORTH_PERCENT : 0;
     if (ZSTD_isError(plain) || (!ZSTD_isError(patterns) && patterns + plain / 100 * worth < plain))
-        return WAY_PATTERNS;
-    return hasty && plain > part->size / 100 * (100 - HASTY_RAW_PERCENT) ? WAY_RAW : WAY_PLAIN;
+        return METHOD_PATTERNS;
+    return fast && plain > part->size / 100 * (100 - FAST_RAW_PERCENT) ? METHOD_RAW : METHOD_PLAIN;
 }
 
-// In the way that did best for this sort of part. Every now and then all are tried.
-static size_t compress_by_habit(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
+// In the method that did best for this sort of part. Every now and then all are tried.
+static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *part, uint8_t *to, size_t room)
 {
-    struct frame_habit *h = part->habit;
+    struct frame_hint *h = part->hint;
     bool trial = h->frames == 0;
-    h->frames = (uint8_t)((h->frames + 1) % HABIT_FRAMES);
+    h->frames = (uint8_t)((h->frames + 1) % HINT_FRAMES);
     if (trial) {
-        size_t plain = compress_part(w, WAY_PLAIN, part, to, room);
-        size_t patterns = compress_part(w, WAY_PATTERNS, part, to, room);
-        h->way = (uint8_t)choose(w, part, plain, patterns);
-        if (h->way == WAY_PATTERNS)
+        size_t plain = compress_part(w, METHOD_PLAIN, part, to, room);
+        size_t patterns = compress_part(w, METHOD_PATTERNS, part, to, room);
+        h->method = (uint8_t)choose(w, part, plain, patterns);
+        if (h->method == METHOD_PATTERNS)
             return patterns;
     }
-    return compress_part(w, h->way, part, to, room);
+    return compress_part(w, h->method, part, to, room);
 }
 
 // The parts as one zstd frame; 0 when out of memory.
@@ -108,7 +108,7 @@ static size_t compress_joined(struct frame_writer *w, const struct frame_part *p
 {
     const uint8_t *from = join(w, parts, n);
     size_t bytes = n == 1 ? parts->size : w->joined.size;
-    set_parameters(w->zstd, w->level, many, WAY_PATTERNS);
+    set_parameters(w->zstd, w->level, many, METHOD_PATTERNS);
     return from || !bytes ? ZSTD_compress2(w->zstd, to, room, from, bytes) : 0;
 }
 
@@ -122,8 +122,8 @@ static size_t compress_zstd(struct frame_writer *w, const struct frame_part *par
         size_t run = 1, bytes = parts[i].size;
         while (bytes < OWN_PART_BYTES && i + run < n && parts[i + run].size < OWN_PART_BYTES)
             bytes += parts[i + run++].size;
-        size_t got = bytes >= OWN_PART_BYTES && run == 1 && parts[i].habit
-                         ? compress_by_habit(w, parts + i, to + total, room - total)
+        size_t got = bytes >= OWN_PART_BYTES && run == 1 && parts[i].hint
+                         ? compress_by_hint(w, parts + i, to + total, room - total)
                          : compress_joined(w, parts + i, run, to + total, room - total, n > 1);
         if (got == 0 || ZSTD_isError(got))
             return 0;

@@ -25,8 +25,8 @@ struct convert_options {
 
 enum {
     CONVERT_WINDOW_NS = 1000000,
-    // No out-of-order window seen was over 547 ticks of a 2.6 GHz counter, 210 ns (docs/design/capture.md); on bigger machines a
-    // cache line comes from farther away.
+    // No out-of-order window seen was over 547 ticks of a 2.6 GHz counter, 210 ns (docs/design/capture.md); on bigger
+    // machines a cache line comes from farther away.
     CONVERT_SKID_NS = 1000,
 };
 

@@ -11,8 +11,8 @@ struct convert_open_options {
     const struct convert_watch *watch; // NULL: not wanted
 };
 
-// Opens the workload at `path` ("-": stdin), which must outlive *w. A trace is converted into a temporary file. 0 or negative
-// errno with the text set. *w can be closed (workload_file_close) in either case.
+// Opens the workload at `path` ("-": stdin), which must outlive *w. A trace is converted into a temporary file. 0 or
+// negative errno with the text set. *w can be closed (workload_file_close) in either case.
 int convert_open(struct workload_file *w, const char *path, const struct convert_open_options *o, struct err *e);
 
 #endif

@@ -2,9 +2,9 @@
 //
 // The capture stamps a free before the call and an allocation after it, so with exact stamps every address alternates:
 // allocated, freed, allocated. But the counter is read out of order with the instructions round it: the stamp of an
-// allocation may be too early by the depth of the CPU's reordering, a few hundred ns, and then it seems to precede the free
-// that made its address available. Such an allocation need not wait, because an address is not a block: for a while the
-// address has two blocks, and only the block that a free means remains to be found (docs/design/convert.md).
+// allocation may be too early by the depth of the CPU's reordering, a few hundred ns, and then it seems to precede the
+// free that made its address available. Such an allocation need not wait, because an address is not a block: for a
+// while the address has two blocks, and only the block that a free means remains to be found (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_ORDER_H
 #define HEAPTAPE_CONVERT_ORDER_H
 
@@ -19,8 +19,8 @@ struct order_sink {
 };
 
 struct order_options {
-    // Stamp units. How long a free of an unknown address waits for its allocation, and a second block of an address for the
-    // free of the first.
+    // Stamp units. How long a free of an unknown address waits for its allocation, and a second block of an address for
+    // the free of the first.
     uint64_t window;
     // The most by which an allocation's stamp is assumed to be early: closer stamps do not prove an order.
     uint64_t skid;
@@ -52,8 +52,8 @@ int order_feed(struct order *o, const struct trace_segment *s);
 // negative errno, which may be the sink's.
 int order_advance(struct order *o, uint64_t limit);
 
-// The recording was cut off: of what has not been put out yet, things that it depends on may be missing. So where there are
-// several threads, each free in it counts as ambiguous.
+// The recording was cut off: of what has not been put out yet, things that it depends on may be missing. So where there
+// are several threads, each free in it counts as ambiguous.
 void order_cut_off(struct order *o);
 
 // Puts out the rest.

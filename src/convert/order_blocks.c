@@ -156,7 +156,7 @@ static size_t choose(struct order *o, const struct merge_stream *s, uint64_t sta
     return oldest;
 }
 
-// The oldest block of the duplicate's address is lost: its free never came. It is freed by the thread that took the
+// The oldest block of the duplicate's address is lost: its free never came. It is freed by the thread that allocated the
 // address next, so that the workload stays valid.
 int order_duplicate_lost(struct order *o, size_t i)
 {
@@ -235,7 +235,8 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
     return after_allocation(o, t, stamp, address, slot, duplicated);
 }
 
-// A block from before the trace began, as large as can be used of it, if that is known. Its slot is a new one: the block is there from the start.
+// A block from before the trace began, as large as can be used of it, if that is known. Its slot is a new one: the
+// block is there from the start.
 static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, uint64_t address, uint32_t *slot)
 {
     int rc = order_thread_name(o, t);

@@ -23,9 +23,9 @@ static int lane_begin(struct order *o, struct merge_stream *s)
     return 0;
 }
 
-// Records of the segment that belong before what is out already: their thread was preempted between stamping and storing
-// them. What depends on them was stamped later than that, so it is not out yet; but their place in the whole is a later one
-// than their stamp says.
+// Records of the segment that belong before what is out already: their thread was preempted between stamping and
+// storing them. What depends on them was stamped later than that, so it is not out yet; but their place in the whole is
+// a later one than their stamp says.
 static uint64_t count_late(const struct order *o, const struct trace_segment *s)
 {
     struct codec_state state = {s->epoch0, s->base0};

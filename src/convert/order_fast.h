@@ -1,5 +1,6 @@
-// The way that nearly all records go: an allocation of a free address, and a free by the thread that took it. Each function does all
-// of it or, where anything is out of the ordinary, nothing; then order_allocate and order_release know what to do.
+// The fast path of nearly all records: an allocation at a free address, and a free by the allocating thread. Each
+// function does all of it or, where anything is out of the ordinary, nothing; then order_allocate and order_release
+// know what to do.
 #ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
 #define HEAPTAPE_CONVERT_ORDER_FAST_H
 
@@ -105,9 +106,9 @@ static inline int order_release_fast(struct order *o, struct merge_stream *s, ui
     return order_put_out(o, t, to);
 }
 
-// Fetches the cell that a record some words ahead will need, and for a free, nearer, the slot that the cell names. Guesses:
-// the base may change until then, and the block may stand behind others.
-// Always inline: as a function of its own it would be one without an effect, and gcc 12 drops calls of such.
+// Fetches the cell that a record some words ahead will need, and for a free, nearer, the slot that the cell names.
+// Guesses: the base may change until then, and the block may stand behind others. Always inline: as a function of its
+// own it would be one without an effect, and gcc 12 drops calls of such.
 static inline __attribute__((always_inline)) void order_look_ahead(const struct order *o, const struct merge_stream *s)
 {
     enum { CELL_AHEAD = 32, SLOT_AHEAD = 16, NEAR_BUCKETS = 512 };

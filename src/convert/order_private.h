@@ -145,9 +145,9 @@ int order_release(struct order *o, struct merge_stream *s, struct workload_op *o
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result);
 
-// Does the free by another thread of a block at this address, whose stamp is later by the skid at most, come before the one
-// under work, which stands first in `s` and is of a block that its thread did not allocate? Counts as ambiguous what the records
-// leave open.
+// Does the free by another thread of a block at this address, whose stamp is later by the skid at most, come before the
+// one under work, which stands first in `s` and is of a block that its thread did not allocate? Counts as ambiguous
+// what the records leave open.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address);
 
 // Remembers a free that is put out, where there are several threads.

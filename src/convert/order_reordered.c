@@ -1,8 +1,8 @@
-// Frees with stamps that are too early. The counter is read before the call, but the processor reads it as soon as it can:
-// while it still waits for the cache line through which another thread hands the block over. So the free by a thread that
-// did not allocate the block can seem to precede the free of the block that the address had before, if that free, the
-// allocation after it and the hand-over all happened within the depth of the reordering. Two frees of one address then stand
-// closer than that, and the other records of the threads at this address show which was first.
+// Frees with stamps that are too early. The counter is read before the call, but the processor reads it as soon as it
+// can: while it still waits for the cache line through which another thread hands the block over. So the free by a
+// thread that did not allocate the block can seem to precede the free of the block that the address had before, if that
+// free, the allocation after it and the hand-over all happened within the depth of the reordering. Two frees of one
+// address then stand closer than that, and the other records of the threads at this address show which was first.
 #include "convert/order_private.h"
 
 enum { MAX_STREAMS = 256, MAX_DEPTH = 64 };
@@ -67,8 +67,8 @@ static size_t due_streams(const struct order *o, uint64_t limit, const struct me
     return n;
 }
 
-// The first free of the address by another thread than `t`, of a block that is live now or was allocated by a third thread,
-// not of one that the freeing thread allocates before. UINT64_MAX: there is none; else *by has it.
+// The first free of the address by another thread than `t`, of a block that is live now or was allocated by a third
+// thread, not of one that the freeing thread allocates before. UINT64_MAX: there is none; else *by has it.
 static uint64_t other_release(const struct merge_stream **list, size_t n, const struct order_thread *t,
                               uint64_t address, uint64_t limit, const struct order_thread **by)
 {
@@ -112,7 +112,8 @@ static void see_allocations(struct pair *p, const struct merge_stream *s, uint64
     }
 }
 
-// Allocations that are done: the address has their blocks beside the oldest one. False when `other` did one: its free means it.
+// Allocations that are done: the address has their blocks beside the oldest one. False when `other` did one: its free
+// means it.
 static bool see_duplicates(const struct order *o, struct pair *p, uint64_t address)
 {
     for (size_t i = 0; i < o->n_duplicates; i++) {

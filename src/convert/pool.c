@@ -43,8 +43,8 @@ static void sort_slots(uint32_t *slots, uint32_t *spare, size_t n)
     }
 }
 
-// Moves the `n` lowest slots to the shared pool. They are put in order, the lowest number on top: blocks allocated in a row
-// then have slots in a row, and where they are freed in a row too, the workload is shorter by nearly all of that.
+// Moves the `n` lowest slots to the shared pool. They are put in order, the lowest number on top: blocks allocated in a
+// row then have slots in a row, and where they are freed in a row too, the workload is shorter by nearly all of that.
 static int share(struct pool *p, struct pool_shared *shared, size_t n, uint32_t thread, uint64_t op)
 {
     struct pool_batch *b = malloc(sizeof *b + n * sizeof *b->slots);

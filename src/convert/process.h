@@ -36,8 +36,8 @@ struct convert_files {
     void (*written)(const char *path, uint64_t bytes, const struct workload_summary *s);
 };
 
-// Converts each process that has events, in one pass. Further images of one pid (exec) are named PID-2, PID-3, … A file is
-// complete once its process is; after an error those that were complete stay. 0 or negative errno with the text set.
+// Converts each process that has events, in one pass. Further images of one pid (exec) are named PID-2, PID-3, … A file
+// is complete once its process is; after an error those that were complete stay. 0 or negative errno with the text set.
 int convert_each(struct trace_file *t, const struct convert_files *files, const struct convert_settings *s,
                  struct err *e);
 
@@ -51,8 +51,8 @@ struct convert_process {
     struct err *e;                   // where the text of an error goes
 };
 
-// Begins the process's workload on `out`, which stays the caller's to close. 0 or a negative errno with the text set. *c can
-// be released in either case.
+// Begins the process's workload on `out`, which stays the caller's to close. 0 or a negative errno with the text set.
+// *c can be released in either case.
 int convert_process_begin(struct convert_process *c, struct output *out, const struct trace_session *session,
                           const struct trace_process *p);
 void convert_process_release(struct convert_process *c);

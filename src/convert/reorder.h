@@ -1,7 +1,7 @@
-// Keeps the calls of a walk in an order in which every address is allocated, freed, allocated: for formats that name blocks by
-// their addresses and have one line a call. An allocation's stamp may be early by what the processor reorders, and a realloc
-// stands at the stamp of its end, so another thread's allocation of the same address may come before the free: it is put aside
-// until that has come, for a window of recorded time at most (docs/design/convert.md).
+// Keeps the calls of a walk in an order in which every address is allocated, freed, allocated: for formats that name
+// blocks by their addresses and have one line a call. An allocation's stamp may be early by what the processor
+// reorders, and a realloc stands at the stamp of its end, so another thread's allocation of the same address may come
+// before the free: it is put aside until that has come, for a window of recorded time at most (docs/design/convert.md).
 #ifndef HEAPTAPE_CONVERT_REORDER_H
 #define HEAPTAPE_CONVERT_REORDER_H
 

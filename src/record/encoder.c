@@ -15,7 +15,7 @@ enum {
     BACKLOG_LZ4 = 25,       // percent: from here on lz4 at best …
     BACKLOG_NONE = 60,      // … and from here on nothing
     BACKLOG_LOW = 4,        // percent: there is time for a better codec again
-    HASTY_NS = 25,          // a word: programs write faster than this, so that compression has to be quick …
+    FAST_NS = 25,           // a word: programs write faster than this, so that compression has to be quick …
     LEISURE_NS = 50,        // … and slower than this
     WRITING_DOMINATES = 60, // percent of the time in write(2): then fewer bytes are what helps, not less work
 };
@@ -59,7 +59,7 @@ static void adapt_codec(struct encoder *n)
     uint32_t percent = backlog_percent(n);
     uint64_t wall = clock_monotonic_ns() - n->adapted_ns, words = n->writer.round_words;
     bool writing = is_writing(n);
-    n->writer.hasty = wall < words * (n->writer.hasty ? LEISURE_NS : HASTY_NS);
+    n->writer.fast = wall < words * (n->writer.fast ? LEISURE_NS : FAST_NS);
     bool behind = (f->codec == FRAME_CODEC_ZSTD && percent >= BACKLOG_LZ4) ||
                   (f->codec == FRAME_CODEC_LZ4 && percent >= BACKLOG_NONE);
     if (behind && !writing) {
@@ -168,7 +168,7 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
     columns_init(&n->scan);
     trace_writer_init(&n->writer, s->out, s->codec, s->level);
     n->writer.frame_words = PARCEL_WORDS;
-    n->writer.hasty = true;
+    n->writer.fast = true;
     pthread_mutex_init(&n->mutex, NULL);
     return n;
 }

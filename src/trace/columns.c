@@ -333,16 +333,16 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct record
     c->words += r->words;
 }
 
-int columns_finish(struct columns *c, bool hasty, struct buf *payload, struct frame_part *parts)
+int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts)
 {
     for (unsigned i = 0; i < COLUMN_COUNT; i++) {
         uint8_t length[4];
         put_u32(length, (uint32_t)c->column[i].size);
         if (buf_put(payload, length, sizeof length) < 0)
             return -ENOMEM;
-        if (c->habits[i].hasty != hasty)
-            c->habits[i] = (struct frame_habit){.hasty = hasty};
-        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, &c->habits[i]};
+        if (c->hints[i].fast != fast)
+            c->hints[i] = (struct frame_hint){.fast = fast};
+        parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, &c->hints[i]};
     }
     return 0;
 }

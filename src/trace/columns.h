@@ -41,7 +41,7 @@ struct columns {
     uint32_t words;               // taken since columns_clear
     uint32_t stamp;               // field of the record before, of any segment of the frame
     struct buf column[COLUMN_COUNT];
-    struct frame_habit habits[COLUMN_COUNT];
+    struct frame_hint hints[COLUMN_COUNT];
 };
 
 // A run of whole records. Each note counts as one.
@@ -65,9 +65,9 @@ void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct
 // As columns_scan, and appends the records to the columns. n ≤ room - words.
 void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct records *r);
 
-// `hasty` as in frame_habit. Appends the table of lengths to a payload and gives the columns as COLUMN_COUNT parts of it, valid as long as they are.
+// `fast` as in frame_hint. Appends the table of lengths to a payload and gives the columns as COLUMN_COUNT parts of it, valid as long as they are.
 // 0 or -ENOMEM.
-int columns_finish(struct columns *c, bool hasty, struct buf *payload, struct frame_part *parts);
+int columns_finish(struct columns *c, bool fast, struct buf *payload, struct frame_part *parts);
 
 // The other way. `at` points to the table of lengths; `segments` have their counts, and `words` room for all of them.
 // false when the bytes are no such columns.

@@ -165,7 +165,7 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
     if (rc == 0)
         rc = buf_put(b, w->table.data, w->table.size);
     if (rc == 0 && transform == EVENTS_COLUMNS)
-        rc = columns_finish(w->columns, w->hasty, b, parts + 1);
+        rc = columns_finish(w->columns, w->fast, b, parts + 1);
     if (rc < 0)
         return no_memory(w, e);
     parts[0] = (struct frame_part){b->data, b->size, NULL};

@@ -6,10 +6,10 @@
 #include "trace/tail.h"
 #include "trace/trace.h"
 
-// All but `frames.codec`, `frames.level` and `hasty` (which may be changed between rounds) is the writer's own; `events` may be read.
+// All but `frames.codec`, `frames.level` and `fast` (which may be changed between rounds) is the writer's own; `events` may be read.
 struct trace_writer {
     struct frame_writer frames;
-    bool hasty;                   // at fast levels time counts more than some percent of size
+    bool fast;                    // at fast levels time counts more than some percent of size
     struct buf payload;           // of the frame under work
     struct buf table;             // its segments
     uint64_t row_epoch, row_base; // codec state at the end of the last of them

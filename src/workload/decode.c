@@ -13,7 +13,7 @@ void decode_release(struct decode *d)
     free(d->dependencies);
     free(d->waiting);
     free(d->history);
-    free(d->given);
+    free(d->freed);
     *d = (struct decode){0};
 }
 
@@ -28,7 +28,7 @@ static int reserve(struct decode *d, size_t n_ops, size_t n_blocks, size_t n_dep
     if (HT_GROW(&d->ops, &d->ops_capacity, n_ops) < 0 || HT_GROW(&d->runs, &d->runs_capacity, n_blocks) < 0 ||
         HT_GROW(&d->dependencies, &d->dependencies_capacity, n_dependency_values / 2) < 0 ||
         HT_GROW(&d->waiting, &d->waiting_capacity, n_dependency_values) < 0 ||
-        HT_GROW(&d->history, &d->history_capacity, n_ops) < 0 || HT_GROW(&d->given, &d->given_capacity, n_ops) < 0)
+        HT_GROW(&d->history, &d->history_capacity, n_ops) < 0 || HT_GROW(&d->freed, &d->freed_capacity, n_ops) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -57,7 +57,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
     for (uint32_t i = 0; i < d->n_shapes; i++, p += FORMAT_SHAPE_BYTES) {
         unsigned kind = p[0], flags = p[1] & FORMAT_OP_FLAGS;
         bool site = p[1] & FORMAT_SHAPE_SITE;
-        if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_SITE | FORMAT_SHAPE_WAITS | FORMAT_SHAPE_NO_SLOT) ||
+        if (p[1] & ~(FORMAT_OP_FLAGS | FORMAT_SHAPE_SITE | FORMAT_SHAPE_DEPENDENCIES | FORMAT_SHAPE_NO_SLOT) ||
             (site && !format_has_site(kind)) || !format_flags_valid(kind, flags, p[1] & FORMAT_SHAPE_NO_SLOT))
             return bad(what, "invalid kind or flags in a shape");
         d->shapes[i] = (struct decode_shape){
@@ -66,7 +66,7 @@ static int read_shapes(struct decode *d, const uint8_t *p, const char **what)
             .error = p[2],
             .fields = format_op_fields(kind) | (site ? HT_F_VALUE : 0),
             .use = p[1] & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(kind, flags),
-            .dependencies = p[1] & FORMAT_SHAPE_WAITS,
+            .dependencies = p[1] & FORMAT_SHAPE_DEPENDENCIES,
         };
     }
     return 0;
@@ -99,14 +99,14 @@ static int read_head(struct decode *d, const uint8_t *p, size_t n, const char **
     if (n < FORMAT_HEAD_BYTES)
         return bad(what, "shorter than its header");
     uint32_t n_blocks = get_u32(p + FORMAT_AT_BLOCKS);
-    size_t n_dependencies = get_u32(p + FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_WAIT);
+    size_t n_dependencies = get_u32(p + FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_DEPENDENCY);
     d->n_ops = get_u32(p + FORMAT_AT_OPS);
     d->n_shapes = get_u32(p + FORMAT_AT_SHAPES);
     d->age_codes = get_u32(p + FORMAT_AT_AGE_CODES);
     d->relative = get_u32(p + FORMAT_AT_FLAGS) & FORMAT_FLAG_RELATIVE_SLOTS;
     d->base_stamp = get_u64(p + FORMAT_AT_BASE_STAMP);
     if (d->n_ops == 0 || d->n_ops > FORMAT_MAX_OPS || n_blocks == 0 || n_blocks > d->n_ops ||
-        n_dependencies > FORMAT_MAX_WAITS || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS ||
+        n_dependencies > FORMAT_MAX_DEPENDENCIES || get_u32(p + FORMAT_AT_FLAGS) & ~FORMAT_FLAGS ||
         d->n_shapes > FORMAT_MAX_SHAPES || n < FORMAT_HEAD_BYTES + (size_t)FORMAT_SHAPE_BYTES * d->n_shapes)
         return bad(what, "invalid counts");
     if (get_u64(p + FORMAT_AT_FIRST_OP) != d->ops_before)
@@ -145,13 +145,13 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
 static inline bool get_slot(struct decode *d, unsigned use, uint32_t *slot)
 {
     uint64_t code;
-    if (!planes_get(&d->columns[use == FORMAT_SLOT_TAKE ? FORMAT_COLUMN_TAKEN : FORMAT_COLUMN_USED], &code))
+    if (!planes_get(&d->columns[use == FORMAT_SLOT_ALLOCATED ? FORMAT_COLUMN_ALLOCATED : FORMAT_COLUMN_USED], &code))
         return false;
-    if (use == FORMAT_SLOT_TAKE) {
+    if (use == FORMAT_SLOT_ALLOCATED) {
         if (code == 0) {
-            if (!d->n_given)
+            if (!d->n_freed)
                 return false;
-            *slot = d->given[--d->n_given];
+            *slot = d->freed[--d->n_freed];
         } else {
             uint64_t s = d->last_taken + (uint64_t)zigzag_get(code - 1);
             if (s >= d->slot_limit)
@@ -170,8 +170,8 @@ static inline bool get_slot(struct decode *d, unsigned use, uint32_t *slot)
             return false;
         *slot = d->last_used = (uint32_t)s;
     }
-    if (use == FORMAT_SLOT_GIVE)
-        d->given[d->n_given++] = *slot;
+    if (use == FORMAT_SLOT_FREED)
+        d->freed[d->n_freed++] = *slot;
     else
         d->history[d->n_history++] = *slot;
     return true;
@@ -197,10 +197,11 @@ static bool get_more(struct decode *d, unsigned fields, struct workload_op *op)
     return !(fields & HT_F_TEXT) || get_text(d, op);
 }
 
-// The threads and op numbers that an op waits for. Whether those point back is checked when all stamps are known.
+// The threads and numbers of the ops that an op depends on. Whether those point back is checked when all stamps are
+// known.
 static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t thread)
 {
-    struct planes *p = &d->columns[FORMAT_COLUMN_WAIT];
+    struct planes *p = &d->columns[FORMAT_COLUMN_DEPENDENCY];
     uint64_t n, t, code;
     if (!planes_get(p, &n) || n == 0 || n > (size_t)(p->first_end - p->first) / 2)
         return false;
@@ -239,7 +240,7 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
 {
     struct workload_run *run = &d->runs[i];
     struct workload_op *op = d->ops + (run->ops - d->ops);
-    d->n_history = d->n_given = d->last_taken = d->last_used = 0;
+    d->n_history = d->n_freed = d->last_taken = d->last_used = 0;
     d->blocks_before++;
     for (size_t k = 0; k < run->n_ops; k++, op++) {
         unsigned shape = *d->shape_column++;
@@ -250,7 +251,8 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
         if (what)
             return what;
         uint64_t delta = 0;
-        struct planes *time = &d->columns[s->use == FORMAT_SLOT_TAKE ? FORMAT_COLUMN_TAKE_TIME : FORMAT_COLUMN_TIME];
+        struct planes *time =
+            &d->columns[s->use == FORMAT_SLOT_ALLOCATED ? FORMAT_COLUMN_ALLOCATED_TIME : FORMAT_COLUMN_TIME];
         if (d->has_stamps && (!planes_get(time, &delta) || delta > UINT64_MAX - stamp))
             return "invalid timestamps";
         op->stamp = stamp += delta;
@@ -258,28 +260,28 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
     return NULL;
 }
 
-// Without stamps the column says in which order the threads take turns, and an op's number in the total order stands
+// Without stamps the column says in which order the threads run, and an op's number in the total order stands
 // for its stamp.
 static const char *number_ops(struct decode *d)
 {
     struct planes *p = &d->columns[FORMAT_COLUMN_TIME];
     uint64_t at = d->ops_before, end = at + d->n_ops;
-    uint32_t *taken = d->given; // per run; free again once the runs are decoded
-    memset(taken, 0, d->n_runs * sizeof *taken);
+    uint32_t *allocated = d->freed; // per run; free again once the runs are decoded
+    memset(allocated, 0, d->n_runs * sizeof *allocated);
     while (at < end) {
         uint64_t run, n;
         if (!planes_get(p, &run) || !planes_get(p, &n) || run >= d->n_runs || n == 0 ||
-            n > d->runs[run].n_ops - taken[run])
+            n > d->runs[run].n_ops - allocated[run])
             return "invalid thread sequence";
-        struct workload_op *op = d->ops + (d->runs[run].ops - d->ops) + taken[run];
-        taken[run] += (uint32_t)n;
+        struct workload_op *op = d->ops + (d->runs[run].ops - d->ops) + allocated[run];
+        allocated[run] += (uint32_t)n;
         for (uint64_t i = 0; i < n; i++)
             op[i].stamp = at++;
     }
     return NULL;
 }
 
-// An op's stamp is above that of each op it waits for: so order by stamp is a valid total order, and no two ops wait
+// An op's stamp is above that of each op it depends on: so order by stamp is a valid total order, and no two ops wait
 // for each other.
 static bool dependencies_point_back(const struct decode *d)
 {
@@ -311,17 +313,17 @@ static const char *check_ends(const struct decode *d)
 
 static const char *decode_runs(struct decode *d)
 {
-    size_t taken = 0;
+    size_t allocated = 0;
     for (uint32_t i = 0; i < d->n_runs; i++) {
         uint64_t stamp;
-        if (read_block(d, i, taken, &stamp) < 0)
+        if (read_block(d, i, allocated, &stamp) < 0)
             return "invalid block of ops";
-        taken += d->runs[i].n_ops;
+        allocated += d->runs[i].n_ops;
         const char *what = decode_run(d, i, stamp);
         if (what)
             return what;
     }
-    if (taken != d->n_ops)
+    if (allocated != d->n_ops)
         return "ops outside of any block";
     const char *what = d->has_stamps ? NULL : number_ops(d);
     if (what)

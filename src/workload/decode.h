@@ -32,14 +32,14 @@ struct decode {
     // Of the frame under work.
     struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;
-    uint32_t *waiting; // indices of ops with waits
+    uint32_t *waiting; // indices of ops with dependencies
     size_t n_waiting, waiting_capacity;
-    uint32_t *history, *given; // of the block under work: slots used, slots given up
-    size_t history_capacity, given_capacity;
-    uint32_t n_history, n_given;
+    uint32_t *history, *freed; // of the block under work: slots used, slots freed up
+    size_t history_capacity, freed_capacity;
+    uint32_t n_history, n_freed;
     uint32_t last_taken, last_used; // slots last named by number
     uint32_t age_codes, n_shapes;
-    bool relative; // slots given up or resized by number are differences
+    bool relative; // slots freed up or resized by number are differences
     uint64_t base_stamp;
     struct decode_shape shapes[FORMAT_MAX_SHAPES];
     struct planes columns[FORMAT_COLUMNS];

@@ -58,10 +58,10 @@ static void block_release(struct encode_block *b)
     free(b->shapes);
     free(b->stamps);
     free(b->used);
-    free(b->given);
-    column_release(&b->taken);
+    free(b->freed);
+    column_release(&b->allocated);
     column_release(&b->sizes);
-    column_release(&b->take_times);
+    column_release(&b->allocated_times);
     column_release(&b->times);
     free(b->more.at);
     free(b->dependencies.at);
@@ -99,7 +99,7 @@ static inline uint32_t shape_key(const struct workload_op *op)
 {
     bool no_slot = op->slot == WORKLOAD_NO_SLOT && event_infos[op->kind].class <= HT_CLASS_RESIZE;
     bool site = op->value && format_has_site(op->kind);
-    uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) | (op->n_dependencies ? FORMAT_SHAPE_WAITS : 0) |
+    uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) | (op->n_dependencies ? FORMAT_SHAPE_DEPENDENCIES : 0) |
                      (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
     return op->kind | flags << 8 | (uint32_t)op->error << 16;
 }
@@ -118,7 +118,7 @@ static int shape_add(struct encode *x, const struct workload_op *op, uint32_t ke
         .fields = format_op_fields(op->kind) | (key >> 8 & FORMAT_SHAPE_SITE ? HT_F_VALUE : 0),
         .use = key >> 8 & FORMAT_SHAPE_NO_SLOT ? FORMAT_SLOT_NONE : (uint8_t)format_slot_use(op->kind, op->flags),
     };
-    to->simple = to->use != FORMAT_SLOT_NONE && !(to->fields & RARE_FIELDS) && !(key >> 8 & FORMAT_SHAPE_WAITS);
+    to->simple = to->use != FORMAT_SLOT_NONE && !(to->fields & RARE_FIELDS) && !(key >> 8 & FORMAT_SHAPE_DEPENDENCIES);
     return (int)x->frame.n_shapes++;
 }
 
@@ -155,9 +155,9 @@ static int block_grow(struct encode_block *b)
     size_t want = b->capacity ? b->capacity * 2 : 64;
     size_t c[4] = {b->capacity, b->capacity, b->capacity, b->capacity};
     if (HT_GROW(&b->shapes, &c[0], want) < 0 || HT_GROW(&b->stamps, &c[1], want) < 0 ||
-        HT_GROW(&b->used, &c[2], want) < 0 || HT_GROW(&b->given, &c[3], want) < 0 ||
-        column_reserve(&b->taken, b->capacity, want) < 0 || column_reserve(&b->sizes, b->capacity, want) < 0 ||
-        column_reserve(&b->take_times, b->capacity, want) < 0 || column_reserve(&b->times, b->capacity, want) < 0)
+        HT_GROW(&b->used, &c[2], want) < 0 || HT_GROW(&b->freed, &c[3], want) < 0 ||
+        column_reserve(&b->allocated, b->capacity, want) < 0 || column_reserve(&b->sizes, b->capacity, want) < 0 ||
+        column_reserve(&b->allocated_times, b->capacity, want) < 0 || column_reserve(&b->times, b->capacity, want) < 0)
         return -ENOMEM;
     b->capacity = want;
     return 0;
@@ -172,10 +172,10 @@ static int block_begin(struct encode *x, uint32_t thread)
         memset(x->frame.blocks + had, 0, (x->frame.blocks_capacity - had) * sizeof *x->frame.blocks);
     struct encode_block *b = &x->frame.blocks[x->frame.n_blocks];
     b->thread = thread;
-    b->n_ops = b->n_used = b->n_given = b->uses = b->last_explicit = 0;
-    column_clear(&b->taken);
+    b->n_ops = b->n_used = b->n_freed = b->uses = b->last_explicit = 0;
+    column_clear(&b->allocated);
     column_clear(&b->sizes);
-    column_clear(&b->take_times);
+    column_clear(&b->allocated_times);
     column_clear(&b->times);
     b->first_op = x->threads[thread].next_op;
     b->serial = ++x->serial;
@@ -208,7 +208,7 @@ static int slot_meet(struct encode *x, uint32_t slot)
     return 0;
 }
 
-// May the op wait for that one? It has been added, and its stamp is smaller where both are of this frame.
+// May the op depend on that one? It has been added, and its stamp is smaller where both are of this frame.
 static bool dependency_valid(const struct encode *x, uint32_t thread, const struct workload_op *op,
                              const struct workload_dependency *wait)
 {
@@ -225,7 +225,7 @@ static bool dependency_valid(const struct encode *x, uint32_t thread, const stru
 
 static int put_dependencies(struct encode *x, struct encode_block *b, const struct workload_op *op)
 {
-    if (op->n_dependencies > FORMAT_MAX_WAITS / 8)
+    if (op->n_dependencies > FORMAT_MAX_DEPENDENCIES / 8)
         return -EINVAL;
     for (uint32_t i = 0; i < op->n_dependencies; i++) {
         if (!dependency_valid(x, b->thread, op, &op->dependencies[i]))
@@ -262,10 +262,10 @@ static int put_more(struct encode *x, struct encode_block *b, const struct workl
     return fields & HT_F_TEXT ? put_text(x, b, op) : 0;
 }
 
-static inline uint64_t code_take(struct encode_block *b, uint32_t slot)
+static inline uint64_t code_allocated(struct encode_block *b, uint32_t slot)
 {
-    if (b->n_given && b->given[b->n_given - 1] == slot) {
-        b->n_given--;
+    if (b->n_freed && b->freed[b->n_freed - 1] == slot) {
+        b->n_freed--;
         return 0;
     }
     uint64_t code = 1 + zigzag_put((int64_t)slot - b->last_explicit);
@@ -273,8 +273,8 @@ static inline uint64_t code_take(struct encode_block *b, uint32_t slot)
     return code;
 }
 
-// How many uses ago `slot` was used in the block, when its last use was the block's number `use`; else itself. That it was
-// this block's use is seen by what the block remembers.
+// How many uses ago `slot` was used in the block, when its last use was the block's number `use`; else itself. That it
+// was this block's use is seen by what the block remembers.
 static inline uint64_t code_use(const struct encode_block *b, uint32_t uses, uint32_t use, uint32_t slot)
 {
     uint32_t age = uses - 1 - use;
@@ -291,17 +291,17 @@ static inline void remember_use(struct encode_block *b, uint32_t *use, uint32_t 
 static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
 {
     if (__builtin_expect(slot >= x->n_slots, 0)) {
-        int rc = use == FORMAT_SLOT_TAKE ? slot_meet(x, slot) : -EINVAL;
+        int rc = use == FORMAT_SLOT_ALLOCATED ? slot_meet(x, slot) : -EINVAL;
         if (rc < 0)
             return rc;
     }
     uint32_t *last = &x->slots[slot];
-    if (use == FORMAT_SLOT_TAKE)
-        column_put(&b->taken, code_take(b, slot));
+    if (use == FORMAT_SLOT_ALLOCATED)
+        column_put(&b->allocated, code_allocated(b, slot));
     else
         b->used[b->n_used++] = code_use(b, b->uses, *last, slot);
-    if (use == FORMAT_SLOT_GIVE)
-        b->given[b->n_given++] = slot;
+    if (use == FORMAT_SLOT_FREED)
+        b->freed[b->n_freed++] = slot;
     else
         remember_use(b, last, b->uses++, slot);
     return 0;
@@ -362,7 +362,8 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     // put_rare may have met a thread and moved the array.
     t = &x->threads[thread];
     if (x->has_stamps)
-        column_put(use == FORMAT_SLOT_TAKE ? &b->take_times : &b->times, b->n_ops ? op->stamp - t->last_stamp : 0);
+        column_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
+                   b->n_ops ? op->stamp - t->last_stamp : 0);
     b->shapes[b->n_ops] = (uint8_t)shape;
     b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
     t->next_op++;
@@ -372,29 +373,29 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
 
 // What changes with each op of a block, where the compiler can keep it in registers.
 struct cursors {
-    struct encode_column taken, sizes, take_times, times;
+    struct encode_column allocated, sizes, allocated_times, times;
     uint64_t last_stamp;
-    uint32_t n_ops, n_used, n_given, uses;
+    uint32_t n_ops, n_used, n_freed, uses;
 };
 
 static inline void put_simple(struct encode_block *b, struct cursors *c, uint32_t *last,
                               const struct encode_shape *shape, const struct workload_op *op)
 {
-    if (shape->use == FORMAT_SLOT_TAKE) {
-        if (c->n_given && b->given[c->n_given - 1] == op->slot) {
-            c->n_given--;
-            column_put(&c->taken, 0);
+    if (shape->use == FORMAT_SLOT_ALLOCATED) {
+        if (c->n_freed && b->freed[c->n_freed - 1] == op->slot) {
+            c->n_freed--;
+            column_put(&c->allocated, 0);
         } else {
-            column_put(&c->taken, 1 + zigzag_put((int64_t)op->slot - b->last_explicit));
+            column_put(&c->allocated, 1 + zigzag_put((int64_t)op->slot - b->last_explicit));
             b->last_explicit = op->slot;
         }
-        column_put(&c->take_times, op->stamp - c->last_stamp);
+        column_put(&c->allocated_times, op->stamp - c->last_stamp);
     } else {
         b->used[c->n_used++] = code_use(b, c->uses, *last, op->slot);
         column_put(&c->times, op->stamp - c->last_stamp);
     }
-    if (shape->use == FORMAT_SLOT_GIVE)
-        b->given[c->n_given++] = op->slot;
+    if (shape->use == FORMAT_SLOT_FREED)
+        b->freed[c->n_freed++] = op->slot;
     else
         remember_use(b, last, c->uses++, op->slot);
     if (shape->fields & HT_F_SIZE)
@@ -409,8 +410,8 @@ size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t
         return 0;
     struct encode_thread *t = &x->threads[thread];
     struct encode_block *b = &x->frame.blocks[t->block];
-    struct cursors c = {b->taken, b->sizes,  b->take_times, b->times, t->last_stamp,
-                        b->n_ops, b->n_used, b->n_given,    b->uses};
+    struct cursors c = {b->allocated, b->sizes,  b->allocated_times, b->times, t->last_stamp,
+                        b->n_ops,     b->n_used, b->n_freed,         b->uses};
     size_t i = 0, room = b->capacity - b->n_ops;
     // A block's first op is put in by encode_op.
     for (n = !b->n_ops ? 0 : n < room ? n : room; i < n && ops[i].thread == thread; i++) {
@@ -423,13 +424,13 @@ size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t
         put_simple(b, &c, &x->slots[op->slot], shape, op);
         b->shapes[c.n_ops++] = (uint8_t)index;
     }
-    b->taken = c.taken;
+    b->allocated = c.allocated;
     b->sizes = c.sizes;
-    b->take_times = c.take_times;
+    b->allocated_times = c.allocated_times;
     b->times = c.times;
     b->n_ops = c.n_ops;
     b->n_used = c.n_used;
-    b->n_given = c.n_given;
+    b->n_freed = c.n_freed;
     b->uses = c.uses;
     t->last_stamp = c.last_stamp;
     t->next_op += i;
@@ -437,7 +438,7 @@ size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t
     return i;
 }
 
-// Turns a block's waits into what stands in the file: differences to the last one for the same thread.
+// Converts a block's dependencies to the form of the file: differences to the last one for the same thread.
 static void code_dependencies(struct encode *x, struct encode_block *b)
 {
     for (size_t i = 0; i < b->dependencies.n;) {
@@ -465,7 +466,7 @@ void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last
     }
 }
 
-// Empties a frame. Blocks keep their storage, unless many threads have had their turn at being the busiest.
+// Empties a frame. Blocks keep their storage, unless many threads have been the busiest one in turn.
 static void frame_clear(struct encode_frame *f)
 {
     size_t kept = 0;
@@ -478,7 +479,7 @@ static void frame_clear(struct encode_frame *f)
     f->shapes[0].key = ENCODE_NO_KEY;
 }
 
-void encode_take(struct encode *x, struct encode_frame *done)
+void encode_end_frame(struct encode *x, struct encode_frame *done)
 {
     struct encode_frame *f = &x->frame, next = *done;
     for (uint32_t i = 0; i < f->n_blocks; i++)

@@ -10,7 +10,7 @@ enum { ENCODE_AGE_CODES = 64, ENCODE_NO_BLOCK = 0xffffffff, ENCODE_NO_KEY = 0xff
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
-// A slot given up or resized that no age names stands in encode_block.used as itself with this bit: how it is written
+// A slot freed up or resized that no age names stands in encode_block.used as itself with this bit: how it is written
 // is decided for the whole frame.
 #define ENCODE_BY_NUMBER (1ull << 63)
 
@@ -39,16 +39,16 @@ struct encode_block {
     size_t capacity; // of each of the next eight
     uint8_t *shapes;
     uint64_t *stamps;
-    uint64_t *used;  // codes of slots given up or resized
-    uint32_t *given; // slots given up and not taken again, last one on top
-    struct encode_column taken, sizes, take_times, times;
-    uint32_t n_given;
-    uint32_t uses;                     // takes and reallocs so far
+    uint64_t *used;  // codes of slots freed up or resized
+    uint32_t *freed; // slots freed up and not allocated again, last one on top
+    struct encode_column allocated, sizes, allocated_times, times;
+    uint32_t n_freed;
+    uint32_t uses;                     // allocations and reallocs so far
     uint32_t last_explicit;            // slot
-    uint32_t serial;                   // tells blocks of all frames apart
+    uint32_t serial;                   // distinguishes blocks of all frames
     uint32_t recent[ENCODE_AGE_CODES]; // slots of the last uses, by their number
     struct encode_words more, texts;
-    struct encode_words dependencies; // as they stand in the file once the frame is taken
+    struct encode_words dependencies; // as they stand in the file once the frame is allocated
     struct buf text;
 };
 
@@ -64,10 +64,10 @@ struct encode_shape {
     uint32_t key;   // kind | flags << 8 | error << 16, or ENCODE_NO_KEY
     uint8_t fields; // HT_F_*
     uint8_t use;    // enum format_slot_use
-    bool simple;    // has a slot, no waits, and no field but the size
+    bool simple;    // has a slot, no dependencies, and no field but the size
 };
 
-// The ops of one frame. What it takes to write them is all in here, so that another thread can do it.
+// The ops of one frame. All that is needed to write them is in here, so that another thread can do it.
 struct encode_frame {
     bool has_stamps;
     uint32_t n_ops, n_shapes, n_blocks;
@@ -76,7 +76,7 @@ struct encode_frame {
     struct encode_block *blocks;
     size_t blocks_capacity;
     struct encode_words switches; // without stamps: block, ops in a row
-    // Filled in by encode_take:
+    // Filled in by encode_end_frame:
     uint64_t first_op; // number of its first op in the total order
     size_t slot_limit, thread_limit;
 };
@@ -104,22 +104,22 @@ void encode_release(struct encode *x);
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
 // Adds what it can of ops of one thread, quickly: simple ones, while there is room for them. How many from the first on,
-// which may be none: encode_op takes any.
+// which may be none: encode_op accepts any.
 size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t n);
 
 // Ends the frame under work, which becomes *done. The next one takes over the storage of what *done was before: all
 // zero, or a frame that has been written.
-void encode_take(struct encode *x, struct encode_frame *done);
+void encode_end_frame(struct encode *x, struct encode_frame *done);
 
 // A payload, and where it is cut into parts of unlike statistics: planes, above all.
 struct encode_payload {
     struct buf bytes;
     struct frame_part parts[ENCODE_MAX_PARTS]; // point into bytes
     size_t n_parts;
-    struct frame_habit habits[1 + 2 * FORMAT_COLUMNS]; // of the planes, and of the shapes
+    struct frame_hint hints[1 + 2 * FORMAT_COLUMNS]; // of the planes, and of the shapes
 };
 
-// The payload of a frame that encode_take gave. 0 or -ENOMEM.
+// The payload of a frame that encode_end_frame ended. 0 or -ENOMEM.
 int encode_pack(const struct encode_frame *f, struct encode_payload *payload);
 
 // Fetches what encode_op will need of the slot.

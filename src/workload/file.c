@@ -30,7 +30,8 @@ int file_sniff(struct input *in, unsigned accept, struct err *e)
         return err_set(e, -EPROTO, "%s: is not a heaptape trace, workload or JSON document, at byte 0", in->name);
     if (kind == FILE_WORKLOAD)
         return err_set(e, -EPROTO, "%s: is a workload, expected a trace", in->name);
-    return err_set(e, -EPROTO, "%s: is not a heaptape trace%s, at byte 0", in->name, accept & FILE_WORKLOAD ? " or workload" : "");
+    return err_set(e, -EPROTO, "%s: is not a heaptape trace%s, at byte 0", in->name,
+                   accept & FILE_WORKLOAD ? " or workload" : "");
 }
 
 int workload_file_adopt(struct workload_file *w, struct input *in, struct err *e)

@@ -34,16 +34,16 @@ struct file {
     struct input json;             // at its first byte
 };
 
-// Opens the file at `path` ("-": stdin), which must outlive *f, if it is of one of the kinds in `accept`. 0 or negative errno
-// with the text set, -EPROTO if it is of another kind. *f can be closed in either case.
+// Opens the file at `path` ("-": stdin), which must outlive *f, if it is of one of the kinds in `accept`. 0 or negative
+// errno with the text set, -EPROTO if it is of another kind. *f can be closed in either case.
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
 
 // What is read, for its size and the position in it.
 const struct input *file_input(const struct file *f);
 
-// The kind of an input that stands at its first byte and stays there: one of those in `accept`, or a negative errno with the
-// text set.
+// The kind of an input that stands at its first byte and stays there: one of those in `accept`, or a negative errno
+// with the text set.
 int file_sniff(struct input *in, unsigned accept, struct err *e);
 
 // Opens a workload on an input that stands at its first byte; *in is moved into *w. *w can be closed in either case.

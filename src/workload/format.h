@@ -24,10 +24,10 @@ enum format_frame {
 enum {
     FORMAT_TRAILER_BYTES = 16, // u64 offset of the INDEX frame, u64 FORMAT_TRAILER_MAGIC
 
-    FORMAT_MAX_OPS = 1 << 17,   // of a frame: bounds what a reader allocates
-    FORMAT_MAX_WAITS = 1 << 20, // values in the column of waits
-    FORMAT_MAX_SHAPES = 256,    // of a frame
-    FORMAT_MAX_TEXT = 4096,     // bytes of one text
+    FORMAT_MAX_OPS = 1 << 17,          // of a frame: bounds what a reader allocates
+    FORMAT_MAX_DEPENDENCIES = 1 << 20, // values in the column of dependencies
+    FORMAT_MAX_SHAPES = 256,           // of a frame
+    FORMAT_MAX_TEXT = 4096,            // bytes of one text
 };
 
 // Tags of the fields of HEADER and SUMMARY frames. Wire values, one number space, never reused.
@@ -68,13 +68,13 @@ enum format_field {
 // Columns of an OPS frame, in the order in which they stand there.
 enum format_column {
     FORMAT_COLUMN_BLOCKS,
-    FORMAT_COLUMN_TAKEN, // slots of ops that take one
-    FORMAT_COLUMN_USED,  // slots of the other ops that have one
+    FORMAT_COLUMN_ALLOCATED, // slots of ops that allocate one
+    FORMAT_COLUMN_USED,      // slots of the other ops that have one
     FORMAT_COLUMN_SIZE,
     FORMAT_COLUMN_MORE,
-    FORMAT_COLUMN_TAKE_TIME, // stamps of ops that take a slot
-    FORMAT_COLUMN_TIME,      // of the others; without stamps: turns
-    FORMAT_COLUMN_WAIT,
+    FORMAT_COLUMN_ALLOCATED_TIME, // stamps of ops that allocate a slot
+    FORMAT_COLUMN_TIME,           // of the others; without stamps: the total order
+    FORMAT_COLUMN_DEPENDENCY,
     FORMAT_COLUMN_TEXT,
     FORMAT_COLUMNS,
 };
@@ -87,7 +87,7 @@ enum {
     FORMAT_AT_BLOCKS = 20,       // u32
     FORMAT_AT_SLOT_LIMIT = 24,   // u32: no slot named so far is as high
     FORMAT_AT_THREAD_LIMIT = 28, // u32: no thread named so far is as high
-    FORMAT_AT_AGE_CODES = 32,    // u32: codes of given up slots that are ages
+    FORMAT_AT_AGE_CODES = 32,    // u32: codes of freed slots that are ages
     FORMAT_AT_SHAPES = 36,       // u32
     FORMAT_AT_TEXT_BYTES = 40,   // u32
     FORMAT_AT_FLAGS = 44,        // u32: FORMAT_FLAG_*
@@ -97,14 +97,14 @@ enum {
 };
 
 enum {
-    FORMAT_FLAG_RELATIVE_SLOTS = 1, // slots given up or resized, where no age names them, are differences
+    FORMAT_FLAG_RELATIVE_SLOTS = 1, // slots freed or resized, where no age names them, are differences
     FORMAT_FLAGS = 1,               // all there are
 
     FORMAT_BLOCK_VALUES = 4, // of a row of the table of blocks: thread, first op, ops, first stamp
 
     // A shape's flags: those of enum workload's ops, and
     FORMAT_SHAPE_SITE = 0x20, // `value` is there, and is the op's call site
-    FORMAT_SHAPE_WAITS = 0x40,
+    FORMAT_SHAPE_DEPENDENCIES = 0x40,
     FORMAT_SHAPE_NO_SLOT = 0x80,
     FORMAT_OP_FLAGS = 0x1f, // WORKLOAD_*
 };
@@ -112,8 +112,8 @@ enum {
 // What an op does with its slot.
 enum format_slot_use {
     FORMAT_SLOT_NONE,
-    FORMAT_SLOT_TAKE,
-    FORMAT_SLOT_GIVE,
+    FORMAT_SLOT_ALLOCATED,
+    FORMAT_SLOT_FREED,
     FORMAT_SLOT_KEEP, // a realloc of a block that lives on
 };
 
@@ -121,18 +121,18 @@ static inline enum format_slot_use format_slot_use(unsigned kind, unsigned flags
 {
     switch (event_infos[kind].class) {
     case HT_CLASS_ALLOC:
-        return flags & WORKLOAD_FAILED ? FORMAT_SLOT_NONE : FORMAT_SLOT_TAKE;
+        return flags & WORKLOAD_FAILED ? FORMAT_SLOT_NONE : FORMAT_SLOT_ALLOCATED;
     case HT_CLASS_FREE:
-        return FORMAT_SLOT_GIVE;
+        return FORMAT_SLOT_FREED;
     case HT_CLASS_RESIZE:
         if (flags & WORKLOAD_FROM_NULL)
-            return flags & WORKLOAD_FAILED ? FORMAT_SLOT_NONE : FORMAT_SLOT_TAKE;
-        return flags & WORKLOAD_FREED ? FORMAT_SLOT_GIVE : FORMAT_SLOT_KEEP;
+            return flags & WORKLOAD_FAILED ? FORMAT_SLOT_NONE : FORMAT_SLOT_ALLOCATED;
+        return flags & WORKLOAD_FREED ? FORMAT_SLOT_FREED : FORMAT_SLOT_KEEP;
     }
     return FORMAT_SLOT_NONE;
 }
 
-// The fields of an op of this kind, HT_F_*: those of its record, and of a preexisting block how it was taken.
+// The fields of an op of this kind, HT_F_*: those of its record, and of a preexisting block how it was allocated.
 static inline uint8_t format_op_fields(unsigned kind)
 {
     return event_infos[kind].fields | (kind == HT_PREEXISTING ? HT_F_ALIGN | HT_F_VALUE : 0);

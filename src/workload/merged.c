@@ -36,7 +36,7 @@ struct merged {
     struct source *sources;
     size_t n_sources;
     bool begun;
-    struct source *last; // whose op was given last: it has to move on
+    struct source *last; // whose op was returned last: it has to move on
     struct thread *threads;
     size_t n_threads, threads_capacity;
     uint32_t n_slots, n_sites;
@@ -240,7 +240,7 @@ static int number_named(struct merged *m, struct source *s, struct workload_op *
     uint32_t named = op->value < NO_NUMBER ? (uint32_t)op->value : NO_NUMBER;
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
         return 0;
-    // Who made a thread has acted before, or nobody is known to have.
+    // The creator of a thread has acted before, or is not known.
     if (op->kind == HT_THREAD_START && (named >= s->threads.n || s->threads.at[named] == NO_NUMBER)) {
         op->value = NO_NUMBER;
         return 0;
@@ -250,8 +250,8 @@ static int number_named(struct merged *m, struct source *s, struct workload_op *
     return rc;
 }
 
-// Copies the waits. The op's stamp, which a coarser clock may have made equal to that of an op it waits for, is put
-// above it.
+// Copies the dependencies. The op's stamp, which a coarser clock may have made equal to that of an op it depends on, is
+// put above it.
 static int number_dependencies(struct merged *m, struct source *s, struct workload_op *op)
 {
     if (HT_GROW(&m->dependencies, &m->dependencies_capacity, op->n_dependencies) < 0)

@@ -13,7 +13,7 @@ struct merged_input {
 struct merged; // opaque
 
 // `n` ≥ 1 inputs. The clock is that of the first one. Where one of them has no stamps, the merged one has none: then
-// they take turns, op by op. NULL when out of memory.
+// they alternate op by op. NULL when out of memory.
 struct merged *merged_new(const struct merged_input *inputs, size_t n);
 void merged_free(struct merged *m);
 

@@ -19,8 +19,8 @@ int workload_output_begin(struct workload_output *w, struct output *out, int lev
                           struct err *e);
 void workload_output_release(struct workload_output *w);
 
-// The next op of the total order, or several, which saves waiting for memory. What they point to is borrowed until the call
-// returns.
+// The next op of the total order, or several, which saves waiting for memory. What they point to is borrowed until the
+// call returns.
 int workload_output_op(struct workload_output *w, uint32_t thread, const struct workload_op *op, struct err *e);
 int workload_output_ops(struct workload_output *w, const struct workload_thread_op *ops, size_t n, struct err *e);
 

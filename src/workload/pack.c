@@ -16,11 +16,11 @@ struct pack {
 };
 
 // Ends a part.
-static void cut(struct pack *p, uint8_t *at, struct frame_habit *habit)
+static void cut(struct pack *p, uint8_t *at, struct frame_hint *hint)
 {
     if (at > p->part)
         p->payload->parts[p->payload->n_parts++] =
-            (struct frame_part){.bytes = p->part, .size = (size_t)(at - p->part), .habit = habit};
+            (struct frame_part){.bytes = p->part, .size = (size_t)(at - p->part), .hint = hint};
     p->part = at;
 }
 
@@ -35,8 +35,8 @@ static void column_end(struct pack *p, enum format_column column)
 {
     put_u32(p->start + FORMAT_AT_COLUMNS + 8 * column + 4, (uint32_t)(p->rest - p->rest_start));
     p->at = p->rest;
-    cut(p, p->rest_start, &p->payload->habits[2 * column]);
-    cut(p, p->rest, &p->payload->habits[2 * column + 1]);
+    cut(p, p->rest_start, &p->payload->hints[2 * column]);
+    cut(p, p->rest, &p->payload->hints[2 * column + 1]);
 }
 
 static inline void put(struct pack *p, uint64_t v)
@@ -77,7 +77,7 @@ static void pack_shapes(struct pack *p, const struct encode_frame *f)
         memcpy(p->at, f->blocks[i].shapes, f->blocks[i].n_ops);
         p->at += f->blocks[i].n_ops;
     }
-    cut(p, p->at, &p->payload->habits[2 * FORMAT_COLUMNS]);
+    cut(p, p->at, &p->payload->hints[2 * FORMAT_COLUMNS]);
 }
 
 // The code of a slot that no age names: itself, or its distance from the one before of that sort.
@@ -93,7 +93,7 @@ static inline unsigned bits_of(uint64_t v)
     return 64 - (unsigned)__builtin_clzll(v | 1);
 }
 
-// Blocks given up in an order that has to do with the one in which they were taken are near each other; of those given up
+// Blocks freed in an order that has to do with the one in which they were allocated are near each other; of those freed
 // at random the distance is longer than the number.
 static bool relative_is_shorter(const struct encode_frame *f)
 {
@@ -220,7 +220,7 @@ static size_t values_bound(const struct encode_frame *f)
     size_t n = (size_t)f->n_blocks * FORMAT_BLOCK_VALUES + f->dependency_values + f->switches.n;
     for (uint32_t i = 0; i < f->n_blocks; i++) {
         const struct encode_block *b = &f->blocks[i];
-        n += b->n_used + encode_values(&b->taken) + encode_values(&b->sizes) + encode_values(&b->take_times) +
+        n += b->n_used + encode_values(&b->allocated) + encode_values(&b->sizes) + encode_values(&b->allocated_times) +
              encode_values(&b->times) + b->more.n + b->texts.n;
     }
     return n;
@@ -239,16 +239,16 @@ int encode_pack(const struct encode_frame *f, struct encode_payload *payload)
     pack_head(&p, f);
     pack_blocks(&p, f);
     pack_shapes(&p, f);
-    pack_column(&p, f, FORMAT_COLUMN_TAKEN, offsetof(struct encode_block, taken));
+    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED, offsetof(struct encode_block, allocated));
     pack_used(&p, f);
     pack_column(&p, f, FORMAT_COLUMN_SIZE, offsetof(struct encode_block, sizes));
     pack_words(&p, f, FORMAT_COLUMN_MORE, offsetof(struct encode_block, more));
-    pack_column(&p, f, FORMAT_COLUMN_TAKE_TIME, offsetof(struct encode_block, take_times));
+    pack_column(&p, f, FORMAT_COLUMN_ALLOCATED_TIME, offsetof(struct encode_block, allocated_times));
     if (f->has_stamps)
         pack_column(&p, f, FORMAT_COLUMN_TIME, offsetof(struct encode_block, times));
     else
         pack_switches(&p, f);
-    pack_words(&p, f, FORMAT_COLUMN_WAIT, offsetof(struct encode_block, dependencies));
+    pack_words(&p, f, FORMAT_COLUMN_DEPENDENCY, offsetof(struct encode_block, dependencies));
     pack_texts(&p, f);
     payload->bytes.size = (size_t)(p.at - p.start);
     return 0;

@@ -13,16 +13,16 @@ struct workload_reader {
     struct workload_header header;
     struct workload_summary summary;
     bool has_summary, at_end;
-    struct workload_sample *samples, *early; // of the stream; found by the index
+    struct workload_sample *samples, *found_samples; // of the stream; found by the index
     size_t n_samples, samples_capacity;
     struct workload_sites sites;
     struct decode decode;
     // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
-    struct turn {
+    struct reader_run {
         const struct workload_op *at, *end;
         uint32_t thread;
-    } * turns;
-    size_t n_turns, turns_capacity;
+    } * heap;
+    size_t n_heap, heap_capacity;
 };
 
 static int bad_frame(struct workload_reader *r, const struct frame *f, const char *what, struct err *e)
@@ -79,8 +79,8 @@ void workload_reader_close(struct workload_reader *r)
     decode_release(&r->decode);
     free(r->samples);
     workload_sites_release(&r->sites);
-    free(r->early);
-    free(r->turns);
+    free(r->found_samples);
+    free(r->heap);
     free(r);
 }
 
@@ -189,13 +189,14 @@ static int read_samples_frame(struct workload_reader *r, struct frame_reader *fr
         return rc;
     rc = read_frame_at(r, frames, s.samples_at, &f, FORMAT_SAMPLES, e);
     return rc < 0 ? rc
-                  : checked(r, &f, format_get_samples(f.data, f.size, &r->early, n, &capacity), "malformed samples", e);
+                  : checked(r, &f, format_get_samples(f.data, f.size, &r->found_samples, n, &capacity),
+                            "malformed samples", e);
 }
 
 int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e)
 {
-    free(r->early);
-    r->early = NULL;
+    free(r->found_samples);
+    r->found_samples = NULL;
     *n = 0;
     if (!r->in->size_bytes)
         return no_file(r, e);
@@ -205,7 +206,7 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
     int rc = read_samples_frame(r, &frames, n, e);
     frame_reader_release(&frames);
     int back = input_seek(r->in, stood_at, e);
-    *s = r->early;
+    *s = r->found_samples;
     return rc < 0 ? rc : back;
 }
 
@@ -323,93 +324,93 @@ int workload_next_runs(struct workload_reader *r, const struct workload_run **ru
     return rc;
 }
 
-static bool turn_before(const struct turn *a, const struct turn *b)
+static bool run_before(const struct reader_run *a, const struct reader_run *b)
 {
     return a->at->stamp != b->at->stamp ? a->at->stamp < b->at->stamp : a->thread < b->thread;
 }
 
 // Restores the heap below `i`.
-static void turns_sift(struct workload_reader *r, size_t i)
+static void heap_sift(struct workload_reader *r, size_t i)
 {
-    struct turn moved = r->turns[i];
+    struct reader_run moved = r->heap[i];
     for (;;) {
         size_t child = 2 * i + 1;
-        if (child >= r->n_turns)
+        if (child >= r->n_heap)
             break;
-        if (child + 1 < r->n_turns && turn_before(&r->turns[child + 1], &r->turns[child]))
+        if (child + 1 < r->n_heap && run_before(&r->heap[child + 1], &r->heap[child]))
             child++;
-        if (!turn_before(&r->turns[child], &moved))
+        if (!run_before(&r->heap[child], &moved))
             break;
-        r->turns[i] = r->turns[child];
+        r->heap[i] = r->heap[child];
         i = child;
     }
-    r->turns[i] = moved;
+    r->heap[i] = moved;
 }
 
-static int turns_fill(struct workload_reader *r, struct err *e)
+static int heap_fill(struct workload_reader *r, struct err *e)
 {
     const struct workload_run *runs;
     size_t n;
     int rc = workload_next_runs(r, &runs, &n, e);
     if (rc <= 0)
         return rc;
-    if (HT_GROW(&r->turns, &r->turns_capacity, n) < 0)
+    if (HT_GROW(&r->heap, &r->heap_capacity, n) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
     for (size_t i = 0; i < n; i++)
-        r->turns[i] = (struct turn){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread};
-    r->n_turns = n;
+        r->heap[i] = (struct reader_run){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread};
+    r->n_heap = n;
     for (size_t i = n / 2; i-- > 0;)
-        turns_sift(r, i);
+        heap_sift(r, i);
     return 1;
 }
 
 int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e)
 {
-    if (!r->n_turns) {
-        int rc = turns_fill(r, e);
+    if (!r->n_heap) {
+        int rc = heap_fill(r, e);
         if (rc <= 0)
             return rc;
     }
-    struct turn *top = &r->turns[0];
+    struct reader_run *top = &r->heap[0];
     *thread = top->thread;
     *op = top->at++;
     if (top->at == top->end)
-        *top = r->turns[--r->n_turns];
-    if (r->n_turns > 1)
-        turns_sift(r, 0);
+        *top = r->heap[--r->n_heap];
+    if (r->n_heap > 1)
+        heap_sift(r, 0);
     return 1;
 }
 
-// How many of the first turn's ops come before any of another's.
-static size_t turn_length(const struct workload_reader *r)
+// How many of the first reader_run's ops come before any of another's.
+static size_t run_length(const struct workload_reader *r)
 {
-    struct turn top = r->turns[0];
-    const struct turn *other = r->n_turns > 1 ? &r->turns[1] : NULL;
-    if (r->n_turns > 2 && turn_before(&r->turns[2], other))
-        other = &r->turns[2];
+    struct reader_run top = r->heap[0];
+    const struct reader_run *other = r->n_heap > 1 ? &r->heap[1] : NULL;
+    if (r->n_heap > 2 && run_before(&r->heap[2], other))
+        other = &r->heap[2];
     if (!other)
         return (size_t)(top.end - top.at);
-    while (top.at != top.end && turn_before(&top, other))
+    while (top.at != top.end && run_before(&top, other))
         top.at++;
-    return (size_t)(top.at - r->turns[0].at);
+    return (size_t)(top.at - r->heap[0].at);
 }
 
 int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops, size_t *n,
                       struct err *e)
 {
-    if (!r->n_turns) {
-        int rc = turns_fill(r, e);
+    if (!r->n_heap) {
+        int rc = heap_fill(r, e);
         if (rc <= 0)
             return rc;
     }
-    struct turn *top = &r->turns[0];
+    struct reader_run *top = &r->heap[0];
     *thread = top->thread;
     *ops = top->at;
-    *n = turn_length(r);
+    *n = run_length(r);
     top->at += *n;
     if (top->at == top->end)
-        *top = r->turns[--r->n_turns];
-    if (r->n_turns > 1)
-        turns_sift(r, 0);
+        *top = r->heap[--r->n_heap];
+    if (r->n_heap > 1)
+        heap_sift(r, 0);
     return 1;
 }

@@ -20,11 +20,11 @@ const struct workload_header *workload_reader_header(const struct workload_reade
 int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e);
 
 // The runs of the next frame, at most one a thread: 1; 0 at the end (the summary has come); negative errno.
-// Borrowed until the next call. Every op is checked: kind, slot below the limit that the frame states, waits
-// that point back.
+// Borrowed until the next call. Every op is checked: kind, slot below the limit that the frame states,
+// dependencies on earlier ops only.
 int workload_next_runs(struct workload_reader *r, const struct workload_run **runs, size_t *n, struct err *e);
 
-// The ops one by one in a valid total order: by stamp, with every wait met. 1, 0 at the end, negative errno.
+// The ops one by one in a valid total order: by stamp, with every dependency satisfied. 1, 0 at the end, negative errno.
 // Not to be mixed with workload_next_runs on one reader, nor with workload_next_ops.
 int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e);
 
@@ -35,8 +35,8 @@ int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct 
 // The summary that the end of the stream held, NULL before it came.
 const struct workload_summary *workload_reader_summary(const struct workload_reader *r);
 
-// On a regular file: its samples, by the index, without reading the rest; the position stays. Borrowed until the next call
-// of this function; none is no error. -ESPIPE on a pipe.
+// On a regular file: its samples, by the index, without reading the rest; the position stays. Borrowed until the next
+// call of this function; none is no error. -ESPIPE on a pipe.
 int workload_read_samples(struct workload_reader *r, const struct workload_sample **s, size_t *n, struct err *e);
 
 // On a regular file: its call sites, by the index, without reading the rest; the position stays. *s is the caller's to

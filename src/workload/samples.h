@@ -11,7 +11,7 @@ enum { SAMPLES_MAX = 1 << 16 }; // 11 minutes at 100 a second, and 24 bytes each
 struct samples {
     struct workload_sample *items; // in the order in which they were added
     size_t n, capacity;
-    // Once they are thinned, a group of this many gives two. 0: none is.
+    // Once they are thinned, a group of this many frees two. 0: none is.
     size_t group;
     size_t in_group;                // added to the group under way
     struct workload_sample held[3]; // its lowest and highest, in order of time, and room for the next

@@ -39,8 +39,8 @@ void workload_sites_release(struct workload_sites *s);
 // Adds a module; `text` is as HT_MODULE has it: build id, a space, path. 0 or -ENOMEM.
 int workload_sites_module(struct workload_sites *s, const struct workload_module *where, const char *text, size_t n);
 
-// Says what a site is: `n` addresses of 8 bytes at `text`, as HT_STACK has them. The modules known so far are searched, the
-// last one first. A second definition is ignored. 0 or -ENOMEM.
+// Says what a site is: `n` addresses of 8 bytes at `text`, as HT_STACK has them. The modules known so far are searched,
+// the last one first. A second definition is ignored. 0 or -ENOMEM.
 int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n);
 
 // Defines site `number` as another set's site `from_number`, whose modules come `shift` numbers later here; then, once,

@@ -92,13 +92,13 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
         .stamp = stamp,
         .size = slot->size,
         .align = slot->align_log2 ? 1ull << slot->align_log2 : 0,
-        .value = slot->taken_by | (uint64_t)slot->site << 8,
+        .value = slot->allocated_by | (uint64_t)slot->site << 8,
     };
     s->counts.preexisting++;
     return slice_emit(s, thread, &op, true);
 }
 
-enum { PAGE_BYTES = 4096 }; // as far as anyone knows who was not there
+enum { PAGE_BYTES = 4096 }; // assumed: the page size is not recorded
 
 // What the block in the slot becomes by the op: known also while it is outside.
 static void note_block(struct slice_slot *slot, const struct workload_op *op)
@@ -106,7 +106,7 @@ static void note_block(struct slice_slot *slot, const struct workload_op *op)
     slot->unknown_size = op->flags & WORKLOAD_SIZE_UNKNOWN;
     slot->size = event_requested(op->kind, op->size, op->count);
     bool before = op->kind == HT_PREEXISTING;
-    slot->taken_by = before ? (uint8_t)op->value : op->kind;
+    slot->allocated_by = before ? (uint8_t)op->value : op->kind;
     slot->site = (uint32_t)(before ? op->value >> 8 : op->value);
     uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? PAGE_BYTES : op->align;
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
@@ -118,7 +118,7 @@ static int use_outside(struct slice *s, struct slice_slot *slot, const struct wo
     switch (format_slot_use(op->kind, op->flags)) {
     case FORMAT_SLOT_NONE:
         return 0;
-    case FORMAT_SLOT_TAKE:
+    case FORMAT_SLOT_ALLOCATED:
         slot->state = SLICE_OUTSIDE;
         slot->own = !s->begun && wanted;
         note_block(slot, op);
@@ -130,7 +130,7 @@ static int use_outside(struct slice *s, struct slice_slot *slot, const struct wo
         if (slot->state == SLICE_OUTSIDE)
             note_block(slot, op);
         return 0;
-    case FORMAT_SLOT_GIVE:
+    case FORMAT_SLOT_FREED:
         break;
     }
     if (slot->state == SLICE_INSIDE) {
@@ -153,7 +153,7 @@ static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_sl
     if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)
         return 0;
     s->needed += slot->state == SLICE_INSIDE;
-    // The waits of the source say so already, unless they lead through threads that are left out.
+    // The dependencies of the source cover it already, unless they lead through threads that are left out.
     return s->ranges ? slice_depend(s, thread, slot->last_thread, slot->last_op) : 0;
 }
 
@@ -161,20 +161,21 @@ static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_sl
 static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot, struct workload_op *op)
 {
     enum format_slot_use use = format_slot_use(op->kind, op->flags);
-    int rc = use != FORMAT_SLOT_TAKE && slot->state == SLICE_OUTSIDE ? put_preexisting(s, thread, slot, op->stamp) : 0;
+    int rc =
+        use != FORMAT_SLOT_ALLOCATED && slot->state == SLICE_OUTSIDE ? put_preexisting(s, thread, slot, op->stamp) : 0;
     if (rc == 0)
         rc = wait_for_last(s, thread, slot);
     if (rc < 0)
         return rc;
     if (slot->number == SLICE_NO_NUMBER)
         slot->number = s->next_slot++;
-    if (use == FORMAT_SLOT_GIVE && slot->stale && event_infos[op->kind].fields & HT_F_SIZE)
+    if (use == FORMAT_SLOT_FREED && slot->stale && event_infos[op->kind].fields & HT_F_SIZE)
         op->size = slot->size;
-    if (use != FORMAT_SLOT_GIVE && !(op->flags & WORKLOAD_FAILED)) {
+    if (use != FORMAT_SLOT_FREED && !(op->flags & WORKLOAD_FAILED)) {
         note_block(slot, op);
         slot->stale = false;
     }
-    slot->state = use == FORMAT_SLOT_GIVE ? SLICE_EMPTY : SLICE_INSIDE;
+    slot->state = use == FORMAT_SLOT_FREED ? SLICE_EMPTY : SLICE_INSIDE;
     slot->last_thread = thread;
     slot->last_op = s->threads[thread].next_op;
     op->slot = slot->number;
@@ -191,11 +192,11 @@ static int name_thread(struct slice *s, uint32_t thread, struct workload_op *op)
             return -ENOMEM;
         if (!child->wanted)
             return 0;
-        child->born = true;
+        child->created = true;
         slice_thread_number(s, thread);
         op->value = slice_thread_number(s, other);
     } else if (op->kind == HT_THREAD_START) {
-        bool known = s->threads[thread].born && other < s->n_threads;
+        bool known = s->threads[thread].created && other < s->n_threads;
         op->value = known ? s->threads[other].number : SLICE_NO_NUMBER;
     }
     return 1;
@@ -204,7 +205,7 @@ static int name_thread(struct slice *s, uint32_t thread, struct workload_op *op)
 static int put_op(struct slice *s, uint32_t thread, const struct workload_op *from)
 {
     struct workload_op op = *from;
-    s->needed = s->threads[thread].born && !s->threads[thread].in_part;
+    s->needed = s->threads[thread].created && !s->threads[thread].in_part;
     int rc = name_thread(s, thread, &op);
     if (rc <= 0)
         return rc < 0 ? rc : slice_drop(s, thread);
@@ -229,7 +230,7 @@ static void begin(struct slice *s, const struct workload_op *op)
 // Does the op use its slot by the rules of the format?
 static bool slot_valid(const struct slice_slot *slot, const struct workload_op *op)
 {
-    return (slot->state == SLICE_EMPTY) == (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_TAKE);
+    return (slot->state == SLICE_EMPTY) == (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
 int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)

@@ -1,5 +1,5 @@
 // Cuts a part out of a workload, op by op in its total order, so that it is a workload of its own: blocks that are alive
-// where it begins are PREEXISTING in it, waits for what is outside are left out, slots and threads have new numbers.
+// where it begins are PREEXISTING in it, dependencies on ops outside are left out, slots and threads have new numbers.
 // Memory depends on the slots and threads of the workload, not on its length.
 #ifndef HEAPTAPE_WORKLOAD_SLICE_H
 #define HEAPTAPE_WORKLOAD_SLICE_H
@@ -45,7 +45,7 @@ struct slice_sink {
 struct slice_counts {
     uint64_t events;                  // without PREEXISTING
     uint64_t preexisting;             // blocks that are there when it begins
-    uint64_t left;                    // blocks that a thread outside gives up: here they live on
+    uint64_t left;                    // blocks that a thread outside frees: here they live on
     uint64_t dependencies_needed;     // uses of blocks that another thread used last
     uint64_t first_stamp, last_stamp; // of the part, as they are in the source
 };
@@ -56,11 +56,11 @@ struct slice; // opaque
 struct slice *slice_new(const struct slice_options *options, const struct slice_sink *sink);
 void slice_free(struct slice *s);
 
-// Takes in the next op. 0; 1 when the part is over, and no more need come; a negative errno, which may be the sink's:
+// Adds the next op. 0; 1 when the part is over, and no more need come; a negative errno, which may be the sink's:
 // -EBADMSG when the op uses a slot against the rules of the format.
 int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op);
 
-// Puts out what is left to say: the blocks that were there from the start and that nobody used.
+// Puts out the rest: the preexisting blocks that no op of the part uses.
 int slice_finish(struct slice *s);
 
 struct slice_counts slice_counts(const struct slice *s);

@@ -1,4 +1,4 @@
-// Inside of slices: the threads of the part, and how ops get their numbers, stamps and waits.
+// Inside of slices: the threads of the part, and how ops get their numbers, stamps and dependencies.
 #ifndef HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
 #define HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
 
@@ -18,7 +18,7 @@ struct slice_thread {
     uint64_t read;    // ops of the source that have come
     uint64_t next_op; // in the part
     uint64_t last_stamp;
-    bool born;                  // its creation is in the part
+    bool created;               // its creation is in the part
     bool in_part;               // has ops in it
     struct slice_shift *shifts; // the first one for its first op in the part
     size_t n_shifts, shifts_capacity;
@@ -41,10 +41,10 @@ struct slice_slot {
     uint32_t number;      // in the part; SLICE_NO_NUMBER: none yet
     uint32_t site;        // call site, 0: not known
     uint8_t state;        // enum slice_state
-    uint8_t taken_by;     // kind of call; 0: not known
+    uint8_t allocated_by; // kind of call; 0: not known
     uint8_t align_log2;   // 0: none was asked for
     bool unknown_size;
-    bool own;   // taken, before the part began, by a thread that belongs to it
+    bool own;   // allocated, before the part began, by a thread that belongs to it
     bool stale; // a thread outside resized it: what the part knows as its size is an earlier one
 };
 
@@ -57,7 +57,7 @@ struct slice {
     size_t n_threads, threads_capacity;
     struct slice_slot *slots; // by number in the source
     size_t n_slots, slots_capacity;
-    struct slice_slot *left; // blocks from before that a thread outside has given up unused
+    struct slice_slot *left; // blocks from before that a thread outside has freed unused
     size_t n_left, left_capacity;
     bool begun, over;
     uint32_t next_thread, next_slot; // numbers in the part
@@ -75,17 +75,17 @@ struct slice_thread *slice_thread_get(struct slice *s, uint32_t thread);
 // The thread's number in the part, which it gets now unless it has one.
 uint32_t slice_thread_number(struct slice *s, uint32_t thread);
 
-// Adds a wait for an op of the part to the op under work, unless it is implied. 0 or -ENOMEM.
+// Adds a dependency on an op of the part to the op under work, unless it is implied. 0 or -ENOMEM.
 int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op);
 
-// Adds those waits of the source's op that point into the part. 0 or -ENOMEM.
+// Adds those dependencies of the source's op that point into the part. 0 or -ENOMEM.
 int slice_keep_dependencies(struct slice *s, uint32_t thread, const struct workload_op *op);
 
 // The source's op that the thread has just read is not put out. 0 or -ENOMEM.
 int slice_drop(struct slice *s, uint32_t thread);
 
-// Puts out an op of the thread with the waits of the op under work; its stamp is one of the source's. `extra`: it is no
-// op of the source. 0 or a negative errno.
+// Puts out an op of the thread with the dependencies of the op under work; its stamp is one of the source's. `extra`:
+// it is no op of the source. 0 or a negative errno.
 int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra);
 
 #endif

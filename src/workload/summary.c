@@ -49,7 +49,7 @@ static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32
     return HT_PAGES_GROW(&s->slots, &s->capacity, slot + 1ull);
 }
 
-static inline int take(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)
+static inline int allocate(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)
 {
     uint64_t live = live_size(size);
     if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
@@ -61,8 +61,8 @@ static inline int take(struct summary_counter *s, struct live *l, uint32_t threa
     return 0;
 }
 
-// A slot that a broken workload gives up without having taken it counts as an empty block.
-static inline void give(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot)
+// A slot that a broken workload frees without an allocation counts as an empty block.
+static inline void release(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot)
 {
     uint64_t block = slot < s->capacity ? s->slots[slot] : 0;
     l->bytes -= block & size_mask;
@@ -81,18 +81,18 @@ static inline int use_slot(struct summary_counter *s, struct live *l, uint32_t t
     case HT_CLASS_ALLOC:
         size = event_requested(op->kind, op->size, op->count);
         l->requested += op->kind == HT_PREEXISTING ? 0 : size;
-        return take(s, l, thread, op->slot, size);
+        return allocate(s, l, thread, op->slot, size);
     case HT_CLASS_FREE:
-        give(s, l, thread, op->slot);
+        release(s, l, thread, op->slot);
         return 0;
     case HT_CLASS_RESIZE:
         if (!(op->flags & WORKLOAD_FROM_NULL))
-            give(s, l, thread, op->slot);
+            release(s, l, thread, op->slot);
         if (op->flags & WORKLOAD_FREED)
             return 0;
         size = event_requested(op->kind, op->size, op->count);
         l->requested += size;
-        return take(s, l, thread, op->slot, size);
+        return allocate(s, l, thread, op->slot, size);
     }
     return 0;
 }

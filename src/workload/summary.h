@@ -9,10 +9,10 @@ enum {
     SUMMARY_THREAD_BITS = 24,
 };
 
-// A live block: size in the low SUMMARY_SIZE_BITS bits, thread that took it above. Sizes of 1 TiB and more count as 1 TiB
-// less a byte in what is live (8 bytes a slot, not 16).
+// A live block: size in the low SUMMARY_SIZE_BITS bits, thread that allocated it above. Sizes of 1 TiB and more count
+// as 1 TiB less a byte in what is live (8 bytes a slot, not 16).
 struct summary_counter {
-    struct workload_summary summary; // as far as it grows op by op; summary_result gives the whole
+    struct workload_summary summary; // as far as it grows op by op; summary_result frees the whole
     uint64_t first_stamp;
     uint64_t *slots;
     size_t n_slots, capacity;

@@ -11,7 +11,7 @@
 
 enum { WORKLOAD_VERSION = 1 };
 
-// "Wait until thread `thread` has finished its op number `op`" (counted from 0 in that thread).
+// An op that has to be finished first: number `op`, counted from 0, of thread `thread`.
 struct workload_dependency {
     uint32_t thread;
     uint64_t op;
@@ -20,9 +20,9 @@ struct workload_dependency {
 enum {
     WORKLOAD_NO_SLOT = 0xffffffff, // free(NULL), realloc(NULL, …)'s source, a failed call's result
 
-    WORKLOAD_FAILED = 1,        // flag: the recorded call failed (`error` says how): no block was taken
-    WORKLOAD_FROM_NULL = 2,     // flag: realloc(NULL, n): `slot` is taken, nothing given up
-    WORKLOAD_FREED = 4,         // flag: realloc(p, 0) that freed p and returned NULL: `slot` is given up
+    WORKLOAD_FAILED = 1,        // flag: the recorded call failed (`error` says how): no block was allocated
+    WORKLOAD_FROM_NULL = 2,     // flag: realloc(NULL, n): `slot` is allocated, nothing freed
+    WORKLOAD_FREED = 4,         // flag: realloc(p, 0) that freed p and returned NULL: `slot` is freed
     WORKLOAD_MOVED = 8,         // flag: a realloc whose result stood at another address when it was recorded
     WORKLOAD_SIZE_UNKNOWN = 16, // flag: a preexisting block of which no size was recorded
 };
@@ -33,10 +33,10 @@ struct workload_op {
     uint64_t size;  // as struct event
     uint64_t count;
     uint64_t align;
-    // THREAD_CREATE: number of the thread born; PREEXISTING: kind of call that took it, 0: not known, and 256 times the number
-    // of its call site; others of ALLOC, and RESIZE: number of the call site. 0: no site is known.
+    // THREAD_CREATE: number of the new thread; PREEXISTING: kind of call that allocated it, 0: not known, and 256 times
+    // the number of its call site; others of ALLOC, and RESIZE: number of the call site. 0: no site is known.
     uint64_t value;
-    uint32_t slot; // block taken, given up or resized in place of itself: a realloc keeps its slot
+    uint32_t slot; // block allocated, freed or resized in place of itself: a realloc keeps its slot
     uint32_t n_dependencies;
     const struct workload_dependency *dependencies; // to be met before the op; borrowed
     const char *text;                               // MARK's, THREAD_START's; not terminated; borrowed
@@ -60,7 +60,7 @@ struct workload_run {
     const struct workload_op *ops;
 };
 
-// Facts of the header. Strings are owned by whoever holds the struct.
+// Facts of the header. Strings are owned by the holder of the struct.
 struct workload_header {
     uint64_t clock_hz;    // ticks a second
     unsigned stamp_shift; // a stamp counts 2^this ticks
@@ -81,16 +81,15 @@ struct workload_summary {
     uint64_t first_stamp, last_stamp;
     uint64_t requested_bytes;
     uint64_t peak_live_bytes, live_at_end_bytes, live_at_end_blocks;
-    uint64_t remote_frees;               // blocks given up (freed or resized) by another thread than the one that
-                                         // took them
-    uint64_t unmatched_frees;            // of blocks that were not seen taken: they are PREEXISTING here
-    uint64_t order_repaired;             // events put into another place than their stamps say
+    uint64_t remote_frees;               // blocks that another thread than the allocating one freed or resized
+    uint64_t unmatched_frees;            // of blocks without a recorded allocation: they are PREEXISTING here
+    uint64_t order_repaired;             // events put into another place than that of their stamps
     uint64_t order_ambiguous;            // events whose place could not be proved
-    uint64_t dependencies;               // waits written
+    uint64_t dependencies;               // written to the file
     uint64_t dependencies_needed;        // cross-thread uses before implied ones were left out
     uint64_t lost_records;               // words that the capture lost
-    uint64_t usable_bytes;               // that the blocks had of which it was recorded
-    uint64_t usable_requested_bytes;     // that were asked for with these
+    uint64_t usable_bytes;               // of the blocks with a recorded usable size
+    uint64_t usable_requested_bytes;     // requested for these blocks
     uint64_t recorded_from, recorded_to; // stamps: when recording began and ended; to 0: all the process's life
     uint64_t samples_at;                 // offset of the frame of samples, 0: there is none; filled in by the writer
     uint64_t sites_at;                   // the same of the first frame of call sites

@@ -15,7 +15,7 @@ enum {
     FRAME_TEXT_BYTES = 1 << 20,
     FRAME_WAIT_VALUES = 1 << 18,
 };
-_Static_assert((int)FRAME_OPS <= (int)FORMAT_MAX_OPS && (int)FRAME_WAIT_VALUES < (int)FORMAT_MAX_WAITS,
+_Static_assert((int)FRAME_OPS <= (int)FORMAT_MAX_OPS && (int)FRAME_WAIT_VALUES < (int)FORMAT_MAX_DEPENDENCIES,
                "readers accept it");
 
 // Frames that are full and being written.
@@ -132,7 +132,7 @@ static void thread_begin(struct workload_writer *w)
         ring_release(&w->ring);
 }
 
-// The thread has given up: that is the error.
+// The thread has failed: return its error.
 static int failed_behind(struct workload_writer *w, struct err *e)
 {
     thread_end(w);
@@ -147,19 +147,19 @@ static int flush(struct workload_writer *w, struct err *e)
     if (!w->threaded && !w->alone)
         thread_begin(w);
     if (!w->threaded) {
-        encode_take(&w->encode, &w->full[0]);
+        encode_end_frame(&w->encode, &w->full[0]);
         return w->rc < 0 ? w->rc : write_frame(w, &w->full[0], e);
     }
     int place = ring_wait_empty(&w->ring);
     if (place < 0)
         return failed_behind(w, e);
-    encode_take(&w->encode, &w->full[place]);
+    encode_end_frame(&w->encode, &w->full[place]);
     ring_fill(&w->ring);
     return 0;
 }
 
 // Waits until all full frames are written.
-static int settle(struct workload_writer *w, struct err *e)
+static int drain_frames(struct workload_writer *w, struct err *e)
 {
     if (!w->threaded)
         return w->rc;
@@ -283,7 +283,7 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
     w->alone |= w->ops < FRAME_OPS; // one frame only: no thread for it
     int rc = flush(w, e);
     if (rc == 0)
-        rc = settle(w, e);
+        rc = drain_frames(w, e);
     if (rc == 0)
         rc = put_sites(w, &summary.sites_at, e);
     if (rc == 0)

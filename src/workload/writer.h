@@ -14,7 +14,7 @@ void workload_writer_free(struct workload_writer *w);
 
 int workload_write_header(struct workload_writer *w, const struct workload_header *h, struct err *e);
 
-// Appends an op to its thread. Ops are given in a valid total order; the writer cuts them into frames. What
+// Appends an op to its thread. Ops are appended in a valid total order; the writer cuts them into frames. What
 // `op` points to is copied.
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e);
 

@@ -98,21 +98,21 @@ static void compare(uint32_t *name, struct slot *s, const struct workload_op *op
     if (!log_.n)
         return;
     bool names_itself =
-        use == FORMAT_SLOT_TAKE && op->size >= TRUTH_NAME_SIZE && op->size < TRUTH_NAME_SIZE + MAX_NAMES;
+        use == FORMAT_SLOT_ALLOCATED && op->size >= TRUTH_NAME_SIZE && op->size < TRUTH_NAME_SIZE + MAX_NAMES;
     if (names_itself)
         name_thread(name, op->size);
     uint64_t size = event_requested(op->kind, op->size, op->count);
-    if (use == FORMAT_SLOT_TAKE && !names_itself && !is_tracked_size(size))
+    if (use == FORMAT_SLOT_ALLOCATED && !names_itself && !is_tracked_size(size))
         return;
-    if (use != FORMAT_SLOT_TAKE && !s->tracked)
+    if (use != FORMAT_SLOT_ALLOCATED && !s->tracked)
         return;
     if (*name == NOBODY)
         fail("a thread that has no name does what the log should know");
     const struct truth_call *c = next_call(*name);
-    if (c->kind != op->kind || (use != FORMAT_SLOT_GIVE && c->size != size))
+    if (c->kind != op->kind || (use != FORMAT_SLOT_FREED && c->size != size))
         fail("thread %u: %s of %llu bytes, but the program says %s of %llu", *name, event_infos[op->kind].name,
              (unsigned long long)size, event_infos[c->kind].name, (unsigned long long)c->size);
-    if (use == FORMAT_SLOT_TAKE) {
+    if (use == FORMAT_SLOT_ALLOCATED) {
         s->tracked = true;
         s->block = c->block;
     } else if (s->block != c->block) {
@@ -127,7 +127,7 @@ static void use_slot(uint32_t thread, const struct workload_op *op)
     enum format_slot_use use = format_slot_use(op->kind, op->flags);
     struct slot *s = slot_get(op->slot);
     uint64_t number = reach.threads[thread].next_op - 1;
-    if (s->taken == (use == FORMAT_SLOT_TAKE))
+    if (s->taken == (use == FORMAT_SLOT_ALLOCATED))
         fail("thread %u: %s of slot %u, which is %s", thread, event_infos[op->kind].name, op->slot,
              s->taken ? "taken" : "free");
     if (op->kind == HT_PREEXISTING && s->last_thread != NOBODY)
@@ -139,7 +139,7 @@ static void use_slot(uint32_t thread, const struct workload_op *op)
                  event_infos[op->kind].name, op->slot, (unsigned long long)s->last_op, s->last_thread);
     }
     compare(name_get(thread), s, op, use);
-    s->taken = use != FORMAT_SLOT_GIVE;
+    s->taken = use != FORMAT_SLOT_FREED;
     s->tracked &= s->taken;
     s->last_thread = thread;
     s->last_op = number;

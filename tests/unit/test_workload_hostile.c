@@ -103,7 +103,7 @@ static void mutations(bool has_stamps)
     struct encode_payload p = {0};
     size_t accepted = 0, n;
     fill(&x, has_stamps);
-    encode_take(&x, &f);
+    encode_end_frame(&x, &f);
     assert_int_equal(encode_pack(&f, &p), 0);
     n = p.bytes.size;
     decode_one(p.bytes.data, n, has_stamps, &accepted);
@@ -141,11 +141,11 @@ static void two_frames_continue(void **unused)
     struct decode d = {.has_stamps = true};
     const char *what;
     fill(&x, true);
-    encode_take(&x, &f);
+    encode_end_frame(&x, &f);
     assert_int_equal(encode_pack(&f, &p), 0);
     assert_int_equal(decode_frame(&d, p.bytes.data, p.bytes.size, &what), 0);
     add(&x, 0, (struct workload_op){.kind = HT_FREE, .stamp = 1 << 20, .slot = 0});
-    encode_take(&x, &f);
+    encode_end_frame(&x, &f);
     assert_int_equal(encode_pack(&f, &p), 0);
     // Twice the same piece, and one without what comes before it.
     struct decode alone = {.has_stamps = true};
