@@ -157,14 +157,14 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
     return found;
 }
 
-// The image may be gone already, and its process be another program by exec: that is to be seen, if it is not recorded.
-static bool try_former(struct drain_spool *s, const char *dir)
+// Takes the process of that number for the spool's without a proof; of a session when `dir` is given.
+static bool try_named(struct drain_spool *s, const char *dir)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)s->pid, 0);
     if (pidfd < 0)
         return false;
     pid_t shown = pid_in_proc(pidfd);
-    if (!shown || !lifetime_is_called(shown, s->pid) || !lifetime_is_of_session(shown, dir)) {
+    if (!shown || !lifetime_is_called(shown, s->pid) || (dir && !lifetime_is_of_session(shown, dir))) {
         close(pidfd);
         return false;
     }
@@ -189,11 +189,13 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
         return -errno;
     if (try_process(s, (pid_t)s->pid, st.st_ino, offset) || try_others(s, st.st_ino, offset))
         return 0;
-    if (!s->reserve && lifetime_nobody_has(fd) && try_former(s, dir))
+    // The image may be gone already, and its process be another program by exec: that is to be seen if it is not recorded.
+    if (!s->reserve && lifetime_nobody_has(fd) && try_named(s, dir))
         return 0;
-    // A reserve is in the session's file, which everybody has open.
+    // A reserve is in the session's file, which everybody has open: what cannot be seen there is taken for ended, and told
+    // so, since its spool is then marked as refused.
     if (s->reserve)
-        s->dead = kill((pid_t)s->pid, 0) < 0 && errno == ESRCH;
+        s->dead = !try_named(s, NULL);
     else
         s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return s->reserve || s->fd >= 0 ? 0 : -EMFILE;
