@@ -7,8 +7,9 @@ load ../helper
 }
 
 @test "a stale generated file is found" {
-  mkdir copy
+  mkdir -p copy/src/player
   cp -r "$HEAPTAPE_SOURCE/tools" "$HEAPTAPE_SOURCE/docs" copy/
+  cp "$HEAPTAPE_SOURCE/src/player/figures_table.h" copy/src/player/
   sed -i 's/show this help/Planted/' copy/docs/man/heaptape.1.scd
   run copy/tools/generate --check "$HEAPTAPE"
   [ "$status" -eq 1 ]
