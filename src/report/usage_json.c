@@ -283,7 +283,7 @@ void usage_json_sums(struct json *j, const struct usage_sums *s, const struct us
     print_at_once(j, s);
     print_left(j, s);
     begin(j, "calloc", false);
-    json_put_u64(j, "calls", s->kinds[HT_CALLOC].calls);
+    json_put_u64(j, "count", s->kinds[HT_CALLOC].calls);
     json_put_u64(j, "zeroed_bytes", s->kinds[HT_CALLOC].bytes);
     json_put_u64(j, "max_elements", s->calloc_elements_max);
     json_end_object(j);

@@ -29,7 +29,7 @@ function element(what, attributes, ...children) {
 
 let figures = 0;
 
-// A figure whose title says what is seen, and a note below it that says how to read it.
+// A figure with its title, and a note below it that explains how to read it.
 function figure(title, note, ...children) {
   figures++;
   const id = 'figure-' + figures;

@@ -8,8 +8,8 @@ function wordsOf(s) {
   return p && p.argv.length ? p.argv : [p && p.exe ? p.exe : UNKNOWN];
 }
 
-function shortened(text, most) {
-  return text.length > most ? text.slice(0, most - 1) + '…' : text;
+function shortened(text, max) {
+  return text.length > max ? text.slice(0, max - 1) + '…' : text;
 }
 
 function titleOf(data) {

@@ -10,7 +10,7 @@ function frameText(f) {
   return f.function + (place ? ` (${place})` : '');
 }
 
-// The innermost frame outside of the C++ library, which says more; the first one when there is none such.
+// The innermost frame outside of the C++ library; the first one when there is none.
 function ownFrame(frames) {
   return frames.find((f) => f.function && !/^(std::|__gnu_cxx::|operator new|void\* std::|.*\bstd::make_(unique|shared)<)/.test(f.function)) || frames[0];
 }

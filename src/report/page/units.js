@@ -60,7 +60,7 @@ const TEXT_OF = {
   events: (v) => shortText(v), byte_rate: (v) => bytesText(v) + '/s',
 };
 
-// "up to 8 B", "33 to 64 B", "over 8 GiB": sizes above one class's greatest up to this one's, null when there is none.
+// "up to 8 B", "33 to 64 B", "over 8 GiB": sizes above the maximum of one class up to that of this one, null when it has none.
 function classText(max, before) {
   if (max === null || max === undefined) {
     return 'over ' + bytesText(before);

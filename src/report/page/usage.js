@@ -125,7 +125,7 @@ function memorySection(workloads, results) {
     note: 'Live bytes are the requested sizes of all blocks that are allocated and not yet freed. ' + (results.length ? 'RSS above live bytes is headers, rounding, ' +
       'caches and holes; RSS below live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. ' : '') +
       (recorded ? 'The anonymous memory of the recorded program includes its own mappings. ' : '') + 'Lines keep the minimum and maximum of each interval.'});
-  const fragmentation = new Lines({title: 'Fragmentation: RSS divided by live bytes', unit: 'ratio', zero: false,
+  const fragmentation = new Lines({title: 'RSS divided by live bytes', unit: 'ratio', zero: false,
     note: '1 means no overhead. Omitted where live bytes are less than 1 % of their peak.',
     from: (axis) => fragmentationSeries(workloads, results, names, axis)});
   const others = workloads.flatMap((w, group) => {
@@ -236,20 +236,23 @@ function roundingTable(s) {
     share: 'of requested bytes'}, rows);
 }
 
+const MATRIX_THREADS = 24;
+
 function matrixTable(s) {
   const pairs = s.thread_pairs.from_to_count_bytes;
-  const threads = s.by_thread.filter((t) => t.thread !== null && t.local_frees + t.remote_frees + t.remotely_freed > 0)
-    .map((t) => t.thread).slice(0, 24);
+  const all = s.by_thread.filter((t) => t.thread !== null && t.local_frees + t.remote_frees + t.remotely_freed > 0).map((t) => t.thread);
+  const threads = all.slice(0, MATRIX_THREADS);
   const counts = new Map(pairs.map(([from, to, count]) => [from + ':' + to, count]));
   s.by_thread.forEach((t) => counts.set(t.thread + ':' + t.thread, t.local_frees));
-  const most = Math.max(...counts.values(), 1);
+  const max = Math.max(...counts.values(), 1);
   const cell = (from, to) => {
     const n = counts.get(from + ':' + to) || 0;
     const e = element('span.heat', null, n ? shortText(n) : '·');
-    e.style.setProperty('--heat', (n ? 10 + 60 * Math.log1p(n) / Math.log1p(most) : 0) + '%');
+    e.style.setProperty('--heat', (n ? 10 + 60 * Math.log1p(n) / Math.log1p(max) : 0) + '%');
     return e;
   };
-  return figure('Frees between threads', 'Rows: the thread that allocated the block. Columns: the thread that freed or resized it. Darker cells are more blocks.',
+  return figure('Frees between threads', 'Rows: the thread that allocated the block. Columns: the thread that freed or resized it. Darker cells are more blocks.' +
+    (all.length > threads.length ? ` The first ${threads.length} of ${all.length} threads are shown.` : ''),
     table('matrix', 'Blocks from thread to thread', {from: textColumn('allocated by'),
       ...Object.fromEntries(threads.map((t) => ['thread-' + t, 'thread ' + t]))},
     threads.map((from) => ['thread ' + from, ...threads.map((to) => cell(from, to))])));
