@@ -82,7 +82,7 @@ assert [g["age_from"] for g in p["by_age"]] == [0, 1000], p["by_age"]
     adds_up
     json 'assert (d["decoder"] is None) == (sys.argv[1] == ""), d["decoder"]' "$options"
   done
-  "$HEAPTAPE_PROGRAMS/make_workload" w.htw births 2000 8 >facts
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw threads 2000 8 >facts
   fragmentation
   adds_up
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw orphans 4 20000 20 >facts

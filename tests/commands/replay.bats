@@ -40,7 +40,7 @@ json() {
   for _ in 1 2 3; do replay_verified; done
 }
 
-@test "threads that nobody gave birth to" {
+@test "threads that no other thread started" {
   make_workload orphans 4 20000 20
   for _ in 1 2 3; do replay_verified; done
 }
@@ -51,7 +51,7 @@ json() {
 }
 
 @test "20,000 threads, one after another" {
-  make_workload births 20000 8
+  make_workload threads 20000 8
   replay_verified
 }
 
@@ -262,15 +262,15 @@ assert d["timeline"][-1][3] == 0'
   NO_THREAD_CACHE_SWITCH=1 CACHES=$PWD/caches \
     "$HEAPTAPE" replay -q -r 1 --no-latency --threads one --json -a "$cached" w.htw >out.json
   json 'assert d["cache_switches"] == 0 and d["thread_switches"] > 4000'
-  [ "$(head -n 2 caches)" = $'made 1\ngiven up 0' ]
+  [ "$(head -n 2 caches)" = $'made 1\nfreed 0' ]
 }
 
-@test "all threads in one: the caches of threads that are over are given up" {
-  make_workload births 40 8
+@test "all threads in one: the caches of threads that have exited are freed" {
+  make_workload threads 40 8
   CACHES=$PWD/caches "$HEAPTAPE" replay -q -r 1 --no-latency --threads one -a "$HEAPTAPE_PROGRAMS/libtest-cached.so" w.htw
   # The last four may be over when all else is.
   [ "$(head -n 1 caches)" = "made 41" ]
-  n=$(sed -n 's/^given up //p' caches)
+  n=$(sed -n 's/^freed //p' caches)
   [ "$n" -ge 36 ]
   [ "$n" -le 40 ]
 }
@@ -345,7 +345,7 @@ END
 
 @test "the player's own memory is not in the figure" {
   null=$(find "$HEAPTAPE_BUILD" -name libheaptape-null.so)
-  for how in "churn 1 500000" "churn 4 100000 20" "births 3000 10" "kinds 4 10000"; do
+  for how in "churn 1 500000" "churn 4 100000 20" "threads 3000 10" "kinds 4 10000"; do
     # shellcheck disable=SC2086
     make_workload $how
     "$HEAPTAPE" replay -q -r 2 --json -a "$null" w.htw >out.json
@@ -476,14 +476,14 @@ END
   # Without the block's own functions, deleting a block of malloc is an error of another family.
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw misfit 1 10
   heaptape replay -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
-  fails_with 1 "ended by signal 6 (Aborted) during the replay: verify: block given up by a function of another family"
+  fails_with 1 "ended by signal 6 (Aborted) during the replay: verify: block freed by a function of another family"
 }
 
 @test "too little memory for the tables" {
   make_workload churn 1 1000000
   heaptape replay --memory 64K w.htw
   fails_with 1 "w.htw: op " "the table of slots does not fit into the memory allowed (try a larger --memory)"
-  make_workload births 2000 8
+  make_workload threads 2000 8
   heaptape replay --memory 64K w.htw
   fails_with 1 "the plan does not fit into 32 KiB of memory (try a larger --memory)"
 }
@@ -531,7 +531,7 @@ assert 0 <= r["stall_share"] <= 1 and r["stalls"] >= (r["stall_ns"] + r["free_sp
 }
 
 @test "streamed: threads that are born and end all the time" {
-  make_workload births 3000 20
+  make_workload threads 3000 20
   replay_verified --memory 1M
   same_when_streamed 1M
 }

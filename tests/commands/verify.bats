@@ -96,7 +96,7 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
   caught scribble 5000 ": overwritten: byte " " taken at op " " had changed when it came to free at op " " of thread 0"
 }
 
-@test "a block that somebody writes to and that is never given up" {
+@test "a block that is overwritten and never freed" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o a.ht -- sort -o sorted "$HEAPTAPE_SOURCE/README.md"
   "$HEAPTAPE" replay -q --verify -r 1 a.ht

@@ -1,15 +1,15 @@
-// libtest-buggy.so: libc's allocator with a bug, which heaptape replay --verify must find. $BUG says which, and from call
-// number $BUG_AT of the function in question on it does:
+// libtest-buggy.so: libc's allocator with a bug, which heaptape replay --verify must find. $BUG is the bug, which starts at
+// call number $BUG_AT of its function:
 //
-//   overlap     malloc gives memory inside the block that it gave before
-//   handout     malloc gives a block that another thread holds
-//   scribble    malloc writes into the block that it gave before
-//   small       malloc gives blocks that overlap since each is half as big as asked for
-//   usable      malloc_usable_size says less than was asked for
-//   misaligned  malloc gives a multiple of 8 only
-//   unaligned   memalign and its relatives forget the alignment
-//   zero        calloc leaves something in a block
-//   content     realloc loses the second half of what was there
+//   overlap     malloc returns memory inside the block that it returned before
+//   handout     malloc returns a live block of another thread
+//   scribble    malloc writes into the block that it returned before
+//   small       malloc returns blocks that overlap, since each is half as big as requested
+//   usable      malloc_usable_size returns less than was requested
+//   misaligned  malloc returns a multiple of 8 only
+//   unaligned   memalign and its relatives ignore the alignment
+//   zero        calloc does not zero a byte
+//   content     realloc loses the second half of the contents
 #include <errno.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -31,7 +31,7 @@ enum { BIG = 64, ARENA_BYTES = 1 << 20 };
 static const char *bug = "";
 static _Atomic long left;
 
-// The latest big block of malloc that has not been given up.
+// The latest big block of malloc that has not been freed.
 static struct {
     char *_Atomic block;
     _Atomic size_t size;
@@ -49,7 +49,7 @@ __attribute__((constructor)) static void init(void)
     left = at ? atol(at) : 0;
 }
 
-// Is it time for the bug of that name?
+// Is this a call at which the bug of that name shows?
 static bool is(const char *name)
 {
     return strcmp(bug, name) == 0 && atomic_fetch_sub(&left, 1) <= 0;

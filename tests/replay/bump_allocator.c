@@ -1,5 +1,5 @@
-// libtest-bump.so: an allocator of which one knows where blocks lie. Blocks of the same size stand one behind the other from
-// the start of a page on, in the order in which they are taken, and no memory is used twice.
+// libtest-bump.so: an allocator with predictable addresses. Blocks of the same size follow each other from the start of a
+// page, in the order of their allocation, and no memory is used twice.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static struct region {
 } regions[SIZES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static char *take(struct region *r, size_t bytes)
+static char *bump(struct region *r, size_t bytes)
 {
     if (!r->at) {
         char *at = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -50,7 +50,7 @@ EXPORT void *malloc(size_t size)
         r++;
     if (r < regions + SIZES) {
         r->size = size;
-        block = take(r, size);
+        block = bump(r, size);
     }
     pthread_mutex_unlock(&lock);
     if (!block)

@@ -1,6 +1,6 @@
-// libtest-cached.so: libc's allocator with thread caches that can be taken from a thread and given to it. The caches hold
-// nothing, but count what is taken through them. At the end it writes to the file $CACHES: "made N", "given up N", and the
-// mallocs that went through each, one line each.
+// libtest-cached.so: libc's allocator with thread caches that can be moved between threads. The caches hold nothing, but
+// count the mallocs that go through them. At the end it writes to the file $CACHES: "made N", "freed N", and the mallocs of
+// each cache, one line each.
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void __libc_free(void *);
 
-EXPORT bool release_malloc_thread_cache(void **place);
+EXPORT bool release_malloc_thread_cache(void **cache);
 EXPORT bool set_malloc_thread_cache(void *cache);
 
 enum { MAX_CACHES = 100000 };
@@ -23,19 +23,19 @@ enum { MAX_CACHES = 100000 };
 static struct cache {
     unsigned long mallocs;
 } all[MAX_CACHES];
-static unsigned made, given_up;
+static unsigned made, freed;
 static struct cache *mine; // the tests have one OS thread
 
-EXPORT bool release_malloc_thread_cache(void **place)
+EXPORT bool release_malloc_thread_cache(void **cache)
 {
-    *place = mine;
+    *cache = mine;
     mine = NULL;
     return true;
 }
 
 EXPORT bool set_malloc_thread_cache(void *cache)
 {
-    given_up += mine != NULL;
+    freed += mine != NULL;
     mine = cache;
     return true;
 }
@@ -69,7 +69,7 @@ __attribute__((destructor)) static void write_counts(void)
     int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
     if (fd < 0)
         return;
-    dprintf(fd, "made %u\ngiven up %u\n", made, given_up);
+    dprintf(fd, "made %u\nfreed %u\n", made, freed);
     for (unsigned i = 0; i < made; i++)
         dprintf(fd, "%lu\n", all[i].mallocs);
     close(fd);

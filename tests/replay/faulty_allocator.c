@@ -1,5 +1,5 @@
-// libtest-faulty.so: libc's allocator, that goes wrong at the malloc call number $FAULTY_AT of the process as $FAULTY
-// says: crash, null (and from then on), or exit.
+// libtest-faulty.so: libc's allocator with a fault at malloc call number $FAULTY_AT of the process. $FAULTY is crash, null
+// (also in all later calls), or exit.
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void __libc_free(void *);
 
-static _Atomic long left = -1; // until it goes wrong; -1: not known yet, or never
+static _Atomic long left = -1; // calls until the fault; -1: not known yet, or never
 static const char *fault;
 
 __attribute__((constructor)) static void init(void)

@@ -1,17 +1,18 @@
-// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints what a player is to call, as lines
-// "call KIND COUNT", "live N", the blocks left in the end, and "peak_live_bytes N".
+// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints the calls that a player has to make, as
+// lines "call KIND COUNT", the blocks that are live at the end as "live N", and "peak_live_bytes N".
 //
-//   churn   each thread replaces random blocks of its 10,000; of those it replaces, CROSS % are given up by the next
-//           thread. All threads but the first are born by the first
-//   orphans as churn, but nobody gives birth to the other threads
-//   kinds   few blocks, and every call of the malloc API that a workload can hold, also failed ones
-//   misfit  CALLS blocks of malloc that are given up with delete
-//   leave   CALLS blocks of all kinds that are never given up
-//   big-malloc, big-calloc, big-realloc: CALLS blocks of 8 MiB that are never given up; realloc grows them from 4 MiB
-//   edges   thread 0 takes CALLS blocks; when it is done, thread 1 gives them up, CROSS % of them with a wait of their own
-//   holes   blocks of 256 and of 512 bytes, CALLS of each, of which each fourth is left (see make_holes), beside CROSS calls of free(NULL)
-//   paced   each thread takes and gives up a block every 10 ms, CALLS times
-//   births  THREADS threads one after another, four at a time, each of CALLS calls, each with a block from its parent
+//   churn         each thread replaces random blocks of its 10,000; CROSS % of the replaced ones are freed by the next thread.
+//                 The first thread starts the others
+//   orphans       as churn, but no thread starts the others
+//   kinds         few blocks, and every call of the malloc API that a workload can hold, also failed ones
+//   misfit        CALLS blocks of malloc that are freed with delete
+//   leave         CALLS blocks of all kinds that are never freed
+//   big-malloc, big-calloc, big-realloc: CALLS blocks of 8 MiB that are never freed; realloc grows them from 4 MiB
+//   dependencies  thread 0 allocates CALLS blocks; then thread 1 frees them, CROSS % of them with a dependency of their own
+//   holes         blocks of 256 and of 512 bytes, CALLS of each, a fourth of which stays live (see make_holes), beside CROSS
+//                 calls of free(NULL)
+//   paced         each thread allocates and frees a block every 10 ms, CALLS times
+//   threads       THREADS threads one after another, four at a time, each with CALLS calls and a block from its parent
 #include "base/fio.h"
 #include "workload/writer.h"
 
@@ -26,12 +27,12 @@ static struct workload_writer *writer;
 static struct workload_summary summary;
 static uint64_t stamp, live, seed = 88172645463325252ull;
 static uint64_t ops_of[MAX_THREADS];
-static uint64_t to_make[HT_KIND_LIMIT]; // for the player to make
+static uint64_t to_make[HT_KIND_LIMIT]; // calls of the player
 static int64_t live_blocks;
 
 struct block {
-    uint32_t slot, thread; // who took it
-    uint64_t op, size;     // its number there
+    uint32_t slot, thread; // that allocated it
+    uint64_t op, size;     // number of the op there
 };
 
 static struct err error;
@@ -81,21 +82,21 @@ static void put(uint32_t thread, struct workload_op op)
     must(workload_write_op(writer, thread, &op, &error));
 }
 
-// Slots given up by a thread, which alone takes them again.
+// Slots freed by a thread, which only that thread reuses.
 static struct {
     uint32_t *slots;
     size_t n;
-} given[MAX_THREADS];
+} free_slots[MAX_THREADS];
 
-static uint32_t take_slot(uint32_t thread)
+static uint32_t allocate_slot(uint32_t thread)
 {
-    return given[thread].n ? given[thread].slots[--given[thread].n] : (uint32_t)summary.slots++;
+    return free_slots[thread].n ? free_slots[thread].slots[--free_slots[thread].n] : (uint32_t)summary.slots++;
 }
 
-static void give_slot(uint32_t thread, uint32_t slot)
+static void free_slot(uint32_t thread, uint32_t slot)
 {
-    given[thread].slots = realloc(given[thread].slots, (given[thread].n + 1) * sizeof(uint32_t));
-    given[thread].slots[given[thread].n++] = slot;
+    free_slots[thread].slots = realloc(free_slots[thread].slots, (free_slots[thread].n + 1) * sizeof(uint32_t));
+    free_slots[thread].slots[free_slots[thread].n++] = slot;
 }
 
 static void count_live(uint64_t change)
@@ -107,9 +108,9 @@ static void count_live(uint64_t change)
         summary.peak_live_bytes = live;
 }
 
-static struct block take(uint32_t thread, struct workload_op op)
+static struct block allocate(uint32_t thread, struct workload_op op)
 {
-    struct block b = {take_slot(thread), thread, ops_of[thread], event_requested(op.kind, op.size, op.count)};
+    struct block b = {allocate_slot(thread), thread, ops_of[thread], event_requested(op.kind, op.size, op.count)};
     op.slot = b.slot;
     live_blocks++;
     count_live(b.size);
@@ -117,13 +118,13 @@ static struct block take(uint32_t thread, struct workload_op op)
     return b;
 }
 
-// `thread` gives the block up, whoever took it.
-static void give(uint32_t thread, const struct block *b, struct workload_op op)
+// `thread` frees the block, whichever thread allocated it.
+static void deallocate(uint32_t thread, const struct block *b, struct workload_op op)
 {
-    struct workload_dependency wait = {b->thread, b->op};
+    struct workload_dependency dependency = {b->thread, b->op};
     op.slot = b->slot;
     if (b->thread != thread) {
-        op.dependencies = &wait;
+        op.dependencies = &dependency;
         op.n_dependencies = 1;
         summary.dependencies++;
         summary.remote_frees++;
@@ -131,31 +132,33 @@ static void give(uint32_t thread, const struct block *b, struct workload_op op)
     live_blocks--;
     count_live(0 - b->size);
     put(thread, op);
-    give_slot(thread, b->slot);
+    free_slot(thread, b->slot);
 }
 
-static struct block take_malloc(uint32_t thread)
+static struct block malloc_block(uint32_t thread)
 {
-    return take(thread, (struct workload_op){.kind = HT_MALLOC, .size = pick_size()});
+    return allocate(thread, (struct workload_op){.kind = HT_MALLOC, .size = pick_size()});
 }
 
-static void give_free(uint32_t thread, const struct block *b)
+static void free_block(uint32_t thread, const struct block *b)
 {
-    give(thread, b, (struct workload_op){.kind = HT_FREE});
+    deallocate(thread, b, (struct workload_op){.kind = HT_FREE});
 }
 
-// The new thread waits for its parent.
-static void birth(uint32_t parent, uint32_t child)
+// The new thread depends on its parent.
+static void start_thread(uint32_t parent, uint32_t child)
 {
-    struct workload_dependency wait = {parent, ops_of[parent]};
+    struct workload_dependency dependency = {parent, ops_of[parent]};
     put(parent, (struct workload_op){.kind = HT_THREAD_CREATE, .value = child, .slot = WORKLOAD_NO_SLOT});
-    put(child,
-        (struct workload_op){
-            .kind = HT_THREAD_START, .value = 0, .dependencies = &wait, .n_dependencies = 1, .slot = WORKLOAD_NO_SLOT});
+    put(child, (struct workload_op){.kind = HT_THREAD_START,
+                                    .value = 0,
+                                    .dependencies = &dependency,
+                                    .n_dependencies = 1,
+                                    .slot = WORKLOAD_NO_SLOT});
     summary.threads++;
 }
 
-static void end(uint32_t thread)
+static void end_thread(uint32_t thread)
 {
     put(thread, (struct workload_op){.kind = HT_THREAD_END, .slot = WORKLOAD_NO_SLOT});
 }
@@ -167,21 +170,21 @@ static void make_churn(uint32_t threads, uint64_t calls, unsigned cross, bool or
         if (t && orphans)
             summary.threads++;
         else if (t)
-            birth(0, t);
+            start_thread(0, t);
         for (unsigned i = 0; i < SLOTS_A_THREAD; i++)
-            blocks[t][i] = take_malloc(t);
+            blocks[t][i] = malloc_block(t);
     }
     for (uint64_t i = 0; i < calls / 2; i++) {
         for (uint32_t t = 0; t < threads; t++) {
             struct block *b = &blocks[t][pick(SLOTS_A_THREAD)];
-            give_free(pick(100) < cross ? (t + 1) % threads : t, b);
-            *b = take_malloc(t);
+            free_block(pick(100) < cross ? (t + 1) % threads : t, b);
+            *b = malloc_block(t);
         }
     }
     for (uint32_t t = threads; t-- > 0;) {
         for (unsigned i = 0; i < SLOTS_A_THREAD; i++)
-            give_free(t, &blocks[t][i]);
-        end(t);
+            free_block(t, &blocks[t][i]);
+        end_thread(t);
     }
 }
 
@@ -190,8 +193,8 @@ static uint64_t pick_count(unsigned kind)
     return event_infos[kind].fields & HT_F_COUNT ? 1 + pick(9) : 0;
 }
 
-// The size that goes with an alignment which all allocators take.
-static struct workload_op pick_take(unsigned kind)
+// Sizes are multiples of the alignment, as some allocators demand.
+static struct workload_op pick_allocation(unsigned kind)
 {
     struct workload_op op = {.kind = (uint8_t)kind, .size = pick_size(), .count = pick_count(kind)};
     if (event_infos[kind].fields & HT_F_ALIGN) {
@@ -205,26 +208,26 @@ static struct workload_op pick_take(unsigned kind)
     return op;
 }
 
-// How a block of that kind is given up: C++ ones by their own kind.
-static struct workload_op pick_give(unsigned taken_by, const struct workload_op *take_op)
+// A kind of call that can free a block of that kind: C++ blocks need their own.
+static struct workload_op pick_free(unsigned allocated_by, const struct workload_op *allocation)
 {
     static const uint8_t by_new[] = {HT_DELETE, HT_DELETE_SIZED, HT_DELETE_NOTHROW};
     static const uint8_t by_new_array[] = {HT_DELETE_ARRAY, HT_DELETE_ARRAY_SIZED, HT_DELETE_ARRAY_NOTHROW};
     static const uint8_t by_aligned[] = {HT_DELETE_ALIGNED, HT_DELETE_SIZED_ALIGNED, HT_DELETE_ALIGNED_NOTHROW};
     static const uint8_t by_array_aligned[] = {HT_DELETE_ARRAY_ALIGNED, HT_DELETE_ARRAY_SIZED_ALIGNED,
                                                HT_DELETE_ARRAY_ALIGNED_NOTHROW};
-    struct workload_op op = {.kind = HT_FREE, .size = take_op->size, .align = take_op->align};
-    if (taken_by == HT_NEW || taken_by == HT_NEW_NOTHROW)
+    struct workload_op op = {.kind = HT_FREE, .size = allocation->size, .align = allocation->align};
+    if (allocated_by == HT_NEW || allocated_by == HT_NEW_NOTHROW)
         op.kind = by_new[pick(3)];
-    else if (taken_by == HT_NEW_ARRAY || taken_by == HT_NEW_ARRAY_NOTHROW)
+    else if (allocated_by == HT_NEW_ARRAY || allocated_by == HT_NEW_ARRAY_NOTHROW)
         op.kind = by_new_array[pick(3)];
-    else if (taken_by == HT_NEW_ALIGNED || taken_by == HT_NEW_ALIGNED_NOTHROW)
+    else if (allocated_by == HT_NEW_ALIGNED || allocated_by == HT_NEW_ALIGNED_NOTHROW)
         op.kind = by_aligned[pick(3)];
-    else if (taken_by == HT_NEW_ARRAY_ALIGNED || taken_by == HT_NEW_ARRAY_ALIGNED_NOTHROW)
+    else if (allocated_by == HT_NEW_ARRAY_ALIGNED || allocated_by == HT_NEW_ARRAY_ALIGNED_NOTHROW)
         op.kind = by_array_aligned[pick(3)];
-    else if (taken_by == HT_MALLOC && pick(2))
+    else if (allocated_by == HT_MALLOC && pick(2))
         op.kind = HT_FREE_SIZED;
-    else if (taken_by == HT_ALIGNED_ALLOC && pick(2))
+    else if (allocated_by == HT_ALIGNED_ALLOC && pick(2))
         op.kind = HT_FREE_ALIGNED_SIZED;
     if (!(event_infos[op.kind].fields & HT_F_SIZE))
         op.size = 0;
@@ -254,15 +257,15 @@ static void put_odd_calls(uint32_t thread)
                                      .error = ENOMEM,
                                      .slot = WORKLOAD_NO_SLOT});
     put(thread, (struct workload_op){.kind = HT_MARK, .text = "here", .text_bytes = 4, .slot = WORKLOAD_NO_SLOT});
-    struct block b = take(thread, (struct workload_op){.kind = HT_MALLOC, .size = 100});
-    give(thread, &b, (struct workload_op){.kind = HT_REALLOC, .flags = WORKLOAD_FREED});
+    struct block b = allocate(thread, (struct workload_op){.kind = HT_MALLOC, .size = 100});
+    deallocate(thread, &b, (struct workload_op){.kind = HT_REALLOC, .flags = WORKLOAD_FREED});
 }
 
 static void make_kinds(uint32_t threads, uint64_t calls)
 {
     enum { BLOCKS = 200 };
     static struct block blocks[BLOCKS];
-    static struct workload_op taken[BLOCKS];
+    static struct workload_op allocations[BLOCKS];
     static const uint8_t kinds[] = {HT_MALLOC,
                                     HT_CALLOC,
                                     HT_REALLOC,
@@ -281,22 +284,23 @@ static void make_kinds(uint32_t threads, uint64_t calls)
                                     HT_NEW_ALIGNED_NOTHROW,
                                     HT_NEW_ARRAY_ALIGNED_NOTHROW};
     for (uint32_t t = 1; t < threads; t++)
-        birth(0, t);
+        start_thread(0, t);
     for (unsigned i = 0; i < 20; i++)
-        blocks[i] = take(0, (struct workload_op){.kind = HT_PREEXISTING, .size = 64});
+        blocks[i] = allocate(0, (struct workload_op){.kind = HT_PREEXISTING, .size = 64});
     for (uint64_t n = 0; n < calls; n++) {
         unsigned i = (unsigned)pick(BLOCKS);
         uint32_t t = (uint32_t)pick(threads);
-        bool resizable = !taken[i].align && taken[i].kind != HT_VALLOC && taken[i].kind != HT_PVALLOC &&
-                         taken[i].kind < HT_NEW && taken[i].kind && blocks[i].thread == t;
+        bool resizable = !allocations[i].align && allocations[i].kind != HT_VALLOC &&
+                         allocations[i].kind != HT_PVALLOC && allocations[i].kind < HT_NEW && allocations[i].kind &&
+                         blocks[i].thread == t;
         if (!blocks[i].size) {
-            taken[i] = pick_take(kinds[pick(sizeof kinds)]);
-            blocks[i] = take(t, taken[i]);
+            allocations[i] = pick_allocation(kinds[pick(sizeof kinds)]);
+            blocks[i] = allocate(t, allocations[i]);
         } else if (resizable && pick(3) == 0) {
             resize(t, &blocks[i]);
-            taken[i].kind = HT_REALLOC;
+            allocations[i].kind = HT_REALLOC;
         } else {
-            give(t, &blocks[i], pick_give(taken[i].kind, &taken[i]));
+            deallocate(t, &blocks[i], pick_free(allocations[i].kind, &allocations[i]));
             blocks[i].size = 0;
         }
         if (n % 1000 == 0)
@@ -304,38 +308,38 @@ static void make_kinds(uint32_t threads, uint64_t calls)
     }
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (blocks[i].size)
-            give(0, &blocks[i], pick_give(taken[i].kind, &taken[i]));
+            deallocate(0, &blocks[i], pick_free(allocations[i].kind, &allocations[i]));
     }
 }
 
 static void make_misfit(uint64_t calls)
 {
     for (uint64_t i = 0; i < calls; i++) {
-        struct block b = take_malloc(0);
-        give(0, &b, (struct workload_op){.kind = HT_DELETE});
+        struct block b = malloc_block(0);
+        deallocate(0, &b, (struct workload_op){.kind = HT_DELETE});
     }
 }
 
-static void make_births(uint32_t threads, uint64_t calls)
+static void make_threads(uint32_t threads, uint64_t calls)
 {
     enum { AT_ONCE = 4 };
     struct block handed[AT_ONCE];
     for (uint32_t first = 1; first <= threads; first += AT_ONCE) {
         for (uint32_t i = 0; i < AT_ONCE && first + i <= threads; i++) {
-            birth(0, first + i);
-            handed[i] = take_malloc(0);
+            start_thread(0, first + i);
+            handed[i] = malloc_block(0);
         }
         for (uint32_t i = 0; i < AT_ONCE && first + i <= threads; i++) {
-            give_free(first + i, &handed[i]);
+            free_block(first + i, &handed[i]);
             for (uint64_t n = 0; n < calls; n += 2) {
-                struct block b = take_malloc(first + i);
-                give_free(first + i, &b);
+                struct block b = malloc_block(first + i);
+                free_block(first + i, &b);
             }
-            handed[i] = take_malloc(first + i);
-            end(first + i);
+            handed[i] = malloc_block(first + i);
+            end_thread(first + i);
         }
         for (uint32_t i = 0; i < AT_ONCE && first + i <= threads; i++)
-            give_free(0, &handed[i]);
+            free_block(0, &handed[i]);
     }
 }
 
@@ -344,9 +348,9 @@ static void make_leave(uint64_t calls)
     static const uint8_t kinds[] = {
         HT_MALLOC,      HT_CALLOC,           HT_REALLOC, HT_ALIGNED_ALLOC, HT_NEW, HT_NEW_ARRAY_NOTHROW,
         HT_NEW_ALIGNED, HT_NEW_ARRAY_ALIGNED};
-    take(0, (struct workload_op){.kind = HT_PREEXISTING, .size = 64});
+    allocate(0, (struct workload_op){.kind = HT_PREEXISTING, .size = 64});
     for (uint64_t n = 0; n < calls; n++)
-        take(0, pick_take(kinds[n % sizeof kinds]));
+        allocate(0, pick_allocation(kinds[n % sizeof kinds]));
 }
 
 static void make_big(const char *how, uint64_t calls)
@@ -358,7 +362,7 @@ static void make_big(const char *how, uint64_t calls)
             op = (struct workload_op){.kind = HT_CALLOC, .size = BIG / 8, .count = 8};
         if (strcmp(how, "big-realloc") == 0)
             op.size = BIG / 2;
-        struct block b = take(0, op);
+        struct block b = allocate(0, op);
         if (op.size != BIG / 2)
             continue;
         count_live(BIG / 2);
@@ -366,18 +370,18 @@ static void make_big(const char *how, uint64_t calls)
     }
 }
 
-static void make_edges(uint64_t calls, unsigned cross)
+static void make_dependencies(uint64_t calls, unsigned cross)
 {
     struct block *blocks = calloc(calls, sizeof *blocks);
-    birth(0, 1);
+    start_thread(0, 1);
     for (uint64_t n = 0; n < calls; n++)
-        blocks[n] = take_malloc(0);
+        blocks[n] = malloc_block(0);
     for (uint64_t n = 0; n < calls; n++) {
-        // The last one's wait is for all.
+        // Thread 1 frees the last block first, so its dependency covers all of them.
         struct block *b = &blocks[n ? n - 1 : calls - 1];
         if (n && pick(100) >= cross)
             b->thread = 1;
-        give_free(1, b);
+        free_block(1, b);
     }
     free(blocks);
 }
@@ -385,48 +389,48 @@ static void make_edges(uint64_t calls, unsigned cross)
 static void make_paced(uint32_t threads, uint64_t calls)
 {
     for (uint32_t t = 1; t < threads; t++)
-        birth(0, t);
+        start_thread(0, t);
     for (uint64_t n = 0; n < calls; n++) {
         stamp += 10000000;
         for (uint32_t t = 0; t < threads; t++) {
-            struct block b = take_malloc(t);
-            give_free(t, &b);
+            struct block b = malloc_block(t);
+            free_block(t, &b);
         }
     }
 }
 
-// Small blocks of two threads, of which each fourth is left when a big one makes the peak. Then thread 1 puts others in the
-// place of its own, without a wait, and the big one goes. Whoever looks at the peak must so wait for thread 1, and hold it back,
-// as it waits for nobody; all the more when thread 2 has `idle` calls to make before the peak.
+// Small blocks of two threads, a fourth of which is live when a big block makes the peak. Then thread 1 replaces its own,
+// without a dependency, and the big block is freed. So a snapshot at the peak must wait for thread 1 and also stop it, since
+// it depends on no other thread; all the more when thread 2 has `idle` calls to make before the peak.
 static void make_holes(uint64_t calls, uint64_t idle)
 {
     enum { BIG = 1 << 20, KEPT = 4 };
-    struct block *ours = calloc(calls, sizeof *ours), *theirs = calloc(calls, sizeof *theirs);
+    struct block *ours = calloc(calls, sizeof *ours), *others = calloc(calls, sizeof *others);
     struct workload_op small = {.kind = HT_MALLOC, .size = 256, .value = 1};
     struct workload_op other = {.kind = HT_MALLOC, .size = 512, .value = 2};
-    birth(0, 1);
-    birth(0, 2);
+    start_thread(0, 1);
+    start_thread(0, 2);
     for (uint64_t n = 0; n < idle; n++)
         put(2, (struct workload_op){.kind = HT_FREE, .slot = WORKLOAD_NO_SLOT});
     for (uint64_t n = 0; n < calls; n++) {
-        ours[n] = take(0, small);
-        theirs[n] = take(1, other);
+        ours[n] = allocate(0, small);
+        others[n] = allocate(1, other);
     }
     for (uint64_t n = 0; n < calls; n++) {
         if (n % KEPT) {
-            give_free(0, &ours[n]);
-            give_free(1, &theirs[n]);
+            free_block(0, &ours[n]);
+            free_block(1, &others[n]);
         }
     }
-    struct block big = take(0, (struct workload_op){.kind = HT_MALLOC, .size = BIG});
+    struct block big = allocate(0, (struct workload_op){.kind = HT_MALLOC, .size = BIG});
     put(0, (struct workload_op){.kind = HT_FREE, .slot = WORKLOAD_NO_SLOT});
     for (uint64_t n = 0; n < calls; n += KEPT) {
-        give_free(1, &theirs[n]);
-        theirs[n] = take(1, other);
+        free_block(1, &others[n]);
+        others[n] = allocate(1, other);
     }
-    give_free(0, &big);
+    free_block(0, &big);
     free(ours);
-    free(theirs);
+    free(others);
 }
 
 static void print_facts(void)
@@ -464,12 +468,12 @@ int main(int argc, char **argv)
         make_holes(calls, argc > 5 ? strtoull(argv[5], NULL, 0) : 0);
     else if (strncmp(argv[2], "big-", 4) == 0)
         make_big(argv[2], calls);
-    else if (strcmp(argv[2], "edges") == 0)
-        make_edges(calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0);
+    else if (strcmp(argv[2], "dependencies") == 0)
+        make_dependencies(calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0);
     else if (strcmp(argv[2], "paced") == 0)
         make_paced(threads, calls);
     else
-        make_births(threads, calls);
+        make_threads(threads, calls);
     summary.last_stamp = stamp;
     must(workload_write_end(writer, &summary, &error));
     workload_writer_free(writer);

@@ -1,7 +1,7 @@
-// libtest-verify.so: an allocator that takes nothing on trust. No address is ever used twice, so whatever is wrong with
-// a block given up is seen: unknown, given up twice, of another size or alignment than was asked for, or by a function
-// that does not fit the one that took it. Then it aborts and says so. It counts the calls that the program itself made
-// (not its libraries) by kind, and the blocks that were left, and writes that to the file $VERIFY_COUNTS at the end.
+// libtest-verify.so: an allocator that checks its callers. No address is ever used twice, so every wrong free is detected: of
+// an unknown or freed block, with another size or alignment than was requested, or by a function that does not fit the one
+// which allocated the block. Then it prints the error and aborts. At the end it writes to the file $VERIFY_COUNTS how many
+// calls the program itself (not its libraries) made of each kind, and how many blocks are live.
 #include "event/event.h"
 
 #include <elf.h>
@@ -24,14 +24,14 @@
 #define LIVE        0x6576696c6576696cull
 #define DEAD        0x6461656464616564ull
 
-// Who may give a block up.
+// The functions that may free a block.
 enum family { FAMILY_C, FAMILY_NEW, FAMILY_NEW_ARRAY, FAMILY_MASK = 15, PROGRAMS = 16 };
 
-// Stands right before a block.
+// Directly before a block.
 struct head {
     _Atomic uint64_t state; // LIVE or DEAD
-    uint64_t size, align;   // as asked for; align 0: none was
-    uint64_t family;        // with PROGRAMS when the program took it itself
+    uint64_t size, align;   // as requested; align 0: none was
+    uint64_t family;        // with PROGRAMS when the program allocated it itself
 };
 _Static_assert(sizeof(struct head) == 32, "keeps blocks aligned to 16");
 
@@ -92,7 +92,7 @@ static unsigned count_call(unsigned kind, const void *caller)
 
 #define COUNT(kind) count_call(kind, __builtin_return_address(0))
 
-static void *take(size_t size, size_t align, unsigned family)
+static void *allocate(size_t size, size_t align, unsigned family)
 {
     size_t to = align < 16 ? 16 : align;
     if (align & (align - 1))
@@ -116,36 +116,36 @@ static void *take(size_t size, size_t align, unsigned family)
 static struct head *head_of(void *block)
 {
     if ((uintptr_t)block - (uintptr_t)get_arena() >= ARENA_BYTES || (uintptr_t)block % 16)
-        fail("unknown block given up");
+        fail("unknown block freed");
     return (struct head *)block - 1;
 }
 
 enum { ANY = -1 };
 
-static void give(void *block, int64_t size, int64_t align, enum family family)
+static void deallocate(void *block, int64_t size, int64_t align, enum family family)
 {
     if (!block)
         return;
     struct head *h = head_of(block);
     uint64_t live = LIVE;
     if (!atomic_compare_exchange_strong(&h->state, &live, DEAD))
-        fail(live == DEAD ? "block given up twice" : "unknown block given up");
+        fail(live == DEAD ? "block freed twice" : "unknown block freed");
     if (size != ANY && (uint64_t)size != h->size)
-        fail("block given up with another size");
+        fail("block freed with another size");
     if (align != ANY && (uint64_t)align != h->align)
-        fail("block given up with another alignment");
+        fail("block freed with another alignment");
     if ((h->family & FAMILY_MASK) != family)
-        fail("block given up by a function of another family");
+        fail("block freed by a function of another family");
     if (h->family & PROGRAMS)
         atomic_fetch_sub(&live_blocks, 1);
 }
 
 static void *resize(void *old, size_t size, unsigned who)
 {
-    void *block = size || !old ? take(size, 0, FAMILY_C | who) : NULL;
+    void *block = size || !old ? allocate(size, 0, FAMILY_C | who) : NULL;
     if (old) {
         size_t had = head_of(old)->size;
-        give(old, ANY, ANY, FAMILY_C);
+        deallocate(old, ANY, ANY, FAMILY_C);
         if (block)
             memcpy(block, old, had < size ? had : size);
     }
@@ -154,18 +154,18 @@ static void *resize(void *old, size_t size, unsigned who)
 
 EXPORT void *malloc(size_t size)
 {
-    return take(size, 0, FAMILY_C | COUNT(HT_MALLOC));
+    return allocate(size, 0, FAMILY_C | COUNT(HT_MALLOC));
 }
 
 EXPORT void free(void *block)
 {
     COUNT(HT_FREE);
-    give(block, ANY, ANY, FAMILY_C);
+    deallocate(block, ANY, ANY, FAMILY_C);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
 {
-    return take(count * size, 0, FAMILY_C | COUNT(HT_CALLOC));
+    return allocate(count * size, 0, FAMILY_C | COUNT(HT_CALLOC));
 }
 
 EXPORT void *realloc(void *old, size_t size)
@@ -180,96 +180,96 @@ EXPORT void *reallocarray(void *old, size_t count, size_t size)
 
 EXPORT void *memalign(size_t align, size_t size)
 {
-    return take(size, align, FAMILY_C | COUNT(HT_MEMALIGN));
+    return allocate(size, align, FAMILY_C | COUNT(HT_MEMALIGN));
 }
 
 EXPORT void *aligned_alloc(size_t align, size_t size)
 {
-    return take(size, align, FAMILY_C | COUNT(HT_ALIGNED_ALLOC));
+    return allocate(size, align, FAMILY_C | COUNT(HT_ALIGNED_ALLOC));
 }
 
 EXPORT int posix_memalign(void **block, size_t align, size_t size)
 {
     if (align < sizeof(void *))
         fail("alignment is too small");
-    *block = take(size, align, FAMILY_C | COUNT(HT_POSIX_MEMALIGN));
+    *block = allocate(size, align, FAMILY_C | COUNT(HT_POSIX_MEMALIGN));
     return *block ? 0 : ENOMEM;
 }
 
 EXPORT void *valloc(size_t size)
 {
-    return take(size, 4096, FAMILY_C | COUNT(HT_VALLOC));
+    return allocate(size, 4096, FAMILY_C | COUNT(HT_VALLOC));
 }
 
 EXPORT void *pvalloc(size_t size)
 {
-    return take(size, 4096, FAMILY_C | COUNT(HT_PVALLOC));
+    return allocate(size, 4096, FAMILY_C | COUNT(HT_PVALLOC));
 }
 
-// The functions that C++ and C23 add, by the names that the linker knows.
-#define TAKE(kind, symbol, family)                                                                                     \
+// The functions that C++ and C23 add, by their names for the linker.
+#define ALLOCATE(kind, symbol, family)                                                                                 \
     EXPORT void *symbol(size_t size);                                                                                  \
     EXPORT void *symbol(size_t size)                                                                                   \
     {                                                                                                                  \
-        return take(size, 0, (family) | COUNT(kind));                                                                  \
+        return allocate(size, 0, (family) | COUNT(kind));                                                              \
     }
-#define TAKE_ALIGNED(kind, symbol, family)                                                                             \
+#define ALLOCATE_ALIGNED(kind, symbol, family)                                                                         \
     EXPORT void *symbol(size_t size, size_t align);                                                                    \
     EXPORT void *symbol(size_t size, size_t align)                                                                     \
     {                                                                                                                  \
-        return take(size, align, (family) | COUNT(kind));                                                              \
+        return allocate(size, align, (family) | COUNT(kind));                                                          \
     }
-#define GIVE(kind, symbol, family)                                                                                     \
+#define DEALLOCATE(kind, symbol, family)                                                                               \
     EXPORT void symbol(void *block);                                                                                   \
     EXPORT void symbol(void *block)                                                                                    \
     {                                                                                                                  \
         COUNT(kind);                                                                                                   \
-        give(block, ANY, ANY, family);                                                                                 \
+        deallocate(block, ANY, ANY, family);                                                                           \
     }
-#define GIVE_SIZED(kind, symbol, family)                                                                               \
+#define DEALLOCATE_SIZED(kind, symbol, family)                                                                         \
     EXPORT void symbol(void *block, size_t size);                                                                      \
     EXPORT void symbol(void *block, size_t size)                                                                       \
     {                                                                                                                  \
         COUNT(kind);                                                                                                   \
-        give(block, (int64_t)size, ANY, family);                                                                       \
+        deallocate(block, (int64_t)size, ANY, family);                                                                 \
     }
-#define GIVE_ALIGNED(kind, symbol, family)                                                                             \
+#define DEALLOCATE_ALIGNED(kind, symbol, family)                                                                       \
     EXPORT void symbol(void *block, size_t align);                                                                     \
     EXPORT void symbol(void *block, size_t align)                                                                      \
     {                                                                                                                  \
         COUNT(kind);                                                                                                   \
-        give(block, ANY, (int64_t)align, family);                                                                      \
+        deallocate(block, ANY, (int64_t)align, family);                                                                \
     }
-#define GIVE_BOTH(kind, symbol, family, first, second)                                                                 \
+#define DEALLOCATE_BOTH(kind, symbol, family, first, second)                                                           \
     EXPORT void symbol(void *block, size_t first, size_t second);                                                      \
     EXPORT void symbol(void *block, size_t first, size_t second)                                                       \
     {                                                                                                                  \
         COUNT(kind);                                                                                                   \
-        give(block, (int64_t)size, (int64_t)align, family);                                                            \
+        deallocate(block, (int64_t)size, (int64_t)align, family);                                                      \
     }
 
-TAKE(HT_NEW, _Znwm, FAMILY_NEW)
-TAKE(HT_NEW_ARRAY, _Znam, FAMILY_NEW_ARRAY)
-TAKE(HT_NEW_NOTHROW, _ZnwmRKSt9nothrow_t, FAMILY_NEW)
-TAKE(HT_NEW_ARRAY_NOTHROW, _ZnamRKSt9nothrow_t, FAMILY_NEW_ARRAY)
-TAKE_ALIGNED(HT_NEW_ALIGNED, _ZnwmSt11align_val_t, FAMILY_NEW)
-TAKE_ALIGNED(HT_NEW_ARRAY_ALIGNED, _ZnamSt11align_val_t, FAMILY_NEW_ARRAY)
-TAKE_ALIGNED(HT_NEW_ALIGNED_NOTHROW, _ZnwmSt11align_val_tRKSt9nothrow_t, FAMILY_NEW)
-TAKE_ALIGNED(HT_NEW_ARRAY_ALIGNED_NOTHROW, _ZnamSt11align_val_tRKSt9nothrow_t, FAMILY_NEW_ARRAY)
-GIVE(HT_DELETE, _ZdlPv, FAMILY_NEW)
-GIVE(HT_DELETE_ARRAY, _ZdaPv, FAMILY_NEW_ARRAY)
-GIVE(HT_DELETE_NOTHROW, _ZdlPvRKSt9nothrow_t, FAMILY_NEW)
-GIVE(HT_DELETE_ARRAY_NOTHROW, _ZdaPvRKSt9nothrow_t, FAMILY_NEW_ARRAY)
-GIVE_SIZED(HT_FREE_SIZED, free_sized, FAMILY_C)
-GIVE_SIZED(HT_DELETE_SIZED, _ZdlPvm, FAMILY_NEW)
-GIVE_SIZED(HT_DELETE_ARRAY_SIZED, _ZdaPvm, FAMILY_NEW_ARRAY)
-GIVE_ALIGNED(HT_DELETE_ALIGNED, _ZdlPvSt11align_val_t, FAMILY_NEW)
-GIVE_ALIGNED(HT_DELETE_ARRAY_ALIGNED, _ZdaPvSt11align_val_t, FAMILY_NEW_ARRAY)
-GIVE_ALIGNED(HT_DELETE_ALIGNED_NOTHROW, _ZdlPvSt11align_val_tRKSt9nothrow_t, FAMILY_NEW)
-GIVE_ALIGNED(HT_DELETE_ARRAY_ALIGNED_NOTHROW, _ZdaPvSt11align_val_tRKSt9nothrow_t, FAMILY_NEW_ARRAY)
-GIVE_BOTH(HT_FREE_ALIGNED_SIZED, free_aligned_sized, FAMILY_C, align, size)
-GIVE_BOTH(HT_DELETE_SIZED_ALIGNED, _ZdlPvmSt11align_val_t, FAMILY_NEW, size, align)
-GIVE_BOTH(HT_DELETE_ARRAY_SIZED_ALIGNED, _ZdaPvmSt11align_val_t, FAMILY_NEW_ARRAY, size, align)
+ALLOCATE(HT_NEW, _Znwm, FAMILY_NEW)
+ALLOCATE(HT_NEW_ARRAY, _Znam, FAMILY_NEW_ARRAY)
+ALLOCATE(HT_NEW_NOTHROW, _ZnwmRKSt9nothrow_t, FAMILY_NEW)
+ALLOCATE(HT_NEW_ARRAY_NOTHROW, _ZnamRKSt9nothrow_t, FAMILY_NEW_ARRAY)
+ALLOCATE_ALIGNED(HT_NEW_ALIGNED, _ZnwmSt11align_val_t, FAMILY_NEW)
+ALLOCATE_ALIGNED(HT_NEW_ARRAY_ALIGNED, _ZnamSt11align_val_t, FAMILY_NEW_ARRAY)
+ALLOCATE_ALIGNED(HT_NEW_ALIGNED_NOTHROW, _ZnwmSt11align_val_tRKSt9nothrow_t, FAMILY_NEW)
+ALLOCATE_ALIGNED(HT_NEW_ARRAY_ALIGNED_NOTHROW, _ZnamSt11align_val_tRKSt9nothrow_t, FAMILY_NEW_ARRAY)
+DEALLOCATE(HT_DELETE, _ZdlPv, FAMILY_NEW)
+DEALLOCATE(HT_DELETE_ARRAY, _ZdaPv, FAMILY_NEW_ARRAY)
+DEALLOCATE(HT_DELETE_NOTHROW, _ZdlPvRKSt9nothrow_t, FAMILY_NEW)
+DEALLOCATE(HT_DELETE_ARRAY_NOTHROW, _ZdaPvRKSt9nothrow_t, FAMILY_NEW_ARRAY)
+DEALLOCATE_SIZED(HT_FREE_SIZED, free_sized, FAMILY_C)
+DEALLOCATE_SIZED(HT_DELETE_SIZED, _ZdlPvm, FAMILY_NEW)
+DEALLOCATE_SIZED(HT_DELETE_ARRAY_SIZED, _ZdaPvm, FAMILY_NEW_ARRAY)
+DEALLOCATE_ALIGNED(HT_DELETE_ALIGNED, _ZdlPvSt11align_val_t, FAMILY_NEW)
+DEALLOCATE_ALIGNED(HT_DELETE_ARRAY_ALIGNED, _ZdaPvSt11align_val_t, FAMILY_NEW_ARRAY)
+DEALLOCATE_ALIGNED(HT_DELETE_ALIGNED_NOTHROW, _ZdlPvSt11align_val_tRKSt9nothrow_t, FAMILY_NEW)
+DEALLOCATE_ALIGNED(HT_DELETE_ARRAY_ALIGNED_NOTHROW, _ZdaPvSt11align_val_tRKSt9nothrow_t, FAMILY_NEW_ARRAY)
+DEALLOCATE_BOTH(HT_FREE_ALIGNED_SIZED, free_aligned_sized, FAMILY_C, align, size)
+DEALLOCATE_BOTH(HT_DELETE_SIZED_ALIGNED, _ZdlPvmSt11align_val_t, FAMILY_NEW, size, align)
+DEALLOCATE_BOTH(HT_DELETE_ARRAY_SIZED_ALIGNED, _ZdaPvmSt11align_val_t, FAMILY_NEW_ARRAY, size, align)
 
 __attribute__((destructor)) static void write_counts(void)
 {

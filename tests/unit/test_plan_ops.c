@@ -1,41 +1,13 @@
 #include "plan/ops.h"
+#include "plan_op_name.h"
 #include "unit.h"
 
 #include <stdbool.h>
 
-// Names of the player's own ops, for messages.
-static const char *const own_names[PLAN_OP_LIMIT] = {
-    [PLAN_STOP] = "STOP",
-    [PLAN_WAIT] = "WAIT",
-    [PLAN_SAMPLE] = "SAMPLE",
-    [PLAN_COUNT] = "COUNT",
-    [PLAN_STATS] = "STATS",
-    [PLAN_TRIM] = "TRIM",
-    [PLAN_SNAPSHOT] = "SNAPSHOT",
-    [PLAN_PACE] = "PACE",
-    [PLAN_SWITCH] = "SWITCH",
-    [PLAN_JUMP] = "JUMP",
-    [PLAN_NEXT_SEGMENT] = "NEXT_SEGMENT",
-    [PLAN_CALLOC_MANY] = "CALLOC_MANY",
-    [PLAN_REALLOCARRAY_NEW] = "REALLOCARRAY_NEW",
-    [PLAN_REALLOC_FREE] = "REALLOC_FREE",
-    [PLAN_REALLOC_NEW] = "REALLOC_NEW",
-    [PLAN_START_THREAD] = "START_THREAD",
-    [PLAN_SKIPPED] = "SKIPPED",
-    [PLAN_WIDE] = "WIDE",
-};
-
-static const char *op_name(unsigned op)
-{
-    if (own_names[op])
-        return own_names[op];
-    return event_infos[op].name ? event_infos[op].name : "(unused)";
-}
-
 static void check(bool ok, unsigned op, const char *what)
 {
     if (!ok)
-        fail_msg("op %s (%u): %s", op_name(op), op, what);
+        fail_msg("op %s (%u): %s", plan_op_name(op), op, what);
 }
 
 static void test_fields_of_a_word(void **state)
@@ -96,8 +68,8 @@ static void test_ranges(void **state)
         enum event_class class = (enum event_class)event_infos[op].class;
         bool is_call = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
         bool is_own = op == PLAN_STOP || (op >= PLAN_OWN_FIRST && op <= PLAN_OWN_LAST);
-        check(!is_own || own_names[op], op, "own op without a name");
-        check(is_own || !own_names[op], op, "own op outside of the range");
+        check(!is_own || plan_own_names[op], op, "own op without a name");
+        check(is_own || !plan_own_names[op], op, "own op outside of the range");
         check(!is_own || !is_call, op, "is both an own op and a call");
         // Whatever stands for an op of the workload is numbered, so that op numbers lead to words.
         check(plan_is_numbered((enum plan_op)op) == (!is_own || op >= PLAN_FIRST_NUMBERED), op, "is numbered or not");

@@ -1,6 +1,7 @@
 #include "plan/file.h"
 #include "plan/ops.h"
 #include "plan/plan.h"
+#include "plan_op_name.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -107,6 +108,14 @@ static struct read_op read_op(const struct mapped *m, uint64_t *at)
     return s;
 }
 
+static void check_op(enum plan_op is, enum plan_op expected, int line)
+{
+    if (is != expected)
+        fail_msg("line %d: the op is %s and not %s", line, plan_op_name(is), plan_op_name(expected));
+}
+
+#define assert_op(read, expected) check_op((read).op, expected, __LINE__)
+
 static void test_usual_calls_are_one_word(void **state)
 {
     (void)state;
@@ -121,18 +130,18 @@ static void test_usual_calls_are_one_word(void **state)
     struct read_op a = read_op(&m, &at), b = read_op(&m, &at), c = read_op(&m, &at), d = read_op(&m, &at),
                    again = read_op(&m, &at);
     assert_int_equal(at, first + 5);
-    assert_int_equal(a.op, PLAN_MALLOC);
+    assert_op(a, PLAN_MALLOC);
     assert_int_equal(a.size, 100);
     assert_int_equal(b.size, 0xffffffff);
-    assert_int_equal(c.op, PLAN_CALLOC);
+    assert_op(c, PLAN_CALLOC);
     assert_int_equal(c.size, 24);
-    assert_int_equal(d.op, PLAN_FREE);
+    assert_op(d, PLAN_FREE);
     assert_int_equal(d.entry, a.entry);
     assert_true(a.entry > 0 && a.entry != b.entry && b.entry != c.entry);
     assert_int_equal(again.entry, a.entry); // the entry freed last, which is in the cache, is reused first
     struct read_op count = read_op(&m, &at), stop = read_op(&m, &at);
-    assert_int_equal(count.op, PLAN_COUNT);
-    assert_int_equal(stop.op, PLAN_STOP);
+    assert_op(count, PLAN_COUNT);
+    assert_op(stop, PLAN_STOP);
     assert_true(m.threads[0].at_start);
     release(&m);
 }
@@ -192,11 +201,11 @@ static void test_skipped_ops(void **state)
     add(p, 0, (struct workload_op){.kind = HT_MUNMAP, .size = 4096});
     struct mapped m = finish(p);
     uint64_t at = m.threads[0].first_word;
-    assert_int_equal(read_op(&m, &at).op, PLAN_SKIPPED);
-    assert_int_equal(read_op(&m, &at).op, PLAN_SKIPPED);
-    assert_int_equal(read_op(&m, &at).op, PLAN_MALLOC);
-    assert_int_equal(read_op(&m, &at).op, PLAN_SKIPPED);
-    assert_int_equal(read_op(&m, &at).op, PLAN_SKIPPED);
+    assert_op(read_op(&m, &at), PLAN_SKIPPED);
+    assert_op(read_op(&m, &at), PLAN_SKIPPED);
+    assert_op(read_op(&m, &at), PLAN_MALLOC);
+    assert_op(read_op(&m, &at), PLAN_SKIPPED);
+    assert_op(read_op(&m, &at), PLAN_SKIPPED);
     assert_int_equal(plan_facts(m.plan)->events, 1);
     assert_int_equal(plan_facts(m.plan)->skipped, 3);
     assert_int_equal(plan_facts(m.plan)->peak_live_bytes, 5);
@@ -219,7 +228,7 @@ static void test_only_dependencies_publish(void **state)
         struct read_op s = read_op(&m, &at);
         if (s.op == PLAN_SAMPLE)
             continue;
-        assert_int_equal(s.op, PLAN_MALLOC);
+        assert_op(s, PLAN_MALLOC);
         assert_int_equal(s.publish, i % 100 == 0);
         assert_int_equal(plan_op_at(m.plan, 0, s.end), i);
         positions[i++] = s.end;
@@ -228,7 +237,7 @@ static void test_only_dependencies_publish(void **state)
     for (uint32_t i = 0; i < OPS; i += 100) {
         struct read_op wait = read_op(&m, &at), s = read_op(&m, &at);
         assert_true(wait.op == PLAN_WAIT && wait.size == 0 && wait.extra[0] == positions[i]);
-        assert_int_equal(s.op, PLAN_FREE);
+        assert_op(s, PLAN_FREE);
     }
     assert_int_equal(plan_facts(m.plan)->dependencies, OPS / 100);
     release(&m);
@@ -248,8 +257,8 @@ static void test_threads_started_by_threads(void **state)
     uint64_t at = m.threads[0].first_word;
     struct read_op s = read_op(&m, &at);
     assert_true(s.op == PLAN_START_THREAD && s.size == 1);
-    assert_int_equal(read_op(&m, &at).op, PLAN_SKIPPED);
-    assert_int_equal(read_op(&m, &at).op, PLAN_SKIPPED);
+    assert_op(read_op(&m, &at), PLAN_SKIPPED);
+    assert_op(read_op(&m, &at), PLAN_SKIPPED);
     assert_int_equal(m.header->n_threads, 4);
     assert_int_equal(m.threads[1].at_start, 0);
     assert_int_equal(m.threads[2].at_start, 1);
@@ -270,9 +279,9 @@ static void test_preexisting_blocks_have_entries_of_their_own(void **state)
     uint64_t at = m.threads[0].first_word, before = m.header->preexisting_at;
     struct read_op first = read_op(&m, &at), made = read_op(&m, &before);
     read_op(&m, &at);
-    assert_int_equal(read_op(&m, &at).op, PLAN_SKIPPED);
+    assert_op(read_op(&m, &at), PLAN_SKIPPED);
     struct read_op last = read_op(&m, &at);
-    assert_int_equal(made.op, PLAN_PREEXISTING);
+    assert_op(made, PLAN_PREEXISTING);
     assert_int_equal(made.size, 30);
     assert_int_equal(last.entry, made.entry);
     assert_true(made.entry != first.entry);
