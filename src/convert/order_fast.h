@@ -9,11 +9,11 @@
 // One bit for each tag of a one-word record of this class and form.
 #define ORDER_TAG(wire, class, form, want_class, want_form)                                                            \
     | ((wire) < 32 && HT_CLASS_##class == (want_class) && HT_FORM_##form == (want_form) ? 1u << ((wire)&31) : 0)
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                                   \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
     ORDER_TAG(wire, class, form, HT_CLASS_ALLOC, HT_FORM_SIZED)
 static const uint32_t order_allocate_tags = 0 HT_EVENT_TABLE(HT_X);
 #undef HT_X
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                                   \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
     ORDER_TAG(wire, class, form, HT_CLASS_FREE, HT_FORM_PLAIN)
 static const uint32_t order_release_tags = 0 HT_EVENT_TABLE(HT_X);
 #undef HT_X

@@ -8,7 +8,7 @@ load ../helper
 
 @test "a stale generated file is found" {
   mkdir -p copy/src/player
-  cp -r "$HEAPTAPE_SOURCE/tools" "$HEAPTAPE_SOURCE/docs" copy/
+  cp -r "$HEAPTAPE_SOURCE"/{tools,docs,src} copy/
   cp "$HEAPTAPE_SOURCE/src/player/figures_table.h" copy/src/player/
   sed -i 's/show this help/Planted/' copy/docs/man/heaptape.1.scd
   run copy/tools/generate --check "$HEAPTAPE"

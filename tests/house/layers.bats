@@ -52,6 +52,37 @@ plant() {
   has "$output" '"buf.h" is no path from src/'
 }
 
+@test "the player includes nothing of replay, and nobody of the library includes the command line" {
+  plant src/player/main.c '#include "replay/run.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "player may not include replay"
+  rm -r copy
+  plant src/record/record.c '#include "cli/command.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "record may not include cli"
+}
+
+@test "capture includes nothing of record, cli nothing of commands" {
+  plant src/capture/thread.c '#include "record/record.h"'
+  [ "$status" -eq 1 ]
+  has "$output" "capture may not include record"
+  rm -r copy
+  plant src/cli/help.c "#include \"commands/$(cd "$HEAPTAPE_SOURCE/src/commands" && printf '%s\n' *.h | head -n 1)\""
+  [ "$status" -eq 1 ]
+  has "$output" "cli may not include commands"
+}
+
+@test "a folder with more than 30 files is found" {
+  mkdir -p copy/src/base copy/src/formats copy/include
+  touch copy/src/base/{1..30}.c copy/src/formats/{1..40}.c
+  check_layers copy
+  [ "$status" -eq 0 ]
+  touch copy/src/base/31.h
+  check_layers copy
+  [ "$status" -eq 1 ]
+  has "$output" "src/base: 31 files, more than 30"
+}
+
 @test "an empty tree is no success" {
   mkdir empty
   check_layers empty

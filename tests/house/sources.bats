@@ -24,7 +24,7 @@ sources() {
   command -v clang-format >/dev/null || skip "no clang-format"
   sources '*.c' '*.h' >files
   [ -s files ]
-  run xargs -a files clang-format --dry-run -Werror
+  run xargs -a files -n 40 -P "$(nproc)" clang-format --dry-run -Werror
   echo "$output"
   [ "$status" -eq 0 ]
 }
@@ -36,7 +36,7 @@ sources() {
   done >files || true
   [ -s files ]
   # Sourced files are named from the project's folder.
-  run xargs -a files env --chdir="$HEAPTAPE_SOURCE" shellcheck -x
+  run xargs -a files -n 15 -P "$(nproc)" env --chdir="$HEAPTAPE_SOURCE" shellcheck -x
   echo "$output"
   [ "$status" -eq 0 ]
 }

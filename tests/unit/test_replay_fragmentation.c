@@ -52,8 +52,8 @@ static void test_shares(void **state)
 {
     (void)state;
     struct plan_snapshot_block blocks[] = {{.size = 7, .thread = 1, .allocated_at = 99},
-                                 {.size = 13, .thread = 2, .allocated_at = 89},
-                                 {.size = 1, .thread = 3, .allocated_at = 0}};
+                                           {.size = 13, .thread = 2, .allocated_at = 89},
+                                           {.size = 1, .thread = 3, .allocated_at = 0}};
     find(blocks, (uint64_t[]){AT + 64, AT, AT + 128}, 3);
     expect(1, 1, PAGE - 21);
     const struct fragmentation_groups *g = &found.by[FRAGMENTATION_BY_THREAD];

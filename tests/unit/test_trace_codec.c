@@ -286,7 +286,7 @@ static void random_words_are_survived(void **state)
     (void)state;
 }
 
-#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                                   \
+#define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \
     {"round trip of " name, kind_round_trips, NULL, NULL, (void *)(uintptr_t)wire},
 static const struct CMUnitTest tests[] = {
     HT_EVENT_TABLE(HT_X) //
