@@ -33,7 +33,7 @@ static const struct option options[] = {
 
 enum { MAX_INPUTS = 256 };
 
-struct job {
+struct merging {
     const struct merge_cli_options *options;
     struct workload_file in[MAX_INPUTS];
     struct merged_input inputs[MAX_INPUTS];
@@ -45,7 +45,7 @@ struct job {
     struct err *e;
 };
 
-static uint64_t bytes_read(const struct job *j)
+static uint64_t bytes_read(const struct merging *j)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < j->n; i++)
@@ -54,7 +54,7 @@ static uint64_t bytes_read(const struct job *j)
 }
 
 // 0 when one of them is a pipe.
-static uint64_t bytes_to_read(const struct job *j)
+static uint64_t bytes_to_read(const struct merging *j)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < j->n; i++) {
@@ -65,7 +65,7 @@ static uint64_t bytes_to_read(const struct job *j)
     return n;
 }
 
-static int copy_ops(struct job *j)
+static int copy_ops(struct merging *j)
 {
     const struct workload_op *op;
     uint32_t thread;
@@ -82,7 +82,7 @@ static int copy_ops(struct job *j)
     return rc;
 }
 
-static int finish(struct job *j)
+static int finish(struct merging *j)
 {
     struct workload_summary s = workload_output_summary(&j->to);
     for (size_t i = 0; i < j->n; i++) {
@@ -105,7 +105,7 @@ static int finish(struct job *j)
     return rc;
 }
 
-static int write_merged(struct job *j)
+static int write_merged(struct merging *j)
 {
     j->merged = merged_new(j->inputs, j->n);
     if (!j->merged)
@@ -122,7 +122,7 @@ static int write_merged(struct job *j)
     return rc < 0 ? rc : closed;
 }
 
-static int merge(struct job *j, char **paths, size_t n)
+static int merge(struct merging *j, char **paths, size_t n)
 {
     int rc = 0;
     for (; rc == 0 && j->n < n; j->n += rc == 0) {
@@ -153,8 +153,8 @@ static int run(const void *fields, int argc, char **argv)
 {
     const struct merge_cli_options *o = fields;
     struct err e = {0};
-    static struct job j;
-    j = (struct job){.options = o, .out.fd = -1, .e = &e};
+    static struct merging j;
+    j = (struct merging){.options = o, .out.fd = -1, .e = &e};
     if (reads_stdin_twice(argv, argc))
         return usage_error(&cmd_merge, "standard input (-) can be given only once");
     if (o->offsets.n >= (size_t)argc)

@@ -38,7 +38,7 @@ static const struct option options[] = {
 
 enum { MAX_RANGES = 1024 };
 
-struct job {
+struct slicing {
     const struct slice_cli_options *options;
     struct slice_range ranges[MAX_RANGES];
     size_t n_ranges;
@@ -53,7 +53,7 @@ struct job {
 };
 
 // "0,3-5". False when it is no such list.
-static bool parse_threads(struct job *j, const char *text)
+static bool parse_threads(struct slicing *j, const char *text)
 {
     while (j->n_ranges < MAX_RANGES) {
         char *end;
@@ -108,11 +108,11 @@ static int resolve_point(struct slice_point *p, const struct workload_header *h,
 
 static int put_op(void *context, uint32_t thread, const struct workload_op *op)
 {
-    struct job *j = context;
+    struct slicing *j = context;
     return workload_output_op(&j->to, thread, op, j->e);
 }
 
-static int bad_op(struct job *j, const struct workload_op *op, uint64_t number, int rc)
+static int bad_op(struct slicing *j, const struct workload_op *op, uint64_t number, int rc)
 {
     if (rc == -EBADMSG)
         return err_set(j->e, rc, "%s: op %llu violates the rules of the workload format for slot %u", j->in.in.name,
@@ -121,7 +121,7 @@ static int bad_op(struct job *j, const struct workload_op *op, uint64_t number, 
 }
 
 // Reads until the part is over. A pipe is read to its end, where the summary stands.
-static int read_ops(struct job *j)
+static int read_ops(struct slicing *j)
 {
     bool seekable = j->in.in.size_bytes, over = false;
     const struct workload_op *op;
@@ -142,7 +142,7 @@ static int read_ops(struct job *j)
     return rc < 0 ? rc : 0;
 }
 
-static int put_samples(struct job *j, const struct slice_counts *c)
+static int put_samples(struct slicing *j, const struct slice_counts *c)
 {
     const struct workload_sample *s;
     size_t n = 0;
@@ -161,7 +161,7 @@ static int put_samples(struct job *j, const struct slice_counts *c)
     return rc;
 }
 
-static int end(struct job *j, const struct workload_summary *s)
+static int end(struct slicing *j, const struct workload_summary *s)
 {
     struct workload_sites read = {0};
     int rc = j->in.in.size_bytes ? workload_read_sites(j->in.reader, &read, j->e) : 0;
@@ -172,7 +172,7 @@ static int end(struct job *j, const struct workload_summary *s)
     return rc;
 }
 
-static int finish(struct job *j)
+static int finish(struct slicing *j)
 {
     int rc = slice_finish(j->slice);
     struct slice_counts c = slice_counts(j->slice);
@@ -197,7 +197,7 @@ static int finish(struct job *j)
     return rc;
 }
 
-static int prepare(struct job *j)
+static int prepare(struct slicing *j)
 {
     const struct workload_header *h = workload_reader_header(j->in.reader);
     struct slice_sink sink = {j, put_op};
@@ -217,7 +217,7 @@ static int prepare(struct job *j)
     return j->slice ? 0 : err_set(j->e, -ENOMEM, "%s: out of memory", j->in.in.name);
 }
 
-static int slice(struct job *j, const char *path)
+static int slice(struct slicing *j, const char *path)
 {
     int rc = convert_open(&j->in, path, &(struct convert_open_options){.watch = watch_conversion()}, j->e);
     if (rc == 0)
@@ -243,9 +243,9 @@ static int run(const void *fields, int argc, char **argv)
 {
     const struct slice_cli_options *o = fields;
     struct err e = {0};
-    static struct job j;
+    static struct slicing j;
     (void)argc;
-    j = (struct job){.options = o, .out.fd = -1, .e = &e};
+    j = (struct slicing){.options = o, .out.fd = -1, .e = &e};
     if (o->level < 1 || o->level > 19)
         return usage_error(&cmd_slice, "--level: %llu is not a zstd level from 1 to 19", (unsigned long long)o->level);
     if (parse_point(o->from, &j.how.from) < 0)

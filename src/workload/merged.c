@@ -10,17 +10,17 @@
 enum { NO_NUMBER = 0xffffffff };
 
 // A thread of the merged workload.
-struct thread {
+struct merged_thread {
     uint64_t last_stamp;
 };
 
 // Numbers of an input's threads or slots in the merged workload.
-struct numbers {
+struct merged_numbers {
     uint32_t *at; // NO_NUMBER: none yet
     size_t n, capacity;
 };
 
-struct source {
+struct merged_source {
     struct workload_reader *reader;
     uint64_t hz;                  // stamps a second
     uint64_t first_stamp, offset; // of the input in its own units; in those of the merged one
@@ -28,16 +28,16 @@ struct source {
     uint32_t thread;              // of `op`
     const struct workload_op *op; // the next one; NULL at the end
     uint64_t stamp;               // of it, in the merged workload
-    struct numbers threads, slots, sites;
+    struct merged_numbers threads, slots, sites;
 };
 
 struct merged {
     struct workload_header header;
-    struct source *sources;
+    struct merged_source *sources;
     size_t n_sources;
     bool begun;
-    struct source *last; // whose op was returned last: it has to move on
-    struct thread *threads;
+    struct merged_source *last; // whose op was returned last: it has to move on
+    struct merged_thread *threads;
     size_t n_threads, threads_capacity;
     uint32_t n_slots, n_sites;
     uint64_t hz;
@@ -116,9 +116,9 @@ struct merged *merged_new(const struct merged_input *inputs, size_t n)
     m->hz = stamps_a_second(&m->header);
     m->n_sources = n;
     for (size_t i = 0; i < n; i++)
-        m->sources[i] = (struct source){.reader = inputs[i].reader,
-                                        .hz = stamps_a_second(workload_reader_header(inputs[i].reader)),
-                                        .offset = scale(inputs[i].offset_ns, m->hz, 1000000000u)};
+        m->sources[i] = (struct merged_source){.reader = inputs[i].reader,
+                                               .hz = stamps_a_second(workload_reader_header(inputs[i].reader)),
+                                               .offset = scale(inputs[i].offset_ns, m->hz, 1000000000u)};
     return m;
 }
 
@@ -144,7 +144,7 @@ const struct workload_header *merged_header(const struct merged *m)
 }
 
 // Reads the source's next op and says where it belongs.
-static int advance(struct merged *m, struct source *s, struct err *e)
+static int advance(struct merged *m, struct merged_source *s, struct err *e)
 {
     int rc = workload_next_op(s->reader, &s->thread, &s->op, e);
     if (rc <= 0) {
@@ -164,18 +164,18 @@ static int advance(struct merged *m, struct source *s, struct err *e)
 }
 
 // The source whose op is next; NULL at the end of all. The first ones win: so they are not starved by equal stamps.
-static struct source *choose(struct merged *m)
+static struct merged_source *choose(struct merged *m)
 {
-    struct source *best = NULL;
+    struct merged_source *best = NULL;
     for (size_t i = 0; i < m->n_sources; i++) {
-        struct source *s = &m->sources[i];
+        struct merged_source *s = &m->sources[i];
         if (s->op && (!best || s->stamp < best->stamp))
             best = s;
     }
     return best;
 }
 
-static uint32_t *number_cell(struct numbers *n, uint32_t i)
+static uint32_t *number_cell(struct merged_numbers *n, uint32_t i)
 {
     size_t had = n->n;
     if (i >= had) {
@@ -187,7 +187,7 @@ static uint32_t *number_cell(struct numbers *n, uint32_t i)
     return &n->at[i];
 }
 
-static int number_thread(struct merged *m, struct source *s, uint32_t *thread)
+static int number_thread(struct merged *m, struct merged_source *s, uint32_t *thread)
 {
     uint32_t *cell = number_cell(&s->threads, *thread);
     if (!cell)
@@ -197,14 +197,14 @@ static int number_thread(struct merged *m, struct source *s, uint32_t *thread)
             return -EOVERFLOW;
         if (HT_GROW(&m->threads, &m->threads_capacity, m->n_threads + 1) < 0)
             return -ENOMEM;
-        m->threads[m->n_threads] = (struct thread){0};
+        m->threads[m->n_threads] = (struct merged_thread){0};
         *cell = (uint32_t)m->n_threads++;
     }
     *thread = *cell;
     return 0;
 }
 
-static int number_slot(struct merged *m, struct source *s, uint32_t *slot)
+static int number_slot(struct merged *m, struct merged_source *s, uint32_t *slot)
 {
     uint32_t *cell = number_cell(&s->slots, *slot);
     if (!cell)
@@ -219,7 +219,7 @@ static int number_slot(struct merged *m, struct source *s, uint32_t *slot)
 }
 
 // The op's call site, where it has one.
-static int number_site(struct merged *m, struct source *s, struct workload_op *op)
+static int number_site(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     unsigned shift = op->kind == HT_PREEXISTING ? 8 : 0;
     uint64_t site = op->value >> shift;
@@ -235,7 +235,7 @@ static int number_site(struct merged *m, struct source *s, struct workload_op *o
 }
 
 // A thread that the op names by its number in the source.
-static int number_named(struct merged *m, struct source *s, struct workload_op *op)
+static int number_named(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     uint32_t named = op->value < NO_NUMBER ? (uint32_t)op->value : NO_NUMBER;
     if (op->kind != HT_THREAD_CREATE && op->kind != HT_THREAD_START)
@@ -252,7 +252,7 @@ static int number_named(struct merged *m, struct source *s, struct workload_op *
 
 // Copies the dependencies. The op's stamp, which a coarser clock may have made equal to that of an op it depends on, is
 // put above it.
-static int number_dependencies(struct merged *m, struct source *s, struct workload_op *op)
+static int number_dependencies(struct merged *m, struct merged_source *s, struct workload_op *op)
 {
     if (HT_GROW(&m->dependencies, &m->dependencies_capacity, op->n_dependencies) < 0)
         return -ENOMEM;
@@ -261,7 +261,7 @@ static int number_dependencies(struct merged *m, struct source *s, struct worklo
         int rc = number_thread(m, s, &m->dependencies[i].thread);
         if (rc < 0)
             return rc;
-        const struct thread *on = &m->threads[m->dependencies[i].thread];
+        const struct merged_thread *on = &m->threads[m->dependencies[i].thread];
         if (m->header.has_stamps && op->stamp <= on->last_stamp)
             op->stamp = on->last_stamp + 1;
     }
@@ -269,7 +269,7 @@ static int number_dependencies(struct merged *m, struct source *s, struct worklo
     return 0;
 }
 
-static int convert(struct merged *m, struct source *s, uint32_t *thread)
+static int convert(struct merged *m, struct merged_source *s, uint32_t *thread)
 {
     struct workload_op *op = &m->op;
     *op = *s->op;
@@ -286,7 +286,7 @@ static int convert(struct merged *m, struct source *s, uint32_t *thread)
         rc = number_dependencies(m, s, op);
     if (rc < 0)
         return rc;
-    struct thread *t = &m->threads[*thread];
+    struct merged_thread *t = &m->threads[*thread];
     if (op->stamp < t->last_stamp)
         op->stamp = t->last_stamp;
     t->last_stamp = op->stamp;
@@ -313,7 +313,7 @@ int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **o
     return rc;
 }
 
-static int add_sites(struct workload_sites *to, const struct source *s)
+static int add_sites(struct workload_sites *to, const struct merged_source *s)
 {
     const struct workload_sites *from = workload_reader_sites(s->reader);
     int rc = 0;

@@ -24,17 +24,17 @@ static inline uint64_t live_size(uint64_t size)
 }
 
 // What changes with nearly every op, where the compiler can keep it in registers.
-struct live {
+struct summary_live {
     uint64_t bytes, blocks, peak_bytes, requested, cross;
 };
 
-static inline struct live live_begin(const struct summary_counter *s)
+static inline struct summary_live live_begin(const struct summary_counter *s)
 {
-    return (struct live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
-                         s->summary.remote_frees};
+    return (struct summary_live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
+                                 s->summary.remote_frees};
 }
 
-static inline void live_end(struct summary_counter *s, const struct live *l)
+static inline void live_end(struct summary_counter *s, const struct summary_live *l)
 {
     s->live_bytes = l->bytes;
     s->live_blocks = l->blocks;
@@ -49,7 +49,8 @@ static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32
     return HT_PAGES_GROW(&s->slots, &s->capacity, slot + 1ull);
 }
 
-static inline int allocate(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot, uint64_t size)
+static inline int allocate(struct summary_counter *s, struct summary_live *l, uint32_t thread, uint32_t slot,
+                           uint64_t size)
 {
     uint64_t live = live_size(size);
     if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
@@ -62,7 +63,7 @@ static inline int allocate(struct summary_counter *s, struct live *l, uint32_t t
 }
 
 // A slot that a broken workload frees without an allocation counts as an empty block.
-static inline void release(struct summary_counter *s, struct live *l, uint32_t thread, uint32_t slot)
+static inline void release(struct summary_counter *s, struct summary_live *l, uint32_t thread, uint32_t slot)
 {
     uint64_t block = slot < s->capacity ? s->slots[slot] : 0;
     l->bytes -= block & size_mask;
@@ -72,7 +73,8 @@ static inline void release(struct summary_counter *s, struct live *l, uint32_t t
         s->slots[slot] = (uint64_t)thread << SUMMARY_SIZE_BITS;
 }
 
-static inline int use_slot(struct summary_counter *s, struct live *l, uint32_t thread, const struct workload_op *op)
+static inline int use_slot(struct summary_counter *s, struct summary_live *l, uint32_t thread,
+                           const struct workload_op *op)
 {
     uint64_t size;
     if (op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED)
@@ -97,7 +99,8 @@ static inline int use_slot(struct summary_counter *s, struct live *l, uint32_t t
     return 0;
 }
 
-static inline int count(struct summary_counter *s, struct live *l, uint32_t thread, const struct workload_op *op)
+static inline int count(struct summary_counter *s, struct summary_live *l, uint32_t thread,
+                        const struct workload_op *op)
 {
     struct workload_summary *sum = &s->summary;
     if (__builtin_expect(op->stamp < s->first_stamp, 0))
@@ -112,7 +115,7 @@ static inline int count(struct summary_counter *s, struct live *l, uint32_t thre
 
 int summary_op(struct summary_counter *s, uint32_t thread, const struct workload_op *op)
 {
-    struct live l = live_begin(s);
+    struct summary_live l = live_begin(s);
     int rc = count(s, &l, thread, op);
     live_end(s, &l);
     return rc;
@@ -139,7 +142,7 @@ int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops,
         if (ops[i].op.slot < s->capacity)
             __builtin_prefetch(&s->slots[ops[i].op.slot], 1);
     }
-    struct live l = live_begin(s);
+    struct summary_live l = live_begin(s);
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = count(s, &l, ops[i].thread, &ops[i].op);
