@@ -382,7 +382,7 @@ static void handed_over_at_once(void **state)
 {
     static const struct disturb how = {
         .early_ns = 1000, .early_permille = 1, .early_gives = true, .hand_over_ns = 40, .shuffled = true};
-    struct outcome out = run_programs(&how, 300);
+    struct outcome out = run_programs(&how, 120);
     assert_true(out.repaired > out.runs / 2);
     assert_true(out.told < out.runs);
     (void)state;

@@ -343,7 +343,7 @@ static void cut_off_is_told(void **state)
     write_file(&h, true, &a_summary);
     size_t n, most = 0;
     uint8_t *bytes = slurp(&n);
-    for (size_t cut = 1; cut < n; cut += cut < 100 || cut + 900 > n ? 1 + random_next() % 3 : 501) {
+    for (size_t cut = 1; cut < n; cut += cut < 100 || cut + 900 > n ? 1 + random_next() % 8 : 501) {
         if (cut > 1000 && cut + 70000 < n)
             cut += 49973;
         int rc;
