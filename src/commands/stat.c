@@ -28,13 +28,13 @@ struct stat_options {
 static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct stat_options, json)},
     {0, "brief", OPTION_FLAG, NULL, NULL,
-     "print only the totals, which a workload stores in its summary; the rest of the workload is not read",
+     "print only the totals; a workload stores them in its summary, so the rest of it is not read",
      offsetof(struct stat_options, brief)},
     {0, "by", OPTION_CHOICE, "site", NULL,
      "print what each call site allocated and what of it is live; needs a recording made with --stacks",
      offsetof(struct stat_options, by)},
     {0, "format", OPTION_CHOICE, "text|json|folded|pprof", "text",
-     "with --by: output format; folded is for flame graphs, pprof is its profile.proto",
+     "with --by: output format; folded for flame graphs, pprof for 'go tool pprof'",
      offsetof(struct stat_options, format)},
     {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs", "peak",
      "with --by: sort by this and use it as the weight of folded lines: bytes live at the peak, bytes live at the end, "
