@@ -169,13 +169,13 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
     do {                                                                                                               \
         size_t bytes_ = (bytes), had_ = (had);                                                                         \
         VERIFY_FREE(kind);                                                                                             \
-        char *taken_ = CALL(kind, call, &bytes_);                                                                      \
-        if (UNLIKELY(!taken_) && bytes_) {                                                                             \
+        char *new_ = CALL(kind, call, &bytes_);                                                                        \
+        if (UNLIKELY(!new_) && bytes_) {                                                                               \
             t->pc = pc;                                                                                                \
             player_fail(RESULTS_OUT_OF_MEMORY, t, kind, bytes_, 0);                                                    \
         }                                                                                                              \
-        fill_block(touch, t, pc, (struct player_block){kind, entry, taken_, had_, bytes_});                            \
-        slots[entry] = taken_;                                                                                         \
+        fill_block(touch, t, pc, (struct player_block){kind, entry, new_, had_, bytes_});                              \
+        slots[entry] = new_;                                                                                           \
     } while (0)
 
 // Reads the next op's first word and moves `pc` behind it. Prefetches the slot table entry of an op ahead: with a million

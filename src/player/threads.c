@@ -43,7 +43,7 @@ void player_thread_init(struct player_thread *t, uint32_t number)
     }
 }
 
-static void merge_calls(struct player_thread *t)
+static void merge_latencies(struct player_thread *t)
 {
     for (unsigned i = 0; t->calls && i < RESULTS_HISTOGRAMS; i++) {
         // Unused histograms must not be read: that would populate their memory.
@@ -68,7 +68,7 @@ void player_thread_exited(struct player_thread *t)
     span->end_ns = clock_monotonic_ns() - player.start_ns;
     span->end_event = atomic_load_explicit(&player.events, memory_order_relaxed);
     pthread_mutex_lock(&lock);
-    merge_calls(t);
+    merge_latencies(t);
     player.results->figures.sleeps += t->sleeps;
     player.results->figures.blocked_waits += t->blocked_waits;
     player.results->figures.stalls += t->stalls;
@@ -125,7 +125,7 @@ static struct worker *join_exited(void)
     return worker;
 }
 
-static struct worker *new_seat(void)
+static struct worker *new_worker(void)
 {
     struct worker *worker = join_exited();
     return worker ? worker : map_shared(WORKER_BYTES + STACK_BYTES, 0);
@@ -134,7 +134,7 @@ static struct worker *new_seat(void)
 static void start(const struct player_thread *parent, uint32_t number, bool at_start)
 {
     pthread_attr_t attributes;
-    struct worker *worker = new_seat();
+    struct worker *worker = new_worker();
     if (!worker)
         player_fail(RESULTS_NO_THREAD, parent, 0, number, errno);
     player_thread_init(&worker->thread, number);
@@ -177,9 +177,9 @@ void player_join_all(void)
         while (join_exited()) {
         }
         pthread_mutex_lock(&lock);
-        uint64_t left = unjoined;
+        uint64_t remaining = unjoined;
         pthread_mutex_unlock(&lock);
-        if (!left)
+        if (!remaining)
             return;
         player_futex_wait(&exits, seen);
     }
