@@ -1,4 +1,4 @@
-// Writing records the slow way: lanes, epochs, bases, long records.
+// Writing records the slow way: streams, epochs, bases, long records.
 #include "capture/producer_private.h"
 
 #include <errno.h>
@@ -60,36 +60,36 @@ static bool is_nested(uint32_t busy, const void *caller)
            ((busy & PRODUCER_IN_OPERATOR) && is_in(OBJECT_OPERATOR, caller));
 }
 
-static size_t words_left(const struct producer_lane *lane)
+static size_t words_left(const struct producer_stream *stream)
 {
-    uintptr_t used_bytes = (uintptr_t)lane->pos & (SPOOL_CHUNK_BYTES - 1);
+    uintptr_t used_bytes = (uintptr_t)stream->pos & (SPOOL_CHUNK_BYTES - 1);
     return used_bytes ? (SPOOL_CHUNK_BYTES - used_bytes) / 8 : 0;
 }
 
-void producer_lane_close(struct producer_lane *lane)
+void producer_stream_close(struct producer_stream *stream)
 {
-    struct spool_chunk *chunk = lane->chunk;
+    struct spool_chunk *chunk = stream->chunk;
     if (!chunk)
         return;
-    lane->first_word += atomic_load_explicit(&chunk->used_words, memory_order_relaxed);
-    lane->pos = NULL;
-    lane->chunk = NULL;
+    stream->first_word += atomic_load_explicit(&chunk->used_words, memory_order_relaxed);
+    stream->pos = NULL;
+    stream->chunk = NULL;
     producer_chunk_done(chunk);
 }
 
-static void lane_open(struct producer_thread *t, struct producer_lane *lane, struct spool_chunk *chunk)
+static void stream_open(struct producer_thread *t, struct producer_stream *stream, struct spool_chunk *chunk)
 {
     atomic_store_explicit(&chunk->used_words, 0, memory_order_relaxed);
     chunk->thread = t->number;
     chunk->tid = t->tid;
-    chunk->lane = (uint32_t)(lane - t->lanes);
-    chunk->first_word = lane->first_word;
-    chunk->epoch0 = lane->state.epoch;
-    chunk->base0 = lane->state.base;
+    chunk->stream = (uint32_t)(stream - t->streams);
+    chunk->first_word = stream->first_word;
+    chunk->epoch0 = stream->state.epoch;
+    chunk->base0 = stream->state.base;
     // Pairs with the recorder's acquire: it reads the fields above after the state.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_OWNED, memory_order_release);
-    lane->chunk = chunk;
-    lane->pos = chunk->words;
+    stream->chunk = chunk;
+    stream->pos = chunk->words;
 }
 
 static uint64_t stamp_now(const struct producer_process *p)
@@ -98,73 +98,73 @@ static uint64_t stamp_now(const struct producer_process *p)
 }
 
 // There is room for the record and what may precede it.
-static void put_record(struct producer_lane *lane, const struct event *ev, uint64_t stamp)
+static void put_record(struct producer_stream *stream, const struct event *ev, uint64_t stamp)
 {
-    lane->last_stamp = stamp;
-    lane->pos = codec_put(&lane->state, lane->pos, stamp, ev);
-    if (lane->fast_epoch != PRODUCER_NO_EPOCH)
-        lane->fast_epoch = lane->state.epoch;
-    producer_publish(lane->pos - 1);
+    stream->last_stamp = stamp;
+    stream->pos = codec_put(&stream->state, stream->pos, stamp, ev);
+    if (stream->fast_epoch != PRODUCER_NO_EPOCH)
+        stream->fast_epoch = stream->state.epoch;
+    producer_publish(stream->pos - 1);
 }
 
 // Makes room for the record of `ev`: takes a new chunk if it must, and says in it what it cost. False: no room is to be
 // had.
-static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                       const struct event *ev)
 {
     uint64_t waited_ns = 0;
-    if (words_left(lane) >= codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS)
+    if (words_left(stream) >= codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS)
         return true;
-    producer_lane_close(lane);
+    producer_stream_close(stream);
     struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
     if (!chunk) {
-        lane->lost++;
+        stream->lost++;
         atomic_fetch_add_explicit(&p->header->lost_words, 1, memory_order_relaxed);
         return false;
     }
-    lane_open(t, lane, chunk);
+    stream_open(t, stream, chunk);
     if (waited_ns)
-        put_record(lane, &(struct event){.kind = HT_WAITED, .value = waited_ns}, stamp_now(p));
-    if (lane->lost)
-        put_record(lane, &(struct event){.kind = HT_LOST, .value = lane->lost}, stamp_now(p));
-    lane->lost = 0;
+        put_record(stream, &(struct event){.kind = HT_WAITED, .value = waited_ns}, stamp_now(p));
+    if (stream->lost)
+        put_record(stream, &(struct event){.kind = HT_LOST, .value = stream->lost}, stamp_now(p));
+    stream->lost = 0;
     producer_thread_reap(p);
     return true;
 }
 
-void producer_lane_put(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
-                       const struct event *ev)
+void producer_stream_put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                         const struct event *ev)
 {
-    if (make_room(p, t, lane, ev))
-        put_record(lane, ev, stamp_now(p));
+    if (make_room(p, t, stream, ev))
+        put_record(stream, ev, stamp_now(p));
 }
 
-void producer_lane_end(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane)
+void producer_stream_end(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
 {
     const struct event end = {
         .kind = HT_THREAD_END, .text = t->name, .text_bytes = (uint32_t)strnlen(t->name, sizeof t->name)};
-    uint64_t stamp = lane->last_stamp;
-    if (make_room(p, t, lane, &end))
-        put_record(lane, &end, stamp > lane->last_stamp ? stamp : lane->last_stamp);
+    uint64_t stamp = stream->last_stamp;
+    if (make_room(p, t, stream, &end))
+        put_record(stream, &end, stamp > stream->last_stamp ? stamp : stream->last_stamp);
 }
 
-void producer_lane_slow(struct producer_process *p, struct producer_lane *lane)
+void producer_stream_slow(struct producer_process *p, struct producer_stream *stream)
 {
-    lane->fast_epoch = PRODUCER_NO_EPOCH;
-    lane->last_stamp = stamp_now(p);
+    stream->fast_epoch = PRODUCER_NO_EPOCH;
+    stream->last_stamp = stamp_now(p);
 }
 
 // While recording is paused the events of a thread take the slow path and end here. A realloc is recorded whole or not at
-// all, so a change is not noticed between its halves, nor inside a real function, nor while lane 0 is being written to.
+// all, so a change is not noticed between its halves, nor inside a real function, nor while stream 0 is being written to.
 static bool is_muted(const struct producer_process *p, struct producer_thread *t, const struct event *ev, uint32_t busy)
 {
     enum event_class class = event_infos[ev->kind].class;
     bool paused = atomic_load_explicit(&p->header->control.state, memory_order_acquire) != SPOOL_RECORDING;
     bool between = (busy & (PRODUCER_IN_ALLOCATOR | PRODUCER_WRITING)) || (class == HT_CLASS_RESIZE && ev->ptr);
     if (paused != t->muted && !between) {
-        struct producer_lane *lane = &t->lanes[0];
+        struct producer_stream *stream = &t->streams[0];
         bool slow = paused || t->ending || p->slow;
-        lane->fast_epoch = slow ? PRODUCER_NO_EPOCH : lane->state.epoch;
+        stream->fast_epoch = slow ? PRODUCER_NO_EPOCH : stream->state.epoch;
         t->muted = paused;
     }
     return t->muted && class != HT_CLASS_THREAD;
@@ -176,13 +176,13 @@ static bool takes(const struct event *ev)
     return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-static uint64_t note_site(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+static uint64_t note_site(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                           const void *caller)
 {
     struct producer_site site;
     producer_site_find(&site, t, caller, __builtin_frame_address(0));
     if (!producer_site_seen(producer_inherited.sites, producer_inherited.session, site.id))
-        producer_site_define(p, t, lane, &site);
+        producer_site_define(p, t, stream, &site);
     return site.id;
 }
 
@@ -190,7 +190,7 @@ static uint64_t note_site(struct producer_process *p, struct producer_thread *t,
 static bool has_unseen_blocks(const struct spool_header *h)
 {
     return h->parent_spool_pid || h->control.first_state != SPOOL_RECORDING ||
-           atomic_load_explicit(&h->control.toggles_made, memory_order_relaxed) ||
+           atomic_load_explicit(&h->control.changes_made, memory_order_relaxed) ||
            atomic_load_explicit(&h->control.asked[SPOOL_RESET], memory_order_relaxed);
 }
 
@@ -203,15 +203,15 @@ static uint64_t note_usable(const struct producer_process *p, const struct event
     return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
 }
 
-static void put_noted(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+static void put_noted(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                       const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
     if (producer_depth && takes(ev))
-        noted.notes[HT_NOTE_SITE] = note_site(p, t, lane, caller);
+        noted.notes[HT_NOTE_SITE] = note_site(p, t, stream, caller);
     if (p->flags & SPOOL_USABLE)
         noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
-    producer_lane_put(p, t, lane, &noted);
+    producer_stream_put(p, t, stream, &noted);
 }
 
 static void record(const struct event *ev, const void *caller, uint32_t busy)
@@ -226,13 +226,13 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
     if (is_muted(p, t, ev, busy))
         return;
     bool interrupting = busy & PRODUCER_WRITING;
-    struct producer_lane *lane = &t->lanes[interrupting];
-    // Rare enough for system calls, which keep a second handler from interrupting lane 1, too.
+    struct producer_stream *stream = &t->streams[interrupting];
+    // Rare enough for system calls, which keep a second handler from interrupting stream 1, too.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     if (producer_depth || (p->flags & SPOOL_USABLE))
-        put_noted(p, t, lane, ev, caller);
+        put_noted(p, t, stream, ev, caller);
     else
-        producer_lane_put(p, t, lane, ev);
+        producer_stream_put(p, t, stream, ev);
     if (interrupting)
         producer_signals_restore(mask);
 }

@@ -24,22 +24,22 @@
 
 #define producer_unlikely(x) __builtin_expect(!!(x), 0)
 
-// One stream of words of a thread: lane 0, and lane 1 for signal handlers that interrupted the writing of a record.
-struct producer_lane {
+// One stream of words of a thread: stream 0, and stream 1 for signal handlers that interrupted the writing of a record.
+struct producer_stream {
     uint64_t *pos;            // of the next word; a multiple of SPOOL_CHUNK_BYTES (or NULL) means that there is no room
     struct codec_state state; // of the words so far
     uint64_t fast_epoch;      // as state.epoch; PRODUCER_NO_EPOCH while every event is to take the slow path
     struct spool_chunk *chunk; // owned, or NULL
-    uint64_t first_word;       // place of the chunk's first word in the lane's stream
+    uint64_t first_word;       // place of the chunk's first word in the stream
     uint64_t lost;             // events dropped since the last record (--lossy)
     uint64_t last_stamp;       // of an event that took the slow path
 };
-_Static_assert(sizeof(struct producer_lane) == 64, "the fast path touches one cache line of the thread");
+_Static_assert(sizeof(struct producer_stream) == 64, "the fast path touches one cache line of the thread");
 
 #define PRODUCER_NO_EPOCH UINT64_MAX
 
 struct producer_thread {
-    struct producer_lane lanes[2];
+    struct producer_stream streams[2];
     uint32_t live; // 1 once it may record; 0 in a fork child
     uint32_t number, tid, parent;
     uint32_t next;   // link of the pool, or of the ending threads
@@ -59,11 +59,11 @@ _Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share c
 
 // Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.
 enum producer_busy {
-    PRODUCER_WRITING = 1,       // a record: lane 0 must not be touched
+    PRODUCER_WRITING = 1,       // a record: stream 0 must not be touched
     PRODUCER_IN_ALLOCATOR = 2,  // inside a real function that may call wrapped ones: what its object calls is no event
     PRODUCER_IN_OPERATOR = 4,   // the same for the C++ operators' object
     PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
-    PRODUCER_INTERRUPTING = 16, // a record in lane 1: the interrupted one is finished afterwards
+    PRODUCER_INTERRUPTING = 16, // a record in stream 1: the interrupted one is finished afterwards
 };
 
 struct producer_tls {
@@ -94,24 +94,24 @@ static inline void producer_compiler_fence(void)
 }
 
 // Writes the one-word record of a SIZED kind. False: nothing was done and producer_record must be called. The stamp is
-// read after `busy` is set, so that a handler's event never comes between a stamp and its record: lanes are monotonic.
+// read after `busy` is set, so that a handler's event never comes between a stamp and its record: streams are monotonic.
 static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address)
 {
     uint32_t busy = producer_tls.busy;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
-    struct producer_lane *lane = &producer_tls.thread->lanes[0];
-    uint64_t *w = lane->pos;
+    struct producer_stream *stream = &producer_tls.thread->streams[0];
+    uint64_t *w = stream->pos;
     uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
-    uint64_t rel = codec_relative(address, lane->state.base);
-    uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
+    uint64_t rel = codec_relative(address, stream->state.base);
+    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
     if (producer_unlikely(odd) || producer_unlikely(producer_no_room(w))) {
         producer_tls.busy = busy;
         return false;
     }
     *w = codec_sized(kind, stamp, size, rel);
     producer_publish(w);
-    lane->pos = w + 1;
+    stream->pos = w + 1;
     producer_compiler_fence();
     producer_tls.busy = 0;
     return true;
@@ -132,18 +132,18 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
     uint32_t busy = producer_tls.busy;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
-    struct producer_lane *lane = &producer_tls.thread->lanes[0];
-    uint64_t *w = lane->pos;
+    struct producer_stream *stream = &producer_tls.thread->streams[0];
+    uint64_t *w = stream->pos;
     uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
     // As with base 0: not a multiple of 8, or above 2^48, carries bits above the field.
-    uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS | busy;
+    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS | busy;
     if (producer_unlikely(odd) || producer_unlikely(producer_no_room(w))) {
         producer_tls.busy = busy;
         return false;
     }
     *w = codec_plain(kind, stamp, address);
     producer_publish(w);
-    lane->pos = w + 1;
+    stream->pos = w + 1;
     producer_compiler_fence();
     producer_tls.busy = 0;
     return true;
@@ -205,9 +205,9 @@ void producer_after_fork(void);
 
 // For the wrapper of pthread_create: makes the state of the thread to come and records THREAD_CREATE. NULL when
 // tracing is off or there are too many threads. Pass it to producer_thread_begin in the new thread, or to
-// producer_thread_unborn when the creation failed.
+// producer_thread_cancel when the creation failed.
 struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg);
 void producer_thread_begin(struct producer_thread *t);
-void producer_thread_unborn(struct producer_thread *t);
+void producer_thread_cancel(struct producer_thread *t);
 
 #endif

@@ -19,19 +19,19 @@ static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct ti
     return (int)syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-void producer_ring(void)
+void producer_wake_recorder(void)
 {
     struct spool_session *session = producer_inherited.session;
-    atomic_fetch_add_explicit(&session->doorbell, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&session->wakeups, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&session->recorder_sleeps, memory_order_seq_cst))
-        futex(&session->doorbell, FUTEX_WAKE, 1, NULL);
+        futex(&session->wakeups, FUTEX_WAKE, 1, NULL);
 }
 
 void producer_chunk_done(struct spool_chunk *chunk)
 {
     // Pairs with the recorder's acquire: all words are there.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
-    producer_ring();
+    producer_wake_recorder();
 }
 
 static struct spool_chunk *pop_free(struct producer_process *p)

@@ -208,7 +208,7 @@ static uint32_t describe(struct producer_sites *sites, const struct producer_map
 }
 
 void producer_maps_scan(struct producer_sites *sites, struct producer_process *p, struct producer_thread *t,
-                        struct producer_lane *lane)
+                        struct producer_stream *stream)
 {
     struct lines l;
     struct producer_mapping m;
@@ -225,7 +225,7 @@ void producer_maps_scan(struct producer_sites *sites, struct producer_process *p
                                  .value = m.offset,
                                  .text = sites->text,
                                  .text_bytes = describe(sites, &m)};
-        producer_lane_put(p, t, lane, &ev);
+        producer_stream_put(p, t, stream, &ev);
     }
     sites->scans++;
     syscall(SYS_close, l.fd);

@@ -21,8 +21,8 @@ bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct p
 // Is the address in one of the executable mappings that are known?
 bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
 
-// Looks at the mappings and records the executable ones that are new, into the lane.
+// Looks at the mappings and records the executable ones that are new, into the stream.
 void producer_maps_scan(struct producer_sites *sites, struct producer_process *p, struct producer_thread *t,
-                        struct producer_lane *lane);
+                        struct producer_stream *stream);
 
 #endif

@@ -107,7 +107,7 @@ void producer_process_off(struct producer_process *p, const char *reason);
 struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns);
 
 // Tells the recorder that there is something to look at.
-void producer_ring(void);
+void producer_wake_recorder(void);
 
 // Hands a chunk to the recorder.
 void producer_chunk_done(struct spool_chunk *chunk);
@@ -125,16 +125,16 @@ void producer_thread_give(struct producer_process *p, struct producer_thread *t)
 // Records the ends of ending threads that are no more, and gives their state back to the pool.
 void producer_thread_reap(struct producer_process *p);
 
-// Writes one event into a lane that nothing else is writing to; stamps it.
-void producer_lane_put(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
-                       const struct event *ev);
-void producer_lane_close(struct producer_lane *lane);
+// Writes one event into a stream that nothing else is writing to; stamps it.
+void producer_stream_put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                         const struct event *ev);
+void producer_stream_close(struct producer_stream *stream);
 
-// Makes every later event of the lane take the slow path, which keeps last_stamp up to date from now on.
-void producer_lane_slow(struct producer_process *p, struct producer_lane *lane);
+// Makes every later event of the stream take the slow path, which keeps last_stamp up to date from now on.
+void producer_stream_slow(struct producer_process *p, struct producer_stream *stream);
 
-// Writes THREAD_END, with the stamp of the lane's last event.
-void producer_lane_end(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane);
+// Writes THREAD_END, with the stamp of the stream's last event.
+void producer_stream_end(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream);
 
 // All signals blocked, by the system call: pthread_sigmask leaves the C library's own signals open.
 uint64_t producer_signals_block(void);

@@ -228,7 +228,7 @@ static struct spool_header *take_reserve(struct producer_inherited *in)
     uint32_t patience = in->session->reserves && !(in->session->flags & SPOOL_LOSSY) ? RESERVE_WAIT_MS : 0;
     uint64_t bit = claim_reserve(in->session);
     for (; !bit && patience && !atomic_load(&in->session->recorder_gone); patience--) {
-        producer_ring();
+        producer_wake_recorder();
         syscall(SYS_nanosleep, &pause, NULL);
         bit = claim_reserve(in->session);
     }
@@ -336,7 +336,7 @@ static bool start(struct producer_process *p)
     producer_sites_start(in->session->depth);
     fill_header(header, p, parent);
     atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);
-    producer_ring();
+    producer_wake_recorder();
     return true;
 }
 
@@ -393,7 +393,7 @@ void producer_process_off(struct producer_process *p, const char *reason)
         return;
     append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
     atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
-    producer_ring();
+    producer_wake_recorder();
 }
 
 // NULL when the process is not recorded.

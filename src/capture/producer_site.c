@@ -131,23 +131,23 @@ void producer_site_find(struct producer_site *site, struct producer_thread *t, c
 bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller)
 {
     struct producer_thread *t = producer_tls.thread;
-    struct producer_lane *lane = &t->lanes[0];
+    struct producer_stream *stream = &t->streams[0];
     uint32_t n;
     if (producer_tls.busy || !t->live)
         return false;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     uint64_t id = walk(t, (uintptr_t)caller, (uintptr_t)__builtin_frame_address(0), NULL, &n);
-    uint64_t *w = lane->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT,
-             rel = codec_relative(address, lane->state.base);
-    uint64_t odd = (codec_epoch(stamp) ^ lane->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS;
+    uint64_t *w = stream->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT,
+             rel = codec_relative(address, stream->state.base);
+    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS;
     bool done = !odd && !producer_no_room(w) && !producer_no_room(w + 1) &&
                 producer_site_seen(producer_inherited.sites, producer_inherited.session, id);
     if (done) {
         w[0] = codec_note(HT_NOTE_SITE, id);
         w[1] = codec_sized(kind, stamp, size, rel);
         producer_publish(w + 1);
-        lane->pos = w + 2;
+        stream->pos = w + 2;
     }
     producer_compiler_fence();
     producer_tls.busy = 0;
@@ -193,7 +193,7 @@ static void forget_older(struct producer_sites *sites)
     atomic_store_explicit(&sites->restarts, now, memory_order_relaxed);
 }
 
-void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                           const struct producer_site *site)
 {
     struct producer_sites *sites = producer_inherited.sites;
@@ -201,7 +201,7 @@ void producer_site_define(struct producer_process *p, struct producer_thread *t,
     if (atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0) {
         forget_older(sites);
         if (!all_known(sites, site) && is_worth_a_scan(sites))
-            producer_maps_scan(sites, p, t, lane);
+            producer_maps_scan(sites, p, t, stream);
         n = frames_of_code(sites, site);
         atomic_store_explicit(&sites->scanning, 0, memory_order_release);
     }
@@ -209,7 +209,7 @@ void producer_site_define(struct producer_process *p, struct producer_thread *t,
                              .value = site->id,
                              .text = (const char *)site->frames,
                              .text_bytes = n * (uint32_t)sizeof site->frames[0]};
-    producer_lane_put(p, t, lane, &ev);
+    producer_stream_put(p, t, stream, &ev);
     uint64_t place = (site->id ^ site->id >> 16) % PRODUCER_SEEN_SITES;
     if (atomic_load_explicit(&sites->seen[place], memory_order_relaxed))
         place ^= 1;

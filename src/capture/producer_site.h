@@ -2,7 +2,7 @@
 //
 // A site is a list of return addresses, from the wrapper's caller outwards, found by the chain of frame pointers. Its id
 // is the address when it is one, else a hash of them, so that nobody has to hand ids out: whoever comes first with a site that the process has not
-// defined yet writes its definition (HT_STACK) into his own lane, before the record that names it. The executable
+// defined yet writes its definition (HT_STACK) into his own stream, before the record that names it. The executable
 // mappings that the addresses lie in are recorded too (HT_MODULE), as they become known.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_SITE_H
@@ -17,7 +17,7 @@
 
 struct producer_process;
 struct producer_thread;
-struct producer_lane;
+struct producer_stream;
 
 // Frames of a site that are asked for, at most SPOOL_MAX_DEPTH; 0: sites are not recorded. Constant once the process
 // has joined its session.
@@ -83,8 +83,8 @@ static inline bool producer_site_seen(const struct producer_sites *sites, const 
 bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller)
     __attribute__((visibility("hidden")));
 
-// Writes the definition of a site into the lane, and of what mappings it lies in.
-void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_lane *lane,
+// Writes the definition of a site into the stream, and of what mappings it lies in.
+void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                           const struct producer_site *site);
 
 #endif

@@ -1,4 +1,4 @@
-// Threads of a traced process: their state, births and ends.
+// Threads of a traced process: their state, starts and exits.
 #include "capture/producer_private.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
         t = &p->threads[fresh];
     }
     *t = (struct producer_thread){
-        .number = atomic_fetch_add_explicit(&p->header->threads_born, 1, memory_order_relaxed),
+        .number = atomic_fetch_add_explicit(&p->header->threads_numbered, 1, memory_order_relaxed),
         .parent = HT_NO_THREAD,
     };
     return t;
@@ -73,7 +73,7 @@ static void push_ending(struct producer_process *p, struct producer_thread *t)
                                                   memory_order_release, memory_order_relaxed));
 }
 
-// Nothing but the thread itself writes to its lanes, until the kernel knows it no more.
+// Nothing but the thread itself writes to its streams, until the kernel knows it no more.
 static bool is_over(const struct producer_thread *t)
 {
     return syscall(SYS_tgkill, producer_inherited.pid, t->tid, 0) != 0 && errno == ESRCH;
@@ -81,9 +81,9 @@ static bool is_over(const struct producer_thread *t)
 
 static void bury(struct producer_process *p, struct producer_thread *t)
 {
-    producer_lane_end(p, t, &t->lanes[0]);
-    producer_lane_close(&t->lanes[0]);
-    producer_lane_close(&t->lanes[1]);
+    producer_stream_end(p, t, &t->streams[0]);
+    producer_stream_close(&t->streams[0]);
+    producer_stream_close(&t->streams[1]);
     t->live = 0;
     atomic_fetch_sub_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_thread_give(p, t);
@@ -120,7 +120,7 @@ static void at_round(void *value)
         producer_thread_reap(p);
         t->ending = 1;
         syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);
-        producer_lane_slow(p, &t->lanes[0]);
+        producer_stream_slow(p, &t->streams[0]);
         push_ending(p, t);
     }
     producer_leave(was);
@@ -148,15 +148,15 @@ static void begin(struct producer_process *p, struct producer_thread *t)
     t->tid = (uint32_t)syscall(SYS_gettid);
     t->live = 1;
     if (p->slow)
-        t->lanes[0].fast_epoch = t->lanes[1].fast_epoch = PRODUCER_NO_EPOCH;
+        t->streams[0].fast_epoch = t->streams[1].fast_epoch = PRODUCER_NO_EPOCH;
     atomic_fetch_add_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_tls.thread = t;
     arm_end();
-    // The main thread, or the one that a fork child begins with, was born with the process.
+    // The main thread, or the one that a fork child begins with, started with the process.
     if (t->number == 0)
         return;
     const struct event ev = {.kind = HT_THREAD_START, .value = t->parent};
-    producer_lane_put(p, t, &t->lanes[0], &ev);
+    producer_stream_put(p, t, &t->streams[0], &ev);
 }
 
 struct producer_thread *producer_thread_ready(struct producer_process *p)
@@ -210,7 +210,7 @@ void producer_thread_begin(struct producer_thread *t)
     producer_signals_restore(mask);
 }
 
-void producer_thread_unborn(struct producer_thread *t)
+void producer_thread_cancel(struct producer_thread *t)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     producer_thread_give(p, t);

@@ -20,7 +20,7 @@ WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *
         return next.pthread_create(thread, attr, start, arg);
     int error = next.pthread_create(thread, attr, begin, t);
     if (error)
-        producer_thread_unborn(t);
+        producer_thread_cancel(t);
     return error;
 }
 

@@ -125,7 +125,7 @@ static const char *explain(int error)
 static int run(const void *fields, int argc, char **argv)
 {
     const struct ctl_options *o = fields;
-    struct attached a;
+    struct target a;
     struct err e = {0};
     char *end;
     (void)argc;
@@ -138,14 +138,14 @@ static int run(const void *fields, int argc, char **argv)
         return unknown_verb(argv[1]);
     if (o->json && verb != VERB_STATUS)
         return usage_error(&cmd_ctl, "--json requires the verb status");
-    if (attach_open(&a, (pid_t)pid, &e) < 0)
+    if (target_open(&a, (pid_t)pid, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     int rc = 0;
     if (verb == VERB_STATUS)
         print_status(a.control.header, pid, o->json);
     else
         rc = control_do(&a.control, (enum control_verb)verb);
-    attach_close(&a);
+    target_close(&a);
     if (rc < 0)
         die(EXIT_FAILED, "%ld: %s", pid, explain(-rc));
     return EXIT_DONE;

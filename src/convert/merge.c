@@ -13,7 +13,7 @@ void merge_release(struct merge *m)
     }
     free(m->streams);
     free(m->heap);
-    map_release(&m->by_lane);
+    map_release(&m->by_place);
     *m = (struct merge){0};
 }
 
@@ -87,7 +87,7 @@ void merge_forget(struct merge_stream *s)
 static struct merge_stream *stream_new(struct merge *m, const struct trace_segment *s, uint64_t key)
 {
     if (HT_GROW(&m->streams, &m->streams_capacity, m->n_streams + 1) < 0 ||
-        HT_GROW(&m->heap, &m->heap_capacity, m->n_streams + 1) < 0 || map_put(&m->by_lane, key, m->n_streams + 1) < 0)
+        HT_GROW(&m->heap, &m->heap_capacity, m->n_streams + 1) < 0 || map_put(&m->by_place, key, m->n_streams + 1) < 0)
         return NULL;
     struct merge_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
@@ -95,7 +95,7 @@ static struct merge_stream *stream_new(struct merge *m, const struct trace_segme
     stream->process = s->process;
     stream->thread = s->thread;
     stream->tid = s->tid;
-    stream->lane = s->lane;
+    stream->stream = s->stream;
     stream->at = MERGE_NOT_IN_HEAP;
     m->streams[m->n_streams++] = stream;
     return stream;
@@ -103,10 +103,10 @@ static struct merge_stream *stream_new(struct merge *m, const struct trace_segme
 
 static struct merge_stream *stream_of(struct merge *m, const struct trace_segment *s)
 {
-    // Lanes are 0 and 1, processes far fewer than 2^31: the key is one of its own for all that a recorder writes, and
+    // Streams are 0 and 1, processes far fewer than 2^31: the key is one of its own for all that a recorder writes, and
     // where a damaged trace has others, streams are confused but nothing worse.
-    uint64_t key = (uint64_t)s->process << 33 ^ (uint64_t)s->thread << 1 ^ s->lane;
-    uint64_t at = map_get(&m->by_lane, key);
+    uint64_t key = (uint64_t)s->process << 33 ^ (uint64_t)s->thread << 1 ^ s->stream;
+    uint64_t at = map_get(&m->by_place, key);
     return at ? m->streams[at - 1] : stream_new(m, s, key);
 }
 

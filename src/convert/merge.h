@@ -1,4 +1,4 @@
-// Merges the streams of a trace (one a lane of a thread) by stamp. A stream's words are queued as the rounds are read;
+// Merges the streams of a trace (one a stream of a thread) by stamp. A stream's words are queued as the rounds are read;
 // the caller removes records from the queues in the order of stamps.
 #ifndef HEAPTAPE_CONVERT_MERGE_H
 #define HEAPTAPE_CONVERT_MERGE_H
@@ -12,14 +12,14 @@
 #define MERGE_NOT_IN_HEAP SIZE_MAX
 
 struct merge_stream {
-    uint32_t process, thread, tid, lane;
+    uint32_t process, thread, tid, stream;
     struct codec_state state; // before words[head]
     uint64_t *words;
     size_t head, tail, capacity;
     uint64_t stamp;         // of the next record, while in the heap
     size_t at;              // place in the heap, or MERGE_NOT_IN_HEAP
     struct codec_state fed; // after the last word queued
-    uint64_t next_word;     // of the lane's stream
+    uint64_t next_word;     // of the stream
     void *user;             // the caller's, as is
     bool forced;            // this: the next record is not to be put aside again
 };
@@ -29,7 +29,7 @@ struct merge {
     size_t n_heap, heap_capacity;
     struct merge_stream **streams;
     size_t n_streams, streams_capacity;
-    struct map by_lane;  // process, thread, lane → index in streams + 1
+    struct map by_place; // process, thread, stream → index in streams + 1
     uint64_t lost_words; // missing between segments
 };
 

@@ -219,7 +219,7 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
     return ORDER_HELD;
 }
 
-// Puts the held stream back, and with it the other lanes of its thread when it was the last one that kept them.
+// Puts the held stream back, and with it the other streams of its thread when it was the last one that kept them.
 static void unhold(struct order *o, size_t i)
 {
     struct order_held h = o->held[i];

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The first segment of a lane has come. A thread that its creator has named is open with its first lane.
+// The first segment of a stream has come. A thread that its creator has named is open with its first stream.
 static int lane_begin(struct order *o, struct merge_stream *s)
 {
     struct order_thread *t = order_thread_get(o, s->thread);

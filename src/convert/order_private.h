@@ -41,7 +41,7 @@ struct order_thread {
 enum order_hold {
     ORDER_HOLD_RELEASE, // its next record frees an address that is not known
     ORDER_HOLD_START,   // its next record starts a thread whose creation has not come
-    ORDER_HOLD_THREAD,  // another lane of its thread is held
+    ORDER_HOLD_THREAD,  // another stream of its thread is held
 };
 
 struct order_held {

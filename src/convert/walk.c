@@ -9,7 +9,7 @@
 
 enum { PENDING = 4 };
 
-// The reallocs under way in a lane: addresses of their release halves.
+// The reallocs under way in a stream: addresses of their release halves.
 struct pending {
     uint64_t ptr[PENDING];
     unsigned n;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct collector {
-    struct drain consumer;
+    struct drain drain;
     struct trace_writer writer;
     struct record_result *result;
     uint64_t *last_epochs; // by number of the process
@@ -19,7 +19,7 @@ struct collector {
 static int write_session(struct collector *c, struct err *e)
 {
     struct trace_session facts;
-    const struct spool_session *session = c->consumer.session;
+    const struct spool_session *session = c->drain.session;
     enum clock_kind clock = session->clock_kind <= CLOCK_KIND_CNTVCT ? (enum clock_kind)session->clock_kind : 0;
     if (facts_session(&facts, clock, (char *[]){NULL}) < 0)
         return err_set(e, -ENOMEM, "out of memory");
@@ -34,9 +34,9 @@ static int write_session(struct collector *c, struct err *e)
 static int write_processes(struct collector *c, struct err *e)
 {
     int rc = 0;
-    for (size_t i = 0; i < c->consumer.n_spools && rc == 0; i++) {
+    for (size_t i = 0; i < c->drain.n_spools && rc == 0; i++) {
         struct trace_process p;
-        if (facts_process(&p, c->consumer.spools[i]) < 0)
+        if (facts_process(&p, c->drain.spools[i]) < 0)
             return err_set(e, -ENOMEM, "out of memory");
         rc = trace_write_process(&c->writer, &p, e);
         trace_process_release(&p);
@@ -48,15 +48,15 @@ static int write_processes(struct collector *c, struct err *e)
 static int write_ends(struct collector *c, struct err *e)
 {
     int rc = 0;
-    uint64_t end = c->consumer.session->start_stamp;
-    for (size_t i = 0; i < c->consumer.n_spools && rc == 0; i++) {
+    uint64_t end = c->drain.session->start_stamp;
+    for (size_t i = 0; i < c->drain.n_spools && rc == 0; i++) {
         struct trace_process p;
-        if (facts_process(&p, c->consumer.spools[i]) < 0)
+        if (facts_process(&p, c->drain.spools[i]) < 0)
             return err_set(e, -ENOMEM, "out of memory");
         // Nobody saw the process end: its last epoch is over at the latest then.
         if (!p.end_stamp)
             p.end_stamp = c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;
-        facts_window(&p, c->consumer.spools[i]);
+        facts_window(&p, c->drain.spools[i]);
         end = p.end_stamp > end ? p.end_stamp : end;
         c->result->lost_words += p.lost_records;
         if (p.off_reason && !c->result->off_reason[0])
@@ -95,21 +95,21 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
     struct collector c = {.result = result};
     const struct drain_sink sink = {.ctx = &c, .segment = take_segment};
     *result = (struct record_result){0};
-    int rc = drain_attach(&c.consumer, dir, e);
+    int rc = drain_open_finished(&c.drain, dir, e);
     if (rc < 0)
         return rc;
     trace_writer_init(&c.writer, out, settings->codec, settings->level);
-    c.last_epochs = calloc(c.consumer.n_spools + 1, sizeof *c.last_epochs);
+    c.last_epochs = calloc(c.drain.n_spools + 1, sizeof *c.last_epochs);
     rc = c.last_epochs ? write_session(&c, e) : err_set(e, -ENOMEM, "out of memory");
     if (rc == 0)
         rc = write_processes(&c, e);
     if (rc == 0)
-        rc = drain_collect(&c.consumer, &sink, end_round, e);
+        rc = drain_finished(&c.drain, &sink, end_round, e);
     if (rc == 0)
         rc = write_ends(&c, e);
     result->events = c.writer.events;
     trace_writer_release(&c.writer);
     free(c.last_epochs);
-    drain_close(&c.consumer);
+    drain_close(&c.drain);
     return rc;
 }

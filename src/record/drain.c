@@ -32,10 +32,10 @@ static void spool_free(struct drain_spool *s)
         close(s->pidfd);
     if (s->fd >= 0)
         close(s->fd);
-    free(s->toggles);
+    free(s->changes);
     buf_release(&s->thread_names);
     free(s->marks);
-    free(s->lanes);
+    free(s->streams);
     free(s);
 }
 
@@ -320,47 +320,47 @@ void drain_check_left(struct drain *c)
     }
 }
 
-static size_t lane_place(const struct drain_spool *s, uint32_t thread, uint32_t lane)
+static size_t stream_place(const struct drain_spool *s, uint32_t thread, uint32_t stream)
 {
-    uint64_t key = (uint64_t)thread << 32 | lane;
-    size_t mask = s->lanes_capacity - 1, i = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
-    while (s->lanes[i].used && (s->lanes[i].thread != thread || s->lanes[i].lane != lane))
+    uint64_t key = (uint64_t)thread << 32 | stream;
+    size_t mask = s->streams_capacity - 1, i = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & mask;
+    while (s->streams[i].used && (s->streams[i].thread != thread || s->streams[i].stream != stream))
         i = (i + 1) & mask;
     return i;
 }
 
-// Makes room for one more; lanes that are over are forgotten, so that memory follows the live threads.
-static int lanes_grow(struct drain_spool *s)
+// Makes room for one more; streams that are over are forgotten, so that memory follows the live threads.
+static int streams_grow(struct drain_spool *s)
 {
-    size_t live = 0, capacity = 64, old_capacity = s->lanes_capacity;
-    struct drain_lane *old = s->lanes;
+    size_t live = 0, capacity = 64, old_capacity = s->streams_capacity;
+    struct drain_stream *old = s->streams;
     for (size_t i = 0; i < old_capacity; i++)
         live += old[i].used && !old[i].over;
     while (capacity < 4 * (live + 1))
         capacity *= 2;
-    struct drain_lane *lanes = calloc(capacity, sizeof *lanes);
-    if (!lanes)
+    struct drain_stream *streams = calloc(capacity, sizeof *streams);
+    if (!streams)
         return -ENOMEM;
-    s->lanes = lanes;
-    s->lanes_capacity = capacity;
-    s->lanes_used = live;
+    s->streams = streams;
+    s->streams_capacity = capacity;
+    s->streams_used = live;
     for (size_t i = 0; i < old_capacity; i++) {
         if (old[i].used && !old[i].over)
-            lanes[lane_place(s, old[i].thread, old[i].lane)] = old[i];
+            streams[stream_place(s, old[i].thread, old[i].stream)] = old[i];
     }
     free(old);
     return 0;
 }
 
-// The lane's state, made with `next` if it is new. NULL when out of memory.
-static struct drain_lane *lane_find(struct drain_spool *s, uint32_t thread, uint32_t lane, uint64_t next)
+// The stream's state, made with `next` if it is new. NULL when out of memory.
+static struct drain_stream *lane_find(struct drain_spool *s, uint32_t thread, uint32_t stream, uint64_t next)
 {
-    if (2 * s->lanes_used >= s->lanes_capacity && lanes_grow(s) < 0)
+    if (2 * s->streams_used >= s->streams_capacity && streams_grow(s) < 0)
         return NULL;
-    struct drain_lane *l = &s->lanes[lane_place(s, thread, lane)];
+    struct drain_stream *l = &s->streams[stream_place(s, thread, stream)];
     if (!l->used) {
-        *l = (struct drain_lane){.thread = thread, .lane = lane, .next = next, .used = true};
-        s->lanes_used++;
+        *l = (struct drain_stream){.thread = thread, .stream = stream, .next = next, .used = true};
+        s->streams_used++;
     }
     l->over = false;
     return l;
@@ -404,8 +404,8 @@ static int by_place(const void *a, const void *b)
     const struct drain_candidate *x = a, *y = b;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
+    if (x->stream != y->stream)
+        return x->stream < y->stream ? -1 : 1;
     return x->first_word < y->first_word ? -1 : x->first_word > y->first_word;
 }
 
@@ -438,7 +438,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         c->candidates[n++] = (struct drain_candidate){
             .index = i,
             .thread = chunk->thread,
-            .lane = chunk->lane,
+            .stream = chunk->stream,
             .tid = chunk->tid,
             .used = used < SPOOL_CHUNK_WORDS ? used : SPOOL_CHUNK_WORDS,
             .done = state == SPOOL_CHUNK_DONE,
@@ -454,7 +454,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
 }
 
 // Hands words [drained, used) to the sink; a chunk that is DONE is given back before, as soon as it is copied.
-static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_lane *l, const struct drain_candidate *k,
+static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stream *l, const struct drain_candidate *k,
                        const struct drain_sink *sink, struct err *e)
 {
     struct drain_chunk *mark = &s->marks[k->index], at = *mark;
@@ -468,7 +468,7 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_lane
     struct trace_segment g = {.process = s->number,
                               .thread = k->thread,
                               .tid = k->tid,
-                              .lane = k->lane,
+                              .stream = k->stream,
                               .first_word = k->first_word + at.drained,
                               .epoch0 = at.state.epoch,
                               .base0 = at.state.base,
@@ -484,7 +484,7 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_lane
     }
     s->words += n;
     s->drain_words += n;
-    int rc = g.n_words ? toggles_pass(s, l, &g, sink, e) : 0;
+    int rc = g.n_words ? drain_pass_recorded(s, l, &g, sink, e) : 0;
     if (g.n_words < n) {
         s->lost_words += n - g.n_words;
         mark->broken = true;
@@ -494,10 +494,10 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_lane
     return rc;
 }
 
-// Is the chunk the next of its lane? If words are missing before it, they may have been published after the scan passed
-// their chunk: the lane then waits for the next round. By that one every chunk before has been seen, so that a gap that
+// Is the chunk the next of its stream? If words are missing before it, they may have been published after the scan passed
+// their chunk: the stream then waits for the next round. By that one every chunk before has been seen, so that a gap that
 // is still there is one.
-static bool is_due(struct drain_spool *s, struct drain_lane *l, uint64_t place)
+static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {
     if (place == l->next) {
         l->waits = false;
@@ -520,7 +520,7 @@ int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candid
     uint32_t drained = s->marks[k->index].drained;
     if (k->used < drained || (k->used == drained && !k->done && !s->dead))
         return 0;
-    struct drain_lane *l = lane_find(s, k->thread, k->lane, k->first_word);
+    struct drain_stream *l = lane_find(s, k->thread, k->stream, k->first_word);
     if (!l)
         return err_set(e, -ENOMEM, "out of memory");
     if (!is_due(s, l, k->first_word + drained))
@@ -538,7 +538,7 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
     for (unsigned what = 0; what < SPOOL_REQUESTS; what++)
         s->asked[what] = atomic_load_explicit(&s->header->control.asked[what], memory_order_acquire);
     int64_t n = drain_scan(c, s);
-    if (n < 0 || toggles_take(s) < 0)
+    if (n < 0 || drain_take_changes(s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     int rc = 0;
     for (int64_t i = 0; i < n && rc == 0; i++) {
@@ -547,9 +547,9 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
         if (rc <= 0)
             continue;
         rc = 0;
-        c->lanes_waiting++;
-        // Later chunks of the lane wait, too.
-        while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].lane == k->lane)
+        c->streams_waiting++;
+        // Later chunks of the stream wait, too.
+        while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].stream == k->stream)
             i++;
     }
     return rc;
@@ -557,15 +557,15 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
 
 int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e)
 {
-    c->chunks_done = c->lanes_waiting = 0;
+    c->chunks_done = c->streams_waiting = 0;
     int rc = 0;
     for (size_t i = 0; i < c->n_spools && rc == 0; i++) {
         struct drain_spool *s = c->spools[i];
         s->drain_words = s->drain_done = 0;
         rc = drain_spool(c, s, sink, e);
         atomic_store_explicit(&s->header->control.events, s->events, memory_order_relaxed);
-        if (c->lanes_waiting == 0)
-            toggles_forget(s);
+        if (c->streams_waiting == 0)
+            drain_forget_changes(s);
         c->chunks_done += s->drain_done;
     }
     return rc;

@@ -20,16 +20,16 @@ struct drain_chunk {
     struct codec_state state; // after those words
 };
 
-// Where a lane's stream stands.
-struct drain_lane {
-    uint32_t thread, lane;
+// Where a stream stands.
+struct drain_stream {
+    uint32_t thread, stream;
     uint64_t next;     // word due
     uint64_t deferred; // word that came in its stead in the last round, when `waits`
     bool used, waits;
     bool over;        // its last chunk was given up half full: the thread has ended
     bool dropping;    // its last record came while recording was paused
-    uint8_t resizing; // enum toggles_resizing
-    uint64_t toggle;  // toggles before its last record
+    uint8_t resizing; // enum drain_resizing
+    uint64_t change;  // changes before its last record
     uint64_t dropped; // words left out so far: the sink's numbers of words are without them
 };
 
@@ -54,9 +54,9 @@ struct drain_spool {
     uint64_t words;                 // drained
     uint64_t lost_words;            // missing in a stream, or no records
     uint64_t events;                // recorded, for the sink to count
-    uint64_t *toggles;              // changes of the recording's state: stamp << 2 | state
-    size_t n_toggles, toggles_capacity;
-    uint64_t toggles_forgotten; // before those
+    uint64_t *changes;              // changes of the recording's state: stamp << 2 | state
+    size_t n_changes, changes_capacity;
+    uint64_t changes_forgotten; // before those
     uint32_t first_state;       // before all of them
     uint64_t recorded_from;     // stamps: of the first change that began recording, and of the last one if that ended
     uint64_t recorded_to;       // it; else 0
@@ -65,8 +65,8 @@ struct drain_spool {
     uint32_t drain_done;            // chunks that it found full
     struct drain_chunk *marks;
     size_t marks_capacity;
-    struct drain_lane *lanes; // open hash, a power of two
-    size_t lanes_capacity, lanes_used;
+    struct drain_stream *streams; // open hash, a power of two
+    size_t streams_capacity, streams_used;
     uint64_t sampled_ns, named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
     struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
 };
@@ -93,7 +93,8 @@ struct drain {
     uint32_t n_refused;             // processes whose spools could not be mapped
     int spare_fds[DRAIN_SPARE_FDS]; // kept for when no descriptor is left
     uint32_t n_left;                // processes that go on as programs which are not recorded
-    uint32_t lanes_waiting; // lanes of which the last drain left something behind: not to be told of by its watermark
+    uint32_t
+        streams_waiting; // streams of which the last drain left something behind: not to be told of by its watermark
 };
 
 // Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
@@ -128,7 +129,7 @@ void drain_answer(struct drain *c, enum spool_request what, int error);
 void drain_restart(struct drain *c);
 
 // Takes what has been published. Events of times when recording was paused are left out. `segment` is called for each
-// run of words, in order within a lane. It fills in n_words (what it took), epoch_end and base_end as trace_round_add
+// run of words, in order within a stream. It fills in n_words (what it took), epoch_end and base_end as trace_round_add
 // does, and returns 0 or a negative errno, which ends the drain. Its words are a copy that the program cannot reach:
 // where `room` said, which is asked before (NULL: out of memory), or without `room` valid during the call.
 struct drain_sink {
@@ -140,18 +141,18 @@ int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 
 // Opens a session that was recorded without a recorder, and all its spools. -EBUSY when a process of it lives and has
 // not been stopped.
-int drain_attach(struct drain *c, const char *dir, struct err *e);
+int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 
 // Takes all of an attached session, in slices of time: `round` is called after each with a stamp below which nothing is
 // left.
-int drain_collect(struct drain *c, const struct drain_sink *sink,
-                  int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
+int drain_finished(struct drain *c, const struct drain_sink *sink,
+                   int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 
 // Unmaps and removes spool number i of c->spools; the later ones move up.
 void drain_drop(struct drain *c, size_t i);
 
 // Sleeps until a chunk is full, a spool appears or closes, a signal comes, or the time is over. `seen` is a value of
-// session->doorbell read before the last drain.
+// session->wakeups read before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
 
 #endif

@@ -1,4 +1,4 @@
-// Shared by the files of the consumer.
+// Shared by the files of the drain.
 #ifndef HEAPTAPE_RECORD_DRAIN_PRIVATE_H
 #define HEAPTAPE_RECORD_DRAIN_PRIVATE_H
 
@@ -6,21 +6,21 @@
 
 // A chunk with something to take, as the scan saw it.
 struct drain_candidate {
-    uint32_t index, thread, lane, tid;
+    uint32_t index, thread, stream, tid;
     uint32_t used; // words published
     bool done;
     uint64_t first_word, epoch0, base0;
 };
 
-// Collects the chunks in use in c->candidates, in order of lane and place. Their number, or -ENOMEM.
+// Collects the chunks in use in c->candidates, in order of stream and place. Their number, or -ENOMEM.
 int64_t drain_scan(struct drain *c, struct drain_spool *s);
 
 // Hands what is new in the chunk to the sink. 1 when words before it are missing and may yet come.
 int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candidate *k, const struct drain_sink *sink,
                struct err *e);
 
-// A lane between the halves of a realloc, and what was done with the first.
-enum toggles_resizing { TOGGLES_NONE = 0, TOGGLES_KEPT = 1, TOGGLES_DROPPED = 2 };
+// A stream between the halves of a realloc, and what was done with the first.
+enum drain_resizing { DRAIN_RESIZING_NONE = 0, DRAIN_RESIZING_KEPT = 1, DRAIN_RESIZING_DROPPED = 2 };
 
 // Keeps a few descriptors for when no other is left. False when they are not to be had.
 bool drain_keep_spares(struct drain *c);
@@ -28,16 +28,16 @@ bool drain_keep_spares(struct drain *c);
 // Wakes all who sleep on a futex.
 void drain_wake(_Atomic uint32_t *futex);
 
-// Takes the toggles that processes have made. Before a drain's segments, after its look at what is published: a call that
+// Takes the changes that processes have made. Before a drain's segments, after its look at what is published: a call that
 // starts after a pause has returned is then known to be paused. 0 or -ENOMEM.
-int toggles_take(struct drain_spool *s);
+int drain_take_changes(struct drain_spool *s);
 
-// Forgets toggles that no event to come is older than.
-void toggles_forget(struct drain_spool *s);
+// Forgets changes that no event to come is older than.
+void drain_forget_changes(struct drain_spool *s);
 
 // Hands the records of recorded times on, in one segment or several. Fills in `g` as a sink does.
-int toggles_pass(struct drain_spool *s, struct drain_lane *l, struct trace_segment *g, const struct drain_sink *sink,
-                 struct err *e);
+int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
+                        const struct drain_sink *sink, struct err *e);
 
 // Finds the process that has made the spool in the open file, at `offset` of it, and fills in pidfd and visible_pid; or
 // keeps the file, to see by it when the process has ended. 0, or -EMFILE.

@@ -1,6 +1,6 @@
 #include "record/encoder.h"
 
-#include "record/parcel.h"
+#include "base/buf.h"
 #include "trace/columns.h"
 #include "trace/writer.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    BACKLOG_PARCELS = 80,   // 60 MiB
+    BACKLOG_BUNDLES = 80,   // 60 MiB
     BACKLOG_LZ4 = 25,       // percent: from here on lz4 at best …
     BACKLOG_NONE = 60,      // … and from here on nothing
     BACKLOG_LOW = 4,        // percent: there is time for a better codec again
@@ -20,26 +20,100 @@ enum {
     WRITING_DOMINATES = 60, // percent of the time in write(2): then fewer bytes are what helps, not less work
 };
 
+// What the drain hands over at once: pieces of a trace, in order.
+enum {
+    BUNDLE_WORDS = 3 << 15, // 768 KiB: a round, and what is found full while it ends
+    BUNDLE_SAMPLES = 256,
+};
+
+enum encoder_piece_kind {
+    PIECE_PROCESS,
+    PIECE_PROCESS_END,
+    PIECE_SAMPLES,
+    PIECE_BEGIN_ROUND,
+    PIECE_SEGMENT,
+    PIECE_END_ROUND
+};
+
+struct encoder_piece {
+    enum encoder_piece_kind kind;
+    uint64_t events; // of the segment, that count
+    union {
+        struct trace_process process;
+        struct trace_segment segment; // its words are the bundle's
+        uint64_t watermark;
+        uint32_t samples; // how many of the bundle's next ones
+    };
+};
+
+struct encoder_bundle {
+    struct encoder_bundle *next;
+    struct encoder_piece *pieces;
+    size_t n_pieces, capacity;
+    uint64_t *words;
+    uint32_t n_words;
+    struct trace_sample samples[BUNDLE_SAMPLES];
+    uint32_t n_samples;
+};
+
+static struct encoder_bundle *bundle_new(void)
+{
+    struct encoder_bundle *p = calloc(1, sizeof *p);
+    if (p)
+        p->words = malloc(sizeof *p->words * BUNDLE_WORDS);
+    if (p && p->words)
+        return p;
+    free(p);
+    return NULL;
+}
+
+static void bundle_clear(struct encoder_bundle *p)
+{
+    for (size_t i = 0; i < p->n_pieces; i++) {
+        if (p->pieces[i].kind == PIECE_PROCESS || p->pieces[i].kind == PIECE_PROCESS_END)
+            trace_process_release(&p->pieces[i].process);
+    }
+    p->n_pieces = 0;
+    p->n_words = p->n_samples = 0;
+}
+
+static void bundle_free(struct encoder_bundle *p)
+{
+    bundle_clear(p);
+    free(p->pieces);
+    free(p->words);
+    free(p);
+}
+
+static struct encoder_piece *bundle_add(struct encoder_bundle *p, enum encoder_piece_kind kind)
+{
+    if (HT_GROW(&p->pieces, &p->capacity, p->n_pieces + 1) < 0)
+        return NULL;
+    struct encoder_piece *piece = &p->pieces[p->n_pieces++];
+    *piece = (struct encoder_piece){.kind = kind};
+    return piece;
+}
+
 struct encoder {
     struct trace_writer writer;
     struct encoder_settings settings;
-    struct columns scan; // the drain's
-    struct parcel *open; // being filled by the drain
+    struct columns scan;         // the drain's
+    struct encoder_bundle *open; // being filled by the drain
     uint64_t rounds, steps_down;
     uint64_t adapted_ns, adapted_write_ns;
     // From here on of those who put and of who writes; the lists under the mutex.
     pthread_mutex_t mutex;
-    struct parcel *first, **last; // handed over
-    struct parcel *spare;         // the one used last is in the cache
-    _Atomic uint32_t backlog;     // parcels handed over and not written
-    _Atomic bool ended;           // max_bytes are written
-    _Atomic int failed;           // 0 or a negative errno
-    struct err error;             // constant once that is set
+    struct encoder_bundle *first, **last; // handed over
+    struct encoder_bundle *spare;         // the one used last is in the cache
+    _Atomic uint32_t backlog;             // bundles handed over and not written
+    _Atomic bool ended;                   // max_bytes are written
+    _Atomic int failed;                   // 0 or a negative errno
+    struct err error;                     // constant once that is set
 };
 
 static uint32_t backlog_percent(const struct encoder *n)
 {
-    return atomic_load_explicit(&n->backlog, memory_order_relaxed) * 100 / BACKLOG_PARCELS;
+    return atomic_load_explicit(&n->backlog, memory_order_relaxed) * 100 / BACKLOG_BUNDLES;
 }
 
 // Is it the disk that the backlog is from?
@@ -80,7 +154,8 @@ static int write_session(struct encoder *n, struct err *e)
     return trace_write_session(&n->writer, s, e);
 }
 
-static int write_piece(struct encoder *n, const struct parcel *p, struct piece *piece, uint32_t *samples, struct err *e)
+static int write_piece(struct encoder *n, const struct encoder_bundle *p, struct encoder_piece *piece,
+                       uint32_t *samples, struct err *e)
 {
     struct trace_writer *w = &n->writer;
     bool of_process = piece->kind == PIECE_PROCESS || piece->kind == PIECE_PROCESS_END;
@@ -108,7 +183,7 @@ static int write_piece(struct encoder *n, const struct parcel *p, struct piece *
     return 0;
 }
 
-static int write_parcel(struct encoder *n, struct parcel *p, struct err *e)
+static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err *e)
 {
     uint32_t samples = 0;
     int rc = write_session(n, e);
@@ -117,21 +192,21 @@ static int write_parcel(struct encoder *n, struct parcel *p, struct err *e)
     // Its words are written over by what comes next.
     if (rc == 0)
         rc = trace_round_flush(&n->writer, e);
-    parcel_clear(p);
+    bundle_clear(p);
     return rc;
 }
 
-static struct parcel *take(struct encoder *n)
+static struct encoder_bundle *take(struct encoder *n)
 {
     pthread_mutex_lock(&n->mutex);
-    struct parcel *p = n->first;
+    struct encoder_bundle *p = n->first;
     if (p && !(n->first = p->next))
         n->last = &n->first;
     pthread_mutex_unlock(&n->mutex);
     return p;
 }
 
-static void give_back(struct encoder *n, struct parcel *p)
+static void give_back(struct encoder *n, struct encoder_bundle *p)
 {
     pthread_mutex_lock(&n->mutex);
     p->next = n->spare;
@@ -143,10 +218,10 @@ static void give_back(struct encoder *n, struct parcel *p)
 bool encoder_work(struct encoder *n)
 {
     struct err e = {0};
-    struct parcel *p = take(n);
+    struct encoder_bundle *p = take(n);
     if (!p)
         return false;
-    int rc = n->failed ? 0 : write_parcel(n, p, &e);
+    int rc = n->failed ? 0 : write_bundle(n, p, &e);
     if (rc < 0) {
         n->error = e;
         n->failed = rc;
@@ -167,17 +242,17 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e)
     n->adapted_ns = clock_monotonic_ns();
     columns_init(&n->scan);
     trace_writer_init(&n->writer, s->out, s->codec, s->level);
-    n->writer.frame_words = PARCEL_WORDS;
+    n->writer.frame_words = BUNDLE_WORDS;
     n->writer.fast = true;
     pthread_mutex_init(&n->mutex, NULL);
     return n;
 }
 
-static void free_list(struct parcel *p)
+static void free_list(struct encoder_bundle *p)
 {
     while (p) {
-        struct parcel *next = p->next;
-        parcel_free(p);
+        struct encoder_bundle *next = p->next;
+        bundle_free(p);
         p = next;
     }
 }
@@ -201,7 +276,7 @@ int encoder_check(struct encoder *n, struct err *e)
 
 int encoder_flush(struct encoder *n, struct err *e)
 {
-    struct parcel *p = n->open;
+    struct encoder_bundle *p = n->open;
     n->open = NULL;
     if (p) {
         p->next = NULL;
@@ -214,11 +289,11 @@ int encoder_flush(struct encoder *n, struct err *e)
     return encoder_check(n, e);
 }
 
-// The open parcel, with room for that many words and samples: one without is handed over first.
-static struct parcel *open_parcel(struct encoder *n, size_t words, size_t samples, struct err *e)
+// The open bundle, with room for that many words and samples: one without is handed over first.
+static struct encoder_bundle *open_bundle(struct encoder *n, size_t words, size_t samples, struct err *e)
 {
-    struct parcel *p = n->open;
-    if (p && (p->n_words + words > PARCEL_WORDS || p->n_samples + samples > PARCEL_SAMPLES)) {
+    struct encoder_bundle *p = n->open;
+    if (p && (p->n_words + words > BUNDLE_WORDS || p->n_samples + samples > BUNDLE_SAMPLES)) {
         if (encoder_flush(n, e) < 0)
             return NULL;
         p = NULL;
@@ -228,7 +303,7 @@ static struct parcel *open_parcel(struct encoder *n, size_t words, size_t sample
         p = n->spare;
         n->spare = p ? p->next : NULL;
         pthread_mutex_unlock(&n->mutex);
-        n->open = p = p ? p : parcel_new();
+        n->open = p = p ? p : bundle_new();
     }
     if (p)
         p->next = NULL;
@@ -237,18 +312,18 @@ static struct parcel *open_parcel(struct encoder *n, size_t words, size_t sample
     return p;
 }
 
-static struct piece *add(struct encoder *n, enum piece_kind kind, size_t samples, struct err *e)
+static struct encoder_piece *add(struct encoder *n, enum encoder_piece_kind kind, size_t samples, struct err *e)
 {
-    struct parcel *p = open_parcel(n, 0, samples, e);
-    struct piece *piece = p ? parcel_add(p, kind) : NULL;
+    struct encoder_bundle *p = open_bundle(n, 0, samples, e);
+    struct encoder_piece *piece = p ? bundle_add(p, kind) : NULL;
     if (p && !piece)
         err_set(e, -ENOMEM, "out of memory");
     return piece;
 }
 
-static int put_process(struct encoder *n, enum piece_kind kind, struct trace_process *process, struct err *e)
+static int put_process(struct encoder *n, enum encoder_piece_kind kind, struct trace_process *process, struct err *e)
 {
-    struct piece *piece = add(n, kind, 0, e);
+    struct encoder_piece *piece = add(n, kind, 0, e);
     if (piece)
         piece->process = *process;
     else
@@ -269,7 +344,7 @@ int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct e
 
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e)
 {
-    struct piece *piece = add(n, PIECE_SAMPLES, count, e);
+    struct encoder_piece *piece = add(n, PIECE_SAMPLES, count, e);
     if (!piece)
         return -ENOMEM;
     memcpy(n->open->samples + n->open->n_samples, samples, count * sizeof *samples);
@@ -285,7 +360,7 @@ int encoder_begin_round(struct encoder *n, struct err *e)
 
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)
 {
-    struct parcel *p = open_parcel(n, words, 0, e);
+    struct encoder_bundle *p = open_bundle(n, words, 0, e);
     return p ? p->words + p->n_words : NULL;
 }
 
@@ -293,7 +368,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *ev
 {
     struct records r = {.state = {g->epoch0, g->base0}};
     columns_scan(&n->scan, g->words, g->n_words, &r);
-    struct piece *piece = add(n, PIECE_SEGMENT, 0, e);
+    struct encoder_piece *piece = add(n, PIECE_SEGMENT, 0, e);
     if (!piece)
         return -ENOMEM;
     uint64_t *to = n->open->words + n->open->n_words;
@@ -314,7 +389,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *ev
 
 int encoder_end_round(struct encoder *n, uint64_t watermark, struct err *e)
 {
-    struct piece *piece = add(n, PIECE_END_ROUND, 0, e);
+    struct encoder_piece *piece = add(n, PIECE_END_ROUND, 0, e);
     if (!piece)
         return -ENOMEM;
     piece->watermark = watermark;
@@ -328,7 +403,7 @@ bool encoder_has_work(struct encoder *n)
 
 bool encoder_is_full(struct encoder *n)
 {
-    return atomic_load_explicit(&n->backlog, memory_order_relaxed) >= BACKLOG_PARCELS;
+    return atomic_load_explicit(&n->backlog, memory_order_relaxed) >= BACKLOG_BUNDLES;
 }
 
 bool encoder_has_ended(struct encoder *n)

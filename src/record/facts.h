@@ -14,4 +14,8 @@ int facts_process(struct trace_process *p, const struct drain_spool *s);
 // When recording began and ended, where that was not the life of the process. end_stamp is known.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
+// Replaces `names` by those of the threads that live, as TRACE_F_THREAD_NAMES holds them; of a process that has ended
+// they stay. Of very many threads, some.
+void facts_thread_names(struct buf *names, pid_t pid);
+
 #endif

@@ -17,7 +17,7 @@ static volatile sig_atomic_t last_signal;
 // What the recorder sleeps on: a signal that comes just before the sleep ends it, too.
 static _Atomic uint32_t *volatile bell;
 
-static void ring(void)
+static void wake_recorder(void)
 {
     _Atomic uint32_t *at = bell;
     if (at)
@@ -28,13 +28,13 @@ static void on_termination(int sig)
 {
     signals_seen = signals_seen + 1;
     last_signal = sig;
-    ring();
+    wake_recorder();
 }
 
 static void on_child(int sig)
 {
     (void)sig;
-    ring();
+    wake_recorder();
 }
 
 static const struct {
@@ -45,12 +45,12 @@ static const struct {
     {SIGTERM, on_termination}, {SIGHUP, on_termination}, {SIGCHLD, on_child},
 };
 
-void launch_bell(_Atomic uint32_t *doorbell)
+void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
 {
-    bell = doorbell;
+    bell = wakeups;
 }
 
-void launch_signals(struct launch *l)
+void record_launch_signals(struct record_launch *l)
 {
     signals_seen = 0;
     sigset_t ours;
@@ -67,7 +67,7 @@ void launch_signals(struct launch *l)
     sigprocmask(SIG_UNBLOCK, &ours, &l->mask);
 }
 
-void launch_signals_restore(struct launch *l)
+void record_launch_signals_restore(struct record_launch *l)
 {
     for (unsigned i = 0; i < LAUNCH_SIGNALS; i++)
         sigaction(taken_over[i].sig, &l->actions[i], NULL);
@@ -132,10 +132,11 @@ static bool is_in_path(const char *name)
     return false;
 }
 
-static _Noreturn void run_child(struct launch *l, const struct record_settings *s, const char *session_dir, int report)
+static _Noreturn void run_child(struct record_launch *l, const struct record_settings *s, const char *session_dir,
+                                int report)
 {
     int failed = ENOMEM;
-    launch_signals_restore(l);
+    record_launch_signals_restore(l);
     setrlimit(RLIMIT_NOFILE, &l->files);
     if (set_environment(s, session_dir) == 0) {
         execvp(s->argv[0], s->argv);
@@ -150,13 +151,14 @@ static _Noreturn void run_child(struct launch *l, const struct record_settings *
 }
 
 // The recorder needs a descriptor a process; the usual soft limit is for programs that call select(2).
-static void raise_files(struct launch *l)
+static void raise_files(struct record_launch *l)
 {
     if (getrlimit(RLIMIT_NOFILE, &l->files) == 0)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){l->files.rlim_max, l->files.rlim_max});
 }
 
-int launch_start(struct launch *l, const struct record_settings *s, const char *session_dir, struct err *e)
+int record_launch_start(struct record_launch *l, const struct record_settings *s, const char *session_dir,
+                        struct err *e)
 {
     int report[2], failed = 0;
     raise_files(l);
@@ -178,18 +180,18 @@ int launch_start(struct launch *l, const struct record_settings *s, const char *
     close(report[0]);
     if (n == 0)
         return 0;
-    launch_reap(l, true);
+    record_launch_reap(l, true);
     return failed > 0 ? failed : EIO;
 }
 
-bool launch_reap(struct launch *l, bool wait)
+bool record_launch_reap(struct record_launch *l, bool wait)
 {
     if (!l->reaped && waitpid(l->pid, &l->wait_status, wait ? 0 : WNOHANG) == l->pid)
         l->reaped = true;
     return l->reaped;
 }
 
-void launch_forward(struct launch *l)
+void record_launch_forward(struct record_launch *l)
 {
     while (l->terminations < signals_seen) {
         l->terminations++;

@@ -12,7 +12,7 @@
 
 enum { LAUNCH_SIGNALS = 7 };
 
-struct launch {
+struct record_launch {
     pid_t pid;
     bool reaped;
     int wait_status;
@@ -24,20 +24,21 @@ struct launch {
 };
 
 // Takes the signals over. From here on ^C and ^\ are the program's business, and TERM and HUP are counted.
-void launch_signals(struct launch *l);
-void launch_signals_restore(struct launch *l);
+void record_launch_signals(struct record_launch *l);
+void record_launch_signals_restore(struct record_launch *l);
 
-// From here on each signal that matters makes *doorbell grow. NULL: no longer.
-void launch_bell(_Atomic uint32_t *doorbell);
+// From here on each signal that matters makes *wakeups grow. NULL: no longer.
+void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);
 
 // Starts the program with the session's directory in its environment. 0; a positive errno when it cannot be executed;
 // a negative one when heaptape failed.
-int launch_start(struct launch *l, const struct record_settings *s, const char *session_dir, struct err *e);
+int record_launch_start(struct record_launch *l, const struct record_settings *s, const char *session_dir,
+                        struct err *e);
 
 // Reaps the program if it has ended (waits for it if `wait`). True once it has.
-bool launch_reap(struct launch *l, bool wait);
+bool record_launch_reap(struct record_launch *l, bool wait);
 
 // Sends the program what has come for heaptape since the last call.
-void launch_forward(struct launch *l);
+void record_launch_forward(struct record_launch *l);
 
 #endif

@@ -4,7 +4,6 @@
 #include "record/encoder.h"
 #include "record/facts.h"
 #include "record/launch.h"
-#include "record/names.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,10 +25,10 @@ enum {
     // A round may hold records that are later than its watermark, and a reader orders what is older than the watermark of
     // the round before the last (docs/design/convert.md).
     SETTLING_ROUNDS = 2,
-    CHUNKS_A_TURN = 4, // full chunks that a drain should find: few enough that they are still in cache …
-    CHUNKS_LATE = 12,  // … and so many that the guard drains: half of what a program may hold
-    RECORDER_NICE = 5, // the program comes first …
-    GUARD_UNNICE = 10, // … but it should not have to wait
+    CHUNKS_A_TURN = 4,  // full chunks that a drain should find: few enough that they are still in cache …
+    CHUNKS_LATE = 12,   // … and so many that the backup drains: half of what a program may hold
+    RECORDER_NICE = 5,  // the program comes first …
+    BACKUP_UNNICE = 10, // … but it should not have to wait
 };
 #define ROUND_NS       MS(20)   // … or is this old
 #define SAMPLE_NS      MS(10)   // RSS of each process
@@ -38,36 +37,36 @@ enum {
 #define CHECK_NS       MS(2)    // between looks for processes that have ended
 #define LONGEST_NAP    MS(2)    // a program that suddenly gets fast fills its chunks in about this time
 #define SHORTEST_NAP   100000u  // ns
-#define GUARD_NAP      400000u  // ns
+#define BACKUP_NAP     400000u  // ns
 #define IDLE_NS        MS(20)   // sleep when nothing is full: what is published must not grow old
-#define LINGER_NS      MS(50)   // between looks for processes of the session that have no spool yet
+#define SURVIVORS_NS   MS(50)   // between looks for processes of the session that have no spool yet
 
 struct recorder {
     const struct record_settings *settings;
     struct record_result *result;
-    struct drain consumer;
+    struct drain drain;
     struct encoder *encoder; // NULL until the program runs
     struct output *out;
-    struct launch launch;
+    struct record_launch launch;
     enum clock_kind clock;
     struct clock_point started;
     uint64_t realtime_ns; // then
     struct trace_session facts;
     bool in_round;
-    // Whoever drains holds `turning`: the recorder's own thread between two pieces of the encoder's work; or the guard,
+    // Whoever drains holds `turning`: the recorder's own thread between two pieces of the encoder's work; or the backup,
     // while that takes too long.
     pthread_mutex_t turning;
     pthread_cond_t active_again;
-    pthread_t guard;
-    bool has_guard, ending;
+    pthread_t backup;
+    bool has_backup, ending;
     _Atomic bool woken; // what ended the sleep may be the end of a process
-    bool active;        // programs fill chunks, or the encoder has work: the guard is on the watch
-    int guard_failed;   // 0 or a negative errno
-    struct err guard_error;
-    uint32_t seen;      // doorbell before the last turn …
+    bool active;        // programs fill chunks, or the encoder has work: the backup is on the watch
+    int backup_failed;  // 0 or a negative errno
+    struct err backup_error;
+    uint32_t seen;      // wakeups before the last turn …
     bool full;          // … which drained nothing, since the encoder's backlog is full
     uint64_t watermark; // of the last drain that left nothing behind
-    uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, lingered_ns, left_ns;
+    uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, survivors_ns, left_ns;
     uint64_t rounds_begun;
     uint64_t round_words;        // drained since the round began
     unsigned unsettled;          // rounds that a reader still has to see before it can order all records written
@@ -101,8 +100,8 @@ static bool is_own_child(const struct recorder *r, const struct drain_spool *s)
 // The image that the exit status belongs to: the last one of the program's own process.
 static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 {
-    for (size_t i = 0; i < r->consumer.n_spools; i++) {
-        const struct drain_spool *other = r->consumer.spools[i];
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        const struct drain_spool *other = r->drain.spools[i];
         if (is_own_child(r, other) && other->number > s->number)
             return false;
     }
@@ -112,7 +111,7 @@ static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
 // Keeps what PROCESS_END is to say and drops the spool.
 static int end_process(struct recorder *r, size_t i, struct err *e)
 {
-    struct drain_spool *s = r->consumer.spools[i];
+    struct drain_spool *s = r->drain.spools[i];
     if (HT_GROW(&r->ended, &r->ended_capacity, r->n_ended + 1) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     struct trace_process *p = &r->ended[r->n_ended];
@@ -126,7 +125,7 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
     s->thread_names = (struct buf){0};
     // It may have ended since the last look.
     if (is_own_child(r, s))
-        launch_reap(&r->launch, false);
+        record_launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s);
     p->exit_status = (uint64_t)r->launch.wait_status;
     r->result->lost_words += p->lost_records;
@@ -134,7 +133,7 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
     r->result->wait_ns += p->wait_ns;
     if (p->off_reason && !r->result->off_reason[0])
         snprintf(r->result->off_reason, sizeof r->result->off_reason, "%s", p->off_reason);
-    drain_drop(&r->consumer, i);
+    drain_drop(&r->drain, i);
     return 0;
 }
 
@@ -216,7 +215,7 @@ static void look_at_names(struct drain_spool *s, uint64_t now)
 {
     if (s->named_ns && now - s->named_ns < NAMES_NS && s->thread_names.size)
         return;
-    names_look(&s->thread_names, s->visible_pid);
+    facts_thread_names(&s->thread_names, s->visible_pid);
     s->named_ns = now;
 }
 
@@ -226,8 +225,8 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         return 0;
     r->sampled_ns = now;
     int rc = 0;
-    for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++) {
-        struct drain_spool *s = r->consumer.spools[i];
+    for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
+        struct drain_spool *s = r->drain.spools[i];
         // An allocator may give memory back in a thread of its own, while the program does nothing.
         if (s->dead || (s->drain_words == 0 && now - s->sampled_ns < IDLE_SAMPLE_NS))
             continue;
@@ -244,9 +243,9 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 
 static int discover(struct recorder *r, struct err *e)
 {
-    int found = drain_discover(&r->consumer, e);
+    int found = drain_discover(&r->drain, e);
     for (int i = 0; i < found; i++) {
-        int rc = announce(r, r->consumer.spools[r->consumer.n_spools - (size_t)found + (size_t)i], e);
+        int rc = announce(r, r->drain.spools[r->drain.n_spools - (size_t)found + (size_t)i], e);
         if (rc < 0)
             return rc;
     }
@@ -255,8 +254,8 @@ static int discover(struct recorder *r, struct err *e)
 
 static int end_processes(struct recorder *r, struct err *e)
 {
-    for (size_t i = 0; i < r->consumer.n_spools;) {
-        if (!r->consumer.spools[i]->dead) {
+    for (size_t i = 0; i < r->drain.n_spools;) {
+        if (!r->drain.spools[i]->dead) {
             i++;
             continue;
         }
@@ -280,17 +279,17 @@ static int restart(struct recorder *r, struct err *e)
         return rc;
     int error = output_restart(r->out, &refused);
     if (error < 0) {
-        drain_answer(&r->consumer, SPOOL_RESET, ENOTSUP);
+        drain_answer(&r->drain, SPOOL_RESET, ENOTSUP);
         return 0;
     }
-    atomic_fetch_add(&r->consumer.session->restarts, 1);
+    atomic_fetch_add(&r->drain.session->restarts, 1);
     encoder_restart(r->encoder);
-    drain_restart(&r->consumer);
+    drain_restart(&r->drain);
     r->n_samples = 0;
     r->result->processes = 0;
-    for (size_t i = 0; i < r->consumer.n_spools && rc == 0; i++)
-        rc = announce(r, r->consumer.spools[i], e);
-    drain_answer(&r->consumer, SPOOL_RESET, 0);
+    for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++)
+        rc = announce(r, r->drain.spools[i], e);
+    drain_answer(&r->drain, SPOOL_RESET, 0);
     return rc;
 }
 
@@ -298,14 +297,14 @@ static int restart(struct recorder *r, struct err *e)
 static int answer(struct recorder *r, struct err *e)
 {
     int rc = 0;
-    if (drain_is_asked(&r->consumer, SPOOL_RESET))
+    if (drain_is_asked(&r->drain, SPOOL_RESET))
         rc = restart(r, e);
-    if (rc == 0 && drain_is_asked(&r->consumer, SPOOL_SYNC)) {
+    if (rc == 0 && drain_is_asked(&r->drain, SPOOL_SYNC)) {
         rc = end_round(r, e);
         if (rc == 0)
             rc = encoder_write_all(r->encoder, e);
         if (rc == 0)
-            drain_answer(&r->consumer, SPOOL_SYNC, 0);
+            drain_answer(&r->drain, SPOOL_SYNC, 0);
     }
     return rc;
 }
@@ -325,8 +324,8 @@ static int turn(struct recorder *r, struct err *e)
 {
     const struct drain_sink sink = {r, room_for_segment, take_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
-    r->seen = atomic_load(&r->consumer.session->doorbell);
-    launch_forward(&r->launch);
+    r->seen = atomic_load(&r->drain.session->wakeups);
+    record_launch_forward(&r->launch);
     int rc = encoder_check(r->encoder, e);
     if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
         return rc;
@@ -334,17 +333,17 @@ static int turn(struct recorder *r, struct err *e)
     if (now - r->checked_ns >= CHECK_NS || r->woken) {
         r->checked_ns = now;
         r->woken = false;
-        launch_reap(&r->launch, false);
-        drain_check_ends(&r->consumer);
+        record_launch_reap(&r->launch, false);
+        drain_check_ends(&r->drain);
     }
     rc = discover(r, e);
     if (now - r->left_ns >= DRAIN_LEFT_NS) {
         r->left_ns = now;
-        drain_check_left(&r->consumer);
+        drain_check_left(&r->drain);
     }
     if (rc == 0)
-        rc = drain_drain(&r->consumer, &sink, e);
-    if (r->consumer.lanes_waiting == 0)
+        rc = drain_drain(&r->drain, &sink, e);
+    if (r->drain.streams_waiting == 0)
         r->watermark = stamp;
     if (rc == 0)
         rc = sample_memory(r, now, e);
@@ -356,13 +355,13 @@ static int turn(struct recorder *r, struct err *e)
 }
 
 // Does a process live that belongs to the session but has not called malloc yet?
-static bool look_for_lingering(const struct recorder *r)
+static bool find_survivor(const struct recorder *r)
 {
     DIR *proc = opendir("/proc");
     struct dirent *d;
     bool found = false;
     while (proc && !found && (d = readdir(proc)))
-        found = lifetime_is_of_session((pid_t)strtol(d->d_name, NULL, 10), r->consumer.dir);
+        found = lifetime_is_of_session((pid_t)strtol(d->d_name, NULL, 10), r->drain.dir);
     if (proc)
         closedir(proc);
     return found;
@@ -385,12 +384,12 @@ static unsigned long long forks_so_far(void)
 
 // A process that forks and ends while the list of /proc is read is missed, and its child, too: a daemon begins so. Only
 // a look during which nobody forked is sure; on a machine that forks all the time, several must do.
-static bool somebody_lingers(const struct recorder *r)
+static bool has_survivors(const struct recorder *r)
 {
     enum { MOST_LOOKS = 8 };
     for (int looks = 0; looks < MOST_LOOKS; looks++) {
         unsigned long long forks = forks_so_far();
-        if (look_for_lingering(r))
+        if (find_survivor(r))
             return true;
         if (forks && forks == forks_so_far())
             return false;
@@ -405,63 +404,63 @@ static bool is_over(struct recorder *r)
     r->result->full = encoder_has_ended(r->encoder);
     if (r->result->full)
         return true;
-    if (!r->launch.reaped || r->consumer.n_spools)
+    if (!r->launch.reaped || r->drain.n_spools)
         return false;
-    if (r->consumer.session->flags & SPOOL_FOLLOW_NONE)
+    if (r->drain.session->flags & SPOOL_FOLLOW_NONE)
         return true;
     uint64_t now = clock_monotonic_ns();
-    if (now - r->lingered_ns < LINGER_NS)
+    if (now - r->survivors_ns < SURVIVORS_NS)
         return false;
-    r->lingered_ns = now;
-    return !somebody_lingers(r);
+    r->survivors_ns = now;
+    return !has_survivors(r);
 }
 
 // Drains while the recorder's own thread compresses or writes for so long that programs would have to wait.
-static void *guard(void *arg)
+static void *drain_as_backup(void *arg)
 {
     struct recorder *r = arg;
     // Without a right to it this changes nothing.
-    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - GUARD_UNNICE) < 0)
+    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - BACKUP_UNNICE) < 0)
         errno = 0;
     pthread_mutex_lock(&r->turning);
-    while (!r->ending && r->guard_failed == 0) {
+    while (!r->ending && r->backup_failed == 0) {
         if (!r->active) {
             pthread_cond_wait(&r->active_again, &r->turning);
             continue;
         }
         pthread_mutex_unlock(&r->turning);
-        nanosleep(&(struct timespec){0, GUARD_NAP}, NULL);
+        nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->turning);
-        if (!r->ending && atomic_load(&r->consumer.session->doorbell) - r->seen >= CHUNKS_LATE)
-            r->guard_failed = turn(r, &r->guard_error);
+        if (!r->ending && atomic_load(&r->drain.session->wakeups) - r->seen >= CHUNKS_LATE)
+            r->backup_failed = turn(r, &r->backup_error);
     }
     pthread_mutex_unlock(&r->turning);
     return NULL;
 }
 
 // After the program's start: what is forked has only one thread.
-static int begin_guard(struct recorder *r, struct err *e)
+static int begin_backup(struct recorder *r, struct err *e)
 {
     // Signals are the other thread's.
     sigset_t all, mask;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    int rc = pthread_create(&r->guard, NULL, guard, r);
+    int rc = pthread_create(&r->backup, NULL, drain_as_backup, r);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    r->has_guard = rc == 0;
+    r->has_backup = rc == 0;
     return rc == 0 ? 0 : err_set(e, -rc, "cannot start a thread: %s", strerror(rc));
 }
 
-static void end_guard(struct recorder *r)
+static void end_backup(struct recorder *r)
 {
-    if (!r->has_guard)
+    if (!r->has_backup)
         return;
     pthread_mutex_lock(&r->turning);
     r->ending = true;
     pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->turning);
-    pthread_join(r->guard, NULL);
-    r->has_guard = false;
+    pthread_join(r->backup, NULL);
+    r->has_backup = false;
 }
 
 // What the recorder's own thread knows of its last turn.
@@ -474,10 +473,10 @@ struct outcome {
 static int own_turn(struct recorder *r, struct outcome *o, struct err *e)
 {
     pthread_mutex_lock(&r->turning);
-    int rc = r->guard_failed ? err_set(e, r->guard_failed, "%s", r->guard_error.text) : turn(r, e);
+    int rc = r->backup_failed ? err_set(e, r->backup_failed, "%s", r->backup_error.text) : turn(r, e);
     if (rc == 0 && !r->full)
         rc = answer(r, e);
-    *o = (struct outcome){rc == 0 && is_over(r), r->seen, r->consumer.chunks_done};
+    *o = (struct outcome){rc == 0 && is_over(r), r->seen, r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder) || o->chunks_done;
     if (r->active && !was_active)
@@ -492,7 +491,7 @@ static void nap(struct recorder *r, const struct outcome *o)
     uint64_t now = clock_monotonic_ns(), took = now - r->turned_ns;
     r->turned_ns = now;
     if (o->chunks_done == 0) {
-        drain_sleep(&r->consumer, o->seen, IDLE_NS);
+        drain_sleep(&r->drain, o->seen, IDLE_NS);
         r->woken = true;
     } else if (o->chunks_done < 2 * CHUNKS_A_TURN) {
         uint64_t ns = took * CHUNKS_A_TURN / o->chunks_done;
@@ -518,14 +517,14 @@ static int finish(struct recorder *r, struct err *e)
 {
     if (r->launch.terminations >= 2)
         r->result->stopped_by = r->launch.last_signal;
-    drain_stop(&r->consumer);
+    drain_stop(&r->drain);
     r->woken = true;
     int rc = encoder_write_all(r->encoder, e);
     if (rc == 0)
         rc = turn(r, e);
     if (rc == 0)
         rc = answer(r, e);
-    while (rc == 0 && r->consumer.n_spools) {
+    while (rc == 0 && r->drain.n_spools) {
         rc = begin_round(r, e);
         if (rc == 0)
             rc = end_process(r, 0, e);
@@ -548,15 +547,15 @@ static uint32_t session_flags(const struct record_settings *s)
 
 static int begin(struct recorder *r, struct err *e)
 {
-    int rc = drain_open(&r->consumer, session_flags(r->settings), r->clock, e);
+    int rc = drain_open(&r->drain, session_flags(r->settings), r->clock, e);
     if (rc < 0)
         return rc;
-    strncpy(r->consumer.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
-    r->consumer.session->depth = r->settings->depth;
-    launch_bell(&r->consumer.session->doorbell);
+    strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
+    r->drain.session->depth = r->settings->depth;
+    record_launch_wake_on_signal(&r->drain.session->wakeups);
     r->started = clock_point_take(r->clock);
     r->realtime_ns = clock_ns(CLOCK_REALTIME);
-    return launch_start(&r->launch, r->settings, r->consumer.dir, e);
+    return record_launch_start(&r->launch, r->settings, r->drain.dir, e);
 }
 
 static int begin_encoder(struct recorder *r, struct err *e)
@@ -574,13 +573,13 @@ static int begin_encoder(struct recorder *r, struct err *e)
 // A full disk is no reason to end somebody's program.
 static void let_go(struct recorder *r)
 {
-    drain_stop(&r->consumer);
+    drain_stop(&r->drain);
     for (;;) {
-        uint32_t seen = atomic_load(&r->consumer.session->doorbell);
-        launch_forward(&r->launch);
-        if (launch_reap(&r->launch, false))
+        uint32_t seen = atomic_load(&r->drain.session->wakeups);
+        record_launch_forward(&r->launch);
+        if (record_launch_reap(&r->launch, false))
             return;
-        drain_sleep(&r->consumer, seen, MS(500));
+        drain_sleep(&r->drain, seen, MS(500));
     }
 }
 
@@ -602,12 +601,12 @@ static int run(struct recorder *r, struct err *e)
     r->turned_ns = clock_monotonic_ns();
     rc = begin_encoder(r, e);
     if (rc == 0)
-        rc = begin_guard(r, e);
+        rc = begin_backup(r, e);
     if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
         errno = 0;
     if (rc == 0)
         rc = loop(r, e);
-    end_guard(r);
+    end_backup(r);
     if (rc == 0)
         rc = finish(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
@@ -635,14 +634,14 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     r->out = out;
     pthread_mutex_init(&r->turning, NULL);
     pthread_cond_init(&r->active_again, NULL);
-    launch_signals(&r->launch);
+    record_launch_signals(&r->launch);
     int rc = run(r, e);
-    launch_bell(NULL);
-    result->left = r->consumer.n_left;
-    if (r->consumer.session)
-        result->untraced = atomic_load(&r->consumer.session->untraced) + r->consumer.n_refused;
-    drain_close(&r->consumer);
-    launch_signals_restore(&r->launch);
+    record_launch_wake_on_signal(NULL);
+    result->left = r->drain.n_left;
+    if (r->drain.session)
+        result->untraced = atomic_load(&r->drain.session->untraced) + r->drain.n_refused;
+    drain_close(&r->drain);
+    record_launch_signals_restore(&r->launch);
     encoder_free(r->encoder);
     trace_session_release(&r->facts);
     for (size_t i = 0; i < r->n_ended; i++)

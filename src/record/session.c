@@ -206,7 +206,7 @@ void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     // A producer rings first and then looks whether to wake: with both in total order one of the two sees the other.
     atomic_store(&c->session->recorder_sleeps, 1);
-    if (atomic_load(&c->session->doorbell) == seen)
-        syscall(SYS_futex, &c->session->doorbell, FUTEX_WAIT, seen, &t, NULL, 0);
+    if (atomic_load(&c->session->wakeups) == seen)
+        syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, seen, &t, NULL, 0);
     atomic_store(&c->session->recorder_sleeps, 0);
 }

@@ -6,79 +6,79 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MANY_TOGGLES = 1 << 16 };
+enum { MANY_CHANGES = 1 << 16 };
 
-int toggles_take(struct drain_spool *s)
+int drain_take_changes(struct drain_spool *s)
 {
     struct spool_control *k = &s->header->control;
-    uint64_t taken = atomic_load_explicit(&k->toggles_taken, memory_order_relaxed);
-    uint64_t made = atomic_load_explicit(&k->toggles_made, memory_order_acquire);
+    uint64_t taken = atomic_load_explicit(&k->changes_taken, memory_order_relaxed);
+    uint64_t made = atomic_load_explicit(&k->changes_made, memory_order_acquire);
     // Not more than the ring holds, whatever the program has written there.
-    if (made == taken || made - taken > SPOOL_TOGGLES)
+    if (made == taken || made - taken > SPOOL_STATE_CHANGES)
         return 0;
     size_t n = (size_t)(made - taken);
-    if (HT_GROW(&s->toggles, &s->toggles_capacity, s->n_toggles + n) < 0)
+    if (HT_GROW(&s->changes, &s->changes_capacity, s->n_changes + n) < 0)
         return -ENOMEM;
     for (; taken < made; taken++) {
-        uint64_t toggle = atomic_load_explicit(&k->toggles[taken % SPOOL_TOGGLES], memory_order_relaxed);
-        bool on = (toggle & 3) == SPOOL_RECORDING;
-        s->toggles[s->n_toggles++] = toggle;
-        s->recorded_from = on && !s->recorded_from ? toggle >> 2 : s->recorded_from;
-        s->recorded_to = on ? 0 : toggle >> 2;
+        uint64_t change = atomic_load_explicit(&k->changes[taken % SPOOL_STATE_CHANGES], memory_order_relaxed);
+        bool on = (change & 3) == SPOOL_RECORDING;
+        s->changes[s->n_changes++] = change;
+        s->recorded_from = on && !s->recorded_from ? change >> 2 : s->recorded_from;
+        s->recorded_to = on ? 0 : change >> 2;
     }
-    atomic_store_explicit(&k->toggles_taken, taken, memory_order_release);
+    atomic_store_explicit(&k->changes_taken, taken, memory_order_release);
     return 0;
 }
 
-void toggles_forget(struct drain_spool *s)
+void drain_forget_changes(struct drain_spool *s)
 {
-    size_t n = s->n_toggles / 2;
-    if (s->n_toggles < MANY_TOGGLES)
+    size_t n = s->n_changes / 2;
+    if (s->n_changes < MANY_CHANGES)
         return;
-    s->first_state = s->toggles[n - 1] & 3;
-    s->n_toggles -= n;
-    s->toggles_forgotten += n;
-    memmove(s->toggles, s->toggles + n, s->n_toggles * sizeof *s->toggles);
+    s->first_state = s->changes[n - 1] & 3;
+    s->n_changes -= n;
+    s->changes_forgotten += n;
+    memmove(s->changes, s->changes + n, s->n_changes * sizeof *s->changes);
 }
 
-// Was it recorded at the lane's stamp? Stamps of a lane hardly ever go back, so its place among the toggles is near.
-static bool is_recorded(const struct drain_spool *s, struct drain_lane *l, uint64_t stamp)
+// Was it recorded at the stream's stamp? Stamps of a stream hardly ever go back, so its place among the changes is near.
+static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
-    size_t i = l->toggle > s->toggles_forgotten ? (size_t)(l->toggle - s->toggles_forgotten) : 0;
-    while (i < s->n_toggles && s->toggles[i] >> 2 <= stamp)
+    size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
+    while (i < s->n_changes && s->changes[i] >> 2 <= stamp)
         i++;
-    while (i > 0 && s->toggles[i - 1] >> 2 > stamp)
+    while (i > 0 && s->changes[i - 1] >> 2 > stamp)
         i--;
-    l->toggle = s->toggles_forgotten + i;
-    return (i ? s->toggles[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
+    l->change = s->changes_forgotten + i;
+    return (i ? s->changes[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
 }
 
-// Births and ends of threads, and what the library itself has to say, are kept always; a realloc is kept whole, by the
+// Thread starts and exits, and what the library itself has to say, are kept always; a realloc is kept whole, by the
 // stamp of its first half.
-static bool is_kept(const struct drain_spool *s, struct drain_lane *l, const struct event *ev)
+static bool is_kept(const struct drain_spool *s, struct drain_stream *l, const struct event *ev)
 {
     bool recorded = is_recorded(s, l, ev->stamp);
     enum event_class class = event_infos[ev->kind].class;
     if (class == HT_CLASS_THREAD || class == HT_CLASS_META)
         return true;
-    if (class == HT_CLASS_RESIZE && l->resizing != TOGGLES_NONE)
-        recorded = l->resizing == TOGGLES_KEPT;
+    if (class == HT_CLASS_RESIZE && l->resizing != DRAIN_RESIZING_NONE)
+        recorded = l->resizing == DRAIN_RESIZING_KEPT;
     if (class == HT_CLASS_RESIZE)
-        l->resizing = TOGGLES_NONE;
+        l->resizing = DRAIN_RESIZING_NONE;
     if (class == HT_CLASS_HALF)
-        l->resizing = recorded ? TOGGLES_KEPT : TOGGLES_DROPPED;
+        l->resizing = recorded ? DRAIN_RESIZING_KEPT : DRAIN_RESIZING_DROPPED;
     return recorded;
 }
 
-// Nothing but recorded time can lie between the lane's last record and the next.
-static bool all_recorded(const struct drain_spool *s, const struct drain_lane *l)
+// Nothing but recorded time can lie between the stream's last record and the next.
+static bool all_recorded(const struct drain_spool *s, const struct drain_stream *l)
 {
-    uint64_t last = s->n_toggles ? s->toggles[s->n_toggles - 1] & 3 : s->first_state;
-    return last == SPOOL_RECORDING && l->toggle == s->toggles_forgotten + s->n_toggles && !l->dropping;
+    uint64_t last = s->n_changes ? s->changes[s->n_changes - 1] & 3 : s->first_state;
+    return last == SPOOL_RECORDING && l->change == s->changes_forgotten + s->n_changes && !l->dropping;
 }
 
 // Hands on words [from, to) of `whole`, before which the state was `before`. How many were taken, or a negative errno.
-static int64_t pass_run(struct drain_spool *s, struct drain_lane *l, const struct trace_segment *whole,
+static int64_t pass_run(struct drain_spool *s, struct drain_stream *l, const struct trace_segment *whole,
                         struct trace_segment *run, const struct drain_sink *sink, struct err *e)
 {
     uint32_t from = (uint32_t)(run->words - whole->words), n = run->n_words;
@@ -87,7 +87,7 @@ static int64_t pass_run(struct drain_spool *s, struct drain_lane *l, const struc
     return rc < 0 ? rc : run->n_words == n;
 }
 
-static int pass_some(struct drain_spool *s, struct drain_lane *l, struct trace_segment *g,
+static int pass_some(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
                      const struct drain_sink *sink, struct err *e)
 {
     struct codec_state state = {g->epoch0, g->base0};
@@ -122,21 +122,21 @@ static int pass_some(struct drain_spool *s, struct drain_lane *l, struct trace_s
     return whole < 0 ? (int)whole : 0;
 }
 
-int toggles_pass(struct drain_spool *s, struct drain_lane *l, struct trace_segment *g, const struct drain_sink *sink,
-                 struct err *e)
+int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,
+                        const struct drain_sink *sink, struct err *e)
 {
     if (!all_recorded(s, l))
         return pass_some(s, l, g, sink, e);
-    l->resizing = TOGGLES_NONE;
+    l->resizing = DRAIN_RESIZING_NONE;
     if (codec_tag_of(g->words[g->n_words - 1]) == HT_REALLOC_BEGIN)
-        l->resizing = TOGGLES_KEPT;
+        l->resizing = DRAIN_RESIZING_KEPT;
     g->first_word -= l->dropped;
     return sink->segment(sink->ctx, s, g, e);
 }
 
 bool drain_is_asked(const struct drain *c, enum spool_request what)
 {
-    if (c->lanes_waiting)
+    if (c->streams_waiting)
         return false;
     for (size_t i = 0; i < c->n_spools; i++) {
         const struct drain_spool *s = c->spools[i];
@@ -162,8 +162,8 @@ void drain_answer(struct drain *c, enum spool_request what, int error)
 static void restart_spool(struct drain_spool *s)
 {
     s->words = s->lost_words = s->events = 0;
-    for (size_t i = 0; i < s->lanes_capacity; i++)
-        s->lanes[i].dropped = s->lanes[i].next;
+    for (size_t i = 0; i < s->streams_capacity; i++)
+        s->streams[i].dropped = s->streams[i].next;
 }
 
 void drain_restart(struct drain *c)

@@ -55,7 +55,7 @@ static struct spool_session *map_session(pid_t pid, const char *spool)
 }
 
 // The process's own spool? A fork child has its parent's mapped, too, until it makes one itself.
-static bool attach_file(struct attached *a, pid_t pid, const char *path, uint64_t offset)
+static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t offset)
 {
     struct spool_header *h = map_file(pid, path, offset, SPOOL_HEADER_BYTES);
     if (!h)
@@ -100,12 +100,12 @@ static int open_error(pid_t pid, struct err *e)
     return err_set(e, -EACCES, "%ld: not permitted: %s", (long)pid, strerror(errno));
 }
 
-int attach_open(struct attached *a, pid_t pid, struct err *e)
+int target_open(struct target *a, pid_t pid, struct err *e)
 {
     char path[64], *line = NULL;
     size_t room = 0;
     bool ended = false, parents = false;
-    *a = (struct attached){.control.process = (uint32_t)pid};
+    *a = (struct target){.control.process = (uint32_t)pid};
     snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
     errno = 0;
     FILE *f = fopen(path, "re");
@@ -132,9 +132,9 @@ int attach_open(struct attached *a, pid_t pid, struct err *e)
                    (long)pid);
 }
 
-void attach_close(struct attached *a)
+void target_close(struct target *a)
 {
     munmap(a->control.header, SPOOL_HEADER_BYTES);
     munmap(a->control.session, sizeof *a->control.session);
-    *a = (struct attached){0};
+    *a = (struct target){0};
 }

@@ -7,13 +7,13 @@
 
 #include <sys/types.h>
 
-struct attached {
+struct target {
     struct control control; // every value read from its header is the program's
 };
 
 // Finds the spool among the process's mappings, since a program may overwrite what shows its environment. -ESRCH: there
 // is no such process; -EACCES; -ENOENT: it is not traced, or no more.
-int attach_open(struct attached *a, pid_t pid, struct err *e);
-void attach_close(struct attached *a);
+int target_open(struct target *a, pid_t pid, struct err *e);
+void target_close(struct target *a);
 
 #endif

@@ -27,11 +27,11 @@ bool control_is_gone(uint32_t pid)
     return n > 0;
 }
 
-static void ring(struct spool_session *session)
+static void wake_recorder(struct spool_session *session)
 {
-    atomic_fetch_add(&session->doorbell, 1);
+    atomic_fetch_add(&session->wakeups, 1);
     if (atomic_load(&session->recorder_sleeps))
-        syscall(SYS_futex, &session->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+        syscall(SYS_futex, &session->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 // Why nobody will answer, or 0.
@@ -68,25 +68,25 @@ static void unlock(struct spool_control *k, uint64_t mask)
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
 }
 
-// True when there was room for the toggle, and the state has changed.
+// True when there was room for the change, and the state has changed.
 static bool try_set(const struct control *c, enum spool_recording to)
 {
     struct spool_control *k = &c->header->control;
     uint64_t mask = lock(k);
-    uint64_t made = atomic_load(&k->toggles_made);
+    uint64_t made = atomic_load(&k->changes_made);
     bool same = atomic_load(&k->state) == (uint32_t)to;
-    bool room = made - atomic_load(&k->toggles_taken) < SPOOL_TOGGLES;
+    bool room = made - atomic_load(&k->changes_taken) < SPOOL_STATE_CHANGES;
     if (!same && room) {
         uint64_t stamp = clock_ticks((enum clock_kind)c->session->clock_kind) >> CODEC_STAMP_SHIFT;
-        atomic_store(&k->toggles[made % SPOOL_TOGGLES], stamp << 2 | (uint64_t)to);
-        atomic_store(&k->toggles_made, made + 1);
+        atomic_store(&k->changes[made % SPOOL_STATE_CHANGES], stamp << 2 | (uint64_t)to);
+        atomic_store(&k->changes_made, made + 1);
         atomic_store(&k->state, to);
     }
     unlock(k, mask);
     return same || room;
 }
 
-// Changes the state. The recorder makes room for toggles with each of its turns.
+// Changes the state. The recorder makes room for changes with each of its turns.
 static int set(const struct control *c, enum spool_recording to)
 {
     while (!try_set(c, to)) {
@@ -95,7 +95,7 @@ static int set(const struct control *c, enum spool_recording to)
         int rc = reason_to_stop(c);
         if (rc)
             return rc;
-        ring(c->session);
+        wake_recorder(c->session);
         nap(100000);
     }
     return 0;
@@ -107,7 +107,7 @@ static int ask(const struct control *c, enum spool_request what)
     struct spool_control *k = &c->header->control;
     const struct timespec timeout = {.tv_nsec = WAIT_NS};
     uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
-    ring(c->session);
+    wake_recorder(c->session);
     for (;;) {
         uint32_t done = atomic_load(&k->done[what]);
         if ((int32_t)(done - number) >= 0)

@@ -19,7 +19,7 @@ struct control {
 
 // 0, or a negative errno: -EPERM to resume a stopped recording; -EPIPE when the recorder, or -ESRCH when the process, has
 // ended; -ENOTSUP, for a reset, when the trace is no regular file or there is no recorder; -ENOSPC when without a
-// recorder the state has changed more than SPOOL_TOGGLES times; -ENODATA when tracing has turned itself off. A call that
+// recorder the state has changed more than SPOOL_STATE_CHANGES times; -ENODATA when tracing has turned itself off. A call that
 // starts after a pause or stop has returned is not recorded; one that starts after a start or resume is.
 int control_do(const struct control *c, enum control_verb verb);
 

@@ -66,11 +66,11 @@ struct spool_chunk {
     _Atomic uint32_t used_words;
     _Atomic uint32_t state; // enum spool_chunk_state
     // Filled in by the owner before state becomes OWNED (release), constant until it is FREE again.
-    uint32_t thread;     // number of the thread in its process, from 0, in order of birth
+    uint32_t thread;     // number of the thread in its process, from 0, in order of their start
     uint32_t tid;        // the kernel's thread id
-    uint32_t lane;       // 0; 1 for events of a signal handler that interrupted the writing of a record
+    uint32_t stream;     // 0; 1 for events of a signal handler that interrupted the writing of a record
     uint32_t next_free;  // link of the free stack
-    uint64_t first_word; // place of words[0] in the lane's whole stream
+    uint64_t first_word; // place of words[0] in the whole stream
     uint64_t epoch0;     // codec state before words[0]
     uint64_t base0;
     uint32_t drained_words; // the recorder's own
@@ -93,22 +93,22 @@ enum spool_request {
     SPOOL_REQUESTS = 2,
 };
 
-enum { SPOOL_TOGGLES = 1024 };
+enum { SPOOL_STATE_CHANGES = 1024 };
 
 // Words by which the process itself and `heaptape ctl` steer the recording (src/spool/control.h). `state` is looked at
-// by a thread's slow path alone; the toggles between recorded and unrecorded time are exact nevertheless, since the
+// by a thread's slow path alone; the changes between recorded and unrecorded time are exact nevertheless, since the
 // recorder drops events by their stamps.
 struct spool_control {
     _Atomic uint32_t state;                 // enum spool_recording
-    uint32_t first_state;                   // before the first toggle; constant
-    _Atomic uint32_t lock;                  // of `state` and the writing of toggles
+    uint32_t first_state;                   // before the first change; constant
+    _Atomic uint32_t lock;                  // of `state` and the writing of changes
     _Atomic uint32_t reset_error;           // errno of the last reset, 0 when it was done
     _Atomic uint32_t asked[SPOOL_REQUESTS]; // requests made …
     _Atomic uint32_t done[SPOOL_REQUESTS];  // … and answered; a futex
     _Atomic uint64_t events;                // recorded so far, as the recorder has counted
     // A ring of changes: stamp << 2 | the state from there on. Of the rings' counters, the writer's and the recorder's.
-    _Atomic uint64_t toggles_made, toggles_taken;
-    _Atomic uint64_t toggles[SPOOL_TOGGLES];
+    _Atomic uint64_t changes_made, changes_taken;
+    _Atomic uint64_t changes[SPOOL_STATE_CHANGES];
 };
 
 enum spool_status {
@@ -129,7 +129,7 @@ struct spool_header {
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
-    _Atomic uint32_t threads_born;        // numbers given to threads so far
+    _Atomic uint32_t threads_numbered;    // numbers given to threads so far
     _Atomic uint32_t threads_live;
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
     _Atomic uint64_t end_stamp;
@@ -172,16 +172,16 @@ struct spool_recorder {
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;
-    uint32_t flags;                         // enum spool_session_flags
-    uint32_t clock_kind;                    // enum clock_kind: stamps of all processes of the session
-    uint32_t stamp_shift;                   // CODEC_STAMP_SHIFT of the recorder's build
-    uint64_t start_stamp, realtime_ns;      // when it was made and what CLOCK_REALTIME was, without a recorder
-    char follow[SPOOL_MAX_FOLLOW];          // glob
-    uint32_t depth;                         // frames of call sites to be recorded, 0: none
-    _Atomic uint32_t restarts;              // times that the trace began anew: what was defined in it is to be again
-    _Alignas(64) _Atomic uint32_t doorbell; // futex: grows when a chunk becomes DONE or a spool appears or closes
-    _Atomic uint32_t recorder_sleeps;       // 1: ring with a futex wake
-    _Atomic uint32_t recorder_gone;         // 1: the recorder has stopped; producers turn themselves off
+    uint32_t flags;                        // enum spool_session_flags
+    uint32_t clock_kind;                   // enum clock_kind: stamps of all processes of the session
+    uint32_t stamp_shift;                  // CODEC_STAMP_SHIFT of the recorder's build
+    uint64_t start_stamp, realtime_ns;     // when it was made and what CLOCK_REALTIME was, without a recorder
+    char follow[SPOOL_MAX_FOLLOW];         // glob
+    uint32_t depth;                        // frames of call sites to be recorded, 0: none
+    _Atomic uint32_t restarts;             // times that the trace began anew: what was defined in it is to be again
+    _Alignas(64) _Atomic uint32_t wakeups; // futex: grows when a chunk becomes DONE or a spool appears or closes
+    _Atomic uint32_t recorder_sleeps;      // 1: ring with a futex wake
+    _Atomic uint32_t recorder_gone;        // 1: the recorder has stopped; producers turn themselves off
     _Atomic uint32_t spools_made;
     _Atomic uint32_t spool_number; // for file names
 

@@ -139,7 +139,7 @@ static int read_table(struct trace_reader *r, const struct frame *f, size_t n, u
             .process = get_u32(row),
             .thread = get_u32(row + 4),
             .tid = get_u32(row + 8),
-            .lane = get_u32(row + 12),
+            .stream = get_u32(row + 12),
             .first_word = get_u64(row + 16),
             .epoch0 = get_u64(row + 24),
             .base0 = get_u64(row + 32),

@@ -56,13 +56,13 @@ enum trace_field {
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, its counted events (END)
 };
 
-// One run of words of one lane of one thread, as an EVENTS frame holds it.
+// One run of words of one stream of one thread, as an EVENTS frame holds it.
 struct trace_segment {
     uint32_t process; // number of a PROCESS frame before
     uint32_t thread;  // number in its process, from 0
     uint32_t tid;
-    uint32_t lane;
-    uint64_t first_word; // place in the lane's stream: a gap says that words are lost
+    uint32_t stream;
+    uint64_t first_word; // place in the stream: a gap says that words are lost
     uint64_t epoch0;     // codec state before words[0]
     uint64_t base0;
     uint64_t epoch_end; // codec state after the last word; filled in by writer and reader

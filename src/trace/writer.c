@@ -191,7 +191,7 @@ static int put_table(struct trace_writer *w, const struct trace_segment *s, cons
                      const struct records *r)
 {
     uint8_t row[EVENTS_SEGMENT_BYTES];
-    const uint32_t names[] = {s->process, s->thread, s->tid, s->lane};
+    const uint32_t names[] = {s->process, s->thread, s->tid, s->stream};
     bool continues = continues_row(w, names, s->first_word + s->n_words, before);
     w->row_epoch = r->state.epoch;
     w->row_base = r->state.base;

@@ -42,7 +42,7 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
 // trace_round_end, also when nothing was added: it moves the watermark.
 int trace_round_begin(struct trace_writer *w, struct err *e);
 
-// Adds a segment. Segments of one lane follow each other without a gap. Fills in n_records, epoch_end and base_end.
+// Adds a segment. Segments of one stream follow each other without a gap. Fills in n_records, epoch_end and base_end.
 // Words that are no record (a traced program may scribble over its own spool) end the segment: n_words comes back
 // smaller. The words are the caller's again afterwards.
 int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err *e);

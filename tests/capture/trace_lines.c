@@ -24,9 +24,9 @@ struct line {
 static struct line *lines;
 static size_t n_lines, lines_capacity;
 
-// Addresses of realloc's release halves under way, by process, thread and lane.
+// Addresses of realloc's release halves under way, by process, thread and stream.
 struct pending {
-    uint32_t process, thread, lane;
+    uint32_t process, thread, stream;
     uint64_t ptr;
 };
 static struct pending *pendings;
@@ -43,12 +43,12 @@ static void fail(const char *what)
 static struct pending *pending_of(const struct trace_segment *s)
 {
     for (size_t i = 0; i < n_pendings; i++) {
-        if (pendings[i].process == s->process && pendings[i].thread == s->thread && pendings[i].lane == s->lane)
+        if (pendings[i].process == s->process && pendings[i].thread == s->thread && pendings[i].stream == s->stream)
             return &pendings[i];
     }
     if (HT_GROW(&pendings, &pendings_capacity, n_pendings + 1) < 0)
         fail("out of memory");
-    pendings[n_pendings] = (struct pending){.process = s->process, .thread = s->thread, .lane = s->lane};
+    pendings[n_pendings] = (struct pending){.process = s->process, .thread = s->thread, .stream = s->stream};
     return &pendings[n_pendings++];
 }
 
@@ -61,7 +61,7 @@ static void add_event(const struct trace_segment *s, uint32_t pid, const struct 
     if (asprintf(&line->text,
                  "%" PRIu32 " %" PRIu32 " %" PRIu32 " %s %#" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %#" PRIx64
                  " %u %" PRIu64 " %.*s",
-                 pid, s->thread, s->lane, event_infos[ev->kind].name, ev->ptr, ev->size, ev->count, ev->align,
+                 pid, s->thread, s->stream, event_infos[ev->kind].name, ev->ptr, ev->size, ev->count, ev->align,
                  ev->result, ev->error, ev->value, (int)ev->text_bytes, ev->text ? ev->text : "") < 0)
         fail("out of memory");
     n_lines++;
@@ -84,7 +84,7 @@ static void add_segment(const struct trace_segment *s, uint32_t pid)
         if (!ev.kind)
             continue;
         if (ev.stamp < last)
-            fail("a stamp that goes back in its lane");
+            fail("a stamp that goes back in its stream");
         last = ev.stamp;
         if (ev.kind == HT_REALLOC_BEGIN) {
             pending_of(s)->ptr = ev.ptr;

@@ -34,7 +34,7 @@ int main(int c, char **v)
     h->number = 99999;
     h->magic = SPOOL_MAGIC;
     ss->spools_made++;
-    ss->doorbell++;
+    ss->wakeups++;
     printf("fake made\n");
     return 0;
 }

@@ -78,20 +78,20 @@ void history_release(struct history *h)
 {
     order_free(h->order);
     for (unsigned t = 0; t < HISTORY_THREADS; t++) {
-        for (unsigned l = 0; l < HISTORY_LANES; l++)
-            free(h->lanes[t][l].words);
+        for (unsigned l = 0; l < HISTORY_STREAMS; l++)
+            free(h->streams[t][l].words);
     }
     free(h->ops);
     free(h->blocks);
 }
 
-static void put_word(struct history_lane *l, uint64_t word)
+static void put_word(struct history_stream *l, uint64_t word)
 {
     GROW(&l->words, &l->capacity, l->n + 1);
     l->words[l->n++] = word;
 }
 
-static bool put_short(struct history_lane *l, const struct event *ev)
+static bool put_short(struct history_stream *l, const struct event *ev)
 {
     const struct event_info *info = &event_infos[ev->kind];
     uint64_t address = info->stamp == HT_STAMP_BEFORE ? ev->ptr : ev->result,
@@ -111,9 +111,9 @@ static bool put_short(struct history_lane *l, const struct event *ev)
     return true;
 }
 
-void history_put_lane(struct history *h, unsigned thread, unsigned lane, const struct event *ev)
+void history_put_in(struct history *h, unsigned thread, unsigned stream, const struct event *ev)
 {
-    struct history_lane *l = &h->lanes[thread][lane];
+    struct history_stream *l = &h->streams[thread][stream];
     if (codec_epoch(ev->stamp) != l->state.epoch) {
         l->state.epoch = codec_epoch(ev->stamp);
         put_word(l, codec_epoch_record(l->state.epoch));
@@ -126,7 +126,7 @@ void history_put_lane(struct history *h, unsigned thread, unsigned lane, const s
 
 void history_put(struct history *h, unsigned thread, const struct event *ev)
 {
-    history_put_lane(h, thread, 0, ev);
+    history_put_in(h, thread, 0, ev);
 }
 
 void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size, uint64_t address)
@@ -153,15 +153,15 @@ void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_
                                 .error = to || !size ? 0 : 12});
 }
 
-void history_feed(struct history *h, unsigned thread, unsigned lane)
+void history_feed(struct history *h, unsigned thread, unsigned stream)
 {
-    struct history_lane *l = &h->lanes[thread][lane];
+    struct history_stream *l = &h->streams[thread][stream];
     if (l->fed == l->n)
         return;
     struct trace_segment s = {
         .thread = thread,
         .tid = 100 + thread,
-        .lane = lane,
+        .stream = stream,
         .first_word = l->fed,
         .epoch0 = l->fed_state.epoch,
         .base0 = l->fed_state.base,
@@ -177,7 +177,7 @@ void history_feed(struct history *h, unsigned thread, unsigned lane)
 
 bool history_lose(struct history *h, unsigned thread)
 {
-    struct history_lane *l = &h->lanes[thread][0];
+    struct history_stream *l = &h->streams[thread][0];
     bool some = l->fed < l->n;
     l->fed = l->n;
     l->fed_state = l->state;
@@ -186,7 +186,7 @@ bool history_lose(struct history *h, unsigned thread)
 
 void history_cut(struct history *h, unsigned thread, size_t words)
 {
-    struct history_lane *l = &h->lanes[thread][0];
+    struct history_stream *l = &h->streams[thread][0];
     struct codec_state state = l->fed_state;
     size_t at = l->fed, end = l->n - l->fed > words ? l->n - words : l->fed;
     while (at < end) {
@@ -200,7 +200,7 @@ void history_cut(struct history *h, unsigned thread, size_t words)
 static void feed_all(struct history *h)
 {
     for (unsigned t = 0; t < HISTORY_THREADS; t++) {
-        for (unsigned l = 0; l < HISTORY_LANES; l++)
+        for (unsigned l = 0; l < HISTORY_STREAMS; l++)
             history_feed(h, t, l);
     }
 }

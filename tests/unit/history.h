@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { HISTORY_THREADS = 8, HISTORY_LANES = 2 };
+enum { HISTORY_THREADS = 8, HISTORY_STREAMS = 2 };
 
-// One lane of a thread. Records are encoded as they are added; `round` cuts them.
-struct history_lane {
+// One stream of a thread. Records are encoded as they are added; `round` cuts them.
+struct history_stream {
     struct codec_state state, fed_state;
     uint64_t *words;
     size_t n, fed, capacity;
@@ -30,7 +30,7 @@ struct history_op {
 
 struct history {
     struct order *order;
-    struct history_lane lanes[HISTORY_THREADS][HISTORY_LANES];
+    struct history_stream streams[HISTORY_THREADS][HISTORY_STREAMS];
     struct history_op *ops;
     size_t n_ops, ops_capacity;
     uint64_t next_op[64];
@@ -43,9 +43,9 @@ struct history {
 void history_init(struct history *h);
 void history_release(struct history *h);
 
-// Adds a record to lane 0 of the thread, in its one-word form when it has one. Stamps of a lane do not decrease.
+// Adds a record to stream 0 of the thread, in its one-word form when it has one. Stamps of a stream do not decrease.
 void history_put(struct history *h, unsigned thread, const struct event *ev);
-void history_put_lane(struct history *h, unsigned thread, unsigned lane, const struct event *ev);
+void history_put_in(struct history *h, unsigned thread, unsigned stream, const struct event *ev);
 
 // Short forms of it. Addresses are multiples of 16.
 void history_malloc(struct history *h, unsigned thread, uint64_t stamp, uint64_t size, uint64_t address);
@@ -56,14 +56,14 @@ void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_
 // Feeds what was added since; then all up to `watermark` comes out.
 void history_round(struct history *h, uint64_t watermark);
 
-// The two halves of it: feeds what a lane has, and puts out what is due.
-void history_feed(struct history *h, unsigned thread, unsigned lane);
+// The two halves of it: feeds what a stream has, and puts out what is due.
+void history_feed(struct history *h, unsigned thread, unsigned stream);
 void history_watermark(struct history *h, uint64_t watermark);
 
-// Loses what was added to lane 0 of the thread since it was fed last: false when that is nothing.
+// Loses what was added to stream 0 of the thread since it was fed last: false when that is nothing.
 bool history_lose(struct history *h, unsigned thread);
 
-// Takes back the last words of lane 0 of the thread, of those that have not been fed, so that they never come: about
+// Takes back the last words of stream 0 of the thread, of those that have not been fed, so that they never come: about
 // `words` of them, to the start of a record.
 void history_cut(struct history *h, unsigned thread, size_t words);
 

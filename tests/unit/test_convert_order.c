@@ -355,14 +355,14 @@ static void failed_realloc_gives_the_address_back(void **state)
     (void)state;
 }
 
-// A signal handler's lane and the thread's own are one thread in the workload.
-static void lanes_are_one_thread(void **state)
+// A signal handler's stream and the thread's own are one thread in the workload.
+static void streams_are_one_thread(void **state)
 {
     struct history h;
     history_init(&h);
     history_malloc(&h, 0, 10, 32, P);
-    history_put_lane(&h, 0, 1, &(struct event){.kind = HT_FREE, .stamp = 20, .ptr = P});
-    history_put_lane(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 25, .size = 48, .result = P});
+    history_put_in(&h, 0, 1, &(struct event){.kind = HT_FREE, .stamp = 20, .ptr = P});
+    history_put_in(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 25, .size = 48, .result = P});
     history_free(&h, 0, 30, P);
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 0, 0);
@@ -374,7 +374,7 @@ static void lanes_are_one_thread(void **state)
     (void)state;
 }
 
-// While one lane of a thread is held, the other does not overtake it.
+// While one stream of a thread is held, the other does not overtake it.
 static void lanes_are_held_together(void **state)
 {
     struct history h;
@@ -382,7 +382,7 @@ static void lanes_are_held_together(void **state)
     history_malloc(&h, 0, 4, 24, P + 128);
     history_malloc(&h, 1, 5, 16, P + 64);
     history_free(&h, 0, 10, Q);
-    history_put_lane(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 20, .size = 48, .result = P});
+    history_put_in(&h, 0, 1, &(struct event){.kind = HT_MALLOC, .stamp = 20, .size = 48, .result = P});
     history_malloc(&h, 1, 500000, 32, Q + 64);
     check_counts(history_finish(&h), 0, 0, 1);
     unit_assert_kind(h.ops[history_find(&h, 0, 1)].op.kind, HT_FREE);
@@ -533,7 +533,7 @@ int main(void)
         cmocka_unit_test(realloc_races_with_reuse),
         cmocka_unit_test(realloc_races_with_inverted_reuse),
         cmocka_unit_test(failed_realloc_gives_the_address_back),
-        cmocka_unit_test(lanes_are_one_thread),
+        cmocka_unit_test(streams_are_one_thread),
         cmocka_unit_test(lanes_are_held_together),
         cmocka_unit_test(later_round_earlier_stamp),
         cmocka_unit_test(watermark_holds_back),

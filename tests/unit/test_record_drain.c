@@ -23,11 +23,11 @@ struct producer {
     struct spool_chunk *chunks;
 };
 
-static void ring(struct producer *p)
+static void wake_recorder(struct producer *p)
 {
-    atomic_fetch_add(&p->session->doorbell, 1);
+    atomic_fetch_add(&p->session->wakeups, 1);
     if (atomic_load(&p->session->recorder_sleeps))
-        syscall(SYS_futex, &p->session->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
+        syscall(SYS_futex, &p->session->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static void producer_open(struct producer *p, const char *dir, const char *name)
@@ -50,7 +50,7 @@ static void producer_open(struct producer *p, const char *dir, const char *name)
     p->header->number = (uint32_t)strtoul(strchr(name, '-') + 1, NULL, 10);
     __atomic_store_n(&p->header->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
     atomic_fetch_add(&p->session->spools_made, 1);
-    ring(p);
+    wake_recorder(p);
 }
 
 // Pops a free chunk, or a fresh one; waits for one.
@@ -80,7 +80,7 @@ static struct spool_chunk *own_chunk(struct producer *p, uint32_t index, uint32_
     atomic_store(&c->used_words, 0);
     c->thread = thread;
     c->tid = 1000 + thread;
-    c->lane = 0;
+    c->stream = 0;
     c->first_word = first_word;
     c->epoch0 = first_word; // told apart by it
     c->base0 = 8;
@@ -102,7 +102,7 @@ static void produce(struct producer *p, uint32_t thread, uint64_t n)
         if (at == 0) {
             if (c) {
                 atomic_store(&c->state, SPOOL_CHUNK_DONE);
-                ring(p);
+                wake_recorder(p);
             }
             c = own_chunk(p, take_chunk(p), thread, i);
         }
@@ -146,7 +146,7 @@ static uint64_t drain_all(struct drain *c, struct seen *seen, pid_t child)
     bool found = false;
     while (!found || c->n_spools) {
         assert_true(clock_monotonic_ns() < end_ns);
-        uint32_t bell = atomic_load(&c->session->doorbell);
+        uint32_t bell = atomic_load(&c->session->wakeups);
         drain_check_ends(c);
         found |= drain_discover(c, &e) > 0;
         assert_int_equal(drain_drain(c, &sink, &e), 0);
@@ -201,7 +201,7 @@ static void every_word_survives_sigkill(void **state)
     }
 }
 
-// Two chunks of ten words of one lane, of which nothing is published yet.
+// Two chunks of ten words of one stream, of which nothing is published yet.
 static void open_two_chunks(struct producer *p, const struct drain *c, struct spool_chunk **first,
                             struct spool_chunk **second)
 {
@@ -215,7 +215,7 @@ static void open_two_chunks(struct producer *p, const struct drain *c, struct sp
     }
 }
 
-// The second chunk of a lane is seen before the first: it waits a round, and is not lost.
+// The second chunk of a stream is seen before the first: it waits a round, and is not lost.
 static void a_chunk_out_of_turn_waits(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void a_chunk_out_of_turn_waits(void **state)
     assert_int_equal(seen.words[0], 5);
     atomic_store(&second->used_words, 10);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
-    assert_int_equal(c.lanes_waiting, 1);
+    assert_int_equal(c.streams_waiting, 1);
     assert_int_equal(seen.words[0], 5);
     atomic_store(&first->used_words, 10);
     atomic_store(&first->state, SPOOL_CHUNK_DONE);
@@ -263,7 +263,7 @@ static void a_chunk_that_is_done_late(void **state)
     atomic_store(&first->state, SPOOL_CHUNK_DONE);
     atomic_store(&second->used_words, 10);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
-    assert_int_equal(c.lanes_waiting, 0);
+    assert_int_equal(c.streams_waiting, 0);
     assert_int_equal(seen.words[0], 20);
     assert_int_equal(seen.gaps + seen.wrong, 0);
     assert_int_equal(c.spools[0]->lost_words, 0);
@@ -339,7 +339,7 @@ static void a_scribbled_spool_does_no_harm(void **state)
                 size_t from = r & 2 ? SPOOL_HEADER_BYTES + (r >> 8 & 7) * SPOOL_CHUNK_BYTES : 0;
                 ((uint8_t *)p.header)[from + (r >> 16) % (room - (r & 1 ? 0 : from))] = (uint8_t)(r >> 11);
                 if (i % 1000 == 0)
-                    ring(&p);
+                    wake_recorder(&p);
             }
             _exit(0);
         }

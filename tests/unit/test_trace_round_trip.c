@@ -20,7 +20,7 @@ static uint64_t random_u64(void)
     return unit_random(&seed);
 }
 
-// A growing stream of one lane, as a thread would write it.
+// A growing stream of one stream, as a thread would write it.
 struct stream {
     struct codec_state state;
     uint64_t stamp;
@@ -166,7 +166,7 @@ static struct trace_segment whole(const struct stream *s, uint64_t epoch0, uint6
 {
     return (struct trace_segment){.thread = 3,
                                   .tid = 4245,
-                                  .lane = 1,
+                                  .stream = 1,
                                   .first_word = 77,
                                   .epoch0 = epoch0,
                                   .base0 = base0,
@@ -185,7 +185,7 @@ static bool is_whole(const struct trace_segment *g)
     return at == g->n_words;
 }
 
-// Reads the file and checks that the lane's words are the stream's, state and order too.
+// Reads the file and checks that the stream's words are the stream's, state and order too.
 static void check_file(const struct fixture *f, const struct stream *s, uint32_t frame_words)
 {
     struct input in;

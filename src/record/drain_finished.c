@@ -14,7 +14,7 @@
 
 enum {
     SLICE_CHUNKS = 16,
-    SLACK = 64, // stamps by which the processor may put a lane's records out of order; some tens of ns
+    SLACK = 64, // stamps by which the processor may put a stream's records out of order; some tens of ns
 };
 
 // Root's recorder has its session in a folder inside its folder.
@@ -74,7 +74,7 @@ static int check_spools(struct drain *c, struct err *e)
     return 0;
 }
 
-int drain_attach(struct drain *c, const char *dir, struct err *e)
+int drain_open_finished(struct drain *c, const char *dir, struct err *e)
 {
     *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .attached = true, .pending = true};
     c->dir = strdup(dir);
@@ -120,15 +120,16 @@ static uint64_t first_stamp(const struct drain_spool *s, const struct drain_cand
 static int add_spool(struct drain *c, struct drain_spool *s, struct slices *all)
 {
     int64_t n = drain_scan(c, s);
-    if (n < 0 || toggles_take(s) < 0 || HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
+    if (n < 0 || drain_take_changes(s) < 0 || HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
         return -ENOMEM;
     for (int64_t i = 0; i < n; i++) {
         const struct drain_candidate *k = &c->candidates[i];
         struct slice *slice = &all->items[all->n++];
         *slice = (struct slice){.stamp = first_stamp(s, k), .spool = s, .chunk = *k};
-        // Whatever the stamps say, a lane is taken in its order.
+        // Whatever the stamps say, a stream is taken in its order.
         const struct slice *before = slice - 1;
-        if (i > 0 && before->chunk.thread == k->thread && before->chunk.lane == k->lane && before->stamp > slice->stamp)
+        if (i > 0 && before->chunk.thread == k->thread && before->chunk.stream == k->stream &&
+            before->stamp > slice->stamp)
             slice->stamp = before->stamp;
     }
     return 0;
@@ -144,8 +145,8 @@ static int by_stamp(const void *a, const void *b)
     return x->chunk.first_word < y->chunk.first_word ? -1 : x->chunk.first_word > y->chunk.first_word;
 }
 
-int drain_collect(struct drain *c, const struct drain_sink *sink,
-                  int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e)
+int drain_finished(struct drain *c, const struct drain_sink *sink,
+                   int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e)
 {
     struct slices all = {0};
     int rc = 0;
