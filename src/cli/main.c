@@ -50,7 +50,7 @@ static int unknown_command(const char *name)
     return usage_error(NULL, "unknown command '%s'", name);
 }
 
-static bool use_color(enum color_when when)
+static bool use_color(enum options_color when)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     if (when != COLOR_AUTO)
@@ -63,7 +63,7 @@ static bool use_color(enum color_when when)
 static int run_command(const struct command *c, int argc, char **argv)
 {
     _Alignas(max_align_t) char fields[OPTIONS_MAX_BYTES];
-    struct common_options common;
+    struct options_shared common;
     if (c->options_bytes > sizeof fields)
         die(EXIT_FAILED, "the options of '%s' do not fit", c->name);
     int n = options_parse(c, fields, &common, argc, argv);

@@ -9,11 +9,11 @@
 #include <string.h>
 
 const struct option options_common[] = {
-    {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit", offsetof(struct common_options, help)},
+    {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit", offsetof(struct options_shared, help)},
     {'q', "quiet", OPTION_FLAG, NULL, NULL, "say nothing on standard error but errors",
-     offsetof(struct common_options, quiet)},
+     offsetof(struct options_shared, quiet)},
     {0, "color", OPTION_CHOICE, "auto|always|never", "auto",
-     "colour the output; auto: on a terminal, unless NO_COLOR is set", offsetof(struct common_options, color)},
+     "colour the output; auto: on a terminal, unless NO_COLOR is set", offsetof(struct options_shared, color)},
     {0},
 };
 
@@ -21,13 +21,13 @@ const struct option options_common[] = {
 struct parse {
     const struct command *command;
     void *fields;
-    struct common_options *common;
+    struct options_shared *common;
     char **argv;
     int argc, next; // argv[next] is the word after the one under work
 };
 
 // An option of the table together with the struct that its offset counts from.
-struct found {
+struct option_match {
     const struct option *option;
     void *base;
     bool negated;
@@ -177,7 +177,7 @@ static void complain_range(const struct parse *p, const struct option *o, const 
                 size ? human_bytes(min, o->min) : min, size ? human_bytes(max, o->max) : max);
 }
 
-static int store_or_complain(struct parse *p, const struct found *f, const char *value)
+static int store_or_complain(struct parse *p, const struct option_match *f, const char *value)
 {
     char text[256];
     int rc = store(f->option, f->base, f->negated ? NULL : value);
@@ -205,19 +205,19 @@ static void set_defaults(const struct option *options, void *base, bool lists)
     }
 }
 
-static bool find_in(const struct option *options, void *base, const char *name, size_t n, struct found *f)
+static bool find_in(const struct option *options, void *base, const char *name, size_t n, struct option_match *f)
 {
     for (const struct option *o = options; o && o->name; o++) {
         if (strlen(o->name) != n || memcmp(o->name, name, n) != 0)
             continue;
-        *f = (struct found){o, base, false};
+        *f = (struct option_match){o, base, false};
         return true;
     }
     return false;
 }
 
 // A command's own options come first: it may give a common letter another meaning.
-static bool find_long(const struct parse *p, const char *name, size_t n, struct found *f)
+static bool find_long(const struct parse *p, const char *name, size_t n, struct option_match *f)
 {
     if (find_in(p->command->options, p->fields, name, n, f) || find_in(options_common, p->common, name, n, f))
         return true;
@@ -230,7 +230,7 @@ static bool find_long(const struct parse *p, const char *name, size_t n, struct 
     return f->option->type == OPTION_FLAG;
 }
 
-static bool find_letter(const struct parse *p, char letter, struct found *f)
+static bool find_letter(const struct parse *p, char letter, struct option_match *f)
 {
     const struct option *tables[] = {p->command->options, options_common};
     void *bases[] = {p->fields, p->common};
@@ -238,7 +238,7 @@ static bool find_letter(const struct parse *p, char letter, struct found *f)
         for (const struct option *o = tables[t]; o && o->name; o++) {
             if (o->letter != letter)
                 continue;
-            *f = (struct found){o, bases[t], false};
+            *f = (struct option_match){o, bases[t], false};
             return true;
         }
     }
@@ -268,7 +268,7 @@ static const char *next_word(struct parse *p)
 // `word` is what follows the two dashes.
 static int parse_long(struct parse *p, const char *word)
 {
-    struct found f;
+    struct option_match f;
     size_t n = strcspn(word, "=");
     const char *value = word[n] ? word + n + 1 : NULL;
     if (!find_long(p, word, n, &f))
@@ -291,7 +291,7 @@ static int parse_long(struct parse *p, const char *word)
 // `word` is what follows the dash: letters of flags, the last of which may be an option with a value.
 static int parse_letters(struct parse *p, const char *word)
 {
-    struct found f;
+    struct option_match f;
     for (; *word; word++) {
         if (!find_letter(p, *word, &f)) {
             usage_error(p->command, "unknown option '-%c'", *word);
@@ -342,11 +342,11 @@ static int check_operands(const struct command *c, int n, char **argv)
     return -1;
 }
 
-int options_parse(const struct command *c, void *fields, struct common_options *common, int argc, char **argv)
+int options_parse(const struct command *c, void *fields, struct options_shared *common, int argc, char **argv)
 {
     struct parse p = {c, fields, common, argv, argc, 0};
     memset(fields, 0, c->options_bytes);
-    *common = (struct common_options){0};
+    *common = (struct options_shared){0};
     set_defaults(c->options, fields, false);
     set_defaults(options_common, common, false);
     int n = parse_words(&p);

@@ -52,6 +52,9 @@ needs_jsonschema() {
   run "$HEAPTAPE_SOURCE/tools/check-json" allocators cut
   [ "$status" -eq 1 ]
   has "$output" "is no JSON"
+  run "$HEAPTAPE_SOURCE/tools/check-json" nonsense good
+  [ "$status" -eq 1 ]
+  has "$output" "nonsense: has no schema"
 }
 
 @test "what a test prints as JSON is kept and validated" {

@@ -51,7 +51,7 @@ static const struct command runner = {
 const struct command *const cli_commands[] = {&plain, &runner, NULL};
 
 static struct fields got;
-static struct common_options common;
+static struct options_shared common;
 static char *words[16];
 static char said[2048]; // on stderr by the last parse
 
