@@ -21,7 +21,9 @@ struct export_job {
     bool left_out;    // there were others
     struct err *e;
     const struct input *in;
-    uint32_t calls; // since the start, modulo 2^32
+    uint32_t calls;   // since the start, modulo 2^32
+    struct export *x; // of the last call, whose process is `of`; NULL: none
+    uint32_t of;
 };
 
 static struct export_call call_from_walk(const struct trace_session *s, const struct walk_call *w)
@@ -69,11 +71,15 @@ static int put_call(struct export_job *j, uint32_t process, const struct export_
 {
     enum { CALLS_PER_UPDATE = 4096 };
     const struct convert_watch *watch = j->settings->watch;
-    struct export *x;
     if (++j->calls % CALLS_PER_UPDATE == 0 && watch && watch->progress)
         progress_update(watch->progress, j->in->offset);
-    int rc = export_outputs_get(&j->outputs, process, c->pid, &x);
-    return rc < 0 ? rc : export_put(x, c);
+    if (__builtin_expect(!j->x || j->of != process, 0)) {
+        int rc = export_outputs_get(&j->outputs, process, c->pid, &j->x);
+        if (rc < 0)
+            return rc;
+        j->of = process;
+    }
+    return export_put(j->x, c);
 }
 
 static bool wants_process(void *context, const struct trace_process *p)
@@ -105,6 +111,7 @@ static int pause_export(void *context)
 static int end_process(void *context, const struct trace_process *p)
 {
     struct export_job *j = context;
+    j->x = NULL;
     return export_outputs_end(&j->outputs, p->number);
 }
 

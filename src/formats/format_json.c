@@ -16,13 +16,14 @@ enum {
     FRAME_BYTES = 8,
 };
 
-static char *put_number(char *to, const char *key, uint64_t v)
+// Inline, so that the length of a key is a constant.
+static inline __attribute__((always_inline)) char *put_number(char *to, const char *key, uint64_t v)
 {
     to = text_put(to, key, strlen(key));
     return text_decimal(to, v);
 }
 
-static char *put_block(char *to, const char *key, uint64_t block, bool slots)
+static inline __attribute__((always_inline)) char *put_block(char *to, const char *key, uint64_t block, bool slots)
 {
     to = text_put(to, key, strlen(key));
     if (slots)

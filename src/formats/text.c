@@ -18,14 +18,22 @@ static void quote(char quoted[40], const char *at, const char *end)
         snprintf(quoted, 40, "byte 0x%02x", (unsigned char)*at);
 }
 
+static unsigned count_digits(uint64_t v)
+{
+    static const uint64_t powers[] = {0,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
+                                      1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
+    unsigned bits = 64 - (unsigned)__builtin_clzll(v | 1), digits = bits * 1233 >> 12; // 1233 / 4096 is log10(2)
+    return digits + (v >= powers[digits]);
+}
+
 char *text_decimal(char *to, uint64_t v)
 {
-    char digits[20], *at = digits + sizeof digits;
+    char *end = to + count_digits(v), *at = end;
     do {
         *--at = (char)('0' + v % 10);
         v /= 10;
     } while (v);
-    return text_put(to, at, (size_t)(digits + sizeof digits - at));
+    return end;
 }
 
 char *text_hex(char *to, uint64_t v)
