@@ -489,3 +489,11 @@ int usage_finish(struct usage *u)
     int rc = finish_timeline(u, &u->by_event);
     return rc < 0 ? rc : finish_timeline(u, &u->by_time);
 }
+
+uint64_t usage_freed_after(const struct usage_sums *s, unsigned span)
+{
+    uint64_t n = 0;
+    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
+        n += s->lifetimes[span][class];
+    return n;
+}

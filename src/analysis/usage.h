@@ -130,6 +130,9 @@ static inline unsigned usage_size_class(uint64_t size)
     return class < USAGE_CLASSES ? class : USAGE_CLASSES - 1;
 }
 
+// Blocks freed with a lifetime in events of this class.
+uint64_t usage_freed_after(const struct usage_sums *s, unsigned span);
+
 // Live bytes and blocks of a class at the peak.
 struct usage_count usage_at_peak(const struct usage *u, unsigned class);
 

@@ -158,6 +158,18 @@ void json_hex(struct json *j, uint64_t v)
     fprintf(j->to, "\"0x%" PRIx64 "\"", v);
 }
 
+void json_put_object(struct json *j, const char *key)
+{
+    json_key(j, key);
+    json_begin_object(j);
+}
+
+void json_put_array(struct json *j, const char *key)
+{
+    json_key(j, key);
+    json_begin_array(j);
+}
+
 void json_put_string(struct json *j, const char *key, const char *text)
 {
     json_key(j, key);

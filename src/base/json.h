@@ -33,7 +33,9 @@ void json_bool(struct json *j, bool v);
 void json_null(struct json *j);
 void json_hex(struct json *j, uint64_t v); // an address as a string: "0x7f…"
 
-// key and value in one.
+// Key and value in one; an object or array is still to be filled and ended.
+void json_put_object(struct json *j, const char *key);
+void json_put_array(struct json *j, const char *key);
 void json_put_string(struct json *j, const char *key, const char *text); // NULL text: null
 void json_put_u64(struct json *j, const char *key, uint64_t v);
 void json_put_double(struct json *j, const char *key, double v);

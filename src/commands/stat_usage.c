@@ -92,20 +92,12 @@ static void print_rounding(const struct usage_sums *s, uint64_t requested)
                100 * share(s->align_padding_bytes, requested));
 }
 
-static uint64_t freed_after(const struct usage_sums *s, unsigned span)
-{
-    uint64_t n = 0;
-    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
-        n += s->lifetimes[span][class];
-    return n;
-}
-
 static void print_lifetimes(const struct file_stat *s)
 {
     uint64_t freed = 0, max = 0, cumulative = 0;
     char t[3][32];
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        uint64_t n = freed_after(s->sums, span);
+        uint64_t n = usage_freed_after(s->sums, span);
         freed += n;
         max = n > max ? n : max;
     }
@@ -113,7 +105,7 @@ static void print_lifetimes(const struct file_stat *s)
         return;
     printf("\n%17s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
     for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
-        uint64_t n = freed_after(s->sums, span);
+        uint64_t n = usage_freed_after(s->sums, span);
         cumulative += n;
         if (!n)
             continue;

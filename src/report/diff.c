@@ -152,8 +152,7 @@ static int result_rows(struct document *d)
 void diff_write(struct json *j, const struct document *d)
 {
     static const char *const units[] = {"count", "bytes", "ns", "ratio"};
-    json_key(j, "diff");
-    json_begin_array(j);
+    json_put_array(j, "diff");
     for (size_t i = 0; i < d->n_rows; i++) {
         const struct diff_row *r = &d->rows[i];
         json_begin_object(j);

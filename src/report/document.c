@@ -260,8 +260,7 @@ static void write_value(struct json *j, const struct json_value *v)
 // The columns of the table of results, by the table of figures.
 static void write_columns(struct json *j)
 {
-    json_key(j, "figures");
-    json_begin_array(j);
+    json_put_array(j, "figures");
     for (size_t i = 0; i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
         char path[FIGURE_PATH_BYTES];
@@ -280,8 +279,7 @@ static void write_columns(struct json *j)
 
 static void write_items(struct json *j, const struct document *d, bool results)
 {
-    json_key(j, results ? "results" : "workloads");
-    json_begin_array(j);
+    json_put_array(j, results ? "results" : "workloads");
     for (size_t i = 0; i < d->n_items; i++) {
         const struct document_item *item = &d->items[i];
         if (!item->result == results)

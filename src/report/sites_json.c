@@ -66,8 +66,7 @@ void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number
     json_put_u64(j, "live_at_peak_bytes", t->peak_bytes);
     json_put_u64(j, "live_at_end_blocks", t->live_blocks);
     json_put_u64(j, "live_at_end_bytes", t->live_bytes);
-    json_key(j, "frames");
-    json_begin_array(j);
+    json_put_array(j, "frames");
     for (uint32_t i = 0; i < site->n && left; i++)
         left -= put_functions(j, n, &n->sites->frames[site->first + i], left, brief);
     json_end_array(j);
@@ -104,8 +103,7 @@ static void put_top(struct json *j, const char *key, const struct sites_json *n,
 {
     uint32_t top[TOP_SITES];
     size_t n_top = top_sites(n->totals, by, top);
-    json_key(j, key);
-    json_begin_array(j);
+    json_put_array(j, key);
     for (size_t i = 0; i < n_top; i++)
         sites_json_site(j, n, top[i], true);
     json_end_array(j);
@@ -114,8 +112,7 @@ static void put_top(struct json *j, const char *key, const struct sites_json *n,
 void sites_json_top(struct json *j, const struct sites_json *n)
 {
     const char *missing;
-    json_key(j, "call_sites");
-    json_begin_object(j);
+    json_put_object(j, "call_sites");
     json_put_u64(j, "sites", used_sites(n->totals));
     json_put_u64(j, "peak_live_bytes", n->totals->peak_bytes);
     json_put_u64(j, "live_at_end_bytes", n->totals->live_bytes);

@@ -15,11 +15,9 @@ double stat_json_bytes_per_event(const struct file_stat *s)
 
 static void put_session(struct json *j, const struct trace_session *s)
 {
-    json_key(j, "recorded");
-    json_begin_object(j);
+    json_put_object(j, "recorded");
     json_put_string(j, "heaptape", s->heaptape);
-    json_key(j, "argv");
-    json_begin_array(j);
+    json_put_array(j, "argv");
     for (uint32_t at = 0; at < s->argv_bytes; at += (uint32_t)strlen(s->argv + at) + 1)
         json_string(j, s->argv + at);
     json_end_array(j);
@@ -37,8 +35,7 @@ static void put_session(struct json *j, const struct trace_session *s)
 
 static void put_allocator(struct json *j, const struct trace_process *p)
 {
-    json_key(j, "allocator");
-    json_begin_object(j);
+    json_put_object(j, "allocator");
     json_put_string(j, "library", p->allocator);
     json_put_string(j, "build_id", p->allocator_build_id);
     json_end_object(j);
@@ -58,8 +55,7 @@ static void put_names(struct json *j, const struct trace_process *p)
     uint64_t tid;
     const char *name;
     size_t bytes;
-    json_key(j, "thread_names");
-    json_begin_array(j);
+    json_put_array(j, "thread_names");
     while (at < end && fields_next_name(&at, end, &tid, &name, &bytes)) {
         json_begin_object(j);
         json_put_u64(j, "tid", tid);
@@ -88,8 +84,7 @@ static void put_facts(struct json *j, const struct trace_process *p)
 
 static void put_by_kind(struct json *j, const struct workload_summary *s)
 {
-    json_key(j, "by_kind");
-    json_begin_object(j);
+    json_put_object(j, "by_kind");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (s->by_kind[kind] && event_infos[kind].name)
             json_put_u64(j, event_infos[kind].name, s->by_kind[kind]);
@@ -113,8 +108,7 @@ static void put_live(struct json *j, const struct workload_summary *s)
 
 static void put_argv(struct json *j, const struct file_stat_process *p)
 {
-    json_key(j, "argv");
-    json_begin_array(j);
+    json_put_array(j, "argv");
     for (uint32_t at = 0; at < p->argv_bytes; at += (uint32_t)strlen(p->argv + at) + 1)
         json_string(j, p->argv + at);
     json_end_array(j);
@@ -143,15 +137,13 @@ void stat_json(struct json *j, const struct file_stat *s)
     json_put_u64(j, "events", s->total.events);
     put_by_kind(j, &s->total);
     json_put_u64(j, "threads", s->total.threads);
-    json_key(j, "processes");
-    json_begin_array(j);
+    json_put_array(j, "processes");
     for (size_t i = 0; i < s->n_processes; i++)
         put_process(j, &s->processes[i], s->is_trace);
     json_end_array(j);
     json_put_u64(j, "duration_ns", s->duration_ns);
     put_live(j, &s->total);
-    json_key(j, "order");
-    json_begin_object(j);
+    json_put_object(j, "order");
     json_put_u64(j, "repaired", s->total.order_repaired);
     json_put_u64(j, "ambiguous", s->total.order_ambiguous);
     json_end_object(j);
@@ -181,8 +173,7 @@ void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *
     json_begin_object(j);
     json_put_u64(j, "schema_version", 2);
     json_put_u64(j, "peak_live_bytes", s->by_site.peak_bytes);
-    json_key(j, "sites");
-    json_begin_array(j);
+    json_put_array(j, "sites");
     for (size_t i = 0; i < n; i++)
         sites_json_site(j, &named, order[i], false);
     json_end_array(j);

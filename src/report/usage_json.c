@@ -26,12 +26,6 @@ static void put_count(struct json *j, struct usage_count c)
     json_put_u64(j, "bytes", c.bytes);
 }
 
-static void begin(struct json *j, const char *key, bool array)
-{
-    json_key(j, key);
-    (array ? json_begin_array : json_begin_object)(j);
-}
-
 static void put_sizes_of(struct json *j, const struct usage_kind *k)
 {
     json_put_u64(j, "sized", k->sized);
@@ -59,15 +53,15 @@ static struct usage_kind all_kinds(const struct usage_sums *s)
 static void print_calls(struct json *j, const struct usage_sums *s)
 {
     struct usage_kind all = all_kinds(s);
-    begin(j, "requests", false);
+    json_put_object(j, "requests");
     put_sizes_of(j, &all);
     json_end_object(j);
-    begin(j, "calls", false);
+    json_put_object(j, "calls");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         const struct usage_kind *k = &s->kinds[kind];
         if (!k->calls || !event_infos[kind].name)
             continue;
-        begin(j, event_infos[kind].name, false);
+        json_put_object(j, event_infos[kind].name);
         json_put_u64(j, "count", k->calls);
         json_put_u64(j, "failed", k->failed);
         if (k->sized)
@@ -82,7 +76,7 @@ static void print_sizes(struct json *j, const struct usage_sums *s, const struct
 {
     struct usage_count counts[USAGE_CLASSES];
     size_classes_two(s, counts);
-    begin(j, "sizes", true);
+    json_put_array(j, "sizes");
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         struct usage_count at_peak = peak ? usage_at_peak(peak, i) : (struct usage_count){0};
         if (!counts[i].blocks && !at_peak.blocks && !s->never_freed_sizes[i].blocks)
@@ -101,9 +95,9 @@ static void print_sizes(struct json *j, const struct usage_sums *s, const struct
 
 static void print_classes(struct json *j, const char *name, const struct size_classes *c)
 {
-    begin(j, name, false);
+    json_put_object(j, name);
     json_put_u64(j, "internal_fragmentation_bytes", c->internal_fragmentation_bytes);
-    begin(j, "classes", true);
+    json_put_array(j, "classes");
     for (size_t i = 0; i < c->n; i++) {
         json_begin_object(j);
         put_limit(j, "max_bytes", c->classes[i].max_bytes, c->classes[i].max_bytes == UINT64_MAX);
@@ -118,7 +112,7 @@ static void print_classes(struct json *j, const char *name, const struct size_cl
 static void print_size_classes(struct json *j, const struct usage_sums *s)
 {
     struct size_classes c;
-    begin(j, "size_classes", false);
+    json_put_object(j, "size_classes");
     size_classes_glibc(s, &c);
     print_classes(j, "glibc", &c);
     size_classes_four(s, &c);
@@ -129,9 +123,9 @@ static void print_size_classes(struct json *j, const struct usage_sums *s)
 static void print_top(struct json *j, const struct usage_sums *s)
 {
     struct size_classes_top_size top[TOP_SIZES];
-    begin(j, "top_sizes", false);
+    json_put_object(j, "top_sizes");
     for (int by_bytes = 0; by_bytes < 2; by_bytes++) {
-        begin(j, by_bytes ? "by_bytes" : "by_count", true);
+        json_put_array(j, by_bytes ? "by_bytes" : "by_count");
         size_t n = size_classes_top(s, by_bytes, top, TOP_SIZES);
         for (size_t i = 0; i < n; i++) {
             json_begin_object(j);
@@ -146,14 +140,6 @@ static void print_top(struct json *j, const struct usage_sums *s)
     json_end_object(j);
 }
 
-static uint64_t given_after(const struct usage_sums *s, unsigned span)
-{
-    uint64_t n = 0;
-    for (unsigned class = 0; class < USAGE_CLASSES; class ++)
-        n += s->lifetimes[span][class];
-    return n;
-}
-
 static void print_life(struct json *j, const struct usage_sums *s, unsigned span)
 {
     unsigned last = 0;
@@ -161,8 +147,8 @@ static void print_life(struct json *j, const struct usage_sums *s, unsigned span
         last = s->lifetimes[span][class] ? class : last;
     json_begin_object(j);
     put_limit(j, "max_events", 1ull << span, span == USAGE_SPANS - 1);
-    put_count(j, (struct usage_count){given_after(s, span), s->lifetime_bytes[span]});
-    begin(j, "by_size", true);
+    put_count(j, (struct usage_count){usage_freed_after(s, span), s->lifetime_bytes[span]});
+    json_put_array(j, "by_size");
     for (unsigned class = 0; class <= last; class ++)
         json_u64(j, s->lifetimes[span][class]);
     json_end_array(j);
@@ -171,14 +157,14 @@ static void print_life(struct json *j, const struct usage_sums *s, unsigned span
 
 static void print_lifetimes(struct json *j, const struct usage_sums *s)
 {
-    begin(j, "lifetimes", false);
-    begin(j, "by_events", true);
+    json_put_object(j, "lifetimes");
+    json_put_array(j, "by_events");
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
-        if (given_after(s, span))
+        if (usage_freed_after(s, span))
             print_life(j, s, span);
     }
     json_end_array(j);
-    begin(j, "by_time", true);
+    json_put_array(j, "by_time");
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         if (!s->times[span].blocks)
             continue;
@@ -194,9 +180,9 @@ static void print_lifetimes(struct json *j, const struct usage_sums *s)
 static void print_at_once(struct json *j, const struct usage_sums *s)
 {
     uint64_t n = 0;
-    begin(j, "short_lived", true);
+    json_put_array(j, "short_lived");
     for (unsigned span = 0; span <= 4; span++) {
-        n += given_after(s, span);
+        n += usage_freed_after(s, span);
         json_begin_object(j);
         json_put_u64(j, "within_events", 1u << span);
         json_put_u64(j, "count", n);
@@ -208,8 +194,8 @@ static void print_at_once(struct json *j, const struct usage_sums *s)
 static void print_left(struct json *j, const struct usage_sums *s)
 {
     struct usage_count all = {0};
-    begin(j, "never_freed", false);
-    begin(j, "by_age_events", true);
+    json_put_object(j, "never_freed");
+    json_put_array(j, "by_age_events");
     for (unsigned span = 0; span < USAGE_SPANS; span++) {
         const struct usage_count *c = &s->never_freed_ages[span];
         all.blocks += c->blocks;
@@ -228,7 +214,7 @@ static void print_left(struct json *j, const struct usage_sums *s)
 
 static void print_moves(struct json *j, const char *key, struct usage_count c)
 {
-    begin(j, key, false);
+    json_put_object(j, key);
     put_count(j, c);
     json_end_object(j);
 }
@@ -236,7 +222,7 @@ static void print_moves(struct json *j, const char *key, struct usage_count c)
 static void print_resizes(struct json *j, const struct usage_sums *s)
 {
     const struct usage_resizes *r = &s->resizes;
-    begin(j, "realloc", false);
+    json_put_object(j, "realloc");
     json_put_u64(j, "from_null", r->from_null);
     json_put_u64(j, "to_zero", r->freed);
     json_put_u64(j, "failed", r->failed);
@@ -245,7 +231,7 @@ static void print_resizes(struct json *j, const struct usage_sums *s)
     print_moves(j, "grown_moved", r->grown_moved);
     print_moves(j, "shrunk_in_place", r->shrunk_in_place);
     print_moves(j, "shrunk_moved", r->shrunk_moved);
-    begin(j, "growth_factors", true);
+    json_put_array(j, "growth_factors");
     for (unsigned i = 0; i < USAGE_GROWTHS; i++) {
         json_begin_object(j);
         json_put_double(j, "max_factor", i < USAGE_GROWTHS - 1 ? usage_growth_limits[i] : INFINITY);
@@ -258,9 +244,9 @@ static void print_resizes(struct json *j, const struct usage_sums *s)
 
 static void print_alignment(struct json *j, const struct usage_sums *s)
 {
-    begin(j, "alignment", false);
+    json_put_object(j, "alignment");
     json_put_u64(j, "padding_bytes", s->align_padding_bytes);
-    begin(j, "by_alignment", true);
+    json_put_array(j, "by_alignment");
     for (unsigned i = 0; i < USAGE_ALIGNS; i++) {
         if (!s->aligns[i].blocks)
             continue;
@@ -282,7 +268,7 @@ void usage_json_sums(struct json *j, const struct usage_sums *s, const struct us
     print_lifetimes(j, s);
     print_at_once(j, s);
     print_left(j, s);
-    begin(j, "calloc", false);
+    json_put_object(j, "calloc");
     json_put_u64(j, "count", s->kinds[HT_CALLOC].calls);
     json_put_u64(j, "zeroed_bytes", s->kinds[HT_CALLOC].bytes);
     json_put_u64(j, "max_elements", s->calloc_elements_max);

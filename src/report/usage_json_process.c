@@ -6,12 +6,6 @@
 
 enum { TOP_THREADS = 64, TOP_PAIRS = 512, MAX_SAMPLES = TIMELINE_BINS };
 
-static void begin(struct json *j, const char *key, bool array)
-{
-    json_key(j, key);
-    (array ? json_begin_array : json_begin_object)(j);
-}
-
 static double to_ns(const struct usage *u, uint64_t stamps)
 {
     return u->ns_per_stamp > 0 ? round((double)stamps * u->ns_per_stamp) : NAN;
@@ -19,7 +13,7 @@ static double to_ns(const struct usage *u, uint64_t stamps)
 
 static void print_peak(struct json *j, const struct usage *u, uint32_t pid)
 {
-    begin(j, "peak", false);
+    json_put_object(j, "peak");
     json_put_u64(j, "pid", pid);
     json_put_u64(j, "event", u->peak.event);
     json_put_double(j, "ns", to_ns(u, u->peak.stamp));
@@ -79,7 +73,7 @@ static void print_threads(struct json *j, const struct usage *u)
 {
     struct usage_thread others = {0};
     uint64_t limit = u->n_threads > TOP_THREADS ? min_events(u) : 0;
-    begin(j, "by_thread", true);
+    json_put_array(j, "by_thread");
     for (size_t i = 0; i < u->n_threads; i++) {
         if (u->n_threads <= TOP_THREADS || u->threads[i].events > limit)
             print_thread(j, i, &u->threads[i]);
@@ -111,8 +105,8 @@ static void print_pairs(struct json *j, const struct usage *u)
     }
     if (pairs)
         qsort(pairs, n, sizeof *pairs, by_blocks);
-    begin(j, "thread_pairs", false);
-    begin(j, "from_to_count_bytes", true);
+    json_put_object(j, "thread_pairs");
+    json_put_array(j, "from_to_count_bytes");
     for (size_t i = 0; i < n; i++) {
         if (i >= TOP_PAIRS) {
             others.blocks += pairs[i].count.blocks;
@@ -143,7 +137,7 @@ void usage_json_process(struct json *j, const struct usage *u, uint32_t pid)
 // One array of a timeline: a field of each bin.
 static void print_column(struct json *j, const char *key, const struct timeline *t, size_t offset)
 {
-    begin(j, key, true);
+    json_put_array(j, key);
     for (size_t i = 0; i < t->n; i++) {
         uint64_t v;
         memcpy(&v, (const char *)&t->bins[i] + offset, sizeof v);
@@ -154,7 +148,7 @@ static void print_column(struct json *j, const char *key, const struct timeline 
 
 static void print_groups(struct json *j, const struct timeline *t)
 {
-    begin(j, "by_size", true);
+    json_put_array(j, "by_size");
     for (unsigned group = 0; group < TIMELINE_GROUPS; group++) {
         json_begin_object(j);
         if (group == TIMELINE_GROUPS - 1)
@@ -171,7 +165,7 @@ static void print_means(struct json *j, const struct usage *u, bool by_time)
 {
     const struct timeline *t = by_time ? &u->by_time : &u->by_event;
     uint64_t from = 0;
-    begin(j, "mean_bytes", true);
+    json_put_array(j, "mean_bytes");
     for (size_t i = 0; i < t->n; i++) {
         const struct timeline_bin *b = &t->bins[i];
         double sum = by_time ? b->counts.stamp_bytes : b->counts.event_bytes;
@@ -184,7 +178,7 @@ static void print_means(struct json *j, const struct usage *u, bool by_time)
 
 static void print_ends_ns(struct json *j, const struct usage *u, const struct timeline *t)
 {
-    begin(j, "end_ns", true);
+    json_put_array(j, "end_ns");
     for (size_t i = 0; i < t->n; i++)
         json_double(j, to_ns(u, t->bins[i].end_stamp));
     json_end_array(j);
@@ -195,7 +189,7 @@ static void print_ends_ns(struct json *j, const struct usage *u, const struct ti
 static void print_axis(struct json *j, const struct usage *u, bool by_time)
 {
     const struct timeline *t = by_time ? &u->by_time : &u->by_event;
-    begin(j, by_time ? "by_time" : "by_event", false);
+    json_put_object(j, by_time ? "by_time" : "by_event");
     if (by_time)
         json_put_double(j, "bin_ns", (double)(1ull << t->width_shift) * u->ns_per_stamp);
     else
@@ -258,7 +252,7 @@ static void print_samples(struct json *j, const struct usage *u, const struct wo
     for (size_t i = 0; i < n; i++)
         last = sample_ns(u, &s[i]) > last ? sample_ns(u, &s[i]) : last;
     width = last / MAX_SAMPLES + 1;
-    begin(j, "rss_ns_min_mean_max_anon", true);
+    json_put_array(j, "rss_ns_min_mean_max_anon");
     for (size_t i = 0; i < n; i++) {
         uint64_t ns = sample_ns(u, &s[i]);
         if (ns / width > at) {
@@ -275,7 +269,7 @@ static void print_samples(struct json *j, const struct usage *u, const struct wo
 void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,
                          size_t n_samples)
 {
-    begin(j, "timeline", false);
+    json_put_object(j, "timeline");
     json_put_u64(j, "pid", pid);
     print_axis(j, u, false);
     if (u->ns_per_stamp > 0) {

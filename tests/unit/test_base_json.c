@@ -26,8 +26,7 @@ static void nesting_and_commas(void **state)
     struct json j = begin();
     json_begin_object(&j);
     json_put_u64(&j, "a", UINT64_MAX);
-    json_key(&j, "b");
-    json_begin_array(&j);
+    json_put_array(&j, "b");
     json_i64(&j, INT64_MIN);
     json_bool(&j, true);
     json_null(&j);
