@@ -211,7 +211,7 @@ def print_event(kind, pid, tid, ns, event):
 # Traces
 
 
-class Lane:
+class StreamState:
     """What the records of a stream are read with."""
 
     def __init__(self):
@@ -224,7 +224,7 @@ class Segment:
 
     def __init__(self, payload, at):
         fields = struct.unpack_from("<IIIIQQQII", payload, at)
-        self.process, self.thread, self.tid, self.lane, self.first_word, self.epoch, self.base = fields[:7]
+        self.process, self.thread, self.tid, self.stream, self.first_word, self.epoch, self.base = fields[:7]
         self.words, self.records = fields[7:]
 
 
@@ -274,10 +274,10 @@ class Columns:
         self.at[15] += 8
         return value
 
-    def record(self, lane, kinds):
+    def record(self, stream, kinds):
         tag = self.low_first(0, 0)
         if tag == TAG_EPOCH:
-            return tag | ((lane.epoch + self.word()) % 2**59) << 5, ()
+            return tag | ((stream.epoch + self.word()) % 2**59) << 5, ()
         if tag == TAG_BASE or tag in NOTES:
             return tag | self.word() << 5, ()
         self.stamp = (self.stamp + self.low_first(1, 2)) % 2**14
@@ -288,7 +288,7 @@ class Columns:
         need(tag in kinds, f"a record has tag {tag}")
         if kinds[tag].form == "SIZED":
             return head | self.low_first(3, 4) << 19 | self.low_first(5, 8) << 35, ()
-        return head | (self.low_first(9, 14) + lane.base // 8) % 2**45 << 19, ()
+        return head | (self.low_first(9, 14) + stream.base // 8) % 2**45 << 19, ()
 
     def at_end(self):
         return self.at == [len(column) for column in self.columns]
@@ -300,7 +300,7 @@ TRANSFORMS = {0: Words, 1: Columns}
 class Trace:
     def __init__(self, kinds):
         self.kinds = kinds
-        self.session, self.pids, self.lanes, self.events = {}, {}, {}, []
+        self.session, self.pids, self.streams, self.events = {}, {}, {}, []
 
     def frame(self, kind, payload):
         if kind == TRACE_SESSION:
@@ -323,47 +323,47 @@ class Trace:
 
     def segment(self, segment, source):
         need(segment.process in self.pids, "a segment of an unknown process")
-        lane = self.lanes.setdefault((segment.process, segment.thread, segment.lane), Lane())
-        lane.epoch, lane.base = segment.epoch, segment.base
+        stream = self.streams.setdefault((segment.process, segment.thread, segment.stream), StreamState())
+        stream.epoch, stream.base = segment.epoch, segment.base
         words = 0
         for _ in range(segment.records):
-            head, more = source.record(lane, self.kinds)
+            head, more = source.record(stream, self.kinds)
             words += 1 + len(more)
-            self.record(segment, lane, head, more)
-        need(not lane.notes, "a segment ends behind a note")
+            self.record(segment, stream, head, more)
+        need(not stream.notes, "a segment ends behind a note")
         need(words == segment.words, "a segment has another number of words than it says")
 
-    def record(self, segment, lane, head, more):
+    def record(self, segment, stream, head, more):
         tag = head & 31
         if tag == TAG_EPOCH:
-            lane.epoch = head >> 5
+            stream.epoch = head >> 5
         elif tag == TAG_BASE:
-            lane.base = (head >> 5) * 8
+            stream.base = (head >> 5) * 8
         elif tag in NOTES:
-            lane.notes[NOTES[tag]] = head >> 5
+            stream.notes[NOTES[tag]] = head >> 5
             return
         else:
             number_of_kind = head >> 19 & 255 if tag == TAG_LONG else tag
             need(number_of_kind in self.kinds, f"there is no kind {number_of_kind}")
             kind = self.kinds[number_of_kind]
-            event = self.long(kind, head, more) if tag == TAG_LONG else self.short(kind, lane, head)
-            event.update(lane.notes)
-            lane.notes = {}
-            self.event(segment, lane, kind, lane.epoch * 2**14 + (head >> 5) % 2**14, event)
-        need(not lane.notes, "a note stands before no record")
+            event = self.long(kind, head, more) if tag == TAG_LONG else self.short(kind, stream, head)
+            event.update(stream.notes)
+            stream.notes = {}
+            self.event(segment, stream, kind, stream.epoch * 2**14 + (head >> 5) % 2**14, event)
+        need(not stream.notes, "a note stands before no record")
 
-    def short(self, kind, lane, head):
+    def short(self, kind, stream, head):
         event = {"size": 0, "count": 1, "ptr": 0, "result": 0, "error": 0}
         if kind.form == "SIZED":
             event["size"] = head >> 19 & 0xFFFF
-            address = lane.base + (head >> 35) * 8
+            address = stream.base + (head >> 35) * 8
         else:
             need(kind.form == "PLAIN", f"a short record of {kind.name}")
             address = (head >> 19) * 8
         if kind.cls in ("FREE", "HALF"):
             event["ptr"] = address
         else:
-            event["ptr"], event["result"] = lane.old, address
+            event["ptr"], event["result"] = stream.old, address
         return event
 
     def long(self, kind, head, more):
@@ -376,11 +376,11 @@ class Trace:
         event["text"], event["error"] = text[:length], head >> 35 & 255
         return event
 
-    def event(self, segment, lane, kind, stamp, event):
+    def event(self, segment, stream, kind, stamp, event):
         if kind.name == "realloc.begin":
-            lane.old = event["ptr"]
+            stream.old = event["ptr"]
         elif kind.name == "realloc":
-            lane.old = 0
+            stream.old = 0
         if kind.name == "thread.start":  # thread.create names it by that number
             event["thread"] = segment.thread
         if kind.cls not in ("HALF", "META"):
