@@ -57,6 +57,7 @@ static bool reached(const struct slice *s, const struct slice_point *p, const st
     case SLICE_AT_EVENT:
         return op->kind != HT_PREEXISTING && s->events >= p->number;
     case SLICE_AT_STAMP:
+    case SLICE_AT_TIME: // slice_file has made it a stamp
         return op->stamp >= p->number;
     case SLICE_AT_MARK:
         return op->kind == HT_MARK && op->text_bytes == strlen(p->mark) &&

@@ -4,6 +4,8 @@
 #ifndef HEAPTAPE_WORKLOAD_SLICE_H
 #define HEAPTAPE_WORKLOAD_SLICE_H
 
+#include "base/progress.h"
+#include "workload/file.h"
 #include "workload/workload.h"
 
 // Where the part begins or ends.
@@ -11,12 +13,13 @@ enum slice_at {
     SLICE_AT_EDGE,  // of the workload
     SLICE_AT_EVENT, // at the event with this number in the total order; PREEXISTING are no events
     SLICE_AT_STAMP, // at the first op with this stamp or a later one
+    SLICE_AT_TIME,  // of slice_file: at this time in ns since the program's start
     SLICE_AT_MARK,  // at the first mark with this text
 };
 
 struct slice_point {
     enum slice_at at;
-    uint64_t number;  // of the event, or the stamp
+    uint64_t number;  // of the event, the stamp, or the time
     const char *mark; // borrowed
 };
 
@@ -64,5 +67,16 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op);
 int slice_finish(struct slice *s);
 
 struct slice_counts slice_counts(const struct slice *s);
+
+struct slice_file_options {
+    struct slice_options part; // without has_stamps and rebase_to, which come from the file
+    int level;                 // zstd's
+    struct progress *progress; // initialised; NULL: not wanted
+};
+
+// Writes the part of a workload's file to `out`, which stays the caller's to close, and counts it in *counts. 0 or a
+// negative errno with the text set, -ENODATA if the part contains no events.
+int slice_file(struct workload_file *in, struct output *out, const struct slice_file_options *o,
+               struct slice_counts *counts, struct err *e);
 
 #endif

@@ -1,0 +1,153 @@
+// Cuts the part out of a workload's file: its ops, samples and call sites, and its summary.
+#include "workload/output.h"
+#include "workload/slice.h"
+
+#include <errno.h>
+
+struct slicing {
+    struct workload_file *in;
+    struct slice_options how;
+    struct workload_output to;
+    struct workload_summary source; // of the whole workload
+    struct slice *slice;
+    struct slice_counts counts;
+    struct progress *progress;
+    struct err *e;
+};
+
+// Times count from the program's start, as `dump` shows them.
+static int resolve_point(struct slice_point *p, const struct workload_header *h, const char *name, struct err *e)
+{
+    if (p->at != SLICE_AT_TIME)
+        return 0;
+    if (!h->has_stamps)
+        return err_set(e, -EINVAL, "%s: the workload has no timestamps and cannot be sliced by time", name);
+    unsigned __int128 ticks = (unsigned __int128)p->number * h->clock_hz / 1000000000u >> h->stamp_shift;
+    p->at = SLICE_AT_STAMP;
+    p->number = ticks > UINT64_MAX - h->start_stamp ? UINT64_MAX : h->start_stamp + (uint64_t)ticks;
+    return 0;
+}
+
+static int put_op(void *context, uint32_t thread, const struct workload_op *op)
+{
+    struct slicing *j = context;
+    return workload_output_op(&j->to, thread, op, j->e);
+}
+
+static int bad_op(struct slicing *j, const struct workload_op *op, uint64_t number, int rc)
+{
+    if (rc == -EBADMSG)
+        return err_set(j->e, rc, "%s: op %llu violates the rules of the workload format for slot %u", j->in->in.name,
+                       (unsigned long long)number, op->slot);
+    return rc == -ENOMEM ? err_set(j->e, rc, "%s: out of memory", j->in->in.name) : rc;
+}
+
+// Reads until the part is over. A pipe is read to its end, where the summary stands.
+static int read_ops(struct slicing *j)
+{
+    bool seekable = j->in->in.size_bytes, over = false;
+    const struct workload_op *op;
+    uint32_t thread;
+    int rc = 0;
+    for (uint64_t number = 0; (rc = workload_next_op(j->in->reader, &thread, &op, j->e)) > 0; number++) {
+        if (j->progress && number % 65536 == 0)
+            progress_update(j->progress, j->in->in.offset);
+        if (over)
+            continue;
+        rc = slice_op(j->slice, thread, op);
+        if (rc < 0)
+            return bad_op(j, op, number, rc);
+        over = rc > 0;
+        if (over && seekable)
+            break;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static int put_samples(struct slicing *j, const struct slice_counts *c)
+{
+    const struct workload_sample *s;
+    size_t n = 0;
+    int rc = 0;
+    if (j->in->in.size_bytes)
+        rc = workload_read_samples(j->in->reader, &s, &n, j->e);
+    else
+        s = workload_reader_samples(j->in->reader, &n);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (s[i].stamp < c->first_stamp || s[i].stamp > c->last_stamp)
+            continue;
+        struct workload_sample one = s[i];
+        one.stamp += j->how.rebase ? j->how.rebase_to - c->first_stamp : 0;
+        rc = workload_write_samples(j->to.writer, &one, 1, j->e);
+    }
+    return rc;
+}
+
+static int end(struct slicing *j, const struct workload_summary *s)
+{
+    struct workload_sites read = {0};
+    int rc = j->in->in.size_bytes ? workload_read_sites(j->in->reader, &read, j->e) : 0;
+    workload_write_sites(j->to.writer, j->in->in.size_bytes ? &read : workload_reader_sites(j->in->reader));
+    if (rc == 0)
+        rc = workload_write_end(j->to.writer, s, j->e);
+    workload_sites_release(&read);
+    return rc;
+}
+
+static int finish(struct slicing *j)
+{
+    int rc = slice_finish(j->slice);
+    const struct slice_counts c = j->counts = slice_counts(j->slice);
+    if (rc == 0 && c.events == 0)
+        return err_set(j->e, -ENODATA, "%s: the part contains no events", j->in->in.name);
+    if (rc == 0)
+        rc = put_samples(j, &c);
+    if (rc < 0)
+        return rc;
+    if (workload_reader_summary(j->in->reader))
+        j->source = *workload_reader_summary(j->in->reader);
+    struct workload_summary s = workload_output_summary(&j->to);
+    // Where in the source they happened is not recorded: so they are upper bounds here.
+    s.order_repaired = j->source.order_repaired;
+    s.order_ambiguous = j->source.order_ambiguous;
+    s.lost_records = j->source.lost_records;
+    s.dependencies_needed = c.dependencies_needed;
+    return end(j, &s);
+}
+
+static int prepare(struct slicing *j)
+{
+    const struct workload_header *h = workload_reader_header(j->in->reader);
+    struct slice_sink sink = {j, put_op};
+    int rc = resolve_point(&j->how.from, h, j->in->in.name, j->e);
+    if (rc == 0)
+        rc = resolve_point(&j->how.to, h, j->in->in.name, j->e);
+    if (rc == 0 && j->in->in.size_bytes)
+        rc = workload_read_summary(j->in->reader, &j->source, j->e);
+    if (rc < 0)
+        return rc;
+    j->how.has_stamps = h->has_stamps;
+    j->how.rebase = j->how.rebase && h->has_stamps;
+    j->how.rebase_to = h->start_stamp;
+    j->slice = slice_new(&j->how, &sink);
+    return j->slice ? 0 : err_set(j->e, -ENOMEM, "%s: out of memory", j->in->in.name);
+}
+
+int slice_file(struct workload_file *in, struct output *out, const struct slice_file_options *o,
+               struct slice_counts *counts, struct err *e)
+{
+    struct slicing j = {.in = in, .how = o->part, .progress = o->progress, .e = e};
+    int rc = prepare(&j);
+    if (rc == 0)
+        rc = workload_output_begin(&j.to, out, o->level, workload_reader_header(in->reader), e);
+    if (rc == 0)
+        rc = read_ops(&j);
+    if (j.progress)
+        progress_clear(j.progress);
+    if (rc == 0)
+        rc = finish(&j);
+    *counts = j.counts;
+    workload_output_release(&j.to);
+    slice_free(j.slice);
+    return rc;
+}
