@@ -114,7 +114,7 @@ static void print_fidelity_live(const struct fidelity_live *l)
         printf("%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
                "differently\n",
                "fidelity", human_count(most, l->equal), human_count(points, l->points),
-               human_bytes(points, l->most_bytes));
+               human_bytes(points, l->max_bytes));
 }
 
 static void print_fidelity_memory(const struct fidelity *f)
@@ -194,7 +194,7 @@ static int by_stranded(const void *a, const void *b)
     return x->stranded_bytes < y->stranded_bytes ? 1 : x->stranded_bytes > y->stranded_bytes ? -1 : 0;
 }
 
-// The groups that hold most.
+// The groups with the most stranded bytes.
 static void print_groups(const struct replay_session *s, const struct fragmentation_groups *all,
                          enum fragmentation_by grouping)
 {
@@ -269,7 +269,7 @@ void replay_print_verified(const struct replay_result *r)
            human_count(blocks, r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
 }
 
-// The kind of allocation that is called most: its tail is the one that a table has room for.
+// The kind of allocation with the most calls: the table shows its tail latency.
 static unsigned main_kind(const struct plan_facts *facts)
 {
     unsigned best = HT_MALLOC;
@@ -293,7 +293,7 @@ static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_fi
 
 enum { NAME_BYTES = 64 };
 
-// "glibc", or "glibc,MALLOC_ARENA_MAX=2": what tells the rows apart.
+// "glibc", or "glibc,MALLOC_ARENA_MAX=2".
 static void row_name(const struct allocator *a, char text[NAME_BYTES])
 {
     size_t n = (size_t)snprintf(text, NAME_BYTES, "%s", a->name);

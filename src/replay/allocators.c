@@ -59,8 +59,7 @@ static int find_by_name(struct allocator *a, struct err *e)
 {
     const struct allocator_info *info = info_of(a->name);
     if (!info)
-        return err_set(e, -EINVAL, "%s: no such allocator: neither a name that 'heaptape allocators' lists nor a path",
-                       a->name);
+        return err_set(e, -EINVAL, "%s: unknown allocator (try a path, or a name from 'heaptape allocators')", a->name);
     int rc = allocator_find(info, &a->library);
     if (rc == -ENOENT)
         return err_set(e, rc, "%s: %s is not installed", a->name, info->files[0]);
@@ -98,7 +97,7 @@ static int add_tunable(struct allocator *a, const char *text, size_t n, struct e
     if (!equals || equals == text)
         return err_set(e, -EINVAL, "%s: the tunable '%.*s' is not VARIABLE=VALUE", a->name, (int)n, text);
     if (strncmp(text, "LD_PRELOAD=", strlen("LD_PRELOAD=")) == 0)
-        return err_set(e, -EINVAL, "%s: LD_PRELOAD is no tunable: give the library as the allocator", a->name);
+        return err_set(e, -EINVAL, "%s: LD_PRELOAD cannot be a tunable (use the library as the allocator)", a->name);
     char **grown = realloc(a->tunables, (a->n_tunables + 1) * sizeof *grown);
     if (!grown)
         return err_set(e, -ENOMEM, "out of memory");

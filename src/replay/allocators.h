@@ -19,7 +19,7 @@ struct allocator_info {
 // Ended by a row without a name.
 extern const struct allocator_info allocator_infos[];
 
-// An allocator as asked for. All zero owns nothing.
+// An allocator to replay on. All zero owns nothing.
 struct allocator {
     char *name;    // as in the table, or the library's file name
     char *library; // absolute path, NULL for libc
@@ -27,7 +27,7 @@ struct allocator {
     size_t n_tunables; // VAR=value each
 };
 
-// Understands NAME[,VAR=value…] or PATH[,VAR=value…]. -EINVAL when it is neither, -ENOENT when there is no such library
+// Parses NAME[,VAR=value…] or PATH[,VAR=value…]. -EINVAL when it is neither, -ENOENT when there is no such library
 // on this machine.
 int allocator_parse(struct allocator *a, const char *spec, struct err *e);
 void allocator_release(struct allocator *a);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Live bytes after `event` calls in the workload's order, straight between the points that are known.
+// Live bytes after `event` calls in the workload's order, linear between the known points.
 static double recorded_live(const struct plan *p, uint64_t event)
 {
     const struct plan_facts *facts = plan_facts(p);
@@ -41,14 +41,14 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
         f.points++;
         f.equal += off < 1;
         sum += off;
-        if (off > (double)f.most_bytes)
-            f.most_bytes = (uint64_t)off;
+        if (off > (double)f.max_bytes)
+            f.max_bytes = (uint64_t)off;
     }
     f.mean_bytes = f.points ? sum / (double)f.points : 0;
     return f;
 }
 
-// The replay's memory after `event` calls, straight between its looks.
+// The replay's memory after `event` calls, linear between samples.
 static double replayed_rss(const struct replay_run *run, uint64_t event)
 {
     size_t i = 0;
@@ -103,43 +103,43 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
 }
 
 // The beginning (+1) or end (-1) of a thread, at a time or call.
-struct edge {
+struct boundary {
     double at;
     int step;
 };
 
 static int by_place(const void *a, const void *b)
 {
-    const struct edge *x = a, *y = b;
+    const struct boundary *x = a, *y = b;
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
     return x->step - y->step; // ends first
 }
 
 // Of where any thread was, the share where two or more were.
-static double shared_part(struct edge *edges, size_t n)
+static double shared_part(struct boundary *boundaries, size_t n)
 {
     double any = 0, several = 0;
     int threads = 0;
-    qsort(edges, n, sizeof *edges, by_place);
+    qsort(boundaries, n, sizeof *boundaries, by_place);
     for (size_t i = 0; i < n; i++) {
-        double length = i ? edges[i].at - edges[i - 1].at : 0;
+        double length = i ? boundaries[i].at - boundaries[i - 1].at : 0;
         any += threads >= 1 ? length : 0;
         several += threads >= 2 ? length : 0;
-        threads += edges[i].step;
+        threads += boundaries[i].step;
     }
     return any > 0 ? several / any : 0;
 }
 
 int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct fidelity_overlap *o)
 {
-    size_t n = 0, threads = plan_threads(p), room = 2 * threads + 2;
-    struct edge *edges = calloc(4 * room, sizeof *edges), *at[4];
+    size_t n = 0, threads = plan_threads(p), capacity = 2 * threads + 2;
+    struct boundary *boundaries = calloc(4 * capacity, sizeof *boundaries), *at[4];
     *o = (struct fidelity_overlap){0};
-    if (!edges)
+    if (!boundaries)
         return -ENOMEM;
     for (size_t i = 0; i < 4; i++)
-        at[i] = edges + i * room;
+        at[i] = boundaries + i * capacity;
     for (size_t i = 0; i < threads; i++) {
         const struct plan_span *was = plan_span(p, i);
         const struct results_span *is = &run->spans[i];
@@ -150,8 +150,8 @@ int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct 
                                     {(double)was->first_event, (double)was->last_event},
                                     {(double)is->begin_event, (double)is->end_event}};
         for (size_t k = 0; k < 4; k++) {
-            at[k][n] = (struct edge){spans[k][0], 1};
-            at[k][n + 1] = (struct edge){spans[k][1], -1};
+            at[k][n] = (struct boundary){spans[k][0], 1};
+            at[k][n + 1] = (struct boundary){spans[k][1], -1};
         }
         n += 2;
     }
@@ -159,7 +159,7 @@ int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct 
     o->replayed_time = shared_part(at[1], n);
     o->recorded_events = shared_part(at[2], n);
     o->replayed_events = shared_part(at[3], n);
-    free(edges);
+    free(boundaries);
     return 0;
 }
 

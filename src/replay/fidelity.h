@@ -1,13 +1,13 @@
-// How near a replay comes to what was recorded.
+// The fidelity of a replay: how close it is to the recorded program.
 #ifndef HEAPTAPE_REPLAY_FIDELITY_H
 #define HEAPTAPE_REPLAY_FIDELITY_H
 
 #include "replay/session.h"
 
-// Live bytes where threads look at memory, against those after as many calls in the workload's order.
+// Live bytes at the samples of the replay, compared with those after as many calls in the recorded order.
 struct fidelity_live {
     uint64_t points, equal;
-    uint64_t most_bytes; // by which they differ anywhere
+    uint64_t max_bytes; // largest difference
     double mean_bytes;
 };
 
@@ -15,7 +15,7 @@ struct fidelity_live {
 // was over live bytes at the first sample, and what it mapped itself, if that was recorded. What of its own mappings and
 // stacks was used later counts as heap.
 struct fidelity_memory {
-    uint64_t samples; // that were taken while calls were made; 0: there is nothing to compare with
+    uint64_t samples; // compared; 0: there is nothing to compare with
     uint64_t baseline_bytes, mapped_bytes;
     double recorded_peak_bytes, replayed_peak_bytes;
     double mean_error; // sum of differences over sum of recorded bytes, at the samples

@@ -62,6 +62,37 @@ void figures_take(union figures *f, const struct results_figures *measured)
     }
 }
 
+static double known_if(bool is_known, double v)
+{
+    return is_known ? v : NAN;
+}
+
+static double ratio(double a, double b)
+{
+    return known_if(b > 0, a / b);
+}
+
+void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced, bool is_idle_measured)
+{
+    f->events = (double)facts->events;
+    f->skipped = (double)facts->skipped;
+    f->preexisting = (double)facts->preexisting;
+    f->threads = (double)facts->threads;
+    f->dependencies = (double)facts->dependencies;
+    f->peak_live_bytes = (double)facts->peak_live_bytes;
+    f->live_at_end_bytes = (double)facts->live_at_end_bytes;
+    f->thread_switches = known_if(facts->one_thread, (double)facts->switches);
+    f->cpu_ns = f->user_ns + f->system_ns;
+    f->ns_per_event = ratio(f->wall_ns, f->events);
+    f->max_lag_ns = known_if(is_paced, f->max_lag_ns);
+    f->peak_fragmentation = ratio(f->peak_rss_bytes, f->peak_live_bytes);
+    f->mean_fragmentation = ratio(f->mean_rss_bytes, f->mean_live_bytes);
+    f->rss_after_idle_bytes = known_if(is_idle_measured, f->rss_after_idle_bytes);
+    f->page_faults = f->minor_faults + f->major_faults;
+    f->cache_switches = known_if(facts->one_thread, f->cache_switches);
+    f->stall_share = ratio(f->stall_ns, f->wall_ns * f->threads);
+}
+
 // NAN when one of them is not known.
 static double median_of(const union figures *const runs[], size_t n, size_t figure)
 {

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_REPLAY_FIGURES_H
 #define HEAPTAPE_REPLAY_FIGURES_H
 
+#include "plan/plan.h"
 #include "player/figures_table.h"
 #include "player/results.h"
 
@@ -75,6 +76,10 @@ union figures {
 
 // The figures that the player measured; the other ones become NAN.
 void figures_take(union figures *f, const struct results_figures *measured);
+
+// Then: the figures of origin PLAN and DERIVED, from those of the player and the means of memory (mean_rss_bytes,
+// mean_live_bytes). Those without a meaning in this run become NAN.
+void figures_derive(union figures *f, const struct plan_facts *facts, bool is_paced, bool is_idle_measured);
 
 // The summary of n runs, 1 to MEASURE_MAX_RUNS, `runs` bytes apart; `typical` is the number of the typical run.
 void figures_summarize(union figures *f, const union figures *const runs[], size_t n, size_t typical);

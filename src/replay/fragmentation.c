@@ -5,24 +5,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct block {
+struct placed_block {
     uint64_t address, bytes; // at least 1
     uint32_t groups[FRAGMENTATION_GROUPINGS];
 };
 
-// What of a block lies in the page under work.
-struct piece {
-    const struct block *block;
+// The part of a block in the current page.
+struct block_part {
+    const struct placed_block *block;
     uint64_t bytes;
 };
 
 struct finding {
     struct fragmentation *out;
     struct map index[FRAGMENTATION_GROUPINGS]; // number of a key's group + 1
-    struct block *blocks;
+    struct placed_block *blocks;
     size_t n;
     uint64_t page;
-    struct piece *pieces;
+    struct block_part *pieces;
     size_t n_pieces, pieces_capacity;
 };
 
@@ -63,8 +63,8 @@ static int group_of(struct finding *f, enum fragmentation_by grouping, uint64_t 
 static int add_block(struct finding *f, const struct plan_snapshot *h, const struct plan_snapshot_block *held,
                      uint64_t address)
 {
-    struct block *b = &f->blocks[f->n++];
-    *b = (struct block){.address = address, .bytes = held->size ? held->size : 1};
+    struct placed_block *b = &f->blocks[f->n++];
+    *b = (struct placed_block){.address = address, .bytes = held->size ? held->size : 1};
     f->out->blocks++;
     f->out->live_bytes += held->size;
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
@@ -77,7 +77,7 @@ static int add_block(struct finding *f, const struct plan_snapshot *h, const str
     return 0;
 }
 
-static void share(struct finding *f, const struct piece *p, uint64_t bytes)
+static void share(struct finding *f, const struct block_part *p, uint64_t bytes)
 {
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
         struct fragmentation_group *g = &f->out->by[grouping].groups[p->block->groups[grouping]];
@@ -108,19 +108,19 @@ static void end_page(struct finding *f)
     f->n_pieces = 0;
 }
 
-static int add_piece(struct finding *f, const struct block *b, uint64_t page, uint64_t bytes)
+static int add_piece(struct finding *f, const struct placed_block *b, uint64_t page, uint64_t bytes)
 {
     if (page != f->page)
         end_page(f);
     f->page = page;
     if (HT_GROW(&f->pieces, &f->pieces_capacity, f->n_pieces + 1) < 0)
         return -ENOMEM;
-    f->pieces[f->n_pieces++] = (struct piece){b, bytes};
+    f->pieces[f->n_pieces++] = (struct block_part){b, bytes};
     return 0;
 }
 
 // Of a big block only the first and the last page can be mostly free.
-static int lay_out(struct finding *f, const struct block *b)
+static int lay_out(struct finding *f, const struct placed_block *b)
 {
     uint64_t page_bytes = f->out->page_bytes, end = b->address + b->bytes - 1;
     uint64_t first = b->address / page_bytes, last = end / page_bytes;
@@ -137,18 +137,18 @@ static int lay_out(struct finding *f, const struct block *b)
 
 static int by_address(const void *a, const void *b)
 {
-    const struct block *x = a, *y = b;
+    const struct placed_block *x = a, *y = b;
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *places,
-                       size_t n_places, uint64_t page_bytes)
+int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *addresses, size_t n,
+                       uint64_t page_bytes)
 {
     struct finding f = {.out = out, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
     int rc = f.blocks ? 0 : -ENOMEM;
     *out = (struct fragmentation){.event = h->event, .page_bytes = page_bytes};
     for (size_t i = 0; rc == 0 && i < h->n; i++) {
-        uint64_t address = h->blocks[i].entry < n_places ? places[h->blocks[i].entry] : 0;
+        uint64_t address = h->blocks[i].entry < n ? addresses[h->blocks[i].entry] : 0;
         rc = address ? add_block(&f, h, &h->blocks[i], address) : 0;
     }
     if (rc == 0)

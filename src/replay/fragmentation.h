@@ -1,4 +1,4 @@
-// Who holds the memory: which live blocks keep pages from being given back.
+// Fragmentation: the live blocks that pin sparse pages.
 #ifndef HEAPTAPE_REPLAY_FRAGMENTATION_H
 #define HEAPTAPE_REPLAY_FRAGMENTATION_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Ways to put blocks into groups. A group's key: of SIZE 0 for no bytes, and n for 2^(n-1) to 2^n - 1; of AGE n for
-// 10^n to 10^(n+1) - 1 calls made since it was taken, but 0 from none on; of THREAD the number of the thread that took
+// Groupings of blocks. A group's key: of SIZE 0 for no bytes, and n for 2^(n-1) to 2^n - 1; of AGE n for
+// 10^n to 10^(n+1) - 1 calls made since its allocation, but 0 from none on; of THREAD the number of the thread that allocated
 // it; of SITE the number of the call site.
 enum fragmentation_by {
     FRAGMENTATION_BY_SIZE,
@@ -19,7 +19,7 @@ enum fragmentation_by {
     FRAGMENTATION_GROUPINGS
 };
 
-#define FRAGMENTATION_UNKNOWN UINT64_MAX // the thread of a block that was there before the start
+#define FRAGMENTATION_UNKNOWN UINT64_MAX // the thread of a preexisting block
 
 struct fragmentation_group {
     uint64_t key;
@@ -44,13 +44,13 @@ struct fragmentation {
     struct fragmentation_groups by[FRAGMENTATION_GROUPINGS];
 };
 
-// Finds the fragmentation among the blocks of `h`; places[i] is the address of what stands in place i < n_places, 0: NULL. A block
+// Finds the fragmentation among the blocks of `h`; addresses[i] is that of entry i < n of the slot table, 0: NULL. A block
 // of 0 bytes takes one of its page. *out is to be released in any case. 0 or -ENOMEM.
-int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *places,
-                       size_t n_places, uint64_t page_bytes);
+int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *addresses, size_t n,
+                       uint64_t page_bytes);
 void fragmentation_release(struct fragmentation *h);
 
-// Sorts the groups: those of sizes and ages by key, the others by wasted bytes, most first.
+// Sorts the groups: those of sizes and ages by key, the others by stranded bytes, most first.
 void fragmentation_sort(struct fragmentation *h);
 
 // Without call sites all blocks are of site 0.

@@ -168,8 +168,8 @@ static void put_reported(struct json *j, const char *key, uint64_t bytes)
         json_put_u64(j, key, bytes);
 }
 
-// What the allocator has from the kernel and has not given out.
-static uint64_t waste(const struct results_stats *at)
+// Memory that the allocator has from the kernel but not in live blocks.
+static uint64_t unused_bytes(const struct results_stats *at)
 {
     if (at->mapped_bytes == RESULTS_UNKNOWN || at->allocated_bytes == RESULTS_UNKNOWN)
         return RESULTS_UNKNOWN;
@@ -194,7 +194,7 @@ static void put_stats(struct json *j, const struct replay_session *s, const stru
         json_put_u64(j, "live_bytes", at->live_bytes);
         put_reported(j, "mapped_bytes", at->mapped_bytes);
         put_reported(j, "allocated_bytes", at->allocated_bytes);
-        put_reported(j, "unused_bytes", waste(at));
+        put_reported(j, "unused_bytes", unused_bytes(at));
         put_reported(j, "active_bytes", at->active_bytes);
         put_reported(j, "resident_bytes", at->resident_bytes);
         json_end_object(j);
@@ -244,7 +244,7 @@ static void put_live(struct json *j, const struct fidelity_live *l)
     json_begin_object(j);
     json_put_u64(j, "points", l->points);
     json_put_u64(j, "equal_points", l->equal);
-    json_put_u64(j, "max_difference_bytes", l->most_bytes);
+    json_put_u64(j, "max_difference_bytes", l->max_bytes);
     json_put_double(j, "mean_difference_bytes", l->mean_bytes);
     json_end_object(j);
 }

@@ -57,7 +57,7 @@ static char **make_environment(const struct allocator *a)
     return made;
 }
 
-// Out of the way of the numbers that the player expects.
+// Above the numbers that the player expects.
 static int move_up(int fd)
 {
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);
@@ -101,11 +101,11 @@ int launch_player(const char *player, const struct allocator *a, const struct la
 {
     pid_t pid;
     int output = memfd_create("heaptape-output", MFD_CLOEXEC);
-    int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results), move_up(files->feed)};
+    int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results), move_up(files->stream)};
     char **environment = make_environment(a);
     *s = (struct launched){.output = output};
     if (!environment || fds[0] < 0 || (files->plan >= 0 && fds[1] < 0) || fds[2] < 0 ||
-        (files->feed >= 0 && fds[3] < 0)) {
+        (files->stream >= 0 && fds[3] < 0)) {
         rc = err_set_errno(e, "cannot prepare the player's start");
         goto out;
     }

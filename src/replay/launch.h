@@ -6,16 +6,16 @@
 #include "replay/allocators.h"
 
 struct launched {
-    int status; // as wait gives it
-    int output; // descriptor of what the player wrote to stdout and stderr, at its start; the caller closes it
+    int status; // of wait(2)
+    int output; // descriptor of the output of the player, at its start; the caller closes it
 };
 
-// Descriptors that the player finds where results.h says; -1: none.
+// Descriptors that become those of results.h in the player; -1: none.
 struct launch_files {
-    int plan, results, feed;
+    int plan, results, stream;
 };
 
-// Returns when it has ended.
+// Returns when it has exited.
 int launch_player(const char *player, const struct allocator *a, const struct launch_files *files, struct launched *s,
                   struct err *e);
 

@@ -1,4 +1,4 @@
-// Where figures come from: what of the machine and of an allocator's file decides them.
+// The machine of a replay, and the identity of an allocator's file.
 #ifndef HEAPTAPE_REPLAY_MACHINE_H
 #define HEAPTAPE_REPLAY_MACHINE_H
 
@@ -7,7 +7,7 @@
 
 // Texts are "" and numbers 0 (load: negative) when unknown.
 struct machine {
-    char architecture[65], kernel[65]; // as uname(2) says
+    char architecture[65], kernel[65]; // of uname(2)
     char cpu_model[128];
     uint64_t cores;                 // that this process may run on
     uint64_t memory_bytes;          // of the machine

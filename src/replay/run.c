@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SPIN_NS = 3000 }; // a thread that is met by then costs less than a sleep and a wake-up, some 5 µs
+enum { SPIN_NS = 3000 }; // less than a sleep and a wake-up, about 5 µs
 
 // The memory shared with the player.
 struct shared {
@@ -29,14 +28,14 @@ static void shared_release(struct shared *s)
         close(s->fd);
 }
 
-// Room for so many looks at memory, at statistics, threads, and places.
+// With arrays of so many samples, statistics, threads, and entries of the slot table.
 static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
     s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples + n[1] * sizeof(struct results_stats) +
                n[2] * sizeof(struct results_span) + n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
-        return err_set_errno(e, "cannot make shared memory for the results");
+        return err_set_errno(e, "cannot create shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
     if (at == MAP_FAILED)
         return err_set_errno(e, "cannot map the results");
@@ -49,7 +48,7 @@ static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
     return 0;
 }
 
-static uint64_t ticks_a_second(void)
+static uint64_t ticks_per_second(void)
 {
     static uint64_t hz; // measuring takes 20 ms
     if (!hz)
@@ -79,7 +78,7 @@ static void forward_output(int fd)
     }
 }
 
-static int check_end(const struct run_what *w, const struct allocator *a, const struct results *r,
+static int check_end(const struct run_explained *w, const struct allocator *a, const struct results *r,
                      const struct launched *s, struct err *e)
 {
     uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
@@ -90,28 +89,28 @@ static int check_end(const struct run_what *w, const struct allocator *a, const 
     return 0;
 }
 
-// What the reader has to say comes before what followed from it.
-static int stop_feed(struct streaming *feed, struct results *r, struct err *e)
+// An error of the decoder is reported before those that follow from it.
+static int stop_streaming(struct streaming *streaming, struct results *r, struct err *e)
 {
-    if (!feed)
+    if (!streaming)
         return 0;
-    int rc = streaming_stop(feed, e);
-    r->figures.idle_ns = streaming_idle_ns(feed);
+    int rc = streaming_stop(streaming, e);
+    r->figures.idle_ns = streaming_idle_ns(streaming);
     return rc;
 }
 
-// Starts the player and sees to its end; the results are in `shared`.
-static int play(const struct run_what *w, const struct allocator *a, const char *player, struct shared *shared,
-                struct streaming *feed, struct err *e)
+// Starts the player and waits until it exits; the results are in `shared`.
+static int play(const struct run_explained *w, const struct allocator *a, const char *player, struct shared *shared,
+                struct streaming *streaming, struct err *e)
 {
     struct launched s;
-    struct launch_files files = {w->plan ? plan_fd(w->plan) : -1, shared->fd, feed ? streaming_fd(feed) : -1};
+    struct launch_files files = {w->plan ? plan_fd(w->plan) : -1, shared->fd, streaming ? streaming_fd(streaming) : -1};
     int rc = set_library(shared->results, a, e);
     if (rc == 0)
         rc = launch_player(player, a, &files, &s, e);
     if (rc < 0)
         return rc;
-    rc = stop_feed(feed, shared->results, e);
+    rc = stop_streaming(streaming, shared->results, e);
     if (rc == 0)
         rc = check_end(w, a, shared->results, &s, e);
     if (rc == 0)
@@ -145,7 +144,7 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
     return 0;
 }
 
-// Means over the calls: each look at memory stands for those up to the next one, half and half.
+// Means over the calls: each sample stands for half of the calls up to its neighbours.
 static void find_means(struct replay_run *run)
 {
     double rss = 0, live = 0, events = 0;
@@ -160,55 +159,18 @@ static void find_means(struct replay_run *run)
     run->figures.mean_live_bytes = events > 0 ? live / events : 0;
 }
 
-static double known_if(bool is_known, double v)
-{
-    return is_known ? v : NAN;
-}
-
-static double ratio(double a, double b)
-{
-    return known_if(b > 0, a / b);
-}
-
-// The figures of the plan.
-static void copy_facts(union figures *f, const struct plan_facts *facts)
-{
-    f->events = (double)facts->events;
-    f->skipped = (double)facts->skipped;
-    f->preexisting = (double)facts->preexisting;
-    f->threads = (double)facts->threads;
-    f->dependencies = (double)facts->dependencies;
-    f->peak_live_bytes = (double)facts->peak_live_bytes;
-    f->live_at_end_bytes = (double)facts->live_at_end_bytes;
-    f->thread_switches = known_if(facts->one_thread, (double)facts->switches);
-}
-
-// The figures that follow from others; those that mean nothing in this run become unknown.
-static void derive_figures(union figures *f, const struct plan_facts *facts, const struct replay_run_settings *s)
-{
-    f->cpu_ns = f->user_ns + f->system_ns;
-    f->ns_per_event = ratio(f->wall_ns, f->events);
-    f->max_lag_ns = known_if(s->paced, f->max_lag_ns);
-    f->peak_fragmentation = ratio(f->peak_rss_bytes, f->peak_live_bytes);
-    f->mean_fragmentation = ratio(f->mean_rss_bytes, f->mean_live_bytes);
-    f->rss_after_idle_bytes = known_if(s->idle_wait_ns, f->rss_after_idle_bytes);
-    f->page_faults = f->minor_faults + f->major_faults;
-    f->cache_switches = known_if(facts->one_thread, f->cache_switches);
-    f->stall_share = ratio(f->stall_ns, f->wall_ns * f->threads);
-}
-
 static void fill_call(struct replay_call *c, const struct histogram *h)
 {
-    double ns_a_tick = 1e9 / (double)ticks_a_second();
+    double ns_per_tick = 1e9 / (double)ticks_per_second();
     c->count = h->count;
     if (!h->count)
         return;
-    c->mean_ns = (double)h->sum / (double)h->count * ns_a_tick;
-    c->p50_ns = (double)histogram_quantile(h, 0.5) * ns_a_tick;
-    c->p99_ns = (double)histogram_quantile(h, 0.99) * ns_a_tick;
-    c->p999_ns = (double)histogram_quantile(h, 0.999) * ns_a_tick;
-    c->max_ns = (double)h->max * ns_a_tick;
-    c->undisturbed_ns = histogram_trimmed_mean(h, 0.99) * ns_a_tick;
+    c->mean_ns = (double)h->sum / (double)h->count * ns_per_tick;
+    c->p50_ns = (double)histogram_quantile(h, 0.5) * ns_per_tick;
+    c->p99_ns = (double)histogram_quantile(h, 0.99) * ns_per_tick;
+    c->p999_ns = (double)histogram_quantile(h, 0.999) * ns_per_tick;
+    c->max_ns = (double)h->max * ns_per_tick;
+    c->undisturbed_ns = histogram_trimmed_mean(h, 0.99) * ns_per_tick;
 }
 
 static int copy_stats(struct replay_run *run, struct results *r, struct err *e)
@@ -276,8 +238,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
     snprintf(run->trim_function, sizeof run->trim_function, "%.*s", RESULTS_NAME_BYTES - 1, r->trim_function);
     if (rc == 0) {
         find_means(run);
-        copy_facts(&run->figures, plan_facts(p));
-        derive_figures(&run->figures, plan_facts(p), s);
+        figures_derive(&run->figures, plan_facts(p), s->paced, s->idle_wait_ns > 0);
     }
     if (rc == 0)
         rc = copy_stats(run, r, e);
@@ -288,7 +249,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
     return rc == 0 && r->timed ? copy_calls(run, r, e) : rc;
 }
 
-static void say_what_to_do(struct results *r, const struct replay_run_settings *s)
+static void set_task(struct results *r, const struct replay_run_settings *s)
 {
     r->touch = s->touch;
     r->timed = s->timed;
@@ -296,30 +257,30 @@ static void say_what_to_do(struct results *r, const struct replay_run_settings *
     r->stats = s->stats;
     r->idle_wait_ns = s->idle_wait_ns;
     r->clock = clock_best();
-    r->spin_ticks = (uint64_t)((double)ticks_a_second() * SPIN_NS / 1e9);
+    r->spin_ticks = (uint64_t)((double)ticks_per_second() * SPIN_NS / 1e9);
 }
 
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e)
 {
     struct shared shared;
-    struct streaming *feed = NULL;
+    struct streaming *streaming = NULL;
     *run = (struct replay_run){0};
-    // Two more looks at memory: at the start and at the end.
+    // Two more samples: at the start and at the end.
     const uint64_t n[] = {plan_facts(p)->samples + 2, s->stats ? plan_facts(p)->stats_samples : 0, plan_threads(p),
                           s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);
     if (rc == 0 && plan_facts(p)->streamed)
-        rc = streaming_start(&feed, p, s->source, e);
+        rc = streaming_start(&streaming, p, s->source, e);
     if (rc == 0) {
-        say_what_to_do(shared.results, s);
-        rc = play(&(struct run_what){p, feed}, a, s->player, &shared, feed, e);
+        set_task(shared.results, s);
+        rc = play(&(struct run_explained){p, streaming}, a, s->player, &shared, streaming, e);
     }
     if (rc == 0)
         rc = copy_results(run, p, s, shared.results, e);
     if (rc < 0)
         replay_run_release(run);
-    streaming_free(feed);
+    streaming_free(streaming);
     shared_release(&shared);
     return rc;
 }
@@ -343,7 +304,7 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0, 0}, e);
     if (rc == 0) {
         shared.results->probe = 1;
-        rc = play(&(struct run_what){0}, a, s->player, &shared, NULL, e);
+        rc = play(&(struct run_explained){0}, a, s->player, &shared, NULL, e);
     }
     if (rc == 0) {
         snprintf(version, 128, "%.127s", shared.results->version);

@@ -1,4 +1,4 @@
-// Runs the player on a plan under an allocator, and collects what came of it.
+// Runs the player on a plan under an allocator, and collects the results.
 #ifndef HEAPTAPE_REPLAY_RUN_H
 #define HEAPTAPE_REPLAY_RUN_H
 
@@ -12,11 +12,11 @@ struct replay_run_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
     bool timed;                            // time each call; the whole is slower for it
-    bool stats;                            // look at the allocator's own statistics where the plan says
-    bool snapshots;                        // note where blocks are, where the plan says and at the end
+    bool stats;                            // read the allocator's own statistics at STATS ops
+    bool snapshots;                        // copy the slot table at the SNAPSHOT op and at the end
     bool paced;                            // keep the pace that the plan was made for
-    uint64_t idle_wait_ns;                 // look at memory again that long after all has been given up; 0: do not
-    const struct streaming_source *source; // of a plan that is fed
+    uint64_t idle_wait_ns;                 // measure memory again so long after everything was freed; 0: do not
+    const struct streaming_source *source; // of a streamed plan
 };
 
 // Time of the calls of one kind, in nanoseconds, stamps included.
@@ -30,7 +30,7 @@ struct replay_call {
 struct replay_run {
     union figures figures;
     int counters_errno;             // why some of the CPU's counters are not known
-    bool counters_with_kernel;      // they include what the kernel did
+    bool counters_with_kernel;      // they include the work of the kernel
     uint64_t checked_blocks;        // with RESULTS_TOUCH_VERIFY
     struct results_sample *samples; // rss_bytes without the baseline, by time
     size_t n_samples;
@@ -38,23 +38,24 @@ struct replay_run {
     size_t n_stats;
     struct results_span *spans;             // of the plan's threads
     uint64_t *snapshots;                    // addresses, as results_snapshots has them; NULL when not asked for
-    size_t snapshot_entries;                // places
-    uint64_t requested_bytes, usable_bytes; // of all blocks taken, with RESULTS_TOUCH_USABLE
-    char trim_function[RESULTS_NAME_BYTES]; // what the allocator can be told to give memory back with, "": nothing
+    size_t snapshot_entries;                // of a slot table
+    uint64_t requested_bytes, usable_bytes; // of all blocks, with RESULTS_TOUCH_USABLE
+    char trim_function[RESULTS_NAME_BYTES]; // called by TRIM ops, "": none
     struct replay_call *calls;              // HT_KIND_LIMIT, NULL when not timed
     struct replay_call *sizes;              // of calls that ask for a size, by results_size_class; NULL when not timed
-    char *library;                          // path of the object that answered malloc
-    char version[RESULTS_VERSION_BYTES];    // what it says of itself, "" when it says nothing
+    char *library;                          // path of the file that provides malloc
+    char version[RESULTS_VERSION_BYTES];    // as the allocator reports it, "": unknown
 };
 
 // Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
-// when the allocator had no memory, -EILSEQ when it did what none may do (RESULTS_TOUCH_VERIFY); other negative errno. What the allocator prints goes to stderr.
+// when the allocator had no memory, -EILSEQ when it violated the malloc contract (RESULTS_TOUCH_VERIFY); other negative
+// errno. The output of the allocator goes to stderr.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
 void replay_run_release(struct replay_run *run);
 
-// Loads the allocator into the player without playing anything: 0 when it is in use then; `version` is what it says of
-// itself, "" when it says nothing.
+// Loads the allocator into the player without a replay: 0 if it provides malloc then. `version` is the one that it
+// reports, "" if it reports none.
 int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128], char **library,
                  struct err *e);
 

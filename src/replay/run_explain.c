@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The first line that the player, or rather its allocator, wrote, for a message; "" when there is none.
+// The first line of the output of the player and its allocator; "" if there is none.
 static void first_line(int fd, char *text, size_t size)
 {
     ssize_t n = pread(fd, text, size - 1, 0);
@@ -21,7 +21,7 @@ static void first_line(int fd, char *text, size_t size)
 enum { WHERE_BYTES = 80 };
 
 // The op at a position of the plan, for a message.
-static void where(const struct run_what *w, uint32_t thread, uint64_t position, char text[WHERE_BYTES])
+static void where(const struct run_explained *w, uint32_t thread, uint64_t position, char text[WHERE_BYTES])
 {
     uint64_t op = UINT64_MAX;
     text[0] = 0;
@@ -30,7 +30,7 @@ static void where(const struct run_what *w, uint32_t thread, uint64_t position, 
         return;
     }
     if (w->plan && position)
-        op = w->feed ? streaming_op_at(w->feed, thread, position) : plan_op_at(w->plan, thread, position);
+        op = w->streaming ? streaming_op_at(w->streaming, thread, position) : plan_op_at(w->plan, thread, position);
     if (op == UINT64_MAX)
         return;
     if (plan_facts(w->plan)->one_thread)
@@ -39,8 +39,8 @@ static void where(const struct run_what *w, uint32_t thread, uint64_t position, 
         snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)op, thread);
 }
 
-// The allocator did what none may do.
-static int explain_violation(const struct run_what *w, const struct allocator *a, const struct results *r,
+// The allocator violated the malloc contract.
+static int explain_violation(const struct run_explained *w, const struct allocator *a, const struct results *r,
                              struct err *e)
 {
     char at[WHERE_BYTES], other[WHERE_BYTES];
@@ -50,17 +50,18 @@ static int explain_violation(const struct run_what *w, const struct allocator *a
     where(w, r->other_thread, r->other_position, other);
     switch ((enum results_violation)r->failed_violation) {
     case RESULTS_OVERLAP:
-        return err_set(e, -EILSEQ, "%s: overlap: %s of %llu bytes%s gave memory of a live block, taken%s", a->name,
-                       kind, size, at, other);
+        return err_set(e, -EILSEQ, "%s: overlap: %s of %llu bytes%s returned memory of a live block, allocated%s",
+                       a->name, kind, size, at, other);
     case RESULTS_MISALIGNED:
-        return err_set(e, -EILSEQ, "%s: misaligned: %s of %llu bytes%s gave 0x%llx, which is no multiple of %llu",
-                       a->name, kind, size, at, found, (unsigned long long)r->failed_wanted);
+        return err_set(e, -EILSEQ,
+                       "%s: misaligned: %s of %llu bytes%s returned 0x%llx, which is not a multiple of %llu", a->name,
+                       kind, size, at, found, (unsigned long long)r->failed_wanted);
     case RESULTS_TOO_SMALL:
-        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s gave a block of only %llu", a->name, kind, size,
+        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s returned a block of only %llu bytes", a->name, kind, size,
                        at, found);
     case RESULTS_NOT_ZEROED:
-        return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s gave a block whose byte %llu is not 0", a->name,
-                       kind, size, at, found);
+        return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s returned a block whose byte %llu is not 0",
+                       a->name, kind, size, at, found);
     case RESULTS_LOST_CONTENT:
         return err_set(e, -EILSEQ, "%s: lost content: %s to %llu bytes%s changed byte %llu of the block", a->name, kind,
                        size, at, found);
@@ -68,25 +69,26 @@ static int explain_violation(const struct run_what *w, const struct allocator *a
         break;
     }
     return err_set(e, -EILSEQ,
-                   "%s: overwritten: byte %llu of the block of %llu bytes taken%s had changed when it "
-                   "came to %s%s",
+                   "%s: overwritten: byte %llu of the block of %llu bytes allocated%s had changed before %s%s",
                    a->name, found, size, other, kind, at);
 }
 
-int run_explain_failure(const struct run_what *w, const struct allocator *a, const struct results *r, struct err *e)
+int run_explain_failure(const struct run_explained *w, const struct allocator *a, const struct results *r,
+                        struct err *e)
 {
     char at[WHERE_BYTES];
     const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind].name;
     where(w, r->failed_thread, r->failed_position, at);
     switch ((enum results_status)r->status) {
     case RESULTS_WRONG_ALLOCATOR:
-        return err_set(e, -ENOEXEC, "%s: asked for %s, but malloc is %s's", a->name, asked, r->found_library);
+        return err_set(e, -ENOEXEC, "%s: malloc is not from %s, but from %s", a->name, asked, r->found_library);
     case RESULTS_MIXED_ALLOCATOR:
-        return err_set(e, -ENOEXEC, "%s: malloc is its own, but %s is %s's", a->name, kind, r->found_library);
+        return err_set(e, -ENOEXEC, "%s: malloc is from this allocator, but %s is from %s", a->name, kind,
+                       r->found_library);
     case RESULTS_NO_FUNCTION:
-        return err_set(e, -ENOEXEC, "%s: has nothing for %s, which the workload calls", a->name, kind);
+        return err_set(e, -ENOEXEC, "%s: has no function for %s, which the workload calls", a->name, kind);
     case RESULTS_NO_SETUP:
-        return err_set(e, -(int)r->failed_errno, "%s: the player cannot get the memory for itself: %s", a->name,
+        return err_set(e, -(int)r->failed_errno, "%s: the player cannot map its own memory: %s", a->name,
                        strerror((int)r->failed_errno));
     case RESULTS_OUT_OF_MEMORY:
         return err_set(e, -ENOMEM, "%s: out of memory: %s of %llu bytes failed%s", a->name, kind,
@@ -95,7 +97,7 @@ int run_explain_failure(const struct run_what *w, const struct allocator *a, con
         return err_set(e, -EAGAIN, "%s: thread %llu cannot be started: %s", a->name, (unsigned long long)r->failed_size,
                        strerror((int)r->failed_errno));
     case RESULTS_STREAM_ENDED:
-        return err_set(e, -EIO, "%s: the workload broke off", a->name);
+        return err_set(e, -EIO, "%s: the workload ended early", a->name);
     case RESULTS_VIOLATION:
         return explain_violation(w, a, r, e);
     case RESULTS_NOTHING:
@@ -104,19 +106,19 @@ int run_explain_failure(const struct run_what *w, const struct allocator *a, con
     case RESULTS_DONE:
         break;
     }
-    return err_set(e, -ECHILD, "%s: the player stopped without saying why", a->name);
+    return err_set(e, -ECHILD, "%s: the player stopped without a reason", a->name);
 }
 
 int run_explain_death(const struct allocator *a, const struct results *r, const struct launched *s, struct err *e)
 {
-    static const char *const whiles[] = {"before the player began", "while the replay was prepared",
-                                         "during the replay", "after the replay"};
-    char said[200], how[80];
-    const char *when = whiles[r->status < 4 ? r->status : 3];
-    first_line(s->output, said, sizeof said);
+    static const char *const phases[] = {"before the player started", "before the replay", "during the replay",
+                                         "after the replay"};
+    char output[200], how[80];
+    const char *when = phases[r->status < 4 ? r->status : 3];
+    first_line(s->output, output, sizeof output);
     if (WIFSIGNALED(s->status))
         snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
     else
-        snprintf(how, sizeof how, "an exit with %d", WEXITSTATUS(s->status));
-    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s", a->name, how, when, said[0] ? ": " : "", said);
+        snprintf(how, sizeof how, "exit status %d", WEXITSTATUS(s->status));
+    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s", a->name, how, when, output[0] ? ": " : "", output);
 }

@@ -6,16 +6,17 @@
 #include "player/results.h"
 #include "replay/launch.h"
 
-// What was played.
-struct run_what {
-    const struct plan *plan;      // NULL: nothing, the allocator was only looked for
-    const struct streaming *feed; // stopped; NULL: the plan is whole
+// What was replayed.
+struct run_explained {
+    const struct plan *plan;           // NULL: nothing, the allocator was only probed
+    const struct streaming *streaming; // stopped; NULL: the plan is not streamed
 };
 
-// The player said why it stopped: the error, with its text.
-int run_explain_failure(const struct run_what *w, const struct allocator *a, const struct results *r, struct err *e);
+// The player reported why it stopped: the error, with its text.
+int run_explain_failure(const struct run_explained *w, const struct allocator *a, const struct results *r,
+                        struct err *e);
 
-// The player died, or went away without having said anything.
+// The player died, or exited without a report.
 int run_explain_death(const struct allocator *a, const struct results *r, const struct launched *s, struct err *e);
 
 #endif

@@ -96,7 +96,7 @@ static int rewind_input(void *context, struct workload_reader **r, struct err *e
 }
 
 // Samples have stamps even where ops have none, but then they cannot be put between the ops.
-static int watch_samples(struct replay_session *s, struct err *e)
+static int set_samples(struct replay_session *s, struct err *e)
 {
     const struct workload_sample *samples;
     size_t n;
@@ -112,7 +112,7 @@ static int make_plan(struct replay_session *s, struct err *e)
 {
     int rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
     if (rc == 0)
-        rc = watch_samples(s, e);
+        rc = set_samples(s, e);
     if (rc == 0)
         rc = plan_read(s->plan, s->input->reader, &(struct plan_progress){report_read, &s->progress}, e);
     return rc;

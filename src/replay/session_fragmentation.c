@@ -26,8 +26,8 @@ static int find(struct replay_result *r, const struct plan *p, const struct repl
     for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++) {
         unsigned copy;
         const struct plan_snapshot *h = plan_snapshots(p, i, &copy);
-        const uint64_t *places = run->snapshots + copy * run->snapshot_entries;
-        if (fragmentation_find(&r->fragmentation[i], h, places, run->snapshot_entries,
+        const uint64_t *addresses = run->snapshots + copy * run->snapshot_entries;
+        if (fragmentation_find(&r->fragmentation[i], h, addresses, run->snapshot_entries,
                                page_bytes > 0 ? (uint64_t)page_bytes : 4096) < 0)
             return err_set(e, -ENOMEM, "out of memory");
         fragmentation_sort(&r->fragmentation[i]);

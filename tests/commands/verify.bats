@@ -56,34 +56,34 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
 
 @test "memory handed out twice" {
   make_workload churn 1 1000
-  caught overlap 5000 ": overlap: malloc of " " at op 50" " of thread 0 gave memory of a live block, taken at op 50"
-  caught small 100 ": overlap: malloc of " " of thread 0 gave memory of a live block, taken at op "
+  caught overlap 5000 ": overlap: malloc of " " at op 50" " of thread 0 returned memory of a live block, allocated at op 50"
+  caught small 100 ": overlap: malloc of " " of thread 0 returned memory of a live block, allocated at op "
 }
 
 @test "a block that another thread holds" {
   make_workload churn 4 20000 30
   for _ in 1 2 3; do
-    caught handout 1 ": overlap: malloc of " " gave memory of a live block, taken at op " " of thread "
+    caught handout 1 ": overlap: malloc of " " returned memory of a live block, allocated at op " " of thread "
   done
-  [[ $stderr =~ at\ op\ [0-9]+\ of\ thread\ ([0-9]+)\ gave.*taken\ at\ op\ [0-9]+\ of\ thread\ ([0-9]+) ]]
+  [[ $stderr =~ at\ op\ [0-9]+\ of\ thread\ ([0-9]+)\ returned.*allocated\ at\ op\ [0-9]+\ of\ thread\ ([0-9]+) ]]
   [ "${BASH_REMATCH[1]}" != "${BASH_REMATCH[2]}" ]
 }
 
 @test "a block too small by its own account" {
   make_workload churn 1 1000
-  caught usable 500 ": too small: malloc of " " of thread 0 gave a block of only 1"
+  caught usable 500 ": too small: malloc of " " of thread 0 returned a block of only 1"
 }
 
 @test "wrong alignment" {
   make_workload churn 1 1000
-  caught misaligned 5000 ": misaligned: malloc of " " at op " " of thread 0 gave 0x" ", which is no multiple of 16"
+  caught misaligned 5000 ": misaligned: malloc of " " at op " " of thread 0 returned 0x" ", which is not a multiple of 16"
   make_workload kinds 1 20000
-  caught unaligned 100 ": misaligned: " "lign" " of thread 0 gave 0x" ", which is no multiple of "
+  caught unaligned 100 ": misaligned: " "lign" " of thread 0 returned 0x" ", which is not a multiple of "
 }
 
 @test "calloc without zeroes" {
   make_workload kinds 1 20000
-  caught zero 100 ": not zeroed: calloc of " " at op " " of thread 0 gave a block whose byte " " is not 0"
+  caught zero 100 ": not zeroed: calloc of " " at op " " of thread 0 returned a block whose byte " " is not 0"
 }
 
 @test "realloc that loses content" {
@@ -93,7 +93,7 @@ assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "vi
 
 @test "a block that somebody writes to" {
   make_workload churn 1 1000
-  caught scribble 5000 ": overwritten: byte " " taken at op " " had changed when it came to free at op " " of thread 0"
+  caught scribble 5000 ": overwritten: byte " " allocated at op " " had changed before free at op " " of thread 0"
 }
 
 @test "a block that is overwritten and never freed" {

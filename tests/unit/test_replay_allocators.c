@@ -44,14 +44,14 @@ static void refused(const char *spec, int code, const char *text)
 static void test_what_is_no_allocator(void **state)
 {
     (void)state;
-    refused("nosuch", -EINVAL, "nosuch: no such allocator");
+    refused("nosuch", -EINVAL, "nosuch: unknown allocator");
     refused("", -EINVAL, "name or path is missing");
     refused(",A=1", -EINVAL, "name or path is missing");
     refused("/nonexistent/lib.so", -ENOENT, "/nonexistent/lib.so: No such file");
     refused("/tmp", -EINVAL, "no shared library");
     refused("glibc,oops", -EINVAL, "'oops' is not VARIABLE=VALUE");
     refused("glibc,", -EINVAL, "is not VARIABLE=VALUE");
-    refused("glibc,LD_PRELOAD=x", -EINVAL, "LD_PRELOAD is no tunable");
+    refused("glibc,LD_PRELOAD=x", -EINVAL, "LD_PRELOAD cannot be a tunable");
 }
 
 static void test_a_path(void **state)

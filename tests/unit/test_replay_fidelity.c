@@ -37,10 +37,10 @@ static void test_the_live_curve(void **state)
     };
     struct replay_run run = {.samples = s, .n_samples = 4};
     struct fidelity_live l = fidelity_live(p, &run);
-    assert_true(l.points == 4 && l.equal == 4 && l.most_bytes == 0 && l.mean_bytes == 0);
+    assert_true(l.points == 4 && l.equal == 4 && l.max_bytes == 0 && l.mean_bytes == 0);
     s[2].live_bytes -= 400;
     l = fidelity_live(p, &run);
-    assert_true(l.points == 4 && l.equal == 3 && l.most_bytes == 400 && l.mean_bytes == 100);
+    assert_true(l.points == 4 && l.equal == 3 && l.max_bytes == 400 && l.mean_bytes == 100);
     plan_free(p);
 }
 

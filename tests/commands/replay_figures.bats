@@ -1,0 +1,146 @@
+load replay_helper
+
+@test "--json has the figures" {
+  make_workload churn 2 300000 10
+  "$HEAPTAPE" replay -q -r 3 --json w.htw >out.json
+  json 'assert d["schema_version"] == 2
+assert d["allocator"]["name"] == "glibc" and "libc" in d["allocator"]["library"]
+assert len(d["runs"]) == 3
+for r in d["runs"]:
+  assert r["events"] == 640000 and r["wall_ns"] > 0 and r["cpu_ns"] > 0 and r["peak_rss_bytes"] > 900000
+assert d["wall_ns"] == sorted(r["wall_ns"] for r in d["runs"])[1]
+assert abs(d["ns_per_event"] - d["wall_ns"] / 640000) < 0.001 * d["ns_per_event"]
+assert 0 < d["overhead_ns_per_event"]
+assert d["peak_rss_bytes"] == sorted(r["peak_rss_bytes"] for r in d["runs"])[1]
+c = d["calls"]
+assert set(c) == {"malloc", "free"} and c["malloc"]["count"] == c["free"]["count"] == 320000
+for k in c.values():
+  assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["mean_ns"] <= k["max_ns"]
+z = d["calls_by_size"]
+assert [k["max_bytes"] for k in z] == [8 << n for n in range(8)] and sum(k["count"] for k in z) == 320000, z
+for k in z:
+  assert 0 <= k["p50_ns"] <= k["p99_ns"] <= k["p999_ns"] <= k["max_ns"] and k["overhead_ns"] > 0, k
+# Sizes are geometric: half of them are from 8 to 15 bytes, a quarter from 16 to 31, …
+assert all(0.9 < z[n]["count"] * 2 ** n / 320000 < 1.1 for n in range(2, 6)), z
+t = d["timeline"]
+assert len(t) > 100 and all(len(x) == 4 for x in t)
+assert t[0][0] == 0 and t[0][3] == 0 and t[-1][0] == 640000 and t[-1][3] == 0
+assert all(a[1] <= b[1] for a, b in zip(t, t[1:]))
+assert max(x[3] for x in t) <= d["peak_live_bytes"] * 1.2
+assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
+  [ "$(grep peak_live_bytes facts)" = "peak_live_bytes $(json 'print(d["peak_live_bytes"])')" ]
+}
+
+@test "--json says where the figures come from" {
+  make_workload churn 1 1000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'import os, platform
+m, a = d["machine"], d["allocator"]
+assert m["architecture"] == platform.machine() and m["kernel"] == platform.release(), m
+assert m["cores"] == len(os.sched_getaffinity(0)) and m["page_bytes"] == os.sysconf("SC_PAGESIZE"), m
+assert m["memory_bytes"] == os.sysconf("SC_PHYS_PAGES") * m["page_bytes"], m
+assert m["load_at_start"] >= 0, m
+governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+assert m["cpu_governor"] == (open(governor).read().strip() if os.path.exists(governor) else None), m
+thp = "/sys/kernel/mm/transparent_hugepage/enabled"
+assert m["transparent_hugepages"] == (open(thp).read().split("[")[1].split("]")[0] if os.path.exists(thp) else None), m
+assert m["cpu_model"] is None or m["cpu_model"] in open("/proc/cpuinfo").read(), m
+assert a["version"] == platform.libc_ver()[1], a'
+  build_id=$(readelf -n "$(json 'print(d["allocator"]["library"])')" | sed -n 's/.*Build ID: //p')
+  [ "$(json 'print(d["allocator"]["build_id"])')" = "$build_id" ]
+  cc -shared -fPIC -Wl,--build-id=none -o none.so -xc - <<'END'
+#include <stddef.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+END
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json -a ./none.so w.htw >out.json
+  json 'assert d["allocator"]["version"] is None and d["allocator"]["build_id"] is None, d["allocator"]'
+}
+
+@test "counters, where the machine has them" {
+  make_workload churn 2 100000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'c = d["counters"]
+assert c["page_faults"] >= d["peak_rss_bytes"] // os.sysconf("SC_PAGESIZE") > 0, c
+assert c["context_switches"] >= 0 and c["page_faults"] == sum(d["runs"][0][k] for k in ("minor_faults", "major_faults"))
+hardware = [c[k] for k in ("cycles", "instructions", "cache_misses", "dtlb_misses")]
+assert (None in hardware) == (c["missing_reason"] is not None), c
+# A call takes more than an instruction.
+assert c["instructions"] is None or c["instructions"] > d["events"], c'
+  "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
+  has "$(grep ^counters out)" " context switches"
+}
+
+@test "fidelity: live bytes and overlap" {
+  make_workload churn 1 100000
+  "$HEAPTAPE" replay -q -r 1 --json w.htw >out.json
+  json 'f = d["fidelity"]
+assert f["live"]["points"] == len(d["timeline"]) > 20 and f["live"]["equal_points"] == f["live"]["points"], f
+assert f["live"]["max_difference_bytes"] == 0 and f["overlap"] is None, f
+assert f["rss"] is None and "allocator of the recording is not known" in f["rss_missing_reason"], f
+t = f["allocator_time"]
+assert t["recorded_ns"] is None and t["recorded_duration_ns"] == 120000 and t["replayed_ns"] > 0, t'
+  make_workload churn 4 50000 10
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'f = d["fidelity"]
+assert f["live"]["points"] > 20 and f["allocator_time"]["replayed_ns"] is None, f
+o = f["overlap"]
+assert all(0 <= x <= 1 for x in o.values()) and o["recorded_event_share"] > 0.9 and o["recorded_time_share"] > 0.9, o'
+  "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
+  has "$(cat out)" "fidelity     live bytes equal the recorded ones at "
+  has "$(cat out)" "two or more threads active for "
+}
+
+@test "fidelity: memory against that of the recorded program" {
+  skip_under_sanitizer
+  unset MALLOC_PERTURB_
+  cat >grow.py <<'END'
+import time
+held = []
+for i in range(40):
+  held.extend(bytearray(700) for _ in range(1000))
+  for _ in range(10000): bytearray(300)
+  time.sleep(0.01)
+END
+  PYTHONMALLOC=malloc "$HEAPTAPE" record -q -o a.ht -- python3 grow.py
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json a.htw >out.json
+  json 'f = d["fidelity"]
+assert f["same_allocator"] and f["rss_missing_reason"] is None and f["recorded_allocator"] == d["allocator"]["library"], f
+r = f["rss"]
+assert r["samples"] > 20 and r["recorded_peak_bytes"] > 28e6 and r["replayed_peak_bytes"] == d["peak_rss_bytes"], r
+assert 0.9 < r["peak_ratio"] < 1.1 and r["mean_error"] < 0.1 and abs(r["mean_bias"]) <= r["mean_error"], r'
+  "$HEAPTAPE" replay -q -r 1 --no-latency a.htw >out
+  has "$(cat out)" " × recorded ("
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --memory 4M a.htw >out.json
+  json 'r = d["fidelity"]["rss"]
+assert d["decoder"] is not None and 0.9 < r["peak_ratio"] < 1.1, r'
+  "$HEAPTAPE" compare -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" -a glibc a.htw >out
+  has "$(cat out)" "recorded on glibc: peak RSS "
+  "$HEAPTAPE" replay -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw >out
+  has "$(cat out)" "the workload was recorded on another allocator"
+}
+
+@test "recorded pace, and N times that" {
+  make_workload paced 3 50
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --idle 1 w.htw >out.json
+  json 'assert 0.49e9 <= d["wall_ns"] < 0.9e9 and d["speed"] == 1, d["wall_ns"]
+assert d["rss_after_idle_bytes"] is not None and d["max_lag_ns"] >= 0
+assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --idle 1 w.htw >out.json
+  json 'assert 0.098e9 <= d["wall_ns"] < 0.4e9 and d["speed"] == 5, d["wall_ns"]'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["wall_ns"] < 0.09e9 and d["speed"] is None, d["wall_ns"]'
+  VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency --speed x20 --idle 1 \
+    -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
+  sort counts | diff expected -
+}
+
+@test "without the timed run there are counts only" {
+  make_workload churn 1 1000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["calls"]["malloc"] == {"count": 10500}, d["calls"]'
+}

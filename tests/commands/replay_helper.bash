@@ -1,0 +1,22 @@
+# What the tests of replay share.
+
+load ../helper
+
+# A workload in w.htw; what is to be called of it in expected, without what only a player can know.
+make_workload() {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw "$@" >facts
+  grep -v peak_live_bytes facts | sort >expected
+}
+
+# Replays w.htw on the allocator that checks its caller: whatever it finds fails, and its counts must be those expected.
+replay_verified() {
+  VERIFY_COUNTS=$PWD/counts run timeout 60 "$HEAPTAPE" replay -q -r 1 --no-latency \
+    -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" "$@" w.htw
+  [ "$status" -eq 0 ] || { echo "$output"; return 1; }
+  sort counts | diff expected -
+}
+
+json() {
+  python3 -c "import json,os,sys; d=json.load(open('out.json')); $1" "${@:2}"
+}
+

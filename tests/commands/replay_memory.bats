@@ -1,0 +1,166 @@
+load replay_helper
+
+@test "what is left is freed in the end, by calls that fit" {
+  make_workload leave 1 8000
+  VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
+  diff <(printf 'call free 4001\ncall delete 1000\ncall delete[] 1000\ncall delete(align) 1000\ncall delete[](align) 1000\nlive 0\n' |
+    sort) <(grep -E 'free|delete|live' counts | sort)
+  grep -vE 'delete|free|live' counts | sort | diff <(grep -v live expected) -
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["live_at_end_bytes"] == d["peak_live_bytes"] > 0
+assert 0 < d["rss_after_free_bytes"] < d["end_rss_bytes"] and d["rss_after_idle_bytes"] is None
+assert d["events"] == 8000 and "free" not in d["calls"]'
+}
+
+@test "mean memory and fragmentation" {
+  make_workload churn 2 300000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 't = d["timeline"]
+# Two threads that look at the same time may come in another order by time than by call.
+steps = [(max(0, b[0] - a[0]), a, b) for a, b in zip(t, t[1:])]
+mean = lambda i: sum(n * (a[i] + b[i]) / 2 for n, a, b in steps) / sum(n for n, a, b in steps)
+assert abs(mean(2) - d["mean_rss_bytes"]) <= 1 and abs(mean(3) - d["mean_live_bytes"]) <= 1
+assert abs(d["mean_fragmentation"] - mean(2) / mean(3)) < 0.001
+assert abs(d["peak_fragmentation"] - d["peak_rss_bytes"] / d["peak_live_bytes"]) < 0.001
+assert 0 < d["mean_rss_bytes"] <= d["peak_rss_bytes"]'
+}
+
+@test "memory after the idle time" {
+  make_workload churn 1 1000
+  date +%s%N >start
+  "$HEAPTAPE" replay -q -r 1 --no-latency --idle 1 --json w.htw >out.json
+  [ $(($(date +%s%N) - $(cat start))) -gt 1000000000 ]
+  json 'assert d["rss_after_idle_bytes"] == d["rss_after_free_bytes"] > 0'
+}
+
+@test "usable sizes" {
+  make_workload churn 1 1000
+  "$HEAPTAPE" replay -q -r 1 --no-latency --internal-fragmentation --json w.htw >out.json
+  json 's = d["internal_fragmentation"]
+# libc gives at least 24 bytes, and else 8 more than a multiple of 16.
+assert s["usable_bytes"] > s["requested_bytes"] > 10500 * 8, s
+assert s["usable_bytes"] < s["requested_bytes"] + 10500 * 17 and s["usable_ratio"] > 1, s'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+  json 'assert d["internal_fragmentation"] is None'
+}
+
+@test "the allocator's own statistics" {
+  make_workload kinds 1 20000
+  "$HEAPTAPE" allocators --json >out.json
+  json 'print("\n".join(a["name"] for a in d["allocators"] if a["available"]))' >names
+  while read -r name; do
+    "$HEAPTAPE" replay -q -r 1 --no-latency --stats-every 1000 --json -a "$name" w.htw >out.json
+    json 's, who = d["stats"], sys.argv[1]
+# 20 marks, and one each 1,000 calls.
+assert len(s) == 20 + (d["events"] - 1) // 1000, len(s)
+for x in s:
+  mapped, allocated = x["mapped_bytes"], x["allocated_bytes"]
+  if who in ("glibc", "jemalloc", "tcmalloc"):
+    assert mapped >= allocated > 0 and x["unused_bytes"] == mapped - allocated, x
+    assert allocated >= x["live_bytes"] * 0.9, x
+  elif who == "mimalloc":
+    assert mapped > 0 and allocated is None and x["unused_bytes"] is None, x
+  else:
+    assert mapped is None and x["unused_bytes"] is None, x
+  assert (x["active_bytes"] is not None) == (x["resident_bytes"] is not None) == (who == "jemalloc"), x
+events = [x["event"] for x in s]
+assert 0 < events[-1] <= d["events"] and len(set(events)) > 5' "$name"
+  done <names
+}
+
+@test "the allocator is told to give memory back" {
+  make_workload churn 1 100000
+  "$HEAPTAPE" allocators --json >out.json
+  json 'print("\n".join(a["name"] for a in d["allocators"] if a["available"]))' >names
+  while read -r name; do
+    "$HEAPTAPE" replay -q -r 1 --no-latency --trim-every 1000 --json -a "$name" w.htw >out.json
+    json 'assert d["trim_function"] or sys.argv[1] == "scudo"' "$name"
+  done <names
+  # One that does nothing for it is asked as often as it should be.
+  cc -shared -fPIC -o trim.so -xc - <<'END'
+#include <stdio.h>
+#include <stddef.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+static int trims;
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+int malloc_trim(size_t n) { trims++; return n == 0; }
+__attribute__((destructor)) static void end(void) { dprintf(2, "trims %d\n", trims); }
+END
+  "$HEAPTAPE" replay -q -r 1 --no-latency --trim-every 1000 --json -a ./trim.so w.htw >out.json 2>said
+  # The last time is before the end of the thread. The null allocator has no malloc_trim.
+  [ "$(cat said)" = "trims 120" ]
+  json 'assert d["trim_function"] == "malloc_trim" and d["events"] == 120000'
+}
+
+@test "the player's own memory is not in the figure" {
+  null=$(find "$HEAPTAPE_BUILD" -name libheaptape-null.so)
+  for how in "churn 1 100000" "churn 4 50000 20" "threads 1000 10" "kinds 4 10000"; do
+    # shellcheck disable=SC2086
+    make_workload $how
+    "$HEAPTAPE" replay -q -r 2 --json -a "$null" w.htw >out.json
+    json 'assert all(r["peak_rss_bytes"] == 0 and r["end_rss_bytes"] == 0 for r in d["runs"]), d["runs"]'
+  done
+}
+
+@test "touch decides what memory is used" {
+  make_workload kinds 1 3000
+  unset MALLOC_PERTURB_ # which meson sets: libc would write to all blocks
+  for touch in none page all; do
+    "$HEAPTAPE" replay -q -r 1 --no-latency --touch $touch --json w.htw >out.json
+    json 'print(d["peak_rss_bytes"])' >$touch
+  done
+  [ "$(cat none)" -lt "$(cat page)" ]
+  [ "$(cat page)" -le "$(($(cat all) + 65536))" ]
+}
+
+@test "of zeroed blocks and of growth not all pages are touched" {
+  unset MALLOC_PERTURB_
+  for kind in calloc malloc realloc; do
+    "$HEAPTAPE_PROGRAMS/make_workload" w.htw "big-$kind" 1 10 >/dev/null
+    "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
+    json 'print(d["peak_rss_bytes"], d["peak_live_bytes"])' >$kind
+    "$HEAPTAPE" replay -q -r 1 --no-latency --touch all --json w.htw >out.json
+    json 'print(d["peak_rss_bytes"], d["peak_live_bytes"])' >$kind.all
+  done
+  python3 - <<'END'
+mib = 1 << 20
+def rss(name):
+  rss, live = map(int, open(name).read().split())
+  assert live == 80 * mib, live
+  return rss / mib
+# Ten blocks of 8 MiB; realloc grew them from 4 MiB.
+assert rss("malloc") > 79.9 and all(rss(k + ".all") > 79.9 for k in ("calloc", "malloc", "realloc"))
+assert rss("calloc") < 1 and 59.9 < rss("realloc") < 61
+END
+}
+
+@test "zeroed blocks of a program that uses them are touched" {
+  skip_under_sanitizer
+  unset MALLOC_PERTURB_
+  cat >zeroed.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+int main(int argc, char **argv)
+{
+    char *blocks[40];
+    for (int i = 0; i < 40; i++) {
+        blocks[i] = calloc(1, 1 << 20);
+        if (argc > 1)
+            memset(blocks[i], 1, 1 << 20);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    return blocks[argc] == 0;
+}
+END
+  cc -O0 -o zeroed zeroed.c
+  "$HEAPTAPE" record -q -o used.ht -- ./zeroed used
+  "$HEAPTAPE" record -q -o unused.ht -- ./zeroed
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json used.ht >out.json
+  json 'assert d["touch_zeroed"] and d["peak_rss_bytes"] > 39e6, d["peak_rss_bytes"]'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json unused.ht >out.json
+  json 'assert not d["touch_zeroed"] and d["peak_rss_bytes"] < 1e6, d["peak_rss_bytes"]'
+}
