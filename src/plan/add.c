@@ -46,8 +46,8 @@ static int need_stream(struct plan *p, uint64_t thread, struct plan_stream **s, 
     return 0;
 }
 
-// The slot of the op, created if it is new. A workload of a few bytes may name any slot number, so the table is limited to
-// the memory allowed.
+// The slot of the op, created if it is new. A workload of a few bytes may name any slot number, so the table is limited
+// to the memory allowed.
 static int need_slot(struct pending_op *a, struct plan_slot **slot)
 {
     struct plan *p = a->plan;

@@ -1,6 +1,6 @@
-// Layout of the plan's file, which the player maps: a header, then words, numbered from the start of the file. The ops of
-// the threads are among these words. If they do not fit into memory, they are streamed instead: they are in another file,
-// a ring of windows, whose words are numbered on from those of the plan.
+// Layout of the plan's file, which the player maps: a header, then words, numbered from the start of the file. The ops
+// of the threads are among these words. If they do not fit into memory, they are streamed instead: they are in another
+// file, a ring of windows, whose words are numbered on from those of the plan.
 #ifndef HEAPTAPE_PLAN_FILE_H
 #define HEAPTAPE_PLAN_FILE_H
 

@@ -3,10 +3,10 @@
 //   bits    0-6   7        8-31    32-63
 //   a call  op    publish  entry   size
 //
-// followed by plan_extra_words() more words. `entry` is an index into the player's slot table, which holds the address of
-// each live block; entry 0 is always NULL. If an entry or size does not fit, the op begins with a PLAN_WIDE word: the op
-// is in its entry field, and the next two words are entry and size. Ops that are not calls use the fields as described
-// below.
+// followed by plan_extra_words() more words. `entry` is an index into the player's slot table, which holds the address
+// of each live block; entry 0 is always NULL. If an entry or size does not fit, the op begins with a PLAN_WIDE word:
+// the op is in its entry field, and the next two words are entry and size. Ops that are not calls use the fields as
+// described below.
 #ifndef HEAPTAPE_PLAN_OPS_H
 #define HEAPTAPE_PLAN_OPS_H
 
@@ -26,9 +26,9 @@
 #define PLAN_IF_MARK(...)
 #define PLAN_IF_META(...)
 
-// The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may have,
-// and 0, so that zeroed memory is a STOP. Those before PLAN_FIRST_NUMBERED stand between the ops of the workload; those
-// from it on each stand for one of them.
+// The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may
+// have, and 0, so that zeroed memory is a STOP. Those before PLAN_FIRST_NUMBERED stand between the ops of the workload;
+// those from it on each stand for one of them.
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...) PLAN_IF_##class(PLAN_##SYMBOL = wire, )
 enum plan_op {
     PLAN_STOP = 0, // end of the stream
@@ -98,8 +98,8 @@ static inline uint64_t plan_word(enum plan_op op, uint64_t entry, uint64_t size)
     return (uint64_t)op | entry << PLAN_ENTRY_AT | size << PLAN_SIZE_AT;
 }
 
-// Words after the op's first one, not counting PLAN_WIDE's entry and size. Of aligned calls: the alignment. Of realloc and
-// reallocarray: the old size of the block, after the count.
+// Words after the op's first one, not counting PLAN_WIDE's entry and size. Of aligned calls: the alignment. Of realloc
+// and reallocarray: the old size of the block, after the count.
 static inline unsigned plan_extra_words(enum plan_op op)
 {
 #define HT_X(wire, SYMBOL, name, symbol, class, stamp, form, fields, ...)                                              \

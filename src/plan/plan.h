@@ -1,6 +1,6 @@
-// The plan: a whole workload decoded ahead into a shared memory file, in the form that the player reads. It is made once
-// and used for every run on every allocator. All that the player relies on is checked here: no finished plan makes it use
-// a block that does not exist, or wait forever.
+// The plan: a whole workload decoded ahead into a shared memory file, in the form that the player reads. It is made
+// once and used for every run on every allocator. All that the player relies on is checked here: no finished plan makes
+// it use a block that does not exist, or wait forever.
 #ifndef HEAPTAPE_PLAN_PLAN_H
 #define HEAPTAPE_PLAN_PLAN_H
 
@@ -63,8 +63,8 @@ int plan_new(struct plan **p, const char *name, const struct plan_settings *s, s
 void plan_free(struct plan *p); // NULL is fine
 
 // Appends an op of `thread`. Ops must come in a valid total order: after all that they depend on. -EBADMSG when the op
-// cannot be played (it frees a block that does not exist, or depends on a later op), -E2BIG when the memory allowed does
-// not suffice.
+// cannot be played (it frees a block that does not exist, or depends on a later op), -E2BIG when the memory allowed
+// does not suffice.
 int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);
 
 // Called now and then with the number of ops read.
@@ -89,8 +89,8 @@ int plan_fd(const struct plan *p);
 // Of a finished streamed plan: word number of the ring.
 uint64_t plan_ring_at(const struct plan *p);
 
-// For messages: number of the op of `thread` that contains word number `position` or ends before it; UINT64_MAX when that
-// is no longer known.
+// For messages: number of the op of `thread` that contains word number `position` or ends before it; UINT64_MAX when
+// that is no longer known.
 uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position);
 
 // The recorded program, as fidelity compares it with the replay. All is in the workload's order of calls.

@@ -16,8 +16,8 @@ int plan_set_samples(struct plan *p, const struct workload_sample *samples, size
     return 0;
 }
 
-// Private memory that the program mapped itself, if its mappings were recorded. A workload has no addresses, so it is not
-// known which of them a munmap removes.
+// Private memory that the program mapped itself, if its mappings were recorded. A workload has no addresses, so it is
+// not known which of them a munmap removes.
 static void follow_mapping(struct plan *p, const struct workload_op *op)
 {
     static const char private[] = "rw-p anonymous";
@@ -63,8 +63,8 @@ int plan_note_point(struct plan *p, struct err *e)
 }
 
 // Did the program write to most of the memory it allocated? If it had as much private memory as live bytes, its blocks
-// were in use as a whole, those of calloc too. A sample may fall between the allocation of a block and its first use: so an
-// eighth may be missing, and in one sample of eight more than that.
+// were in use as a whole, those of calloc too. A sample may fall between the allocation of a block and its first use:
+// so an eighth may be missing, and in one sample of eight more than that.
 static bool used_its_blocks(const struct plan *p)
 {
     size_t compared = 0, missing = 0;

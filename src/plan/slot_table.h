@@ -1,6 +1,6 @@
-// Assigns entries of the player's slot table to blocks. They differ from the workload's slot numbers for two reasons: the
-// entries of one cache line belong to one thread, so that threads do not fight over the line; and an entry that one thread
-// has freed is not used by another thread without a dependency between the two.
+// Assigns entries of the player's slot table to blocks. They differ from the workload's slot numbers for two reasons:
+// the entries of one cache line belong to one thread, so that threads do not fight over the line; and an entry that one
+// thread has freed is not used by another thread without a dependency between the two.
 #ifndef HEAPTAPE_PLAN_SLOT_TABLE_H
 #define HEAPTAPE_PLAN_SLOT_TABLE_H
 
@@ -38,8 +38,8 @@ void slot_table_init(struct slot_table *t);
 void slot_table_release(struct slot_table *t);
 void slot_table_pool_release(struct slot_table_pool *p);
 
-// Allocates an entry > 0. If the pool was empty, it may take over a batch: then *batch is not NULL, and the caller makes
-// the thread wait for the batch's position and frees the batch. 0 or -ENOMEM.
+// Allocates an entry > 0. If the pool was empty, it may take over a batch: then *batch is not NULL, and the caller
+// makes the thread wait for the batch's position and frees the batch. 0 or -ENOMEM.
 int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_t *entry,
                         struct slot_table_batch **batch);
 

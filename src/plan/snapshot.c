@@ -1,5 +1,5 @@
-// Snapshots of the live blocks: which blocks are live at a point of the total order, and the op that makes all threads of
-// the player stand still there while it copies the slot table.
+// Snapshots of the live blocks: which blocks are live at a point of the total order, and the op that makes all threads
+// of the player stand still there while it copies the slot table.
 #include "base/buf.h"
 #include "plan/build.h"
 

@@ -1,5 +1,5 @@
-// Both sides of a streamed plan in heaptape: the ring of windows that a plan writes its ops to, and the decoder thread that
-// fills it for the player.
+// Both sides of a streamed plan in heaptape: the ring of windows that a plan writes its ops to, and the decoder thread
+// that fills it for the player.
 #include "plan/streaming.h"
 #include "base/clock.h"
 #include "plan/build.h"

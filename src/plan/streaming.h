@@ -1,9 +1,9 @@
 // Streams a plan that does not fit into the memory allowed to the player, while it plays.
 //
-// The decoder, a thread of heaptape, decodes the workload once more and fills the windows of a ring; each window holds the
-// ops of all threads in a part of the total order, and is filled again when all threads have left it. No thread waits
-// forever: of the ops in the ring, the first in the total order depends only on ops that have been played, so the thread
-// goes on and its window becomes free.
+// The decoder, a thread of heaptape, decodes the workload once more and fills the windows of a ring; each window holds
+// the ops of all threads in a part of the total order, and is filled again when all threads have left it. No thread
+// waits forever: of the ops in the ring, the first in the total order depends only on ops that have been played, so the
+// thread goes on and its window becomes free.
 #ifndef HEAPTAPE_PLAN_STREAMING_H
 #define HEAPTAPE_PLAN_STREAMING_H
 

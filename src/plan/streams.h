@@ -36,8 +36,8 @@ void plan_memory_release(struct plan_memory *m);
 void plan_memory_init_ring(struct plan_memory *m, uint64_t *words, uint64_t at, uint64_t window_words,
                            uint64_t n_windows);
 
-// Allocates `n` words; *at is the number of the first. Beyond the limit: -E2BIG, or in a ring, where the window is full,
-// -EAGAIN without a message.
+// Allocates `n` words; *at is the number of the first. Beyond the limit: -E2BIG, or in a ring, where the window is
+// full, -EAGAIN without a message.
 int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct err *e);
 
 // Ends the segments of all streams that have words in the window. They stay in m->open.
@@ -93,8 +93,9 @@ int plan_stream_number(struct plan_stream *s, unsigned n);
 // Appends the STOP. There is always space for that.
 void plan_stream_stop(struct plan_stream *s);
 
-// Makes op number `op` < s->ops publish that it is done; *position is the word number that it will publish. If the op is in
-// a window that was handed over, *position is where the thread leaves that window, or 0 if all threads have left it.
+// Makes op number `op` < s->ops publish that it is done; *position is the word number that it will publish. If the op
+// is in a window that was handed over, *position is where the thread leaves that window, or 0 if all threads have left
+// it.
 void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position);
 
 // The number of the op whose words end at or after `position`; UINT64_MAX when that is no longer known.

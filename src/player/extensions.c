@@ -1,5 +1,5 @@
-// What particular allocators offer beside the malloc API: thread caches that can be exchanged, statistics, returning free
-// memory to the kernel, and their version.
+// What particular allocators offer beside the malloc API: thread caches that can be exchanged, statistics, returning
+// free memory to the kernel, and their version.
 #include "player/player.h"
 
 #include <dlfcn.h>

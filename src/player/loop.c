@@ -1,5 +1,5 @@
-// The replay loop. Each combination of `timed` and `touch` is a copy of player_loop of its own with both as constants, so
-// that the loop does not even test for what was not asked for.
+// The replay loop. Each combination of `timed` and `touch` is a copy of player_loop of its own with both as constants,
+// so that the loop does not even test for what was not asked for.
 #include "player/player.h"
 
 #include <malloc.h>
@@ -68,8 +68,8 @@ ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never write
-// to most of what they get from calloc: gcc's tables are like that, redis's are not.
+// Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never
+// write to most of what they get from calloc: gcc's tables are like that, redis's are not.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had, size_t size)
 {
     if (touch == RESULTS_TOUCH_NONE || had >= size)
@@ -178,9 +178,9 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         slots[entry] = new_;                                                                                           \
     } while (0)
 
-// Reads the next op's first word and moves `pc` behind it. Prefetches the slot table entry of an op ahead: with a million
-// live blocks that halves the overhead, from 8 to 4 ns per event. An op that is not a call has no entry there, but
-// prefetching a wrong address does no harm.
+// Reads the next op's first word and moves `pc` behind it. Prefetches the slot table entry of an op ahead: with a
+// million live blocks that halves the overhead, from 8 to 4 ns per event. An op that is not a call has no entry there,
+// but prefetching a wrong address does no harm.
 #define FETCH()                                                                                                        \
     do {                                                                                                               \
         __builtin_prefetch(&slots[plan_entry_of(pc[PLAN_AHEAD_WORDS])], 1);                                            \
@@ -194,8 +194,8 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
             publish(t, pc);                                                                                            \
     } while (0)
 
-// Fast path: the two ops that most workloads consist of, if no thread depends on them, do not go through the switch. The
-// lowest byte of the word tells both.
+// Fast path: the two ops that most workloads consist of, if no thread depends on them, do not go through the switch.
+// The lowest byte of the word tells both.
 #define NEXT()                                                                                                         \
     do {                                                                                                               \
         FETCH();                                                                                                       \

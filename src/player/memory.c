@@ -59,9 +59,9 @@ void player_reset_peak(void)
     close(fd);
 }
 
-// The kernel keeps the high-water mark of all resident memory. Shared memory only grows during a replay, so the mark less
-// the shared memory at the end is at most the highest private memory: it catches the peaks between two
-// samples, and is never too high.
+// The kernel keeps the high-water mark of all resident memory. Shared memory only grows during a replay, so the mark
+// less the shared memory at the end is at most the highest private memory: it catches the peaks between two samples,
+// and is never too high.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];
@@ -131,8 +131,8 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-// Also the main thread's stack, which is private: pages that the allocator's deepest call is the first to use would count
-// as the allocator's.
+// Also the main thread's stack, which is private: pages that the allocator's deepest call is the first to use would
+// count as the allocator's.
 static __attribute__((noinline)) void touch_stack(void)
 {
     volatile char stack[256 << 10];

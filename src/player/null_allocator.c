@@ -1,6 +1,6 @@
-// libheaptape-null.so: an allocator that only returns addresses that may be written to, so the time of a replay on it is
-// the replay overhead. The addresses are in a shared mapping, so that they do not count as an allocator's memory; each
-// thread has a small region of its own there, which stays in its cache.
+// libheaptape-null.so: an allocator that only returns addresses that may be written to, so the time of a replay on it
+// is the replay overhead. The addresses are in a shared mapping, so that they do not count as an allocator's memory;
+// each thread has a small region of its own there, which stays in its cache.
 #include "player/null_allocator.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ enum {
     REGIONS = 1024,          // more threads share them
 };
 
-// Real memory comes from the first part of the mapping and is never reused; the regions are in the second part, and large
-// blocks extend beyond their region.
+// Real memory comes from the first part of the mapping and is never reused; the regions are in the second part, and
+// large blocks extend beyond their region.
 #define REAL_BYTES  ((uint64_t)4 << 30)
 #define BLOCK_BYTES ((uint64_t)1 << 40)
 

@@ -1,6 +1,6 @@
 // The player: a process of its own that runs under the allocator to be measured and calls malloc and friends only to
-// replay a plan. It uses no stdio and does not allocate; its own memory is in shared mappings that are populated before the
-// start, so all resident memory that is not shared is the allocator's.
+// replay a plan. It uses no stdio and does not allocate; its own memory is in shared mappings that are populated before
+// the start, so all resident memory that is not shared is the allocator's.
 #ifndef HEAPTAPE_PLAYER_PLAYER_H
 #define HEAPTAPE_PLAYER_PLAYER_H
 
@@ -26,8 +26,8 @@ struct player_line {
     _Atomic uint32_t sequence; // futex of the sleeping threads: grows when they are woken
 };
 
-// Progress of another thread as last seen. It only grows, so a dependency that it satisfies needs no access to the other
-// thread's line.
+// Progress of another thread as last seen. It only grows, so a dependency that it satisfies needs no access to the
+// other thread's line.
 struct player_seen {
     uint64_t progress;
     uint32_t thread;

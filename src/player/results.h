@@ -1,5 +1,5 @@
-// The shared memory through which heaptape gives the player its task and the player returns its results. Both are of one
-// build; the magic detects a player of another one.
+// The shared memory through which heaptape gives the player its task and the player returns its results. Both are of
+// one build; the magic detects a player of another one.
 #ifndef HEAPTAPE_PLAYER_RESULTS_H
 #define HEAPTAPE_PLAYER_RESULTS_H
 

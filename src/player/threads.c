@@ -1,5 +1,5 @@
-// Starts and joins threads. Their stacks are shared mappings, so that they do not count as the allocator's memory, and are
-// used again once their thread has been joined.
+// Starts and joins threads. Their stacks are shared mappings, so that they do not count as the allocator's memory, and
+// are used again once their thread has been joined.
 #include "player/player.h"
 
 #include <errno.h>

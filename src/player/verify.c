@@ -1,9 +1,9 @@
 // --verify: detects violations of the malloc contract during a replay: blocks that overlap live ones, wrong alignment,
 // blocks that are too small, calloc without zeroes, contents that realloc loses or that the allocator overwrites.
 //
-// Every block is filled with a pattern of its own, which is checked when the block is freed or resized and at the end. A
-// shadow map holds one bit for each 8 bytes of address space that are live. So memory that is allocated twice is detected
-// at once, in whichever threads, even if neither has written to it yet.
+// Every block is filled with a pattern of its own, which is checked when the block is freed or resized and at the end.
+// A shadow map holds one bit for each 8 bytes of address space that are live. So memory that is allocated twice is
+// detected at once, in whichever threads, even if neither has written to it yet.
 #include "player/player.h"
 
 #include <errno.h>
@@ -140,8 +140,8 @@ static uint64_t find_nonzero(const char *block, uint64_t size)
     return at;
 }
 
-// The alignment that a call must return. C asks for less of a block too small for any type of that alignment; allocators
-// align such blocks to 8.
+// The alignment that a call must return. C asks for less of a block too small for any type of that alignment;
+// allocators align such blocks to 8.
 static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, uint64_t size)
 {
     uint64_t usual = size < MALLOC_ALIGN ? 1 << GRANULE_BITS : MALLOC_ALIGN, asked = 1;
@@ -153,8 +153,8 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
-// Finds the live block that overlaps. The search is slow, but it is the last thing that is done. Other threads still play,
-// so it may fail.
+// Finds the live block that overlaps. The search is slow, but it is the last thing that is done. Other threads still
+// play, so it may fail.
 static void find_other(const struct verified_block *c)
 {
     struct results *r = player.results;

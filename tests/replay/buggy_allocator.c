@@ -1,5 +1,5 @@
-// libtest-buggy.so: libc's allocator with a bug, which heaptape replay --verify must find. $BUG is the bug, which starts at
-// call number $BUG_AT of its function:
+// libtest-buggy.so: libc's allocator with a bug, which heaptape replay --verify must find. $BUG is the bug, which
+// starts at call number $BUG_AT of its function:
 //
 //   overlap     malloc returns memory inside the block that it returned before
 //   handout     malloc returns a live block of another thread

@@ -1,5 +1,5 @@
-// libtest-bump.so: an allocator with predictable addresses. Blocks of the same size follow each other from the start of a
-// page, in the order of their allocation, and no memory is used twice.
+// libtest-bump.so: an allocator with predictable addresses. Blocks of the same size follow each other from the start of
+// a page, in the order of their allocation, and no memory is used twice.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// libtest-faulty.so: libc's allocator with a fault at malloc call number $FAULTY_AT of the process. $FAULTY is crash, null
-// (also in all later calls), or exit.
+// libtest-faulty.so: libc's allocator with a fault at malloc call number $FAULTY_AT of the process. $FAULTY is crash,
+// null (also in all later calls), or exit.
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,16 +1,17 @@
-// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints the calls that a player has to make, as
-// lines "call KIND COUNT", the blocks that are live at the end as "live N", and "peak_live_bytes N".
+// Writes a workload to replay: make_workload FILE MODE THREADS CALLS [CROSS%]. Prints the calls that a player has to
+// make, as lines "call KIND COUNT", the blocks that are live at the end as "live N", and "peak_live_bytes N".
 //
-//   churn         each thread replaces random blocks of its 10,000; CROSS % of the replaced ones are freed by the next thread.
-//                 The first thread starts the others
+//   churn         each thread replaces random blocks of its 10,000; CROSS % of the replaced ones are freed by the next
+//                 thread. The first thread starts the others
 //   orphans       as churn, but no thread starts the others
 //   kinds         few blocks, and every call of the malloc API that a workload can hold, also failed ones
 //   misfit        CALLS blocks of malloc that are freed with delete
 //   leave         CALLS blocks of all kinds that are never freed
 //   big-malloc, big-calloc, big-realloc: CALLS blocks of 8 MiB that are never freed; realloc grows them from 4 MiB
-//   dependencies  thread 0 allocates CALLS blocks; then thread 1 frees them, CROSS % of them with a dependency of their own
-//   holes         blocks of 256 and of 512 bytes, CALLS of each, a fourth of which stays live (see make_holes), beside CROSS
-//                 calls of free(NULL)
+//   dependencies  thread 0 allocates CALLS blocks; then thread 1 frees them, CROSS % of them with a dependency of
+//                 their own
+//   holes         blocks of 256 and of 512 bytes, CALLS of each, a fourth of which stays live (see make_holes), beside
+//                 CROSS calls of free(NULL)
 //   paced         each thread allocates and frees a block every 10 ms, CALLS times
 //   threads       THREADS threads one after another, four at a time, each with CALLS calls and a block from its parent
 #include "base/fio.h"
@@ -399,9 +400,9 @@ static void make_paced(uint32_t threads, uint64_t calls)
     }
 }
 
-// Small blocks of two threads, a fourth of which is live when a big block makes the peak. Then thread 1 replaces its own,
-// without a dependency, and the big block is freed. So a snapshot at the peak must wait for thread 1 and also stop it, since
-// it depends on no other thread; all the more when thread 2 has `idle` calls to make before the peak.
+// Small blocks of two threads, a fourth of which is live when a big block makes the peak. Then thread 1 replaces its
+// own, without a dependency, and the big block is freed. So a snapshot at the peak must wait for thread 1 and also stop
+// it, since it depends on no other thread; all the more when thread 2 has `idle` calls to make before the peak.
 static void make_holes(uint64_t calls, uint64_t idle)
 {
     enum { BIG = 1 << 20, KEPT = 4 };

@@ -1,7 +1,7 @@
-// libtest-verify.so: an allocator that checks its callers. No address is ever used twice, so every wrong free is detected: of
-// an unknown or freed block, with another size or alignment than was requested, or by a function that does not fit the one
-// which allocated the block. Then it prints the error and aborts. At the end it writes to the file $VERIFY_COUNTS how many
-// calls the program itself (not its libraries) made of each kind, and how many blocks are live.
+// libtest-verify.so: an allocator that checks its callers. No address is ever used twice, so every wrong free is
+// detected: of an unknown or freed block, with another size or alignment than was requested, or by a function that does
+// not fit the one which allocated the block. Then it prints the error and aborts. At the end it writes to the file
+// $VERIFY_COUNTS how many calls the program itself (not its libraries) made of each kind, and how many blocks are live.
 #include "event/event.h"
 
 #include <elf.h>
