@@ -4,7 +4,6 @@
 #include "commands/watch.h"
 #include "convert/open.h"
 #include "workload/merged.h"
-#include "workload/output.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,105 +35,36 @@ enum { MAX_INPUTS = 256 };
 struct merging {
     const struct merge_cli_options *options;
     struct workload_file in[MAX_INPUTS];
-    struct merged_input inputs[MAX_INPUTS];
+    uint64_t offsets_ns[MAX_INPUTS];
     size_t n;
-    struct output out;
-    struct workload_output to;
-    struct merged *merged;
-    struct progress progress;
     struct err *e;
 };
 
-static uint64_t bytes_read(const struct merging *j)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < j->n; i++)
-        n += j->in[i].in.offset;
-    return n;
-}
-
-// 0 when one of them is a pipe.
-static uint64_t bytes_to_read(const struct merging *j)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < j->n; i++) {
-        if (!j->in[i].in.size_bytes)
-            return 0;
-        n += j->in[i].in.size_bytes;
-    }
-    return n;
-}
-
-static int copy_ops(struct merging *j)
-{
-    const struct workload_op *op;
-    uint32_t thread;
-    int rc;
-    for (uint64_t number = 0; (rc = merged_next(j->merged, &thread, &op, j->e)) > 0; number++) {
-        if (number % 65536 == 0)
-            progress_update(&j->progress, bytes_read(j));
-        rc = workload_output_op(&j->to, thread, op, j->e);
-        if (rc < 0)
-            return rc;
-    }
-    if (rc < 0)
-        err_set(j->e, rc, "%s: cannot merge: %s", j->out.name, strerror(-rc));
-    return rc;
-}
-
-static int finish(struct merging *j)
-{
-    struct workload_summary s = workload_output_summary(&j->to);
-    for (size_t i = 0; i < j->n; i++) {
-        const struct workload_summary *of = workload_reader_summary(j->in[i].reader);
-        s.order_repaired += of->order_repaired;
-        s.order_ambiguous += of->order_ambiguous;
-        s.lost_records += of->lost_records;
-        s.dependencies_needed += of->dependencies_needed;
-    }
-    struct workload_sites sites;
-    int rc = merged_sites(j->merged, &sites);
-    if (rc < 0)
-        err_set(j->e, rc, "%s: out of memory", j->out.name);
-    workload_write_sites(j->to.writer, &sites);
-    if (rc == 0)
-        rc = workload_write_end(j->to.writer, &s, j->e);
-    workload_sites_release(&sites);
-    if (rc == 0)
-        note("%s: %llu events, %llu threads", j->out.name, (unsigned long long)s.events, (unsigned long long)s.threads);
-    return rc;
-}
-
 static int write_merged(struct merging *j)
 {
-    j->merged = merged_new(j->inputs, j->n);
-    if (!j->merged)
-        return err_set(j->e, -ENOMEM, "%s: out of memory", j->options->output);
-    int rc = output_open(&j->out, j->options->output, OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0), j->e);
+    struct progress progress;
+    struct output out;
+    struct workload_summary s;
+    const struct merged_files files = {j->in, j->offsets_ns, j->n, (int)j->options->level, &progress};
+    int rc = output_open(&out, j->options->output, OUTPUT_ASIDE | (j->options->force ? OUTPUT_FORCE : 0), j->e);
     if (rc < 0)
         return rc;
-    progress_init(&j->progress, "merge", "B", bytes_to_read(j), cli_common.quiet);
-    rc = workload_output_begin(&j->to, &j->out, (int)j->options->level, merged_header(j->merged), j->e);
-    rc = rc < 0 ? rc : copy_ops(j);
-    progress_clear(&j->progress);
-    rc = rc < 0 ? rc : finish(j);
-    int closed = output_close(&j->out, rc == 0, j->e);
-    return rc < 0 ? rc : closed;
+    progress_init(&progress, "merge", "B", 0, cli_common.quiet);
+    rc = merged_files_write(&files, &out, &s, j->e);
+    int closed = output_close(&out, rc == 0, j->e);
+    rc = rc < 0 ? rc : closed;
+    if (rc == 0)
+        note("%s: %llu events, %llu threads", out.name, (unsigned long long)s.events, (unsigned long long)s.threads);
+    return rc;
 }
 
 static int merge(struct merging *j, char **paths, size_t n)
 {
     int rc = 0;
-    for (; rc == 0 && j->n < n; j->n += rc == 0) {
+    for (; rc == 0 && j->n < n; j->n++)
         rc = convert_open(&j->in[j->n], paths[j->n], &(struct convert_open_options){.watch = watch_conversion()}, j->e);
-        j->inputs[j->n].reader = j->in[j->n].reader;
-        if (rc < 0)
-            workload_file_close(&j->in[j->n]);
-    }
     if (rc == 0)
         rc = write_merged(j);
-    workload_output_release(&j->to);
-    merged_free(j->merged);
     for (size_t i = 0; i < j->n; i++)
         workload_file_close(&j->in[i]);
     return rc;
@@ -154,13 +84,13 @@ static int run(const void *fields, int argc, char **argv)
     const struct merge_cli_options *o = fields;
     struct err e = {0};
     static struct merging j;
-    j = (struct merging){.options = o, .out.fd = -1, .e = &e};
+    j = (struct merging){.options = o, .e = &e};
     if (reads_stdin_twice(argv, argc))
         return usage_error(&cmd_merge, "standard input (-) can be given only once");
     if (o->offsets.n >= (size_t)argc)
         return usage_error(&cmd_merge, "--offset: given %zu times for %d workloads", o->offsets.n, argc);
     for (size_t i = 0; i < o->offsets.n; i++) {
-        if (span_parse(o->offsets.items[i], &j.inputs[i + 1].offset_ns) < 0)
+        if (span_parse(o->offsets.items[i], &j.offsets_ns[i + 1]) < 0)
             return usage_error(&cmd_merge, "--offset: '%s' is not a time such as 1.5s or 20ms", o->offsets.items[i]);
     }
     if (merge(&j, argv, (size_t)argc) < 0)

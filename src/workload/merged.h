@@ -3,7 +3,8 @@
 #ifndef HEAPTAPE_WORKLOAD_MERGED_H
 #define HEAPTAPE_WORKLOAD_MERGED_H
 
-#include "workload/reader.h"
+#include "base/progress.h"
+#include "workload/file.h"
 
 struct merged_input {
     struct workload_reader *reader; // borrowed, at its first op
@@ -26,5 +27,17 @@ int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **o
 
 // The call sites of all inputs, whose ops have all been read. *to is the caller's to release. 0 or -ENOMEM.
 int merged_sites(const struct merged *m, struct workload_sites *to);
+
+struct merged_files {
+    struct workload_file *in;   // n ≥ 1, at their first ops
+    const uint64_t *offsets_ns; // how long each one's first op comes after the start
+    size_t n;
+    int level;                 // zstd's
+    struct progress *progress; // initialised; its total is set to the size of the files. NULL: not wanted
+};
+
+// Writes the merged workload to `out`, which stays the caller's to close; *s is its summary. 0 or a negative errno with the
+// text set.
+int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s, struct err *e);
 
 #endif
