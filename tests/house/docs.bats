@@ -77,6 +77,8 @@ with_line() {
   with_line "See [this](docs/gone.md)."
   [ "$status" -eq 1 ]
   [ "$output" = "project/README.md:5: the link to docs/gone.md leads nowhere" ]
+  with_line '<img src="docs/gone.png">'
+  [ "$output" = "project/README.md:5: the link to docs/gone.png leads nowhere" ]
   with_line "See [this](docs/page.md#gone)."
   [ "$status" -eq 1 ]
   [ "$output" = "project/README.md:5: page.md has no heading for #gone" ]
