@@ -32,6 +32,10 @@ struct allocator {
 int allocator_parse(struct allocator *a, const char *spec, struct err *e);
 void allocator_release(struct allocator *a);
 
+// Finds a library by its file name as ld.so would: LD_LIBRARY_PATH, the folders of /etc/ld.so.conf, the standard ones.
+// 0 and an absolute path that the caller frees, -ENOENT, -ENOMEM.
+int allocator_find_file(const char *file, char **path);
+
 // The library of a row of the table on this machine: 0 and a path that the caller frees (NULL for libc), -ENOENT, or
 // -ENOMEM.
 int allocator_find(const struct allocator_info *info, char **library);

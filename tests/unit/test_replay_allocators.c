@@ -1,5 +1,4 @@
 #include "replay/allocators.h"
-#include "replay/folders.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -81,11 +80,11 @@ static void test_libraries_are_found_as_the_loader_does(void **state)
 {
     (void)state;
     char *path;
-    assert_int_equal(folders_find("libc.so.6", &path), 0);
+    assert_int_equal(allocator_find_file("libc.so.6", &path), 0);
     assert_int_equal(path[0], '/');
     assert_int_equal(access(path, R_OK), 0);
     free(path);
-    assert_int_equal(folders_find("libno-such-thing.so.77", &path), -ENOENT);
+    assert_int_equal(allocator_find_file("libno-such-thing.so.77", &path), -ENOENT);
 }
 
 static const struct CMUnitTest tests[] = {
