@@ -94,14 +94,14 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e)
     return rc;
 }
 
-struct slice {
+struct drain_slice {
     uint64_t stamp; // of the chunk's first record
     struct drain_spool *spool;
     struct drain_candidate chunk;
 };
 
 struct slices {
-    struct slice *items;
+    struct drain_slice *items;
     size_t n, capacity;
 };
 
@@ -124,10 +124,10 @@ static int add_spool(struct drain *c, struct drain_spool *s, struct slices *all)
         return -ENOMEM;
     for (int64_t i = 0; i < n; i++) {
         const struct drain_candidate *k = &c->candidates[i];
-        struct slice *slice = &all->items[all->n++];
-        *slice = (struct slice){.stamp = first_stamp(s, k), .spool = s, .chunk = *k};
+        struct drain_slice *slice = &all->items[all->n++];
+        *slice = (struct drain_slice){.stamp = first_stamp(s, k), .spool = s, .chunk = *k};
         // Whatever the stamps say, a stream is taken in its order.
-        const struct slice *before = slice - 1;
+        const struct drain_slice *before = slice - 1;
         if (i > 0 && before->chunk.thread == k->thread && before->chunk.stream == k->stream &&
             before->stamp > slice->stamp)
             slice->stamp = before->stamp;
@@ -137,7 +137,7 @@ static int add_spool(struct drain *c, struct drain_spool *s, struct slices *all)
 
 static int by_stamp(const void *a, const void *b)
 {
-    const struct slice *x = a, *y = b;
+    const struct drain_slice *x = a, *y = b;
     if (x->stamp != y->stamp)
         return x->stamp < y->stamp ? -1 : 1;
     if (x->spool != y->spool)
