@@ -131,7 +131,7 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (o->verbose)
         note(
             "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",
-            (double)r->cpu_ns / n, human_plural(batches, r->rounds, "batch", "batches"),
+            (double)r->cpu_ns / n, human_plural(batches, r->batches, "batch", "batches"),
             human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"), human_ns(ns, (double)r->wait_ns));
 }
 

@@ -19,7 +19,7 @@ struct converter {
     const struct convert_options *options;
     struct process *processes;
     size_t n, capacity;
-    uint64_t watermark; // of the round before
+    uint64_t watermark; // of the batch before
 };
 
 static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
@@ -46,9 +46,9 @@ static int process_begin(struct converter *c, const struct trace_process *p)
     return to->order ? 0 : -ENOMEM;
 }
 
-// All that an event up to the watermark of the round before depends on has been published before it, so it stands in
-// that round or, where its stream was read earlier than the event's, in this one (docs/design/convert.md).
-static int round_end(struct converter *c, uint64_t watermark)
+// All that an event up to the watermark of the batch before depends on has been published before it, so it stands in
+// that batch or, where its stream was read earlier than the event's, in this one (docs/design/convert.md).
+static int batch_end(struct converter *c, uint64_t watermark)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < c->n; i++) {
@@ -67,7 +67,7 @@ static int feed_events(struct converter *c, const struct trace_item *item)
         if (rc < 0)
             return rc;
     }
-    return item->round_ends ? round_end(c, item->watermark) : 0;
+    return item->batch_ends ? batch_end(c, item->watermark) : 0;
 }
 
 // Runs of samples of one process.

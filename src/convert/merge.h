@@ -1,4 +1,4 @@
-// Merges the streams of a trace (one a stream of a thread) by stamp. A stream's words are queued as the rounds are read;
+// Merges the streams of a trace (one or two a thread) by stamp. A stream's words are queued as the batches are read;
 // the caller removes records from the queues in the order of stamps.
 #ifndef HEAPTAPE_CONVERT_MERGE_H
 #define HEAPTAPE_CONVERT_MERGE_H

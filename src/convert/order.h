@@ -1,7 +1,7 @@
 // Puts the events of one process into a valid total order, and blocks in the place of addresses.
 //
 // The capture stamps a free before the call and an allocation after it, so with exact stamps every address alternates:
-// allocated, freed, allocated. But the counter is read out of order with the instructions round it: the stamp of an
+// allocated, freed, allocated. But the counter is read out of order with the instructions around it: the stamp of an
 // allocation may be too early by the depth of the CPU's reordering, a few hundred ns, and then it seems to precede the
 // free that made its address available. Such an allocation need not wait, because an address is not a block: for a
 // while the address has two blocks, and only the block that a free means remains to be found (docs/design/convert.md).

@@ -19,7 +19,7 @@ struct pending {
 // A process has ended; its last calls may still wait to be handed on.
 struct ended {
     uint32_t process;
-    unsigned rounds; // since
+    unsigned batches; // since
 };
 
 struct walk {
@@ -27,7 +27,7 @@ struct walk {
     const struct walk_options *options;
     struct merge merge;
     struct reorder reorder; // window 0: not wanted
-    uint64_t watermark;     // of the round before
+    uint64_t watermark;     // of the batch before
     struct ended *ended;
     size_t n_ended, ended_capacity;
 };
@@ -113,14 +113,14 @@ static void forget_streams(struct walk *w, uint32_t process)
     }
 }
 
-// All calls of a process that has ended have been handed on two rounds later.
+// All calls of a process that has ended have been handed on two batches later.
 static int forget_ended(struct walk *w)
 {
     size_t kept = 0;
     int rc = 0;
     for (size_t i = 0; i < w->n_ended; i++) {
         struct ended *ended = &w->ended[i];
-        if (ended->rounds++ < 2) {
+        if (ended->batches++ < 2) {
             w->ended[kept++] = *ended;
             continue;
         }
@@ -164,7 +164,7 @@ static int feed_events(struct walk *w, const struct trace_item *item)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < item->n_segments; i++)
         rc = feed(w, &item->segments[i]);
-    if (rc < 0 || !item->round_ends)
+    if (rc < 0 || !item->batch_ends)
         return rc;
     rc = advance(w, w->watermark);
     w->watermark = item->watermark > w->watermark ? item->watermark : w->watermark;

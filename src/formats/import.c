@@ -9,14 +9,14 @@
 #include <string.h>
 
 enum {
-    ROUND_WORDS = 1 << 16,
+    BATCH_WORDS = 1 << 16,
     EVENT_WORDS = 24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
 };
 
 // Later than any time: 146 years in ns. A greater stamp is no time, and would leave no space for those after it.
 #define LATEST_STAMP (1ull << 62)
 
-// One thread of one process: the words of the round under work.
+// One thread of one process: the words of the batch under work.
 struct import_thread {
     uint32_t process, number, tid;
     bool created, ended;
@@ -121,7 +121,7 @@ static int find_thread(struct import *im, uint32_t pid, uint64_t tid)
     return rc;
 }
 
-static int end_round(struct import *im)
+static int end_batch(struct import *im)
 {
     for (size_t i = 0; i < im->n_filled; i++) {
         struct import_thread *t = im->filled[i];
@@ -138,7 +138,7 @@ static int end_round(struct import *im)
             .words = t->words,
         };
     }
-    int rc = im->sink.round(im->sink.context, im->segments, im->n_filled, im->stamp);
+    int rc = im->sink.batch(im->sink.context, im->segments, im->n_filled, im->stamp);
     for (size_t i = 0; i < im->n_filled; i++) {
         struct import_thread *t = im->filled[i];
         t->first_word += t->n;
@@ -254,7 +254,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
     put_record(t, &ev);
     im->words += t->n - had;
     im->events += event_counts(ev.kind);
-    return im->words >= ROUND_WORDS ? end_round(im) : 0;
+    return im->words >= BATCH_WORDS ? end_batch(im) : 0;
 }
 
 static int bad(struct import *im, const char *where, const char *fmt, va_list args)
@@ -331,7 +331,7 @@ int import_run(struct import *im, struct input *in, struct err *e)
         rc = im->format->import.read(im);
     if (rc == 0 && !im->begun)
         rc = err_set(e, -ENODATA, "%s: contains no events in %s format", in->name, im->format->name);
-    return rc == 0 && im->words ? end_round(im) : rc;
+    return rc == 0 && im->words ? end_batch(im) : rc;
 }
 
 void import_release(struct import *im)

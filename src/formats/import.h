@@ -1,4 +1,4 @@
-// Imports: an importer reads its format and puts events, in the order of the file; they leave as the rounds of a trace.
+// Imports: an importer reads its format and puts events, in the order of the file; they leave as the batches of a trace.
 #ifndef HEAPTAPE_FORMATS_IMPORT_H
 #define HEAPTAPE_FORMATS_IMPORT_H
 
@@ -16,7 +16,7 @@ struct import_sink {
     int (*begin)(void *context, const struct trace_session *s, bool has_times);
     int (*process)(void *context, const struct trace_process *p);
     // Segments are borrowed until it returns. All events up to the watermark are in it or were before.
-    int (*round)(void *context, struct trace_segment *segments, size_t n, uint64_t watermark);
+    int (*batch)(void *context, struct trace_segment *segments, size_t n, uint64_t watermark);
 };
 
 struct import_thread;
@@ -44,13 +44,13 @@ struct import {
     size_t n_processes, processes_capacity;
     struct import_thread **threads;
     size_t n_threads, threads_capacity;
-    struct import_thread **filled; // those with words of this round
+    struct import_thread **filled; // those with words of this batch
     size_t n_filled;
     struct trace_segment *segments; // as many as threads
     uint32_t last_pid;
     uint64_t last_tid;
     struct import_thread *last; // NULL: none
-    uint64_t words;             // of this round
+    uint64_t words;             // of this batch
     uint64_t stamp;             // of the last event
     bool begun;
 };

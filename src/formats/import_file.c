@@ -79,12 +79,12 @@ static int write_process(void *context, const struct trace_process *p)
     return trace_write_process(&j->writer, p, j->e);
 }
 
-static int write_round(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
+static int write_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct import_job *j = context;
     j->end_stamp = watermark;
     show_progress(j);
-    return trace_write_round(&j->writer, watermark, segments, n, j->e);
+    return trace_write_batch(&j->writer, watermark, segments, n, j->e);
 }
 
 static int finish_trace(struct import_job *j)
@@ -95,7 +95,7 @@ static int finish_trace(struct import_job *j)
 static int write_trace(struct import_job *j, struct input *in, enum frame_codec codec, int level)
 {
     trace_writer_init(&j->writer, j->out, codec, level);
-    int rc = run(j, in, (struct import_sink){j, write_session, write_process, write_round}, finish_trace);
+    int rc = run(j, in, (struct import_sink){j, write_session, write_process, write_batch}, finish_trace);
     trace_writer_release(&j->writer);
     return rc;
 }
@@ -126,7 +126,7 @@ static int begin_process(void *context, const struct trace_process *p)
 }
 
 // All up to the watermark has been fed, so that all of it can be put in order.
-static int order_round(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
+static int order_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     struct import_job *j = context;
     int rc = 0;
@@ -147,7 +147,7 @@ static int finish_workload(struct import_job *j)
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};
-    int rc = run(j, in, (struct import_sink){j, begin_session, begin_process, order_round}, finish_workload);
+    int rc = run(j, in, (struct import_sink){j, begin_session, begin_process, order_batch}, finish_workload);
     *summary = j->process.summary;
     order_free(j->order);
     convert_process_release(&j->process);

@@ -13,7 +13,7 @@ struct collector {
     struct trace_writer writer;
     struct record_result *result;
     uint64_t *last_epochs; // by number of the process
-    bool in_round;
+    bool in_batch;
 };
 
 static int write_session(struct collector *c, struct err *e)
@@ -70,23 +70,23 @@ static int write_ends(struct collector *c, struct err *e)
 static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct collector *c = ctx;
-    int rc = c->in_round ? 0 : trace_round_begin(&c->writer, e);
-    c->in_round = true;
+    int rc = c->in_batch ? 0 : trace_batch_begin(&c->writer, e);
+    c->in_batch = true;
     if (rc == 0)
-        rc = trace_round_add(&c->writer, g, e);
+        rc = trace_batch_add(&c->writer, g, e);
     if (rc == 0 && g->epoch_end > c->last_epochs[s->number])
         c->last_epochs[s->number] = g->epoch_end;
     return rc;
 }
 
-static int end_round(void *ctx, uint64_t watermark, struct err *e)
+static int end_batch(void *ctx, uint64_t watermark, struct err *e)
 {
     struct collector *c = ctx;
-    if (!c->in_round)
+    if (!c->in_batch)
         return 0;
-    c->in_round = false;
-    c->result->rounds++;
-    return trace_round_end(&c->writer, watermark, e);
+    c->in_batch = false;
+    c->result->batches++;
+    return trace_batch_end(&c->writer, watermark, e);
 }
 
 int record_collect(const char *dir, const struct record_settings *settings, struct output *out,
@@ -104,7 +104,7 @@ int record_collect(const char *dir, const struct record_settings *settings, stru
     if (rc == 0)
         rc = write_processes(&c, e);
     if (rc == 0)
-        rc = drain_finished(&c.drain, &sink, end_round, e);
+        rc = drain_finished(&c.drain, &sink, end_batch, e);
     if (rc == 0)
         rc = write_ends(&c, e);
     result->events = c.writer.events;

@@ -495,7 +495,7 @@ static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stre
 }
 
 // Is the chunk the next of its stream? If words are missing before it, they may have been published after the scan passed
-// their chunk: the stream then waits for the next round. By that one every chunk before has been seen, so that a gap that
+// their chunk: the stream then waits for the next batch. By that one every chunk before has been seen, so that a gap that
 // is still there is one.
 static bool is_due(struct drain_spool *s, struct drain_stream *l, uint64_t place)
 {

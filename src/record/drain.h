@@ -24,7 +24,7 @@ struct drain_chunk {
 struct drain_stream {
     uint32_t thread, stream;
     uint64_t next;     // word due
-    uint64_t deferred; // word that came in its stead in the last round, when `waits`
+    uint64_t deferred; // word that came in its stead in the last batch, when `waits`
     bool used, waits;
     bool over;        // its last chunk was given up half full: the thread has ended
     bool dropping;    // its last record came while recording was paused
@@ -129,7 +129,7 @@ void drain_answer(struct drain *c, enum spool_request what, int error);
 void drain_restart(struct drain *c);
 
 // Takes what has been published. Events of times when recording was paused are left out. `segment` is called for each
-// run of words, in order within a stream. It fills in n_words (what it took), epoch_end and base_end as trace_round_add
+// run of words, in order within a stream. It fills in n_words (what it took), epoch_end and base_end as trace_batch_add
 // does, and returns 0 or a negative errno, which ends the drain. Its words are a copy that the program cannot reach:
 // where `room` said, which is asked before (NULL: out of memory), or without `room` valid during the call.
 struct drain_sink {
@@ -143,10 +143,10 @@ int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e);
 // not been stopped.
 int drain_open_finished(struct drain *c, const char *dir, struct err *e);
 
-// Takes all of an attached session, in slices of time: `round` is called after each with a stamp below which nothing is
+// Drains all of a finished session, in slices of time: `batch` is called after each with a stamp below which nothing is
 // left.
 int drain_finished(struct drain *c, const struct drain_sink *sink,
-                   int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
+                   int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e);
 
 // Unmaps and removes spool number i of c->spools; the later ones move up.
 void drain_drop(struct drain *c, size_t i);

@@ -146,7 +146,7 @@ static int by_stamp(const void *a, const void *b)
 }
 
 int drain_finished(struct drain *c, const struct drain_sink *sink,
-                   int (*round)(void *ctx, uint64_t watermark, struct err *e), struct err *e)
+                   int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e)
 {
     struct slices all = {0};
     int rc = 0;
@@ -161,7 +161,7 @@ int drain_finished(struct drain *c, const struct drain_sink *sink,
         bool last = i + 1 == all.n;
         if (rc == 0 && (last || i % SLICE_CHUNKS == SLICE_CHUNKS - 1)) {
             uint64_t next = last ? all.items[i].stamp : all.items[i + 1].stamp;
-            rc = round(sink->ctx, next > SLACK ? next - SLACK : 0, e);
+            rc = batch(sink->ctx, next > SLACK ? next - SLACK : 0, e);
         }
     }
     free(all.items);

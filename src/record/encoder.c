@@ -22,7 +22,7 @@ enum {
 
 // What the drain hands over at once: pieces of a trace, in order.
 enum {
-    BUNDLE_WORDS = 3 << 15, // 768 KiB: a round, and what is found full while it ends
+    BUNDLE_WORDS = 3 << 15, // 768 KiB: a batch, and what is found full while it ends
     BUNDLE_SAMPLES = 256,
 };
 
@@ -30,9 +30,9 @@ enum encoder_piece_kind {
     PIECE_PROCESS,
     PIECE_PROCESS_END,
     PIECE_SAMPLES,
-    PIECE_BEGIN_ROUND,
+    PIECE_BEGIN_BATCH,
     PIECE_SEGMENT,
-    PIECE_END_ROUND
+    PIECE_END_BATCH
 };
 
 struct encoder_piece {
@@ -99,7 +99,7 @@ struct encoder {
     struct encoder_settings settings;
     struct columns scan;         // the drain's
     struct encoder_bundle *open; // being filled by the drain
-    uint64_t rounds, steps_down;
+    uint64_t batches, steps_down;
     uint64_t adapted_ns, adapted_write_ns;
     // From here on of those who put and of who writes; the lists under the mutex.
     pthread_mutex_t mutex;
@@ -131,7 +131,7 @@ static void adapt_codec(struct encoder *n)
 {
     struct frame_writer *f = &n->writer.frames;
     uint32_t percent = backlog_percent(n);
-    uint64_t wall = clock_monotonic_ns() - n->adapted_ns, words = n->writer.round_words;
+    uint64_t wall = clock_monotonic_ns() - n->adapted_ns, words = n->writer.batch_words;
     bool writing = is_writing(n);
     n->writer.fast = wall < words * (n->writer.fast ? LEISURE_NS : FAST_NS);
     bool behind = (f->codec == FRAME_CODEC_ZSTD && percent >= BACKLOG_LZ4) ||
@@ -159,7 +159,7 @@ static int write_piece(struct encoder *n, const struct encoder_bundle *p, struct
 {
     struct trace_writer *w = &n->writer;
     bool of_process = piece->kind == PIECE_PROCESS || piece->kind == PIECE_PROCESS_END;
-    if (piece->kind == PIECE_BEGIN_ROUND && n->settings.max_bytes)
+    if (piece->kind == PIECE_BEGIN_BATCH && n->settings.max_bytes)
         n->ended = n->settings.out->offset >= n->settings.max_bytes;
     if (n->ended && !of_process)
         return 0;
@@ -171,14 +171,14 @@ static int write_piece(struct encoder *n, const struct encoder_bundle *p, struct
     case PIECE_SAMPLES:
         *samples += piece->samples;
         return trace_write_samples(w, p->samples + *samples - piece->samples, piece->samples, e);
-    case PIECE_BEGIN_ROUND:
+    case PIECE_BEGIN_BATCH:
         adapt_codec(n);
-        return trace_round_begin(w, e);
+        return trace_batch_begin(w, e);
     case PIECE_SEGMENT:
-        return trace_round_add_scanned(w, &piece->segment, piece->events, e);
-    case PIECE_END_ROUND:
-        n->rounds++;
-        return trace_round_end(w, piece->watermark, e);
+        return trace_batch_add_scanned(w, &piece->segment, piece->events, e);
+    case PIECE_END_BATCH:
+        n->batches++;
+        return trace_batch_end(w, piece->watermark, e);
     }
     return 0;
 }
@@ -191,7 +191,7 @@ static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err 
         rc = write_piece(n, p, &p->pieces[i], &samples, e);
     // Its words are written over by what comes next.
     if (rc == 0)
-        rc = trace_round_flush(&n->writer, e);
+        rc = trace_batch_flush(&n->writer, e);
     bundle_clear(p);
     return rc;
 }
@@ -353,9 +353,9 @@ int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, s
     return 0;
 }
 
-int encoder_begin_round(struct encoder *n, struct err *e)
+int encoder_begin_batch(struct encoder *n, struct err *e)
 {
-    return add(n, PIECE_BEGIN_ROUND, 0, e) ? 0 : -ENOMEM;
+    return add(n, PIECE_BEGIN_BATCH, 0, e) ? 0 : -ENOMEM;
 }
 
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)
@@ -387,9 +387,9 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *ev
     return 0;
 }
 
-int encoder_end_round(struct encoder *n, uint64_t watermark, struct err *e)
+int encoder_end_batch(struct encoder *n, uint64_t watermark, struct err *e)
 {
-    struct encoder_piece *piece = add(n, PIECE_END_ROUND, 0, e);
+    struct encoder_piece *piece = add(n, PIECE_END_BATCH, 0, e);
     if (!piece)
         return -ENOMEM;
     piece->watermark = watermark;
@@ -437,5 +437,5 @@ int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e)
 
 struct encoder_totals encoder_totals(const struct encoder *n)
 {
-    return (struct encoder_totals){n->writer.events, n->rounds, n->steps_down};
+    return (struct encoder_totals){n->writer.events, n->batches, n->steps_down};
 }

@@ -21,13 +21,13 @@ struct encoder_settings {
     enum frame_codec codec; // the best
     int level;
     struct clock_point started;    // of the recording
-    uint64_t max_bytes;            // no round begins behind this many bytes of output; 0: no limit
+    uint64_t max_bytes;            // no batch begins behind this many bytes of output; 0: no limit
     struct trace_session *session; // borrowed; clock_hz is filled in when the frame is written
 };
 
 // What it has done so far; valid after encoder_write_all and encoder_finish.
 struct encoder_totals {
-    uint64_t events, rounds;
+    uint64_t events, batches;
     uint64_t steps_down; // times it fell behind and changed to a cheaper codec
 };
 
@@ -38,21 +38,21 @@ struct encoder *encoder_new(const struct encoder_settings *s, struct err *e);
 void encoder_free(struct encoder *n);
 
 // The pieces of a trace, in order. Each returns 0, or a negative errno once writing has failed or memory is short.
-// Processes are taken over, also on failure. What was put is handed over with the end of its round.
+// Processes are taken over, also on failure. What was put is handed over with the end of its batch.
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e);
-int encoder_begin_round(struct encoder *n, struct err *e);
+int encoder_begin_batch(struct encoder *n, struct err *e);
 
 // Where words of the next segments are to be put: up to `n` of them. NULL: the text is set.
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e);
 
-// As trace_round_add, of words that stand where encoder_room said, before any other call; *events is the number of counted
+// As trace_batch_add, of words that stand where encoder_room said, before any other call; *events is the number of counted
 // events in it. Several segments may be put from the same room, in its order.
 int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e);
-int encoder_end_round(struct encoder *n, uint64_t watermark, struct err *e);
+int encoder_end_batch(struct encoder *n, uint64_t watermark, struct err *e);
 
-// Hands over what has been put since the last round, too.
+// Hands over what has been put since the last batch, too.
 int encoder_flush(struct encoder *n, struct err *e);
 
 bool encoder_has_work(struct encoder *n);
@@ -60,7 +60,7 @@ bool encoder_has_work(struct encoder *n);
 // Has the backlog reached its bound? Then nothing should be drained, and the programs wait.
 bool encoder_is_full(struct encoder *n);
 
-// Has the output reached max_bytes? Rounds that are put from then on are left out.
+// Has the output reached max_bytes? Batches that are put from then on are left out.
 bool encoder_has_ended(struct encoder *n);
 
 // 0, or why writing has failed.

@@ -20,17 +20,17 @@
 #define MS(n) ((n)*1000000ull)
 
 enum {
-    ROUND_WORDS = 1 << 16, // a round is written when it holds this many words …
+    BATCH_WORDS = 1 << 16, // a batch is written when it holds this many words …
     SAMPLES_AT_ONCE = 256, // in one frame
-    // A round may hold records that are later than its watermark, and a reader orders what is older than the watermark of
-    // the round before the last (docs/design/convert.md).
-    SETTLING_ROUNDS = 2,
+    // A batch may hold records that are later than its watermark, and a reader orders what is older than the watermark of
+    // the batch before the last (docs/design/convert.md).
+    SETTLING_BATCHES = 2,
     CHUNKS_A_TURN = 4,  // full chunks that a drain should find: few enough that they are still in cache …
     CHUNKS_LATE = 12,   // … and so many that the backup drains: half of what a program may hold
     RECORDER_NICE = 5,  // the program comes first …
     BACKUP_UNNICE = 10, // … but it should not have to wait
 };
-#define ROUND_NS       MS(20)   // … or is this old
+#define BATCH_NS       MS(20)   // … or is this old
 #define SAMPLE_NS      MS(10)   // RSS of each process
 #define IDLE_SAMPLE_NS MS(1000) // … that does nothing
 #define NAMES_NS       MS(500)  // names of its threads
@@ -52,7 +52,7 @@ struct recorder {
     struct clock_point started;
     uint64_t realtime_ns; // then
     struct trace_session facts;
-    bool in_round;
+    bool in_batch;
     // Whoever drains holds `turning`: the recorder's own thread between two pieces of the encoder's work; or the backup,
     // while that takes too long.
     pthread_mutex_t turning;
@@ -66,11 +66,11 @@ struct recorder {
     uint32_t seen;      // wakeups before the last turn …
     bool full;          // … which drained nothing, since the encoder's backlog is full
     uint64_t watermark; // of the last drain that left nothing behind
-    uint64_t round_began_ns, checked_ns, sampled_ns, turned_ns, survivors_ns, left_ns;
-    uint64_t rounds_begun;
-    uint64_t round_words;        // drained since the round began
-    unsigned unsettled;          // rounds that a reader still has to see before it can order all records written
-    struct trace_process *ended; // processes whose PROCESS_END is due after the round
+    uint64_t batch_began_ns, checked_ns, sampled_ns, turned_ns, survivors_ns, left_ns;
+    uint64_t batches_begun;
+    uint64_t batch_words;        // drained since the batch began
+    unsigned unsettled;          // batches that a reader still has to see before it can order all records written
+    struct trace_process *ended; // processes whose PROCESS_END is due after the batch
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
     size_t n_samples;
@@ -144,13 +144,13 @@ static int write_samples(struct recorder *r, struct err *e)
     return rc;
 }
 
-static int end_round(struct recorder *r, struct err *e)
+static int end_batch(struct recorder *r, struct err *e)
 {
-    if (!r->in_round)
+    if (!r->in_batch)
         return 0;
-    r->in_round = false;
-    r->unsettled = r->round_words ? SETTLING_ROUNDS : r->unsettled - (r->unsettled > 0);
-    int rc = encoder_end_round(r->encoder, r->watermark, e);
+    r->in_batch = false;
+    r->unsettled = r->batch_words ? SETTLING_BATCHES : r->unsettled - (r->unsettled > 0);
+    int rc = encoder_end_batch(r->encoder, r->watermark, e);
     // Their processes end here at the earliest.
     if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE))
         rc = write_samples(r, e);
@@ -163,21 +163,21 @@ static int end_round(struct recorder *r, struct err *e)
     return rc < 0 ? rc : encoder_flush(r->encoder, e);
 }
 
-static int begin_round(struct recorder *r, struct err *e)
+static int begin_batch(struct recorder *r, struct err *e)
 {
-    if (r->in_round)
+    if (r->in_batch)
         return 0;
-    r->in_round = true;
+    r->in_batch = true;
     // The first ends with its turn: what is killed early leaves a trace, too.
-    r->round_began_ns = r->rounds_begun++ ? clock_monotonic_ns() : 0;
-    r->round_words = 0;
-    return encoder_begin_round(r->encoder, e);
+    r->batch_began_ns = r->batches_begun++ ? clock_monotonic_ns() : 0;
+    r->batch_words = 0;
+    return encoder_begin_batch(r->encoder, e);
 }
 
 static uint64_t *room_for_segment(void *ctx, uint32_t n_words, struct err *e)
 {
     struct recorder *r = ctx;
-    return begin_round(r, e) == 0 ? encoder_room(r->encoder, n_words, e) : NULL;
+    return begin_batch(r, e) == 0 ? encoder_room(r->encoder, n_words, e) : NULL;
 }
 
 static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
@@ -185,7 +185,7 @@ static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *
     struct recorder *r = ctx;
     uint64_t events = 0;
     int rc = encoder_put_segment(r->encoder, g, &events, e);
-    r->round_words += g->n_words;
+    r->batch_words += g->n_words;
     s->events += events;
     return rc;
 }
@@ -259,7 +259,7 @@ static int end_processes(struct recorder *r, struct err *e)
             i++;
             continue;
         }
-        int rc = begin_round(r, e);
+        int rc = begin_batch(r, e);
         if (rc == 0)
             rc = end_process(r, i, e);
         if (rc < 0)
@@ -272,7 +272,7 @@ static int end_processes(struct recorder *r, struct err *e)
 static int restart(struct recorder *r, struct err *e)
 {
     struct err refused;
-    int rc = end_round(r, e);
+    int rc = end_batch(r, e);
     if (rc == 0)
         rc = encoder_write_all(r->encoder, e);
     if (rc < 0)
@@ -300,7 +300,7 @@ static int answer(struct recorder *r, struct err *e)
     if (drain_is_asked(&r->drain, SPOOL_RESET))
         rc = restart(r, e);
     if (rc == 0 && drain_is_asked(&r->drain, SPOOL_SYNC)) {
-        rc = end_round(r, e);
+        rc = end_batch(r, e);
         if (rc == 0)
             rc = encoder_write_all(r->encoder, e);
         if (rc == 0)
@@ -309,14 +309,14 @@ static int answer(struct recorder *r, struct err *e)
     return rc;
 }
 
-// For whom the output is read live: a pause of the program is not one of the reader. Rounds without records move the
-// watermark over those of the last round with some.
+// For whom the output is read live: a pause of the program is not one of the reader. Batches without records move the
+// watermark over those of the last batch with some.
 static int settle(struct recorder *r, uint64_t now, struct err *e)
 {
-    if (!r->settings->live || r->in_round || !r->unsettled || now < r->round_began_ns + ROUND_NS)
+    if (!r->settings->live || r->in_batch || !r->unsettled || now < r->batch_began_ns + BATCH_NS)
         return 0;
-    int rc = begin_round(r, e);
-    return rc < 0 ? rc : end_round(r, e);
+    int rc = begin_batch(r, e);
+    return rc < 0 ? rc : end_batch(r, e);
 }
 
 // One look at everything: what has ended, what is new, what has been published. Holds `turning`.
@@ -349,8 +349,8 @@ static int turn(struct recorder *r, struct err *e)
         rc = sample_memory(r, now, e);
     if (rc == 0)
         rc = end_processes(r, e);
-    if (rc == 0 && r->in_round && (r->round_words >= ROUND_WORDS || now >= r->round_began_ns + ROUND_NS))
-        rc = end_round(r, e);
+    if (rc == 0 && r->in_batch && (r->batch_words >= BATCH_WORDS || now >= r->batch_began_ns + BATCH_NS))
+        rc = end_batch(r, e);
     return rc < 0 ? rc : settle(r, now, e);
 }
 
@@ -525,12 +525,12 @@ static int finish(struct recorder *r, struct err *e)
     if (rc == 0)
         rc = answer(r, e);
     while (rc == 0 && r->drain.n_spools) {
-        rc = begin_round(r, e);
+        rc = begin_batch(r, e);
         if (rc == 0)
             rc = end_process(r, 0, e);
     }
     if (rc == 0)
-        rc = end_round(r, e);
+        rc = end_batch(r, e);
     if (rc == 0)
         rc = write_samples(r, e);
     return rc < 0 ? rc : encoder_finish(r->encoder, stamp_now(r), e);
@@ -616,7 +616,7 @@ static int run(struct recorder *r, struct err *e)
     if (rc == 0) {
         struct encoder_totals t = encoder_totals(r->encoder);
         r->result->events = t.events;
-        r->result->rounds = t.rounds;
+        r->result->batches = t.batches;
         r->result->steps_down = t.steps_down;
     }
     return rc;

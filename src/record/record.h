@@ -39,7 +39,7 @@ struct record_result {
     uint32_t untraced; // processes that could not be recorded: under limits that leave no room for a spool
     uint64_t events, lost_words, waits, wait_ns;
     uint64_t cpu_ns;      // of the recorder itself
-    uint64_t rounds;      // written
+    uint64_t batches;     // written
     uint64_t steps_down;  // times the recorder fell behind and changed to a cheaper codec
     char off_reason[200]; // why tracing turned itself off in a process; "" when it did not
 };

@@ -9,7 +9,7 @@
 // Life of a chunk: FREE → (a thread pops it or takes a fresh one) → OWNED → (full, or the thread ends) → DONE
 // → (drained by the recorder) → FREE. A thread writes words and publishes them with used_words, so whatever
 // was published survives any death of the process. The recorder drains OWNED chunks too, up to what is
-// published, once a round.
+// published, once a batch.
 #ifndef HEAPTAPE_SPOOL_SPOOL_H
 #define HEAPTAPE_SPOOL_SPOOL_H
 

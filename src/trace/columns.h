@@ -15,7 +15,7 @@ enum events_transform { EVENTS_WORDS = 0, EVENTS_COLUMNS = 1 };
 enum {
     EVENTS_HEADER_BYTES = 24,
     EVENTS_SEGMENT_BYTES = 48,
-    EVENTS_LAST_OF_ROUND = 1,                   // bit of the flags
+    EVENTS_LAST_OF_BATCH = 1,                   // bit of the flags
     EVENTS_TRANSFORM_AT = 8,                    // the flags' second byte
     EVENTS_MAX_WORDS = FRAME_MAX_RAW_BYTES / 8, // in one frame, whatever the transform
 };

@@ -216,9 +216,9 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
     if (!read_words(r, (enum events_transform)transform, f->data + head, f->size - head, n))
         return corrupt(r, f, "the records are invalid", e);
-    item->round = get_u64(f->data);
+    item->batch = get_u64(f->data);
     item->watermark = get_u64(f->data + 8);
-    item->round_ends = flags & EVENTS_LAST_OF_ROUND;
+    item->batch_ends = flags & EVENTS_LAST_OF_BATCH;
     item->segments = (const struct trace_segment *)(void *)r->segments.data;
     item->n_segments = n;
     return 0;

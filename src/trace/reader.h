@@ -14,8 +14,8 @@ struct trace_item {
     // TRACE_PROCESS and TRACE_PROCESS_END: the process, with what is known so far
     struct trace_process *process;
     // TRACE_EVENTS
-    uint64_t round, watermark;
-    bool round_ends; // the last frame of its round
+    uint64_t batch, watermark;
+    bool batch_ends; // the last frame of its batch
     const struct trace_segment *segments;
     size_t n_segments;
     // TRACE_SAMPLES

@@ -20,7 +20,7 @@ struct salvage {
     uint64_t kept_bytes;
     uint64_t watermark, end_stamp, clock_hz;
     uint64_t latest; // process end or watermark
-    bool begun, in_round;
+    bool begun, in_batch;
 };
 
 static int begin(struct salvage *s, const struct frame *f, struct err *e)
@@ -82,23 +82,23 @@ static void saw_stamp(struct salvage *s, uint64_t stamp)
     s->latest = stamp > s->latest ? stamp : s->latest;
 }
 
-static int end_round(struct salvage *s, uint64_t watermark, struct err *e)
+static int end_batch(struct salvage *s, uint64_t watermark, struct err *e)
 {
     s->watermark = watermark;
-    s->in_round = false;
+    s->in_batch = false;
     saw_stamp(s, watermark);
-    return trace_round_end(&s->writer, watermark, e);
+    return trace_batch_end(&s->writer, watermark, e);
 }
 
 static int keep_events(struct salvage *s, const struct trace_item *item, struct err *e)
 {
-    int rc = s->in_round ? 0 : trace_round_begin(&s->writer, e);
-    s->in_round = true;
+    int rc = s->in_batch ? 0 : trace_batch_begin(&s->writer, e);
+    s->in_batch = true;
     for (size_t i = 0; i < item->n_segments && rc == 0; i++) {
         struct trace_segment segment = item->segments[i];
-        rc = trace_round_add(&s->writer, &segment, e);
+        rc = trace_batch_add(&s->writer, &segment, e);
     }
-    return rc == 0 && item->round_ends ? end_round(s, item->watermark, e) : rc;
+    return rc == 0 && item->batch_ends ? end_batch(s, item->watermark, e) : rc;
 }
 
 static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
@@ -112,8 +112,8 @@ static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
         return keep_events(s, item, e);
     case TRACE_PROCESS_END:
         saw_stamp(s, item->process->end_stamp);
-        // The end of its last round may be lost, and stands before the end of the process.
-        if (s->in_round && end_round(s, s->watermark, e) < 0)
+        // The end of its last batch may be lost, and stands before the end of the process.
+        if (s->in_batch && end_batch(s, s->watermark, e) < 0)
             return -EIO;
         return trace_write_process_end(&s->writer, item->process, e);
     case TRACE_SAMPLES:
@@ -189,7 +189,7 @@ static int read_all(struct salvage *s, struct err *e)
 
 static int finish(struct salvage *s, struct err *e)
 {
-    int rc = s->in_round ? end_round(s, s->watermark, e) : 0;
+    int rc = s->in_batch ? end_batch(s, s->watermark, e) : 0;
     if (rc == 0)
         rc = trace_write_end(&s->writer, s->end_stamp ? s->end_stamp : s->latest, s->clock_hz, e);
     return rc;

@@ -13,7 +13,7 @@ enum { TRACE_VERSION = 1 };
 enum trace_frame {
     TRACE_SESSION = 1,     // fields: of the recording; always the first frame
     TRACE_PROCESS = 2,     // fields: of a process image, before its first events
-    TRACE_EVENTS = 3,      // a piece of a round: segments of records, in columns
+    TRACE_EVENTS = 3,      // a piece of a batch: segments of records, in columns
     TRACE_PROCESS_END = 4, // fields: how it ended
     TRACE_SAMPLES = 5,     // memory of the processes, sampled from outside
     TRACE_END = 6,         // fields: totals; always the last frame of a recording that was not cut off

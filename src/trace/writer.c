@@ -36,7 +36,7 @@ void trace_writer_release(struct trace_writer *w)
 void trace_writer_restart(struct trace_writer *w)
 {
     w->frames.next_sequence = 0;
-    w->round = w->watermark = w->events = 0;
+    w->batch = w->watermark = w->events = 0;
     w->n_counts = 0;
 }
 
@@ -153,9 +153,9 @@ static int flush(struct trace_writer *w, bool last, struct err *e)
 {
     enum events_transform transform = transform_of(w);
     uint8_t head[EVENTS_HEADER_BYTES];
-    put_u64(head, w->round);
+    put_u64(head, w->batch);
     put_u64(head + 8, w->watermark);
-    put_u32(head + 16, (last ? EVENTS_LAST_OF_ROUND : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
+    put_u32(head + 16, (last ? EVENTS_LAST_OF_BATCH : 0) | (uint32_t)transform << EVENTS_TRANSFORM_AT);
     put_u32(head + 20, (uint32_t)(w->table.size / EVENTS_SEGMENT_BYTES));
     struct frame_part parts[1 + COLUMN_COUNT] = {
         {0}, {w->words.data, w->words.size, NULL}, {w->scanned, (size_t)w->scanned_words * 8, NULL}};
@@ -243,7 +243,7 @@ static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint3
     return r.words;
 }
 
-int trace_round_begin(struct trace_writer *w, struct err *e)
+int trace_batch_begin(struct trace_writer *w, struct err *e)
 {
     if (!w->columns) {
         w->columns = malloc(sizeof *w->columns);
@@ -251,20 +251,20 @@ int trace_round_begin(struct trace_writer *w, struct err *e)
             return no_memory(w, e);
         columns_init(w->columns);
     }
-    w->round_words = 0;
+    w->batch_words = 0;
     return begin_frame(w) < 0 ? no_memory(w, e) : 0;
 }
 
-int trace_round_flush(struct trace_writer *w, struct err *e)
+int trace_batch_flush(struct trace_writer *w, struct err *e)
 {
     return w->scanned_words ? flush(w, false, e) : 0;
 }
 
-int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err *e)
+int trace_batch_add(struct trace_writer *w, struct trace_segment *s, struct err *e)
 {
     uint32_t n = s->n_words;
     int64_t took = 1;
-    int flushed = trace_round_flush(w, e);
+    int flushed = trace_batch_flush(w, e);
     if (flushed < 0)
         return flushed;
     s->n_words = s->n_records = 0;
@@ -282,45 +282,45 @@ int trace_round_add(struct trace_writer *w, struct trace_segment *s, struct err 
         if (took < 0)
             return no_memory(w, e);
     }
-    w->round_words += s->n_words;
+    w->batch_words += s->n_words;
     return 0;
 }
 
-int trace_round_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events, struct err *e)
+int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *s, uint64_t events, struct err *e)
 {
     struct trace_segment copied = *s;
     const struct codec_state before = {s->epoch0, s->base0};
     const struct records r = {{s->epoch_end, s->base_end}, s->n_words, s->n_records, events};
     int rc = 0;
     if (transform_of(w) != EVENTS_WORDS || w->words.size || s->n_words > w->frame_words)
-        return trace_round_add(w, &copied, e);
+        return trace_batch_add(w, &copied, e);
     // A frame is one run of words.
     if (s->words != w->scanned + w->scanned_words || words_taken(w) + s->n_words > w->frame_words)
-        rc = trace_round_flush(w, e);
+        rc = trace_batch_flush(w, e);
     if (rc < 0 || s->n_words == 0)
         return rc;
     if (w->scanned_words == 0)
         w->scanned = s->words;
     w->scanned_words += s->n_words;
-    w->round_words += s->n_words;
+    w->batch_words += s->n_words;
     count_events(w, s->process, events);
     copied.n_words = 0;
     return put_table(w, &copied, &before, &r) < 0 ? no_memory(w, e) : 0;
 }
 
-int trace_round_end(struct trace_writer *w, uint64_t watermark, struct err *e)
+int trace_batch_end(struct trace_writer *w, uint64_t watermark, struct err *e)
 {
     w->watermark = watermark;
     int rc = flush(w, true, e);
-    w->round++;
+    w->batch++;
     return rc;
 }
 
-int trace_write_round(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
+int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_segment *segments, size_t n,
                       struct err *e)
 {
-    int rc = trace_round_begin(w, e);
+    int rc = trace_batch_begin(w, e);
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = trace_round_add(w, &segments[i], e);
-    return rc < 0 ? rc : trace_round_end(w, watermark, e);
+        rc = trace_batch_add(w, &segments[i], e);
+    return rc < 0 ? rc : trace_batch_end(w, watermark, e);
 }

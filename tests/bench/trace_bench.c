@@ -72,12 +72,12 @@ static void write_all(const struct all *a, const char *path, enum frame_codec co
     for (uint32_t i = 0; i < a->processes; i++)
         check(trace_write_process(&w, &(struct trace_process){.number = i}, &e), &e);
     double t0 = cpu_ns();
-    check(trace_round_begin(&w, &e), &e);
+    check(trace_batch_begin(&w, &e), &e);
     for (size_t i = 0; i < a->n; i++) {
         struct trace_segment s = a->segments[i];
-        check(trace_round_add(&w, &s, &e), &e);
+        check(trace_batch_add(&w, &s, &e), &e);
     }
-    check(trace_round_end(&w, 1, &e), &e);
+    check(trace_batch_end(&w, 1, &e), &e);
     double t1 = cpu_ns();
     double file_ns = (double)out.write_ns;
     printf("%.2f B/record, write %.2f ns/record + the file's %.2f", (double)out.offset / (double)a->records,

@@ -4,7 +4,7 @@
 //   THREAD STAMP KIND [KEY=N...] a record; KEY is ptr, size, count, align, result, value, error, or text=WORD,
 //                                or the name of a note
 //   lost THREAD WORDS            so many words of the thread's stream are missing here
-//   round                        ends a round; its watermark is the greatest stamp so far
+//   round                        ends a batch; its watermark is the greatest stamp so far
 //   end [HZ]                     the process and the recording end well, with HZ as the clock rate that was measured
 //                                over all of it; without it the trace is cut off
 // Stamps are nanoseconds.
@@ -110,9 +110,9 @@ static void add_record(char *line)
     s->n += codec_put_long(s->words + s->n, &ev);
 }
 
-static void write_round(void)
+static void write_batch(void)
 {
-    must(trace_round_begin(&writer, &e));
+    must(trace_batch_begin(&writer, &e));
     for (size_t i = 0; i < PROCESSES * THREADS; i++) {
         struct stream *s = streams[i];
         if (!s || !s->n)
@@ -124,17 +124,17 @@ static void write_round(void)
                                         .epoch0 = s->fed_epoch,
                                         .n_words = (uint32_t)s->n,
                                         .words = s->words};
-        must(trace_round_add(&writer, &segment, &e));
+        must(trace_batch_add(&writer, &segment, &e));
         s->first_word += s->n;
         s->fed_epoch = s->epoch;
         s->n = 0;
     }
-    must(trace_round_end(&writer, latest, &e));
+    must(trace_batch_end(&writer, latest, &e));
 }
 
 static void end_all(uint64_t clock_hz)
 {
-    write_round();
+    write_batch();
     for (uint32_t i = 0; i < n_processes; i++) {
         processes[i].end_stamp = latest;
         must(trace_write_process_end(&writer, &processes[i], &e));
@@ -147,12 +147,12 @@ static void do_line(char *line)
     if (strncmp(line, "process ", 8) == 0)
         begin_process(line + 8);
     else if (strncmp(line, "round", 5) == 0)
-        write_round();
+        write_batch();
     else if (strncmp(line, "end", 3) == 0)
         end_all(strtoull(line + 3, NULL, 0));
     else if (strncmp(line, "lost ", 5) == 0) {
         struct stream *s = stream_of((unsigned)atoi(strtok(line + 5, " \n")));
-        write_round();
+        write_batch();
         s->first_word += (uint64_t)atoi(strtok(NULL, " \n"));
     } else if (line[0] != '\n' && line[0] != '#')
         add_record(line);

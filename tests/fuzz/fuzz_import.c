@@ -20,7 +20,7 @@ static int put_process(void *context, const struct trace_process *p)
     return 0;
 }
 
-static int put_round(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
+static int put_batch(void *context, struct trace_segment *segments, size_t n, uint64_t watermark)
 {
     (void)context;
     (void)segments;
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct err e = {0};
     struct input in;
-    struct import im = {.sink = {NULL, begin, put_process, put_round}};
+    struct import im = {.sink = {NULL, begin, put_process, put_batch}};
     if (!read_name(&im, &data, &n) || !n)
         return -1; // libFuzzer does not keep it
     fuzz_input(&in, data, n);

@@ -210,7 +210,7 @@ void history_watermark(struct history *h, uint64_t watermark)
     assert_int_equal(order_advance(h->order, watermark), 0);
 }
 
-void history_round(struct history *h, uint64_t watermark)
+void history_batch(struct history *h, uint64_t watermark)
 {
     feed_all(h);
     assert_int_equal(order_advance(h->order, watermark), 0);

@@ -12,7 +12,7 @@
 
 enum { HISTORY_THREADS = 8, HISTORY_STREAMS = 2 };
 
-// One stream of a thread. Records are encoded as they are added; `round` cuts them.
+// One stream of a thread. Records are encoded as they are added; `batch` cuts them.
 struct history_stream {
     struct codec_state state, fed_state;
     uint64_t *words;
@@ -54,7 +54,7 @@ void history_realloc(struct history *h, unsigned thread, uint64_t begin, uint64_
                      uint64_t to);
 
 // Feeds what was added since; then all up to `watermark` comes out.
-void history_round(struct history *h, uint64_t watermark);
+void history_batch(struct history *h, uint64_t watermark);
 
 // The two halves of it: feeds what a stream has, and puts out what is due.
 void history_feed(struct history *h, unsigned thread, unsigned stream);

@@ -182,7 +182,7 @@ static void early_give_and_early_take(void **state)
     history_free(&h, 2, 5000, P);
     history_free(&h, 1, 5020, P);
     struct order_counts c = history_finish(&h);
-    // The takes of both blocks are one thread's, so the frees could be the other way round.
+    // The takes of both blocks are one thread's, so the frees could be the other way batch.
     assert_true(c.ambiguous > 0);
     history_release(&h);
     (void)state;
@@ -256,7 +256,7 @@ static void one_thread_never_waits(void **state)
     history_free(&h, 0, 30, P);
     history_malloc(&h, 0, 40, 32, Q);
     history_malloc(&h, 0, 50, 48, Q);
-    history_round(&h, 50);
+    history_batch(&h, 50);
     assert_int_equal(h.n_ops, 5);
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 1, 1);
@@ -391,16 +391,16 @@ static void lanes_are_held_together(void **state)
     (void)state;
 }
 
-// Thread 0's free was published in the second round, thread 1's take after it in the first.
-static void later_round_earlier_stamp(void **state)
+// Thread 0's free was published in the second batch, thread 1's take after it in the first.
+static void later_batch_earlier_stamp(void **state)
 {
     struct history h;
     history_init(&h);
     history_malloc(&h, 0, 10, 32, P);
     history_malloc(&h, 1, 1050, 48, P);
-    history_round(&h, 0);
+    history_batch(&h, 0);
     history_free(&h, 0, 1000, P);
-    history_round(&h, 2000);
+    history_batch(&h, 2000);
     history_free(&h, 1, 3000, P);
     check_counts(history_finish(&h), 0, 0, 0);
     assert_int_equal(h.ops[1].block, 32);
@@ -416,9 +416,9 @@ static void watermark_holds_back(void **state)
     history_init(&h);
     history_malloc(&h, 0, 10, 32, P);
     history_malloc(&h, 0, 100, 48, Q);
-    history_round(&h, 99);
+    history_batch(&h, 99);
     assert_int_equal(h.n_ops, 1);
-    history_round(&h, 100);
+    history_batch(&h, 100);
     assert_int_equal(h.n_ops, 2);
     history_finish(&h);
     assert_int_equal(h.n_ops, 2);
@@ -462,7 +462,7 @@ static void slots_come_back_to_the_producer(void **state)
         history_malloc(&h, 0, stamp, 1 + i, P + 16 * (i % 128));
         history_free(&h, 1, stamp + 1000, P + 16 * (i % 128));
         if (i % 1000 == 999)
-            history_round(&h, stamp);
+            history_batch(&h, stamp);
     }
     struct order_counts c = history_finish(&h);
     check_counts(c, 0, 0, 0);
@@ -535,7 +535,7 @@ int main(void)
         cmocka_unit_test(failed_realloc_gives_the_address_back),
         cmocka_unit_test(streams_are_one_thread),
         cmocka_unit_test(lanes_are_held_together),
-        cmocka_unit_test(later_round_earlier_stamp),
+        cmocka_unit_test(later_batch_earlier_stamp),
         cmocka_unit_test(watermark_holds_back),
         cmocka_unit_test(thread_waits_for_its_creation),
         cmocka_unit_test(slots_come_back_to_the_producer),

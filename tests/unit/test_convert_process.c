@@ -39,7 +39,7 @@ static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uin
     if (freed)
         at += codec_put_long(words + at, &(struct event){.kind = HT_FREE, .stamp = n + 1, .ptr = freed});
     struct trace_segment s = {.process = process, .tid = 1, .n_words = at, .words = words};
-    assert_int_equal(trace_write_round(w, 100 * (process + 1), &s, 1, &e), 0);
+    assert_int_equal(trace_write_batch(w, 100 * (process + 1), &s, 1, &e), 0);
 }
 
 // Processes 100 with two events, 200 with four, and 200 again with one. Without an end it is cut off.

@@ -1,5 +1,5 @@
 // Random programs with a true order of their own: what they record is disturbed as a CPU and a recorder disturb it (stamps
-// of takes too early, records published late, rounds cut anywhere), and the order must still tell every block apart and
+// of takes too early, records published late, batches cut anywhere), and the order must still tell every block apart and
 // keep every dependency between threads.
 #include "history.h"
 
@@ -18,7 +18,7 @@ struct disturb {
     uint64_t hand_over_ns;   // that pass at least before another thread frees a block
     uint64_t late_ns;        // by which a record may be published late …
     unsigned late_percent;   // … of so many
-    bool shuffled;           // the recorder reads the streams of a round in any order, some of them more than once
+    bool shuffled;           // the recorder reads the streams of a batch in any order, some of them more than once
     bool loses, cut_off;     // words of a stream are lost; the recording ends in the middle, elsewhere in each stream
 };
 
@@ -44,7 +44,7 @@ struct program {
     uint64_t seed;
     struct history h;
     bool lost;
-    uint64_t now, watermark, passed;        // the watermark of the last round, and up to where ops were asked for
+    uint64_t now, watermark, passed;        // the watermark of the last batch, and up to where ops were asked for
     uint64_t unfed[HISTORY_THREADS][STEPS]; // stamps of records that were published and not fed yet
     size_t n_unfed[HISTORY_THREADS];
     uint64_t late; // records that were fed after what was stamped later had been asked for
@@ -207,8 +207,8 @@ static void read_stream(struct program *p, unsigned t)
         feed(p, t);
 }
 
-// A round as the recorder reads it: the watermark first, then stream by stream while the threads go on.
-static void round_cut(struct program *p)
+// A batch as the recorder reads it: the watermark first, then stream by stream while the threads go on.
+static void batch_cut(struct program *p)
 {
     uint64_t watermark = p->now;
     unsigned order[2 * HISTORY_THREADS], n = 0;
@@ -228,7 +228,7 @@ static void round_cut(struct program *p)
             step(p);
         }
     }
-    // As the converter does: one round behind.
+    // As the converter does: one batch behind.
     history_watermark(&p->h, p->watermark);
     p->passed = p->watermark;
     p->watermark = watermark;
@@ -331,7 +331,7 @@ static void run_program(const struct disturb *how, uint64_t seed, struct outcome
         pass(&p, 1 + pick(&p, 60));
         step(&p);
         if (pick(&p, 200) == 0)
-            round_cut(&p);
+            batch_cut(&p);
     }
     if (!how->cut_off)
         pass(&p, 10000000);

@@ -60,21 +60,21 @@ static void resize(struct history *h, unsigned thread, uint64_t stamp, uint64_t 
     put(h, thread, &(struct event){.kind = HT_REALLOC, .stamp = end, .size = 8, .result = to});
 }
 
-static void end_round(struct history *h, uint64_t watermark)
+static void end_batch(struct history *h, uint64_t watermark)
 {
     struct err e = {0};
-    assert_int_equal(trace_round_begin(&h->writer, &e), 0);
+    assert_int_equal(trace_batch_begin(&h->writer, &e), 0);
     for (uint32_t t = 0; t < THREADS; t++) {
         struct trace_segment s = {
             .thread = t, .tid = t, .first_word = h->first[t], .n_words = h->n[t], .words = h->words[t]};
         // Words are cut into segments where a thread has some.
         if (s.n_words)
-            assert_int_equal(trace_round_add(&h->writer, &s, &e), 0);
+            assert_int_equal(trace_batch_add(&h->writer, &s, &e), 0);
         h->first[t] += h->n[t];
         h->n[t] = 0;
         h->state[t] = (struct codec_state){0};
     }
-    assert_int_equal(trace_round_end(&h->writer, watermark, &e), 0);
+    assert_int_equal(trace_batch_end(&h->writer, watermark, &e), 0);
 }
 
 static int note_call(void *context, const struct walk_call *c)
@@ -130,7 +130,7 @@ static void put_early_take(struct history *h)
     take(h, 1, 91, 0xb0);
     give(h, 1, 200, 0xa0);
     take(h, 2, 95, 0xc0);
-    end_round(h, 1000);
+    end_batch(h, 1000);
 }
 
 static void stamps_decide(void **state)
@@ -161,7 +161,7 @@ static void a_give_that_does_not_come_is_not_waited_for(void **state)
     take(&h, 1, 90, 0xa0);
     take(&h, 0, 150, 0xb0);
     take(&h, 0, 400, 0xc0);
-    end_round(&h, 1000);
+    end_batch(&h, 1000);
     struct walk_counts c = expect(&h, 100, "| 0:+a0 0:+b0 1:+a0 0:+c0 ");
     assert_int_equal(c.broken, 1);
 }
@@ -174,7 +174,7 @@ static void a_realloc_stands_before_the_next_take_of_its_old_address(void **stat
     take(&h, 0, 10, 0xa0);
     resize(&h, 0, 20, 60, 0xa0, 0xb0);
     take(&h, 1, 40, 0xa0);
-    end_round(&h, 1000);
+    end_batch(&h, 1000);
     expect(&h, 1000, "| 0:+a0 0:a0>b0 1:+a0 ");
 }
 
@@ -190,7 +190,7 @@ static void a_realloc_waits_for_its_new_address(void **state)
     give(&h, 1, 40, 0xb0);
     resize(&h, 1, 50, 60, 0, 0xc0);
     resize(&h, 1, 61, 62, 0xc0, 0xc0);
-    end_round(&h, 1000);
+    end_batch(&h, 1000);
     expect(&h, 1000, "| 0:+a0 1:+b0 1:-b0 0:a0>b0 0:-b0 1:0>c0 1:c0>c0 ");
 }
 
@@ -203,7 +203,7 @@ static void swapping_reallocs_end(void **state)
     take(&h, 1, 11, 0xb0);
     resize(&h, 0, 20, 30, 0xa0, 0xb0);
     resize(&h, 1, 21, 31, 0xb0, 0xa0);
-    end_round(&h, 1000);
+    end_batch(&h, 1000);
     struct walk_counts c = expect(&h, 1000, "| 0:+a0 1:+b0 0:a0>b0 1:b0>a0 ");
     assert_int_equal(c.broken, 1);
 }
@@ -215,13 +215,13 @@ static void held_streams_stay_held_over_rounds(void **state)
     begin(&h);
     take(&h, 0, 10, 0xa0);
     take(&h, 1, 90, 0xa0);
-    end_round(&h, 95);
+    end_batch(&h, 95);
     take(&h, 1, 96, 0xb0);
-    end_round(&h, 99);
+    end_batch(&h, 99);
     give(&h, 0, 100, 0xa0);
-    end_round(&h, 200);
-    end_round(&h, 300);
-    end_round(&h, 400);
+    end_batch(&h, 200);
+    end_batch(&h, 300);
+    end_batch(&h, 400);
     expect(&h, 1000, "| 0:+a0 | | 0:-a0 1:+a0 1:+b0 | | ");
 }
 

@@ -215,7 +215,7 @@ static void open_two_chunks(struct producer *p, const struct drain *c, struct sp
     }
 }
 
-// The second chunk of a stream is seen before the first: it waits a round, and is not lost.
+// The second chunk of a stream is seen before the first: it waits a batch, and is not lost.
 static void a_chunk_out_of_turn_waits(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void a_chunk_that_is_done_late(void **state)
     close_session(&c);
 }
 
-// A chunk that never comes is a gap, noticed one round later and counted.
+// A chunk that never comes is a gap, noticed one batch later and counted.
 static void a_missing_chunk_is_counted(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Traces written and read back: all kinds, both transforms, rounds bigger than a frame, and damaged files.
+// Traces written and read back: all kinds, both transforms, batches bigger than a frame, and damaged files.
 #include "trace/codec.h"
 #include "trace/columns.h"
 #include "trace/reader.h"
@@ -209,8 +209,8 @@ static void check_file(const struct fixture *f, const struct stream *s, uint32_t
         if (item.type != TRACE_EVENTS)
             continue;
         frames++;
-        ended = item.round_ends;
-        assert_int_equal(item.watermark, item.round_ends ? 5 : 0);
+        ended = item.batch_ends;
+        assert_int_equal(item.watermark, item.batch_ends ? 5 : 0);
         for (size_t i = 0; i < item.n_segments; i++) {
             const struct trace_segment *g = &item.segments[i];
             assert_int_equal(g->first_word, 77 + at);
@@ -236,7 +236,7 @@ static void round_trip(struct stream *s, uint64_t epoch0, enum frame_codec codec
     begin(&f, codec);
     f.w.frame_words = frame_words;
     struct trace_segment segment = whole(s, epoch0, 0x7f0000000000);
-    assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
+    assert_int_equal(trace_write_batch(&f.w, 5, &segment, 1, &f.e), 0);
     assert_int_equal(segment.n_words, s->n);
     assert_int_equal(segment.epoch_end, s->state.epoch);
     assert_int_equal(segment.base_end, s->state.base);
@@ -277,8 +277,8 @@ static void add_scanned(struct fixture *f, const struct columns *c, struct trace
     piece.n_records = r.records;
     piece.epoch_end = r.state.epoch;
     piece.base_end = r.state.base;
-    assert_int_equal(trace_round_add_scanned(&f->w, &piece, r.events, &f->e), 0);
-    assert_int_equal(trace_round_flush(&f->w, &f->e), 0);
+    assert_int_equal(trace_batch_add_scanned(&f->w, &piece, r.events, &f->e), 0);
+    assert_int_equal(trace_batch_flush(&f->w, &f->e), 0);
     // What is flushed may be written over.
     memset(copy, 0, r.words * sizeof *copy);
     free(copy);
@@ -304,11 +304,11 @@ static void test_scanned(void **state)
         begin(&f, (enum frame_codec)(i % 3));
         f.w.frame_words = i < 3 ? 1 << 17 : 700;
         struct trace_segment left = whole(&s, epoch0, 0x7f0000000000);
-        assert_int_equal(trace_round_begin(&f.w, &f.e), 0);
+        assert_int_equal(trace_batch_begin(&f.w, &f.e), 0);
         while (left.n_words)
             add_scanned(&f, &c, &left, left.n_words < 3000 ? left.n_words : 3000);
         assert_int_equal(f.w.events, s.events);
-        assert_int_equal(trace_round_end(&f.w, 5, &f.e), 0);
+        assert_int_equal(trace_batch_end(&f.w, 5, &f.e), 0);
         assert_int_equal(trace_write_end(&f.w, 9, 2596000123u, &f.e), 0);
         finish(&f);
         check_file(&f, &s, 1 << 17);
@@ -317,7 +317,7 @@ static void test_scanned(void **state)
     }
 }
 
-static void test_empty_round(void **state)
+static void test_empty_batch(void **state)
 {
     (void)state;
     struct stream s = {.state = {.base = 0x7f0000000000}};
@@ -345,7 +345,7 @@ static void test_bad_words(void **state)
         s.n += 2;
         begin(&f, i % 2 ? FRAME_CODEC_ZSTD : FRAME_CODEC_NONE);
         struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
-        assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
+        assert_int_equal(trace_write_batch(&f.w, 5, &segment, 1, &f.e), 0);
         assert_int_equal(segment.n_words, good);
         assert_int_equal(trace_write_end(&f.w, 9, 2596000123u, &f.e), 0);
         finish(&f);
@@ -457,7 +457,7 @@ static void make_small(struct fixture *f, enum frame_codec codec)
     begin(f, codec);
     f->w.frame_words = 300;
     struct trace_segment segment = whole(&s, epoch0, 0x7f0000000000);
-    assert_int_equal(trace_write_round(&f->w, 5, &segment, 1, &f->e), 0);
+    assert_int_equal(trace_write_batch(&f->w, 5, &segment, 1, &f->e), 0);
     assert_int_equal(trace_write_end(&f->w, 9, 0, &f->e), 0);
     finish(f);
     free(s.words);
@@ -550,7 +550,7 @@ static void golden_path(char path[4096])
     snprintf(path, 4096, "%s/tests/golden/trace-1.ht", source ? source : "..");
 }
 
-// What the golden file holds: a round of each codec, every kind in each.
+// What the golden file holds: a batch of each codec, every kind in each.
 static struct stream golden_stream(enum frame_codec codec)
 {
     static const uint8_t newer_kinds[] = {HT_MALLCTL, HT_BRK, HT_STACK, HT_MODULE, 0}; // than the file
@@ -569,7 +569,7 @@ static void write_golden(const char *path)
         struct stream s = golden_stream((enum frame_codec)codec);
         f.w.frames.codec = (enum frame_codec)codec;
         struct trace_segment segment = whole(&s, 0, 0x7f0000000000);
-        assert_int_equal(trace_write_round(&f.w, 5, &segment, 1, &f.e), 0);
+        assert_int_equal(trace_write_batch(&f.w, 5, &segment, 1, &f.e), 0);
         free(s.words);
     }
     assert_int_equal(trace_write_end(&f.w, 9, 0, &f.e), 0);
@@ -589,7 +589,7 @@ static void test_golden(void **state)
     struct trace_reader r;
     struct trace_item item;
     struct err e = {0};
-    unsigned round = 0;
+    unsigned batch = 0;
     golden_path(path);
     if (getenv("HEAPTAPE_WRITE_GOLDEN"))
         write_golden(path);
@@ -598,7 +598,7 @@ static void test_golden(void **state)
     while (trace_next(&r, &item, &e) > 0) {
         if (item.type != TRACE_EVENTS)
             continue;
-        struct stream s = golden_stream((enum frame_codec)round++);
+        struct stream s = golden_stream((enum frame_codec)batch++);
         assert_int_equal(item.n_segments, 1);
         assert_int_equal(item.segments->n_words, s.n);
         assert_int_equal(item.segments->tid, 4245);
@@ -607,14 +607,14 @@ static void test_golden(void **state)
         free(s.words);
     }
     assert_string_equal(e.text, "");
-    assert_int_equal(round, 3);
+    assert_int_equal(batch, 3);
     assert_true(r.saw_end);
     trace_reader_close(&r);
     input_close(&in);
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_scanned), cmocka_unit_test(test_empty_round),
+    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_scanned), cmocka_unit_test(test_empty_batch),
     cmocka_unit_test(test_bad_words),  cmocka_unit_test(test_fields),  cmocka_unit_test(test_damage),
     cmocka_unit_test(test_hostile),    cmocka_unit_test(test_golden),
 };
