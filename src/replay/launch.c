@@ -96,14 +96,14 @@ static int wait_for_end(pid_t pid, int *status, struct err *e)
     return 0;
 }
 
-int launch_player(const char *player, const struct allocator *a, const struct launch_files *files, struct launched *s,
-                  struct err *e)
+int launch_player(const char *player, const struct allocator *a, const struct launch_files *files,
+                  struct launch_outcome *s, struct err *e)
 {
     pid_t pid;
     int output = memfd_create("heaptape-output", MFD_CLOEXEC);
     int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results), move_up(files->stream)};
     char **environment = make_environment(a);
-    *s = (struct launched){.output = output};
+    *s = (struct launch_outcome){.output = output};
     if (!environment || fds[0] < 0 || (files->plan >= 0 && fds[1] < 0) || fds[2] < 0 ||
         (files->stream >= 0 && fds[3] < 0)) {
         rc = err_set_errno(e, "cannot prepare the player's start");

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "replay/allocators.h"
 
-struct launched {
+struct launch_outcome {
     int status; // of wait(2)
     int output; // descriptor of the output of the player, at its start; the caller closes it
 };
@@ -16,7 +16,7 @@ struct launch_files {
 };
 
 // Returns when it has exited.
-int launch_player(const char *player, const struct allocator *a, const struct launch_files *files, struct launched *s,
-                  struct err *e);
+int launch_player(const char *player, const struct allocator *a, const struct launch_files *files,
+                  struct launch_outcome *s, struct err *e);
 
 #endif

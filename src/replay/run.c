@@ -79,7 +79,7 @@ static void forward_output(int fd)
 }
 
 static int check_end(const struct run_explained *w, const struct allocator *a, const struct results *r,
-                     const struct launched *s, struct err *e)
+                     const struct launch_outcome *s, struct err *e)
 {
     uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
     if (status > RESULTS_DONE)
@@ -103,7 +103,7 @@ static int stop_streaming(struct streaming *streaming, struct results *r, struct
 static int play(const struct run_explained *w, const struct allocator *a, const char *player, struct shared *shared,
                 struct streaming *streaming, struct err *e)
 {
-    struct launched s;
+    struct launch_outcome s;
     struct launch_files files = {w->plan ? plan_fd(w->plan) : -1, shared->fd, streaming ? streaming_fd(streaming) : -1};
     int rc = set_library(shared->results, a, e);
     if (rc == 0)

@@ -57,8 +57,8 @@ static int explain_violation(const struct run_explained *w, const struct allocat
                        "%s: misaligned: %s of %llu bytes%s returned 0x%llx, which is not a multiple of %llu", a->name,
                        kind, size, at, found, (unsigned long long)r->failed_wanted);
     case RESULTS_TOO_SMALL:
-        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s returned a block of only %llu bytes", a->name, kind, size,
-                       at, found);
+        return err_set(e, -EILSEQ, "%s: too small: %s of %llu bytes%s returned a block of only %llu bytes", a->name,
+                       kind, size, at, found);
     case RESULTS_NOT_ZEROED:
         return err_set(e, -EILSEQ, "%s: not zeroed: %s of %llu bytes%s returned a block whose byte %llu is not 0",
                        a->name, kind, size, at, found);
@@ -69,8 +69,8 @@ static int explain_violation(const struct run_explained *w, const struct allocat
         break;
     }
     return err_set(e, -EILSEQ,
-                   "%s: overwritten: byte %llu of the block of %llu bytes allocated%s had changed before %s%s",
-                   a->name, found, size, other, kind, at);
+                   "%s: overwritten: byte %llu of the block of %llu bytes allocated%s had changed before %s%s", a->name,
+                   found, size, other, kind, at);
 }
 
 int run_explain_failure(const struct run_explained *w, const struct allocator *a, const struct results *r,
@@ -109,7 +109,7 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     return err_set(e, -ECHILD, "%s: the player stopped without a reason", a->name);
 }
 
-int run_explain_death(const struct allocator *a, const struct results *r, const struct launched *s, struct err *e)
+int run_explain_death(const struct allocator *a, const struct results *r, const struct launch_outcome *s, struct err *e)
 {
     static const char *const phases[] = {"before the player started", "before the replay", "during the replay",
                                          "after the replay"};

@@ -17,6 +17,7 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
                         struct err *e);
 
 // The player died, or exited without a report.
-int run_explain_death(const struct allocator *a, const struct results *r, const struct launched *s, struct err *e);
+int run_explain_death(const struct allocator *a, const struct results *r, const struct launch_outcome *s,
+                      struct err *e);
 
 #endif

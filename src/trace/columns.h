@@ -10,7 +10,7 @@
 #include "trace/trace.h"
 
 // How the words stand in the payload. Wire values.
-enum events_transform { EVENTS_WORDS = 0, EVENTS_COLUMNS = 1 };
+enum columns_transform { EVENTS_WORDS = 0, EVENTS_COLUMNS = 1 };
 
 enum {
     EVENTS_HEADER_BYTES = 24,

@@ -163,7 +163,7 @@ static bool scan_words(const struct columns *c, const uint64_t *words, struct re
 }
 
 // Gives the segments their words: `body` follows the table. False if they contradict the table.
-static bool read_words(struct trace_reader *r, enum events_transform transform, const uint8_t *body, size_t n,
+static bool read_words(struct trace_reader *r, enum columns_transform transform, const uint8_t *body, size_t n,
                        size_t n_segments)
 {
     struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
@@ -214,7 +214,7 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     if (buf_resize(&r->words, words * 8) < 0)
         return no_memory(r, e);
     size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
-    if (!read_words(r, (enum events_transform)transform, f->data + head, f->size - head, n))
+    if (!read_words(r, (enum columns_transform)transform, f->data + head, f->size - head, n))
         return corrupt(r, f, "the records are invalid", e);
     item->batch = get_u64(f->data);
     item->watermark = get_u64(f->data + 8);

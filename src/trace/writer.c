@@ -126,7 +126,7 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
     return write_payload(w, TRACE_SAMPLES, 0, e);
 }
 
-static enum events_transform transform_of(const struct trace_writer *w)
+static enum columns_transform transform_of(const struct trace_writer *w)
 {
     // Columns exist for what compresses them.
     return w->frames.codec == FRAME_CODEC_NONE ? EVENTS_WORDS : EVENTS_COLUMNS;
@@ -151,7 +151,7 @@ static uint32_t words_taken(const struct trace_writer *w)
 
 static int flush(struct trace_writer *w, bool last, struct err *e)
 {
-    enum events_transform transform = transform_of(w);
+    enum columns_transform transform = transform_of(w);
     uint8_t head[EVENTS_HEADER_BYTES];
     put_u64(head, w->batch);
     put_u64(head + 8, w->watermark);
