@@ -107,8 +107,8 @@ static void put_record(struct producer_stream *stream, const struct event *ev, u
     producer_publish(stream->pos - 1);
 }
 
-// Makes room for the record of `ev`: takes a new chunk if it must, and says in it what it cost. False: no room is to be
-// had.
+// Makes room for the record of `ev`: opens a new chunk if needed and records in it how long that took. False if there is
+// no room.
 static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                       const struct event *ev)
 {
@@ -170,7 +170,7 @@ static bool is_muted(const struct producer_process *p, struct producer_thread *t
     return t->muted && class != HT_CLASS_THREAD;
 }
 
-static bool takes(const struct event *ev)
+static bool allocates(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
     return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
@@ -186,7 +186,7 @@ static uint64_t note_site(struct producer_process *p, struct producer_thread *t,
     return site.id;
 }
 
-// May blocks be given up that the trace has not seen taken: a parent's, or those of times that it does not know?
+// May blocks be freed whose allocation is not in the trace: a parent's, or those of a pause?
 static bool has_unseen_blocks(const struct spool_header *h)
 {
     return h->parent_spool_pid || h->control.first_state != SPOOL_RECORDING ||
@@ -197,7 +197,7 @@ static bool has_unseen_blocks(const struct spool_header *h)
 static uint64_t note_usable(const struct producer_process *p, const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
-    uint64_t block = takes(ev) ? ev->result : 0;
+    uint64_t block = allocates(ev) ? ev->result : 0;
     if ((class == HT_CLASS_FREE || class == HT_CLASS_HALF) && has_unseen_blocks(p->header))
         block = ev->ptr;
     return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
@@ -207,7 +207,7 @@ static void put_noted(struct producer_process *p, struct producer_thread *t, str
                       const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
-    if (producer_depth && takes(ev))
+    if (producer_depth && allocates(ev))
         noted.notes[HT_NOTE_SITE] = note_site(p, t, stream, caller);
     if (p->flags & SPOOL_USABLE)
         noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);

@@ -117,7 +117,7 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
     return true;
 }
 
-// As producer_put_sized, for a call that takes a block; `caller` is the wrapper's return address.
+// As producer_put_sized, for a call that allocates a block; `caller` is the wrapper's return address.
 static inline __attribute__((always_inline)) bool producer_put_taken(unsigned kind, uint64_t size, uint64_t address,
                                                                      const void *caller)
 {
@@ -180,17 +180,17 @@ bool producer_is_allocator(const void *address);
 // Is the program to be recorded with its mappings? Joins the session, if it has not been tried yet.
 bool producer_wants_maps(void);
 
-// What finds out how many bytes can be used of the block that an event of that kind takes or gives up; 0: unknown. Call
-// before the first event. Without it none are recorded.
+// Sets the function that returns the usable size of the block that an event of that kind allocates or frees; 0: unknown.
+// Call before the first event. Without it no usable sizes are recorded.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
 
-// What the process's spool says of its allocator. `path` is copied. Call before the first event.
+// Sets the path of the allocator that the process's spool names. `path` is copied. Call before the first event.
 void producer_set_allocator(const char *path);
 
 // Closes what ended threads have left open: for the end of the program.
 void producer_finish(void);
 
-// Steers the recording of this process, or tells its state: enum control_verb and its errors, enum spool_recording.
+// Controls the recording of this process, or returns its state: enum control_verb and its errors, enum spool_recording.
 // -ENOENT: it is not recorded.
 int producer_control(enum control_verb verb);
 int producer_control_state(void);

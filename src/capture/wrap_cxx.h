@@ -7,7 +7,7 @@
 // other thread can hold the loader's lock.
 void wrap_cxx_resolve(void);
 
-// Do the operators take their blocks from malloc, as far as one can know?
+// Do the operators allocate through malloc, as far as that can be known?
 bool wrap_cxx_is_malloc(void);
 
 #endif

@@ -59,7 +59,7 @@ WRAPPER void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, 
     return producer_wants_maps() ? record_mmap(at, bytes, protection, flags, p, WRAP_CALLER) : p;
 }
 
-// Stamped before, as all that gives memory up; so it is not known yet whether it will fail.
+// Stamped before, as every call that releases memory; so it is not known yet whether it will fail.
 WRAPPER int munmap(void *at, size_t bytes)
 {
     if (producer_wants_maps()) {

@@ -9,7 +9,7 @@
 //   name    in dump, JSON and import
 //   symbol  the function that the capture library wraps, as the linker knows it; "" when the kind is no function's
 //   class   of enum event_class, after HT_CLASS_
-//   stamp   BEFORE, AFTER or BOTH the real call: what gives memory up is stamped before, what takes it after
+//   stamp   BEFORE, AFTER or BOTH the real call: a release is stamped before it, an allocation after it
 //   form    of the one-word record: SIZED (16-bit size, 29-bit address relative to the base), PLAIN (45-bit address) or
 //           NONE. HT_CALLOC's size is that of one element, and its word stands only for a count of 1
 //   fields  what a record of this kind holds, HT_F_*
@@ -97,8 +97,8 @@
 // asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
 // dump and JSON.
 // Tags are never reused either.
-//   site    call site of what takes a block: the number of a heaptape.stack
-//   usable  malloc_usable_size of the block: of the one taken, after the call; of the one given up, before it
+//   site    call site of an allocation: the number of a heaptape.stack
+//   usable  malloc_usable_size of the block: of an allocated one after the call, of a freed one before it
 // clang-format off
 #define HT_NOTE_TABLE(X) \
     X( 30, SITE,                    "site") \

@@ -93,15 +93,14 @@ struct drain {
     uint32_t n_refused;             // processes whose spools could not be mapped
     int spare_fds[DRAIN_SPARE_FDS]; // kept for when no descriptor is left
     uint32_t n_left;                // processes that go on as programs which are not recorded
-    uint32_t
-        streams_waiting; // streams of which the last drain left something behind: not to be told of by its watermark
+    uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
 };
 
 // Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
 // spool_session_flags.
 int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e);
 
-// Tells the producers that nobody listens any more: those that wait for chunks go on, untraced.
+// Tells the producers that the recorder has ended: threads that wait for chunks continue, untraced.
 void drain_stop(struct drain *c);
 
 // Stops, drops all spools and removes the directory.
@@ -115,7 +114,7 @@ int drain_discover(struct drain *c, struct err *e);
 int drain_check_ends(struct drain *c);
 
 // Keeps c->n_left: processes that go on unrecorded, since by exec they have become programs that drop the library or
-// cannot find it. Call every DRAIN_LEFT_NS; who has ended before the second look is not counted.
+// cannot find it. Call every DRAIN_LEFT_NS; a process that ends before the second check is not counted.
 #define DRAIN_LEFT_NS 200000000u
 void drain_check_left(struct drain *c);
 

@@ -100,7 +100,7 @@ struct drain_slice {
     struct drain_candidate chunk;
 };
 
-struct slices {
+struct drain_slices {
     struct drain_slice *items;
     size_t n, capacity;
 };
@@ -117,7 +117,7 @@ static uint64_t first_stamp(const struct drain_spool *s, const struct drain_cand
     return ev.kind ? ev.stamp : state.epoch << CODEC_STAMP_BITS;
 }
 
-static int add_spool(struct drain *c, struct drain_spool *s, struct slices *all)
+static int add_spool(struct drain *c, struct drain_spool *s, struct drain_slices *all)
 {
     int64_t n = drain_scan(c, s);
     if (n < 0 || drain_take_changes(s) < 0 || HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
@@ -148,7 +148,7 @@ static int by_stamp(const void *a, const void *b)
 int drain_finished(struct drain *c, const struct drain_sink *sink,
                    int (*batch)(void *ctx, uint64_t watermark, struct err *e), struct err *e)
 {
-    struct slices all = {0};
+    struct drain_slices all = {0};
     int rc = 0;
     for (size_t i = 0; i < c->n_spools && rc == 0; i++)
         rc = add_spool(c, c->spools[i], &all);

@@ -366,7 +366,7 @@ uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)
 
 int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e)
 {
-    struct records r = {.state = {g->epoch0, g->base0}};
+    struct columns_records r = {.state = {g->epoch0, g->base0}};
     columns_scan(&n->scan, g->words, g->n_words, &r);
     struct encoder_piece *piece = add(n, PIECE_SEGMENT, 0, e);
     if (!piece)

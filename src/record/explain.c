@@ -1,4 +1,4 @@
-// Why a program gives no events: judged by its file.
+// Why a program records no events, judged by its file.
 #include "record/record.h"
 
 #include <elf.h>

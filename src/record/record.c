@@ -25,21 +25,21 @@ enum {
     // A batch may hold records that are later than its watermark, and a reader orders what is older than the watermark of
     // the batch before the last (docs/design/convert.md).
     SETTLING_BATCHES = 2,
-    CHUNKS_A_TURN = 4,  // full chunks that a drain should find: few enough that they are still in cache …
-    CHUNKS_LATE = 12,   // … and so many that the backup drains: half of what a program may hold
-    RECORDER_NICE = 5,  // the program comes first …
-    BACKUP_UNNICE = 10, // … but it should not have to wait
+    CHUNKS_PER_PASS = 4, // full chunks that a drain should find: few enough that they are still in cache …
+    CHUNKS_LATE = 12,    // … and so many that the backup drains: half of what a program may hold
+    RECORDER_NICE = 5,   // the program comes first …
+    BACKUP_UNNICE = 10,  // … but it should not have to wait
 };
 #define BATCH_NS       MS(20)   // … or is this old
 #define SAMPLE_NS      MS(10)   // RSS of each process
 #define IDLE_SAMPLE_NS MS(1000) // … that does nothing
 #define NAMES_NS       MS(500)  // names of its threads
-#define CHECK_NS       MS(2)    // between looks for processes that have ended
+#define CHECK_NS       MS(2)    // between checks for processes that have ended
 #define LONGEST_NAP    MS(2)    // a program that suddenly gets fast fills its chunks in about this time
 #define SHORTEST_NAP   100000u  // ns
 #define BACKUP_NAP     400000u  // ns
-#define IDLE_NS        MS(20)   // sleep when nothing is full: what is published must not grow old
-#define SURVIVORS_NS   MS(50)   // between looks for processes of the session that have no spool yet
+#define IDLE_NS        MS(20)   // sleep when no chunk is full: published events must not wait longer
+#define SURVIVORS_NS   MS(50)   // between searches for processes of the session that have no spool yet
 
 struct recorder {
     const struct record_settings *settings;
@@ -53,9 +53,9 @@ struct recorder {
     uint64_t realtime_ns; // then
     struct trace_session facts;
     bool in_batch;
-    // Whoever drains holds `turning`: the recorder's own thread between two pieces of the encoder's work; or the backup,
-    // while that takes too long.
-    pthread_mutex_t turning;
+    // Held while draining: by the recorder's own thread between two pieces of the encoder's work, or by the backup drainer
+    // when those take too long.
+    pthread_mutex_t draining;
     pthread_cond_t active_again;
     pthread_t backup;
     bool has_backup, ending;
@@ -63,10 +63,10 @@ struct recorder {
     bool active;        // programs fill chunks, or the encoder has work: the backup is on the watch
     int backup_failed;  // 0 or a negative errno
     struct err backup_error;
-    uint32_t seen;      // wakeups before the last turn …
+    uint32_t seen;      // wakeups before the last pass …
     bool full;          // … which drained nothing, since the encoder's backlog is full
     uint64_t watermark; // of the last drain that left nothing behind
-    uint64_t batch_began_ns, checked_ns, sampled_ns, turned_ns, survivors_ns, left_ns;
+    uint64_t batch_began_ns, checked_ns, sampled_ns, passed_ns, survivors_ns, left_ns;
     uint64_t batches_begun;
     uint64_t batch_words;        // drained since the batch began
     unsigned unsettled;          // batches that a reader still has to see before it can order all records written
@@ -108,7 +108,7 @@ static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
     return is_own_child(r, s) && r->launch.reaped;
 }
 
-// Keeps what PROCESS_END is to say and drops the spool.
+// Keeps the facts for PROCESS_END and drops the spool.
 static int end_process(struct recorder *r, size_t i, struct err *e)
 {
     struct drain_spool *s = r->drain.spools[i];
@@ -123,7 +123,7 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
     p->thread_names = s->thread_names.data;
     p->thread_names_bytes = s->thread_names.size;
     s->thread_names = (struct buf){0};
-    // It may have ended since the last look.
+    // It may have ended since the last check.
     if (is_own_child(r, s))
         record_launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s);
@@ -168,7 +168,7 @@ static int begin_batch(struct recorder *r, struct err *e)
     if (r->in_batch)
         return 0;
     r->in_batch = true;
-    // The first ends with its turn: what is killed early leaves a trace, too.
+    // The first ends with its pass, so that a program that is killed early leaves a trace.
     r->batch_began_ns = r->batches_begun++ ? clock_monotonic_ns() : 0;
     r->batch_words = 0;
     return encoder_begin_batch(r->encoder, e);
@@ -211,7 +211,7 @@ static bool read_memory(pid_t pid, struct trace_sample *sample)
 }
 
 // Often at first, so that programs that live for moments have some.
-static void look_at_names(struct drain_spool *s, uint64_t now)
+static void update_thread_names(struct drain_spool *s, uint64_t now)
 {
     if (s->named_ns && now - s->named_ns < NAMES_NS && s->thread_names.size)
         return;
@@ -227,11 +227,11 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     int rc = 0;
     for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
         struct drain_spool *s = r->drain.spools[i];
-        // An allocator may give memory back in a thread of its own, while the program does nothing.
+        // An allocator may return memory to the kernel from a thread of its own while the program is idle.
         if (s->dead || (s->drain_words == 0 && now - s->sampled_ns < IDLE_SAMPLE_NS))
             continue;
         s->sampled_ns = now;
-        look_at_names(s, now);
+        update_thread_names(s, now);
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];
@@ -268,7 +268,7 @@ static int end_processes(struct recorder *r, struct err *e)
     return 0;
 }
 
-// Begins the file anew. What cannot be emptied goes on as it is, and who asked is told.
+// Empties the file and starts again. If the output cannot be truncated, recording continues and the requester gets ENOTSUP.
 static int restart(struct recorder *r, struct err *e)
 {
     struct err refused;
@@ -293,7 +293,7 @@ static int restart(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Does what processes have asked for, once all that they mean by it has been drained.
+// Answers the requests of processes whose events up to the request have been drained.
 static int answer(struct recorder *r, struct err *e)
 {
     int rc = 0;
@@ -309,8 +309,8 @@ static int answer(struct recorder *r, struct err *e)
     return rc;
 }
 
-// For whom the output is read live: a pause of the program is not one of the reader. Batches without records move the
-// watermark over those of the last batch with some.
+// When the output is read live, a pause of the program must not delay its last events: batches without records move the
+// watermark past those of the last batch that had some.
 static int settle(struct recorder *r, uint64_t now, struct err *e)
 {
     if (!r->settings->live || r->in_batch || !r->unsettled || now < r->batch_began_ns + BATCH_NS)
@@ -319,8 +319,8 @@ static int settle(struct recorder *r, uint64_t now, struct err *e)
     return rc < 0 ? rc : end_batch(r, e);
 }
 
-// One look at everything: what has ended, what is new, what has been published. Holds `turning`.
-static int turn(struct recorder *r, struct err *e)
+// One pass over everything: processes that ended, new processes, published chunks. Holds `draining`.
+static int drain_pass(struct recorder *r, struct err *e)
 {
     const struct drain_sink sink = {r, room_for_segment, take_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
@@ -383,11 +383,11 @@ static unsigned long long forks_so_far(void)
 }
 
 // A process that forks and ends while the list of /proc is read is missed, and its child, too: a daemon begins so. Only
-// a look during which nobody forked is sure; on a machine that forks all the time, several must do.
+// a search during which nothing forked is certain; on a machine that forks all the time, several must do.
 static bool has_survivors(const struct recorder *r)
 {
-    enum { MOST_LOOKS = 8 };
-    for (int looks = 0; looks < MOST_LOOKS; looks++) {
+    enum { MAX_SEARCHES = 8 };
+    for (int searches = 0; searches < MAX_SEARCHES; searches++) {
         unsigned long long forks = forks_so_far();
         if (find_survivor(r))
             return true;
@@ -422,19 +422,19 @@ static void *drain_as_backup(void *arg)
     // Without a right to it this changes nothing.
     if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - BACKUP_UNNICE) < 0)
         errno = 0;
-    pthread_mutex_lock(&r->turning);
+    pthread_mutex_lock(&r->draining);
     while (!r->ending && r->backup_failed == 0) {
         if (!r->active) {
-            pthread_cond_wait(&r->active_again, &r->turning);
+            pthread_cond_wait(&r->active_again, &r->draining);
             continue;
         }
-        pthread_mutex_unlock(&r->turning);
+        pthread_mutex_unlock(&r->draining);
         nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
-        pthread_mutex_lock(&r->turning);
+        pthread_mutex_lock(&r->draining);
         if (!r->ending && atomic_load(&r->drain.session->wakeups) - r->seen >= CHUNKS_LATE)
-            r->backup_failed = turn(r, &r->backup_error);
+            r->backup_failed = drain_pass(r, &r->backup_error);
     }
-    pthread_mutex_unlock(&r->turning);
+    pthread_mutex_unlock(&r->draining);
     return NULL;
 }
 
@@ -455,46 +455,46 @@ static void end_backup(struct recorder *r)
 {
     if (!r->has_backup)
         return;
-    pthread_mutex_lock(&r->turning);
+    pthread_mutex_lock(&r->draining);
     r->ending = true;
     pthread_cond_signal(&r->active_again);
-    pthread_mutex_unlock(&r->turning);
+    pthread_mutex_unlock(&r->draining);
     pthread_join(r->backup, NULL);
     r->has_backup = false;
 }
 
-// What the recorder's own thread knows of its last turn.
-struct outcome {
+// The result of the last pass of the recorder's own thread.
+struct record_pass {
     bool over;
     uint32_t seen, chunks_done;
 };
 
-// A turn in which the recorder also does what it was asked for.
-static int own_turn(struct recorder *r, struct outcome *o, struct err *e)
+// A pass in which the recorder also answers requests.
+static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
 {
-    pthread_mutex_lock(&r->turning);
-    int rc = r->backup_failed ? err_set(e, r->backup_failed, "%s", r->backup_error.text) : turn(r, e);
+    pthread_mutex_lock(&r->draining);
+    int rc = r->backup_failed ? err_set(e, r->backup_failed, "%s", r->backup_error.text) : drain_pass(r, e);
     if (rc == 0 && !r->full)
         rc = answer(r, e);
-    *o = (struct outcome){rc == 0 && is_over(r), r->seen, r->drain.chunks_done};
+    *o = (struct record_pass){rc == 0 && is_over(r), r->seen, r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder) || o->chunks_done;
     if (r->active && !was_active)
         pthread_cond_signal(&r->active_again);
-    pthread_mutex_unlock(&r->turning);
+    pthread_mutex_unlock(&r->draining);
     return rc;
 }
 
-// Sleeps so long that the next turn will find CHUNKS_A_TURN full chunks, by the pace of the last one.
-static void nap(struct recorder *r, const struct outcome *o)
+// Sleeps until the next pass will find CHUNKS_PER_PASS full chunks, by the rate of the last one.
+static void sleep_between(struct recorder *r, const struct record_pass *o)
 {
-    uint64_t now = clock_monotonic_ns(), took = now - r->turned_ns;
-    r->turned_ns = now;
+    uint64_t now = clock_monotonic_ns(), took = now - r->passed_ns;
+    r->passed_ns = now;
     if (o->chunks_done == 0) {
         drain_sleep(&r->drain, o->seen, IDLE_NS);
         r->woken = true;
-    } else if (o->chunks_done < 2 * CHUNKS_A_TURN) {
-        uint64_t ns = took * CHUNKS_A_TURN / o->chunks_done;
+    } else if (o->chunks_done < 2 * CHUNKS_PER_PASS) {
+        uint64_t ns = took * CHUNKS_PER_PASS / o->chunks_done;
         ns = ns < SHORTEST_NAP ? SHORTEST_NAP : ns > LONGEST_NAP ? LONGEST_NAP : ns;
         nanosleep(&(struct timespec){0, (long)ns}, NULL);
     }
@@ -502,13 +502,13 @@ static void nap(struct recorder *r, const struct outcome *o)
 
 static int loop(struct recorder *r, struct err *e)
 {
-    struct outcome o;
+    struct record_pass o;
     for (;;) {
-        int rc = own_turn(r, &o, e);
+        int rc = own_pass(r, &o, e);
         if (rc < 0 || o.over)
             return rc;
         if (!encoder_work(r->encoder))
-            nap(r, &o);
+            sleep_between(r, &o);
     }
 }
 
@@ -521,7 +521,7 @@ static int finish(struct recorder *r, struct err *e)
     r->woken = true;
     int rc = encoder_write_all(r->encoder, e);
     if (rc == 0)
-        rc = turn(r, e);
+        rc = drain_pass(r, e);
     if (rc == 0)
         rc = answer(r, e);
     while (rc == 0 && r->drain.n_spools) {
@@ -571,7 +571,7 @@ static int begin_encoder(struct recorder *r, struct err *e)
 }
 
 // A full disk is no reason to end somebody's program.
-static void let_go(struct recorder *r)
+static void continue_untraced(struct recorder *r)
 {
     drain_stop(&r->drain);
     for (;;) {
@@ -598,7 +598,7 @@ static int run(struct recorder *r, struct err *e)
         r->result->start_errno = rc > 0 ? rc : 0;
         return rc < 0 ? rc : 0;
     }
-    r->turned_ns = clock_monotonic_ns();
+    r->passed_ns = clock_monotonic_ns();
     rc = begin_encoder(r, e);
     if (rc == 0)
         rc = begin_backup(r, e);
@@ -611,7 +611,7 @@ static int run(struct recorder *r, struct err *e)
         rc = finish(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
     if (rc < 0 || r->result->full)
-        let_go(r);
+        continue_untraced(r);
     r->result->wait_status = r->launch.wait_status;
     if (rc == 0) {
         struct encoder_totals t = encoder_totals(r->encoder);
@@ -632,7 +632,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     r->result = result;
     r->clock = clock_best();
     r->out = out;
-    pthread_mutex_init(&r->turning, NULL);
+    pthread_mutex_init(&r->draining, NULL);
     pthread_cond_init(&r->active_again, NULL);
     record_launch_signals(&r->launch);
     int rc = run(r, e);
@@ -648,7 +648,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
         trace_process_release(&r->ended[i]);
     free(r->ended);
     pthread_cond_destroy(&r->active_again);
-    pthread_mutex_destroy(&r->turning);
+    pthread_mutex_destroy(&r->draining);
     free(r);
     result->cpu_ns = own_cpu_ns();
     return rc;

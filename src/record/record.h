@@ -21,7 +21,7 @@ struct record_settings {
     int level;
     uint64_t max_bytes; // the recording ends when the output has as many; 0: never
     const char *follow; // "all", "none" or a glob: children to be recorded, by the name of their executable
-    bool paused;        // recording begins when it is told to
+    bool paused;        // recording starts on request (ctl start)
     uint32_t depth;     // frames of call sites, at most SPOOL_MAX_DEPTH; 0: none are recorded
     bool usable;        // the usable size of each block is recorded
     bool maps;          // so are the programs' own mappings

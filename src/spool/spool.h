@@ -114,7 +114,7 @@ struct spool_control {
 enum spool_status {
     SPOOL_STARTING = 0, // being filled in
     SPOOL_RUNNING = 1,
-    SPOOL_CLOSED = 2, // the process said goodbye (exit, exec): nothing comes after the chunks at hand
+    SPOOL_CLOSED = 2, // the process has ended or called exec: nothing comes after the chunks at hand
     SPOOL_OFF = 3,    // tracing turned itself off; `reason` says why
 };
 

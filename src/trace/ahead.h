@@ -1,4 +1,4 @@
-// Reads a trace in a thread of its own, some frames ahead of who uses them.
+// Reads a trace in a thread of its own, some frames ahead of their use.
 #ifndef HEAPTAPE_TRACE_AHEAD_H
 #define HEAPTAPE_TRACE_AHEAD_H
 

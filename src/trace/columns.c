@@ -10,7 +10,7 @@ enum { BLOCK = 1024, PLANES = 6 };
 // A vector register of any processor.
 #define BYTES16 uint8_t __attribute__((vector_size(16)))
 
-struct block {
+struct columns_block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
     // Taking apart: whole words. Putting together: bits 19 to 63, of `plain` less the base.
@@ -19,33 +19,33 @@ struct block {
 
 static const uint8_t item_bytes[COLUMN_COUNT] = {[0 ... COLUMN_WORDS - 1] = 1, [COLUMN_WORDS] = 8};
 
-static enum record_form form_of(unsigned tag)
+static enum columns_form form_of(unsigned tag)
 {
     switch (tag) {
     case CODEC_TAG_HOLE:
-        return RECORD_BAD;
+        return COLUMNS_BAD;
     case CODEC_TAG_EPOCH:
-        return RECORD_EPOCH;
+        return COLUMNS_EPOCH;
     case CODEC_TAG_BASE:
-        return RECORD_BASE;
+        return COLUMNS_BASE;
     case CODEC_TAG_LONG:
-        return RECORD_LONG;
+        return COLUMNS_LONG;
     }
     if (tag >= HT_FIRST_NOTE)
-        return event_note_names[tag - HT_FIRST_NOTE] ? RECORD_NOTE : RECORD_BAD;
+        return event_note_names[tag - HT_FIRST_NOTE] ? COLUMNS_NOTE : COLUMNS_BAD;
     unsigned form = event_infos[tag].form;
-    return form == HT_FORM_SIZED ? RECORD_SIZED : form == HT_FORM_PLAIN ? RECORD_PLAIN : RECORD_BAD;
+    return form == HT_FORM_SIZED ? COLUMNS_SIZED : form == HT_FORM_PLAIN ? COLUMNS_PLAIN : COLUMNS_BAD;
 }
 
 void columns_init(struct columns *c)
 {
     *c = (struct columns){0};
     for (unsigned tag = 0; tag < 1 << CODEC_TAG_BITS; tag++) {
-        enum record_form form = form_of(tag);
-        bool hot = form <= RECORD_PLAIN;
+        enum columns_form form = form_of(tag);
+        bool hot = form <= COLUMNS_PLAIN;
         c->forms[tag] = (uint8_t)form;
         c->hot |= (uint32_t)hot << tag;
-        c->sized |= (uint32_t)(form == RECORD_SIZED) << tag;
+        c->sized |= (uint32_t)(form == COLUMNS_SIZED) << tag;
         c->counted |= (uint32_t)(hot && event_counts(tag)) << tag;
     }
 }
@@ -93,33 +93,33 @@ static bool long_counts(uint64_t head)
 static bool is_followed(const struct columns *c, const uint64_t *w, uint32_t left)
 {
     uint32_t notes = 1;
-    while (notes < left && notes <= HT_NOTES && c->forms[codec_tag_of(w[notes])] == RECORD_NOTE)
+    while (notes < left && notes <= HT_NOTES && c->forms[codec_tag_of(w[notes])] == COLUMNS_NOTE)
         notes++;
     if (notes == left || notes > HT_NOTES)
         return false;
     unsigned form = c->forms[codec_tag_of(w[notes])];
-    return form <= RECORD_PLAIN || (form == RECORD_LONG && long_words(w + notes, left - notes));
+    return form <= COLUMNS_PLAIN || (form == COLUMNS_LONG && long_words(w + notes, left - notes));
 }
 
 // Moves the state over the record at `w`, which is none of the hot forms. Its words, 0 when it is no record.
-static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left, struct records *r)
+static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t left, struct columns_records *r)
 {
     unsigned form = c->forms[codec_tag_of(w[0])];
-    if (form == RECORD_NOTE)
+    if (form == COLUMNS_NOTE)
         return is_followed(c, w, left);
-    if (form == RECORD_LONG) {
+    if (form == COLUMNS_LONG) {
         uint32_t words = long_words(w, left);
         r->events += words && long_counts(w[0]);
         return words;
     }
-    if (form == RECORD_EPOCH)
+    if (form == COLUMNS_EPOCH)
         r->state.epoch = w[0] >> CODEC_TAG_BITS;
-    else if (form == RECORD_BASE)
+    else if (form == COLUMNS_BASE)
         r->state.base = w[0] >> CODEC_TAG_BITS << CODEC_ADDRESS_SHIFT;
-    return form != RECORD_BAD;
+    return form != COLUMNS_BAD;
 }
 
-void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct records *r)
+void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r)
 {
     uint32_t i = 0, extra = 0;
     uint64_t events = 0;
@@ -157,16 +157,17 @@ static void put_tag(struct columns *c, unsigned tag)
 }
 
 // As scan_rare, and stores what does not fit the block.
-static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left, struct records *r)
+static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
+                           struct columns_records *r)
 {
     struct codec_state before = r->state;
     uint32_t words = scan_rare(c, w, left, r);
     if (words == 0)
         return 0;
     // As differences these are nearly always the same small numbers.
-    if (form == RECORD_EPOCH)
+    if (form == COLUMNS_EPOCH)
         put_word(c, (r->state.epoch - before.epoch) & codec_mask(64 - CODEC_TAG_BITS));
-    else if (form == RECORD_LONG)
+    else if (form == COLUMNS_LONG)
         put_word(c, w[0] >> CODEC_BODY_AT);
     else
         put_word(c, w[0] >> CODEC_TAG_BITS);
@@ -176,7 +177,7 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
 }
 
 // Sorts hot records from w[0..n) into the block, to which they fit; returns how many until another comes.
-static uint32_t sort_hot(const struct columns *c, struct block *b, const uint64_t *w, uint32_t n)
+static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n)
 {
     const uint32_t hot = c->hot, sized = c->sized;
     uint64_t *restrict to_sized = b->sized + b->n_sized, *restrict to_plain = b->plain + b->n_plain;
@@ -197,7 +198,7 @@ static uint32_t sort_hot(const struct columns *c, struct block *b, const uint64_
 }
 
 // Tags and stamps of hot records.
-static void split_heads(struct columns *c, struct block *b, const uint64_t *w, uint32_t n)
+static void split_heads(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n)
 {
     uint8_t *restrict tags = c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size;
     uint16_t *restrict stamps = b->stamps + b->n_stamps;
@@ -225,7 +226,8 @@ static uint32_t count_hot(const struct columns *c, const uint8_t *tags, uint32_t
 
 // Takes records until the block is full, the base changes or w ends; returns the words taken. *more is false when no
 // record follows.
-static uint32_t split(struct columns *c, struct block *b, const uint64_t *w, uint32_t n, struct records *r, bool *more)
+static uint32_t split(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
+                      struct columns_records *r, bool *more)
 {
     const uint64_t base = r->state.base;
     uint32_t i = 0;
@@ -244,7 +246,7 @@ static uint32_t split(struct columns *c, struct block *b, const uint64_t *w, uin
         if (words == 0)
             break;
         b->stamps[b->n_stamps] = (uint16_t)(w[i] >> CODEC_STAMP_AT);
-        b->n_stamps += form == RECORD_LONG;
+        b->n_stamps += form == COLUMNS_LONG;
         b->records++;
         put_tag(c, tag);
         i += words;
@@ -316,9 +318,9 @@ static void put_stamps(struct columns *c, const uint16_t *stamps, uint32_t n)
     c->stamp = stamps[n - 1];
 }
 
-void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct records *r)
+void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r)
 {
-    struct block b;
+    struct columns_block b;
     bool more = true;
     r->words = r->records = 0;
     r->events = 0;
@@ -376,9 +378,9 @@ bool columns_ended(const struct columns_source *src)
 }
 
 // Counts of a block of tags, and whether all its columns have that many; the columns move on in get_*.
-static bool count_block(const struct columns *c, const struct columns_source *src, struct block *b)
+static bool count_block(const struct columns *c, const struct columns_source *src, struct columns_block *b)
 {
-    uint32_t n[RECORD_BAD + 1] = {0};
+    uint32_t n[COLUMNS_BAD + 1] = {0};
     const uint8_t *tags = src->column[COLUMN_TAG];
     if (src->left[COLUMN_TAG] < b->records)
         return false;
@@ -387,11 +389,11 @@ static bool count_block(const struct columns *c, const struct columns_source *sr
             return false;
         n[c->forms[tags[i]]]++;
     }
-    b->n_sized = n[RECORD_SIZED];
-    b->n_plain = n[RECORD_PLAIN];
-    b->n_notes = n[RECORD_NOTE];
-    b->n_stamps = b->n_sized + b->n_plain + n[RECORD_LONG];
-    bool all = n[RECORD_BAD] == 0;
+    b->n_sized = n[COLUMNS_SIZED];
+    b->n_plain = n[COLUMNS_PLAIN];
+    b->n_notes = n[COLUMNS_NOTE];
+    b->n_stamps = b->n_sized + b->n_plain + n[COLUMNS_LONG];
+    bool all = n[COLUMNS_BAD] == 0;
     for (unsigned i = COLUMN_STAMP; i < COLUMN_WORDS; i++)
         all &= src->left[i] >= (i < COLUMN_SIZE ? b->n_stamps : i < COLUMN_PTR ? b->n_sized : b->n_plain);
     return all;
@@ -427,7 +429,7 @@ static void get_planes(struct columns_source *src, unsigned column, uint64_t *v,
     }
 }
 
-static void get_stamps(struct columns_source *src, struct block *b)
+static void get_stamps(struct columns_source *src, struct columns_block *b)
 {
     const uint8_t *low = take(src, COLUMN_STAMP, b->n_stamps), *high = take(src, COLUMN_STAMP + 1, b->n_stamps);
     uint32_t stamp = src->stamp;
@@ -440,19 +442,19 @@ static void get_stamps(struct columns_source *src, struct block *b)
 
 // Puts an EPOCH, BASE or LONG record or a note to `to`, which has room for `room` words. Its words, 0 when it is none.
 static uint32_t merge_rare(const struct columns *c, struct columns_source *src, unsigned tag, uint64_t *to,
-                           uint32_t room, struct records *r)
+                           uint32_t room, struct columns_records *r)
 {
     unsigned form = c->forms[tag];
     if (src->left[COLUMN_WORDS] == 0 || room == 0)
         return 0;
     uint64_t word = get_u64(take(src, COLUMN_WORDS, 1));
-    if (form == RECORD_EPOCH)
+    if (form == COLUMNS_EPOCH)
         to[0] = codec_epoch_record(r->state.epoch + word);
-    else if (form == RECORD_LONG)
+    else if (form == COLUMNS_LONG)
         to[0] = CODEC_TAG_LONG | word << CODEC_BODY_AT;
     else
         to[0] = tag | word << CODEC_TAG_BITS;
-    if (form == RECORD_NOTE)
+    if (form == COLUMNS_NOTE)
         return 1; // columns_get looks at what follows
     uint32_t words = codec_record_words(to[0]);
     if (words > room || words - 1 > src->left[COLUMN_WORDS])
@@ -462,8 +464,8 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
 }
 
 // The words of a block whose columns are expanded; 0 when it holds a wrong record.
-static uint32_t merge(const struct columns *c, struct columns_source *src, const struct block *b, uint64_t *to,
-                      uint32_t room, struct records *r)
+static uint32_t merge(const struct columns *c, struct columns_source *src, const struct columns_block *b, uint64_t *to,
+                      uint32_t room, struct columns_records *r)
 {
     const uint8_t *tags = take(src, COLUMN_TAG, b->records);
     const uint64_t *body[2] = {b->sized, b->plain};
@@ -473,12 +475,12 @@ static uint32_t merge(const struct columns *c, struct columns_source *src, const
     for (uint32_t i = 0; i < b->records; i++) {
         unsigned tag = tags[i], form = c->forms[tag];
         uint32_t words = 1;
-        if (__builtin_expect(form > RECORD_PLAIN, 0)) {
+        if (__builtin_expect(form > COLUMNS_PLAIN, 0)) {
             words = merge_rare(c, src, tag, to + at, room - at, r);
             if (words == 0)
                 return 0;
-            base[RECORD_PLAIN] = r->state.base >> CODEC_ADDRESS_SHIFT;
-            if (form == RECORD_LONG)
+            base[COLUMNS_PLAIN] = r->state.base >> CODEC_ADDRESS_SHIFT;
+            if (form == COLUMNS_LONG)
                 to[at] |= (uint64_t)*stamp++ << CODEC_STAMP_AT;
         } else {
             if (at == room)
@@ -492,16 +494,16 @@ static uint32_t merge(const struct columns *c, struct columns_source *src, const
 }
 
 // Is each note followed by its record?
-static bool notes_are_good(const struct columns *c, const struct records *r, const uint64_t *words)
+static bool notes_are_good(const struct columns *c, const struct columns_records *r, const uint64_t *words)
 {
-    struct records all = {.state = r->state};
+    struct columns_records all = {.state = r->state};
     columns_scan(c, words, r->words, &all);
     return all.words == r->words;
 }
 
-bool columns_get(const struct columns *c, struct columns_source *src, struct records *r, uint64_t *words)
+bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r, uint64_t *words)
 {
-    struct block b;
+    struct columns_block b;
     uint32_t done = 0, at = 0, notes = 0;
     r->events = 0;
     while (done < r->records) {

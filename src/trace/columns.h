@@ -32,10 +32,18 @@ enum column {
 };
 
 // What stands behind a tag. The first two are the hot ones: loops use them as indices.
-enum record_form { RECORD_SIZED, RECORD_PLAIN, RECORD_EPOCH, RECORD_BASE, RECORD_LONG, RECORD_NOTE, RECORD_BAD };
+enum columns_form {
+    COLUMNS_SIZED,
+    COLUMNS_PLAIN,
+    COLUMNS_EPOCH,
+    COLUMNS_BASE,
+    COLUMNS_LONG,
+    COLUMNS_NOTE,
+    COLUMNS_BAD
+};
 
 struct columns {
-    uint8_t forms[1 << CODEC_TAG_BITS]; // enum record_form by tag
+    uint8_t forms[1 << CODEC_TAG_BITS]; // enum columns_form by tag
     uint32_t hot, sized, counted; // a bit for each tag: SIZED or PLAIN; SIZED; a one-word record of it is an event
     uint32_t room;                // words that the columns have room for
     uint32_t words;               // taken since columns_clear
@@ -45,7 +53,7 @@ struct columns {
 };
 
 // A run of whole records. Each note counts as one.
-struct records {
+struct columns_records {
     struct codec_state state; // in: before the first word; out: after the last
     uint32_t words, records;
     uint64_t events; // that count
@@ -60,10 +68,10 @@ int columns_reserve(struct columns *c, uint32_t words);
 void columns_clear(struct columns *c);
 
 // Walks whole records in w[0..n) and stops where the next one is not whole or no record at all.
-void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct records *r);
+void columns_scan(const struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
 
 // As columns_scan, and appends the records to the columns. n ≤ room - words.
-void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct records *r);
+void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct columns_records *r);
 
 // `fast` as in frame_hint. Appends the table of lengths to a payload and gives the columns as COLUMN_COUNT parts of it, valid as long as they are.
 // 0 or -ENOMEM.
@@ -77,7 +85,7 @@ struct columns_source {
     uint32_t stamp;
 };
 bool columns_open(struct columns_source *src, const uint8_t *at, size_t n);
-bool columns_get(const struct columns *c, struct columns_source *src, struct records *r, uint64_t *words);
+bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r, uint64_t *words);
 bool columns_ended(const struct columns_source *src);
 
 #endif

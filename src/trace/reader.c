@@ -155,7 +155,7 @@ static int read_table(struct trace_reader *r, const struct frame *f, size_t n, u
     return 0;
 }
 
-static bool scan_words(const struct columns *c, const uint64_t *words, struct records *r)
+static bool scan_words(const struct columns *c, const uint64_t *words, struct columns_records *r)
 {
     uint32_t n = r->words, records = r->records;
     columns_scan(c, words, n, r);
@@ -176,7 +176,7 @@ static bool read_words(struct trace_reader *r, enum columns_transform transform,
     if (transform == EVENTS_WORDS && n)
         memcpy(words, body, n);
     for (size_t i = 0; i < n_segments; i++) {
-        struct records rec = {{s[i].epoch0, s[i].base0}, s[i].n_words, s[i].n_records, 0};
+        struct columns_records rec = {{s[i].epoch0, s[i].base0}, s[i].n_words, s[i].n_records, 0};
         bool good = transform == EVENTS_COLUMNS ? columns_get(r->columns, &source, &rec, words)
                                                 : scan_words(r->columns, words, &rec);
         if (!good)

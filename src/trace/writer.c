@@ -188,7 +188,7 @@ static bool continues_row(const struct trace_writer *w, const uint32_t names[4],
 }
 
 static int put_table(struct trace_writer *w, const struct trace_segment *s, const struct codec_state *before,
-                     const struct records *r)
+                     const struct columns_records *r)
 {
     uint8_t row[EVENTS_SEGMENT_BYTES];
     const uint32_t names[] = {s->process, s->thread, s->tid, s->stream};
@@ -222,7 +222,7 @@ static void count_events(struct trace_writer *w, uint32_t process, uint64_t even
 static int64_t take_piece(struct trace_writer *w, struct trace_segment *s, uint32_t n)
 {
     struct codec_state before = {s->epoch_end, s->base_end};
-    struct records r = {.state = before};
+    struct columns_records r = {.state = before};
     const uint64_t *words = s->words + s->n_words;
     if (transform_of(w) == EVENTS_COLUMNS) {
         columns_put(w->columns, words, n, &r);
@@ -290,7 +290,7 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
 {
     struct trace_segment copied = *s;
     const struct codec_state before = {s->epoch0, s->base0};
-    const struct records r = {{s->epoch_end, s->base_end}, s->n_words, s->n_records, events};
+    const struct columns_records r = {{s->epoch_end, s->base_end}, s->n_words, s->n_records, events};
     int rc = 0;
     if (transform_of(w) != EVENTS_WORDS || w->words.size || s->n_words > w->frame_words)
         return trace_batch_add(w, &copied, e);

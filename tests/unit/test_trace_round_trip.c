@@ -266,7 +266,7 @@ static void test_round_trip(void **state)
 // Takes the stream's next records, at most `most` words, as scanned: `g` is what stood before them.
 static void add_scanned(struct fixture *f, const struct columns *c, struct trace_segment *g, uint32_t most)
 {
-    struct records r = {.state = {g->epoch0, g->base0}};
+    struct columns_records r = {.state = {g->epoch0, g->base0}};
     uint64_t *copy = malloc(most * sizeof *copy);
     columns_scan(c, g->words, most, &r);
     assert_true(r.words > 0);
