@@ -16,6 +16,7 @@
 
 #define EXPORT_CONTROL                                                                                                 \
     EXPORT("mmap64")                                                                                                   \
+    EXPORT("prctl")                                                                                                    \
     EXPORT("heaptape_start")                                                                                           \
     EXPORT("heaptape_stop")                                                                                            \
     EXPORT("heaptape_pause")                                                                                           \

@@ -11,7 +11,7 @@
 
 // X(result, name, parameters, names of the parameters): the functions that are looked up once, before the first call
 // is forwarded. glibc has them all, for allocators that lack some.
-// mremap is variadic; what is passed is the same in the ABIs of x86-64 and aarch64.
+// mremap and prctl are variadic; what is passed is the same in the ABIs of x86-64 and aarch64.
 //
 // These may be called by dlsym, while they are looked up.
 #define NEXT_BASIC_TABLE(X)                                                                                            \
@@ -39,6 +39,8 @@
     X(int, munmap, (void *at, size_t bytes), (at, bytes))                                                              \
     X(void *, mremap, (void *old, size_t old_bytes, size_t bytes, int flags, void *to),                                \
       (old, old_bytes, bytes, flags, to))                                                                              \
+    X(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),                    \
+      (option, a, b, c, d))                                                                                            \
     X(int, brk, (void *end), (end))                                                                                    \
     X(void *, sbrk, (intptr_t change), (change))
 

@@ -219,6 +219,10 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
         return;
+    if (producer_unlikely(producer_tls.thread->forbidden)) {
+        atomic_fetch_add_explicit(&p->header->lost_words, 1, memory_order_relaxed);
+        return;
+    }
     struct producer_thread *t = producer_thread_ready(p);
     if (!t)
         return;

@@ -51,8 +51,8 @@ struct producer_thread {
         };
         char name[16]; // at its end, as the kernel has it
     };
-    uint32_t muted; // 1 once it has noticed that recording is paused
-    uint32_t reserved;
+    uint32_t muted;                  // 1 once it has noticed that recording is paused
+    uint32_t forbidden;              // 1: it may make no system call, nor read the counter: nothing of it is recorded
     uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet
 };
 _Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share cache lines");
@@ -102,10 +102,15 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
     uint64_t *w = stream->pos;
+    // Before the counter is read, which a process without a recording may have forbidden itself.
+    if (producer_unlikely(producer_no_room(w))) {
+        producer_tls.busy = busy;
+        return false;
+    }
     uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
     uint64_t rel = codec_relative(address, stream->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
-    if (producer_unlikely(odd) || producer_unlikely(producer_no_room(w))) {
+    if (producer_unlikely(odd)) {
         producer_tls.busy = busy;
         return false;
     }
@@ -134,10 +139,15 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
     uint64_t *w = stream->pos;
+    // Before the counter is read, which a process without a recording may have forbidden itself.
+    if (producer_unlikely(producer_no_room(w))) {
+        producer_tls.busy = busy;
+        return false;
+    }
     uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
     // As with base 0: not a multiple of 8, or above 2^48, carries bits above the field.
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS | busy;
-    if (producer_unlikely(odd) || producer_unlikely(producer_no_room(w))) {
+    if (producer_unlikely(odd)) {
         producer_tls.busy = busy;
         return false;
     }
@@ -202,6 +212,15 @@ void producer_start(void);
 // In a fork child, before anything of the program runs there: says who the child is. A vfork child of it, which shares its
 // memory, may be the first to record an event, and would be taken for it.
 void producer_after_fork(void);
+
+// Before the program puts a filter on its system calls: fetches all the memory that recording may come to need, and makes no
+// system call for records any more. `now`: the filter comes with this call, so fork children cannot begin a recording.
+void producer_before_sandbox(bool now);
+
+// Ends the recording of the calling thread, because it will not be able to go on (`process`: of all of the process); or
+// resumes that of the thread, because it is able after all.
+void producer_forbid(bool process);
+void producer_allow(void);
 
 // For the wrapper of pthread_create: makes the state of the thread to come and records THREAD_CREATE. NULL when
 // tracing is off or there are too many threads. Pass it to producer_thread_begin in the new thread, or to

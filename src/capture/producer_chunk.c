@@ -8,8 +8,9 @@
 #include <sys/syscall.h>
 
 enum {
-    WAIT_MS = 100,  // between looks at whether the recorder lives
-    OPEN_STEP = 16, // chunks made accessible at once
+    WAIT_MS = 100,      // between looks at whether the recorder lives
+    OPEN_STEP = 16,     // chunks made accessible at once
+    MOST_FETCHED = 256, // chunks of a sandboxed process: without a recorder there is no other limit
 };
 
 #define SCARCE_WAIT_NS 2000000000u // how long to wait for a chunk that perhaps nobody gives back
@@ -22,7 +23,11 @@ static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct ti
 void producer_wake_recorder(void)
 {
     struct spool_session *session = producer_inherited.session;
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     atomic_fetch_add_explicit(&session->wakeups, 1, memory_order_seq_cst);
+    // In a sandbox the recorder's sleep ends by itself.
+    if (p && atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        return;
     if (atomic_load_explicit(&session->recorder_sleeps, memory_order_seq_cst))
         futex(&session->wakeups, FUTEX_WAKE, 1, NULL);
 }
@@ -54,7 +59,9 @@ static struct spool_chunk *pop_free(struct producer_process *p)
 // Chunks that the process may hold now: enough that when all are taken, the recorder has some to give back.
 static uint32_t limit_of(const struct producer_process *p)
 {
-    uint32_t max = p->header->max_chunks;
+    uint32_t max = p->header->max_chunks, fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    if (fetched)
+        return fetched;
     if (p->flags & SPOOL_NO_RECORDER)
         return max;
     uint64_t live = atomic_load_explicit(&p->header->threads_live, memory_order_relaxed);
@@ -68,6 +75,8 @@ _Static_assert(PRODUCER_STEP_CHUNKS % OPEN_STEP == 0, "chunks that are opened at
 // later. Chunks are opened in order.
 static bool open_chunk(struct producer_process *p, uint32_t index)
 {
+    if (index < atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        return true;
     uint32_t open = atomic_load_explicit(&p->open_chunks, memory_order_acquire);
     struct spool_chunk *chunk = producer_map_chunk(&producer_inherited, index);
     if (!chunk)
@@ -83,6 +92,15 @@ static bool open_chunk(struct producer_process *p, uint32_t index)
                                                 memory_order_relaxed);
     }
     return madvise(chunk, SPOOL_CHUNK_BYTES, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+}
+
+void producer_chunks_fetch(struct producer_process *p)
+{
+    uint32_t n = 0, limit = limit_of(p);
+    limit = limit < MOST_FETCHED ? limit : MOST_FETCHED;
+    while (n < limit && open_chunk(p, n))
+        n++;
+    atomic_store_explicit(&p->sandboxed, n, memory_order_relaxed);
 }
 
 // *scarce is set when the spool cannot grow although the limit allows it: then other threads may own all there is.
@@ -103,9 +121,17 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
 }
 
 // Sleeps until the recorder has freed a chunk since `sequence`, or for WAIT_MS.
-static void wait_for_chunk(struct spool_header *header, uint32_t sequence, uint64_t *waited_ns)
+static void wait_for_chunk(const struct producer_process *p, uint32_t sequence, uint64_t *waited_ns)
 {
+    struct spool_header *header = p->header;
     uint64_t start = clock_monotonic_ns();
+    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
+        while (atomic_load_explicit(&header->free_sequence, memory_order_acquire) == sequence &&
+               clock_monotonic_ns() - start < WAIT_MS * 1000000)
+            continue;
+        *waited_ns += clock_monotonic_ns() - start;
+        return;
+    }
     const struct timespec timeout = {.tv_nsec = WAIT_MS * 1000000};
     atomic_fetch_add_explicit(&header->waiters, 1, memory_order_seq_cst);
     futex(&header->free_sequence, FUTEX_WAIT, sequence, &timeout);
@@ -156,6 +182,6 @@ struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *wa
             producer_process_off(p, reason);
         if (reason || (p->flags & SPOOL_LOSSY))
             return NULL;
-        wait_for_chunk(p->header, sequence, waited_ns);
+        wait_for_chunk(p, sequence, waited_ns);
     }
 }

@@ -41,7 +41,8 @@ struct producer_process {
     enum clock_kind clock;
     uint32_t pid; // who the image is: known from its start, or a vfork child's events would be its own
     struct spool_header *header;
-    _Atomic uint32_t open_chunks;              // chunks [0, open_chunks) are accessible
+    _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
+    _Atomic uint32_t sandboxed;   // chunks that have their memory; all that may be used. 0: not in a sandbox
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
     _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
     _Atomic uint32_t ending;                   // list of ending threads: index + 1
@@ -62,6 +63,7 @@ struct producer_inherited {
     // mapped yet.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
+    bool filtered;      // system calls are: a fork child cannot begin a recording
     uint32_t recording; // enum spool_recording: what a spool begins with
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made
@@ -105,6 +107,9 @@ void producer_process_off(struct producer_process *p, const char *reason);
 // A chunk that nobody owns. Waits for the recorder, unless the session is lossy; adds the time to *waited_ns. NULL:
 // none (lossy), or tracing has turned itself off.
 struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns);
+
+// Opens as many chunks as the threads may use, and no others from then on.
+void producer_chunks_fetch(struct producer_process *p);
 
 // Tells the recorder that there is something to look at.
 void producer_wake_recorder(void);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -300,9 +301,26 @@ static bool has_recorder(struct spool_session *session)
     return false;
 }
 
+// Has a parent forbidden the time-stamp counter?
+static bool counter_is_forbidden(void)
+{
+    int how = 0;
+    return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
+}
+
+// False: the process is not recorded, which the session counts.
+static bool refuse(struct producer_inherited *in)
+{
+    if (in->session)
+        atomic_fetch_add_explicit(&in->session->untraced, 1, memory_order_relaxed);
+    return false;
+}
+
 static bool start(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
+    if (in->filtered || counter_is_forbidden())
+        return refuse(in);
     producer_thread_make_key();
     uint32_t parent = leave_parent(in);
     if (!in->dir_known)
@@ -325,10 +343,8 @@ static bool start(struct producer_process *p)
     if (!parent && (in->session->flags & SPOOL_START_PAUSED))
         in->recording = SPOOL_PAUSED;
     struct spool_header *header = make_spool(in);
-    if (!header) {
-        atomic_fetch_add_explicit(&in->session->untraced, 1, memory_order_relaxed);
-        return false;
-    }
+    if (!header)
+        return refuse(in);
     p->flags = in->session->flags;
     p->clock = (enum clock_kind)in->session->clock_kind;
     p->slow = p->clock == CLOCK_KIND_MONOTONIC || (p->flags & SPOOL_USABLE);
@@ -427,4 +443,40 @@ int producer_control_state(void)
 void producer_set_allocator(const char *path)
 {
     append(producer_inherited.allocator, producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+}
+
+void producer_before_sandbox(bool now)
+{
+    int saved_errno = errno;
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
+        !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        producer_chunks_fetch(p);
+    producer_inherited.filtered |= now;
+    errno = saved_errno;
+}
+
+void producer_forbid(bool process)
+{
+    int saved_errno = errno;
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_thread *t = was & PRODUCER_WRITING ? NULL : producer_thread_ready(p);
+    if (t) {
+        producer_stream_close(&t->streams[0]);
+        producer_stream_close(&t->streams[1]);
+        t->forbidden = 1;
+        if (process)
+            producer_process_off(producer_inherited.process, "the program has forbidden itself the time-stamp counter");
+    }
+    producer_leave(was);
+    producer_signals_restore(mask);
+    errno = saved_errno;
+}
+
+void producer_allow(void)
+{
+    if (producer_tls.thread->live)
+        producer_tls.thread->forbidden = 0;
 }

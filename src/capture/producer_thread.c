@@ -116,7 +116,8 @@ static void at_round(void *value)
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct producer_thread *t = producer_tls.thread;
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    if (t->live && !t->ending && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING) {
+    if (t->live && !t->ending && !t->forbidden &&
+        atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING) {
         producer_thread_reap(p);
         t->ending = 1;
         syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);

@@ -1,0 +1,28 @@
+// A program that puts itself into a sandbox. Afterwards a system call that its filter did not expect may kill it, and a look
+// at the time-stamp counter too; so what recording needs is fetched before.
+#include "capture/next.h"
+#include "capture/wrap.h"
+
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+
+WRAPPER int prctl(int option, ...)
+{
+    unsigned long a[4];
+    va_list rest;
+    va_start(rest, option);
+    for (int i = 0; i < 4; i++)
+        a[i] = va_arg(rest, unsigned long);
+    va_end(rest);
+    bool forbids_counter = option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV;
+    bool strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
+    if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
+        producer_before_sandbox(option == PR_SET_SECCOMP);
+    if (strict || forbids_counter)
+        producer_forbid(forbids_counter);
+    int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
+    if (rc < 0 && strict)
+        producer_allow();
+    return rc;
+}
