@@ -10,7 +10,7 @@ _Thread_local struct producer_tls producer_tls = {.thread = (struct producer_thr
 
 // Code of the objects whose nested calls are no events: of the allocator, of the C++ operators, and heaptape's own, to
 // which a real function seems to return when it ends in a tail call.
-enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_OWN, OBJECTS };
+enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_RUNTIME, OBJECT_OWN, OBJECTS };
 static struct {
     uintptr_t start, end;
 } objects[OBJECTS];
@@ -19,6 +19,7 @@ void producer_set_object(enum producer_busy what, uintptr_t start, uintptr_t end
 {
     enum object object = what == PRODUCER_IN_ALLOCATOR  ? OBJECT_ALLOCATOR
                          : what == PRODUCER_IN_OPERATOR ? OBJECT_OPERATOR
+                         : what == PRODUCER_IN_RUNTIME  ? OBJECT_RUNTIME
                                                         : OBJECT_OWN;
     objects[object].start = start;
     objects[object].end = end;
@@ -57,7 +58,7 @@ static bool is_nested(uint32_t busy, const void *caller)
         return false;
     return (busy & PRODUCER_MUTED) || is_in(OBJECT_OWN, caller) ||
            ((busy & PRODUCER_IN_ALLOCATOR) && is_in(OBJECT_ALLOCATOR, caller)) ||
-           ((busy & PRODUCER_IN_OPERATOR) && is_in(OBJECT_OPERATOR, caller));
+           ((busy & PRODUCER_IN_OPERATOR) && (is_in(OBJECT_OPERATOR, caller) || is_in(OBJECT_RUNTIME, caller)));
 }
 
 static size_t words_left(const struct producer_stream *stream)

@@ -63,6 +63,7 @@ enum producer_busy {
     PRODUCER_IN_ALLOCATOR = 2,  // inside a real function that may call wrapped ones: what its object calls is no event
     PRODUCER_IN_OPERATOR = 4,   // the same for the C++ operators' object
     PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
+    PRODUCER_IN_RUNTIME = 32,   // never set: names the C++ runtime's object, whose operators call each other
     PRODUCER_INTERRUPTING = 16, // a record in stream 1: the interrupted one is finished afterwards
 };
 

@@ -3,6 +3,8 @@
 #include "capture/wrap.h"
 #include "capture/wrap_cxx.h"
 
+#include <errno.h>
+
 // The new thread's first step. A tail call: the program's stack traces end in its own function.
 static void *begin(void *data)
 {
@@ -26,11 +28,13 @@ WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *
 
 static __attribute__((constructor)) void at_start(void)
 {
+    int saved_errno = errno;
     next_resolve();
     if (next_loaded("libstdc++.so") || next_loaded("libc++"))
         wrap_cxx_resolve();
     producer_start();
     pthread_atfork(NULL, NULL, producer_after_fork);
+    errno = saved_errno;
 }
 
 static __attribute__((destructor)) void at_end(void)

@@ -10,6 +10,7 @@
 #include "capture/next.h"
 #include "capture/wrap.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unwind.h>
@@ -38,6 +39,15 @@ static bool is_standard_library(const char *path)
     return strncmp(name, "libstdc++.so", 12) == 0 || strncmp(name, "libc++", 6) == 0;
 }
 
+// Does the program's own code answer malloc before this library does? Then so it must for the standard operators.
+static bool is_malloc_hidden(void)
+{
+    struct next_object object, own;
+    void *first = dlsym(RTLD_DEFAULT, "malloc");
+    return first && next_object_of(first, &object) && next_object_of((void *)wrap_cxx_resolve, &own) &&
+           object.start != own.start;
+}
+
 void wrap_cxx_resolve(void)
 {
     struct next_object object, allocator;
@@ -50,10 +60,14 @@ void wrap_cxx_resolve(void)
     next_find("_ZSt17__throw_bad_allocv", (void **)&throw_bad_alloc);
     if (real[HT_NEW] && next_object_of(real[HT_NEW], &object)) {
         producer_set_object(PRODUCER_IN_OPERATOR, object.start, object.end);
-        if (!is_standard_library(object.path))
+        if (!is_standard_library(object.path) || is_malloc_hidden())
             kind_of = OPERATORS_OWN;
+        // An operator that the program does not override may call one that it does.
+        if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) && is_standard_library(object.path))
+            producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
         next_resolve();
-        own_is_malloc = next_object_of((void *)next.malloc, &allocator) && allocator.start == object.start;
+        own_is_malloc = next_object_of((void *)next.malloc, &allocator) && next_object_of(real[HT_NEW], &object) &&
+                        allocator.start == object.start;
     }
     atomic_store_explicit(&operators, kind_of, memory_order_release);
 }

@@ -1,0 +1,36 @@
+load hostile
+
+setup_file() {
+  export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+}
+
+@test "seccomp's strict mode" {
+  skip_under_sanitizer
+  records strict
+  [ "$status" -eq 0 ]
+  [ "$output" = alive ]
+  has "$stderr" "20 records were lost"
+}
+
+@test "a filter that kills at any system call but the program's own" {
+  skip_under_sanitizer
+  records filter 1000000
+  [ "$status" -eq 0 ]
+  [ "$output" = alive ]
+  [ "$(events)" -eq 2000002 ]
+  records closer seccompkill
+  [ "$output" = 301000 ]
+  [ "$(events)" -eq 602000 ]
+}
+
+@test "the time-stamp counter is forbidden, also for what the program starts" {
+  skip_under_sanitizer
+  records sh -c 'tsc; exec tsc'
+  [ "$status" -eq 0 ]
+  [ "$output" = "alive
+alive" ]
+  has "$stderr" "the program has forbidden itself the time-stamp counter"
+  # Without a recording it is not read at all.
+  LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so tsc
+  LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so strict
+}
