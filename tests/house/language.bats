@@ -53,10 +53,10 @@ copy_sources() {
   printf '\nIts blocks are given\nup with --callers.\n' >>copy/docs/man/heaptape-stat.1.scd
   finds docs/man/heaptape-stat.1.scd 'given up' --callers
   copy_sources
-  sed -i 's/"%s: out of memory"/"%s: no room for the "\n"births"/' copy/src/commands/merge.c
+  sed -i 's/"%s: out of memory"/"%s: no room for the "\n"births"/' copy/src/base/fio.c
   language copy
   [ "$status" -eq 1 ]
-  has "$output" "src/commands/merge.c"
+  has "$output" "src/base/fio.c"
   has "$output" "'room' (use"
   has "$output" "'births' (use"
 }
