@@ -280,11 +280,11 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
 
 // A fork child lets go of its parent's spool: mapped, it would keep the memory of a long dead process. Unless the child
 // was forked by a signal handler in the middle of a record: that is finished when the handler returns.
-static uint32_t leave_parent(struct producer_inherited *in)
+static uint32_t leave_parent(struct producer_inherited *in, bool state_is_known)
 {
     uint32_t parent = in->spool ? in->pid : 0;
-    if (in->spool)
-        in->recording = atomic_load(&((struct spool_header *)in->spool)->control.state);
+    if (in->spool && !state_is_known)
+        in->recording = atomic_load(&in->spool->control.state);
     if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
         producer_unmap(in);
     else
@@ -322,7 +322,7 @@ static bool start(struct producer_process *p)
     if (in->filtered || counter_is_forbidden())
         return refuse(in);
     producer_thread_make_key();
-    uint32_t parent = leave_parent(in);
+    uint32_t parent = leave_parent(in, p->pid);
     if (!in->dir_known)
         find_dir(in);
     if (!in->dir[0])
@@ -378,9 +378,14 @@ static struct producer_process *process_mapping(void)
 
 void producer_after_fork(void)
 {
+    struct producer_inherited *in = &producer_inherited;
     struct producer_process *p = process_mapping();
-    if (p)
-        p->pid = (uint32_t)syscall(SYS_getpid);
+    if (!p)
+        return;
+    p->pid = (uint32_t)syscall(SYS_getpid);
+    // The state of the fork; by the child's first event the parent's may be another.
+    if (in->spool)
+        in->recording = atomic_load_explicit(&in->spool->control.state, memory_order_acquire);
 }
 
 struct producer_process *producer_process_ready(void)

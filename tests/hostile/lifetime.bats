@@ -135,3 +135,9 @@ kill_recorder() {
   "$HEAPTAPE" record -q -f -o t.ht -- churn 10
   [ ! -e "$folder" ]
 }
+
+@test "a fork child's recording begins in the state of the fork" {
+  skip_under_sanitizer
+  records fstate
+  [ "$("$HEAPTAPE" dump t.ht | grep -c 'malloc(5555)')" -eq 100 ]
+}
