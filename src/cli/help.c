@@ -65,7 +65,9 @@ void help_option_note(char *text, size_t size, const struct option *o)
     if (number)
         snprintf(range, sizeof range, "%llu to %llu%s", (unsigned long long)o->min, (unsigned long long)o->max,
                  shown ? "; " : "");
-    snprintf(text, size, number || shown ? " (%s%s%s)" : "", range, shown ? "default: " : "", shown ? o->fallback : "");
+    *text = 0;
+    if (number || shown)
+        snprintf(text, size, " (%s%s%s)", range, shown ? "default: " : "", shown ? o->fallback : "");
 }
 
 int help_option_name(char *text, size_t size, const struct option *o)
