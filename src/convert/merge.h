@@ -22,6 +22,7 @@ struct merge_stream {
     uint64_t next_word;     // of the stream
     void *user;             // the caller's, as is
     bool forced;            // this: the next record is not to be put aside again
+    bool held;              // this: it is put aside, and stays out of the heap
 };
 
 struct merge {

@@ -15,6 +15,7 @@ struct order *order_new(const struct order_options *options, const struct order_
     o->options = *options;
     o->sink = *sink;
     o->next_deadline = UINT64_MAX;
+    o->steps = ORDER_FIRST_STEPS;
     pool_shared_init(&o->shared);
     if (table_grow(&o->table, NULL) < 0) {
         free(o);
@@ -207,6 +208,12 @@ void order_deadline(struct order *o)
 
 int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uint64_t stamp, uint64_t address)
 {
+    if (!order_afford(o, o->n_held)) {
+        s->forced = true;
+        o->counts.ambiguous++;
+        merge_put_back(&o->merge, s);
+        return ORDER_HELD;
+    }
     if (HT_GROW(&o->held, &o->held_capacity, o->n_held + 1) < 0)
         return -ENOMEM;
     uint64_t deadline = why == ORDER_HOLD_THREAD ? UINT64_MAX : stamp + o->options.window;
@@ -214,32 +221,56 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
     o->held[o->n_held++] = (struct order_held){s, t, why, address, deadline < stamp ? UINT64_MAX - 1 : deadline};
     if (why != ORDER_HOLD_THREAD)
         t->held++;
+    s->held = true;
     merge_put_aside(&o->merge, s);
     order_deadline(o);
     return ORDER_HELD;
+}
+
+// Puts the held stream back, alone.
+static void put_back(struct order *o, size_t i)
+{
+    struct merge_stream *s = o->held[i].stream;
+    o->held[i] = o->held[--o->n_held];
+    s->held = false;
+    merge_put_back(&o->merge, s);
 }
 
 // Puts the held stream back, and with it the other streams of its thread when it was the last one that kept them.
 static void unhold(struct order *o, size_t i)
 {
     struct order_held h = o->held[i];
-    o->held[i] = o->held[--o->n_held];
-    merge_put_back(&o->merge, h.stream);
+    put_back(o, i);
     if (h.why == ORDER_HOLD_THREAD || --h.thread->held)
         return;
     for (size_t k = 0; k < o->n_held;) {
-        if (o->held[k].thread != h.thread) {
+        if (o->held[k].thread == h.thread)
+            put_back(o, k);
+        else
             k++;
-            continue;
-        }
-        merge_put_back(&o->merge, o->held[k].stream);
-        o->held[k] = o->held[--o->n_held];
     }
+}
+
+// Nothing waits any longer.
+static void unhold_all(struct order *o)
+{
+    while (o->n_held) {
+        struct order_held *h = &o->held[o->n_held - 1];
+        h->thread->held = 0;
+        h->stream->forced = true;
+        o->counts.ambiguous++;
+        put_back(o, o->n_held - 1);
+    }
+    order_deadline(o);
 }
 
 void order_wake(struct order *o, enum order_hold why, uint64_t address)
 {
     // One only, the first by stamp: what it does decides about the others.
+    if (!order_afford(o, o->n_held)) {
+        unhold_all(o);
+        return;
+    }
     size_t best = o->n_held;
     for (size_t i = 0; i < o->n_held; i++) {
         if (o->held[i].why != why || o->held[i].address != address)
@@ -268,11 +299,13 @@ int order_expire(struct order *o, uint64_t now)
     while (o->next_deadline <= now && o->next_deadline != UINT64_MAX) {
         uint64_t deadline = o->next_deadline;
         size_t i = 0, k = 0;
+        if (!order_afford(o, o->n_held))
+            unhold_all(o);
         while (i < o->n_duplicates && o->duplicates[i].deadline != deadline)
             i++;
         while (k < o->n_held && o->held[k].deadline != deadline)
             k++;
-        int rc = i < o->n_duplicates ? order_duplicate_lost(o, i) : expire_held(o, k);
+        int rc = i < o->n_duplicates ? order_duplicate_lost(o, i) : k < o->n_held ? expire_held(o, k) : 0;
         if (rc < 0)
             return rc;
     }

@@ -49,16 +49,12 @@ int order_feed(struct order *o, const struct trace_segment *segment)
     int rc = merge_feed(&o->merge, segment, &s);
     if (rc < 0)
         return rc;
-    if (s->user) {
-        // A held stream keeps its place in the list; all others are in the heap or empty.
-        for (size_t i = 0; i < o->n_held; i++) {
-            if (o->held[i].stream == s)
-                return 0;
-        }
+    o->steps += (uint64_t)segment->n_words * ORDER_STEPS_PER_WORD;
+    if (!s->user)
+        return lane_begin(o, s);
+    if (!s->held)
         merge_put_back(&o->merge, s);
-        return 0;
-    }
-    return lane_begin(o, s);
+    return 0;
 }
 
 static int thread_create(struct order *o, struct order_thread *t, struct workload_op *op)

@@ -14,6 +14,10 @@ enum {
     ORDER_RECENT = 64,          // ops of a thread whose stamps are remembered
     ORDER_BATCH = 64,           // ops handed on at a time
     ORDER_MAX_DUPLICATES = 64,  // addresses with two blocks at a time: more are a sign of lost events
+    // Steps of search allowed for each word of the trace, and at the start. Threads that free each other's blocks as fast
+    // as two processors can need 0.4 a word, and more processors more in proportion.
+    ORDER_STEPS_PER_WORD = 128,
+    ORDER_FIRST_STEPS = 1 << 20,
 };
 
 // The release half of a realloc: the block that it has allocated from its address.
@@ -87,6 +91,7 @@ struct order {
     size_t n_duplicates;
     struct order_released released[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
     size_t n_released;
+    uint64_t steps;         // of search that are left, see order_afford
     uint64_t passed;        // up to here all that was known is put out
     uint64_t next_deadline; // of those held and the duplicates; UINT64_MAX when there are none
     bool cut_off;           // what comes now is the rest of a recording that was cut off
@@ -98,6 +103,15 @@ struct order {
     struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
     size_t n_out, n_out_dependencies;
 };
+
+// Pays for a search of so many steps. False: the trace has had its share. No recording of a program gets there; a trace
+// made for it would take the square of its length, so the order is then guessed, and counted as ambiguous.
+static inline bool order_afford(struct order *o, uint64_t steps)
+{
+    bool enough = o->steps >= steps;
+    o->steps = enough ? o->steps - steps : 0;
+    return enough;
+}
 
 // The op under work as a slot's last use.
 static inline uint64_t order_use(const struct order_thread *t)

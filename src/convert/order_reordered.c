@@ -9,20 +9,21 @@ enum { MAX_STREAMS = 256, MAX_DEPTH = 64 };
 
 // Goes through the records of a stream that name an address.
 struct cursor {
+    struct order *order;
     const struct merge_stream *stream;
     struct codec_state state;
     size_t at;
     struct event ev;
 };
 
-static struct cursor cursor_at(const struct merge_stream *s)
+static struct cursor cursor_at(struct order *o, const struct merge_stream *s)
 {
-    return (struct cursor){.stream = s, .state = s->state, .at = s->head};
+    return (struct cursor){.order = o, .stream = s, .state = s->state, .at = s->head};
 }
 
 static bool cursor_next(struct cursor *c, uint64_t address, uint64_t limit)
 {
-    while (c->at < c->stream->tail) {
+    while (c->at < c->stream->tail && order_afford(c->order, 1)) {
         unsigned words = codec_get(&c->state, c->stream->words + c->at, c->stream->tail - c->at, &c->ev);
         if (!words || (c->ev.kind && c->ev.stamp > limit))
             return false;
@@ -48,7 +49,7 @@ static bool is_allocation(const struct event *ev, uint64_t address)
 }
 
 // The streams that have records up to the limit, as far as there is room.
-static size_t due_streams(const struct order *o, uint64_t limit, const struct merge_stream **list)
+static size_t due_streams(struct order *o, uint64_t limit, const struct merge_stream **list)
 {
     const struct merge *m = &o->merge;
     size_t stack[MAX_DEPTH], depth = 0, n = 0;
@@ -64,33 +65,34 @@ static size_t due_streams(const struct order *o, uint64_t limit, const struct me
     }
     for (size_t i = 0; i < o->n_held && n < MAX_STREAMS; i++)
         list[n++] = o->held[i].stream;
+    order_afford(o, n);
     return n;
-}
-
-// The first free of the address by another thread than `t`, of a block that is live now or was allocated by a third
-// thread, not of one that the freeing thread allocates before. UINT64_MAX: there is none; else *by has it.
-static uint64_t other_release(const struct merge_stream **list, size_t n, const struct order_thread *t,
-                              uint64_t address, uint64_t limit, const struct order_thread **by)
-{
-    uint64_t first = UINT64_MAX;
-    for (size_t i = 0; i < n; i++) {
-        struct cursor c = cursor_at(list[i]);
-        if (list[i]->user == t || !cursor_next(&c, address, limit) || !is_release(&c.ev, address) ||
-            c.ev.stamp >= first)
-            continue;
-        first = c.ev.stamp;
-        *by = list[i]->user;
-    }
-    return first;
 }
 
 // Of two frees: `a`, which is under work, by `thread`, and `b`, by `other`.
 struct pair {
     const struct order_thread *thread, *other;
-    uint64_t a, b;
+    uint64_t a, b; // b is UINT64_MAX when there is none
     // The first allocation whose block b could mean if a was first, and a if b was. UINT64_MAX: none.
     uint64_t for_b, for_a;
 };
+
+// The first free of the address by another thread, of a block that is live now or was allocated by a third thread, not
+// of one that the freeing thread allocates before.
+static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
+{
+    const struct merge_stream *list[MAX_STREAMS];
+    size_t n = due_streams(o, limit, list);
+    p->b = UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        struct cursor c = cursor_at(o, list[i]);
+        if (list[i]->user == p->thread || !cursor_next(&c, address, limit) || !is_release(&c.ev, address) ||
+            c.ev.stamp >= p->b)
+            continue;
+        p->b = c.ev.stamp;
+        p->other = list[i]->user;
+    }
+}
 
 static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_t stamp, uint64_t skid)
 {
@@ -101,9 +103,10 @@ static void see_allocation(struct pair *p, bool can_be_b, bool can_be_a, uint64_
 }
 
 // A block that a thread allocates after its own free cannot be the one that it freed.
-static void see_allocations(struct pair *p, const struct merge_stream *s, uint64_t address, uint64_t skid)
+static void see_allocations(struct order *o, struct pair *p, const struct merge_stream *s, uint64_t address)
 {
-    struct cursor c = cursor_at(s);
+    uint64_t skid = o->options.skid;
+    struct cursor c = cursor_at(o, s);
     bool given = false;
     while (cursor_next(&c, address, p->b + skid)) {
         given |= s->user == p->other && is_release(&c.ev, address);
@@ -134,36 +137,44 @@ static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
     return taken - take + (taken > second_release ? taken - second_release : 0);
 }
 
-bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+static bool overtakes(struct order *o, struct pair *p, uint64_t address)
 {
     const struct merge_stream *list[MAX_STREAMS];
-    struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
     uint64_t skid = o->options.skid;
-    size_t n = due_streams(o, stamp + skid, list);
-    p.b = other_release(list, n, p.thread, address, stamp + skid, &p.other);
-    if (p.b == UINT64_MAX || !see_duplicates(o, &p, address))
+    find_other(o, p, address, p->a + skid);
+    if (p->b == UINT64_MAX || !see_duplicates(o, p, address))
         return false;
-    n = due_streams(o, p.b + skid, list);
+    size_t n = due_streams(o, p->b + skid, list);
     for (size_t i = 0; i < n; i++)
-        see_allocations(&p, list[i], address, skid);
-    if (p.for_a == UINT64_MAX || p.for_b == UINT64_MAX)
-        return p.for_a != UINT64_MAX;
-    uint64_t as_stamped = too_early(p.a, p.for_b, p.b);
+        see_allocations(o, p, list[i], address);
+    if (!o->steps)
+        return false;
+    if (p->for_a == UINT64_MAX || p->for_b == UINT64_MAX)
+        return p->for_a != UINT64_MAX;
+    uint64_t as_stamped = too_early(p->a, p->for_b, p->b);
     if (!as_stamped)
         return false;
     // Either could be. The stamps that have to be wrong by less are the better guess.
     o->counts.ambiguous++;
-    return too_early(p.b, p.for_a, p.a) < as_stamped;
+    return too_early(p->b, p->for_a, p->a) < as_stamped;
+}
+
+bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
+{
+    struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
+    bool later = overtakes(o, &p, address);
+    o->counts.ambiguous += !o->steps;
+    return later;
 }
 
 // Does a thread other than `by` allocate at the address up to the limit?
-static bool is_allocated(const struct order *o, uint32_t by, uint64_t address, uint64_t limit)
+static bool is_allocated(struct order *o, uint32_t by, uint64_t address, uint64_t limit)
 {
     const struct merge_stream *list[MAX_STREAMS];
     size_t n = due_streams(o, limit, list);
     for (size_t i = 0; i < n; i++) {
         const struct order_thread *t = list[i]->user;
-        struct cursor c = cursor_at(list[i]);
+        struct cursor c = cursor_at(o, list[i]);
         while (t->number != by && cursor_next(&c, address, limit)) {
             if (is_allocation(&c.ev, address))
                 return true;
@@ -179,7 +190,7 @@ void order_count_ambiguity(struct order *o, const struct order_thread *t, uint64
         const struct order_released *g = &o->released[i];
         if (g->address != address || g->thread == t->number || g->stamp + skid < stamp)
             continue;
-        if (is_allocated(o, g->thread, address, g->stamp + skid)) {
+        if (is_allocated(o, g->thread, address, g->stamp + skid) || !o->steps) {
             o->counts.ambiguous++;
             return;
         }

@@ -1,0 +1,112 @@
+// Traces made so that each search for what contradicting stamps mean goes through all that is queued. Every search is
+// paid for by the words of the trace: the time grows with its length, not with the square of it.
+#include "convert/order.h"
+#include "trace/codec.h"
+
+#include "unit.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum { CPU_SECONDS = 10 }; // of each case: 0.1 to 0.5 are needed, and without the bound far over a minute
+
+struct stream {
+    struct codec_state state;
+    uint64_t words[1 << 18];
+    uint32_t n;
+};
+
+static int count_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    *(size_t *)context += n;
+    (void)ops;
+    return 0;
+}
+
+static struct order *order_begin(size_t *n_ops)
+{
+    struct order_options options = {.window = 100000, .skid = 1000};
+    struct order_sink to = {.context = n_ops, .ops = count_ops};
+    *n_ops = 0;
+    struct order *o = order_new(&options, &to);
+    assert_non_null(o);
+    return o;
+}
+
+static void put(struct stream *s, uint8_t kind, uint64_t stamp, uint64_t address)
+{
+    struct event ev = {.kind = kind, .size = 16, .count = 1, .ptr = address, .result = address};
+    assert_true(s->n + CODEC_MAX_PREFIX_WORDS + 1 < sizeof s->words / sizeof *s->words);
+    s->n = (uint32_t)(codec_put(&s->state, s->words + s->n, stamp, &ev) - s->words);
+}
+
+static void feed(struct order *o, uint32_t thread, struct stream *s)
+{
+    struct trace_segment segment = {.thread = thread, .n_words = s->n, .words = s->words};
+    assert_int_equal(order_feed(o, &segment), 0);
+    *s = (struct stream){0};
+}
+
+static struct order_counts finish(struct order *o)
+{
+    assert_int_equal(order_finish(o), 0);
+    struct order_counts c = order_counts(o);
+    order_free(o);
+    assert_true(clock() < (clock_t)CPU_SECONDS * CLOCKS_PER_SEC);
+    return c;
+}
+
+// Each free by thread 1 might come before one of thread 2, which does 100,000 other things at nearly the same moment.
+static void frees_among_records_of_a_moment(void **state)
+{
+    enum { N = 100000 };
+    struct stream *s = calloc(1, sizeof *s);
+    size_t n_ops;
+    struct order *o = order_begin(&n_ops);
+    for (uint64_t i = 1; i <= N; i++)
+        put(s, HT_MALLOC, 100, i << 8);
+    feed(o, 0, s);
+    for (uint64_t i = 1; i <= N; i++)
+        put(s, HT_FREE, 3000, i << 8);
+    feed(o, 1, s);
+    for (uint64_t i = 1; i <= N; i++)
+        put(s, HT_MALLOC, 3500, (N + i) << 8);
+    feed(o, 2, s);
+    struct order_counts c = finish(o);
+    assert_int_equal(n_ops, 3 * N);
+    assert_int_equal(c.unmatched, 0);
+    assert_true(c.ambiguous > 0);
+    free(s);
+    (void)state;
+}
+
+// 30,000 threads wait for an allocation of the address that they free; each of 250,000 allocations might be it.
+static void many_threads_wait(void **state)
+{
+    enum { THREADS = 30000, N = 250000 };
+    struct stream *s = calloc(1, sizeof *s);
+    size_t n_ops;
+    struct order *o = order_begin(&n_ops);
+    for (uint32_t t = 1; t <= THREADS; t++) {
+        put(s, HT_FREE, 100, (uint64_t)t << 8);
+        feed(o, t, s);
+    }
+    for (uint64_t i = 1; i <= N; i++)
+        put(s, HT_MALLOC, 200, (THREADS + i) << 8);
+    feed(o, 0, s);
+    struct order_counts c = finish(o);
+    // The blocks that were not there make an op each.
+    assert_int_equal(n_ops, 2 * THREADS + N);
+    assert_int_equal(c.unmatched, THREADS);
+    free(s);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frees_among_records_of_a_moment),
+        cmocka_unit_test(many_threads_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
