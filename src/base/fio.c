@@ -268,15 +268,31 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
     return rc;
 }
 
+volatile sig_atomic_t output_cancelled;
+
+// Of a write that returned `w`: 1 to try again, 0, or a negative errno.
+static int check_write(const struct output *out, ssize_t w, struct err *e)
+{
+    if (w <= 0 && output_cancelled)
+        return err_set(e, -ECANCELED, "%s: accepts no data: cut off at byte %llu", out->name,
+                       (unsigned long long)out->offset);
+    if (w < 0 && errno == EINTR)
+        return 1;
+    if (w <= 0)
+        return err_set_errno(e, "%s: cannot write at byte %llu", out->name, (unsigned long long)out->offset);
+    return 0;
+}
+
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
 {
     const uint8_t *at = bytes;
     while (n) {
-        ssize_t w = write(out->fd, at, n);
-        if (w < 0 && errno == EINTR)
+        ssize_t w = output_cancelled ? 0 : write(out->fd, at, n);
+        int rc = check_write(out, w, e);
+        if (rc > 0)
             continue;
-        if (w <= 0)
-            return err_set_errno(e, "%s: cannot write at byte %llu", out->name, (unsigned long long)out->offset);
+        if (rc < 0)
+            return rc;
         at += w;
         n -= (size_t)w;
         out->offset += (uint64_t)w;
@@ -302,11 +318,12 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
     size_t i = skip_parts(parts, n, 0);
     uint64_t start = clock_monotonic_ns();
     while (i < n) {
-        ssize_t w = writev(out->fd, parts + i, (int)(n - i));
-        if (w < 0 && errno == EINTR)
+        ssize_t w = output_cancelled ? 0 : writev(out->fd, parts + i, (int)(n - i));
+        int rc = check_write(out, w, e);
+        if (rc > 0)
             continue;
-        if (w <= 0)
-            return err_set_errno(e, "%s: cannot write at byte %llu", out->name, (unsigned long long)out->offset);
+        if (rc < 0)
+            return rc;
         out->offset += (uint64_t)w;
         i += skip_parts(parts + i, n - i, (size_t)w);
     }

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -74,6 +75,9 @@ int output_open_unnamed(struct output *out, struct err *e);
 // Reads from the start what was written to an unnamed file, which *in takes over; `name` is for messages, borrowed. *out
 // is closed in either case.
 int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
+
+// Set by a signal handler: the write that the signal interrupts, and every one after it, fails with -ECANCELED.
+extern volatile sig_atomic_t output_cancelled;
 
 // Writes all of it. On error the file keeps what was written before.
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e);

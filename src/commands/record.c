@@ -127,7 +127,12 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->full)
         note("the recording stopped at --max-size; the program continued untraced");
     if (r->stopped_by)
-        note("signal %d stopped the recording before the program exited", r->stopped_by);
+        note("signal %d stopped the recording%s", r->stopped_by, r->exited ? "" : " before the program exited");
+    if (r->cut_off && out)
+        note("%s accepted no more data: the trace is cut off (keep what is whole with 'heaptape check --salvage')",
+             out->name);
+    else if (r->cut_off)
+        note("the output accepted no more data: it is cut off");
     if (o->verbose)
         note(
             "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",
@@ -151,7 +156,7 @@ static int explain_nothing(const char *program, const struct record_result *r)
 
 static int exit_code(const struct record_result *r)
 {
-    if (r->stopped_by)
+    if (r->stopped_by && !r->exited)
         return 128 + r->stopped_by;
     if (WIFSIGNALED(r->wait_status))
         return 128 + WTERMSIG(r->wait_status);
@@ -160,7 +165,7 @@ static int exit_code(const struct record_result *r)
 
 static bool is_nothing(const struct record_settings *s, const struct record_result *r)
 {
-    return r->events == 0 && !(s->paused && r->processes);
+    return r->events == 0 && !r->cut_off && !(s->paused && r->processes);
 }
 
 // A file without events is of no use: the program did not run or made no calls.
@@ -255,7 +260,7 @@ static int record_to_format(const struct record_options *o, struct record_settin
         die(EXIT_RECORD, "%s", e.text);
     int rc = record_run(s, &out, &r, &e);
     output_close(&out, true, NULL);
-    int written = export_live_finish(&live, &lost);
+    int written = export_live_finish(&live, r.stopped_by, &lost);
     if (rc == 0 && (r.start_errno || is_nothing(s, &r)))
         export_live_discard(t);
     else if (written < 0)
@@ -327,9 +332,10 @@ const struct command cmd_record = {
         "ends when the last of these processes exits. The exit status is that of PROGRAM; 128 + N if signal N "
         "terminated it; 125 if heaptape itself failed or nothing was recorded; 126 if PROGRAM cannot be executed; "
         "127 if it was not found.\n\n"
-        "heaptape ignores SIGINT and SIGQUIT, which the terminal also sends to PROGRAM. It forwards the first "
-        "SIGTERM or SIGHUP to PROGRAM; the second one ends the recording, and PROGRAM continues untraced. PROGRAM "
-        "also continues untraced when the disk is full.\n\n"
+        "While PROGRAM runs, heaptape ignores SIGINT and SIGQUIT, which the terminal also sends to PROGRAM. After "
+        "PROGRAM has exited, they end the recording of the processes that it left behind. heaptape forwards the "
+        "first SIGTERM or SIGHUP to PROGRAM; the second one ends the recording within about a second, and PROGRAM "
+        "continues untraced. PROGRAM also continues untraced when the disk is full.\n\n"
         "--follow selects among the processes that PROGRAM starts. PROGRAM itself is always recorded, also after "
         "it calls exec. With --follow=none heaptape does not wait for the processes that PROGRAM leaves behind. "
         "With --max-size, FILE may exceed SIZE by the events of 20 ms.\n\n"

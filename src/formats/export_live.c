@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -148,12 +149,28 @@ int export_live_start(struct export_live *l, const struct export_settings *s, st
     return rc;
 }
 
-int export_live_finish(struct export_live *l, struct err *e)
+// Kills the writer unless it ends within a second. False if it had to.
+static bool wait_a_second(const struct export_live *l)
+{
+    siginfo_t ended = {0};
+    for (unsigned ms = 0; ms < 1000; ms += 10) {
+        if (waitid(P_PID, (id_t)l->writer, &ended, WEXITED | WNOHANG | WNOWAIT) < 0 || ended.si_pid)
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    kill(l->writer, SIGKILL);
+    return false;
+}
+
+int export_live_finish(struct export_live *l, bool hurry, struct err *e)
 {
     int status, rc = 0;
+    bool cut_off = hurry && !wait_a_second(l);
     while (rc == 0 && waitpid(l->writer, &status, 0) < 0)
         rc = errno == EINTR ? 0 : err_set_errno(e, "cannot wait for the process that writes the log");
-    if (rc == 0 && WIFSIGNALED(status))
+    if (rc == 0 && cut_off)
+        rc = err_set(e, -ECANCELED, "the output accepts no data: it is cut off");
+    else if (rc == 0 && WIFSIGNALED(status))
         rc = err_set(e, -EIO, "the process that writes the log was killed by signal %d", WTERMSIG(status));
     else if (rc == 0 && WEXITSTATUS(status) != 0)
         rc = err_set(e, -EIO, "%s", l->failure->text);

@@ -33,7 +33,8 @@ struct export_live {
 // from the writer. 0 or a negative errno with the text set.
 int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e);
 
-// Waits for the writer, whose pipe has been closed. 0 or a negative errno with the text set when it failed.
-int export_live_finish(struct export_live *l, struct err *e);
+// Waits for the writer, whose pipe has been closed; with `hurry` for a second at most, as its output may accept no data. 0
+// or a negative errno with the text set when it failed.
+int export_live_finish(struct export_live *l, bool hurry, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
 #include "record/launch.h"
 
+#include "base/fio.h"
 #include "spool/spool.h"
 
 #include <errno.h>
@@ -9,10 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    LAST_SECONDS = 1, // that a write may take when the recording is to end
+    RETRY_NS = 20000000,
+};
 
 static volatile sig_atomic_t signals_seen;
 static volatile sig_atomic_t last_signal;
+static volatile sig_atomic_t forwarded;
+static volatile sig_atomic_t child; // 0: not started, or reaped
+static volatile sig_atomic_t child_ended;
+static timer_t timer;
 
 // What the recorder sleeps on: a signal that comes just before the sleep ends it, too.
 static _Atomic uint32_t *volatile bell;
@@ -24,11 +35,50 @@ static void wake_recorder(void)
         atomic_fetch_add(at, 1);
 }
 
+// Here and not in a pass of the recorder, which may be blocked in a write.
+static void forward(void)
+{
+    pid_t pid = child;
+    if (signals_seen && !forwarded && pid > 0) {
+        forwarded = 1;
+        kill(pid, last_signal);
+    }
+}
+
+// From the second request on the output has a moment to take what there is. Then no write is waited for any longer: the
+// timer goes on, since a signal may come between the look at output_cancelled and the write.
+static void hurry(void)
+{
+    const struct itimerspec last = {.it_value = {LAST_SECONDS, 0}, .it_interval = {0, RETRY_NS}};
+    const struct itimerspec now = {.it_value = {0, 1}, .it_interval = {0, RETRY_NS}};
+    if (signals_seen >= 2)
+        timer_settime(timer, 0, signals_seen == 2 ? &last : &now, NULL);
+}
+
 static void on_termination(int sig)
 {
+    int saved_errno = errno;
     signals_seen = signals_seen + 1;
     last_signal = sig;
+    forward();
+    hurry();
     wake_recorder();
+    errno = saved_errno;
+}
+
+// ^C and SIGQUIT are the program's business. When only processes that it has left behind are there, they end the recording.
+static void on_interrupt(int sig)
+{
+    if (!child_ended)
+        return;
+    signals_seen = signals_seen ? signals_seen : 1;
+    on_termination(sig);
+}
+
+static void on_last_moment(int sig)
+{
+    (void)sig;
+    output_cancelled = 1;
 }
 
 static void on_child(int sig)
@@ -41,8 +91,8 @@ static const struct {
     int sig;
     void (*handler)(int);
 } taken_over[LAUNCH_SIGNALS] = {
-    {SIGINT, SIG_IGN},         {SIGQUIT, SIG_IGN},       {SIGPIPE, SIG_IGN},  {SIGXFSZ, SIG_IGN},
-    {SIGTERM, on_termination}, {SIGHUP, on_termination}, {SIGCHLD, on_child},
+    {SIGPIPE, SIG_IGN},     {SIGXFSZ, SIG_IGN},      {SIGCHLD, on_child},       {SIGVTALRM, on_last_moment},
+    {SIGINT, on_interrupt}, {SIGQUIT, on_interrupt}, {SIGTERM, on_termination}, {SIGHUP, on_termination},
 };
 
 void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
@@ -52,23 +102,28 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups)
 
 void record_launch_signals(struct record_launch *l)
 {
-    signals_seen = 0;
+    signals_seen = forwarded = child = child_ended = output_cancelled = 0;
     sigset_t ours;
     sigemptyset(&ours);
     for (unsigned i = 0; i < LAUNCH_SIGNALS; i++) {
+        int sig = taken_over[i].sig;
         struct sigaction a = {.sa_handler = taken_over[i].handler};
-        sigaction(taken_over[i].sig, &a, &l->actions[i]);
-        sigaddset(&ours, taken_over[i].sig);
-        // Under nohup the program shall go on, and so does its recording.
-        if (taken_over[i].sig == SIGHUP && l->actions[i].sa_handler == SIG_IGN)
-            sigaction(SIGHUP, &l->actions[i], NULL);
+        sigaction(sig, &a, &l->actions[i]);
+        sigaddset(&ours, sig);
+        // Under nohup, or in the background of a script, the program shall go on, and so does its recording.
+        bool of_terminal = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
+        if (of_terminal && l->actions[i].sa_handler == SIG_IGN)
+            sigaction(sig, &l->actions[i], NULL);
     }
+    // No SIGALRM: whoever started heaptape may have set an alarm for it.
+    timer_create(CLOCK_MONOTONIC, &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGVTALRM}, &timer);
     // Whoever started heaptape may have blocked them.
     sigprocmask(SIG_UNBLOCK, &ours, &l->mask);
 }
 
 void record_launch_signals_restore(struct record_launch *l)
 {
+    timer_delete(timer);
     for (unsigned i = 0; i < LAUNCH_SIGNALS; i++)
         sigaction(taken_over[i].sig, &l->actions[i], NULL);
     sigprocmask(SIG_SETMASK, &l->mask, NULL);
@@ -173,6 +228,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     }
     if (l->pid == 0)
         run_child(l, s, session_dir, report[1]);
+    child = l->pid;
     close(report[1]);
     ssize_t n;
     while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR)
@@ -186,17 +242,21 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
 
 bool record_launch_reap(struct record_launch *l, bool wait)
 {
-    if (!l->reaped && waitpid(l->pid, &l->wait_status, wait ? 0 : WNOHANG) == l->pid)
-        l->reaped = true;
+    siginfo_t ended = {0};
+    int how = WEXITED | (wait ? 0 : WNOHANG);
+    if (l->reaped || waitid(P_PID, (id_t)l->pid, &ended, how | WNOWAIT) < 0 || ended.si_pid != l->pid)
+        return l->reaped;
+    // Before its number can be another's, to whom nothing shall be forwarded.
+    child = 0;
+    child_ended = 1;
+    l->reaped = waitpid(l->pid, &l->wait_status, 0) == l->pid;
     return l->reaped;
 }
 
 void record_launch_forward(struct record_launch *l)
 {
-    while (l->terminations < signals_seen) {
-        l->terminations++;
-        l->last_signal = last_signal;
-        if (!l->reaped && l->terminations == 1)
-            kill(l->pid, l->last_signal);
-    }
+    // What came before the program was there.
+    forward();
+    l->terminations = signals_seen;
+    l->last_signal = last_signal;
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { LAUNCH_SIGNALS = 7 };
+enum { LAUNCH_SIGNALS = 8 };
 
 struct record_launch {
     pid_t pid;
@@ -23,7 +23,8 @@ struct record_launch {
     struct sigaction actions[LAUNCH_SIGNALS];
 };
 
-// Takes the signals over. From here on ^C and ^\ are the program's business, and TERM and HUP are counted.
+// Takes the signals over. From here on ^C (and SIGQUIT) is the program's business, and TERM and HUP are counted, as is ^C
+// once the program has ended. From the second on writes are cancelled that take longer than a second (base/fio.h).
 void record_launch_signals(struct record_launch *l);
 void record_launch_signals_restore(struct record_launch *l);
 
@@ -38,7 +39,7 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
 // Reaps the program if it has ended (waits for it if `wait`). True once it has.
 bool record_launch_reap(struct record_launch *l, bool wait);
 
-// Sends the program what has come for heaptape since the last call.
+// Counts what has come for heaptape. The first one is passed on to the program.
 void record_launch_forward(struct record_launch *l);
 
 #endif

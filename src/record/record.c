@@ -515,8 +515,6 @@ static int loop(struct recorder *r, struct err *e)
 // The end of a recording: a last drain, the ends of what still lives, the totals.
 static int finish(struct recorder *r, struct err *e)
 {
-    if (r->launch.terminations >= 2)
-        r->result->stopped_by = r->launch.last_signal;
     drain_stop(&r->drain);
     r->woken = true;
     int rc = encoder_write_all(r->encoder, e);
@@ -577,7 +575,7 @@ static void continue_untraced(struct recorder *r)
     for (;;) {
         uint32_t seen = atomic_load(&r->drain.session->wakeups);
         record_launch_forward(&r->launch);
-        if (record_launch_reap(&r->launch, false))
+        if (record_launch_reap(&r->launch, false) || r->launch.terminations >= 2)
             return;
         drain_sleep(&r->drain, seen, MS(500));
     }
@@ -612,7 +610,13 @@ static int run(struct recorder *r, struct err *e)
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
     if (rc < 0 || r->result->full)
         continue_untraced(r);
+    record_launch_forward(&r->launch);
+    if (r->launch.terminations >= 2)
+        r->result->stopped_by = r->launch.last_signal;
+    r->result->cut_off = rc == -ECANCELED;
+    rc = r->result->cut_off ? 0 : rc;
     r->result->wait_status = r->launch.wait_status;
+    r->result->exited = r->launch.reaped;
     if (rc == 0) {
         struct encoder_totals t = encoder_totals(r->encoder);
         r->result->events = t.events;

@@ -31,9 +31,11 @@ struct record_settings {
 
 struct record_result {
     int start_errno; // the program could not be started (0: it was), and nothing else here is valid
-    int wait_status; // of the program, as wait(2) gives it
+    bool exited;     // the program has ended …
+    int wait_status; // … as wait(2) says
     bool full;       // it ended at max_bytes, and the program went on
-    int stopped_by;  // signal that ended the recording before the program had ended; 0: none
+    int stopped_by;  // signal that ended the recording; 0: none
+    bool cut_off;    // … while the output accepted no data: the trace has no end
     uint32_t processes;
     uint32_t left; // processes that went on unrecorded: by exec, as programs that drop the library or cannot find it
     uint32_t untraced; // processes that could not be recorded: under limits that leave no room for a spool
