@@ -5,7 +5,7 @@
 // first event of a process or thread, a full chunk, a new epoch, addresses out of the window, events of signal
 // handlers) goes through producer_record.
 //
-// All state of threads and of the process image lies in one mapping with MADV_WIPEONFORK, so that a fork child, also
+// All state of threads and of the process image lies in mappings with MADV_WIPEONFORK, so that a fork child, also
 // one of a raw clone(2), reads zeros: no chunk, no room, hence the slow path, which begins a spool of the child's own.
 // A vfork child shares its parent's memory and records as its parent.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_H
@@ -51,8 +51,9 @@ struct producer_thread {
         };
         char name[16]; // at its end, as the kernel has it
     };
-    uint32_t muted;                  // 1 once it has noticed that recording is paused
-    uint32_t forbidden;              // 1: it may make no system call, nor read the counter: nothing of it is recorded
+    uint32_t index;                  // in the pool; constant
+    uint16_t muted;                  // 1 once it has noticed that recording is paused
+    uint16_t forbidden;              // 1: it may make no system call, nor read the counter: nothing of it is recorded
     uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet
 };
 _Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share cache lines");

@@ -8,6 +8,24 @@
 #define STEP_BYTES  ((size_t)PRODUCER_STEP_CHUNKS * SPOOL_CHUNK_BYTES)
 #define FIRST_BYTES (SPOOL_HEADER_BYTES + STEP_BYTES)
 
+void *producer_map_wiped(void *_Atomic *to, size_t bytes)
+{
+    void *p = atomic_load_explicit(to, memory_order_acquire);
+    if (p)
+        return p;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *made = producer_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    // Another thread may have been faster.
+    if (madvise(made, bytes, MADV_WIPEONFORK) || !atomic_compare_exchange_strong(to, &p, made)) {
+        producer_munmap(made, bytes);
+        return p;
+    }
+    madvise(made, bytes, MADV_DONTDUMP);
+    return made;
+}
+
 // Another mapping of the same memory, over what is at `to`.
 static void *remap(void *from, size_t bytes, void *to)
 {

@@ -14,6 +14,7 @@
 
 enum {
     PRODUCER_MAX_THREADS = 65536, // live at once; those above are counted as lost
+    PRODUCER_POOL_STEP = 256,     // states of threads mapped at once
     PRODUCER_MAX_PATH = 4096,
     PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // mapped at once: for some 20 threads
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
@@ -33,7 +34,7 @@ static inline void producer_munmap(void *at, size_t bytes)
 // Zero in a new process image, and again in a fork child.
 enum producer_state { PRODUCER_NEW = 0, PRODUCER_STARTING = 1, PRODUCER_RUNNING = 2, PRODUCER_OFF = 3 };
 
-// Of the process image; lies in the wiped mapping, followed by the pool of threads.
+// Of the process image; lies in a wiped mapping.
 struct producer_process {
     _Atomic uint32_t state; // enum producer_state
     uint32_t flags;         // enum spool_session_flags
@@ -46,7 +47,6 @@ struct producer_process {
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
     _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
     _Atomic uint32_t ending;                   // list of ending threads: index + 1
-    _Alignas(64) struct producer_thread threads[];
 };
 
 // A thread without room: every event of it takes the slow path. Never written to, since there is no room.
@@ -54,8 +54,10 @@ extern const struct producer_thread producer_no_thread __attribute__((visibility
 
 // What a fork child needs to know of its parent, and so lies in ordinary memory.
 struct producer_inherited {
-    _Atomic(struct producer_process *) process; // the wiped mapping
-    char dir[PRODUCER_MAX_PATH];                // of the session; "" when none was named
+    _Atomic(struct producer_process *) process; // a wiped mapping
+    // The pool of threads, wiped, too. NULL: not mapped yet.
+    _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
+    char dir[PRODUCER_MAX_PATH]; // of the session; "" when none was named
     bool dir_known;
     struct spool_session *session;
     uint32_t pid; // of the image that made `spool`
@@ -90,6 +92,17 @@ void producer_forget_map(struct producer_inherited *in);
 
 // Maps chunk `index` and all before it, not yet accessible. NULL: there is no address space.
 struct spool_chunk *producer_map_chunk(struct producer_inherited *in, uint32_t index);
+
+// State of a thread, that is mapped.
+static inline struct producer_thread *producer_thread_at(uint32_t index)
+{
+    _Atomic(struct producer_thread *) *step = &producer_inherited.pool[index / PRODUCER_POOL_STEP];
+    return atomic_load_explicit(step, memory_order_acquire) + index % PRODUCER_POOL_STEP;
+}
+
+// Makes the mapping at *to, zero also in a fork child, unless there is one already. NULL: no memory, or a kernel before
+// 4.14.
+void *producer_map_wiped(void *_Atomic *to, size_t bytes);
 
 // A chunk that is mapped.
 static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *in, uint32_t index)

@@ -19,8 +19,6 @@ enum {
     RESERVE_WAIT_MS = 2000,
 };
 
-#define PROCESS_BYTES (sizeof(struct producer_process) + PRODUCER_MAX_THREADS * sizeof(struct producer_thread))
-
 // open(2) and the like of libc are cancellation points, which malloc is not.
 static int open_raw(const char *path, int flags)
 {
@@ -356,24 +354,13 @@ static bool start(struct producer_process *p)
     return true;
 }
 
-// The wiped mapping; made by the first caller. NULL when there is no memory, or a kernel before 4.14.
 static struct producer_process *process_mapping(void)
 {
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p)
-        return p;
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    struct producer_process *made = producer_mmap(NULL, PROCESS_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (made == MAP_FAILED)
-        return NULL;
-    if (madvise(made, PROCESS_BYTES, MADV_WIPEONFORK) ||
-        !atomic_compare_exchange_strong(&producer_inherited.process, &p, made)) {
-        producer_munmap(made, PROCESS_BYTES);
-        return p;
-    }
-    madvise(made, PROCESS_BYTES, MADV_DONTDUMP);
-    made->pid = (uint32_t)syscall(SYS_getpid);
-    return made;
+    bool is_first = !atomic_load_explicit(&producer_inherited.process, memory_order_relaxed);
+    struct producer_process *p = producer_map_wiped((void *_Atomic *)&producer_inherited.process, sizeof *p);
+    if (p && is_first)
+        p->pid = (uint32_t)syscall(SYS_getpid);
+    return p;
 }
 
 void producer_after_fork(void)

@@ -24,7 +24,7 @@ static struct producer_thread *pop_ended(struct producer_process *p)
 {
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_acquire);
     while ((uint32_t)top) {
-        struct producer_thread *t = &p->threads[(uint32_t)top - 1];
+        struct producer_thread *t = producer_thread_at((uint32_t)top - 1);
         // May be stale when another thread was faster: then the tag differs and the exchange fails.
         uint64_t next = __atomic_load_n(&t->next, __ATOMIC_RELAXED) | ((top >> 32) + 1) << 32;
         if (atomic_compare_exchange_weak_explicit(&p->free_thread, &top, next, memory_order_acquire,
@@ -34,19 +34,33 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     return NULL;
 }
 
+static bool map_pool(uint32_t step)
+{
+    void *_Atomic *to = (void *_Atomic *)&producer_inherited.pool[step];
+    return producer_map_wiped(to, PRODUCER_POOL_STEP * sizeof(struct producer_thread));
+}
+
+static struct producer_thread *take_fresh(struct producer_process *p)
+{
+    uint32_t fresh = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed);
+    do {
+        if (fresh >= PRODUCER_MAX_THREADS || !map_pool(fresh / PRODUCER_POOL_STEP))
+            return NULL;
+    } while (!atomic_compare_exchange_weak_explicit(&p->fresh_threads, &fresh, fresh + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    struct producer_thread *t = producer_thread_at(fresh);
+    t->index = fresh;
+    return t;
+}
+
 struct producer_thread *producer_thread_take(struct producer_process *p)
 {
     struct producer_thread *t = pop_ended(p);
-    if (!t) {
-        uint32_t fresh = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed);
-        do {
-            if (fresh >= PRODUCER_MAX_THREADS)
-                return NULL;
-        } while (!atomic_compare_exchange_weak_explicit(&p->fresh_threads, &fresh, fresh + 1, memory_order_relaxed,
-                                                        memory_order_relaxed));
-        t = &p->threads[fresh];
-    }
+    t = t ? t : take_fresh(p);
+    if (!t)
+        return NULL;
     *t = (struct producer_thread){
+        .index = t->index,
         .number = atomic_fetch_add_explicit(&p->header->threads_numbered, 1, memory_order_relaxed),
         .parent = HT_NO_THREAD,
     };
@@ -55,7 +69,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
 
 void producer_thread_give(struct producer_process *p, struct producer_thread *t)
 {
-    uint32_t link = (uint32_t)(t - p->threads) + 1;
+    uint32_t link = t->index + 1;
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_relaxed), new_top;
     do {
         __atomic_store_n(&t->next, (uint32_t)top, __ATOMIC_RELAXED);
@@ -69,8 +83,8 @@ static void push_ending(struct producer_process *p, struct producer_thread *t)
     uint32_t top = atomic_load_explicit(&p->ending, memory_order_relaxed);
     do
         t->next = top;
-    while (!atomic_compare_exchange_weak_explicit(&p->ending, &top, (uint32_t)(t - p->threads) + 1,
-                                                  memory_order_release, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&p->ending, &top, t->index + 1, memory_order_release,
+                                                  memory_order_relaxed));
 }
 
 // Nothing but the thread itself writes to its streams, until the kernel knows it no more.
@@ -95,7 +109,7 @@ void producer_thread_reap(struct producer_process *p)
         return;
     uint32_t link = atomic_exchange_explicit(&p->ending, 0, memory_order_acquire);
     while (link) {
-        struct producer_thread *t = &p->threads[link - 1];
+        struct producer_thread *t = producer_thread_at(link - 1);
         link = t->next;
         if (is_over(t))
             bury(p, t);
