@@ -248,7 +248,9 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *data)
     object->start = start;
     object->end = end;
     // The main program's name is empty.
-    strncpy(object->path, info->dlpi_name, sizeof object->path - 1);
+    // Not by strncpy: AddressSanitizer's ends the program while its runtime starts.
+    size_t n = strnlen(info->dlpi_name, sizeof object->path - 1);
+    memcpy(object->path, info->dlpi_name, n);
     return 1;
 }
 

@@ -47,13 +47,40 @@ static bool follow_script(char path[PATH_MAX], const char *head, size_t n)
     return true;
 }
 
-static bool is_dynamic(int fd, const Elf64_Ehdr *h)
+// The first segment of the type that holds the address, or of the type at all (0). False when there is none.
+static bool find_segment(int fd, const Elf64_Ehdr *h, uint32_t type, uint64_t address, Elf64_Phdr *p)
 {
     for (unsigned i = 0; i < h->e_phnum; i++) {
-        Elf64_Phdr p;
-        if (pread(fd, &p, sizeof p, (off_t)(h->e_phoff + (uint64_t)i * h->e_phentsize)) != (ssize_t)sizeof p)
-            break;
-        if (p.p_type == PT_INTERP)
+        if (pread(fd, p, sizeof *p, (off_t)(h->e_phoff + (uint64_t)i * h->e_phentsize)) != (ssize_t)sizeof *p)
+            return false;
+        if (p->p_type == type && (!address || address - p->p_vaddr < p->p_filesz))
+            return true;
+    }
+    return false;
+}
+
+enum { MAX_DYNAMIC = 512, NAME_BYTES = 32 };
+
+// Does the program need a library whose name begins so?
+static bool needs(int fd, const Elf64_Ehdr *h, const char *library)
+{
+    Elf64_Phdr at, strings;
+    Elf64_Dyn dynamic[MAX_DYNAMIC];
+    uint64_t table = 0;
+    if (!find_segment(fd, h, PT_DYNAMIC, 0, &at))
+        return false;
+    size_t room = at.p_filesz < sizeof dynamic ? at.p_filesz : sizeof dynamic;
+    ssize_t got = pread(fd, dynamic, room, (off_t)at.p_offset);
+    size_t n = got > 0 ? (size_t)got / sizeof *dynamic : 0;
+    for (size_t i = 0; i < n; i++)
+        table = dynamic[i].d_tag == DT_STRTAB ? dynamic[i].d_un.d_ptr : table;
+    if (!table || !find_segment(fd, h, PT_LOAD, table, &strings))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        char name[NAME_BYTES] = "";
+        uint64_t offset = table - strings.p_vaddr + strings.p_offset + dynamic[i].d_un.d_val;
+        if (dynamic[i].d_tag == DT_NEEDED && pread(fd, name, sizeof name, (off_t)offset) > 0 &&
+            strncmp(name, library, strlen(library)) == 0)
             return true;
     }
     return false;
@@ -80,8 +107,12 @@ static const char *explain_file(int fd, const char *head, size_t n)
     memcpy(&h, head, sizeof h);
     if (h.e_ident[EI_CLASS] != ELFCLASS64)
         return "is a 32-bit program";
-    if (!is_dynamic(fd, &h))
+    Elf64_Phdr interpreter;
+    if (!find_segment(fd, &h, PT_INTERP, 0, &interpreter))
         return "is statically linked; its calls cannot be intercepted";
+    if (needs(fd, &h, "libasan.so") || needs(fd, &h, "libclang_rt.asan"))
+        return "uses AddressSanitizer, which ends it when another library is preloaded; "
+               "set ASAN_OPTIONS=verify_asan_link_order=0";
     return explain_privileges(fd);
 }
 

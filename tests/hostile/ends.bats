@@ -1,0 +1,97 @@
+load hostile
+
+setup_file() {
+  export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+}
+
+# foreground COMMAND...: in the background, with the signals of a terminal's foreground, which a script's background ignores.
+foreground() {
+  exec python3 -c 'import os, signal, sys
+for s in signal.SIGINT, signal.SIGQUIT: signal.signal(s, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' "$@"
+}
+
+# ends_within SECONDS PID: its status in $code.
+ends_within() {
+  local i
+  for ((i = 0; i < $1 * 20; i++)); do
+    kill -0 "$2" 2>/dev/null || break
+    sleep 0.05
+  done
+  if kill -9 "$2" 2>/dev/null; then
+    echo "still there after $1 s"
+    return 1
+  fi
+  code=0
+  wait "$2" || code=$?
+}
+
+# Two requests to end, of a recorder whose output accepts no data: it ends, and the program goes on.
+stops_though_blocked() {
+  mkfifo fifo
+  exec 7<>fifo
+  "$HEAPTAPE" record "$@" -o fifo -- sh -c 'trap "echo got >got" TERM; churn 20000000; echo done >finished' 2>err 7>&- 3>&- &
+  recorder=$!
+  for ((i = 0; i < 200; i++)); do grep -q pipe_write "/proc/$recorder/wchan" 2>/dev/null && break; sleep 0.02; done
+  sleep 0.3
+  kill -TERM "$recorder"
+  sleep 0.1
+  kill -TERM "$recorder"
+  ends_within 4 "$recorder"
+  exec 7>&-
+  cat err
+  for ((i = 0; i < 200; i++)); do [ -s finished ] && break; sleep 0.05; done
+  expect "the program ended" [ -s finished ]
+  expect "the first SIGTERM was passed on" [ -s got ]
+}
+
+@test "an output that accepts no data: the second SIGTERM ends the recording" {
+  skip_under_sanitizer
+  stops_though_blocked -z none
+  expect "status 143" [ "$code" -eq 143 ]
+  has "$(cat err)" "fifo accepted no more data: the trace is cut off"
+}
+
+@test "an output of another format that accepts no data" {
+  skip_under_sanitizer
+  stops_though_blocked --format logalloc
+  has "$(cat err)" "it is cut off"
+}
+
+@test "^C is the program's while it runs, and the recorder's when only what it left behind runs" {
+  skip_under_sanitizer
+  foreground "$HEAPTAPE" record -o t.ht -- sh -c '(while :; do churn 10 >churned; done) & echo $! >daemon; sleep 0.5; exit 3' 2>err 3>&- &
+  recorder=$!
+  until [ -s daemon ]; do sleep 0.05; done
+  kill -INT "$recorder"
+  sleep 0.1
+  kill -0 "$recorder"
+  sleep 1
+  kill -INT "$recorder"
+  ends_within 4 "$recorder"
+  kill "$(cat daemon)"
+  cat err
+  expect "the program's status" [ "$code" -eq 3 ]
+  has "$(cat err)" "signal 2 stopped the recording"
+  "$HEAPTAPE" check -q t.ht
+}
+
+@test "a program that locks its memory, under a limit" {
+  skip_under_sanitizer
+  [ "$(id -u)" -eq 0 ] || skip "the program sets its limit as root"
+  records lockall
+  expect "output" [ "$output" = "mlockall ok" ]
+}
+
+@test "a program with AddressSanitizer: why it ends, and that it is recorded when told" {
+  skip_under_sanitizer
+  echo '#include <stdlib.h>
+int main(void) { for (int i = 0; i < 1000; i++) { void *volatile p = malloc(4999); free(p); } return 0; }' >asan.c
+  gcc -fno-builtin -fsanitize=address -o asan asan.c 2>/dev/null || skip "no AddressSanitizer"
+  ASAN_OPTIONS= records ./asan
+  expect "status" [ "$status" -eq 125 ]
+  has "$stderr" "set ASAN_OPTIONS=verify_asan_link_order=0"
+  ASAN_OPTIONS=verify_asan_link_order=0 records ./asan
+  expect "status" [ "$status" -eq 0 ]
+  at_least 2000 events
+}
