@@ -64,7 +64,7 @@ static int run(const void *o, int argc, char **argv)
     const struct allocators_options *opts = o;
     struct json j = {.to = stdout, .pretty = true};
     char player[PATH_MAX];
-    struct replay_run_settings settings = {.player = player};
+    struct replay_run_settings settings = {.player = player, .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
     (void)argc;
     (void)argv;
     int rc = paths_find("heaptape-replay", player, sizeof player);

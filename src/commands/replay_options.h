@@ -17,6 +17,7 @@ struct replay_options {
     bool internal_fragmentation;
     double speed; // times the recorded pace; 0: as fast as it goes
     uint64_t idle_seconds;
+    uint64_t timeout_seconds;
     uint64_t memory_bytes;
     bool latency;
     bool verify;               // replay only
@@ -27,7 +28,7 @@ struct replay_options {
     bool json;
 };
 
-enum { REPLAY_MAX_IDLE_SECONDS = 86400 };
+enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
 
 // Rows of an option table whose struct begins with struct replay_options.
 // clang-format off
@@ -45,6 +46,9 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400 };
     {0, "idle", OPTION_NUMBER, "SECONDS", NULL,                                                                      \
      "measure memory again SECONDS after everything was freed [10 with --speed recorded or xN]",             \
      offsetof(struct replay_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},                                                                 \
+    {0, "timeout", OPTION_NUMBER, "SECONDS", "60",                                                                     \
+     "stop when no thread has made progress for SECONDS, and report the call that each is in; 0: never",               \
+     offsetof(struct replay_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},                             \
     {0, "internal-fragmentation", OPTION_FLAG, NULL, NULL,                                                                               \
      "add a run that compares requested sizes with malloc_usable_size", offsetof(struct replay_options, internal_fragmentation)},       \
     {0, "stats-every", OPTION_NUMBER, "N", NULL,                                                                       \

@@ -125,6 +125,7 @@ static int run(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "%s", e.text);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
     struct replay_settings how = {.runs = 1, .touch = o->touch, .latency = true};
+    how.timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull;
     replay_workload(&session, &how, &o->allocators, &(struct option_list){0}, path);
     print_summary(&session);
     replay_session_release(&session);

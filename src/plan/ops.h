@@ -129,6 +129,22 @@ static inline unsigned plan_op_words(uint64_t word)
     return op == PLAN_WIDE ? 3 + plan_extra_words(plan_op_of(word >> 8)) : 1 + plan_extra_words(op);
 }
 
+// The kind of call that a call's op makes; 0 of other ops.
+static inline unsigned plan_kind_of(unsigned op)
+{
+    switch (op) {
+    case PLAN_CALLOC_MANY:
+        return HT_CALLOC;
+    case PLAN_REALLOCARRAY_NEW:
+        return HT_REALLOCARRAY;
+    case PLAN_REALLOC_FREE:
+    case PLAN_REALLOC_NEW:
+        return HT_REALLOC;
+    default:
+        return op < PLAN_OWN_FIRST ? op : 0;
+    }
+}
+
 // Does it stand for an op of the workload? Only these count in op numbers.
 static inline bool plan_is_numbered(enum plan_op op)
 {

@@ -53,6 +53,7 @@ struct streaming {
     pthread_t thread;
     bool started;
     _Atomic bool stopped; // the player has ended
+    _Atomic bool done;    // there is nothing left to decode
     uint64_t idle_ns;
     int rc;
     struct err e;
@@ -183,6 +184,7 @@ static void *decode(void *arg)
     if (s->rc < 0)
         report_failure(s);
     set_ready(s);
+    atomic_store(&s->done, true);
     return NULL;
 }
 
@@ -257,6 +259,11 @@ int streaming_stop(struct streaming *s, struct err *e)
 uint64_t streaming_idle_ns(const struct streaming *s)
 {
     return s->idle_ns;
+}
+
+bool streaming_decodes(const struct streaming *s)
+{
+    return !atomic_load(&s->done) && !atomic_load(&s->head->decoder_sleeps);
 }
 
 uint64_t streaming_op_at(const struct streaming *s, uint32_t thread, uint64_t position)

@@ -31,6 +31,9 @@ int streaming_stop(struct streaming *s, struct err *e);
 uint64_t streaming_idle_ns(const struct streaming *s);
 uint64_t streaming_op_at(const struct streaming *s, uint32_t thread, uint64_t position);
 
+// Is the decoder at work, so that threads may wait for it? Not when it waits for free space or is done.
+bool streaming_decodes(const struct streaming *s);
+
 void streaming_free(struct streaming *s); // NULL is fine
 
 #endif

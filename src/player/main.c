@@ -106,6 +106,7 @@ static void map_plan(void)
     player.words = (const uint64_t *)h;
     if (h->ring_at)
         map_streaming(h);
+    atomic_store(&player.results->words, (uintptr_t)player.words);
     player.threads = (const struct plan_thread *)(player.words + h->threads_at);
     player.slot_table = player_map_shared(h->slot_table_entries * sizeof *player.slot_table);
     player.lines = player_map_shared((h->n_threads + 1) * sizeof *player.lines);
@@ -116,10 +117,10 @@ static void map_plan(void)
 // Allocates the blocks that existed when the recording began.
 static void play_preexisting(void)
 {
-    main_thread.pc = player.words + player.plan->preexisting_at;
+    main_thread.at = player_unthreaded_position();
     main_thread.line = &player.lines[player.plan->n_threads];
     main_thread.window = PLAYER_NO_WINDOW;
-    player_play(&main_thread);
+    player_play(&main_thread, player.words + player.plan->preexisting_at);
 }
 
 static uint64_t time_ns(const struct timeval *t)
@@ -139,7 +140,7 @@ static void play_all(void)
     player_release_threads();
     if (player.plan->n_threads && player.threads[0].first_word) {
         player_thread_started(&main_thread);
-        player_play(&main_thread);
+        player_play(&main_thread, player_first_word(&main_thread));
         player_thread_exited(&main_thread);
     }
     player_join_all();
@@ -178,12 +179,14 @@ static void record_memory(void)
 static void play_leftovers(void)
 {
     struct results *r = player.results;
-    main_thread.pc = player.words + player.plan->leftovers_at;
-    player_play(&main_thread);
+    main_thread.at = player_unthreaded_position();
+    player_play(&main_thread, player.words + player.plan->leftovers_at);
     r->figures.rss_after_free_bytes = player_private_bytes();
     if (!r->idle_wait_ns)
         return;
+    atomic_store(&r->idle, 1);
     player_idle(r->idle_wait_ns);
+    atomic_store(&r->idle, 0);
     r->figures.rss_after_idle_bytes = player_private_bytes();
 }
 

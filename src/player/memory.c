@@ -39,13 +39,16 @@ static bool read_statm(uint64_t *resident, uint64_t *shared)
         return false;
     text[n] = 0;
     next_number(next_number(next_number(text, &size), resident), shared);
-    return true;
+    errno = EBADF; // unless this is what it should be: the allocator may have closed the file and opened another one
+    return size && *resident;
 }
 
 uint64_t player_private_bytes(void)
 {
     uint64_t resident, shared;
-    return read_statm(&resident, &shared) && resident > shared ? (resident - shared) * page_bytes : 0;
+    if (!read_statm(&resident, &shared))
+        player_fail(RESULTS_NO_FIGURES, NULL, 0, 0, errno);
+    return resident > shared ? (resident - shared) * page_bytes : 0;
 }
 
 void player_reset_peak(void)

@@ -35,16 +35,14 @@ struct player_seen {
 
 // One thread of the replay.
 struct player_thread {
-    const uint64_t *pc; // next word
+    struct results_position *at; // what it is at
     struct player_line *line;
     struct histogram *calls; // as in struct results, when calls are timed
     uint32_t number;
     uint64_t sleeps, blocked_waits;
     uint64_t requested_bytes, usable_bytes; // with RESULTS_TOUCH_USABLE
     uint64_t max_lag_ns;                    // behind the recorded pace
-    // Of a streamed plan: number of the word at pc 0 in the thread's window, that window, and segments obtained so far.
-    uint64_t base;
-    uint32_t window, segments;
+    uint32_t window, segments;              // of a streamed plan: the thread's window, and segments obtained so far
     uint64_t stalls, stall_ns, free_space_wait_ns;
     struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
 };
@@ -68,13 +66,25 @@ struct player {
 
 extern struct player player;
 
-// The number of the word at t->pc.
-static inline uint64_t player_position(const struct player_thread *t)
+// The word behind the first one of the op that the thread is at.
+static inline const uint64_t *player_pc(const struct player_thread *t)
 {
-    return t->base + (uint64_t)(t->pc - player.words);
+    return (const uint64_t *)(uintptr_t)atomic_load_explicit(&t->at->pc, memory_order_relaxed);
 }
 
-// Ends the process and writes the reason to the results; the position is the thread's pc. Does not return.
+static inline void player_set_pc(struct results_position *at, const uint64_t *pc)
+{
+    atomic_store_explicit(&at->pc, (uintptr_t)pc, memory_order_relaxed);
+}
+
+// The number of that word. Word numbers keep growing when a window of a streamed plan is filled again, so a position is
+// more than the distance from the first word.
+static inline uint64_t player_position(const struct player_thread *t)
+{
+    return t->at->base + (uint64_t)(player_pc(t) - player.words);
+}
+
+// Ends the process and writes the reason to the results; the position is the thread's. Does not return.
 _Noreturn void player_fail(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
                            int error);
 
@@ -82,6 +92,11 @@ _Noreturn void player_fail(enum results_status why, const struct player_thread *
 void player_failing(void);
 _Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
                              int error);
+
+static inline const uint64_t *player_first_word(const struct player_thread *t)
+{
+    return player.words + player.threads[t->number].first_word;
+}
 
 // Zeroed shared memory of the player's own, populated. Ends the process when there is none.
 void *player_map_shared(size_t bytes);
@@ -104,10 +119,10 @@ void *player_own_function(const char *name);
 // Is libc's own malloc in use?
 bool player_is_libc(void);
 
-// loop.c: plays until the stream's end, in the way that the results ask for.
-void player_play(struct player_thread *t);
+// loop.c: plays from this word to the stream's end, in the way that the results ask for.
+void player_play(struct player_thread *t, const uint64_t *from);
 
-// verify.c: what the loop does besides with RESULTS_TOUCH_VERIFY. t->pc is behind the first word of the op.
+// verify.c: what the loop does besides with RESULTS_TOUCH_VERIFY.
 void player_verify_init(void);
 
 // A call of `kind` has returned `block` (NULL: nothing to check) of `size` bytes for the entry: checks it and fills it.
@@ -127,8 +142,8 @@ uint64_t player_private_bytes(void);
 void player_reset_peak(void);
 uint64_t player_peak_private_bytes(void); // since the reset, 0 when the kernel does not tell
 
-// streaming.c: NEXT_SEGMENT and STOP of a streamed plan, after a publish.
-void player_next_segment(struct player_thread *t);
+// streaming.c: NEXT_SEGMENT, which returns the next word, and STOP of a streamed plan, after a publish.
+const uint64_t *player_next_segment(struct player_thread *t);
 void player_leave_window(struct player_thread *t);
 void player_wait_for_stream(void); // until the ring is full
 
@@ -155,6 +170,7 @@ void player_switch(uint32_t thread, bool exited); // SWITCH; exited: the thread 
 
 // threads.c.
 void player_thread_init(struct player_thread *t, uint32_t number);
+struct results_position *player_unthreaded_position(void); // of the main thread before and after the threads
 void player_start_threads(void); // those that no other thread starts; they wait for player_release_threads
 void player_release_threads(void);
 void player_start_thread(const struct player_thread *parent, uint32_t number);

@@ -43,6 +43,8 @@ enum results_violation {
     RESULTS_NOT_ZEROED,   // calloc; failed_at is the first such byte
     RESULTS_LOST_CONTENT, // realloc; failed_at is the first byte that changed
     RESULTS_OVERWRITTEN,  // failed_at is the first byte that changed in the block which `other_*` allocated
+    RESULTS_UNUSABLE, // failed_at is the address of a block that `other_*` allocated, failed_wanted that of a byte of
+                      // it that cannot be read or written, failed_errno the si_code of the signal
 };
 
 // How far the player got, or why it stopped; the `failed_*` fields say where.
@@ -59,6 +61,7 @@ enum results_status {
     RESULTS_NO_THREAD,       // failed_errno: thread failed_size could not be started
     RESULTS_STREAM_ENDED,    // the decoder of the streamed plan failed
     RESULTS_VIOLATION,       // failed_violation of failed_kind of failed_size bytes
+    RESULTS_NO_FIGURES,      // failed_errno: /proc/self/statm can no longer be read
 };
 
 // The size class: 0 up to 8 bytes, n up to 8 << n.
@@ -100,6 +103,14 @@ struct results_span {
     uint64_t begin_event, end_event; // calls before it, of all threads, as of their last SAMPLE or COUNT
 };
 
+// What a thread is at, for heaptape to read while it replays; on a cache line of its own. The last one is of what the
+// main thread does before and after the threads.
+struct results_position {
+    _Atomic uint64_t pc; // address of the word after the first one of the op; 0: not started
+    uint64_t base;       // to add to the number of that word: see player_position()
+    uint64_t reserved[6];
+};
+
 struct results {
     uint64_t magic;
 
@@ -115,11 +126,14 @@ struct results {
     uint32_t stats;                    // 1: execute the plan's STATS ops
     uint64_t max_samples, max_stats;   // lengths of the arrays behind this struct: samples, then statistics,
     uint64_t n_spans;                  // then the spans of the plan's threads,
-    uint64_t snapshot_entries;         // then RESULTS_SNAPSHOTS copies of a slot table of so many entries
+    uint64_t snapshot_entries;         // then RESULTS_SNAPSHOTS copies of a slot table of so many entries, and
+                                       // n_spans + 1 positions
 
     // The results, written by the player.
     _Atomic uint32_t status;  // enum results_status
     _Atomic uint32_t failing; // 1: a thread is writing the reason
+    _Atomic uint32_t idle;    // 1: it waits for idle_wait_ns to pass
+    _Atomic uint64_t words;   // address of word 0 of the plan in the player
     uint32_t failed_thread, failed_kind, failed_errno;
     uint64_t failed_position; // word number in the plan
     uint64_t failed_size;
@@ -154,6 +168,13 @@ static inline struct results_span *results_spans(struct results *r)
 static inline uint64_t *results_snapshots(struct results *r)
 {
     return (uint64_t *)(results_spans(r) + r->n_spans);
+}
+
+static inline struct results_position *results_positions(struct results *r)
+{
+    uintptr_t end = (uintptr_t)(results_snapshots(r) + RESULTS_SNAPSHOTS * r->snapshot_entries);
+    return (struct results_position *)((end + sizeof(struct results_position) - 1) / sizeof(struct results_position) *
+                                       sizeof(struct results_position));
 }
 
 #endif

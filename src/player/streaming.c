@@ -26,7 +26,7 @@ void player_leave_window(struct player_thread *t)
     struct plan_streaming *streaming = player.streaming;
     _Atomic uint32_t *left = &streaming->left[t->window];
     t->window = PLAYER_NO_WINDOW;
-    t->base = 0;
+    t->at->base = 0;
     if (atomic_fetch_sub(left, 1) != 1)
         return;
     // Pairs with wait_for_free_space().
@@ -68,7 +68,7 @@ static void wait_for_segment(struct player_thread *t, struct plan_streaming_thre
         t->free_space_wait_ns += ns;
 }
 
-void player_next_segment(struct player_thread *t)
+const uint64_t *player_next_segment(struct player_thread *t)
 {
     struct plan_streaming_thread *shared = &player.streaming->threads[t->number];
     uint32_t next = t->segments++;
@@ -80,6 +80,6 @@ void player_next_segment(struct player_thread *t)
     uint64_t n = shared->segments[next % PLAN_WINDOWS], ring_at = player.plan->ring_at;
     uint64_t in_ring = (n - ring_at) % (player.plan->window_words * PLAN_WINDOWS);
     t->window = (uint32_t)(in_ring / player.plan->window_words);
-    t->pc = player.words + ring_at + in_ring;
-    t->base = n - ring_at - in_ring;
+    t->at->base = n - ring_at - in_ring;
+    return player.words + ring_at + in_ring;
 }

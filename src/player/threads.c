@@ -34,13 +34,18 @@ void player_thread_init(struct player_thread *t, uint32_t number)
 {
     struct histogram *calls = t->calls;
     *t = (struct player_thread){.number = number, .line = &player.lines[number], .calls = calls};
-    t->pc = player.words + player.threads[number].first_word;
+    t->at = &results_positions(player.results)[number];
     t->window = PLAYER_NO_WINDOW;
     if (player.results->timed && !calls) {
         t->calls = map_shared(RESULTS_HISTOGRAMS * sizeof *calls, 0);
         if (!t->calls)
             player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
     }
+}
+
+struct results_position *player_unthreaded_position(void)
+{
+    return &results_positions(player.results)[player.results->n_spans];
 }
 
 static void merge_latencies(struct player_thread *t)
@@ -100,7 +105,7 @@ static void *run(void *arg)
             player_futex_wait(&released, 0);
     }
     player_thread_started(&worker->thread);
-    player_play(&worker->thread);
+    player_play(&worker->thread, player_first_word(&worker->thread));
     player_thread_exited(&worker->thread);
     pthread_mutex_lock(&lock);
     worker->next = exited;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 enum {
@@ -32,6 +33,15 @@ struct leaf {
     _Atomic uint64_t live[LEAF_GRANULES / 64];
 };
 
+// The check that a thread is at. A signal in it is the allocator's fault: a wild or read-only pointer.
+struct check {
+    const struct player_thread *thread;
+    const struct verified_block *block; // NULL: no check
+    unsigned kind;
+};
+
+static __thread struct check check __attribute__((tls_model("initial-exec")));
+
 static struct verified_block *verified; // by entry
 static struct leaf *_Atomic *leaves;
 static _Atomic uint64_t blocks;
@@ -44,8 +54,13 @@ static void *map_lazily(size_t bytes)
     return at;
 }
 
+static void on_fault(int signal_number, siginfo_t *info, void *context);
+
 void player_verify_init(void)
 {
+    struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &fault, NULL);
+    sigaction(SIGBUS, &fault, NULL);
     verified = player_map_shared(player.plan->slot_table_entries * sizeof *verified);
     leaves = map_lazily(LEAVES * sizeof *leaves);
 }
@@ -62,6 +77,25 @@ static _Noreturn void violated(enum results_violation what, const struct player_
         r->other_position = c->position;
     }
     player_failed(RESULTS_VIOLATION, t, kind, c->size, 0);
+}
+
+static void on_fault(int signal_number, siginfo_t *info, void *context)
+{
+    struct results *r = player.results;
+    struct check c = check;
+    (void)context;
+    if (!c.block || !c.block->block) { // not in a check: as without the handler
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+        return;
+    }
+    player_failing();
+    r->failed_violation = RESULTS_UNUSABLE;
+    r->failed_at = (uintptr_t)c.block->block;
+    r->failed_wanted = (uintptr_t)info->si_addr;
+    r->other_thread = c.block->thread;
+    r->other_position = c.block->position;
+    player_failed(RESULTS_VIOLATION, c.thread, c.kind, c.block->size, info->si_code);
 }
 
 static struct leaf *leaf_of(uint64_t granule)
@@ -148,7 +182,7 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     if (kind == HT_VALLOC || kind == HT_PVALLOC)
         asked = PAGE_ALIGN;
     else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
-        asked = *t->pc;
+        asked = player_pc(t)[plan_op_of(player_pc(t)[-1]) == PLAN_WIDE ? 2 : 0]; // behind entry and size
     // memalign rounds up an alignment that is not a power of two.
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
@@ -194,6 +228,7 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
         return;
     uint64_t position = player_position(t);
     *c = (struct verified_block){block, size, seed, position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
+    check = (struct check){t, c, kind};
     check_address(t, kind, c);
     if (event_infos[kind].class == HT_CLASS_RESIZE && find_change(block, had, seed) < had)
         violated(RESULTS_LOST_CONTENT, t, kind, c, find_change(block, had, seed));
@@ -201,12 +236,15 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
         violated(RESULTS_NOT_ZEROED, t, kind, c, find_nonzero(block, size));
     c->seed = position << 20; // the patterns of two ops have no word in common within 8 MiB
     fill(block, 0, size, c->seed);
+    check.block = NULL;
     atomic_fetch_add_explicit(&blocks, 1, memory_order_relaxed);
 }
 
 static void check_content(const struct player_thread *t, unsigned kind, const struct verified_block *c)
 {
+    check = (struct check){t, c, kind};
     uint64_t at = find_change(c->block, c->size, c->seed);
+    check.block = NULL;
     if (at < c->size)
         violated(RESULTS_OVERWRITTEN, t, kind, c, at);
 }

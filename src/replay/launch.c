@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,13 +90,36 @@ static int start(const char *player, char **environment, const int fds[LAUNCH_FD
     return rc;
 }
 
-static int wait_for_end(pid_t pid, int *status, struct err *e)
+// 1 when it has ended, 0 when it has not after the interval. Without a pidfd (Linux 5.3, or no descriptor left) the
+// interval is cut into short sleeps.
+static int wait_a_while(pid_t pid, int pidfd, uint64_t interval_ns, int *status)
 {
-    while (waitpid(pid, status, 0) < 0) {
-        if (errno != EINTR)
-            return err_set_errno(e, "cannot wait for the player");
+    enum { NAP_MS = 2 };
+    struct pollfd fd = {.fd = pidfd, .events = POLLIN};
+    int left_ms = (int)(interval_ns / 1000000), step_ms = pidfd < 0 ? NAP_MS : left_ms;
+    for (; left_ms > 0; left_ms -= step_ms) {
+        if (poll(&fd, pidfd >= 0, step_ms) < 0 && errno != EINTR)
+            return -errno;
+        pid_t ended = waitpid(pid, status, WNOHANG);
+        if (ended != 0)
+            return ended > 0 ? 1 : -errno;
     }
     return 0;
+}
+
+static int wait_for_end(pid_t pid, struct watchdog *w, struct launch_outcome *s, struct err *e)
+{
+    int rc, pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    while ((rc = wait_a_while(pid, pidfd, watchdog_interval_ns(w), &s->status)) == 0) {
+        if (s->stuck || !watchdog_is_stuck(w))
+            continue;
+        s->stuck = true;
+        kill(pid, SIGKILL);
+    }
+    if (pidfd >= 0)
+        close(pidfd);
+    errno = -rc;
+    return rc < 0 ? err_set_errno(e, "cannot wait for the player") : 0;
 }
 
 int launch_player(const char *player, const struct allocator *a, const struct launch_files *files,
@@ -115,7 +141,7 @@ int launch_player(const char *player, const struct allocator *a, const struct la
         rc = err_set_errno(e, "%s", player);
         goto out;
     }
-    rc = wait_for_end(pid, &s->status, e);
+    rc = wait_for_end(pid, files->watchdog, s, e);
 out:
     for (int i = 0; i < LAUNCH_FDS; i++) {
         if (fds[i] >= 0)

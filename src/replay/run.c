@@ -28,12 +28,21 @@ static void shared_release(struct shared *s)
         close(s->fd);
 }
 
+static void set_lengths(struct results *r, const uint64_t n[4])
+{
+    r->max_samples = n[0];
+    r->max_stats = n[1];
+    r->n_spans = n[2];
+    r->snapshot_entries = n[3];
+}
+
 // With arrays of so many samples, statistics, threads, and entries of the slot table.
 static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
 {
     *s = (struct shared){.fd = memfd_create("heaptape-results", MFD_CLOEXEC)};
     s->bytes = sizeof *s->results + n[0] * sizeof *s->results->samples + n[1] * sizeof(struct results_stats) +
-               n[2] * sizeof(struct results_span) + n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t);
+               n[2] * sizeof(struct results_span) + n[3] * RESULTS_SNAPSHOTS * sizeof(uint64_t) +
+               (n[2] + 2) * sizeof(struct results_position); // one may be lost to their alignment
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_set_errno(e, "cannot create shared memory for the results");
     void *at = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
@@ -41,10 +50,7 @@ static int shared_init(struct shared *s, const uint64_t n[4], struct err *e)
         return err_set_errno(e, "cannot map the results");
     s->results = at;
     s->results->magic = RESULTS_MAGIC;
-    s->results->max_samples = n[0];
-    s->results->max_stats = n[1];
-    s->results->n_spans = n[2];
-    s->results->snapshot_entries = n[3];
+    set_lengths(s->results, n);
     return 0;
 }
 
@@ -82,10 +88,10 @@ static int check_end(const struct run_explained *w, const struct allocator *a, c
                      const struct launch_outcome *s, struct err *e)
 {
     uint32_t status = atomic_load_explicit(&r->status, memory_order_acquire);
-    if (status > RESULTS_DONE)
+    if (status > RESULTS_DONE && !s->stuck)
         return run_explain_failure(w, a, r, e);
     if (status != RESULTS_DONE || s->status != 0)
-        return run_explain_death(a, r, s, e);
+        return run_explain_death(w, a, s, e);
     return 0;
 }
 
@@ -100,19 +106,25 @@ static int stop_streaming(struct streaming *streaming, struct results *r, struct
 }
 
 // Starts the player and waits until it exits; the results are in `shared`.
-static int play(const struct run_explained *w, const struct allocator *a, const char *player, struct shared *shared,
-                struct streaming *streaming, struct err *e)
+static int play(const struct plan *p, const struct allocator *a, const struct replay_run_settings *set,
+                struct shared *shared, struct streaming *streaming, struct err *e)
 {
     struct launch_outcome s;
-    struct launch_files files = {w->plan ? plan_fd(w->plan) : -1, shared->fd, streaming ? streaming_fd(streaming) : -1};
+    struct watchdog watchdog;
+    struct run_explained w = {p, streaming, &watchdog};
+    struct results *r = shared->results;
+    const uint64_t n[] = {r->max_samples, r->max_stats, r->n_spans, r->snapshot_entries};
+    struct launch_files files = {p ? plan_fd(p) : -1, shared->fd, streaming ? streaming_fd(streaming) : -1, &watchdog};
+    watchdog_init(&watchdog, p, streaming, r, set->timeout_ns);
     int rc = set_library(shared->results, a, e);
     if (rc == 0)
-        rc = launch_player(player, a, &files, &s, e);
+        rc = launch_player(set->player, a, &files, &s, e);
     if (rc < 0)
         return rc;
+    set_lengths(r, n); // which an allocator may have overwritten
     rc = stop_streaming(streaming, shared->results, e);
     if (rc == 0)
-        rc = check_end(w, a, shared->results, &s, e);
+        rc = check_end(&w, a, r, &s, e);
     if (rc == 0)
         forward_output(s.output);
     close(s.output);
@@ -274,7 +286,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
         rc = streaming_start(&streaming, p, s->source, e);
     if (rc == 0) {
         set_task(shared.results, s);
-        rc = play(&(struct run_explained){p, streaming}, a, s->player, &shared, streaming, e);
+        rc = play(p, a, s, &shared, streaming, e);
     }
     if (rc == 0)
         rc = copy_results(run, p, s, shared.results, e);
@@ -304,7 +316,7 @@ int replay_probe(const struct allocator *a, const struct replay_run_settings *s,
     int rc = shared_init(&shared, (const uint64_t[]){0, 0, 0, 0}, e);
     if (rc == 0) {
         shared.results->probe = 1;
-        rc = play(&(struct run_explained){0}, a, s->player, &shared, NULL, e);
+        rc = play(NULL, a, s, &shared, NULL, e);
     }
     if (rc == 0) {
         snprintf(version, 128, "%.127s", shared.results->version);

@@ -8,6 +8,8 @@
 #include "replay/allocators.h"
 #include "replay/figures.h"
 
+enum { REPLAY_TIMEOUT_SECONDS = 60 }; // as a default
+
 struct replay_run_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
@@ -15,6 +17,7 @@ struct replay_run_settings {
     bool stats;                            // read the allocator's own statistics at STATS ops
     bool snapshots;                        // copy the slot table at the SNAPSHOT op and at the end
     bool paced;                            // keep the pace that the plan was made for
+    uint64_t timeout_ns;                   // without progress, after which the player is killed; 0: never
     uint64_t idle_wait_ns;                 // measure memory again so long after everything was freed; 0: do not
     const struct streaming_source *source; // of a streamed plan
 };
@@ -47,7 +50,7 @@ struct replay_run {
     char version[RESULTS_VERSION_BYTES];    // as the allocator reports it, "": unknown
 };
 
-// Plays once. -ECHILD when the player died, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
+// Plays once. -ECHILD when the player died, -ETIMEDOUT when it made no progress, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
 // when the allocator had no memory, -EILSEQ when it violated the malloc contract (RESULTS_TOUCH_VERIFY); other negative
 // errno. The output of the allocator goes to stderr.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,

@@ -1,6 +1,8 @@
 #include "replay/run_explain.h"
+#include "plan/ops.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -18,7 +20,7 @@ static void first_line(int fd, char *text, size_t size)
     }
 }
 
-enum { WHERE_BYTES = 80 };
+enum { WHERE_BYTES = 80, THREADS_BYTES = 400 };
 
 // The op at a position of the plan, for a message.
 static void where(const struct run_explained *w, uint32_t thread, uint64_t position, char text[WHERE_BYTES])
@@ -39,12 +41,30 @@ static void where(const struct run_explained *w, uint32_t thread, uint64_t posit
         snprintf(text, WHERE_BYTES, " at op %llu of thread %u", (unsigned long long)op, thread);
 }
 
+// A block that cannot be read or written: a wild or read-only pointer, or memory that was unmapped too early.
+static int explain_unusable(const struct run_explained *w, const struct allocator *a, const struct results *r,
+                            struct err *e)
+{
+    char at[WHERE_BYTES], allocated[WHERE_BYTES];
+    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
+    const char *why = r->failed_errno == SEGV_ACCERR ? "is read-only or protected" : "is not mapped";
+    unsigned long long size = r->failed_size, block = r->failed_at;
+    long long byte = (long long)(r->failed_wanted - r->failed_at); // may lie before it, in the allocator's header
+    where(w, r->failed_thread, r->failed_position, at);
+    where(w, r->other_thread, r->other_position, allocated);
+    if (strcmp(at, allocated) == 0 || r->failed_kind == HT_PREEXISTING)
+        return err_set(e, -EILSEQ, "%s: unusable: %s of %llu bytes%s returned 0x%llx, whose byte %lld %s", a->name,
+                       kind, size, at, block, byte, why);
+    return err_set(e, -EILSEQ, "%s: unusable: byte %lld of the block of %llu bytes allocated%s %s before %s%s", a->name,
+                   byte, size, allocated, why, kind, at);
+}
+
 // The allocator violated the malloc contract.
 static int explain_violation(const struct run_explained *w, const struct allocator *a, const struct results *r,
                              struct err *e)
 {
     char at[WHERE_BYTES], other[WHERE_BYTES];
-    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind].name;
+    const char *kind = r->failed_kind == HT_THREAD_END ? "the end" : event_infos[r->failed_kind % HT_KIND_LIMIT].name;
     unsigned long long size = r->failed_size, found = r->failed_at;
     where(w, r->failed_thread, r->failed_position, at);
     where(w, r->other_thread, r->other_position, other);
@@ -65,6 +85,8 @@ static int explain_violation(const struct run_explained *w, const struct allocat
     case RESULTS_LOST_CONTENT:
         return err_set(e, -EILSEQ, "%s: lost content: %s to %llu bytes%s changed byte %llu of the block", a->name, kind,
                        size, at, found);
+    case RESULTS_UNUSABLE:
+        return explain_unusable(w, a, r, e);
     case RESULTS_OVERWRITTEN:
         break;
     }
@@ -77,7 +99,7 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
                         struct err *e)
 {
     char at[WHERE_BYTES];
-    const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind].name;
+    const char *asked = a->library ? a->library : "libc", *kind = event_infos[r->failed_kind % HT_KIND_LIMIT].name;
     where(w, r->failed_thread, r->failed_position, at);
     switch ((enum results_status)r->status) {
     case RESULTS_WRONG_ALLOCATOR:
@@ -100,6 +122,10 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
         return err_set(e, -EIO, "%s: the workload ended early", a->name);
     case RESULTS_VIOLATION:
         return explain_violation(w, a, r, e);
+    case RESULTS_NO_FIGURES:
+        return err_set(e, -(int)r->failed_errno,
+                       "%s: the player cannot read its memory use: %s (does the allocator close descriptors?)", a->name,
+                       strerror((int)r->failed_errno));
     case RESULTS_NOTHING:
     case RESULTS_STARTED:
     case RESULTS_PLAYING:
@@ -109,16 +135,67 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
     return err_set(e, -ECHILD, "%s: the player stopped without a reason", a->name);
 }
 
-int run_explain_death(const struct allocator *a, const struct results *r, const struct launch_outcome *s, struct err *e)
+// What a thread is at: "malloc of 24 bytes at op 3 of thread 0". 0 if it is at nothing that belongs into the pass.
+static size_t describe_thread(const struct run_explained *w, uint64_t thread, bool waiting, char *text, size_t size)
 {
+    struct watchdog_op at;
+    char place[WHERE_BYTES];
+    if (!watchdog_op_of(w->watchdog, thread, &at) || waiting != (at.op == PLAN_WAIT || at.op == PLAN_NEXT_SEGMENT))
+        return 0;
+    bool is_threads = thread < w->watchdog->n_threads;
+    where(w, is_threads ? (uint32_t)thread : UINT32_MAX, at.position, place);
+    if (at.op == PLAN_WAIT)
+        return (size_t)snprintf(text, size, "waiting for thread %llu%s", (unsigned long long)at.size, place);
+    if (at.op == PLAN_NEXT_SEGMENT)
+        return (size_t)snprintf(text, size, "thread %llu waiting for its next part", (unsigned long long)thread);
+    if (at.op == PLAN_START_THREAD)
+        return (size_t)snprintf(text, size, "the start of thread %llu%s", (unsigned long long)at.size, place);
+    unsigned kind = plan_kind_of(at.op);
+    if (!kind || !event_infos[kind].name)
+        return (size_t)snprintf(text, size, "the player's own work%s", place);
+    if (event_infos[kind].class == HT_CLASS_FREE || at.op == PLAN_REALLOC_FREE)
+        return (size_t)snprintf(text, size, "%s%s", event_infos[kind].name, place);
+    return (size_t)snprintf(text, size, "%s of %llu bytes%s", event_infos[kind].name, (unsigned long long)at.size,
+                            place);
+}
+
+// What each thread is at: first those in a call, then those that wait.
+static void describe_threads(const struct run_explained *w, char text[THREADS_BYTES])
+{
+    uint64_t more = 0;
+    size_t used = 0;
+    text[0] = 0;
+    for (unsigned waiting = 0; w->plan && waiting < 2; waiting++) {
+        for (uint64_t i = 0; i <= w->watchdog->n_threads; i++) {
+            char one[2 * WHERE_BYTES];
+            size_t n = describe_thread(w, i, waiting, one, sizeof one);
+            if (n && used + n + 32 < THREADS_BYTES)
+                used += (size_t)snprintf(text + used, THREADS_BYTES - used, "%s%s", used ? "; " : ": in ", one);
+            else
+                more += n != 0;
+        }
+    }
+    if (more)
+        snprintf(text + used, THREADS_BYTES - used, "; and %llu more threads", (unsigned long long)more);
+}
+
+int run_explain_death(const struct run_explained *w, const struct allocator *a, const struct launch_outcome *s,
+                      struct err *e)
+{
+    char threads[THREADS_BYTES];
+    uint32_t status = atomic_load(&w->watchdog->results->status);
+    describe_threads(w, threads);
     static const char *const phases[] = {"before the player started", "before the replay", "during the replay",
                                          "after the replay"};
     char output[200], how[80];
-    const char *when = phases[r->status < 4 ? r->status : 3];
+    const char *when = phases[status < 4 ? status : 3];
     first_line(s->output, output, sizeof output);
+    if (s->stuck)
+        return err_set(e, -ETIMEDOUT, "%s: no progress for %llu s %s (see --timeout)%s", a->name,
+                       (unsigned long long)w->watchdog->timeout_ns / 1000000000u, when, threads);
     if (WIFSIGNALED(s->status))
         snprintf(how, sizeof how, "signal %d (%s)", WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
     else
         snprintf(how, sizeof how, "exit status %d", WEXITSTATUS(s->status));
-    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s", a->name, how, when, output[0] ? ": " : "", output);
+    return err_set(e, -ECHILD, "%s: ended by %s %s%s%s%s", a->name, how, when, threads, output[0] ? ": " : "", output);
 }

@@ -10,14 +10,15 @@
 struct run_explained {
     const struct plan *plan;           // NULL: nothing, the allocator was only probed
     const struct streaming *streaming; // stopped; NULL: the plan is not streamed
+    const struct watchdog *watchdog;   // that watched it
 };
 
 // The player reported why it stopped: the error, with its text.
 int run_explain_failure(const struct run_explained *w, const struct allocator *a, const struct results *r,
                         struct err *e);
 
-// The player died, or exited without a report.
-int run_explain_death(const struct allocator *a, const struct results *r, const struct launch_outcome *s,
+// The player died, exited without a report, or was killed because it was stuck.
+int run_explain_death(const struct run_explained *w, const struct allocator *a, const struct launch_outcome *s,
                       struct err *e);
 
 #endif

@@ -184,6 +184,7 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
     // Neither sizes nor the replay overhead depend on the pace.
     struct replay_run_settings settings = {
         .player = set->player,
+        .timeout_ns = set->timeout_ns,
         .touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
         .timed = purpose == RUN_TIMED,
         .stats = purpose == RUN_STATS,

@@ -24,6 +24,7 @@ struct replay_settings {
     enum results_touch touch;
     bool one_thread;                  // all calls in one thread, in recorded order
     double speed;                     // times the recorded pace; 0: full speed
+    uint64_t timeout_ns;              // without progress, after which a run fails; 0: never
     uint64_t idle_ns;                 // measure memory again so long after everything was freed; 0: do not
     uint64_t memory_bytes;            // a plan that is bigger is streamed; 0: plan_default_memory
     uint64_t stats_every, trim_every; // calls; 0: never

@@ -38,8 +38,11 @@ static int find(struct replay_result *r, const struct plan *p, const struct repl
 static int run_once(struct replay_session *s, const struct plan *p, struct replay_result *r, struct err *e)
 {
     struct replay_run run;
-    const struct replay_run_settings settings = {
-        .player = s->settings.player, .touch = s->settings.touch, .snapshots = true, .source = &s->source};
+    const struct replay_run_settings settings = {.timeout_ns = s->settings.timeout_ns,
+                                                 .player = s->settings.player,
+                                                 .touch = s->settings.touch,
+                                                 .snapshots = true,
+                                                 .source = &s->source};
     int rc = replay_run(p, &r->allocator, &settings, &run, e);
     if (rc < 0)
         return rc;

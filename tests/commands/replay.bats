@@ -148,7 +148,7 @@ assert d["timeline"][-1][3] == 0'
   # Without the block's own functions, deleting a block of malloc is an error of another family.
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw misfit 1 10
   heaptape replay -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
-  fails_with 1 "ended by signal 6 (Aborted) during the replay: verify: block freed by a function of another family"
+  fails_with 1 "ended by signal 6 (Aborted) during the replay: in " ": verify: block freed by a function of another family"
 }
 
 @test "too little memory for the tables" {
