@@ -17,6 +17,7 @@
 #define EXPORT_CONTROL                                                                                                 \
     EXPORT("mmap64")                                                                                                   \
     EXPORT("prctl")                                                                                                    \
+    EXPORT("dlclose")                                                                                                  \
     EXPORT("heaptape_start")                                                                                           \
     EXPORT("heaptape_stop")                                                                                            \
     EXPORT("heaptape_pause")                                                                                           \

@@ -39,8 +39,8 @@ _Static_assert(sizeof(struct producer_stream) == 64, "the fast path touches one 
 #define PRODUCER_NO_EPOCH UINT64_MAX
 
 struct producer_thread {
-    struct producer_stream streams[2];
-    uint32_t live; // 1 once it may record; 0 in a fork child
+    _Alignas(64) struct producer_stream streams[2]; // threads do not share cache lines
+    uint32_t live;                                  // 1 once it may record; 0 in a fork child
     uint32_t number, tid, parent;
     uint32_t next;   // link of the pool, or of the ending threads
     uint32_t ending; // 1 after the last round of its key destructors
@@ -55,8 +55,10 @@ struct producer_thread {
     uint16_t muted;                  // 1 once it has noticed that recording is paused
     uint16_t forbidden;              // 1: it may make no system call, nor read the counter: nothing of it is recorded
     uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet
+    struct unwind_memory *unwind;    // NULL: no walk yet
+    uint64_t walks;
+    uint32_t walking; // 1 during one
 };
-_Static_assert(sizeof(struct producer_thread) % 64 == 0, "threads do not share cache lines");
 
 // Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.
 enum producer_busy {

@@ -1,7 +1,8 @@
-// Call sites: the walk along the frame pointers, and what is known of them already.
+// Call sites: the walk up the stack, and what is known of them already.
 #include "capture/producer_site.h"
 #include "capture/producer_maps.h"
 #include "capture/producer_private.h"
+#include "capture/unwind.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -12,6 +13,7 @@ enum {
     OWN_FRAMES = 8,     // of this library, between the walk and the wrapper
     LOWEST_CODE = 4096, // return addresses below it are none
     SCANS_AT_ONCE = 16,
+    WATCH_WALKS = 1024, // of a thread, between looks whether objects have been unloaded
 };
 
 // The main thread's stack grows, up to its limit; so much of it counts as its own.
@@ -59,7 +61,7 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
     }
 }
 
-// A frame is [frame pointer before, return address], on x86-64 and aarch64 alike.
+// A frame of this library, which is built with frame pointers: [the caller's frame pointer, return address].
 static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t below)
 {
     return frame > below && frame <= t->stack_high - 2 * sizeof(uintptr_t) && frame % sizeof(uintptr_t) == 0;
@@ -86,35 +88,59 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
     return 0;
 }
 
-// Walks to the site and returns its id; the addresses go to `frames`, unless it is NULL, and their number to *n. The id is
-// a polynomial in an odd constant, whose powers do not wait for the frames to be read; then the finaliser of MurmurHash3
-// (Austin Appleby), so that the lower bits depend on all.
-static inline __attribute__((always_inline)) uint64_t walk(struct producer_thread *t, uintptr_t caller, uintptr_t frame,
-                                                           uint64_t *frames, uint32_t *n)
+// What the thread keeps of its walks; a fork child makes it anew. NULL: nothing, also while another walk is under way, which
+// a signal handler has interrupted.
+static struct unwind_memory *memory_of(struct producer_thread *t)
+{
+    if (!t->unwind && !t->walking) {
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        struct unwind_memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
+        if (m == MAP_FAILED)
+            return NULL;
+        madvise(m, sizeof *m, MADV_DONTFORK);
+        madvise(m, sizeof *m, MADV_DONTDUMP);
+        m->first = UNWIND_KEPT;
+        t->unwind = m;
+    }
+    return t->walking ? NULL : t->unwind;
+}
+
+// Walks from the wrapper's caller outwards. Returns the number of addresses in frames[], at least 1.
+static uint32_t walk(struct producer_thread *t, uintptr_t caller, uintptr_t frame, uint64_t *frames)
+{
+    uintptr_t at = producer_depth > 1 ? wrapper_frame(t, frame, caller) : 0;
+    frames[0] = caller;
+    if (!at)
+        return 1;
+    if (++t->walks % WATCH_WALKS == 0)
+        unwind_watch();
+    struct unwind_cursor c = {.frame = {caller, at + 2 * sizeof(uintptr_t), *(const uintptr_t *)at, at},
+                              .low = at,
+                              .high = t->stack_high,
+                              .memory = memory_of(t)};
+    uint32_t walking = t->walking;
+    t->walking = 1;
+    producer_compiler_fence();
+    uint32_t n = unwind_walk(&c, frames, producer_depth);
+    producer_compiler_fence();
+    t->walking = walking;
+    while (n > 1 && frames[n - 1] < LOWEST_CODE)
+        n--;
+    return n;
+}
+
+// The id of a site: a polynomial in an odd constant, whose powers do not wait for the addresses; then the finaliser of
+// MurmurHash3 (Austin Appleby), so that the lower bits depend on all. One address is its own id.
+static uint64_t id_of(const uint64_t *frames, uint32_t n)
 {
     const uint64_t multiplier = 0xd6e8feb86659fd93;
-    uint32_t depth = producer_depth, i = 1;
-    if (frames)
-        frames[0] = caller;
-    *n = 1;
-    if (depth == 1)
-        return caller;
-    uint64_t hash = caller, power = multiplier;
-    uintptr_t at = wrapper_frame(t, frame, caller), high = t->stack_high - 2 * sizeof(uintptr_t);
-    for (; at && i < depth; i++) {
-        uintptr_t next = *(const uintptr_t *)at;
-        if (next <= at || next > high || next % sizeof(uintptr_t))
-            break;
-        uint64_t code = ((const uintptr_t *)next)[1];
-        if (code < LOWEST_CODE)
-            break;
-        if (frames)
-            frames[i] = code;
-        hash += code * power;
+    uint64_t hash = 0, power = 1;
+    if (n == 1 && producer_depth == 1)
+        return frames[0];
+    for (uint32_t i = 0; i < n; i++) {
+        hash += frames[i] * power;
         power *= multiplier;
-        at = next;
     }
-    *n = i;
     hash ^= hash >> 33;
     hash *= 0xff51afd7ed558ccd;
     hash ^= hash >> 33;
@@ -123,21 +149,21 @@ static inline __attribute__((always_inline)) uint64_t walk(struct producer_threa
 
 void producer_site_find(struct producer_site *site, struct producer_thread *t, const void *caller, const void *frame)
 {
-    site->frames[0] = (uintptr_t)caller;
-    site->n = 1;
-    site->id = walk(t, (uintptr_t)caller, (uintptr_t)frame, site->frames, &site->n);
+    site->n = walk(t, (uintptr_t)caller, (uintptr_t)frame, site->frames);
+    site->id = id_of(site->frames, site->n);
 }
 
 bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller)
 {
     struct producer_thread *t = producer_tls.thread;
     struct producer_stream *stream = &t->streams[0];
-    uint32_t n;
+    uint64_t frames[SPOOL_MAX_DEPTH];
     if (producer_tls.busy || !t->live)
         return false;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
-    uint64_t id = walk(t, (uintptr_t)caller, (uintptr_t)__builtin_frame_address(0), NULL, &n);
+    uint32_t n = walk(t, (uintptr_t)caller, (uintptr_t)__builtin_frame_address(0), frames);
+    uint64_t id = id_of(frames, n);
     uint64_t *w = stream->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT,
              rel = codec_relative(address, stream->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS;

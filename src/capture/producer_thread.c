@@ -1,5 +1,6 @@
 // Threads of a traced process: their state, starts and exits.
 #include "capture/producer_private.h"
+#include "capture/unwind.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -59,7 +60,11 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
     t = t ? t : take_fresh(p);
     if (!t)
         return NULL;
+    // The rules of the code hold for whoever runs it; the frames do not.
+    if (t->unwind)
+        t->unwind->first = UNWIND_KEPT;
     *t = (struct producer_thread){
+        .unwind = t->unwind,
         .index = t->index,
         .number = atomic_fetch_add_explicit(&p->header->threads_numbered, 1, memory_order_relaxed),
         .parent = HT_NO_THREAD,

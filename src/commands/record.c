@@ -83,9 +83,9 @@ static const struct option options[] = {
      "choose the child processes to record: all, none, or those whose executable's name matches a glob pattern",
      offsetof(struct record_options, follow)},
     {0, "stacks", OPTION_NUMBER, "DEPTH", NULL,
-     "record the call stack of each allocation: DEPTH return addresses, read along frame pointers; without a DEPTH "
-     "only the call site",
-     offsetof(struct record_options, depth), .bare = "1", .min = 1, .max = SPOOL_MAX_DEPTH},
+     "record the call stack of each allocation, by the unwind tables of the program and its libraries: at most DEPTH "
+     "return addresses; 1 is only the call site",
+     offsetof(struct record_options, depth), .bare = "128", .min = 1, .max = SPOOL_MAX_DEPTH},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop recording when FILE reaches SIZE; PROGRAM continues untraced",
      offsetof(struct record_options, max_bytes)},
     {0, "collect", OPTION_STRING, "DIR", NULL,
@@ -339,8 +339,8 @@ const struct command cmd_record = {
         "--follow selects among the processes that PROGRAM starts. PROGRAM itself is always recorded, also after "
         "it calls exec. With --follow=none heaptape does not wait for the processes that PROGRAM leaves behind. "
         "With --max-size, FILE may exceed SIZE by the events of 20 ms.\n\n"
-        "With --stacks=DEPTH, code that is built without frame pointers ends a stack early. Build with "
-        "-fno-omit-frame-pointer for complete stacks.\n\n"
+        "--stacks follows the unwind tables that compilers write for exceptions and debuggers, so nothing has to be "
+        "rebuilt; code without them, such as that of a JIT compiler, is followed along its frame pointers.\n\n"
         "A program that heaptape cannot start, such as a service, can record itself: start it with "
         "HEAPTAPE_SPOOL=DIR and LD_PRELOAD=libheaptape.so in the environment. DIR is the absolute path of an "
         "existing, empty directory; it grows by at least 8 bytes per event. Afterwards, --collect DIR writes the "

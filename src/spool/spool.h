@@ -40,7 +40,7 @@ enum {
     SPOOL_CHUNKS_A_THREAD = 2, // … and this many more for each live thread
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
-    SPOOL_MAX_DEPTH = 64, // frames of a call site
+    SPOOL_MAX_DEPTH = 128, // frames of a call site
 };
 
 // Room for spools in the session's own file, after the session: for fork children that cannot make a file, in a changed

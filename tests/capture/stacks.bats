@@ -32,7 +32,7 @@ END
 
 @test "the return address alone" {
   skip_under_sanitizer
-  record_options=--stacks record "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  record_options=--stacks=1 record "$HEAPTAPE_PROGRAMS/stacks" deep 12
   [ "$(sites 7000 | sort | uniq -c | awk '{ print $1, $2, NF }')" = "12 leaf 2" ]
 }
 
@@ -110,7 +110,16 @@ END
 }
 
 @test "a depth that cannot be" {
-  run "$HEAPTAPE" record --stacks=65 -o t.ht -- true
+  run "$HEAPTAPE" record --stacks=129 -o t.ht -- true
   [ "$status" -eq 2 ]
-  [[ "${lines[0]}" == *"out of range: 1 to 64"* ]]
+  [[ "${lines[0]}" == *"out of range: 1 to 128"* ]]
+}
+
+@test "all the way to main through libraries without frame pointers" {
+  skip_under_sanitizer
+  record_options=--stacks record "$HEAPTAPE_PROGRAMS/strings"
+  "$HEAPTAPE" stat --by site --format json t.ht >sites.json
+  # Every site of these bytes names the function that makes the strings, and ends where the process began.
+  jq -e '[.sites[] | select(.allocated_bytes >= 100000)] | length >= 1 and
+    all(.[]; [.frames[].function] | (any(.[]; startswith("make_strings")) and .[-1] == "_start"))' sites.json
 }

@@ -1,12 +1,15 @@
-// A program that puts itself into a sandbox. Afterwards a system call that its filter did not expect may kill it, and a look
-// at the time-stamp counter too; so what recording needs is fetched before.
+// Calls that change what the process may do, and what code it has.
 #include "capture/next.h"
+#include "capture/unwind.h"
 #include "capture/wrap.h"
 
+#include <dlfcn.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 
+// A sandbox: afterwards a system call that the filter did not expect may kill the program, and a look at the time-stamp
+// counter too; so what recording needs is fetched before.
 WRAPPER int prctl(int option, ...)
 {
     unsigned long a[4];
@@ -24,5 +27,13 @@ WRAPPER int prctl(int option, ...)
     int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
     if (rc < 0 && strict)
         producer_allow();
+    return rc;
+}
+
+// Other code may come to lie where the object was.
+WRAPPER int dlclose(void *handle)
+{
+    int rc = next.dlclose(handle);
+    atomic_fetch_add_explicit(&unwind_age, 1, memory_order_relaxed);
     return rc;
 }

@@ -1,0 +1,152 @@
+// The walk by unwind tables against libgcc's, from inside all kinds of frames.
+#include "capture/unwind.h"
+#include "unit.h"
+
+#include <execinfo.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct unwind_memory memory;
+static unsigned compared;
+
+// Compares the walk from its caller on.
+static __attribute__((noinline)) void compare(void)
+{
+    uint64_t codes[UNWIND_DEPTH];
+    void *theirs[2 * UNWIND_DEPTH];
+    int all = backtrace(theirs, 2 * UNWIND_DEPTH), first = 0;
+    void *caller = __builtin_return_address(0);
+    const uintptr_t *frame = __builtin_frame_address(0);
+    for (struct unwind_memory *m = &memory;; m = NULL) {
+        struct unwind_cursor c = {.frame = {.pc = (uintptr_t)caller, .sp = (uintptr_t)(frame + 2), .fp = frame[0]},
+                                  .low = (uintptr_t)frame,
+                                  .high = (uintptr_t)frame + (1 << 20),
+                                  .memory = m};
+        // The stack's end is above the environment.
+        if (c.high > (uintptr_t)environ)
+            c.high = (uintptr_t)environ & ~(uintptr_t)7;
+        uint32_t n = unwind_walk(&c, codes, UNWIND_DEPTH);
+        while (first < all && theirs[first] != caller)
+            first++;
+        assert_true(first < all);
+        assert_int_equal(n, all - first < UNWIND_DEPTH ? all - first : UNWIND_DEPTH);
+        for (uint32_t i = 0; i < n; i++)
+            assert_ptr_equal((void *)codes[i], theirs[first + (int)i]);
+        compared++;
+        if (!m)
+            return;
+    }
+}
+
+static volatile int sink;
+
+static __attribute__((noinline)) void leaf(int n)
+{
+    compare();
+    sink += n;
+}
+
+static __attribute__((noinline)) void with_alloca(int n)
+{
+    char *room = __builtin_alloca((size_t)(n % 7 + 1) * 40);
+    memset(room, n, 16);
+    leaf(n);
+    sink += room[n % 16];
+}
+
+static __attribute__((noinline)) void realigned(int n)
+{
+    _Alignas(64) char room[128];
+    memset(room, n, sizeof room);
+    with_alloca(n);
+    sink += room[n % 128];
+}
+
+static __attribute__((noinline)) void deep(int n)
+{
+    volatile char room[3000];
+    room[n] = (char)n;
+    if (n == 0)
+        realigned(1);
+    else if (n % 3 == 0)
+        with_alloca(n);
+    if (n > 0)
+        deep(n - 1);
+    sink += room[n];
+}
+
+static int by_value(const void *a, const void *b)
+{
+    compare();
+    return *(const int *)a - *(const int *)b;
+}
+
+static void handler(int signal)
+{
+    realigned(signal);
+}
+
+static void test_frames(void **state)
+{
+    (void)state;
+    memory.first = UNWIND_KEPT;
+    for (int round = 0; round < 20; round++) {
+        leaf(round);
+        deep(round);
+        realigned(round);
+        deep(100);
+    }
+    // deeper than what is asked for
+    deep(200);
+    deep(10);
+    assert_true(compared > 500);
+}
+
+// Through libc, which has no frame pointers.
+static void test_through_libc(void **state)
+{
+    (void)state;
+    int items[40];
+    for (int i = 0; i < 40; i++)
+        items[i] = (i * 37) % 40;
+    qsort(items, 40, sizeof *items, by_value);
+    qsort(items, 40, sizeof *items, by_value);
+}
+
+static void test_signal(void **state)
+{
+    (void)state;
+    struct sigaction a = {.sa_handler = handler};
+    sigaction(SIGUSR1, &a, NULL);
+    for (int i = 0; i < 5; i++) {
+        raise(SIGUSR1);
+        leaf(i);
+    }
+}
+
+// What lies beyond the stack is not read, and what is no code leads nowhere.
+static void test_bounds(void **state)
+{
+    (void)state;
+    uint64_t words[16] = {0}, codes[UNWIND_DEPTH];
+    for (int i = 0; i < 16; i++)
+        words[i] = (uintptr_t)words + 8 * (uint64_t)i;
+    for (uint64_t fp = 0; fp < 2000; fp += 1) {
+        struct unwind_cursor c = {
+            .frame = {.pc = (uintptr_t)words + 1, .sp = (uintptr_t)words, .fp = (uintptr_t)words + fp},
+            .low = (uintptr_t)words,
+            .high = (uintptr_t)(words + 16)};
+        assert_in_range(unwind_walk(&c, codes, UNWIND_DEPTH), 1, 16);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_frames),
+    cmocka_unit_test(test_through_libc),
+    cmocka_unit_test(test_signal),
+    cmocka_unit_test(test_bounds),
+};
+
+UNIT_MAIN(tests)
