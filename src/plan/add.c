@@ -204,6 +204,21 @@ static uint64_t requested(const struct workload_op *op)
     return event_requested(op->kind, op->size, op->count);
 }
 
+// Sets the size of the slot's block to what the op requests.
+static int set_size(struct pending_op *a, struct plan_slot *slot)
+{
+    struct plan *p = a->plan;
+    uint64_t size = requested(a->op);
+    if (size > PTRDIFF_MAX)
+        return bad(a, "requests %llu × %llu bytes, which no allocator has", (unsigned long long)a->op->count,
+                   (unsigned long long)a->op->size);
+    count_live(a, size - slot->size);
+    slot->size = size;
+    if (size > p->max_block_bytes)
+        p->max_block_bytes = size;
+    return 0;
+}
+
 // The call of an op that allocates; a realloc does if it is one of NULL.
 static struct plan_call allocation_call(const struct workload_op *op, uint32_t entry)
 {
@@ -248,11 +263,12 @@ static int add_allocation(struct pending_op *a)
     rc = allocate_entry(a, slot);
     if (rc < 0)
         return rc;
-    slot->size = requested(a->op);
+    slot->size = 0;
+    rc = set_size(a, slot);
     note_family(slot, a->op);
-    count_live(a, slot->size);
     struct plan_call c = allocation_call(a->op, slot->entry);
-    rc = note_allocation(a);
+    if (rc == 0)
+        rc = note_allocation(a);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
@@ -294,9 +310,9 @@ static int add_realloc(struct pending_op *a)
         c.extra[0] = op->count;
         c.extra[1] = slot->size;
     }
-    count_live(a, requested(op) - slot->size);
-    slot->size = requested(op);
-    rc = note_allocation(a);
+    rc = set_size(a, slot);
+    if (rc == 0)
+        rc = note_allocation(a);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
@@ -336,6 +352,8 @@ static int add_preexisting(struct pending_op *a)
     if (slot_table_allocate_fresh(&p->slot_table, &p->preexisting.pool, &slot->entry) < 0)
         return plan_no_memory(a->e);
     slot->size = a->op->flags & WORKLOAD_SIZE_UNKNOWN ? PLAN_UNKNOWN_SIZE : a->op->size;
+    if (slot->size > p->max_block_bytes)
+        p->max_block_bytes = slot->size;
     note_preexisting_family(slot, a->op);
     unsigned kind = preexisting_kind(slot);
     p->preexisting_by[kind] = true;

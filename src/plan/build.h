@@ -51,6 +51,7 @@ struct plan {
     // sum of their sizes is added in the end.
     int64_t live, peak;
     uint64_t preexisting_bytes;
+    uint64_t max_block_bytes;
     bool preexisting_by[HT_KIND_LIMIT]; // kinds of call that allocate preexisting blocks
     // With facts.one_thread: the recorded thread of the last op, whether it has exited, and the highest number + 1.
     uint32_t current, n_threads;

@@ -22,6 +22,7 @@ struct plan_header {
     uint64_t preexisting_at;         // stream that allocates the blocks that exist before the start
     uint64_t slot_table_entries;     // of the player's slot table
     uint64_t samples;                // SAMPLE ops
+    uint64_t max_block_bytes;        // of the largest block that is requested
     uint64_t n_caches;               // highest thread number of a SWITCH + 1; 0: there is no SWITCH
     uint64_t leftovers_at;           // stream that frees what the workload leaves, played after the clock has stopped
     uint64_t by_kind[HT_KIND_LIMIT]; // calls that the player makes, those of the leftovers included

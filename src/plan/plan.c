@@ -6,12 +6,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 uint64_t plan_default_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes / 4 : 1ull << 30;
+    uint64_t bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 4ull << 30;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < bytes)
+        bytes = limit.rlim_cur;
+    return bytes / 4;
 }
 
 int plan_new_as(struct plan **out, const char *name, const struct plan_settings *settings, const struct plan *scanned,
@@ -150,7 +155,6 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
     int rc = plan_memory_allocate(&p->memory, words, &h->threads_at, e);
     if (rc < 0)
         return rc;
-    struct plan_thread *t = (struct plan_thread *)(p->memory.words + h->threads_at);
     uint64_t more_at = 0;
     if (p->facts.streamed) {
         rc = plan_memory_allocate(&p->memory, 1 + PLAN_AHEAD_WORDS, &more_at, e);
@@ -158,6 +162,7 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
             return rc;
         p->memory.words[more_at] = PLAN_NEXT_SEGMENT;
     }
+    struct plan_thread *t = (struct plan_thread *)(p->memory.words + h->threads_at);
     for (size_t i = 0; i < p->n_streams; i++) {
         const struct plan_stream *s = p->streams[i];
         t[i] = (struct plan_thread){.first_word = s && s->first ? more_at ? more_at : s->first : 0,
@@ -204,6 +209,7 @@ int plan_finish(struct plan *p, struct err *e)
     thin_samples(p);
     plan_finish_recorded(p);
     h.touch_zeroed = p->facts.touch_zeroed;
+    h.max_block_bytes = p->max_block_bytes;
     struct plan_facts *f = &p->facts;
     f->peak_live_bytes = (uint64_t)p->peak + p->preexisting_bytes;
     f->live_at_end_bytes = (uint64_t)p->live + p->preexisting_bytes;

@@ -147,7 +147,7 @@ enum { PLAN_SNAPSHOT_PEAK, PLAN_SNAPSHOT_END, PLAN_SNAPSHOTS }; // after snapsho
 // came after snapshot_after_ops, the copy made at the end stands for both.
 const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which, unsigned *copy);
 
-// A quarter of the machine's memory.
+// A quarter of the machine's memory, or of the address space that a process may have (RLIMIT_AS).
 uint64_t plan_default_memory(void);
 
 #endif

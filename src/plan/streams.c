@@ -20,10 +20,6 @@ int plan_memory_init(struct plan_memory *m, uint64_t limit_bytes, struct err *e)
     m->fd = memfd_create("heaptape-plan", MFD_CLOEXEC);
     if (m->fd < 0)
         return err_set_errno(e, "cannot create shared memory for the plan");
-    void *at = mmap(NULL, m->limit * 8, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m->fd, 0);
-    if (at == MAP_FAILED)
-        return err_set_errno(e, "cannot map the plan");
-    m->words = at;
     return 0;
 }
 
@@ -40,7 +36,7 @@ void plan_memory_release(struct plan_memory *m)
 {
     if (m->fd >= 0) {
         if (m->words)
-            munmap(m->words, m->limit * 8);
+            munmap(m->words, m->in_file * 8);
         close(m->fd);
     }
     free(m->open);
@@ -54,6 +50,11 @@ static int grow_file(struct plan_memory *m, uint64_t want, struct err *e)
         words = m->limit;
     if (ftruncate(m->fd, (off_t)(words * 8)) < 0)
         return err_set_errno(e, "cannot grow the plan to %llu bytes", (unsigned long long)words * 8);
+    void *at = m->words ? mremap(m->words, m->in_file * 8, words * 8, MREMAP_MAYMOVE)
+                        : mmap(NULL, words * 8, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+    if (at == MAP_FAILED)
+        return err_set_errno(e, "cannot map %llu bytes of the plan", (unsigned long long)words * 8);
+    m->words = at;
     m->in_file = words;
     return 0;
 }

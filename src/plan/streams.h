@@ -18,7 +18,7 @@ struct plan_stream;
 // again, so within a stream they tell which word comes first.
 struct plan_memory {
     int fd;                     // of the file; -1: none, the words belong to somebody else
-    uint64_t *words;            // the whole reserve of a file is mapped, but the file is only as long as it is used
+    uint64_t *words;            // they move when a file grows
     uint64_t used, limit;       // number of the next word, and of the first beyond the end (in a ring: of the window)
     uint64_t in_file;           // words that the file has
     uint64_t shift;             // word n is words[n - shift] …

@@ -214,6 +214,7 @@ void player_find_allocator(void)
     check_core(HT_CALLOC, (void *)calloc);
     check_core(HT_REALLOC, (void *)realloc);
     *(void **)&player.usable_size = player_own_function("malloc_usable_size");
+    *(void **)&player.null_init = dlsym(RTLD_DEFAULT, NULL_INIT_SYMBOL);
     *(void **)&player.null_real = dlsym(RTLD_DEFAULT, NULL_REAL_SYMBOL);
 }
 

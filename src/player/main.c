@@ -190,6 +190,16 @@ static void play_leftovers(void)
     r->figures.rss_after_idle_bytes = player_private_bytes();
 }
 
+static void begin_null_allocator(void)
+{
+    if (!player.null_init)
+        return;
+    int rc = player.null_init(player.plan->max_block_bytes);
+    if (rc < 0)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, player.plan->max_block_bytes, -rc);
+    player.null_real(false);
+}
+
 int main(void)
 {
     map_results();
@@ -210,8 +220,7 @@ int main(void)
         player_verify_init();
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
-    if (player.null_real)
-        player.null_real(false);
+    begin_null_allocator();
     player_touch_own_pages();
     player_reset_peak();
     player.results->figures.baseline_rss_bytes = player_private_bytes();

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define EXPORT        __attribute__((visibility("default")))
@@ -20,12 +21,13 @@ enum {
     REGIONS = 1024,          // more threads share them
 };
 
-// Real memory comes from the first part of the mapping and is never reused; the regions are in the second part, and
-// large blocks extend beyond their region.
-#define REAL_BYTES  ((uint64_t)4 << 30)
-#define BLOCK_BYTES ((uint64_t)1 << 40)
+// Real memory, which libc needs for its threads, is never reused. There is less of it where address space is limited.
+#define REAL_BYTES         ((uint64_t)4 << 30)
+#define REAL_BYTES_LIMITED ((uint64_t)64 << 20)
 
-static char *real_memory, *regions;
+static char *real_memory;
+static uint64_t real_bytes;
+static char *regions; // large blocks extend beyond their region
 static _Atomic uint64_t real_used;
 static _Atomic uint32_t next_region;
 static _Atomic bool started; // heaptape_null_real(false) was called
@@ -33,14 +35,27 @@ static _Atomic bool started; // heaptape_null_real(false) was called
 static __thread char *region __attribute__((tls_model("initial-exec"))); // NULL: real memory, or not assigned yet
 static __thread bool wants_real __attribute__((tls_model("initial-exec")));
 
+static char *map_shared(uint64_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
 static void map_memory(void)
 {
-    char *at =
-        mmap(NULL, REAL_BYTES + BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
+    struct rlimit limit;
+    bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    real_bytes = is_limited ? REAL_BYTES_LIMITED : REAL_BYTES;
+    real_memory = map_shared(real_bytes);
+    if (!real_memory)
         _exit(127);
-    real_memory = at;
-    regions = at + REAL_BYTES;
+}
+
+EXPORT int heaptape_null_init(uint64_t max_block_bytes)
+{
+    enum { PAGE_BYTES = 4096 }; // pvalloc rounds up to it
+    regions = map_shared((uint64_t)REGIONS * REGION_BYTES + max_block_bytes + PAGE_BYTES);
+    return regions ? 0 : -errno;
 }
 
 // The loader may allocate before this runs; then there is only one thread.
@@ -55,10 +70,10 @@ static void *allocate_real(size_t align, size_t size)
     if (!real_memory)
         map_memory();
     uint64_t needed = size + align + 16;
-    if (needed < size || needed > REAL_BYTES)
+    if (needed < size || needed > real_bytes)
         return NULL;
     uint64_t at = atomic_fetch_add(&real_used, (needed + 15) & ~(uint64_t)15);
-    if (at + needed > REAL_BYTES)
+    if (at + needed > real_bytes)
         return NULL;
     // The size is stored before the block, for realloc.
     uintptr_t block = ((uintptr_t)real_memory + at + 16 + align - 1) & ~(uintptr_t)(align - 1);
@@ -123,7 +138,7 @@ EXPORT void *realloc(void *old, size_t size)
     if (block)
         return block;
     char *to = allocate_first(16, size);
-    bool was_real = old && (uintptr_t)old - (uintptr_t)real_memory < REAL_BYTES;
+    bool was_real = old && (uintptr_t)old - (uintptr_t)real_memory < real_bytes;
     size_t had = was_real && to ? ((size_t *)old)[-1] : 0;
     for (size_t i = 0; i < had && i < size; i++)
         to[i] = ((char *)old)[i];

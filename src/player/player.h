@@ -59,7 +59,8 @@ struct player {
     int statm_fd;
     size_t (*usable_size)(void *); // NULL: the allocator has none of its own
     bool can_membarrier;
-    void (*null_real)(bool); // of the null allocator; NULL under any other
+    int (*null_init)(uint64_t); // of the null allocator; NULL under any other
+    void (*null_real)(bool);    // the same
     // Sums of the SAMPLE and COUNT ops of all threads.
     _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t events, live_bytes;
 };

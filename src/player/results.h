@@ -137,6 +137,7 @@ struct results {
     uint32_t failed_thread, failed_kind, failed_errno;
     uint64_t failed_position; // word number in the plan
     uint64_t failed_size;
+    uint64_t live_threads;     // with RESULTS_NO_THREAD
     uint32_t failed_violation; // enum results_violation
     uint32_t other_thread;     // UINT32_MAX: the block existed before the start
     uint64_t other_position, failed_at, failed_wanted;

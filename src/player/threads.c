@@ -7,9 +7,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { STACK_BYTES = 512 << 10, WORKER_BYTES = 4096 };
+enum {
+    STACK_BYTES = 512 << 10,
+    WORKER_BYTES = 4096,
+    MAPPED_WORKERS = 16, // at once: the kernel limits the mappings of a process (vm.max_map_count, 65530 by default)
+};
 
-// A thread's own memory: this, and its stack above.
+// A thread's own memory: this, its stack above, and its histograms when calls are timed.
 struct worker {
     struct player_thread thread;
     pthread_t id;
@@ -20,13 +24,14 @@ _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *exited;     // can be joined without waiting long
+static char *unused, *unused_end; // mapped for workers; under the lock
 static uint64_t unjoined;         // under the lock
 static _Atomic uint32_t exits;    // futex: grows when a thread exits
 static _Atomic uint32_t released; // futex: 1 when the measured part runs
 
-static void *map_shared(size_t bytes, int flags)
+static void *map_shared(size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -35,12 +40,12 @@ void player_thread_init(struct player_thread *t, uint32_t number)
     struct histogram *calls = t->calls;
     *t = (struct player_thread){.number = number, .line = &player.lines[number], .calls = calls};
     t->at = &results_positions(player.results)[number];
-    t->window = PLAYER_NO_WINDOW;
-    if (player.results->timed && !calls) {
-        t->calls = map_shared(RESULTS_HISTOGRAMS * sizeof *calls, 0);
+    if (player.results->timed && !calls) { // of the main thread
+        t->calls = map_shared(RESULTS_HISTOGRAMS * sizeof *calls);
         if (!t->calls)
             player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
     }
+    t->window = PLAYER_NO_WINDOW;
 }
 
 struct results_position *player_unthreaded_position(void)
@@ -130,28 +135,60 @@ static struct worker *join_exited(void)
     return worker;
 }
 
+static size_t worker_bytes(void)
+{
+    size_t calls = player.results->timed ? RESULTS_HISTOGRAMS * sizeof(struct histogram) : 0;
+    return WORKER_BYTES + STACK_BYTES + (calls + WORKER_BYTES - 1) / WORKER_BYTES * WORKER_BYTES;
+}
+
+// Memory for one worker from a mapping for several; where address space is short, from one of its own.
+static struct worker *map_worker(void)
+{
+    size_t bytes = worker_bytes();
+    pthread_mutex_lock(&lock);
+    if (unused == unused_end) {
+        unused = map_shared(MAPPED_WORKERS * bytes);
+        unused_end = unused ? unused + MAPPED_WORKERS * bytes : NULL;
+    }
+    struct worker *worker = (struct worker *)unused;
+    unused += unused ? bytes : 0;
+    pthread_mutex_unlock(&lock);
+    if (!worker)
+        worker = map_shared(bytes);
+    if (worker && player.results->timed)
+        worker->thread.calls = (struct histogram *)((char *)worker + WORKER_BYTES + STACK_BYTES);
+    return worker;
+}
+
 static struct worker *new_worker(void)
 {
     struct worker *worker = join_exited();
-    return worker ? worker : map_shared(WORKER_BYTES + STACK_BYTES, 0);
+    return worker ? worker : map_worker();
+}
+
+static _Noreturn void fail_to_start(const struct player_thread *parent, uint32_t number, int error)
+{
+    player_failing();
+    player.results->live_threads = unjoined - 1;
+    player_failed(RESULTS_NO_THREAD, parent, 0, number, error);
 }
 
 static void start(const struct player_thread *parent, uint32_t number, bool at_start)
 {
     pthread_attr_t attributes;
+    pthread_mutex_lock(&lock);
+    unjoined++;
+    pthread_mutex_unlock(&lock);
     struct worker *worker = new_worker();
     if (!worker)
-        player_fail(RESULTS_NO_THREAD, parent, 0, number, errno);
+        fail_to_start(parent, number, errno);
     player_thread_init(&worker->thread, number);
     worker->at_start = at_start;
     pthread_attr_init(&attributes);
     pthread_attr_setstack(&attributes, (char *)worker + WORKER_BYTES, STACK_BYTES);
-    pthread_mutex_lock(&lock);
-    unjoined++;
-    pthread_mutex_unlock(&lock);
     int rc = create(&worker->id, &attributes, run, worker);
     if (rc)
-        player_fail(RESULTS_NO_THREAD, parent, 0, number, rc);
+        fail_to_start(parent, number, rc);
     pthread_attr_destroy(&attributes);
 }
 

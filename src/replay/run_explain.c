@@ -116,8 +116,12 @@ int run_explain_failure(const struct run_explained *w, const struct allocator *a
         return err_set(e, -ENOMEM, "%s: out of memory: %s of %llu bytes failed%s", a->name, kind,
                        (unsigned long long)r->failed_size, at);
     case RESULTS_NO_THREAD:
-        return err_set(e, -EAGAIN, "%s: thread %llu cannot be started: %s", a->name, (unsigned long long)r->failed_size,
-                       strerror((int)r->failed_errno));
+        return err_set(
+            e, -EAGAIN,
+            "%s: thread %llu cannot be started beside %llu others: %s (raise ulimit -u and -v, kernel.pid_max, "
+            "kernel.threads-max, vm.max_map_count or the cgroup's pids.max, or replay with --threads one)",
+            a->name, (unsigned long long)r->failed_size, (unsigned long long)r->live_threads,
+            strerror((int)r->failed_errno));
     case RESULTS_STREAM_ENDED:
         return err_set(e, -EIO, "%s: the workload ended early", a->name);
     case RESULTS_VIOLATION:
