@@ -246,7 +246,7 @@ static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
     struct err cut;
     struct walk_options how = {.call = dump_call, .wants = wants_process, .context = d};
     d->session = &t->reader.session;
-    int rc = walk_run(&t->reader, &how, NULL, &cut, e);
+    int rc = walk_run(&t->reader, &how, &cut, e);
     if (rc == 0 && cut.text[0])
         note("%s", cut.text);
     return rc;

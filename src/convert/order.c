@@ -17,7 +17,9 @@ struct order *order_new(const struct order_options *options, const struct order_
     o->next_deadline = UINT64_MAX;
     o->steps = ORDER_FIRST_STEPS;
     pool_shared_init(&o->shared);
-    if (table_grow(&o->table, NULL) < 0) {
+    o->calls = sink->calls ? calloc(ORDER_BATCH, sizeof *o->calls) : NULL;
+    if ((sink->calls && !o->calls) || table_grow(&o->table, NULL) < 0) {
+        free(o->calls);
         free(o);
         return NULL;
     }
@@ -36,6 +38,7 @@ void order_free(struct order *o)
     }
     free(o->threads);
     free(o->numbered);
+    free(o->calls);
     pages_array_free(o->slots, o->slots_capacity, sizeof *o->slots);
     free(o->held);
     map_release(&o->site_numbers);
@@ -85,6 +88,7 @@ struct order_thread *order_thread_get(struct order *o, uint32_t trace_number)
     if (!t)
         return NULL;
     t->number = t->creator = ORDER_NO_THREAD;
+    t->trace_number = trace_number;
     t->index = (uint32_t)o->n_threads;
     o->threads[o->n_threads++] = t;
     return t;
@@ -148,6 +152,8 @@ int order_flush(struct order *o)
 {
     size_t n = o->n_out;
     o->n_out = o->n_out_dependencies = 0;
+    if (__builtin_expect(o->calls != NULL, 0))
+        return n ? o->sink.calls(o->sink.context, o->out, o->calls, n) : 0;
     return n ? o->sink.ops(o->sink.context, o->out, n) : 0;
 }
 
@@ -177,6 +183,11 @@ int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
     int rc = complete(o, t, op);
     if (rc < 0)
         return rc;
+    if (__builtin_expect(o->calls != NULL, 0)) {
+        o->call.thread = t->trace_number;
+        o->call.tid = t->tid;
+        o->calls[o->n_out] = o->call;
+    }
     struct workload_thread_op *to = &o->out[o->n_out++];
     to->thread = t->number;
     if (op != &to->op)
@@ -184,7 +195,7 @@ int order_emit(struct order *o, struct order_thread *t, struct workload_op *op)
     return __builtin_expect(o->n_out == ORDER_BATCH, 0) ? order_flush(o) : 0;
 }
 
-int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op)
+int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op, uint64_t address)
 {
     struct workload_thread_op one = {.op = *op};
     int rc = order_flush(o);
@@ -192,7 +203,10 @@ int order_emit_apart(struct order *o, struct order_thread *t, const struct workl
         rc = complete(o, t, &one.op);
     o->n_out_dependencies = 0;
     one.thread = t->number;
-    return rc < 0 ? rc : o->sink.ops(o->sink.context, &one, 1);
+    const struct order_call call = {.ptr = address, .thread = t->trace_number, .tid = t->tid, .added = true};
+    if (rc < 0)
+        return rc;
+    return o->calls ? o->sink.calls(o->sink.context, &one, &call, 1) : o->sink.ops(o->sink.context, &one, 1);
 }
 
 void order_deadline(struct order *o)

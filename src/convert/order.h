@@ -12,10 +12,21 @@
 #include "workload/sites.h"
 #include "workload/workload.h"
 
+// What the record of an op says beyond the op.
+struct order_call {
+    uint64_t ptr, result; // addresses, as in struct event
+    uint64_t notes[HT_NOTES];
+    uint32_t thread, tid; // as in the trace
+    bool added; // no record: `ptr` is that of a block from before the recording, or of one whose free was lost
+};
+
 // Where ops go, in a valid total order. They are borrowed until the call returns.
 struct order_sink {
     void *context;
-    int (*ops)(void *context, const struct workload_thread_op *ops, size_t n); // 0 or a negative errno, which ends all
+    // 0 or a negative errno, which ends all.
+    int (*ops)(void *context, const struct workload_thread_op *ops, size_t n);
+    // Instead, when it is not NULL: calls[i] is that of ops[i]. Slower.
+    int (*calls)(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n);
 };
 
 struct order_options {

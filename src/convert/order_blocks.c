@@ -173,7 +173,7 @@ int order_duplicate_lost(struct order *o, size_t i)
     int rc = use_block(o, t, slot);
     if (rc == 0)
         rc = slot_release(o, t, slot);
-    return rc < 0 ? rc : order_emit_apart(o, t, &op);
+    return rc < 0 ? rc : order_emit_apart(o, t, &op, d.address);
 }
 
 static int duplicate_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address,
@@ -251,7 +251,7 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
                              .size = o->usable,
                              .slot = *slot,
                              .stamp = stamp};
-    return order_emit_apart(o, t, &op);
+    return order_emit_apart(o, t, &op, address);
 }
 
 // Finds the block that the thread frees and unbinds it from its address. 0, ORDER_HELD or a negative errno.
@@ -320,6 +320,7 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
     if (!t->n_pending)
         return resize_of_null(o, t, op, result);
     struct order_pending from = t->pending[--t->n_pending];
+    o->call.ptr = from.address;
     uint64_t stamp = op->stamp, address = result ? result : from.address;
     bool duplicated = false;
     op->slot = from.slot;

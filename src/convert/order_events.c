@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 // The first segment of a stream has come. A thread that its creator has named is open with its first stream.
 static int lane_begin(struct order *o, struct merge_stream *s)
@@ -16,6 +17,7 @@ static int lane_begin(struct order *o, struct merge_stream *s)
         if (!t->recent)
             return -ENOMEM;
         t->fed = true;
+        t->tid = s->tid;
         o->open_threads++;
     }
     s->user = t;
@@ -147,7 +149,10 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
                             uint64_t result)
 {
     struct order_thread *t = s->user;
-    switch (event_infos[op->kind].class) {
+    unsigned class = event_infos[op->kind].class;
+    o->call.ptr = class == HT_CLASS_FREE ? ptr : 0;
+    o->call.result = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE ? result : 0;
+    switch (class) {
     case HT_CLASS_ALLOC:
         if (__builtin_expect(result != 0, 1))
             return order_allocate(o, t, op, result);
@@ -209,7 +214,9 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
     }
     if (ev.notes[HT_NOTE_USABLE])
         note_usable(o, &ev);
+    memcpy(o->call.notes, ev.notes, sizeof o->call.notes);
     int rc = do_record(o, s, &op, ev.ptr, ev.result);
+    memset(o->call.notes, 0, sizeof o->call.notes);
     o->usable = 0;
     return rc;
 }

@@ -35,7 +35,7 @@ static inline uint64_t order_plain_address(uint64_t word)
 static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
 {
     const struct order_thread *t = s->user;
-    return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
+    return !o->n_held && !o->n_duplicates && !o->cut_off && !o->calls && t->next_op && !s->forced && !t->ended;
 }
 
 static inline int order_put_out(struct order *o, struct order_thread *t, struct workload_thread_op *to)

@@ -27,7 +27,8 @@ struct order_pending {
 };
 
 struct order_thread {
-    uint32_t index;    // in the order's threads
+    uint32_t index; // in the order's threads
+    uint32_t trace_number, tid;
     uint32_t number;   // in the workload; ORDER_NO_THREAD before it is named
     uint32_t creator;  // the workload's number of the creating thread, or ORDER_NO_THREAD
     uint64_t creation; // number of the creator's op
@@ -102,6 +103,8 @@ struct order {
     struct workload_thread_op out[ORDER_BATCH]; // ops that the sink has not got yet
     struct workload_dependency out_dependencies[ORDER_BATCH * ORDER_MAX_DEPENDENCIES];
     size_t n_out, n_out_dependencies;
+    struct order_call call;   // of the op under work
+    struct order_call *calls; // of `out`; NULL when the sink wants none
 };
 
 // Pays for a search of so many steps. False: the trace has had its share. No recording of a program gets there; a trace
@@ -142,8 +145,8 @@ int order_depend(struct order *o, struct order_thread *t, uint32_t thread, uint6
 // Puts out the op under work, which best stands in o->out[o->n_out] already.
 int order_emit(struct order *o, struct order_thread *t, struct workload_op *op);
 
-// Puts out an op that comes between: the one under work stays as it is.
-int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op);
+// Puts out an op without a record, on a block at this address, that comes between: the one under work stays as it is.
+int order_emit_apart(struct order *o, struct order_thread *t, const struct workload_op *op, uint64_t address);
 
 // Hands all ops that have been put out to the sink.
 int order_flush(struct order *o);

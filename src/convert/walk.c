@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "convert/merge.h"
-#include "convert/reorder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,8 +25,7 @@ struct walk {
     struct trace_reader *reader;
     const struct walk_options *options;
     struct merge merge;
-    struct reorder reorder; // window 0: not wanted
-    uint64_t watermark;     // of the batch before
+    uint64_t watermark; // of the batch before
     struct ended *ended;
     size_t n_ended, ended_capacity;
 };
@@ -39,22 +37,16 @@ static void begin_resize(struct pending *p, uint64_t ptr)
     p->ptr[p->n++] = ptr;
 }
 
-// 1 when the stream was put aside with the record still to come.
 static int handle_call(struct walk *w, struct merge_stream *s, struct event *ev)
 {
-    struct reorder *a = w->reorder.window ? &w->reorder : NULL;
     struct pending *pending = s->user;
     bool resizes = event_infos[ev->kind].class == HT_CLASS_RESIZE && pending->n;
     if (resizes && !ev->ptr)
         ev->ptr = pending->ptr[pending->n - 1];
-    int rc = a ? reorder_hold(a, &w->merge, s, ev) : 0;
-    if (rc)
-        return rc;
     pending->n -= resizes;
     pending->ended |= ev->kind == HT_THREAD_END;
     struct walk_call call = {w->reader->processes[s->process], s->thread, s->tid, ev};
-    rc = w->options->call(w->options->context, &call);
-    return rc == 0 && a ? reorder_done(a, &w->merge, s, ev) : rc;
+    return w->options->call(w->options->context, &call);
 }
 
 static int handle_record(struct walk *w, struct merge_stream *s, struct event *ev)
@@ -67,8 +59,7 @@ static int handle_record(struct walk *w, struct merge_stream *s, struct event *e
 
 static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
 {
-    w->reorder.woken = false;
-    while (merge_peek(s) && s->stamp <= bound && !w->reorder.woken) {
+    while (merge_peek(s) && s->stamp <= bound) {
         struct event ev;
         unsigned words = codec_get(&s->state, s->words + s->head, s->tail - s->head, &ev);
         if (!words)
@@ -77,7 +68,6 @@ static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
         if (rc)
             return rc;
         s->head += words;
-        s->forced = false;
     }
     merge_put_back(&w->merge, s);
     const struct pending *pending = s->user;
@@ -88,19 +78,13 @@ static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
 
 static int advance(struct walk *w, uint64_t limit)
 {
-    for (;;) {
-        struct merge_stream *s = merge_top(&w->merge);
-        bool due = s && s->stamp <= limit;
-        if (w->reorder.n_held && reorder_expire(&w->reorder, &w->merge, due ? s->stamp : limit))
-            continue;
-        if (!due)
-            return 0;
-        uint64_t bound = merge_second(&w->merge), deadline = reorder_deadline(&w->reorder);
-        bound = bound < limit ? bound : limit;
-        int rc = run(w, s, bound < deadline ? bound : deadline);
-        if (rc < 0)
-            return rc;
+    struct merge_stream *s;
+    int rc = 0;
+    while (rc == 0 && (s = merge_top(&w->merge)) && s->stamp <= limit) {
+        uint64_t bound = merge_second(&w->merge);
+        rc = run(w, s, bound < limit ? bound : limit);
     }
+    return rc;
 }
 
 // Threads whose end was not recorded.
@@ -124,7 +108,6 @@ static int forget_ended(struct walk *w)
             w->ended[kept++] = *ended;
             continue;
         }
-        reorder_forget(&w->reorder, ended->process);
         forget_streams(w, ended->process);
         if (rc == 0 && w->options->ended)
             rc = w->options->ended(w->options->context, w->reader->processes[ended->process]);
@@ -154,8 +137,7 @@ static int feed(struct walk *w, const struct trace_segment *segment)
         s->user = calloc(1, sizeof(struct pending));
     if (!s->user)
         return -ENOMEM;
-    if (!reorder_holds(&w->reorder, s))
-        merge_put_back(&w->merge, s);
+    merge_put_back(&w->merge, s);
     return 0;
 }
 
@@ -194,23 +176,15 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
     return 0;
 }
 
-int walk_run(struct trace_reader *r, const struct walk_options *options, struct walk_counts *counts, struct err *cut,
-             struct err *e)
+int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut, struct err *e)
 {
-    const struct trace_session *session = &r->session;
-    unsigned __int128 ticks = (unsigned __int128)options->alternate_ns * session->clock_hz / 1000000000u;
-    struct walk w = {.reader = r, .options = options, .reorder.window = (uint64_t)ticks >> session->stamp_shift};
-    if (options->alternate_ns && !w.reorder.window)
-        w.reorder.window = 1;
+    struct walk w = {.reader = r, .options = options};
     *cut = (struct err){0};
     int rc = walk_items(&w, cut, e);
     if (rc == 0)
         rc = advance(&w, UINT64_MAX);
     for (size_t i = 0; i < w.merge.n_streams; i++)
         free(w.merge.streams[i]->user);
-    if (counts)
-        *counts = (struct walk_counts){w.reorder.repaired, w.reorder.broken};
-    reorder_release(&w.reorder);
     merge_release(&w.merge);
     free(w.ended);
     if (rc == -ENOMEM)

@@ -22,20 +22,10 @@ struct walk_options {
     // All calls of the process have been handed on. 0 or a negative errno. NULL: not wanted.
     int (*ended)(void *context, const struct trace_process *p);
     void *context;
-    // For formats that name blocks by addresses: reorder calls so that each address alternates (allocated, freed,
-    // allocated), within this window of recorded ns. 0: keep the order of the stamps.
-    uint64_t alternate_ns;
-};
-
-struct walk_counts {
-    uint64_t repaired; // calls put into another place than that of their stamps
-    uint64_t broken;   // allocations of addresses that had not been freed
 };
 
 // Reads all of the trace, in memory that does not depend on its length. 0 or a negative errno with the text set, unless
-// `call` returned it. When the recording was cut off, `*cut` holds the message; its text is empty else. `counts`: NULL
-// when not wanted.
-int walk_run(struct trace_reader *r, const struct walk_options *options, struct walk_counts *counts, struct err *cut,
-             struct err *e);
+// `call` returned it. When the recording was cut off, `*cut` holds the message; its text is empty else.
+int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut, struct err *e);
 
 #endif

@@ -97,6 +97,12 @@ static int leave_out(struct export *x, struct export_call *c)
         x->null_frees++;
         return 1;
     }
+    if (c->earlier && !(holds & FORMAT_HOLDS_EARLIER)) {
+        c->ev.ptr = 0;
+        x->earlier_frees += !c->ev.result;
+        x->earlier_reallocs += c->ev.result != 0;
+        return !c->ev.result;
+    }
     if (class == HT_CLASS_RESIZE && !c->ev.result && !c->failed && !(holds & FORMAT_HOLDS_FREED)) {
         x->freed_by_realloc++;
         c->ev.kind = x->as[HT_FREE];
@@ -163,6 +169,8 @@ void export_add_losses(struct export *sum, const struct export *x)
         sum->changed[kind] += x->changed[kind];
     sum->failed += x->failed;
     sum->null_frees += x->null_frees;
+    sum->earlier_frees += x->earlier_frees;
+    sum->earlier_reallocs += x->earlier_reallocs;
     sum->freed_by_realloc += x->freed_by_realloc;
     sum->dropped += x->dropped;
 }
@@ -208,6 +216,9 @@ void export_report_losses(const struct export *x, void (*note)(const char *text)
     report_count(x, x->notes, "usable sizes and call sites", "dropped", note);
     report_count(x, x->failed, "failed calls", "dropped", note);
     report_count(x, x->null_frees, "frees of NULL", "dropped", note);
+    report_count(x, x->earlier_frees, "frees of blocks from before the recording", "dropped", note);
+    report_count(x, x->earlier_reallocs, "reallocs of blocks from before the recording",
+                 "written without the old block", note);
     report_count(x, x->dropped, "calls on unknown blocks", "dropped", note);
     report_count(x, x->freed_by_realloc, "reallocs that free", "written as free", note);
 }

@@ -14,6 +14,8 @@ struct export_call {
     uint32_t thread; // number in its process, from 0; of a workload tid is the same
     uint8_t flags;   // WORKLOAD_*; of a raw trace 0
     bool failed;     // nothing was allocated or freed
+    bool earlier;    // the block at ev.ptr is from before the recording: it is in no call before
+    bool added;      // a free that was not recorded, of a block whose address is allocated again
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;
 };
@@ -41,6 +43,8 @@ struct export
     uint8_t as[HT_KIND_LIMIT];       // what a kind is written as; 0: not at all
     uint64_t changed[HT_KIND_LIMIT]; // calls written as another kind, or dropped when that is 0
     uint64_t failed, null_frees;     // dropped
+    uint64_t earlier_frees;          // dropped
+    uint64_t earlier_reallocs;       // written as malloc
     uint64_t notes;                  // calls whose notes were dropped
     uint64_t freed_by_realloc;       // written as a free
     uint64_t dropped;                // named as they were

@@ -1,5 +1,8 @@
 #include "formats/export_file.h"
 
+#include "base/buf.h"
+#include "convert/addressed.h"
+#include "convert/convert.h"
 #include "convert/open.h"
 #include "convert/walk.h"
 #include "formats/export_outputs.h"
@@ -7,10 +10,23 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
     ALL_PROCESSES = 0xffffffff,
     WINDOW_EVENTS = 1 << 12, // of what was imported without times: its stamps count events
+};
+
+struct export_job;
+
+// A process whose calls are put in an order in which addresses alternate.
+struct export_process {
+    struct addressed calls; // the context of its sinks
+    struct export_job *job;
+    uint32_t number, pid;
+    struct export_call *calls_due; // where several processes share an output
+    size_t n, at, capacity;
+    uint64_t due_ns; // of calls_due[at], not before those before it
 };
 
 struct export_job {
@@ -24,6 +40,10 @@ struct export_job {
     uint32_t calls;   // since the start, modulo 2^32
     struct export *x; // of the last call, whose process is `of`; NULL: none
     uint32_t of;
+    struct export_process **processes; // by number
+    size_t n_processes, processes_capacity;
+    uint64_t added; // frees
+    int failed;     // while what was due was written
 };
 
 static struct export_call call_from_walk(const struct trace_session *s, const struct walk_call *w)
@@ -101,6 +121,58 @@ static int put_recorded(void *context, const struct walk_call *w)
     return put_call(j, w->process->number, &c);
 }
 
+static int put_addressed(void *context, const struct addressed_call *a)
+{
+    struct export_process *p = context;
+    if (!event_counts(a->ev.kind))
+        return 0;
+    struct export_call c = {
+        .ev = a->ev,
+        .pid = p->pid,
+        .tid = a->tid,
+        .thread = a->thread,
+        .failed = a->failed,
+        .earlier = a->earlier,
+        .added = a->added,
+    };
+    c.ev.stamp = trace_stamp_ns(p->job->session, a->ev.stamp);
+    if (p->job->failed || p->job->process != ALL_PROCESSES || export_outputs_are_many(p->job->settings))
+        return p->job->failed ? p->job->failed : put_call(p->job, p->number, &c);
+    if (HT_GROW(&p->calls_due, &p->capacity, p->n + 1) < 0)
+        return -ENOMEM;
+    c.ev.text = NULL; // the formats that hold addresses have none
+    c.ev.text_bytes = 0;
+    p->calls_due[p->n++] = c;
+    return 0;
+}
+
+// The process whose next call has the earliest time, NULL when nothing is due.
+static struct export_process *first_due(struct export_job *j)
+{
+    struct export_process *first = NULL;
+    for (size_t i = 0; i < j->n_processes; i++) {
+        struct export_process *p = j->processes[i];
+        if (p->at == p->n)
+            continue;
+        uint64_t ns = p->calls_due[p->at].ev.stamp;
+        p->due_ns = ns > p->due_ns ? ns : p->due_ns;
+        first = !first || p->due_ns < first->due_ns ? p : first;
+    }
+    return first;
+}
+
+// Writes what has come of all processes, by time.
+static int put_due(struct export_job *j)
+{
+    struct export_process *p;
+    while (!j->failed && (p = first_due(j))) {
+        j->failed = put_call(j, p->number, &p->calls_due[p->at++]);
+        if (p->at == p->n)
+            p->at = p->n = 0;
+    }
+    return j->failed;
+}
+
 // Buffered calls are written before the walk blocks for more.
 static int pause_export(void *context)
 {
@@ -128,15 +200,93 @@ static int choose_processes(struct export_job *j, struct trace_file *t)
     return 0;
 }
 
-static void note_counts(const struct export_job *j, const struct walk_counts *counts)
+static int finish_process(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+{
+    struct export_process *p = context;
+    struct export_job *j = p->job;
+    (void)counts;
+    (void)sites;
+    int rc = addressed_finish(&p->calls);
+    j->added += p->calls.broken;
+    addressed_release(&p->calls);
+    j->x = NULL;
+    return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
+}
+
+static int choose_process(void *context, const struct trace_process *from, struct convert_sink *sink)
+{
+    struct export_job *j = context;
+    if (!wants_process(j, from))
+        return 0;
+    struct export_process *p =
+        HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0 ? NULL : calloc(1, sizeof *p);
+    if (!p)
+        return -ENOMEM;
+    j->processes[j->n_processes++] = p;
+    *p = (struct export_process){
+        .calls = {.put = put_addressed, .context = p}, .job = j, .number = from->number, .pid = from->pid};
+    *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_take}, .done = finish_process};
+    return 1;
+}
+
+static void release_processes(struct export_job *j)
+{
+    for (size_t i = 0; i < j->n_processes; i++) {
+        addressed_release(&j->processes[i]->calls);
+        free(j->processes[i]->calls_due);
+        free(j->processes[i]);
+    }
+    free(j->processes);
+}
+
+// After each frame. A failure comes back with the next call.
+static void put_all_due(void *context, uint64_t offset)
+{
+    struct export_job *j = context;
+    (void)offset;
+    if (put_due(j) == 0 && j->settings->live)
+        (void)export_outputs_flush(&j->outputs);
+}
+
+// In the converter's order, for formats in which addresses alternate.
+static int export_converted(struct export_job *j, struct trace_reader *r, struct err *cut)
+{
+    const struct convert_options how = {
+        .window_ns = j->session->order_only ? WINDOW_EVENTS : 0,
+        .choose = choose_process,
+        .progress = put_all_due,
+        .context = j,
+    };
+    struct convert_result result;
+    int rc = convert_run(r, &how, &result, j->e);
+    *cut = result.cut;
+    rc = rc == 0 ? put_due(j) : rc;
+    release_processes(j);
+    return rc;
+}
+
+// In the order of timestamps.
+static int export_walked(struct export_job *j, struct trace_reader *r, struct err *cut)
+{
+    const struct walk_options how = {
+        .call = put_recorded,
+        .wants = wants_process,
+        .pause = j->settings->live ? pause_export : NULL,
+        .ended = end_process,
+        .context = j,
+    };
+    return walk_run(r, &how, cut, j->e);
+}
+
+static void note_counts(const struct export_job *j)
 {
     const struct convert_watch *watch = j->settings->watch;
     char text[240];
     if (!watch || !watch->note)
         return;
-    if (counts->broken) {
+    if (j->added) {
         snprintf(text, sizeof text, "%llu addresses were allocated again without a free in between; frees were added",
-                 (unsigned long long)counts->broken);
+                 (unsigned long long)j->added);
         watch->note(text);
     }
     if (j->left_out) {
@@ -152,29 +302,20 @@ static int export_trace(struct export_job *j, struct trace_file *t)
 {
     struct err cut;
     struct export *x;
-    struct walk_counts counts;
-    struct walk_options how = {
-        .call = put_recorded,
-        .wants = wants_process,
-        .pause = j->settings->live ? pause_export : NULL,
-        .ended = end_process,
-        .context = j,
-    };
+    bool alternates = j->settings->format->export.holds & FORMAT_ALTERNATES;
     int rc = choose_processes(j, t);
     j->session = &t->reader.session;
-    if (j->settings->format->export.holds & FORMAT_ALTERNATES)
-        how.alternate_ns = j->session->order_only ? WINDOW_EVENTS : CONVERT_WINDOW_NS;
     j->outputs.facts.realtime_ns = j->session->realtime_ns;
     j->outputs.facts.has_stamps = j->settings->stamps && !j->session->order_only;
     // An output for all is made even if nothing comes.
     if (rc == 0 && !export_outputs_are_many(j->settings))
         rc = export_outputs_get(&j->outputs, 0, 0, &x);
     if (rc == 0)
-        rc = walk_run(&t->reader, &how, &counts, &cut, j->e);
+        rc = (alternates ? export_converted : export_walked)(j, &t->reader, &cut);
     if (rc == 0 && cut.text[0] && j->settings->watch && j->settings->watch->note)
         j->settings->watch->note(cut.text);
     if (rc == 0)
-        note_counts(j, &counts);
+        note_counts(j);
     return rc;
 }
 

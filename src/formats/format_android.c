@@ -86,7 +86,7 @@ const char *text_parse_android(const char **at, const char *end, struct text_cal
         if (expected)
             return expected;
     }
-    expected = text_match(at, ' ') ? parse_times(at, call) : NULL;
+    expected = *at != end && text_match(at, ' ') ? parse_times(at, call) : NULL;
     if (expected)
         return expected;
     return *at == end ? NULL : "the end of the line";
@@ -182,8 +182,9 @@ const struct format format_android = {
         },
     .export =
         {
-            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
-                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+            // memory_replay stops at a call that failed, and at a block that it does not know.
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
+                     FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
             .kinds = kinds,
             .state_bytes = sizeof(struct android_export),
             .put = put_android,

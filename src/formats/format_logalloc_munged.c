@@ -292,6 +292,9 @@ static int put_munged(struct export *x, const struct export_call *c)
     struct event ev = c->ev;
     if (c->failed)
         return drop(x, c, "its result is NULL");
+    // A result that is live already gets a number of its own.
+    if (c->added)
+        return 0;
     // What is left of a realloc without a result has freed its block.
     if (ev.kind == HT_REALLOC && !ev.result) {
         ev = (struct event){.kind = HT_FREE, .ptr = ev.ptr};
@@ -335,7 +338,7 @@ const struct format format_logalloc_munged = {
         {
             // Failed calls are dropped here, to be named.
             .holds = FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED |
-                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+                     FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
             .kinds = logalloc_kinds,
             .state_bytes = sizeof(struct munged_export),
             .put = put_munged,

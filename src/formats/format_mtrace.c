@@ -259,7 +259,7 @@ const struct format format_mtrace = {
     .export =
         {
             .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
-                     FORMAT_HOLDS_ADDRESSES | FORMAT_ALTERNATES,
+                     FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
             .kinds = kinds,
             .state_bytes = sizeof(struct mtrace_export),
             .begin = mtrace_begin,

@@ -9,6 +9,9 @@
 
 #define TCMALLOC_MAGIC 0x6cbd63e4u
 
+// From here on no allocation succeeds: an address has 47 bits.
+#define NO_SIZE (1ull << 47)
+
 enum tcmalloc_type {
     TCMALLOC_MALLOC = 0,
     TCMALLOC_FREE = 1,
@@ -36,6 +39,7 @@ enum {
 struct tcmalloc_thread {
     uint64_t id;
     uint64_t size_units, freed; // of the events before
+    unsigned lost_bits;         // of size_units, the highest
     uint64_t next_token;
     uint64_t flushed_ns; // its buffer before
     bool has_tokens;
@@ -100,11 +104,19 @@ static uint64_t address(uint64_t token)
     return (token + SLOTS_FIRST) << 4;
 }
 
-static void read_size(struct tcmalloc_thread *s, uint64_t delta, struct event *ev)
+// The change of the size stands above `type_bits` bits of type in a word of 64: of the change to or from a huge size, with
+// which the call failed, the highest bits are lost. So sizes are numbers modulo 2^60, and 2^55 from a huge one behind a
+// longer type until the next that is not huge.
+static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bits, struct event *ev)
 {
-    s->size_units += (uint64_t)zigzag_get(delta);
+    unsigned lost = type_bits + 1 > s->lost_bits ? type_bits + 1 : s->lost_bits;
+    s->size_units += (uint64_t)zigzag_get(word >> type_bits);
+    s->size_units &= UINT64_MAX >> lost;
+    s->lost_bits = s->size_units < NO_SIZE / SIZE_UNIT ? 0 : lost;
     ev->size = s->size_units * SIZE_UNIT;
     ev->result = address(s->next_token++);
+    if (ev->size >= NO_SIZE)
+        ev->result = 0;
 }
 
 static void free_token(struct tcmalloc_thread *s, uint64_t delta, struct event *ev)
@@ -120,7 +132,7 @@ static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t 
     switch (type) {
     case TCMALLOC_MALLOC:
         ev.kind = HT_MALLOC;
-        read_size(s, word >> 3, &ev);
+        read_size(s, word, 3, &ev);
         break;
     case TCMALLOC_FREE:
     case TCMALLOC_FREE_SIZED: // without the size
@@ -130,12 +142,12 @@ static struct event event_of(struct tcmalloc_thread *s, unsigned type, uint64_t 
     case TCMALLOC_REALLOC:
         ev.kind = HT_REALLOC;
         free_token(s, more, &ev);
-        read_size(s, word >> 8, &ev);
+        read_size(s, word, 8, &ev);
         break;
     case TCMALLOC_MEMALIGN:
         ev.kind = HT_MEMALIGN;
         ev.align = more;
-        read_size(s, word >> 8, &ev);
+        read_size(s, word, 8, &ev);
         break;
     case TCMALLOC_TOKENS:
         s->next_token = word >> 3;

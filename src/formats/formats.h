@@ -24,6 +24,7 @@ enum format_holds {
     FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
     FORMAT_ALTERNATES = 128,     // addresses alone name blocks: in the file's order each is allocated, freed, allocated
     FORMAT_HOLDS_NOTES = 256,    // usable sizes and call sites
+    FORMAT_HOLDS_EARLIER = 512,  // frees and reallocs of blocks that no call before them allocated
 };
 
 // How files of a format are read. Only `read` is always needed.

@@ -37,8 +37,8 @@
       "what logalloc drops, addresses, failed calls, and calls on unknown blocks.") \
     X(android, "android", BOTH, \
       "the text trace of Android's memory_replay, unzipped, with or without timestamps.", \
-      "the text trace of Android's memory_replay, with timestamps if FILE has them. Drops thread starts and the " \
-      "duration of calls. Writes C++ functions as malloc and free, and other aligned allocations as memalign.") \
+      "the text trace of Android's memory_replay, with timestamps if FILE has them. Drops thread starts, " \
+      "failed calls, frees of blocks from before the recording, and the duration of calls. Writes C++ functions as malloc and free, and other aligned allocations as memalign.") \
     X(ctf, "ctf", EXPORT, \
       "", \
       "a directory in the Common Trace Format 1.8, for babeltrace2 and Trace Compass. Drops dependencies between " \

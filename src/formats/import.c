@@ -36,10 +36,17 @@ static int no_memory(struct import *im)
     return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
 }
 
+static uint64_t start_stamp(const struct import *im)
+{
+    return im->has_times && im->from_start ? 0 : im->stamp;
+}
+
 static int begin(struct import *im)
 {
-    struct trace_session s = {
-        .clock = CLOCK_KIND_MONOTONIC, .clock_hz = 1000000000, .start_stamp = im->stamp, .order_only = !im->has_times};
+    struct trace_session s = {.clock = CLOCK_KIND_MONOTONIC,
+                              .clock_hz = 1000000000,
+                              .start_stamp = start_stamp(im),
+                              .order_only = !im->has_times};
     im->begun = true;
     return im->sink.begin(im->sink.context, &s, im->has_times);
 }
@@ -51,7 +58,7 @@ static int process_new(struct import *im, uint32_t pid, uint32_t *number)
         return no_memory(im);
     *number = (uint32_t)im->n_processes++;
     im->processes[*number] = (struct import_process){.pid = pid};
-    struct trace_process p = {.number = *number, .pid = pid, .start_stamp = im->stamp};
+    struct trace_process p = {.number = *number, .pid = pid, .start_stamp = start_stamp(im)};
     return im->sink.process(im->sink.context, &p);
 }
 
@@ -231,7 +238,7 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 {
     struct event ev = *original;
     int rc = 0;
-    bool has_time = im->has_times && ev.stamp > im->stamp && ev.stamp < LATEST_STAMP;
+    bool has_time = im->has_times && (ev.stamp > im->stamp || !im->begun) && ev.stamp < LATEST_STAMP;
     im->stamp = has_time ? ev.stamp : im->stamp + 1;
     ev.stamp = im->stamp;
     if (__builtin_expect(!im->begun, 0))
@@ -325,6 +332,7 @@ int import_run(struct import *im, struct input *in, struct err *e)
     im->source.in = in;
     if (rc == 0)
         rc = import_source_init(&im->source, in, e);
+    im->source.cut_is_end = im->keep_going;
     if (rc == 0 && im->format->import.seeks && im->source.unlz4)
         rc = err_set(e, -ESPIPE, "%s: is compressed; decompress it first", in->name);
     if (rc == 0)

@@ -28,8 +28,9 @@ struct import {
     struct import_source source;
     struct err *e;
     bool keep_going;
-    bool has_times; // set by the importer before its first event: event.stamp is in ns; else it need not be set
-    void *state;    // the importer's
+    bool has_times;  // set by the importer before its first event: event.stamp is in ns; else it need not be set
+    bool from_start; // likewise: times count from the start of the recording, not from any time before it
+    void *state;     // the importer's
     void (*note)(const char *text); // gets each invalid record that is skipped; NULL: not wanted
 
     // Results.

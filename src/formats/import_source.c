@@ -138,6 +138,10 @@ ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e)
         size_t space = s->capacity - s->end;
         ssize_t n = s->unlz4 ? unlz4_read(s->unlz4, s->data + s->end, space, e)
                              : input_read_some(s->in, s->data + s->end, space, e);
+        if (n == -ENODATA && s->cut_is_end) {
+            *e = (struct err){0};
+            n = 0;
+        }
         if (n < 0)
             return n;
         s->end += (size_t)n;

@@ -22,6 +22,7 @@ struct import_source {
     uint64_t offset; // of data[0] in the input
     uint64_t line;   // number of the last line, from 1
     bool ended;      // the input is
+    bool cut_is_end; // it ends where the last frame is cut off: what is whole of it has been read
     bool skip;       // what comes next is the rest of a line that was too long
 };
 

@@ -173,5 +173,5 @@ char *logalloc_put_call(char *to, const struct event *ev, char *(*put_block)(cha
 
 char *logalloc_put_address(char *to, uint64_t address)
 {
-    return address ? text_hex(TEXT_PUT(to, "0x"), address) : TEXT_PUT(to, "(nil)");
+    return text_hex(TEXT_PUT(to, "0x"), address);
 }

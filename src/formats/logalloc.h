@@ -11,7 +11,7 @@ extern const uint8_t logalloc_kinds[];
 // Puts "<function>(<args>)[=<result>]" and the newline; blocks as `put_block` writes them. Returns where it ends.
 char *logalloc_put_call(char *to, const struct event *ev, char *(*put_block)(char *to, uint64_t block));
 
-// An address, "(nil)" for 0.
+// An address: NULL is 0x0, as Firefox prints it. glibc's printf would write "(nil)", which logalloc_munge.py does not know.
 char *logalloc_put_address(char *to, uint64_t address);
 
 #endif

@@ -55,7 +55,7 @@ int text_next(struct import *im, struct text_line *line)
         rc = import_bad_line(im, "expected a newline at its end: the file is cut off");
         return rc < 0 ? rc : 0;
     }
-    if (n && line->end[-1] == '\r')
+    while (line->end > line->text && (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
         line->end--;
     return 1;
 }

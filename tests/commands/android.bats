@@ -133,3 +133,30 @@ counts() {
     "$HEAPTAPE" replay -q --runs 1 -a $allocator a.htw
   done
 }
+
+@test "android: failed calls and frees of blocks from before the recording are left out, and counted" {
+  cat >a.json <<'JSON'
+{"kind":"malloc","pid":5,"tid":5,"size":9,"result":"0x1000"}
+{"kind":"malloc","pid":5,"tid":5,"size":99,"error":12,"result":null}
+{"kind":"realloc","pid":5,"tid":5,"old_ptr":"0x1000","size":999,"error":12,"result":null}
+{"kind":"free","pid":5,"tid":5,"ptr":"0x2000"}
+{"kind":"realloc","pid":5,"tid":5,"old_ptr":"0x3000","size":7,"result":"0x4000"}
+{"kind":"free","pid":5,"tid":5,"ptr":"0x4000"}
+JSON
+  "$HEAPTAPE" import -q --trace -F json -o a.ht a.json
+  heaptape export -F android a.ht
+  expect "lines" [ "$output" = '5: malloc 0x1000 9
+5: realloc 0x4000 0x0 7
+5: free 0x4000' ]
+  has "$stderr" "android cannot store failed calls: 2 dropped"
+  has "$stderr" "android cannot store frees of blocks from before the recording: 1 dropped"
+  has "$stderr" "android cannot store reallocs of blocks from before the recording: 1 written without the old block"
+}
+
+@test "android: blanks at the ends of lines" {
+  plain
+  sed 's/$/ \t /' trace >blanks
+  "$HEAPTAPE" import -q -F android -o a.htw trace
+  "$HEAPTAPE" import -q -F android -o b.htw blanks
+  cmp <("$HEAPTAPE" dump a.htw) <("$HEAPTAPE" dump b.htw)
+}

@@ -135,3 +135,15 @@ JSON
   heaptape import -F json --pid 5 --trace a.json
   usage_fails "--trace writes all processes"
 }
+
+@test "json: the first timestamp stays" {
+  cat >a.json <<'JSON'
+{"kind":"malloc","time_ns":5000,"pid":5,"tid":5,"size":8,"result":"0x1000"}
+{"kind":"free","time_ns":7000,"pid":5,"tid":5,"ptr":"0x1000"}
+JSON
+  "$HEAPTAPE" import -q -F json a.json
+  "$HEAPTAPE" import -q --trace -F json -o a.ht a.json
+  for file in a.json.htw a.ht; do
+    [ "$("$HEAPTAPE" export -F json $file 2>/dev/null | jq -c .time_ns | tr '\n' ' ')" = "5000 7000 " ]
+  done
+}

@@ -227,3 +227,51 @@ PY
   [ "$status" -eq 0 ]
   has "$stderr" "skipped 1 invalid record, the first: bad: cut off inside a buffer"
 }
+
+@test "tcmalloc: of a killed capture --keep-going imports what is whole" {
+  head -c 60000 "$files/three.lz4" >killed.lz4
+  heaptape import -F tcmalloc -o a.htw killed.lz4
+  fails_with 1 "killed.lz4: the LZ4 frame is cut off at byte 60000"
+  heaptape import -k -F tcmalloc -o a.htw killed.lz4
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "skipped"
+  lz4 -dc "$files/three.lz4" >plain
+  head -c 60000 plain >killed
+  heaptape import -k -F tcmalloc -o b.htw killed
+  expect "status 0" [ "$status" -eq 0 ]
+  for file in a b; do
+    [ "$("$HEAPTAPE" stat --json $file.htw | jq .events)" -gt 1000 ]
+  done
+}
+
+@test "tcmalloc: a failed huge malloc does not change the sizes after it" {
+  python3 - >huge <<'PYTHON'
+import struct, sys
+
+def number(v):
+    v &= 2**64 - 1
+    for n in range(1, 9):
+        if v < 1 << 7 * n:
+            return (v << n | 1 << n - 1).to_bytes(n, "little")
+    return b"\0" + struct.pack("<Q", v)
+
+def change(d, bits, kind):
+    return number(((d << 1) ^ (d >> 63)) << bits | kind)
+
+huge = (2**64 - 64) // 8
+events = number(0 << 3 | 2) + number(1 << 10)
+before = 0
+for size in [1, huge, 3]:
+    events += change(size - before, 3, 0)
+    before = size
+events += change(huge - 3, 8, 0x17) + change(2, 0, 0) + change(5 - huge, 3, 0)
+items = number(1 << 3 | 3) + number(2 << 10) + number(len(events)) + events + number(0x0f)
+sys.stdout.buffer.write(struct.pack("<I", 0x6cbd63e4) + items)
+PYTHON
+  heaptape import -F tcmalloc -o a.htw huge
+  expect "status 0" [ "$status" -eq 0 ]
+  "$HEAPTAPE" dump --format json a.htw | jq -c '[.size, .error]' >sizes
+  cat sizes
+  [ "$(jq -c 'select(.[1] == null) | .[0]' sizes | tr '\n' ' ')" = "8 24 40 " ]
+  [ "$(jq -c 'select(.[1] != null) | .[0]' sizes | wc -l)" -eq 2 ]
+}

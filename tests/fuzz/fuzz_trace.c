@@ -1,6 +1,7 @@
 // Traces whose frames have right checksums: the reader, the converter of all processes with the writer and statistics
 // behind it, the walk that dump does, and salvage.
 #include "base/frame.h"
+#include "convert/addressed.h"
 #include "convert/convert.h"
 #include "convert/walk.h"
 #include "trace/salvage.h"
@@ -87,12 +88,71 @@ static void walk(struct input *in)
 {
     struct err e = {0}, cut;
     struct trace_reader r;
-    struct walk_counts counts;
     uint64_t sum = 0;
     const struct walk_options how = {.call = take_call, .context = &sum};
     if (trace_reader_open(&r, in, &e) == 0) {
-        walk_run(&r, &how, &counts, &cut, &e);
+        walk_run(&r, &how, &cut, &e);
         trace_reader_close(&r);
+    }
+}
+
+// A process by its addresses.
+struct lines {
+    struct addressed calls;
+    struct map live; // as the lines say
+    struct lines *next;
+};
+
+static struct lines *all_lines;
+
+static int put_line(void *context, const struct addressed_call *c)
+{
+    struct lines *l = context;
+    unsigned class = event_infos[c->ev.kind].class;
+    bool is_block = class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+    if (!is_block || c->failed)
+        return 0;
+    if (c->ev.ptr && !c->earlier && !map_get(&l->live, c->ev.ptr))
+        abort();
+    if (c->ev.ptr)
+        map_remove(&l->live, c->ev.ptr);
+    if (c->ev.result && map_get(&l->live, c->ev.result))
+        abort();
+    return c->ev.result ? map_put(&l->live, c->ev.result, 1) : 0;
+}
+
+static int choose_lines(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    struct lines *l = calloc(1, sizeof *l);
+    (void)context;
+    (void)p;
+    if (!l)
+        return -ENOMEM;
+    *l = (struct lines){.calls = {.put = put_line, .context = l}, .next = all_lines};
+    all_lines = l;
+    *sink = (struct convert_sink){.ops = {.context = &l->calls, .calls = addressed_take}};
+    return 1;
+}
+
+static void lines(struct input *in)
+{
+    struct err e = {0};
+    struct trace_reader r;
+    struct convert_result result;
+    const struct convert_options how = {.choose = choose_lines};
+    int rc = trace_reader_open(&r, in, &e);
+    if (rc == 0) {
+        rc = convert_run(&r, &how, &result, &e);
+        trace_reader_close(&r);
+    }
+    while (all_lines) {
+        struct lines *l = all_lines;
+        all_lines = l->next;
+        if (rc == 0 && addressed_finish(&l->calls) == -EBADMSG)
+            abort();
+        addressed_release(&l->calls);
+        map_release(&l->live);
+        free(l);
     }
 }
 
@@ -103,6 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     convert(&in);
     input_seek(&in, 0, NULL);
     walk(&in);
+    input_seek(&in, 0, NULL);
+    lines(&in);
     input_close(&in);
     return 0;
 }

@@ -107,7 +107,7 @@ static void a_format_of_one_process_gets_that_with_most_events(void **unused)
     struct err e = {0};
     struct export_settings s = settings_for("android", "out");
     assert_int_equal(export_file(path_of("a.ht"), &s, &e), 0);
-    assert_string_equal(take_file("out"), "5: malloc 0x1000 32 0 0\n5: free 0x1000 2000 2000\n");
+    assert_string_equal(take_file("out"), "5: malloc 0x1000 32 1000 1000\n5: free 0x1000 3000 3000\n");
     assert_int_equal(n_notes, 1);
     assert_memory_equal(notes[0], "android holds one process", 25);
     s.pid = 7;

@@ -1,0 +1,383 @@
+#include "convert/addressed.h"
+
+#include "base/buf.h"
+#include "convert/order_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_HELD = 1 << 20, // ops of all threads, some 200 bytes each: then what waits longest goes on
+    NONE = 0xffffffff,
+};
+
+// In `live`: the block is from before the recording.
+#define EARLIER (1ull << 33)
+
+// An op that waits, or the one that has just come.
+struct op {
+    struct addressed_call call;
+    uint64_t arrival;
+    uint32_t slot;
+    bool added, skipped; // see order_call; `skipped`: it is done already
+    uint32_t n_dependencies;
+    struct workload_dependency dependencies[ORDER_MAX_DEPENDENCIES];
+};
+
+// An op that waits and will allocate this queue's address. They do so in the order in which they came.
+struct addressed_ticket {
+    uint64_t arrival;
+    uint32_t thread, next;
+};
+
+// Threads that wait for an op of the same thread, and those that are to be tried again, are chained by `next`.
+struct addressed_thread {
+    struct op *ops; // those that wait, from ops[first] on
+    size_t first, n, capacity;
+    uint64_t done;    // ops that are out
+    uint64_t address; // that its first op waits for; 0: none
+    uint32_t waiters; // the first thread that waits for an op of this one, or NONE
+    uint32_t next;
+};
+
+static struct addressed_thread *thread_get(struct addressed *a, uint32_t number)
+{
+    if (HT_GROW(&a->threads, &a->capacity, number + 1ull) < 0)
+        return NULL;
+    while (a->n_threads <= number)
+        a->threads[a->n_threads++] = NULL;
+    struct addressed_thread **t = &a->threads[number];
+    if (!*t && (*t = calloc(1, sizeof **t)))
+        (*t)->waiters = (*t)->next = NONE;
+    return *t;
+}
+
+void addressed_release(struct addressed *a)
+{
+    for (size_t i = 0; i < a->n_threads; i++) {
+        struct addressed_thread *t = a->threads[i];
+        for (size_t k = 0; t && k < t->n; k++)
+            free((char *)t->ops[t->first + k].call.ev.text);
+        free(t ? t->ops : NULL);
+        free(t);
+    }
+    free(a->threads);
+    map_release(&a->live);
+    map_release(&a->queues);
+    free(a->tickets);
+    *a = (struct addressed){.put = a->put, .context = a->context};
+}
+
+static struct op make_op(const struct workload_op *from, const struct order_call *c)
+{
+    unsigned class = event_infos[from->kind].class;
+    struct op op = {
+        .call = {.ev = {.stamp = from->stamp,
+                        .ptr = c->ptr,
+                        .size = from->size,
+                        .count = from->count,
+                        .align = from->align,
+                        .result = c->result,
+                        .value = from->value,
+                        .text = from->text,
+                        .text_bytes = from->text_bytes,
+                        .kind = from->kind,
+                        .error = from->error},
+                 .thread = c->thread,
+                 .tid = c->tid,
+                 .failed = from->flags & WORKLOAD_FAILED && class != HT_CLASS_MAP},
+        .slot = from->slot,
+        .added = c->added,
+        .n_dependencies = from->n_dependencies,
+    };
+    memcpy(op.call.ev.notes, c->notes, sizeof c->notes);
+    if (from->n_dependencies)
+        memcpy(op.dependencies, from->dependencies, from->n_dependencies * sizeof *op.dependencies);
+    return op;
+}
+
+// The address that the op frees, and the one that it allocates; 0: none.
+static uint64_t released(const struct op *op)
+{
+    return op->call.failed ? 0 : op->call.ev.ptr;
+}
+
+static uint64_t allocated(const struct op *op)
+{
+    unsigned class = event_infos[op->call.ev.kind].class;
+    return class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE ? op->call.ev.result : 0;
+}
+
+static bool is_block(const struct op *op)
+{
+    unsigned class = event_infos[op->call.ev.kind].class;
+    return class == HT_CLASS_ALLOC || class == HT_CLASS_FREE || class == HT_CLASS_RESIZE;
+}
+
+// The address that the op can have only once it is free; 0: none.
+static uint64_t wanted(const struct op *op)
+{
+    uint64_t address = op->skipped ? 0 : allocated(op);
+    return address == released(op) ? 0 : address;
+}
+
+// The first ticket for the address, NULL when there is none.
+static const struct addressed_ticket *first_ticket(const struct addressed *a, uint64_t address)
+{
+    uint64_t queue = a->held ? map_get(&a->queues, address) : 0;
+    return queue ? &a->tickets[(uint32_t)queue - 1] : NULL;
+}
+
+static int add_ticket(struct addressed *a, uint64_t address, uint32_t thread, uint64_t arrival)
+{
+    uint32_t at = a->free_ticket;
+    if (at)
+        a->free_ticket = a->tickets[at - 1].next;
+    else if (HT_GROW(&a->tickets, &a->tickets_capacity, a->n_tickets + 1) < 0)
+        return -ENOMEM;
+    else
+        at = (uint32_t)++a->n_tickets;
+    a->tickets[at - 1] = (struct addressed_ticket){.arrival = arrival, .thread = thread};
+    uint64_t queue = map_get(&a->queues, address);
+    if (queue)
+        a->tickets[(queue >> 32) - 1].next = at;
+    return map_put(&a->queues, address, (uint64_t)at << 32 | (queue ? (uint32_t)queue : at));
+}
+
+// The first one's.
+static int remove_ticket(struct addressed *a, uint64_t address)
+{
+    uint64_t queue = map_get(&a->queues, address);
+    uint32_t at = (uint32_t)queue, next = a->tickets[at - 1].next;
+    a->tickets[at - 1].next = a->free_ticket;
+    a->free_ticket = at;
+    if (next)
+        return map_put(&a->queues, address, (queue >> 32) << 32 | next);
+    map_remove(&a->queues, address);
+    return 0;
+}
+
+// Can the op come now? 1; 0 when its thread is to be tried again later; -ENOMEM.
+static int is_due(struct addressed *a, uint32_t number, const struct op *op)
+{
+    for (uint32_t i = 0; i < op->n_dependencies; i++) {
+        const struct workload_dependency *d = &op->dependencies[i];
+        struct addressed_thread *before = d->thread == number ? NULL : thread_get(a, d->thread);
+        if (d->thread != number && !before)
+            return -ENOMEM;
+        if (!before || before->done > d->op)
+            continue;
+        a->threads[number]->next = before->waiters;
+        before->waiters = number;
+        return 0;
+    }
+    uint64_t address = wanted(op);
+    const struct addressed_ticket *first = address ? first_ticket(a, address) : NULL;
+    if (!address || ((!first || first->arrival == op->arrival) && !map_get(&a->live, address)))
+        return 1;
+    a->threads[number]->address = address;
+    return 0;
+}
+
+// Chains the threads of `chain` before `to`.
+static void chain_join(struct addressed *a, uint32_t *to, uint32_t chain)
+{
+    while (chain != NONE) {
+        uint32_t next = a->threads[chain]->next;
+        a->threads[chain]->next = *to;
+        *to = chain;
+        chain = next;
+    }
+}
+
+// The address is free: the op that wants it first is tried again.
+static void address_freed(struct addressed *a, uint64_t address, uint32_t *ready)
+{
+    map_remove(&a->live, address);
+    const struct addressed_ticket *first = first_ticket(a, address);
+    struct addressed_thread *t = first ? a->threads[first->thread] : NULL;
+    if (!t || t->address != address || t->ops[t->first].arrival != first->arrival)
+        return;
+    t->address = 0;
+    t->next = *ready;
+    *ready = first->thread;
+}
+
+// Of a block that has lost its address to another, a free says nothing and a realloc only allocates: 1 when it is left out.
+static int leave_out(const struct addressed *a, struct op *op)
+{
+    uint64_t block = op->call.ev.ptr ? map_get(&a->live, op->call.ev.ptr) : 0;
+    op->call.earlier = block & EARLIER;
+    if (!op->call.ev.ptr || (uint32_t)(block - 1) == op->slot)
+        return 0;
+    op->call.ev.ptr = 0;
+    return !op->call.ev.result;
+}
+
+static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
+{
+    if (op->added && op->call.ev.kind == HT_PREEXISTING) {
+        uint64_t block = map_get(&a->live, op->call.ev.ptr), flag = block ? block & EARLIER : EARLIER;
+        return map_put(&a->live, op->call.ev.ptr, flag | (op->slot + 1ull));
+    }
+    if (leave_out(a, op))
+        return 0;
+    op->call.added = op->added;
+    a->broken += op->added;
+    uint64_t gone = released(op), come = allocated(op);
+    if (gone)
+        address_freed(a, gone, ready);
+    if (come && map_put(&a->live, come, op->slot + 1ull) < 0)
+        return -ENOMEM;
+    return a->put(a->context, &op->call);
+}
+
+// The op is the thread's next one.
+static int put_op(struct addressed *a, struct addressed_thread *t, struct op *op, uint32_t *ready)
+{
+    int rc = op->skipped ? 0 : is_block(op) ? put_block(a, op, ready) : a->put(a->context, &op->call);
+    t->done++;
+    chain_join(a, ready, t->waiters);
+    t->waiters = NONE;
+    return rc;
+}
+
+static int hold(struct addressed *a, uint32_t number, struct op *op)
+{
+    struct addressed_thread *t = a->threads[number];
+    if (t->first > t->n && t->first + t->n == t->capacity) {
+        memmove(t->ops, t->ops + t->first, t->n * sizeof *t->ops);
+        t->first = 0;
+    }
+    if (HT_GROW(&t->ops, &t->capacity, t->first + t->n + 1) < 0)
+        return -ENOMEM;
+    char *text = op->call.ev.text_bytes ? malloc(op->call.ev.text_bytes) : NULL;
+    if (op->call.ev.text_bytes && !text)
+        return -ENOMEM;
+    if (text)
+        memcpy(text, op->call.ev.text, op->call.ev.text_bytes);
+    op->call.ev.text = text;
+    t->ops[t->first + t->n++] = *op;
+    a->held++;
+    return wanted(op) ? add_ticket(a, wanted(op), number, op->arrival) : 0;
+}
+
+// Puts out the waiting ops of a thread, up to one that waits on.
+static int run(struct addressed *a, uint32_t number, uint32_t *ready)
+{
+    struct addressed_thread *t = a->threads[number];
+    int rc = 1;
+    while (t->n && (rc = is_due(a, number, &t->ops[t->first])) > 0) {
+        struct op op = t->ops[t->first++];
+        rc = wanted(&op) ? remove_ticket(a, wanted(&op)) : 0;
+        t->n--;
+        a->held--;
+        rc = rc < 0 ? rc : put_op(a, t, &op, ready);
+        free((char *)op.call.ev.text);
+        if (rc < 0)
+            return rc;
+    }
+    if (t->n)
+        return rc;
+    free(t->ops);
+    t->ops = NULL;
+    t->first = t->capacity = 0;
+    return 0;
+}
+
+static int run_ready(struct addressed *a, uint32_t ready)
+{
+    while (ready != NONE) {
+        uint32_t number = ready;
+        ready = a->threads[number]->next;
+        a->threads[number]->next = NONE;
+        int rc = run(a, number, &ready);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+// The thread of the op that came first of those that wait. What it waits for is an address: ops, threads and tickets are
+// in the order in which they came.
+static uint32_t oldest(const struct addressed *a)
+{
+    uint32_t best = NONE;
+    uint64_t arrival = UINT64_MAX;
+    for (uint32_t i = 0; i < a->n_threads; i++) {
+        const struct addressed_thread *t = a->threads[i];
+        if (t && t->n && t->ops[t->first].arrival < arrival) {
+            arrival = t->ops[t->first].arrival;
+            best = i;
+        }
+    }
+    return best;
+}
+
+// Adds the free that the oldest waiting op waits for.
+static int add_free(struct addressed *a)
+{
+    uint32_t ready = NONE, number = oldest(a);
+    if (number == NONE || !a->threads[number]->address)
+        return -EBADMSG;
+    const struct addressed_thread *t = a->threads[number];
+    const struct addressed_call *waits = &t->ops[t->first].call;
+    uint64_t address = t->address;
+    const struct addressed_call c = {.ev = {.kind = HT_FREE, .stamp = waits->ev.stamp, .ptr = address},
+                                     .thread = waits->thread,
+                                     .tid = waits->tid,
+                                     .earlier = map_get(&a->live, address) & EARLIER,
+                                     .added = true};
+    a->broken++;
+    address_freed(a, address, &ready);
+    int rc = a->put(a->context, &c);
+    return rc < 0 ? rc : run_ready(a, ready);
+}
+
+// The free of a lost block, put out by the thread whose allocation waits for it: it comes at once, in no one's turn.
+static int put_lost(struct addressed *a, struct op *op, uint32_t *ready)
+{
+    if ((uint32_t)(map_get(&a->live, op->call.ev.ptr) - 1) != op->slot)
+        return 0;
+    op->skipped = true;
+    return put_block(a, op, ready);
+}
+
+static int take(struct addressed *a, uint32_t number, struct op *op)
+{
+    uint32_t ready = NONE;
+    struct addressed_thread *t = thread_get(a, number);
+    if (!t)
+        return -ENOMEM;
+    op->arrival = a->arrived++;
+    int rc = t->n && op->added && op->call.ev.kind == HT_FREE ? put_lost(a, op, &ready) : 0;
+    bool first = !t->n;
+    if (rc == 0)
+        rc = first ? is_due(a, number, op) : 0;
+    if (rc > 0)
+        rc = put_op(a, t, op, &ready);
+    else if (rc == 0)
+        rc = hold(a, number, op);
+    if (rc == 0 && ready != NONE)
+        rc = run_ready(a, ready);
+    return rc == 0 && a->held > MAX_HELD ? add_free(a) : rc;
+}
+
+int addressed_take(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct op op = make_op(&ops[i].op, &calls[i]);
+        rc = take(context, ops[i].thread, &op);
+    }
+    return rc;
+}
+
+int addressed_finish(struct addressed *a)
+{
+    int rc = 0;
+    while (rc == 0 && a->held)
+        rc = add_free(a);
+    return rc;
+}

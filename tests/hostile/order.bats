@@ -1,0 +1,22 @@
+load hostile
+
+setup_file() {
+  export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+}
+
+@test "reallocs of big blocks across threads: no line of any format is out of order" {
+  skip_under_sanitizer
+  times=${HEAPTAPE_TEST_TIMES:-3}
+  for ((i = 0; i < times; i++)); do
+    records mre
+    for format in android logalloc logalloc-munged mtrace; do
+      timeout -k 1 20 "$HEAPTAPE" export -f -F $format -o exported t.ht 2>said
+      timeout -k 1 20 "$HEAPTAPE" record -f -F $format -o live -- mre 2>>said
+      expect "nothing added or dropped" [ -z "$(grep -E 'added|never allocated' said)" ]
+      for file in exported live; do
+        echo "$format $file"
+        [ "$(python3 "$BATS_TEST_DIRNAME/address_order.py" $format $file)" -eq 0 ]
+      done
+    done
+  done
+}
