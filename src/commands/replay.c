@@ -8,7 +8,7 @@ extern const struct command cmd_replay;
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "replay on this allocator: a name or a path, then tunables after commas [glibc]",
+     "replay on this allocator: a name or a path, then tunables after commas [the allocator in LD_PRELOAD, or glibc]",
      offsetof(struct replay_options, allocators)},
     {0, "verify", OPTION_FLAG, NULL, NULL,
      "check every result of the allocator instead of measuring: overlapping, misaligned or short blocks, calloc "

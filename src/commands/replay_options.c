@@ -45,7 +45,7 @@ static int add_allocators(struct replay_session *s, const struct option_list *al
 {
     int rc = 0;
     if (!allocators->n)
-        return add_swept(s, sweeps, "glibc", 0, e);
+        return add_swept(s, sweeps, allocator_preloaded() ?: "glibc", 0, e);
     for (size_t i = 0; rc == 0 && i < allocators->n; i++)
         rc = add_swept(s, sweeps, allocators->items[i], 0, e);
     return rc;

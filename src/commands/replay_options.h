@@ -52,7 +52,7 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
     {0, "internal-fragmentation", OPTION_FLAG, NULL, NULL,                                                                               \
      "add a run that compares requested sizes with malloc_usable_size", offsetof(struct replay_options, internal_fragmentation)},       \
     {0, "stats-every", OPTION_NUMBER, "N", NULL,                                                                       \
-     "add a run that reads the allocator's own statistics every N calls and at marks",                             \
+     "add a run that reads the allocator's own statistics every N calls and at marks; without this option, it is added if the recorded program called malloc_stats or jemalloc_stats",                             \
      offsetof(struct replay_options, stats_every)},                                                                    \
     {0, "trim-every", OPTION_NUMBER, "N", NULL,                                                                        \
      "ask the allocator to return memory to the kernel every N calls, by malloc_trim or its equivalent",                            \

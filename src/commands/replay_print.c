@@ -216,6 +216,51 @@ static void print_groups(const struct replay_session *s, const struct fragmentat
     }
 }
 
+// A column of the table of statistics; those that the allocator does not report are left out.
+struct stats_column {
+    const char *label;
+    size_t at;
+};
+
+static uint64_t stats_value(const struct results_stats *s, const struct stats_column *c)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)s + c->at, sizeof value);
+    return value;
+}
+
+static void print_stats(const struct replay_result *r)
+{
+    static const struct stats_column columns[] = {
+#define COLUMN(label, field) {label, offsetof(struct results_stats, field)}
+        COLUMN("live", live_bytes),           COLUMN("RSS", rss_bytes),
+        COLUMN("allocated", allocated_bytes), COLUMN("active", active_bytes),
+        COLUMN("metadata", metadata_bytes),   COLUMN("resident", resident_bytes),
+        COLUMN("mapped", mapped_bytes),       COLUMN("retained", retained_bytes),
+        COLUMN("dirty", dirty_bytes),         COLUMN("bin unused", bin_unused_bytes),
+#undef COLUMN
+    };
+    enum { COLUMNS = sizeof columns / sizeof *columns };
+    const struct replay_run *run = &r->stats;
+    char text[32];
+    if (!run->n_stats)
+        return;
+    printf("\n%12s", "after calls");
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (stats_value(&run->stats[0], &columns[i]) != RESULTS_UNKNOWN)
+            printf(" %10s", columns[i].label);
+    }
+    for (size_t row = 0; row < run->n_stats; row++) {
+        printf("\n%12s", human_count(text, run->stats[row].event));
+        for (size_t i = 0; i < COLUMNS; i++) {
+            uint64_t value = stats_value(&run->stats[row], &columns[i]);
+            if (value != RESULTS_UNKNOWN)
+                printf(" %10s", human_bytes(text, value));
+        }
+    }
+    printf("\n");
+}
+
 static void print_fragmentation_at(const struct replay_session *s, const char *when, const struct fragmentation *h)
 {
     char t[5][32];
@@ -259,6 +304,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
     print_fidelity(s, r);
     if (r->latency.calls)
         print_calls(s, r);
+    print_stats(r);
     print_fragmentation(s, r);
 }
 

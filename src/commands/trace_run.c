@@ -16,7 +16,7 @@ struct trace_run_options {
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "replay on this allocator: a name or a path, then tunables after commas [glibc]",
+     "replay on this allocator: a name or a path, then tunables after commas [the allocator in LD_PRELOAD, or glibc]",
      offsetof(struct trace_run_options, allocators)},
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
      "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
@@ -87,6 +87,8 @@ static void print_summary(const struct replay_session *s)
 {
     static const uint8_t mallocs[] = {HT_MALLOC, HT_MEMALIGN, HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
     char total[32];
+    printf("allocator %s (%s)\n", s->results[0].allocator.name, s->results[0].runs[0].library);
+    printf("sizeof ticks_t is %zu\n", sizeof(uint64_t));
     print_whole(s);
     double cycles = print_calls("malloc", 6, sum_kinds(s, mallocs));
     cycles += print_calls("calloc", 6, sum_kinds(s, (const uint8_t[]){HT_CALLOC, 0}));
@@ -138,8 +140,8 @@ const struct command cmd_trace_run = {
     .operands = "FILE.wl|-",
     .summary = "Replay a glibc workload file and print the figures of trace_run",
     .description =
-        "Replays a workload file of glibc's dj/malloc branch on an allocator and prints the last lines of trace_run, "
-        "for scripts that read them. The total is measured in one run and the calls in a second one, and the replay "
+        "Replays a workload file of glibc's dj/malloc branch on an allocator and prints the allocator and the last "
+        "lines of trace_run, for scripts that read them. The total is measured in one run and the calls in a second one, and the replay "
         "overhead is subtracted from each call. Memory is the allocator's, without the player's own.\n\n"
         "As in trace_run, times are in cycles of the time-stamp counter, memalign counts as malloc, and a kind "
         "without calls is shown with one call. Calls that failed when they were recorded are skipped.",

@@ -445,10 +445,13 @@ static int put_periodic(struct pending_op *a)
     struct plan *p = a->plan;
     int rc = 0;
     bool is_mark = event_infos[a->op->kind].class == HT_CLASS_MARK;
+    bool asks = a->op->kind == HT_MALLOC_STATS && p->facts.stats_samples < PLAN_MAX_STATS; // as the program did
     if (p->settings.trim_every && p->facts.events >= p->next_trim) {
         p->next_trim += p->settings.trim_every;
         rc = plan_put_trim(p, a->stream, a->e);
     }
+    if (rc == 0 && asks)
+        return plan_put_stats(p, a->stream, a->e);
     if (rc < 0 || !p->settings.stats_every || (!is_mark && p->facts.events < p->next_stats))
         return rc;
     if (p->facts.stats_samples >= PLAN_MAX_STATS)

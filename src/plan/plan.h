@@ -48,12 +48,12 @@ struct plan_facts {
 };
 
 struct plan_settings {
-    uint64_t memory_bytes;       // limit for plan and slot table together
-    bool streamed;               // do not keep the ops of the threads: see streaming.h
-    bool one_thread;             // all ops in one thread, in the order in which they are added
-    uint64_t stats_every;        // sample the allocator's statistics every so many calls, and at MARKs; 0: never
-    uint64_t trim_every;         // ask it to return free memory every so many calls; 0: never
-    bool snapshots;              // record the address and the owner of each live block, at two points:
+    uint64_t memory_bytes; // limit for plan and slot table together
+    bool streamed;         // do not keep the ops of the threads: see streaming.h
+    bool one_thread;       // all ops in one thread, in the order in which they are added
+    uint64_t stats_every; // sample the allocator's statistics every so many calls and at MARKs; 0: only at malloc_stats
+    uint64_t trim_every;  // ask it to return free memory every so many calls; 0: never
+    bool snapshots;       // record the address and the owner of each live block, at two points:
     uint64_t snapshot_after_ops; // when so many ops have been added, and at the end
     double ns_per_stamp;         // nanoseconds of the replay for each unit of a stamp; 0: do not keep a pace
 };

@@ -63,6 +63,47 @@ static uint64_t jemalloc_number(const char *name)
     return mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : RESULTS_UNKNOWN;
 }
 
+static size_t put(char *text, size_t size, size_t at, const char *more);
+static size_t put_number(char *text, size_t size, size_t at, unsigned n);
+
+// A figure of jemalloc's bin `bin`: the name with the number between its two parts.
+static uint64_t jemalloc_bin(const char *before, unsigned bin, const char *behind)
+{
+    char name[80];
+    size_t at = put(name, sizeof name, 0, before);
+    at = put_number(name, sizeof name, at, bin);
+    put(name, sizeof name, at, behind);
+    return jemalloc_number(name);
+}
+
+static unsigned jemalloc_unsigned(const char *name)
+{
+    unsigned value;
+    size_t bytes = sizeof value;
+    return mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : 0;
+}
+
+// Free regions of all slabs. 4096 is MALLCTL_ARENAS_ALL. Blocks of the thread caches are not among them: jemalloc counts
+// those as allocated.
+static uint64_t jemalloc_bins_unused(void)
+{
+    uint64_t unused = 0;
+    for (unsigned i = 0, n = jemalloc_unsigned("arenas.nbins"); i < n; i++) {
+        char name[80];
+        size_t at = put(name, sizeof name, 0, "arenas.bin.");
+        at = put_number(name, sizeof name, at, i);
+        put(name, sizeof name, at, ".nregs");
+        uint64_t slabs = jemalloc_bin("stats.arenas.4096.bins.", i, ".curslabs");
+        uint64_t used = jemalloc_bin("stats.arenas.4096.bins.", i, ".curregs");
+        uint64_t bytes = jemalloc_bin("arenas.bin.", i, ".size");
+        if (slabs == RESULTS_UNKNOWN || used == RESULTS_UNKNOWN || bytes == RESULTS_UNKNOWN)
+            return RESULTS_UNKNOWN;
+        uint64_t regions = slabs * jemalloc_unsigned(name);
+        unused += regions > used ? (regions - used) * bytes : 0;
+    }
+    return unused;
+}
+
 static void query_jemalloc(struct results_stats *s)
 {
     uint64_t epoch = 1; // figures are those of the latest advance
@@ -71,11 +112,34 @@ static void query_jemalloc(struct results_stats *s)
     s->active_bytes = jemalloc_number("stats.active");
     s->resident_bytes = jemalloc_number("stats.resident");
     s->mapped_bytes = jemalloc_number("stats.mapped");
+    s->metadata_bytes = jemalloc_number("stats.metadata");
+    s->retained_bytes = jemalloc_number("stats.retained");
+    uint64_t dirty_pages = jemalloc_number("stats.arenas.4096.pdirty");
+    if (dirty_pages != RESULTS_UNKNOWN)
+        s->dirty_bytes = dirty_pages * jemalloc_number("arenas.page");
+    s->bin_unused_bytes = jemalloc_bins_unused();
 }
 
 static void query_tcmalloc(struct results_stats *s)
 {
-    size_t value;
+    // Free blocks wait in cache_names of threads, of size classes, and between these.
+    static const char *const cache_names[] = {"tcmalloc.current_total_thread_cache_bytes",
+                                              "tcmalloc.central_cache_free_bytes",
+                                              "tcmalloc.transfer_cache_free_bytes"};
+    size_t value, cached = 0;
+    bool is_known = true;
+    for (size_t i = 0; i < sizeof cache_names / sizeof *cache_names; i++) {
+        is_known = is_known && tcmalloc_number(cache_names[i], &value);
+        cached += is_known ? value : 0;
+    }
+    if (is_known)
+        s->bin_unused_bytes = cached;
+    if (tcmalloc_number("tcmalloc.pageheap_free_bytes", &value))
+        s->dirty_bytes = value;
+    if (tcmalloc_number("tcmalloc.pageheap_unmapped_bytes", &value))
+        s->retained_bytes = value;
+    if (tcmalloc_number("generic.total_physical_bytes", &value))
+        s->resident_bytes = value;
     if (tcmalloc_number("generic.current_allocated_bytes", &value))
         s->allocated_bytes = value;
     if (tcmalloc_number("generic.heap_size", &value))
@@ -194,7 +258,11 @@ void player_stats(void)
         .mapped_bytes = RESULTS_UNKNOWN,
         .allocated_bytes = RESULTS_UNKNOWN,
         .active_bytes = RESULTS_UNKNOWN,
+        .metadata_bytes = RESULTS_UNKNOWN,
         .resident_bytes = RESULTS_UNKNOWN,
+        .retained_bytes = RESULTS_UNKNOWN,
+        .dirty_bytes = RESULTS_UNKNOWN,
+        .bin_unused_bytes = RESULTS_UNKNOWN,
     };
     query(s);
 }

@@ -224,6 +224,7 @@ int main(void)
     player_touch_own_pages();
     player_reset_peak();
     player.results->figures.baseline_rss_bytes = player_private_bytes();
+    player.virtual_at_start = player_memory().virtual_bytes;
     player.start_ns = clock_monotonic_ns();
     play_preexisting();
     if (player.plan->n_threads)

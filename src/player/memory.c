@@ -30,25 +30,29 @@ static const char *next_number(const char *text, uint64_t *n)
 
 // The first three numbers of statm are size, resident and shared pages. Shared are those of files and of shared
 // mappings; what is left is anonymous and private. False when it cannot be read.
-static bool read_statm(uint64_t *resident, uint64_t *shared)
+static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
 {
     char text[128];
-    uint64_t size;
     ssize_t n = pread(player.statm_fd, text, sizeof text - 1, 0);
     if (n <= 0)
         return false;
     text[n] = 0;
-    next_number(next_number(next_number(text, &size), resident), shared);
+    next_number(next_number(next_number(text, size), resident), shared);
     errno = EBADF; // unless this is what it should be: the allocator may have closed the file and opened another one
-    return size && *resident;
+    return *size && *resident;
+}
+
+struct player_memory player_memory(void)
+{
+    uint64_t size, resident, shared;
+    if (!read_statm(&size, &resident, &shared))
+        player_fail(RESULTS_NO_FIGURES, NULL, 0, 0, errno);
+    return (struct player_memory){resident > shared ? (resident - shared) * page_bytes : 0, size * page_bytes};
 }
 
 uint64_t player_private_bytes(void)
 {
-    uint64_t resident, shared;
-    if (!read_statm(&resident, &shared))
-        player_fail(RESULTS_NO_FIGURES, NULL, 0, 0, errno);
-    return resident > shared ? (resident - shared) * page_bytes : 0;
+    return player_memory().private_bytes;
 }
 
 void player_reset_peak(void)
@@ -77,9 +81,9 @@ uint64_t player_peak_private_bytes(void)
     const char *line = strstr(text, "\nVmHWM:");
     if (!line)
         return 0;
-    uint64_t peak_kib, resident, shared;
+    uint64_t peak_kib, size, resident, shared;
     next_number(line + strlen("\nVmHWM:"), &peak_kib);
-    if (!read_statm(&resident, &shared) || peak_kib * 1024 <= shared * page_bytes)
+    if (!read_statm(&size, &resident, &shared) || peak_kib * 1024 <= shared * page_bytes)
         return 0;
     return peak_kib * 1024 - shared * page_bytes;
 }
@@ -160,7 +164,10 @@ void player_sample(uint64_t events, uint64_t live_change, bool keep)
     if ((int64_t)live < 0)
         live = 0;
     uint64_t at = atomic_fetch_add_explicit(&r->n_samples, 1, memory_order_relaxed);
-    if (at < r->max_samples)
-        r->samples[at] =
-            (struct results_sample){event, clock_monotonic_ns() - player.start_ns, player_private_bytes(), live};
+    if (at >= r->max_samples)
+        return;
+    const struct player_memory now = player_memory();
+    uint64_t virtual = now.virtual_bytes > player.virtual_at_start ? now.virtual_bytes - player.virtual_at_start : 0;
+    r->samples[at] =
+        (struct results_sample){event, clock_monotonic_ns() - player.start_ns, now.private_bytes, virtual, live};
 }

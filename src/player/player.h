@@ -57,6 +57,7 @@ struct player {
     struct player_line *lines;
     uint64_t start_ns;
     int statm_fd;
+    uint64_t virtual_at_start;
     size_t (*usable_size)(void *); // NULL: the allocator has none of its own
     bool can_membarrier;
     int (*null_init)(uint64_t); // of the null allocator; NULL under any other
@@ -140,6 +141,12 @@ void player_memory_init(void);
 void player_touch_own_pages(void);                                    // data segments that are not the allocator's
 void player_sample(uint64_t events, uint64_t live_change, bool keep); // SAMPLE and COUNT
 uint64_t player_private_bytes(void);
+
+struct player_memory {
+    uint64_t private_bytes, virtual_bytes; // resident and private; of address space
+};
+
+struct player_memory player_memory(void);
 void player_reset_peak(void);
 uint64_t player_peak_private_bytes(void); // since the reset, 0 when the kernel does not tell
 

@@ -83,9 +83,10 @@ struct results_figures {
 };
 
 struct results_sample {
-    uint64_t event;     // calls before it, of all threads
-    uint64_t ns;        // since the start
-    uint64_t rss_bytes; // private resident memory of the player, baseline included
+    uint64_t event;         // calls before it, of all threads
+    uint64_t ns;            // since the start
+    uint64_t rss_bytes;     // private resident memory of the player, baseline included
+    uint64_t virtual_bytes; // without the baseline
     uint64_t live_bytes;
 };
 
@@ -94,7 +95,12 @@ struct results_stats {
     uint64_t event, ns, rss_bytes, live_bytes; // as in struct results_sample
     uint64_t mapped_bytes;                     // obtained from the kernel
     uint64_t allocated_bytes;                  // in live blocks, as the allocator counts them
-    uint64_t active_bytes, resident_bytes;     // as jemalloc defines them
+    uint64_t active_bytes;                     // in pages with live blocks
+    uint64_t metadata_bytes;                   // of the allocator's bookkeeping
+    uint64_t resident_bytes;                   // physically resident, as the allocator counts them
+    uint64_t retained_bytes;                   // of address space kept without memory behind it
+    uint64_t dirty_bytes;                      // in unused pages that are not returned to the kernel
+    uint64_t bin_unused_bytes;                 // free blocks in pages (slabs, spans) and caches that are in use
 };
 
 // The lifetime of a thread of the replay.

@@ -1,7 +1,9 @@
 #include "replay/allocators.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
+#include <gnu/libc-version.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,23 @@ const struct allocator_info allocator_infos[] = {
 };
 
 enum { MAX_INCLUDES = 4 }; // of files of folders in each other
+
+const char *allocator_preloaded(void)
+{
+    Dl_info of_malloc, of_libc, of_this;
+    const char *list = getenv("LD_PRELOAD");
+    if (!list || !*list || !dladdr((void *)malloc, &of_malloc) || !dladdr((void *)gnu_get_libc_version, &of_libc) ||
+        !dladdr((void *)allocator_preloaded, &of_this))
+        return NULL;
+    if (of_malloc.dli_fbase == of_libc.dli_fbase || of_malloc.dli_fbase == of_this.dli_fbase)
+        return NULL;
+    // A recorder's library hands its calls on to another malloc.
+    void *library = dlopen(of_malloc.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    bool records = library && dlsym(library, "heaptape_mark");
+    if (library)
+        dlclose(library);
+    return records ? NULL : of_malloc.dli_fname;
+}
 
 static int try_folder(const char *folder, const char *file, char **path)
 {

@@ -27,6 +27,9 @@ struct allocator {
     size_t n_tunables; // VAR=value each
 };
 
+// Path of a preloaded library that malloc is from, as other players choose their allocator; NULL: malloc is libc's.
+const char *allocator_preloaded(void);
+
 // Parses NAME[,VAR=value…] or PATH[,VAR=value…]. -EINVAL when it is neither, -ENOENT when there is no such library
 // on this machine.
 int allocator_parse(struct allocator *a, const char *spec, struct err *e);

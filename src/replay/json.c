@@ -141,6 +141,7 @@ static void put_timeline(struct json *j, const struct replay_run *run)
         json_u64(j, at->ns);
         json_u64(j, at->rss_bytes);
         json_u64(j, at->live_bytes);
+        json_u64(j, at->virtual_bytes);
         json_end_array(j);
     }
     json_end_array(j);
@@ -180,7 +181,7 @@ static void put_stats(struct json *j, const struct replay_session *s, const stru
 {
     put_text(j, "trim_function", s->settings.trim_every ? r->runs[0].trim_function : "");
     json_key(j, "stats");
-    if (!s->settings.stats_every) {
+    if (!r->stats.n_stats) {
         json_null(j);
         return;
     }
@@ -196,7 +197,11 @@ static void put_stats(struct json *j, const struct replay_session *s, const stru
         put_reported(j, "allocated_bytes", at->allocated_bytes);
         put_reported(j, "unused_bytes", unused_bytes(at));
         put_reported(j, "active_bytes", at->active_bytes);
+        put_reported(j, "metadata_bytes", at->metadata_bytes);
         put_reported(j, "resident_bytes", at->resident_bytes);
+        put_reported(j, "retained_bytes", at->retained_bytes);
+        put_reported(j, "dirty_bytes", at->dirty_bytes);
+        put_reported(j, "bin_unused_bytes", at->bin_unused_bytes);
         json_end_object(j);
     }
     json_end_array(j);

@@ -250,10 +250,15 @@ static int prepare_null(struct replay_session *s, struct err *e)
     return allocate_runs(s, &s->null, e);
 }
 
+// Every so many calls, or where the recorded program asked for statistics.
+static bool has_stats(const struct replay_session *s)
+{
+    return !s->settings.verify && plan_facts(s->plan)->stats_samples > 0;
+}
+
 static uint64_t count_runs(const struct replay_session *s)
 {
-    uint64_t extra =
-        s->settings.internal_fragmentation + s->settings.fragmentation + (s->plan_settings.stats_every != 0);
+    uint64_t extra = s->settings.internal_fragmentation + s->settings.fragmentation + has_stats(s);
     return (s->settings.runs + s->settings.latency) * (s->n_results + !s->settings.verify) + extra * s->n_results;
 }
 
@@ -272,7 +277,7 @@ int replay_session_run(struct replay_session *s, struct err *e)
         rc = run_batch(s, RUN_TIMED, e);
     if (rc == 0 && s->settings.internal_fragmentation)
         rc = run_batch(s, RUN_USABLE, e);
-    if (rc == 0 && s->plan_settings.stats_every)
+    if (rc == 0 && has_stats(s))
         rc = run_batch(s, RUN_STATS, e);
     if (rc == 0 && s->settings.fragmentation)
         rc = replay_session_find_fragmentation(s, e);

@@ -43,7 +43,7 @@ struct replay_result {
     size_t n_runs;
     struct replay_run latency; // a run with timed calls; calls is NULL if there was none
     struct replay_run usable;  // a run that asked for the blocks' usable sizes
-    struct replay_run stats;   // a run that read the allocator's statistics
+    struct replay_run stats;   // a run that read the allocator's statistics, if that was asked for
     struct fragmentation fragmentation[PLAN_SNAPSHOTS];
     union figures figures; // summary of the runs
     size_t typical;        // the run whose wall time is the median

@@ -173,7 +173,7 @@ static void keep_extremes(const struct json_value *rows, size_t from, size_t to,
 
 enum { RSS_COLUMN = 2, LIVE_COLUMN = 3 };
 
-// [event, ns, rss, live] rows: of each interval those with the minimum and maximum of RSS and live bytes, so that no peak is
+// [event, ns, rss, live, virtual] rows: of each interval those with the minimum and maximum of RSS and live bytes, so that no peak is
 // lost.
 static void write_timeline(struct json *j, const struct json_value *rows)
 {

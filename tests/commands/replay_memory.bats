@@ -62,7 +62,9 @@ for x in s:
     assert mapped > 0 and allocated is None and x["unused_bytes"] is None, x
   else:
     assert mapped is None and x["unused_bytes"] is None, x
-  assert (x["active_bytes"] is not None) == (x["resident_bytes"] is not None) == (who == "jemalloc"), x
+  assert (x["active_bytes"] is not None) == (x["metadata_bytes"] is not None) == (who == "jemalloc"), x
+  for key in "resident_bytes", "retained_bytes", "dirty_bytes", "bin_unused_bytes":
+    assert (x[key] is not None) == (who in ("jemalloc", "tcmalloc")), (key, x)
 events = [x["event"] for x in s]
 assert 0 < events[-1] <= d["events"] and len(set(events)) > 5' "$name"
   done <names

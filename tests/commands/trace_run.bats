@@ -5,7 +5,7 @@ number='[0-9]{1,3}(,[0-9]{3})*'
 
 # The summary of the stock trace_run, line by line.
 is_summary() {
-  local i wants=("^$number cycles\$" "^$number usec wall time\$" "^$number usec across $1\$"
+  local i wants=("^allocator [a-z]+ \(/.*\.so.*\)\$" '^sizeof ticks_t is 8$' "^$number cycles\$" "^$number usec wall time\$" "^$number usec across $1\$"
     "^$number Kb Max RSS \($number -> $number\)\$" "^$2 Kb Max Ideal RSS\$" '^$'
     "^Avg malloc time: +$number in +$3 calls\$" "^Avg calloc time: +$number in +$4 calls\$"
     "^Avg realloc time: +$number in +$5 calls\$" "^Avg free time: +$number in +$6 calls\$"
@@ -32,8 +32,8 @@ is_summary() {
 @test "columns stand where the stock trace_run has them" {
   skip_under_sanitizer
   heaptape trace_run "$files/synth2x.wl"
-  [[ ${lines[8]} =~ ^"Avg free time: "(.{8})" in "(.{10})" calls"$ ]]
-  [[ ${lines[7]} =~ ^"Avg realloc time:     0 in          1 calls"$ ]]
+  [[ ${lines[10]} =~ ^"Avg free time: "(.{8})" in "(.{10})" calls"$ ]]
+  [[ ${lines[9]} =~ ^"Avg realloc time:     0 in          1 calls"$ ]]
 }
 
 @test "trace_run refuses what is no wl file" {

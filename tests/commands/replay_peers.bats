@@ -1,0 +1,65 @@
+# What other players do, and heaptape does too.
+load ../helper
+
+@test "a preloaded allocator is the one that is replayed on" {
+  skip_under_sanitizer
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  local library="$HEAPTAPE_PROGRAMS/libtest-bump.so"
+  LD_PRELOAD="$library" run "$HEAPTAPE" replay -q -r 1 --no-latency w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "allocator    libtest-bump.so ($(realpath "$library"))"
+  LD_PRELOAD="$library" run "$HEAPTAPE" trace_run "$HEAPTAPE_SOURCE/tests/foreign/mt2.wl"
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "allocator libtest-bump.so ("
+  # An allocator that is asked for comes first, and libraries without a malloc are none.
+  LD_PRELOAD="$library" run "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc w.htw
+  has "$output" "allocator    glibc ("
+  LD_PRELOAD="$HEAPTAPE_PROGRAMS/libtest-bogus.so" run "$HEAPTAPE" replay -q -r 1 --no-latency w.htw
+  has "$output" "allocator    glibc ("
+  # A space parts the list of preloads.
+  mkdir "a b"
+  cp "$library" "a b/lib.so"
+  heaptape replay -q -r 1 --no-latency -a "a b/lib.so" w.htw
+  fails_with 1 "cannot be preloaded"
+}
+
+@test "recording a replay does not make the capture library its allocator" {
+  skip_under_sanitizer
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  heaptape record -q -o a.ht -- "$HEAPTAPE" replay -q -r 1 --no-latency w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "allocator    glibc ("
+}
+
+@test "statistics of the allocator, every N calls" {
+  skip_under_sanitizer
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 3000 >/dev/null
+  heaptape replay -q -r 1 --no-latency --stats-every 10000 w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "the head" grep -qE '^ after calls +live +RSS +allocated +mapped$' <<<"$output"
+  expect "a row" grep -qE '^ +10 000 +[0-9.]+ [KM]iB +[0-9.]+ [KM]iB +[0-9.]+ [KM]iB +[0-9.]+ [KM]iB$' <<<"$output"
+  expect "a row" grep -qE '^ +20 000 ' <<<"$output"
+  "$HEAPTAPE" allocators --json | jq -e '.allocators[] | select(.name == "jemalloc") | .available' || return 0
+  heaptape replay -q -r 1 --no-latency --stats-every 10000 -a jemalloc w.htw
+  expect "the head" grep -qE ' active +metadata +resident +mapped +retained +dirty +bin unused$' <<<"$output"
+  "$HEAPTAPE" replay -q -r 1 --no-latency --stats-every 10000 -a jemalloc --json w.htw |
+    jq -e '.stats[-1] | .metadata_bytes > 0 and .retained_bytes >= 0 and .dirty_bytes >= 0 and .bin_unused_bytes > 0
+      and .resident_bytes > .metadata_bytes'
+}
+
+@test "statistics of the allocator where the log asks for them" {
+  skip_under_sanitizer
+  printf '%s\n' '1 1 malloc(100000)=#1' '1 1 jemalloc_stats()' '1 1 free(#1)' '1 1 jemalloc_stats()' >munged
+  "$HEAPTAPE" import -q --format logalloc-munged -o w.htw munged
+  heaptape replay -q -r 1 --no-latency w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "the head" grep -qE '^ after calls +live ' <<<"$output"
+  expect "two rows" [ "$(grep -cE '^ +[12] +[0-9.]+ (KiB|B) ' <<<"$output")" -eq 2 ]
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw | jq -e '[.stats[].live_bytes] == [100000, 0]'
+}
+
+@test "VmSize is in the timeline" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw big-malloc 1 20 >/dev/null
+  "$HEAPTAPE" replay -q -r 1 --no-latency --touch none --json w.htw |
+    jq -e '.timeline[0][4] < 20971520 and .timeline[-1][4] >= 20 * 8388608'
+}
