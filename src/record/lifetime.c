@@ -102,11 +102,17 @@ static pid_t pid_in_proc(int pidfd)
     return pid > 0 ? (pid_t)pid : 0;
 }
 
+// The recorder itself has every spool mapped, and may have the number that a process has in another namespace.
+static int open_other(pid_t pid)
+{
+    return pid == getpid() ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
 // Makes the process with that number, as the recorder counts, the spool's, if it has it mapped. The pidfd comes first: what
 // is then read of the process is of the one that it stands for.
 static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64_t offset)
 {
-    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int pidfd = open_other(pid);
     if (pidfd < 0)
         return false;
     pid_t shown = pid_in_proc(pidfd);
@@ -160,7 +166,7 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
 // Takes the process of that number for the spool's without a proof; of a session when `dir` is given.
 static bool try_named(struct drain_spool *s, const char *dir)
 {
-    int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)s->pid, 0);
+    int pidfd = open_other((pid_t)s->pid);
     if (pidfd < 0)
         return false;
     pid_t shown = pid_in_proc(pidfd);

@@ -38,6 +38,16 @@ setup_file() {
   at_least 2000000 events
 }
 
+@test "recorder and program are both pid 1, each in its own namespace" {
+  skip_under_sanitizer
+  need_unshare -pf
+  bats_require_minimum_version 1.5.0
+  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -o t.ht -- unshare -pf bash -c 'churn 1000000; echo'
+  expect "output" [ "$output" = "done 1000000" ]
+  expect "an end" [ "$status" -eq 0 ]
+  at_least 2000000 events
+}
+
 @test "/proc goes away while a program is recorded" {
   skip_under_sanitizer
   need_unshare -m
