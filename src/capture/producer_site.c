@@ -46,7 +46,7 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
         return;
     bool found = producer_maps_find(sites, sp, &m);
     atomic_store_explicit(&sites->scanning, 0, memory_order_release);
-    t->stack_low = t->stack_high = 1; // of no stack, and not looked for again
+    t->stack_low = t->stack_high = UINTPTR_MAX; // of no stack, and not looked for again
     if (!found)
         return;
     // The C library puts a thread's control block at the end of its stack; what lies above it may be another mapping, and

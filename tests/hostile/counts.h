@@ -1,0 +1,21 @@
+// The file that counted.c counts in.
+#ifndef HEAPTAPE_TESTS_HOSTILE_COUNTS_H
+#define HEAPTAPE_TESTS_HOSTILE_COUNTS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { COUNTS_THREADS = 16, COUNTS_FIRST_SIZE = 100000 };
+
+struct counts {
+    _Atomic uint32_t pid;                  // 0: not running yet
+    _Atomic uint64_t done[COUNTS_THREADS]; // pairs of malloc and free
+};
+
+static inline size_t counts_size(uint64_t pair)
+{
+    return 16 + pair % 4093;
+}
+
+#endif

@@ -1,0 +1,69 @@
+# Random limits, namespaces, closed descriptors and full disks: surroundings.bash. HEAPTAPE_TEST_ENVIRONMENTS says how many,
+# HEAPTAPE_TEST_SEED which is the first.
+load hostile
+
+setup_file() {
+  export PATH=$HEAPTAPE_PROGRAMS:$HEAPTAPE_PROGRAMS/hostile:$PATH
+  # Without /proc it cannot find itself.
+  HEAPTAPE_LIBEXEC=$(dirname "$(find "$HEAPTAPE_BUILD" -name libheaptape.so)")
+  export ENVIRONMENTS=${HEAPTAPE_TEST_ENVIRONMENTS:-20} LIBEXEC=$HEAPTAPE_LIBEXEC
+}
+
+# Of the calls that only known makes.
+recorded_calls() {
+  { trace_lines -n t.ht 2>/dev/null || true; } | awk '/^(memalign|aligned_alloc|posix_memalign) / { n += $2 } END { print n + 0 }'
+}
+
+# The loss is said: on standard error, if that is open, or in the trace.
+is_said() {
+  grep -q 'heaptape: .*\(lost\|not recorded\|cannot\|stopped\|turned\|No space\)' err || grep -q '2>&-' what ||
+    [ "$("$HEAPTAPE" stat --json --brief t.ht | jq .lost_records)" -gt 0 ]
+}
+
+# judge SAYS STATUS BURSTS
+judge() {
+  local status calls
+  status=$(cat status) calls=$(recorded_calls)
+  # What heaptape cannot do it says before the program runs.
+  if [ "$status" -eq 125 ] && [ ! -s out ]; then
+    grep -q '2>&-' what || grep -q '^heaptape: ' err
+    return
+  fi
+  [ "$(cat out)" = "$1"$'\n'"status $2" ] || return
+  if [ "$status" -eq 125 ]; then
+    grep -q '2>&-' what || grep -q '^heaptape: ' err
+    return
+  fi
+  { [ "$status" -eq 0 ] && "$HEAPTAPE" check -q t.ht; } || return
+  [ "$calls" -eq $((3 * $3)) ] || { [ "$calls" -lt $((3 * $3)) ] && is_said; }
+}
+
+@test "output, status and losses are right in random surroundings" {
+  skip_under_sanitizer
+  need_unshare -m
+  local first=${HEAPTAPE_TEST_SEED:-1} bad=0 unrecorded=0 partly=0
+  for ((seed = first; seed < first + ENVIRONMENTS; seed++)); do
+    rm -rf ./*
+    HEAPTAPE_LIBEXEC=$LIBEXEC unshare -m --propagation private "$HEAPTAPE_SOURCE/tests/hostile/surroundings.bash" $seed 2>script
+    read -r says exits bursts <want
+    if ! judge "$says" "$exits" "$bursts"; then
+      bad=$((bad + 1))
+      echo "seed $seed: status $(cat status), output $(tr '\n' ' ' <out), wanted $says, status $exits, $((3 * bursts)) calls, has $(recorded_calls)"
+      cat what err script
+    fi
+    [ "$(cat status)" -ne 125 ] || unrecorded=$((unrecorded + 1))
+    [ "$(recorded_calls)" -eq $((3 * bursts)) ] || partly=$((partly + 1))
+  done
+  echo "# $ENVIRONMENTS surroundings: $bad bad, $unrecorded with exit status 125, $partly not recorded as a whole" >&3
+  [ $bad -eq 0 ]
+}
+
+@test "call stacks without /proc, of a program that keeps other things in the frame pointer" {
+  skip_under_sanitizer
+  need_unshare -m
+  bats_require_minimum_version 1.5.0
+  # shellcheck disable=SC2016 # the inner shell's
+  HEAPTAPE_LIBEXEC=$LIBEXEC run --separate-stderr timeout -k 1 20 unshare -m bash -c 'umount -l /proc; exec "$0" record -o t.ht --stacks=8 -- odd_frame' "$HEAPTAPE"
+  expect "output" [ "$output" = "done" ]
+  [ "$status" -eq 0 ]
+}
