@@ -45,7 +45,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
     uint64_t top = atomic_load_explicit(free_top, memory_order_acquire);
     while ((uint32_t)top) {
         uint32_t index = (uint32_t)top - 1;
-        if (index >= p->header->max_chunks)
+        if (index >= atomic_load_explicit(&p->open_chunks, memory_order_relaxed))
             return NULL;
         struct spool_chunk *chunk = producer_chunk_at(&producer_inherited, index);
         // May be stale when another thread was faster: then the tag differs and the exchange fails.
@@ -59,7 +59,7 @@ static struct spool_chunk *pop_free(struct producer_process *p)
 // Chunks that the process may hold now: enough that when all are taken, the recorder has some to give back.
 static uint32_t limit_of(const struct producer_process *p)
 {
-    uint32_t max = p->header->max_chunks, fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    uint32_t max = p->max_chunks, fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
     if (fetched)
         return fetched;
     if (p->flags & SPOOL_NO_RECORDER)
@@ -83,8 +83,8 @@ static bool open_chunk(struct producer_process *p, uint32_t index)
         return false;
     if (index >= open) {
         uint32_t start = index / OPEN_STEP * OPEN_STEP, end = start + OPEN_STEP;
-        if (end > p->header->max_chunks)
-            end = p->header->max_chunks;
+        if (end > p->max_chunks)
+            end = p->max_chunks;
         if (mprotect(producer_chunk_at(&producer_inherited, start), (size_t)(end - start) * SPOOL_CHUNK_BYTES,
                      PROT_READ | PROT_WRITE))
             return false;
@@ -109,7 +109,7 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
     _Atomic uint32_t *fresh_chunks = &p->header->fresh_chunks;
     uint32_t fresh = atomic_load_explicit(fresh_chunks, memory_order_relaxed);
     do {
-        *scarce = fresh >= p->header->max_chunks;
+        *scarce = fresh >= p->max_chunks;
         if (fresh >= limit_of(p))
             return NULL;
         *scarce = !open_chunk(p, fresh);

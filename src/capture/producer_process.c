@@ -347,6 +347,7 @@ static bool start(struct producer_process *p)
     p->clock = (enum clock_kind)in->session->clock_kind;
     p->slow = p->clock == CLOCK_KIND_MONOTONIC || (p->flags & SPOOL_USABLE);
     p->header = header;
+    p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
     producer_sites_start(in->session->depth);
     fill_header(header, p, parent);
     atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);
