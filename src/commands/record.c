@@ -124,6 +124,8 @@ static void print_summary(const struct record_options *o, const struct record_re
              human_plural(processes, r->left, "process was", "processes were"));
     if (r->off_reason[0])
         note("recording turned itself off in a process: %s", r->off_reason);
+    if (r->session_broken)
+        note("a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
     if (r->full)
         note("the recording stopped at --max-size; the program continued untraced");
     if (r->stopped_by)

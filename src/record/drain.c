@@ -1,6 +1,7 @@
 #include "record/drain_private.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,8 +17,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { FIRST_CHUNKS = 64 }; // mapped at once: what a process of some threads needs
-enum { LEFT_LOOKS = 2 };    // at another executable: between exec and its first event a program takes its time
+enum {
+    FIRST_CHUNKS = 64,      // mapped at once: what a process of some threads needs
+    LEFT_LOOKS = 2,         // at another executable: between exec and its first event a program takes its time
+    MAX_STREAMS = 1 << 17,  // two for each thread that can live at once
+    MAX_TRIES = 1 << 20,    // to free a chunk, against programs that change the stack all the time
+    MAX_COUNT_BITS = 48,    // no process counts further
+    MAX_GAP_WORDS = 1 << 30 // nor are so many words lost at once
+};
+#define OVERWRITTEN "its spool was overwritten"
+#define PENDING_NS  2000000u    // between looks at files that were not ready
+#define STUCK_NS    5000000000u // from here on a wait for chunks that cannot come is no coincidence
 
 static size_t map_bytes(const struct drain_spool *s)
 {
@@ -26,6 +36,7 @@ static size_t map_bytes(const struct drain_spool *s)
 
 static void spool_free(struct drain_spool *s)
 {
+    guard_remove(&s->guard);
     if (s->header)
         munmap(s->header, map_bytes(s));
     if (s->pidfd >= 0)
@@ -41,22 +52,24 @@ static void spool_free(struct drain_spool *s)
 
 // Maps the header of the spool, when it is ready, and the first chunks: the rest as they come into use, since address space
 // is limited, too. `bytes` is what the file has room for. 0, -EAGAIN when it is not ready, or another negative errno.
-static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes)
+static int spool_map(struct drain_spool *s, int fd, uint64_t offset, uint64_t bytes, uint32_t max_chunks)
 {
     if (bytes < SPOOL_HEADER_BYTES)
         return -EAGAIN;
     uint64_t room = (bytes - SPOOL_HEADER_BYTES) / SPOOL_CHUNK_BYTES;
-    if (room > SPOOL_MAX_CHUNKS_ALONE)
-        room = SPOOL_MAX_CHUNKS_ALONE;
+    if (room > max_chunks)
+        room = max_chunks;
     s->mapped_chunks = room < FIRST_CHUNKS ? (uint32_t)room : FIRST_CHUNKS;
     void *p = mmap(NULL, map_bytes(s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
     if (p == MAP_FAILED)
         return -errno;
     s->header = p;
     s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
+    guard_add(&s->guard, p, map_bytes(s));
     if (__atomic_load_n(&s->header->magic, __ATOMIC_ACQUIRE) != SPOOL_MAGIC)
         return -EAGAIN;
-    s->max_chunks = s->header->max_chunks < room ? s->header->max_chunks : (uint32_t)room;
+    uint32_t said = __atomic_load_n(&s->header->max_chunks, __ATOMIC_RELAXED);
+    s->max_chunks = said < room ? said : (uint32_t)room;
     return 0;
 }
 
@@ -75,6 +88,8 @@ static int spool_map_more(struct drain_spool *s, uint32_t n)
     s->header = p;
     s->chunks = (struct spool_chunk *)((char *)p + SPOOL_HEADER_BYTES);
     s->mapped_chunks = chunks;
+    s->guard.at = p;
+    s->guard.bytes = bytes;
     return 0;
 }
 
@@ -92,11 +107,12 @@ static bool find_exe(const struct drain_spool *s, uint64_t *device, uint64_t *in
 
 static int spool_identify(struct drain *c, struct drain_spool *s, int fd, uint64_t offset)
 {
-    s->pid = s->header->pid;
-    s->first_state = s->header->control.first_state & 3;
+    s->pid = __atomic_load_n(&s->header->pid, __ATOMIC_RELAXED);
+    s->first_state = __atomic_load_n(&s->header->control.first_state, __ATOMIC_RELAXED) & 3;
+    s->began_late = s->first_state != SPOOL_RECORDING;
     int rc = lifetime_find(s, c->dir, fd, offset);
-    s->exe_device = s->header->exe_device;
-    s->exe_inode = s->header->exe_inode;
+    s->exe_device = __atomic_load_n(&s->header->exe_device, __ATOMIC_RELAXED);
+    s->exe_inode = __atomic_load_n(&s->header->exe_inode, __ATOMIC_RELAXED);
     if (s->exe_inode == 0)
         find_exe(s, &s->exe_device, &s->exe_inode);
     s->dead |= rc == 0 && lifetime_is_over(s);
@@ -139,22 +155,34 @@ static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
         unlinkat(c->dir_fd, name, 0);
 }
 
-// Fills in the spool of an open file. 0, -EAGAIN when it is not ready, -EBADF when it is no spool, or what is not to be
-// had: -ENOMEM, -EMFILE.
+// Fills in the spool of an open file. 0, -EAGAIN when it is not ready, -EBADF when it is none, or what is not to be had:
+// -ENOMEM, -EMFILE.
 static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
 {
     struct stat st;
     uint64_t offset = s->reserve ? spool_reserve_offset(s->reserve - 1) : 0;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    // A link may be to a file of somebody else.
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink > 1)
         return -EBADF;
     if (s->reserve && (uint64_t)st.st_size < offset + SPOOL_RESERVE_BYTES)
         return -EAGAIN;
-    int rc = spool_map(s, fd, offset, s->reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size);
+    int rc = spool_map(s, fd, offset, s->reserve ? SPOOL_RESERVE_BYTES : (uint64_t)st.st_size,
+                       c->flags & SPOOL_NO_RECORDER ? SPOOL_MAX_CHUNKS_ALONE : SPOOL_MAX_CHUNKS);
+    // Nobody will go on with what nobody has.
+    if (rc == -EAGAIN && !s->reserve && !c->attached && lifetime_nobody_has(fd))
+        return -EBADF;
     if (rc < 0)
         return rc;
-    s->session_number = s->header->number;
+    s->session_number = __atomic_load_n(&s->header->number, __ATOMIC_RELAXED);
     rc = spool_identify(c, s, fd, offset);
     return rc == 0 && !drain_keep_spares(c) ? -EMFILE : rc;
+}
+
+// Removes what has a spool's name and is none: programs can put anything into the folder.
+static void remove_other(struct drain *c, const char *name)
+{
+    if (!c->attached && unlinkat(c->dir_fd, name, 0) < 0)
+        unlinkat(c->dir_fd, name, AT_REMOVEDIR);
 }
 
 // The spool in a file of the session's directory, its own or a reserve of the session's. NULL: it is not ready, or had to
@@ -163,7 +191,9 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
 {
     int fd = open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
-        c->pending = true;
+        c->pending |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR;
+        if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
+            remove_other(c, name);
         return NULL;
     }
     struct drain_spool *s = calloc(1, sizeof *s);
@@ -176,6 +206,8 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
     }
     if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
         refuse(c, fd, name, reserve);
+    else if (rc == -EBADF && !reserve)
+        remove_other(c, name);
     else if (rc < 0)
         c->pending = true;
     if (s && rc < 0) {
@@ -260,16 +292,35 @@ static void number_found(struct drain *c, size_t n)
         found[i]->number = c->n_made++;
 }
 
+// Programs have the session mapped: what is the recorder's in it is put right.
+static void check_session(struct drain *c)
+{
+    struct spool_session *s = c->session;
+    bool right = s->magic == SPOOL_SESSION_MAGIC && s->flags == c->flags &&
+                 atomic_load(&s->recorder.owner) == c->owner && atomic_load(&s->recorder_gone) == c->stopped;
+    if (c->attached || (right && !atomic_load(&c->guard.broken)))
+        return;
+    s->magic = SPOOL_SESSION_MAGIC;
+    s->flags = c->flags;
+    atomic_store(&s->recorder.owner, c->owner);
+    atomic_store(&s->recorder_gone, c->stopped);
+    c->session_broken = true;
+}
+
 int drain_discover(struct drain *c, struct err *e)
 {
+    check_session(c);
     uint32_t made = atomic_load(&c->session->spools_made);
-    if (made == c->spools_seen && !c->pending)
+    uint64_t now = clock_monotonic_ns();
+    if (made == c->spools_seen && (!c->pending || now - c->pending_ns < PENDING_NS))
         return 0;
     int fd = open_file(c, ".", O_RDONLY | O_DIRECTORY);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    c->pending = !d;
+    c->pending_ns = now;
+    // A program may have removed the folder: the other spools are recorded on.
     if (!d)
-        return err_set_errno(e, "%s", c->dir);
-    c->pending = false;
+        return c->attached ? err_set_errno(e, "%s", c->dir) : 0;
     c->spools_seen = made;
     struct dirent *item;
     int rc = 0, found = 0;
@@ -329,13 +380,16 @@ static size_t stream_place(const struct drain_spool *s, uint32_t thread, uint32_
     return i;
 }
 
-// Makes room for one more; streams that are over are forgotten, so that memory follows the live threads.
+// Makes room for one more; streams that are over are forgotten, so that memory follows the live threads. 0, -E2BIG when
+// there are more than a process can have, or -ENOMEM.
 static int streams_grow(struct drain_spool *s)
 {
     size_t live = 0, capacity = 64, old_capacity = s->streams_capacity;
     struct drain_stream *old = s->streams;
     for (size_t i = 0; i < old_capacity; i++)
         live += old[i].used && !old[i].over;
+    if (live >= MAX_STREAMS)
+        return -E2BIG;
     while (capacity < 4 * (live + 1))
         capacity *= 2;
     struct drain_stream *streams = calloc(capacity, sizeof *streams);
@@ -352,10 +406,11 @@ static int streams_grow(struct drain_spool *s)
     return 0;
 }
 
-// The stream's state, made with `next` if it is new. NULL when out of memory.
-static struct drain_stream *lane_find(struct drain_spool *s, uint32_t thread, uint32_t stream, uint64_t next)
+// The stream's state, made with `next` if it is new. NULL: *rc says why.
+static struct drain_stream *stream_find(struct drain_spool *s, uint32_t thread, uint32_t stream, uint64_t next, int *rc)
 {
-    if (2 * s->streams_used >= s->streams_capacity && streams_grow(s) < 0)
+    *rc = 2 * s->streams_used >= s->streams_capacity ? streams_grow(s) : 0;
+    if (*rc < 0)
         return NULL;
     struct drain_stream *l = &s->streams[stream_place(s, thread, stream)];
     if (!l->used) {
@@ -378,8 +433,23 @@ static void wake_waiters(struct spool_header *h)
         drain_wake(&h->free_sequence);
 }
 
+// What stands in the spool is not the producer's: nothing more is taken from it, and its program, if it still writes
+// there, is told so.
+static void spool_break(struct drain *c, struct drain_spool *s, const char *why)
+{
+    if (s->broken)
+        return;
+    s->broken = atomic_load(&s->guard.broken) ? "its spool was truncated" : why;
+    s->dead = true;
+    if (c->attached)
+        return;
+    atomic_store(&s->header->refused, 1);
+    wake_waiters(s->header);
+}
+
 void drain_stop(struct drain *c)
 {
+    c->stopped = true;
     atomic_store(&c->session->recorder_gone, 1);
     for (size_t i = 0; i < c->n_spools; i++)
         wake_waiters(c->spools[i]->header);
@@ -392,10 +462,11 @@ static void chunk_free(struct drain_spool *s, uint32_t index)
     chunk->drained_words = 0;
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_FREE, memory_order_relaxed);
     uint64_t top = atomic_load(&s->header->free_top), next;
+    unsigned tries = 0;
     do {
         chunk->next_free = (uint32_t)top;
         next = ((top >> 32) + 1) << 32 | (index + 1);
-    } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next));
+    } while (!atomic_compare_exchange_weak(&s->header->free_top, &top, next) && ++tries < MAX_TRIES);
     wake_waiters(s->header);
 }
 
@@ -414,10 +485,14 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     uint32_t fresh = atomic_load_explicit(&s->header->fresh_chunks, memory_order_acquire);
     if (fresh > s->max_chunks)
         fresh = s->max_chunks;
+    // Of one that could not be mapped as a whole the rest is not looked at.
+    if (fresh < s->fresh_chunks)
+        spool_break(c, s, OVERWRITTEN);
+    s->fresh_chunks = fresh;
     if (spool_map_more(s, fresh) < 0) {
         // What lies there is lost, and nothing more of the process is recorded.
         s->lost_words += (uint64_t)(fresh - s->mapped_chunks) * SPOOL_CHUNK_WORDS;
-        s->max_chunks = fresh = s->mapped_chunks;
+        s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
         atomic_store(&s->header->refused, 1);
         wake_waiters(s->header);
         c->n_refused++;
@@ -434,18 +509,20 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
         uint32_t state = atomic_load_explicit(&chunk->state, memory_order_acquire);
         if (state != SPOOL_CHUNK_OWNED && state != SPOOL_CHUNK_DONE)
             continue;
-        uint32_t used = atomic_load_explicit(&chunk->used_words, memory_order_acquire);
-        c->candidates[n++] = (struct drain_candidate){
+        struct drain_candidate *k = &c->candidates[n++];
+        *k = (struct drain_candidate){
             .index = i,
-            .thread = chunk->thread,
-            .stream = chunk->stream,
-            .tid = chunk->tid,
-            .used = used < SPOOL_CHUNK_WORDS ? used : SPOOL_CHUNK_WORDS,
+            .thread = __atomic_load_n(&chunk->thread, __ATOMIC_RELAXED),
+            .stream = __atomic_load_n(&chunk->stream, __ATOMIC_RELAXED),
+            .tid = __atomic_load_n(&chunk->tid, __ATOMIC_RELAXED),
+            .used = atomic_load_explicit(&chunk->used_words, memory_order_acquire),
             .done = state == SPOOL_CHUNK_DONE,
-            .first_word = chunk->first_word,
-            .epoch0 = chunk->epoch0,
-            .base0 = chunk->base0,
+            .first_word = __atomic_load_n(&chunk->first_word, __ATOMIC_RELAXED),
+            .epoch0 = __atomic_load_n(&chunk->epoch0, __ATOMIC_RELAXED),
+            .base0 = __atomic_load_n(&chunk->base0, __ATOMIC_RELAXED),
         };
+        if (k->used > SPOOL_CHUNK_WORDS || k->stream > 1 || k->first_word >> MAX_COUNT_BITS)
+            spool_break(c, s, OVERWRITTEN);
         s->drain_done += state == SPOOL_CHUNK_DONE;
     }
     if (n > 1)
@@ -520,12 +597,17 @@ int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candid
     uint32_t drained = s->marks[k->index].drained;
     if (k->used < drained || (k->used == drained && !k->done && !s->dead))
         return 0;
-    struct drain_stream *l = lane_find(s, k->thread, k->stream, k->first_word);
-    if (!l)
+    int rc;
+    struct drain_stream *l = stream_find(s, k->thread, k->stream, k->first_word, &rc);
+    if (rc == -ENOMEM)
         return err_set(e, -ENOMEM, "out of memory");
+    if (rc < 0 || k->first_word + drained > l->next + MAX_GAP_WORDS) {
+        spool_break(c, s, OVERWRITTEN);
+        return 0;
+    }
     if (!is_due(s, l, k->first_word + drained))
         return 1;
-    int rc = drain_chunk(c, s, l, k, sink, e);
+    rc = drain_chunk(c, s, l, k, sink, e);
     // A full chunk may have been seen, and its successor, before its owner said that it was done: next does not go back.
     if (k->first_word + k->used > l->next)
         l->next = k->first_word + k->used;
@@ -533,15 +615,51 @@ int drain_take(struct drain *c, struct drain_spool *s, const struct drain_candid
     return rc;
 }
 
+// Do threads wait for chunks, although there is neither one to take nor one to drain? So it is where something else than
+// the producer has written to the list of free chunks or to their states.
+static bool is_stuck(struct drain_spool *s)
+{
+    uint64_t now = clock_monotonic_ns();
+    if (s->drain_done || s->drain_words || !atomic_load(&s->header->waiters) ||
+        (uint32_t)atomic_load(&s->header->free_top))
+        s->stuck_ns = 0;
+    else if (!s->stuck_ns)
+        s->stuck_ns = now;
+    return s->stuck_ns && now - s->stuck_ns > STUCK_NS;
+}
+
+static void check_spool(struct drain *c, struct drain_spool *s)
+{
+    const struct spool_header *h = s->header;
+    if (__atomic_load_n(&h->magic, __ATOMIC_RELAXED) != SPOOL_MAGIC ||
+        __atomic_load_n(&h->pid, __ATOMIC_RELAXED) != s->pid || atomic_load(&h->lost_words) >> MAX_COUNT_BITS ||
+        atomic_load(&h->wait_ns) >> MAX_COUNT_BITS || is_stuck(s) || atomic_load(&s->guard.broken))
+        spool_break(c, s, OVERWRITTEN);
+}
+
+static void look_at_requests(struct drain_spool *s)
+{
+    struct spool_control *k = &s->header->control;
+    for (unsigned what = 0; what < SPOOL_REQUESTS; what++) {
+        uint32_t asked = atomic_load_explicit(&k->asked[what], memory_order_acquire);
+        if (what != SPOOL_RESET || atomic_load(&k->reset_proof) == asked * SPOOL_RESET_STEP)
+            s->asked[what] = asked;
+    }
+}
+
 static int drain_spool(struct drain *c, struct drain_spool *s, const struct drain_sink *sink, struct err *e)
 {
-    for (unsigned what = 0; what < SPOOL_REQUESTS; what++)
-        s->asked[what] = atomic_load_explicit(&s->header->control.asked[what], memory_order_acquire);
+    if (s->broken)
+        return 0;
+    look_at_requests(s);
     int64_t n = drain_scan(c, s);
-    if (n < 0 || drain_take_changes(s) < 0)
-        return err_set(e, -ENOMEM, "out of memory");
-    int rc = 0;
-    for (int64_t i = 0; i < n && rc == 0; i++) {
+    int rc = n < 0 ? (int)n : drain_take_changes(s);
+    if (rc == -EBADMSG)
+        spool_break(c, s, OVERWRITTEN);
+    else if (rc < 0)
+        return err_set(e, rc, "out of memory");
+    rc = 0;
+    for (int64_t i = 0; i < n && rc == 0 && !s->broken; i++) {
         const struct drain_candidate *k = &c->candidates[i];
         rc = drain_take(c, s, k, sink, e);
         if (rc <= 0)
@@ -552,6 +670,7 @@ static int drain_spool(struct drain *c, struct drain_spool *s, const struct drai
         while (i + 1 < n && c->candidates[i + 1].thread == k->thread && c->candidates[i + 1].stream == k->stream)
             i++;
     }
+    check_spool(c, s);
     return rc;
 }
 
@@ -564,8 +683,7 @@ int drain_drain(struct drain *c, const struct drain_sink *sink, struct err *e)
         s->drain_words = s->drain_done = 0;
         rc = drain_spool(c, s, sink, e);
         atomic_store_explicit(&s->header->control.events, s->events, memory_order_relaxed);
-        if (c->streams_waiting == 0)
-            drain_forget_changes(s);
+        drain_forget_changes(s, c->streams_waiting == 0);
         c->chunks_done += s->drain_done;
     }
     return rc;

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "record/guard.h"
 #include "spool/spool.h"
 #include "trace/codec.h"
 #include "trace/trace.h"
@@ -37,10 +38,12 @@ struct drain_stream {
 struct drain_spool {
     struct spool_header *header; // shared: every value read from it is to be checked
     struct spool_chunk *chunks;
+    struct guard guard;     // of that mapping
     uint32_t mapped_chunks; // of max_chunks
     uint32_t max_chunks;
-    char name[64];    // of the file
-    unsigned reserve; // of the session's file that it is in, counted from 1; 0: it has a file of its own
+    uint32_t fresh_chunks; // that have been in use
+    char name[64];         // of the file
+    unsigned reserve;      // of the session's file that it is in, counted from 1; 0: it has a file of its own
     uint32_t number;
     uint32_t session_number;        // the images of a process are in its order
     uint32_t pid;                   // as the process sees it
@@ -51,18 +54,23 @@ struct drain_spool {
     uint64_t exe_device, exe_inode; // of its executable
     unsigned other_exe;             // looks, one after the other, at which it was another: see drain_check_left
     bool dead;                      // nothing is written to it any more; the next drain takes all there is
-    uint64_t words;                 // drained
-    uint64_t lost_words;            // missing in a stream, or no records
-    uint64_t events;                // recorded, for the sink to count
-    uint64_t *changes;              // changes of the recording's state: stamp << 2 | state
+    const char *broken;             // why nothing more is taken from it: no producer writes what stands there; or NULL
+    uint64_t stuck_ns;   // since when its threads wait for chunks although there is nothing to take; 0: they do not
+    uint64_t words;      // drained
+    uint64_t lost_words; // missing in a stream, or no records
+    uint64_t events;     // recorded, for the sink to count
+    uint64_t *changes;   // changes of the recording's state: stamp << 2 | state
     size_t n_changes, changes_capacity;
+    uint64_t changes_taken;     // from the ring
     uint64_t changes_forgotten; // before those
     uint32_t first_state;       // before all of them
+    bool began_late;            // recording was off when the process began
     uint64_t recorded_from;     // stamps: of the first change that began recording, and of the last one if that ended
     uint64_t recorded_to;       // it; else 0
-    uint32_t asked[SPOOL_REQUESTS]; // requests that the last drain has seen
-    uint64_t drain_words;           // drained by the last drain_drain
-    uint32_t drain_done;            // chunks that it found full
+    uint32_t asked[SPOOL_REQUESTS];    // requests that the last drain has seen
+    uint32_t answered[SPOOL_REQUESTS]; // and those that are answered
+    uint64_t drain_words;              // drained by the last drain_drain
+    uint32_t drain_done;               // chunks that it found full
     struct drain_chunk *marks;
     size_t marks_capacity;
     struct drain_stream *streams; // open hash, a power of two
@@ -80,8 +88,14 @@ struct drain {
     int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
     bool attached; // a session that was recorded without a recorder: nothing of it is changed
     struct spool_session *session;
+    struct guard guard;  // of that mapping
+    uint32_t flags;      // of the session, as made
+    uint32_t owner;      // the recorder's, in session->recorder
+    bool session_broken; // a program has written to what is the recorder's
+    bool stopped;
     uint32_t spools_seen;        // session->spools_made at the last look
     bool pending;                // a spool file was not ready
+    uint64_t pending_ns;         // when it was looked at last
     struct drain_spool **spools; // the open ones, in order of discovery
     size_t n_spools, spools_capacity;
     uint64_t reserves_seen; // a bit for each that was opened and not given back

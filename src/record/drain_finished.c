@@ -52,6 +52,8 @@ static int open_session(struct drain *c, struct err *e)
     if (p == MAP_FAILED)
         return err_set(e, -EBADMSG, "%s/%s: is not a session file", c->dir, SPOOL_SESSION_FILE);
     c->session = p;
+    c->flags = c->session->flags;
+    guard_add(&c->guard, p, sizeof *c->session);
     if (c->session->magic != SPOOL_SESSION_MAGIC || c->session->stamp_shift != CODEC_STAMP_SHIFT)
         return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape", c->dir,
                        SPOOL_SESSION_FILE);
@@ -65,7 +67,7 @@ static int check_spools(struct drain *c, struct err *e)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
         struct drain_spool *s = c->spools[i];
-        bool alone = c->session->flags & SPOOL_NO_RECORDER;
+        bool alone = c->flags & SPOOL_NO_RECORDER;
         if (alone && !s->dead && atomic_load(&s->header->control.state) != SPOOL_STOPPED)
             return err_set(e, -EBUSY, "%s: process %ld is still running; stop it with 'heaptape ctl %ld stop'", c->dir,
                            (long)s->visible_pid, (long)s->visible_pid);
@@ -77,6 +79,7 @@ static int check_spools(struct drain *c, struct err *e)
 int drain_open_finished(struct drain *c, const char *dir, struct err *e)
 {
     *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .attached = true, .pending = true};
+    guard_install();
     c->dir = strdup(dir);
     c->copy = malloc(sizeof(uint64_t) * SPOOL_CHUNK_WORDS);
     c->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -105,12 +108,14 @@ struct drain_slices {
     size_t n, capacity;
 };
 
-static uint64_t first_stamp(const struct drain_spool *s, const struct drain_candidate *k)
+static uint64_t first_stamp(const struct drain *c, const struct drain_spool *s, const struct drain_candidate *k)
 {
     struct codec_state state = {k->epoch0, k->base0};
     struct event ev = {0};
+    // A program that should have ended cannot change the copy.
+    memcpy(c->copy, s->chunks[k->index].words, k->used * sizeof *c->copy);
     for (uint32_t at = 0, used; at < k->used && !ev.kind; at += used) {
-        used = codec_get(&state, s->chunks[k->index].words + at, k->used - at, &ev);
+        used = codec_get(&state, c->copy + at, k->used - at, &ev);
         if (!used)
             break;
     }
@@ -120,12 +125,14 @@ static uint64_t first_stamp(const struct drain_spool *s, const struct drain_cand
 static int add_spool(struct drain *c, struct drain_spool *s, struct drain_slices *all)
 {
     int64_t n = drain_scan(c, s);
-    if (n < 0 || drain_take_changes(s) < 0 || HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
+    if (s->broken)
+        return 0;
+    if (n < 0 || drain_take_changes(s) == -ENOMEM || HT_GROW(&all->items, &all->capacity, all->n + (size_t)n) < 0)
         return -ENOMEM;
     for (int64_t i = 0; i < n; i++) {
         const struct drain_candidate *k = &c->candidates[i];
         struct drain_slice *slice = &all->items[all->n++];
-        *slice = (struct drain_slice){.stamp = first_stamp(s, k), .spool = s, .chunk = *k};
+        *slice = (struct drain_slice){.stamp = first_stamp(c, s, k), .spool = s, .chunk = *k};
         // Whatever the stamps say, a stream is taken in its order.
         const struct drain_slice *before = slice - 1;
         if (i > 0 && before->chunk.thread == k->thread && before->chunk.stream == k->stream &&

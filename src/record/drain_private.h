@@ -29,11 +29,13 @@ bool drain_keep_spares(struct drain *c);
 void drain_wake(_Atomic uint32_t *futex);
 
 // Takes the changes that processes have made. Before a drain's segments, after its look at what is published: a call that
-// starts after a pause has returned is then known to be paused. 0 or -ENOMEM.
+// starts after a pause has returned is then known to be paused. 0, -ENOMEM, or -EBADMSG when the ring holds less than it
+// says.
 int drain_take_changes(struct drain_spool *s);
 
-// Forgets changes that no event to come is older than.
-void drain_forget_changes(struct drain_spool *s);
+// Forgets changes that no event to come is older than; `all_seen`: no stream has unread events. Of very many some are
+// forgotten in any case.
+void drain_forget_changes(struct drain_spool *s, bool all_seen);
 
 // Hands the records of recorded times on, in one segment or several. Fills in `g` as a sink does.
 int drain_pass_recorded(struct drain_spool *s, struct drain_stream *l, struct trace_segment *g,

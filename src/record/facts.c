@@ -79,33 +79,48 @@ static char *header_string(const char *text, size_t room)
     return strndup(text, room);
 }
 
+// Why the process recorded itself no longer, for people to read; NULL: it did to its end.
+static char *reason_of(const struct drain_spool *s)
+{
+    if (s->broken)
+        return strdup(s->broken);
+    if (atomic_load(&s->guard.broken))
+        return strdup("its spool was truncated");
+    if (atomic_load(&s->header->status) != SPOOL_OFF)
+        return NULL;
+    char *text = header_string(s->header->reason, sizeof s->header->reason);
+    for (char *at = text; at && *at; at++)
+        *at = *at >= ' ' && *at <= '~' ? *at : '?';
+    return text;
+}
+
 int facts_process(struct trace_process *p, const struct drain_spool *s)
 {
     struct spool_header *h = s->header;
-    uint32_t argv_bytes = h->argv_bytes;
-    uint64_t dropped = atomic_load(&h->lost_words);
+    uint32_t argv_bytes = __atomic_load_n(&h->argv_bytes, __ATOMIC_RELAXED);
+    // Of what is overwritten nothing is counted.
+    uint64_t dropped = s->broken ? 0 : atomic_load(&h->lost_words);
     *p = (struct trace_process){
         .number = s->number,
         .pid = s->pid,
-        .ppid = h->ppid,
-        .forked_from = h->parent_spool_pid,
-        .start_stamp = h->start_stamp,
+        .ppid = __atomic_load_n(&h->ppid, __ATOMIC_RELAXED),
+        .forked_from = __atomic_load_n(&h->parent_spool_pid, __ATOMIC_RELAXED),
+        .start_stamp = __atomic_load_n(&h->start_stamp, __ATOMIC_RELAXED),
         .exe = header_string(h->exe, sizeof h->exe),
         .allocator = header_string(h->allocator, sizeof h->allocator),
         .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,
-        .end_stamp = atomic_load(&h->end_stamp),
+        .end_stamp = s->broken ? 0 : atomic_load(&h->end_stamp),
         .lost_records = dropped > s->lost_words ? dropped : s->lost_words,
-        .waits = atomic_load(&h->waits),
-        .wait_ns = atomic_load(&h->wait_ns),
-        .threads = atomic_load(&h->threads_numbered),
+        .waits = s->broken ? 0 : atomic_load(&h->waits),
+        .wait_ns = s->broken ? 0 : atomic_load(&h->wait_ns),
+        .threads = s->broken ? 0 : atomic_load(&h->threads_numbered),
+        .off_reason = reason_of(s),
     };
-    bool off = atomic_load(&h->status) == SPOOL_OFF;
-    p->off_reason = off ? header_string(h->reason, sizeof h->reason) : NULL;
     p->allocator_build_id = p->allocator ? build_id_of(p->allocator) : NULL;
     p->argv = malloc(p->argv_bytes + 1u);
     if (p->argv)
         memcpy(p->argv, h->argv, p->argv_bytes);
-    if (p->exe && p->allocator && p->argv && (p->off_reason || !off))
+    if (p->exe && p->allocator && p->argv)
         return 0;
     trace_process_release(p);
     return -ENOMEM;
@@ -113,7 +128,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
 
 void facts_window(struct trace_process *p, const struct drain_spool *s)
 {
-    bool began_late = s->header->control.first_state != SPOOL_RECORDING;
+    bool began_late = s->began_late;
     if (!began_late && !s->recorded_to && !s->recorded_from)
         return;
     p->recorded_to = s->recorded_to ? s->recorded_to : p->end_stamp;

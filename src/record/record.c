@@ -87,6 +87,8 @@ static int announce(struct recorder *r, const struct drain_spool *s, struct err 
     r->result->processes++;
     if (facts_process(&p, s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
+    uint64_t now = stamp_now(r);
+    p.start_stamp = p.start_stamp < now ? p.start_stamp : now;
     return encoder_put_process(r->encoder, &p, e);
 }
 
@@ -118,7 +120,8 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
     if (facts_process(p, s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     r->n_ended++;
-    p->end_stamp = p->end_stamp ? p->end_stamp : stamp_now(r);
+    uint64_t now = stamp_now(r);
+    p->end_stamp = p->end_stamp && p->end_stamp < now ? p->end_stamp : now;
     facts_window(p, s);
     p->thread_names = s->thread_names.data;
     p->thread_names_bytes = s->thread_names.size;
@@ -406,7 +409,7 @@ static bool is_over(struct recorder *r)
         return true;
     if (!r->launch.reaped || r->drain.n_spools)
         return false;
-    if (r->drain.session->flags & SPOOL_FOLLOW_NONE)
+    if (r->drain.flags & SPOOL_FOLLOW_NONE)
         return true;
     uint64_t now = clock_monotonic_ns();
     if (now - r->survivors_ns < SURVIVORS_NS)
@@ -444,6 +447,7 @@ static int begin_backup(struct recorder *r, struct err *e)
     // Signals are the other thread's.
     sigset_t all, mask;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
     int rc = pthread_create(&r->backup, NULL, drain_as_backup, r);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -643,7 +647,10 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     record_launch_wake_on_signal(NULL);
     result->left = r->drain.n_left;
     if (r->drain.session)
-        result->untraced = atomic_load(&r->drain.session->untraced) + r->drain.n_refused;
+        result->untraced = r->drain.n_refused;
+    result->session_broken = r->drain.session_broken;
+    if (r->drain.session && !result->session_broken)
+        result->untraced += atomic_load(&r->drain.session->untraced);
     drain_close(&r->drain);
     record_launch_signals_restore(&r->launch);
     encoder_free(r->encoder);

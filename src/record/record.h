@@ -38,7 +38,8 @@ struct record_result {
     bool cut_off;    // … while the output accepted no data: the trace has no end
     uint32_t processes;
     uint32_t left; // processes that went on unrecorded: by exec, as programs that drop the library or cannot find it
-    uint32_t untraced; // processes that could not be recorded: under limits that leave no room for a spool
+    uint32_t untraced;   // processes that could not be recorded: under limits that leave no room for a spool
+    bool session_broken; // a program has written to what is the recorder's in the session
     uint64_t events, lost_words, waits, wait_ns;
     uint64_t cpu_ns;      // of the recorder itself
     uint64_t batches;     // written

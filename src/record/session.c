@@ -91,8 +91,9 @@ static uint32_t make_reserves(int fd)
 
 // See struct spool_recorder. The list is the thread's: this one's end is to be the recorder's. glibc's own robust mutexes use
 // it, too, of which heaptape has none.
-static int hold(struct spool_session *s, struct err *e)
+static int hold(struct drain *c, struct err *e)
 {
+    struct spool_session *s = c->session;
     static _Thread_local struct robust_list_head head;
     struct robust_list *entry = (struct robust_list *)&s->recorder.next;
     head.futex_offset = (long)(offsetof(struct spool_recorder, owner) - offsetof(struct spool_recorder, next));
@@ -101,7 +102,8 @@ static int hold(struct spool_session *s, struct err *e)
     entry->next = &head.list;
     if (syscall(SYS_set_robust_list, &head, sizeof head) < 0)
         return err_set_errno(e, "cannot register the recorder");
-    atomic_store_explicit(&s->recorder.owner, (uint32_t)gettid(), memory_order_release);
+    c->owner = (uint32_t)gettid();
+    atomic_store_explicit(&s->recorder.owner, c->owner, memory_order_release);
     return 0;
 }
 
@@ -121,12 +123,14 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     if (rc < 0)
         return rc;
     c->session = p;
+    c->flags = flags;
+    guard_add(&c->guard, p, sizeof *c->session);
     c->session->recorder_pid = (uint32_t)getpid();
     c->session->flags = flags;
     c->session->clock_kind = clock;
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
     c->session->reserves = reserves;
-    rc = hold(c->session, e);
+    rc = hold(c, e);
     atomic_thread_fence(memory_order_release);
     c->session->magic = SPOOL_SESSION_MAGIC;
     return rc;
@@ -135,6 +139,7 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
 int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
     *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}};
+    guard_install();
     int rc = make_folders(c, e);
     if (rc == 0)
         rc = make_session(c, flags, clock, e);
@@ -191,6 +196,7 @@ void drain_close(struct drain *c)
         close(c->dir_fd);
     if (c->lock_fd >= 0)
         close(c->lock_fd);
+    guard_remove(&c->guard);
     if (c->session)
         munmap(c->session, sizeof *c->session);
     free(c->outer);

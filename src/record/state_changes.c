@@ -6,34 +6,37 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { MANY_CHANGES = 1 << 16 };
+enum { MANY_CHANGES = 1 << 16, TOO_MANY_CHANGES = 1 << 18 };
 
 int drain_take_changes(struct drain_spool *s)
 {
     struct spool_control *k = &s->header->control;
-    uint64_t taken = atomic_load_explicit(&k->changes_taken, memory_order_relaxed);
-    uint64_t made = atomic_load_explicit(&k->changes_made, memory_order_acquire);
-    // Not more than the ring holds, whatever the program has written there.
-    if (made == taken || made - taken > SPOOL_STATE_CHANGES)
-        return 0;
+    uint64_t taken = s->changes_taken, made = atomic_load_explicit(&k->changes_made, memory_order_acquire);
+    if (made - taken > SPOOL_STATE_CHANGES)
+        return -EBADMSG;
     size_t n = (size_t)(made - taken);
     if (HT_GROW(&s->changes, &s->changes_capacity, s->n_changes + n) < 0)
         return -ENOMEM;
     for (; taken < made; taken++) {
         uint64_t change = atomic_load_explicit(&k->changes[taken % SPOOL_STATE_CHANGES], memory_order_relaxed);
         bool on = (change & 3) == SPOOL_RECORDING;
+        uint64_t before = s->n_changes ? s->changes[s->n_changes - 1] : 0;
+        // Their stamps are in order.
+        if (change >> 2 < before >> 2)
+            change = (before & ~3ull) | (change & 3);
         s->changes[s->n_changes++] = change;
         s->recorded_from = on && !s->recorded_from ? change >> 2 : s->recorded_from;
         s->recorded_to = on ? 0 : change >> 2;
     }
+    s->changes_taken = taken;
     atomic_store_explicit(&k->changes_taken, taken, memory_order_release);
     return 0;
 }
 
-void drain_forget_changes(struct drain_spool *s)
+void drain_forget_changes(struct drain_spool *s, bool all_seen)
 {
     size_t n = s->n_changes / 2;
-    if (s->n_changes < MANY_CHANGES)
+    if (s->n_changes < (all_seen ? MANY_CHANGES : TOO_MANY_CHANGES))
         return;
     s->first_state = s->changes[n - 1] & 3;
     s->n_changes -= n;
@@ -41,14 +44,27 @@ void drain_forget_changes(struct drain_spool *s)
     memmove(s->changes, s->changes + n, s->n_changes * sizeof *s->changes);
 }
 
-// Was it recorded at the stream's stamp? Stamps of a stream hardly ever go back, so its place among the changes is near.
+// How many changes came up to the stamp.
+static size_t changes_until(const struct drain_spool *s, uint64_t stamp)
+{
+    size_t from = 0, to = s->n_changes;
+    while (from < to) {
+        size_t i = from + (to - from) / 2;
+        if (s->changes[i] >> 2 <= stamp)
+            from = i + 1;
+        else
+            to = i;
+    }
+    return from;
+}
+
+// Was it recorded at the stream's stamp? Mostly its place among the changes is that of the stamp before.
 static bool is_recorded(const struct drain_spool *s, struct drain_stream *l, uint64_t stamp)
 {
     size_t i = l->change > s->changes_forgotten ? (size_t)(l->change - s->changes_forgotten) : 0;
-    while (i < s->n_changes && s->changes[i] >> 2 <= stamp)
-        i++;
-    while (i > 0 && s->changes[i - 1] >> 2 > stamp)
-        i--;
+    if (i > s->n_changes || (i > 0 && s->changes[i - 1] >> 2 > stamp) ||
+        (i < s->n_changes && s->changes[i] >> 2 <= stamp))
+        i = changes_until(s, stamp);
     l->change = s->changes_forgotten + i;
     return (i ? s->changes[i - 1] & 3 : s->first_state) == SPOOL_RECORDING;
 }
@@ -139,8 +155,7 @@ bool drain_is_asked(const struct drain *c, enum spool_request what)
     if (c->streams_waiting)
         return false;
     for (size_t i = 0; i < c->n_spools; i++) {
-        const struct drain_spool *s = c->spools[i];
-        if (s->asked[what] != atomic_load_explicit(&s->header->control.done[what], memory_order_relaxed))
+        if (c->spools[i]->asked[what] != c->spools[i]->answered[what])
             return true;
     }
     return false;
@@ -149,12 +164,14 @@ bool drain_is_asked(const struct drain *c, enum spool_request what)
 void drain_answer(struct drain *c, enum spool_request what, int error)
 {
     for (size_t i = 0; i < c->n_spools; i++) {
-        struct spool_control *k = &c->spools[i]->header->control;
-        if (c->spools[i]->asked[what] == atomic_load_explicit(&k->done[what], memory_order_relaxed))
+        struct drain_spool *s = c->spools[i];
+        struct spool_control *k = &s->header->control;
+        if (s->asked[what] == s->answered[what])
             continue;
+        s->answered[what] = s->asked[what];
         if (what == SPOOL_RESET)
             atomic_store(&k->reset_error, (uint32_t)error);
-        atomic_store(&k->done[what], c->spools[i]->asked[what]);
+        atomic_store(&k->done[what], s->asked[what]);
         drain_wake(&k->done[what]);
     }
 }

@@ -106,6 +106,8 @@ static int ask(const struct control *c, enum spool_request what)
 {
     struct spool_control *k = &c->header->control;
     const struct timespec timeout = {.tv_nsec = WAIT_NS};
+    if (what == SPOOL_RESET)
+        atomic_fetch_add(&k->reset_proof, SPOOL_RESET_STEP);
     uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
     wake_recorder(c->session);
     for (;;) {

@@ -94,6 +94,7 @@ enum spool_request {
 };
 
 enum { SPOOL_STATE_CHANGES = 1024 };
+#define SPOOL_RESET_STEP 0x9e3779b1u
 
 // Words by which the process itself and `heaptape ctl` steer the recording (src/spool/control.h). `state` is looked at
 // by a thread's slow path alone; the changes between recorded and unrecorded time are exact nevertheless, since the
@@ -105,7 +106,10 @@ struct spool_control {
     _Atomic uint32_t reset_error;           // errno of the last reset, 0 when it was done
     _Atomic uint32_t asked[SPOOL_REQUESTS]; // requests made …
     _Atomic uint32_t done[SPOOL_REQUESTS];  // … and answered; a futex
-    _Atomic uint64_t events;                // recorded so far, as the recorder has counted
+    // Grows by SPOOL_RESET_STEP with each reset asked for, before that: a program that writes where it should not does not
+    // thereby delete the trace.
+    _Atomic uint32_t reset_proof;
+    _Atomic uint64_t events; // recorded so far, as the recorder has counted
     // A ring of changes: stamp << 2 | the state from there on. Of the rings' counters, the writer's and the recorder's.
     _Atomic uint64_t changes_made, changes_taken;
     _Atomic uint64_t changes[SPOOL_STATE_CHANGES];

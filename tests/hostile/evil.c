@@ -1,3 +1,4 @@
+// Writes over the memory that it shares with the recorder, or takes it away: evil MODE SECONDS SEED.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,6 +26,12 @@ static void *churn(void *a)
 static char path[4096], spath[4096];
 static char *base;
 static size_t len;
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
 static unsigned long rs = 88172645463325252ul;
 static unsigned long rnd(void)
 {
@@ -36,7 +43,7 @@ static unsigned long rnd(void)
 int main(int n, char **v)
 {
     const char *mode = v[1];
-    int secs = n > 2 ? atoi(v[2]) : 2;
+    double secs = n > 2 ? atof(v[2]) : 2;
     rs ^= n > 3 ? atol(v[3]) * 7919 : 0;
     for (int i = 0; i < 20; i++)
         rnd();
@@ -80,7 +87,7 @@ int main(int n, char **v)
     fprintf(stderr, "evil %s: %s fd %d segs %d bytes %zu file %ld\n", mode, path, fd, ns, len, (long)st.st_size);
     char *S = mmap(0, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, sfd, 0);
     char *W = mmap(0, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    time_t end = time(0) + secs;
+    double end = now() + secs;
     if (!strcmp(mode, "trunc")) {
         stop = 1;
         ftruncate(fd, 0);
@@ -154,7 +161,7 @@ int main(int n, char **v)
         usleep(secs * 1000000);
         _exit(0);
     }
-    while (time(0) < end) {
+    while (now() < end) {
         int burst = !strcmp(mode, "slow") ? 1 : 200;
         for (int k = 0; k < burst; k++) {
             size_t o;
