@@ -99,10 +99,12 @@ static struct spool_session *map_session(const char *dir)
     char path[PRODUCER_MAX_PATH + 32], *end = path + sizeof path;
     if (!append(append(append(path, end, dir), end, "/"), end, SPOOL_SESSION_FILE))
         return NULL;
-    int fd = open_raw(path, O_RDWR);
+    struct stat st;
+    if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
+        return NULL;
+    int fd = open_raw(path, O_RDWR | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
-    struct stat st;
     struct spool_session *session = MAP_FAILED;
     if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof *session)
         session = producer_mmap(NULL, sizeof *session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -138,6 +140,9 @@ static bool fill_session(int fd)
 static void make_session(const char *dir)
 {
     char path[PRODUCER_MAX_PATH + 32], own[PRODUCER_MAX_PATH + 64], *end = own + sizeof own;
+    struct stat st;
+    if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
+        return;
     if (!append(append(append(path, path + sizeof path, dir), path + sizeof path, "/"), path + sizeof path,
                 SPOOL_SESSION_FILE))
         return;
@@ -147,9 +152,8 @@ static void make_session(const char *dir)
     int fd = open_raw(own, O_RDWR | O_CREAT | O_EXCL);
     if (fd < 0)
         return;
-    struct stat st;
     // A directory for everybody is for processes of several users.
-    if (stat(dir, &st) == 0 && (st.st_mode & S_IWOTH))
+    if (st.st_mode & S_IWOTH)
         fchmod(fd, 0666);
     if (fill_session(fd))
         syscall(SYS_linkat, AT_FDCWD, own, AT_FDCWD, path, 0);

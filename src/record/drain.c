@@ -298,7 +298,7 @@ static void check_session(struct drain *c)
     struct spool_session *s = c->session;
     bool right = s->magic == SPOOL_SESSION_MAGIC && s->flags == c->flags &&
                  atomic_load(&s->recorder.owner) == c->owner && atomic_load(&s->recorder_gone) == c->stopped;
-    if (c->attached || (right && !atomic_load(&c->guard.broken)))
+    if (c->attached || (right && !atomic_load(&c->guard->broken)))
         return;
     s->magic = SPOOL_SESSION_MAGIC;
     s->flags = c->flags;

@@ -88,7 +88,7 @@ struct drain {
     int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
     bool attached; // a session that was recorded without a recorder: nothing of it is changed
     struct spool_session *session;
-    struct guard guard;  // of that mapping
+    struct guard *guard; // of that mapping
     uint32_t flags;      // of the session, as made
     uint32_t owner;      // the recorder's, in session->recorder
     bool session_broken; // a program has written to what is the recorder's

@@ -35,10 +35,24 @@ static void descend(struct drain *c)
         closedir(d);
 }
 
+static int check_folder(const struct drain *c, struct err *e)
+{
+    struct stat st;
+    if (fstat(c->dir_fd, &st) < 0)
+        return err_set_errno(e, "%s", c->dir);
+    if (spool_folder_is_safe(&st, geteuid()))
+        return 0;
+    if (st.st_uid != geteuid())
+        return err_set(e, -EACCES, "%s: belongs to another user: run heaptape as user %ld", c->dir, (long)st.st_uid);
+    return err_set(e, -EACCES, "%s: others may write to it: use a directory of mode 700", c->dir);
+}
+
 static int open_session(struct drain *c, struct err *e)
 {
     struct stat st;
     descend(c);
+    if (check_folder(c, e) < 0)
+        return -EACCES;
     int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return err_set(e, -errno, "%s: contains no recording: %s/%s: %s", c->dir, c->dir, SPOOL_SESSION_FILE,
@@ -53,7 +67,9 @@ static int open_session(struct drain *c, struct err *e)
         return err_set(e, -EBADMSG, "%s/%s: is not a session file", c->dir, SPOOL_SESSION_FILE);
     c->session = p;
     c->flags = c->session->flags;
-    guard_add(&c->guard, p, sizeof *c->session);
+    c->guard = guard_new(p, sizeof *c->session);
+    if (!c->guard)
+        return err_set(e, -ENOMEM, "out of memory");
     if (c->session->magic != SPOOL_SESSION_MAGIC || c->session->stamp_shift != CODEC_STAMP_SHIFT)
         return err_set(e, -EBADMSG, "%s/%s: is not a session file of this version of heaptape", c->dir,
                        SPOOL_SESSION_FILE);
@@ -86,6 +102,8 @@ int drain_open_finished(struct drain *c, const char *dir, struct err *e)
     int rc = c->dir && c->copy ? 0 : err_set(e, -ENOMEM, "out of memory");
     if (rc == 0 && c->dir_fd < 0)
         rc = err_set_errno(e, "%s", dir);
+    if (rc == 0)
+        rc = check_folder(c, e);
     if (rc == 0)
         rc = open_session(c, e);
     if (rc == 0)

@@ -63,6 +63,9 @@ bool lifetime_is_called(pid_t pid, uint32_t own_pid);
 // Locks a session's file for as long as the descriptor is open. -EWOULDBLOCK: its recorder lives.
 int stale_lock(int fd);
 
+// Removes a folder and what is in it: spools of processes that came too late to be drained, and what programs have put there.
+void stale_remove(const char *path);
+
 // Removes the folders that recorders of this user have left behind.
 void stale_sweep(const char *folder);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -53,4 +54,19 @@ void guard_remove(struct guard *g)
     if (g->next)
         g->next->link = g->link;
     g->link = NULL;
+}
+
+struct guard *guard_new(void *at, size_t bytes)
+{
+    struct guard *g = malloc(sizeof *g);
+    if (g)
+        guard_add(g, at, bytes);
+    return g;
+}
+
+void guard_free(struct guard *g)
+{
+    if (g)
+        guard_remove(g);
+    free(g);
 }

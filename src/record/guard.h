@@ -16,6 +16,9 @@ struct guard {
 // Takes SIGBUS over, which must not be blocked. A fault outside of all guarded mappings ends the process as before.
 void guard_install(void);
 
+struct guard *guard_new(void *at, size_t bytes); // NULL: out of memory
+void guard_free(struct guard *g);                // NULL is allowed
+
 // Guards a mapping. One thread adds and removes, and all but the mapping that was added first are used by it alone.
 void guard_add(struct guard *g, void *at, size_t bytes);
 void guard_remove(struct guard *g);

@@ -50,7 +50,7 @@ static int make_open_folder(struct drain *c, struct err *e)
     }
     if (chmod(c->outer, 0711) < 0 || mkdir(c->dir, 0700) < 0)
         return err_set_errno(e, "%s: cannot create", c->dir);
-    if (chmod(c->dir, 01733) < 0)
+    if (chmod(c->dir, SPOOL_OPEN_MODE) < 0)
         return err_set_errno(e, "%s: cannot change its mode", c->dir);
     return 0;
 }
@@ -124,13 +124,13 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
         return rc;
     c->session = p;
     c->flags = flags;
-    guard_add(&c->guard, p, sizeof *c->session);
+    c->guard = guard_new(p, sizeof *c->session);
     c->session->recorder_pid = (uint32_t)getpid();
     c->session->flags = flags;
     c->session->clock_kind = clock;
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
     c->session->reserves = reserves;
-    rc = hold(c, e);
+    rc = c->guard ? hold(c, e) : err_set(e, -ENOMEM, "out of memory");
     atomic_thread_fence(memory_order_release);
     c->session->magic = SPOOL_SESSION_MAGIC;
     return rc;
@@ -152,29 +152,15 @@ int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct er
     return rc;
 }
 
-// Everything in it, too: spools of processes that came too late to be drained.
-static void remove_folder(const char *path)
-{
-    DIR *d = opendir(path);
-    struct dirent *item;
-    while (d && (item = readdir(d))) {
-        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
-            unlinkat(dirfd(d), item->d_name, 0);
-    }
-    if (d)
-        closedir(d);
-    rmdir(path);
-}
-
 // Under another name first: a program of the session that starts now finds no directory, and so does not make a session
 // without a recorder in it.
 static void remove_session(const char *dir)
 {
     char *gone = NULL;
     if (asprintf(&gone, "%s.gone", dir) >= 0 && rename(dir, gone) == 0)
-        remove_folder(gone);
+        stale_remove(gone);
     else
-        remove_folder(dir);
+        stale_remove(dir);
     free(gone);
 }
 
@@ -196,7 +182,7 @@ void drain_close(struct drain *c)
         close(c->dir_fd);
     if (c->lock_fd >= 0)
         close(c->lock_fd);
-    guard_remove(&c->guard);
+    guard_free(c->guard);
     if (c->session)
         munmap(c->session, sizeof *c->session);
     free(c->outer);

@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Programs can make folders in root's session: so many in each other nobody else makes.
+enum { MAX_DEPTH = 16 };
+
 int stale_lock(int fd)
 {
     return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
@@ -45,7 +48,7 @@ static bool is_dots(const char *name)
 }
 
 // Looks through a folder, and the one in it where root's sessions are: does anybody of it live? Or removes all.
-static bool walk(int dir_fd, bool remove)
+static bool walk(int dir_fd, bool remove, unsigned depth)
 {
     DIR *d = fdopendir(dup(dir_fd));
     struct dirent *item;
@@ -57,7 +60,10 @@ static bool walk(int dir_fd, bool remove)
         if (is_dots(item->d_name))
             continue;
         int inner = open_folder(dir_fd, item->d_name);
-        found = inner >= 0 ? walk(inner, remove) : !remove && lives(dir_fd, item->d_name);
+        if (inner >= 0)
+            found = depth < MAX_DEPTH && walk(inner, remove, depth + 1);
+        else
+            found = !remove && lives(dir_fd, item->d_name);
         if (remove)
             unlinkat(dir_fd, item->d_name, inner >= 0 ? AT_REMOVEDIR : 0);
         if (inner >= 0)
@@ -70,7 +76,7 @@ static bool walk(int dir_fd, bool remove)
 static bool is_stale(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !walk(fd, false);
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !walk(fd, false, 0);
 }
 
 void stale_sweep(const char *folder)
@@ -82,7 +88,7 @@ void stale_sweep(const char *folder)
             continue;
         int fd = open_folder(dirfd(d), item->d_name);
         if (fd >= 0 && is_stale(fd)) {
-            walk(fd, true);
+            walk(fd, true, 0);
             unlinkat(dirfd(d), item->d_name, AT_REMOVEDIR);
         }
         if (fd >= 0)
@@ -90,4 +96,14 @@ void stale_sweep(const char *folder)
     }
     if (d)
         closedir(d);
+}
+
+void stale_remove(const char *path)
+{
+    int fd = open_folder(AT_FDCWD, path);
+    if (fd < 0)
+        return;
+    walk(fd, true, 0);
+    close(fd);
+    rmdir(path);
 }

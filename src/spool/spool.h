@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC 0x3273736573735448ull // "HTssess2"
 #define SPOOL_MAGIC         0x326c6f6f70735448ull // "HTspool2"
@@ -56,6 +57,19 @@ enum {
 static inline uint64_t spool_reserve_offset(unsigned slot)
 {
     return SPOOL_SESSION_BYTES + (uint64_t)slot * SPOOL_RESERVE_BYTES;
+}
+
+enum {
+    SPOOL_OPEN_MODE = 01733,    // of the folder of root's session, which nobody can list: see session.c
+    SPOOL_UNMAPPED_UID = 65534, // somebody outside of the user namespace
+};
+
+// May a session be in the folder? Another user who owns it, or may write to it, could read what is recorded there.
+static inline bool spool_folder_is_safe(const struct stat *st, uid_t self)
+{
+    bool foreign = st->st_uid != self && st->st_uid != 0 && st->st_uid != SPOOL_UNMAPPED_UID;
+    bool open = st->st_mode & (S_IWGRP | S_IWOTH);
+    return S_ISDIR(st->st_mode) && !foreign && (!open || (st->st_mode & 07777) == SPOOL_OPEN_MODE);
 }
 
 enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUNK_DONE = 2 };
