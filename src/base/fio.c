@@ -206,7 +206,7 @@ static int open_nameless(const char *path)
         return -1;
     memcpy(folder, slash ? path : ".", slash ? n : 1);
     folder[slash ? n : 1] = 0;
-    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 }
 
 static int give_name(int fd, const char *path)
@@ -220,14 +220,20 @@ static int give_name(int fd, const char *path)
 static int output_open_file(struct output *out, const char *path, unsigned flags, struct err *e)
 {
     struct stat st;
+    bool is_link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return err_set(e, -EISDIR, "%s: is a directory", path);
-    bool special = exists && !S_ISREG(st.st_mode);
+    // A descriptor of its own is the caller's choice, whatever it is.
+    bool own = strncmp(path, "/proc/self/fd/", 14) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+    bool special = exists && (!S_ISREG(st.st_mode) || (own && (flags & OUTPUT_FORCE)));
     if (exists && !special && !(flags & OUTPUT_FORCE))
         return err_set(e, -EEXIST, "%s: exists; use -f to replace it", path);
+    if (is_link && !special)
+        return err_set(e, -ELOOP, "%s: is a symbolic link; give the path of the file itself", path);
     const char *target = path;
-    if ((flags & OUTPUT_ASIDE) && !special) {
+    out->grows = exists && (flags & OUTPUT_GROWS);
+    if ((exists || (flags & OUTPUT_ASIDE)) && !special) {
         if (asprintf(&out->aside, "%s.tmp-%ld", path, (long)getpid()) < 0) {
             out->aside = NULL;
             return err_set(e, -ENOMEM, "%s: out of memory", path);
@@ -238,12 +244,12 @@ static int output_open_file(struct output *out, const char *path, unsigned flags
         if (out->unnamed)
             return 0;
     }
-    int how = special ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC;
-    // Between the stat above and here somebody may have made the file: O_EXCL keeps the promise not to
+    if (out->aside)
+        unlink(target); // left by a process of the same number
+    // Between the stat above and here somebody may have made the file, or a link: O_EXCL keeps the promise not to
     // replace it.
-    if (!special && !(flags & OUTPUT_FORCE) && !out->aside)
-        how |= O_EXCL;
-    out->fd = open(target, how | O_CLOEXEC, 0666);
+    int how = special ? O_TRUNC : O_CREAT | O_EXCL;
+    out->fd = open(target, O_WRONLY | O_CLOEXEC | how, 0600);
     if (out->fd < 0)
         return err_set_errno(e, "%s: cannot create", target);
     out->owns_fd = true;
@@ -283,12 +289,39 @@ static int check_write(const struct output *out, ssize_t w, struct err *e)
     return 0;
 }
 
+static int leave_unnamed(struct output *out, struct err *e)
+{
+    if (out->unnamed && give_name(out->fd, out->aside) < 0)
+        return err_set_errno(e, "%s: cannot create", out->aside);
+    out->unnamed = false;
+    return 0;
+}
+
+static int take_name(struct output *out, struct err *e)
+{
+    if (rename(out->aside, out->name) < 0)
+        return err_set_errno(e, "%s: cannot rename to it", out->name);
+    free(out->aside);
+    out->aside = NULL;
+    return 0;
+}
+
+int output_commit(struct output *out, struct err *e)
+{
+    out->grows = false;
+    int rc = out->aside ? leave_unnamed(out, e) : 0;
+    return rc == 0 && out->aside ? take_name(out, e) : rc;
+}
+
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
 {
     const uint8_t *at = bytes;
+    int rc = out->grows && n ? output_commit(out, e) : 0;
+    if (rc < 0)
+        return rc;
     while (n) {
         ssize_t w = output_cancelled ? 0 : write(out->fd, at, n);
-        int rc = check_write(out, w, e);
+        rc = check_write(out, w, e);
         if (rc > 0)
             continue;
         if (rc < 0)
@@ -344,19 +377,16 @@ int output_restart(struct output *out, struct err *e)
 
 int output_close(struct output *out, bool commit, struct err *e)
 {
-    int rc = 0;
-    if (out->unnamed && commit && give_name(out->fd, out->aside) < 0)
-        rc = err_set_errno(e, "%s: cannot create", out->aside);
+    bool named = commit && !out->grows;
+    int rc = out->aside && named ? leave_unnamed(out, e) : 0;
     // Network file systems report a full disk only here.
     if (out->owns_fd && out->fd >= 0 && close(out->fd) < 0)
         rc = err_set_errno(e, "%s: cannot finish writing", out->name);
-    if (out->aside) {
-        if (rc == 0 && commit && rename(out->aside, out->name) < 0)
-            rc = err_set_errno(e, "%s: cannot rename to it", out->name);
-        if ((rc < 0 || !commit) && !(out->unnamed && !commit))
-            unlink(out->aside);
-        free(out->aside);
-    }
+    if (rc == 0 && named && out->aside)
+        rc = take_name(out, e);
+    if (out->aside && !out->unnamed)
+        unlink(out->aside);
+    free(out->aside);
     *out = (struct output){.fd = -1, .name = out->name};
     return rc;
 }

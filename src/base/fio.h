@@ -46,11 +46,13 @@ int input_make_seekable(struct input *in, struct err *e);
 
 // Flags of output_open.
 enum {
-    OUTPUT_FORCE = 1, // replace an existing file
+    OUTPUT_FORCE = 1, // replace an existing file, no sooner than output_commit or output_close
     // For forms that are not valid when cut off: write a file without a name, or NAME.tmp-PID where the file system has no
     // such thing, and give it its name in output_close. A file without a name leaves nothing behind, however the program
     // ends.
     OUTPUT_ASIDE = 2,
+    // For what others read while it grows: the first byte replaces an existing file, and without any it stays.
+    OUTPUT_GROWS = 4,
 };
 
 // A sequential writer, unbuffered: callers write whole frames. All zero but fd = -1 is closed.
@@ -62,11 +64,13 @@ struct output {
     uint64_t write_ns; // how long output_write_parts took for them
     char *aside;       // temporary path, NULL when written in place
     bool unnamed;      // nothing stands at that path yet
+    bool grows;        // the first byte gives it its name
 };
 
 // Opens `path` for writing; "-" is stdout, named "(stdout)", and refused when it is a terminal. Without
 // OUTPUT_FORCE an existing regular file is refused with "exists; use -f to replace it"; devices, fifos and
-// sockets (/dev/null, a named pipe) are written to as they are.
+// sockets (/dev/null, a named pipe) are written to as they are. Nothing is written through a symbolic link to a regular
+// file. A new file is its owner's alone: traces and workloads hold a program's arguments and addresses.
 int output_open(struct output *out, const char *path, unsigned flags, struct err *e);
 
 // A file without a name in $TMPDIR or /tmp, for what is written once and then read.
@@ -84,6 +88,9 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
 
 // As output_write, of several pieces with one writev(2) where it takes them all. The array is used up.
 int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct err *e);
+
+// Gives the file its name now, where an existing one is to be replaced: what was written is worth to be kept from here on.
+int output_commit(struct output *out, struct err *e);
 
 // Throws away what was written to a regular file of its own. -ESPIPE for anything else.
 int output_restart(struct output *out, struct err *e);

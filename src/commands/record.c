@@ -176,9 +176,9 @@ static void discard(struct output *out)
     struct err ignored = {0};
     struct stat st;
     const char *name = out->name;
-    bool is_file = out->owns_fd && fstat(out->fd, &st) == 0 && S_ISREG(st.st_mode);
-    output_close(out, true, &ignored);
-    if (is_file)
+    bool in_place = out->owns_fd && !out->aside && fstat(out->fd, &st) == 0 && S_ISREG(st.st_mode);
+    output_close(out, false, &ignored);
+    if (in_place)
         unlink(name);
 }
 

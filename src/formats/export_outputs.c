@@ -71,7 +71,7 @@ static int open_fd(struct output *out, int fd, struct err *e)
 
 static int open_append(struct output *out, const char *path, struct err *e)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     *out = (struct output){.fd = fd, .owns_fd = true, .name = path};
     return fd < 0 ? err_set_errno(e, "%s: cannot open", path) : 0;
 }
@@ -80,7 +80,7 @@ static int open_append(struct output *out, const char *path, struct err *e)
 static int open_plain(struct output *out, const struct export_settings *s, const char *path, struct err *e)
 {
     bool in_place = s->live && s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
-    unsigned flags = (s->force ? OUTPUT_FORCE : 0) | (in_place ? 0 : OUTPUT_ASIDE);
+    unsigned flags = (s->force ? OUTPUT_FORCE : 0) | (in_place ? OUTPUT_GROWS : OUTPUT_ASIDE);
     if (s->fd > 0)
         return open_fd(out, s->fd, e);
     if (s->append && strcmp(path, "-") != 0)
@@ -128,7 +128,7 @@ static int open_folder(struct export_output *o, const struct export_settings *s,
         o->folder = NULL;
         return err_set(e, -ENOMEM, "%s: out of memory", path);
     }
-    return mkdir(o->folder, 0777) < 0 ? err_set_errno(e, "%s: cannot create", o->folder) : 0;
+    return mkdir(o->folder, 0700) < 0 ? err_set_errno(e, "%s: cannot create", o->folder) : 0;
 }
 
 // Removes the folder and the files in it. What holds other folders was not written by an export and stays.

@@ -189,7 +189,7 @@ static int open_in(struct export *x, const char *name, int flags)
     char *path;
     if (asprintf(&path, "%s/%s", x->folder, name) < 0)
         return no_memory(x);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
     int rc = fd < 0 ? err_set_errno(x->e, "%s: cannot create", path) : fd;
     free(path);
     return rc;

@@ -192,6 +192,9 @@ static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err 
     // Its words are written over by what comes next.
     if (rc == 0)
         rc = trace_batch_flush(&n->writer, e);
+    // A recording that exists: from now on it is kept, whatever happens.
+    if (rc == 0 && n->writer.events)
+        rc = output_commit(n->settings.out, e);
     bundle_clear(p);
     return rc;
 }

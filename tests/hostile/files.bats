@@ -1,0 +1,84 @@
+load hostile
+
+# Who may read what is written, and what is written over.
+
+recorded() {
+  "$HEAPTAPE" record -q "$@" -- "$HEAPTAPE_PROGRAMS/hostile/churn" 100 >/dev/null
+}
+
+@test "traces, workloads and what is made of them are their owner's alone" {
+  skip_under_sanitizer
+  umask 022
+  recorded -o t.ht
+  recorded -o live.txt --format logalloc
+  "$HEAPTAPE" convert -q -o w.htw t.ht
+  "$HEAPTAPE" slice -q -o s.htw w.htw
+  "$HEAPTAPE" merge -q -o m.htw w.htw s.htw
+  "$HEAPTAPE" export -q -F mtrace -o t.mtrace t.ht
+  "$HEAPTAPE" export -q -F ctf -o t.ctf t.ht
+  "$HEAPTAPE" import -q -F mtrace -o i.htw t.mtrace
+  run find . -type f -perm /077
+  expect "none for others" [ -z "$output" ]
+}
+
+@test "-f does not write through a symbolic link" {
+  skip_under_sanitizer
+  echo precious >file
+  ln -s file t.ht
+  run recorded -f -o t.ht
+  [ "$status" -eq 125 ]
+  has "$output" "t.ht: is a symbolic link"
+  [ "$(cat file)" = precious ]
+  # One to a file that does not exist is none that may be made, with -f or without.
+  ln -s new dangling
+  for force in "" -f; do
+    run recorded $force -o dangling
+    [ "$status" -eq 125 ]
+    [ ! -e new ]
+  done
+}
+
+@test "-f replaces a file by a recording that exists, not before" {
+  bats_require_minimum_version 1.5.0
+  skip_under_sanitizer
+  recorded -o t.ht
+  chmod 644 t.ht
+  cp t.ht old.ht
+  run -127 "$HEAPTAPE" record -f -o t.ht -- ./none
+  cmp t.ht old.ht
+  run -127 "$HEAPTAPE" record -f -F logalloc -o t.ht -- ./none
+  cmp t.ht old.ht
+  ln t.ht link.ht
+  recorded -f -o t.ht
+  [ "$(stat -c %a t.ht)" = 600 ]
+  # Another name of the old file keeps it.
+  cmp link.ht old.ht
+  [ "$(ls | grep -c tmp-)" -eq 0 ]
+}
+
+@test "a session is in no folder of another user, and in none that others may write to" {
+  skip_under_sanitizer
+  mkdir spool
+  alone() {
+    env HEAPTAPE_SPOOL="$PWD/spool" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" \
+      "$HEAPTAPE_PROGRAMS/hostile/churn" 100
+  }
+  chmod 770 spool
+  [ "$(alone)" = "done 100" ]
+  [ -z "$(ls spool)" ]
+  run "$HEAPTAPE" record --collect spool -o t.ht
+  has "$output" "spool: others may write to it: use a directory of mode 700"
+  if [ "$(id -u)" -eq 0 ]; then
+    chmod 700 spool
+    chown 12345 spool
+    [ "$(alone)" = "done 100" ]
+    [ -z "$(ls spool)" ]
+    run "$HEAPTAPE" record --collect spool -o t.ht
+    has "$output" "spool: belongs to another user: run heaptape as user 12345"
+    chown 0 spool
+  fi
+  chmod 700 spool
+  [ "$(alone)" = "done 100" ]
+  "$HEAPTAPE" record -q --collect spool -o t.ht
+  [ "$(events)" -ge 200 ]
+}
