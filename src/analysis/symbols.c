@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/printable.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
@@ -248,6 +249,15 @@ static size_t find_in_file(struct symbols *s, Dwfl_Module *file, uint64_t addres
     return 1;
 }
 
+// A text of the file that nothing in it can harm.
+static const char *printable(struct symbols *s, const char *text)
+{
+    size_t n = strlen(text), i = 0, length;
+    while (i < n && (length = printable_length(text + i, n - i)))
+        i += length;
+    return i == n ? text : keep(s, printable_new(text));
+}
+
 static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module)
 {
     if (HT_GROW(&s->list, &s->list_capacity, s->n_list + n) < 0 ||
@@ -255,7 +265,9 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
         return -ENOMEM;
     s->found[s->n_found++] = (struct symbols_found){s->n_list, n};
     for (size_t i = 0; i < n; i++) {
-        s->scratch[i].module = module;
+        s->scratch[i].function = printable(s, s->scratch[i].function);
+        s->scratch[i].file = printable(s, s->scratch[i].file ? s->scratch[i].file : "");
+        s->scratch[i].module = printable(s, module);
         s->list[s->n_list++] = s->scratch[i];
     }
     return 0;

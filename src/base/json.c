@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include "base/printable.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -58,21 +60,10 @@ void json_end_array(struct json *j)
     end(j, ']');
 }
 
-// Length of the well-formed UTF-8 sequence at `s` (RFC 3629), 0 when there is none.
-static size_t utf8_length(const unsigned char *s, size_t n)
+// The character at `s`, of two or three bytes.
+static unsigned code_point(const unsigned char *s, size_t n)
 {
-    if (s[0] < 0x80)
-        return 1;
-    size_t want = s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0xc2 ? 2 : 0;
-    if (!want || want > n || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < want; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool beyond = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
-    return overlong || beyond ? 0 : want;
+    return n == 2 ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu) : (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
 }
 
 static void escape(FILE *to, const char *text, size_t n)
@@ -80,7 +71,7 @@ static void escape(FILE *to, const char *text, size_t n)
     const unsigned char *s = (const unsigned char *)text;
     fputc('"', to);
     for (size_t i = 0; i < n;) {
-        size_t len = utf8_length(s + i, n - i);
+        size_t len = printable_utf8(text + i, n - i);
         if (len == 0) {
             fputs("\\ufffd", to);
             i++;
@@ -90,8 +81,8 @@ static void escape(FILE *to, const char *text, size_t n)
             fprintf(to, "\\%c", s[i]);
         else if (s[i] == '\n')
             fputs("\\n", to);
-        else if (s[i] < 0x20 || s[i] == 0x7f)
-            fprintf(to, "\\u%04x", s[i]);
+        else if (!printable_length(text + i, n - i))
+            fprintf(to, "\\u%04x", len == 1 ? s[i] : code_point(s + i, len));
         else
             fwrite(s + i, 1, len, to);
         i += len;

@@ -1,4 +1,5 @@
 // What the command line says: messages on stderr, figures for people.
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/help.h"
 
@@ -9,17 +10,14 @@
 
 struct cli_common cli_common;
 
-// One line whatever file names hold: control characters become '?'.
+// One line, whatever the names in it hold.
 static void print_line(const char *fmt, va_list args)
 {
-    char text[2048];
+    char text[2048], line[4096];
     vsnprintf(text, sizeof text, fmt, args);
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-    }
+    printable_copy(line, sizeof line, text, strlen(text));
     fflush(stdout);
-    fprintf(stderr, "heaptape: %s\n", text);
+    fprintf(stderr, "heaptape: %s\n", line);
 }
 
 void die(int code, const char *fmt, ...)

@@ -1,4 +1,5 @@
 #include "base/bytes.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "convert/walk.h"
 #include "formats/format_json.h"
@@ -84,12 +85,13 @@ static void print_argument(bool *more, unsigned kind, unsigned field, uint64_t v
 static void print_quoted(const char *text, size_t n)
 {
     putchar('"');
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
-            printf("\\x%02x", c);
-        else
-            putchar(c);
+    for (size_t i = 0, length; i < n; i += length) {
+        // Up to a character that has a meaning in quotes.
+        for (length = 0; i + length < n && text[i + length] != '"' && text[i + length] != '\\';)
+            length++;
+        printable_print(stdout, text + i, length);
+        if (i + length < n)
+            printf("\\x%02x", (unsigned char)text[i + length++]);
     }
     putchar('"');
 }

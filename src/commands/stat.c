@@ -1,5 +1,6 @@
 #include "analysis/file_stat.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "commands/stat_usage.h"
 #include "commands/watch.h"
@@ -68,16 +69,32 @@ static void print_command(const struct file_stat_process *p)
 {
     enum { COMMAND_BYTES = 60 };
     uint32_t n = p->argv_bytes ? p->argv_bytes - 1 : 0;
+    char command[COMMAND_BYTES];
+    uint32_t cut = n < COMMAND_BYTES ? n : COMMAND_BYTES;
+    // No character is cut in two.
+    while (n > cut && cut && (p->argv[cut] & 0xc0) == 0x80)
+        cut--;
+    for (uint32_t i = 0; i < cut; i++)
+        command[i] = p->argv[i] ? p->argv[i] : ' ';
     putchar(' ');
-    for (uint32_t i = 0; i < n && i < COMMAND_BYTES; i++)
-        putchar(p->argv[i] ? p->argv[i] : ' ');
-    puts(n > COMMAND_BYTES ? "..." : "");
+    printable_print(stdout, command, cut);
+    puts(n > cut ? "..." : "");
+}
+
+static void print_text_of_file(const char *text)
+{
+    printable_print(stdout, text ? text : "", text ? strlen(text) : 0);
 }
 
 static void print_recording(const struct trace_session *s)
 {
-    printf("%-22s %15s %s\n", "recorded by", "heaptape", s->heaptape ? s->heaptape : "");
-    printf("%-22s %s, %s, %u CPUs\n", "recorded on", s->kernel ? s->kernel : "", s->cpu ? s->cpu : "", s->cpus);
+    printf("%-22s %15s ", "recorded by", "heaptape");
+    print_text_of_file(s->heaptape);
+    printf("\n%-22s ", "recorded on");
+    print_text_of_file(s->kernel);
+    fputs(", ", stdout);
+    print_text_of_file(s->cpu);
+    printf(", %u CPUs\n", s->cpus);
     printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock), (double)s->clock_hz / 1e6);
 }
 
@@ -117,7 +134,8 @@ static void print_text(const struct file_stat *s)
 {
     const struct workload_summary *t = &s->total;
     char text[32];
-    printf("%s: %s\n\n", s->name, s->is_trace ? "trace" : "workload");
+    print_text_of_file(s->name);
+    printf(": %s\n\n", s->is_trace ? "trace" : "workload");
     print_count("events", t->events);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (t->by_kind[kind] && event_infos[kind].name)
@@ -196,11 +214,13 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     const char *missing = NULL;
     size_t n = 0;
     int rc = 0;
+    if (!s->symbols && s->cut.text[0])
+        die(EXIT_FAILED, "%s: no call sites were read: they stand at its end, which is cut off", s->name);
     if (!s->symbols)
         die(EXIT_FAILED, "%s: no call sites were recorded (use 'heaptape record --stacks')", s->name);
     if (s->n_processes > 1)
         note("call sites of process %u (%s), one of %zu processes", s->processes[s->of_usage].pid,
-             s->processes[s->of_usage].argv, s->n_processes);
+             s->processes[s->of_usage].argv ? s->processes[s->of_usage].argv : "unknown program", s->n_processes);
     uint32_t *order = profile_order(&s->by_site, o->weight, &n);
     if (o->json || o->format == STAT_JSON)
         stat_json_sites(&(struct json){.to = stdout}, s, order, n);

@@ -89,6 +89,7 @@ struct conversion_target {
     struct conversion *job;
     const struct trace_process *process;
     char *path; // of its file; NULL: no op has come
+    bool complete;
     struct output file;
     struct convert_process of;
 };
@@ -158,6 +159,7 @@ static int finish_target(void *context, const struct order_counts *counts, const
     int closed = output_close(&t->file, rc == 0, t->job->e);
     convert_process_release(&t->of);
     rc = rc < 0 ? rc : closed;
+    t->complete = rc == 0;
     if (rc == 0 && t->job->files->written)
         t->job->files->written(t->path, bytes, &t->of.summary);
     return rc;
@@ -261,6 +263,12 @@ int convert_each(struct trace_file *t, const struct convert_files *files, const 
     int rc = trace_file_read_tail(t, e);
     if (rc == 0)
         rc = run(&j);
+    size_t complete = 0;
+    for (size_t i = 0; i < j.n_targets; i++)
+        complete += j.targets[i]->complete;
     size_t n = release_targets(&j);
+    if (rc < 0 && complete)
+        tell(&j, "%zu workloads of processes that ended before the error are complete; others are not written",
+             complete);
     return rc == 0 && !n ? err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name) : rc;
 }

@@ -1,6 +1,7 @@
 // profile.proto by hand: a message is a sequence of fields, each a varint of number and wire type (0 varint, 2 length and
 // bytes).
 #include "base/map.h"
+#include "base/printable.h"
 #include "base/varint.h"
 #include "report/profile.h"
 
@@ -97,7 +98,12 @@ static uint64_t string(struct writer *w, const char *text)
     if (w->rc < 0)
         return 0;
     w->texts[w->n_texts++] = text;
-    put_bytes(w, w->to, PROFILE_STRING, text, strlen(text));
+    char *copy = printable_new(text);
+    if (copy)
+        put_bytes(w, w->to, PROFILE_STRING, copy, strlen(copy));
+    else
+        w->rc = -ENOMEM;
+    free(copy);
     return w->n_texts - 1;
 }
 

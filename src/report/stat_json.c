@@ -172,6 +172,7 @@ void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *
     struct sites_json named = {&s->by_site, &s->sites, s->symbols};
     json_begin_object(j);
     json_put_u64(j, "schema_version", 2);
+    json_put_bool(j, "cut_off", s->cut.text[0]);
     json_put_u64(j, "peak_live_bytes", s->by_site.peak_bytes);
     json_put_array(j, "sites");
     for (size_t i = 0; i < n; i++)

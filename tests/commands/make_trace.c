@@ -2,7 +2,7 @@
 //   make_trace FILE
 //   process PID ARGV...          a process; what follows is of it, up to the next one
 //   THREAD STAMP KIND [KEY=N...] a record; KEY is ptr, size, count, align, result, value, error, or text=WORD,
-//                                or the name of a note
+//                                in which ^ is a space, or the name of a note
 //   lost THREAD WORDS            so many words of the thread's stream are missing here
 //   round                        ends a batch; its watermark is the greatest stamp so far
 //   end [HZ]                     the process and the recording end well, with HZ as the clock rate that was measured
@@ -79,8 +79,12 @@ static void set(struct event *ev, const char *key, const char *value)
     if (strcmp(key, "error") == 0)
         ev->error = (uint8_t)atoi(value);
     if (strcmp(key, "text") == 0) {
-        ev->text = value;
-        ev->text_bytes = (uint32_t)strlen(value);
+        static char text[1024];
+        strcpy(text, value);
+        for (char *c = text; (c = strchr(c, '^'));)
+            *c = ' ';
+        ev->text = text;
+        ev->text_bytes = (uint32_t)strlen(text);
     }
 }
 

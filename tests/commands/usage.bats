@@ -45,7 +45,7 @@ load ../helper
 
 @test "control characters in a message stay on one line" {
   heaptape $'x\ny\e[31m'
-  usage_fails "unknown command 'x?y?[31m'"
+  usage_fails "unknown command 'x\x0ay\x1b[31m'"
 }
 
 @test "standard output that is full is an error" {

@@ -1,0 +1,58 @@
+// What of a file's text reaches a terminal.
+#include "base/printable.h"
+
+#include "unit.h"
+
+#include <string.h>
+
+static void expect(const char *text, const char *want)
+{
+    char out[64];
+    size_t n = printable_copy(out, sizeof out, text, strlen(text));
+    assert_string_equal(out, want);
+    assert_int_equal(n, strlen(want));
+}
+
+static void plain_text_stays(void **state)
+{
+    (void)state;
+    expect("", "");
+    expect("malloc \\ \"x\" ä€😀", "malloc \\ \"x\" ä€😀");
+}
+
+static void what_a_terminal_acts_on_is_escaped(void **state)
+{
+    (void)state;
+    expect("\x1b[31m\n\x7f", "\\x1b[31m\\x0a\\x7f");
+    expect("\xc2\x9b"
+           "2J\xc2\xa0",
+           "\\xc2\\x9b2J\xc2\xa0");
+    expect("\xe2\x80\xae\xe2\x81\xa6\xe2\x80\xa6", "\\xe2\\x80\\xae\\xe2\\x81\\xa6\xe2\x80\xa6");
+}
+
+static void invalid_utf8_is_escaped(void **state)
+{
+    (void)state;
+    expect("\xff\xc3", "\\xff\\xc3");
+    expect("\xc0\xaf\xed\xa0\x80", "\\xc0\\xaf\\xed\\xa0\\x80");
+}
+
+static void nothing_is_cut_in_two(void **state)
+{
+    char out[6];
+    (void)state;
+    assert_int_equal(printable_copy(out, sizeof out, "abc\x1b", 4), 3);
+    assert_string_equal(out, "abc");
+    assert_int_equal(printable_copy(out, sizeof out, "abc€", 6), 3);
+    assert_int_equal(printable_copy(out, sizeof out, "a\x1b", 2), 5);
+    assert_string_equal(out, "a\\x1b");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(plain_text_stays),
+    cmocka_unit_test(what_a_terminal_acts_on_is_escaped),
+    cmocka_unit_test(invalid_utf8_is_escaped),
+    cmocka_unit_test(nothing_is_cut_in_two),
+};
+
+UNIT_MAIN(tests)
