@@ -1,0 +1,363 @@
+// The producer's half of the spool against the real drain: what a process records is what the drain hands on. The
+// producer runs in a fork child, the drain here.
+#include "base/clock.h"
+#include "capture/producer.h"
+#include "record/drain.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 5, DEADLINE_S = 30 };
+
+// What the drain handed on: in each thread's main stream blocks 0, 1, 2, …
+struct seen {
+    uint64_t blocks[THREADS + 1], in_handlers, lost, starts, wrong, gaps, words[THREADS + 1];
+};
+
+// Shared with the producer: what it has recorded in its handlers.
+static _Atomic uint64_t *in_handlers;
+
+static void see_event(struct seen *seen, const struct trace_segment *g, const struct event *ev)
+{
+    uint64_t i = seen->blocks[g->thread];
+    switch (ev->kind) {
+    case HT_MALLOC:
+        seen->wrong += ev->size != i % 50000 || ev->result != 4096 + 16 * (i % 100000);
+        seen->blocks[g->thread]++;
+        break;
+    case HT_FREE:
+        seen->in_handlers++;
+        break;
+    case HT_LOST:
+        seen->lost += ev->value;
+        seen->blocks[g->thread] += ev->value;
+        break;
+    default:
+        seen->starts += ev->kind == HT_THREAD_START;
+    }
+}
+
+static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
+{
+    struct seen *seen = ctx;
+    struct codec_state state = {g->epoch0, g->base0};
+    struct event ev;
+    (void)s;
+    (void)e;
+    assert_in_range(g->thread, 0, THREADS);
+    if (g->stream == 0) {
+        seen->gaps += g->first_word != seen->words[g->thread];
+        seen->words[g->thread] = g->first_word + g->n_words;
+    }
+    for (uint32_t at = 0, used; at < g->n_words; at += used) {
+        used = codec_get(&state, g->words + at, g->n_words - at, &ev);
+        assert_int_not_equal(used, 0);
+        if (ev.kind)
+            see_event(seen, g, &ev);
+    }
+    g->epoch_end = state.epoch;
+    g->base_end = state.base;
+    return 0;
+}
+
+// As the wrapper of malloc does it.
+static void put_block(uint64_t i)
+{
+    const struct event ev = {.kind = HT_MALLOC, .size = i % 50000, .result = 4096 + 16 * (i % 100000)};
+    if (!producer_put_taken(HT_MALLOC, ev.size, ev.result, NULL))
+        producer_record(&ev, NULL);
+}
+
+static void put_blocks(uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        put_block(i);
+}
+
+// Forks a producer of the session.
+static pid_t begin(const struct drain *c)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(DEADLINE_S);
+        setenv(SPOOL_ENV_DIR, c->dir, 1);
+        producer_start();
+    }
+    return child;
+}
+
+static void finish(void)
+{
+    producer_finish();
+    _exit(0);
+}
+
+static struct drain open_session(uint32_t flags)
+{
+    struct drain c;
+    struct err e = {0};
+    assert_int_equal(drain_open(&c, flags, CLOCK_KIND_TSC, &e), 0);
+    return c;
+}
+
+// Drains until the spool has ended. Returns the most chunks that were in use.
+static uint32_t drain_all(struct drain *c, struct seen *seen, pid_t child)
+{
+    const struct drain_sink sink = {.ctx = seen, .segment = see};
+    struct err e = {0};
+    uint64_t end_ns = clock_monotonic_ns() + DEADLINE_S * 1000000000ull;
+    uint32_t chunks = 0;
+    bool found = false;
+    while (!found || c->n_spools) {
+        assert_true(clock_monotonic_ns() < end_ns);
+        uint32_t wakeups = atomic_load(&c->session->wakeups);
+        drain_check_ends(c);
+        found |= drain_discover(c, &e) > 0;
+        assert_int_equal(drain_drain(c, &sink, &e), 0);
+        for (size_t i = c->n_spools; i-- > 0;) {
+            chunks = atomic_load(&c->spools[i]->header->fresh_chunks);
+            seen->gaps += c->spools[i]->lost_words;
+            if (c->spools[i]->dead)
+                drain_drop(c, i);
+        }
+        drain_sleep(c, wakeups, 1000000);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return chunks;
+}
+
+// The child ends within the deadline, whatever becomes of its records.
+static void wait_for(pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void one_thread(void **state)
+{
+    (void)state;
+    // Around the ends of chunks, too.
+    const uint64_t sizes[] = {0, 1, 100, 8181, 8182, 8183, 8184, 8185, 16368, 100000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct drain c = open_session(0);
+        struct seen seen = {0};
+        pid_t child = begin(&c);
+        if (child == 0) {
+            put_blocks(sizes[i]);
+            finish();
+        }
+        drain_all(&c, &seen, child);
+        assert_int_equal(seen.blocks[0], sizes[i]);
+        assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
+        drain_close(&c);
+    }
+}
+
+static void chunks_are_used_again(void **state)
+{
+    (void)state;
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        put_blocks(2000000);
+        finish();
+    }
+    uint32_t chunks = drain_all(&c, &seen, child);
+    assert_int_equal(seen.blocks[0], 2000000);
+    assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
+    assert_in_range(chunks, 1, SPOOL_BASE_CHUNKS + SPOOL_CHUNKS_A_THREAD);
+    drain_close(&c);
+}
+
+static void *run_thread(void *thread)
+{
+    producer_thread_begin(thread);
+    put_blocks(300000);
+    return NULL;
+}
+
+static void several_threads(void **state)
+{
+    (void)state;
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        pthread_t threads[THREADS];
+        for (unsigned i = 0; i < THREADS; i++)
+            pthread_create(&threads[i], NULL, run_thread, producer_thread_create(NULL, NULL));
+        put_blocks(100000);
+        for (unsigned i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        finish();
+    }
+    drain_all(&c, &seen, child);
+    assert_int_equal(seen.blocks[0], 100000);
+    for (unsigned i = 1; i <= THREADS; i++)
+        assert_int_equal(seen.blocks[i], 300000);
+    assert_int_equal(seen.starts, THREADS);
+    assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
+    drain_close(&c);
+}
+
+static void on_alarm(int sig)
+{
+    const struct event ev = {.kind = HT_FREE, .ptr = 4096};
+    (void)sig;
+    if (!producer_put_plain(HT_FREE, 4096))
+        producer_record(&ev, NULL);
+    atomic_fetch_add(in_handlers, 1);
+}
+
+// Handlers interrupt the writing of records: none is lost or torn.
+static void a_signal_handler(void **state)
+{
+    (void)state;
+    in_handlers = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        const struct itimerval often = {{0, 50}, {0, 50}}, never = {0};
+        signal(SIGVTALRM, on_alarm);
+        signal(SIGPROF, on_alarm);
+        setitimer(ITIMER_PROF, &often, NULL);
+        for (uint64_t i = 0; i < 1000000; i++) {
+            put_block(i);
+            if (i % 1000 == 0)
+                raise(SIGVTALRM);
+        }
+        setitimer(ITIMER_PROF, &never, NULL);
+        finish();
+    }
+    drain_all(&c, &seen, child);
+    assert_int_equal(seen.blocks[0], 1000000);
+    assert_in_range(seen.in_handlers, 1000, UINT64_MAX);
+    assert_int_equal(seen.in_handlers, atomic_load(in_handlers));
+    assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
+    munmap((void *)in_handlers, 4096);
+    drain_close(&c);
+}
+
+// Nothing is drained until the process has ended: what has no room is counted, to the record.
+static void lossy(void **state)
+{
+    (void)state;
+    struct drain c = open_session(SPOOL_LOSSY);
+    struct seen seen = {0};
+    struct err e = {0};
+    const struct drain_sink sink = {.ctx = &seen, .segment = see};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        put_blocks(1000000);
+        finish();
+    }
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(drain_discover(&c, &e), 1);
+    drain_check_ends(&c);
+    assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    uint64_t lost = atomic_load(&c.spools[0]->header->lost_words);
+    assert_in_range(seen.blocks[0], 100000, 999999);
+    assert_int_equal(seen.blocks[0] - seen.lost + lost, 1000000);
+    assert_int_equal(seen.wrong, 0);
+    wait_for(child);
+    drain_close(&c);
+}
+
+static void paused(void **state)
+{
+    (void)state;
+    struct drain c = open_session(SPOOL_START_PAUSED);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        put_blocks(50000);
+        if (producer_control(CONTROL_START) != 0)
+            _exit(3);
+        put_blocks(12345);
+        if (producer_control(CONTROL_PAUSE) != 0)
+            _exit(4);
+        put_blocks(50000);
+        finish();
+    }
+    drain_all(&c, &seen, child);
+    assert_int_equal(seen.blocks[0], 12345);
+    assert_int_equal(seen.wrong + seen.lost, 0);
+    drain_close(&c);
+}
+
+static void a_refused_spool(void **state)
+{
+    (void)state;
+    struct drain c = open_session(0);
+    struct err e = {0};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        put_blocks(3000000);
+        finish();
+    }
+    while (drain_discover(&c, &e) == 0)
+        usleep(1000);
+    atomic_store(&c.spools[0]->header->refused, 1);
+    wait_for(child);
+    assert_int_equal(atomic_load(&c.spools[0]->header->status), SPOOL_OFF);
+    drain_close(&c);
+}
+
+// In time, or killed: the program goes on by itself.
+static void a_recorder_that_is_gone(void **state)
+{
+    (void)state;
+    for (int killed = 0; killed < 2; killed++) {
+        struct drain *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        char *dir = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        _Atomic uint32_t *end = (_Atomic uint32_t *)shared;
+        pid_t recorder = fork();
+        if (recorder == 0) {
+            struct drain c = open_session(0);
+            strcpy(dir, c.dir);
+            atomic_store(end, 1);
+            while (atomic_load(end) == 1)
+                usleep(1000);
+            drain_close(&c);
+            _exit(0);
+        }
+        while (atomic_load(end) == 0)
+            usleep(1000);
+        pid_t child = begin(&(struct drain){.dir = dir});
+        if (child == 0) {
+            put_blocks(3000000);
+            finish();
+        }
+        usleep(50000); // by then it waits; if not, it sees the end later
+        assert_int_equal(waitpid(child, NULL, WNOHANG), 0);
+        if (killed)
+            kill(recorder, SIGKILL);
+        atomic_store(end, 2);
+        wait_for(child);
+        waitpid(recorder, NULL, 0);
+        munmap(shared, sizeof *shared);
+        munmap(dir, 4096);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_thread),      cmocka_unit_test(chunks_are_used_again),
+    cmocka_unit_test(several_threads), cmocka_unit_test(a_signal_handler),
+    cmocka_unit_test(lossy),           cmocka_unit_test(paused),
+    cmocka_unit_test(a_refused_spool), cmocka_unit_test(a_recorder_that_is_gone),
+};
+
+UNIT_MAIN(tests)
