@@ -179,17 +179,13 @@ int order_duplicate_lost(struct order *o, size_t i)
 static int duplicate_begin(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address,
                            uint32_t slot)
 {
-    if (o->n_duplicates == ORDER_MAX_DUPLICATES) {
-        int rc = order_duplicate_lost(o, 0);
-        if (rc < 0)
-            return rc;
-    }
     uint64_t deadline = stamp + 2 * o->options.window;
     o->duplicates[o->n_duplicates++] =
         (struct order_duplicate){address, stamp, deadline < stamp ? UINT64_MAX - 1 : deadline, slot, t->number};
     o->counts.repaired++;
     order_deadline(o);
-    return 0;
+    // Not before the new one is among them: it may be of the same address, whose oldest block is the one that is none.
+    return o->n_duplicates > ORDER_MAX_DUPLICATES ? order_duplicate_lost(o, 0) : 0;
 }
 
 // Binds the address to the slot, whose block the op under work allocates. *duplicated: it has another block already.

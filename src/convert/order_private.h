@@ -88,7 +88,7 @@ struct order {
     struct workload_sites sites;
     struct order_held *held;
     size_t n_held, held_capacity;
-    struct order_duplicate duplicates[ORDER_MAX_DUPLICATES];
+    struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];
     size_t n_duplicates;
     struct order_released released[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
     size_t n_released;

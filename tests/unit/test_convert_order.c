@@ -284,6 +284,28 @@ static void lost_give(void **state)
     (void)state;
 }
 
+// More blocks of one address than the converter keeps apart: the oldest goes, not the one that has just come.
+static void very_many_lost_frees(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 1, 5, 16, Q);
+    for (uint64_t i = 0; i < 100; i++)
+        history_malloc(&h, 0, 10 + i, 32 + i, P);
+    for (uint64_t i = 0; i < 100; i++)
+        history_free(&h, 1, 200 + i, P);
+    struct order_counts c = history_finish(&h);
+    // The first of the frees are those of the oldest blocks, in their order.
+    uint64_t lost = 0;
+    for (size_t i = 0; i < h.n_ops && lost < c.unmatched; i++) {
+        if (h.ops[i].op.kind == HT_FREE)
+            assert_int_equal(h.ops[i].block, 32 + lost++);
+    }
+    assert_int_equal(lost, 35);
+    history_release(&h);
+    (void)state;
+}
+
 static void realloc_keeps_its_slot(void **state)
 {
     struct history h;
@@ -529,6 +551,7 @@ int main(void)
         cmocka_unit_test(unmatched_free_becomes_a_block_from_before),
         cmocka_unit_test(one_thread_never_waits),
         cmocka_unit_test(lost_give),
+        cmocka_unit_test(very_many_lost_frees),
         cmocka_unit_test(realloc_keeps_its_slot),
         cmocka_unit_test(realloc_races_with_reuse),
         cmocka_unit_test(realloc_races_with_inverted_reuse),
