@@ -352,11 +352,12 @@ const struct command cmd_record = {
         "With --format, heaptape writes another tool's format while PROGRAM runs, with the same content as "
         "'heaptape export' of a trace. Lines appear within 0.1 seconds, in the order of the calls. Formats "
         "without addresses are written at the end. %p in FILE is replaced by the process ID, and each process "
-        "gets its own file. --log-fd writes to a file descriptor that heaptape inherited, as in 'heaptape record "
+        "gets its own file. Of a format that holds one process, mtrace or android, the first process gets FILE, the "
+        "others FILE.1, FILE.2 and so on. --log-fd writes to a file descriptor that heaptape inherited, as in 'heaptape record "
         "--log-fd 3 -- prog 3>&1 1>&2 | gzip'; PROGRAM does not inherit it.\n\n"
         "The environment variables MALLOC_LOG and MTRACE_CTL_FILE apply if neither -o, --log-fd nor another "
         "--format is given. MALLOC_LOG=FILE appends to FILE in the format logalloc. MALLOC_LOG=N, a number below "
-        "10,000, means --log-fd N. MTRACE_CTL_FILE=FILE writes FILE in the format mtrace. If it is empty, or with "
+        "10,000, means --log-fd N. MTRACE_CTL_FILE=FILE writes FILE, or FILE.N if it exists, in the format mtrace. If it is empty, or with "
         "--format mtrace alone, each process gets a file /tmp/mtrace.out.PID.",
     .options = options,
     .options_bytes = sizeof(struct record_options),

@@ -56,6 +56,10 @@ static bool use_mtrace_file(struct export_live_target *t)
         return false;
     t->format = formats_find("mtrace");
     t->output = *file ? file : mtrace_default;
+    // As by libmtracectl, an existing file stays.
+    t->made = strdup(t->output);
+    if (t->made && export_outputs_free_path(&t->made, NULL) == 0)
+        t->output = t->made;
     return true;
 }
 

@@ -21,9 +21,16 @@ struct export_output {
 
 static const char pid_mark[] = "%p";
 
-bool export_outputs_are_many(const struct export_settings *s)
+static bool has_pid_mark(const struct export_settings *s)
 {
     return s->fd <= 0 && s->output && strstr(s->output, pid_mark);
+}
+
+bool export_outputs_are_many(const struct export_settings *s)
+{
+    unsigned holds = s->format->export.holds;
+    bool one_each = s->live && holds & FORMAT_HOLDS_ADDRESSES && !(holds & FORMAT_HOLDS_PIDS);
+    return has_pid_mark(s) || (one_each && s->fd <= 0 && s->output && strcmp(s->output, "-") != 0);
 }
 
 // The path with the pid put in. The caller frees it; NULL when out of memory.
@@ -44,7 +51,7 @@ static char *path_for(const char *pattern, uint32_t pid)
 }
 
 // A process that calls exec is a new image with the same pid: its file gets a number behind the name.
-static int make_path_free(char **path, struct err *e)
+int export_outputs_free_path(char **path, struct err *e)
 {
     struct stat st;
     for (unsigned i = 1; lstat(*path, &st) == 0; i++) {
@@ -101,7 +108,7 @@ static int check_folder(const struct export_settings *s, const char *path, struc
 int export_outputs_prepare(const struct export_settings *s, struct output *out, struct err *e)
 {
     *out = (struct output){.fd = -1};
-    if (export_outputs_are_many(s))
+    if (has_pid_mark(s))
         return 0;
     return s->format->export.folder ? check_folder(s, s->output ? s->output : "-", e)
                                     : open_plain(out, s, s->output, e);
@@ -177,9 +184,11 @@ static int open_one(struct export_outputs *all, struct export_output *o, uint32_
     int rc = 0;
     *o = (struct export_output){
         .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL}, .out.fd = -1};
-    if (export_outputs_are_many(s)) {
+    bool is_opened = s->opened && s->opened->fd >= 0;
+    if (export_outputs_are_many(s) && !is_opened) {
         o->path = path_for(s->output, pid);
-        rc = !o->path ? err_set(e, -ENOMEM, "out of memory") : s->force ? 0 : make_path_free(&o->path, e);
+        bool replaces = s->force && has_pid_mark(s);
+        rc = !o->path ? err_set(e, -ENOMEM, "out of memory") : replaces ? 0 : export_outputs_free_path(&o->path, e);
     }
     if (rc == 0)
         rc = s->format->export.folder ? open_folder(o, s, e) : take_opened(o, s, e);

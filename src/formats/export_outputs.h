@@ -15,7 +15,8 @@ struct export_outputs {
     struct err *e;
 };
 
-// Is there one per process?
+// Is there one per process? Also while a program is recorded, where the format holds one process and the output is a file:
+// the first process gets it, the others get files with a number behind the name.
 bool export_outputs_are_many(const struct export_settings *s);
 
 // Opens the only output, if there will be one, so that what is wrong with it is known early. *out stays closed when there
@@ -25,6 +26,9 @@ int export_outputs_prepare(const struct export_settings *s, struct output *out, 
 // The export that the calls of this process go into; its output is opened if it is new. 0 or a negative errno with the text
 // set.
 int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x);
+
+// While a file of this name exists, a number behind it is counted up. 0 or a negative errno with the text set.
+int export_outputs_free_path(char **path, struct err *e);
 
 // Writes what is buffered.
 int export_outputs_flush(struct export_outputs *o);

@@ -71,6 +71,21 @@ calls_of() {
   rm "/tmp/mtrace.out.$pid" "/tmp/mtrace.out.$pid.1"
 }
 
+@test "live: MTRACE_CTL_FILE names a file that exists: the next run and other processes get numbers behind the name" {
+  skip_under_sanitizer
+  MTRACE_CTL_FILE=m "$HEAPTAPE" record -q -- ls >/dev/null
+  cp m first
+  MTRACE_CTL_FILE=m heaptape record -- ls
+  expect "the program ran" [ "$status" -eq 0 ]
+  cmp m first
+  "$HEAPTAPE" import -q -F mtrace -o b.htw m.1
+  "$HEAPTAPE" record -q -F android -o all -- sh -c 'ls / >/dev/null; ls /tmp >/dev/null; :'
+  expect "three processes" [ "$(ls all all.1 all.2 | wc -l)" -eq 3 ]
+  expect "as many calls as in a trace" [ "$(cat all all.1 all.2 | wc -l)" -gt 100 ]
+  fails_to_replace=$("$HEAPTAPE" record -F android -o all -- true 2>&1 || true)
+  has "$fails_to_replace" "exists"
+}
+
 @test "live: %p in a name is a file for each process" {
   skip_under_sanitizer
   pids=$("$HEAPTAPE" record -q -F android -o t.%p -- sh -c 'sh -c "echo \$\$; ls >/dev/null; :"; echo $$')
