@@ -66,7 +66,8 @@ static void put_figure(struct json *j, const struct figure_info *info, double v)
 static void put_figures(struct json *j, const union figures *f, const char *object)
 {
     for (size_t i = 0; i < FIGURES; i++) {
-        if (figure_objects[figure_infos[i].group] == object)
+        const char *of = figure_objects[figure_infos[i].group];
+        if (of == object || (of && object && strcmp(of, object) == 0))
             put_figure(j, &figure_infos[i], f->values[i]);
     }
 }
