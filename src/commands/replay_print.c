@@ -287,11 +287,15 @@ static void print_fragmentation(const struct replay_session *s, const struct rep
 void replay_print_text(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
+    char t[2][32];
     printf("%-12s %s (%s)\n", "allocator", r->allocator.name, r->runs[r->typical].library);
     print_group(r, FIGURE_TIME);
     printf(" (medians of %zu run%s)\n", r->n_runs, r->n_runs == 1 ? "" : "s");
     print_group(r, FIGURE_MEMORY);
     printf("\n");
+    if (r->figures.cache_switches > 0)
+        printf("%-12s %s swapped, in %s switches between the recorded threads\n", "thread cache",
+               human_count(t[0], (uint64_t)r->figures.cache_switches), human_count(t[1], facts->switches));
     print_counters(r);
     if (facts->dependencies) {
         print_group(r, FIGURE_DEPENDENCIES);

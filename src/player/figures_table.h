@@ -47,6 +47,8 @@
       "CPU time in the kernel of all threads") \
     X(ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "time/event", \
       "wall time divided by the number of calls") \
+    X(events_per_second, COUNT, DERIVED, MEDIAN, TIME, TEXT, NULL, MORE, "calls/s", \
+      "number of calls divided by the wall time") \
     X(overhead_ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | DIFF | PAGE, NULL, NEITHER, "overhead/event", \
       "replay overhead: wall time per call of the same replay on an allocator that does nothing") \
     X(max_lag_ns, NS, PLAYER, TYPICAL, TIME, TEXT, NULL, LESS, "max lag", \

@@ -84,6 +84,7 @@ void figures_derive(union figures *f, const struct plan_facts *facts, bool is_pa
     f->thread_switches = known_if(facts->one_thread, (double)facts->switches);
     f->cpu_ns = f->user_ns + f->system_ns;
     f->ns_per_event = ratio(f->wall_ns, f->events);
+    f->events_per_second = ratio(f->events * 1e9, f->wall_ns);
     f->max_lag_ns = known_if(is_paced, f->max_lag_ns);
     f->peak_fragmentation = ratio(f->peak_rss_bytes, f->peak_live_bytes);
     f->mean_fragmentation = ratio(f->mean_rss_bytes, f->mean_live_bytes);

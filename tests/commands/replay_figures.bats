@@ -23,7 +23,7 @@ for k in z:
 # Sizes are geometric: half of them are from 8 to 15 bytes, a quarter from 16 to 31, …
 assert all(0.9 < z[n]["count"] * 2 ** n / 320000 < 1.1 for n in range(2, 6)), z
 t = d["timeline"]
-assert len(t) > 100 and all(len(x) == 4 for x in t)
+assert len(t) > 100 and all(len(x) == 5 for x in t)
 assert t[0][0] == 0 and t[0][3] == 0 and t[-1][0] == 640000 and t[-1][3] == 0
 assert all(a[1] <= b[1] for a, b in zip(t, t[1:]))
 assert max(x[3] for x in t) <= d["peak_live_bytes"] * 1.2

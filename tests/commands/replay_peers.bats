@@ -63,3 +63,12 @@ load ../helper
   "$HEAPTAPE" replay -q -r 1 --no-latency --touch none --json w.htw |
     jq -e '.timeline[0][4] < 20971520 and .timeline[-1][4] >= 20 * 8388608'
 }
+
+@test "calls a second, and thread caches swapped" {
+  skip_under_sanitizer
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 2 1000 >/dev/null
+  heaptape replay -q -r 1 --no-latency --threads one -a "$HEAPTAPE_PROGRAMS/libtest-cached.so" w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "the rate" grep -qE '^time .*, [0-9 ]+ calls/s, ' <<<"$output"
+  expect "the caches" grep -qE '^thread cache +[0-9 ]+ swapped, in [0-9 ]+ switches between the recorded threads$' <<<"$output"
+}
