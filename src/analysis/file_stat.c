@@ -237,7 +237,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     return 0;
 }
 
-static int count_all(struct file_stat *s, struct workload_reader *r, struct summary_counter *summary, struct err *e)
+static int count_all(struct file_stat *s, struct workload_reader *r, struct err *e)
 {
     uint32_t thread;
     const struct workload_op *ops;
@@ -248,8 +248,6 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct summ
             s->part == FILE_STAT_BRIEF ? 0 : count_sites(&s->by_site, s->sums ? &s->usage : NULL, ops, sizeof *ops, n);
         if (s->sums && failed == 0)
             failed = usage_run(&s->usage, thread, ops, n);
-        for (size_t i = 0; summary && failed == 0 && i < n; i++)
-            failed = summary_op(summary, thread, &ops[i]);
         if (failed < 0)
             return err_set(e, failed, "%s: out of memory", s->name);
         show_progress(s, s->in->offset);
@@ -266,19 +264,16 @@ static int keep_samples(struct file_stat *s, const struct workload_reader *r)
     return s->samples ? 0 : -ENOMEM;
 }
 
-// Reads all ops, counting also what a summary holds unless *sum has it already. Of a file that is cut off they are those
+// Reads all ops, and the summary unless *sum has it already. Of a file that is cut off they are those
 // that are there.
 static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_summary, struct workload_summary *sum,
                     struct err *e)
 {
-    struct summary_counter summary;
     const struct workload_header *h = workload_reader_header(r);
-    summary_init(&summary);
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
-    int rc = count_all(s, r, has_summary ? NULL : &summary, e);
+    int rc = count_all(s, r, e);
     if (!has_summary)
-        *sum = rc == 0 ? *workload_reader_summary(r) : summary_result(&summary);
-    summary_release(&summary);
+        *sum = rc == 0 ? *workload_reader_summary(r) : workload_reader_counted(r);
     if (rc < 0 && rc != -ENODATA)
         return rc;
     if (rc == -ENODATA) {

@@ -27,6 +27,7 @@ static const struct option options[] = {
 struct totals {
     uint64_t frames, events, bytes;
     bool complete; // its writer finished it
+    bool unproved; // the order of its ops could not be proved in proportion to its length
     struct progress progress;
 };
 
@@ -50,15 +51,20 @@ static int check_trace(struct input *in, struct totals *t, struct err *e)
 static int check_workload(struct input *in, struct totals *t, struct err *e)
 {
     struct workload_reader *r;
-    const struct workload_run *runs;
+    const struct workload_op *ops;
+    uint32_t thread;
     size_t n;
     int rc = workload_reader_open(&r, in, e);
     if (rc < 0)
         return rc;
-    while ((rc = workload_next_runs(r, &runs, &n, e)) > 0) {
+    workload_reader_prove_order(r);
+    for (uint64_t at = in->offset; (rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0; at = in->offset) {
+        if (in->offset == at)
+            continue;
         t->frames++;
         progress_update(&t->progress, in->offset);
     }
+    t->unproved = !workload_reader_proved_order(r);
     const struct workload_summary *s = workload_reader_summary(r);
     t->complete = s;
     t->events = s ? s->events : 0;
@@ -128,6 +134,8 @@ static int run_check(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "%s", e.text);
     if (!t.complete)
         die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in.name, (unsigned long long)in.offset);
+    if (t.unproved)
+        note("%s: its dependencies are too entangled to prove that every use of a slot is ordered", in.name);
     if (!cli_common.quiet)
         printf("%s: intact %s: %s in %s, %s\n", in.name, workload ? "workload" : "trace",
                human_plural(events, t.events, "event", "events"), human_plural(frames, t.frames, "frame", "frames"),
@@ -141,8 +149,10 @@ const struct command cmd_check = {
     .operands = "FILE|-",
     .summary = "Verify every frame of a trace or workload",
     .description =
-        "Reads FILE to its end and verifies the checksums, the order of frames and every record. If FILE is "
-        "damaged or cut off, prints the byte offset of the first error and exits with status 1.\n\n"
+        "Reads FILE to its end and verifies the checksums, the order of frames and every record. Of a workload it "
+        "also proves that summary, index and ops agree, that every op uses a slot that holds a block (or allocates "
+        "into one that does not), and that dependencies order every use of a slot. If FILE is damaged, cut off or "
+        "contradicts itself, prints the byte offset of the first error and exits with status 1.\n\n"
         "With --salvage, copies all intact frames of a damaged or cut-off trace to another file, and reports the "
         "losses on standard error.",
     .options = options,

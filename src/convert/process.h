@@ -5,7 +5,7 @@
 #include "base/progress.h"
 #include "convert/convert.h"
 #include "trace/file.h"
-#include "workload/output.h"
+#include "workload/writer.h"
 
 // What the caller shows while a trace is converted.
 struct convert_watch {

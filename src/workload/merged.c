@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "workload/format.h"
-#include "workload/output.h"
+#include "workload/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "workload/decode.h"
 #include "workload/format.h"
+#include "workload/proof.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,12 +18,18 @@ struct workload_reader {
     size_t n_samples, samples_capacity;
     struct workload_sites sites;
     struct decode decode;
+    struct format_index seen; // what the index must say
+    uint64_t samples_at, sites_at;
     // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
     struct reader_run {
         const struct workload_op *at, *end;
         uint32_t thread;
+        uint64_t number; // of *at in its thread
     } * heap;
     size_t n_heap, heap_capacity;
+    struct workload_run next; // ops of its first run that are proved and not handed out yet
+    bool in_order;            // ops are handed out in their total order, so that they can be proved
+    struct proof proof;
 };
 
 static int bad_frame(struct workload_reader *r, const struct frame *f, const char *what, struct err *e)
@@ -62,6 +69,7 @@ int workload_reader_open(struct workload_reader **out, struct input *in, struct 
         return err_set(e, -ENOMEM, "%s: out of memory", in->name);
     r->in = in;
     frame_reader_init(&r->frames, in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    proof_init(&r->proof);
     int rc = read_header(r, e);
     if (rc < 0)
         workload_reader_close(r);
@@ -81,7 +89,19 @@ void workload_reader_close(struct workload_reader *r)
     workload_sites_release(&r->sites);
     free(r->found_samples);
     free(r->heap);
+    free(r->seen.entries);
+    proof_release(&r->proof);
     free(r);
+}
+
+void workload_reader_prove_order(struct workload_reader *r)
+{
+    proof_want_order(&r->proof);
+}
+
+bool workload_reader_proved_order(const struct workload_reader *r)
+{
+    return r->proof.order;
 }
 
 const struct workload_header *workload_reader_header(const struct workload_reader *r)
@@ -92,6 +112,11 @@ const struct workload_header *workload_reader_header(const struct workload_reade
 const struct workload_summary *workload_reader_summary(const struct workload_reader *r)
 {
     return r->has_summary ? &r->summary : NULL;
+}
+
+struct workload_summary workload_reader_counted(const struct workload_reader *r)
+{
+    return summary_result(&r->proof.counter);
 }
 
 const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n)
@@ -245,19 +270,38 @@ int workload_read_sites(struct workload_reader *r, struct workload_sites *s, str
     return rc < 0 ? rc : back;
 }
 
+static int check_index(struct workload_reader *r, const struct frame *f, const struct format_index *index,
+                       struct err *e)
+{
+    if (!r->has_summary)
+        return bad_frame(r, f, "the index comes before the summary", e);
+    if (index->ops != r->decode.ops_before)
+        return bad_frame(r, f, "the number of ops in the index is wrong", e);
+    if (index->n != r->seen.n || index->summary_offset != r->seen.summary_offset)
+        return bad_frame(r, f, "the index does not name the frames that are there", e);
+    for (size_t i = 0; i < index->n; i++) {
+        struct format_index_entry entry = index->entries[i], seen = r->seen.entries[i];
+        if (!r->header.has_stamps)
+            seen.first_stamp = entry.first_stamp, seen.last_stamp = entry.last_stamp;
+        if (memcmp(&entry, &seen, sizeof entry) != 0)
+            return err_set(e, -EBADMSG,
+                           "%s: invalid frame: the index does not agree with the ops at byte %llu, at byte %llu",
+                           r->in->name, (unsigned long long)r->seen.entries[i].offset, (unsigned long long)f->offset);
+    }
+    return 0;
+}
+
 // The index has come: the trailer and the end of the file must follow.
 static int read_end(struct workload_reader *r, const struct frame *f, struct err *e)
 {
     struct format_index index = {0};
     uint8_t trailer[FORMAT_TRAILER_BYTES + 1];
     int rc = checked(r, f, format_get_index(f->data, f->size, &index), "malformed index", e);
+    if (rc == 0)
+        rc = check_index(r, f, &index, e);
     free(index.entries);
     if (rc < 0)
         return rc;
-    if (!r->has_summary)
-        return bad_frame(r, f, "the index comes before the summary", e);
-    if (index.ops != r->decode.ops_before)
-        return bad_frame(r, f, "the number of ops in the index is wrong", e);
     ssize_t n = input_read(r->in, trailer, sizeof trailer, e);
     if (n < 0)
         return (int)n;
@@ -271,13 +315,57 @@ static int read_end(struct workload_reader *r, const struct frame *f, struct err
     return 0;
 }
 
+// Notes what the index must say of the frame.
+static int see_ops(struct workload_reader *r, const struct frame *f, struct err *e)
+{
+    struct format_index *seen = &r->seen;
+    if (HT_GROW(&seen->entries, &seen->capacity, seen->n + 1) < 0)
+        return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+    struct format_index_entry *entry = &seen->entries[seen->n++];
+    *entry = (struct format_index_entry){.offset = f->offset,
+                                         .first_op = r->decode.ops_before - r->decode.n_ops,
+                                         .n_ops = r->decode.n_ops,
+                                         .first_stamp = UINT64_MAX};
+    for (size_t i = 0; i < r->decode.n_runs; i++) {
+        const struct workload_run *run = &r->decode.runs[i];
+        uint64_t first = run->ops[0].stamp, last = run->ops[run->n_ops - 1].stamp;
+        entry->first_stamp = first < entry->first_stamp ? first : entry->first_stamp;
+        entry->last_stamp = last > entry->last_stamp ? last : entry->last_stamp;
+    }
+    return 0;
+}
+
 static int decode_ops(struct workload_reader *r, const struct frame *f, struct err *e)
 {
     const char *what = "";
     if (r->has_summary)
         return bad_frame(r, f, "ops come after the summary", e);
-    int rc = decode_frame(&r->decode, f->data, f->size, &what);
-    return checked(r, f, rc, what, e);
+    int rc = checked(r, f, decode_frame(&r->decode, f->data, f->size, &what), what, e);
+    return rc < 0 ? rc : see_ops(r, f, e);
+}
+
+// What a proof found, as an error of the frame.
+static __attribute__((noinline)) int disproved(struct workload_reader *r, uint64_t offset, int rc, struct err *e)
+{
+    if (rc == -ENOMEM)
+        return err_set(e, rc, "%s: out of memory", r->in->name);
+    return err_set(e, rc, "%s: invalid frame: %s, at byte %llu", r->in->name, r->proof.why.text,
+                   (unsigned long long)offset);
+}
+
+static int read_summary(struct workload_reader *r, const struct frame *f, struct err *e)
+{
+    int rc = checked(r, f, format_get_summary(f->data, f->size, &r->summary), "malformed summary", e);
+    if (rc < 0)
+        return rc;
+    r->has_summary = true;
+    r->seen.summary_offset = f->offset;
+    if (r->summary.samples_at != r->samples_at ||
+        (r->summary.sites_at != r->sites_at && (r->summary.sites_at || r->sites.n_sites)))
+        return bad_frame(r, f, "the summary does not say where samples and call sites are", e);
+    if (r->in_order || !r->decode.ops_before)
+        rc = proof_summary(&r->proof, r->header.has_stamps, &r->summary);
+    return rc < 0 ? disproved(r, f->offset, rc, e) : 0;
 }
 
 // Reads on to the next frame of ops: 1; 0 at the end; negative errno.
@@ -296,15 +384,16 @@ static int next_ops(struct workload_reader *r, struct err *e)
             rc = decode_ops(r, &f, e);
             return rc < 0 ? rc : 1;
         case FORMAT_SAMPLES:
+            r->samples_at = r->samples_at ? r->samples_at : f.offset;
             rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples, &r->samples_capacity);
             rc = checked(r, &f, rc, "malformed samples", e);
             break;
         case FORMAT_SITES:
+            r->sites_at = r->sites_at ? r->sites_at : f.offset;
             rc = checked(r, &f, workload_sites_get(f.data, f.size, &r->sites), "malformed call sites", e);
             break;
         case FORMAT_SUMMARY:
-            rc = checked(r, &f, format_get_summary(f.data, f.size, &r->summary), "malformed summary", e);
-            r->has_summary = true;
+            rc = read_summary(r, &f, e);
             break;
         case FORMAT_INDEX:
             rc = read_end(r, &f, e);
@@ -351,33 +440,18 @@ static int heap_fill(struct workload_reader *r, struct err *e)
 {
     const struct workload_run *runs;
     size_t n;
+    r->in_order = true;
     int rc = workload_next_runs(r, &runs, &n, e);
     if (rc <= 0)
         return rc;
+    proof_frame(&r->proof);
     if (HT_GROW(&r->heap, &r->heap_capacity, n) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
     for (size_t i = 0; i < n; i++)
-        r->heap[i] = (struct reader_run){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread};
+        r->heap[i] = (struct reader_run){runs[i].ops, runs[i].ops + runs[i].n_ops, runs[i].thread, runs[i].first_op};
     r->n_heap = n;
     for (size_t i = n / 2; i-- > 0;)
         heap_sift(r, i);
-    return 1;
-}
-
-int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e)
-{
-    if (!r->n_heap) {
-        int rc = heap_fill(r, e);
-        if (rc <= 0)
-            return rc;
-    }
-    struct reader_run *top = &r->heap[0];
-    *thread = top->thread;
-    *op = top->at++;
-    if (top->at == top->end)
-        *top = r->heap[--r->n_heap];
-    if (r->n_heap > 1)
-        heap_sift(r, 0);
     return 1;
 }
 
@@ -395,8 +469,8 @@ static size_t run_length(const struct workload_reader *r)
     return (size_t)(top.at - r->heap[0].at);
 }
 
-int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops, size_t *n,
-                      struct err *e)
+// Makes the next ops of the total order r->next, proved.
+static int advance(struct workload_reader *r, struct err *e)
 {
     if (!r->n_heap) {
         int rc = heap_fill(r, e);
@@ -404,13 +478,39 @@ int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct 
             return rc;
     }
     struct reader_run *top = &r->heap[0];
-    *thread = top->thread;
-    *ops = top->at;
-    *n = run_length(r);
-    top->at += *n;
+    r->next = (struct workload_run){top->thread, top->number, run_length(r), top->at};
+    int rc = proof_run(&r->proof, &r->next, (size_t)(top->end - top->at));
+    if (__builtin_expect(rc < 0, 0))
+        return disproved(r, r->seen.entries[r->seen.n - 1].offset, rc, e);
+    top->at += r->next.n_ops;
+    top->number += r->next.n_ops;
     if (top->at == top->end)
         *top = r->heap[--r->n_heap];
     if (r->n_heap > 1)
         heap_sift(r, 0);
     return 1;
+}
+
+int workload_next_op(struct workload_reader *r, uint32_t *thread, const struct workload_op **op, struct err *e)
+{
+    if (!r->next.n_ops) {
+        int rc = advance(r, e);
+        if (rc <= 0)
+            return rc;
+    }
+    *thread = r->next.thread;
+    *op = r->next.ops++;
+    r->next.n_ops--;
+    return 1;
+}
+
+int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct workload_op **ops, size_t *n,
+                      struct err *e)
+{
+    int rc = advance(r, e);
+    *thread = r->next.thread;
+    *ops = r->next.ops;
+    *n = r->next.n_ops;
+    r->next.n_ops = 0;
+    return rc;
 }

@@ -1,6 +1,6 @@
 // Cuts the part out of a workload's file: its ops, samples and call sites, and its summary.
-#include "workload/output.h"
 #include "workload/slice.h"
+#include "workload/writer.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const uint64_t size_mask = (1ull << SUMMARY_SIZE_BITS) - 1;
+static const uint64_t size_mask = (1ull << SUMMARY_SIZE_BITS) - 1, holds = 1ull << 63;
 
 void summary_init(struct summary_counter *s)
 {
@@ -43,10 +43,20 @@ static inline void live_end(struct summary_counter *s, const struct summary_live
     s->summary.remote_frees = l->cross;
 }
 
+static inline uint64_t *slot_at(const struct summary_counter *s, uint32_t slot)
+{
+    return &s->slots[(size_t)slot << s->two_words];
+}
+
+static inline bool slot_known(const struct summary_counter *s, uint32_t slot)
+{
+    return (size_t)slot << s->two_words < s->capacity;
+}
+
 static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32_t slot)
 {
     s->summary.slots = slot + 1ull;
-    return HT_PAGES_GROW(&s->slots, &s->capacity, slot + 1ull);
+    return HT_PAGES_GROW(&s->slots, &s->capacity, (slot + 1ull) << s->two_words);
 }
 
 static inline int allocate(struct summary_counter *s, struct summary_live *l, uint32_t thread, uint32_t slot,
@@ -55,34 +65,42 @@ static inline int allocate(struct summary_counter *s, struct summary_live *l, ui
     uint64_t live = live_size(size);
     if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
         return -ENOMEM;
-    s->slots[slot] = (uint64_t)thread << SUMMARY_SIZE_BITS | live;
+    uint64_t *at = slot_at(s, slot);
+    s->contradicted |= *at >> 63;
+    *at = ((uint64_t)thread << SUMMARY_SIZE_BITS | live) | holds;
     l->bytes += live;
     l->blocks++;
     l->peak_bytes = l->bytes > l->peak_bytes ? l->bytes : l->peak_bytes;
     return 0;
 }
 
-// A slot that a broken workload frees without an allocation counts as an empty block.
 static inline void release(struct summary_counter *s, struct summary_live *l, uint32_t thread, uint32_t slot)
 {
-    uint64_t block = slot < s->capacity ? s->slots[slot] : 0;
+    uint64_t block = slot_known(s, slot) ? *slot_at(s, slot) : 0;
+    if (__builtin_expect(!(block & holds), 0)) {
+        s->contradicted = true;
+        return;
+    }
     l->bytes -= block & size_mask;
-    l->blocks -= l->blocks > 0;
-    l->cross += block >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
-    if (slot < s->capacity)
-        s->slots[slot] = (uint64_t)thread << SUMMARY_SIZE_BITS;
+    l->blocks--;
+    l->cross += (block & ~holds) >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
+    *slot_at(s, slot) = 0;
 }
 
 static inline int use_slot(struct summary_counter *s, struct summary_live *l, uint32_t thread,
                            const struct workload_op *op)
 {
     uint64_t size;
-    if (op->slot == WORKLOAD_NO_SLOT || op->flags & WORKLOAD_FAILED)
+    if (op->slot == WORKLOAD_NO_SLOT)
         return 0;
+    if (__builtin_expect(op->flags & WORKLOAD_FAILED, 0)) {
+        s->contradicted |= !slot_known(s, op->slot) || !(*slot_at(s, op->slot) & holds);
+        return 0;
+    }
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
         size = event_requested(op->kind, op->size, op->count);
-        l->requested += op->kind == HT_PREEXISTING ? 0 : size;
+        *(op->kind == HT_PREEXISTING ? &s->preexisting_bytes : &l->requested) += size;
         return allocate(s, l, thread, op->slot, size);
     case HT_CLASS_FREE:
         release(s, l, thread, op->slot);
@@ -121,6 +139,21 @@ int summary_op(struct summary_counter *s, uint32_t thread, const struct workload
     return rc;
 }
 
+int summary_run(struct summary_counter *s, uint32_t thread, const struct workload_op *ops, size_t n, size_t readable)
+{
+    enum { AHEAD = 8 };
+    struct summary_live l = live_begin(s);
+    int rc = 0;
+    size_t i = 0;
+    for (; i < n && rc == 0 && !s->contradicted; i++) {
+        if (i + AHEAD < readable && slot_known(s, ops[i + AHEAD].slot))
+            __builtin_prefetch(slot_at(s, ops[i + AHEAD].slot), 1);
+        rc = count(s, &l, thread, &ops[i]);
+    }
+    live_end(s, &l);
+    return rc < 0 ? rc : (int)i;
+}
+
 struct workload_summary summary_result(const struct summary_counter *s)
 {
     struct workload_summary sum = s->summary;
@@ -139,8 +172,8 @@ struct workload_summary summary_result(const struct summary_counter *s)
 int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (ops[i].op.slot < s->capacity)
-            __builtin_prefetch(&s->slots[ops[i].op.slot], 1);
+        if (slot_known(s, ops[i].op.slot))
+            __builtin_prefetch(slot_at(s, ops[i].op.slot), 1);
     }
     struct summary_live l = live_begin(s);
     int rc = 0;

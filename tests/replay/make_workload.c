@@ -24,9 +24,9 @@
 
 enum { SLOTS_A_THREAD = 10000, MAX_THREADS = 1 << 16 };
 
-static struct workload_writer *writer;
-static struct workload_summary summary;
-static uint64_t stamp, live, seed = 88172645463325252ull;
+static struct workload_output to;
+static uint32_t n_slots;
+static uint64_t stamp, live, peak, seed = 88172645463325252ull;
 static uint64_t ops_of[MAX_THREADS];
 static uint64_t to_make[HT_KIND_LIMIT]; // calls of the player
 static int64_t live_blocks;
@@ -76,11 +76,7 @@ static void put(uint32_t thread, struct workload_op op)
         to_make[HT_MALLOC]++;
     else if (class != HT_CLASS_THREAD && class != HT_CLASS_MARK && !(op.flags & WORKLOAD_FAILED))
         to_make[op.kind]++;
-    if (op.kind != HT_PREEXISTING) {
-        summary.events++;
-        summary.by_kind[op.kind]++;
-    }
-    must(workload_write_op(writer, thread, &op, &error));
+    must(workload_output_op(&to, thread, &op, &error));
 }
 
 // Slots freed by a thread, which only that thread reuses.
@@ -91,7 +87,7 @@ static struct {
 
 static uint32_t allocate_slot(uint32_t thread)
 {
-    return free_slots[thread].n ? free_slots[thread].slots[--free_slots[thread].n] : (uint32_t)summary.slots++;
+    return free_slots[thread].n ? free_slots[thread].slots[--free_slots[thread].n] : n_slots++;
 }
 
 static void free_slot(uint32_t thread, uint32_t slot)
@@ -103,10 +99,7 @@ static void free_slot(uint32_t thread, uint32_t slot)
 static void count_live(uint64_t change)
 {
     live += change;
-    if ((int64_t)change > 0)
-        summary.requested_bytes += change;
-    if (live > summary.peak_live_bytes)
-        summary.peak_live_bytes = live;
+    peak = live > peak ? live : peak;
 }
 
 static struct block allocate(uint32_t thread, struct workload_op op)
@@ -127,8 +120,6 @@ static void deallocate(uint32_t thread, const struct block *b, struct workload_o
     if (b->thread != thread) {
         op.dependencies = &dependency;
         op.n_dependencies = 1;
-        summary.dependencies++;
-        summary.remote_frees++;
     }
     live_blocks--;
     count_live(0 - b->size);
@@ -156,7 +147,6 @@ static void start_thread(uint32_t parent, uint32_t child)
                                     .dependencies = &dependency,
                                     .n_dependencies = 1,
                                     .slot = WORKLOAD_NO_SLOT});
-    summary.threads++;
 }
 
 static void end_thread(uint32_t thread)
@@ -168,9 +158,7 @@ static void make_churn(uint32_t threads, uint64_t calls, unsigned cross, bool or
 {
     static struct block blocks[256][SLOTS_A_THREAD];
     for (uint32_t t = 0; t < threads; t++) {
-        if (t && orphans)
-            summary.threads++;
-        else if (t)
+        if (t && !orphans)
             start_thread(0, t);
         for (unsigned i = 0; i < SLOTS_A_THREAD; i++)
             blocks[t][i] = malloc_block(t);
@@ -441,7 +429,7 @@ static void print_facts(void)
             printf("call %s %llu\n", event_infos[kind].name, (unsigned long long)to_make[kind]);
     }
     printf("live %lld\n", (long long)live_blocks);
-    printf("peak_live_bytes %llu\n", (unsigned long long)summary.peak_live_bytes);
+    printf("peak_live_bytes %llu\n", (unsigned long long)peak);
 }
 
 int main(int argc, char **argv)
@@ -453,9 +441,7 @@ int main(int argc, char **argv)
     uint32_t threads = (uint32_t)strtoul(argv[3], NULL, 0);
     uint64_t calls = strtoull(argv[4], NULL, 0);
     must(output_open(&out, argv[1], OUTPUT_FORCE, &error));
-    writer = workload_writer_new(&out, 1);
-    summary.threads = 1;
-    must(workload_write_header(writer, &header, &error));
+    must(workload_output_begin(&to, &out, 1, &header, &error));
     bool orphans = strcmp(argv[2], "orphans") == 0;
     if (orphans || strcmp(argv[2], "churn") == 0)
         make_churn(threads, calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0, orphans);
@@ -475,9 +461,9 @@ int main(int argc, char **argv)
         make_paced(threads, calls);
     else
         make_threads(threads, calls);
-    summary.last_stamp = stamp;
-    must(workload_write_end(writer, &summary, &error));
-    workload_writer_free(writer);
+    struct workload_summary summary = workload_output_summary(&to);
+    must(workload_write_end(to.writer, &summary, &error));
+    workload_output_release(&to);
     must(output_close(&out, true, &error));
     print_facts();
     return 0;

@@ -11,12 +11,12 @@
 
 static const char path[] = "file-stat.htw";
 
-static void put(struct workload_writer *w, uint8_t kind, uint32_t slot, uint64_t size, uint64_t site)
+static void put(struct workload_output *w, uint8_t kind, uint32_t slot, uint64_t size, uint64_t site)
 {
     static uint64_t stamp;
     struct workload_op op = {.kind = kind, .slot = slot, .size = size, .value = site, .stamp = stamp += 1000};
     struct err e = {0};
-    assert_int_equal(workload_write_op(w, 0, &op, &e), 0);
+    assert_int_equal(workload_output_op(w, 0, &op, &e), 0);
 }
 
 // Three blocks, of which one is freed; two have call sites, unless `sites` is NULL.
@@ -26,18 +26,18 @@ static void write_workload(const struct workload_sites *sites)
     struct err e = {0};
     struct workload_header h = {
         .clock_hz = 1000000000, .has_stamps = true, .pid = 77, .exe = "/bin/x", .argv = "x", .argv_bytes = 2};
-    struct workload_summary s = {.events = 4, .threads = 1, .slots = 3, .first_stamp = 1000, .last_stamp = 4000};
+    struct workload_output w;
     assert_int_equal(output_open(&out, path, OUTPUT_FORCE, &e), 0);
-    struct workload_writer *w = workload_writer_new(&out, 1);
-    assert_int_equal(workload_write_header(w, &h, &e), 0);
-    put(w, HT_MALLOC, 0, 1000, 0);
-    put(w, HT_MALLOC, 1, 50, sites ? 1 : 0);
-    put(w, HT_FREE, 0, 0, 0);
-    put(w, HT_MALLOC, 2, 8, sites ? 2 : 0);
+    assert_int_equal(workload_output_begin(&w, &out, 1, &h, &e), 0);
+    put(&w, HT_MALLOC, 0, 1000, 0);
+    put(&w, HT_MALLOC, 1, 50, sites ? 1 : 0);
+    put(&w, HT_FREE, 0, 0, 0);
+    put(&w, HT_MALLOC, 2, 8, sites ? 2 : 0);
     if (sites)
-        workload_write_sites(w, sites);
-    assert_int_equal(workload_write_end(w, &s, &e), 0);
-    workload_writer_free(w);
+        workload_write_sites(w.writer, sites);
+    struct workload_summary s = workload_output_summary(&w);
+    assert_int_equal(workload_write_end(w.writer, &s, &e), 0);
+    workload_output_release(&w);
     assert_int_equal(output_close(&out, true, &e), 0);
 }
 

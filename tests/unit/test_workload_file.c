@@ -74,12 +74,13 @@ static void make(const char *path, unsigned kind)
         assert_int_equal(trace_write_end(&w, 0, 0, &e), 0);
         trace_writer_release(&w);
     } else if (kind == FILE_WORKLOAD) {
-        struct workload_writer *w = workload_writer_new(&out, 1);
+        struct workload_output w;
         struct workload_op op = {.kind = HT_MALLOC, .size = 8};
-        assert_int_equal(workload_write_header(w, &(struct workload_header){.pid = 7}, &e), 0);
-        assert_int_equal(workload_write_op(w, 0, &op, &e), 0);
-        assert_int_equal(workload_write_end(w, &(struct workload_summary){.events = 1}, &e), 0);
-        workload_writer_free(w);
+        assert_int_equal(workload_output_begin(&w, &out, 1, &(struct workload_header){.pid = 7}, &e), 0);
+        assert_int_equal(workload_output_op(&w, 0, &op, &e), 0);
+        struct workload_summary s = workload_output_summary(&w);
+        assert_int_equal(workload_write_end(w.writer, &s, &e), 0);
+        workload_output_release(&w);
     } else
         assert_int_equal(output_write(&out, "{}", 2, &e), 0);
     assert_int_equal(output_close(&out, true, &e), 0);

@@ -1,6 +1,6 @@
 // Several workloads' files become one.
 #include "workload/merged.h"
-#include "workload/output.h"
+#include "workload/writer.h"
 
 #include "unit.h"
 

@@ -1,5 +1,6 @@
 // What the writer is given, the reader gives back, whatever the file is cut into; and broken files are refused.
 #include "workload/reader.h"
+#include "workload/summary.h"
 #include "workload/writer.h"
 
 #include "unit_event.h"
@@ -205,18 +206,22 @@ static void same_op(const struct workload_op *a, const struct workload_op *b, bo
         assert_int_equal(a->stamp, b->stamp);
 }
 
-static const struct workload_summary a_summary = {
-    .events = 300000,
-    .by_kind = {[HT_MALLOC] = 12345, [HT_DELETE_ARRAY_SIZED_ALIGNED] = 1},
-    .threads = THREADS,
-    .slots = 17,
-    .peak_live_bytes = UINT64_MAX,
-    .dependencies = 3,
-    .lost_records = 9,
-};
+// What the ops make, and numbers that no op shows.
+static struct workload_summary summary_of(const struct history *h)
+{
+    struct summary_counter c;
+    summary_init(&c);
+    for (size_t i = 0; i < h->n; i++)
+        assert_int_equal(summary_op(&c, h->threads[i], &h->ops[i]), 0);
+    struct workload_summary s = summary_result(&c);
+    summary_release(&c);
+    s.lost_records = 9;
+    s.usable_bytes = UINT64_MAX;
+    return s;
+}
 
 // Ops come back in the very order in which they were written: their stamps differ all.
-static void read_back(const struct history *h, bool has_stamps)
+static void read_back(const struct history *h, bool has_stamps, const struct workload_summary *s)
 {
     struct err e = {0};
     struct input in;
@@ -234,7 +239,7 @@ static void read_back(const struct history *h, bool has_stamps)
     assert_int_equal(workload_read_summary(r, &early, &e), 0);
     assert_true(early.samples_at > 0);
     early.samples_at = 0;
-    assert_memory_equal(&early, &a_summary, sizeof early);
+    assert_memory_equal(&early, s, sizeof early);
     size_t n;
     const struct workload_sample *samples;
     assert_int_equal(workload_read_samples(r, &samples, &n, &e), 0);
@@ -255,7 +260,7 @@ static void read_back(const struct history *h, bool has_stamps)
     assert_int_equal(workload_next_op(r, &(uint32_t){0}, &(const struct workload_op *){0}, &e), 0);
     struct workload_summary late = *workload_reader_summary(r);
     late.samples_at = 0;
-    assert_memory_equal(&late, &a_summary, sizeof a_summary);
+    assert_memory_equal(&late, s, sizeof late);
     samples = workload_reader_samples(r, &n);
     assert_int_equal(n, 2);
     assert_int_equal(samples[1].rss_bytes, 2048);
@@ -268,9 +273,10 @@ static void round_trip(void **state)
 {
     struct history h;
     history_init(&h, 300000);
+    const struct workload_summary s = summary_of(&h);
     for (int stamps = 1; stamps >= 0; stamps--) {
-        write_file(&h, stamps, &a_summary);
-        read_back(&h, stamps);
+        write_file(&h, stamps, &s);
+        read_back(&h, stamps, &s);
     }
     history_release(&h);
     unlink(path());
@@ -280,7 +286,8 @@ static void round_trip(void **state)
 static void empty_round_trip(void **state)
 {
     struct history h = {0};
-    write_file(&h, true, &a_summary);
+    const struct workload_summary s = summary_of(&h);
+    write_file(&h, true, &s);
     struct err e = {0};
     struct input in;
     struct workload_reader *r;
@@ -340,7 +347,8 @@ static void cut_off_is_told(void **state)
 {
     struct history h;
     history_init(&h, 140000);
-    write_file(&h, true, &a_summary);
+    const struct workload_summary s = summary_of(&h);
+    write_file(&h, true, &s);
     size_t n, most = 0;
     uint8_t *bytes = slurp(&n);
     for (size_t cut = 1; cut < n; cut += cut < 100 || cut + 900 > n ? 1 + random_next() % 8 : 501) {
@@ -363,7 +371,8 @@ static void flipped_bits_are_found(void **state)
 {
     struct history h;
     history_init(&h, 800);
-    write_file(&h, true, &a_summary);
+    const struct workload_summary s = summary_of(&h);
+    write_file(&h, true, &s);
     size_t n;
     uint8_t *bytes = slurp(&n);
     for (size_t i = 0; i < n; i += 1 + random_next() % 32) {
@@ -372,7 +381,7 @@ static void flipped_bits_are_found(void **state)
         read_bytes(bytes, n, &rc);
         if (rc != -EBADMSG && rc != -EPROTO)
             fail_msg("byte %zu of %zu: %d", i, n, rc);
-        write_file(&h, true, &a_summary);
+        write_file(&h, true, &s);
         free(bytes);
         bytes = slurp(&n);
     }

@@ -1,6 +1,6 @@
 // Parts of a workload's file: what is in them, and what cannot be one.
-#include "workload/output.h"
 #include "workload/slice.h"
+#include "workload/writer.h"
 
 #include "unit.h"
 

@@ -1,0 +1,327 @@
+#include "workload/proof.h"
+
+#include "base/buf.h"
+#include "workload/format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OP_MASK ((1ull << OP_BITS) - 1)
+
+enum {
+    OP_BITS = 40,
+    // Of 16 bytes. The older half is forgotten beyond that: what a thread had learnt by then counts as learnt before.
+    MAX_REMEMBERED = 1 << 22,
+    // Steps allowed for each op, and at the start. A file that needs more was made to.
+    STEPS_PER_OP = 64,
+    FIRST_STEPS = 1 << 22,
+};
+
+// An op of the thread that waited for op number `on` of another one, and so for all that this one had waited for.
+struct proof_dependency {
+    uint64_t op : OP_BITS, thread : 64 - OP_BITS; // the other one
+    uint64_t on;
+};
+
+struct proof_thread {
+    struct map after;                // other thread + 1 → how many of its ops have come before the thread's next op
+    struct proof_dependency *learnt; // by op
+    size_t n, capacity;
+    uint64_t forgotten; // ops below this may have learnt what is no longer in `learnt`
+    bool began;
+};
+
+// Ops of a thread whose dependencies another one has learnt: [from, to).
+struct proof_range {
+    uint32_t thread;
+    uint64_t from, to;
+};
+
+void proof_init(struct proof *p)
+{
+    *p = (struct proof){0};
+    summary_init(&p->counter);
+}
+
+void proof_want_order(struct proof *p)
+{
+    p->order = true;
+    p->counter.two_words = 1;
+}
+
+void proof_release(struct proof *p)
+{
+    summary_release(&p->counter);
+    for (size_t i = 0; i < p->n_threads; i++) {
+        map_release(&p->threads[i].after);
+        free(p->threads[i].learnt);
+    }
+    free(p->threads);
+    free(p->ranges);
+    *p = (struct proof){0};
+}
+
+static uint64_t allocated(const struct proof *p)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(p->counter.summary.requested_bytes, p->counter.preexisting_bytes, &sum) ? UINT64_MAX
+                                                                                                          : sum;
+}
+
+// What the frame under work adds to the bounds of the peak.
+static void end_frame(struct proof *p)
+{
+    uint64_t highest;
+    if (__builtin_add_overflow(p->frame_live, allocated(p) - p->frame_allocated, &highest))
+        highest = UINT64_MAX;
+    p->peak_to = highest > p->peak_to ? highest : p->peak_to;
+    p->peak_from = p->counter.live_bytes > p->peak_from ? p->counter.live_bytes : p->peak_from;
+}
+
+void proof_frame(struct proof *p)
+{
+    end_frame(p);
+    p->frame_live = p->counter.live_bytes;
+    p->frame_allocated = allocated(p);
+}
+
+static struct proof_thread *thread_at(struct proof *p, uint32_t thread)
+{
+    int rc = HT_EXTEND(&p->threads, &p->n_threads, &p->threads_capacity, (size_t)thread + 1);
+    return rc < 0 ? NULL : &p->threads[thread];
+}
+
+static int push(struct proof *p, uint32_t thread, uint64_t from, uint64_t to)
+{
+    if (HT_GROW(&p->ranges, &p->ranges_capacity, p->n_ranges + 1) < 0)
+        return -ENOMEM;
+    p->ranges[p->n_ranges++] = (struct proof_range){thread, from, to};
+    return 0;
+}
+
+// Thread number `to` knows from now on that the first `n` ops of `thread` have come before.
+static int know(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
+{
+    struct map *after = &p->threads[to].after;
+    uint64_t before = map_get(after, thread + 1ull);
+    if (thread == to || before >= n)
+        return 0;
+    if (map_put(after, thread + 1ull, n) < 0)
+        return -ENOMEM;
+    return push(p, thread, before, n);
+}
+
+// The first of the thread's dependencies of an op from number `op` on.
+static size_t first_learnt(const struct proof_thread *t, uint64_t op)
+{
+    size_t low = 0, high = t->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (t->learnt[middle].op < op)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int know_all(struct proof *p, uint32_t to, const struct proof_thread *of)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < of->after.capacity; i++) {
+        const struct map_cell *c = &of->after.cells[i];
+        if (c->value)
+            rc = know(p, to, (uint32_t)(c->key - 1), c->value);
+    }
+    p->steps += of->after.capacity;
+    return rc;
+}
+
+// And what these ops knew, and so on.
+static int know_ranges(struct proof *p, uint32_t to)
+{
+    int rc = 0;
+    while (rc == 0 && p->n_ranges) {
+        struct proof_range r = p->ranges[--p->n_ranges];
+        if (r.thread >= p->n_threads)
+            continue;
+        const struct proof_thread *of = &p->threads[r.thread];
+        if (r.from < of->forgotten)
+            rc = know_all(p, to, of);
+        for (size_t i = first_learnt(of, r.from); rc == 0 && i < of->n && of->learnt[i].op < r.to; i++, p->steps++)
+            rc = know(p, to, of->learnt[i].thread, of->learnt[i].on + 1);
+        p->steps++;
+    }
+    p->n_ranges = 0;
+    return rc;
+}
+
+static void forget_half(struct proof *p)
+{
+    for (size_t i = 0; i < p->n_threads; i++) {
+        struct proof_thread *t = &p->threads[i];
+        size_t half = (t->n + 1) / 2;
+        if (!half)
+            continue;
+        t->forgotten = t->learnt[half - 1].op + 1;
+        memmove(t->learnt, t->learnt + half, (t->n - half) * sizeof *t->learnt);
+        t->n -= half;
+        p->remembered -= half;
+    }
+}
+
+static int learn(struct proof *p, uint32_t thread, uint64_t number, struct workload_dependency on)
+{
+    struct proof_thread *t = &p->threads[thread];
+    if (on.thread == thread || map_get(&t->after, on.thread + 1ull) > on.op)
+        return 0;
+    if (p->remembered == MAX_REMEMBERED)
+        forget_half(p);
+    if (HT_GROW(&t->learnt, &t->capacity, t->n + 1) < 0)
+        return -ENOMEM;
+    t->learnt[t->n++] = (struct proof_dependency){.op = number, .thread = on.thread, .on = on.op};
+    p->remembered++;
+    int rc = know(p, thread, on.thread, on.op + 1);
+    return rc < 0 ? rc : know_ranges(p, thread);
+}
+
+// A thread that has done nothing yet starts when it is created. Thread 0 is there from the start.
+static int create(struct proof *p, uint32_t thread, uint64_t number, const struct workload_op *op)
+{
+    if (op->value == 0 || op->value > UINT32_MAX - 1 || op->flags & WORKLOAD_FAILED)
+        return 0;
+    struct proof_thread *child = thread_at(p, (uint32_t)op->value);
+    if (!child)
+        return -ENOMEM;
+    if (child->began || op->value == thread)
+        return 0;
+    return learn(p, (uint32_t)op->value, 0, (struct workload_dependency){thread, number});
+}
+
+static bool is_use(const struct workload_op *op)
+{
+    return op->slot != WORKLOAD_NO_SLOT && !(op->flags & WORKLOAD_FAILED);
+}
+
+static inline uint64_t *last_use(struct proof *p, uint32_t slot)
+{
+    return &p->counter.slots[2 * (size_t)slot + 1];
+}
+
+// The op as a slot's last use. A block from before the start needs no order with what comes after: it is there before any
+// thread is.
+static inline uint64_t use_by(uint32_t thread, uint64_t number, const struct workload_op *op)
+{
+    return op->kind == HT_PREEXISTING ? 0 : (uint64_t)thread << OP_BITS | (number + 1);
+}
+
+static int prove_use(struct proof *p, uint32_t thread, uint64_t number, const struct workload_op *op)
+{
+    uint64_t *last = last_use(p, op->slot);
+    uint32_t other = (uint32_t)(*last >> OP_BITS);
+    uint64_t other_op = (*last & OP_MASK) - 1;
+    bool ordered = !*last || other == thread || map_get(&p->threads[thread].after, other + 1ull) > other_op;
+    *last = use_by(thread, number, op);
+    if (ordered)
+        return 0;
+    return err_set(&p->why, -EBADMSG,
+                   "op %llu of thread %u uses slot %u without a dependency on its use by op %llu of thread %u",
+                   (unsigned long long)number, thread, op->slot, (unsigned long long)other_op, other);
+}
+
+static int prove_op(struct proof *p, uint32_t thread, uint64_t number, const struct workload_op *op)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < op->n_dependencies; i++)
+        rc = learn(p, thread, number, op->dependencies[i]);
+    if (rc == 0 && op->kind == HT_THREAD_CREATE)
+        rc = create(p, thread, number, op);
+    if (rc == 0 && is_use(op))
+        rc = prove_use(p, thread, number, op);
+    return rc;
+}
+
+static int prove_order(struct proof *p, const struct workload_run *run, size_t n)
+{
+    uint32_t thread = run->thread;
+    struct proof_thread *t = thread_at(p, thread);
+    int rc = t ? 0 : -ENOMEM;
+    if (thread >= 1u << (64 - OP_BITS) || run->first_op + n >= OP_MASK)
+        return err_set(&p->why, -EBADMSG, "op %llu of thread %u is one too many", (unsigned long long)run->first_op,
+                       thread);
+    if (t)
+        t->began = true;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const struct workload_op *op = &run->ops[i];
+        uint64_t number = run->first_op + i, *last = is_use(op) ? last_use(p, op->slot) : NULL;
+        if (last && !op->n_dependencies && (!*last || *last >> OP_BITS == thread))
+            *last = use_by(thread, number, op);
+        else
+            rc = prove_op(p, thread, number, op);
+    }
+    p->ops += n;
+    if (p->steps > FIRST_STEPS + STEPS_PER_OP * p->ops)
+        p->order = false;
+    return rc;
+}
+
+static __attribute__((noinline)) int bad_slot(struct proof *p, uint32_t thread, uint64_t number,
+                                              const struct workload_op *op)
+{
+    bool allocates = format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED;
+    return err_set(&p->why, -EBADMSG, "op %llu of thread %u %s slot %u, which %s", (unsigned long long)number, thread,
+                   allocates ? "allocates into" : "uses", op->slot,
+                   allocates ? "already holds a block" : "holds no block");
+}
+
+int proof_run(struct proof *p, const struct workload_run *run, size_t readable)
+{
+    int n = summary_run(&p->counter, run->thread, run->ops, run->n_ops, readable);
+    if (n < 0)
+        return n;
+    // The one that contradicts has no slot to be looked at.
+    int rc = p->order ? prove_order(p, run, (size_t)n - p->counter.contradicted) : 0;
+    if (rc == 0 && p->counter.contradicted)
+        rc = bad_slot(p, run->thread, run->first_op + (uint64_t)n - 1, &run->ops[n - 1]);
+    return rc;
+}
+
+static int differs(struct proof *p, const char *name, uint64_t said, uint64_t counted)
+{
+    return err_set(&p->why, -EBADMSG, "the summary says %s %llu, its ops make %llu", name, (unsigned long long)said,
+                   (unsigned long long)counted);
+}
+
+int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s)
+{
+#define HT_X(field)                                                                                                    \
+    {                                                                                                                  \
+#field, offsetof(struct workload_summary, field)                                                               \
+    }
+    static const struct {
+        const char *name;
+        size_t offset;
+    } numbers[] = {HT_X(events),          HT_X(threads),           HT_X(slots),
+                   HT_X(requested_bytes), HT_X(live_at_end_bytes), HT_X(live_at_end_blocks),
+                   HT_X(remote_frees),    HT_X(unmatched_frees),   HT_X(dependencies),
+                   HT_X(first_stamp),     HT_X(last_stamp)};
+#undef HT_X
+    const struct workload_summary counted = summary_result(&p->counter);
+    size_t n = sizeof numbers / sizeof *numbers - (has_stamps ? 0 : 2);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t said = *(const uint64_t *)((const char *)s + numbers[i].offset);
+        uint64_t is = *(const uint64_t *)((const char *)&counted + numbers[i].offset);
+        if (said != is)
+            return differs(p, numbers[i].name, said, is);
+    }
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        if (s->by_kind[kind] != counted.by_kind[kind])
+            return differs(p, event_infos[kind].name ? event_infos[kind].name : "an unknown kind", s->by_kind[kind],
+                           counted.by_kind[kind]);
+    }
+    end_frame(p);
+    if (s->peak_live_bytes < p->peak_from || s->peak_live_bytes > p->peak_to)
+        return differs(p, "peak_live_bytes", s->peak_live_bytes, counted.peak_live_bytes);
+    return 0;
+}
