@@ -234,7 +234,8 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     while ((n = read(report[0], &failed, sizeof failed)) < 0 && errno == EINTR)
         ;
     close(report[0]);
-    if (n == 0)
+    // Nothing else says that it was not started.
+    if (n != (ssize_t)sizeof failed)
         return 0;
     record_launch_reap(l, true);
     return failed > 0 ? failed : EIO;
