@@ -27,10 +27,10 @@ fault() {
   for what in memory mmap open fork thread read write read-interrupted write-interrupted read-short write-short; do
     for n in $numbers; do
       rm -f t.ht
-      fault $what:$n record -q -o t.ht -- known threads 500 2
+      fault "$what:$n" record -q -o t.ht -- known threads 500 2
       # A program that was started ends as it does untraced.
       [ "$(cat out)" = 1000 ] || { [ ! -s out ] && [ -s err ]; }
-      fault $what:$n convert -q -f -o t.htw good.ht
+      fault "$what:$n" convert -q -f -o t.htw good.ht
     done
   done
   # Some have met their call.
