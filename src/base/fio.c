@@ -274,7 +274,16 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
     return rc;
 }
 
-volatile sig_atomic_t output_cancelled;
+_Thread_local volatile sig_atomic_t output_cancelled, output_writing, output_writes;
+
+static ssize_t write_parts(const struct output *out, const struct iovec *parts, size_t n)
+{
+    output_writing = 1;
+    ssize_t w = output_cancelled ? 0 : writev(out->fd, parts, (int)n);
+    output_writing = 0;
+    output_writes = output_writes + (w > 0);
+    return w;
+}
 
 // Of a write that returned `w`: 1 to try again, 0, or a negative errno.
 static int check_write(const struct output *out, ssize_t w, struct err *e)
@@ -320,7 +329,7 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
     if (rc < 0)
         return rc;
     while (n) {
-        ssize_t w = output_cancelled ? 0 : write(out->fd, at, n);
+        ssize_t w = write_parts(out, &(struct iovec){(void *)at, n}, 1);
         rc = check_write(out, w, e);
         if (rc > 0)
             continue;
@@ -351,7 +360,7 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
     size_t i = skip_parts(parts, n, 0);
     uint64_t start = clock_monotonic_ns();
     while (i < n) {
-        ssize_t w = output_cancelled ? 0 : writev(out->fd, parts + i, (int)(n - i));
+        ssize_t w = write_parts(out, parts + i, n - i);
         int rc = check_write(out, w, e);
         if (rc > 0)
             continue;

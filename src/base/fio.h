@@ -81,7 +81,10 @@ int output_open_unnamed(struct output *out, struct err *e);
 int input_from_output(struct input *in, struct output *out, const char *name, struct err *e);
 
 // Set by a signal handler: the write that the signal interrupts, and every one after it, fails with -ECANCELED.
-extern volatile sig_atomic_t output_cancelled;
+extern _Thread_local volatile sig_atomic_t output_cancelled;
+
+// Of the thread: is it in a write, and how many have written something?
+extern _Thread_local volatile sig_atomic_t output_writing, output_writes;
 
 // Writes all of it. On error the file keeps what was written before.
 int output_write(struct output *out, const void *bytes, size_t n, struct err *e);

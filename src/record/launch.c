@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 enum {
-    LAST_SECONDS = 1, // that a write may take when the recording is to end
-    RETRY_NS = 20000000,
+    TICK_NS = 20000000,
+    MAX_TICKS_BLOCKED = 50, // that one write may take when the recording is to end: a second …
+    MAX_TICKS = 1500,       // … and all of them
 };
 
 static volatile sig_atomic_t signals_seen;
@@ -45,14 +46,23 @@ static void forward(void)
     }
 }
 
-// From the second request on the output has a moment to take what there is. Then no write is waited for any longer: the
-// timer goes on, since a signal may come between the look at output_cancelled and the write.
+// From the second request on the output has a moment to take what there is.
 static void hurry(void)
 {
-    const struct itimerspec last = {.it_value = {LAST_SECONDS, 0}, .it_interval = {0, RETRY_NS}};
-    const struct itimerspec now = {.it_value = {0, 1}, .it_interval = {0, RETRY_NS}};
-    if (signals_seen >= 2)
-        timer_settime(timer, 0, signals_seen == 2 ? &last : &now, NULL);
+    const struct itimerspec tick = {.it_value = {0, TICK_NS}, .it_interval = {0, TICK_NS}};
+    if (signals_seen == 2)
+        timer_settime(timer, 0, &tick, NULL);
+}
+
+// It goes on after that, since a signal may come between the look at output_cancelled and the write.
+static void on_tick(int sig)
+{
+    static volatile sig_atomic_t ticks, blocked, last;
+    (void)sig;
+    blocked = output_writing && output_writes == last ? blocked + 1 : 0;
+    last = output_writes;
+    ticks = ticks + 1;
+    output_cancelled = blocked >= MAX_TICKS_BLOCKED || ticks >= MAX_TICKS || signals_seen > 2 || output_cancelled;
 }
 
 static void on_termination(int sig)
@@ -75,12 +85,6 @@ static void on_interrupt(int sig)
     on_termination(sig);
 }
 
-static void on_last_moment(int sig)
-{
-    (void)sig;
-    output_cancelled = 1;
-}
-
 static void on_child(int sig)
 {
     (void)sig;
@@ -91,7 +95,7 @@ static const struct {
     int sig;
     void (*handler)(int);
 } taken_over[LAUNCH_SIGNALS] = {
-    {SIGPIPE, SIG_IGN},     {SIGXFSZ, SIG_IGN},      {SIGCHLD, on_child},       {SIGVTALRM, on_last_moment},
+    {SIGPIPE, SIG_IGN},     {SIGXFSZ, SIG_IGN},      {SIGCHLD, on_child},       {SIGVTALRM, on_tick},
     {SIGINT, on_interrupt}, {SIGQUIT, on_interrupt}, {SIGTERM, on_termination}, {SIGHUP, on_termination},
 };
 

@@ -24,7 +24,7 @@ struct record_launch {
 };
 
 // Takes the signals over. From here on ^C (and SIGQUIT) is the program's business, and TERM and HUP are counted, as is ^C
-// once the program has ended. From the second on writes are cancelled that take longer than a second (base/fio.h).
+// once the program has ended. From the second on a write is cancelled that takes a second (base/fio.h).
 void record_launch_signals(struct record_launch *l);
 void record_launch_signals_restore(struct record_launch *l);
 
