@@ -108,6 +108,16 @@ static void put_record(struct producer_stream *stream, const struct event *ev, u
     producer_publish(stream->pos - 1);
 }
 
+// One call of malloc's functions, which may be two records.
+static void count_unrecorded(const struct producer_process *p, const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    struct spool_count *counts = p->unrecorded;
+    if (!counts || class == HT_CLASS_HALF || class == HT_CLASS_THREAD || class == HT_CLASS_META)
+        return;
+    atomic_fetch_add_explicit(&counts[producer_tls.thread->number & (p->counts - 1)].calls, 1, memory_order_relaxed);
+}
+
 // Makes room for the record of `ev`: opens a new chunk if needed and records in it how long that took. False if there is
 // no room.
 static bool make_room(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
@@ -120,7 +130,7 @@ static bool make_room(struct producer_process *p, struct producer_thread *t, str
     struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
     if (!chunk) {
         stream->lost++;
-        atomic_fetch_add_explicit(&p->header->lost_words, 1, memory_order_relaxed);
+        count_unrecorded(p, ev);
         return false;
     }
     stream_open(t, stream, chunk);
@@ -218,16 +228,15 @@ static void put_noted(struct producer_process *p, struct producer_thread *t, str
 static void record(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
-        return;
-    if (producer_unlikely(producer_tls.thread->forbidden)) {
-        atomic_fetch_add_explicit(&p->header->lost_words, 1, memory_order_relaxed);
+    bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
+    bool none = off || producer_unlikely(producer_tls.thread->forbidden);
+    struct producer_thread *t = none ? NULL : producer_thread_ready(p);
+    p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (!t) {
+        if (p)
+            count_unrecorded(p, ev);
         return;
     }
-    struct producer_thread *t = producer_thread_ready(p);
-    if (!t)
-        return;
-    p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (is_muted(p, t, ev, busy))
         return;
     bool interrupting = busy & PRODUCER_WRITING;

@@ -43,6 +43,8 @@ struct producer_process {
     uint32_t pid; // who the image is: known from its start, or a vfork child's events would be its own
     struct spool_header *header;
     uint32_t max_chunks;          // as in the header, which others may overwrite
+    struct spool_count *unrecorded; // calls that are not: `counts` of them, a power of two. NULL: nobody wants to know
+    uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible
     _Atomic uint32_t sandboxed;   // chunks that have their memory; all that may be used. 0: not in a sandbox
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag

@@ -192,16 +192,20 @@ static uint32_t size_file(int fd, uint32_t flags)
     return 0;
 }
 
-// Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind.
-static struct spool_header *make_file(struct producer_inherited *in, uint32_t number, uint32_t *n_chunks)
+// Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind: *why is an
+// errno.
+static struct spool_header *make_file(struct producer_inherited *in, uint32_t number, uint32_t *n_chunks, uint32_t *why)
 {
     char path[PRODUCER_MAX_PATH + 64];
     int fd = create_file(in, number, path, sizeof path);
+    *why = (uint32_t)errno;
     if (fd < 0)
         return NULL;
     *n_chunks = size_file(fd, in->session->flags);
     // The header's pages now, for a full file system is a SIGBUS later.
-    if (*n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES) == 0)
+    bool fits = *n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES) == 0;
+    *why = !*n_chunks ? EFBIG : fits ? ENOMEM : (uint32_t)errno;
+    if (fits)
         producer_map_first(in, fd);
     close_raw(fd);
     if (!in->spool)
@@ -241,11 +245,11 @@ static struct spool_header *take_reserve(struct producer_inherited *in)
     return header;
 }
 
-static struct spool_header *make_spool(struct producer_inherited *in)
+static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *why)
 {
     uint32_t number = atomic_fetch_add_explicit(&in->session->spool_number, 1, memory_order_relaxed);
     uint32_t n_chunks = SPOOL_RESERVE_CHUNKS;
-    struct spool_header *header = make_file(in, number, &n_chunks);
+    struct spool_header *header = make_file(in, number, &n_chunks, why);
     if (!header) {
         n_chunks = SPOOL_RESERVE_CHUNKS;
         header = take_reserve(in);
@@ -310,11 +314,19 @@ static bool counter_is_forbidden(void)
     return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
 }
 
-// False: the process is not recorded, which the session counts.
-static bool refuse(struct producer_inherited *in)
+// False: the process is not recorded, which the session counts, and with the first ones says why.
+static bool refuse(struct producer_process *p, struct spool_session *session, uint32_t why)
 {
-    if (in->session)
-        atomic_fetch_add_explicit(&in->session->untraced, 1, memory_order_relaxed);
+    uint32_t i = session ? atomic_fetch_add_explicit(&session->untraced, 1, memory_order_relaxed) : SPOOL_UNTRACED;
+    if (i >= SPOOL_UNTRACED)
+        return false;
+    struct spool_untraced *u = &session->untraced_of[i];
+    u->pid = (uint32_t)syscall(SYS_getpid);
+    syscall(SYS_prctl, PR_GET_NAME, u->name, 0, 0, 0);
+    p->unrecorded = &u->count;
+    p->counts = 1;
+    // Pairs with the recorder's acquire: what stands above is there.
+    atomic_store_explicit(&u->why, why, memory_order_release);
     return false;
 }
 
@@ -322,7 +334,7 @@ static bool start(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->filtered || counter_is_forbidden())
-        return refuse(in);
+        return refuse(p, in->session, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
     producer_thread_make_key();
     uint32_t parent = leave_parent(in, p->pid);
     if (!in->dir_known)
@@ -335,23 +347,26 @@ static bool start(struct producer_process *p)
         make_session(in->dir);
         in->session = map_session(in->dir);
     }
-    if (!in->session || !has_recorder(in->session))
+    if (!in->session || !producer_is_followed(in->session))
         return false;
-    if (!producer_is_followed(in->session))
-        return false;
+    if (!has_recorder(in->session))
+        return refuse(p, in->session, SPOOL_REFUSED_ENDED);
     if (!p->pid)
         p->pid = (uint32_t)syscall(SYS_getpid);
     in->pid = p->pid;
     if (!parent && (in->session->flags & SPOOL_START_PAUSED))
         in->recording = SPOOL_PAUSED;
-    struct spool_header *header = make_spool(in);
+    uint32_t why = 0;
+    struct spool_header *header = make_spool(in, &why);
     if (!header)
-        return refuse(in);
+        return refuse(p, in->session, why);
     p->flags = in->session->flags;
     p->clock = (enum clock_kind)in->session->clock_kind;
     p->slow = p->clock == CLOCK_KIND_MONOTONIC || (p->flags & SPOOL_USABLE);
     p->header = header;
     p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
+    p->unrecorded = header->unrecorded;
+    p->counts = SPOOL_COUNTS;
     producer_sites_start(in->session->depth);
     fill_header(header, p, parent);
     atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);

@@ -78,7 +78,7 @@ static void print_json(const struct spool_header *h, long pid, const char *reaso
     json_put_u64(&j, "spool_bytes", (uint64_t)atomic_load(&h->fresh_chunks) * SPOOL_CHUNK_BYTES);
     json_put_u64(&j, "backpressure_waits", atomic_load(&h->waits));
     json_put_u64(&j, "backpressure_ns", atomic_load(&h->wait_ns));
-    json_put_u64(&j, "lost_records", atomic_load(&h->lost_words));
+    json_put_u64(&j, "lost_records", spool_unrecorded(h));
     json_end_object(&j);
 }
 
@@ -91,7 +91,7 @@ static void print_text(const struct spool_header *h, long pid, const char *reaso
            human_plural(threads, atomic_load(&h->threads_live), "thread", "threads"),
            human_bytes(bytes, (uint64_t)atomic_load(&h->fresh_chunks) * SPOOL_CHUNK_BYTES),
            human_plural(waits, atomic_load(&h->waits), "wait", "waits"), human_ns(ns, (double)atomic_load(&h->wait_ns)),
-           human_plural(lost, atomic_load(&h->lost_words), "record", "records"));
+           human_plural(lost, spool_unrecorded(h), "record", "records"));
 }
 
 static void print_status(const struct spool_header *h, long pid, bool json)

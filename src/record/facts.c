@@ -99,7 +99,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     struct spool_header *h = s->header;
     uint32_t argv_bytes = __atomic_load_n(&h->argv_bytes, __ATOMIC_RELAXED);
     // Of what is overwritten nothing is counted.
-    uint64_t dropped = s->broken ? 0 : atomic_load(&h->lost_words);
+    uint64_t dropped = s->broken ? 0 : spool_unrecorded(h);
     *p = (struct trace_process){
         .number = s->number,
         .pid = s->pid,
@@ -110,7 +110,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .allocator = header_string(h->allocator, sizeof h->allocator),
         .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,
         .end_stamp = s->broken ? 0 : atomic_load(&h->end_stamp),
-        .lost_records = dropped > s->lost_words ? dropped : s->lost_words,
+        .lost_records = dropped + s->lost_words,
         .waits = s->broken ? 0 : atomic_load(&h->waits),
         .wait_ns = s->broken ? 0 : atomic_load(&h->wait_ns),
         .threads = s->broken ? 0 : atomic_load(&h->threads_numbered),

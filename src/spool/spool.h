@@ -19,8 +19,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#define SPOOL_SESSION_MAGIC 0x3273736573735448ull // "HTssess2"
-#define SPOOL_MAGIC         0x326c6f6f70735448ull // "HTspool2"
+#define SPOOL_SESSION_MAGIC 0x3373736573735448ull // "HTssess3"
+#define SPOOL_MAGIC         0x336c6f6f70735448ull // "HTspool3"
 #define SPOOL_SESSION_FILE  "session"
 #define SPOOL_FILE_SUFFIX   ".spool"
 
@@ -136,6 +136,12 @@ enum spool_status {
     SPOOL_OFF = 3,    // tracing turned itself off; `reason` says why
 };
 
+// Calls that a process has made and not recorded: on a cache line each, by the number of the thread.
+enum { SPOOL_COUNTS = 16 };
+struct spool_count {
+    _Alignas(64) _Atomic uint64_t calls;
+};
+
 struct spool_header {
     uint64_t magic; // written last of the constants (release)
     uint32_t pid, ppid;
@@ -157,9 +163,11 @@ struct spool_header {
     _Atomic uint32_t free_sequence;    // futex: grows when the recorder frees a chunk
     _Atomic uint32_t waiters;          // threads that sleep on it
     _Atomic uint64_t waits, wait_ns;   // how often and how long threads waited for the recorder
-    _Atomic uint64_t lost_chunks, lost_words; // dropped under --lossy
 
     _Alignas(64) struct spool_control control;
+
+    // Dropped under --lossy, after tracing has turned itself off, and of threads without a state.
+    struct spool_count unrecorded[SPOOL_COUNTS];
 
     _Alignas(64) char reason[120]; // why status is SPOOL_OFF
     char allocator[512];           // path of the object that answers malloc
@@ -177,6 +185,22 @@ enum spool_session_flags {
     SPOOL_FOLLOW_MATCH = 16, // … and those whose executable's name `follow` matches
     SPOOL_USABLE = 32,       // the usable size of each block is recorded, too
     SPOOL_MAPS = 64,         // … the program's own mappings
+};
+
+// Why a process has no spool: an errno of what it needs for that, or one of these.
+enum spool_refusal {
+    SPOOL_REFUSED_SECCOMP = 10000, // its system calls are filtered
+    SPOOL_REFUSED_COUNTER,         // the time-stamp counter is forbidden
+    SPOOL_REFUSED_ENDED,           // the recording had ended before it began
+};
+
+// A process that has the session and no spool.
+enum { SPOOL_UNTRACED = 64, SPOOL_NAME_BYTES = 16 };
+struct spool_untraced {
+    uint32_t pid;         // as it sees itself
+    _Atomic uint32_t why; // enum spool_refusal; 0: not filled in yet
+    char name[SPOOL_NAME_BYTES];
+    struct spool_count count;
 };
 
 // A robust futex that the recorder holds for as long as it lives: at its death, whatever the cause, the kernel itself writes
@@ -205,10 +229,20 @@ struct spool_session {
 
     _Alignas(64) struct spool_recorder recorder;
     uint32_t reserves;               // that the file has room for, at most SPOOL_RESERVES; constant
-    _Atomic uint32_t untraced;       // processes that could not make a spool
+    _Atomic uint32_t untraced;       // processes that could not make a spool: the first are described
     _Atomic uint64_t reserves_taken; // a bit for each; set by the process, cleared by the recorder
+    struct spool_untraced untraced_of[SPOOL_UNTRACED];
 };
 _Static_assert(sizeof(struct spool_session) <= SPOOL_SESSION_BYTES, "reserves follow the session");
+
+// Calls of the process that are not recorded.
+static inline uint64_t spool_unrecorded(const struct spool_header *h)
+{
+    uint64_t calls = 0;
+    for (unsigned i = 0; i < SPOOL_COUNTS; i++)
+        calls += atomic_load_explicit(&h->unrecorded[i].calls, memory_order_relaxed);
+    return calls;
+}
 
 // Is there a recorder that will drain the session's spools? False for ever once it has stopped or died.
 static inline bool spool_recorder_lives(const struct spool_session *s)
