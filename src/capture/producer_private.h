@@ -42,7 +42,7 @@ struct producer_process {
     enum clock_kind clock;
     uint32_t pid; // who the image is: known from its start, or a vfork child's events would be its own
     struct spool_header *header;
-    uint32_t max_chunks;          // as in the header, which others may overwrite
+    uint32_t max_chunks;            // as in the header, which others may overwrite
     struct spool_count *unrecorded; // calls that are not: `counts` of them, a power of two. NULL: nobody wants to know
     uint32_t counts;
     _Atomic uint32_t open_chunks; // chunks [0, open_chunks) are accessible

@@ -102,6 +102,17 @@ static const struct option options[] = {
     {0},
 };
 
+static void print_unrecorded(const struct record_result *r)
+{
+    char processes[64];
+    uint32_t n = r->n_unrecorded < RECORD_UNRECORDED ? r->n_unrecorded : RECORD_UNRECORDED;
+    for (uint32_t i = 0; i < n; i++)
+        note("process %u (%s) was not recorded: %s", r->unrecorded[i].pid, r->unrecorded[i].name, r->unrecorded[i].why);
+    if (r->n_unrecorded > n)
+        note("%s not recorded",
+             human_plural(processes, r->n_unrecorded - n, "other process was", "other processes were"));
+}
+
 // `out` is NULL when it was no trace.
 static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
 {
@@ -115,13 +126,15 @@ static void print_summary(const struct record_options *o, const struct record_re
     else
         note("recorded %s of %s", events, processes);
     if (r->lost_words)
-        note("%s lost", human_plural(events, r->lost_words, "record was", "records were"));
+        note("%s%s lost", r->lost_is_bound ? "at least " : "",
+             human_plural(events, r->lost_words, "record was", "records were"));
     if (r->untraced)
         note("%s not recorded: no space, memory or file descriptor was left for a spool",
              human_plural(processes, r->untraced, "process was", "processes were"));
-    if (r->left)
+    print_unrecorded(r);
+    if (r->left > r->n_unrecorded)
         note("%s not recorded after exec: the new program is static, privileged or in another root directory",
-             human_plural(processes, r->left, "process was", "processes were"));
+             human_plural(processes, r->left - r->n_unrecorded, "process was", "processes were"));
     if (r->off_reason[0])
         note("recording turned itself off in a process: %s", r->off_reason);
     if (r->session_broken)
@@ -150,6 +163,8 @@ static int explain_nothing(const char *program, const struct record_result *r)
         die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
     if (why)
         die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
+    if (r->n_unrecorded)
+        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded[0].why);
     if (r->processes)
         die(EXIT_RECORD, "%s: nothing was recorded: the program did not call the malloc API", program);
     die(EXIT_RECORD, "%s: nothing was recorded: the program has its own malloc or does not call the C library's",

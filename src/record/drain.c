@@ -530,6 +530,27 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     return (int64_t)n;
 }
 
+uint64_t drain_undrained(const struct drain_spool *s)
+{
+    uint64_t events = 0;
+    for (uint32_t i = 0; i < s->mapped_chunks; i++) {
+        const struct spool_chunk *chunk = &s->chunks[i];
+        struct drain_chunk mark = i < s->marks_capacity ? s->marks[i] : (struct drain_chunk){0};
+        if (atomic_load_explicit(&chunk->state, memory_order_acquire) == SPOOL_CHUNK_FREE)
+            continue;
+        if (mark.drained == 0)
+            mark.state = (struct codec_state){chunk->epoch0, chunk->base0};
+        uint32_t used = atomic_load_explicit(&chunk->used_words, memory_order_acquire), words = 1;
+        used = used < SPOOL_CHUNK_WORDS ? used : SPOOL_CHUNK_WORDS;
+        for (uint32_t at = mark.drained; at < used && words; at += words) {
+            struct event ev = {0};
+            words = codec_get(&mark.state, chunk->words + at, used - at, &ev);
+            events += words && ev.kind && event_counts(ev.kind);
+        }
+    }
+    return events;
+}
+
 // Hands words [drained, used) to the sink; a chunk that is DONE is given back before, as soon as it is copied.
 static int drain_chunk(struct drain *c, struct drain_spool *s, struct drain_stream *l, const struct drain_candidate *k,
                        const struct drain_sink *sink, struct err *e)
@@ -632,7 +653,7 @@ static void check_spool(struct drain *c, struct drain_spool *s)
 {
     const struct spool_header *h = s->header;
     if (__atomic_load_n(&h->magic, __ATOMIC_RELAXED) != SPOOL_MAGIC ||
-        __atomic_load_n(&h->pid, __ATOMIC_RELAXED) != s->pid || atomic_load(&h->lost_words) >> MAX_COUNT_BITS ||
+        __atomic_load_n(&h->pid, __ATOMIC_RELAXED) != s->pid || spool_unrecorded(h) >> MAX_COUNT_BITS ||
         atomic_load(&h->wait_ns) >> MAX_COUNT_BITS || is_stuck(s) || atomic_load(&s->guard.broken))
         spool_break(c, s, OVERWRITTEN);
 }

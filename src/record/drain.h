@@ -59,6 +59,7 @@ struct drain_spool {
     uint64_t words;      // drained
     uint64_t lost_words; // missing in a stream, or no records
     uint64_t events;     // recorded, for the sink to count
+    uint64_t said_lost;  // records that PROCESS_END says are lost, of a process that goes on unrecorded
     uint64_t *changes;   // changes of the recording's state: stamp << 2 | state
     size_t n_changes, changes_capacity;
     uint64_t changes_taken;     // from the ring
@@ -163,6 +164,9 @@ int drain_finished(struct drain *c, const struct drain_sink *sink,
 
 // Unmaps and removes spool number i of c->spools; the later ones move up.
 void drain_drop(struct drain *c, size_t i);
+
+// Events that were published and not drained.
+uint64_t drain_undrained(const struct drain_spool *s);
 
 // Sleeps until a chunk is full, a spool appears or closes, a signal comes, or the time is over. `seen` is a value of
 // session->wakeups read before the last drain.

@@ -99,7 +99,7 @@ struct encoder {
     struct encoder_settings settings;
     struct columns scan;         // the drain's
     struct encoder_bundle *open; // being filled by the drain
-    uint64_t batches, steps_down;
+    uint64_t batches, steps_down, left_out;
     uint64_t adapted_ns, adapted_write_ns;
     // From here on of those who put and of who writes; the lists under the mutex.
     pthread_mutex_t mutex;
@@ -183,12 +183,20 @@ static int write_piece(struct encoder *n, const struct encoder_bundle *p, struct
     return 0;
 }
 
+static uint64_t events_of(const struct encoder_piece *piece)
+{
+    return piece->kind == PIECE_SEGMENT ? piece->events : 0;
+}
+
 static int write_bundle(struct encoder *n, struct encoder_bundle *p, struct err *e)
 {
     uint32_t samples = 0;
     int rc = write_session(n, e);
-    for (size_t i = 0; i < p->n_pieces && rc == 0; i++)
-        rc = write_piece(n, p, &p->pieces[i], &samples, e);
+    for (size_t i = 0; i < p->n_pieces; i++) {
+        if (rc == 0)
+            rc = write_piece(n, p, &p->pieces[i], &samples, e);
+        n->left_out += rc < 0 || n->ended ? events_of(&p->pieces[i]) : 0;
+    }
     // Its words are written over by what comes next.
     if (rc == 0)
         rc = trace_batch_flush(&n->writer, e);
@@ -440,5 +448,10 @@ int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e)
 
 struct encoder_totals encoder_totals(const struct encoder *n)
 {
-    return (struct encoder_totals){n->writer.events, n->batches, n->steps_down};
+    uint64_t left_out = n->left_out;
+    for (const struct encoder_bundle *p = n->first; p; p = p->next) {
+        for (size_t i = 0; i < p->n_pieces; i++)
+            left_out += events_of(&p->pieces[i]);
+    }
+    return (struct encoder_totals){n->writer.events, n->batches, n->steps_down, left_out};
 }

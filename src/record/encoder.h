@@ -29,6 +29,7 @@ struct encoder_settings {
 struct encoder_totals {
     uint64_t events, batches;
     uint64_t steps_down; // times it fell behind and changed to a cheaper codec
+    uint64_t left_out;   // events that were put and not written: behind max_bytes, or since writing failed
 };
 
 // NULL: the text is set.

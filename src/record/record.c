@@ -4,6 +4,7 @@
 #include "record/encoder.h"
 #include "record/facts.h"
 #include "record/launch.h"
+#include "record/unrecorded.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -48,6 +49,7 @@ struct recorder {
     struct encoder *encoder; // NULL until the program runs
     struct output *out;
     struct record_launch launch;
+    struct unrecorded unrecorded;
     enum clock_kind clock;
     struct clock_point started;
     uint64_t realtime_ns; // then
@@ -110,8 +112,8 @@ static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
     return is_own_child(r, s) && r->launch.reaped;
 }
 
-// Keeps the facts for PROCESS_END and drops the spool.
-static int end_process(struct recorder *r, size_t i, struct err *e)
+// Keeps the facts for PROCESS_END, and drops the spool unless its process goes on: what that makes is counted to the end.
+static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
 {
     struct drain_spool *s = r->drain.spools[i];
     if (HT_GROW(&r->ended, &r->ended_capacity, r->n_ended + 1) < 0)
@@ -136,7 +138,9 @@ static int end_process(struct recorder *r, size_t i, struct err *e)
     r->result->wait_ns += p->wait_ns;
     if (p->off_reason && !r->result->off_reason[0])
         snprintf(r->result->off_reason, sizeof r->result->off_reason, "%s", p->off_reason);
-    drain_drop(&r->drain, i);
+    s->said_lost = p->lost_records;
+    if (!goes_on)
+        drain_drop(&r->drain, i);
     return 0;
 }
 
@@ -264,7 +268,7 @@ static int end_processes(struct recorder *r, struct err *e)
         }
         int rc = begin_batch(r, e);
         if (rc == 0)
-            rc = end_process(r, i, e);
+            rc = end_process(r, i, false, e);
         if (rc < 0)
             return rc;
     }
@@ -370,31 +374,16 @@ static bool find_survivor(const struct recorder *r)
     return found;
 }
 
-// Forks of the whole machine since it was started. 0: unknown.
-static unsigned long long forks_so_far(void)
-{
-    unsigned long long forks = 0;
-    char *line = NULL;
-    size_t room = 0;
-    FILE *stat = fopen("/proc/stat", "re");
-    while (stat && !forks && getline(&line, &room, stat) > 0)
-        (void)sscanf(line, "processes %llu", &forks);
-    free(line);
-    if (stat)
-        fclose(stat);
-    return forks;
-}
-
 // A process that forks and ends while the list of /proc is read is missed, and its child, too: a daemon begins so. Only
 // a search during which nothing forked is certain; on a machine that forks all the time, several must do.
 static bool has_survivors(const struct recorder *r)
 {
     enum { MAX_SEARCHES = 8 };
     for (int searches = 0; searches < MAX_SEARCHES; searches++) {
-        unsigned long long forks = forks_so_far();
+        unsigned long long forks = unrecorded_forks();
         if (find_survivor(r))
             return true;
-        if (forks && forks == forks_so_far())
+        if (forks && forks == unrecorded_forks())
             return false;
     }
     return false;
@@ -480,6 +469,7 @@ static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
     int rc = r->backup_failed ? err_set(e, r->backup_failed, "%s", r->backup_error.text) : drain_pass(r, e);
     if (rc == 0 && !r->full)
         rc = answer(r, e);
+    unrecorded_match(&r->unrecorded, &r->drain);
     *o = (struct record_pass){rc == 0 && is_over(r), r->seen, r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder) || o->chunks_done;
@@ -511,6 +501,8 @@ static int loop(struct recorder *r, struct err *e)
         int rc = own_pass(r, &o, e);
         if (rc < 0 || o.over)
             return rc;
+        if (!(r->drain.session->flags & (SPOOL_FOLLOW_NONE | SPOOL_FOLLOW_MATCH)))
+            unrecorded_look(&r->unrecorded, r->launch.pid, r->drain.dir);
         if (!encoder_work(r->encoder))
             sleep_between(r, &o);
     }
@@ -526,10 +518,10 @@ static int finish(struct recorder *r, struct err *e)
         rc = drain_pass(r, e);
     if (rc == 0)
         rc = answer(r, e);
-    while (rc == 0 && r->drain.n_spools) {
+    for (size_t i = 0; rc == 0 && i < r->drain.n_spools; i++) {
         rc = begin_batch(r, e);
         if (rc == 0)
-            rc = end_process(r, 0, e);
+            rc = end_process(r, i, true, e);
     }
     if (rc == 0)
         rc = end_batch(r, e);
@@ -630,6 +622,24 @@ static int run(struct recorder *r, struct err *e)
     return rc;
 }
 
+// What was not recorded besides what PROCESS_END frames say.
+static void count_losses(struct recorder *r, struct spool_session *session)
+{
+    struct record_result *result = r->result;
+    result->lost_words += r->encoder ? encoder_totals(r->encoder).left_out : 0;
+    drain_check_ends(&r->drain);
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        const struct drain_spool *s = r->drain.spools[i];
+        uint64_t now = s->broken ? 0 : spool_unrecorded(s->header) + drain_undrained(s);
+        result->lost_words += now + s->lost_words > s->said_lost ? now + s->lost_words - s->said_lost : 0;
+        result->lost_is_bound |= !s->dead;
+    }
+    uint32_t untraced = session ? atomic_load(&session->untraced) : 0;
+    for (uint32_t i = 0; i < untraced && i < SPOOL_UNTRACED; i++)
+        result->lost_words += atomic_load(&session->untraced_of[i].count.calls);
+    result->lost_is_bound |= untraced > SPOOL_UNTRACED || r->drain.n_refused || result->cut_off;
+}
+
 int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e)
 {
     struct recorder *r = calloc(1, sizeof *r);
@@ -646,11 +656,12 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     int rc = run(r, e);
     record_launch_wake_on_signal(NULL);
     result->left = r->drain.n_left;
-    if (r->drain.session)
-        result->untraced = r->drain.n_refused;
+    result->untraced = r->drain.n_refused;
     result->session_broken = r->drain.session_broken;
-    if (r->drain.session && !result->session_broken)
-        result->untraced += atomic_load(&r->drain.session->untraced);
+    struct spool_session *session = result->session_broken ? NULL : r->drain.session;
+    count_losses(r, session);
+    unrecorded_report(&r->unrecorded, session, result);
+    unrecorded_release(&r->unrecorded);
     drain_close(&r->drain);
     record_launch_signals_restore(&r->launch);
     encoder_free(r->encoder);

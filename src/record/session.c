@@ -114,7 +114,9 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     if (fd < 0)
         return err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     void *p = MAP_FAILED;
-    if (fchmod(fd, mode) == 0 && ftruncate(fd, sizeof(struct spool_session)) == 0)
+    // With its pages: processes write to it, and a file system that is full by then would be a SIGBUS.
+    if (fchmod(fd, mode) == 0 && (fallocate(fd, 0, 0, sizeof(struct spool_session)) == 0 ||
+                                  (errno == EOPNOTSUPP && ftruncate(fd, sizeof(struct spool_session)) == 0)))
         p = mmap(NULL, sizeof(struct spool_session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int rc = p == MAP_FAILED ? err_set_errno(e, "%s/%s", c->dir, SPOOL_SESSION_FILE) : 0;
     uint32_t reserves = rc == 0 ? make_reserves(fd) : 0;
