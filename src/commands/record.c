@@ -1,4 +1,5 @@
 #include "record/record.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
@@ -106,8 +107,12 @@ static void print_unrecorded(const struct record_result *r)
 {
     char processes[64];
     uint32_t n = r->n_unrecorded < RECORD_UNRECORDED ? r->n_unrecorded : RECORD_UNRECORDED;
-    for (uint32_t i = 0; i < n; i++)
-        note("process %u (%s) was not recorded: %s", r->unrecorded[i].pid, r->unrecorded[i].name, r->unrecorded[i].why);
+    for (uint32_t i = 0; i < n; i++) {
+        // A program chooses its name itself.
+        char name[4 * sizeof r->unrecorded[i].name];
+        printable_copy(name, sizeof name, r->unrecorded[i].name, strlen(r->unrecorded[i].name));
+        note("process %u (%s) was not recorded: %s", r->unrecorded[i].pid, name, r->unrecorded[i].why);
+    }
     if (r->n_unrecorded > n)
         note("%s not recorded",
              human_plural(processes, r->n_unrecorded - n, "other process was", "other processes were"));

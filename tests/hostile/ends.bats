@@ -4,6 +4,11 @@ setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
+# What a failed test has left running.
+teardown() {
+  [ ! -f daemon ] || kill "$(cat daemon)" 2>/dev/null || true
+}
+
 # foreground COMMAND...: in the background, with the signals of a terminal's foreground, which a script's background ignores.
 foreground() {
   exec python3 -c 'import os, signal, sys

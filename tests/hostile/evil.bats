@@ -43,8 +43,10 @@ each() {
 }
 
 @test "a program truncates its spool, for good or again and again" {
-  each trunc trunclive
+  each trunc
   has "$stderr" "recording turned itself off in a process: its spool was"
+  # Between two looks of the recorder it may be whole again.
+  each trunclive
 }
 
 @test "a program removes its spool, plants others and things that are none" {
