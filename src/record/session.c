@@ -107,6 +107,14 @@ static int hold(struct drain *c, struct err *e)
     return 0;
 }
 
+// The recorder's own limit of file sizes is for what it records: the session's memory is none of that. True: it was raised,
+// to be lowered again.
+static bool raise_file_size(struct rlimit *was)
+{
+    return getrlimit(RLIMIT_FSIZE, was) == 0 && was->rlim_cur != was->rlim_max &&
+           setrlimit(RLIMIT_FSIZE, &(struct rlimit){was->rlim_max, was->rlim_max}) == 0;
+}
+
 static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
     mode_t mode = geteuid() == 0 ? 0666 : 0600;
@@ -114,12 +122,16 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     if (fd < 0)
         return err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     void *p = MAP_FAILED;
+    struct rlimit was;
+    bool raised = raise_file_size(&was);
     // With its pages: processes write to it, and a file system that is full by then would be a SIGBUS.
     if (fchmod(fd, mode) == 0 && (fallocate(fd, 0, 0, sizeof(struct spool_session)) == 0 ||
                                   (errno == EOPNOTSUPP && ftruncate(fd, sizeof(struct spool_session)) == 0)))
         p = mmap(NULL, sizeof(struct spool_session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int rc = p == MAP_FAILED ? err_set_errno(e, "%s/%s", c->dir, SPOOL_SESSION_FILE) : 0;
     uint32_t reserves = rc == 0 ? make_reserves(fd) : 0;
+    if (raised)
+        setrlimit(RLIMIT_FSIZE, &was);
     c->lock_fd = fd;
     stale_lock(fd); // not every file system can
     if (rc < 0)
