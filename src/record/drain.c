@@ -732,7 +732,11 @@ void drain_drop(struct drain *c, size_t i)
         atomic_store(&s->header->refused, 1);
         wake_waiters(s->header);
     }
-    if (s->reserve && !c->attached)
+    // A process that cannot be seen may write there still, and must find itself refused: the reserve stays as it is.
+    bool unseen = s->reserve && s->pidfd < 0 && !lifetime_sees_processes();
+    if (unseen && !c->attached)
+        c->n_refused += atomic_load(&s->header->status) != SPOOL_CLOSED;
+    else if (s->reserve && !c->attached)
         give_back(c, s->reserve - 1);
     else if (!c->attached)
         unlinkat(c->dir_fd, s->name, 0);

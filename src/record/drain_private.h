@@ -48,6 +48,9 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
 // Has the process ended? False where that cannot be known.
 bool lifetime_is_over(const struct drain_spool *s);
 
+// Does /proc show processes at all?
+bool lifetime_sees_processes(void);
+
 // Is this the only open file description, and is the file mapped by nobody who has another? False also when the kernel does
 // not say.
 bool lifetime_nobody_has(int fd);

@@ -102,6 +102,15 @@ static pid_t pid_in_proc(int pidfd)
     return pid > 0 ? (pid_t)pid : 0;
 }
 
+bool lifetime_sees_processes(void)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    pid_t shown = pidfd < 0 ? 0 : pid_in_proc(pidfd);
+    if (pidfd >= 0)
+        close(pidfd);
+    return shown != 0;
+}
+
 // The recorder itself has every spool mapped, and may have the number that a process has in another namespace.
 static int open_other(pid_t pid)
 {

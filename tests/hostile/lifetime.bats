@@ -60,6 +60,17 @@ setup_file() {
   done
 }
 
+@test "without /proc a program that can make no file is refused, and does not wait" {
+  skip_under_sanitizer
+  need_unshare -m
+  bats_require_minimum_version 1.5.0
+  # shellcheck disable=SC2016 # the inner shell's
+  HEAPTAPE_LIBEXEC=$(dirname "$(find "$HEAPTAPE_BUILD" -name libheaptape.so)") run --separate-stderr timeout -k 1 20 unshare -m \
+    bash -c 'umount -l /proc; exec "$0" record -f -o t.ht -- bash -c "ulimit -f 0; known short 500 5 | cat"' "$HEAPTAPE"
+  expect "output" [ "$output" = 40000 ]
+  has "$stderr" "not recorded"
+}
+
 @test "the main thread ends by pthread_exit, also before the recorder looks" {
   skip_under_sanitizer
   records leader 1000000

@@ -45,8 +45,8 @@ pick shm '' '' '' '' size=1m size=65m ro full fills disk
 pick output '' '' '' '' '' size=200k size=2m fills
 pick proc '' '' '' '' '' '' outer inner
 pick options '' '' '' '--lossy' '-z none' '--stacks=8' '--usable' '--maps'
-# There is no descriptor 6 then.
-[ "$outer_limit" != "ulimit -n 6" ] || [ "${outer_files#4}" = "$outer_files" ] || outer_files=
+# There is no descriptor 6 then, and none left to begin with.
+[ "$outer_limit" != "ulimit -n 6" ] && [ "$inner_limit" != "ulimit -n 6" ] || [ "${outer_files#4}" = "$outer_files" ] || outer_files=
 # glibc's arenas take what address space there is, and leave none for the stack of a thread.
 [ "${outer_limit#*-v}${inner_limit#*-v}" = "$outer_limit$inner_limit" ] || inner_env='env MALLOC_ARENA_MAX=1'
 # unshare -T cannot do without /proc.
