@@ -48,6 +48,7 @@ void file_stat_release(struct file_stat *s)
     symbols_free(s->symbols);
     by_site_release(&s->by_site);
     workload_sites_release(&s->sites);
+    coverage_release(&s->coverage);
     *s = (struct file_stat){0};
 }
 
@@ -132,6 +133,19 @@ static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
     c->sites = (struct workload_sites){0};
 }
 
+// What stacks cover, of a process whose sites, if it has any, are these.
+static int cover(struct file_stat *s, const struct file_stat_process *p, struct by_site *b,
+                 const struct workload_sites *sites)
+{
+    const struct coverage_bytes none = {p->summary.requested_bytes, p->summary.peak_live_bytes,
+                                        p->summary.live_at_end_bytes};
+    // The sites of a workload that is cut off are lost.
+    if (s->part == FILE_STAT_BRIEF || (b->n_sites && !sites->n_sites))
+        return 0;
+    by_site_finish(b);
+    return b->n_sites ? coverage_add(&s->coverage, b, sites, p->exe) : coverage_add_unknown(&s->coverage, &none);
+}
+
 static int count_done(void *context, const struct order_counts *counts, const struct workload_sites *sites)
 {
     struct file_stat_counter *c = context;
@@ -142,6 +156,8 @@ static int count_done(void *context, const struct order_counts *counts, const st
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;
     if (rc == 0 && c->by_site.n_sites)
         rc = workload_sites_copy_all(&c->sites, sites);
+    if (rc == 0)
+        rc = cover(c->file, p, &c->by_site, sites);
     if (rc == 0)
         keep_usage(c->file, c);
     p->counter = NULL;
@@ -283,6 +299,8 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     rc = s->sums ? usage_finish(&s->usage) : 0;
     if (rc == 0 && s->by_site.n_sites)
         rc = workload_sites_copy_all(&s->sites, workload_reader_sites(r));
+    if (rc == 0)
+        rc = cover(s, &s->processes[0], &s->by_site, &s->sites);
     return rc < 0 ? rc : keep_samples(s, r);
 }
 
@@ -310,6 +328,7 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
 static int finish_sites(struct file_stat *s)
 {
     by_site_finish(&s->by_site);
+    coverage_finish(&s->coverage);
     if (s->by_site.n_sites && s->sites.n_sites)
         s->symbols = symbols_new(&s->sites);
     return s->symbols || !s->by_site.n_sites || !s->sites.n_sites ? 0 : -ENOMEM;

@@ -3,6 +3,7 @@
 #define HEAPTAPE_ANALYSIS_FILE_STAT_H
 
 #include "analysis/by_site.h"
+#include "analysis/coverage.h"
 #include "analysis/symbols.h"
 #include "analysis/usage.h"
 #include "convert/process.h"
@@ -42,6 +43,7 @@ struct file_stat {
     struct by_site by_site;      // of that process; empty when no call sites were recorded
     struct workload_sites sites; // the same
     struct symbols *symbols;     // of them; NULL: none
+    struct coverage coverage;    // of the stacks of all processes
     // While it is read.
     enum file_stat_part part;
     double ns_per_stamp;

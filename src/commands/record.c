@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
+#include "commands/coverage_print.h"
 #include "commands/watch.h"
 #include "formats/export_live.h"
 #include "replay/allocators.h"
@@ -208,7 +209,8 @@ static int run_collect(const struct record_options *o, const struct record_setti
     struct record_result r;
     struct output out;
     struct err e = {0};
-    if (output_open(&out, o->output ? o->output : "heaptape.ht", (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e) < 0)
+    const char *path = o->output ? o->output : "heaptape.ht";
+    if (output_open(&out, path, (o->force ? OUTPUT_FORCE : 0) | OUTPUT_ASIDE, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     if (record_collect(o->collect, s, &out, &r, &e) < 0) {
         output_close(&out, false, NULL);
@@ -221,6 +223,7 @@ static int run_collect(const struct record_options *o, const struct record_setti
     print_summary(o, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
+    coverage_note(path);
     return EXIT_DONE;
 }
 
@@ -258,6 +261,8 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     int code = conclude(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
+    if (s->depth && r.events)
+        coverage_note(path);
     return code;
 }
 
@@ -362,7 +367,9 @@ const struct command cmd_record = {
         "it calls exec. With --follow=none heaptape does not wait for the processes that PROGRAM leaves behind. "
         "With --max-size, FILE may exceed SIZE by the events of 20 ms.\n\n"
         "--stacks follows the unwind tables that compilers write for exceptions and debuggers, so nothing has to be "
-        "rebuilt; code without them, such as that of a JIT compiler, is followed along its frame pointers.\n\n"
+        "rebuilt; code without them, such as that of a JIT compiler, is followed along its frame pointers. At "
+        "the end of the recording, heaptape prints what share of the bytes has a stack that reaches the program's own "
+        "code, and in which objects the other stacks end.\n\n"
         "A program that heaptape cannot start, such as a service, can record itself: start it with "
         "HEAPTAPE_SPOOL=DIR and LD_PRELOAD=libheaptape.so in the environment. DIR is the absolute path of an "
         "existing, empty directory; it grows by at least 8 bytes per event. Afterwards, --collect DIR writes the "

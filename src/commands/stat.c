@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "commands/coverage_print.h"
 #include "commands/stat_usage.h"
 #include "commands/watch.h"
 #include "report/profile.h"
@@ -156,6 +157,7 @@ static void print_text(const struct file_stat *s)
         print_recording(&s->session);
     print_processes(s);
     stat_usage_print(s);
+    coverage_print(&s->coverage);
 }
 
 // Names of C++ templates go on for pages; the profiles have them whole.
@@ -225,7 +227,7 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     if (o->json || o->format == STAT_JSON)
         stat_json_sites(&(struct json){.to = stdout}, s, order, n);
     else if (o->format == STAT_TEXT)
-        print_sites(s, order, n, o->top);
+        print_sites(s, order, n, o->top), coverage_print(&s->coverage);
     else
         rc = print_profile(s, o);
     free(order);

@@ -121,3 +121,33 @@ void sites_json_top(struct json *j, const struct sites_json *n)
     json_put_u64(j, "unresolved_addresses", symbols_missing(n->symbols, &missing));
     json_end_object(j);
 }
+
+static void put_bytes(struct json *j, const struct coverage_bytes *b)
+{
+    json_put_u64(j, "allocated_bytes", b->allocated);
+    json_put_u64(j, "live_at_peak_bytes", b->at_peak);
+    json_put_u64(j, "live_at_end_bytes", b->at_end);
+}
+
+void sites_json_coverage(struct json *j, const struct coverage *c)
+{
+    if (!c->known)
+        return;
+    json_put_object(j, "stack_coverage");
+    json_put_object(j, "all");
+    put_bytes(j, &c->all);
+    json_end_object(j);
+    json_put_object(j, "reached");
+    put_bytes(j, &c->reached);
+    json_end_object(j);
+    json_put_array(j, "ends");
+    for (size_t i = 0; i < c->n_objects && i < TOP_SITES; i++) {
+        json_begin_object(j);
+        json_put_string(j, "object", c->objects[i].path);
+        json_put_u64(j, "stacks", c->objects[i].sites);
+        put_bytes(j, &c->objects[i].bytes);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}

@@ -3,6 +3,7 @@
 #define HEAPTAPE_REPORT_SITES_JSON_H
 
 #include "analysis/by_site.h"
+#include "analysis/coverage.h"
 #include "analysis/symbols.h"
 #include "base/json.h"
 
@@ -25,6 +26,9 @@ const struct workload_site *sites_json_frames(const struct workload_sites *sites
 // A site as an object. When `brief`, with at most SITES_JSON_FUNCTIONS functions, whose names and files are cut to
 // SITES_JSON_NAME_BYTES.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
+
+// The member "stack_coverage". Nothing where no call sites were recorded.
+void sites_json_coverage(struct json *j, const struct coverage *c);
 
 // The member "call_sites": the heaviest ones at the peak and at the end, brief.
 void sites_json_top(struct json *j, const struct sites_json *n);

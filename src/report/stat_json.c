@@ -163,6 +163,7 @@ void stat_json(struct json *j, const struct file_stat *s)
         usage_json_timeline(j, &s->usage, pid, s->samples, s->n_samples);
         if (s->symbols)
             sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
+        sites_json_coverage(j, &s->coverage);
     }
     json_end_object(j);
 }
@@ -178,5 +179,6 @@ void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *
     for (size_t i = 0; i < n; i++)
         sites_json_site(j, &named, order[i], false);
     json_end_array(j);
+    sites_json_coverage(j, &s->coverage);
     json_end_object(j);
 }

@@ -128,6 +128,16 @@ def check_sites(seen, stat):
             expect("frames", row["site"] in [texts[0] + ("called by " + end if end else "") for end in ends], (row["site"], texts))
 
 
+# The sentence is there where stacks were recorded, with the shares rounded down; those of nothing are left out.
+def check_coverage(seen, stat):
+    c = stat.get("stack_coverage")
+    keys = [("allocated_bytes", "allocated bytes"), ("live_at_peak_bytes", "bytes live at the peak"), ("live_at_end_bytes", "bytes live at the end")]
+    shares = [f"{1000 * c['reached'][k] // c['all'][k] / 10:.1f} % of {of}" for k, of in keys if c["all"][k]] if c else []
+    expect("coverage", seen["coverage"] == ([f"Stacks reach the program's own code for {', '.join(shares)}."] if c else []), seen["coverage"])
+    rows = rows_of(seen, "stack-ends") if c and c["ends"] else []
+    expect("stack ends", [r["object"] for r in rows] == [e["object"] for e in (c or {}).get("ends", [])], rows)
+
+
 def check_fragmentation(seen, results):
     for r in results:
         for key, moment in [("at_peak", "at the peak"), ("at_end", "at the end")]:
@@ -167,6 +177,7 @@ def main():
         check_sizes(seen, data["workloads"][0]["stat"])
         expect("findings", seen["findings"])
         check_sites(seen, data["workloads"][0]["stat"])
+        check_coverage(seen, data["workloads"][0]["stat"])
     check_fragmentation(seen, data["results"])
     if len(sys.argv) > 2:
         check_results(seen, json.load(open(sys.argv[2], encoding="utf-8")))

@@ -31,6 +31,20 @@ function sitesTable(name, caption, sites, which, all) {
     countText(site[which + '_blocks']), countText(site.allocs), siteCell(site)]));
 }
 
+// What the stacks explain; nothing where that is not known.
+function coverageText(c) {
+  const part = (key) => Math.floor(1000 * share(c.reached[key], c.all[key])) / 10;
+  const parts = [['allocated_bytes', 'allocated bytes'], ['live_at_peak_bytes', 'bytes live at the peak'], ['live_at_end_bytes', 'bytes live at the end']]
+    .filter(([key]) => c.all[key]).map(([key, of]) => `${part(key).toFixed(1)} % of ${of}`);
+  return parts.length ? `Stacks reach the program's own code for ${parts.join(', ')}.` : '';
+}
+
+function coverageTable(c) {
+  const columns = {object: textColumn('object'), allocated: 'allocated', peak: 'live at peak', end: 'live at end', stacks: 'stacks'};
+  return c.ends.length ? details('where the other stacks end', table('stack-ends', 'Stacks that do not reach the program, by where they end', columns,
+    c.ends.map((o) => [o.object, bytesText(o.allocated_bytes), bytesText(o.live_at_peak_bytes), bytesText(o.live_at_end_bytes), countText(o.stacks)]))) : null;
+}
+
 function sitesSection(s) {
   const c = s.call_sites;
   if (!c) {
@@ -38,9 +52,11 @@ function sitesSection(s) {
   }
   const missing = c.unresolved_addresses ? ` ${countText(c.unresolved_addresses)} addresses could not be resolved: the recorded files are ` +
     'missing or have no symbols.' : '';
+  const covered = s.stack_coverage;
   return section('sites', 'Call sites', element('p.note', null, `The call sites that hold the most memory, of ${countText(c.sites)}. A call site is ` +
     'a whole stack: one function can appear in several rows. Inlined functions are included.' + missing),
+  covered ? element('p.note', {'data-coverage': ''}, coverageText(covered)) : null,
   c.at_peak.length ? sitesTable('sites-at-peak', 'Live at peak, by call site', c.at_peak, 'live_at_peak', c.peak_live_bytes) : null,
   c.at_end.length ? sitesTable('sites-at-end', 'Never freed, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
-    : element('p', null, 'All blocks are freed at the end.'));
+    : element('p', null, 'All blocks are freed at the end.'), covered ? coverageTable(covered) : null);
 }

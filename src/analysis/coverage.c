@@ -1,0 +1,145 @@
+#include "analysis/coverage.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void coverage_release(struct coverage *c)
+{
+    for (size_t i = 0; i < c->n_objects; i++)
+        free(c->objects[i].path);
+    free(c->objects);
+    *c = (struct coverage){0};
+}
+
+static bool begins_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+// Where distributions keep libraries: Filesystem Hierarchy Standard 3.0, 3.9 and 4.6, and the stores of Nix and Guix.
+static bool is_in_system(const char *path)
+{
+    static const char *const folders[] = {"/lib/",       "/lib32/",     "/lib64/",      "/libx32/",    "/usr/lib/",
+                                          "/usr/lib32/", "/usr/lib64/", "/usr/libx32/", "/nix/store/", "/gnu/store/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (begins_with(path, folders[i]))
+            return true;
+    }
+    return false;
+}
+
+bool coverage_is_own(const struct workload_module *m, const char *exe)
+{
+    const char *path = m->path, *name = strrchr(path, '/');
+    if (path[0] != '/' || begins_with(path, "/memfd:") || begins_with(path, "/dev/") ||
+        begins_with(name, "/libheaptape"))
+        return false;
+    // A program that the loader was asked to start has the loader as its executable, which lies among the libraries.
+    const char *slash = exe ? strrchr(exe, '/') : NULL;
+    size_t folder = slash && !begins_with(slash, "/ld-") ? (size_t)(slash - exe) + 1 : 0;
+    if (folder && (size_t)(name - path) + 1 == folder && memcmp(path, exe, folder) == 0)
+        return true;
+    return !is_in_system(path);
+}
+
+static struct coverage_object *object_of(struct coverage *c, const char *path)
+{
+    for (size_t i = 0; i < c->n_objects; i++) {
+        if (strcmp(c->objects[i].path, path) == 0)
+            return &c->objects[i];
+    }
+    char *copy = strdup(path);
+    if (!copy || HT_GROW(&c->objects, &c->objects_capacity, c->n_objects + 1) < 0) {
+        free(copy);
+        return NULL;
+    }
+    c->objects[c->n_objects] = (struct coverage_object){.path = copy};
+    return &c->objects[c->n_objects++];
+}
+
+static void add(struct coverage_bytes *to, const struct coverage_bytes *more)
+{
+    to->allocated += more->allocated;
+    to->at_peak += more->at_peak;
+    to->at_end += more->at_end;
+}
+
+static int add_to_object(struct coverage *c, const char *path, const struct coverage_bytes *bytes)
+{
+    if (!bytes->allocated && !bytes->at_peak && !bytes->at_end)
+        return 0;
+    struct coverage_object *o = object_of(c, path);
+    if (!o)
+        return -ENOMEM;
+    add(&o->bytes, bytes);
+    o->sites++;
+    return 0;
+}
+
+// Where the walk ended.
+static const char *end_of(const struct workload_sites *sites, const struct workload_site *site)
+{
+    uint32_t module = site->n ? sites->frames[site->first + site->n - 1].module : 0;
+    const char *path = module ? sites->modules[module - 1].path : "";
+    return !site->n ? "[no stack]" : *path ? path : "[code without a file]";
+}
+
+static bool reaches(const struct workload_sites *sites, const struct workload_site *site, const bool *own)
+{
+    for (uint32_t i = 0; i < site->n; i++) {
+        if (own[sites->frames[site->first + i].module])
+            return true;
+    }
+    return false;
+}
+
+int coverage_add(struct coverage *c, const struct by_site *b, const struct workload_sites *sites, const char *exe)
+{
+    static const struct workload_site none;
+    bool *own = calloc(sites->n_modules + 1, sizeof *own); // by number; 0 is for addresses in no module
+    int rc = own ? 0 : -ENOMEM;
+    for (size_t i = 0; own && i < sites->n_modules; i++)
+        own[i + 1] = coverage_is_own(&sites->modules[i], exe);
+    for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
+        const struct by_site_totals *t = &b->sites[i];
+        const struct workload_site *site = i && i <= sites->n_sites ? &sites->sites[i - 1] : &none;
+        const struct coverage_bytes bytes = {t->bytes, t->peak_bytes, t->live_bytes};
+        add(&c->all, &bytes);
+        if (reaches(sites, site, own))
+            add(&c->reached, &bytes);
+        else
+            rc = add_to_object(c, end_of(sites, site), &bytes);
+    }
+    c->known = true;
+    free(own);
+    return rc;
+}
+
+int coverage_add_unknown(struct coverage *c, const struct coverage_bytes *bytes)
+{
+    add(&c->all, bytes);
+    return add_to_object(c, "[no stack]", bytes);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct coverage_bytes *x = &((const struct coverage_object *)a)->bytes;
+    const struct coverage_bytes *y = &((const struct coverage_object *)b)->bytes;
+    if (x->allocated != y->allocated)
+        return x->allocated < y->allocated ? 1 : -1;
+    return (x->at_peak < y->at_peak) - (x->at_peak > y->at_peak);
+}
+
+void coverage_finish(struct coverage *c)
+{
+    if (c->n_objects)
+        qsort(c->objects, c->n_objects, sizeof *c->objects, by_bytes);
+}
+
+unsigned coverage_permille(uint64_t reached, uint64_t all)
+{
+    return all ? (unsigned)((unsigned __int128)reached * 1000 / all) : 1000;
+}

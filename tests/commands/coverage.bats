@@ -1,0 +1,82 @@
+# What is said of the share of bytes that stacks explain.
+
+load ../helper
+
+# A process with a known heap: the program's own 6,000 bytes, of which 1,000 stay, and OTHER bytes that a stack in the system's
+# library took, all of which stay.
+json() {
+  cat <<END
+{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x10000","size":4096,"offset":0,"text":"00 /home/me/app"}
+{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x20000","size":4096,"offset":0,"text":"00 /usr/lib/libnoise.so.1"}
+{"kind":"heaptape.stack","pid":7,"tid":7,"time_ns":1,"site":1,"frames":["0x20010","0x10010"]}
+{"kind":"heaptape.stack","pid":7,"tid":7,"time_ns":1,"site":2,"frames":["0x20010","0x20020"]}
+{"kind":"malloc","pid":7,"tid":7,"time_ns":2,"size":5000,"result":"0xa0000","site":1}
+{"kind":"malloc","pid":7,"tid":7,"time_ns":3,"size":1000,"result":"0xb0000","site":1}
+END
+  [ "$1" -eq 0 ] || echo '{"kind":"malloc","pid":7,"tid":7,"time_ns":4,"size":'"$1"',"result":"0xc0000","site":2}'
+  echo '{"kind":"free","pid":7,"tid":7,"time_ns":5,"ptr":"0xa0000"}'
+}
+
+import() {
+  json "$1" >t.json
+  "$HEAPTAPE" import -q -f --format json -o t.htw t.json
+}
+
+@test "stat: the share of each, and where the other stacks end" {
+  import 2000
+  "$HEAPTAPE" stat t.htw >text
+  grep -q "^bytes whose stack reaches the program's own code$" text
+  grep -qE '^  allocated +5\.9 KiB +75\.0 %$' text
+  grep -qE '^  live at peak +5\.9 KiB +75\.0 %$' text
+  grep -qE '^  live at end +1000 B +33\.3 %$' text
+  grep -qE '^ +2\.0 KiB +2\.0 KiB +2\.0 KiB +1  /usr/lib/libnoise\.so\.1$' text
+  "$HEAPTAPE" stat --by site t.htw | grep -qE '^  live at end +1000 B +33\.3 %$'
+  for options in --json '--by site --format json'; do
+    # shellcheck disable=SC2086
+    "$HEAPTAPE" stat $options t.htw | jq -c .stack_coverage >json
+    diff json - <<'END'
+{"all":{"allocated_bytes":8000,"live_at_peak_bytes":8000,"live_at_end_bytes":3000},"reached":{"allocated_bytes":6000,"live_at_peak_bytes":6000,"live_at_end_bytes":1000},"ends":[{"object":"/usr/lib/libnoise.so.1","stacks":1,"allocated_bytes":2000,"live_at_peak_bytes":2000,"live_at_end_bytes":2000}]}
+END
+  done
+}
+
+@test "stat: nothing is said of other stacks where there are none, nor of any without call sites" {
+  import 0
+  "$HEAPTAPE" stat t.htw >text
+  grep -qE '^  allocated +5\.9 KiB +100\.0 %$' text
+  run grep -e 'other stacks' text
+  expect "no other stacks" [ "$status" -eq 1 ]
+  grep -v heaptape t.json | sed 's/,"site":1//' >none.json
+  "$HEAPTAPE" import -q -f --format json -o none.htw none.json
+  "$HEAPTAPE" stat none.htw >text
+  run grep -e 'stack reaches' text
+  expect "nothing of stacks" [ "$status" -eq 1 ]
+  [ "$("$HEAPTAPE" stat --json none.htw | jq 'has("stack_coverage")')" = false ]
+}
+
+@test "stat: of a workload whose call sites are cut off nothing is said" {
+  import 2000
+  head -c $(($(stat -c %s t.htw) - 200)) t.htw >cut.htw
+  heaptape stat --json cut.htw
+  if [ "$status" -eq 0 ]; then
+    [ "$(jq 'has("stack_coverage")' <<<"$output")" = false ]
+  fi
+}
+
+@test "record: the share, at its end" {
+  skip_under_sanitizer
+  heaptape record --stacks -o t.ht -- "$HEAPTAPE_PROGRAMS/strings"
+  has "$stderr" "heaptape: stacks reach the program's own code for 9"
+  has "$stderr" "% of allocated bytes, 9"
+  has "$stderr" "% of bytes live at the peak"
+  # libstdc++ takes a reserve before main.
+  has "$stderr" "heaptape: the other stacks end in "
+  heaptape record --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  has "$stderr" "heaptape: stacks reach the program's own code for 100.0 % of allocated bytes, 100.0 % of bytes live at the peak"
+  [[ "$stderr" != *"other stacks"* ]]
+  for options in '' '--stacks -q'; do
+    # shellcheck disable=SC2086
+    heaptape record $options -f -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
+    [[ "$stderr" != *"stacks reach"* ]]
+  done
+}
