@@ -463,7 +463,8 @@ static int put_periodic(struct pending_op *a)
     return plan_put_stats(p, a->stream, a->e);
 }
 
-int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
+// Any op.
+static int add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
 {
     struct pending_op a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .recorded = thread, .op = op, .e = e};
     int rc = need_stream(p, a.thread, &a.stream, e);
@@ -492,19 +493,37 @@ int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, s
     return rc < 0 || !p->scanned ? rc : plan_stop_if_complete(p, a.stream, e);
 }
 
+int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n, struct err *e)
+{
+    uint32_t number = p->facts.one_thread ? 0 : thread;
+    int rc = 0;
+    while (rc == 0 && n) {
+        struct plan_stream *s = number < p->n_streams ? p->streams[number] : NULL;
+        size_t plain = s ? plan_add_plain(p, s, thread, ops, n) : 0;
+        ops += plain;
+        n -= plain;
+        if (n) {
+            rc = add_op(p, thread, ops++, e);
+            n--;
+        }
+    }
+    return rc;
+}
+
 int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
 {
     enum { REPORT_EVERY = 1 << 16 };
     uint32_t thread;
-    const struct workload_op *op;
-    uint64_t n = 0;
+    const struct workload_op *ops;
+    size_t n;
+    uint64_t reported = 0;
     int rc;
-    while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
-        rc = plan_add_op(p, thread, op, e);
+    while ((rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0) {
+        rc = plan_add_ops(p, thread, ops, n, e);
         if (rc < 0)
             return rc;
-        if (++n % REPORT_EVERY == 0 && progress)
-            progress->report(progress->context, n);
+        if (progress && p->added - reported >= REPORT_EVERY)
+            progress->report(progress->context, reported = p->added);
     }
     return rc;
 }

@@ -92,6 +92,10 @@ int plan_new_as(struct plan **p, const char *name, const struct plan_settings *s
 // Appends the COUNT and the STOP of a stream.
 int plan_stop_stream(struct plan *p, struct plan_stream *s, struct err *e);
 
+// add_many.c: adds as many of the ops, of a thread of the workload, as are plain calls that need nothing between them:
+// how many.
+size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, const struct workload_op *ops, size_t n);
+
 // put.c: appends ops to a stream.
 
 // A numbered op.

@@ -62,10 +62,10 @@ struct plan_settings {
 int plan_new(struct plan **p, const char *name, const struct plan_settings *s, struct err *e);
 void plan_free(struct plan *p); // NULL is fine
 
-// Appends an op of `thread`. Ops must come in a valid total order: after all that they depend on. -EBADMSG when the op
+// Appends ops of `thread`. Ops must come in a valid total order: after all that they depend on. -EBADMSG when an op
 // cannot be played (it frees a block that does not exist, or depends on a later op), -E2BIG when the memory allowed
 // does not suffice.
-int plan_add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);
+int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n, struct err *e);
 
 // Called now and then with the number of ops read.
 struct plan_progress {
@@ -73,7 +73,7 @@ struct plan_progress {
     void *context;
 };
 
-// Adds all remaining ops of the workload. `progress` may be NULL. 0, or a negative errno of the reader or plan_add_op.
+// Adds all remaining ops of the workload. `progress` may be NULL. 0, or a negative errno of the reader or plan_add_ops.
 int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e);
 
 // Ends all streams and writes the header. -ENODATA when there is no call to play.

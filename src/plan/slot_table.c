@@ -69,7 +69,7 @@ int slot_table_allocate(struct slot_table *t, struct slot_table_pool *p, uint32_
 int slot_table_free(struct slot_table_pool *p, uint32_t entry)
 {
     int rc = append(p, &entry, 1);
-    return rc < 0 ? rc : p->n >= 4 * SLOT_TABLE_BATCH;
+    return rc < 0 ? rc : p->n >= SLOT_TABLE_SURPLUS;
 }
 
 // Reuses the space of the queue once its first half is empty.

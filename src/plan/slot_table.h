@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 enum {
-    SLOT_TABLE_LINE = 8,    // entries in a cache line
-    SLOT_TABLE_BATCH = 256, // entries that pass from one thread to another at once
+    SLOT_TABLE_LINE = 8,                       // entries in a cache line
+    SLOT_TABLE_BATCH = 256,                    // entries that pass from one thread to another at once
+    SLOT_TABLE_SURPLUS = 4 * SLOT_TABLE_BATCH, // entries of a pool that should share some
 };
 
 // The free entries of a thread. All zero: it has none.

@@ -28,14 +28,14 @@ static struct plan *new_plan(void)
 static void add(struct plan *p, uint32_t thread, struct workload_op op)
 {
     struct err e = {0};
-    if (plan_add_op(p, thread, &op, &e) != 0)
+    if (plan_add_ops(p, thread, &op, 1, &e) != 0)
         fail_msg("%s", e.text);
 }
 
 static void refused(struct plan *p, uint32_t thread, struct workload_op op, const char *text)
 {
     struct err e = {0};
-    assert_int_equal(plan_add_op(p, thread, &op, &e), -EBADMSG);
+    assert_int_equal(plan_add_ops(p, thread, &op, 1, &e), -EBADMSG);
     assert_non_null(strstr(e.text, "test.htw: "));
     assert_non_null(strstr(e.text, text));
     plan_free(p);
@@ -432,7 +432,7 @@ static void test_too_little_memory(void **state)
     int rc = 0;
     assert_int_equal(plan_new(&p, "test.htw", &(struct plan_settings){.memory_bytes = 1 << 20}, &e), 0);
     for (uint32_t i = 0; rc == 0 && i < 1 << 20; i++)
-        rc = plan_add_op(p, 0, &ops[i % 2], &e);
+        rc = plan_add_ops(p, 0, &ops[i % 2], 1, &e);
     assert_int_equal(rc, -E2BIG);
     assert_non_null(strstr(e.text, "--memory"));
     plan_free(p);

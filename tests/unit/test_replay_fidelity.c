@@ -19,7 +19,7 @@ static struct plan *make_plan(size_t n_samples, const struct workload_sample *sa
     must(plan_set_samples(p, samples, n_samples, &e));
     for (uint32_t i = 0; i < CALLS; i++) {
         struct workload_op op = {.kind = HT_MALLOC, .slot = i, .size = BLOCK, .stamp = 10 * i + 5};
-        must(plan_add_op(p, 0, &op, &e));
+        must(plan_add_ops(p, 0, &op, 1, &e));
     }
     must(plan_finish(p, &e));
     return p;
@@ -105,7 +105,7 @@ static void test_a_program_that_does_not_use_what_it_has(void **state)
 
 static void put(struct plan *p, uint32_t thread, struct workload_op op, struct err *e)
 {
-    must(plan_add_op(p, thread, &op, e));
+    must(plan_add_ops(p, thread, &op, 1, e));
 }
 
 // What the program maps itself is no heap.
