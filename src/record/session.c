@@ -20,6 +20,7 @@
 
 // What a session of some processes needs; with less, tmpfs would kill the program that writes to it.
 #define LEAST_TMPFS_BYTES (64ull << 20)
+#define UNNAMED_SESSION   SPOOL_SESSION_FILE ".new" // until it is locked
 
 static bool is_usable(const char *folder)
 {
@@ -118,7 +119,7 @@ static bool raise_file_size(struct rlimit *was)
 static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
     mode_t mode = geteuid() == 0 ? 0666 : 0600;
-    int fd = openat(c->dir_fd, SPOOL_SESSION_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = openat(c->dir_fd, UNNAMED_SESSION, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     void *p = MAP_FAILED;
@@ -134,6 +135,9 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
         setrlimit(RLIMIT_FSIZE, &was);
     c->lock_fd = fd;
     stale_lock(fd); // not every file system can
+    // From here on others see whether the recorder lives: see stale.c.
+    if (rc == 0 && renameat(c->dir_fd, UNNAMED_SESSION, c->dir_fd, SPOOL_SESSION_FILE) < 0)
+        rc = err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     if (rc < 0)
         return rc;
     c->session = p;

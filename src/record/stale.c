@@ -1,7 +1,8 @@
 // What recorders have left behind that were killed.
 //
-// A recorder holds a lock on its session's file. A folder where nobody does and whose spools nobody has mapped is removed by
-// the next recorder of the same user.
+// A recorder holds a lock on its session's file, which has its name only once it is locked. A folder where nobody does and
+// whose spools nobody has mapped is removed by the next recorder of the same user. So is one without a session, when no
+// recorder that has only begun can have made it.
 #include "record/drain_private.h"
 
 #include <dirent.h>
@@ -11,10 +12,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 // Programs can make folders in root's session: so many in each other nobody else makes.
 enum { MAX_DEPTH = 16 };
+
+enum { BEGINNING_S = 60 }; // more than a recorder needs from its folder to its session
 
 int stale_lock(int fd)
 {
@@ -73,10 +77,29 @@ static bool walk(int dir_fd, bool remove, unsigned depth)
     return found;
 }
 
+static bool has_session(int dir_fd, unsigned depth)
+{
+    DIR *d = fdopendir(dup(dir_fd));
+    struct dirent *item;
+    bool found = false;
+    while (d && !found && (item = readdir(d))) {
+        int inner = is_dots(item->d_name) || depth == 0 ? -1 : open_folder(dir_fd, item->d_name);
+        found = strcmp(item->d_name, SPOOL_SESSION_FILE) == 0 || (inner >= 0 && has_session(inner, depth - 1));
+        if (inner >= 0)
+            close(inner);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
 static bool is_stale(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !walk(fd, false, 0);
+    if (fstat(fd, &st) < 0 || st.st_uid != geteuid())
+        return false;
+    bool begins = time(NULL) - st.st_ctime < BEGINNING_S && !has_session(fd, 1);
+    return !begins && !walk(fd, false, 0);
 }
 
 void stale_sweep(const char *folder)

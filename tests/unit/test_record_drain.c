@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -378,10 +379,23 @@ static void odd_files_are_left_alone(void **state)
     close_session(&c);
 }
 
+// Between its folder and its session a recorder has nothing that says that it lives.
+static void a_recorder_that_begins_is_not_swept(void **state)
+{
+    (void)state;
+    char begun[] = "/dev/shm/heaptape-XXXXXX";
+    if (!mkdtemp(begun))
+        skip();
+    struct drain c = open_session();
+    assert_int_equal(access(begun, F_OK), 0);
+    close_session(&c);
+    rmdir(begun);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_word_survives_sigkill), cmocka_unit_test(a_chunk_out_of_turn_waits),
     cmocka_unit_test(a_chunk_that_is_done_late),   cmocka_unit_test(a_missing_chunk_is_counted),
     cmocka_unit_test(a_broken_chunk_is_counted),   cmocka_unit_test(a_scribbled_spool_does_no_harm),
-    cmocka_unit_test(odd_files_are_left_alone),
+    cmocka_unit_test(odd_files_are_left_alone),    cmocka_unit_test(a_recorder_that_begins_is_not_swept),
 };
 UNIT_MAIN(tests)
