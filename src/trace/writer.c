@@ -295,7 +295,7 @@ int trace_batch_add_scanned(struct trace_writer *w, const struct trace_segment *
     if (transform_of(w) != EVENTS_WORDS || w->words.size || s->n_words > w->frame_words)
         return trace_batch_add(w, &copied, e);
     // A frame is one run of words.
-    if (s->words != w->scanned + w->scanned_words || words_taken(w) + s->n_words > w->frame_words)
+    if ((w->scanned_words && s->words != w->scanned + w->scanned_words) || words_taken(w) + s->n_words > w->frame_words)
         rc = trace_batch_flush(w, e);
     if (rc < 0 || s->n_words == 0)
         return rc;
