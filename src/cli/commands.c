@@ -1,0 +1,19 @@
+#include "cli/command.h"
+
+// Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in ../commands/record.c, which
+// meson.build lists.
+#define COMMANDS(COMMAND)                                                                                              \
+    COMMAND(record)                                                                                                    \
+    COMMAND(ctl)                                                                                                       \
+    COMMAND(convert)                                                                                                   \
+    COMMAND(slice)                                                                                                     \
+    COMMAND(merge)                                                                                                     \
+    COMMAND(replay)                                                                                                    \
+    COMMAND(compare)                                                                                                   \
+    COMMAND(stat)                                                                                                      \
+    COMMAND(report) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run) COMMAND(allocators)
+
+#define DECLARE(name) extern const struct command cmd_##name;
+#define ROW(name)     &cmd_##name,
+COMMANDS(DECLARE)
+const struct command *const cli_commands[] = {COMMANDS(ROW) NULL};
