@@ -243,6 +243,10 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     int rc = trace_file_choose(t, s->pid, &j.process, &processes, e);
     if (rc == 0)
         rc = run(&j);
+    // The counts are those of the end of the trace, which nobody has compared with the rest.
+    if (rc == 0 && !j.n_targets)
+        rc = err_set(e, -EBADMSG, "%s: the end counts events of process %u, which is not in the trace", t->in.name,
+                     j.process);
     if (rc == 0 && processes > 1) {
         const struct trace_process *p = t->reader.processes[j.process];
         tell(&j, "converted process %u of %zu: %s", p->pid, processes,
