@@ -15,9 +15,14 @@ load ../helper
   has "$output" "src/base/planted.h: does not compile alone"
 }
 
-# sources [PATTERN...]: files of the working tree that git does not ignore.
+# sources [PATTERN...]: the project's files, what was built and recorded apart.
 sources() {
-  git -C "$HEAPTAPE_SOURCE" -c safe.directory='*' ls-files -co --exclude-standard -- "$@" | sed "s|^|$HEAPTAPE_SOURCE/|"
+  local patterns=() pattern
+  for pattern in "${@:-*}"; do
+    patterns+=(-o -path "./$pattern")
+  done
+  (cd "$HEAPTAPE_SOURCE" && find . \( -name .git -o -path './build*' \) -prune -o -type f \( "${patterns[@]:1}" \) -print) |
+    sed "s|^\.|$HEAPTAPE_SOURCE|"
 }
 
 @test "the sources are formatted" {
