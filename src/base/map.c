@@ -1,5 +1,7 @@
 #include "base/map.h"
 
+#include "base/seed.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +13,8 @@ void map_release(struct map *m)
 
 static size_t home(const struct map *m, uint64_t key)
 {
-    return (key * 0x9e3779b97f4a7c15u >> 32) & (m->capacity - 1);
+    unsigned __int128 product = (unsigned __int128)key * m->seed;
+    return ((uint64_t)(product >> 64) ^ (uint64_t)product) & (m->capacity - 1);
 }
 
 // The key's cell, or the empty one where it belongs. There is always an empty one.
@@ -32,6 +35,7 @@ static int grow(struct map *m)
 {
     struct map old = *m;
     m->capacity = old.capacity ? old.capacity * 2 : 8;
+    m->seed = old.capacity ? old.seed : seed_random();
     m->cells = calloc(m->capacity, sizeof *m->cells);
     if (!m->cells) {
         *m = old;

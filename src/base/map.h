@@ -1,5 +1,5 @@
 // A hash map from numbers to numbers: for the few things that are looked up by a number which the trace gives, and
-// that may be any.
+// that may be any. Keys may have been chosen to collide: where they go is a secret of the process.
 #ifndef HEAPTAPE_BASE_MAP_H
 #define HEAPTAPE_BASE_MAP_H
 
@@ -14,6 +14,7 @@ struct map_cell {
 struct map {
     struct map_cell *cells;
     size_t n, capacity; // a power of two
+    uint64_t seed;      // what the keys are multiplied by: odd, see base/seed.h
 };
 
 void map_release(struct map *m);

@@ -55,7 +55,7 @@ static inline int order_allocate_fast(struct order *o, struct merge_stream *s, u
 {
     struct order_thread *t = s->user;
     unsigned tag = codec_tag_of(word);
-    uint64_t address = order_sized_address(s, word), hash = table_hash(address);
+    uint64_t address = order_sized_address(s, word), hash = table_hash(&o->table, address);
     struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
     unsigned empty = table_match(b, 0);
     if (__builtin_expect(table_match(b, table_tag(hash)) || b->passed || !empty || !t->pool.n || !address ||
@@ -83,7 +83,7 @@ static inline int order_allocate_fast(struct order *o, struct merge_stream *s, u
 static inline int order_release_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
 {
     struct order_thread *t = s->user;
-    uint64_t address = order_plain_address(word), hash = table_hash(address);
+    uint64_t address = order_plain_address(word), hash = table_hash(&o->table, address);
     struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
     unsigned cells = table_match(b, table_tag(hash));
     if (__builtin_expect(!cells || t->pool.n >= t->pool.capacity || t->pool.n >= POOL_MAX_SLOTS, 0))
@@ -120,7 +120,7 @@ static inline __attribute__((always_inline)) void order_look_ahead(const struct 
     word = s->words[s->head + SLOT_AHEAD];
     if (!(order_release_tags >> codec_tag_of(word) & 1))
         return;
-    uint64_t hash = table_hash(order_plain_address(word));
+    uint64_t hash = table_hash(&o->table, order_plain_address(word));
     const struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
     unsigned cells = table_match(b, table_tag(hash));
     if (cells)

@@ -1,6 +1,7 @@
 #include "convert/table.h"
 
 #include "base/pages.h"
+#include "base/seed.h"
 
 #include <errno.h>
 
@@ -25,7 +26,10 @@ int table_grow(struct table *t, const struct table_block *slots)
     struct table_bucket *buckets = n > UINT32_MAX ? NULL : pages_new(n * sizeof *buckets);
     if (!buckets)
         return -ENOMEM;
-    *t = (struct table){buckets, 0, n, n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4};
+    *t = (struct table){.buckets = buckets,
+                        .n_buckets = n,
+                        .limit = n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4,
+                        .seed = seed_random()};
     for (size_t i = 0; i < old.n_buckets * TABLE_CELLS; i++) {
         if (old.buckets[i / TABLE_CELLS].tags[i % TABLE_CELLS])
             table_put(t, slots[table_slot(&old, i)].address, table_slot(&old, i));

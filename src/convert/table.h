@@ -35,6 +35,7 @@ _Static_assert(sizeof(struct table_bucket) == TABLE_BUCKET_BYTES, "a bucket is a
 struct table {
     struct table_bucket *buckets;
     size_t n, n_buckets, limit; // cells in use, buckets, cells from which on it has to grow
+    uint64_t seed;              // of base/seed.h: a trace may have been made so that its addresses collide
 };
 
 void table_release(struct table *t);
@@ -42,9 +43,9 @@ void table_release(struct table *t);
 // Makes it bigger; its addresses are those of the slots. 0 or -ENOMEM. Call before table_put.
 int table_grow(struct table *t, const struct table_block *slots);
 
-static inline uint64_t table_hash(uint64_t address)
+static inline uint64_t table_hash(const struct table *t, uint64_t address)
 {
-    return address * 0x9e3779b97f4a7c15u;
+    return address * t->seed;
 }
 
 static inline size_t table_home(const struct table *t, uint64_t hash)
@@ -70,7 +71,7 @@ static inline uint32_t table_slot(const struct table *t, size_t cell)
 
 static inline __attribute__((always_inline)) void table_prefetch(const struct table *t, uint64_t address)
 {
-    __builtin_prefetch(&t->buckets[table_home(t, table_hash(address))], 1);
+    __builtin_prefetch(&t->buckets[table_home(t, table_hash(t, address))], 1);
 }
 
 // One bit for each cell that has the tag.
@@ -95,7 +96,7 @@ static inline unsigned table_match(const struct table_bucket *b, uint16_t tag)
 static inline size_t table_seek(const struct table *t, const struct table_block *slots, uint64_t address, size_t bucket,
                                 unsigned mask)
 {
-    uint16_t tag = table_tag(table_hash(address));
+    uint16_t tag = table_tag(table_hash(t, address));
     for (size_t left = t->n_buckets;; mask = ~0u) {
         const struct table_bucket *b = &t->buckets[bucket];
         for (unsigned m = table_match(b, tag) & mask; m; m &= m - 1) {
@@ -111,7 +112,7 @@ static inline size_t table_seek(const struct table *t, const struct table_block 
 
 static inline size_t table_find(const struct table *t, const struct table_block *slots, uint64_t address)
 {
-    return table_seek(t, slots, address, table_home(t, table_hash(address)), ~0u);
+    return table_seek(t, slots, address, table_home(t, table_hash(t, address)), ~0u);
 }
 
 // The next one behind a cell that holds the address.
@@ -124,7 +125,7 @@ static inline size_t table_find_next(const struct table *t, const struct table_b
 // There is room: table_grow was called when n had reached limit.
 static inline void table_put(struct table *t, uint64_t address, uint32_t slot)
 {
-    uint64_t hash = table_hash(address);
+    uint64_t hash = table_hash(t, address);
     struct table_bucket *b = &t->buckets[table_home(t, hash)];
     unsigned empty = table_match(b, 0);
     while (__builtin_expect(!empty, 0)) {
@@ -144,7 +145,7 @@ static inline void table_remove(struct table *t, uint64_t address, size_t cell)
     size_t bucket = cell / TABLE_CELLS;
     t->buckets[bucket].tags[cell % TABLE_CELLS] = 0;
     t->n--;
-    for (size_t i = table_home(t, table_hash(address)); __builtin_expect(i != bucket, 0); i = table_next(t, i))
+    for (size_t i = table_home(t, table_hash(t, address)); __builtin_expect(i != bucket, 0); i = table_next(t, i))
         t->buckets[i].passed--;
 }
 

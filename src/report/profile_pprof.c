@@ -2,11 +2,13 @@
 // bytes).
 #include "base/map.h"
 #include "base/printable.h"
+#include "base/seed.h"
 #include "base/varint.h"
 #include "report/profile.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <xxhash.h>
 
 // Numbers of the fields used, by message.
 enum {
@@ -75,18 +77,10 @@ static void put_message(struct writer *w, unsigned field, struct buf *message)
     message->size = 0;
 }
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = 0xcbf29ce484222325; // FNV-1a (Fowler, Noll, Vo)
-    for (; *text; text++)
-        hash = (hash ^ (uint8_t)*text) * 0x100000001b3;
-    return hash;
-}
-
 // The number of a text, which stands in the table of strings from now on. Number 0 is "".
 static uint64_t string(struct writer *w, const char *text)
 {
-    uint64_t hash = hash_of(text), found;
+    uint64_t hash = XXH3_64bits_withSeed(text, strlen(text), seed_random()), found;
     // One after the other, where two texts have the same hash.
     while ((found = map_get(&w->strings, hash)) && strcmp(w->texts[found - 1], text) != 0)
         hash++;

@@ -102,11 +102,34 @@ static void many_threads_wait(void **state)
     (void)state;
 }
 
+// Live blocks whose addresses collide in a table with the usual multiplier: each would pass all those before.
+static void addresses_chosen_to_collide(void **state)
+{
+    enum { ADDRESSES = 250000, CHOSEN_BITS = 13 };
+    struct stream *s = calloc(1, sizeof *s);
+    size_t n_ops;
+    struct order *o = order_begin(&n_ops);
+    for (uint64_t a = 16, n = 0; n < ADDRESSES; a += 16) {
+        if (a * 0x9e3779b97f4a7c15u >> (64 - CHOSEN_BITS))
+            continue;
+        put(s, HT_MALLOC, 100 + n++, a);
+        if (s->n < (1 << 18) - 64)
+            continue;
+        feed(o, 0, s);
+    }
+    feed(o, 0, s);
+    finish(o);
+    assert_int_equal(n_ops, ADDRESSES);
+    free(s);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_among_records_of_a_moment),
         cmocka_unit_test(many_threads_wait),
+        cmocka_unit_test(addresses_chosen_to_collide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
