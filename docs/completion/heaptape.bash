@@ -12,7 +12,7 @@ declare -gA _heaptape_options=(
   [import]=' --format= -F --output= -o --force -f --pid= -p --trace --keep-going -k --strict --level= -l --no-timestamps --list --help -h --quiet -q --color='
   [export]=' --format= -F --output= -o --force -f --pid= -p --no-timestamps --list --help -h --quiet -q --color='
   [check]=' --salvage --output= -o --force -f --help -h --quiet -q --color='
-  [trace_run]=' --allocator= -a --touch= --help -h --quiet -q --color='
+  [trace_run]=' --allocator= -a --touch= --timeout= --help -h --quiet -q --color='
   [allocators]=' --json --help -h --quiet -q --color='
 )
 # What stands for the value: a kind of thing, or words parted by '|'.
@@ -122,6 +122,7 @@ declare -gA _heaptape_values=(
   ['trace_run --allocator']='ALLOCATOR'
   ['trace_run -a']='ALLOCATOR'
   ['trace_run --touch']='page|none|all'
+  ['trace_run --timeout']='SECONDS'
   ['trace_run --color']='auto|always|never'
   ['allocators --color']='auto|always|never'
 )

@@ -7,9 +7,12 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum { IDLE_SECONDS = 10 };
 
@@ -95,6 +98,42 @@ static int read_workload(struct replay_session *s, struct workload_file *w, cons
     return rc < 0 ? rc : replay_session_read(s, path, w, e);
 }
 
+// -a and LD_PRELOAD name an allocator each: the latter may be expected to be the one that is measured.
+static void note_preloaded(const struct replay_session *s, const struct option_list *allocators)
+{
+    const char *preloaded = allocators->n ? allocator_preloaded() : NULL;
+    char *path = preloaded ? realpath(preloaded, NULL) : NULL;
+    bool chosen = false;
+    for (size_t i = 0; path && i < s->n_results; i++)
+        chosen |= s->results[i].allocator.library && strcmp(s->results[i].allocator.library, path) == 0;
+    if (path && !chosen)
+        note("LD_PRELOAD has the allocator %s, which is not replayed on: -a chooses another one", path);
+    free(path);
+}
+
+// An allocator under test may send signals, too: the line says from whom this one came. The signal then does what it does
+// by default.
+static void print_signal(int number, siginfo_t *info, void *context)
+{
+    char digits[11], *digit = digits + sizeof digits;
+    for (uint32_t pid = (uint32_t)info->si_pid; pid; pid /= 10)
+        *--digit = (char)('0' + pid % 10);
+    struct iovec line[] = {{"heaptape: SIGTERM from process ", 31},
+                           {digit, (size_t)(digits + sizeof digits - digit)},
+                           {" ended the replay\n", 18}};
+    ssize_t n = writev(STDERR_FILENO, line, sizeof line / sizeof *line);
+    (void)n;
+    (void)context;
+    raise(number);
+}
+
+static void watch_signal(void)
+{
+    struct sigaction a = {.sa_sigaction = print_signal, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND}, old;
+    if (sigaction(SIGTERM, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        sigaction(SIGTERM, &a, NULL);
+}
+
 void replay_workload(struct replay_session *s, struct replay_settings *how, const struct option_list *allocators,
                      const struct option_list *sweeps, const char *path)
 {
@@ -106,12 +145,17 @@ void replay_workload(struct replay_session *s, struct replay_settings *how, cons
     how->player = player;
     how->null_library = null_library;
     how->quiet = cli_common.quiet;
+    watch_signal();
     replay_session_init(s, how);
     int rc = add_allocators(s, allocators, sweeps, &e);
+    if (rc == 0)
+        note_preloaded(s, allocators);
     if (rc == 0)
         rc = read_workload(s, &w, path, &e);
     if (rc < 0 || !replay_session_needs_input(s))
         workload_file_close(&w);
+    if (rc == 0 && s->unproved)
+        note("%s: " WORKLOAD_UNPROVED, path);
     if (rc == 0)
         rc = replay_session_run(s, &e);
     workload_file_close(&w);

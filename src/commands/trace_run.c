@@ -12,6 +12,7 @@ extern const struct command cmd_trace_run;
 struct trace_run_options {
     struct option_list allocators;
     enum results_touch touch;
+    uint64_t timeout_seconds;
 };
 
 static const struct option options[] = {
@@ -21,6 +22,9 @@ static const struct option options[] = {
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
      "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
      offsetof(struct trace_run_options, touch)},
+    {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
+     "stop when no thread has made progress for SECONDS, and report the call that each is in; 0: never",
+     offsetof(struct trace_run_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0},
 };
 
@@ -127,7 +131,7 @@ static int run(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "%s", e.text);
     snprintf(path, sizeof path, "/proc/self/fd/%d", workload.fd);
     struct replay_settings how = {.runs = 1, .touch = o->touch, .latency = true};
-    how.timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull;
+    how.timeout_ns = o->timeout_seconds * 1000000000u;
     replay_workload(&session, &how, &o->allocators, &(struct option_list){0}, path);
     print_summary(&session);
     replay_session_release(&session);

@@ -1,6 +1,8 @@
 # What other players do, and heaptape does too.
 load ../helper
 
+bats_require_minimum_version 1.5.0
+
 @test "a preloaded allocator is the one that is replayed on" {
   skip_under_sanitizer
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
@@ -14,6 +16,10 @@ load ../helper
   # An allocator that is asked for comes first, and libraries without a malloc are none.
   LD_PRELOAD="$library" run "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc w.htw
   has "$output" "allocator    glibc ("
+  LD_PRELOAD="$library" run --separate-stderr "$HEAPTAPE" replay -r 1 --no-latency -a glibc w.htw
+  fails_with 0 "LD_PRELOAD has the allocator $(realpath "$library"), which is not replayed on: -a chooses another one"
+  LD_PRELOAD="$library" run --separate-stderr "$HEAPTAPE" replay -r 1 --no-latency -a "$library" w.htw
+  expect "nothing to say" [ -z "$stderr" ]
   LD_PRELOAD="$HEAPTAPE_PROGRAMS/libtest-bogus.so" run "$HEAPTAPE" replay -q -r 1 --no-latency w.htw
   has "$output" "allocator    glibc ("
   # A space parts the list of preloads.

@@ -1,6 +1,8 @@
 # Allocators that lie, hang or end the player: tests/hostile/badalloc.c goes wrong from its 3,000th call on.
 load hostile
 
+bats_require_minimum_version 1.5.0
+
 BAD=libtest-badalloc.so
 
 # plays MODE [OPTION...]: one replay of w.htw on the allocator in that mode, within 15 s. 3>&-: a fork must not hold bats.
@@ -37,6 +39,13 @@ setup() {
   done
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw orphans 4 20000 30 >/dev/null
   fails deadlock plain "no progress for 1 s" ": in malloc of " "; waiting for thread "
+}
+
+@test "trace_run stops an allocator that hangs, too" {
+  "$HEAPTAPE" export -q -F wl -o w.wl w.htw
+  run --separate-stderr env BADMODE=deadlock timeout -k 1 15 "$HEAPTAPE" trace_run --timeout 1 \
+    -a "$HEAPTAPE_PROGRAMS/hostile/$BAD" w.wl
+  fails_with 1 "no progress for 1 s during the replay (see --timeout): in malloc of "
 }
 
 @test "an allocator that is slow is not stopped" {
@@ -84,7 +93,7 @@ setup() {
 
 @test "an allocator that sends SIGTERM to heaptape ends it by that" {
   plays killparent
-  [ "$status" -eq 143 ]
+  fails_with 143 "heaptape: SIGTERM from process " " ended the replay"
 }
 
 @test "a thread that sleeps until its next call is due is not stuck" {
