@@ -288,7 +288,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     const struct workload_header *h = workload_reader_header(r);
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
     int rc = count_all(s, r, e);
-    if (!has_summary)
+    if (!has_summary || rc == -ENODATA)
         *sum = rc == 0 ? *workload_reader_summary(r) : workload_reader_counted(r);
     if (rc < 0 && rc != -ENODATA)
         return rc;
@@ -319,6 +319,8 @@ static int stat_workload(struct file_stat *s, struct workload_file *w, struct er
         *e = ignored;
     else if (s->part != FILE_STAT_BRIEF || !has_summary)
         rc = read_ops(s, w->reader, has_summary, sum, e);
+    else
+        s->summary_only = true;
     s->duration_ns = workload_duration_ns(h, sum);
     s->file_bytes = w->in.size_bytes ? w->in.size_bytes : w->in.offset;
     return rc;

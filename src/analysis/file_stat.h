@@ -32,7 +32,8 @@ struct file_stat {
     struct trace_session session; // of a trace
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
-    struct err cut; // where the file is cut off; empty when it is not
+    struct err cut;    // where the file is cut off; empty when it is not
+    bool summary_only; // the totals are those of the file's summary, which was not compared with its ops
     // How the heap is used.
     struct usage_sums *sums;         // of all processes; NULL unless FILE_STAT_ALL
     struct usage usage;              // of the process with most events …

@@ -135,7 +135,7 @@ static int run_check(const void *fields, int argc, char **argv)
     if (!t.complete)
         die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in.name, (unsigned long long)in.offset);
     if (t.unproved)
-        note("%s: its dependencies are too entangled to prove that every use of a slot is ordered", in.name);
+        note("%s: " WORKLOAD_UNPROVED, in.name);
     if (!cli_common.quiet)
         printf("%s: intact %s: %s in %s, %s\n", in.name, workload ? "workload" : "trace",
                human_plural(events, t.events, "event", "events"), human_plural(frames, t.frames, "frame", "frames"),

@@ -30,7 +30,7 @@ struct stat_options {
 static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct stat_options, json)},
     {0, "brief", OPTION_FLAG, NULL, NULL,
-     "print only the totals; a workload stores them in its summary, so the rest of it is not read",
+     "print only the totals; a workload stores them in its summary, so the rest of it is not read, and the totals are not compared with it",
      offsetof(struct stat_options, brief)},
     {0, "by", OPTION_CHOICE, "site", NULL,
      "print what each call site allocated and what of it is live; needs a recording made with --stacks",
@@ -153,6 +153,8 @@ static void print_text(const struct file_stat *s)
     print_order(t);
     print_bytes("file", s->file_bytes);
     printf("%-22s %15.2f\n", "bytes per event", stat_json_bytes_per_event(s));
+    if (s->summary_only)
+        printf("%-22s %15s  (without --brief, they are)\n", "compared with events", "no");
     if (s->is_trace)
         print_recording(&s->session);
     print_processes(s);

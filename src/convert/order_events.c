@@ -121,7 +121,9 @@ static uint32_t number_site(struct order *o, uint64_t id)
     uint64_t number = map_get(&o->site_numbers, id);
     if (!number) {
         number = o->site_numbers.n + 1;
-        if (number >= UINT32_MAX || map_put(&o->site_numbers, id, number) < 0)
+        // Its definition may be lost, but the number is one of a site.
+        if (number >= UINT32_MAX || workload_sites_define(&o->sites, (uint32_t)number, NULL, 0) < 0 ||
+            map_put(&o->site_numbers, id, number) < 0)
             return 0;
     }
     return (uint32_t)number;

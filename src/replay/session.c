@@ -113,8 +113,10 @@ static int make_plan(struct replay_session *s, struct err *e)
     int rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
     if (rc == 0)
         rc = set_samples(s, e);
+    workload_reader_prove_order(s->input->reader);
     if (rc == 0)
         rc = plan_read(s->plan, s->input->reader, &(struct plan_progress){report_read, &s->progress}, e);
+    s->unproved = rc == 0 && !workload_reader_proved_order(s->input->reader);
     return rc;
 }
 

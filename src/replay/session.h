@@ -57,6 +57,7 @@ struct replay_session {
     char *recorded_allocator; // the allocator's file; NULL or "": not known
     double ns_per_stamp;      // of the recording; 0: it has no times
     bool has_samples;         // of the recorded program's memory
+    bool unproved;            // its dependencies are too entangled to prove that every use of a slot is ordered
     struct plan *plan;
     struct plan_settings plan_settings;
     struct workload_sites sites;   // with settings.fragmentation

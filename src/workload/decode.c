@@ -220,6 +220,12 @@ static bool get_dependencies(struct decode *d, struct workload_op *op, uint32_t 
     return true;
 }
 
+static void note_site(struct decode *d, const struct workload_op *op)
+{
+    uint64_t site = format_op_site(op);
+    d->max_site = site > d->max_site ? site : d->max_site;
+}
+
 static const char *decode_op(struct decode *d, const struct decode_shape *s, struct workload_op *op, uint32_t thread)
 {
     *op = (struct workload_op){.slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
@@ -229,6 +235,8 @@ static const char *decode_op(struct decode *d, const struct decode_shape *s, str
         return "missing sizes";
     if (s->fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT) && !get_more(d, s->fields, op))
         return "missing fields";
+    if (op->value)
+        note_site(d, op);
     if (s->kind == HT_THREAD_CREATE && op->value >= d->n_threads)
         return "invalid thread";
     if (s->dependencies && !get_dependencies(d, op, thread))

@@ -29,6 +29,7 @@ struct decode {
     struct decode_thread *threads;
     size_t n_threads, threads_capacity;
     uint64_t slot_limit, ops_before, serial, blocks_before;
+    uint64_t max_site; // highest number of a call site that an op has
     // Of the frame under work.
     struct workload_dependency *dependencies;
     size_t n_dependencies, dependencies_capacity;

@@ -148,6 +148,14 @@ static inline bool format_has_site(unsigned kind)
 // May ops of this kind have these WORKLOAD_* flags, and no slot where they say so?
 bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot);
 
+// The number of the op's call site, 0 for none.
+static inline uint64_t format_op_site(const struct workload_op *op)
+{
+    if (op->kind == HT_PREEXISTING)
+        return op->value >> 8;
+    return format_has_site(op->kind) ? op->value : 0;
+}
+
 // Facts as fields of a HEADER or SUMMARY frame. put: 0 or -ENOMEM. get: 0, -EBADMSG, -ENOMEM; what it filled in is
 // to be released either way.
 int format_put_header(struct buf *b, const struct workload_header *h);

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "workload/format.h"
 #include "workload/writer.h"
 
@@ -27,10 +28,11 @@ struct merged_source {
     uint64_t hz;                  // stamps a second
     uint64_t first_stamp, offset; // of the input in its own units; in those of the merged one
     uint64_t op_number;
-    uint32_t thread;              // of `op`
-    const struct workload_op *op; // the next one; NULL at the end
-    uint64_t stamp;               // of it, in the merged workload
-    struct merged_numbers threads, slots, sites;
+    uint32_t thread;                      // of `op`
+    const struct workload_op *op;         // the next one; NULL at the end
+    uint64_t stamp;                       // of it, in the merged workload
+    struct merged_numbers threads, slots; // the reader bounds these numbers by what it has read
+    struct map sites;                     // where site numbers are checked only at the end, by SITES
 };
 
 struct merged {
@@ -131,7 +133,7 @@ void merged_free(struct merged *m)
     for (size_t i = 0; m->sources && i < m->n_sources; i++) {
         free(m->sources[i].threads.at);
         free(m->sources[i].slots.at);
-        free(m->sources[i].sites.at);
+        map_release(&m->sources[i].sites);
     }
     workload_header_release(&m->header);
     free(m->sources);
@@ -227,12 +229,10 @@ static int number_site(struct merged *m, struct merged_source *s, struct workloa
     uint64_t site = op->value >> shift;
     if (!site || site >= NO_NUMBER)
         return 0;
-    uint32_t *cell = number_cell(&s->sites, (uint32_t)site);
-    if (!cell)
+    uint64_t number = map_get(&s->sites, site);
+    if (!number && map_put(&s->sites, site, number = ++m->n_sites) < 0)
         return -ENOMEM;
-    if (*cell == NO_NUMBER)
-        *cell = ++m->n_sites;
-    op->value = (op->value & ((1u << shift) - 1)) | (uint64_t)*cell << shift;
+    op->value = (op->value & ((1u << shift) - 1)) | number << shift;
     return 0;
 }
 
@@ -319,9 +319,10 @@ static int add_sites(struct workload_sites *to, const struct merged_source *s)
 {
     const struct workload_sites *from = workload_reader_sites(s->reader);
     int rc = 0;
-    for (size_t i = 1; rc == 0 && i < s->sites.n && i <= from->n_sites; i++) {
-        if (s->sites.at[i] != NO_NUMBER)
-            rc = workload_sites_copy(to, s->sites.at[i], from, (uint32_t)i, (uint32_t)to->n_modules);
+    for (size_t i = 1; rc == 0 && i <= from->n_sites; i++) {
+        uint64_t number = map_get(&s->sites, i);
+        if (number)
+            rc = workload_sites_copy(to, (uint32_t)number, from, (uint32_t)i, (uint32_t)to->n_modules);
     }
     return rc < 0 ? rc : workload_sites_copy_modules(to, from);
 }

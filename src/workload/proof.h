@@ -46,4 +46,7 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 // At the end of the ops: do they make this summary? The same.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s);
 
+// Before the end of the ops: can it be that of the whole? The same.
+int proof_part(struct proof *p, bool has_stamps, const struct workload_summary *s);
+
 #endif

@@ -165,22 +165,31 @@ static int read_trailer(struct workload_reader *r, uint64_t *index_offset, struc
     return 0;
 }
 
+// *index is the caller's to free, also after an error; f is that of the summary.
+static int read_summary_and_index(struct workload_reader *r, struct frame_reader *frames, struct workload_summary *s,
+                                  struct format_index *index, struct frame *f, struct err *e)
+{
+    uint64_t offset = 0;
+    *index = (struct format_index){0};
+    int rc = read_trailer(r, &offset, e);
+    if (rc == 0)
+        rc = read_frame_at(r, frames, offset, f, FORMAT_INDEX, e);
+    if (rc == 0)
+        rc = checked(r, f, format_get_index(f->data, f->size, index), "malformed index", e);
+    if (rc == 0)
+        rc = read_frame_at(r, frames, index->summary_offset, f, FORMAT_SUMMARY, e);
+    *s = (struct workload_summary){0};
+    if (rc == 0)
+        rc = checked(r, f, format_get_summary(f->data, f->size, s), "malformed summary", e);
+    return rc;
+}
+
 static int read_summary_frame(struct workload_reader *r, struct frame_reader *frames, struct workload_summary *s,
                               struct err *e)
 {
     struct frame f;
-    struct format_index index = {0};
-    uint64_t offset = 0;
-    int rc = read_trailer(r, &offset, e);
-    if (rc == 0)
-        rc = read_frame_at(r, frames, offset, &f, FORMAT_INDEX, e);
-    if (rc == 0)
-        rc = checked(r, &f, format_get_index(f.data, f.size, &index), "malformed index", e);
-    if (rc == 0)
-        rc = read_frame_at(r, frames, index.summary_offset, &f, FORMAT_SUMMARY, e);
-    *s = (struct workload_summary){0};
-    if (rc == 0)
-        rc = checked(r, &f, format_get_summary(f.data, f.size, s), "malformed summary", e);
+    struct format_index index;
+    int rc = read_summary_and_index(r, frames, s, &index, &f, e);
     free(index.entries);
     return rc;
 }
@@ -270,6 +279,21 @@ int workload_read_sites(struct workload_reader *r, struct workload_sites *s, str
     return rc < 0 ? rc : back;
 }
 
+// Does the index name the frames of ops that were read? It stands in the frame at `at`.
+static int check_entries(struct workload_reader *r, uint64_t at, const struct format_index *index, struct err *e)
+{
+    for (size_t i = 0; i < r->seen.n; i++) {
+        struct format_index_entry entry = index->entries[i], seen = r->seen.entries[i];
+        if (!r->header.has_stamps)
+            seen.first_stamp = entry.first_stamp, seen.last_stamp = entry.last_stamp;
+        if (memcmp(&entry, &seen, sizeof entry) != 0)
+            return err_set(e, -EBADMSG,
+                           "%s: invalid frame: the index does not agree with the ops at byte %llu, at byte %llu",
+                           r->in->name, (unsigned long long)r->seen.entries[i].offset, (unsigned long long)at);
+    }
+    return 0;
+}
+
 static int check_index(struct workload_reader *r, const struct frame *f, const struct format_index *index,
                        struct err *e)
 {
@@ -279,16 +303,16 @@ static int check_index(struct workload_reader *r, const struct frame *f, const s
         return bad_frame(r, f, "the number of ops in the index is wrong", e);
     if (index->n != r->seen.n || index->summary_offset != r->seen.summary_offset)
         return bad_frame(r, f, "the index does not name the frames that are there", e);
-    for (size_t i = 0; i < index->n; i++) {
-        struct format_index_entry entry = index->entries[i], seen = r->seen.entries[i];
-        if (!r->header.has_stamps)
-            seen.first_stamp = entry.first_stamp, seen.last_stamp = entry.last_stamp;
-        if (memcmp(&entry, &seen, sizeof entry) != 0)
-            return err_set(e, -EBADMSG,
-                           "%s: invalid frame: the index does not agree with the ops at byte %llu, at byte %llu",
-                           r->in->name, (unsigned long long)r->seen.entries[i].offset, (unsigned long long)f->offset);
-    }
-    return 0;
+    return check_entries(r, f->offset, index, e);
+}
+
+// Has any op read so far a call site that is not among `n`, as the frame at `at` says?
+static int check_site(struct workload_reader *r, uint64_t n, uint64_t at, struct err *e)
+{
+    if (r->decode.max_site <= n)
+        return 0;
+    return err_set(e, -EBADMSG, "%s: invalid frame: an op has call site %llu of %llu call sites, at byte %llu",
+                   r->in->name, (unsigned long long)r->decode.max_site, (unsigned long long)n, (unsigned long long)at);
 }
 
 // The index has come: the trailer and the end of the file must follow.
@@ -363,9 +387,48 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
     if (r->summary.samples_at != r->samples_at ||
         (r->summary.sites_at != r->sites_at && (r->summary.sites_at || r->sites.n_sites)))
         return bad_frame(r, f, "the summary does not say where samples and call sites are", e);
+    rc = check_site(r, r->sites.n_sites, f->offset, e);
+    if (rc < 0)
+        return rc;
     if (r->in_order || !r->decode.ops_before)
         rc = proof_summary(&r->proof, r->header.has_stamps, &r->summary);
     return rc < 0 ? disproved(r, f->offset, rc, e) : 0;
+}
+
+static int check_part(struct workload_reader *r, struct frame_reader *frames, struct err *e)
+{
+    struct workload_summary s;
+    struct workload_sites sites = {0};
+    struct format_index index;
+    struct frame f;
+    int rc = read_summary_and_index(r, frames, &s, &index, &f, e);
+    uint64_t at = f.offset;
+    if (rc == 0 && (index.n < r->seen.n || index.ops < r->decode.ops_before))
+        rc = bad_frame(r, &f, "the index does not name the frames that are there", e);
+    if (rc == 0)
+        rc = check_entries(r, at, &index, e);
+    if (rc == 0 && (rc = proof_part(&r->proof, r->header.has_stamps, &s)) < 0)
+        disproved(r, at, rc, e);
+    free(index.entries);
+    if (rc == 0)
+        rc = read_sites_frames(r, frames, &sites, e);
+    if (rc == 0)
+        rc = check_site(r, sites.n_sites, at, e);
+    workload_sites_release(&sites);
+    return rc;
+}
+
+int workload_reader_check_part(struct workload_reader *r, struct err *e)
+{
+    if (!r->in->size_bytes || r->has_summary)
+        return 0;
+    struct frame_reader frames;
+    uint64_t stood_at = r->in->offset;
+    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    int rc = check_part(r, &frames, e);
+    frame_reader_release(&frames);
+    int back = input_seek(r->in, stood_at, e);
+    return rc < 0 ? rc : back;
 }
 
 // Reads on to the next frame of ops: 1; 0 at the end; negative errno.

@@ -38,6 +38,14 @@ int workload_next_ops(struct workload_reader *r, uint32_t *thread, const struct 
 void workload_reader_prove_order(struct workload_reader *r);
 bool workload_reader_proved_order(const struct workload_reader *r);
 
+// What to say of such a file, behind its name.
+#define WORKLOAD_UNPROVED "its dependencies are too entangled to prove that every use of a slot is ordered"
+
+// When the rest of a regular file is not to be read: do its summary, call sites and index agree with the ops so far, as
+// far as they can? The position stays. On a pipe, and at the end, where all has been compared, 0. Errors as
+// workload_next_op.
+int workload_reader_check_part(struct workload_reader *r, struct err *e);
+
 // What a summary of the ops so far would say, as far as summary_result knows it.
 struct workload_summary workload_reader_counted(const struct workload_reader *r);
 

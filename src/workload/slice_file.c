@@ -59,7 +59,7 @@ static int read_ops(struct slicing *j)
             return bad_op(j, op, number, rc);
         over = rc > 0;
         if (over && seekable)
-            break;
+            return workload_reader_check_part(j->in->reader, j->e);
     }
     return rc < 0 ? rc : 0;
 }
