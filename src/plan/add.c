@@ -107,22 +107,11 @@ static int put_skipped(struct pending_op *a)
     return put_without_call(a);
 }
 
-// The first pass tells how many samples there will be, and so which of them to keep.
-static int put_sample_streamed(struct pending_op *a)
-{
-    struct plan *p = a->plan;
-    bool keep = p->scanned && p->n_samples % plan_sample_step(p->scanned) == 0;
-    p->n_samples++;
-    int rc = p->scanned ? 0 : plan_note_point(p, a->e);
-    return rc < 0 ? rc : plan_put_count(p, a->stream, keep ? PLAN_SAMPLE : PLAN_COUNT, a->e);
-}
-
+// One of the COUNTs that become SAMPLEs if they are kept in the end.
 static int put_sample(struct pending_op *a)
 {
     struct plan *p = a->plan;
-    if (p->facts.streamed)
-        return put_sample_streamed(a);
-    int rc = plan_put_count(p, a->stream, PLAN_SAMPLE, a->e);
+    int rc = plan_put_count(p, a->stream, a->e);
     if (rc < 0)
         return rc;
     if (HT_GROW(&p->samples, &p->samples_capacity, p->n_samples + 1) < 0)
@@ -362,7 +351,7 @@ static int add_preexisting(struct pending_op *a)
     p->facts.preexisting++;
     struct plan_call c = {
         .op = PLAN_PREEXISTING, .entry = slot->entry, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
-    rc = p->scanned ? 0 : plan_put_call(p, &p->preexisting, &c, a->e);
+    rc = plan_put_call(p, &p->preexisting, &c, a->e);
     if (rc == 0)
         rc = note_allocation(a);
     return rc < 0 ? rc : put_without_call(a);
@@ -474,8 +463,7 @@ static int add_op(struct plan *p, uint32_t thread, const struct workload_op *op,
         return rc;
     if (p->facts.events == 0 && !p->first_stamp && op->kind != HT_PREEXISTING)
         p->first_stamp = op->stamp;
-    if (!p->scanned)
-        plan_follow(p, &a.stream->span, op);
+    plan_follow(p, &a.stream->span, op);
     rc = put_periodic(&a);
     if (rc == 0 && p->settings.ns_per_stamp > 0)
         rc = put_pace(&a);
@@ -490,7 +478,7 @@ static int add_op(struct plan *p, uint32_t thread, const struct workload_op *op,
     if (rc == 0 && p->settings.snapshots)
         rc = plan_snapshot_after(p, a.stream, e);
     p->added++;
-    return rc < 0 || !p->scanned ? rc : plan_stop_if_complete(p, a.stream, e);
+    return rc;
 }
 
 int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n, struct err *e)

@@ -13,23 +13,33 @@ struct plan_slot {
     uint8_t free_kind, align_log2; // kind of call that can free the block, and its alignment for that
 };
 
+// A window in the file of a streamed plan.
+struct plan_window {
+    uint64_t at;       // byte offset: its words, then an array of struct plan_window_segment
+    uint64_t words;    // used
+    uint64_t segments; // threads that have ops in it
+    uint64_t hash;     // XXH3 of the words
+};
+
+struct plan_window_segment {
+    uint64_t first, first_op; // as of struct plan_segment
+    uint64_t thread;
+};
+
 // With settings.snapshots: the call that allocated the block of a slot.
 struct plan_allocation {
     uint64_t at, site;
     uint32_t thread;
 };
 
-struct streaming;
-
 struct plan {
     const char *name;
     struct plan_settings settings;
     struct plan_memory memory; // header, array of threads, and streams
-    struct plan_memory ring;   // streams of the threads of a streamed plan; unused otherwise
-    uint64_t *scratch;         // words of the ring while nobody plays them
-    const struct plan
-        *scanned; // of the second pass over a workload: the finished plan of the first one. Otherwise NULL
-    struct streaming *streaming; // of the second pass: takes the windows
+    struct plan_memory ring;   // streams of the threads of a streamed plan: the window that is filled; unused otherwise
+    uint64_t *window_words;    // of that
+    struct plan_window *windows; // facts.windows
+    size_t windows_capacity;
     uint64_t header_at, memory_bytes;
     struct plan_stream **streams; // by thread number; NULL: nothing known of it
     size_t n_streams, streams_capacity;
@@ -44,7 +54,7 @@ struct plan {
     uint64_t snapshot_op;     // … and its number: threads that start later depend on it
     uint64_t added;           // ops
     struct slot_table slot_table;
-    uint64_t *samples; // word numbers of the SAMPLE ops, of a plan that is not streamed
+    uint64_t *samples; // word numbers of the SAMPLE ops
     size_t n_samples, samples_capacity;
     struct plan_facts facts;
     // Live bytes in the order of the ops. Preexisting blocks are live from the start, however late they turn up, so the
@@ -85,13 +95,6 @@ static inline size_t plan_sample_step(const struct plan *p)
 
 int plan_no_memory(struct err *e);
 
-// plan.c. plan_new; `scanned` is given for the second pass over a workload, whose ops are streamed.
-int plan_new_as(struct plan **p, const char *name, const struct plan_settings *s, const struct plan *scanned,
-                struct err *e);
-
-// Appends the COUNT and the STOP of a stream.
-int plan_stop_stream(struct plan *p, struct plan_stream *s, struct err *e);
-
 // add_many.c: adds as many of the ops, of a thread of the workload, as are plain calls that need nothing between them:
 // how many.
 size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, const struct workload_op *ops, size_t n);
@@ -104,8 +107,8 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
 // WAIT: the following ops wait until `thread` has published `position` (0: that was long ago).
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
 
-// SAMPLE or COUNT, with the calls and live bytes since the last one.
-int plan_put_count(struct plan *p, struct plan_stream *s, enum plan_op op, struct err *e);
+// COUNT, with the calls and live bytes since the last one.
+int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e);
 
 // STATS, after a COUNT.
 int plan_put_stats(struct plan *p, struct plan_stream *s, struct err *e);
@@ -117,6 +120,9 @@ int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, stru
 
 // PACE: the following ops wait until `ns` (less than 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
+
+// streaming.c: plan_op_at of a streamed plan. `to` gets bytes of its file from offset `at` on.
+uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position);
 
 // snapshot.c. The op has allocated or resized the block of its slot.
 int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);
@@ -134,14 +140,12 @@ void plan_follow(struct plan *p, struct plan_span *span, const struct workload_o
 int plan_note_point(struct plan *p, struct err *e);
 void plan_finish_recorded(struct plan *p);
 
-// streaming.c. A streamed plan is made in two passes: one without a player, which finds all that must be known
-// beforehand, and then one for each run, whose ops the player gets.
-int plan_ring_new(struct plan *p, struct err *e);
+// windows.c: of a streamed plan.
+uint64_t plan_window_bytes(uint64_t memory_bytes);
+int plan_windows_new(struct plan *p, struct err *e);
 
-// Hands the window over and goes on to the next one.
+// Ends the window and writes it, if there is anything in it; and goes on to the next one.
+int plan_write_window(struct plan *p, struct err *e);
 int plan_next_window(struct plan *p, struct err *e);
-
-// In a second pass: stops the thread's stream when it has all ops that the first pass saw.
-int plan_stop_if_complete(struct plan *p, struct plan_stream *s, struct err *e);
 
 #endif

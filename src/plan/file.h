@@ -1,6 +1,6 @@
 // Layout of the plan's file, which the player maps: a header, then words, numbered from the start of the file. The ops
-// of the threads are among these words. If they do not fit into memory, they are streamed instead: they are in another
-// file, a ring of windows, whose words are numbered on from those of the plan.
+// of the threads are among these words. If they do not fit into memory, they are streamed instead: they are in windows,
+// whose words are numbered from PLAN_FIRST_WINDOW. Window w is at w % PLAN_WINDOWS in another file, the ring.
 #ifndef HEAPTAPE_PLAN_FILE_H
 #define HEAPTAPE_PLAN_FILE_H
 
@@ -12,6 +12,10 @@
 #define PLAN_MAGIC 0x326e616c70747448ull
 
 enum { PLAN_WINDOWS = 8 }; // of the ring
+
+// Number of the first word in a window: more than any in the plan's own file, so that a position tells where it is, and
+// all threads have reached position 0.
+#define PLAN_FIRST_WINDOW ((uint64_t)1 << 40)
 
 struct plan_header {
     uint64_t magic;
@@ -27,7 +31,7 @@ struct plan_header {
     uint64_t leftovers_at;           // stream that frees what the workload leaves, played after the clock has stopped
     uint64_t by_kind[HT_KIND_LIMIT]; // calls that the player makes, those of the leftovers included
     // Of a streamed plan, otherwise 0.
-    uint64_t ring_at;         // word number of the ring, beyond all words of this file
+    uint64_t ring_at;         // words from the start of this file to the ring, where the player maps it
     uint64_t window_words;    // of each of its PLAN_WINDOWS windows
     uint64_t streaming_bytes; // of the streaming file before the ring: a struct plan_streaming
 };
@@ -42,8 +46,9 @@ struct plan_thread {
 struct plan_streaming_thread {
     _Alignas(64) _Atomic uint32_t filled; // futex: number of segments filled
     _Atomic uint32_t sleeps;              // 1: the thread sleeps on it
-    uint64_t segments[PLAN_WINDOWS]; // first word of segment i, at i % PLAN_WINDOWS. Word numbers keep growing when
-                                     // the windows of the ring are filled again
+    uint64_t segments[PLAN_WINDOWS];      // first word of segment i, at i % PLAN_WINDOWS
+    uint64_t n_segments;                  // of all windows
+    uint64_t events, live_change;         // behind the last segment: as of a COUNT
 };
 
 // The head of the streaming file: how the decoder, which fills windows, and the threads, which play them, take turns.

@@ -43,8 +43,8 @@ enum plan_op {
     PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
     PLAN_PACE,     // bits 8-63: nanoseconds after the start before which the thread does not go on
     PLAN_SWITCH,   // all threads in one: the following ops were recorded in the thread in bits 9-63
-    PLAN_JUMP,     // bits 8-63: word number at which the stream goes on
-    PLAN_NEXT_SEGMENT, // end of the thread's ops in this window; the stream goes on in a later window
+    PLAN_JUMP,     // bits 8-63: words to skip
+    PLAN_NEXT_SEGMENT, // end of the thread's ops in this window; the stream goes on in a later window or ends
     PLAN_FIRST_NUMBERED,
     PLAN_CALLOC_MANY = PLAN_FIRST_NUMBERED, // calloc with a count other than 1. Extra: count
     PLAN_REALLOCARRAY_NEW,                  // of NULL. Extra: count

@@ -19,15 +19,13 @@ uint64_t plan_default_memory(void)
     return bytes / 4;
 }
 
-int plan_new_as(struct plan **out, const char *name, const struct plan_settings *settings, const struct plan *scanned,
-                struct err *e)
+int plan_new(struct plan **out, const char *name, const struct plan_settings *settings, struct err *e)
 {
     struct plan *p = calloc(1, sizeof *p);
     if (!p)
         return plan_no_memory(e);
     p->name = name;
     p->settings = *settings;
-    p->scanned = scanned;
     p->memory_bytes = settings->memory_bytes / (settings->streamed ? 2 : 1);
     p->facts.one_thread = settings->one_thread;
     p->facts.streamed = settings->streamed;
@@ -40,18 +38,13 @@ int plan_new_as(struct plan **out, const char *name, const struct plan_settings 
     if (rc == 0)
         rc = plan_memory_allocate(&p->memory, (sizeof(struct plan_header) + 7) / 8, &p->header_at, e);
     if (rc == 0 && p->facts.streamed)
-        rc = plan_ring_new(p, e);
+        rc = plan_windows_new(p, e);
     if (rc < 0) {
         plan_free(p);
         return rc;
     }
     *out = p;
     return 0;
-}
-
-int plan_new(struct plan **p, const char *name, const struct plan_settings *settings, struct err *e)
-{
-    return plan_new_as(p, name, settings, NULL, e);
 }
 
 void plan_free(struct plan *p)
@@ -74,7 +67,8 @@ void plan_free(struct plan *p)
     free(p->points);
     plan_memory_release(&p->memory);
     plan_memory_release(&p->ring);
-    free(p->scratch);
+    free(p->window_words);
+    free(p->windows);
     free(p);
 }
 
@@ -86,6 +80,11 @@ const struct plan_facts *plan_facts(const struct plan *p)
 int plan_fd(const struct plan *p)
 {
     return p->memory.fd;
+}
+
+int plan_windows_fd(const struct plan *p)
+{
+    return p->settings.file->fd;
 }
 
 static uint64_t round_up(uint64_t bytes)
@@ -103,29 +102,27 @@ uint64_t plan_op_at(const struct plan *p, uint32_t thread, uint64_t position)
 {
     if (thread >= p->n_streams || !p->streams[thread])
         return 0;
+    if (p->facts.streamed)
+        return plan_op_in_window(p, thread, position);
     return plan_stream_op_at(p->streams[thread], position);
 }
 
-// Turns SAMPLEs into COUNTs until about PLAN_SAMPLES_WANTED are left, evenly spaced.
+// Keeps about PLAN_SAMPLES_WANTED of the samples, evenly spaced. Those of a streamed plan become SAMPLEs when they are
+// streamed.
 static void thin_samples(struct plan *p)
 {
     size_t step = plan_sample_step(p);
-    if (p->facts.streamed) {
-        p->facts.samples = step ? (p->n_samples + step - 1) / step : 0;
-        return;
-    }
-    for (size_t i = 0; i < p->n_samples; i++) {
-        uint64_t *w = &p->memory.words[p->samples[i]];
-        if (i % step)
-            *w = (*w & ~(uint64_t)(PLAN_OP_LIMIT - 1)) | PLAN_COUNT;
-        else
-            p->facts.samples++;
+    for (size_t i = 0; i < p->n_samples; i += step) {
+        uint64_t at = p->samples[p->facts.samples++] = p->samples[i];
+        if (!p->facts.streamed)
+            p->memory.words[at] += PLAN_SAMPLE - PLAN_COUNT;
     }
 }
 
-int plan_stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
+// Appends the COUNT and the STOP of a stream.
+static int stop_stream(struct plan *p, struct plan_stream *s, struct err *e)
 {
-    int rc = plan_put_count(p, s, PLAN_COUNT, e);
+    int rc = plan_put_count(p, s, e);
     if (rc == 0)
         plan_stream_stop(s);
     return rc;
@@ -144,7 +141,7 @@ static int write_leftovers(struct plan *p, struct plan_header *h, struct err *e)
         h->by_kind[s->free_kind]++;
     }
     if (rc == 0)
-        rc = plan_stop_stream(p, &p->leftovers, e);
+        rc = stop_stream(p, &p->leftovers, e);
     h->leftovers_at = p->leftovers.first;
     return rc;
 }
@@ -176,7 +173,6 @@ static void describe_streaming(struct plan *p, struct plan_header *h)
 {
     p->facts.streaming_bytes =
         round_up(sizeof(struct plan_streaming) + h->n_threads * sizeof(struct plan_streaming_thread));
-    p->facts.windows = p->ring.window + 1;
     h->streaming_bytes = p->facts.streaming_bytes;
     h->ring_at = plan_ring_at(p);
     h->window_words = p->facts.window_bytes / 8;
@@ -193,13 +189,15 @@ int plan_finish(struct plan *p, struct err *e)
         h.by_kind[kind] = p->facts.by_kind[kind] + p->preexisting_by[kind];
     int rc = plan_finish_snapshots(p, e);
     if (rc == 0)
-        rc = plan_stop_stream(p, &p->preexisting, e);
+        rc = stop_stream(p, &p->preexisting, e);
     if (rc == 0)
         rc = write_leftovers(p, &h, e);
     for (size_t i = 0; rc == 0 && !p->facts.streamed && i < p->n_streams; i++) {
         if (p->streams[i] && p->streams[i]->first)
-            rc = plan_stop_stream(p, p->streams[i], e);
+            rc = stop_stream(p, p->streams[i], e);
     }
+    if (rc == 0 && p->facts.streamed)
+        rc = plan_write_window(p, e);
     if (rc == 0)
         rc = plan_memory_allocate(&p->memory, PLAN_AHEAD_WORDS, &unused, e);
     if (rc == 0)
@@ -223,5 +221,7 @@ int plan_finish(struct plan *p, struct err *e)
     if (f->streamed)
         describe_streaming(p, &h);
     memcpy(p->memory.words + p->header_at, &h, sizeof h);
+    free(p->window_words);
+    p->window_words = NULL;
     return 0;
 }

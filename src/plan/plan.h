@@ -5,6 +5,7 @@
 #define HEAPTAPE_PLAN_PLAN_H
 
 #include "base/err.h"
+#include "base/fio.h"
 #include "event/event.h"
 #include "workload/reader.h"
 #include "workload/workload.h"
@@ -49,7 +50,8 @@ struct plan_facts {
 
 struct plan_settings {
     uint64_t memory_bytes; // limit for plan and slot table together
-    bool streamed;         // do not keep the ops of the threads: see streaming.h
+    bool streamed;         // do not keep the ops of the threads in memory: see streaming.h
+    struct output *file;   // of a streamed plan: takes its ops; borrowed as long as the plan exists
     bool one_thread;       // all ops in one thread, in the order in which they are added
     uint64_t stats_every; // sample the allocator's statistics every so many calls and at MARKs; 0: only at malloc_stats
     uint64_t trim_every;  // ask it to return free memory every so many calls; 0: never
@@ -85,8 +87,9 @@ int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progr
 // Of a finished plan, which keeps the descriptor.
 const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
+int plan_windows_fd(const struct plan *p); // of a streamed one: the file of its windows
 
-// Of a finished streamed plan: word number of the ring.
+// Of a finished streamed plan: words from the start of its file to where the player maps the ring.
 uint64_t plan_ring_at(const struct plan *p);
 
 // For messages: number of the op of `thread` that contains word number `position` or ends before it; UINT64_MAX when

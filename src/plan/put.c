@@ -72,7 +72,7 @@ int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, stru
 
 int plan_put_stats(struct plan *p, struct plan_stream *s, struct err *e)
 {
-    int rc = plan_put_count(p, s, PLAN_COUNT, e);
+    int rc = plan_put_count(p, s, e);
     p->facts.stats_samples++;
     return rc < 0 ? rc : put_word(p, s, PLAN_STATS, e);
 }
@@ -101,9 +101,10 @@ int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64
     return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
 }
 
-int plan_put_count(struct plan *p, struct plan_stream *s, enum plan_op op, struct err *e)
+int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e)
 {
-    int rc = put_two_words(p, s, (uint64_t[]){(uint64_t)op | s->counted_events << 8, (uint64_t)s->live_change}, e);
+    int rc =
+        put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_COUNT | s->counted_events << 8, (uint64_t)s->live_change}, e);
     s->counted_events = 0;
     s->live_change = 0;
     return rc;

@@ -28,8 +28,6 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
 {
     bool before = op->kind == HT_PREEXISTING;
     size_t n = (size_t)op->slot + 1;
-    if (p->scanned)
-        return 0;
     if (HT_GROW(&p->allocations, &p->allocations_capacity, n) < 0)
         return plan_no_memory(e);
     if (n > p->n_allocations)
@@ -44,8 +42,6 @@ int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_
 static int collect_blocks(struct plan *p, unsigned which, struct err *e)
 {
     int rc = 0;
-    if (p->scanned)
-        return 0;
     p->snapshots[which].event = p->facts.events;
     for (size_t i = 0; rc == 0 && i < p->n_slots; i++)
         rc = p->slots[i].entry ? append(p, &p->snapshots[which], (uint32_t)i, e) : 0;
@@ -92,7 +88,7 @@ int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e)
         return 0;
     for (size_t i = 0; rc == 0 && i < p->n_streams; i++) {
         struct plan_stream *other = p->streams[i];
-        if (other && other != s && other->ops && !other->stopped)
+        if (other && other != s && other->ops)
             rc = wait_for_op(p, other, s, p->snapshot_op, e);
     }
     return rc;

@@ -1,6 +1,6 @@
-// Both sides of a streamed plan in heaptape: the ring of windows that a plan writes its ops to, and the decoder thread
-// that fills it for the player.
+// Streams the windows of a plan, from its file into the ring that the player maps.
 #include "plan/streaming.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "plan/build.h"
 
@@ -13,47 +13,20 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-enum {
-    MIN_WINDOW_WORDS = 2048,
-    // Big enough that a thread far ahead of the others seldom waits for them.
-    MAX_WINDOW_WORDS = 4 << 20,
-    WINDOW_STEP_WORDS = 512,
-};
-
-// Half of the memory allowed is for the ring.
-static uint64_t window_words(uint64_t memory_bytes)
-{
-    uint64_t words = memory_bytes / 2 / PLAN_WINDOWS / 8 / WINDOW_STEP_WORDS * WINDOW_STEP_WORDS;
-    if (words > MAX_WINDOW_WORDS)
-        return MAX_WINDOW_WORDS;
-    return words < MIN_WINDOW_WORDS ? MIN_WINDOW_WORDS : words;
-}
-
-int plan_ring_new(struct plan *p, struct err *e)
-{
-    uint64_t words = window_words(p->settings.memory_bytes);
-    p->facts.window_bytes = words * 8;
-    if (p->scanned)
-        return 0;
-    p->scratch = calloc(words, 8);
-    if (!p->scratch)
-        return plan_no_memory(e);
-    plan_memory_init_ring(&p->ring, p->scratch, 1, words, 1);
-    return 0;
-}
+#include <xxhash.h>
 
 struct streaming {
-    const struct plan *scanned;
-    const struct streaming_source *source;
-    struct plan *plan; // the second pass
+    const struct plan *plan;
     int fd;
     struct plan_streaming *head;
     size_t bytes;
+    struct plan_window_segment *segments; // of a window
+    size_t segments_capacity;
+    size_t n_sampled; // SAMPLEs so far
     pthread_t thread;
     bool started;
     _Atomic bool stopped; // the player has ended
-    _Atomic bool done;    // there is nothing left to decode
+    _Atomic bool done;    // there is nothing left to stream
     uint64_t idle_ns;
     int rc;
     struct err e;
@@ -76,32 +49,17 @@ static void set_ready(struct streaming *s)
         futex_wake(&s->head->ready);
 }
 
-// Hands the window to the threads that have ops in it, which are m->open.
-static void hand_over(struct streaming *s, const struct plan_memory *m)
-{
-    atomic_store(&s->head->left[m->window % PLAN_WINDOWS], (uint32_t)m->n_open);
-    for (size_t i = 0; i < m->n_open; i++) {
-        const struct plan_stream *stream = m->open[i];
-        struct plan_streaming_thread *t = &s->head->threads[stream->number];
-        uint64_t n = stream->n_segments - 1;
-        t->segments[n % PLAN_WINDOWS] = stream->segments[n % PLAN_WINDOWS].first;
-        // Pairs with player_next_segment(): either the thread sees this segment, or this sees that the thread sleeps.
-        atomic_store(&t->filled, (uint32_t)stream->n_segments);
-        if (atomic_exchange(&t->sleeps, 0))
-            futex_wake(&t->filled);
-    }
-}
-
-// Waits until all threads have left the window that is to be filled next. 0, or -ECANCELED when the player has ended.
-static int wait_for_free_space(struct streaming *s, const struct plan_memory *m)
+// Waits until all threads have left the window before, in whose place window `w` goes. 0, or -ECANCELED when the player
+// has ended.
+static int wait_for_free_space(struct streaming *s, uint64_t w)
 {
     struct plan_streaming *head = s->head;
-    _Atomic uint32_t *left = &head->left[(m->window + 1) % PLAN_WINDOWS];
+    _Atomic uint32_t *left = &head->left[w % PLAN_WINDOWS];
     if (atomic_load(left) == 0)
         return 0;
     uint64_t since = clock_monotonic_ns();
     set_ready(s);
-    // Pairs with player_leave_window() and streaming_stop().
+    // Pairs with leave_window() and streaming_stop().
     atomic_store(&head->decoder_sleeps, 1);
     for (;;) {
         uint32_t freed = atomic_load(&head->freed);
@@ -114,73 +72,98 @@ static int wait_for_free_space(struct streaming *s, const struct plan_memory *m)
     return atomic_load(&s->stopped) ? -ECANCELED : 0;
 }
 
-int plan_next_window(struct plan *p, struct err *e)
+static int read_at(const struct plan *p, void *to, uint64_t bytes, uint64_t at, struct err *e)
 {
-    int rc = 0;
-    plan_memory_close_window(&p->ring);
-    if (p->streaming) {
-        hand_over(p->streaming, &p->ring);
-        rc = wait_for_free_space(p->streaming, &p->ring);
+    for (uint64_t done = 0; done < bytes;) {
+        ssize_t n = pread(plan_windows_fd(p), (char *)to + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set_errno(e, "%s: cannot read its plan", p->name);
+        if (n == 0)
+            return err_set(e, -EIO, "%s: its plan is cut off", p->name);
+        done += (uint64_t)n;
     }
-    if (rc < 0)
-        return err_set(e, rc, "the player has ended");
-    plan_memory_next_window(&p->ring);
     return 0;
 }
 
-int plan_stop_if_complete(struct plan *p, struct plan_stream *s, struct err *e)
+static int read_segments(struct streaming *s, const struct plan_window *w, struct err *e)
 {
-    const struct plan *was = p->scanned;
-    if (s->number >= was->n_streams || !was->streams[s->number] || s->ops > was->streams[s->number]->ops)
-        return err_set(e, -EBADMSG, "%s: has changed while it was replayed", p->name);
-    return s->ops == was->streams[s->number]->ops ? plan_stop_stream(p, s, e) : 0;
+    if (HT_GROW(&s->segments, &s->segments_capacity, w->segments) < 0)
+        return plan_no_memory(e);
+    return read_at(s->plan, s->segments, w->segments * sizeof *s->segments, w->at + w->words * 8, e);
 }
 
-static int new_second_pass(struct streaming *s, struct err *e)
+static uint64_t *place_of(const struct streaming *s, uint64_t w)
 {
-    const struct plan *was = s->scanned;
-    int rc = plan_new_as(&s->plan, was->name, &was->settings, was, e);
-    if (rc < 0)
-        return rc;
-    uint64_t *words = (uint64_t *)((char *)s->head + was->facts.streaming_bytes);
-    s->plan->streaming = s;
-    plan_memory_init_ring(&s->plan->ring, words, plan_ring_at(was), was->facts.window_bytes / 8, PLAN_WINDOWS);
-    return 0;
+    const struct plan_facts *f = &s->plan->facts;
+    return (uint64_t *)((char *)s->head + f->streaming_bytes + w % PLAN_WINDOWS * f->window_bytes);
 }
 
-// When all ops have been added. -EBADMSG when they were not those of the first pass.
-static int finish_second_pass(struct plan *p, struct err *e)
+static uint64_t first_word_of(const struct plan *p, uint64_t w)
 {
-    for (size_t i = 0; i < p->scanned->n_streams; i++) {
-        const struct plan_stream *was = p->scanned->streams[i];
-        const struct plan_stream *is = i < p->n_streams ? p->streams[i] : NULL;
-        if (was && was->ops && (!is || !is->stopped))
-            return err_set(e, -EBADMSG, "%s: has changed while it was replayed", p->name);
+    return PLAN_FIRST_WINDOW + w * (p->facts.window_bytes / 8);
+}
+
+static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
+{
+    const struct plan *p = s->plan;
+    uint64_t first = first_word_of(p, w), end = first + p->windows[w].words;
+    for (; s->n_sampled < p->facts.samples && p->samples[s->n_sampled] < end; s->n_sampled++)
+        words[p->samples[s->n_sampled] - first] += PLAN_SAMPLE - PLAN_COUNT;
+}
+
+static int fill(struct streaming *s, uint64_t w, struct err *e)
+{
+    const struct plan_window *window = &s->plan->windows[w];
+    uint64_t *words = place_of(s, w);
+    int rc = read_at(s->plan, words, window->words * 8, window->at, e);
+    if (rc == 0 && XXH3_64bits(words, window->words * 8) != window->hash)
+        rc = err_set(e, -EBADMSG, "%s: checksum mismatch in window %llu of its plan", s->plan->name,
+                     (unsigned long long)w);
+    if (rc == 0)
+        rc = read_segments(s, window, e);
+    if (rc == 0)
+        mark_samples(s, w, words);
+    return rc;
+}
+
+// Hands the window to the threads that have ops in it.
+static void hand_over(struct streaming *s, uint64_t w)
+{
+    size_t n = s->plan->windows[w].segments;
+    atomic_store(&s->head->left[w % PLAN_WINDOWS], (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        struct plan_streaming_thread *t = &s->head->threads[s->segments[i].thread];
+        uint32_t filled = atomic_load_explicit(&t->filled, memory_order_relaxed);
+        t->segments[filled % PLAN_WINDOWS] = s->segments[i].first;
+        // Pairs with player_next_segment(): either the thread sees this segment, or this sees that the thread sleeps.
+        atomic_store(&t->filled, filled + 1);
+        if (atomic_exchange(&t->sleeps, 0))
+            futex_wake(&t->filled);
     }
-    plan_memory_close_window(&p->ring);
-    hand_over(p->streaming, &p->ring);
-    return 0;
 }
 
 static void report_failure(struct streaming *s)
 {
     atomic_store(&s->head->failed, 1);
-    for (size_t i = 0; i < s->scanned->n_streams; i++) {
+    for (size_t i = 0; i < s->plan->n_streams; i++) {
         struct plan_streaming_thread *t = &s->head->threads[i];
         atomic_fetch_add(&t->filled, 1); // wakes the thread, which then looks at `failed`
         futex_wake(&t->filled);
     }
 }
 
-static void *decode(void *arg)
+static void *stream(void *arg)
 {
     struct streaming *s = arg;
-    struct workload_reader *r;
-    s->rc = s->source->rewind(s->source->context, &r, &s->e);
-    if (s->rc == 0)
-        s->rc = plan_read_ops(s->plan, r, NULL, &s->e);
-    if (s->rc == 0)
-        s->rc = finish_second_pass(s->plan, &s->e);
+    for (uint64_t w = 0; s->rc == 0 && w < s->plan->facts.windows; w++) {
+        s->rc = wait_for_free_space(s, w);
+        if (s->rc == 0)
+            s->rc = fill(s, w, &s->e);
+        if (s->rc == 0)
+            hand_over(s, w);
+    }
     if (s->rc < 0)
         report_failure(s);
     set_ready(s);
@@ -190,7 +173,7 @@ static void *decode(void *arg)
 
 static int map_streaming(struct streaming *s, struct err *e)
 {
-    const struct plan_facts *facts = &s->scanned->facts;
+    const struct plan_facts *facts = &s->plan->facts;
     // One more page, because the player prefetches beyond the end.
     s->bytes = facts->streaming_bytes + facts->window_bytes * PLAN_WINDOWS + 4096;
     s->fd = memfd_create("heaptape-stream", MFD_CLOEXEC);
@@ -200,6 +183,13 @@ static int map_streaming(struct streaming *s, struct err *e)
     if (at == MAP_FAILED)
         return err_set_errno(e, "cannot map the memory to stream the plan");
     s->head = at;
+    for (size_t i = 0; i < s->plan->n_streams; i++) {
+        const struct plan_stream *stream = s->plan->streams[i];
+        struct plan_streaming_thread *t = &s->head->threads[i];
+        t->n_segments = stream ? stream->n_segments : 0;
+        t->events = stream ? stream->counted_events : 0;
+        t->live_change = stream ? (uint64_t)stream->live_change : 0;
+    }
     return 0;
 }
 
@@ -209,25 +199,50 @@ static int start_thread(struct streaming *s, struct err *e)
     // The main thread handles signals.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&s->thread, NULL, decode, s);
+    int rc = pthread_create(&s->thread, NULL, stream, s);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc)
-        return err_set(e, -rc, "cannot start the thread that decodes the workload");
+        return err_set(e, -rc, "cannot start the thread that streams the plan");
     s->started = true;
     return 0;
 }
 
-int streaming_start(struct streaming **out, const struct plan *p, const struct streaming_source *source, struct err *e)
+// The thread's segment in the window, whose segments are in s->segments.
+static const struct plan_window_segment *segment_of(const struct streaming *s, uint64_t w, uint32_t thread)
+{
+    for (size_t i = 0; i < s->plan->windows[w].segments; i++) {
+        if (s->segments[i].thread == thread)
+            return &s->segments[i];
+    }
+    return NULL;
+}
+
+uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position)
+{
+    struct streaming s = {.plan = p};
+    struct plan_memory m = {.words = calloc(p->facts.window_bytes, 1)};
+    uint64_t op = UINT64_MAX,
+             w = position < PLAN_FIRST_WINDOW ? UINT64_MAX : (position - PLAN_FIRST_WINDOW) * 8 / p->facts.window_bytes;
+    if (m.words && w < p->facts.windows && read_at(p, m.words, p->windows[w].words * 8, p->windows[w].at, NULL) == 0 &&
+        read_segments(&s, &p->windows[w], NULL) == 0) {
+        const struct plan_window_segment *g = segment_of(&s, w, thread);
+        m.words_at = first_word_of(p, w);
+        if (g)
+            op = plan_memory_op_at(&m, g->first, g->first_op, position);
+    }
+    free(m.words);
+    free(s.segments);
+    return op;
+}
+
+int streaming_start(struct streaming **out, const struct plan *p, struct err *e)
 {
     struct streaming *s = calloc(1, sizeof *s);
     if (!s)
         return plan_no_memory(e);
     s->fd = -1;
-    s->scanned = p;
-    s->source = source;
+    s->plan = p;
     int rc = map_streaming(s, e);
-    if (rc == 0)
-        rc = new_second_pass(s, e);
     if (rc == 0)
         rc = start_thread(s, e);
     if (rc < 0) {
@@ -266,18 +281,13 @@ bool streaming_decodes(const struct streaming *s)
     return !atomic_load(&s->done) && !atomic_load(&s->head->decoder_sleeps);
 }
 
-uint64_t streaming_op_at(const struct streaming *s, uint32_t thread, uint64_t position)
-{
-    return plan_op_at(s->plan, thread, position);
-}
-
 void streaming_free(struct streaming *s)
 {
     if (!s)
         return;
     if (s->started)
         streaming_stop(s, &s->e);
-    plan_free(s->plan);
+    free(s->segments);
     if (s->head)
         munmap(s->head, s->bytes);
     if (s->fd >= 0)

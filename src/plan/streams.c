@@ -23,13 +23,11 @@ int plan_memory_init(struct plan_memory *m, uint64_t limit_bytes, struct err *e)
     return 0;
 }
 
-void plan_memory_init_ring(struct plan_memory *m, uint64_t *words, uint64_t at, uint64_t window_words,
-                           uint64_t n_windows)
+void plan_memory_init_windows(struct plan_memory *m, uint64_t *words, uint64_t window_words)
 {
-    *m = (struct plan_memory){.fd = -1, .words = words, .at = at, .window_words = window_words};
-    m->n_windows = n_windows;
-    m->used = m->shift = at; // all threads have reached position 0
-    m->limit = at + window_words;
+    *m = (struct plan_memory){.fd = -1, .words = words, .words_at = PLAN_FIRST_WINDOW, .window_words = window_words};
+    m->used = m->words_at;
+    m->limit = m->used + window_words;
 }
 
 void plan_memory_release(struct plan_memory *m)
@@ -79,8 +77,7 @@ int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct
 static void end_segment(struct plan_stream *s)
 {
     struct plan_segment *g = &s->segments[(s->n_segments - 1) % PLAN_WINDOWS];
-    if (!s->stopped)
-        *plan_memory_at(s->memory, s->next++) = PLAN_NEXT_SEGMENT; // in the word that each chunk reserves
+    *plan_memory_at(s->memory, s->next++) = PLAN_NEXT_SEGMENT; // in the word that each chunk reserves
     g->end = s->next;
     s->open = false;
     s->next = s->end = s->chunk_words = 0;
@@ -98,9 +95,7 @@ void plan_memory_next_window(struct plan_memory *m)
 {
     m->n_open = 0;
     m->window++;
-    // The same words again every n_windows windows.
-    m->shift = m->at + (m->window - m->window % m->n_windows) * m->window_words;
-    m->used = m->at + m->window * m->window_words;
+    m->used = m->words_at = PLAN_FIRST_WINDOW + m->window * m->window_words;
     m->limit = m->used + m->window_words;
 }
 
@@ -150,7 +145,7 @@ static int add_chunk(struct plan_stream *s, struct err *e)
     if (rc == 0 && !s->open)
         rc = begin_segment(s, at, e);
     else if (rc == 0)
-        *plan_memory_at(m, s->next) = (uint64_t)PLAN_JUMP | (at - m->shift + m->at) << 8;
+        *plan_memory_at(m, s->next) = (uint64_t)PLAN_JUMP | (at - s->next - 1) << 8;
     if (rc < 0)
         return rc;
     s->next = at;
@@ -185,7 +180,6 @@ int plan_stream_number(struct plan_stream *s, unsigned n)
 void plan_stream_stop(struct plan_stream *s)
 {
     *plan_memory_at(s->memory, s->next++) = PLAN_STOP;
-    s->stopped = true;
 }
 
 // Where the thread leaves the window that contains the op.
@@ -201,12 +195,6 @@ static uint64_t leaves_at(const struct plan_stream *s, uint64_t op)
     return 0;
 }
 
-// The target of a JUMP as a word number of the plan's, not the player's.
-static uint64_t jump_target(const struct plan_memory *m, uint64_t word)
-{
-    return (word >> 8) - m->at + m->shift;
-}
-
 void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position)
 {
     if (op < s->index_from) {
@@ -219,7 +207,7 @@ void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *pos
         uint64_t word = *plan_memory_at(s->memory, at);
         enum plan_op code = plan_op_of(word);
         if (code == PLAN_JUMP) {
-            at = jump_target(s->memory, word);
+            at += 1 + (word >> 8);
             continue;
         }
         if (plan_is_numbered(code) && left-- == 0)
@@ -230,44 +218,26 @@ void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *pos
     *position = at + plan_op_words(*plan_memory_at(s->memory, at));
 }
 
-// Counts ops from op number `op` at word `at` up to `position`. In a ring, both are in the same window.
-static uint64_t count_to(const struct plan_stream *s, uint64_t at, uint64_t op, uint64_t position)
+uint64_t plan_memory_op_at(const struct plan_memory *m, uint64_t at, uint64_t op, uint64_t position)
 {
-    struct plan_memory m = *s->memory;
-    if (m.window_words) {
-        uint64_t window = (at - m.at) / m.window_words;
-        m.shift = m.at + (window - window % m.n_windows) * m.window_words;
-    }
-    while (at < position && op < s->ops) {
-        uint64_t word = *plan_memory_at(&m, at);
-        if (plan_op_of(word) == PLAN_JUMP) {
-            at = jump_target(&m, word);
-            continue;
-        }
-        at += plan_op_words(word);
-        if (plan_is_numbered(plan_op_of(word)) && at < position)
+    while (at < position) {
+        uint64_t word = *plan_memory_at(m, at);
+        enum plan_op code = plan_op_of(word);
+        if (code == PLAN_STOP || code == PLAN_NEXT_SEGMENT)
+            break;
+        at += code == PLAN_JUMP ? 1 + (word >> 8) : plan_op_words(word);
+        if (plan_is_numbered(code) && at < position)
             op++;
     }
     return op;
 }
 
-static uint64_t op_in_ring(const struct plan_stream *s, uint64_t position)
-{
-    for (uint64_t i = s->n_segments; i-- > 0 && s->n_segments - i <= PLAN_WINDOWS;) {
-        const struct plan_segment *g = &s->segments[i % PLAN_WINDOWS];
-        bool is_there = g->window + PLAN_WINDOWS > s->memory->window && s->memory->n_windows == PLAN_WINDOWS;
-        if (position > g->first)
-            return is_there ? count_to(s, g->first, g->first_op, position) : UINT64_MAX;
-    }
-    return UINT64_MAX;
-}
-
 uint64_t plan_stream_op_at(const struct plan_stream *s, uint64_t position)
 {
     size_t i = 0;
-    if (s->memory && s->memory->window_words)
-        return op_in_ring(s, position);
     while (i + 1 < s->indexed && s->index[i + 1] < position)
         i++;
-    return s->indexed ? count_to(s, s->index[i], i * PLAN_INDEX_OPS, position) : 0;
+    if (!s->first)
+        return 0;
+    return plan_memory_op_at(s->memory, s->indexed ? s->index[i] : s->first, i * PLAN_INDEX_OPS, position);
 }

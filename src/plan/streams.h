@@ -13,40 +13,39 @@
 
 struct plan_stream;
 
-// Memory for streams: either a file in shared memory, which grows at its end, or a ring of windows, each of which is
-// filled, handed over, and filled again once it has been played. Word numbers only grow, even when windows are filled
-// again, so within a stream they tell which word comes first.
+// Memory for streams: either a file in shared memory, which grows at its end, or the window that is being filled, one
+// after the other. Word numbers only grow, so within a stream they tell which word comes first.
 struct plan_memory {
-    int fd;                     // of the file; -1: none, the words belong to somebody else
-    uint64_t *words;            // they move when a file grows
-    uint64_t used, limit;       // number of the next word, and of the first beyond the end (in a ring: of the window)
-    uint64_t in_file;           // words that the file has
-    uint64_t shift;             // word n is words[n - shift] …
-    uint64_t at;                // … which the player maps as word number `at` + n - shift
-    uint64_t window_words;      // 0: this is no ring
-    uint64_t window, n_windows; // number of the window being filled; windows that exist at once
-    struct plan_stream **open;  // streams that have words in it
+    int fd;                    // of the file; -1: none, the words belong to somebody else
+    uint64_t *words;           // they move when a file grows
+    uint64_t words_at;         // number of the first of them
+    uint64_t used, limit;      // number of the next word, and of the first beyond the end of the file or window
+    uint64_t in_file;          // words that the file has
+    uint64_t window_words;     // 0: this is a file
+    uint64_t window;           // number of the window
+    struct plan_stream **open; // streams that have words in it
     size_t n_open, open_capacity;
 };
 
 int plan_memory_init(struct plan_memory *m, uint64_t limit_bytes, struct err *e);
 void plan_memory_release(struct plan_memory *m);
 
-// A ring of n_windows in words that the caller keeps; the player maps the first one as word number `at`.
-void plan_memory_init_ring(struct plan_memory *m, uint64_t *words, uint64_t at, uint64_t window_words,
-                           uint64_t n_windows);
+// The first window, in words that the caller keeps.
+void plan_memory_init_windows(struct plan_memory *m, uint64_t *words, uint64_t window_words);
 
-// Allocates `n` words; *at is the number of the first. Beyond the limit: -E2BIG, or in a ring, where the window is
-// full, -EAGAIN without a message.
+// Allocates `n` words; *at is the number of the first. Beyond the limit: -E2BIG, or in a window, -EAGAIN without a
+// message.
 int plan_memory_allocate(struct plan_memory *m, uint64_t n, uint64_t *at, struct err *e);
 
 // Ends the segments of all streams that have words in the window. They stay in m->open.
 void plan_memory_close_window(struct plan_memory *m);
+
+// The next window, in the same words.
 void plan_memory_next_window(struct plan_memory *m);
 
 static inline uint64_t *plan_memory_at(const struct plan_memory *m, uint64_t n)
 {
-    return m->words + (n - m->shift);
+    return m->words + (n - m->words_at);
 }
 
 // The ops of a thread in a window, including the NEXT_SEGMENT or STOP at its end.
@@ -61,21 +60,20 @@ struct plan_stream {
     struct plan_memory *memory;
     uint32_t number;
     bool started_by_thread; // not there from the start
-    bool open;              // has words; in a ring: in the window being filled
-    bool stopped;           // has its STOP
+    bool open;              // has words; of windows: in the one being filled
     uint64_t first;         // word number, 0: nothing was written
     uint64_t next, end;
     uint64_t chunk_words; // of the newest chunk: each is twice as big as the one before
     uint64_t ops;         // numbered ones
     uint64_t *index;      // index[i]: word number of op index_from + i * PLAN_INDEX_OPS
-    uint64_t index_from;  // in a ring: ops in the window being filled have this number or more
+    uint64_t index_from;  // ops in the window being filled have this number or more
     size_t indexed, index_capacity;
     uint64_t counted_events; // since the last SAMPLE or COUNT
     int64_t live_change;
     struct slot_table_pool pool;
     struct plan_span span;
     uint64_t paced_ns;             // of the last PACE
-    struct plan_segment *segments; // in a ring: the last PLAN_WINDOWS, number i at i % PLAN_WINDOWS
+    struct plan_segment *segments; // in windows: the last PLAN_WINDOWS, number i at i % PLAN_WINDOWS
     uint64_t n_segments;
 };
 
@@ -98,7 +96,10 @@ void plan_stream_stop(struct plan_stream *s);
 // it.
 void plan_stream_publish(const struct plan_stream *s, uint64_t op, uint64_t *position);
 
-// The number of the op whose words end at or after `position`; UINT64_MAX when that is no longer known.
+// The number of the op whose words end at or after `position`, which is in a file.
 uint64_t plan_stream_op_at(const struct plan_stream *s, uint64_t position);
+
+// The same, counted from op number `op` at word number `at`, of a stream in `m`.
+uint64_t plan_memory_op_at(const struct plan_memory *m, uint64_t at, uint64_t op, uint64_t position);
 
 #endif

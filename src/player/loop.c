@@ -392,7 +392,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
             player_snapshot(RESULTS_SNAPSHOT_OP);
             continue;
         case PLAN_JUMP:
-            pc = player.words + (word >> 8);
+            pc += word >> 8;
             continue;
         case PLAN_WIDE:
             op = plan_op_of(word >> 8);
@@ -406,12 +406,10 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
         case PLAN_NEXT_SEGMENT:
             publish(t, pc);
             pc = player_next_segment(t);
+            if (!pc)
+                return;
             continue;
         case PLAN_STOP:
-            if (t->window != PLAYER_NO_WINDOW) {
-                publish(t, pc);
-                player_leave_window(t);
-            }
             return;
         case PLAN_SKIPPED:
             break;

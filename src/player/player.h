@@ -150,9 +150,8 @@ struct player_memory player_memory(void);
 void player_reset_peak(void);
 uint64_t player_peak_private_bytes(void); // since the reset, 0 when the kernel does not tell
 
-// streaming.c: NEXT_SEGMENT, which returns the next word, and STOP of a streamed plan, after a publish.
+// streaming.c: NEXT_SEGMENT, after a publish, which returns the next word, or NULL at the thread's end.
 const uint64_t *player_next_segment(struct player_thread *t);
-void player_leave_window(struct player_thread *t);
 void player_wait_for_stream(void); // until the ring is full
 
 // wait.c.

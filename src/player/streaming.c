@@ -19,7 +19,7 @@ void player_wait_for_stream(void)
 }
 
 // When the last thread leaves, the decoder may fill the window again. All ops in it come after those that were.
-void player_leave_window(struct player_thread *t)
+static void leave_window(struct player_thread *t)
 {
     if (t->window == PLAYER_NO_WINDOW)
         return;
@@ -72,13 +72,18 @@ const uint64_t *player_next_segment(struct player_thread *t)
 {
     struct plan_streaming_thread *shared = &player.streaming->threads[t->number];
     uint32_t next = t->segments++;
-    player_leave_window(t);
+    leave_window(t);
+    if (next == shared->n_segments) {
+        player_set_pc(t->at, NULL);
+        player_sample(shared->events, shared->live_change, false);
+        return NULL;
+    }
     if (atomic_load(&shared->filled) == next)
         wait_for_segment(t, shared, next);
     if (atomic_load(&player.streaming->failed))
         player_fail(RESULTS_STREAM_ENDED, t, 0, 0, 0);
     uint64_t n = shared->segments[next % PLAN_WINDOWS], ring_at = player.plan->ring_at;
-    uint64_t in_ring = (n - ring_at) % (player.plan->window_words * PLAN_WINDOWS);
+    uint64_t in_ring = (n - PLAN_FIRST_WINDOW) % (player.plan->window_words * PLAN_WINDOWS);
     t->window = (uint32_t)(in_ring / player.plan->window_words);
     t->at->base = n - ring_at - in_ring;
     return player.words + ring_at + in_ring;

@@ -111,7 +111,7 @@ static int play(const struct plan *p, const struct allocator *a, const struct re
 {
     struct launch_outcome s;
     struct watchdog watchdog;
-    struct run_explained w = {p, streaming, &watchdog};
+    struct run_explained w = {p, &watchdog};
     struct results *r = shared->results;
     const uint64_t n[] = {r->max_samples, r->max_stats, r->n_spans, r->snapshot_entries};
     struct launch_files files = {p ? plan_fd(p) : -1, shared->fd, streaming ? streaming_fd(streaming) : -1, &watchdog};
@@ -283,7 +283,7 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
                           s->snapshots ? plan_facts(p)->slot_table_entries : 0};
     int rc = shared_init(&shared, n, e);
     if (rc == 0 && plan_facts(p)->streamed)
-        rc = streaming_start(&streaming, p, s->source, e);
+        rc = streaming_start(&streaming, p, e);
     if (rc == 0) {
         set_task(shared.results, s);
         rc = play(p, a, s, &shared, streaming, e);

@@ -13,13 +13,12 @@ enum { REPLAY_TIMEOUT_SECONDS = 60 }; // as a default
 struct replay_run_settings {
     const char *player; // path of heaptape-replay
     enum results_touch touch;
-    bool timed;                            // time each call; the whole is slower for it
-    bool stats;                            // read the allocator's own statistics at STATS ops
-    bool snapshots;                        // copy the slot table at the SNAPSHOT op and at the end
-    bool paced;                            // keep the pace that the plan was made for
-    uint64_t timeout_ns;                   // without progress, after which the player is killed; 0: never
-    uint64_t idle_wait_ns;                 // measure memory again so long after everything was freed; 0: do not
-    const struct streaming_source *source; // of a streamed plan
+    bool timed;            // time each call; the whole is slower for it
+    bool stats;            // read the allocator's own statistics at STATS ops
+    bool snapshots;        // copy the slot table at the SNAPSHOT op and at the end
+    bool paced;            // keep the pace that the plan was made for
+    uint64_t timeout_ns;   // without progress, after which the player is killed; 0: never
+    uint64_t idle_wait_ns; // measure memory again so long after everything was freed; 0: do not
 };
 
 // Time of the calls of one kind, in nanoseconds, stamps included.

@@ -32,7 +32,7 @@ static void where(const struct run_explained *w, uint32_t thread, uint64_t posit
         return;
     }
     if (w->plan && position)
-        op = w->streaming ? streaming_op_at(w->streaming, thread, position) : plan_op_at(w->plan, thread, position);
+        op = plan_op_at(w->plan, thread, position);
     if (op == UINT64_MAX)
         return;
     if (plan_facts(w->plan)->one_thread)

@@ -8,9 +8,8 @@
 
 // What was replayed.
 struct run_explained {
-    const struct plan *plan;           // NULL: nothing, the allocator was only probed
-    const struct streaming *streaming; // stopped; NULL: the plan is not streamed
-    const struct watchdog *watchdog;   // that watched it
+    const struct plan *plan;         // NULL: nothing, the allocator was only probed
+    const struct watchdog *watchdog; // that watched it
 };
 
 // The player reported why it stopped: the error, with its text.

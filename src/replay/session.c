@@ -11,7 +11,7 @@ enum run_purpose { RUN_MEASURED, RUN_TIMED, RUN_USABLE, RUN_STATS };
 
 void replay_session_init(struct replay_session *s, const struct replay_settings *settings)
 {
-    *s = (struct replay_session){.settings = *settings};
+    *s = (struct replay_session){.settings = *settings, .plan_file.fd = -1};
     struct replay_settings *set = &s->settings;
     if (set->verify) {
         set->touch = RESULTS_TOUCH_VERIFY;
@@ -50,6 +50,7 @@ void replay_session_release(struct replay_session *s)
     workload_sites_release(&s->sites);
     free(s->recorded_allocator);
     plan_free(s->plan);
+    output_close(&s->plan_file, false, NULL);
 }
 
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e)
@@ -87,14 +88,6 @@ static int set_pace(struct replay_session *s, const struct workload_file *w, str
     return 0;
 }
 
-static int rewind_input(void *context, struct workload_reader **r, struct err *e)
-{
-    struct workload_file *w = context;
-    int rc = workload_file_rewind(w, e);
-    *r = w->reader;
-    return rc;
-}
-
 // Samples have stamps even where ops have none, but then they cannot be put between the ops.
 static int set_samples(struct replay_session *s, struct err *e)
 {
@@ -110,7 +103,10 @@ static int set_samples(struct replay_session *s, struct err *e)
 
 static int make_plan(struct replay_session *s, struct err *e)
 {
-    int rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
+    int rc = s->plan_settings.streamed ? output_open_unnamed(&s->plan_file, e) : 0;
+    s->plan_settings.file = &s->plan_file;
+    if (rc == 0)
+        rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
     if (rc == 0)
         rc = set_samples(s, e);
     workload_reader_prove_order(s->input->reader);
@@ -148,7 +144,6 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
     uint64_t expected = expected_ops(w);
     s->workload = name;
     s->input = w;
-    s->source = (struct streaming_source){rewind_input, w};
     note_recording(s, workload_reader_header(w->reader));
     progress_init(&s->progress, "reading the workload", "events", expected, s->settings.quiet);
     int rc = set_pace(s, w, e);
@@ -160,7 +155,7 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
 
 bool replay_session_needs_input(const struct replay_session *s)
 {
-    return s->plan_settings.streamed || s->settings.fragmentation;
+    return s->settings.fragmentation;
 }
 
 // Where the next run for that purpose goes.
@@ -192,7 +187,6 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .stats = purpose == RUN_STATS,
         .paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
         .idle_wait_ns = is_null || purpose != RUN_MEASURED ? 0 : set->idle_ns,
-        .source = &s->source,
     };
     int rc = replay_run(s->plan, &r->allocator, &settings, place_for(r, purpose), e);
     if (rc == 0 && purpose == RUN_MEASURED)

@@ -53,13 +53,13 @@ struct replay_session {
     struct replay_settings settings;
     const char *workload;        // its name; borrowed
     struct workload_file *input; // borrowed
-    struct streaming_source source;
-    char *recorded_allocator; // the allocator's file; NULL or "": not known
-    double ns_per_stamp;      // of the recording; 0: it has no times
-    bool has_samples;         // of the recorded program's memory
-    bool unproved;            // its dependencies are too entangled to prove that every use of a slot is ordered
+    char *recorded_allocator;    // the allocator's file; NULL or "": not known
+    double ns_per_stamp;         // of the recording; 0: it has no times
+    bool has_samples;            // of the recorded program's memory
+    bool unproved;               // its dependencies are too entangled to prove that every use of a slot is ordered
     struct plan *plan;
     struct plan_settings plan_settings;
+    struct output plan_file;       // of a streamed plan
     struct workload_sites sites;   // with settings.fragmentation
     struct symbols *symbols;       // of these
     struct replay_result *results; // in the order of replay_session_add

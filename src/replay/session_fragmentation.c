@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 // The plan of the other runs with a point where all threads stop, without a pace.
-static int make_plan(struct replay_session *s, struct plan **p, struct err *e)
+static int make_plan(struct replay_session *s, struct plan **p, struct output *file, struct err *e)
 {
     struct plan_settings how = s->plan_settings;
     how.stats_every = 0;
     how.ns_per_stamp = 0;
     how.snapshots = true;
     how.snapshot_after_ops = plan_facts(s->plan)->ops_to_peak;
-    int rc = workload_file_rewind(s->input, e);
+    how.file = file;
+    int rc = how.streamed ? output_open_unnamed(file, e) : 0;
+    if (rc == 0)
+        rc = workload_file_rewind(s->input, e);
     if (rc == 0)
         rc = plan_new(p, s->input->in.name, &how, e);
     return rc < 0 ? rc : plan_read(*p, s->input->reader, NULL, e);
@@ -41,8 +44,7 @@ static int run_once(struct replay_session *s, const struct plan *p, struct repla
     const struct replay_run_settings settings = {.timeout_ns = s->settings.timeout_ns,
                                                  .player = s->settings.player,
                                                  .touch = s->settings.touch,
-                                                 .snapshots = true,
-                                                 .source = &s->source};
+                                                 .snapshots = true};
     int rc = replay_run(p, &r->allocator, &settings, &run, e);
     if (rc < 0)
         return rc;
@@ -66,12 +68,14 @@ static int read_sites(struct replay_session *s, struct err *e)
 int replay_session_find_fragmentation(struct replay_session *s, struct err *e)
 {
     struct plan *p = NULL;
+    struct output file = {.fd = -1};
     int rc = read_sites(s, e);
     if (rc == 0)
-        rc = make_plan(s, &p, e);
+        rc = make_plan(s, &p, &file, e);
     for (size_t i = 0; rc == 0 && i < s->n_results; i++)
         rc = run_once(s, p, &s->results[i], e);
     plan_free(p);
+    output_close(&file, false, NULL);
     return rc;
 }
 

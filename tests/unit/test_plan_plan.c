@@ -90,7 +90,7 @@ static struct read_op read_op(const struct mapped *m, uint64_t *at)
 {
     struct read_op s = {0};
     while (plan_op_of(m->words[*at]) == PLAN_JUMP)
-        *at = m->words[*at] >> 8;
+        *at += 1 + (m->words[*at] >> 8);
     uint64_t word = m->words[(*at)++];
     s.op = plan_op_of(word);
     s.publish = word & PLAN_PUBLISH;
