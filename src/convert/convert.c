@@ -19,6 +19,8 @@ struct converter {
     const struct convert_options *options;
     struct process *processes;
     size_t n, capacity;
+    uint32_t *open; // processes that are converted and have not ended, in the order in which they came
+    size_t n_open, open_capacity;
     uint64_t watermark; // of the batch before
 };
 
@@ -43,17 +45,25 @@ static int process_begin(struct converter *c, const struct trace_process *p)
         .skid = c->reader->session.order_only ? 0 : to_stamps(&c->reader->session, CONVERT_SKID_NS),
     };
     to->order = order_new(&options, &to->sink.ops);
-    return to->order ? 0 : -ENOMEM;
+    if (!to->order || HT_GROW(&c->open, &c->open_capacity, c->n_open + 1) < 0)
+        return -ENOMEM;
+    c->open[c->n_open++] = (uint32_t)(c->n - 1);
+    return 0;
 }
 
 // All that an event up to the watermark of the batch before depends on has been published before it, so it stands in
 // that batch or, where its stream was read earlier than the event's, in this one (docs/design/convert.md).
 static int batch_end(struct converter *c, uint64_t watermark)
 {
+    size_t n = c->n_open;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < c->n; i++) {
-        if (c->processes[i].order)
-            rc = order_advance(c->processes[i].order, c->watermark);
+    c->n_open = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct order *order = c->processes[c->open[i]].order;
+        if (!order)
+            continue;
+        c->open[c->n_open++] = c->open[i];
+        rc = order_advance(order, c->watermark);
     }
     c->watermark = watermark > c->watermark ? watermark : c->watermark;
     return rc;
@@ -168,5 +178,6 @@ int convert_run(struct trace_reader *r, const struct convert_options *options, s
     for (size_t i = 0; i < c.n; i++)
         order_free(c.processes[i].order);
     free(c.processes);
+    free(c.open);
     return rc < 0 ? err_set(e, rc, "%s: cannot convert: %s", r->in->name, strerror(-rc)) : 0;
 }

@@ -1,6 +1,7 @@
 #include "convert/process.h"
 
 #include "base/buf.h"
+#include "base/map.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -79,6 +80,7 @@ struct conversion {
     uint32_t process;                  // the one
     struct output *out;                // its output; NULL: all, to
     const struct convert_files *files; // these
+    struct map images;                 // by pid: how many of its images have a file
     struct conversion_target **targets;
     size_t n_targets, capacity;
     struct err *e;
@@ -94,26 +96,19 @@ struct conversion_target {
     struct convert_process of;
 };
 
-// How many images of the pid have a file, this one included.
-static unsigned count_images(const struct conversion *j, uint32_t pid)
-{
-    unsigned n = 1;
-    for (size_t i = 0; i < j->n_targets; i++)
-        n += j->targets[i]->path && j->targets[i]->process->pid == pid;
-    return n;
-}
-
-// The file's name; the caller frees it. NULL when out of memory.
-static char *make_path(const struct conversion *j, uint32_t pid)
+// The name of the pid's next file; the caller frees it. NULL when out of memory.
+static char *make_path(struct conversion *j, uint32_t pid)
 {
     const char *pattern = j->files->pattern, *at = strstr(pattern, "%p"), *ending = "";
-    unsigned image = count_images(j, pid);
+    uint64_t image = map_get(&j->images, pid) + 1;
     size_t n = strlen(pattern);
     char number[32], *path;
+    if (map_put(&j->images, pid, image) < 0)
+        return NULL;
     if (image == 1)
         snprintf(number, sizeof number, "%u", pid);
     else
-        snprintf(number, sizeof number, "%u-%u", pid, image);
+        snprintf(number, sizeof number, "%u-%llu", pid, (unsigned long long)image);
     if (at)
         return asprintf(&path, "%.*s%s%s", (int)(at - pattern), pattern, number, at + 2) < 0 ? NULL : path;
     if (n > 4 && strcmp(pattern + n - 4, ".htw") == 0) {
@@ -215,6 +210,7 @@ static size_t release_targets(struct conversion *j)
         free(t);
     }
     free(j->targets);
+    map_release(&j->images);
     return files;
 }
 
