@@ -81,7 +81,7 @@ void merge_forget(struct merge_stream *s)
 {
     free(s->words);
     s->words = NULL;
-    s->head = s->tail = s->capacity = 0;
+    s->head = s->tail = s->capacity = s->ahead = 0;
 }
 
 static struct merge_stream *stream_new(struct merge *m, const struct trace_segment *s, uint64_t key)
@@ -116,6 +116,7 @@ static int make_room(struct merge_stream *s, size_t n)
     size_t left = s->tail - s->head;
     if (s->head && (left == 0 || (s->tail + n + 2 > s->capacity && s->head >= left))) {
         memmove(s->words, s->words + s->head, left * sizeof *s->words);
+        s->ahead = s->ahead > s->head ? s->ahead - s->head : 0;
         s->head = 0;
         s->tail = left;
     }

@@ -41,6 +41,8 @@ void order_free(struct order *o)
     free(o->calls);
     pages_array_free(o->slots, o->slots_capacity, sizeof *o->slots);
     free(o->held);
+    free(o->coming);
+    free(o->due);
     map_release(&o->site_numbers);
     workload_sites_release(&o->sites);
     merge_release(&o->merge);

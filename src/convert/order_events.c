@@ -1,4 +1,5 @@
 // From records to ops.
+#include "base/buf.h"
 #include "convert/order_fast.h"
 #include "convert/order_private.h"
 
@@ -20,6 +21,10 @@ static int lane_begin(struct order *o, struct merge_stream *s)
         t->tid = s->tid;
         o->open_threads++;
     }
+    if (o->open_threads > 1 && !o->coming)
+        o->coming = calloc(ORDER_COMING, sizeof *o->coming);
+    if ((o->open_threads > 1 && !o->coming) || HT_GROW(&o->due, &o->due_capacity, o->merge.n_streams) < 0)
+        return -ENOMEM;
     s->user = t;
     merge_put_back(&o->merge, s);
     return 0;
@@ -52,6 +57,7 @@ int order_feed(struct order *o, const struct trace_segment *segment)
     if (rc < 0)
         return rc;
     o->steps += (uint64_t)segment->n_words * ORDER_STEPS_PER_WORD;
+    o->seen_ahead = 0;
     if (!s->user)
         return lane_begin(o, s);
     if (!s->held)

@@ -133,7 +133,7 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
     int rc = ORDER_DONE;
     while (s->head < s->tail && rc == ORDER_DONE) {
         uint64_t word = s->words[s->head];
-        uint64_t stamp = s->state.epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
+        uint64_t stamp = codec_stamp(s->state.epoch, word);
         if (stamp > bound)
             return 0;
         order_look_ahead(o, s);

@@ -18,6 +18,7 @@ enum {
     // as two processors can need 0.4 a word, and more processors more in proportion.
     ORDER_STEPS_PER_WORD = 128,
     ORDER_FIRST_STEPS = 1 << 20,
+    ORDER_COMING = 1 << 12, // places for frees that are still to come: addresses seldom share one within the skid
 };
 
 // The release half of a realloc: the block that it has allocated from its address.
@@ -92,6 +93,12 @@ struct order {
     size_t n_duplicates;
     struct order_released released[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
     size_t n_released;
+    // While there are several threads: by hash of the address, the greatest stamp of the frees seen ahead, and one more if
+    // two have it; all up to seen_ahead are seen.
+    uint64_t *coming;
+    uint64_t seen_ahead;
+    struct merge_stream **due; // room for all streams
+    size_t due_capacity;
     uint64_t steps;         // of search that are left, see order_afford
     uint64_t passed;        // up to here all that was known is put out
     uint64_t next_deadline; // of those held and the duplicates; UINT64_MAX when there are none

@@ -3,9 +3,9 @@
 // thread that did not allocate the block can seem to precede the free of the block that the address had before, if that
 // free, the allocation after it and the hand-over all happened within the depth of the reordering. Two frees of one
 // address then stand closer than that, and the other records of the threads at this address show which was first.
-#include "convert/order_private.h"
+#include "convert/order_fast.h"
 
-enum { MAX_STREAMS = 256, MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64 };
 
 // Goes through the records of a stream that name an address.
 struct cursor {
@@ -48,25 +48,24 @@ static bool is_allocation(const struct event *ev, uint64_t address)
     return taken == address && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// The streams that have records up to the limit, as far as there is room.
-static size_t due_streams(struct order *o, uint64_t limit, const struct merge_stream **list)
+// The streams that have records up to the limit: how many are in o->due. None if their number cannot be afforded.
+static size_t due_streams(struct order *o, uint64_t limit)
 {
     const struct merge *m = &o->merge;
     size_t stack[MAX_DEPTH], depth = 0, n = 0;
     if (m->n_heap)
         stack[depth++] = 0;
-    while (depth && n < MAX_STREAMS) {
+    while (depth && order_afford(o, 1)) {
         size_t i = stack[--depth];
         if (m->heap[i]->stamp > limit)
             continue;
-        list[n++] = m->heap[i];
+        o->due[n++] = m->heap[i];
         for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->n_heap && depth < MAX_DEPTH; child++)
             stack[depth++] = child;
     }
-    for (size_t i = 0; i < o->n_held && n < MAX_STREAMS; i++)
-        list[n++] = o->held[i].stream;
-    order_afford(o, n);
-    return n;
+    for (size_t i = 0; i < o->n_held; i++)
+        o->due[n++] = o->held[i].stream;
+    return order_afford(o, o->n_held) ? n : 0;
 }
 
 // Of two frees: `a`, which is under work, by `thread`, and `b`, by `other`.
@@ -81,16 +80,15 @@ struct pair {
 // of one that the freeing thread allocates before.
 static void find_other(struct order *o, struct pair *p, uint64_t address, uint64_t limit)
 {
-    const struct merge_stream *list[MAX_STREAMS];
-    size_t n = due_streams(o, limit, list);
+    size_t n = due_streams(o, limit);
     p->b = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
-        struct cursor c = cursor_at(o, list[i]);
-        if (list[i]->user == p->thread || !cursor_next(&c, address, limit) || !is_release(&c.ev, address) ||
+        struct cursor c = cursor_at(o, o->due[i]);
+        if (o->due[i]->user == p->thread || !cursor_next(&c, address, limit) || !is_release(&c.ev, address) ||
             c.ev.stamp >= p->b)
             continue;
         p->b = c.ev.stamp;
-        p->other = list[i]->user;
+        p->other = o->due[i]->user;
     }
 }
 
@@ -139,14 +137,13 @@ static uint64_t too_early(uint64_t give, uint64_t take, uint64_t second_release)
 
 static bool overtakes(struct order *o, struct pair *p, uint64_t address)
 {
-    const struct merge_stream *list[MAX_STREAMS];
     uint64_t skid = o->options.skid;
     find_other(o, p, address, p->a + skid);
     if (p->b == UINT64_MAX || !see_duplicates(o, p, address))
         return false;
-    size_t n = due_streams(o, p->b + skid, list);
+    size_t n = due_streams(o, p->b + skid);
     for (size_t i = 0; i < n; i++)
-        see_allocations(o, p, list[i], address);
+        see_allocations(o, p, o->due[i], address);
     if (!o->steps)
         return false;
     if (p->for_a == UINT64_MAX || p->for_b == UINT64_MAX)
@@ -159,10 +156,57 @@ static bool overtakes(struct order *o, struct pair *p, uint64_t address)
     return too_early(p->b, p->for_a, p->a) < as_stamped;
 }
 
+static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
+{
+    uint64_t *latest = &o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)];
+    *latest = stamp > *latest ? stamp : *latest + (stamp == *latest);
+}
+
+// Notes the stream's frees up to the limit that have not been seen yet.
+static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
+{
+    if (s->ahead < s->head) {
+        s->ahead = s->head;
+        s->ahead_state = s->state;
+    }
+    while (s->ahead < s->tail) {
+        uint64_t word = s->words[s->ahead];
+        unsigned words = 1;
+        struct event ev = {.stamp = codec_stamp(s->ahead_state.epoch, word), .ptr = order_plain_address(word)};
+        bool release = order_release_tags >> codec_tag_of(word) & 1;
+        if (!release && !(order_allocate_tags >> codec_tag_of(word) & 1)) {
+            words = codec_get(&s->ahead_state, s->words + s->ahead, s->tail - s->ahead, &ev);
+            release = ev.kind && is_release(&ev, ev.ptr);
+        }
+        if (!words || ev.stamp > limit)
+            return;
+        if (release)
+            note_coming(o, ev.stamp, ev.ptr);
+        s->ahead += words;
+    }
+}
+
+// False: no other free of the address has a stamp from this one to the skid later. Each record is looked at once.
+static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address)
+{
+    enum { SKIDS_AHEAD = 4 }; // seen at a time beyond what is asked for
+    uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
+    // Only then are records not older than what is under work.
+    if (o->n_held || to < stamp)
+        return true;
+    if (limit > o->seen_ahead) {
+        size_t n = due_streams(o, to);
+        for (size_t i = 0; i < n; i++)
+            see_ahead(o, o->due[i], to);
+        o->seen_ahead = o->steps ? to : 0;
+    }
+    return !o->steps || o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)] > stamp;
+}
+
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
 {
     struct pair p = {.thread = s->user, .a = stamp, .for_a = UINT64_MAX, .for_b = UINT64_MAX};
-    bool later = overtakes(o, &p, address);
+    bool later = may_be_freed_again(o, stamp, address) && overtakes(o, &p, address);
     o->counts.ambiguous += !o->steps;
     return later;
 }
@@ -170,11 +214,10 @@ bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t sta
 // Does a thread other than `by` allocate at the address up to the limit?
 static bool is_allocated(struct order *o, uint32_t by, uint64_t address, uint64_t limit)
 {
-    const struct merge_stream *list[MAX_STREAMS];
-    size_t n = due_streams(o, limit, list);
+    size_t n = due_streams(o, limit);
     for (size_t i = 0; i < n; i++) {
-        const struct order_thread *t = list[i]->user;
-        struct cursor c = cursor_at(o, list[i]);
+        const struct order_thread *t = o->due[i]->user;
+        struct cursor c = cursor_at(o, o->due[i]);
         while (t->number != by && cursor_next(&c, address, limit)) {
             if (is_allocation(&c.ev, address))
                 return true;

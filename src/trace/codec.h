@@ -204,6 +204,12 @@ static inline unsigned codec_tag_of(uint64_t word)
     return word & codec_mask(CODEC_TAG_BITS);
 }
 
+// The stamp of a record that is neither EPOCH nor BASE, in its epoch.
+static inline uint64_t codec_stamp(uint64_t epoch, uint64_t word)
+{
+    return epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
+}
+
 // Words that the record starting with `word` takes, 1 to 256. A note counts apart from its record.
 static inline unsigned codec_record_words(uint64_t word)
 {
@@ -270,7 +276,7 @@ static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint
         st->base = word >> CODEC_TAG_BITS << CODEC_ADDRESS_SHIFT;
         return 1;
     }
-    ev->stamp = st->epoch << CODEC_STAMP_BITS | (word >> CODEC_STAMP_AT & codec_mask(CODEC_STAMP_BITS));
+    ev->stamp = codec_stamp(st->epoch, word);
     if (tag == CODEC_TAG_LONG) {
         ev->kind = (uint8_t)(word >> CODEC_LONG_KIND_AT);
         return codec_get_long(w + notes, words, ev) ? notes + words : 0;

@@ -124,12 +124,60 @@ static void addresses_chosen_to_collide(void **state)
     (void)state;
 }
 
+struct freed {
+    uint8_t kinds[4096]; // by slot: of the call that allocated its block
+    uint8_t by_first;    // of the block that the second thread frees
+};
+
+static int see_freed(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    struct freed *f = context;
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].op.kind != HT_FREE)
+            f->kinds[ops[i].op.slot] = ops[i].op.kind;
+        else if (ops[i].thread == 1)
+            f->by_first = f->kinds[ops[i].op.slot];
+    }
+    return 0;
+}
+
+// Thread 1 frees the block that the last thread allocates after it has freed the one that the address had before; the
+// stamp is too early. 1,000 threads have records at that moment, and the one that decides is the last of them.
+static void no_stream_is_left_out(void **state)
+{
+    enum { THREADS = 1000 };
+    const uint64_t p = 1 << 20;
+    struct stream *s = calloc(1, sizeof *s);
+    struct freed freed = {.by_first = 0};
+    struct order_options options = {.window = 100000, .skid = 1000};
+    struct order *o = order_new(&options, &(struct order_sink){.context = &freed, .ops = see_freed});
+    assert_non_null(o);
+    put(s, HT_MALLOC, 100, p);
+    feed(o, 0, s);
+    put(s, HT_MALLOC, 150, p + (1 << 10));
+    put(s, HT_FREE, 3000, p);
+    feed(o, 1, s);
+    for (uint32_t t = 2; t < THREADS; t++) {
+        put(s, HT_MALLOC, 3010, p + ((uint64_t)t << 10));
+        feed(o, t, s);
+    }
+    put(s, HT_FREE, 3050, p);
+    put(s, HT_CALLOC, 3100, p);
+    feed(o, THREADS, s);
+    struct order_counts c = finish(o);
+    assert_int_equal(freed.by_first, HT_CALLOC);
+    assert_int_equal(c.ambiguous + c.unmatched, 0);
+    free(s);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_among_records_of_a_moment),
         cmocka_unit_test(many_threads_wait),
         cmocka_unit_test(addresses_chosen_to_collide),
+        cmocka_unit_test(no_stream_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
