@@ -121,10 +121,11 @@ static char *make_path(struct conversion *j, uint32_t pid)
 static int open_target(struct conversion_target *t)
 {
     struct conversion *j = t->job;
-    t->path = make_path(j, t->process->pid);
+    t->path = j->files->pattern ? make_path(j, t->process->pid) : strdup(j->trace->in.name);
     if (!t->path)
-        return err_set(j->e, -ENOMEM, "%s: out of memory", j->files->pattern);
-    int rc = output_open(&t->file, t->path, j->files->flags, j->e);
+        return err_set(j->e, -ENOMEM, "%s: out of memory", j->trace->in.name);
+    int rc =
+        j->files->pattern ? output_open(&t->file, t->path, j->files->flags, j->e) : output_open_unnamed(&t->file, j->e);
     return rc < 0 ? rc : convert_process_begin(&t->of, &t->file, &j->trace->reader.session, t->process);
 }
 
@@ -142,6 +143,14 @@ static int put_samples(void *context, const struct trace_sample *samples, size_t
     return t->path || t->job->out ? convert_process_samples(&t->of, samples, n) : 0;
 }
 
+static int read_target(struct conversion_target *t)
+{
+    struct conversion *j = t->job;
+    struct input in;
+    int rc = input_from_output(&in, &t->file, j->trace->in.name, j->e);
+    return rc < 0 ? rc : j->files->read(j->files->context, t->process, &in, j->e);
+}
+
 static int finish_target(void *context, const struct order_counts *counts, const struct workload_sites *sites)
 {
     struct conversion_target *t = context;
@@ -151,8 +160,10 @@ static int finish_target(void *context, const struct order_counts *counts, const
         return 0;
     int rc = convert_process_done(&t->of, counts, sites);
     uint64_t bytes = t->file.offset;
-    int closed = output_close(&t->file, rc == 0, t->job->e);
     convert_process_release(&t->of);
+    if (!t->job->files->pattern)
+        return rc < 0 ? rc : read_target(t);
+    int closed = output_close(&t->file, rc == 0, t->job->e);
     rc = rc < 0 ? rc : closed;
     t->complete = rc == 0;
     if (rc == 0 && t->job->files->written)

@@ -30,10 +30,15 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
 
 // Files of convert_each.
 struct convert_files {
-    const char *pattern; // "%p" stands for the pid; without it the pid comes before ".htw", or at the end
+    const char *pattern; // "%p" stands for the pid; without it the pid comes before ".htw", or at the end. NULL: the
+                         // files have no names, and are gone when `read` has returned
     unsigned flags;      // of output_open
     // Called for each that is complete; NULL: not wanted.
     void (*written)(const char *path, uint64_t bytes, const struct workload_summary *s);
+    // Called, if there is no pattern, for each that is complete; `in` is closed by it. 0 or a negative errno with the text
+    // set, which ends the conversion.
+    int (*read)(void *context, const struct trace_process *p, struct input *in, struct err *e);
+    void *context;
 };
 
 // Converts each process that has events, in one pass. Further images of one pid (exec) are named PID-2, PID-3, … A file

@@ -290,10 +290,9 @@ static void note_counts(const struct export_job *j)
         watch->note(text);
     }
     if (j->left_out) {
-        snprintf(
-            text, sizeof text,
-            "%s holds one process: the others were not exported (choose one with --pid, or write one file per process with %%p in the name of the output)",
-            j->settings->format->name);
+        snprintf(text, sizeof text, "%s holds one process: the others were not written (%swrite a file for each%s)",
+                 j->settings->format->name, j->settings->live ? "" : "choose one with --pid, or ",
+                 j->settings->live ? ": name it with -o" : " with %p in the name of the output");
         watch->note(text);
     }
 }
@@ -319,7 +318,8 @@ static int export_trace(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
-static int export_workload(struct export_job *j, struct workload_reader *r)
+// `process`: its number among the outputs.
+static int export_workload(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
     uint32_t thread;
     struct export *x;
@@ -327,19 +327,50 @@ static int export_workload(struct export_job *j, struct workload_reader *r)
     const struct workload_header *h = workload_reader_header(r);
     j->outputs.facts.slots = true;
     j->outputs.facts.has_stamps = j->settings->stamps && h->has_stamps;
-    int rc = export_outputs_get(&j->outputs, 0, h->pid, &x);
+    int rc = export_outputs_get(&j->outputs, process, h->pid, &x);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
         struct export_call c = call_from_op(h, thread, op);
-        rc = put_call(j, 0, &c);
+        rc = put_call(j, process, &c);
     }
+    return rc;
+}
+
+static int export_process_workload(void *context, const struct trace_process *p, struct input *in, struct err *e)
+{
+    struct export_job *j = context;
+    struct workload_file w;
+    bool many = export_outputs_are_many(j->settings);
+    // The program itself gets the only output.
+    if (!many && p->number) {
+        j->left_out = true;
+        input_close(in);
+        return 0;
+    }
+    int rc = workload_file_adopt(&w, in, e);
+    if (rc == 0)
+        rc = export_workload(j, w.reader, p->number);
+    j->x = NULL;
+    workload_file_close(&w);
+    return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
+}
+
+// Through a workload of each process, for formats that number blocks.
+static int export_workloads(struct export_job *j, struct trace_file *t)
+{
+    const struct convert_files files = {.read = export_process_workload, .context = j};
+    const struct convert_settings how = {.level = 1, .watch = j->settings->watch}; // read once and thrown away
+    int rc = convert_each(t, &files, &how, j->e);
+    if (rc == 0)
+        note_counts(j);
     return rc;
 }
 
 // A trace as it was recorded where the format holds addresses; else the workload made of it.
 static int open_source(const struct export_settings *s, struct file *f, const char *from, struct err *e)
 {
-    if (s->format->export.holds & FORMAT_HOLDS_ADDRESSES) {
-        bool twice = !s->live && !(s->format->export.holds & FORMAT_HOLDS_PIDS);
+    bool addresses = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
+    if (addresses || s->live || (export_outputs_are_many(s) && !s->pid)) {
+        bool twice = addresses && !s->live && !(s->format->export.holds & FORMAT_HOLDS_PIDS);
         return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | (twice ? FILE_TWICE : 0), e);
     }
     *f = (struct file){.kind = FILE_WORKLOAD, .trace.in.fd = -1, .json.fd = -1};
@@ -356,7 +387,10 @@ int export_file(const char *from, const struct export_settings *s, struct err *e
         j.in = file_input(&f);
         if (progress)
             progress->total = j.in->size_bytes;
-        rc = f.kind == FILE_TRACE ? export_trace(&j, &f.trace) : export_workload(&j, f.workload.reader);
+        bool addresses = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
+        rc = f.kind == FILE_WORKLOAD ? export_workload(&j, f.workload.reader, 0)
+             : addresses             ? export_trace(&j, &f.trace)
+                                     : export_workloads(&j, &f.trace);
     }
     if (progress)
         progress_clear(progress);

@@ -58,7 +58,7 @@ static bool use_mtrace_file(struct export_live_target *t)
     t->output = *file ? file : mtrace_default;
     // As by libmtracectl, an existing file stays.
     t->made = strdup(t->output);
-    if (t->made && export_outputs_free_path(&t->made, NULL) == 0)
+    if (t->made && export_outputs_free_path(&t->made, 0, NULL) == 0)
         t->output = t->made;
     return true;
 }

@@ -29,8 +29,8 @@ static bool has_pid_mark(const struct export_settings *s)
 bool export_outputs_are_many(const struct export_settings *s)
 {
     unsigned holds = s->format->export.holds;
-    bool one_each = s->live && holds & FORMAT_HOLDS_ADDRESSES && !(holds & FORMAT_HOLDS_PIDS);
-    return has_pid_mark(s) || (one_each && s->fd <= 0 && s->output && strcmp(s->output, "-") != 0);
+    return has_pid_mark(s) ||
+           (s->live && !(holds & FORMAT_HOLDS_PIDS) && s->fd <= 0 && s->output && strcmp(s->output, "-") != 0);
 }
 
 // The path with the pid put in. The caller frees it; NULL when out of memory.
@@ -50,17 +50,21 @@ static char *path_for(const char *pattern, uint32_t pid)
     return fclose(to) == 0 ? path : NULL;
 }
 
-// A process that calls exec is a new image with the same pid: its file gets a number behind the name.
-int export_outputs_free_path(char **path, struct err *e)
+int export_outputs_free_path(char **path, unsigned first, struct err *e)
 {
     struct stat st;
-    for (unsigned i = 1; lstat(*path, &st) == 0; i++) {
-        char *next, *dot = i > 1 ? strrchr(*path, '.') : NULL;
-        int n = dot ? (int)(dot - *path) : (int)strlen(*path);
-        if (asprintf(&next, "%.*s.%u", n, *path, i) < 0)
-            return err_set(e, -ENOMEM, "%s: out of memory", *path);
-        free(*path);
-        *path = next;
+    char *base = *path, *numbered = NULL;
+    unsigned n = first;
+    while (n || lstat(base, &st) == 0) {
+        n += n == 0;
+        if (asprintf(&numbered, "%s.%u", base, n++) < 0)
+            return err_set(e, -ENOMEM, "%s: out of memory", base);
+        if (lstat(numbered, &st) < 0) {
+            *path = numbered;
+            free(base);
+            return 0;
+        }
+        free(numbered);
     }
     return 0;
 }
@@ -116,7 +120,7 @@ int export_outputs_prepare(const struct export_settings *s, struct output *out, 
 
 static int take_opened(struct export_output *o, const struct export_settings *s, struct err *e)
 {
-    if (!s->opened || s->opened->fd < 0)
+    if (o->path || !s->opened || s->opened->fd < 0)
         return open_plain(&o->out, s, o->path ? o->path : s->output, e);
     o->out = *s->opened;
     *s->opened = (struct output){.fd = -1};
@@ -177,19 +181,28 @@ static int close_folder(struct export_output *o, bool commit, struct err *e)
     return rc;
 }
 
-static int open_one(struct export_outputs *all, struct export_output *o, uint32_t pid)
+// The name of a process's own file. One that calls exec is a new image with the same pid.
+static int make_path(struct export_outputs *all, struct export_output *o, uint32_t pid, unsigned first)
+{
+    const struct export_settings *s = all->settings;
+    o->path = path_for(s->output, pid);
+    if (!o->path)
+        return err_set(all->e, -ENOMEM, "out of memory");
+    return s->force && has_pid_mark(s) ? 0 : export_outputs_free_path(&o->path, first, all->e);
+}
+
+static int open_one(struct export_outputs *all, struct export_output *o, size_t number, uint32_t pid)
 {
     const struct export_settings *s = all->settings;
     struct err *e = all->e;
     int rc = 0;
     *o = (struct export_output){
         .x = {.format = s->format, .facts = all->facts, .note = s->watch ? s->watch->note : NULL}, .out.fd = -1};
-    bool is_opened = s->opened && s->opened->fd >= 0;
-    if (export_outputs_are_many(s) && !is_opened) {
-        o->path = path_for(s->output, pid);
-        bool replaces = s->force && has_pid_mark(s);
-        rc = !o->path ? err_set(e, -ENOMEM, "out of memory") : replaces ? 0 : export_outputs_free_path(&o->path, e);
-    }
+    bool in_place = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
+    // Outputs that come when their processes end, the program's last, are not there to be seen until then.
+    bool is_opened = s->opened && s->opened->fd >= 0 && (in_place || number == 0);
+    if (export_outputs_are_many(s) && !is_opened)
+        rc = make_path(all, o, pid, !in_place && !has_pid_mark(s) && number ? 1 : 0);
     if (rc == 0)
         rc = s->format->export.folder ? open_folder(o, s, e) : take_opened(o, s, e);
     o->x.folder = o->folder;
@@ -222,7 +235,7 @@ static int open_new(struct export_outputs *o, size_t at, uint32_t pid)
     while (o->n <= at)
         o->all[o->n++] = NULL;
     o->all[at] = calloc(1, sizeof *o->all[at]);
-    return o->all[at] ? open_one(o, o->all[at], pid) : err_set(o->e, -ENOMEM, "out of memory");
+    return o->all[at] ? open_one(o, o->all[at], at, pid) : err_set(o->e, -ENOMEM, "out of memory");
 }
 
 int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x)

@@ -27,8 +27,9 @@ int export_outputs_prepare(const struct export_settings *s, struct output *out, 
 // set.
 int export_outputs_get(struct export_outputs *o, uint32_t process, uint32_t pid, struct export **x);
 
-// While a file of this name exists, a number behind it is counted up. 0 or a negative errno with the text set.
-int export_outputs_free_path(char **path, struct err *e);
+// Makes *path, of malloc, a name that no file has: itself if `first` is 0, or itself with a number behind it, counted up
+// from `first`. 0 or a negative errno with the text set.
+int export_outputs_free_path(char **path, unsigned first, struct err *e);
 
 // Writes what is buffered.
 int export_outputs_flush(struct export_outputs *o);

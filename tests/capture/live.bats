@@ -86,6 +86,47 @@ calls_of() {
   has "$fails_to_replace" "exists"
 }
 
+# Calls of malloc, and of what formats write as malloc.
+mallocs() {
+  "$HEAPTAPE" stat --json --brief "$1" | jq '[.by_kind | .malloc, .calloc, .realloc, .reallocarray] | add'
+}
+
+# mallocs_of FORMAT FILE...: in files of that format.
+mallocs_of() {
+  local format=$1 file
+  shift
+  for file in "$@"; do
+    "$HEAPTAPE" import -q -f -F "$format" -o one.htw "$file"
+    mallocs one.htw
+  done | jq -s add
+}
+
+@test "live: formats that number blocks get a file for each process, the program's without a number" {
+  skip_under_sanitizer
+  for format in wl tcmalloc-replay; do
+    rm -f t*
+    "$HEAPTAPE" record -q -o t.ht -- sh -c 'ls / >/dev/null; ls / >/dev/null; :'
+    "$HEAPTAPE" record -q -F "$format" -o "t" -- sh -c 'ls / >/dev/null; ls / >/dev/null; :'
+    expect "three processes" [ "$(ls t t.1 t.2 | wc -l)" -eq 3 ]
+    expect "no others" [ ! -e t.3 ]
+    # sh calls malloc less often than ls.
+    expect "the program's own" [ "$(mallocs_of "$format" t)" -lt "$(mallocs_of "$format" t.1)" ]
+    expect "all calls" [ "$(mallocs_of "$format" t t.1 t.2)" -eq "$(mallocs t.ht)" ]
+    "$HEAPTAPE" export -q -F "$format" -o t.of-%p t.ht
+    expect "of a trace, too" [ "$(mallocs_of "$format" t.of-*)" -eq "$(mallocs_of "$format" t t.1 t.2)" ]
+  done
+}
+
+@test "live: standard output holds one process: what is left out is said, and nothing when there is none" {
+  skip_under_sanitizer
+  for format in wl tcmalloc-replay mtrace android; do
+    heaptape record -F "$format" -o - -- sh -c 'ls / >&2; :'
+    has "$stderr" "$format holds one process: the others were not written (write a file for each: name it with -o)"
+    heaptape record -F "$format" -o - -- ls /nothing
+    expect "no word of others" [ "${stderr#*others}" = "$stderr" ]
+  done
+}
+
 @test "live: %p in a name is a file for each process" {
   skip_under_sanitizer
   pids=$("$HEAPTAPE" record -q -F android -o t.%p -- sh -c 'sh -c "echo \$\$; ls >/dev/null; :"; echo $$')
