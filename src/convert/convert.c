@@ -125,6 +125,7 @@ static int handle_item(struct converter *c, const struct trace_item *item, struc
         result->end_stamp = item->end_stamp;
         break;
     case TRACE_SESSION:
+    case TRACE_UNRECORDED:
         break;
     }
     return 0;

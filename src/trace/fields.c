@@ -23,8 +23,36 @@ void trace_process_release(struct trace_process *p)
     free(p->allocator);
     free(p->allocator_build_id);
     free(p->off_reason);
+    free(p->bypassed_by);
     free(p->thread_names);
     *p = (struct trace_process){0};
+}
+
+int trace_unrecorded_add(struct trace_unrecorded *u, const struct trace_missed *missed)
+{
+    if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
+        return -ENOMEM;
+    struct trace_missed *to = &u->items[u->n];
+    *to = *missed;
+    to->name = strdup(missed->name ? missed->name : "");
+    to->why = strdup(missed->why ? missed->why : "");
+    if (!to->name || !to->why) {
+        free(to->name);
+        free(to->why);
+        return -ENOMEM;
+    }
+    u->n++;
+    return 0;
+}
+
+void trace_unrecorded_release(struct trace_unrecorded *u)
+{
+    for (size_t i = 0; i < u->n; i++) {
+        free(u->items[i].name);
+        free(u->items[i].why);
+    }
+    free(u->items);
+    *u = (struct trace_unrecorded){0};
 }
 
 struct number_field {
@@ -105,7 +133,32 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_EXIT_STATUS, p->exit_status);
     if (rc == 0 && p->thread_names_bytes)
         rc = tlv_put_bytes(b, TRACE_F_THREAD_NAMES, p->thread_names, p->thread_names_bytes);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_BYPASSED_BY, p->bypassed_by);
     return rc ? rc : tlv_put_string(b, TRACE_F_OFF_REASON, p->off_reason);
+}
+
+static int put_missed(struct buf *b, const struct trace_missed *m)
+{
+    int rc = tlv_put_u64(b, TRACE_F_MISSED_PID, m->pid);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_MISSED_NAME, m->name);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_MISSED_WHY, m->why);
+    if (rc == 0 && m->forks)
+        rc = tlv_put_u64(b, TRACE_F_MISSED_FORKS, m->forks);
+    if (rc == 0 && m->calls != UINT64_MAX)
+        rc = tlv_put_u64(b, TRACE_F_MISSED_CALLS, m->calls);
+    return rc == 0 && m->ns != UINT64_MAX ? tlv_put_u64(b, TRACE_F_MISSED_NS, m->ns) : rc;
+}
+
+int fields_put_unrecorded(struct buf *b, const struct trace_unrecorded *u)
+{
+    const struct number_field numbers[] = {{TRACE_F_MISSED_BY, u->by}, {TRACE_F_MISSED, u->processes}};
+    int rc = put_numbers(b, numbers, N_OF(numbers));
+    for (size_t i = 0; i < u->n && rc == 0; i++)
+        rc = put_missed(b, &u->items[i]);
+    return rc;
 }
 
 static int set_string(char **to, const struct tlv *field)
@@ -237,8 +290,46 @@ static int set_process(struct trace_process *p, const struct tlv *f)
         return 0;
     case TRACE_F_OFF_REASON:
         return set_string(&p->off_reason, f);
+    case TRACE_F_BYPASSED_BY:
+        return set_string(&p->bypassed_by, f);
     }
     return 0;
+}
+
+static int set_missed(struct trace_missed *m, const struct tlv *f)
+{
+    switch (f->tag) {
+    case TRACE_F_MISSED_NAME:
+        return set_string(&m->name, f);
+    case TRACE_F_MISSED_WHY:
+        return set_string(&m->why, f);
+    case TRACE_F_MISSED_FORKS:
+        m->forks = f->number;
+        return 0;
+    case TRACE_F_MISSED_CALLS:
+        m->calls = f->number;
+        return 0;
+    case TRACE_F_MISSED_NS:
+        m->ns = f->number;
+        return 0;
+    }
+    return 0;
+}
+
+static int set_unrecorded(struct trace_unrecorded *u, const struct tlv *f)
+{
+    switch (f->tag) {
+    case TRACE_F_MISSED_BY:
+        u->by = f->number <= TRACE_MISSED_PROC ? (enum trace_missed_by)f->number : TRACE_MISSED_UNKNOWN;
+        return 0;
+    case TRACE_F_MISSED:
+        u->processes = f->number;
+        return 0;
+    case TRACE_F_MISSED_PID:
+        return trace_unrecorded_add(
+            u, &(struct trace_missed){.pid = (uint32_t)f->number, .calls = UINT64_MAX, .ns = UINT64_MAX});
+    }
+    return u->n ? set_missed(&u->items[u->n - 1], f) : 0;
 }
 
 int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s)
@@ -261,6 +352,19 @@ int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p)
     int rc;
     while ((rc = tlv_next(&at, end, &f)) > 0) {
         rc = set_process(p, &f);
+        if (rc < 0)
+            break;
+    }
+    return rc;
+}
+
+int fields_get_unrecorded(const uint8_t *at, size_t n, struct trace_unrecorded *u)
+{
+    const uint8_t *end = at + n;
+    struct tlv f;
+    int rc;
+    while ((rc = tlv_next(&at, end, &f)) > 0) {
+        rc = set_unrecorded(u, &f);
         if (rc < 0)
             break;
     }

@@ -13,11 +13,13 @@
 int fields_put_session(struct buf *b, const struct trace_session *s);
 int fields_put_process(struct buf *b, const struct trace_process *p);
 int fields_put_process_end(struct buf *b, const struct trace_process *p);
+int fields_put_unrecorded(struct buf *b, const struct trace_unrecorded *u);
 
 // Fill in from a frame's bytes; unknown tags are skipped. 0, -EBADMSG or -ENOMEM. What was there before and has no
 // field stays.
 int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s);
 int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p);
+int fields_get_unrecorded(const uint8_t *at, size_t n, struct trace_unrecorded *u);
 
 // The number of the process that a PROCESS or PROCESS_END frame is about; UINT32_MAX when it does not say.
 uint32_t fields_process_number(const uint8_t *at, size_t n);

@@ -51,6 +51,7 @@ void trace_reader_close(struct trace_reader *r)
     }
     free(r->processes);
     trace_session_release(&r->session);
+    trace_unrecorded_release(&r->unrecorded);
     buf_release(&r->words);
     buf_release(&r->segments);
     buf_release(&r->samples);
@@ -224,6 +225,14 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     return 0;
 }
 
+static int read_unrecorded(struct trace_reader *r, const struct frame *f, struct err *e)
+{
+    if (r->saw_unrecorded)
+        return corrupt(r, f, "there is a second frame of processes that were not recorded", e);
+    r->saw_unrecorded = true;
+    return check_fields(r, f, fields_get_unrecorded(f->data, f->size, &r->unrecorded), e);
+}
+
 static int read_end(struct trace_reader *r, const struct frame *f, struct trace_item *item)
 {
     item->end_stamp = fields_number(f->data, f->size, TRACE_F_END_STAMP, 0);
@@ -254,6 +263,9 @@ int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace
         break;
     case TRACE_END:
         rc = read_end(r, f, item);
+        break;
+    case TRACE_UNRECORDED:
+        rc = read_unrecorded(r, f, e);
         break;
     default:
         return 0;

@@ -32,6 +32,8 @@ struct trace_reader {
     struct trace_session session; // valid after trace_reader_open
     struct trace_process **processes;
     size_t n_processes, processes_capacity;
+    struct trace_unrecorded unrecorded; // what its frame says; before that, and without it, nothing
+    bool saw_unrecorded;
     bool saw_end; // an END frame came: the recording was not cut off
     struct columns *columns;
     // Storage of the item.

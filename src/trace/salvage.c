@@ -118,6 +118,8 @@ static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
         return trace_write_process_end(&s->writer, item->process, e);
     case TRACE_SAMPLES:
         return trace_write_samples(&s->writer, item->samples, item->n_samples, e);
+    case TRACE_UNRECORDED:
+        return trace_write_unrecorded(&s->writer, &s->reader.unrecorded, e);
     case TRACE_END:
         s->end_stamp = item->end_stamp;
         s->clock_hz = item->clock_hz;

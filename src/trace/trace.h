@@ -17,6 +17,7 @@ enum trace_frame {
     TRACE_PROCESS_END = 4, // fields: how it ended
     TRACE_SAMPLES = 5,     // memory of the processes, sampled from outside
     TRACE_END = 6,         // fields: totals; always the last frame of a recording that was not cut off
+    TRACE_UNRECORDED = 7,  // fields: processes that ran and were not recorded; at most one, before END
 };
 
 // Tags of the fields of SESSION, PROCESS, PROCESS_END and END frames. Wire values, one number space, never
@@ -54,6 +55,15 @@ enum trace_field {
     TRACE_F_THREAD_NAMES = 39,   // for each a varint tid, a varint length, the name
     TRACE_F_EVENTS = 40,         // counted events of the whole trace (END)
     TRACE_F_PROCESS_EVENTS = 41, // triples of varints: process, pid, its counted events (END)
+    TRACE_F_MISSED_BY = 42,      // enum trace_missed_by (UNRECORDED, as what follows)
+    TRACE_F_MISSED = 43,         // processes in all; those below are the first
+    TRACE_F_MISSED_PID = 44,   // of the process that executed a program: what follows, to the next such field, is of it
+    TRACE_F_MISSED_NAME = 45,  // as the kernel has it
+    TRACE_F_MISSED_WHY = 46,   // text
+    TRACE_F_MISSED_FORKS = 47, // processes that it forked and that ran the same program
+    TRACE_F_MISSED_CALLS = 48, // that are known to be missing; absent: their number is not known
+    TRACE_F_MISSED_NS = 49,    // how long it ran; absent: not known
+    TRACE_F_BYPASSED_BY = 50,  // text: object whose calls, or some of them, did not come to the library (PROCESS_END)
 };
 
 // One run of words of one stream of one thread, as an EVENTS frame holds it.
@@ -104,9 +114,37 @@ struct trace_process {
     uint64_t exit_status, lost_records, waits, wait_ns, threads;
     int has_exit_status;
     char *off_reason;
+    char *bypassed_by;     // NULL: nothing is known of that
     uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them
     size_t thread_names_bytes;
 };
+
+// How the processes were found that were not recorded.
+enum trace_missed_by {
+    TRACE_MISSED_UNKNOWN = 0, // nobody looked for them
+    TRACE_MISSED_KERNEL = 1,  // the kernel reported every process
+    TRACE_MISSED_GAPS = 2,    // the same, but it dropped some reports
+    TRACE_MISSED_PROC = 3,    // /proc was searched every now and then: of the shortest some may be missing
+};
+
+// A program that ran and was not recorded, in one process and those that it forked.
+struct trace_missed {
+    uint32_t pid;
+    char *name, *why; // owned
+    uint64_t forks;
+    uint64_t calls, ns; // UINT64_MAX: not known
+};
+
+struct trace_unrecorded {
+    enum trace_missed_by by;
+    uint64_t processes;         // in all, with forks
+    struct trace_missed *items; // the first of them; owned
+    size_t n, capacity;
+};
+
+// Adds one; the texts are copied. 0 or -ENOMEM.
+int trace_unrecorded_add(struct trace_unrecorded *u, const struct trace_missed *missed);
+void trace_unrecorded_release(struct trace_unrecorded *u);
 
 void trace_session_release(struct trace_session *s);
 void trace_process_release(struct trace_process *p);

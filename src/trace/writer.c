@@ -76,6 +76,12 @@ int trace_write_process_end(struct trace_writer *w, const struct trace_process *
     return write_payload(w, TRACE_PROCESS_END, fields_put_process_end(&w->payload, p), e);
 }
 
+int trace_write_unrecorded(struct trace_writer *w, const struct trace_unrecorded *u, struct err *e)
+{
+    w->payload.size = 0;
+    return write_payload(w, TRACE_UNRECORDED, fields_put_unrecorded(&w->payload, u), e);
+}
+
 static int put_counts(struct trace_writer *w)
 {
     struct buf b = {0};

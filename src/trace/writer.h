@@ -36,6 +36,7 @@ void trace_writer_restart(struct trace_writer *w);
 int trace_write_session(struct trace_writer *w, const struct trace_session *s, struct err *e);
 int trace_write_process(struct trace_writer *w, const struct trace_process *p, struct err *e);
 int trace_write_process_end(struct trace_writer *w, const struct trace_process *p, struct err *e);
+int trace_write_unrecorded(struct trace_writer *w, const struct trace_unrecorded *u, struct err *e);
 int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n, struct err *e);
 
 // A batch is written in as many EVENTS frames as the frame limit asks for; the last of them comes with
