@@ -41,6 +41,7 @@ void file_stat_release(struct file_stat *s)
         trace_process_release(&s->processes[i].facts);
     }
     trace_session_release(&s->session);
+    trace_unrecorded_release(&s->unrecorded);
     free(s->processes);
     free(s->sums);
     free(s->samples);
@@ -225,6 +226,8 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
 {
     s->session = r->session;
     r->session = (struct trace_session){0};
+    s->unrecorded = r->unrecorded;
+    r->unrecorded = (struct trace_unrecorded){0};
     for (size_t i = 0; i < s->n_processes; i++) {
         s->processes[i].facts = *r->processes[i];
         *r->processes[i] = (struct trace_process){0};

@@ -29,7 +29,8 @@ struct file_stat {
     bool is_trace;
     struct file_stat_process *processes; // those of a trace that have events; one of a workload
     size_t n_processes, capacity;
-    struct trace_session session; // of a trace
+    struct trace_session session;       // of a trace
+    struct trace_unrecorded unrecorded; // of a trace
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
     struct err cut;    // where the file is cut off; empty when it is not

@@ -1,11 +1,13 @@
 #include "base/progress.h"
 #include "cli/command.h"
+#include "commands/unrecorded.h"
 #include "trace/reader.h"
 #include "trace/salvage.h"
 #include "workload/file.h"
 #include "workload/reader.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 extern const struct command cmd_check;
 
@@ -26,8 +28,9 @@ static const struct option options[] = {
 
 struct totals {
     uint64_t frames, events, bytes;
-    bool complete; // its writer finished it
-    bool unproved; // the order of its ops could not be proved in proportion to its length
+    bool complete;                      // its writer finished it
+    struct trace_unrecorded unrecorded; // of a trace
+    bool unproved;                      // the order of its ops could not be proved in proportion to its length
     struct progress progress;
 };
 
@@ -44,6 +47,8 @@ static int check_trace(struct input *in, struct totals *t, struct err *e)
     }
     t->frames = r.frames.next_sequence;
     t->complete = r.saw_end;
+    t->unrecorded = r.unrecorded;
+    r.unrecorded = (struct trace_unrecorded){0};
     trace_reader_close(&r);
     return rc;
 }
@@ -109,6 +114,24 @@ static int salvage(const struct check_options *o, const char *name)
     return EXIT_DONE;
 }
 
+// An intact trace may still lack processes.
+static void print_unrecorded(const char *name, const struct trace_unrecorded *u)
+{
+    uint64_t printed = 0;
+    char text[64];
+    for (size_t i = 0; i < u->n; i++) {
+        char *line = unrecorded_line(&u->items[i]);
+        note("%s: %s", name, line ? line : "out of memory");
+        free(line);
+        printed += 1 + u->items[i].forks;
+    }
+    if (u->processes > printed)
+        note("%s: %s not recorded", name,
+             human_plural(text, u->processes - printed, "other process was", "other processes were"));
+    if (u->processes && unrecorded_limits(u))
+        note("%s: %s", name, unrecorded_limits(u));
+}
+
 static int run_check(const void *fields, int argc, char **argv)
 {
     const struct check_options *o = fields;
@@ -140,6 +163,8 @@ static int run_check(const void *fields, int argc, char **argv)
         printf("%s: intact %s: %s in %s, %s\n", in.name, workload ? "workload" : "trace",
                human_plural(events, t.events, "event", "events"), human_plural(frames, t.frames, "frame", "frames"),
                human_bytes(bytes, in.offset));
+    print_unrecorded(in.name, &t.unrecorded);
+    trace_unrecorded_release(&t.unrecorded);
     input_close(&in);
     return EXIT_DONE;
 }

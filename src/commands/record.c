@@ -1,9 +1,9 @@
 #include "record/record.h"
-#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "commands/coverage_print.h"
+#include "commands/unrecorded.h"
 #include "commands/watch.h"
 #include "formats/export_live.h"
 #include "replay/allocators.h"
@@ -104,19 +104,24 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_unrecorded(const struct record_result *r)
+static void print_unrecorded(const struct record_options *o, const struct record_result *r)
 {
+    enum { PRINTED = 10 };
     char processes[64];
-    uint32_t n = r->n_unrecorded < RECORD_UNRECORDED ? r->n_unrecorded : RECORD_UNRECORDED;
-    for (uint32_t i = 0; i < n; i++) {
-        // A program chooses its name itself.
-        char name[4 * sizeof r->unrecorded[i].name];
-        printable_copy(name, sizeof name, r->unrecorded[i].name, strlen(r->unrecorded[i].name));
-        note("process %u (%s) was not recorded: %s", r->unrecorded[i].pid, name, r->unrecorded[i].why);
+    const struct trace_unrecorded *u = &r->unrecorded;
+    uint64_t printed = 0;
+    for (size_t i = 0; i < u->n && i < PRINTED; i++) {
+        char *line = unrecorded_line(&u->items[i]);
+        note("%s", line ? line : "out of memory");
+        free(line);
+        printed += 1 + u->items[i].forks;
     }
-    if (r->n_unrecorded > n)
+    if (u->processes > printed)
         note("%s not recorded",
-             human_plural(processes, r->n_unrecorded - n, "other process was", "other processes were"));
+             human_plural(processes, u->processes - printed, "other process was", "other processes were"));
+    const char *limits = unrecorded_limits(u);
+    if (limits && (u->processes || o->verbose))
+        note("%s", limits);
 }
 
 // `out` is NULL when it was no trace.
@@ -137,10 +142,10 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->untraced)
         note("%s not recorded: no space, memory or file descriptor was left for a spool",
              human_plural(processes, r->untraced, "process was", "processes were"));
-    print_unrecorded(r);
-    if (r->left > r->n_unrecorded)
+    print_unrecorded(o, r);
+    if (r->left > r->unrecorded.processes)
         note("%s not recorded after exec: the new program is static, privileged or in another root directory",
-             human_plural(processes, r->left - r->n_unrecorded, "process was", "processes were"));
+             human_plural(processes, r->left - r->unrecorded.processes, "process was", "processes were"));
     if (r->off_reason[0])
         note("recording turned itself off in a process: %s", r->off_reason);
     if (r->session_broken)
@@ -169,8 +174,8 @@ static int explain_nothing(const char *program, const struct record_result *r)
         die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
     if (why)
         die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
-    if (r->n_unrecorded)
-        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded[0].why);
+    if (r->unrecorded.n)
+        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
     if (r->processes)
         die(EXIT_RECORD, "%s: nothing was recorded: the program did not call the malloc API", program);
     die(EXIT_RECORD, "%s: nothing was recorded: the program has its own malloc or does not call the C library's",

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "commands/coverage_print.h"
 #include "commands/stat_usage.h"
+#include "commands/unrecorded.h"
 #include "commands/watch.h"
 #include "report/profile.h"
 #include "report/sites_json.h"
@@ -99,6 +100,20 @@ static void print_recording(const struct trace_session *s)
     printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock), (double)s->clock_hz / 1e6);
 }
 
+static void print_unrecorded(const struct trace_unrecorded *u)
+{
+    const char *limits = unrecorded_limits(u);
+    if (u->processes)
+        putchar('\n');
+    for (size_t i = 0; i < u->n; i++) {
+        char *line = unrecorded_line(&u->items[i]);
+        puts(line ? line : "out of memory");
+        free(line);
+    }
+    if (u->processes && limits)
+        puts(limits);
+}
+
 static void print_processes(const struct file_stat *s)
 {
     char events[32], peak[32];
@@ -144,6 +159,8 @@ static void print_text(const struct file_stat *s)
     }
     print_count("threads", t->threads);
     print_count("processes", s->n_processes);
+    if (s->unrecorded.by)
+        print_count("  not recorded", s->unrecorded.processes);
     printf("%-22s %15s\n", "duration", human_ns(text, (double)s->duration_ns));
     print_bytes("requested", t->requested_bytes);
     print_usable(t);
@@ -158,6 +175,7 @@ static void print_text(const struct file_stat *s)
     if (s->is_trace)
         print_recording(&s->session);
     print_processes(s);
+    print_unrecorded(&s->unrecorded);
     stat_usage_print(s);
     coverage_print(&s->coverage);
 }

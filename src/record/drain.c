@@ -150,6 +150,7 @@ static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
 {
     const uint32_t yes = 1;
     uint64_t at = (reserve ? spool_reserve_offset(reserve - 1) : 0) + offsetof(struct spool_header, refused);
+    c->refused[c->n_refused % DRAIN_REFUSED] = reserve ? 0 : (uint32_t)strtoul(name, NULL, 10);
     c->n_refused += pwrite(fd, &yes, sizeof yes, (off_t)at) == (ssize_t)sizeof yes;
     if (!reserve)
         unlinkat(c->dir_fd, name, 0);
@@ -187,6 +188,15 @@ static void remove_other(struct drain *c, const char *name)
 
 // The spool in a file of the session's directory, its own or a reserve of the session's. NULL: it is not ready, or had to
 // be refused.
+bool drain_has_refused(const struct drain *c, uint32_t pid)
+{
+    for (uint32_t i = 0; i < c->n_refused && i < DRAIN_REFUSED; i++) {
+        if (c->refused[i] == pid)
+            return true;
+    }
+    return false;
+}
+
 static struct drain_spool *spool_open(struct drain *c, const char *name, unsigned reserve)
 {
     int fd = open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);

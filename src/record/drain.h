@@ -80,7 +80,7 @@ struct drain_spool {
     struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
 };
 
-enum { DRAIN_SPARE_FDS = 2 };
+enum { DRAIN_SPARE_FDS = 2, DRAIN_REFUSED = 64 };
 
 struct drain {
     char *outer;   // directory to be removed at the end
@@ -103,12 +103,13 @@ struct drain {
     uint32_t n_made;        // numbers given
     struct drain_candidate *candidates;
     size_t candidates_capacity;
-    uint64_t *copy;                 // words of the chunk under work
-    uint32_t chunks_done;           // chunks that the last drain found full: how far the recorder is behind
-    uint32_t n_refused;             // processes whose spools could not be mapped
-    int spare_fds[DRAIN_SPARE_FDS]; // kept for when no descriptor is left
-    uint32_t n_left;                // processes that go on as programs which are not recorded
-    uint32_t streams_waiting;       // streams with unread data; the watermark must not pass them
+    uint64_t *copy;                  // words of the chunk under work
+    uint32_t chunks_done;            // chunks that the last drain found full: how far the recorder is behind
+    uint32_t n_refused;              // processes whose spools could not be mapped
+    uint32_t refused[DRAIN_REFUSED]; // the last of them, as they see themselves
+    int spare_fds[DRAIN_SPARE_FDS];  // kept for when no descriptor is left
+    uint32_t n_left;                 // processes that go on as programs which are not recorded
+    uint32_t streams_waiting;        // streams with unread data; the watermark must not pass them
 };
 
 // Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
@@ -132,6 +133,9 @@ int drain_check_ends(struct drain *c);
 // cannot find it. Call every DRAIN_LEFT_NS; a process that ends before the second check is not counted.
 #define DRAIN_LEFT_NS 200000000u
 void drain_check_left(struct drain *c);
+
+// Was the spool of that process refused, one of the last?
+bool drain_has_refused(const struct drain *c, uint32_t pid);
 
 // Requests of which everything that they are about has been drained: the recorder does what they ask for and answers.
 bool drain_is_asked(const struct drain *c, enum spool_request what);

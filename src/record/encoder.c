@@ -437,11 +437,13 @@ void encoder_restart(struct encoder *n)
     n->ended = false;
 }
 
-int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e)
+int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp, struct err *e)
 {
     int rc = encoder_write_all(n, e);
     if (rc == 0)
         rc = write_session(n, e);
+    if (rc == 0)
+        rc = trace_write_unrecorded(&n->writer, missed, e);
     enum clock_kind clock = n->settings.session->clock;
     return rc < 0 ? rc : trace_write_end(&n->writer, end_stamp, clock_hz_since(clock, n->settings.started), e);
 }

@@ -76,8 +76,8 @@ int encoder_write_all(struct encoder *n, struct err *e);
 // After encoder_write_all: the next piece is the first of a trace again.
 void encoder_restart(struct encoder *n);
 
-// Writes all that was put, and the end.
-int encoder_finish(struct encoder *n, uint64_t end_stamp, struct err *e);
+// Writes all that was put, what was missed, and the end.
+int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uint64_t end_stamp, struct err *e);
 
 struct encoder_totals encoder_totals(const struct encoder *n);
 

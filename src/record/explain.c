@@ -1,13 +1,16 @@
-// Why a program records no events, judged by its file.
+// Why a program records no events, judged by its file, or by a process that runs it.
 #include "record/record.h"
+#include "record/unrecorded.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -86,6 +89,9 @@ static bool needs(int fd, const Elf64_Ehdr *h, const char *library)
     return false;
 }
 
+static const char setuid_text[] = "is setuid or setgid, which disables LD_PRELOAD";
+static const char capabilities_text[] = "has file capabilities, which disables LD_PRELOAD";
+
 static const char *explain_privileges(int fd)
 {
     struct stat st;
@@ -93,9 +99,9 @@ static const char *explain_privileges(int fd)
     if (fstat(fd, &st) < 0)
         return NULL;
     if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getegid()))
-        return "is setuid or setgid, which disables LD_PRELOAD";
+        return setuid_text;
     if (geteuid() != 0 && fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0)
-        return "has file capabilities, which disables LD_PRELOAD";
+        return capabilities_text;
     return NULL;
 }
 
@@ -113,7 +119,7 @@ static const char *explain_file(int fd, const char *head, size_t n)
     if (needs(fd, &h, "libasan.so") || needs(fd, &h, "libclang_rt.asan"))
         return "uses AddressSanitizer, which ends it when another library is preloaded; "
                "set ASAN_OPTIONS=verify_asan_link_order=0";
-    return explain_privileges(fd);
+    return NULL;
 }
 
 const char *record_explain(const char *program)
@@ -130,9 +136,179 @@ const char *record_explain(const char *program)
         head[n > 0 ? n : 0] = 0;
         bool script = follow_script(path, head, n > 0 ? (size_t)n : 0);
         const char *why = script ? NULL : explain_file(fd, head, (size_t)n);
+        why = script || why ? why : explain_privileges(fd);
         close(fd);
         if (!script)
             return why;
     }
     return NULL;
+}
+
+// A file of /proc/PID, as far as it fits; terminated. The bytes, or -1 when it cannot be read.
+static ssize_t read_of(pid_t pid, const char *name, char *to, size_t room)
+{
+    char path[64];
+    size_t have = 0;
+    ssize_t n;
+    snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    while (have + 1 < room && (n = read(fd, to + have, room - 1 - have)) > 0)
+        have += (size_t)n;
+    close(fd);
+    to[have] = 0;
+    return (ssize_t)have;
+}
+
+// Has the kernel told its dynamic linker to ignore LD_PRELOAD? -1: unknown.
+static int is_secure(pid_t pid)
+{
+    union {
+        char text[4096];
+        uint64_t pairs[512];
+    } auxv;
+    ssize_t n = read_of(pid, "auxv", auxv.text, sizeof auxv.text);
+    for (ssize_t i = 0; i + 1 < n / (ssize_t)sizeof *auxv.pairs; i += 2) {
+        if (auxv.pairs[i] == AT_SECURE)
+            return auxv.pairs[i + 1] != 0;
+    }
+    return -1;
+}
+
+// Of a process that only root may look at.
+static const char *explain_closed(pid_t pid)
+{
+    char text[4096];
+    unsigned real[2], effective[2];
+    unsigned long long capabilities = 0;
+    const char *uids, *gids, *caps;
+    if (read_of(pid, "status", text, sizeof text) < 0 || !(uids = strstr(text, "\nUid:")) ||
+        !(gids = strstr(text, "\nGid:")) || !(caps = strstr(text, "\nCapEff:")) ||
+        sscanf(uids, "\nUid: %u %u", &real[0], &effective[0]) != 2 ||
+        sscanf(gids, "\nGid: %u %u", &real[1], &effective[1]) != 2 ||
+        sscanf(caps, "\nCapEff: %llx", &capabilities) != 1)
+        return NULL;
+    if (real[0] != effective[0] || real[1] != effective[1])
+        return setuid_text;
+    return capabilities && effective[0] != 0 ? capabilities_text : NULL;
+}
+
+static const char *explain_secure(int fd)
+{
+    struct stat st;
+    char capabilities[64];
+    if (fstat(fd, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
+        return setuid_text;
+    if (fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0)
+        return capabilities_text;
+    return "was started in secure mode (user IDs that differ, or a security policy), which disables LD_PRELOAD";
+}
+
+static const char *find_variable(const char *environment, size_t n, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = environment; at < environment + n; at += strlen(at) + 1) {
+        if (strncmp(at, name, length) == 0 && at[length] == '=')
+            return at + length + 1;
+    }
+    return NULL;
+}
+
+static bool is_gone(pid_t pid)
+{
+    char path[64], exe[8];
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
+    return readlink(path, exe, sizeof exe) < 0 && (errno == ENOENT || errno == ESRCH);
+}
+
+static const char *explain_environment(pid_t pid, const char *dir)
+{
+    static const size_t most = 4 << 20; // what exec takes is 2 MiB by default
+    char *text = malloc(most);
+    ssize_t n = text ? read_of(pid, "environ", text, most) : -1;
+    const char *why = NULL;
+    // That of a process that has ended is empty.
+    if (n > 0 || (n == 0 && !is_gone(pid))) {
+        const char *preload = find_variable(text, (size_t)n, "LD_PRELOAD");
+        const char *session = find_variable(text, (size_t)n, SPOOL_ENV_DIR);
+        bool preloaded = preload && strstr(preload, "libheaptape.so"), named = session && strcmp(session, dir) == 0;
+        why = !n || (!preloaded && !session) ? "was started with an environment without LD_PRELOAD and " SPOOL_ENV_DIR
+              : !preloaded                   ? "was started without libheaptape.so in LD_PRELOAD"
+              : !session                     ? "was started without " SPOOL_ENV_DIR " in its environment"
+              : !named                       ? "belongs to another recording, by its " SPOOL_ENV_DIR
+                                             : NULL;
+    }
+    free(text);
+    return why;
+}
+
+static const char *explain_root(pid_t pid, const char *library)
+{
+    char path[PATH_MAX + 64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
+    // Gone, or not to be looked at.
+    if (stat(path, &st) < 0)
+        return NULL;
+    snprintf(path, sizeof path, "/proc/%ld/root%s", (long)pid, library);
+    return stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR)
+               ? "is in another root directory or mount namespace, where libheaptape.so was not found"
+               : NULL;
+}
+
+static const char *explain_process(pid_t pid, const struct unrecorded_how *how)
+{
+    char path[64], head[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == EACCES || errno == EPERM ? explain_closed(pid) : NULL;
+    ssize_t n = read(fd, head, sizeof head);
+    const char *why = n > 0 ? explain_file(fd, head, (size_t)n) : NULL;
+    int secure = why ? 0 : is_secure(pid);
+    if (!why && secure)
+        why = secure > 0 ? explain_secure(fd) : explain_privileges(fd);
+    close(fd);
+    why = why ? why : explain_environment(pid, how->dir);
+    return why ? why : explain_root(pid, how->library);
+}
+
+// As producer_is_followed.
+static bool is_followed(pid_t pid, const struct unrecorded_how *how)
+{
+    char path[64], exe[PATH_MAX], text[4096];
+    long parent = 0;
+    if (strcmp(how->follow, "all") == 0)
+        return true;
+    const char *line = read_of(pid, "status", text, sizeof text) > 0 ? strstr(text, "\nPPid:") : NULL;
+    if (line && sscanf(line, "\nPPid: %ld", &parent) == 1 && parent == getpid())
+        return true;
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
+    ssize_t n = readlink(path, exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+    const char *slash = strrchr(exe, '/');
+    return slash && strcmp(how->follow, "none") != 0 && fnmatch(how->follow, slash + 1, 0) == 0;
+}
+
+static uint64_t address_limit(pid_t pid)
+{
+    char text[4096];
+    unsigned long long bytes = 0;
+    const char *line = read_of(pid, "limits", text, sizeof text) > 0 ? strstr(text, "Max address space") : NULL;
+    return line && sscanf(line, "Max address space %llu", &bytes) == 1 ? bytes : 0;
+}
+
+void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct unrecorded_how *how)
+{
+    char name[64];
+    *look = (struct unrecorded_look){.followed = true};
+    ssize_t n = read_of(pid, "comm", name, sizeof name);
+    if (n > 0)
+        snprintf(look->name, sizeof look->name, "%.*s", (int)strcspn(name, "\n"), name);
+    const char *why = explain_process(pid, how);
+    snprintf(look->why, sizeof look->why, "%s", why ? why : "");
+    look->gone = !why && is_gone(pid);
+    look->followed = is_followed(pid, how);
+    look->address_limit = address_limit(pid);
 }

@@ -87,6 +87,7 @@ static int announce(struct recorder *r, const struct drain_spool *s, struct err 
 {
     struct trace_process p;
     r->result->processes++;
+    unrecorded_spool(&r->unrecorded, s);
     if (facts_process(&p, s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     uint64_t now = stamp_now(r);
@@ -501,11 +502,21 @@ static int loop(struct recorder *r, struct err *e)
         int rc = own_pass(r, &o, e);
         if (rc < 0 || o.over)
             return rc;
-        if (!(r->drain.session->flags & (SPOOL_FOLLOW_NONE | SPOOL_FOLLOW_MATCH)))
-            unrecorded_look(&r->unrecorded, r->launch.pid, r->drain.dir);
+        if (!r->full)
+            unrecorded_look(&r->unrecorded, r->launch.pid);
         if (!encoder_work(r->encoder))
             sleep_between(r, &o);
     }
+}
+
+static int finish_unrecorded(struct recorder *r, struct err *e)
+{
+    struct trace_unrecorded *to = &r->result->unrecorded;
+    struct spool_session *session = r->drain.session_broken ? NULL : r->drain.session;
+    const struct unrecorded_clock clock = {stamp_now(r), clock_hz(r->clock) >> CODEC_STAMP_SHIFT};
+    trace_unrecorded_release(to);
+    return unrecorded_finish(&r->unrecorded, &r->drain, session, clock, to) < 0 ? err_set(e, -ENOMEM, "out of memory")
+                                                                                : 0;
 }
 
 // The end of a recording: a last drain, the ends of what still lives, the totals.
@@ -527,7 +538,9 @@ static int finish(struct recorder *r, struct err *e)
         rc = end_batch(r, e);
     if (rc == 0)
         rc = write_samples(r, e);
-    return rc < 0 ? rc : encoder_finish(r->encoder, stamp_now(r), e);
+    if (rc == 0)
+        rc = finish_unrecorded(r, e);
+    return rc < 0 ? rc : encoder_finish(r->encoder, &r->result->unrecorded, stamp_now(r), e);
 }
 
 static uint32_t session_flags(const struct record_settings *s)
@@ -547,6 +560,8 @@ static int begin(struct recorder *r, struct err *e)
     strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
     r->drain.session->depth = r->settings->depth;
     record_launch_wake_on_signal(&r->drain.session->wakeups);
+    const struct unrecorded_how how = {r->drain.dir, r->settings->library, r->settings->follow};
+    unrecorded_begin(&r->unrecorded, &how, r->clock);
     r->started = clock_point_take(r->clock);
     r->realtime_ns = clock_ns(CLOCK_REALTIME);
     return record_launch_start(&r->launch, r->settings, r->drain.dir, e);
@@ -640,6 +655,11 @@ static void count_losses(struct recorder *r, struct spool_session *session)
     result->lost_is_bound |= untraced > SPOOL_UNTRACED || r->drain.n_refused || result->cut_off;
 }
 
+void record_result_release(struct record_result *r)
+{
+    trace_unrecorded_release(&r->unrecorded);
+}
+
 int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e)
 {
     struct recorder *r = calloc(1, sizeof *r);
@@ -655,12 +675,14 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     record_launch_signals(&r->launch);
     int rc = run(r, e);
     record_launch_wake_on_signal(NULL);
-    result->left = r->drain.n_left;
+    result->left = r->unrecorded.tree ? 0 : r->drain.n_left;
     result->untraced = r->drain.n_refused;
     result->session_broken = r->drain.session_broken;
     struct spool_session *session = result->session_broken ? NULL : r->drain.session;
     count_losses(r, session);
-    unrecorded_report(&r->unrecorded, session, result);
+    // What came after the end of the trace, too.
+    if (finish_unrecorded(r, &(struct err){0}) < 0)
+        result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     unrecorded_release(&r->unrecorded);
     drain_close(&r->drain);
     record_launch_signals_restore(&r->launch);

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/fio.h"
 #include "base/frame.h"
+#include "trace/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,14 +30,6 @@ struct record_settings {
     bool lossy; // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 
-enum { RECORD_UNRECORDED = 10 };
-
-// A process that was not recorded.
-struct record_unrecorded {
-    uint32_t pid;
-    char name[24], why[160];
-};
-
 struct record_result {
     int start_errno; // the program could not be started (0: it was), and nothing else here is valid
     bool exited;     // the program has ended …
@@ -49,17 +42,18 @@ struct record_result {
     uint32_t untraced;   // processes that could not be recorded: under limits that leave no room for a spool
     bool session_broken; // a program has written to what is the recorder's in the session
     uint64_t events, waits, wait_ns;
-    uint64_t lost_words;   // calls, or words of the trace, that are not in it …
-    bool lost_is_bound;    // … and there may be more
-    uint64_t cpu_ns;       // of the recorder itself
-    uint64_t batches;      // written
-    uint64_t steps_down;   // times the recorder fell behind and changed to a cheaper codec
-    uint32_t n_unrecorded; // processes that are known to have been missed, except `left`; the first of them:
-    struct record_unrecorded unrecorded[RECORD_UNRECORDED];
-    char off_reason[200]; // why tracing turned itself off in a process; "" when it did not
+    uint64_t lost_words;                // calls, or words of the trace, that are not in it …
+    bool lost_is_bound;                 // … and there may be more
+    uint64_t cpu_ns;                    // of the recorder itself
+    uint64_t batches;                   // written
+    uint64_t steps_down;                // times the recorder fell behind and changed to a cheaper codec
+    struct trace_unrecorded unrecorded; // processes that are known to have been missed, except `left`; owned
+    char off_reason[200];               // why tracing turned itself off in a process; "" when it did not
 };
 
-// Runs the program to its end and everything that it started, too. `out` is borrowed. 0, or a negative errno when
+void record_result_release(struct record_result *r);
+
+// Runs the program to its end and everything that it started, too. `out` is borrowed. *result is to be released. 0, or a negative errno when
 // heaptape failed: if the program had been started, it ran on to its end untraced and result->wait_status is valid.
 int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e);
 

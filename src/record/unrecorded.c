@@ -2,19 +2,23 @@
 
 #include "base/clock.h"
 #include "record/drain_private.h"
+#include "record/tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     MIN_INTERVAL_NS = 20000000,
-    COST = 20,         // the time between two looks, in their CPU time
-    CERTAIN_LOOKS = 3, // at one whose libraries may be still on their way
+    SETTLE_INTERVAL_NS = 100000000,
+    COST = 20,            // the time between two looks, in their CPU time
+    CERTAIN_LOOKS = 3,    // at one whose libraries may be still on their way
+    MAX_MISSED = 4096,    // that are described
+    YOUNG_NS = 100000000, // a program that has begun so late may not have come to its first call
 };
 
 struct unrecorded_process {
@@ -24,8 +28,8 @@ struct unrecorded_process {
     unsigned unloaded;        // looks, one after the other, that found no reason why the library is not there
     bool is_member;
     uint32_t images; // spools of the session up to its last one; 0: it had none
-    const char *why; // why its image is not recorded; NULL: nothing is known to be missing
-    char name[SPOOL_NAME_BYTES];
+    bool missed;     // its image is
+    struct unrecorded_look seen;
 };
 
 unsigned long long unrecorded_forks(void)
@@ -52,7 +56,7 @@ static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid, un
     return NULL;
 }
 
-// Name, parent and start of a process. The name stands in parentheses and may hold any.
+// Parent and start of a process. Its name stands in parentheses before them and may hold any.
 static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
 {
     char path[64], text[1024];
@@ -63,14 +67,12 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;
-    const char *from = strchr(text, '('), *to = strrchr(text, ')');
-    if (!from || !to ||
-        sscanf(to + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ppid,
-               &p->start) != 2)
+    const char *to = strrchr(text, ')');
+    if (!to || sscanf(to + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ppid,
+                      &p->start) != 2)
         return false;
     p->pid = pid;
     *parent = ppid;
-    snprintf(p->name, sizeof p->name, "%.*s", (int)(to - from - 1), from + 1);
     return true;
 }
 
@@ -89,32 +91,15 @@ static bool has_library(pid_t pid)
     return found;
 }
 
-static bool has_other_root(pid_t pid)
+// The library may be on its way.
+static bool is_missed(struct unrecorded_process *p, const struct unrecorded_look *seen)
 {
-    char path[64], root[PATH_MAX];
-    snprintf(path, sizeof path, "/proc/%ld/root", (long)pid);
-    ssize_t n = readlink(path, root, sizeof root - 1);
-    return n > 1;
+    if (!seen->followed || !seen->name[0] || has_library(p->pid))
+        return false;
+    return seen->why[0] || ++p->unloaded >= CERTAIN_LOOKS;
 }
 
-// Why the library is not in the process. NULL: it is, or that is not certain.
-static const char *judge(struct unrecorded_process *p, const char *dir)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/exe", (long)p->pid);
-    if (access(path, F_OK) < 0 || has_library(p->pid))
-        return NULL;
-    const char *why = record_explain(path);
-    if (why)
-        return why;
-    if (!lifetime_is_of_session(p->pid, dir))
-        return "was started without HEAPTAPE_SPOOL in its environment";
-    if (has_other_root(p->pid))
-        return "is in another root directory, where libheaptape.so was not found";
-    return ++p->unloaded >= CERTAIN_LOOKS ? "did not load libheaptape.so" : NULL;
-}
-
-static void look_at(struct unrecorded *u, pid_t pid, pid_t program, const char *dir)
+static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
 {
     struct unrecorded_process found = {0}, *known = find(u, pid, 0);
     pid_t parent;
@@ -128,17 +113,20 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program, const char *
     struct unrecorded_process *p = find(u, pid, found.start);
     if (!p) {
         const struct unrecorded_process *of = find(u, parent, 0);
-        found.is_member = pid == program || (of && of->is_member) || lifetime_is_of_session(pid, dir);
+        found.is_member = pid == program || (of && of->is_member) || lifetime_is_of_session(pid, u->how.dir);
         if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
             return;
         p = &u->items[u->n++];
         *p = found;
     }
     p->look = u->look;
-    const char *why = p->is_member ? judge(p, dir) : NULL;
-    if (why) {
-        p->why = why;
-        memcpy(p->name, found.name, sizeof p->name);
+    if (!p->is_member)
+        return;
+    struct unrecorded_look seen;
+    unrecorded_look_at(&seen, pid, &u->how);
+    if (is_missed(p, &seen)) {
+        p->missed = true;
+        p->seen = seen;
     }
 }
 
@@ -147,13 +135,13 @@ static void forget_ended(struct unrecorded *u)
 {
     size_t n = 0;
     for (size_t i = 0; i < u->n; i++) {
-        if (u->items[i].look == u->look || u->items[i].why)
+        if (u->items[i].look == u->look || u->items[i].missed)
             u->items[n++] = u->items[i];
     }
     u->n = n;
 }
 
-static void look(struct unrecorded *u, pid_t program, const char *dir)
+static void look(struct unrecorded *u, pid_t program)
 {
     DIR *proc = opendir("/proc");
     struct dirent *d;
@@ -161,18 +149,29 @@ static void look(struct unrecorded *u, pid_t program, const char *dir)
     while (proc && (d = readdir(proc))) {
         pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
         if (pid > 0)
-            look_at(u, pid, program, dir);
+            look_at(u, pid, program);
     }
     if (proc)
         closedir(proc);
     forget_ended(u);
 }
 
-void unrecorded_look(struct unrecorded *u, pid_t program, const char *dir)
+void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock)
+{
+    *u = (struct unrecorded){.how = *how};
+    u->tree = tree_new(&u->how, clock);
+}
+
+void unrecorded_look(struct unrecorded *u, pid_t program)
 {
     uint64_t now = clock_monotonic_ns();
     if (now < u->next_ns)
         return;
+    if (u->tree) {
+        tree_settle(u->tree);
+        u->next_ns = now + SETTLE_INTERVAL_NS;
+        return;
+    }
     uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     unsigned long long forks = unrecorded_forks();
     if (!forks || forks != u->forks)
@@ -180,68 +179,163 @@ void unrecorded_look(struct unrecorded *u, pid_t program, const char *dir)
     u->forks = forks;
     if (u->due) {
         u->due--;
-        look(u, program, dir);
+        look(u, program);
     }
     u->next_ns = now + MIN_INTERVAL_NS + COST * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began);
 }
 
+void unrecorded_spool(struct unrecorded *u, const struct drain_spool *s)
+{
+    if (u->tree)
+        tree_spool(u->tree, s);
+}
+
 void unrecorded_match(struct unrecorded *u, const struct drain *c)
 {
-    for (size_t i = 0; i < c->n_spools; i++) {
+    for (size_t i = 0; !u->tree && i < c->n_spools; i++) {
         const struct drain_spool *s = c->spools[i];
         struct unrecorded_process *p = find(u, s->visible_pid, 0);
         // A new spool is of an image that came after the one without.
         if (p && p->images <= s->session_number) {
             p->images = s->session_number + 1;
-            p->why = NULL;
+            p->missed = false;
         }
     }
 }
 
-static void report(struct record_result *result, uint32_t pid, const char *name, const char *why)
+static int add(struct trace_unrecorded *to, const struct trace_missed *missed)
 {
-    if (result->n_unrecorded < RECORD_UNRECORDED) {
-        struct record_unrecorded *to = &result->unrecorded[result->n_unrecorded];
-        to->pid = pid;
-        snprintf(to->name, sizeof to->name, "%.*s", SPOOL_NAME_BYTES, name);
-        snprintf(to->why, sizeof to->why, "%s", why);
-    }
-    result->n_unrecorded++;
+    to->processes += 1 + missed->forks;
+    return to->n < MAX_MISSED ? trace_unrecorded_add(to, missed) : 0;
 }
 
-static void report_refused(struct record_result *result, struct spool_untraced *u)
+static void explain_refusal(char why[UNRECORDED_WHY_BYTES], uint32_t error)
 {
-    char why[sizeof result->unrecorded->why];
-    uint32_t error = atomic_load_explicit(&u->why, memory_order_acquire);
-    uint64_t calls = atomic_load(&u->count.calls);
     if (error == SPOOL_REFUSED_SECCOMP)
-        snprintf(why, sizeof why, "its system calls are filtered");
+        snprintf(why, UNRECORDED_WHY_BYTES, "its system calls are filtered");
     else if (error == SPOOL_REFUSED_COUNTER)
-        snprintf(why, sizeof why, "it may not read the time-stamp counter");
+        snprintf(why, UNRECORDED_WHY_BYTES, "it may not read the time-stamp counter");
     else if (error == SPOOL_REFUSED_ENDED)
-        snprintf(why, sizeof why, "the recording had ended");
+        snprintf(why, UNRECORDED_WHY_BYTES, "the recording had ended");
     else
-        snprintf(why, sizeof why, "no spool could be made for it: %s", strerror((int)error));
-    size_t n = strlen(why);
-    if (n < sizeof why)
-        snprintf(why + n, sizeof why - n, " (%llu calls)", (unsigned long long)calls);
-    report(result, u->pid, u->name, why);
+        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s", strerror((int)error));
 }
 
-void unrecorded_report(const struct unrecorded *u, struct spool_session *session, struct record_result *result)
+// Those that say so themselves.
+static int add_refused(struct spool_session *session, struct trace_unrecorded *to)
 {
     uint32_t refused = session ? atomic_load(&session->untraced) : 0;
-    for (uint32_t i = 0; i < refused && i < SPOOL_UNTRACED; i++)
-        report_refused(result, &session->untraced_of[i]);
-    result->n_unrecorded += refused > SPOOL_UNTRACED ? refused - SPOOL_UNTRACED : 0;
-    for (size_t i = 0; i < u->n; i++) {
-        if (u->items[i].why)
-            report(result, (uint32_t)u->items[i].pid, u->items[i].name, u->items[i].why);
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < refused && i < SPOOL_UNTRACED; i++) {
+        struct spool_untraced *u = &session->untraced_of[i];
+        char why[UNRECORDED_WHY_BYTES], name[SPOOL_NAME_BYTES + 1];
+        explain_refusal(why, atomic_load_explicit(&u->why, memory_order_acquire));
+        snprintf(name, sizeof name, "%.*s", SPOOL_NAME_BYTES, u->name);
+        rc = add(to,
+                 &(struct trace_missed){
+                     .pid = u->pid, .name = name, .why = why, .calls = atomic_load(&u->count.calls), .ns = UINT64_MAX});
     }
+    to->processes += refused > SPOOL_UNTRACED ? refused - SPOOL_UNTRACED : 0;
+    return rc;
+}
+
+// Has it said so itself, or has the recorder? Where processes are numbered anew its name must do.
+static bool is_known(const struct tree_image *image, const struct drain *c, struct spool_session *session)
+{
+    uint32_t refused = session ? atomic_load(&session->untraced) : 0;
+    for (uint32_t i = 0; i < refused && i < SPOOL_UNTRACED; i++) {
+        const struct spool_untraced *u = &session->untraced_of[i];
+        if (u->pid == (uint32_t)image->pid || strncmp(u->name, image->look.name, sizeof u->name) == 0)
+            return true;
+    }
+    return refused > SPOOL_UNTRACED || drain_has_refused(c, (uint32_t)image->pid);
+}
+
+// Why a program was missed that should have been recorded.
+static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
+{
+    if (image->look.gone)
+        snprintf(why, UNRECORDED_WHY_BYTES,
+                 "it ended before it could be looked at; libheaptape.so never started in it");
+    else if (image->look.address_limit && !image->ended)
+        snprintf(why, UNRECORDED_WHY_BYTES, "did not load libheaptape.so; its address space is limited to %llu KiB",
+                 (unsigned long long)(image->look.address_limit >> 10));
+    else if (image->look.address_limit)
+        snprintf(why, UNRECORDED_WHY_BYTES,
+                 "libheaptape.so never started in it; its address space was limited to %llu KiB",
+                 (unsigned long long)(image->look.address_limit >> 10));
+    else if (!image->ended)
+        snprintf(why, UNRECORDED_WHY_BYTES, "did not load libheaptape.so");
+    else if (WIFSIGNALED(image->status))
+        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; signal %d ended it",
+                 WTERMSIG(image->status));
+    else
+        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; it exited with status %d",
+                 WEXITSTATUS(image->status));
+}
+
+static int add_image(const struct tree_image *image, uint64_t stamp_hz, struct trace_unrecorded *to)
+{
+    char why[UNRECORDED_WHY_BYTES];
+    if (image->look.why[0])
+        memcpy(why, image->look.why, sizeof why);
+    else
+        explain_end(image, why);
+    return add(to,
+               &(struct trace_missed){.pid = (uint32_t)image->pid,
+                                      .name = (char *)image->look.name,
+                                      .why = why,
+                                      .forks = image->ran > 1 ? image->ran - 1 : 0,
+                                      .calls = UINT64_MAX,
+                                      .ns = image->to ? clock_to_ns(image->to - image->from, stamp_hz) : UINT64_MAX});
+}
+
+static bool is_missed_image(const struct tree_image *image, struct unrecorded_clock clock)
+{
+    if (!image->look.followed)
+        return false;
+    return image->look.why[0] || image->to ||
+           (clock_to_ns(clock.now - image->from, clock.stamp_hz) > YOUNG_NS && !has_library(image->pid));
+}
+
+static int add_tree(struct unrecorded *u, const struct drain *c, struct spool_session *session,
+                    struct unrecorded_clock clock, struct trace_unrecorded *to)
+{
+    const struct tree_image *image;
+    size_t at = 0;
+    int rc = 0;
+    to->by = tree_finish(u->tree) ? TRACE_MISSED_KERNEL : TRACE_MISSED_GAPS;
+    while (rc == 0 && (image = tree_next_missed(u->tree, &at))) {
+        bool known = !image->look.why[0] && is_known(image, c, session);
+        if (!known && is_missed_image(image, clock))
+            rc = add_image(image, clock.stamp_hz, to);
+    }
+    return rc;
+}
+
+int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct spool_session *session,
+                      struct unrecorded_clock clock, struct trace_unrecorded *to)
+{
+    int rc = add_refused(session, to);
+    if (rc == 0 && u->tree)
+        return add_tree(u, c, session, clock, to);
+    to->by = lifetime_sees_processes() ? TRACE_MISSED_PROC : TRACE_MISSED_UNKNOWN;
+    for (size_t i = 0; rc == 0 && i < u->n; i++) {
+        const struct unrecorded_process *p = &u->items[i];
+        const char *why = p->seen.why[0] ? p->seen.why : "did not load libheaptape.so";
+        if (p->missed)
+            rc = add(to, &(struct trace_missed){.pid = (uint32_t)p->pid,
+                                                .name = (char *)p->seen.name,
+                                                .why = (char *)why,
+                                                .calls = UINT64_MAX,
+                                                .ns = UINT64_MAX});
+    }
+    return rc;
 }
 
 void unrecorded_release(struct unrecorded *u)
 {
+    tree_free(u->tree);
     free(u->items);
     *u = (struct unrecorded){0};
 }

@@ -1,32 +1,72 @@
-// Processes that the program has started and that are not recorded, as /proc shows them: by whose children they are, and by
-// the session in their environment. One that lives for a shorter time than it takes to look again is not seen.
+// Processes that ran below the recorder and are not recorded, and why.
+//
+// The kernel reports all of them (record/tree.h) where it may. Elsewhere /proc is searched every now and then: by whose
+// children they are, and by the session in their environment; a process that lives for less than that is not seen.
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H
 #define HEAPTAPE_RECORD_UNRECORDED_H
 
 #include "record/drain.h"
 #include "record/record.h"
 
+struct tree;
+
+// How a process is to be recorded.
+struct unrecorded_how {
+    const char *dir;     // of the session
+    const char *library; // libheaptape.so, absolute
+    const char *follow;  // as struct record_settings has it
+};
+
+enum { UNRECORDED_WHY_BYTES = 160 };
+
+// What there is to be seen of a process.
+struct unrecorded_look {
+    char name[SPOOL_NAME_BYTES];    // "": it was gone
+    char why[UNRECORDED_WHY_BYTES]; // why the library cannot be in it; "": nothing speaks against it
+    bool gone;                      // it ended before all was seen
+    bool followed;
+    uint64_t address_limit; // RLIMIT_AS in bytes; 0: none
+};
+
+// Looks at a process that has just executed a program, or later.
+void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct unrecorded_how *how);
+
 struct unrecorded {
+    struct unrecorded_how how;
+    struct tree *tree; // NULL: the kernel reports nothing, and /proc is searched
+    uint64_t next_ns;  // not before
     struct unrecorded_process *items;
     size_t n, capacity;
     unsigned long long forks; // of the machine, at the last look
-    uint64_t next_ns;         // not before
     unsigned look;            // their number
     unsigned due;             // looks, until something forks again
 };
 
+// Before the program is started. `how` and what it points to are borrowed.
+void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock);
+
 // Forks of the whole machine since it was started. 0: unknown.
 unsigned long long unrecorded_forks(void);
 
-// Looks at /proc, if something has forked since the last time and that is long enough ago. `program`: whose children are
-// looked for; `dir`: of the session.
-void unrecorded_look(struct unrecorded *u, pid_t program, const char *dir);
+// Looks at what has changed, if that is long enough ago. `program`: whose children are looked for. Between two calls the
+// recorder has looked for new spools.
+void unrecorded_look(struct unrecorded *u, pid_t program);
+
+// A spool was found.
+void unrecorded_spool(struct unrecorded *u, const struct drain_spool *s);
 
 // Forgets the processes that have a spool.
 void unrecorded_match(struct unrecorded *u, const struct drain *c);
 
-// Fills in the list of the result: these, and those that say so themselves in the session.
-void unrecorded_report(const struct unrecorded *u, struct spool_session *session, struct record_result *result);
+struct unrecorded_clock {
+    uint64_t now; // a stamp
+    uint64_t stamp_hz;
+};
+
+// When all spools have been found: fills in what was missed, which is also in the session (NULL: not to be had). 0 or
+// -ENOMEM.
+int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct spool_session *session,
+                      struct unrecorded_clock clock, struct trace_unrecorded *to);
 
 void unrecorded_release(struct unrecorded *u);
 

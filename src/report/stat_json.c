@@ -33,6 +33,44 @@ static void put_session(struct json *j, const struct trace_session *s)
     json_end_object(j);
 }
 
+static const char *name_of(enum trace_missed_by by)
+{
+    switch (by) {
+    case TRACE_MISSED_UNKNOWN:
+        return "unknown";
+    case TRACE_MISSED_KERNEL:
+        return "kernel";
+    case TRACE_MISSED_GAPS:
+        return "kernel_with_gaps";
+    case TRACE_MISSED_PROC:
+        return "proc";
+    }
+    return "unknown";
+}
+
+static void put_unrecorded(struct json *j, const struct trace_unrecorded *u)
+{
+    json_put_object(j, "unrecorded");
+    json_put_string(j, "found_by", name_of(u->by));
+    json_put_u64(j, "processes", u->processes);
+    json_put_array(j, "list");
+    for (size_t i = 0; i < u->n; i++) {
+        const struct trace_missed *m = &u->items[i];
+        json_begin_object(j);
+        json_put_u64(j, "pid", m->pid);
+        json_put_string(j, "name", m->name);
+        json_put_string(j, "reason", m->why);
+        json_put_u64(j, "forks", m->forks);
+        if (m->calls != UINT64_MAX)
+            json_put_u64(j, "missed_calls", m->calls);
+        if (m->ns != UINT64_MAX)
+            json_put_u64(j, "ran_ns", m->ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
 static void put_allocator(struct json *j, const struct trace_process *p)
 {
     json_put_object(j, "allocator");
@@ -155,8 +193,10 @@ void stat_json(struct json *j, const struct file_stat *s)
     json_put_bool(j, "summary_only", s->summary_only);
     json_put_u64(j, "file_bytes", s->file_bytes);
     json_put_double(j, "bytes_per_event", stat_json_bytes_per_event(s));
-    if (s->is_trace)
+    if (s->is_trace) {
         put_session(j, &s->session);
+        put_unrecorded(j, &s->unrecorded);
+    }
     if (s->sums) {
         uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
         usage_json_sums(j, s->sums, &s->usage);

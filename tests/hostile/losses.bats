@@ -45,21 +45,3 @@ adds_up() {
   run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- bash -c 'ulimit -f 100; known _exit 10000'
   at_least 110000 events
 }
-
-# names PROGRAM WHY: in the notes of the last run.
-names() {
-  expect "a process $1" grep -q "^heaptape: process [0-9]* ($1) was not recorded: $2" <<<"$stderr"
-}
-
-@test "processes without the library are named, with the reason" {
-  skip_under_sanitizer
-  echo '#include <unistd.h>
-int main(void) { sleep(2); return 0; }' >pause.c
-  gcc -static -o pause-static pause.c
-  gcc -o pause-plain pause.c
-  records sh -c './pause-static; env -i ./pause-plain; churn 10'
-  names pause-static "is statically linked"
-  names pause-plain "was started without HEAPTAPE_SPOOL"
-  # And nobody else.
-  [ "$(grep -c 'was not recorded' <<<"$stderr")" -eq 2 ]
-}

@@ -1,0 +1,447 @@
+#include "record/tree.h"
+
+#include "spool/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    RECEIVE_BYTES = 4 << 20, // of events that wait: as much as is permitted
+    STACK_BYTES = 256 << 10, // address space may be limited
+    UNNICE = 10,
+    SETTLED = 2,          // looks for spools after which one that has not been found does not exist
+    MAX_IMAGES = 1 << 16, // missed ones, and such as run
+};
+
+struct tree_member {
+    pid_t pid;
+    bool exiting; // its first thread has exited, and perhaps all of it
+    bool gone;
+    bool forked;       // and has not executed anything since
+    uint64_t from, to; // stamps; 0: it lives
+    unsigned settled;  // when it was found gone
+    struct tree_image *image;
+};
+
+// A spool whose process the kernel has not reported yet.
+struct tree_spool {
+    pid_t pid;
+    bool visible; // `pid` is the one that the recorder sees
+    uint64_t stamp, device, inode;
+    unsigned settled;
+};
+
+struct tree {
+    const struct unrecorded_how *how;
+    enum clock_kind clock;
+    struct clock_point started;
+    int socket, stop;
+    pthread_t thread;
+    pthread_mutex_t mutex; // of what follows
+    bool has_gaps;
+    unsigned settled; // calls of tree_settle
+    struct tree_image **images;
+    size_t n_images, images_capacity;
+    struct tree_member *members; // in order of their start
+    size_t n_members, members_capacity;
+    struct tree_spool *spools;
+    size_t n_spools, spools_capacity;
+};
+
+// A netlink message with one event.
+struct connector_message {
+    struct nlmsghdr head;
+    struct cn_msg connector;
+    union {
+        enum proc_cn_mcast_op op;
+        struct proc_event event;
+    };
+} __attribute__((packed, aligned(NLMSG_ALIGNTO)));
+
+// The next event: 1; 0 when there is none; -ENOBUFS when some were dropped, or another negative errno.
+static int next_event(int fd, struct proc_event *event)
+{
+    struct connector_message m;
+    struct sockaddr_nl from = {0};
+    socklen_t n_from = sizeof from;
+    for (;;) {
+        ssize_t n = recvfrom(fd, &m, sizeof m, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from);
+        if (n < 0)
+            return errno == EAGAIN ? 0 : errno == EINTR ? -EAGAIN : -errno;
+        size_t least = offsetof(struct connector_message, event.event_data);
+        // Of the kernel alone: any process may send to a netlink socket.
+        if (from.nl_pid != 0 || (size_t)n < least || m.connector.id.idx != CN_IDX_PROC)
+            continue;
+        memset((char *)&m + n, 0, sizeof m - (size_t)n);
+        memcpy(event, &m.event, sizeof *event);
+        return 1;
+    }
+}
+
+// The kernel answers while the request is sent, or not at all.
+static bool subscribe(int fd)
+{
+    const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
+    struct connector_message m = {
+        .head = {.nlmsg_type = NLMSG_DONE},
+        .connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof m.op},
+        .op = PROC_CN_MCAST_LISTEN,
+    };
+    struct proc_event event;
+    const int bytes = RECEIVE_BYTES;
+    m.head.nlmsg_len = offsetof(struct connector_message, op) + sizeof m.op;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    if (bind(fd, (const struct sockaddr *)&to, sizeof to) < 0 || send(fd, &m, m.head.nlmsg_len, 0) < 0)
+        return false;
+    while (next_event(fd, &event) > 0) {
+        if (event.what == PROC_EVENT_NONE)
+            return event.event_data.ack.err == 0;
+    }
+    return false;
+}
+
+// CLOCK_MONOTONIC to the stamps of spools.
+static uint64_t stamp_of(const struct tree *t, uint64_t ns)
+{
+    struct clock_point now = clock_point_take(t->clock);
+    double since = (double)(now.ns - t->started.ns),
+           rate = since > 0 ? (double)(now.ticks - t->started.ticks) / since : 1;
+    double ago = now.ns > ns && now.ns - ns < now.ns - t->started.ns ? (double)(now.ns - ns) : 0;
+    return (now.ticks - (uint64_t)(ago * rate)) >> CODEC_STAMP_SHIFT;
+}
+
+static struct tree_member *find_member(struct tree *t, pid_t pid)
+{
+    for (size_t i = t->n_members; i-- > 0;) {
+        if (t->members[i].pid == pid && !t->members[i].gone)
+            return &t->members[i];
+    }
+    return NULL;
+}
+
+static bool add_member(struct tree *t, pid_t pid, bool forked, uint64_t from, struct tree_image *image)
+{
+    if (HT_GROW(&t->members, &t->members_capacity, t->n_members + 1) < 0)
+        return false;
+    t->members[t->n_members++] = (struct tree_member){.pid = pid, .forked = forked, .from = from, .image = image};
+    image->live++;
+    image->ran++;
+    return true;
+}
+
+static void leave(struct tree *t, struct tree_member *m, uint64_t now)
+{
+    m->gone = true;
+    m->to = m->to ? m->to : now;
+    m->settled = m->image->settled = t->settled;
+    if (--m->image->live == 0)
+        m->image->to = m->to;
+}
+
+static struct tree_image *add_image(struct tree *t, const struct tree_image *image)
+{
+    struct tree_image *made = t->n_images < MAX_IMAGES ? malloc(sizeof *made) : NULL;
+    if (!made || HT_GROW(&t->images, &t->images_capacity, t->n_images + 1) < 0) {
+        free(made);
+        t->has_gaps = true;
+        return NULL;
+    }
+    *made = *image;
+    t->images[t->n_images++] = made;
+    return made;
+}
+
+static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stamp)
+{
+    struct tree_member *of = find_member(t, parent), *before = find_member(t, child);
+    if (before)
+        leave(t, before, stamp); // its number is another's now
+    // What the recorder itself starts is heaptape until it executes the program.
+    if (!of && parent == getpid()) {
+        struct tree_image *own = add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
+        t->has_gaps |= !own || !add_member(t, child, true, stamp, own);
+    } else if (of) {
+        t->has_gaps |= !add_member(t, child, true, stamp, of->image);
+    }
+}
+
+static void handle_exec(struct tree *t, struct tree_image *image)
+{
+    struct tree_member *m = find_member(t, image->pid);
+    struct tree_image *made = m ? add_image(t, image) : NULL;
+    if (!made)
+        return;
+    m->image->ran -= m->forked;
+    leave(t, m, image->from);
+    t->has_gaps |= !add_member(t, image->pid, false, image->from, made);
+}
+
+static void handle_exit(struct tree *t, pid_t pid, int status, uint64_t stamp)
+{
+    struct tree_member *m = find_member(t, pid);
+    if (!m)
+        return;
+    m->exiting = true;
+    m->to = stamp;
+    if (m->image->pid == pid) {
+        m->image->ended = true;
+        m->image->status = status;
+    }
+}
+
+static bool is_member(struct tree *t, pid_t pid)
+{
+    pthread_mutex_lock(&t->mutex);
+    bool found = find_member(t, pid) != NULL;
+    pthread_mutex_unlock(&t->mutex);
+    return found;
+}
+
+static void look(struct tree *t, struct tree_image *image)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%ld/exe", (long)image->pid);
+    if (stat(path, &st) == 0) {
+        image->device = st.st_dev;
+        image->inode = st.st_ino;
+    }
+    unrecorded_look_at(&image->look, image->pid, t->how);
+}
+
+static void take_event(struct tree *t, const struct proc_event *event)
+{
+    struct tree_image image = {0};
+    pid_t pid = 0;
+    bool is_exec = event->what == PROC_EVENT_EXEC, is_exit = event->what == PROC_EVENT_EXIT;
+    bool is_fork = event->what == PROC_EVENT_FORK;
+    if (is_fork)
+        pid = event->event_data.fork.child_tgid == event->event_data.fork.child_pid ? event->event_data.fork.child_pid
+                                                                                    : 0;
+    else if (is_exec)
+        pid = event->event_data.exec.process_tgid;
+    else if (is_exit)
+        pid = event->event_data.exit.process_tgid == event->event_data.exit.process_pid
+                  ? event->event_data.exit.process_pid
+                  : 0;
+    // Those of the whole machine come, and of each thread.
+    if (!pid || (is_exec && !is_member(t, pid)))
+        return;
+    uint64_t stamp = stamp_of(t, event->timestamp_ns);
+    // Of the thread that listens it is to be told at once what has become of a process: it may be gone soon.
+    if (is_exec) {
+        image = (struct tree_image){.pid = pid, .from = stamp};
+        look(t, &image);
+    }
+    pthread_mutex_lock(&t->mutex);
+    if (is_fork)
+        handle_fork(t, event->event_data.fork.parent_tgid, pid, stamp);
+    else if (is_exec)
+        handle_exec(t, &image);
+    else
+        handle_exit(t, pid, (int)event->event_data.exit.exit_code, stamp);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void *listen_to_kernel(void *arg)
+{
+    struct tree *t = arg;
+    // Programs of some hundred microseconds are to be looked at while they run. Without a right to it this changes nothing.
+    if (setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - UNNICE) < 0)
+        errno = 0;
+    struct pollfd of[] = {{.fd = t->socket, .events = POLLIN}, {.fd = t->stop, .events = POLLIN}};
+    struct proc_event event;
+    for (;;) {
+        poll(of, 2, -1);
+        bool last = of[1].revents;
+        int rc;
+        while ((rc = next_event(t->socket, &event)) != 0) {
+            if (rc > 0)
+                take_event(t, &event);
+            else if (rc != -EAGAIN)
+                t->has_gaps = true;
+            if (rc < 0 && rc != -EAGAIN && rc != -ENOBUFS)
+                return NULL;
+        }
+        if (last)
+            return NULL;
+    }
+}
+
+static bool start_thread(struct tree *t)
+{
+    sigset_t all, mask;
+    pthread_attr_t small;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    bool started = pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, STACK_BYTES) == 0 &&
+                   pthread_create(&t->thread, &small, listen_to_kernel, t) == 0;
+    pthread_attr_destroy(&small);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return started;
+}
+
+struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock)
+{
+    struct tree *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    mallopt(M_ARENA_MAX, 1); // the same: an arena for the thread would be 64 MiB
+    *t = (struct tree){.how = how, .clock = clock, .started = clock_point_take(clock)};
+    pthread_mutex_init(&t->mutex, NULL);
+    t->socket = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
+    t->stop = eventfd(0, EFD_CLOEXEC);
+    if (t->socket >= 0 && t->stop >= 0 && subscribe(t->socket) && start_thread(t))
+        return t;
+    if (t->socket >= 0)
+        close(t->socket);
+    t->socket = -1;
+    tree_free(t);
+    return NULL;
+}
+
+static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool by_file)
+{
+    if (s->stamp < m->from || (m->gone && s->stamp > m->to))
+        return false;
+    return by_file ? !s->visible && s->inode && s->inode == m->image->inode && s->device == m->image->device
+                   : s->pid == m->pid;
+}
+
+// By its file where the process is known by a number in another namespace only.
+static bool match(struct tree *t, const struct tree_spool *s)
+{
+    for (int by_file = 0; by_file < 2; by_file++) {
+        for (size_t i = t->n_members; i-- > 0;) {
+            if (is_of(s, &t->members[i], by_file)) {
+                t->members[i].image->recorded = true;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void tree_spool(struct tree *t, const struct drain_spool *s)
+{
+    struct tree_spool spool = {
+        .pid = s->visible_pid ? s->visible_pid : (pid_t)s->pid,
+        .visible = s->visible_pid,
+        .stamp = __atomic_load_n(&s->header->start_stamp, __ATOMIC_RELAXED),
+        .device = s->exe_device,
+        .inode = s->exe_inode,
+    };
+    pthread_mutex_lock(&t->mutex);
+    spool.settled = t->settled;
+    if (HT_GROW(&t->spools, &t->spools_capacity, t->n_spools + 1) == 0)
+        t->spools[t->n_spools++] = spool;
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void match_spools(struct tree *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_spools; i++) {
+        if (!match(t, &t->spools[i]) && t->settled - t->spools[i].settled < 2 * SETTLED)
+            t->spools[n++] = t->spools[i];
+    }
+    t->n_spools = n;
+}
+
+static bool is_due(const struct tree *t, const struct tree_image *image)
+{
+    return image->live == 0 && t->settled - image->settled >= SETTLED;
+}
+
+static void settle(struct tree *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_members; i++) {
+        struct tree_member *m = &t->members[i];
+        // The process of a thread that has exited may go on with others.
+        if (m->exiting && !m->gone && control_is_gone((uint32_t)m->pid))
+            leave(t, m, m->to);
+    }
+    match_spools(t);
+    for (size_t i = 0; i < t->n_members; i++) {
+        if (!t->members[i].gone || t->settled - t->members[i].settled < SETTLED)
+            t->members[n++] = t->members[i];
+    }
+    t->n_members = n;
+    n = 0;
+    for (size_t i = 0; i < t->n_images; i++) {
+        if (is_due(t, t->images[i]) && t->images[i]->recorded)
+            free(t->images[i]);
+        else
+            t->images[n++] = t->images[i];
+    }
+    t->n_images = n;
+}
+
+void tree_settle(struct tree *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    t->settled++;
+    settle(t);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void stop(struct tree *t)
+{
+    const uint64_t one = 1;
+    if (t->socket < 0)
+        return;
+    if (write(t->stop, &one, sizeof one) == (ssize_t)sizeof one)
+        pthread_join(t->thread, NULL);
+    close(t->socket);
+    t->socket = -1;
+}
+
+bool tree_finish(struct tree *t)
+{
+    stop(t);
+    settle(t);
+    return !t->has_gaps;
+}
+
+struct tree_image *tree_next_missed(struct tree *t, size_t *at)
+{
+    while (*at < t->n_images) {
+        struct tree_image *image = t->images[(*at)++];
+        if (!image->recorded)
+            return image;
+    }
+    return NULL;
+}
+
+void tree_free(struct tree *t)
+{
+    if (!t)
+        return;
+    stop(t);
+    for (size_t i = 0; i < t->n_images; i++)
+        free(t->images[i]);
+    if (t->stop >= 0)
+        close(t->stop);
+    free(t->images);
+    free(t->members);
+    free(t->spools);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
+}

@@ -1,0 +1,206 @@
+load hostile
+
+# Each reason why a process is not recorded: where it is true it is printed, and where it is not, not.
+
+setup_file() {
+  export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+  cd "$BATS_FILE_TMPDIR" || return
+  printf '#include <stdlib.h>\n#include <unistd.h>\nint main(int n, char **a) { free(malloc(100)); if (n > 1) usleep(atoi(a[1])); return 0; }\n' >run.c
+  gcc -static -o static run.c
+  gcc -o plain run.c
+  gcc -fsanitize=address -o asan run.c 2>/dev/null || true
+  chmod 755 . static plain
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL
+  bats_require_minimum_version 1.5.0
+  skip_under_sanitizer
+  ln -s "$BATS_FILE_TMPDIR"/{static,plain,asan} .
+}
+
+need_root() {
+  [ "$(id -u)" -eq 0 ] || skip "only root may do that"
+}
+
+# says PROGRAM WHY: of one process in the notes of the last run, in those of check, and in the list of stat.
+says() {
+  expect "a process $1" grep -q "^heaptape: process [0-9]* ($1) was not recorded: $2" <<<"$stderr"
+  expect "check" grep -q "^heaptape: t.ht: process [0-9]* ($1) was not recorded: $2" <("$HEAPTAPE" check t.ht 2>&1)
+  expect "stat" grep -q "^process [0-9]* ($1) was not recorded: $2" <("$HEAPTAPE" stat t.ht)
+  "$HEAPTAPE" stat --json t.ht | jq -e --arg name "$1" --arg why "$2" \
+    'any(.unrecorded.list[]; .name == $name and (.reason | startswith($why)))'
+}
+
+# missed N: processes, of the last run.
+missed() {
+  local n
+  n=$("$HEAPTAPE" stat --json t.ht | jq .unrecorded.processes)
+  echo "$stderr"
+  echo "$n of $1 processes are said not to be recorded"
+  [ "$n" -eq "$1" ]
+}
+
+@test "unrecorded: nobody, where all processes are recorded or make no call" {
+  records sh -c './plain; (./plain); sh -c "exec ./plain"; ./plain & wait; :'
+  missed 0
+  expect "no word of it" [ "${stderr#*not recorded}" = "$stderr" ]
+  expect "check" [ -z "$("$HEAPTAPE" check -q t.ht 2>&1)" ]
+}
+
+@test "unrecorded: statically linked, and what it forks" {
+  records sh -c './static 200000; ./plain; :'
+  says static "is statically linked"
+  missed 1
+  printf '#include <unistd.h>\n#include <sys/wait.h>\nint main(void) { for (int i = 0; i < 3; i++) if (!fork()) return 0; while (wait(0) > 0); usleep(200000); return 0; }\n' >forks.c
+  gcc -static -o forks forks.c
+  records sh -c './forks; ./plain'
+  expect "its forks" grep -q "(forks) and 3 processes that it forked were not recorded: is statically" <<<"$stderr"
+  missed 4
+}
+
+@test "unrecorded: an environment that was cleared, in part or as a whole" {
+  records sh -c 'env -i ./plain 200000; env -u HEAPTAPE_SPOOL ./plain 200000; env -u LD_PRELOAD ./plain 200000; env HEAPTAPE_SPOOL=/nowhere ./plain 200000; ./plain; :'
+  says plain "was started with an environment without LD_PRELOAD and HEAPTAPE_SPOOL"
+  says plain "was started without HEAPTAPE_SPOOL in its environment"
+  says plain "was started without libheaptape.so in LD_PRELOAD"
+  says plain "belongs to another recording, by its HEAPTAPE_SPOOL"
+  missed 4
+}
+
+@test "unrecorded: setuid" {
+  need_root
+  mkdir -m 755 bin
+  cp -L plain bin/suid
+  cp -L plain bin/nosuid
+  chmod u+s bin/suid
+  chmod 755 "$BATS_TEST_TMPDIR" bin/nosuid
+  records setpriv --reuid 65534 --clear-groups sh -c 'bin/nosuid 200000; bin/suid 200000; :'
+  says suid "is setuid or setgid, which disables LD_PRELOAD"
+  missed 1
+  # For root, whose user ID it does not change, it is recorded.
+  records sh -c 'bin/suid 200000; :'
+  missed 0
+  # User IDs that differ have the same effect.
+  records sh -c 'setpriv --ruid 65534 --euid 0 ./plain 200000; :'
+  says plain "was started in secure mode"
+  missed 1
+}
+
+@test "unrecorded: file capabilities" {
+  need_root
+  command -v setcap >/dev/null || skip "setcap is not installed"
+  mkdir -m 755 bin
+  cp -L plain bin/capable
+  setcap cap_net_raw+ep bin/capable 2>/dev/null || skip "the file system has no capabilities"
+  chmod 755 "$BATS_TEST_TMPDIR"
+  records setpriv --reuid 65534 --clear-groups sh -c 'bin/capable 200000; :'
+  says capable "has file capabilities, which disables LD_PRELOAD"
+  missed 1
+}
+
+@test "unrecorded: another root directory without the library, and one with it" {
+  need_root
+  mkdir -p root/bin
+  cp -L plain root/bin/plain
+  ldd plain | grep -o '/[^ ]*' | while read -r library; do
+    mkdir -p "root$(dirname "$library")"
+    cp -L "$library" "root$library"
+  done
+  records chroot root /bin/plain 200000
+  says plain "is in another root directory or mount namespace, where libheaptape.so was not found"
+  missed 1
+  records chroot / "$PWD/plain" 200000
+  missed 0
+}
+
+@test "unrecorded: no address space for the library, or for its spool" {
+  # As little as the program needs itself.
+  local least=2000
+  until (ulimit -v $least && ./plain) 2>/dev/null || [ $least -gt 9000 ]; do least=$((least + 50)); done
+  records bash -c "ulimit -v $least; exec ./plain 200000"
+  says plain "libheaptape.so never started in it; its address space was limited to $least KiB"
+  missed 1
+  records bash -c 'ulimit -v 4000; exec ./plain'
+  says plain "no spool could be made for it: Cannot allocate memory"
+  missed 1
+  records bash -c 'ulimit -v 400000; exec ./plain'
+  missed 0
+}
+
+@test "unrecorded: a file-size limit is not an own malloc" {
+  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -f 100; exec "$0" record -o - -- ./plain >/dev/null' "$HEAPTAPE"
+  fails_with 125 "nothing was recorded: no spool could be made for it: File too large"
+}
+
+@test "unrecorded: AddressSanitizer, and with its check of the order turned off" {
+  [ -x asan ] || skip "no AddressSanitizer"
+  records sh -c './asan 200000; ./plain; :'
+  if [ -z "${stderr##*(asan)*}" ]; then
+    says asan "uses AddressSanitizer, which ends it when another library is preloaded"
+    missed 1
+  fi
+  records sh -c 'ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 ./asan 200000; :'
+  missed 0
+}
+
+@test "unrecorded: a process that ends before the library starts" {
+  printf '#include <signal.h>\n#include <unistd.h>\n__attribute__((constructor)) static void end(void) { usleep(50000); if (HOW) kill(getpid(), HOW); _exit(3); }\n' >end.c
+  gcc -shared -fPIC -DHOW=0 -o exits.so end.c
+  gcc -shared -fPIC -DHOW=9 -o dies.so end.c
+  # Constructors of what is preloaded last run first.
+  records sh -c 'LD_PRELOAD="$LD_PRELOAD:$PWD/exits.so" ./plain; LD_PRELOAD="$LD_PRELOAD:$PWD/dies.so" ./plain; ./plain; :'
+  says plain "libheaptape.so never started in it; it exited with status 3"
+  says plain "libheaptape.so never started in it; signal 9 ended it"
+  missed 2
+}
+
+@test "unrecorded: a library that the user may not read" {
+  need_root
+  mkdir -m 700 private
+  cp "$(dirname "$(dirname "$HEAPTAPE_PROGRAMS")")"/src/capture/libheaptape.so private 2>/dev/null ||
+    cp "$HEAPTAPE_PROGRAMS"/../src/capture/libheaptape.so private
+  chmod 755 "$BATS_TEST_TMPDIR"
+  HEAPTAPE_LIBEXEC=$PWD/private records setpriv --reuid 65534 --clear-groups "$BATS_FILE_TMPDIR/plain" 200000
+  says plain "libheaptape.so never started in it; it exited with status 0"
+  missed 1
+}
+
+@test "unrecorded: what --follow leaves out is no loss" {
+  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --follow none -- sh -c './static; ./plain; :'
+  missed 0
+  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --follow 'pl*' -- sh -c './static 200000; ./plain; :'
+  missed 0
+  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --follow 'st*' -- sh -c './static 200000; ./plain; :'
+  says static "is statically linked"
+  missed 1
+}
+
+@test "unrecorded: short and many" {
+  records sh -c 'i=0; while [ $i -lt 100 ]; do ./static; i=$((i + 1)); done; ./plain'
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
+  missed 100
+  expect "ten lines" [ "$(grep -c 'process [0-9]* (.*) was not recorded' <<<"$stderr")" -eq 10 ]
+  has "$stderr" "90 other processes were not recorded"
+}
+
+@test "unrecorded: where the kernel reports nothing, /proc is searched, and that is said" {
+  need_unshare -rpf --mount-proc
+  run --separate-stderr timeout -k 1 20 unshare -rpf --mount-proc "$HEAPTAPE" record -f -o t.ht -- \
+    sh -c './static 500000; env -i ./plain 500000; ./plain; :'
+  says static "is statically linked"
+  says plain "was started with an environment without"
+  missed 2
+  has "$stderr" "the kernel did not report processes: others that lived for less than 0.1 s may not have been recorded"
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = proc ]
+  records sh -c './static 200000; ./plain'
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
+  expect "no word of it" [ "${stderr#*kernel did not}" = "$stderr" ]
+}
+
+@test "unrecorded: the list is kept by a salvaged trace" {
+  records sh -c './static 200000; ./plain; :'
+  "$HEAPTAPE" check -q --salvage -f -o u.ht t.ht 2>/dev/null
+  [ "$("$HEAPTAPE" stat --json u.ht | jq -c .unrecorded)" = "$("$HEAPTAPE" stat --json t.ht | jq -c .unrecorded)" ]
+}
