@@ -206,7 +206,7 @@ static void recording_end(struct recording *r)
     pass(r);
     for (size_t i = 0; i < r->drain.n_spools; i++)
         put_process(r, r->drain.spools[i], true);
-    need(encoder_finish(r->encoder, 0, &e) == 0);
+    need(encoder_finish(r->encoder, &(struct trace_unrecorded){0}, 0, &e) == 0);
     encoder_free(r->encoder);
     drain_close(&r->drain);
     trace_session_release(&r->session);
