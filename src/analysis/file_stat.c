@@ -335,7 +335,7 @@ static int finish_sites(struct file_stat *s)
     by_site_finish(&s->by_site);
     coverage_finish(&s->coverage);
     if (s->by_site.n_sites && s->sites.n_sites)
-        s->symbols = symbols_new(&s->sites);
+        s->symbols = symbols_new(&s->sites, s->processes[s->of_usage].exe);
     return s->symbols || !s->by_site.n_sites || !s->sites.n_sites ? 0 : -ENOMEM;
 }
 

@@ -1,5 +1,6 @@
 #include "analysis/symbols.h"
 
+#include "analysis/coverage.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/printable.h"
@@ -12,6 +13,7 @@
 #include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_INLINED = 32 };
@@ -19,6 +21,7 @@ enum { MAX_INLINED = 32 };
 // What is known of a module's file.
 struct module {
     bool opened;
+    bool own;   // the program's
     Dwfl *dwfl; // NULL: there is no usable file
     Dwfl_Module *file;
 };
@@ -30,8 +33,9 @@ struct symbols_found {
 
 struct symbols {
     const struct workload_sites *sites;
+    struct names_index names; // that the file holds
     struct module *modules;
-    struct map by_address; // address → index in `found` + 1
+    struct map by_address; // module and address → index in `found` + 1
     struct symbols_found *found;
     size_t n_found, found_capacity;
     struct symbol *list;
@@ -43,15 +47,44 @@ struct symbols {
     struct symbol scratch[MAX_INLINED];
 };
 
-struct symbols *symbols_new(const struct workload_sites *sites)
+// Folders that were asked for, and the same as libdw wants them.
+static const char *debug_dirs;
+static char *search_path;
+
+void symbols_debug_dirs(const char *dirs)
+{
+    free(search_path);
+    search_path = NULL;
+    debug_dirs = dirs;
+    // libdw's own default, and these.
+    if (dirs && asprintf(&search_path, "-:.debug:/usr/lib/debug:%s", dirs) < 0)
+        search_path = NULL;
+}
+
+// A server that does not answer holds nobody up for long; what the user has set stays. In seconds: for the first 100 KiB,
+// and for a whole file.
+static void bound_downloads(void)
+{
+    if (getenv("DEBUGINFOD_URLS") && *getenv("DEBUGINFOD_URLS")) {
+        setenv("DEBUGINFOD_TIMEOUT", "10", 0);
+        setenv("DEBUGINFOD_MAXTIME", "300", 0);
+    }
+}
+
+struct symbols *symbols_new(const struct workload_sites *sites, const char *exe)
 {
     struct symbols *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
+    bound_downloads();
     s->sites = sites;
     s->modules = calloc(sites->n_modules + 1, sizeof *s->modules);
-    if (s->modules)
+    if (s->modules && names_index_init(&s->names, &sites->names) == 0) {
+        for (size_t i = 0; i < sites->n_modules; i++)
+            s->modules[i].own = coverage_is_own(&sites->modules[i], exe);
         return s;
+    }
+    free(s->modules);
     free(s);
     return NULL;
 }
@@ -67,6 +100,7 @@ void symbols_free(struct symbols *s)
     for (size_t i = 0; i < s->n_texts; i++)
         free(s->texts[i]);
     map_release(&s->by_address);
+    names_index_release(&s->names);
     free(s->modules);
     free(s->found);
     free(s->list);
@@ -85,26 +119,28 @@ static const char *keep(struct symbols *s, char *text)
 }
 
 // Where the file is loaded, less the addresses that it has itself. Where no segment of it can have been mapped so, it is
-// another file.
-static bool find_bias(const char *path, const struct workload_module *m, uint64_t *bias)
+// another file. The segments of a file with debugging information alone are empty, and objcopy changes their offsets: in
+// the file that ran they are as far apart as in memory.
+static bool find_bias(Elf *elf, const struct workload_module *m, uint64_t *bias)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
     size_t n = 0;
-    bool found = false;
-    if (elf && elf_getphdrnum(elf, &n) < 0)
+    bool found = false, first = true;
+    uint64_t lowest = 0;
+    if (elf_getphdrnum(elf, &n) < 0)
         n = 0;
     for (size_t i = 0; i < n && !found; i++) {
         GElf_Phdr p;
-        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X))
+        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD)
             continue;
-        uint64_t page = p.p_align ? p.p_align : 1, first = p.p_offset / page * page;
-        found = m->offset >= first && m->offset < p.p_offset + p.p_memsz;
-        *bias = m->start - (p.p_vaddr - p.p_offset + m->offset);
+        lowest = first ? p.p_vaddr - p.p_vaddr % (p.p_align ? p.p_align : 1) : lowest;
+        first = false;
+        if (!(p.p_flags & PF_X))
+            continue;
+        uint64_t offset = p.p_filesz ? p.p_offset : p.p_vaddr - lowest;
+        uint64_t page = p.p_align ? p.p_align : 1, begin = offset / page * page;
+        found = m->offset >= begin && m->offset < offset + p.p_memsz;
+        *bias = m->start - (p.p_vaddr - offset + m->offset);
     }
-    elf_end(elf);
-    if (fd >= 0)
-        close(fd);
     return found;
 }
 
@@ -127,38 +163,126 @@ static bool has_build_id(Dwfl_Module *file, const char *digits)
     return true;
 }
 
-// Opens a file as the module's. False: it is not the one that ran, or cannot be read.
-static bool open_file(struct module *to, const struct workload_module *m, const char *path)
+static Dwfl *begin(void)
 {
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
-                                             .find_debuginfo = dwfl_standard_find_debuginfo};
+                                             .find_debuginfo = dwfl_standard_find_debuginfo,
+                                             .debuginfo_path = &search_path};
+    return dwfl_begin(&callbacks);
+}
+
+// Opens a file as the module's; the descriptor is taken over. False: it is not the one that ran, or cannot be read.
+static bool open_fd(struct module *to, const struct workload_module *m, const char *path, int fd)
+{
+    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     uint64_t bias;
-    if (!find_bias(path, m, &bias))
+    bool found = elf && elf_kind(elf) == ELF_K_ELF && find_bias(elf, m, &bias);
+    elf_end(elf);
+    Dwfl *dwfl = found ? begin() : NULL;
+    if (!dwfl) {
+        close(fd);
         return false;
-    Dwfl *dwfl = dwfl_begin(&callbacks);
-    if (!dwfl)
-        return false;
+    }
     dwfl_report_begin(dwfl);
-    Dwfl_Module *file = dwfl_report_elf(dwfl, path, path, -1, bias, true);
+    Dwfl_Module *file = dwfl_report_elf(dwfl, path, path, fd, bias, true);
+    if (!file)
+        close(fd);
     dwfl_report_end(dwfl, NULL, NULL);
     if (!file || !has_build_id(file, m->build_id)) {
         dwfl_end(dwfl);
         return false;
     }
-    *to = (struct module){true, dwfl, file};
+    to->dwfl = dwfl;
+    to->file = file;
     return true;
 }
 
-// The recorded path, or the debug file that its build id names.
-static void open_module(struct module *to, const struct workload_module *m)
+static bool open_file(struct module *to, const struct workload_module *m, const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return open_fd(to, m, path, fd);
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+// By its build id in a folder: the file itself, or its debugging information.
+static bool open_by_id(struct module *to, const struct workload_module *m, const char *dir, int dir_bytes)
 {
     char path[4096];
+    if (strlen(m->build_id) < 4)
+        return false;
+    for (unsigned debug = 0; debug < 2; debug++) {
+        snprintf(path, sizeof path, "%.*s/.build-id/%.2s/%s%s", dir_bytes, dir, m->build_id, m->build_id + 2,
+                 debug ? ".debug" : "");
+        if (open_file(to, m, path))
+            return true;
+    }
+    return false;
+}
+
+// In one of the folders that were given, as copied from the machine that recorded. A name alone says too little of a file
+// without a build id.
+static bool open_in_dir(struct module *to, const struct workload_module *m, const char *dir, int dir_bytes)
+{
+    char path[4096];
+    if (open_by_id(to, m, dir, dir_bytes))
+        return true;
+    snprintf(path, sizeof path, "%.*s%s", dir_bytes, dir, m->path);
+    if (open_file(to, m, path))
+        return true;
+    snprintf(path, sizeof path, "%.*s%s", dir_bytes, dir, strrchr(m->path, '/'));
+    return m->build_id[0] && open_file(to, m, path);
+}
+
+// By build id alone, as libdw finds files: from debuginfod's servers.
+static bool open_from_server(struct module *to, const struct workload_module *m)
+{
+    uint8_t id[64];
+    size_t n = strlen(m->build_id) / 2;
+    if (n < 2 || n > sizeof id || !getenv("DEBUGINFOD_URLS"))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned byte = 0;
+        if (sscanf(m->build_id + 2 * i, "%2x", &byte) != 1)
+            return false;
+        id[i] = (uint8_t)byte;
+    }
+    Dwfl *dwfl = begin();
+    if (!dwfl)
+        return false;
+    dwfl_report_begin(dwfl);
+    Dwfl_Module *module = dwfl_report_module(dwfl, m->path, m->start, m->start + m->bytes);
+    char *path = NULL;
+    Elf *elf = NULL;
+    int fd = -1;
+    if (module && dwfl_module_report_build_id(module, id, n, m->start) == 0)
+        fd = dwfl_build_id_find_elf(module, NULL, m->path, m->start, &path, &elf);
+    elf_end(elf);
+    dwfl_report_end(dwfl, NULL, NULL);
+    dwfl_end(dwfl);
+    bool opened = fd >= 0 && open_fd(to, m, path ? path : m->path, fd);
+    free(path);
+    return opened;
+}
+
+static void open_module(struct module *to, const struct workload_module *m)
+{
+    static const char system_dir[] = "/usr/lib/debug";
     to->opened = true;
     elf_version(EV_CURRENT);
-    if (m->path[0] != '/' || open_file(to, m, m->path) || strlen(m->build_id) < 4)
+    if (m->path[0] != '/')
         return;
-    snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", m->build_id, m->build_id + 2);
-    open_file(to, m, path);
+    for (const char *dir = debug_dirs; dir && *dir;) {
+        int n = (int)strcspn(dir, ":");
+        if (n && open_in_dir(to, m, dir, n))
+            return;
+        dir += n + (dir[n] == ':');
+    }
+    if (!open_file(to, m, m->path) && !open_by_id(to, m, system_dir, (int)strlen(system_dir)))
+        open_from_server(to, m);
 }
 
 static const char *demangled(struct symbols *s, const char *name)
@@ -258,7 +382,7 @@ static const char *printable(struct symbols *s, const char *text)
     return i == n ? text : keep(s, printable_new(text));
 }
 
-static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module)
+static int add_found(struct symbols *s, uint64_t key, size_t n, const char *module, bool own)
 {
     if (HT_GROW(&s->list, &s->list_capacity, s->n_list + n) < 0 ||
         HT_GROW(&s->found, &s->found_capacity, s->n_found + 1) < 0 || map_put(&s->by_address, key, s->n_found + 1) < 0)
@@ -268,41 +392,127 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
         s->scratch[i].function = printable(s, s->scratch[i].function);
         s->scratch[i].file = printable(s, s->scratch[i].file ? s->scratch[i].file : "");
         s->scratch[i].module = printable(s, module);
+        s->scratch[i].library = !own || symbols_is_library(s->scratch[i].function, s->scratch[i].file);
         s->list[s->n_list++] = s->scratch[i];
     }
     return 0;
 }
 
-static int find(struct symbols *s, const struct workload_frame *f)
+// As the file has it.
+static size_t find_named(struct symbols *s, const struct names_entry *e)
+{
+    const struct names *names = &s->sites->names;
+    size_t n = 0;
+    for (; e && n < e->n && n < MAX_INLINED; n++) {
+        const struct names_function *f = &names->functions[e->first + n];
+        s->scratch[n] = (struct symbol){
+            .function = names_text(names, f->function), .file = names_text(names, f->file), .line = (int)f->line};
+    }
+    return n;
+}
+
+static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
 {
     const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
     struct module *file = f->module ? &s->modules[f->module - 1] : NULL;
-    size_t n = 0;
     if (file && !file->opened)
         open_module(file, m);
-    memset(s->scratch, 0, sizeof s->scratch);
     // The call stands before the address that it returns to.
     if (file && file->dwfl)
-        n = find_in_file(s, file->file, f->address - 1);
-    else {
-        s->missing++;
-        s->missing_path = m && m->path[0] == '/' && !s->missing_path ? m->path : s->missing_path;
-    }
+        return find_in_file(s, file->file, f->address - 1);
+    s->missing++;
+    s->missing_path = m && m->path[0] == '/' && !s->missing_path ? m->path : s->missing_path;
+    return 0;
+}
+
+static int find(struct symbols *s, const struct workload_frame *f)
+{
+    bool made = workload_sites_is_made(s->sites, f);
+    memset(s->scratch, 0, sizeof s->scratch);
+    size_t n = find_named(s, workload_sites_name(&s->names, f));
+    if (n == 0 && made)
+        n = find_named(s, workload_sites_made_name(&s->names, f));
+    if (n == 0)
+        n = find_in_module(s, f);
+    for (size_t i = 0; i < n; i++)
+        s->scratch[i].known = true;
     if (n == 0) {
         s->scratch[0] = (struct symbol){.function = hexadecimal(s, f->address), .file = ""};
         n = 1;
     }
-    return add_found(s, f->address, n, m ? m->path : "");
+    // What a compiler made while the program ran is the program's.
+    bool own = made ? s->scratch[0].known : s->modules[f->module - 1].own;
+    return add_found(s, workload_sites_key(f), n, f->module ? s->sites->modules[f->module - 1].path : "", own);
 }
 
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found)
 {
-    uint64_t i = map_get(&s->by_address, f->address);
+    uint64_t i = map_get(&s->by_address, workload_sites_key(f));
     if (!i && find(s, f) < 0)
         return 0;
     i = i ? i : s->n_found;
     *found = s->list + s->found[i - 1].first;
     return s->found[i - 1].n;
+}
+
+static bool begins_with(const char *text, size_t n, const char *start)
+{
+    return n >= strlen(start) && memcmp(text, start, strlen(start)) == 0;
+}
+
+// The name of a function without the return type before it and the parameters behind it: "f" of "int f<char>(int)".
+static const char *bare_name(const char *function, size_t *n)
+{
+    const char *start = function, *at = function;
+    unsigned depth = 0;
+    // "operator new", "operator<<".
+    for (; *at && !(depth == 0 && *at == '(' && at > start); at++) {
+        if (strncmp(at, "operator", 8) == 0 && depth == 0)
+            break;
+        depth += *at == '<' || *at == '{' || *at == '(' || *at == '[';
+        depth -= depth && (*at == '>' || *at == '}' || *at == ')' || *at == ']') && at[-1] != '-';
+        if (*at == ' ' && depth == 0)
+            start = at + 1;
+    }
+    *n = strlen(start);
+    return start;
+}
+
+bool symbols_is_library(const char *function, const char *file)
+{
+    static const char *const names[] = {
+        // C++
+        "std::",
+        "__gnu_cxx::",
+        "__cxxabiv1::",
+        "operator new",
+        "operator delete",
+        // Rust, with its mangled allocator functions
+        "alloc::",
+        "core::",
+        "hashbrown::",
+        "<alloc::",
+        "<core::",
+        "<std::",
+        "<hashbrown::",
+        "<T as alloc::",
+        "__rust_",
+        "__rustc",
+        "__rdl_",
+        "__rg_",
+    };
+    static const char *const files[] = {"/usr/include/c++/", "/rustc/", "/usr/lib/llvm"};
+    size_t n;
+    const char *name = bare_name(function, &n);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (begins_with(name, n, names[i]))
+            return true;
+    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (begins_with(file, strlen(file), files[i]))
+            return true;
+    }
+    return false;
 }
 
 uint64_t symbols_missing(const struct symbols *s, const char **path)

@@ -1,5 +1,6 @@
-// Names of code addresses, by libdw: from the files of the recorded modules, if they are still those that ran, or from
-// where debug files are kept (.build-id folders; debuginfod, if DEBUGINFOD_URLS is set).
+// Names of code addresses: those that the trace or workload holds, and by libdw those of the recorded modules' files, if
+// they are still the ones that ran, or of where debug files are kept (folders given; .build-id folders of the system;
+// debuginfod, if DEBUGINFOD_URLS is set).
 #ifndef HEAPTAPE_ANALYSIS_SYMBOLS_H
 #define HEAPTAPE_ANALYSIS_SYMBOLS_H
 
@@ -15,14 +16,24 @@ struct symbol {
     const char *file;     // of the source, "" when it is not known
     int line;
     const char *module; // path, "" when it lay in none
+    bool known;         // a function was found
+    bool library;       // of the allocator, of a language's own library (std::, Rust's alloc), or in a system library
 };
 
-// The sites are borrowed. NULL when out of memory.
-struct symbols *symbols_new(const struct workload_sites *sites);
+// Folders where the recorded files or their debug files are looked for first, parted by colons: by build id as
+// DIR/.build-id/xx/yyy and yyy.debug, by their recorded path below DIR, by their name in DIR. Borrowed; for all symbols
+// that are made from then on. NULL: none.
+void symbols_debug_dirs(const char *dirs);
+
+// The sites are borrowed; `exe`, which may be NULL, is the recorded program's executable. NULL when out of memory.
+struct symbols *symbols_new(const struct workload_sites *sites, const char *exe);
 void symbols_free(struct symbols *s);
 
 // The functions of a frame, the innermost one first: several where calls were inlined. 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
+
+// Is a function, by its name and the file of its source, one of a language's own library, or of the allocator?
+bool symbols_is_library(const char *function, const char *file);
 
 // Modules that have no usable file: how many of the frames asked for lay in such, and the first one's path; NULL: none.
 uint64_t symbols_missing(const struct symbols *s, const char **path);

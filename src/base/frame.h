@@ -62,6 +62,9 @@ struct frame_part {
 // statistics compress better apart.
 int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_part *parts, size_t n, struct err *e);
 
+// Writes a frame as frame_read_stored, or frame_next in the reader's `stored`, has read it, as the next one. What is in `stored` is changed.
+int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e);
+
 // One frame as read. `data` is decompressed and verified, borrowed until the next call.
 struct frame {
     uint8_t type;

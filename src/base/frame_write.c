@@ -217,6 +217,16 @@ int frame_write_parts(struct frame_writer *w, uint8_t type, const struct frame_p
     return rc;
 }
 
+int frame_write_stored(struct frame_writer *w, struct buf *stored, struct err *e)
+{
+    put_u64(stored->data + AT_SEQUENCE, w->next_sequence);
+    put_u64(stored->data + AT_HEADER_HASH, XXH3_64bits(stored->data, AT_HEADER_HASH));
+    int rc = output_write(w->out, stored->data, stored->size, e);
+    if (rc == 0)
+        w->next_sequence++;
+    return rc;
+}
+
 int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t raw_bytes, struct err *e)
 {
     return frame_write_parts(w, type, &(struct frame_part){.bytes = raw, .size = raw_bytes}, 1, e);

@@ -11,6 +11,7 @@
     COMMAND(replay)                                                                                                    \
     COMMAND(compare)                                                                                                   \
     COMMAND(stat)                                                                                                      \
+    COMMAND(symbolize)                                                                                                 \
     COMMAND(report) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;

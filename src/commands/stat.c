@@ -26,6 +26,7 @@ struct stat_options {
     enum stat_format format;
     enum profile_weight weight;
     uint64_t top;
+    const char *debug_dirs;
 };
 
 static const struct option options[] = {
@@ -45,6 +46,9 @@ static const struct option options[] = {
      offsetof(struct stat_options, weight)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
      offsetof(struct stat_options, top)},
+    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
+     "look for the recorded executables, libraries and their debug files in DIR first, as 'heaptape symbolize' does",
+     offsetof(struct stat_options, debug_dirs)},
     {0},
 };
 
@@ -181,16 +185,50 @@ static void print_text(const struct file_stat *s)
 }
 
 // Names of C++ templates go on for pages; the profiles have them whole.
-static void print_frame(const struct symbol *s, bool first)
+static void print_name(const char *name, size_t max)
 {
-    enum { NAME_BYTES = 100 };
-    size_t n = strlen(s->function);
-    printf(first ? "%*s%.*s%s" : "\n%*s%.*s%s", first ? 2 : 54, "", NAME_BYTES, s->function,
-           n > NAME_BYTES ? "..." : "");
+    size_t n = strlen(name);
+    while (n > max && max && (name[max] & 0xc0) == 0x80)
+        max--;
+    printf("%.*s%s", (int)(n < max ? n : max), name, n > max ? "..." : "");
+}
+
+// `via`: the library function that it called, and that leads to the allocator; NULL: none.
+static void print_frame(const struct symbol *s, bool first, const char *via)
+{
+    enum { NAME_BYTES = 100, VIA_BYTES = 60 };
+    printf(first ? "%*s" : "\n%*s", first ? 2 : 54, "");
+    print_name(s->function, NAME_BYTES);
     if (s->file[0])
         printf(" (%s:%d)", strrchr(s->file, '/') ? strrchr(s->file, '/') + 1 : s->file, s->line);
     else if (s->module[0])
         printf(" (%s)", strrchr(s->module, '/') ? strrchr(s->module, '/') + 1 : s->module);
+    if (via) {
+        fputs(" via ", stdout);
+        print_name(via, VIA_BYTES);
+    }
+}
+
+// A stack begins with the program's own function: of the library functions that it called, the first is named beside it.
+// One that never comes to the program is printed whole.
+static void print_stack(const struct file_stat *s, const struct workload_site *site)
+{
+    const struct symbol *found = NULL;
+    const char *via = NULL;
+    bool own = false, first = true;
+    for (unsigned whole = 0; whole < 2 && first; whole++) {
+        for (uint32_t i = 0; i < site->n; i++) {
+            size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
+            for (size_t k = 0; k < n; k++) {
+                own |= whole || !found[k].library;
+                if (own)
+                    print_frame(&found[k], first, first ? via : NULL);
+                first &= !own;
+                via = whole ? NULL : found[k].function;
+            }
+        }
+        via = NULL;
+    }
 }
 
 static void print_site(const struct file_stat *s, uint32_t number)
@@ -198,15 +236,9 @@ static void print_site(const struct file_stat *s, uint32_t number)
     char peak[32], end[32], bytes[32], allocs[32];
     const struct by_site_totals *t = &s->by_site.sites[number];
     const struct workload_site *site = sites_json_frames(&s->sites, number);
-    bool first = true;
     printf("%13s%13s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
            human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
-    for (uint32_t i = 0; i < site->n; i++) {
-        const struct symbol *found = NULL;
-        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
-        for (size_t k = 0; k < n; k++, first = false)
-            print_frame(&found[k], first);
-    }
+    print_stack(s, site);
     puts(site->n ? "" : "  (unknown)");
 }
 
@@ -276,10 +308,12 @@ static int run(const void *fields, int argc, char **argv)
     struct file_stat s;
     struct err e = {0};
     (void)argc;
+    symbols_debug_dirs(o->debug_dirs);
     if (file_stat(&s, argv[0], part, watch_begin("stat"), &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     print(&s, o);
     file_stat_release(&s);
+    symbols_debug_dirs(NULL);
     fflush(stdout);
     if (ferror(stdout))
         die(EXIT_FAILED, "(stdout): cannot write");

@@ -95,6 +95,11 @@ static int feed_samples(struct converter *c, const struct trace_item *item)
     return 0;
 }
 
+static int feed_names(struct process *p, const struct trace_item *item)
+{
+    return p->order ? order_names(p->order, item->names, item->names_bytes) : 0;
+}
+
 // Nothing of an ended process comes after its end.
 static int process_end(struct process *p)
 {
@@ -121,6 +126,8 @@ static int handle_item(struct converter *c, const struct trace_item *item, struc
         return feed_samples(c, item);
     case TRACE_PROCESS_END:
         return process_end(&c->processes[item->process->number]);
+    case TRACE_NAMES:
+        return feed_names(&c->processes[item->process->number], item);
     case TRACE_END:
         result->end_stamp = item->end_stamp;
         break;

@@ -61,6 +61,12 @@ struct order_counts order_counts(const struct order *o)
     return c;
 }
 
+int order_names(struct order *o, const uint8_t *at, size_t n)
+{
+    uint32_t process;
+    return names_get(at, n, &o->sites.names, &process);
+}
+
 const struct workload_sites *order_sites(const struct order *o)
 {
     return &o->sites;

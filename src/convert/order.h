@@ -75,6 +75,9 @@ struct order_counts order_counts(const struct order *o);
 // The call sites that its ops have named; borrowed until the order is freed.
 const struct workload_sites *order_sites(const struct order *o);
 
+// Adds names of code that the trace holds, the payload of a frame, to those of the sites. 0, -EBADMSG, -ENOMEM.
+int order_names(struct order *o, const uint8_t *at, size_t n);
+
 // Writes what was counted into the summary of the workload; its other fields stay.
 void order_summarise(const struct order_counts *counts, struct workload_summary *s);
 

@@ -61,7 +61,7 @@ static int read_sites(struct replay_session *s, struct err *e)
         rc = workload_read_sites(s->input->reader, &s->sites, e);
     if (rc < 0)
         return rc;
-    s->symbols = symbols_new(&s->sites);
+    s->symbols = symbols_new(&s->sites, workload_reader_header(s->input->reader)->exe);
     return s->symbols ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
@@ -79,17 +79,34 @@ int replay_session_find_fragmentation(struct replay_session *s, struct err *e)
     return rc;
 }
 
-const char *replay_session_function(const struct replay_session *s, uint64_t site, char text[REPLAY_FUNCTION_BYTES])
+// The innermost function of the stack outside of libraries; where there is none the innermost one. False: none is known.
+static bool find_function(const struct replay_session *s, const struct workload_site *site, struct symbol *to)
 {
     const struct symbol *found;
-    if (!site || site > s->sites.n_sites || !s->sites.sites[site - 1].n ||
-        !symbols_of(s->symbols, &s->sites.frames[s->sites.sites[site - 1].first], &found))
+    bool any = false;
+    for (uint32_t i = 0; i < site->n; i++) {
+        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
+        for (size_t k = 0; k < n; k++) {
+            if (!any || !found[k].library)
+                *to = found[k];
+            any = true;
+            if (!found[k].library)
+                return true;
+        }
+    }
+    return any;
+}
+
+const char *replay_session_function(const struct replay_session *s, uint64_t site, char text[REPLAY_FUNCTION_BYTES])
+{
+    struct symbol found;
+    if (!site || site > s->sites.n_sites || !find_function(s, &s->sites.sites[site - 1], &found))
         return NULL;
-    const char *file = found->file[0] ? found->file : found->module, *slash = strrchr(file, '/');
-    int n = snprintf(text, REPLAY_FUNCTION_BYTES, "%.100s", found->function);
+    const char *file = found.file[0] ? found.file : found.module, *slash = strrchr(file, '/');
+    int n = snprintf(text, REPLAY_FUNCTION_BYTES, "%.100s", found.function);
     if (file[0] && n > 0)
         n += snprintf(text + n, REPLAY_FUNCTION_BYTES - (size_t)n, " (%.80s", slash ? slash + 1 : file);
     if (file[0] && n > 0)
-        snprintf(text + n, REPLAY_FUNCTION_BYTES - (size_t)n, found->file[0] ? ":%d)" : ")", found->line);
+        snprintf(text + n, REPLAY_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
     return text;
 }

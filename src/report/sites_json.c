@@ -48,6 +48,7 @@ static size_t put_functions(struct json *j, const struct sites_json *n, const st
         put_name(j, "file", found[i].file, true, brief);
         json_put_u64(j, "line", (uint64_t)found[i].line);
         put_name(j, "module", found[i].module, true, brief);
+        json_put_bool(j, "library", found[i].library);
         json_end_object(j);
     }
     return n_found < max ? n_found : max;

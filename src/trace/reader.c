@@ -233,6 +233,17 @@ static int read_unrecorded(struct trace_reader *r, const struct frame *f, struct
     return check_fields(r, f, fields_get_unrecorded(f->data, f->size, &r->unrecorded), e);
 }
 
+static int read_names(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    uint64_t number;
+    if (!varint_get(f->data, f->data + f->size, &number) || number >= r->n_processes)
+        return corrupt(r, f, "names of code belong to an unknown process", e);
+    item->process = r->processes[number];
+    item->names = f->data;
+    item->names_bytes = f->size;
+    return 0;
+}
+
 static int read_end(struct trace_reader *r, const struct frame *f, struct trace_item *item)
 {
     item->end_stamp = fields_number(f->data, f->size, TRACE_F_END_STAMP, 0);
@@ -260,6 +271,9 @@ int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace
         break;
     case TRACE_SAMPLES:
         rc = read_samples(r, f, item, e);
+        break;
+    case TRACE_NAMES:
+        rc = read_names(r, f, item, e);
         break;
     case TRACE_END:
         rc = read_end(r, f, item);

@@ -101,6 +101,21 @@ static int keep_events(struct salvage *s, const struct trace_item *item, struct 
     return rc == 0 && item->batch_ends ? end_batch(s, item->watermark, e) : rc;
 }
 
+static int keep_names(struct salvage *s, const struct trace_item *item, struct err *e)
+{
+    struct names names = {0};
+    uint32_t process;
+    int rc = names_get(item->names, item->names_bytes, &names, &process);
+    if (rc == 0)
+        rc = trace_write_names(&s->writer, process, &names, e);
+    else if (rc == -ENOMEM)
+        err_set(e, rc, "out of memory");
+    else
+        s->result->lost_frames++;
+    names_release(&names);
+    return rc == -EBADMSG ? 0 : rc;
+}
+
 static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
 {
     switch (item->type) {
@@ -120,6 +135,8 @@ static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
         return trace_write_samples(&s->writer, item->samples, item->n_samples, e);
     case TRACE_UNRECORDED:
         return trace_write_unrecorded(&s->writer, &s->reader.unrecorded, e);
+    case TRACE_NAMES:
+        return keep_names(s, item, e);
     case TRACE_END:
         s->end_stamp = item->end_stamp;
         s->clock_hz = item->clock_hz;

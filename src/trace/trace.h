@@ -17,6 +17,7 @@ enum trace_frame {
     TRACE_PROCESS_END = 4, // fields: how it ended
     TRACE_SAMPLES = 5,     // memory of the processes, sampled from outside
     TRACE_END = 6,         // fields: totals; always the last frame of a recording that was not cut off
+    TRACE_NAMES = 8,       // of code addresses of a process
     TRACE_UNRECORDED = 7,  // fields: processes that ran and were not recorded; at most one, before END
 };
 

@@ -132,6 +132,18 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
     return write_payload(w, TRACE_SAMPLES, 0, e);
 }
 
+int trace_write_names(struct trace_writer *w, uint32_t process, const struct names *names, struct err *e)
+{
+    int rc = 0;
+    for (size_t entry = 0; rc == 0 && entry < names->n_entries;) {
+        w->payload.size = 0;
+        if (names_put(&w->payload, names, process, &entry) < 0)
+            return no_memory(w, e);
+        rc = write_payload(w, TRACE_NAMES, 0, e);
+    }
+    return rc;
+}
+
 static enum columns_transform transform_of(const struct trace_writer *w)
 {
     // Columns exist for what compresses them.

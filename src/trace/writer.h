@@ -3,6 +3,7 @@
 #define HEAPTAPE_TRACE_WRITER_H
 
 #include "base/frame.h"
+#include "trace/names.h"
 #include "trace/tail.h"
 #include "trace/trace.h"
 
@@ -38,6 +39,9 @@ int trace_write_process(struct trace_writer *w, const struct trace_process *p, s
 int trace_write_process_end(struct trace_writer *w, const struct trace_process *p, struct err *e);
 int trace_write_unrecorded(struct trace_writer *w, const struct trace_unrecorded *u, struct err *e);
 int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n, struct err *e);
+
+// Names of code of a process, in as many frames as they need; outside of a batch.
+int trace_write_names(struct trace_writer *w, uint32_t process, const struct names *names, struct err *e);
 
 // A batch is written in as many EVENTS frames as the frame limit asks for; the last of them comes with
 // trace_batch_end, also when nothing was added: it moves the watermark.

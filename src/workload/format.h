@@ -16,6 +16,7 @@ enum format_frame {
     FORMAT_SAMPLES = 3, // the recorded program's memory
     FORMAT_SUMMARY = 4, // fields
     FORMAT_SITES = 6,   // call sites
+    FORMAT_NAMES = 7,   // of addresses in call sites
     FORMAT_INDEX = 5,   // where the OPS frames are; always the last frame, followed by the trailer
 };
 

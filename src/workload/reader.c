@@ -244,6 +244,26 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
     return rc < 0 ? rc : back;
 }
 
+static int get_names(struct workload_reader *r, const struct frame *f, struct workload_sites *s, struct err *e)
+{
+    uint32_t process;
+    return checked(r, f, names_get(f->data, f->size, &s->names, &process), "malformed names", e);
+}
+
+// Those behind the call sites, of which the first is in *f.
+static int read_names_frames(struct workload_reader *r, struct frame_reader *frames, struct frame *f,
+                             struct workload_sites *s, struct err *e)
+{
+    int rc = 0;
+    while (rc == 0 && f->type == FORMAT_NAMES) {
+        rc = get_names(r, f, s, e);
+        int more = rc == 0 ? frame_next(frames, f, e) : 0;
+        if (more <= 0)
+            return more < 0 ? more : rc;
+    }
+    return rc;
+}
+
 // All frames of call sites, which follow each other.
 static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, struct workload_sites *s,
                              struct err *e)
@@ -260,7 +280,7 @@ static int read_sites_frames(struct workload_reader *r, struct frame_reader *fra
         if (more < 0)
             return more;
         if (!more || f.type != FORMAT_SITES)
-            break;
+            return rc < 0 || !more ? rc : read_names_frames(r, frames, &f, s, e);
     }
     return rc;
 }
@@ -454,6 +474,9 @@ static int next_ops(struct workload_reader *r, struct err *e)
         case FORMAT_SITES:
             r->sites_at = r->sites_at ? r->sites_at : f.offset;
             rc = checked(r, &f, workload_sites_get(f.data, f.size, &r->sites), "malformed call sites", e);
+            break;
+        case FORMAT_NAMES:
+            rc = get_names(r, &f, &r->sites, e);
             break;
         case FORMAT_SUMMARY:
             rc = read_summary(r, &f, e);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 void workload_sites_release(struct workload_sites *s)
 {
@@ -16,6 +17,7 @@ void workload_sites_release(struct workload_sites *s)
     free(s->modules);
     free(s->frames);
     free(s->sites);
+    names_release(&s->names);
     *s = (struct workload_sites){0};
 }
 
@@ -91,7 +93,7 @@ int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct 
 
 int workload_sites_copy_modules(struct workload_sites *s, const struct workload_sites *from)
 {
-    int rc = 0;
+    int rc = names_copy(&s->names, &from->names, (uint32_t)s->n_modules);
     for (size_t i = 0; rc == 0 && i < from->n_modules; i++) {
         const struct workload_module *m = &from->modules[i];
         rc = add_module(s, m, m->build_id, strlen(m->build_id), m->path, strlen(m->path));
@@ -105,6 +107,64 @@ int workload_sites_copy_all(struct workload_sites *s, const struct workload_site
     for (uint32_t i = 1; rc == 0 && i <= from->n_sites; i++)
         rc = workload_sites_copy(s, i, from, i, 0);
     return rc < 0 ? rc : workload_sites_copy_modules(s, from);
+}
+
+// Where the call stands, which comes before the address that it returns to.
+static const struct names_entry *name_at(const struct names_index *x, uint32_t module, const struct workload_frame *f)
+{
+    return f->address ? names_find(x, module, f->address - 1) : NULL;
+}
+
+const struct names_entry *workload_sites_name(const struct names_index *x, const struct workload_frame *f)
+{
+    return f->module ? name_at(x, f->module, f) : NULL;
+}
+
+const struct names_entry *workload_sites_made_name(const struct names_index *x, const struct workload_frame *f)
+{
+    return name_at(x, 0, f);
+}
+
+bool workload_sites_is_made(const struct workload_sites *s, const struct workload_frame *f)
+{
+    const char *path = f->module ? s->modules[f->module - 1].path : "";
+    return path[0] != '/' || strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0;
+}
+
+static int copy_name(struct names *to, const struct names *from, const struct names_entry *e,
+                     const struct workload_frame *f)
+{
+    int rc = names_begin(to, f->module, f->address - 1, 1);
+    for (uint32_t i = 0; rc == 0 && i < e->n; i++) {
+        const struct names_function *g = &from->functions[e->first + i];
+        rc = names_function(to, names_text(from, g->function), NAMES_TEXT_BYTES, names_text(from, g->file),
+                            NAMES_TEXT_BYTES, g->line);
+    }
+    return rc;
+}
+
+int workload_sites_used_names(const struct workload_sites *s, struct names *to)
+{
+    struct names_index x;
+    struct map seen = {0};
+    int rc = s->names.n_entries ? names_index_init(&x, &s->names) : 1;
+    if (rc)
+        return rc < 0 ? rc : 0;
+    for (size_t i = 0; rc == 0 && i < s->n_frames; i++) {
+        const struct workload_frame *f = &s->frames[i];
+        const struct names_entry *e = workload_sites_name(&x, f);
+        if (!e && workload_sites_is_made(s, f))
+            e = workload_sites_made_name(&x, f);
+        uint64_t key = workload_sites_key(f);
+        if (!e || map_get(&seen, key))
+            continue;
+        rc = map_put(&seen, key, 1);
+        if (rc == 0)
+            rc = copy_name(to, &s->names, e, f);
+    }
+    names_index_release(&x);
+    map_release(&seen);
+    return rc;
 }
 
 static int put_number(struct buf *b, uint64_t v)

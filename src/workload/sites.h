@@ -3,8 +3,9 @@
 #ifndef HEAPTAPE_WORKLOAD_SITES_H
 #define HEAPTAPE_WORKLOAD_SITES_H
 
-#include "base/buf.h"
+#include "trace/names.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct workload_sites {
     struct workload_module *modules;
     struct workload_frame *frames;
     struct workload_site *sites; // of number i + 1
+    struct names names;          // of addresses, where the file has some
     size_t n_modules, n_frames, n_sites;
     size_t modules_capacity, frames_capacity, sites_capacity;
 };
@@ -51,6 +53,25 @@ int workload_sites_copy_modules(struct workload_sites *s, const struct workload_
 
 // Both for all sites, into an empty set.
 int workload_sites_copy_all(struct workload_sites *s, const struct workload_sites *from);
+
+// The name that the file itself has for a frame, in an index of its names. NULL: there is none.
+const struct names_entry *workload_sites_name(const struct names_index *x, const struct workload_frame *f);
+
+// The name that it has for what lay there, in whatever module: for code that a compiler made while the program ran.
+const struct names_entry *workload_sites_made_name(const struct names_index *x, const struct workload_frame *f);
+
+// A number of its own for each pair of module and address: addresses of programs are below 2^47.
+static inline uint64_t workload_sites_key(const struct workload_frame *f)
+{
+    return f->address ^ (uint64_t)f->module << 47;
+}
+
+// Does the frame lie in code that no file holds?
+bool workload_sites_is_made(const struct workload_sites *s, const struct workload_frame *f);
+
+// Adds the names that frames have to `to`, each under the address of its frame: of what a trace knows of a process's memory
+// that is as much as is needed. 0 or -ENOMEM.
+int workload_sites_used_names(const struct workload_sites *s, struct names *to);
 
 // Appends the payload of a frame: the modules from number *module on and the sites from number *site on, as much as fits
 // WORKLOAD_SITES_BYTES, and moves both on. 0 or -ENOMEM.

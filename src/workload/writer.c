@@ -252,6 +252,22 @@ static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
     return rc;
 }
 
+// Directly behind the sites, where readers look for them.
+static int put_names(struct workload_writer *w, struct err *e)
+{
+    struct names used = {0};
+    int rc = w->sites && w->sites->n_sites ? workload_sites_used_names(w->sites, &used) : 0;
+    rc = rc < 0 ? no_memory(w, e) : 0;
+    for (size_t entry = 0; rc == 0 && entry < used.n_entries;) {
+        w->payload.size = 0;
+        rc = names_put(&w->payload, &used, 0, &entry) < 0
+                 ? no_memory(w, e)
+                 : frame_write(&w->frames, FORMAT_NAMES, w->payload.data, w->payload.size, e);
+    }
+    names_release(&used);
+    return rc;
+}
+
 // Their offset in *at; 0 when there are none.
 static int put_samples(struct workload_writer *w, uint64_t *at, struct err *e)
 {
@@ -286,6 +302,8 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
         rc = drain_frames(w, e);
     if (rc == 0)
         rc = put_sites(w, &summary.sites_at, e);
+    if (rc == 0)
+        rc = put_names(w, e);
     if (rc == 0)
         rc = put_samples(w, &summary.samples_at, e);
     if (rc < 0)

@@ -26,7 +26,7 @@ int workload_write_ops(struct workload_writer *w, const struct workload_thread_o
 // before the summary.
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e);
 
-// The call sites that the ops name; borrowed until workload_write_end, which writes them.
+// The call sites that the ops name, with the names of their addresses that are known; borrowed until workload_write_end, which writes them.
 void workload_write_sites(struct workload_writer *w, const struct workload_sites *s);
 
 // Writes what is pending, the sites, the samples, the summary and the index.

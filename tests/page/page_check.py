@@ -122,10 +122,12 @@ def check_sites(seen, stat):
         for row, site in zip(rows, c[key]):
             check_row("site", row, {"bytes": bytes_text(site[which + "_bytes"]), "blocks": count_text(site[which + "_blocks"]),
                                     "allocs": count_text(site["allocs"])})
-            # The innermost function, one of its callers, and all of them.
+            # The innermost function of the program, the library function that it calls, and the stack.
             texts = [re.sub(r"\s+", " ", frame_text(f)) for f in site["frames"]] or ["(unknown)"]
-            ends = [text + "".join(texts[1:]) for text in texts[1:]] or [""]
-            expect("frames", row["site"] in [texts[0] + ("called by " + end if end else "") for end in ends], (row["site"], texts))
+            own = next((i for i, f in enumerate(site["frames"]) if not f["library"]), 0)
+            want = texts[own] + (" via " if own else "")
+            expect("frames", row["site"].startswith(want), (row["site"], texts))
+            expect("stack", row["site"].endswith("stack" + "".join(texts) if len(texts) > 1 else want), (row["site"], texts))
 
 
 # The sentence is there where stacks were recorded, with the shares rounded down; those of nothing are left out.

@@ -10,18 +10,20 @@ function frameText(f) {
   return f.function + (place ? ` (${place})` : '');
 }
 
-// The innermost frame outside of the C++ library; the first one when there is none.
+// The innermost frame outside of libraries; the first one when there is none.
 function ownFrame(frames) {
-  return frames.find((f) => f.function && !/^(std::|__gnu_cxx::|operator new|void\* std::|.*\bstd::make_(unique|shared)<)/.test(f.function)) || frames[0];
+  return frames.find((f) => f.function && !f.library) || frames[0];
 }
 
 function siteCell(site) {
-  const [first, ...callers] = site.frames;
-  if (!first) {
+  if (!site.frames.length) {
     return '(unknown)';
   }
-  return [element('span.frame', null, frameText(first)), callers.length ? details(`called by ${frameText(ownFrame(callers))}`,
-    element('ol.frames', null, callers.map((f) => element('li.frame', null, frameText(f))))) : null];
+  const own = ownFrame(site.frames);
+  const at = site.frames.indexOf(own);
+  const via = at ? ` via ${shortened(site.frames[at - 1].function, 60)}` : '';
+  return [element('span.frame', null, frameText(own) + via), site.frames.length > 1 ? details('stack',
+    element('ol.frames', null, site.frames.map((f) => element('li.frame', null, frameText(f))))) : null];
 }
 
 // which: 'live_at_peak' or 'live_at_end'.

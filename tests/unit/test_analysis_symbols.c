@@ -1,0 +1,51 @@
+// Which functions are those of a library.
+#include "analysis/symbols.h"
+
+#include "unit.h"
+
+static void libraries(void **state)
+{
+    static const char *const library[] = {
+        "operator new(unsigned long)",
+        "std::vector<int, std::allocator<int> >::push_back(int&&)",
+        "void std::vector<A, std::allocator<A> >::_M_realloc_insert<A const&>(__gnu_cxx::__normal_iterator<A*, x>)",
+        "std::unique_ptr<node, std::default_delete<node> > std::make_unique<node>()",
+        "__gnu_cxx::new_allocator<char>::allocate(unsigned long, void const*)",
+        "std::enable_if<true, void>::type std::f<int (*)(char)>(int (*)(char))",
+        "alloc::vec::Vec<T,A>::reserve",
+        "<alloc::string::String as core::clone::Clone>::clone",
+        "__rust_alloc",
+    };
+    static const char *const own[] = {
+        "main",
+        "render(Request const&, std::mersenne_twister_engine<unsigned long, 32ul>&)",
+        "std_like::f(int)",
+        "app::make(std::string const&)",
+        "(anonymous namespace)::f(std::string)",
+        "void app::grow<std::string>(std::string const&)",
+        "std::vector<int> app::all()",
+        "app::operator+(app::big const&, app::big const&)",
+        "main::{lambda(std::string)#1}::operator()(std::string) const",
+        "<app::Tree as core::clone::Clone>::clone",
+        "my_alloc::f",
+        "malloc_wrapper",
+        "0x7f0011223344",
+        "",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof library / sizeof *library; i++) {
+        if (!symbols_is_library(library[i], "/home/me/x.cc"))
+            fail_msg("%s", library[i]);
+    }
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (symbols_is_library(own[i], "/home/me/x.cc"))
+            fail_msg("%s", own[i]);
+    }
+    assert_true(symbols_is_library("f", "/usr/include/c++/12/bits/stl_vector.h"));
+    assert_true(symbols_is_library("f", "/rustc/0123/library/alloc/src/raw_vec.rs"));
+    assert_false(symbols_is_library("f", "/usr/include/app/x.h"));
+}
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(libraries)};
+
+UNIT_MAIN(tests)
