@@ -69,6 +69,15 @@ void export_add_losses(struct export *sum, const struct export *x);
 // What could not be held, in lines for `note`: "wl cannot store timestamps: dropped".
 void export_report_losses(const struct export *x, void (*note)(const char *text));
 
+// Of a memalign: tcmalloc's wants a power of two, where glibc's rounds up.
+static inline uint64_t export_power_of_two(uint64_t align)
+{
+    uint64_t power = 1;
+    while (power < align && power << 1)
+        power <<= 1;
+    return power;
+}
+
 // An address for the block: that of a raw trace, or one of its own that belongs to the slot. 0: none.
 static inline uint64_t export_address(const struct export *x, uint64_t block)
 {

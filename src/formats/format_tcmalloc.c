@@ -1,5 +1,6 @@
 // The raw trace of gperftools' wip-malloc-tracing: buffers of the threads' events, in the order in which they were flushed.
 // docs/reference/foreign-formats.md, "tcmalloc".
+#include "formats/format_tcmalloc.h"
 #include "base/bytes.h"
 #include "base/varint.h"
 #include "formats/import.h"
@@ -7,32 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define TCMALLOC_MAGIC 0x6cbd63e4u
-
 // From here on no allocation succeeds: an address has 47 bits.
 #define NO_SIZE (1ull << 47)
 
-enum tcmalloc_type {
-    TCMALLOC_MALLOC = 0,
-    TCMALLOC_FREE = 1,
-    TCMALLOC_TOKENS = 2,
-    TCMALLOC_BUFFER = 3,
-    TCMALLOC_FREE_SIZED = 4,
-    TCMALLOC_LONG = 7, // the low 8 bits are the type
-    TCMALLOC_DEATH = 0x07,
-    TCMALLOC_END = 0x0f,
-    TCMALLOC_REALLOC = 0x17,
-    TCMALLOC_MEMALIGN = 0x1f,
-    TCMALLOC_BARRIER = 0x27,
-    TCMALLOC_MISC = 0x2f,
-};
-
 enum {
-    NUMBER_BYTES = 9,              // of a varint at most
-    ITEM_BYTES = 3 * NUMBER_BYTES, // of an event, or of what stands before a buffer's events
-    CPU_BITS = 10,                 // of ts|cpu
-    SIZE_UNIT = 8,
-    SLOTS_FIRST = 1, // token 0 must not become address 0
+    ITEM_BYTES = 3 * TCMALLOC_NUMBER_BYTES, // of an event, or of what stands before a buffer's events
+    SLOTS_FIRST = 1,                        // token 0 must not become address 0
 };
 
 // What the deltas of a thread's events are to; they run on from buffer to buffer.
@@ -63,7 +44,7 @@ static int no_memory(struct tcmalloc_import *t)
 // The number of trailing zero bits of the first byte is the length. Returns the bytes used, 0 when it is cut off.
 static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
 {
-    if (__builtin_expect(n >= NUMBER_BYTES, 1)) {
+    if (__builtin_expect(n >= TCMALLOC_NUMBER_BYTES, 1)) {
         uint64_t word = get_u64(at);
         if (__builtin_expect((word & 0xff) != 0, 1)) {
             unsigned bytes = (unsigned)__builtin_ctzll(word) + 1;
@@ -71,11 +52,11 @@ static inline size_t get_number(const uint8_t *at, size_t n, uint64_t *v)
             return bytes;
         }
         *v = get_u64(at + 1);
-        return NUMBER_BYTES;
+        return TCMALLOC_NUMBER_BYTES;
     }
     uint8_t padded[16] = {0};
     memcpy(padded, at, n);
-    size_t bytes = n == 0 ? 1 : padded[0] ? (size_t)__builtin_ctz(padded[0]) + 1 : NUMBER_BYTES;
+    size_t bytes = n == 0 ? 1 : padded[0] ? (size_t)__builtin_ctz(padded[0]) + 1 : TCMALLOC_NUMBER_BYTES;
     return bytes > n ? 0 : get_number(padded, sizeof padded, v);
 }
 
@@ -112,8 +93,8 @@ static void read_size(struct tcmalloc_thread *s, uint64_t word, unsigned type_bi
     unsigned lost = type_bits + 1 > s->lost_bits ? type_bits + 1 : s->lost_bits;
     s->size_units += (uint64_t)zigzag_get(word >> type_bits);
     s->size_units &= UINT64_MAX >> lost;
-    s->lost_bits = s->size_units < NO_SIZE / SIZE_UNIT ? 0 : lost;
-    ev->size = s->size_units * SIZE_UNIT;
+    s->lost_bits = s->size_units < NO_SIZE / TCMALLOC_SIZE_UNIT ? 0 : lost;
+    ev->size = s->size_units * TCMALLOC_SIZE_UNIT;
     ev->result = address(s->next_token++);
     if (ev->size >= NO_SIZE)
         ev->result = 0;
@@ -281,7 +262,7 @@ static unsigned numbers_of(unsigned type)
 
 static int do_item(struct tcmalloc_import *t, unsigned type, const uint64_t v[3])
 {
-    uint64_t ts = v[1] >> CPU_BITS << CPU_BITS;
+    uint64_t ts = v[1] >> TCMALLOC_CPU_BITS << TCMALLOC_CPU_BITS;
     switch (type) {
     case TCMALLOC_BUFFER:
         return read_buffer(t, v[0] >> 3, ts, v[2]);
@@ -340,6 +321,8 @@ static int tcmalloc_import(struct import *im)
     return rc < 0 ? rc : 0;
 }
 
+static const uint8_t kinds[] = {HT_MALLOC, HT_FREE, HT_REALLOC, HT_MEMALIGN, HT_THREAD_END, 0};
+
 const struct format format_tcmalloc = {
     .name = "tcmalloc",
     .import =
@@ -347,5 +330,15 @@ const struct format format_tcmalloc = {
             .read = tcmalloc_import,
             // An allocation may stand in a buffer that is flushed long after that of the thread that frees the block.
             .window = 10000000000u,
+        },
+    .export =
+        {
+            .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_TIDS,
+            .kinds = kinds,
+            .state_bytes = sizeof(struct tcmalloc_export),
+            .begin = tcmalloc_begin,
+            .put = tcmalloc_put,
+            .end = tcmalloc_end,
+            .release = tcmalloc_release,
         },
 };

@@ -120,15 +120,6 @@ static void put_position(struct export *x, const struct export_call *c)
     r->ts = ts;
 }
 
-// tcmalloc's memalign wants a power of two, where glibc's rounds up.
-static uint64_t power_of_two(uint64_t align)
-{
-    uint64_t power = 1;
-    while (power < align && power << 1)
-        power <<= 1;
-    return power;
-}
-
 static int replay_put(struct export *x, const struct export_call *c)
 {
     struct replay_export *r = x->state;
@@ -146,7 +137,7 @@ static int replay_put(struct export *x, const struct export_call *c)
         put_instruction(x, INSTRUCTION_FREE_SIZED, reg, ev->size, 0);
         break;
     case HT_MEMALIGN:
-        put_instruction(x, INSTRUCTION_MEMALIGN, reg, ev->size, power_of_two(ev->align));
+        put_instruction(x, INSTRUCTION_MEMALIGN, reg, ev->size, export_power_of_two(ev->align));
         break;
     case HT_THREAD_END:
         put_instruction(x, INSTRUCTION_KILL_THREAD, 0, 0, 0);

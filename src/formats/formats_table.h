@@ -20,9 +20,11 @@
       "the workload of glibc's dj/malloc branch, which trace_run plays.", \
       "the workload of glibc's dj/malloc branch, which trace_run plays. Drops timestamps and thread starts and exits. " \
       "Writes C++ functions as malloc and free, and other aligned allocations as memalign.") \
-    X(tcmalloc, "tcmalloc", IMPORT, \
+    X(tcmalloc, "tcmalloc", BOTH, \
       "the raw trace of gperftools' branch wip-malloc-tracing, plain or in LZ4 frames.", \
-      "") \
+      "the raw trace of gperftools' branch wip-malloc-tracing, plain. Drops failed calls, frees of NULL and thread " \
+      "starts, rounds sizes up to 8 and timestamps down to 1,024 ns. Writes other functions as malloc, free, realloc " \
+      "or memalign.") \
     X(tcmalloc_replay, "tcmalloc-replay", BOTH, \
       "the instructions of gperftools' malloc-trace-replay.", \
       "the instructions of gperftools' malloc-trace-replay. Drops failed calls, frees of NULL and thread starts, and " \

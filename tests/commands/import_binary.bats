@@ -148,6 +148,30 @@ PY
   cmp a.json b.json
 }
 
+@test "tcmalloc: what is exported is read back, by a second reader, too" {
+  import tcmalloc "$files/three.lz4" a
+  heaptape export -F tcmalloc -o b.raw a.htw
+  expect "nothing lost" [ -z "$stderr" ]
+  import tcmalloc b.raw b
+  foreign calls tcmalloc b.raw b.json + same a.json b.json
+  has "$(numbers b.htw)" '"malloc":15652,"free":16070,"realloc":1932,"memalign":431,"thread.end":3'
+  lz4 -q b.raw b.lz4
+  import tcmalloc b.lz4 c
+  cmp b.json c.json
+}
+
+@test "tcmalloc: what it has no item for is written as what comes nearest, and said" {
+  import mtrace "$files/api.mtrace" a
+  heaptape export -F tcmalloc -o b.raw a.htw
+  for text in "calloc (2): written as malloc" "failed calls: 2 dropped" "frees of NULL: 1 dropped" \
+    "reallocs that free: 1 written as free"; do
+    has "$stderr" "tcmalloc cannot store $text"
+  done
+  import tcmalloc b.raw b
+  foreign calls tcmalloc b.raw b.json
+  has "$(numbers b.htw)" '"unmatched_frees":0'
+}
+
 @test "tcmalloc-replay: every call of the stock file is there, and survives export" {
   gzip -dc "$files/three.ins.gz" >three.ins
   import tcmalloc-replay three.ins a
