@@ -24,7 +24,7 @@ MASK64 = (1 << 64) - 1
 TRACE_SESSION, TRACE_PROCESS, TRACE_EVENTS = 1, 2, 3
 WORKLOAD_HEADER, WORKLOAD_OPS, WORKLOAD_INDEX = 1, 2, 5
 TAG_EPOCH, TAG_BASE, TAG_LONG = 1, 2, 3
-NOTES = {30: "site", 31: "usable"}
+NOTES = {29: "path", 30: "site", 31: "usable"}
 FAILED, FROM_NULL, FREED, HAS_SITE, HAS_WAITS, NO_SLOT = 1, 2, 4, 0x20, 0x40, 0x80
 
 
@@ -183,7 +183,7 @@ class Clock:
 
 def print_event(kind, pid, tid, ns, event):
     """event: what stands in the line, by the names of the fields; ptr and result as they are printed."""
-    out = [f'{{"kind":"{kind.name}","pid":{pid},"tid":{tid},"time_ns":{ns}']
+    out = [f'{{"kind":"{kind.name}","pid":{pid},"tid":{tid}' + ("" if ns is None else f',"time_ns":{ns}')]
     for name in ("size", "count", "align", "value"):
         if name in kind.fields:
             value = event[name] - (1 << 64) * (name in kind.signed and event[name] >> 63)
@@ -392,7 +392,7 @@ class Trace:
         for stamp, process, tid, kind, event in self.events:
             for name in ("ptr", "result"):
                 event[name] = f'"{event.get(name, 0):#x}"'
-            print_event(kind, self.pids[process], tid, clock.ns(stamp), event)
+            print_event(kind, self.pids[process], tid, None if number(self.session, 13) else clock.ns(stamp), event)
 
 
 # Workloads
@@ -516,7 +516,7 @@ class Window:
         blocks = [self.block(head, stamped) for head in heads]
         order = self.by_stamp(blocks) if stamped else self.by_runs(blocks)
         for stamp, thread, kind, event in order:
-            ns = self.workload.clock.ns(stamp) if stamped else 0
+            ns = self.workload.clock.ns(stamp) if stamped else None
             print_event(kind, pid, thread, ns, event)
         need(all(column.at_end() for column in self.columns.values()), "a column is too long")
         need(self.at == len(self.payload), "more text than told")

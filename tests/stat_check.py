@@ -140,7 +140,7 @@ class Usage:
     def count(self, call):
         counted = call["kind"] != "preexisting"
         if counted:
-            self.last_ns = max(self.last_ns, call["time_ns"])
+            self.last_ns = max(self.last_ns, call.get("time_ns", 0))
         self.apply(call)
         if self.bytes > self.peak[0]:
             self.peak = self.bytes, self.events, len(self.live), None

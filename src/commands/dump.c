@@ -37,6 +37,7 @@ static const struct option options[] = {
 
 struct dump_line {
     bool slots; // `ptr` and `result` are slots, DUMP_NO_SLOT for none; else addresses
+    bool timed; // stamp_ns is a time
     uint32_t pid, tid;
     uint32_t thread;   // number in its process
     uint64_t stamp_ns; // since the start of the recording or process
@@ -144,6 +145,20 @@ static void print_arguments(const struct dump_line *l)
     }
 }
 
+// " path=thread_cache|unsorted_add": the bits that have no name as one number.
+static void print_path(uint64_t path)
+{
+    const char *before = " path=";
+    for (unsigned i = 0; i < HT_PATHS; i++) {
+        if (!(path >> i & 1))
+            continue;
+        printf("%s%s", before, event_path_names[i]);
+        before = "|";
+    }
+    if (path >> HT_PATHS)
+        printf("%s%#" PRIx64, before, path >> HT_PATHS << HT_PATHS);
+}
+
 // "[pid tid] +12.345678 malloc(32) = 0x55…" on stdout.
 static void dump_text(const struct dump_line *l)
 {
@@ -156,7 +171,9 @@ static void dump_text(const struct dump_line *l)
         print_place(l, l->result);
     }
     for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
-        if (l->notes[i])
+        if (l->notes[i] && i == HT_NOTE_PATH)
+            print_path(l->notes[i]);
+        else if (l->notes[i])
             printf(" %s=%" PRIu64, event_note_names[i], l->notes[i]);
     }
     if (l->error)
@@ -192,7 +209,7 @@ static void dump_json(const struct dump_line *l)
     if (l->notes)
         memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);
     line.size = 0;
-    if (format_json_put(&line, &c, l->slots) < 0)
+    if (format_json_put(&line, &c, (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0)) < 0)
         die(EXIT_FAILED, "out of memory");
     fwrite(line.data, 1, line.size, stdout);
 }
@@ -226,6 +243,7 @@ static int dump_call(void *context, const struct walk_call *call)
         .pid = call->process->pid,
         .tid = call->tid,
         .thread = call->thread,
+        .timed = !d->session->order_only,
         .stamp_ns = trace_stamp_ns(d->session, ev->stamp),
         .kind = ev->kind,
         .error = ev->error,
@@ -263,6 +281,7 @@ static void dump_op(const struct dump *d, const struct workload_header *h, uint3
         .slots = true,
         .pid = h->pid,
         .tid = thread,
+        .timed = h->has_stamps,
         .stamp_ns = clock_to_ns(since << h->stamp_shift, h->clock_hz),
         .kind = op->kind,
         .error = op->error,

@@ -65,6 +65,28 @@ enum event_note { HT_NOTE_TABLE(HT_X) };
 // Names of the notes; NULL where there is none.
 extern const char *const event_note_names[HT_NOTES];
 
+// Bits of the note `path`: those of glibc's dj/malloc branch, from 0 on.
+enum event_path {
+    HT_PATH_THREAD_CACHE,
+    HT_PATH_CPU_CACHE,
+    HT_PATH_CPU_CACHE_2,
+    HT_PATH_SBRK,
+    HT_PATH_MMAP,
+    HT_PATH_MUNMAP,
+    HT_PATH_MALLOC_FREE, // a realloc that called malloc and free
+    HT_PATH_HOOK,
+    HT_PATH_UNSORTED_ADD,
+    HT_PATH_UNSORTED_REMOVE,
+    HT_PATH_UNSORTED_EMPTY,
+    HT_PATH_FASTBIN_ADD,
+    HT_PATH_FASTBIN_REMOVE,
+    HT_PATH_CONSOLIDATE,
+    HT_PATHS,
+};
+
+// By bit: "thread_cache".
+extern const char *const event_path_names[HT_PATHS];
+
 // Indexed by kind; rows without a kind are all zero.
 extern const struct event_info event_infos[HT_KIND_LIMIT];
 

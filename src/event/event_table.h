@@ -99,8 +99,10 @@
 // Tags are never reused either.
 //   site    call site of an allocation: the number of a heaptape.stack
 //   usable  malloc_usable_size of the block: of an allocated one after the call, of a freed one before it
+//   path    how glibc's malloc served the call: a bit for each event_path; only imported (mtrace)
 // clang-format off
 #define HT_NOTE_TABLE(X) \
+    X( 29, PATH,                    "path") \
     X( 30, SITE,                    "site") \
     X( 31, USABLE,                  "usable")
 // clang-format on

@@ -110,11 +110,11 @@ static int leave_out(struct export *x, struct export_call *c)
     return 0;
 }
 
-static inline bool has_notes(const struct event *ev)
+static inline bool loses_notes(const struct event *ev, unsigned held)
 {
     uint64_t any = 0;
     for (unsigned i = 0; i < HT_NOTES; i++)
-        any |= ev->notes[i];
+        any |= held >> i & 1 ? 0 : ev->notes[i];
     return any;
 }
 
@@ -123,7 +123,7 @@ int export_put(struct export *x, const struct export_call *original)
     unsigned kind = original->ev.kind, as = x->as[kind];
     if (__builtin_expect(as != kind, 0))
         x->changed[kind]++;
-    if (__builtin_expect(has_notes(&original->ev), 0) && !(x->format->export.holds & FORMAT_HOLDS_NOTES))
+    if (__builtin_expect(loses_notes(&original->ev, x->format->export.notes), 0))
         x->notes++;
     struct export_call c = *original;
     if (!as || leave_out(x, &c))
@@ -213,7 +213,7 @@ void export_report_losses(const struct export *x, void (*note)(const char *text)
     }
     for (unsigned as = 0; as < HT_KIND_LIMIT; as++)
         report_kinds(x, as, note);
-    report_count(x, x->notes, "usable sizes and call sites", "dropped", note);
+    report_count(x, x->notes, "usable sizes, call sites and paths", "dropped", note);
     report_count(x, x->failed, "failed calls", "dropped", note);
     report_count(x, x->null_frees, "frees of NULL", "dropped", note);
     report_count(x, x->earlier_frees, "frees of blocks from before the recording", "dropped", note);

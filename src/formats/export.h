@@ -15,6 +15,7 @@ struct export_call {
     uint8_t flags;   // WORKLOAD_*; of a raw trace 0
     bool failed;     // nothing was allocated or freed
     bool earlier;    // the block at ev.ptr is from before the recording: it is in no call before
+    bool glibc;      // recorded on glibc's malloc, or imported with its paths
     bool added;      // a free that was not recorded, of a block whose address is allocated again
     const struct workload_dependency *dependencies;
     uint32_t n_dependencies;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     ALL_PROCESSES = 0xffffffff,
@@ -24,6 +25,7 @@ struct export_process {
     struct addressed calls; // the context of its sinks
     struct export_job *job;
     uint32_t number, pid;
+    bool glibc;                    // see export_call
     struct export_call *calls_due; // where several processes share an output
     size_t n, at, capacity;
     uint64_t due_ns; // of calls_due[at], not before those before it
@@ -133,6 +135,7 @@ static int put_addressed(void *context, const struct addressed_call *a)
         .thread = a->thread,
         .failed = a->failed,
         .earlier = a->earlier,
+        .glibc = p->glibc || a->ev.notes[HT_NOTE_PATH],
         .added = a->added,
     };
     c.ev.stamp = trace_stamp_ns(p->job->session, a->ev.stamp);
@@ -213,6 +216,14 @@ static int finish_process(void *context, const struct order_counts *counts, cons
     return rc < 0 ? rc : export_outputs_end(&j->outputs, p->number);
 }
 
+// Is malloc in libc itself? Its file is libc.so.6 or libc-2.31.so.
+static bool is_glibc(const char *allocator)
+{
+    const char *name = allocator ? strrchr(allocator, '/') : NULL;
+    name = name ? name + 1 : allocator;
+    return name && (strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2.", 7) == 0);
+}
+
 static int choose_process(void *context, const struct trace_process *from, struct convert_sink *sink)
 {
     struct export_job *j = context;
@@ -223,8 +234,11 @@ static int choose_process(void *context, const struct trace_process *from, struc
     if (!p)
         return -ENOMEM;
     j->processes[j->n_processes++] = p;
-    *p = (struct export_process){
-        .calls = {.put = put_addressed, .context = p}, .job = j, .number = from->number, .pid = from->pid};
+    *p = (struct export_process){.calls = {.put = put_addressed, .context = p},
+                                 .job = j,
+                                 .number = from->number,
+                                 .pid = from->pid,
+                                 .glibc = is_glibc(from->allocator)};
     *sink = (struct convert_sink){.ops = {.context = p, .calls = addressed_take}, .done = finish_process};
     return 1;
 }

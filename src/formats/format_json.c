@@ -140,8 +140,9 @@ static char *put_depends_on(char *to, const struct export_call *c)
     return to;
 }
 
-int format_json_put(struct buf *b, const struct export_call *c, bool slots)
+int format_json_put(struct buf *b, const struct export_call *c, unsigned calls)
 {
+    bool slots = calls & FORMAT_JSON_SLOTS;
     const struct event *ev = &c->ev;
     size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_dependencies * DEPENDENCY_BYTES;
     if (buf_reserve(b, most) < 0)
@@ -152,7 +153,8 @@ int format_json_put(struct buf *b, const struct export_call *c, bool slots)
     to = text_put(to, name, strlen(name));
     to = put_number(to, "\",\"pid\":", c->pid);
     to = put_number(to, ",\"tid\":", c->tid);
-    to = put_number(to, ",\"time_ns\":", ev->stamp);
+    if (calls & FORMAT_JSON_TIMES)
+        to = put_number(to, ",\"time_ns\":", ev->stamp);
     to = put_numbers(to, ev);
     to = put_blocks(to, ev, slots);
     if (ev->error || c->failed)
@@ -182,7 +184,8 @@ static int json_put(struct export *x, const struct export_call *c)
 {
     struct json_export *j = x->state;
     j->line.size = 0;
-    if (format_json_put(&j->line, c, x->facts.slots) < 0)
+    unsigned calls = (x->facts.slots ? FORMAT_JSON_SLOTS : 0) | (x->facts.has_stamps ? FORMAT_JSON_TIMES : 0);
+    if (format_json_put(&j->line, c, calls) < 0)
         return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
     export_buffer_put(&x->out, j->line.data, j->line.size);
     return 0;
@@ -205,7 +208,8 @@ const struct format format_json = {
     .export =
         {
             .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
-                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_NOTES,
+                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+            .notes = ~0u,
             .state_bytes = sizeof(struct json_export),
             .put = json_put,
             .release = json_release,

@@ -6,8 +6,11 @@
 #include "formats/export.h"
 #include "formats/import.h"
 
-// Appends the object and a newline. `slots`: c->ev.ptr and .result are slots + 1, else addresses. 0 or -ENOMEM.
-int format_json_put(struct buf *to, const struct export_call *c, bool slots);
+// What the calls of a file are. Slots: ev.ptr and .result are slots + 1, else addresses.
+enum format_json_calls { FORMAT_JSON_SLOTS = 1, FORMAT_JSON_TIMES = 2 };
+
+// Appends the object and a newline. `calls`: FORMAT_JSON_*. 0 or -ENOMEM.
+int format_json_put(struct buf *to, const struct export_call *c, unsigned calls);
 
 // Reads such lines.
 int format_json_import(struct import *im);

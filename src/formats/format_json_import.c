@@ -406,7 +406,7 @@ static int put_line(struct import *im, struct json_import *j, struct fields *f)
     if (f->has_error && !ev->error && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE))
         ev->error = ENOMEM;
     if (!im->events)
-        im->has_times = im->from_start = f->has_stamp && ev->stamp;
+        im->has_times = im->from_start = f->has_stamp;
     int rc = find_key(im, j, f, &key);
     return rc < 0 ? rc : import_put(im, (uint32_t)f->pid, key, ev);
 }

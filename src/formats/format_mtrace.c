@@ -24,11 +24,13 @@ enum {
     OLD_RECORD_BYTES = 32, // without size2 and size3
     MAGIC_PTR = 0x1234,
     WORD_BYTES = 8,
+    TYPE_BITS = 8,
+    CHUNK_STEP = 16,   // chunks are multiples of it
     MALLOC_ALIGN = 16, // stands for the alignment that old records do not have
     PAGE_BYTES = 4096,
     // Offsets.
     AT_TID = 0,
-    AT_TYPE = 4,
+    AT_TYPE = 4, // its low byte; above it the path
     AT_PTR1 = 8,
     AT_PTR2 = 16,
     AT_SIZE = 24,
@@ -132,8 +134,12 @@ static int read_record(struct import *im, int record_bytes)
     if (rc < 0)
         rc = import_bad(im, import_source_offset(&im->source), "expected a record of type 0 to 8 or 255, found %u",
                         at[AT_TYPE]);
-    if (rc > 0)
+    if (rc > 0) {
         ev.notes[HT_NOTE_USABLE] = usable(at, record_bytes, &ev);
+        ev.notes[HT_NOTE_PATH] = get_u32(at + AT_TYPE) >> TYPE_BITS;
+        for (unsigned i = 0; i < HT_PATHS; i++)
+            im->paths[i] += ev.notes[HT_NOTE_PATH] >> i & 1;
+    }
     if (rc > 0)
         rc = import_put(im, 1, get_u32(at + AT_TID), &ev);
     im->source.at += (size_t)record_bytes;
@@ -154,14 +160,51 @@ static int mtrace_import(struct import *im)
     return n > 0 ? import_cut_off(im, import_source_offset(&im->source), "a record") : (int)n;
 }
 
+// In a chunk's size, as glibc's malloc has it in the word before the block: the chunk is a mapping of its own.
+#define CHUNK_IS_MAPPED 2ull
+
 struct mtrace_export {
-    struct map chunks; // by block: what glibc's malloc would have used for it
+    struct map chunks; // by block: what glibc's malloc used for it or would have, and CHUNK_IS_MAPPED
+    bool glibc;        // its malloc was recorded
 };
 
 // The chunk that glibc makes of a request: a word before it, in steps of 16 bytes, 32 at least.
 static uint64_t chunk_bytes(uint64_t size)
 {
     return size < 24 ? 32 : size > UINT64_MAX - 32 ? size : (size + 8 + 15) & ~15ull;
+}
+
+// The chunk of a block whose usable size is known. That of glibc's ends in the middle of a step, as a chunk lends its last
+// word from the next one, unless the chunk is a mapping of its own.
+static uint64_t chunk_of_usable(uint64_t usable)
+{
+    return usable % CHUNK_STEP ? usable + WORD_BYTES : (usable + 2 * WORD_BYTES) | CHUNK_IS_MAPPED;
+}
+
+static uint64_t chunk_of_result(const struct export_call *c, bool glibc)
+{
+    uint64_t usable = c->ev.notes[HT_NOTE_USABLE];
+    if (!c->ev.result)
+        return 0;
+    if (usable && glibc)
+        return chunk_of_usable(usable);
+    return chunk_bytes(event_requested(c->ev.kind, c->ev.size, c->ev.count));
+}
+
+// What the wrapper of a call can know of the path that malloc took: whether blocks are mappings of their own, and whether a
+// realloc made a new block. Only where usable sizes say so, of glibc.
+static uint64_t path_of(const struct export_call *c, bool glibc, uint64_t before, uint64_t after)
+{
+    const struct event *ev = &c->ev;
+    bool was_mapped = before & CHUNK_IS_MAPPED, is_mapped = after & CHUNK_IS_MAPPED;
+    bool moved = ev->ptr && ev->result && ev->ptr != ev->result;
+    if (ev->notes[HT_NOTE_PATH] || !glibc)
+        return ev->notes[HT_NOTE_PATH];
+    // A mapping that stays one is resized as it is.
+    if (was_mapped && is_mapped)
+        return 0;
+    return (uint64_t)is_mapped << HT_PATH_MMAP | (uint64_t)was_mapped << HT_PATH_MUNMAP |
+           (uint64_t)(moved && ev->notes[HT_NOTE_USABLE]) << HT_PATH_MALLOC_FREE;
 }
 
 static int set_chunk(struct export *x, uint64_t block, uint64_t bytes)
@@ -180,7 +223,7 @@ static uint64_t remove_chunk(const struct export *x, uint64_t block)
     return bytes;
 }
 
-static void put_record(struct export *x, uint32_t tid, enum mtrace_type type, const uint64_t words[5])
+static void put_record(struct export *x, uint32_t tid, uint32_t type, const uint64_t words[5])
 {
     uint8_t *to = export_buffer_reserve(&x->out, RECORD_BYTES);
     memset(to, 0, RECORD_BYTES);
@@ -226,18 +269,25 @@ static enum mtrace_type type_of(const struct event *ev)
 
 static int mtrace_put(struct export *x, const struct export_call *c)
 {
+    struct mtrace_export *m = x->state;
     const struct event *ev = &c->ev;
-    uint64_t size = event_requested(ev->kind, ev->size, ev->count), chunk = ev->result ? chunk_bytes(size) : 0;
-    uint64_t words[5] = {export_address(x, ev->ptr), export_address(x, ev->result), size, ev->align, chunk};
+    bool glibc = m->glibc |= c->glibc;
+    uint64_t size = event_requested(ev->kind, ev->size, ev->count), before = 0, after = chunk_of_result(c, glibc);
+    uint64_t words[5] = {export_address(x, ev->ptr), export_address(x, ev->result), size, ev->align,
+                         after & ~CHUNK_IS_MAPPED};
     enum mtrace_type type = type_of(ev);
-    if (type == MTRACE_FREE || (type == MTRACE_REALLOC && !c->failed))
-        words[3] = remove_chunk(x, ev->ptr);
+    if (type == MTRACE_FREE || (type == MTRACE_REALLOC && !c->failed)) {
+        before = remove_chunk(x, ev->ptr);
+        if (type == MTRACE_FREE && !before && glibc && ev->notes[HT_NOTE_USABLE])
+            before = chunk_of_usable(ev->notes[HT_NOTE_USABLE]);
+        words[3] = before & ~CHUNK_IS_MAPPED;
+    }
     if (type == MTRACE_POSIX_MEMALIGN)
         words[0] = ev->error;
     if (type == MTRACE_VALLOC)
         words[3] = PAGE_BYTES;
-    put_record(x, tid_of(c), type, words);
-    return ev->result ? set_chunk(x, ev->result, chunk) : 0;
+    put_record(x, tid_of(c), type | (uint32_t)path_of(c, glibc, before, after) << TYPE_BITS, words);
+    return ev->result ? set_chunk(x, ev->result, after) : 0;
 }
 
 static void mtrace_release(struct export *x)
@@ -260,6 +310,7 @@ const struct format format_mtrace = {
         {
             .holds = FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED | FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL |
                      FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_EARLIER | FORMAT_ALTERNATES,
+            .notes = 1 << HT_NOTE_USABLE | 1 << HT_NOTE_PATH,
             .kinds = kinds,
             .state_bytes = sizeof(struct mtrace_export),
             .begin = mtrace_begin,

@@ -23,7 +23,6 @@ enum format_holds {
     FORMAT_HOLDS_ADDRESSES = 32, // addresses: it can be written from a raw trace as recorded, too
     FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
     FORMAT_ALTERNATES = 128,     // addresses alone name blocks: in the file's order each is allocated, freed, allocated
-    FORMAT_HOLDS_NOTES = 256,    // usable sizes and call sites
     FORMAT_HOLDS_EARLIER = 512,  // frees and reallocs of blocks that no call before them allocated
 };
 
@@ -40,6 +39,7 @@ struct format_import {
 // How files of a format are written (formats/export.h). Only `put` and `holds` are always needed.
 struct format_export {
     unsigned holds;       // FORMAT_HOLDS_*
+    unsigned notes;       // a bit for each enum event_note that it stores
     const uint8_t *kinds; // enum event_kind, ended by 0: what is written as such; NULL: all
     bool folder;          // it is a folder: what is written goes into x->folder, not to x->out
     size_t state_bytes;   // of x->state, zeroed before `begin`

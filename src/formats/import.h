@@ -35,6 +35,7 @@ struct import {
 
     // Results.
     uint64_t events;
+    uint64_t paths[HT_PATHS]; // events by path of malloc, where the format has it
     uint64_t skipped;         // invalid records, under keep_going; note gets the first IMPORT_NAMED of them
     struct err first_skipped; // what the first of them was
 

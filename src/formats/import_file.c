@@ -41,6 +41,23 @@ static void note_skipped(const struct import *im, const struct convert_watch *wa
     watch->note(text);
 }
 
+// Calls by the path that malloc took, which a trace holds and a workload does not.
+static void note_paths(const struct import *im, const struct convert_watch *watch)
+{
+    char text[600];
+    size_t n = 0;
+    for (unsigned i = 0; i < HT_PATHS; i++) {
+        if (im->paths[i])
+            n +=
+                (size_t)snprintf(text + n, sizeof text - n, "%s%s %llu",
+                                 n ? ", " : "paths of malloc: ", event_path_names[i], (unsigned long long)im->paths[i]);
+    }
+    if (!n || !watch || !watch->note)
+        return;
+    snprintf(text + n, sizeof text - n, " (a workload cannot store those of each call; a trace can, see --trace)");
+    watch->note(text);
+}
+
 // Reads all of the file. `finish` is for what the sink holds back.
 static int run(struct import_job *j, struct input *in, struct import_sink sink, int (*finish)(struct import_job *j))
 {
@@ -60,8 +77,11 @@ static int run(struct import_job *j, struct input *in, struct import_sink sink, 
         progress_clear(watch->progress);
     if (rc < 0)
         err_set(j->e, rc, "%s: cannot import: %s", in->name, strerror(-rc));
-    else
+    if (rc == 0) {
         note_skipped(&im, watch);
+        if (j->order)
+            note_paths(&im, watch);
+    }
     import_release(&im);
     return rc;
 }

@@ -61,3 +61,38 @@ usable_as_told() {
   [ "$(grep -c ' new' taken)" -ge 8 ]
   [ "$(grep -c 'site=.* usable=' taken)" -eq "$(wc -l <taken)" ]
 }
+
+@test "--usable: an mtrace file says which blocks are mappings of their own, and which reallocs made a new block" {
+  "$HEAPTAPE" record -q -f --usable -F mtrace -o t.mtrace -- "$HEAPTAPE_PROGRAMS/paths"
+  python3 - t.mtrace >paths.txt <<'PY'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+names = {12: "mmap", 13: "munmap", 14: "malloc_free"}
+kinds = {1: "malloc", 3: "free", 4: "realloc"}
+for i in range(64, len(data), 64):
+    tid, word, ptr1, ptr2, size, size2, size3 = struct.unpack_from("<iIQQQQQ", data, i)
+    print(kinds[word & 255], size, *(names[bit] for bit in range(8, 32) if word >> bit & 1), size2, size3)
+PY
+  diff - paths.txt <<'END'
+malloc 100 0 112
+malloc 1048576 mmap 0 1052672
+malloc 200 0 208
+free 0 208 0
+realloc 2097152 1052672 2101248
+malloc 100 0 112
+realloc 5000 malloc_free 112 5008
+realloc 5000 5008 5008
+realloc 1048576 2101248 1052672
+realloc 1048576 mmap malloc_free 5008 1052672
+free 0 munmap 1052672 0
+free 0 munmap 1052672 0
+free 0 112 0
+END
+  # Without the sizes nothing is known of them.
+  "$HEAPTAPE" record -q -f -F mtrace -o t.mtrace -- "$HEAPTAPE_PROGRAMS/paths"
+  python3 - t.mtrace <<'PY'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+assert all(struct.unpack_from("<I", data, i + 4)[0] < 256 for i in range(0, len(data), 64))
+PY
+}

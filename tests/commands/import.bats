@@ -71,9 +71,10 @@ JSON
   [ "$status" -eq 0 ]
   has " ${lines[*]} " " tcmalloc "
   has " ${lines[*]} " " json "
+  [[ " ${lines[*]} " != *" ctf "* ]]
   heaptape export --list
   has " ${lines[*]} " " json "
-  [[ " ${lines[*]} " != *" tcmalloc "* ]]
+  has " ${lines[*]} " " ctf "
   heaptape import -F json
   usage_fails "FILE is missing"
 }
@@ -134,6 +135,20 @@ JSON
   usage_fails "--pid all writes several files"
   heaptape import -F json --pid 5 --trace a.json
   usage_fails "--trace writes all processes"
+}
+
+@test "json: times that begin with 0 are times" {
+  printf '%s\n' '{"kind":"malloc","time_ns":0,"pid":5,"tid":5,"size":8,"result":"0x1000"}' \
+    '{"kind":"free","time_ns":7000,"pid":5,"tid":5,"ptr":"0x1000"}' >a.json
+  "$HEAPTAPE" import -q -F json a.json
+  [ "$("$HEAPTAPE" dump --format json a.json.htw | jq -c .time_ns | tr '\n' ' ')" = "0 7000 " ]
+  # And without times there are none, which makes the same workload again.
+  sed 's/"time_ns":[0-9]*,//' a.json >b.json
+  "$HEAPTAPE" import -q -F json b.json
+  "$HEAPTAPE" dump --format json b.json.htw >c.json
+  expect "no times" [ "$(grep -c time_ns c.json)" -eq 0 ]
+  "$HEAPTAPE" import -q -F json c.json
+  "$HEAPTAPE" dump --format json c.json.htw | cmp - c.json
 }
 
 @test "json: the first timestamp stays" {

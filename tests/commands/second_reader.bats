@@ -4,7 +4,7 @@ load ../helper
 sort_ties() {
   python3 -c '
 import itertools, re, sys
-for _, ties in itertools.groupby(sys.stdin, lambda line: re.search("\"time_ns\":([0-9]+)", line)[1]):
+for _, ties in itertools.groupby(sys.stdin, lambda line: re.findall("\"time_ns\":([0-9]+)", line)):
     sys.stdout.writelines(sorted(ties))'
 }
 
