@@ -4,6 +4,7 @@
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
   unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL
+  export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
 }
 
 # Every JSON document that the tests of a file have printed is as docs/reference/json says.

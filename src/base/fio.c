@@ -206,7 +206,7 @@ static int open_nameless(const char *path)
         return -1;
     memcpy(folder, slash ? path : ".", slash ? n : 1);
     folder[slash ? n : 1] = 0;
-    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 static int give_name(int fd, const char *path)
@@ -249,7 +249,7 @@ static int output_open_file(struct output *out, const char *path, unsigned flags
     // Between the stat above and here somebody may have made the file, or a link: O_EXCL keeps the promise not to
     // replace it.
     int how = special ? O_TRUNC : O_CREAT | O_EXCL;
-    out->fd = open(target, O_WRONLY | O_CLOEXEC | how, 0600);
+    out->fd = open(target, (out->aside ? O_RDWR : O_WRONLY) | O_CLOEXEC | how, 0600);
     if (out->fd < 0)
         return err_set_errno(e, "%s: cannot create", target);
     out->owns_fd = true;

@@ -49,7 +49,7 @@ enum {
     OUTPUT_FORCE = 1, // replace an existing file, no sooner than output_commit or output_close
     // For forms that are not valid when cut off: write a file without a name, or NAME.tmp-PID where the file system has no
     // such thing, and give it its name in output_close. A file without a name leaves nothing behind, however the program
-    // ends.
+    // ends. It can be read, too.
     OUTPUT_ASIDE = 2,
     // For what others read while it grows: the first byte replaces an existing file, and without any it stays.
     OUTPUT_GROWS = 4,

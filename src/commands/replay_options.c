@@ -154,7 +154,7 @@ void replay_workload(struct replay_session *s, struct replay_settings *how, cons
         rc = read_workload(s, &w, path, &e);
     if (rc < 0 || !replay_session_needs_input(s))
         workload_file_close(&w);
-    if (rc == 0 && s->unproved)
+    if (rc == 0 && plan_facts(s->plan)->unproved)
         note("%s: " WORKLOAD_UNPROVED, path);
     if (rc == 0)
         rc = replay_session_run(s, &e);
@@ -186,6 +186,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
         .latency = o->latency,
         .internal_fragmentation = o->internal_fragmentation,
         .fragmentation = o->fragmentation,
+        .no_cache = !o->cache,
     };
     replay_workload(&session, &how, &o->allocators, &o->sweeps, path);
     print(&session, o);

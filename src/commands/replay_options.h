@@ -19,7 +19,7 @@ struct replay_options {
     uint64_t idle_seconds;
     uint64_t timeout_seconds;
     uint64_t memory_bytes;
-    bool latency;
+    bool latency, cache;
     bool verify;               // replay only
     bool fragmentation;        // the same
     struct option_list sweeps; // compare only
@@ -62,6 +62,9 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
     {0, "memory", OPTION_SIZE, "SIZE", NULL,                                                                           \
      "stream a workload whose decoded form needs more than SIZE [a quarter of the machine's memory]",                           \
      offsetof(struct replay_options, memory_bytes)},                                                                   \
+    {0, "cache", OPTION_FLAG, NULL, "on",                                                                              \
+     "do not keep the decoded form of a large workload in ~/.cache/heaptape, nor use one that is there",               \
+     offsetof(struct replay_options, cache)},                                                                          \
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct replay_options, json)}
 // clang-format on
 

@@ -513,6 +513,7 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
         if (progress && p->added - reported >= REPORT_EVERY)
             progress->report(progress->context, reported = p->added);
     }
+    p->facts.unproved = !workload_reader_proved_order(r);
     return rc;
 }
 

@@ -41,6 +41,7 @@ struct plan {
     struct plan_window *windows; // facts.windows
     size_t windows_capacity;
     uint64_t header_at, memory_bytes;
+    uint64_t file_at;             // byte offset of the words in their file; 0 unless the plan was loaded
     struct plan_stream **streams; // by thread number; NULL: nothing known of it
     size_t n_streams, streams_capacity;
     struct plan_stream preexisting, leftovers;
@@ -121,8 +122,19 @@ int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, stru
 // PACE: the following ops wait until `ns` (less than 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
 
-// streaming.c: plan_op_at of a streamed plan. `to` gets bytes of its file from offset `at` on.
+// streaming.c: plan_op_at of a streamed plan.
 uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t position);
+
+// Reads bytes of the plan's file from offset `at` on.
+int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at, struct err *e);
+
+// Of the head of a streamed plan's ring.
+uint64_t plan_streaming_bytes(const struct plan *p);
+
+// check.c: a plan that was loaded, and a window of it, with its segments.
+bool plan_check(const struct plan *p);
+bool plan_check_window(const struct plan *p, const uint64_t *words, uint64_t w,
+                       const struct plan_window_segment *segments);
 
 // snapshot.c. The op has allocated or resized the block of its slot.
 int plan_note_allocation(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e);

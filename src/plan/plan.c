@@ -84,13 +84,22 @@ int plan_fd(const struct plan *p)
 
 int plan_windows_fd(const struct plan *p)
 {
-    return p->settings.file->fd;
+    return p->settings.file ? p->settings.file->fd : p->memory.fd;
+}
+
+uint64_t plan_own_bytes(const struct plan *p)
+{
+    return p->memory.used * 8;
+}
+
+uint64_t plan_file_at(const struct plan *p)
+{
+    return p->file_at;
 }
 
 static uint64_t round_up(uint64_t bytes)
 {
-    enum { STEP_BYTES = 64 << 10 }; // at least a page
-    return (bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+    return (bytes + PLAN_FILE_STEP - 1) / PLAN_FILE_STEP * PLAN_FILE_STEP;
 }
 
 uint64_t plan_ring_at(const struct plan *p)
@@ -169,10 +178,14 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
     return 0;
 }
 
+uint64_t plan_streaming_bytes(const struct plan *p)
+{
+    return round_up(sizeof(struct plan_streaming) + p->n_streams * sizeof(struct plan_streaming_thread));
+}
+
 static void describe_streaming(struct plan *p, struct plan_header *h)
 {
-    p->facts.streaming_bytes =
-        round_up(sizeof(struct plan_streaming) + h->n_threads * sizeof(struct plan_streaming_thread));
+    p->facts.streaming_bytes = plan_streaming_bytes(p);
     h->streaming_bytes = p->facts.streaming_bytes;
     h->ring_at = plan_ring_at(p);
     h->window_words = p->facts.window_bytes / 8;

@@ -18,7 +18,8 @@ enum {
     PLAN_SAMPLES_WANTED = 2000, // memory samples over the whole workload …
     PLAN_SAMPLE_EVENTS = 4096,  // … and at least this many calls of a thread between two
     PLAN_MAX_STATS = 1 << 20,
-    PLAN_UNKNOWN_SIZE = 16, // bytes of a preexisting block whose size is not known
+    PLAN_UNKNOWN_SIZE = 16,    // bytes of a preexisting block whose size is not known
+    PLAN_FILE_STEP = 64 << 10, // what begins in a file begins at a multiple of that, at least a page
 };
 
 struct plan; // opaque
@@ -45,7 +46,8 @@ struct plan_facts {
     bool streamed;                   // it does not fit into the memory allowed
     uint64_t window_bytes;           // of a streamed plan: of each of the ring's PLAN_WINDOWS windows
     uint64_t windows;                // of a streamed plan: that are filled in a run
-    uint64_t streaming_bytes;        // of a streamed plan: of the head of its file
+    uint64_t streaming_bytes;        // of a streamed plan: of the head of its ring
+    bool unproved;                   // the workload is too entangled to prove that every use of a slot is ordered
 };
 
 struct plan_settings {
@@ -87,7 +89,9 @@ int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progr
 // Of a finished plan, which keeps the descriptor.
 const struct plan_facts *plan_facts(const struct plan *p);
 int plan_fd(const struct plan *p);
-int plan_windows_fd(const struct plan *p); // of a streamed one: the file of its windows
+uint64_t plan_file_at(const struct plan *p);   // byte offset of the plan in that file
+uint64_t plan_own_bytes(const struct plan *p); // of it, the words of a streamed plan's windows apart
+int plan_windows_fd(const struct plan *p);     // of a streamed one: the file of its windows
 
 // Of a finished streamed plan: words from the start of its file to where the player maps the ring.
 uint64_t plan_ring_at(const struct plan *p);

@@ -72,10 +72,10 @@ static int wait_for_free_space(struct streaming *s, uint64_t w)
     return atomic_load(&s->stopped) ? -ECANCELED : 0;
 }
 
-static int read_at(const struct plan *p, void *to, uint64_t bytes, uint64_t at, struct err *e)
+int plan_read_at(const struct plan *p, int fd, void *to, uint64_t bytes, uint64_t at, struct err *e)
 {
     for (uint64_t done = 0; done < bytes;) {
-        ssize_t n = pread(plan_windows_fd(p), (char *)to + done, bytes - done, (off_t)(at + done));
+        ssize_t n = pread(fd, (char *)to + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -91,7 +91,8 @@ static int read_segments(struct streaming *s, const struct plan_window *w, struc
 {
     if (HT_GROW(&s->segments, &s->segments_capacity, w->segments) < 0)
         return plan_no_memory(e);
-    return read_at(s->plan, s->segments, w->segments * sizeof *s->segments, w->at + w->words * 8, e);
+    return plan_read_at(s->plan, plan_windows_fd(s->plan), s->segments, w->segments * sizeof *s->segments,
+                        w->at + w->words * 8, e);
 }
 
 static uint64_t *place_of(const struct streaming *s, uint64_t w)
@@ -109,22 +110,28 @@ static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
 {
     const struct plan *p = s->plan;
     uint64_t first = first_word_of(p, w), end = first + p->windows[w].words;
-    for (; s->n_sampled < p->facts.samples && p->samples[s->n_sampled] < end; s->n_sampled++)
-        words[p->samples[s->n_sampled] - first] += PLAN_SAMPLE - PLAN_COUNT;
+    for (; s->n_sampled < p->facts.samples && p->samples[s->n_sampled] < end; s->n_sampled++) {
+        uint64_t at = p->samples[s->n_sampled] - first;
+        if (at < p->windows[w].words && plan_op_of(words[at]) == PLAN_COUNT)
+            words[at] += PLAN_SAMPLE - PLAN_COUNT;
+    }
 }
 
 static int fill(struct streaming *s, uint64_t w, struct err *e)
 {
     const struct plan_window *window = &s->plan->windows[w];
     uint64_t *words = place_of(s, w);
-    int rc = read_at(s->plan, words, window->words * 8, window->at, e);
+    int rc = plan_read_at(s->plan, plan_windows_fd(s->plan), words, window->words * 8, window->at, e);
     if (rc == 0 && XXH3_64bits(words, window->words * 8) != window->hash)
-        rc = err_set(e, -EBADMSG, "%s: checksum mismatch in window %llu of its plan", s->plan->name,
+        rc = err_set(e, -EBADMSG, "%s: checksum mismatch in window %llu of its saved plan: try again", s->plan->name,
                      (unsigned long long)w);
     if (rc == 0)
         rc = read_segments(s, window, e);
     if (rc == 0)
         mark_samples(s, w, words);
+    if (rc == 0 && !s->plan->settings.file && !plan_check_window(s->plan, words, w, s->segments))
+        rc = err_set(e, -EBADMSG, "%s: invalid ops in window %llu of its saved plan: try again", s->plan->name,
+                     (unsigned long long)w);
     return rc;
 }
 
@@ -223,7 +230,8 @@ uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t posit
     struct plan_memory m = {.words = calloc(p->facts.window_bytes, 1)};
     uint64_t op = UINT64_MAX,
              w = position < PLAN_FIRST_WINDOW ? UINT64_MAX : (position - PLAN_FIRST_WINDOW) * 8 / p->facts.window_bytes;
-    if (m.words && w < p->facts.windows && read_at(p, m.words, p->windows[w].words * 8, p->windows[w].at, NULL) == 0 &&
+    if (m.words && w < p->facts.windows &&
+        plan_read_at(p, plan_windows_fd(p), m.words, p->windows[w].words * 8, p->windows[w].at, NULL) == 0 &&
         read_segments(&s, &p->windows[w], NULL) == 0) {
         const struct plan_window_segment *g = segment_of(&s, w, thread);
         m.words_at = first_word_of(p, w);

@@ -47,15 +47,11 @@ _Noreturn void player_fail(enum results_status why, const struct player_thread *
     player_failed(why, t, kind, size, error);
 }
 
-// Maps a whole file, populated.
-static void *map_file(int fd, int protection, size_t *size)
+// Maps part of a file, populated.
+static void *map_file(int fd, int protection, size_t size, uint64_t at)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0 || st.st_size <= 0)
-        return NULL;
-    *size = (size_t)st.st_size;
-    void *at = mmap(NULL, *size, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
-    return at == MAP_FAILED ? NULL : at;
+    void *mapped = mmap(NULL, size, protection, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
+    return mapped == MAP_FAILED ? NULL : mapped;
 }
 
 void *player_map_shared(size_t bytes)
@@ -68,9 +64,11 @@ void *player_map_shared(size_t bytes)
 
 static void map_results(void)
 {
-    size_t size;
-    struct results *r = map_file(RESULTS_FD, PROT_READ | PROT_WRITE, &size);
-    if (!r || size < sizeof *r || r->magic != RESULTS_MAGIC) {
+    struct stat st;
+    struct results *r = NULL;
+    if (fstat(RESULTS_FD, &st) == 0 && st.st_size >= (off_t)sizeof *r)
+        r = map_file(RESULTS_FD, PROT_READ | PROT_WRITE, (size_t)st.st_size, 0);
+    if (!r || r->magic != RESULTS_MAGIC) {
         static const char text[] = "heaptape-replay: only 'heaptape replay' can start this program\n";
         ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
         (void)n;
@@ -88,7 +86,8 @@ static void map_streaming(const struct plan_header *h)
     char *at = mmap(NULL, at_bytes + ring_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     void *head = mmap(NULL, h->streaming_bytes, protection, flags, RESULTS_STREAM_FD, 0);
     if (at == MAP_FAILED || head == MAP_FAILED ||
-        mmap(at, h->words * 8, PROT_READ, flags | MAP_FIXED, RESULTS_PLAN_FD, 0) == MAP_FAILED ||
+        mmap(at, h->words * 8, PROT_READ, flags | MAP_FIXED, RESULTS_PLAN_FD, (off_t)player.results->plan_at) ==
+            MAP_FAILED ||
         mmap(at + at_bytes, ring_bytes, protection, flags | MAP_FIXED, RESULTS_STREAM_FD, (off_t)h->streaming_bytes) ==
             MAP_FAILED)
         player_fail(RESULTS_NO_SETUP, NULL, 0, ring_bytes, errno);
@@ -98,8 +97,8 @@ static void map_streaming(const struct plan_header *h)
 
 static void map_plan(void)
 {
-    size_t size;
-    const struct plan_header *h = map_file(RESULTS_PLAN_FD, PROT_READ, &size);
+    const struct results *r = player.results;
+    const struct plan_header *h = map_file(RESULTS_PLAN_FD, PROT_READ, r->plan_bytes, r->plan_at);
     if (!h)
         player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
     player.plan = h;

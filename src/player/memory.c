@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static uint64_t page_bytes;
+static uint64_t shared_at_reset; // pages
 
 void player_memory_init(void)
 {
@@ -57,6 +58,9 @@ uint64_t player_private_bytes(void)
 
 void player_reset_peak(void)
 {
+    uint64_t size, resident;
+    if (!read_statm(&size, &resident, &shared_at_reset))
+        player_fail(RESULTS_NO_FIGURES, NULL, 0, 0, errno);
     int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
@@ -66,9 +70,9 @@ void player_reset_peak(void)
     close(fd);
 }
 
-// The kernel keeps the high-water mark of all resident memory. Shared memory only grows during a replay, so the mark
-// less the shared memory at the end is at most the highest private memory: it catches the peaks between two samples,
-// and is never too high.
+// The kernel keeps the high-water mark of all resident memory. Shared memory grows during a replay, but for pages of a
+// saved plan that the kernel takes back, so the mark less the shared memory at the end, or at the start if that was more,
+// is at most the highest private memory: it catches the peaks between two samples, and is never too high.
 uint64_t player_peak_private_bytes(void)
 {
     char text[4096];
@@ -83,7 +87,11 @@ uint64_t player_peak_private_bytes(void)
         return 0;
     uint64_t peak_kib, size, resident, shared;
     next_number(line + strlen("\nVmHWM:"), &peak_kib);
-    if (!read_statm(&size, &resident, &shared) || peak_kib * 1024 <= shared * page_bytes)
+    if (!read_statm(&size, &resident, &shared))
+        return 0;
+    if (shared < shared_at_reset)
+        shared = shared_at_reset;
+    if (peak_kib * 1024 <= shared * page_bytes)
         return 0;
     return peak_kib * 1024 - shared * page_bytes;
 }

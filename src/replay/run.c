@@ -286,6 +286,8 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
         rc = streaming_start(&streaming, p, e);
     if (rc == 0) {
         set_task(shared.results, s);
+        shared.results->plan_at = plan_file_at(p);
+        shared.results->plan_bytes = plan_own_bytes(p);
         rc = play(p, a, s, &shared, streaming, e);
     }
     if (rc == 0)

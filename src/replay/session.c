@@ -51,6 +51,7 @@ void replay_session_release(struct replay_session *s)
     free(s->recorded_allocator);
     plan_free(s->plan);
     output_close(&s->plan_file, false, NULL);
+    cache_release(&s->cache);
 }
 
 int replay_session_add(struct replay_session *s, const char *spec, struct err *e)
@@ -101,10 +102,35 @@ static int set_samples(struct replay_session *s, struct err *e)
     return s->has_samples ? plan_set_samples(s->plan, samples, n, e) : 0;
 }
 
+// Of a streamed plan: where it is kept, else where temporary files go.
+static int open_plan_file(struct replay_session *s, struct err *e)
+{
+    s->plan_settings.file = &s->plan_file;
+    if (!s->plan_settings.streamed || cache_open_file(&s->cache, &s->plan_file, NULL) == 0)
+        return 0;
+    return output_open_unnamed(&s->plan_file, e);
+}
+
+static void store_plan(struct replay_session *s)
+{
+    struct output file;
+    if (s->plan_settings.streamed) {
+        cache_store(&s->cache, s->plan, s->input, &s->plan_file);
+        return;
+    }
+    if (cache_open_file(&s->cache, &file, NULL) == 0)
+        cache_store(&s->cache, s->plan, s->input, &file);
+    output_close(&file, false, NULL);
+}
+
 static int make_plan(struct replay_session *s, struct err *e)
 {
-    int rc = s->plan_settings.streamed ? output_open_unnamed(&s->plan_file, e) : 0;
-    s->plan_settings.file = &s->plan_file;
+    size_t n;
+    if (cache_load(&s->cache, &s->plan, s->input->in.name, &s->plan_settings)) {
+        s->has_samples = plan_recorded_samples(s->plan, &n) && n > 0;
+        return 0;
+    }
+    int rc = open_plan_file(s, e);
     if (rc == 0)
         rc = plan_new(&s->plan, s->input->in.name, &s->plan_settings, e);
     if (rc == 0)
@@ -112,7 +138,8 @@ static int make_plan(struct replay_session *s, struct err *e)
     workload_reader_prove_order(s->input->reader);
     if (rc == 0)
         rc = plan_read(s->plan, s->input->reader, &(struct plan_progress){report_read, &s->progress}, e);
-    s->unproved = rc == 0 && !workload_reader_proved_order(s->input->reader);
+    if (rc == 0)
+        store_plan(s);
     return rc;
 }
 
@@ -147,6 +174,8 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
     note_recording(s, workload_reader_header(w->reader));
     progress_init(&s->progress, "reading the workload", "events", expected, s->settings.quiet);
     int rc = set_pace(s, w, e);
+    if (rc == 0 && expected >= CACHE_MIN_EVENTS && !s->settings.no_cache)
+        cache_init(&s->cache, w);
     if (rc == 0)
         rc = make_fitting_plan(s, expected, e);
     progress_clear(&s->progress);
@@ -191,6 +220,8 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
     int rc = replay_run(s->plan, &r->allocator, &settings, place_for(r, purpose), e);
     if (rc == 0 && purpose == RUN_MEASURED)
         r->n_runs++;
+    if (rc == -EBADMSG)
+        cache_drop(&s->cache);
     progress_update(&s->progress, ++s->runs_done);
     return rc;
 }

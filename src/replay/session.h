@@ -13,6 +13,7 @@
 #include "analysis/symbols.h"
 #include "base/progress.h"
 #include "plan/plan.h"
+#include "replay/cache.h"
 #include "replay/fragmentation.h"
 #include "replay/machine.h"
 #include "replay/run.h"
@@ -33,6 +34,7 @@ struct replay_settings {
     bool latency;                // times each call
     bool internal_fragmentation; // asks for usable sizes
     bool fragmentation;          // notes where blocks are
+    bool no_cache;               // do not keep the plan, nor use one that was kept
     bool quiet;                  // no progress on stderr
 };
 
@@ -56,9 +58,9 @@ struct replay_session {
     char *recorded_allocator;    // the allocator's file; NULL or "": not known
     double ns_per_stamp;         // of the recording; 0: it has no times
     bool has_samples;            // of the recorded program's memory
-    bool unproved;               // its dependencies are too entangled to prove that every use of a slot is ordered
     struct plan *plan;
     struct plan_settings plan_settings;
+    struct cache cache;
     struct output plan_file;       // of a streamed plan
     struct workload_sites sites;   // with settings.fragmentation
     struct symbols *symbols;       // of these

@@ -1,0 +1,170 @@
+// Plans in files: what is loaded is what was saved, and no word in it makes the player go where it must not.
+#include "plan/file.h"
+#include "plan/ops.h"
+#include "plan/saved.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const struct plan_settings settings = {.memory_bytes = 64 << 20};
+static const struct plan_key key = {{1, 2}};
+
+static void add(struct plan *p, uint32_t thread, struct workload_op op)
+{
+    struct err e = {0};
+    if (plan_add_ops(p, thread, &op, 1, &e) != 0)
+        fail_msg("%s", e.text);
+}
+
+// Each kind of op that the player's own code trusts.
+static struct plan *new_plan(void)
+{
+    struct err e = {0};
+    struct plan *p;
+    const struct workload_dependency on_first = {0, 0};
+    assert_int_equal(plan_new(&p, "test.htw", &settings, &e), 0);
+    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 0, .size = 100});
+    add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1});
+    add(p, 0, (struct workload_op){.kind = HT_PREEXISTING, .slot = 9, .size = 64});
+    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 3, .size = 5ull << 32});
+    add(p, 0, (struct workload_op){.kind = HT_MEMALIGN, .slot = 4, .size = 64, .align = 64});
+    for (uint32_t i = 0; i < 100; i++)
+        add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 10 + i, .size = i});
+    add(p, 1, (struct workload_op){.kind = HT_FREE, .slot = 0, .n_dependencies = 1, .dependencies = &on_first});
+    add(p, 1, (struct workload_op){.kind = HT_REALLOC, .slot = WORKLOAD_NO_SLOT, .flags = WORKLOAD_FAILED});
+    if (plan_finish(p, &e) != 0)
+        fail_msg("%s", e.text);
+    return p;
+}
+
+// Saves the plan and loads it.
+static int reload(const struct plan *p, const struct plan_key *k, struct plan **out)
+{
+    struct output file;
+    struct err e = {0};
+    assert_int_equal(output_open_unnamed(&file, &e), 0);
+    assert_int_equal(plan_save(p, &key, &file, &e), 0);
+    int fd = dup(file.fd);
+    output_close(&file, false, NULL);
+    int rc = plan_load(out, "test.htw", &settings, k, fd, &e);
+    if (rc < 0)
+        close(fd);
+    return rc;
+}
+
+static uint64_t *map(const struct plan *p)
+{
+    uint64_t *words = mmap(NULL, plan_own_bytes(p), PROT_READ | PROT_WRITE, MAP_SHARED, plan_fd(p), 0);
+    assert_true(words != MAP_FAILED);
+    return words;
+}
+
+static void test_a_loaded_plan_is_the_saved_one(void **state)
+{
+    (void)state;
+    struct plan *p = new_plan(), *q;
+    assert_int_equal(reload(p, &key, &q), 0);
+    assert_memory_equal(plan_facts(p), plan_facts(q), sizeof(struct plan_facts));
+    assert_int_equal(plan_own_bytes(p), plan_own_bytes(q));
+    assert_int_equal(plan_threads(p), plan_threads(q));
+    assert_memory_equal(plan_span(p, 1), plan_span(q, 1), sizeof(struct plan_span));
+    for (uint64_t at = 1; at < plan_own_bytes(p) / 8; at++)
+        assert_int_equal(plan_op_at(p, 0, at), plan_op_at(q, 0, at));
+    plan_free(p);
+    plan_free(q);
+}
+
+static void test_another_key_is_refused(void **state)
+{
+    (void)state;
+    struct plan *p = new_plan(), *q;
+    assert_int_equal(reload(p, &(struct plan_key){{1, 3}}, &q), -EBADMSG);
+    plan_free(p);
+}
+
+// The number of the first word of thread `thread` from `at` on with this op.
+static uint64_t find(const uint64_t *words, uint32_t thread, enum plan_op op)
+{
+    const struct plan_header *h = (const struct plan_header *)words;
+    uint64_t at = ((const struct plan_thread *)(words + h->threads_at))[thread].first_word;
+    while (plan_op_of(words[at]) != op) {
+        assert_int_not_equal(plan_op_of(words[at]), PLAN_STOP);
+        at += plan_op_of(words[at]) == PLAN_JUMP ? 1 + (words[at] >> 8) : plan_op_words(words[at]);
+    }
+    return at;
+}
+
+static void refuse_word(uint32_t thread, enum plan_op op, unsigned after, uint64_t word, int line)
+{
+    struct plan *p = new_plan(), *q;
+    uint64_t *words = map(p);
+    words[(thread == UINT32_MAX ? ((const struct plan_header *)words)->preexisting_at : find(words, thread, op)) +
+          after] = word;
+    if (reload(p, &key, &q) != -EBADMSG)
+        fail_msg("line %d: it is loaded", line);
+    munmap(words, plan_own_bytes(p));
+    plan_free(p);
+}
+
+#define refuse(thread, op, after, word) refuse_word((thread), (op), (after), (word), __LINE__)
+
+static void test_hostile_words_are_refused(void **state)
+{
+    (void)state;
+    const uint64_t entries = 1 << 20;
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_MALLOC, entries, 1));
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_FREE_SIZED, 1, 1)); // a kind that the header does not name
+    refuse(0, PLAN_MALLOC, 0, plan_word((enum plan_op)127, 1, 1));
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_NEXT_SEGMENT, 0, 0));
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_SNAPSHOT, 0, 0));
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_SWITCH, 0, 0));
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_CALLOC, 1, 0));
+    refuse(0, PLAN_MEMALIGN, 0, plan_word(PLAN_MEMALIGN, entries, 0));
+    refuse(0, PLAN_WIDE, 1, entries);
+    refuse(0, PLAN_WIDE, 0, plan_word(PLAN_WIDE, PLAN_JUMP, 0));
+    refuse(0, PLAN_JUMP, 0, (uint64_t)PLAN_JUMP | 1ull << 55);
+    refuse(0, PLAN_JUMP, 0, (uint64_t)PLAN_JUMP | ~0ull << 8);
+    refuse(0, PLAN_START_THREAD, 0, plan_word(PLAN_START_THREAD, 0, 2));
+    refuse(0, PLAN_START_THREAD, 0, plan_word(PLAN_START_THREAD, 0, 0));
+    refuse(0, PLAN_MALLOC, 0, plan_word(PLAN_START_THREAD, 0, 1)); // twice
+    refuse(1, PLAN_WAIT, 0, plan_word(PLAN_WAIT, 0, 2));
+    refuse(UINT32_MAX, PLAN_STOP, 0, plan_word(PLAN_PREEXISTING, entries, 64));
+    refuse(UINT32_MAX, PLAN_STOP, 1, 3); // alignment
+    refuse(UINT32_MAX, PLAN_STOP, 2, HT_FREE);
+}
+
+static void test_hostile_headers_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(struct plan_header) / 8; i++) {
+        // Kinds that are called besides need no check; touch_zeroed is a flag of its own.
+        bool counts = i * 8 >= offsetof(struct plan_header, by_kind) && i * 8 < offsetof(struct plan_header, ring_at);
+        if (counts)
+            continue;
+        for (unsigned k = 0; k < 2; k++) {
+            struct plan *p = new_plan(), *q;
+            uint64_t *words = map(p);
+            words[i] = k ? ~0ull : words[i] + (1ull << 40);
+            bool is_block = i * 8 == offsetof(struct plan_header, max_block_bytes) && !k;
+            bool is_touch = i * 8 == offsetof(struct plan_header, n_threads) && !k;
+            if (!is_block && !is_touch && reload(p, &key, &q) != -EBADMSG)
+                fail_msg("word %zu of the header: it is loaded", i);
+            munmap(words, plan_own_bytes(p));
+            plan_free(p);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_loaded_plan_is_the_saved_one),
+        cmocka_unit_test(test_another_key_is_refused),
+        cmocka_unit_test(test_hostile_words_are_refused),
+        cmocka_unit_test(test_hostile_headers_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
