@@ -187,16 +187,6 @@ static bool allocates(const struct event *ev)
     return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-static uint64_t note_site(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                          const void *caller)
-{
-    struct producer_site site;
-    producer_site_find(&site, t, caller, __builtin_frame_address(0));
-    if (!producer_site_seen(producer_inherited.sites, producer_inherited.session, site.id))
-        producer_site_define(p, t, stream, &site);
-    return site.id;
-}
-
 // May blocks be freed whose allocation is not in the trace: a parent's, or those of a pause?
 static bool has_unseen_blocks(const struct spool_header *h)
 {
@@ -219,7 +209,7 @@ static void put_noted(struct producer_process *p, struct producer_thread *t, str
 {
     struct event noted = *ev;
     if (producer_depth && allocates(ev))
-        noted.notes[HT_NOTE_SITE] = note_site(p, t, stream, caller);
+        noted.notes[HT_NOTE_SITE] = producer_site_find(p, t, stream, caller, __builtin_frame_address(0));
     if (p->flags & SPOOL_USABLE)
         noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
     producer_stream_put(p, t, stream, &noted);

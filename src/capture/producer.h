@@ -58,6 +58,7 @@ struct producer_thread {
     struct unwind_memory *unwind;    // NULL: no walk yet
     uint64_t walks;
     uint32_t walking; // 1 during one
+    uint32_t unknown; // 1: the stack is not one that is known, as far as the last event has found out
 };
 
 // Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.
@@ -131,7 +132,7 @@ static inline __attribute__((always_inline)) bool producer_put_taken(unsigned ki
                                                                      const void *caller)
 {
     if (producer_unlikely(producer_depth))
-        return producer_put_called(kind, size, address, caller);
+        return producer_put_called(kind, size, address, caller, __builtin_frame_address(0));
     return producer_put_sized(kind, size, address);
 }
 

@@ -10,8 +10,7 @@
 uint32_t producer_depth;
 
 enum {
-    OWN_FRAMES = 8,     // of this library, between the walk and the wrapper
-    LOWEST_CODE = 4096, // return addresses below it are none
+    OWN_FRAMES = 8, // of this library, between the walk and the wrapper
     SCANS_AT_ONCE = 16,
     WATCH_WALKS = 1024, // of a thread, between looks whether objects have been unloaded
 };
@@ -61,6 +60,11 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
     }
 }
 
+static inline bool is_on_stack(const struct producer_thread *t, uintptr_t frame)
+{
+    return frame - t->stack_low < t->stack_high - t->stack_low;
+}
+
 // A frame of this library, which is built with frame pointers: [the caller's frame pointer, return address].
 static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t below)
 {
@@ -75,7 +79,7 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
         return 0;
     if (!t->stack_high)
         find_stack(t, frame);
-    if (!t->stack_high || frame < t->stack_low || !is_frame(t, frame, 0))
+    if (!is_on_stack(t, frame) || !is_frame(t, frame, 0))
         return 0;
     for (unsigned i = 0; i < OWN_FRAMES; i++) {
         const uintptr_t *at = (const uintptr_t *)frame;
@@ -99,101 +103,75 @@ static struct unwind_memory *memory_of(struct producer_thread *t)
             return NULL;
         madvise(m, sizeof *m, MADV_DONTFORK);
         madvise(m, sizeof *m, MADV_DONTDUMP);
-        m->first = UNWIND_KEPT;
+        unwind_memory_init(m);
         t->unwind = m;
     }
     return t->walking ? NULL : t->unwind;
 }
 
-// Walks from the wrapper's caller outwards. Returns the number of addresses in frames[], at least 1.
-static uint32_t walk(struct producer_thread *t, uintptr_t caller, uintptr_t frame, uint64_t *frames)
+// Walks from where `from` says outwards, but for its pc not at all if its sp is 0.
+static void walk(struct producer_thread *t, const struct unwind_registers *from, struct unwind_stack *to)
 {
-    uintptr_t at = producer_depth > 1 ? wrapper_frame(t, frame, caller) : 0;
-    frames[0] = caller;
-    if (!at)
-        return 1;
-    if (++t->walks % WATCH_WALKS == 0)
-        unwind_watch();
-    struct unwind_cursor c = {.frame = {caller, at + 2 * sizeof(uintptr_t), *(const uintptr_t *)at, at},
-                              .low = at,
-                              .high = t->stack_high,
-                              .memory = memory_of(t)};
+    struct unwind_cursor c = {
+        .from = *from, .low = from->sp, .high = t->stack_high, .memory = from->sp ? memory_of(t) : NULL};
     uint32_t walking = t->walking;
     t->walking = 1;
     producer_compiler_fence();
-    uint32_t n = unwind_walk(&c, frames, producer_depth);
+    unwind_walk(&c, from->sp ? producer_depth : 1, to);
     producer_compiler_fence();
     t->walking = walking;
-    while (n > 1 && frames[n - 1] < LOWEST_CODE)
-        n--;
-    return n;
 }
 
-// The id of a site: a polynomial in an odd constant, whose powers do not wait for the addresses; then the finaliser of
-// MurmurHash3 (Austin Appleby), so that the lower bits depend on all. One address is its own id.
-static uint64_t id_of(const uint64_t *frames, uint32_t n)
+// The hash of the stack, if it is known already; else 0.
+static inline __attribute__((always_inline)) uint64_t known(struct producer_thread *t,
+                                                            const struct unwind_registers *from)
 {
-    const uint64_t multiplier = 0xd6e8feb86659fd93;
-    uint64_t hash = 0, power = 1;
-    if (n == 1 && producer_depth == 1)
-        return frames[0];
-    for (uint32_t i = 0; i < n; i++) {
-        hash += frames[i] * power;
-        power *= multiplier;
-    }
-    hash ^= hash >> 33;
-    hash *= 0xff51afd7ed558ccd;
-    hash ^= hash >> 33;
-    return hash & codec_mask(CODEC_NOTE_BITS);
+    if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
+        unwind_watch();
+    return !t->unwind || t->walking ? 0 : unwind_known(t->unwind, from, producer_depth);
 }
 
-void producer_site_find(struct producer_site *site, struct producer_thread *t, const void *caller, const void *frame)
-{
-    site->n = walk(t, (uintptr_t)caller, (uintptr_t)frame, site->frames);
-    site->id = id_of(site->frames, site->n);
-}
-
-bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller)
+bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller, const void *frame)
 {
     struct producer_thread *t = producer_tls.thread;
     struct producer_stream *stream = &t->streams[0];
-    uint64_t frames[SPOOL_MAX_DEPTH];
-    if (producer_tls.busy || !t->live)
+    const struct producer_sites *sites = producer_inherited.sites;
+    // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
+    const uint64_t *at = frame;
+    if (producer_tls.busy || at[1] != (uintptr_t)caller || !is_on_stack(t, (uintptr_t)frame))
         return false;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
-    uint32_t n = walk(t, (uintptr_t)caller, (uintptr_t)__builtin_frame_address(0), frames);
-    uint64_t id = id_of(frames, n);
     uint64_t *w = stream->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT,
              rel = codec_relative(address, stream->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS;
-    bool done = !odd && !producer_no_room(w) && !producer_no_room(w + 1) &&
-                producer_site_seen(producer_inherited.sites, producer_inherited.session, id);
-    if (done) {
-        w[0] = codec_note(HT_NOTE_SITE, id);
-        w[1] = codec_sized(kind, stamp, size, rel);
-        producer_publish(w + 1);
-        stream->pos = w + 2;
+    bool done = false;
+    if (!odd && !producer_no_room(w) && !producer_no_room(w + 1)) {
+        const struct unwind_registers from = {at[1], (uintptr_t)(at + 2), at[0]};
+        uint64_t hash = known(t, &from), id = unwind_id(hash);
+        done = hash && producer_site_seen(sites, producer_inherited.session, id);
+        t->unknown = !hash;
+        if (done) {
+            w[0] = codec_note(HT_NOTE_SITE, id);
+            w[1] = codec_sized(kind, stamp, size, rel);
+            producer_publish(w + 1);
+            stream->pos = w + 2;
+        }
     }
     producer_compiler_fence();
     producer_tls.busy = 0;
     return done;
 }
 
-// Where programs without frame pointers leave anything in the register, the chain ends at the first address that is not
-// code. `caller` is code for certain.
-static uint32_t frames_of_code(struct producer_sites *sites, const struct producer_site *site)
+static bool is_seen(uint64_t hash)
 {
-    uint32_t n = 1;
-    while (n < site->n && producer_maps_has(sites, site->frames[n]))
-        n++;
-    return n;
+    return producer_site_seen(producer_inherited.sites, producer_inherited.session, unwind_id(hash));
 }
 
-static bool all_known(struct producer_sites *sites, const struct producer_site *site)
+static bool all_known(struct producer_sites *sites, const struct unwind_stack *stack, uint32_t n)
 {
-    for (uint32_t i = 0; i < site->n; i++) {
-        if (!producer_maps_has(sites, site->frames[i]))
+    for (uint32_t i = 0; i < n; i++) {
+        if (!producer_maps_has(sites, stack->codes[i]))
             return false;
     }
     return true;
@@ -219,25 +197,69 @@ static void forget_older(struct producer_sites *sites)
     atomic_store_explicit(&sites->restarts, now, memory_order_relaxed);
 }
 
-void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                          const struct producer_site *site)
+static void set_seen(struct producer_sites *sites, uint64_t id)
 {
-    struct producer_sites *sites = producer_inherited.sites;
-    uint32_t n = site->n;
-    if (atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0) {
-        forget_older(sites);
-        if (!all_known(sites, site) && is_worth_a_scan(sites))
-            producer_maps_scan(sites, p, t, stream);
-        n = frames_of_code(sites, site);
-        atomic_store_explicit(&sites->scanning, 0, memory_order_release);
-    }
-    const struct event ev = {.kind = HT_STACK,
-                             .value = site->id,
-                             .text = (const char *)site->frames,
-                             .text_bytes = n * (uint32_t)sizeof site->frames[0]};
-    producer_stream_put(p, t, stream, &ev);
-    uint64_t place = (site->id ^ site->id >> 16) % PRODUCER_SEEN_SITES;
+    uint64_t place = (id ^ id >> 16) % PRODUCER_SEEN_SITES;
     if (atomic_load_explicit(&sites->seen[place], memory_order_relaxed))
         place ^= 1;
-    atomic_store_explicit(&sites->seen[place], site->id, memory_order_relaxed);
+    atomic_store_explicit(&sites->seen[place], id, memory_order_relaxed);
+}
+
+// Writes what has not been defined of the stack into the stream, from the outermost frame on, and of what mappings it lies
+// in. A walk that went along frame pointers may have gone astray: the stack ends at the first address that is not code. The
+// caller of the wrapper is code for certain.
+static void define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                   const struct unwind_stack *stack)
+{
+    struct producer_sites *sites = producer_inherited.sites;
+    uint64_t parent = 0;
+    uint32_t fresh = 1;
+    bool locked = atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0;
+    if (locked)
+        forget_older(sites);
+    while (fresh < stack->n && !is_seen(stack->hashes[fresh]))
+        fresh++;
+    if (fresh < stack->n)
+        parent = unwind_id(stack->hashes[fresh]);
+    if (locked && !all_known(sites, stack, fresh)) {
+        if (is_worth_a_scan(sites))
+            producer_maps_scan(sites, p, t, stream);
+        for (uint32_t i = 1; i < fresh; i++) {
+            if (!producer_maps_has(sites, stack->codes[i])) {
+                fresh = i;
+                parent = 0;
+            }
+        }
+    }
+    if (locked)
+        atomic_store_explicit(&sites->scanning, 0, memory_order_release);
+    while (fresh-- > 0) {
+        const struct event ev = {
+            .kind = HT_FRAME, .ptr = stack->codes[fresh], .size = parent, .value = unwind_id(stack->hashes[fresh])};
+        producer_stream_put(p, t, stream, &ev);
+        set_seen(sites, ev.value);
+        parent = ev.value;
+    }
+}
+
+uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                            const void *caller, const void *frame)
+{
+    struct unwind_stack stack;
+    _Static_assert((int)UNWIND_ID_BITS == (int)CODEC_NOTE_BITS, "an id is a note");
+    _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk is what can be asked for");
+    struct unwind_registers from = {.pc = (uintptr_t)caller};
+    uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;
+    if (at) {
+        from.sp = at + 2 * sizeof(uintptr_t);
+        from.fp = *(const uintptr_t *)at;
+        uint64_t hash = t->unknown ? 0 : known(t, &from);
+        t->unknown = 0;
+        if (hash && is_seen(hash))
+            return unwind_id(hash);
+    }
+    walk(t, &from, &stack);
+    if (!is_seen(stack.hashes[0]))
+        define(p, t, stream, &stack);
+    return unwind_id(stack.hashes[0]);
 }

@@ -23,12 +23,6 @@ struct producer_stream;
 // has joined its session.
 extern uint32_t producer_depth __attribute__((visibility("hidden")));
 
-struct producer_site {
-    uint64_t id; // a number of CODEC_NOTE_BITS, never 0
-    uint32_t n;
-    uint64_t frames[SPOOL_MAX_DEPTH];
-};
-
 enum {
     PRODUCER_SEEN_SITES = 1 << 16,
     PRODUCER_MAX_RANGES = 2048, // executable mappings; what lies in more is recorded, but without its file
@@ -62,9 +56,11 @@ struct producer_sites {
 // Makes the process able to record sites of up to `depth` frames.
 void producer_sites_start(uint32_t depth);
 
-// Finds the site of a call: `caller` is the wrapper's return address, and the frame pointers lead from `frame`, of a
-// function that the wrapper called, to the wrapper's. The thread may be one without state: then the site is the caller.
-void producer_site_find(struct producer_site *site, struct producer_thread *t, const void *caller, const void *frame);
+// The site of a call, which it defines in the stream if that has not been done: a number of CODEC_NOTE_BITS, never 0.
+// `caller` is the wrapper's return address, and the frame pointers lead from `frame`, of a function that the wrapper called,
+// to the wrapper's. The thread may be one without state: then the site is the caller.
+uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                            const void *caller, const void *frame);
 
 // Has the site been defined? It may be in either of two places.
 static inline bool producer_site_seen(const struct producer_sites *sites, const struct spool_session *session,
@@ -80,11 +76,7 @@ static inline bool producer_site_seen(const struct producer_sites *sites, const 
 
 // The two words of a call that took a block, when its site is known and its record is the one-word form. False: nothing
 // was done and producer_record must be called.
-bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller)
+bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
-
-// Writes the definition of a site into the stream, and of what mappings it lies in.
-void producer_site_define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                          const struct producer_site *site);
 
 #endif

@@ -62,7 +62,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
         return NULL;
     // The rules of the code hold for whoever runs it; the frames do not.
     if (t->unwind)
-        t->unwind->first = UNWIND_KEPT;
+        unwind_forget_frames(t->unwind);
     *t = (struct producer_thread){
         .unwind = t->unwind,
         .index = t->index,

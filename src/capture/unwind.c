@@ -7,41 +7,46 @@
 
 _Atomic uint32_t unwind_age = 1;
 
-// A rule in 32 bits: the way to the CFA (the stack pointer before the call), the slot of the caller's frame pointer in words
-// below the CFA (0: it is unchanged), and a number in words that the way needs. The return address lies right below the CFA.
 enum way {
     WAY_UNKNOWN, // no table: along the frame pointer, if it looks like one
     WAY_SP,      // the CFA is sp + number
     WAY_FP,      // fp + number
-    WAY_PLT,     // sp + 8, and 8 more from instruction `number` of the 16 bytes on
     WAY_ALIGNED, // in memory at fp + number: the function has realigned its stack, and *fp is the caller's fp
     WAY_SIGNAL,  // the registers are in the kernel's frame at sp
     WAY_END,     // the outermost frame
     WAY_BROKEN,  // a table that is not understood
+    WAY_NOTHING, // no code: what is called outermost "returns" there
 };
 
 enum {
-    WAY_BITS = 3,
-    SLOT_BITS = 8,
-    NUMBER_SHIFT = WAY_BITS + SLOT_BITS,
-    SLOT_LOST = (1 << SLOT_BITS) - 1, // the frame pointer is somewhere else
+    NUMBER_SHIFT = UNWIND_WAY_BITS + UNWIND_SLOT_BITS,
+    NUMBER_BITS = UNWIND_RULE_BITS - NUMBER_SHIFT,
     WORD = 8,
+    LOWEST_CODE = 4096, // addresses below it are none
 };
 
-// Word by word: a wider load of words that were just written would wait until they have left the store buffer.
-static inline void copy(struct unwind_frame *to, const struct unwind_frame *from)
+static uint32_t make_rule(enum way way, uint32_t slot, int64_t number)
 {
-    to->pc = *(const volatile uint64_t *)&from->pc;
-    to->sp = *(const volatile uint64_t *)&from->sp;
-    to->fp = *(const volatile uint64_t *)&from->fp;
-    to->fp_at = *(const volatile uint64_t *)&from->fp_at;
+    uint32_t words = (uint32_t)(number / WORD) & ((1u << NUMBER_BITS) - 1);
+    return (uint32_t)way | slot << UNWIND_WAY_BITS | words << NUMBER_SHIFT;
+}
+
+static enum way way_of(uint32_t rule)
+{
+    return (enum way)(rule & ((1 << UNWIND_WAY_BITS) - 1));
+}
+
+static int64_t number_of(uint32_t rule)
+{
+    const int above = 32 - UNWIND_RULE_BITS;
+    return (int64_t)((int32_t)(rule << above) >> (above + NUMBER_SHIFT)) * WORD;
 }
 
 static bool read_word(const struct unwind_cursor *c, uint64_t at, uint64_t *to)
 {
     if (at < c->low || at > c->high - WORD || at % WORD)
         return false;
-    memcpy(to, (const void *)at, WORD);
+    *to = unwind_read(at);
     return true;
 }
 
@@ -51,11 +56,6 @@ enum { REG_FP = 6, REG_SP = 7, REG_RA = 16, REGS = 17 };
 
 // Where the kernel's signal frame has them, from the stack pointer of the restorer on: struct ucontext.
 enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_BYTES = 176 };
-
-static uint32_t make_rule(enum way way, uint32_t slot, int64_t number)
-{
-    return (uint32_t)way | slot << WAY_BITS | (uint32_t)(number / WORD) << NUMBER_SHIFT;
-}
 
 // Bytes under reading. Beyond the end there are only zeros, and `bad` is set.
 struct bytes {
@@ -254,21 +254,32 @@ static void restore(struct row *row, uint64_t reg, const struct row *first)
     }
 }
 
+enum { MAX_STATES = 8 };
+
+struct run {
+    const struct entry *entry;
+    struct row row, first; // now, and after the common instructions
+    struct row states[MAX_STATES];
+    unsigned n_states;
+    uint64_t at; // what the row is valid from
+    uint64_t pc; // that the row is searched for
+};
+
 enum { OP_BREG0 = 0x70, OP_DEREF = 6 };
 
 // The three expressions that compilers and linkers write for a CFA.
-static void set_expression(struct row *row, struct bytes x, bool is_signal)
+static void set_expression(struct row *row, struct bytes x, const struct run *r)
 {
-    // rsp + 8 + ((rip & 15) >= number) * 8: entries of the procedure linkage table.
+    // rsp + 8 + ((rip & 15) >= threshold) * 8: entries of the procedure linkage table.
     static const uint8_t plt[] = {0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x30, 0x2a, 0x33, 0x24, 0x22};
     size_t n = (size_t)(x.end - x.at);
     const uint8_t *p = x.at;
     row->way = WAY_BROKEN;
-    if (is_signal) {
+    if (r->entry->is_signal) {
         row->way = WAY_SIGNAL;
     } else if (n == sizeof plt && memcmp(p, plt, 6) == 0 && memcmp(p + 7, plt + 7, 4) == 0) {
-        row->way = WAY_PLT;
-        row->number = (p[6] & 15) * WORD;
+        row->way = WAY_SP;
+        row->number = (r->pc & 15) >= (p[6] & 15) ? 2 * WORD : WORD;
     } else if (n > 2 && get(&x, 1) == OP_BREG0 + REG_FP) {
         row->number = get_sleb(&x);
         if (x.end - x.at == 1 && *x.at == OP_DEREF)
@@ -293,16 +304,6 @@ static struct bytes get_block(struct bytes *b)
     b->at += n;
     return block;
 }
-
-enum { MAX_STATES = 8 };
-
-struct run {
-    const struct entry *entry;
-    struct row row, first; // now, and after the common instructions
-    struct row states[MAX_STATES];
-    unsigned n_states;
-    uint64_t at; // what the row is valid from
-};
 
 // Where the row ends that begins at r->at, if the instruction ends it; else 0.
 static uint64_t row_end(struct run *r, uint8_t op, struct bytes *b)
@@ -397,7 +398,7 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
         set_cfa(row, row->reg, get_sleb(b) * factor);
         break;
     case 0x0f: // def_cfa_expression
-        set_expression(row, get_block(b), r->entry->is_signal);
+        set_expression(row, get_block(b), r);
         break;
     case 0x10: // expression
         reg = get_uleb(b);
@@ -421,15 +422,15 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
     }
 }
 
-// Interprets until the row that holds `pc`. False: what stands there is not understood.
-static bool run_until(struct run *r, struct bytes b, uint64_t pc)
+// Interprets until the row that holds `until`. False: what stands there is not understood.
+static bool run_until(struct run *r, struct bytes b, uint64_t until)
 {
     while (b.at < b.end && !b.bad) {
         uint8_t op = (uint8_t)get(&b, 1);
         uint64_t end = row_end(r, op, &b);
         if (!end)
             instruction(r, op, &b);
-        else if (pc < end)
+        else if (until < end)
             return !b.bad;
         else
             r->at = end;
@@ -442,17 +443,19 @@ static uint32_t pack(const struct row *row)
     uint32_t slot = 0;
     if (row->ra == SAVED_UNDEFINED)
         return make_rule(WAY_END, 0, 0);
-    if (row->way == WAY_SIGNAL || row->way == WAY_PLT)
-        return make_rule(row->way, 0, row->number);
-    if (row->ra != SAVED_AT || row->ra_offset != -WORD || row->number % WORD || row->number >= 1 << 23 ||
-        row->number < -(1 << 23))
+    if (row->way == WAY_SIGNAL)
+        return make_rule(WAY_SIGNAL, 0, 0);
+    const int64_t limit = (int64_t)WORD << (NUMBER_BITS - 1);
+    if (row->ra != SAVED_AT || row->ra_offset != -WORD || row->number % WORD || row->number >= limit ||
+        row->number < -limit)
         return make_rule(WAY_BROKEN, 0, 0);
     if (row->way == WAY_ALIGNED)
         return make_rule(row->fp == SAVED_AT_FP ? WAY_ALIGNED : WAY_BROKEN, 0, row->number);
-    if (row->fp == SAVED_AT && row->fp_offset < 0 && row->fp_offset % WORD == 0 && row->fp_offset > -SLOT_LOST * WORD)
+    if (row->fp == SAVED_AT && row->fp_offset < 0 && row->fp_offset % WORD == 0 &&
+        row->fp_offset > -UNWIND_SLOT_LOST * WORD)
         slot = (uint32_t)(-row->fp_offset / WORD);
     else if (row->fp != SAVED_NOT)
-        slot = SLOT_LOST;
+        slot = UNWIND_SLOT_LOST;
     return make_rule(row->way, slot, row->number);
 }
 
@@ -501,171 +504,278 @@ static uint32_t find_rule(uint64_t pc)
         return make_rule(WAY_BROKEN, 0, 0);
     if (pc < e.start || pc >= e.end)
         return make_rule(WAY_UNKNOWN, 0, 0);
-    struct run r = {.entry = &e, .at = e.start, .row = {.way = WAY_BROKEN}};
+    struct run r = {.entry = &e, .at = e.start, .pc = pc, .row = {.way = WAY_BROKEN}};
     if (!run_until(&r, e.common, UINT64_MAX))
         return make_rule(WAY_BROKEN, 0, 0);
     r.first = r.row;
     return run_until(&r, e.own, pc) ? pack(&r.row) : make_rule(WAY_BROKEN, 0, 0);
 }
 
-static uint32_t rule_of(struct unwind_cursor *c, uint64_t pc)
+static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
 {
-    if (!c->memory)
-        return find_rule(pc);
-    uint32_t age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
-    struct unwind_rule *kept = &c->memory->rules[(pc * 0x9e3779b97f4a7c15u) >> 52];
-    _Static_assert(UNWIND_RULES == 1 << 12, "of 64 bits 12 are left");
-    if (kept->pc == pc && kept->age == age)
-        return kept->rule;
-    *kept = (struct unwind_rule){pc, find_rule(pc), age};
-    return kept->rule;
-}
-
-// Goes to the caller through the return address right below the CFA, with the frame pointer from `slot` words below it.
-static bool leave(struct unwind_cursor *c, uint64_t cfa, uint32_t slot)
-{
-    struct unwind_frame f = {.sp = cfa, .fp = slot == SLOT_LOST ? 0 : c->frame.fp};
-    if (cfa <= c->frame.sp || !read_word(c, cfa - WORD, &f.pc))
+    if (!read_word(c, at + SIGNAL_SP, &to->sp) || !read_word(c, at + SIGNAL_FP, &to->fp) ||
+        !read_word(c, at + SIGNAL_PC, &to->pc) || to->sp <= at)
         return false;
-    if (slot && slot != SLOT_LOST) {
-        f.fp_at = cfa - slot * WORD;
-        if (!read_word(c, f.fp_at, &f.fp))
-            return false;
-    }
-    copy(&c->frame, &f);
-    c->interrupted = false;
-    return f.pc;
-}
-
-// As `fp_at`: more had to be read than can be compared later.
-enum { NOT_TO_COMPARE = 1 };
-
-static bool leave_aligned(struct unwind_cursor *c, int64_t number)
-{
-    uint64_t cfa, fp;
-    if (!read_word(c, c->frame.fp + (uint64_t)number, &cfa) || !read_word(c, c->frame.fp, &fp) || !leave(c, cfa, 0))
-        return false;
-    c->frame.fp = fp;
-    c->frame.fp_at = NOT_TO_COMPARE;
+    to->pc++; // as if it were the address behind a call
     return true;
-}
-
-static bool leave_signal(struct unwind_cursor *c)
-{
-    uint64_t at = c->frame.sp;
-    struct unwind_frame f = {.fp_at = NOT_TO_COMPARE};
-    if (!read_word(c, at + SIGNAL_SP, &f.sp) || !read_word(c, at + SIGNAL_FP, &f.fp) ||
-        !read_word(c, at + SIGNAL_PC, &f.pc) || f.sp <= at)
-        return false;
-    c->frame = f;
-    c->interrupted = true;
-    return true;
-}
-
-// Goes to the caller. False at the end of the chain.
-static bool step(struct unwind_cursor *c)
-{
-    const struct unwind_frame *f = &c->frame;
-    uint32_t rule = rule_of(c, c->interrupted ? f->pc : f->pc - 1), slot = rule >> WAY_BITS & SLOT_LOST;
-    int64_t number = (int64_t)((int32_t)rule >> NUMBER_SHIFT) * WORD;
-    switch ((enum way)(rule & ((1 << WAY_BITS) - 1))) {
-    case WAY_SP:
-        return leave(c, f->sp + (uint64_t)number, slot);
-    case WAY_FP:
-        return leave(c, f->fp + (uint64_t)number, slot);
-    case WAY_PLT:
-        return leave(c, f->sp + ((int64_t)(f->pc & 15) * WORD >= number ? 2 * WORD : WORD), 0);
-    case WAY_ALIGNED:
-        return leave_aligned(c, number);
-    case WAY_SIGNAL:
-        return leave_signal(c);
-    case WAY_UNKNOWN:
-        // Code made at run time, or without tables: [fp] is the caller's fp, and above it is the return address.
-        return f->fp >= f->sp && leave(c, f->fp + 2 * WORD, 2);
-    case WAY_END:
-    case WAY_BROKEN:
-        break;
-    }
-    return false;
 }
 
 #else
 
-enum { NOT_TO_COMPARE = 1 };
-
-// Elsewhere along the frame pointers: [fp] is the caller's, and above it is the return address.
-static bool step(struct unwind_cursor *c)
+static uint32_t find_rule(uint64_t pc)
 {
-    uint64_t at = c->frame.fp;
-    struct unwind_frame f = {.sp = at + 2 * WORD, .fp_at = at};
-    if (at < c->frame.sp || !read_word(c, at, &f.fp) || !read_word(c, at + WORD, &f.pc))
-        return false;
-    c->frame = f;
-    return f.pc;
+    (void)pc;
+    return make_rule(WAY_UNKNOWN, 2, 2 * WORD);
+}
+
+static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
+{
+    (void)c, (void)at, (void)to;
+    return false;
 }
 
 #endif
 
-// Is the frame what it was, given that its callee's is? Its registers follow from these two words then.
-static bool is_unchanged(const struct unwind_frame *f)
+// An entry is 35 bits of the address, of which the others are the place, and the rule: no rule is 0.
+static uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
 {
-    return *(const uint64_t *)(f->sp - WORD) == f->pc &&
-           (f->fp_at == 0 || (f->fp_at != NOT_TO_COMPARE && *(const uint64_t *)f->fp_at == f->fp));
+    enum { ADDRESS_BITS = 47, TAG_BITS = 64 - UNWIND_RULE_BITS };
+    _Static_assert(UNWIND_RULES == 1 << (ADDRESS_BITS - TAG_BITS), "place and tag are the address");
+    if (pc < LOWEST_CODE)
+        return make_rule(WAY_NOTHING, 0, 0);
+    if (!m || pc >> ADDRESS_BITS)
+        return find_rule(pc - 1);
+    // Multiplication by an odd number is a bijection.
+    uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1), tag = key & ((1ull << TAG_BITS) - 1);
+    uint64_t *kept = &m->rules[key >> TAG_BITS];
+    uint32_t rule = (uint32_t)*kept & ((1u << UNWIND_RULE_BITS) - 1);
+    if (*kept >> UNWIND_RULE_BITS == tag && rule)
+        return rule;
+    rule = find_rule(pc - 1);
+    *kept = tag << UNWIND_RULE_BITS | rule;
+    return rule;
 }
 
-// Keeps the n fresh frames, followed by the kept ones from `rest` on; nothing when they are too many.
-static void keep(struct unwind_memory *m, uint32_t n, uint32_t rest, bool whole)
+static bool uses_fp(uint32_t rule)
 {
-    m->first = n <= rest ? rest - n : UNWIND_KEPT;
-    m->whole = whole;
-    for (uint32_t i = 0; i < n && n <= rest; i++)
-        copy(&m->kept[m->first + i], &m->fresh[i]);
+    return way_of(rule) == WAY_FP || way_of(rule) == WAY_UNKNOWN || way_of(rule) == WAY_ALIGNED;
 }
 
-static uint32_t walk_and_keep(struct unwind_cursor *c, struct unwind_memory *m, uint64_t *codes, uint32_t max)
+// The caller's registers. False: there is none, or none that can be found.
+static bool find_caller(const struct unwind_cursor *c, uint32_t rule, const struct unwind_registers *of,
+                        struct unwind_registers *to)
 {
-    uint32_t n = 0, j = m->first, age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
-    if (m->age != age)
-        j = UNWIND_KEPT;
-    m->age = age;
+    uint64_t cfa = 0, slot = rule >> UNWIND_WAY_BITS & UNWIND_SLOT_LOST;
+    *to = (struct unwind_registers){.fp = slot == UNWIND_SLOT_LOST ? 0 : of->fp};
+    switch (way_of(rule)) {
+    case WAY_SP:
+        cfa = of->sp + (uint64_t)number_of(rule);
+        break;
+    case WAY_UNKNOWN:
+        // Code made at run time, or without tables: [fp] is the caller's fp, and above it is the return address.
+        if (of->fp < of->sp)
+            return false;
+        cfa = of->fp + (uint64_t)number_of(rule);
+        break;
+    case WAY_FP:
+        cfa = of->fp + (uint64_t)number_of(rule);
+        break;
+    case WAY_ALIGNED:
+        if (!read_word(c, of->fp + (uint64_t)number_of(rule), &cfa) || !read_word(c, of->fp, &to->fp))
+            return false;
+        break;
+    case WAY_SIGNAL:
+        return leave_signal(c, of->sp, to);
+    case WAY_END:
+    case WAY_BROKEN:
+    case WAY_NOTHING:
+        return false;
+    }
+    to->sp = cfa;
+    if (cfa <= of->sp || !read_word(c, cfa - WORD, &to->pc))
+        return false;
+    return !slot || slot == UNWIND_SLOT_LOST || read_word(c, cfa - slot * WORD, &to->fp);
+}
+
+void unwind_forget_frames(struct unwind_memory *m)
+{
+    memset(m->frames, 0, sizeof m->frames);
+}
+
+void unwind_memory_init(struct unwind_memory *m)
+{
+    m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
+    m->tags = 1;
+    // It is its own frame's caller: "the return address below sp" is its pc.
+    m->root = (struct unwind_frame){.sp = (uintptr_t)(&m->root.pc + 1), .tag = 1};
+}
+
+// The place where a frame with these registers is kept, or is to be: not that of another one of this walk, if there is a
+// choice.
+static struct unwind_frame *place_of(struct unwind_memory *m, const struct unwind_registers *r)
+{
+    struct unwind_frame *set = &m->frames[unwind_place(r->pc, r->sp)];
+    for (unsigned i = 0; i < 2; i++) {
+        if (set[i].pc == r->pc && set[i].sp == r->sp)
+            return &set[i];
+    }
+    bool second = set[0].walk == m->walk || (set[1].walk != m->walk && (set[1].tag < set[0].tag));
+    return &set[second];
+}
+
+// Keeps the frame. It is not linked, unless it was kept before.
+static struct unwind_frame *keep(struct unwind_memory *m, const struct unwind_registers *r)
+{
+    struct unwind_frame *f = place_of(m, r);
+    bool same = f->pc == r->pc && f->sp == r->sp;
+    if (!same || ((f->rule & UNWIND_NEEDS_FP) && f->fp != r->fp)) {
+        uint32_t rule = same ? f->rule & ((1u << UNWIND_RULE_BITS) - 1) : rule_of(m, r->pc);
+        *f = (struct unwind_frame){.pc = r->pc, .sp = r->sp, .parent = &m->root, .tag = ++m->tags};
+        f->rule = rule | (uses_fp(rule) ? UNWIND_NEEDS_FP : 0);
+    }
+    f->fp = r->fp;
+    f->walk = m->walk;
+    return f;
+}
+
+// A walk: its frames, and how many of the innermost ones may have another caller than before.
+struct unwind_path {
+    struct unwind_frame *path[UNWIND_DEPTH];
+    uint64_t sps[UNWIND_DEPTH];
+    uint32_t n, changed;
+    bool cut; // there are more frames
+};
+
+// Goes outwards, along links that still hold, and makes others anew.
+static void go_out(struct unwind_cursor *c, uint32_t max, struct unwind_path *w, struct unwind_stack *to)
+{
+    struct unwind_memory *m = c->memory;
+    struct unwind_registers r = c->from, next;
+    struct unwind_frame *f = keep(m, &r), *root = &m->root;
     for (;;) {
-        const struct unwind_frame *f = &c->frame;
-        copy(&m->fresh[n], f);
-        codes[n++] = f->pc;
-        while (j < UNWIND_KEPT && m->kept[j].sp < f->sp)
-            j++;
-        if (j < UNWIND_KEPT && m->kept[j].sp == f->sp && m->kept[j].pc == f->pc && m->kept[j].fp == f->fp) {
-            uint32_t same = j + 1, found = n;
-            for (; same < UNWIND_KEPT && n < max && is_unchanged(&m->kept[same]); same++)
-                codes[n++] = m->kept[same].pc;
-            if (n == max || (same == UNWIND_KEPT && m->whole)) {
-                keep(m, found, j + 1, m->whole);
-                return n;
+        w->path[w->n] = f;
+        w->sps[w->n] = r.sp;
+        to->hashes[w->n] = f->hash;
+        to->codes[w->n++] = r.pc;
+        struct unwind_frame *p = f->parent;
+        uint32_t slot = unwind_slot(f);
+        if (unwind_is_linked(f)) {
+            r.fp = slot == UNWIND_SLOT_LOST ? 0 : slot && p != root ? unwind_read(p->sp - slot * WORD) : r.fp;
+            r.pc = p->pc;
+            r.sp = p->sp;
+        } else {
+            w->changed = w->n;
+            p = root;
+            if (find_caller(c, f->rule, &r, &next)) {
+                p = keep(m, &next);
+                r = next;
             }
-            memcpy(m->fresh + found, m->kept + j + 1, (same - j - 1) * sizeof *m->kept);
-            if (same > j + 1) {
-                c->frame = m->kept[same - 1];
-                c->interrupted = false;
-            }
-            j = same;
+            f->parent = p;
         }
-        bool whole = n < max && !step(c);
-        if (whole || n == max) {
-            keep(m, n, UNWIND_KEPT, whole);
-            return n;
-        }
+        w->cut = w->n == max;
+        if (w->cut || p == root || way_of(p->rule) == WAY_NOTHING)
+            return;
+        f = p;
     }
 }
 
-uint32_t unwind_walk(struct unwind_cursor *c, uint64_t *codes, uint32_t max)
+// Can a later walk see whether the frame still has this caller, by the return address and the frame pointer's slot?
+static bool is_comparable(const struct unwind_frame *f, const struct unwind_frame *parent,
+                          const struct unwind_frame *root)
 {
-    uint32_t n = 0;
-    if (c->memory)
-        return walk_and_keep(c, c->memory, codes, max);
-    do
-        codes[n++] = c->frame.pc;
-    while (n < max && step(c));
-    return n;
+    enum way way = way_of(f->rule);
+    return parent == root ? way == WAY_END || way == WAY_BROKEN : way != WAY_ALIGNED && way != WAY_SIGNAL;
+}
+
+// Links a frame to its caller, which is NULL when it is not kept, and gives it its hash.
+static void link(struct unwind_memory *m, struct unwind_frame *f, const struct unwind_frame *parent, uint64_t hash)
+{
+    uint32_t slot = unwind_slot(f), rule = f->rule & ~(uint32_t)UNWIND_NEEDS_FP, compares = 0;
+    rule |= uses_fp(rule) ? UNWIND_NEEDS_FP : 0;
+    if (parent && (parent->rule & UNWIND_NEEDS_FP) && slot != UNWIND_SLOT_LOST) {
+        rule |= slot ? 0 : UNWIND_NEEDS_FP;
+        compares = slot ? UNWIND_COMPARES_FP : 0;
+    }
+    if (f->hash != hash || f->rule != rule)
+        f->tag = ++m->tags;
+    f->hash = hash;
+    f->rule = rule;
+    f->depth = parent && parent->depth < UINT16_MAX ? parent->depth + 1 : UINT16_MAX;
+    f->parent_tag = parent && is_comparable(f, parent, &m->root) ? parent->tag | compares : 0;
+}
+
+// Comes back inwards, and gives new hashes to frames that have another stack than before.
+static void come_in(struct unwind_memory *m, struct unwind_path *w, struct unwind_stack *to)
+{
+    uint32_t last = w->n - 1;
+    // The outermost frame of those that were asked for is as if there were none beyond it.
+    if (w->cut && to->hashes[last] != unwind_hash(0, to->codes[last]))
+        w->changed = w->n;
+    const struct unwind_frame *parent = w->changed <= last ? w->path[w->changed]
+                                        : w->cut           ? NULL
+                                                           : w->path[last]->parent;
+    uint64_t hash = w->changed <= last ? to->hashes[w->changed] : 0;
+    for (uint32_t i = w->changed; i-- > 0;) {
+        struct unwind_frame *f = w->path[i];
+        to->hashes[i] = hash = unwind_hash(hash, to->codes[i]);
+        // A walk may need more frames than have place in a set.
+        bool kept = f->pc == to->codes[i] && f->sp == w->sps[i];
+        if (kept)
+            link(m, f, parent, hash);
+        parent = kept ? f : NULL;
+    }
+}
+
+static void forget_all(struct unwind_memory *m)
+{
+    memset(m->rules, 0, sizeof m->rules);
+    unwind_forget_frames(m);
+    unwind_memory_init(m);
+}
+
+static void walk_with_memory(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
+{
+    struct unwind_memory *m = c->memory;
+    struct unwind_path w;
+    w.n = w.changed = 0;
+    uint32_t age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
+    if (m->age != age || m->tags > INT32_MAX - 4 * UNWIND_DEPTH)
+        forget_all(m);
+    m->walk++;
+    go_out(c, max, &w, to);
+    come_in(m, &w, to);
+    to->n = w.n;
+}
+
+const struct unwind_frame *unwind_other_caller(struct unwind_memory *m, const struct unwind_frame *f)
+{
+    enum { RELINKED = 256 }; // of so many, one takes the linked caller's place, which may have gone for good
+    enum way way = way_of(f->rule);
+    if (!f->parent_tag || (way != WAY_SP && way != WAY_FP) || ++m->turns % RELINKED == 0)
+        return NULL;
+    uint64_t cfa = (way == WAY_SP ? f->sp : f->fp) + (uint64_t)number_of(f->rule);
+    const struct unwind_frame *p = unwind_find(m, unwind_read(cfa - WORD), cfa);
+    // An fp is not known here.
+    return p && !(p->rule & UNWIND_NEEDS_FP) ? p : NULL;
+}
+
+void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
+{
+    struct unwind_registers r = c->from, next;
+    if (c->memory) {
+        walk_with_memory(c, max, to);
+        return;
+    }
+    uint32_t n = 1;
+    to->codes[0] = r.pc;
+    while (n < max && find_caller(c, rule_of(NULL, r.pc), &r, &next) && next.pc >= LOWEST_CODE) {
+        r = next;
+        to->codes[n++] = r.pc;
+    }
+    uint64_t hash = 0;
+    for (uint32_t i = n; i-- > 0;)
+        to->hashes[i] = hash = unwind_hash(hash, to->codes[i]);
+    to->n = n;
 }
 
 static int count_unloaded(struct dl_phdr_info *info, size_t size, void *data)

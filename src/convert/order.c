@@ -43,8 +43,7 @@ void order_free(struct order *o)
     free(o->held);
     free(o->coming);
     free(o->due);
-    map_release(&o->site_numbers);
-    workload_sites_release(&o->sites);
+    order_sites_release(o);
     merge_release(&o->merge);
     map_release(&o->by_number);
     table_release(&o->table);

@@ -121,20 +121,6 @@ static int do_thread(struct order *o, struct merge_stream *s, struct workload_op
     return order_emit(o, s->user, op);
 }
 
-// The workload's number of a call site by its id in the trace, assigned when it is new. 0 when out of memory.
-static uint32_t number_site(struct order *o, uint64_t id)
-{
-    uint64_t number = map_get(&o->site_numbers, id);
-    if (!number) {
-        number = o->site_numbers.n + 1;
-        // Its definition may be lost, but the number is one of a site.
-        if (number >= UINT32_MAX || workload_sites_define(&o->sites, (uint32_t)number, NULL, 0) < 0 ||
-            map_put(&o->site_numbers, id, number) < 0)
-            return 0;
-    }
-    return (uint32_t)number;
-}
-
 // Records about the recording.
 static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
@@ -142,14 +128,8 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
         o->counts.lost += op->value;
         return 0;
     }
-    if (op->kind == HT_MODULE) {
-        const struct workload_module m = {.start = ptr, .bytes = op->size, .offset = op->value};
-        return workload_sites_module(&o->sites, &m, op->text, op->text_bytes);
-    }
-    if (op->kind != HT_STACK)
-        return 0;
-    uint32_t number = number_site(o, op->value);
-    return number ? workload_sites_define(&o->sites, number, op->text, op->text_bytes / 8) : -ENOMEM;
+    bool defines = op->kind == HT_MODULE || op->kind == HT_FRAME || op->kind == HT_STACK;
+    return defines ? order_define_site(o, op, ptr) : 0;
 }
 
 // One record, decoded: `op` but for slot, flags and dependencies; `ptr` and `result` as the record has them.
@@ -216,7 +196,7 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
         .error = ev.error,
     };
     if (ev.notes[HT_NOTE_SITE]) {
-        op.value = number_site(o, ev.notes[HT_NOTE_SITE]);
+        op.value = order_number_site(o, ev.notes[HT_NOTE_SITE]);
         if (!op.value)
             return -ENOMEM;
     }
@@ -311,5 +291,6 @@ void order_cut_off(struct order *o)
 
 int order_finish(struct order *o)
 {
-    return order_advance(o, UINT64_MAX);
+    int rc = order_advance(o, UINT64_MAX);
+    return rc < 0 ? rc : order_finish_sites(o);
 }

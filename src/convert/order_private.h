@@ -70,6 +70,12 @@ struct order_released {
     uint32_t thread;
 };
 
+// A frame of the prefix tree of stacks.
+struct order_frame {
+    uint64_t parent; // the trace's id of its caller's, or one without a definition
+    struct workload_frame frame;
+};
+
 struct order {
     struct order_options options;
     struct order_sink sink;
@@ -85,7 +91,10 @@ struct order {
     struct table_block *slots;
     size_t n_slots, slots_capacity;
     struct pool_shared shared;
-    struct map site_numbers; // ids of the trace → numbers of the workload
+    struct map site_numbers;  // ids of the trace → numbers of the workload
+    struct map frame_numbers; // ids of the trace → index in frames + 1
+    struct order_frame *frames;
+    size_t n_frames, frames_capacity;
     struct workload_sites sites;
     struct order_held *held;
     size_t n_held, held_capacity;
@@ -199,5 +208,16 @@ void order_deadline(struct order *o);
 
 // Closes the oldest block of an address with two as lost.
 int order_duplicate_lost(struct order *o, size_t i);
+
+void order_sites_release(struct order *o);
+
+// The workload's number of a call site by its id in the trace, assigned when it is new. 0 when out of memory.
+uint32_t order_number_site(struct order *o, uint64_t id);
+
+// Takes a record that defines a site, a frame or a module; `ptr` as the record has it. 0 or -ENOMEM.
+int order_define_site(struct order *o, const struct workload_op *op, uint64_t ptr);
+
+// Puts the sites together from their frames, when all records have been taken. 0 or -ENOMEM.
+int order_finish_sites(struct order *o);
 
 #endif

@@ -90,6 +90,7 @@
     X(113, LOST,                    "heaptape.lost",      "",                   META,   AFTER,  NONE,  HT_F_VALUE, .value = HT_NAMED("lost_records")) \
     X(114, STACK,                   "heaptape.stack",     "",                   META,   BEFORE, NONE,  HT_F_VALUE | HT_F_TEXT, .value = HT_NAMED("site")) \
     X(115, MODULE,                  "heaptape.module",    "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_VALUE | HT_F_TEXT, .value = HT_NAMED("offset")) \
+    X(116, FRAME,                   "heaptape.frame",     "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_VALUE, .size = HT_NAMED("outer"), .value = HT_NAMED("site")) \
     X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_ALLOCATES)
 // clang-format on
 
@@ -97,7 +98,7 @@
 // asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
 // dump and JSON.
 // Tags are never reused either.
-//   site    call site of an allocation: the number of a heaptape.stack
+//   site    call site of an allocation: the number of a heaptape.frame or heaptape.stack
 //   usable  malloc_usable_size of the block: of an allocated one after the call, of a freed one before it
 //   path    how glibc's malloc served the call: a bit for each event_path; only imported (mtrace)
 // clang-format off

@@ -61,19 +61,41 @@ static int reserve_sites(struct workload_sites *s, size_t number)
     return HT_EXTEND(&s->sites, &s->n_sites, &s->sites_capacity, number);
 }
 
-int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n)
+struct workload_frame workload_sites_locate(const struct workload_sites *s, uint64_t address)
+{
+    return (struct workload_frame){address, module_of(s, address)};
+}
+
+// Space for the definition; *to is NULL if there is one already. 0 or -ENOMEM.
+static int begin_site(struct workload_sites *s, uint32_t number, uint32_t n, struct workload_frame **to)
 {
     if (reserve_sites(s, number) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
         return -ENOMEM;
     struct workload_site *site = &s->sites[number - 1];
+    *to = site->n ? NULL : s->frames + s->n_frames;
     if (site->n)
         return 0;
     *site = (struct workload_site){s->n_frames, n};
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t address = get_u64((const uint8_t *)text + 8 * (size_t)i);
-        s->frames[s->n_frames++] = (struct workload_frame){address, module_of(s, address)};
-    }
+    s->n_frames += n;
     return 0;
+}
+
+int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n)
+{
+    struct workload_frame *to;
+    int rc = begin_site(s, number, n, &to);
+    for (uint32_t i = 0; rc == 0 && to && i < n; i++)
+        to[i] = workload_sites_locate(s, get_u64((const uint8_t *)text + 8 * (size_t)i));
+    return rc;
+}
+
+int workload_sites_set(struct workload_sites *s, uint32_t number, const struct workload_frame *frames, uint32_t n)
+{
+    struct workload_frame *to;
+    int rc = begin_site(s, number, n, &to);
+    if (rc == 0 && to)
+        memcpy(to, frames, n * sizeof *frames);
+    return rc;
 }
 
 int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct workload_sites *from,

@@ -45,6 +45,12 @@ int workload_sites_module(struct workload_sites *s, const struct workload_module
 // the last one first. A second definition is ignored. 0 or -ENOMEM.
 int workload_sites_define(struct workload_sites *s, uint32_t number, const char *text, uint32_t n);
 
+// The address, with the last module of those known so far that it lies in.
+struct workload_frame workload_sites_locate(const struct workload_sites *s, uint64_t address);
+
+// The same definition from frames, n ≥ 1.
+int workload_sites_set(struct workload_sites *s, uint32_t number, const struct workload_frame *frames, uint32_t n);
+
 // Defines site `number` as another set's site `from_number`, whose modules come `shift` numbers later here; then, once,
 // takes over that set's modules. 0 or -ENOMEM.
 int workload_sites_copy(struct workload_sites *s, uint32_t number, const struct workload_sites *from,

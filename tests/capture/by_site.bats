@@ -117,3 +117,10 @@ grow() {
   [ "$status" -eq 1 ]
   [[ "$output" == *"no call sites were recorded (use 'heaptape record --stacks')" ]]
 }
+
+@test "call sites: a trace that defines each by its whole stack" {
+  "$HEAPTAPE" convert -o w.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-1.ht"
+  heaptape stat --by site --format json w.htw
+  [ "$status" -eq 0 ]
+  jq -e '.sites | length == 10 and all(.frames | length >= 6)' <<<"$output"
+}

@@ -3,7 +3,7 @@ load trace
 # sites SIZE: a line for each malloc of SIZE: the functions of its site, innermost first; what is none of the program's
 # is -.
 sites() {
-  "$HEAPTAPE" dump -F json -k malloc -k heaptape.stack t.ht >events
+  "$HEAPTAPE" dump -F json -k malloc -k heaptape.frame t.ht >events
   python3 - "$1" <<'END'
 import json, sys
 size = int(sys.argv[1])
@@ -13,10 +13,15 @@ events = [json.loads(l) for l in open("events")]
 def function(address):
     below = [name for at, name in places if at < address <= at + 2048]
     return below[-1] if below else "-"
-frames = {(e["pid"], e["site"]): [int(f, 16) for f in e["frames"]] for e in events if e["kind"] == "heaptape.stack"}
+frames = {(e["pid"], e["site"]): e for e in events if e["kind"] == "heaptape.frame"}
 for e in events:
     if e["kind"] == "malloc" and e["size"] == size:
-        print(*[function(f) for f in frames[e["pid"], e["site"]]])
+        chain, site = [], e["site"]
+        while site:
+            frame = frames[e["pid"], site]
+            chain.append(function(int(frame["ptr"], 16)))
+            site = frame["outer"]
+        print(*chain)
 END
 }
 
@@ -40,19 +45,19 @@ END
   skip_under_sanitizer
   record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/calls"
   "$HEAPTAPE" dump -F json t.ht >all
-  "$HEAPTAPE" dump -F json -k heaptape.stack -k heaptape.module t.ht >definitions
+  "$HEAPTAPE" dump -F json -k heaptape.frame -k heaptape.module t.ht >definitions
   python3 - <<'END'
 import json
 definitions = [json.loads(l) for l in open("definitions")]
-stacks = {d["site"]: d for d in definitions if d["kind"] == "heaptape.stack"}
+frames = {d["site"]: d for d in definitions if d["kind"] == "heaptape.frame"}
 modules = [d for d in definitions if d["kind"] == "heaptape.module"]
 taken = [e for e in map(json.loads, open("all")) if e.get("result", "0x0") != "0x0"]
 assert len(taken) > 20
 for e in taken:
-    assert e["site"] in stacks, e
-for s in stacks.values():
-    for f in s["frames"]:
-        assert any(int(m["ptr"], 16) <= int(f, 16) < int(m["ptr"], 16) + m["size"] for m in modules), (s, f)
+    assert e["site"] in frames, e
+for f in frames.values():
+    assert not f["outer"] or f["outer"] in frames, f
+    assert any(int(m["ptr"], 16) <= int(f["ptr"], 16) < int(m["ptr"], 16) + m["size"] for m in modules), f
 own = [m for m in modules if m["text"].endswith("/calls")]
 assert own and len(own[0]["text"].split(" ")[0]) == 40, modules
 END
