@@ -44,17 +44,19 @@ void frame_writer_release(struct frame_writer *w)
     *w = (struct frame_writer){0};
 }
 
-// All of the parts from `first` on as one run of bytes. NULL when out of memory.
-static const uint8_t *join(struct frame_writer *w, const struct frame_part *parts, size_t n)
+// The parts as one run of bytes. False when out of memory.
+static bool join(struct frame_writer *w, const struct frame_part *parts, size_t n, struct frame_part *all)
 {
+    *all = *parts;
     if (n == 1)
-        return parts->bytes;
+        return true;
     w->joined.size = 0;
     for (size_t i = 0; i < n; i++) {
         if (buf_put(&w->joined, parts[i].bytes, parts[i].size) < 0)
-            return NULL;
+            return false;
     }
-    return w->joined.data;
+    *all = (struct frame_part){.bytes = w->joined.data, .size = w->joined.size};
+    return true;
 }
 
 static void set_parameters(ZSTD_CCtx *z, int level, bool many, enum method method)
@@ -106,10 +108,11 @@ static size_t compress_by_hint(struct frame_writer *w, const struct frame_part *
 static size_t compress_joined(struct frame_writer *w, const struct frame_part *parts, size_t n, uint8_t *to,
                               size_t room, bool many)
 {
-    const uint8_t *from = join(w, parts, n);
-    size_t bytes = n == 1 ? parts->size : w->joined.size;
+    struct frame_part all;
+    if (!join(w, parts, n, &all))
+        return 0;
     set_parameters(w->zstd, w->level, many, METHOD_PATTERNS);
-    return from || !bytes ? ZSTD_compress2(w->zstd, to, room, from, bytes) : 0;
+    return ZSTD_compress2(w->zstd, to, room, all.bytes, all.size);
 }
 
 // One zstd frame after the other; a decompressor takes them as one. The bytes written, 0 when it failed.
@@ -155,8 +158,9 @@ static size_t compress_payload(struct frame_writer *w, const struct frame_part *
 {
     size_t got = 0;
     if (w->codec == FRAME_CODEC_LZ4) {
-        const uint8_t *from = join(w, parts, n);
-        int r = from ? LZ4_compress_default((const char *)from, (char *)to, (int)raw_bytes, (int)room) : 0;
+        struct frame_part all;
+        bool joined = join(w, parts, n, &all) && all.bytes;
+        int r = joined ? LZ4_compress_default((const char *)all.bytes, (char *)to, (int)raw_bytes, (int)room) : 0;
         got = r > 0 ? (size_t)r : 0;
     } else if (w->codec == FRAME_CODEC_ZSTD) {
         got = compress_zstd(w, parts, n, to, room);

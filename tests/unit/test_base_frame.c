@@ -257,6 +257,58 @@ static void frame_over_the_limit_is_not_written(void **state)
     (void)state;
 }
 
+// The linker leads calls of realloc here.
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+static unsigned failing_realloc; // this call from now on fails; 0: none
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return failing_realloc && --failing_realloc == 0 ? NULL : __real_realloc(p, size);
+}
+
+// A frame for which memory is short is refused, or stored in another way: never as something else.
+static void short_memory(enum frame_codec codec, unsigned failing)
+{
+    uint8_t bytes[600];
+    struct output out;
+    struct frame_writer w;
+    struct err e = {0};
+    memset(bytes, 'x', sizeof bytes);
+    const struct frame_part parts[] = {{bytes, 300, NULL}, {bytes + 300, 300, NULL}};
+    assert_int_equal(output_open_unnamed(&out, &e), 0);
+    frame_writer_init(&w, &out, FRAME_MAGIC_TRACE, VERSION, codec, 1);
+    failing_realloc = failing;
+    int rc = frame_write_parts(&w, 1, parts, 2, &e);
+    failing_realloc = 0;
+    frame_writer_release(&w);
+    if (rc < 0) {
+        assert_true(rc == -ENOMEM && out.offset == 0);
+        output_close(&out, false, NULL);
+        return;
+    }
+    struct input in;
+    struct frame_reader r;
+    struct frame f;
+    assert_int_equal(input_from_output(&in, &out, "frames", &e), 0);
+    frame_reader_init(&r, &in, FRAME_MAGIC_TRACE, VERSION);
+    assert_int_equal(frame_next(&r, &f, &e), 1);
+    assert_int_equal(f.size, sizeof bytes);
+    assert_memory_equal(f.data, bytes, sizeof bytes);
+    frame_reader_release(&r);
+    input_close(&in);
+}
+
+static void short_memory_spoils_no_frame(void **state)
+{
+    (void)state;
+    for (unsigned failing = 1; failing < 6; failing++) {
+        short_memory(FRAME_CODEC_ZSTD, failing);
+        short_memory(FRAME_CODEC_LZ4, failing);
+        short_memory(FRAME_CODEC_NONE, failing);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_codec_round_trips),
     cmocka_unit_test(what_does_not_shrink_is_stored_as_it_is),
@@ -266,5 +318,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(resync_crosses_much_garbage),
     cmocka_unit_test(other_files_are_refused_by_name),
     cmocka_unit_test(frame_over_the_limit_is_not_written),
+    cmocka_unit_test(short_memory_spoils_no_frame),
 };
 UNIT_MAIN(tests)
