@@ -259,10 +259,11 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     struct err e = {0};
     if (output_open(&out, path, o->force ? OUTPUT_FORCE : 0, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
-    if (record_run(s, &out, &r, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    if (r.start_errno || is_nothing(s, &r))
+    int rc = record_run(s, &out, &r, &e);
+    if (rc < 0 ? out.offset == 0 : r.start_errno || is_nothing(s, &r))
         discard(&out);
+    if (rc < 0)
+        die(EXIT_RECORD, "%s", e.text);
     int code = conclude(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);

@@ -5,6 +5,7 @@
 #include "record/tree.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,9 +83,12 @@ static bool has_library(pid_t pid)
     size_t room = 0;
     bool found = false;
     snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
+    errno = 0;
     FILE *maps = fopen(path, "re");
     while (maps && !found && getline(&line, &room, maps) > 0)
         found = strstr(line, "/libheaptape.so") != NULL;
+    // Without memory for a line that is not known.
+    found |= errno == ENOMEM;
     free(line);
     if (maps)
         fclose(maps);

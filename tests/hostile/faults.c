@@ -1,8 +1,8 @@
-// Preloaded: lets the Nth call of a function fail in heaptape itself, not in what it starts. HEAPTAPE_FAULT=WHAT:N, of WHAT
-//   memory malloc, calloc, realloc: ENOMEM    mmap: ENOMEM    open: EMFILE    fork, thread: EAGAIN
-//   read, write: EIO    read-interrupted, write-interrupted: EINTR    read-short, write-short: a byte
+// Preloaded: lets the Nth call of a function fail in heaptape itself, not in what it starts.
+//   HEAPTAPE_FAULT=FUNCTION:HOW:N   HOW is an errno's name, or "short": one byte of those asked for
+//   HEAPTAPE_FAULT_MET=FILE         is made when that call came
 #define _GNU_SOURCE
-#undef _FILE_OFFSET_BITS // both names of open and mmap are defined here
+#undef _FILE_OFFSET_BITS // both names of open, mmap, … are defined here
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,101 +13,153 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 
-static char what[32];
+static char function[16], how[16];
+static int error; // 0: short
 static long n;
 static pid_t self;
 static _Atomic long calls;
+static const char *met;
+
+static int error_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        int error;
+    } errors[] = {{"EAGAIN", EAGAIN}, {"EINTR", EINTR},   {"EIO", EIO},
+                  {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"ENOSPC", ENOSPC}};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        if (strcmp(errors[i].name, name) == 0)
+            return errors[i].error;
+    }
+    return 0;
+}
 
 static __attribute__((constructor)) void begin(void)
 {
     const char *fault = getenv("HEAPTAPE_FAULT");
+    met = getenv("HEAPTAPE_FAULT_MET");
     if (fault && strcmp(program_invocation_short_name, "heaptape") == 0 &&
-        sscanf(fault, "%31[a-z-]:%ld", what, &n) == 2)
+        sscanf(fault, "%15[a-z]:%15[A-Za-z]:%ld", function, how, &n) == 3) {
+        error = error_of(how);
         self = getpid();
+    }
 }
 
+// Is this the call? The functions behind are not those of this file.
 static int fails(const char *name)
 {
-    return self && strcmp(name, what) == 0 && getpid() == self && atomic_fetch_add(&calls, 1) + 1 == n;
+    if (!self || strcmp(name, function) != 0 || getpid() != self || atomic_fetch_add(&calls, 1) + 1 != n)
+        return 0;
+    if (met)
+        syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, met, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    errno = error;
+    return 1;
 }
 
-#define FAIL(name, error, result)                                                                                      \
-    if (fails(name))                                                                                                   \
-    return errno = (error), (result)
-#define NEXT(f) __typeof__(&f) next = (__typeof__(&f))dlsym(RTLD_NEXT, #f)
+// A function that fails with `result`.
+#define FAILS(type, name, parameters, arguments, result)                                                               \
+    type name parameters                                                                                               \
+    {                                                                                                                  \
+        type(*next) parameters = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                          \
+        return fails(#name) ? (result) : next arguments;                                                               \
+    }
+
+// One that can also read or write less than it was asked to.
+#define FAILS_SHORT(name, parameters, arguments)                                                                       \
+    ssize_t name parameters                                                                                            \
+    {                                                                                                                  \
+        ssize_t(*next) parameters = (ssize_t(*) parameters)dlsym(RTLD_NEXT, #name);                                    \
+        if (fd > 2 && fails(#name)) {                                                                                  \
+            if (error || size <= 1)                                                                                    \
+                return error ? -1 : next arguments;                                                                    \
+            size = 1;                                                                                                  \
+        }                                                                                                              \
+        return next arguments;                                                                                         \
+    }
+
+FAILS_SHORT(read, (int fd, void *to, size_t size), (fd, to, size))
+FAILS_SHORT(pread, (int fd, void *to, size_t size, off_t at), (fd, to, size, at))
+FAILS_SHORT(write, (int fd, const void *from, size_t size), (fd, from, size))
+FAILS_SHORT(pwrite, (int fd, const void *from, size_t size, off_t at), (fd, from, size, at))
+
+ssize_t writev(int fd, const struct iovec *parts, int parts_n)
+{
+    ssize_t (*next)(int, const struct iovec *, int) =
+        (ssize_t(*)(int, const struct iovec *, int))dlsym(RTLD_NEXT, "writev");
+    if (!fails("writev"))
+        return next(fd, parts, parts_n);
+    return error ? -1 : next(fd, &(struct iovec){parts[0].iov_base, 1}, 1);
+}
 
 void *malloc(size_t size)
 {
-    FAIL("memory", ENOMEM, NULL);
-    return __libc_malloc(size);
+    return fails("memory") ? NULL : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size)
 {
-    FAIL("memory", ENOMEM, NULL);
-    return __libc_calloc(count, size);
+    return fails("memory") ? NULL : __libc_calloc(count, size);
 }
 
 void *realloc(void *p, size_t size)
 {
-    FAIL("memory", ENOMEM, NULL);
-    return __libc_realloc(p, size);
+    return fails("memory") ? NULL : __libc_realloc(p, size);
 }
 
-void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+FAILS(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset),
+      (at, size, protection, flags, fd, offset), MAP_FAILED)
+FAILS(int, ftruncate, (int fd, off_t size), (fd, size), -1)
+FAILS(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size), -1)
+FAILS(int, rename, (const char *from, const char *to), (from, to), -1)
+FAILS(int, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), -1)
+FAILS(int, linkat, (int a, const char *from, int b, const char *to, int flags), (a, from, b, to, flags), -1)
+FAILS(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
+FAILS(int, fsync, (int fd), (fd), -1)
+FAILS(pid_t, fork, (void), (), -1)
+
+// Its errors are what it returns.
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
 {
-    NEXT(mmap);
-    FAIL("mmap", ENOMEM, MAP_FAILED);
-    return next(at, size, protection, flags, fd, offset);
+    int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+        (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))dlsym(RTLD_NEXT, "pthread_create");
+    return fails("thread") ? error : next(thread, attr, start, arg);
+}
+
+static int mode_of(va_list *list, int flags)
+{
+    return flags & (O_CREAT | O_TMPFILE) ? va_arg(*list, int) : 0;
 }
 
 int open(const char *path, int flags, ...)
 {
-    NEXT(open);
+    int (*next)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
     va_list list;
     va_start(list, flags);
-    int mode = va_arg(list, int);
+    int mode = mode_of(&list, flags);
     va_end(list);
-    FAIL("open", EMFILE, -1);
-    return next(path, flags, mode);
+    return fails("open") ? -1 : next(path, flags, mode);
 }
 
-pid_t fork(void)
+int openat(int at, const char *path, int flags, ...)
 {
-    NEXT(fork);
-    FAIL("fork", EAGAIN, -1);
-    return next();
-}
-
-int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
-{
-    NEXT(pthread_create);
-    if (fails("thread"))
-        return EAGAIN;
-    return next(thread, attr, start, arg);
-}
-
-ssize_t read(int fd, void *to, size_t size)
-{
-    NEXT(read);
-    FAIL("read", EIO, -1);
-    FAIL("read-interrupted", EINTR, -1);
-    return next(fd, to, size > 1 && fails("read-short") ? 1 : size);
-}
-
-ssize_t write(int fd, const void *from, size_t size)
-{
-    NEXT(write);
-    if (fd > 2) {
-        FAIL("write", EIO, -1);
-        FAIL("write-interrupted", EINTR, -1);
-    }
-    return next(fd, from, fd > 2 && size > 1 && fails("write-short") ? 1 : size);
+    int (*next)(int, const char *, int, ...) = (int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat");
+    va_list list;
+    va_start(list, flags);
+    int mode = mode_of(&list, flags);
+    va_end(list);
+    return fails("openat") ? -1 : next(at, path, flags, mode);
 }
 
 int open64(const char *, int, ...) __attribute__((alias("open")));
+int openat64(int, const char *, int, ...) __attribute__((alias("openat")));
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
+ssize_t pread64(int, void *, size_t, off_t) __attribute__((alias("pread")));
+ssize_t pwrite64(int, const void *, size_t, off_t) __attribute__((alias("pwrite")));
+int ftruncate64(int, off_t) __attribute__((alias("ftruncate")));
+int fallocate64(int, int, off_t, off_t) __attribute__((alias("fallocate")));
