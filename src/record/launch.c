@@ -19,11 +19,11 @@ enum {
     MAX_TICKS = 1500,       // … and all of them
 };
 
-static volatile sig_atomic_t signals_seen;
-static volatile sig_atomic_t last_signal;
-static volatile sig_atomic_t forwarded;
-static volatile sig_atomic_t child; // 0: not started, or reaped
-static volatile sig_atomic_t child_ended;
+static _Atomic int signals_seen;
+static _Atomic int last_signal;
+static _Atomic int forwarded;
+static _Atomic int child; // 0: not started, or reaped
+static _Atomic int child_ended;
 static timer_t timer;
 
 // What the recorder sleeps on: a signal that comes just before the sleep ends it, too.

@@ -459,7 +459,7 @@ static void end_backup(struct recorder *r)
 
 // The result of the last pass of the recorder's own thread.
 struct record_pass {
-    bool over;
+    bool over, full;
     uint32_t seen, chunks_done;
 };
 
@@ -471,7 +471,7 @@ static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
     if (rc == 0 && !r->full)
         rc = answer(r, e);
     unrecorded_match(&r->unrecorded, &r->drain);
-    *o = (struct record_pass){rc == 0 && is_over(r), r->seen, r->drain.chunks_done};
+    *o = (struct record_pass){rc == 0 && is_over(r), r->full, r->seen, r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder) || o->chunks_done;
     if (r->active && !was_active)
@@ -502,7 +502,7 @@ static int loop(struct recorder *r, struct err *e)
         int rc = own_pass(r, &o, e);
         if (rc < 0 || o.over)
             return rc;
-        if (!r->full)
+        if (!o.full)
             unrecorded_look(&r->unrecorded, r->launch.pid);
         if (!encoder_work(r->encoder))
             sleep_between(r, &o);

@@ -149,8 +149,7 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
     c->session->reserves = reserves;
     rc = c->guard ? hold(c, e) : err_set(e, -ENOMEM, "out of memory");
-    atomic_thread_fence(memory_order_release);
-    c->session->magic = SPOOL_SESSION_MAGIC;
+    __atomic_store_n(&c->session->magic, SPOOL_SESSION_MAGIC, __ATOMIC_RELEASE);
     return rc;
 }
 
