@@ -7,8 +7,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#if defined(__SANITIZE_THREAD__)
+#define STACK_BYTES (8u << 20) // ThreadSanitizer's part of each thread is on it
+#else
+#define STACK_BYTES (512u << 10)
+#endif
+
 enum {
-    STACK_BYTES = 512 << 10,
     WORKER_BYTES = 4096,
     MAPPED_WORKERS = 16, // at once: the kernel limits the mappings of a process (vm.max_map_count, 65530 by default)
 };

@@ -1,0 +1,75 @@
+# Data races in the recorder, the converter and the player, as ThreadSanitizer sees them: in its build alone (./check).
+load hostile
+
+setup_file() {
+  export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+}
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  [ "$HEAPTAPE_SANITIZED" = thread ] || skip "needs -Db_sanitize=thread"
+  # Of every process, also of those whose standard error goes elsewhere.
+  export TSAN_OPTIONS="log_path=$PWD/race exitcode=66"
+}
+
+teardown() {
+  for race in race.*; do
+    [ ! -e "$race" ] || { cat "$race" && return 1; }
+  done
+}
+
+# The sanitizer's own allocator is the one that the player is measured on: it will not let another answer malloc.
+player_allocator() {
+  ldd "$HEAPTAPE_BUILD/src/player/heaptape-replay" | awk '/libtsan/ { print $3 }'
+}
+
+# replays WORKLOAD OPTION...
+replays() {
+  local workload=$1
+  shift
+  timeout 100 "$HEAPTAPE" replay --runs=1 -a "$(player_allocator)" "$@" "$workload" >out
+}
+
+@test "recorder: threads, fork children, backpressure, control, live export" {
+  local format
+  # More than the spool holds: threads wait, and the backup drainer works beside the encoder.
+  timeout 60 "$HEAPTAPE" record -f -o t.ht -- known threads 6000 4
+  timeout 60 "$HEAPTAPE" record -f -z none --usable -o t.ht -- known fork 300 10
+  timeout 60 "$HEAPTAPE" record -f --stacks=4 --max-size=200K -o t.ht -- churn 300000
+  timeout 60 "$HEAPTAPE" record -f --lossy -o t.ht -- churn 300000
+  for format in json android mtrace; do
+    timeout 60 "$HEAPTAPE" record -f -F "$format" -o t.txt -- known threads 500 4
+  done
+  timeout 60 "$HEAPTAPE" record -f -o t.ht -- churn 1000000000 &
+  sleep 0.3
+  kill -TERM $!
+  wait $! || true
+}
+
+@test "converter, statistics, and what reads ahead in a thread" {
+  timeout 60 "$HEAPTAPE" record -q -o t.ht -- known threads 3000 4
+  timeout 60 "$HEAPTAPE" convert -o t.htw t.ht
+  timeout 60 "$HEAPTAPE" convert -o each.htw -p all t.ht
+  timeout 60 "$HEAPTAPE" stat t.ht >/dev/null
+  timeout 60 "$HEAPTAPE" check t.htw
+  timeout 60 "$HEAPTAPE" slice --from=1000 --to=200000 -o part.htw t.htw
+  timeout 60 "$HEAPTAPE" merge -o two.htw t.htw part.htw
+  timeout 60 "$HEAPTAPE" dump t.htw >/dev/null
+  timeout 60 "$HEAPTAPE" export -F wl -o t.wl t.htw
+}
+
+@test "player" {
+  "$HEAPTAPE_PROGRAMS/make_workload" churn.htw churn 4 40000 30 >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_workload" threads.htw threads 40 50 0 >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_workload" wait.htw dependencies 2 5000 50 >/dev/null
+  replays churn.htw
+  replays churn.htw --no-latency
+  replays churn.htw --verify
+  replays churn.htw --stats-every=1000
+  replays churn.htw --fragmentation
+  replays threads.htw
+  replays wait.htw
+  # Streamed.
+  "$HEAPTAPE_PROGRAMS/make_workload" big.htw churn 4 150000 30 >/dev/null
+  replays big.htw --memory=2M
+}
