@@ -146,6 +146,12 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->left > r->unrecorded.processes)
         note("%s not recorded after exec: the new program is static, privileged or in another root directory",
              human_plural(processes, r->left - r->unrecorded.processes, "process was", "processes were"));
+    if (r->bad_code_names)
+        note("%s of /tmp/perf-PID.map skipped: expected START SIZE NAME, in hexadecimal digits",
+             human_plural(processes, r->bad_code_names, "line was", "lines were"));
+    if (r->cut_code_names)
+        note("only the first 64 MiB of /tmp/perf-PID.map were read, of %s",
+             human_plural(processes, r->cut_code_names, "process", "processes"));
     if (r->off_reason[0])
         note("recording turned itself off in a process: %s", r->off_reason);
     if (r->session_broken)

@@ -45,6 +45,7 @@ static void spool_free(struct drain_spool *s)
         close(s->fd);
     free(s->changes);
     buf_release(&s->thread_names);
+    code_names_release(&s->code);
     free(s->marks);
     free(s->streams);
     free(s);
@@ -209,7 +210,7 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
     struct drain_spool *s = calloc(1, sizeof *s);
     int rc = s ? 0 : -ENOMEM;
     if (s) {
-        s->pidfd = s->fd = -1;
+        s->pidfd = s->fd = s->code.fd = -1;
         s->reserve = reserve;
         strcpy(s->name, name);
         rc = spool_fill(c, s, fd);

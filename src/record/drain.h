@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "record/code_names.h"
 #include "record/guard.h"
 #include "spool/spool.h"
 #include "trace/codec.h"
@@ -78,6 +79,7 @@ struct drain_spool {
     size_t streams_capacity, streams_used;
     uint64_t sampled_ns, named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
     struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
+    struct code_names code;        // the recorder's: of code that the process compiles
 };
 
 enum { DRAIN_SPARE_FDS = 2, DRAIN_REFUSED = 64 };

@@ -30,6 +30,7 @@ enum encoder_piece_kind {
     PIECE_PROCESS,
     PIECE_PROCESS_END,
     PIECE_SAMPLES,
+    PIECE_NAMES,
     PIECE_BEGIN_BATCH,
     PIECE_SEGMENT,
     PIECE_END_BATCH
@@ -43,6 +44,10 @@ struct encoder_piece {
         struct trace_segment segment; // its words are the bundle's
         uint64_t watermark;
         uint32_t samples; // how many of the bundle's next ones
+        struct {
+            struct names *names; // owned
+            uint32_t of;         // process
+        };
     };
 };
 
@@ -72,6 +77,10 @@ static void bundle_clear(struct encoder_bundle *p)
     for (size_t i = 0; i < p->n_pieces; i++) {
         if (p->pieces[i].kind == PIECE_PROCESS || p->pieces[i].kind == PIECE_PROCESS_END)
             trace_process_release(&p->pieces[i].process);
+        if (p->pieces[i].kind == PIECE_NAMES) {
+            names_release(p->pieces[i].names);
+            free(p->pieces[i].names);
+        }
     }
     p->n_pieces = 0;
     p->n_words = p->n_samples = 0;
@@ -171,6 +180,8 @@ static int write_piece(struct encoder *n, const struct encoder_bundle *p, struct
     case PIECE_SAMPLES:
         *samples += piece->samples;
         return trace_write_samples(w, p->samples + *samples - piece->samples, piece->samples, e);
+    case PIECE_NAMES:
+        return trace_write_names(w, piece->of, piece->names, e);
     case PIECE_BEGIN_BATCH:
         adapt_codec(n);
         return trace_batch_begin(w, e);
@@ -362,6 +373,22 @@ int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, s
     n->open->n_samples += (uint32_t)count;
     piece->samples = (uint32_t)count;
     return 0;
+}
+
+int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e)
+{
+    struct names *owned = malloc(sizeof *owned);
+    struct encoder_piece *piece = owned ? add(n, PIECE_NAMES, 0, e) : NULL;
+    if (piece) {
+        *owned = *names;
+        piece->names = owned;
+        piece->of = process;
+    } else {
+        free(owned);
+        names_release(names);
+    }
+    *names = (struct names){0};
+    return piece ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
 int encoder_begin_batch(struct encoder *n, struct err *e)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/fio.h"
 #include "base/frame.h"
+#include "trace/names.h"
 #include "trace/trace.h"
 
 #include <stdbool.h>
@@ -43,6 +44,9 @@ void encoder_free(struct encoder *n);
 int encoder_put_process(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct err *e);
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e);
+// Names of code of a process, outside of a batch; taken over, also on failure.
+int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e);
+
 int encoder_begin_batch(struct encoder *n, struct err *e);
 
 // Where words of the next segments are to be put: up to `n` of them. NULL: the text is set.

@@ -42,6 +42,11 @@ enum {
 #define IDLE_NS        MS(20)   // sleep when no chunk is full: published events must not wait longer
 #define SURVIVORS_NS   MS(50)   // between searches for processes of the session that have no spool yet
 
+struct ended_process {
+    struct trace_process facts;
+    struct names names; // of its code
+};
+
 struct recorder {
     const struct record_settings *settings;
     struct record_result *result;
@@ -72,7 +77,7 @@ struct recorder {
     uint64_t batches_begun;
     uint64_t batch_words;        // drained since the batch began
     unsigned unsettled;          // batches that a reader still has to see before it can order all records written
-    struct trace_process *ended; // processes whose PROCESS_END is due after the batch
+    struct ended_process *ended; // processes whose PROCESS_END is due after the batch
     size_t n_ended, ended_capacity;
     struct trace_sample samples[SAMPLES_AT_ONCE];
     size_t n_samples;
@@ -113,13 +118,37 @@ static bool is_last_image(const struct recorder *r, const struct drain_spool *s)
     return is_own_child(r, s) && r->launch.reaped;
 }
 
+// Addresses without a file are in stacks alone.
+static void read_code_names(struct recorder *r, struct drain_spool *s, bool all)
+{
+    const struct code_names_process p = {s->visible_pid, s->pid, r->realtime_ns};
+    uint64_t bad = s->code.bad_lines;
+    if (!r->settings->depth)
+        return;
+    code_names_read(&s->code, &p, all);
+    r->result->bad_code_names += s->code.bad_lines - bad;
+    r->result->cut_code_names += s->code.too_long && all;
+}
+
+static int write_code_names(struct recorder *r, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
+        struct drain_spool *s = r->drain.spools[i];
+        if (s->code.names.n_entries)
+            rc = encoder_put_names(r->encoder, s->number, &s->code.names, e);
+    }
+    return rc;
+}
+
 // Keeps the facts for PROCESS_END, and drops the spool unless its process goes on: what that makes is counted to the end.
 static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e)
 {
     struct drain_spool *s = r->drain.spools[i];
     if (HT_GROW(&r->ended, &r->ended_capacity, r->n_ended + 1) < 0)
         return err_set(e, -ENOMEM, "out of memory");
-    struct trace_process *p = &r->ended[r->n_ended];
+    struct ended_process *ended = &r->ended[r->n_ended];
+    struct trace_process *p = &ended->facts;
     if (facts_process(p, s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     r->n_ended++;
@@ -129,6 +158,9 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     p->thread_names = s->thread_names.data;
     p->thread_names_bytes = s->thread_names.size;
     s->thread_names = (struct buf){0};
+    read_code_names(r, s, true);
+    ended->names = s->code.names;
+    s->code.names = (struct names){0};
     // It may have ended since the last check.
     if (is_own_child(r, s))
         record_launch_reap(&r->launch, false);
@@ -162,10 +194,16 @@ static int end_batch(struct recorder *r, struct err *e)
     // Their processes end here at the earliest.
     if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE))
         rc = write_samples(r, e);
+    if (rc == 0)
+        rc = write_code_names(r, e);
     for (size_t i = 0; i < r->n_ended; i++) {
+        struct ended_process *p = &r->ended[i];
+        if (rc == 0 && p->names.n_entries)
+            rc = encoder_put_names(r->encoder, p->facts.number, &p->names, e);
         if (rc == 0)
-            rc = encoder_put_process_end(r->encoder, &r->ended[i], e);
-        trace_process_release(&r->ended[i]);
+            rc = encoder_put_process_end(r->encoder, &p->facts, e);
+        trace_process_release(&p->facts);
+        names_release(&p->names);
     }
     r->n_ended = 0;
     return rc < 0 ? rc : encoder_flush(r->encoder, e);
@@ -227,6 +265,14 @@ static void update_thread_names(struct drain_spool *s, uint64_t now)
     s->named_ns = now;
 }
 
+static void update_code_names(struct recorder *r, struct drain_spool *s, uint64_t now)
+{
+    if (s->code.checked_ns && now - s->code.checked_ns < NAMES_NS)
+        return;
+    read_code_names(r, s, false);
+    s->code.checked_ns = now;
+}
+
 static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 {
     if (now - r->sampled_ns < SAMPLE_NS)
@@ -240,6 +286,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
             continue;
         s->sampled_ns = now;
         update_thread_names(s, now);
+        update_code_names(r, s, now);
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];
@@ -295,8 +342,10 @@ static int restart(struct recorder *r, struct err *e)
     drain_restart(&r->drain);
     r->n_samples = 0;
     r->result->processes = 0;
-    for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++)
+    for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
+        code_names_restart(&r->drain.spools[i]->code);
         rc = announce(r, r->drain.spools[i], e);
+    }
     drain_answer(&r->drain, SPOOL_RESET, 0);
     return rc;
 }
@@ -688,8 +737,10 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     record_launch_signals_restore(&r->launch);
     encoder_free(r->encoder);
     trace_session_release(&r->facts);
-    for (size_t i = 0; i < r->n_ended; i++)
-        trace_process_release(&r->ended[i]);
+    for (size_t i = 0; i < r->n_ended; i++) {
+        trace_process_release(&r->ended[i].facts);
+        names_release(&r->ended[i].names);
+    }
     free(r->ended);
     pthread_cond_destroy(&r->active_again);
     pthread_mutex_destroy(&r->draining);

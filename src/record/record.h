@@ -48,6 +48,8 @@ struct record_result {
     uint64_t batches;                   // written
     uint64_t steps_down;                // times the recorder fell behind and changed to a cheaper codec
     struct trace_unrecorded unrecorded; // processes that are known to have been missed, except `left`; owned
+    uint64_t bad_code_names;            // lines of perf-PID.map files that were not as they should be
+    uint32_t cut_code_names;            // processes whose perf-PID.map was too long to be read whole
     char off_reason[200];               // why tracing turned itself off in a process; "" when it did not
 };
 

@@ -1,0 +1,44 @@
+// Names of code that a process compiles while it runs, as it reports them for perf: lines "START SIZE NAME" in
+// /tmp/perf-PID.map, in hexadecimal (tools/perf/Documentation/jit-interface.txt of Linux).
+#ifndef HEAPTAPE_RECORD_CODE_NAMES_H
+#define HEAPTAPE_RECORD_CODE_NAMES_H
+
+#include "trace/names.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+// Of one process. All zero but fd = -1 has seen nothing yet.
+struct code_names {
+    int fd;               // of the file, once it is there: it may be gone when the process ends
+    uint64_t at;          // read so far
+    uint64_t bytes;       // in all, also when it began anew
+    struct buf line;      // the beginning of a line whose end is not there yet
+    struct names names;   // read and not yet written
+    uint64_t bad_lines;   // that are not as they should be
+    uint64_t checked_ns;  // the recorder's: when it was last read
+    bool too_long, ended; // it has more than CODE_NAMES_BYTES
+};
+
+enum {
+    CODE_NAMES_BYTES = 64 << 20, // read of a process; node's are some MiB
+    CODE_NAMES_PASS = 1 << 20,   // read at once while the process runs
+};
+
+void code_names_release(struct code_names *c);
+
+// What was read is forgotten, and read again.
+void code_names_restart(struct code_names *c);
+
+// Whose file it is: the process as /proc names it (0: not known), as it sees itself, and since when it can have written.
+struct code_names_process {
+    pid_t visible_pid;
+    uint32_t own_pid;
+    uint64_t since_ns; // CLOCK_REALTIME
+};
+
+// Reads what has been added; once the process has ended, all of it. A file of another user, an older one, or one that is
+// no regular file is left alone. Memory that is not to be had ends the reading.
+void code_names_read(struct code_names *c, const struct code_names_process *p, bool all);
+
+#endif

@@ -1,0 +1,104 @@
+# Names of code that a process makes while it runs, from /tmp/perf-PID.map.
+
+load trace
+
+setup() {
+  skip_under_sanitizer
+  [ "$(uname -m)" = x86_64 ] || skip "the program's code is x86-64's"
+  cd "$BATS_TEST_TMPDIR" || return
+}
+
+teardown() {
+  [ ! -s told ] || rm -f "$(grep -o '^/tmp/perf-[0-9]*\.map$' told | head -1)"
+}
+
+jit() {
+  record_options=--stacks record "$HEAPTAPE_PROGRAMS/jit" "$@"
+  expect "done" [ "$status" -eq 0 ]
+}
+
+# The functions of the stack that the code is in, innermost first.
+functions() {
+  "$HEAPTAPE" stat -q --by site --format json "$1" | jq -c '[.sites[] | select(.allocated_bytes == 7777) | .frames[].function][0:3]'
+}
+
+@test "jit: the names stand in the trace, also when the map is gone, and go on to the workload" {
+  printf '%s\n' '@ 1000 LazyCompile:~render /app/page.js:7' >map
+  jit map
+  [ ! -e "$(cat told)" ]
+  [ "$(functions t.ht)" = '["allocate","LazyCompile:~render /app/page.js:7","main"]' ]
+  "$HEAPTAPE" convert -q -f -o t.htw t.ht
+  [ "$(functions t.htw)" = '["allocate","LazyCompile:~render /app/page.js:7","main"]' ]
+  "$HEAPTAPE" symbolize -q t.ht
+  [ "$(functions t.ht)" = '["allocate","LazyCompile:~render /app/page.js:7","main"]' ]
+  # No name that no stack needs goes into a workload.
+  [ "$("$HEAPTAPE" stat --by site t.htw | grep -c render)" -eq 1 ]
+}
+
+@test "jit: a process that ends at once leaves its map to be read" {
+  printf '%s\n' '@ 1000 quick' >map
+  jit map stay
+  [ "$(functions t.ht)" = '["allocate","quick","main"]' ]
+}
+
+@test "jit: the last name of an address applies, and it ends where its code ends" {
+  printf '%s\n' '@ 1000 first' '@ 1000 second' '@ 0 nothing' '0x1 10 elsewhere' >map
+  jit map stay
+  [ "$(functions t.ht)" = '["allocate","second","main"]' ]
+  printf '%s\n' '@ 4 too short' >map
+  rm -f "$(cat told)"
+  jit map stay
+  [[ "$(functions t.ht)" == '["allocate","0x'* ]]
+}
+
+@test "jit: binary names, lines that are none and a line without an end are counted, and the recording goes on" {
+  {
+    printf '@ 1000 \001\033[31mred\377\n'
+    printf 'no line\n\n\n12 zz name\n123456789012345678901 1 long\n5 5\n'
+    head -c 300000 /dev/zero | tr '\0' 'f'
+  } >map
+  record_options=--stacks
+  heaptape record -f --stacks -o t.ht -- "$HEAPTAPE_PROGRAMS/jit" map stay
+  expect "done" [ "$status" -eq 0 ]
+  printf '%s\n' "$output" >told
+  has "$stderr" "lines were of /tmp/perf-PID.map skipped: expected START SIZE NAME, in hexadecimal digits"
+  "$HEAPTAPE" stat --by site t.ht >text
+  grep -q 'red' text
+  # Nothing that a terminal would obey.
+  run grep -cP '[\x00-\x08\x0b-\x1f\x7f]' text
+  [ "$output" = 0 ]
+}
+
+@test "jit: a map of somebody else, a link and an older one are left alone" {
+  printf '%s\n' '@ 1000 stale' >map
+  # The program writes through the link; the recorder does not follow it.
+  cat >link.sh <<'END'
+ln -sf "$PWD/elsewhere" "/tmp/perf-$$.map"
+exec "$@"
+END
+  record_options='--stacks' record sh link.sh "$HEAPTAPE_PROGRAMS/jit" map stay
+  expect "done" [ "$status" -eq 0 ]
+  [ -s elsewhere ]
+  [[ "$(functions t.ht)" != *stale* ]]
+}
+
+@test "jit: node's functions" {
+  command -v node >/dev/null || skip "no node"
+  cat >app.js <<'END'
+function makeBuffers(n) {
+  const kept = [];
+  for (let i = 0; i < n; i++) kept.push(Buffer.allocUnsafeSlow(100000 + i % 7));
+  return kept.length;
+}
+let all = 0;
+for (let i = 0; i < 300; i++) all += makeBuffers(20);
+console.log(all);
+console.log('/tmp/perf-' + process.pid + '.map');
+END
+  record_options=--stacks record node --perf-basic-prof --interpreted-frames-native-stack app.js
+  expect "done" [ "$status" -eq 0 ]
+  grep -q '^6000$' told
+  sed -n 2p told >map && mv map told
+  rm -f "$(cat told)" isolate*.log
+  "$HEAPTAPE" stat -q --by site --format json t.ht | jq -e '[.sites[].frames[].function | select(contains("makeBuffers"))] | length > 0'
+}
