@@ -13,6 +13,8 @@ enum {
     OP_BITS = 40,
     // Of 16 bytes. The older half is forgotten beyond that: what a thread had learnt by then counts as learnt before.
     MAX_REMEMBERED = 1 << 22,
+    // Pairs of threads of which one knows the other, of 32 bytes at most: 1,000 threads that all know each other.
+    MAX_KNOWN = 1 << 20,
     // Steps allowed for each op, and at the start. A file that needs more was made to.
     STEPS_PER_OP = 64,
     FIRST_STEPS = 1 << 22,
@@ -50,15 +52,24 @@ void proof_want_order(struct proof *p)
     p->counter.two_words = 1;
 }
 
-void proof_release(struct proof *p)
+// What only the proof of the order needs.
+static void release_order(struct proof *p)
 {
-    summary_release(&p->counter);
     for (size_t i = 0; i < p->n_threads; i++) {
         map_release(&p->threads[i].after);
         free(p->threads[i].learnt);
     }
     free(p->threads);
     free(p->ranges);
+    p->threads = NULL;
+    p->ranges = NULL;
+    p->n_threads = p->threads_capacity = p->n_ranges = p->ranges_capacity = 0;
+}
+
+void proof_release(struct proof *p)
+{
+    summary_release(&p->counter);
+    release_order(p);
     *p = (struct proof){0};
 }
 
@@ -109,6 +120,7 @@ static int know(struct proof *p, uint32_t to, uint32_t thread, uint64_t n)
         return 0;
     if (map_put(after, thread + 1ull, n) < 0)
         return -ENOMEM;
+    p->known += before == 0;
     return push(p, thread, before, n);
 }
 
@@ -142,7 +154,7 @@ static int know_all(struct proof *p, uint32_t to, const struct proof_thread *of)
 static int know_ranges(struct proof *p, uint32_t to)
 {
     int rc = 0;
-    while (rc == 0 && p->n_ranges) {
+    while (rc == 0 && p->n_ranges && p->known <= MAX_KNOWN) {
         struct proof_range r = p->ranges[--p->n_ranges];
         if (r.thread >= p->n_threads)
             continue;
@@ -221,7 +233,8 @@ static int prove_use(struct proof *p, uint32_t thread, uint64_t number, const st
     uint64_t *last = last_use(p, op->slot);
     uint32_t other = (uint32_t)(*last >> OP_BITS);
     uint64_t other_op = (*last & OP_MASK) - 1;
-    bool ordered = !*last || other == thread || map_get(&p->threads[thread].after, other + 1ull) > other_op;
+    bool ordered = !*last || other == thread || p->known > MAX_KNOWN ||
+                   map_get(&p->threads[thread].after, other + 1ull) > other_op;
     *last = use_by(thread, number, op);
     if (ordered)
         return 0;
@@ -261,8 +274,10 @@ static int prove_order(struct proof *p, const struct workload_run *run, size_t n
             rc = prove_op(p, thread, number, op);
     }
     p->ops += n;
-    if (p->steps > FIRST_STEPS + STEPS_PER_OP * p->ops)
+    if (p->known > MAX_KNOWN || p->steps > FIRST_STEPS + STEPS_PER_OP * p->ops) {
         p->order = false;
+        release_order(p);
+    }
     return rc;
 }
 

@@ -24,7 +24,7 @@ struct proof {
     size_t n_threads, threads_capacity;
     struct proof_range *ranges; // of proof_learn
     size_t n_ranges, ranges_capacity;
-    size_t remembered; // dependencies, of all threads
+    size_t remembered, known; // dependencies, and pairs of threads, of all threads
     uint64_t ops, steps;
     struct err why;
 };
