@@ -46,9 +46,10 @@ ALWAYS_INLINE void time_end(bool timed, struct player_thread *t, unsigned kind, 
     uint64_t end = player.results->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : stamp_after();
     // Two CPUs' counters may disagree by some ticks when the thread moves.
     uint64_t ticks = end > begin ? end - begin : 0;
-    histogram_add(&t->calls[kind], ticks);
-    if (size)
-        histogram_add(&t->calls[RESULTS_KINDS + results_size_class(*size)], ticks);
+    unsigned class = size ? results_size_class(*size) : RESULTS_SIZES;
+    t->latencies[t->n_latencies++] = (struct player_latency){.ticks = ticks, .kind = kind, .size_class = class};
+    if (UNLIKELY(t->n_latencies == PLAYER_LATENCIES))
+        player_add_latencies(t);
 }
 
 // Writes one byte in each page of [from, to) of the block, the first one at `from`.

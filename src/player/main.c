@@ -217,6 +217,7 @@ int main(void)
     player_counters_init();
     if (player.results->touch == RESULTS_TOUCH_VERIFY)
         player_verify_init();
+    player_threads_init();
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
     begin_null_allocator();
@@ -233,6 +234,7 @@ int main(void)
     player_sample(0, 0, true);
     play_all();
     record_memory();
+    player_merge_latencies();
     player_snapshot(RESULTS_SNAPSHOT_END);
     if (player.results->touch == RESULTS_TOUCH_VERIFY)
         player_verify_leftovers();

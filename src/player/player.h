@@ -33,12 +33,20 @@ struct player_seen {
     uint32_t thread;
 };
 
+// One timed call, before it is added to the histograms.
+struct player_latency {
+    uint64_t ticks : 48, kind : 8, size_class : 8; // of a call without a size: RESULTS_SIZES
+};
+
+enum { PLAYER_LATENCIES = 256 };
+
 // One thread of the replay.
 struct player_thread {
     struct results_position *at; // what it is at
     struct player_line *line;
-    struct histogram *calls; // as in struct results, when calls are timed
-    uint32_t number;
+    struct player_latency *latencies; // PLAYER_LATENCIES, when calls are timed
+    uint32_t n_latencies, number;
+    uint32_t shard; // of the histograms that they are added to
     uint64_t sleeps, blocked_waits;
     uint64_t requested_bytes, usable_bytes; // with RESULTS_TOUCH_USABLE
     uint64_t max_lag_ns;                    // behind the recorded pace
@@ -176,7 +184,10 @@ void player_trim(void);                           // TRIM
 void player_switch(uint32_t thread, bool exited); // SWITCH; exited: the thread before has exited
 
 // threads.c.
+void player_threads_init(void);
 void player_thread_init(struct player_thread *t, uint32_t number);
+void player_add_latencies(struct player_thread *t);        // empties the thread's latencies
+void player_merge_latencies(void);                         // when all threads have exited
 struct results_position *player_unthreaded_position(void); // of the main thread before and after the threads
 void player_start_threads(void); // those that no other thread starts; they wait for player_release_threads
 void player_release_threads(void);

@@ -18,20 +18,33 @@ enum {
     MAPPED_WORKERS = 16, // at once: the kernel limits the mappings of a process (vm.max_map_count, 65530 by default)
 };
 
-// A thread's own memory: this, its stack above, and its histograms when calls are timed.
+// A thread's own memory: this, and its stack above.
 struct worker {
     struct player_thread thread;
+    struct player_latency latencies[PLAYER_LATENCIES];
     pthread_t id;
     struct worker *next; // in the list of those that have exited
     bool at_start;
 };
 _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page");
 
+// Latencies of some of the threads: not each needs histograms of its own, which take 3 MB.
+struct shard {
+    pthread_mutex_t lock;
+    struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
+};
+
+enum { SHARDS = 16 };
+
+static struct shard *shards; // when calls are timed
+static struct player_latency main_latencies[PLAYER_LATENCIES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *exited;     // can be joined without waiting long
 static char *unused, *unused_end; // mapped for workers; under the lock
+static uint32_t mapped;           // workers; under the lock
 static uint64_t unjoined;         // under the lock
 static _Atomic uint32_t exits;    // futex: grows when a thread exits
+static _Atomic bool joining;      // somebody waits for that
 static _Atomic uint32_t released; // futex: 1 when the measured part runs
 
 static void *map_shared(size_t bytes)
@@ -40,17 +53,28 @@ static void *map_shared(size_t bytes)
     return at == MAP_FAILED ? NULL : at;
 }
 
+void player_threads_init(void)
+{
+    if (!player.results->timed)
+        return;
+    shards = map_shared(SHARDS * sizeof *shards);
+    if (!shards)
+        player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
+    for (unsigned i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&shards[i].lock, NULL);
+}
+
+static void init(struct player_thread *t, uint32_t number, uint32_t shard, struct player_latency *latencies)
+{
+    *t =
+        (struct player_thread){.number = number, .line = &player.lines[number], .shard = shard, .latencies = latencies};
+    t->at = &results_positions(player.results)[number];
+    t->window = PLAYER_NO_WINDOW;
+}
+
 void player_thread_init(struct player_thread *t, uint32_t number)
 {
-    struct histogram *calls = t->calls;
-    *t = (struct player_thread){.number = number, .line = &player.lines[number], .calls = calls};
-    t->at = &results_positions(player.results)[number];
-    if (player.results->timed && !calls) { // of the main thread
-        t->calls = map_shared(RESULTS_HISTOGRAMS * sizeof *calls);
-        if (!t->calls)
-            player_fail(RESULTS_NO_SETUP, NULL, 0, 0, errno);
-    }
-    t->window = PLAYER_NO_WINDOW;
+    init(t, number, 0, main_latencies);
 }
 
 struct results_position *player_unthreaded_position(void)
@@ -58,13 +82,29 @@ struct results_position *player_unthreaded_position(void)
     return &results_positions(player.results)[player.results->n_spans];
 }
 
-static void merge_latencies(struct player_thread *t)
+void player_add_latencies(struct player_thread *t)
 {
-    for (unsigned i = 0; t->calls && i < RESULTS_HISTOGRAMS; i++) {
-        // Unused histograms must not be read: that would populate their memory.
-        if ((i >= RESULTS_KINDS || player.plan->by_kind[i]) && t->calls[i].count) {
-            histogram_merge(&player.results->calls[i], &t->calls[i]);
-            memset(&t->calls[i], 0, sizeof t->calls[i]);
+    if (!t->n_latencies)
+        return;
+    struct shard *shard = &shards[t->shard];
+    pthread_mutex_lock(&shard->lock);
+    for (uint32_t i = 0; i < t->n_latencies; i++) {
+        struct player_latency l = t->latencies[i];
+        histogram_add(&shard->calls[l.kind], l.ticks);
+        if (l.size_class < RESULTS_SIZES)
+            histogram_add(&shard->calls[RESULTS_KINDS + l.size_class], l.ticks);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    t->n_latencies = 0;
+}
+
+void player_merge_latencies(void)
+{
+    for (unsigned n = 0; shards && n < SHARDS && n < player.plan->n_threads; n++) {
+        for (unsigned i = 0; i < RESULTS_HISTOGRAMS; i++) {
+            // Unused histograms must not be read: that would populate their memory.
+            if ((i >= RESULTS_KINDS || player.plan->by_kind[i]) && shards[n].calls[i].count)
+                histogram_merge(&player.results->calls[i], &shards[n].calls[i]);
         }
     }
 }
@@ -82,8 +122,8 @@ void player_thread_exited(struct player_thread *t)
     struct results_span *span = &results_spans(player.results)[t->number];
     span->end_ns = clock_monotonic_ns() - player.start_ns;
     span->end_event = atomic_load_explicit(&player.events, memory_order_relaxed);
+    player_add_latencies(t);
     pthread_mutex_lock(&lock);
-    merge_latencies(t);
     player.results->figures.sleeps += t->sleeps;
     player.results->figures.blocked_waits += t->blocked_waits;
     player.results->figures.stalls += t->stalls;
@@ -121,8 +161,10 @@ static void *run(void *arg)
     worker->next = exited;
     exited = worker;
     pthread_mutex_unlock(&lock);
-    atomic_fetch_add_explicit(&exits, 1, memory_order_release);
-    player_futex_wake(&exits);
+    // Pairs with player_join_all(): either this sees that somebody waits, or that sees the exit.
+    atomic_fetch_add(&exits, 1);
+    if (atomic_load(&joining))
+        player_futex_wake(&exits);
     return NULL;
 }
 
@@ -140,16 +182,10 @@ static struct worker *join_exited(void)
     return worker;
 }
 
-static size_t worker_bytes(void)
-{
-    size_t calls = player.results->timed ? RESULTS_HISTOGRAMS * sizeof(struct histogram) : 0;
-    return WORKER_BYTES + STACK_BYTES + (calls + WORKER_BYTES - 1) / WORKER_BYTES * WORKER_BYTES;
-}
-
 // Memory for one worker from a mapping for several; where address space is short, from one of its own.
 static struct worker *map_worker(void)
 {
-    size_t bytes = worker_bytes();
+    const size_t bytes = WORKER_BYTES + STACK_BYTES;
     pthread_mutex_lock(&lock);
     if (unused == unused_end) {
         unused = map_shared(MAPPED_WORKERS * bytes);
@@ -157,11 +193,12 @@ static struct worker *map_worker(void)
     }
     struct worker *worker = (struct worker *)unused;
     unused += unused ? bytes : 0;
+    uint32_t shard = ++mapped % SHARDS;
     pthread_mutex_unlock(&lock);
     if (!worker)
         worker = map_shared(bytes);
-    if (worker && player.results->timed)
-        worker->thread.calls = (struct histogram *)((char *)worker + WORKER_BYTES + STACK_BYTES);
+    if (worker)
+        worker->thread.shard = shard;
     return worker;
 }
 
@@ -187,7 +224,7 @@ static void start(const struct player_thread *parent, uint32_t number, bool at_s
     struct worker *worker = new_worker();
     if (!worker)
         fail_to_start(parent, number, errno);
-    player_thread_init(&worker->thread, number);
+    init(&worker->thread, number, worker->thread.shard, worker->latencies);
     worker->at_start = at_start;
     pthread_attr_init(&attributes);
     pthread_attr_setstack(&attributes, (char *)worker + WORKER_BYTES, STACK_BYTES);
@@ -219,8 +256,9 @@ void player_release_threads(void)
 
 void player_join_all(void)
 {
+    atomic_store(&joining, true);
     for (;;) {
-        uint32_t seen = atomic_load_explicit(&exits, memory_order_acquire);
+        uint32_t seen = atomic_load(&exits);
         while (join_exited()) {
         }
         pthread_mutex_lock(&lock);
