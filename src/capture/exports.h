@@ -17,6 +17,8 @@
 #define EXPORT_CONTROL                                                                                                 \
     EXPORT("mmap64")                                                                                                   \
     EXPORT("prctl")                                                                                                    \
+    EXPORT("_exit")                                                                                                    \
+    EXPORT("_Exit")                                                                                                    \
     EXPORT("dlclose")                                                                                                  \
     EXPORT("heaptape_start")                                                                                           \
     EXPORT("heaptape_stop")                                                                                            \

@@ -195,8 +195,10 @@ static void look_up(void)
         look_up_foreign(&object);
         usable_start();
     }
-    if (next_object_of(&resolved, &object))
+    if (next_object_of(&resolved, &object)) {
+        producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);
         producer_set_object(PRODUCER_MUTED, object.start, object.end);
+    }
 }
 
 static void install(void)

@@ -41,6 +41,7 @@
       (old, old_bytes, bytes, flags, to))                                                                              \
     X(int, prctl, (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),                    \
       (option, a, b, c, d))                                                                                            \
+    X(void, _exit, (int status), (status))                                                                             \
     X(int, dlclose, (void *handle), (handle))                                                                          \
     X(int, brk, (void *end), (end))                                                                                    \
     X(void *, sbrk, (intptr_t change), (change))

@@ -214,6 +214,15 @@ int producer_control_state(void);
 // too.
 void producer_start(void);
 
+// After that: programs that this one executes join the session whose recorder it has started itself (LD_PRELOAD alone).
+void producer_alone_share(void);
+
+// At the end of the process: waits until that recorder has ended, unless it goes on for other processes.
+void producer_alone_finish(void);
+
+// The path of libheaptape.so, and from its folder that of the executable of heaptape, borrowed.
+void producer_set_library(const char *path, const char *heaptape);
+
 // In a fork child, before anything of the program runs there: says who the child is. A vfork child of it, which shares its
 // memory, may be the first to record an event, and would be taken for it.
 void producer_after_fork(void);

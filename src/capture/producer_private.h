@@ -62,6 +62,8 @@ struct producer_inherited {
     _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
     char dir[PRODUCER_MAX_PATH]; // of the session; "" when none was named
     bool dir_known;
+    char library[512];    // path of libheaptape.so; "" where it is not known yet
+    const char *heaptape; // from its folder
     struct spool_session *session;
     uint32_t pid; // of the image that made `spool`
     // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not
@@ -79,6 +81,10 @@ extern struct producer_inherited producer_inherited __attribute__((visibility("h
 
 // Is this process to be recorded, as the session says?
 bool producer_is_followed(const struct spool_session *session);
+
+// Starts a recorder, if the environment asks for one and names no session; waits until it has made the session, whose
+// directory is in->dir then. False: nothing is to be recorded, and why has been printed.
+bool producer_alone_start(struct producer_inherited *in);
 
 // Does the whole text match a pattern of *, ? and [sets]?
 bool producer_glob(const char *pattern, const char *text);

@@ -339,6 +339,7 @@ static bool start(struct producer_process *p)
     uint32_t parent = leave_parent(in, p->pid);
     if (!in->dir_known)
         find_dir(in);
+    bool alone = !in->dir[0] && producer_alone_start(in);
     if (!in->dir[0])
         return false;
     if (!in->session)
@@ -347,7 +348,7 @@ static bool start(struct producer_process *p)
         make_session(in->dir);
         in->session = map_session(in->dir);
     }
-    if (!in->session || !producer_is_followed(in->session))
+    if (!in->session || (!alone && !producer_is_followed(in->session)))
         return false;
     if (!has_recorder(in->session))
         return refuse(p, in->session, SPOOL_REFUSED_ENDED);
@@ -455,6 +456,12 @@ int producer_control_state(void)
 void producer_set_allocator(const char *path)
 {
     append(producer_inherited.allocator, producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+}
+
+void producer_set_library(const char *path, const char *heaptape)
+{
+    producer_inherited.heaptape = heaptape;
+    append(producer_inherited.library, producer_inherited.library + sizeof producer_inherited.library, path);
 }
 
 void producer_before_sandbox(bool now)

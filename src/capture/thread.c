@@ -33,6 +33,7 @@ static __attribute__((constructor)) void at_start(void)
     if (next_loaded("libstdc++.so") || next_loaded("libc++"))
         wrap_cxx_resolve();
     producer_start();
+    producer_alone_share();
     pthread_atfork(NULL, NULL, producer_after_fork);
     errno = saved_errno;
 }
@@ -40,4 +41,5 @@ static __attribute__((constructor)) void at_start(void)
 static __attribute__((destructor)) void at_end(void)
 {
     producer_finish();
+    producer_alone_finish();
 }

@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 // A sandbox: afterwards a system call that the filter did not expect may kill the program, and a look at the time-stamp
 // counter too; so what recording needs is fetched before.
@@ -36,4 +38,17 @@ WRAPPER int dlclose(void *handle)
     int rc = next.dlclose(handle);
     atomic_fetch_add_explicit(&unwind_age, 1, memory_order_relaxed);
     return rc;
+}
+
+// Ends the process without the destructors of libraries, as shells do.
+WRAPPER _Noreturn void _exit(int status)
+{
+    producer_alone_finish();
+    next._exit(status);
+    __builtin_unreachable();
+}
+
+WRAPPER _Noreturn void _Exit(int status)
+{
+    _exit(status);
 }

@@ -10,6 +10,7 @@
 #include "spool/spool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -332,6 +333,41 @@ static int record_program(const struct record_options *o, struct record_settings
     return code;
 }
 
+// A program that was started with LD_PRELOAD=libheaptape.so alone starts its recorder itself.
+static bool read_attach(struct record_attach *a)
+{
+    const char *text = getenv(SPOOL_ENV_ATTACH);
+    return text && sscanf(text, "%d:%d", &a->pid, &a->report) == 2 && a->pid > 0 && a->report > STDERR_FILENO;
+}
+
+static int record_attached(const struct record_options *o, struct record_settings *s)
+{
+    enum { ARGUMENTS = 256 };
+    static char text[65536], *argv[ARGUMENTS];
+    struct record_options named = *o;
+    char path[64], output[64];
+    size_t n = 0;
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)s->attach.pid);
+    FILE *file = fopen(path, "re");
+    size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    for (size_t at = 0; at < bytes && n < ARGUMENTS - 1; at += strlen(text + at) + 1)
+        argv[n++] = text + at;
+    if (n == 0)
+        argv[n++] = "the program";
+    s->argv = argv;
+    unsetenv(SPOOL_ENV_ATTACH);
+    fcntl(s->attach.report, F_SETFD, FD_CLOEXEC);
+    // Programs that are started so are often several, and have no place for options.
+    snprintf(output, sizeof output, "heaptape.%ld.ht", (long)s->attach.pid);
+    struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
+    if (export_live_complete(&target) == 0 && !target.format && !o->output)
+        named.output = output;
+    free(target.made);
+    return record_program(&named, s);
+}
+
 static int run_record(const void *fields, int argc, char **argv)
 {
     const struct record_options *o = fields;
@@ -345,6 +381,8 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .depth = (uint32_t)o->depth};
+    if (!o->collect && argc == 0 && read_attach(&s.attach))
+        return record_attached(o, &s);
     if (!o->collect && argc == 0)
         return usage_error(&cmd_record, "an operand is missing");
     if (o->collect && argc > 0)

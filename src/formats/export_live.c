@@ -49,13 +49,14 @@ static bool use_malloc_log(struct export_live_target *t)
     return true;
 }
 
-static bool use_mtrace_file(struct export_live_target *t)
+// An empty name is that of `otherwise`; NULL: there is none.
+static bool use_file(struct export_live_target *t, const char *variable, const char *format, const char *otherwise)
 {
-    const char *file = getenv("MTRACE_CTL_FILE");
-    if (!file)
+    const char *file = getenv(variable);
+    if (!file || (!*file && !otherwise))
         return false;
-    t->format = formats_find("mtrace");
-    t->output = *file ? file : mtrace_default;
+    t->format = formats_find(format);
+    t->output = *file ? file : otherwise;
     // As by libmtracectl, an existing file stays.
     t->made = strdup(t->output);
     if (t->made && export_outputs_free_path(&t->made, 0, NULL) == 0)
@@ -74,7 +75,9 @@ int export_live_complete(struct export_live_target *t)
         t->format = formats_find("logalloc");
     if (t->output || t->fd > 0)
         return 0;
-    if ((is(t, "logalloc") && use_malloc_log(t)) || (is(t, "mtrace") && use_mtrace_file(t)))
+    if ((is(t, "logalloc") && use_malloc_log(t)) ||
+        (is(t, "mtrace") && use_file(t, "MTRACE_CTL_FILE", "mtrace", mtrace_default)) ||
+        (is(t, "tcmalloc") && use_file(t, "TCMALLOC_TRACE_OUTPUT", "tcmalloc", NULL)))
         return 0;
     if (!t->format) {
         t->output = "heaptape.ht";

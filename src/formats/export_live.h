@@ -17,7 +17,7 @@ struct export_live_target {
     char *made; // what `output` points to when it had to be made up; the caller frees it
 };
 
-// Fills in what is missing in *t: what MALLOC_LOG and MTRACE_CTL_FILE ask for when nothing else was asked for, and the
+// Fills in what is missing in *t: what MALLOC_LOG, MTRACE_CTL_FILE and TCMALLOC_TRACE_OUTPUT ask for when nothing else was asked for, and the
 // formats' default names. 0 or -ENOMEM.
 int export_live_complete(struct export_live_target *t);
 

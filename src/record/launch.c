@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -245,8 +247,33 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     return failed > 0 ? failed : EIO;
 }
 
+int record_launch_attach(struct record_launch *l, const struct record_attach *to, const char *session_dir,
+                         struct err *e)
+{
+    size_t n = strlen(session_dir) + 1;
+    raise_files(l);
+    l->pid = to->pid;
+    l->attached = (int)syscall(SYS_pidfd_open, to->pid, 0);
+    if (l->attached < 0)
+        return err_set_errno(e, "process %ld", (long)to->pid);
+    // A pipe takes it at once. Nobody reads it any more if this took too long.
+    int rc = write(to->report, session_dir, n) == (ssize_t)n ? 0 : err_set_errno(e, "process %ld", (long)to->pid);
+    close(to->report);
+    return rc;
+}
+
+static bool has_ended(struct record_launch *l)
+{
+    struct pollfd ended = {.fd = l->attached, .events = POLLIN};
+    l->reaped = l->reaped || poll(&ended, 1, 0) > 0;
+    child_ended = l->reaped;
+    return l->reaped;
+}
+
 bool record_launch_reap(struct record_launch *l, bool wait)
 {
+    if (l->attached)
+        return has_ended(l);
     siginfo_t ended = {0};
     int how = WEXITED | (wait ? 0 : WNOHANG);
     if (l->reaped || waitid(P_PID, (id_t)l->pid, &ended, how | WNOWAIT) < 0 || ended.si_pid != l->pid)

@@ -15,6 +15,7 @@ enum { LAUNCH_SIGNALS = 8 };
 struct record_launch {
     pid_t pid;
     bool reaped;
+    int attached; // pidfd of a program that runs already; 0: there is none
     int wait_status;
     int terminations; // requests to end that have come
     int last_signal;
@@ -35,6 +36,11 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);
 // a negative one when heaptape failed.
 int record_launch_start(struct record_launch *l, const struct record_settings *s, const char *session_dir,
                         struct err *e);
+
+// Instead of that: takes a program that runs already, which is no child, and reports the session's directory to it. Of its
+// end only the moment is known. 0, or a negative errno.
+int record_launch_attach(struct record_launch *l, const struct record_attach *to, const char *session_dir,
+                         struct err *e);
 
 // Reaps the program if it has ended (waits for it if `wait`). True once it has.
 bool record_launch_reap(struct record_launch *l, bool wait);

@@ -164,7 +164,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     // It may have ended since the last check.
     if (is_own_child(r, s))
         record_launch_reap(&r->launch, false);
-    p->has_exit_status = is_last_image(r, s);
+    p->has_exit_status = is_last_image(r, s) && !r->launch.attached;
     p->exit_status = (uint64_t)r->launch.wait_status;
     r->result->lost_words += p->lost_records;
     r->result->waits += p->waits;
@@ -417,8 +417,11 @@ static bool find_survivor(const struct recorder *r)
     DIR *proc = opendir("/proc");
     struct dirent *d;
     bool found = false;
-    while (proc && !found && (d = readdir(proc)))
-        found = lifetime_is_of_session((pid_t)strtol(d->d_name, NULL, 10), r->drain.dir);
+    while (proc && !found && (d = readdir(proc))) {
+        // The one that asks for the end of the recording is known to live.
+        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+        found = pid != (r->launch.attached ? r->launch.pid : 0) && lifetime_is_of_session(pid, r->drain.dir);
+    }
     if (proc)
         closedir(proc);
     return found;
@@ -439,9 +442,25 @@ static bool has_survivors(const struct recorder *r)
     return false;
 }
 
+// Has the program that started the recorder asked for its end? Others may live.
+static bool is_asked_to_finish(struct recorder *r)
+{
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        struct drain_spool *s = r->drain.spools[i];
+        if (s->broken || atomic_load(&s->header->finishing) != SPOOL_FINISHING)
+            continue;
+        if (r->drain.n_spools == 1 && is_own_child(r, s) && !has_survivors(r))
+            return true;
+        atomic_store(&s->header->finishing, SPOOL_GOES_ON);
+    }
+    return false;
+}
+
 static bool is_over(struct recorder *r)
 {
-    if (r->launch.terminations >= 2)
+    if (r->launch.terminations >= (r->launch.attached ? 1 : 2))
+        return true;
+    if (r->launch.attached && is_asked_to_finish(r))
         return true;
     r->result->full = encoder_has_ended(r->encoder);
     if (r->result->full)
@@ -608,12 +627,14 @@ static int begin(struct recorder *r, struct err *e)
         return rc;
     strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
     r->drain.session->depth = r->settings->depth;
+    r->drain.session->attached = (uint32_t)r->settings->attach.pid;
     record_launch_wake_on_signal(&r->drain.session->wakeups);
     const struct unrecorded_how how = {r->drain.dir, r->settings->library, r->settings->follow};
-    unrecorded_begin(&r->unrecorded, &how, r->clock);
+    unrecorded_begin(&r->unrecorded, &how, r->clock, r->settings->attach.pid);
     r->started = clock_point_take(r->clock);
     r->realtime_ns = clock_ns(CLOCK_REALTIME);
-    return record_launch_start(&r->launch, r->settings, r->drain.dir, e);
+    return r->settings->attach.pid ? record_launch_attach(&r->launch, &r->settings->attach, r->drain.dir, e)
+                                   : record_launch_start(&r->launch, r->settings, r->drain.dir, e);
 }
 
 static int begin_encoder(struct recorder *r, struct err *e)
@@ -733,6 +754,9 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;
     unrecorded_release(&r->unrecorded);
+    // Who has started the recorder sees by the mapping when it has ended.
+    if (r->launch.attached)
+        r->drain.session = NULL;
     drain_close(&r->drain);
     record_launch_signals_restore(&r->launch);
     encoder_free(r->encoder);

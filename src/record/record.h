@@ -12,7 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A program that has started the recorder itself.
+struct record_attach {
+    pid_t pid;  // 0: there is none, and the recorder starts the program
+    int report; // descriptor that it waits at
+};
+
 struct record_settings {
+    struct record_attach attach;
     char *const *argv;      // of the program, ended by NULL
     const char *library;    // libheaptape.so, absolute
     const char *allocator;  // absolute path of an allocator to be preloaded behind it; NULL: none

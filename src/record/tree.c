@@ -50,6 +50,7 @@ struct tree {
     const struct unrecorded_how *how;
     enum clock_kind clock;
     struct clock_point started;
+    bool is_attached; // the recorder's own children are no part of it
     int socket, stop;
     pthread_t thread;
     pthread_mutex_t mutex; // of what follows
@@ -173,7 +174,7 @@ static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stam
     if (before)
         leave(t, before, stamp); // its number is another's now
     // What the recorder itself starts is heaptape until it executes the program.
-    if (!of && parent == getpid()) {
+    if (!of && parent == getpid() && !t->is_attached) {
         struct tree_image *own = add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
         t->has_gaps |= !own || !add_member(t, child, true, stamp, own);
     } else if (of) {
@@ -297,17 +298,23 @@ static bool start_thread(struct tree *t)
     return started;
 }
 
-struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock)
+static bool add_root(struct tree *t, pid_t pid)
+{
+    struct tree_image *image = pid ? add_image(t, &(struct tree_image){.pid = pid, .recorded = true}) : NULL;
+    return !pid || (image && add_member(t, pid, false, 0, image));
+}
+
+struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, pid_t attached)
 {
     struct tree *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     mallopt(M_ARENA_MAX, 1); // the same: an arena for the thread would be 64 MiB
-    *t = (struct tree){.how = how, .clock = clock, .started = clock_point_take(clock)};
+    *t = (struct tree){.how = how, .clock = clock, .started = clock_point_take(clock), .is_attached = attached};
     pthread_mutex_init(&t->mutex, NULL);
     t->socket = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);
     t->stop = eventfd(0, EFD_CLOEXEC);
-    if (t->socket >= 0 && t->stop >= 0 && subscribe(t->socket) && start_thread(t))
+    if (t->socket >= 0 && t->stop >= 0 && add_root(t, attached) && subscribe(t->socket) && start_thread(t))
         return t;
     if (t->socket >= 0)
         close(t->socket);

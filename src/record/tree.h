@@ -11,9 +11,10 @@
 
 struct tree;
 
-// Starts to listen; what heaptape starts from now on is part of the tree. `how` is borrowed. NULL: the kernel does not report
+// Starts to listen; what heaptape starts from now on is part of the tree, or what a process that runs already and is
+// recorded starts (`attached`; 0: there is none). `how` is borrowed. NULL: the kernel does not report
 // (before Linux 6.6 only to those with CAP_NET_ADMIN, and never in a pid or user namespace), or there is no thread to be had.
-struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock);
+struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, pid_t attached);
 
 // A spool was found: what its process runs is recorded.
 void tree_spool(struct tree *t, const struct drain_spool *s);

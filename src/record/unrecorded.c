@@ -160,10 +160,10 @@ static void look(struct unrecorded *u, pid_t program)
     forget_ended(u);
 }
 
-void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock)
+void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock, pid_t attached)
 {
     *u = (struct unrecorded){.how = *how};
-    u->tree = tree_new(&u->how, clock);
+    u->tree = tree_new(&u->how, clock, attached);
 }
 
 void unrecorded_look(struct unrecorded *u, pid_t program)

@@ -42,8 +42,8 @@ struct unrecorded {
     unsigned due;             // looks, until something forks again
 };
 
-// Before the program is started. `how` and what it points to are borrowed.
-void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock);
+// Before the program is started (`attached`: or of one that runs, its pid). What `how` points to is borrowed.
+void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock, pid_t attached);
 
 // Forks of the whole machine since it was started. 0: unknown.
 unsigned long long unrecorded_forks(void);

@@ -27,6 +27,10 @@
 // Environment of a traced process.
 #define SPOOL_ENV_DIR "HEAPTAPE_SPOOL" // the session directory
 
+// Environment of a recorder that a process has started itself: PID:FD, of that process, and of the descriptor that the
+// session directory is to be reported to, with a NUL behind it.
+#define SPOOL_ENV_ATTACH "HEAPTAPE_ATTACH"
+
 enum {
     // 64 KiB: 1 MiB chunks cost twice as much an event, because the bytes leave the L2 cache
     // (docs/design/capture.md).
@@ -129,6 +133,12 @@ struct spool_control {
     _Atomic uint64_t changes[SPOOL_STATE_CHANGES];
 };
 
+// What a process that has started its recorder itself asks for at its end.
+enum spool_finishing {
+    SPOOL_FINISHING = 1, // that the trace be completed, unless …
+    SPOOL_GOES_ON = 2,   // … the recorder has others to record: its answer
+};
+
 enum spool_status {
     SPOOL_STARTING = 0, // being filled in
     SPOOL_RUNNING = 1,
@@ -152,6 +162,7 @@ struct spool_header {
     uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
+    _Atomic uint32_t finishing;           // enum spool_finishing
     _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
     _Atomic uint32_t threads_numbered;    // numbers given to threads so far
     _Atomic uint32_t threads_live;
@@ -214,6 +225,7 @@ struct spool_recorder {
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;
+    uint32_t attached;                     // pid of the process that has started the recorder itself; 0: none
     uint32_t flags;                        // enum spool_session_flags
     uint32_t clock_kind;                   // enum clock_kind: stamps of all processes of the session
     uint32_t stamp_shift;                  // CODEC_STAMP_SHIFT of the recorder's build

@@ -6,6 +6,21 @@ calls_of() {
   sed -n 's/^[0-9]* [0-9]* \([a-z_]*\)(.*/\1/p' "$1" | sort | uniq -c
 }
 
+# Calls of malloc, and of what formats write as malloc.
+mallocs() {
+  "$HEAPTAPE" stat --json --brief "$1" | jq '[.by_kind | .malloc, .calloc, .realloc, .reallocarray] | add'
+}
+
+# mallocs_of FORMAT FILE...: in files of that format.
+mallocs_of() {
+  local format=$1 file
+  shift
+  for file in "$@"; do
+    "$HEAPTAPE" import -q -f -F "$format" -o one.htw "$file"
+    mallocs one.htw
+  done | jq -s add
+}
+
 @test "live: a log through a file descriptor, as MALLOC_LOG's users do" {
   skip_under_sanitizer
   "$HEAPTAPE" record -q --log-fd 3 -- ls / 3>&1 1>&2 | gzip -c >log.gz
@@ -71,6 +86,21 @@ calls_of() {
   rm "/tmp/mtrace.out.$pid" "/tmp/mtrace.out.$pid.1"
 }
 
+@test "live: TCMALLOC_TRACE_OUTPUT writes the raw trace of gperftools" {
+  skip_under_sanitizer
+  TCMALLOC_TRACE_OUTPUT=raw "$HEAPTAPE" record -q -- ls / >/dev/null
+  "$HEAPTAPE" import -q -F tcmalloc -o raw.htw raw
+  expect "as many calls" [ "$(mallocs raw.htw)" -gt 100 ]
+  cp raw first
+  TCMALLOC_TRACE_OUTPUT=raw "$HEAPTAPE" record -q -- ls / >/dev/null
+  cmp raw first
+  [ -s raw.1 ]
+  # What is asked for in words is stronger.
+  TCMALLOC_TRACE_OUTPUT=other "$HEAPTAPE" record -q -F logalloc -o log -- ls / >/dev/null
+  TCMALLOC_TRACE_OUTPUT='' "$HEAPTAPE" record -q -o t.ht -- ls / >/dev/null
+  expect "no file" [ ! -e other ]
+}
+
 @test "live: MTRACE_CTL_FILE names a file that exists: the next run and other processes get numbers behind the name" {
   skip_under_sanitizer
   MTRACE_CTL_FILE=m "$HEAPTAPE" record -q -- ls >/dev/null
@@ -84,21 +114,6 @@ calls_of() {
   expect "as many calls as in a trace" [ "$(cat all all.1 all.2 | wc -l)" -gt 100 ]
   fails_to_replace=$("$HEAPTAPE" record -F android -o all -- true 2>&1 || true)
   has "$fails_to_replace" "exists"
-}
-
-# Calls of malloc, and of what formats write as malloc.
-mallocs() {
-  "$HEAPTAPE" stat --json --brief "$1" | jq '[.by_kind | .malloc, .calloc, .realloc, .reallocarray] | add'
-}
-
-# mallocs_of FORMAT FILE...: in files of that format.
-mallocs_of() {
-  local format=$1 file
-  shift
-  for file in "$@"; do
-    "$HEAPTAPE" import -q -f -F "$format" -o one.htw "$file"
-    mallocs one.htw
-  done | jq -s add
 }
 
 @test "live: formats that number blocks get a file for each process, the program's without a number" {
