@@ -432,10 +432,21 @@ const struct command cmd_record = {
         "gets its own file. Of a format that holds one process (mtrace, android, wl and tcmalloc-replay), the first process "
         "gets FILE, the others FILE.1, FILE.2 and so on; standard output and --log-fd get the first process alone. --log-fd writes to a file descriptor that heaptape inherited, as in 'heaptape record "
         "--log-fd 3 -- prog 3>&1 1>&2 | gzip'; PROGRAM does not inherit it.\n\n"
-        "The environment variables MALLOC_LOG and MTRACE_CTL_FILE apply if neither -o, --log-fd nor another "
+        "The environment variables MALLOC_LOG, MTRACE_CTL_FILE and TCMALLOC_TRACE_OUTPUT apply if neither -o, --log-fd nor another "
         "--format is given. MALLOC_LOG=FILE appends to FILE in the format logalloc. MALLOC_LOG=N, a number below "
         "10,000, means --log-fd N. MTRACE_CTL_FILE=FILE writes FILE, or FILE.N if it exists, in the format mtrace. If it is empty, or with "
-        "--format mtrace alone, each process gets a file /tmp/mtrace.out.PID.",
+        "--format mtrace alone, each process gets a file /tmp/mtrace.out.PID. TCMALLOC_TRACE_OUTPUT=FILE does the same in "
+        "the format tcmalloc.\n\n"
+        "LD_PRELOAD=libheaptape.so records without 'heaptape record' if one of these variables, or HEAPTAPE_RECORD, is in the "
+        "environment: the library starts the recorder, which is no child of the program. HEAPTAPE_RECORD holds options, "
+        "separated by spaces, and may be empty. Without -o the trace is heaptape.PID.ht. It is complete when the program has "
+        "exited; if a signal terminated the program, or processes that it started still run, some moments later or when the "
+        "last of them has exited. Where the recorder cannot be started, one line on standard error says why, and the program "
+        "runs without being recorded.\n\n"
+        "A process that was not recorded is named with the reason, such as a static executable or a cleared environment; the "
+        "trace keeps the list, and 'heaptape stat' and 'heaptape check' print it. If the kernel does not report processes to "
+        "heaptape (before Linux 6.6 it does so only with CAP_NET_ADMIN, and never in a container's namespaces), heaptape searches /proc and says "
+        "that processes of less than 0.1 seconds may be missing.",
     .options = options,
     .options_bytes = sizeof(struct record_options),
     .min_operands = 0,

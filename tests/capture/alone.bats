@@ -91,6 +91,8 @@ P
   expect "many lines" [ "$(wc -l <named)" -gt 20 ]
   MTRACE_CTL_FILE=m.mtrace LD_PRELOAD=$library ls / >/dev/null
   "$HEAPTAPE" import -q -F mtrace -o m.htw m.mtrace
+  TCMALLOC_TRACE_OUTPUT=raw LD_PRELOAD=$library ls / >/dev/null
+  "$HEAPTAPE" import -q -F tcmalloc -o raw.htw raw
 }
 
 @test "alone: a descriptor that the program closes does not matter; nor does one that it lacks" {
