@@ -64,32 +64,36 @@ struct tree {
     size_t n_spools, spools_capacity;
 };
 
-// A netlink message with one event.
-struct connector_message {
+// A netlink message: its header, struct cn_msg, and an event, or the request for events.
+enum {
+    CONNECTOR_AT = NLMSG_HDRLEN,
+    EVENT_AT = CONNECTOR_AT + (int)sizeof(struct cn_msg),
+    EVENT_HEAD = (int)offsetof(struct proc_event, event_data),
+};
+union connector_message {
     struct nlmsghdr head;
-    struct cn_msg connector;
-    union {
-        enum proc_cn_mcast_op op;
-        struct proc_event event;
-    };
-} __attribute__((packed, aligned(NLMSG_ALIGNTO)));
+    char bytes[EVENT_AT + sizeof(struct proc_event)];
+};
 
 // The next event: 1; 0 when there is none; -ENOBUFS when some were dropped, or another negative errno.
 static int next_event(int fd, struct proc_event *event)
 {
-    struct connector_message m;
+    union connector_message m;
     struct sockaddr_nl from = {0};
-    socklen_t n_from = sizeof from;
+    struct cb_id id;
     for (;;) {
+        socklen_t n_from = sizeof from;
         ssize_t n = recvfrom(fd, &m, sizeof m, MSG_DONTWAIT, (struct sockaddr *)&from, &n_from);
         if (n < 0)
             return errno == EAGAIN ? 0 : errno == EINTR ? -EAGAIN : -errno;
-        size_t least = offsetof(struct connector_message, event.event_data);
         // Of the kernel alone: any process may send to a netlink socket.
-        if (from.nl_pid != 0 || (size_t)n < least || m.connector.id.idx != CN_IDX_PROC)
+        if (from.nl_pid != 0 || n < EVENT_AT + EVENT_HEAD)
             continue;
-        memset((char *)&m + n, 0, sizeof m - (size_t)n);
-        memcpy(event, &m.event, sizeof *event);
+        memcpy(&id, m.bytes + CONNECTOR_AT, sizeof id);
+        if (id.idx != CN_IDX_PROC)
+            continue;
+        memset(m.bytes + n, 0, sizeof m - (size_t)n);
+        memcpy(event, m.bytes + EVENT_AT, sizeof *event);
         return 1;
     }
 }
@@ -98,14 +102,13 @@ static int next_event(int fd, struct proc_event *event)
 static bool subscribe(int fd)
 {
     const struct sockaddr_nl to = {.nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC};
-    struct connector_message m = {
-        .head = {.nlmsg_type = NLMSG_DONE},
-        .connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof m.op},
-        .op = PROC_CN_MCAST_LISTEN,
-    };
+    const enum proc_cn_mcast_op op = PROC_CN_MCAST_LISTEN;
+    const struct cn_msg connector = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof op};
+    union connector_message m = {.head = {.nlmsg_type = NLMSG_DONE, .nlmsg_len = EVENT_AT + sizeof op}};
     struct proc_event event;
     const int bytes = RECEIVE_BYTES;
-    m.head.nlmsg_len = offsetof(struct connector_message, op) + sizeof m.op;
+    memcpy(m.bytes + CONNECTOR_AT, &connector, sizeof connector);
+    memcpy(m.bytes + EVENT_AT, &op, sizeof op);
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     if (bind(fd, (const struct sockaddr *)&to, sizeof to) < 0 || send(fd, &m, m.head.nlmsg_len, 0) < 0)
