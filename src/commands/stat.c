@@ -18,7 +18,7 @@
 extern const struct command cmd_stat;
 
 enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE };
-enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF };
+enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF, STAT_SPEEDSCOPE, STAT_FIREFOX };
 
 struct stat_options {
     bool json, brief;
@@ -37,11 +37,11 @@ static const struct option options[] = {
     {0, "by", OPTION_CHOICE, "site", NULL,
      "print what each call site allocated and what of it is live; needs a recording made with --stacks",
      offsetof(struct stat_options, by)},
-    {0, "format", OPTION_CHOICE, "text|json|folded|pprof", "text",
-     "with --by: output format; folded for flame graphs, pprof for 'go tool pprof'",
+    {0, "format", OPTION_CHOICE, "text|json|folded|pprof|speedscope|firefox", "text",
+     "with --by: output format; folded for flame graphs, pprof for 'go tool pprof', speedscope and firefox as JSON for www.speedscope.app and profiler.firefox.com",
      offsetof(struct stat_options, format)},
     {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs", "peak",
-     "with --by: sort by this and use it as the weight of folded lines: bytes live at the peak, bytes live at the end, "
+     "with --by: sort by this and use it as the weight of folded, speedscope and firefox: bytes live at the peak, bytes live at the end, "
      "allocated bytes, or number of allocations",
      offsetof(struct stat_options, weight)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
@@ -255,6 +255,11 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
 static int print_profile(const struct file_stat *s, const struct stat_options *o)
 {
     struct buf b = {0};
+    if (o->format == STAT_SPEEDSCOPE || o->format == STAT_FIREFOX) {
+        const struct profile_json_of of = {s->name, &s->by_site, &s->sites, s->symbols, o->weight};
+        return profile_json(&(struct json){.to = stdout},
+                            o->format == STAT_FIREFOX ? PROFILE_FIREFOX : PROFILE_SPEEDSCOPE, &of);
+    }
     int rc = o->format == STAT_FOLDED ? profile_folded(&b, &s->by_site, &s->sites, s->symbols, o->weight)
                                       : profile_pprof(&b, &s->by_site, &s->sites, s->symbols, s->duration_ns);
     if (rc == 0 && b.size)

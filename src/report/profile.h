@@ -5,6 +5,7 @@
 #include "analysis/by_site.h"
 #include "analysis/symbols.h"
 #include "base/buf.h"
+#include "base/json.h"
 
 // What a folded profile weighs sites by.
 enum profile_weight {
@@ -29,5 +30,17 @@ int profile_folded(struct buf *to, const struct by_site *b, const struct workloa
 // recording's. Appends to *to. 0 or -ENOMEM.
 int profile_pprof(struct buf *to, const struct by_site *b, const struct workload_sites *sites, struct symbols *symbols,
                   uint64_t duration_ns);
+
+// What is written in JSON: the stacks with one weight each, as https://www.speedscope.app and https://profiler.firefox.com
+// read them. `name` is the recording's. 0 or -ENOMEM, before anything is written.
+enum profile_json_format { PROFILE_SPEEDSCOPE, PROFILE_FIREFOX };
+struct profile_json_of {
+    const char *name;
+    const struct by_site *totals;
+    const struct workload_sites *sites;
+    struct symbols *symbols;
+    enum profile_weight weight;
+};
+int profile_json(struct json *j, enum profile_json_format format, const struct profile_json_of *of);
 
 #endif
