@@ -31,6 +31,11 @@ struct addressed_ticket {
     uint32_t thread, next;
 };
 
+struct addressed_wait {
+    uint64_t arrival;
+    uint32_t thread;
+};
+
 // Threads that wait for an op of the same thread, and those that are to be tried again, are chained by `next`.
 struct addressed_thread {
     struct op *ops; // those that wait, from ops[first] on
@@ -66,6 +71,7 @@ void addressed_release(struct addressed *a)
     map_release(&a->live);
     map_release(&a->queues);
     free(a->tickets);
+    free(a->waits);
     *a = (struct addressed){.put = a->put, .context = a->context};
 }
 
@@ -243,6 +249,36 @@ static int put_op(struct addressed *a, struct addressed_thread *t, struct op *op
     return rc;
 }
 
+// Does the op still wait? Those of its thread go on in turn.
+static bool still_waits(const struct addressed *a, const struct addressed_wait *w)
+{
+    const struct addressed_thread *t = a->threads[w->thread];
+    return t->n && t->ops[t->first].arrival <= w->arrival;
+}
+
+// Notes that the op waits. Notes of ops that have gone on are dropped when they are more than those that wait.
+static int note_wait(struct addressed *a, uint32_t number, uint64_t arrival)
+{
+    enum { FEW = 1024 };
+    if (a->first_wait + a->n_waits == a->waits_capacity && a->n_waits > 2 * a->held + FEW) {
+        size_t kept = 0;
+        for (size_t i = 0; i < a->n_waits; i++) {
+            if (still_waits(a, &a->waits[a->first_wait + i]))
+                a->waits[kept++] = a->waits[a->first_wait + i];
+        }
+        a->n_waits = kept;
+        a->first_wait = 0;
+    }
+    if (a->first_wait > a->n_waits && a->first_wait + a->n_waits == a->waits_capacity) {
+        memmove(a->waits, a->waits + a->first_wait, a->n_waits * sizeof *a->waits);
+        a->first_wait = 0;
+    }
+    if (HT_GROW(&a->waits, &a->waits_capacity, a->first_wait + a->n_waits + 1) < 0)
+        return -ENOMEM;
+    a->waits[a->first_wait + a->n_waits++] = (struct addressed_wait){arrival, number};
+    return 0;
+}
+
 static int hold(struct addressed *a, uint32_t number, struct op *op)
 {
     struct addressed_thread *t = a->threads[number];
@@ -260,6 +296,8 @@ static int hold(struct addressed *a, uint32_t number, struct op *op)
     op->call.ev.text = text;
     t->ops[t->first + t->n++] = *op;
     a->held++;
+    if (note_wait(a, number, op->arrival) < 0)
+        return -ENOMEM;
     return wanted(op) ? add_ticket(a, wanted(op), number, op->arrival) : 0;
 }
 
@@ -301,18 +339,14 @@ static int run_ready(struct addressed *a, uint32_t ready)
 
 // The thread of the op that came first of those that wait. What it waits for is an address: ops, threads and tickets are
 // in the order in which they came.
-static uint32_t oldest(const struct addressed *a)
+static uint32_t oldest(struct addressed *a)
 {
-    uint32_t best = NONE;
-    uint64_t arrival = UINT64_MAX;
-    for (uint32_t i = 0; i < a->n_threads; i++) {
-        const struct addressed_thread *t = a->threads[i];
-        if (t && t->n && t->ops[t->first].arrival < arrival) {
-            arrival = t->ops[t->first].arrival;
-            best = i;
-        }
+    for (; a->n_waits; a->first_wait++, a->n_waits--) {
+        const struct addressed_wait *w = &a->waits[a->first_wait];
+        if (still_waits(a, w))
+            return w->thread;
     }
-    return best;
+    return NONE;
 }
 
 // Adds the free that the oldest waiting op waits for.

@@ -20,6 +20,7 @@ struct addressed_call {
 
 struct addressed_thread;
 struct addressed_ticket;
+struct addressed_wait;
 
 // All zero but for put and context is the beginning.
 struct addressed {
@@ -35,7 +36,9 @@ struct addressed {
     uint32_t free_ticket;              // + 1; 0: none
     struct addressed_thread **threads; // by the workload's numbers
     size_t n_threads, capacity;
-    uint64_t arrived, held; // ops
+    uint64_t arrived, held;       // ops
+    struct addressed_wait *waits; // those that waited, in the order in which they came: from waits[first_wait] on
+    size_t first_wait, n_waits, waits_capacity;
 };
 
 // Ops of the order, for order_sink.calls; `context` is the struct. 0 or a negative errno.

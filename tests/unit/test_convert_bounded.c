@@ -1,5 +1,6 @@
 // Traces made so that each search for what contradicting stamps mean goes through all that is queued. Every search is
 // paid for by the words of the trace: the time grows with its length, not with the square of it.
+#include "convert/addressed.h"
 #include "convert/order.h"
 #include "trace/codec.h"
 
@@ -171,12 +172,42 @@ static void no_stream_is_left_out(void **state)
     (void)state;
 }
 
+static int count_calls(void *context, const struct addressed_call *c)
+{
+    ++*(size_t *)context;
+    (void)c;
+    return 0;
+}
+
+// Each of 60,000 threads waits for an address that is never freed. For each of them a free is added.
+static void many_threads_wait_for_addresses(void **state)
+{
+    enum { THREADS = 60000 };
+    size_t n_calls = 0;
+    struct addressed a = {.put = count_calls, .context = &n_calls};
+    for (uint32_t t = 0; t <= THREADS; t++) {
+        for (uint64_t i = 0; i <= (t == 0 ? THREADS : 0); i++) {
+            uint64_t address = (t ? t : i + 1) << 8;
+            uint32_t slot = t ? THREADS + 1 + t : (uint32_t)i;
+            struct workload_thread_op op = {.thread = t, .op = {.kind = HT_MALLOC, .size = 16, .slot = slot}};
+            struct order_call call = {.result = address, .thread = t, .tid = t};
+            assert_int_equal(addressed_take(&a, &op, &call, 1), 0);
+        }
+    }
+    assert_int_equal(n_calls, THREADS + 1);
+    assert_int_equal(addressed_finish(&a), 0);
+    assert_int_equal(a.broken, THREADS);
+    assert_int_equal(n_calls, 3 * THREADS + 1);
+    assert_true(clock() < (clock_t)CPU_SECONDS * CLOCKS_PER_SEC);
+    addressed_release(&a);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frees_among_records_of_a_moment),
-        cmocka_unit_test(many_threads_wait),
-        cmocka_unit_test(addresses_chosen_to_collide),
+        cmocka_unit_test(frees_among_records_of_a_moment), cmocka_unit_test(many_threads_wait),
+        cmocka_unit_test(addresses_chosen_to_collide),     cmocka_unit_test(many_threads_wait_for_addresses),
         cmocka_unit_test(no_stream_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
