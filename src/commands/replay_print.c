@@ -229,6 +229,20 @@ static uint64_t stats_value(const struct results_stats *s, const struct stats_co
     return value;
 }
 
+// Where the unused bytes of the last row are.
+static void print_bins(const struct results_stats *s)
+{
+    char size[32], unused[32];
+    if (!s->bins[0].block_bytes)
+        return;
+    printf("\n%12s %10s after %s calls\n", "bin", "unused", human_count(size, s->event));
+    for (size_t i = 0; i < RESULTS_BINS && s->bins[i].block_bytes; i++) {
+        if (s->bins[i].unused_bytes)
+            printf("%12s %10s\n", human_bytes(size, s->bins[i].block_bytes),
+                   human_bytes(unused, s->bins[i].unused_bytes));
+    }
+}
+
 static void print_stats(const struct replay_result *r)
 {
     static const struct stats_column columns[] = {
@@ -259,6 +273,7 @@ static void print_stats(const struct replay_result *r)
         }
     }
     printf("\n");
+    print_bins(&run->stats[run->n_stats - 1]);
 }
 
 static void print_fragmentation_at(const struct replay_session *s, const char *when, const struct fragmentation *h)

@@ -85,7 +85,7 @@ static unsigned jemalloc_unsigned(const char *name)
 
 // Free regions of all slabs. 4096 is MALLCTL_ARENAS_ALL. Blocks of the thread caches are not among them: jemalloc counts
 // those as allocated.
-static uint64_t jemalloc_bins_unused(void)
+static uint64_t jemalloc_bins_unused(struct results_bin bins[RESULTS_BINS])
 {
     uint64_t unused = 0;
     for (unsigned i = 0, n = jemalloc_unsigned("arenas.nbins"); i < n; i++) {
@@ -99,7 +99,10 @@ static uint64_t jemalloc_bins_unused(void)
         if (slabs == RESULTS_UNKNOWN || used == RESULTS_UNKNOWN || bytes == RESULTS_UNKNOWN)
             return RESULTS_UNKNOWN;
         uint64_t regions = slabs * jemalloc_unsigned(name);
-        unused += regions > used ? (regions - used) * bytes : 0;
+        uint64_t of_bin = regions > used ? (regions - used) * bytes : 0;
+        if (i < RESULTS_BINS)
+            bins[i] = (struct results_bin){bytes, of_bin};
+        unused += of_bin;
     }
     return unused;
 }
@@ -117,7 +120,7 @@ static void query_jemalloc(struct results_stats *s)
     uint64_t dirty_pages = jemalloc_number("stats.arenas.4096.pdirty");
     if (dirty_pages != RESULTS_UNKNOWN)
         s->dirty_bytes = dirty_pages * jemalloc_number("arenas.page");
-    s->bin_unused_bytes = jemalloc_bins_unused();
+    s->bin_unused_bytes = jemalloc_bins_unused(s->bins);
 }
 
 static void query_tcmalloc(struct results_stats *s)

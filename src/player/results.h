@@ -20,6 +20,7 @@ enum {
     RESULTS_VERSION_BYTES = 128,
     RESULTS_NAME_BYTES = 64,
     RESULTS_KINDS = 128,     // as PLAN_OP_LIMIT
+    RESULTS_BINS = 48,       // jemalloc has 36 to 39
     RESULTS_SIZES = 38,      // size classes: up to 8 bytes, 16, 32, …, and all from 512 GiB on
     RESULTS_SNAPSHOT_OP = 0, // taken at a SNAPSHOT op, and when all threads have exited
     RESULTS_SNAPSHOT_END = 1,
@@ -90,6 +91,12 @@ struct results_sample {
     uint64_t live_bytes;
 };
 
+// Blocks of one size, which an allocator cuts out of pages for them alone.
+struct results_bin {
+    uint64_t block_bytes;  // 0: there are no more bins
+    uint64_t unused_bytes; // of free blocks in pages that are in use
+};
+
 // The allocator's own statistics; RESULTS_UNKNOWN what it does not report.
 struct results_stats {
     uint64_t event, ns, rss_bytes, live_bytes; // as in struct results_sample
@@ -101,6 +108,7 @@ struct results_stats {
     uint64_t retained_bytes;                   // of address space kept without memory behind it
     uint64_t dirty_bytes;                      // in unused pages that are not returned to the kernel
     uint64_t bin_unused_bytes;                 // free blocks in pages (slabs, spans) and caches that are in use
+    struct results_bin bins[RESULTS_BINS];     // of jemalloc
 };
 
 // The lifetime of a thread of the replay.

@@ -178,6 +178,18 @@ static uint64_t unused_bytes(const struct results_stats *at)
     return at->mapped_bytes > at->allocated_bytes ? at->mapped_bytes - at->allocated_bytes : 0;
 }
 
+static void put_bins(struct json *j, const struct results_stats *at)
+{
+    json_put_array(j, "bins_size_unused");
+    for (size_t i = 0; i < RESULTS_BINS && at->bins[i].block_bytes; i++) {
+        json_begin_array(j);
+        json_u64(j, at->bins[i].block_bytes);
+        json_u64(j, at->bins[i].unused_bytes);
+        json_end_array(j);
+    }
+    json_end_array(j);
+}
+
 static void put_stats(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     put_text(j, "trim_function", s->settings.trim_every ? r->runs[0].trim_function : "");
@@ -203,6 +215,7 @@ static void put_stats(struct json *j, const struct replay_session *s, const stru
         put_reported(j, "retained_bytes", at->retained_bytes);
         put_reported(j, "dirty_bytes", at->dirty_bytes);
         put_reported(j, "bin_unused_bytes", at->bin_unused_bytes);
+        put_bins(j, at);
         json_end_object(j);
     }
     json_end_array(j);

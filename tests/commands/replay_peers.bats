@@ -48,6 +48,10 @@ bats_require_minimum_version 1.5.0
   "$HEAPTAPE" allocators --json | jq -e '.allocators[] | select(.name == "jemalloc") | .available' || return 0
   heaptape replay -q -r 1 --no-latency --stats-every 10000 -a jemalloc w.htw
   expect "the head" grep -qE ' active +metadata +resident +mapped +retained +dirty +bin unused$' <<<"$output"
+  expect "bins" grep -qE '^ +bin +unused after [0-9 ]+ calls$' <<<"$output"
+  expect "a bin" grep -qE '^ +[0-9.]+ (KiB|B) +[0-9.]+ (KiB|B)$' <<<"$output"
+  "$HEAPTAPE" replay -q -r 1 --no-latency --stats-every 10000 -a jemalloc --json w.htw |
+    jq -e '.stats[-1] | (.bins_size_unused | length > 30) and (.bins_size_unused | map(.[1]) | add) == .bin_unused_bytes'
   "$HEAPTAPE" replay -q -r 1 --no-latency --stats-every 10000 -a jemalloc --json w.htw |
     jq -e '.stats[-1] | .metadata_bytes > 0 and .retained_bytes >= 0 and .dirty_bytes >= 0 and .bin_unused_bytes > 0
       and .resident_bytes > .metadata_bytes'
