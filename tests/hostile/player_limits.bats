@@ -34,6 +34,17 @@ limited() {
   expect "status 0" [ "$status" -eq 0 ]
 }
 
+@test "a run that times calls needs no megabytes a thread" {
+  skip_under_sanitizer
+  # Threads that are there side by side, each with two kinds of calls and a size. glibc would use up what is left for arenas.
+  for call in '"malloc","size":32,"result"' '"free","ptr"'; do
+    seq -f "%.0f" 10 1009 | awk -v call="$call" '{ printf "{\"pid\":5,\"tid\":%d,\"kind\":%s:\"0x%x\"}\n", $1, call, $1 * 64 }'
+  done >threads.json
+  "$HEAPTAPE" import -q --format json -o w.htw threads.json
+  limited 1052672 -a glibc,MALLOC_ARENA_MAX=1
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
 @test "a product of 2^66 bytes is not played as 0 bytes" {
   printf '%s\n' '{"kind":"calloc","pid":5,"tid":5,"count":8589934592,"size":8589934592,"result":"0x1000"}' \
     '{"kind":"free","pid":5,"tid":5,"ptr":"0x1000"}' >huge.json
