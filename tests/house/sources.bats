@@ -9,10 +9,19 @@ load ../helper
 @test "a header that needs another before it is found" {
   mkdir -p copy/src/base copy/include
   cp "$HEAPTAPE_SOURCE"/src/base/{buf,err}.h copy/src/base/
-  echo 'struct planted { struct buf b; };' >copy/src/base/planted.h
+  printf '#ifndef HEAPTAPE_PLANTED\n#define HEAPTAPE_PLANTED\nstruct planted { struct buf b; };\n#endif\n' >copy/src/base/planted.h
   run "$HEAPTAPE_SOURCE/tools/check-headers" copy
   [ "$status" -eq 1 ]
   has "$output" "src/base/planted.h: does not compile alone"
+  # Also one that a file includes, though not first.
+  printf '#include "base/buf.h"\n#include "base/planted.h"\n' >copy/src/base/planted.c
+  run "$HEAPTAPE_SOURCE/tools/check-headers" copy
+  has "$output" "src/base/planted.h: does not compile alone"
+  echo 'struct planted { int a; };' >copy/src/base/planted.h
+  echo '#include "base/planted.h"' >copy/src/base/planted.c
+  run "$HEAPTAPE_SOURCE/tools/check-headers" copy
+  [ "$status" -eq 1 ]
+  has "$output" "src/base/planted.h: no include guard"
 }
 
 # sources [PATTERN...]: the project's files, what was built and recorded apart.
@@ -36,9 +45,7 @@ sources() {
 
 @test "the scripts pass shellcheck" {
   command -v shellcheck >/dev/null || skip "no shellcheck"
-  sources | while read -r file; do
-    [ -f "$file" ] && head -c 64 "$file" | head -n 1 | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$file"
-  done >files || true
+  sources | LC_ALL=C xargs awk 'FNR == 1 && /^#!.*[\/ ](ba)?sh/ { print FILENAME } { nextfile }' >files
   [ -s files ]
   # Sourced files are named from the project's folder.
   run xargs -a files -n 15 -P "$(nproc)" env --chdir="$HEAPTAPE_SOURCE" shellcheck -x
@@ -74,12 +81,11 @@ sources() {
 }
 
 @test "no function is over 80 lines but switches" {
-  sources 'src/*.c' 'src/*.h' | while read -r file; do
-    awk -v file="${file#"$HEAPTAPE_SOURCE"/}" '
-      /^{/ { start = FNR; switches = 0 }
-      /switch \(/ { switches = 1 }
-      /^}/ { if (start && FNR - start > 80 && !switches) print file ":" start; start = 0 }' "$file"
-  done >long
+  sources 'src/*.c' 'src/*.h' | xargs awk '
+    FNR == 1 { start = 0 }
+    /^{/ { start = FNR; switches = 0 }
+    /switch \(/ { switches = 1 }
+    /^}/ { if (start && FNR - start > 80 && !switches) print FILENAME ":" start; start = 0 }' >long
   cat long
   [ ! -s long ]
 }
