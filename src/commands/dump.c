@@ -3,12 +3,12 @@
 #include "cli/command.h"
 #include "convert/walk.h"
 #include "formats/format_json.h"
+#include "formats/text.h"
 #include "workload/file.h"
 #include "workload/format.h"
 #include "workload/workload.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,50 +51,60 @@ struct dump_line {
     uint32_t n_dependencies;
 };
 
-static void print_place(const struct dump_line *l, uint64_t place)
+enum {
+    LINE_BYTES = 1024, // most of a line without its text and dependencies
+    ESCAPED_BYTES = 4, // most that a byte of text becomes
+    DEPENDENCY_BYTES = 48,
+    BUFFER_BYTES = 1 << 16,
+};
+
+static char *put_word(char *to, const char *word)
 {
-    if (!l->slots)
-        printf(place ? "0x%" PRIx64 : "NULL", place);
-    else if (place == DUMP_NO_SLOT)
-        printf("NULL");
-    else
-        printf("#%" PRIu64, place);
+    return text_put(to, word, strlen(word));
 }
 
-static void print_comma(bool *more)
+static char *put_place(char *to, const struct dump_line *l, uint64_t place)
 {
-    if (*more)
-        fputs(", ", stdout);
-    *more = true;
+    if (place == (l->slots ? DUMP_NO_SLOT : 0))
+        return TEXT_PUT(to, "NULL");
+    return l->slots ? text_decimal(TEXT_PUT(to, "#"), place) : text_hex(TEXT_PUT(to, "0x"), place);
+}
+
+// A comma before all arguments but the first, which stands behind a parenthesis.
+static char *put_comma(char *to)
+{
+    return to[-1] == '(' ? to : TEXT_PUT(to, ", ");
 }
 
 // An argument that has a name of its own is printed with it.
-static void print_argument(bool *more, unsigned kind, unsigned field, uint64_t v)
+static char *put_argument(char *to, unsigned kind, unsigned field, uint64_t v)
 {
     const struct event_argument a = event_argument(kind, field);
-    print_comma(more);
+    to = put_comma(to);
     if (field == HT_F_ALIGN || event_infos[kind].class > HT_CLASS_RESIZE)
-        printf("%s=", a.name);
+        to = TEXT_PUT(put_word(to, a.name), "=");
     if (kind == HT_THREAD_START && v == HT_NO_THREAD)
-        fputs("none", stdout);
-    else if (a.is_signed)
-        printf("%" PRIi64, (int64_t)v);
-    else
-        printf("%" PRIu64, v);
+        return TEXT_PUT(to, "none");
+    if (a.is_signed && (int64_t)v < 0) {
+        *to++ = '-';
+        v = -v;
+    }
+    return text_decimal(to, v);
 }
 
-static void print_quoted(const char *text, size_t n)
+static char *put_quoted(char *to, const char *text, size_t n)
 {
-    putchar('"');
+    *to++ = '"';
     for (size_t i = 0, length; i < n; i += length) {
         // Up to a character that has a meaning in quotes.
         for (length = 0; i + length < n && text[i + length] != '"' && text[i + length] != '\\';)
             length++;
-        printable_print(stdout, text + i, length);
+        to += printable_copy(to, ESCAPED_BYTES * length + 1, text + i, length);
         if (i + length < n)
-            printf("\\x%02x", (unsigned char)text[i + length++]);
+            to = put_word(to, text[i + length++] == '"' ? "\\x22" : "\\x5c");
     }
-    putchar('"');
+    *to++ = '"';
+    return to;
 }
 
 // Does the call give a block up, and take one?
@@ -120,73 +130,93 @@ static bool has_places(const struct dump_line *l)
     return !l->slots || event_infos[l->kind].class <= HT_CLASS_RESIZE;
 }
 
-static void print_arguments(const struct dump_line *l)
+static char *put_arguments(char *to, const struct dump_line *l)
 {
     unsigned fields = event_infos[l->kind].fields;
-    bool more = false;
-    if (has_ptr(l->kind) && has_places(l)) {
-        print_comma(&more);
-        print_place(l, l->ptr);
-    }
+    if (has_ptr(l->kind) && has_places(l))
+        to = put_place(put_comma(to), l, l->ptr);
     if (fields & HT_F_ALIGN)
-        print_argument(&more, l->kind, HT_F_ALIGN, l->align);
+        to = put_argument(to, l->kind, HT_F_ALIGN, l->align);
     if (fields & HT_F_COUNT)
-        print_argument(&more, l->kind, HT_F_COUNT, l->count);
+        to = put_argument(to, l->kind, HT_F_COUNT, l->count);
     if (fields & HT_F_SIZE)
-        print_argument(&more, l->kind, HT_F_SIZE, l->size);
+        to = put_argument(to, l->kind, HT_F_SIZE, l->size);
     if (fields & HT_F_VALUE)
-        print_argument(&more, l->kind, HT_F_VALUE, l->value);
-    if (l->kind == HT_STACK) {
-        for (uint32_t i = 0; i < l->text_bytes / 8; i++)
-            printf(", 0x%" PRIx64, frame_at(l, i));
-    } else if (l->text_bytes) {
-        print_comma(&more);
-        print_quoted(l->text, l->text_bytes);
-    }
+        to = put_argument(to, l->kind, HT_F_VALUE, l->value);
+    for (uint32_t i = 0; l->kind == HT_STACK && i < l->text_bytes / 8; i++)
+        to = text_hex(TEXT_PUT(to, ", 0x"), frame_at(l, i));
+    if (l->kind != HT_STACK && l->text_bytes)
+        to = put_quoted(put_comma(to), l->text, l->text_bytes);
+    return to;
 }
 
 // " path=thread_cache|unsorted_add": the bits that have no name as one number.
-static void print_path(uint64_t path)
+static char *put_path(char *to, uint64_t path)
 {
     const char *before = " path=";
     for (unsigned i = 0; i < HT_PATHS; i++) {
         if (!(path >> i & 1))
             continue;
-        printf("%s%s", before, event_path_names[i]);
+        to = put_word(put_word(to, before), event_path_names[i]);
         before = "|";
     }
     if (path >> HT_PATHS)
-        printf("%s%#" PRIx64, before, path >> HT_PATHS << HT_PATHS);
+        to = text_hex(put_word(put_word(to, before), "0x"), path >> HT_PATHS << HT_PATHS);
+    return to;
 }
 
-// "[pid tid] +12.345678 malloc(32) = 0x55…" on stdout.
-static void dump_text(const struct dump_line *l)
+static char *put_time(char *to, uint64_t ns)
 {
-    printf("[%u %u] +%" PRIu64 ".%06" PRIu64 " %s(", l->pid, l->tid, l->stamp_ns / 1000000000,
-           l->stamp_ns / 1000 % 1000000, event_infos[l->kind].name);
-    print_arguments(l);
-    putchar(')');
-    if (has_result(l->kind) && has_places(l)) {
-        fputs(" = ", stdout);
-        print_place(l, l->result);
-    }
+    to = text_decimal(to, ns / 1000000000);
+    // A leading 1 keeps the zeros; the point takes its place.
+    char *end = text_decimal(to, 1000000 + ns / 1000 % 1000000);
+    *to = '.';
+    return end;
+}
+
+// The rest of a line that few have.
+static char *put_rare(char *to, const struct dump_line *l)
+{
     for (unsigned i = 0; l->notes && i < HT_NOTES; i++) {
         if (l->notes[i] && i == HT_NOTE_PATH)
-            print_path(l->notes[i]);
+            to = put_path(to, l->notes[i]);
         else if (l->notes[i])
-            printf(" %s=%" PRIu64, event_note_names[i], l->notes[i]);
+            to = text_decimal(TEXT_PUT(put_word(TEXT_PUT(to, " "), event_note_names[i]), "="), l->notes[i]);
     }
     if (l->error)
-        printf(" (%s)", strerrorname_np(l->error) ? strerrorname_np(l->error) : "unknown error");
-    for (uint32_t i = 0; i < l->n_dependencies; i++)
-        printf("%s%u:%" PRIu64, i ? "," : " after ", l->dependencies[i].thread, l->dependencies[i].op);
-    putchar('\n');
+        to = TEXT_PUT(
+            put_word(TEXT_PUT(to, " ("), strerrorname_np(l->error) ? strerrorname_np(l->error) : "unknown error"), ")");
+    for (uint32_t i = 0; i < l->n_dependencies; i++) {
+        to = text_decimal(put_word(to, i ? "," : " after "), l->dependencies[i].thread);
+        to = text_decimal(TEXT_PUT(to, ":"), l->dependencies[i].op);
+    }
+    return to;
 }
 
-// A JSON object on a line of stdout.
-static void dump_json(const struct dump_line *l)
+// "[pid tid] +12.345678 malloc(32) = 0x55…"
+static int dump_text(struct buf *out, const struct dump_line *l)
 {
-    static struct buf line;
+    if (buf_reserve(out, LINE_BYTES + (size_t)l->text_bytes * ESCAPED_BYTES +
+                             (size_t)l->n_dependencies * DEPENDENCY_BYTES) < 0)
+        return -ENOMEM;
+    char *to = (char *)out->data + out->size;
+    to = text_decimal(TEXT_PUT(to, "["), l->pid);
+    to = text_decimal(TEXT_PUT(to, " "), l->tid);
+    to = put_time(TEXT_PUT(to, "] +"), l->stamp_ns);
+    to = TEXT_PUT(put_word(TEXT_PUT(to, " "), event_infos[l->kind].name), "(");
+    to = TEXT_PUT(put_arguments(to, l), ")");
+    if (has_result(l->kind) && has_places(l))
+        to = put_place(TEXT_PUT(to, " = "), l, l->result);
+    if (l->notes || l->error || l->n_dependencies)
+        to = put_rare(to, l);
+    *to++ = '\n';
+    out->size = (size_t)((uint8_t *)to - out->data);
+    return 0;
+}
+
+// A JSON object on a line.
+static int dump_json(struct buf *out, const struct dump_line *l)
+{
     struct export_call c = {
         .ev = {.stamp = l->stamp_ns,
                .size = l->size,
@@ -208,10 +238,7 @@ static void dump_json(const struct dump_line *l)
     };
     if (l->notes)
         memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);
-    line.size = 0;
-    if (format_json_put(&line, &c, (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0)) < 0)
-        die(EXIT_FAILED, "out of memory");
-    fwrite(line.data, 1, line.size, stdout);
+    return format_json_put(out, &c, (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
 }
 
 struct dump {
@@ -219,12 +246,23 @@ struct dump {
     const struct trace_session *session;
     bool kinds[HT_KIND_LIMIT];
     bool json;
+    struct buf out; // lines that stdout has not got yet
 };
 
 // A reader that closes the pipe (head) ends the dump quietly.
-static int check_output(void)
+static int flush(void *context)
 {
+    struct dump *d = context;
+    fwrite(d->out.data, 1, d->out.size, stdout);
+    d->out.size = 0;
     return ferror(stdout) ? -EPIPE : 0;
+}
+
+static int put_line(struct dump *d, const struct dump_line *l)
+{
+    if ((d->json ? dump_json : dump_text)(&d->out, l) < 0)
+        die(EXIT_FAILED, "out of memory");
+    return d->out.size < BUFFER_BYTES ? 0 : flush(d);
 }
 
 static bool wants_process(void *context, const struct trace_process *p)
@@ -235,7 +273,7 @@ static bool wants_process(void *context, const struct trace_process *p)
 
 static int dump_call(void *context, const struct walk_call *call)
 {
-    const struct dump *d = context;
+    struct dump *d = context;
     const struct event *ev = call->event;
     if (!d->kinds[ev->kind])
         return 0;
@@ -257,14 +295,13 @@ static int dump_call(void *context, const struct walk_call *call)
         .result = ev->result,
         .notes = ev->notes,
     };
-    (d->json ? dump_json : dump_text)(&line);
-    return check_output();
+    return put_line(d, &line);
 }
 
 static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
 {
     struct err cut;
-    struct walk_options how = {.call = dump_call, .wants = wants_process, .context = d};
+    struct walk_options how = {.call = dump_call, .wants = wants_process, .pause = flush, .context = d};
     d->session = &t->reader.session;
     int rc = walk_run(&t->reader, &how, &cut, e);
     if (rc == 0 && cut.text[0])
@@ -272,8 +309,7 @@ static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
     return rc;
 }
 
-static void dump_op(const struct dump *d, const struct workload_header *h, uint32_t thread,
-                    const struct workload_op *op)
+static int dump_op(struct dump *d, const struct workload_header *h, uint32_t thread, const struct workload_op *op)
 {
     uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
     uint64_t notes[HT_NOTES] = {0};
@@ -299,7 +335,7 @@ static void dump_op(const struct dump *d, const struct workload_header *h, uint3
     };
     if (format_has_site(op->kind)) {
         notes[HT_NOTE_SITE] = op->value;
-        line.notes = notes;
+        line.notes = op->value ? notes : NULL;
     }
     unsigned class = event_infos[op->kind].class;
     uint64_t slot = op->slot == WORKLOAD_NO_SLOT ? DUMP_NO_SLOT : op->slot;
@@ -307,18 +343,16 @@ static void dump_op(const struct dump *d, const struct workload_header *h, uint3
         line.ptr = slot;
     if (class == HT_CLASS_ALLOC || (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
         line.result = slot;
-    (d->json ? dump_json : dump_text)(&line);
+    return put_line(d, &line);
 }
 
-static int dump_workload(const struct dump *d, struct workload_reader *r, struct err *e)
+static int dump_workload(struct dump *d, struct workload_reader *r, struct err *e)
 {
     uint32_t thread;
     const struct workload_op *op;
     int rc;
     while ((rc = workload_next_op(r, &thread, &op, e)) > 0) {
-        if (d->kinds[op->kind])
-            dump_op(d, workload_reader_header(r), thread, op);
-        rc = check_output();
+        rc = d->kinds[op->kind] ? dump_op(d, workload_reader_header(r), thread, op) : 0;
         if (rc < 0)
             return rc;
     }
@@ -359,6 +393,8 @@ static int run(const void *fields, int argc, char **argv)
     if (usage)
         return usage;
     int rc = dump(&d, argv[0], &e);
+    flush(&d);
+    buf_release(&d.out);
     if (rc == -EPIPE && ferror(stdout))
         return EXIT_FAILED;
     fflush(stdout);

@@ -28,11 +28,16 @@ static unsigned count_digits(uint64_t v)
 
 char *text_decimal(char *to, uint64_t v)
 {
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
     char *end = to + count_digits(v), *at = end;
-    do {
-        *--at = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
+    for (; v >= 100; v /= 100)
+        memcpy(at -= 2, pairs + 2 * (v % 100), 2);
+    if (v >= 10)
+        memcpy(at - 2, pairs + 2 * v, 2);
+    else
+        at[-1] = (char)('0' + v);
     return end;
 }
 
