@@ -26,7 +26,7 @@ static const struct android_function functions[] = {
 static const struct android_function *find(const char **at)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        if (text_match_bytes(at, functions[i].name, functions[i].length))
+        if (**at == *functions[i].name && text_match_bytes(at, functions[i].name, functions[i].length))
             return &functions[i];
     }
     return NULL;

@@ -112,8 +112,7 @@ static int make_space(struct import_source *s, size_t want)
 {
     size_t left = import_source_left(s), need = want + IMPORT_SOURCE_STEP_BYTES;
     if (need > s->capacity) {
-        // One more byte, so that one behind a line may be read.
-        uint8_t *data = realloc(s->data, need + 1);
+        uint8_t *data = realloc(s->data, need + IMPORT_SOURCE_SLACK_BYTES);
         if (!data)
             return -ENOMEM;
         s->data = data;
@@ -147,7 +146,7 @@ ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e)
         s->end += (size_t)n;
         s->ended = n == 0;
     }
-    s->data[s->end] = 0;
+    memset(s->data + s->end, 0, IMPORT_SOURCE_SLACK_BYTES);
     return (ssize_t)import_source_left(s);
 }
 

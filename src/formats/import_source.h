@@ -8,6 +8,7 @@
 
 enum {
     IMPORT_SOURCE_STEP_BYTES = 1 << 18, // read at a time
+    IMPORT_SOURCE_SLACK_BYTES = 16,     // behind what is there, which can be read, too
     IMPORT_SOURCE_MAX_BYTES = 1 << 20,  // that can be looked at together, and the longest line
 };
 

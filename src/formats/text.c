@@ -26,6 +26,40 @@ static unsigned count_digits(uint64_t v)
     return digits + (v >= powers[digits]);
 }
 
+bool text_parse_long_number(const char **at, uint64_t *v)
+{
+    static const uint32_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    const char *p = *at;
+    uint64_t n = 0, more;
+    // Times have up to 15.
+    unsigned first = text_digits(p, &n), second = first == 8 ? text_digits(p + 8, &more) : 8;
+    if (second < 8) {
+        *at += 8 + second;
+        *v = n * powers[second] + more;
+        return true;
+    }
+    for (n = 0; (unsigned char)(*p - '0') < 10; p++) {
+        unsigned digit = (unsigned)(*p - '0');
+        // 19 digits always fit.
+        if (__builtin_expect(p - *at >= 19, 0) && (n > UINT64_MAX / 10 || n * 10 > UINT64_MAX - digit))
+            return false;
+        n = n * 10 + digit;
+    }
+    if (p == *at)
+        return false;
+    *at = p;
+    *v = n;
+    return true;
+}
+
+#define SIXTEEN 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16
+#define DIGITS  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 16, 16, 16, 16, 16
+#define LETTERS 16, 10, 11, 12, 13, 14, 15, 16, 16, 16, 16, 16, 16, 16, 16, 16
+const uint8_t text_hex_digits[256] = {
+    SIXTEEN, SIXTEEN, SIXTEEN, DIGITS,  LETTERS, SIXTEEN, LETTERS, SIXTEEN,
+    SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN, SIXTEEN,
+};
+
 char *text_decimal(char *to, uint64_t v)
 {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"

@@ -3,6 +3,7 @@
 #ifndef HEAPTAPE_FORMATS_TEXT_H
 #define HEAPTAPE_FORMATS_TEXT_H
 
+#include "base/bytes.h"
 #include "formats/import.h"
 
 #include <stdbool.h>
@@ -12,7 +13,8 @@
 enum { TEXT_EXPORT_LINE = 512 }; // more than a line of any format has
 
 // The readers look at **at and move *at behind what they match or parse. The text ends with a byte that none of them accepts
-// (a newline), so they need no length. False: *at has not moved.
+// (a newline), so they need no length; TEXT_SLACK bytes behind it can be read. False: *at has not moved.
+enum { TEXT_SLACK = IMPORT_SOURCE_SLACK_BYTES };
 
 static inline bool text_match(const char **at, char c)
 {
@@ -22,43 +24,60 @@ static inline bool text_match(const char **at, char c)
     return true;
 }
 
-// `word` is of `n` characters.
+// `word` is of `n` <= TEXT_SLACK characters.
 static inline bool text_match_bytes(const char **at, const char *word, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if ((*at)[i] != word[i])
-            return false;
-    }
+    if (memcmp(*at, word, n) != 0)
+        return false;
     *at += n;
     return true;
 }
 
 #define TEXT_MATCH(at, literal) text_match_bytes(at, literal, sizeof(literal) - 1)
 
+// 0x80 in each byte that is 10 or more; the bytes above the first of them mean nothing.
+static inline uint64_t text_no_digits(uint64_t values)
+{
+    return ((values + 0x7676767676767676) | values) & 0x8080808080808080;
+}
+
+// How many of the next eight characters are decimal digits in a row, and their value; without a branch, because lengths
+// of numbers cannot be foretold.
+static inline unsigned text_digits(const char *at, uint64_t *v)
+{
+    uint64_t d = get_u64(at) ^ 0x3030303030303030, no = text_no_digits(d);
+    unsigned n = no ? (unsigned)__builtin_ctzll(no) / 8 : 8;
+    // The first digit stands lowest: zeros go before it. Then pairs, fours and eight are joined.
+    d = n ? d << (64 - 8 * n) : 0;
+    d = (d * 10 + (d >> 8)) & 0x00ff00ff00ff00ff;
+    d = (d * 100 + (d >> 16)) & 0x0000ffff0000ffff;
+    *v = (d * 10000 + (d >> 32)) & 0xffffffff;
+    return n;
+}
+
+// As text_parse_number, of a number of any length.
+bool text_parse_long_number(const char **at, uint64_t *v);
+
 // Decimal digits, below 2^64.
 static inline bool text_parse_number(const char **at, uint64_t *v)
 {
-    const char *p = *at;
-    uint64_t n = 0;
-    for (; (unsigned char)(*p - '0') < 10; p++) {
-        unsigned digit = (unsigned)(*p - '0');
-        // 19 digits always fit.
-        if (__builtin_expect(p - *at >= 19, 0) && (n > UINT64_MAX / 10 || n * 10 > UINT64_MAX - digit))
-            return false;
-        n = n * 10 + digit;
-    }
-    if (p == *at)
+    uint64_t value;
+    unsigned n = text_digits(*at, &value);
+    if (__builtin_expect(n == 8, 0))
+        return text_parse_long_number(at, v);
+    if (!n)
         return false;
-    *at = p;
-    *v = n;
+    *at += n;
+    *v = value;
     return true;
 }
+
+extern const uint8_t text_hex_digits[256];
 
 // The value of a hexadecimal digit; 16 or more when it is none.
 static inline unsigned text_hex_digit(char c)
 {
-    unsigned decimal = (unsigned)(unsigned char)c - '0', letter = (unsigned)((unsigned char)c | 0x20) - 'a';
-    return decimal < 10 ? decimal : letter < 6 ? letter + 10 : 16;
+    return text_hex_digits[(unsigned char)c];
 }
 
 // Hexadecimal digits, of a value below 2^64.

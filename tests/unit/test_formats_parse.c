@@ -11,10 +11,13 @@ enum line_format { ANDROID, LOGALLOC, MUNGED };
 
 static const char *parse(enum line_format f, const char *line, struct text_call *call, size_t *at)
 {
-    const char *p = line, *end = strchr(line, '\n');
+    char text[512] = {0};
+    assert_true(strlen(line) + TEXT_SLACK < sizeof text);
+    strcpy(text, line);
+    const char *p = text, *end = strchr(text, '\n');
     const char *expected =
         f == ANDROID ? text_parse_android(&p, end, call) : text_parse_logalloc(&p, end, f == MUNGED, call);
-    *at = (size_t)(p - line);
+    *at = (size_t)(p - text);
     return expected;
 }
 
