@@ -371,69 +371,50 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     return 0;
 }
 
-// What changes with each op of a block, where the compiler can keep it in registers.
-struct cursors {
-    struct encode_column allocated, sizes, allocated_times, times;
-    uint64_t last_stamp;
-    uint32_t n_ops, n_used, n_freed, uses;
-};
-
-static inline void put_simple(struct encode_block *b, struct cursors *c, uint32_t *last,
+// A simple op, for which there is room.
+static inline void put_simple(struct encode *x, struct encode_block *b, uint64_t since,
                               const struct encode_shape *shape, const struct workload_op *op)
 {
-    if (shape->use == FORMAT_SLOT_ALLOCATED) {
-        if (c->n_freed && b->freed[c->n_freed - 1] == op->slot) {
-            c->n_freed--;
-            column_put(&c->allocated, 0);
-        } else {
-            column_put(&c->allocated, 1 + zigzag_put((int64_t)op->slot - b->last_explicit));
-            b->last_explicit = op->slot;
-        }
-        column_put(&c->allocated_times, op->stamp - c->last_stamp);
-    } else {
-        b->used[c->n_used++] = code_use(b, c->uses, *last, op->slot);
-        column_put(&c->times, op->stamp - c->last_stamp);
-    }
-    if (shape->use == FORMAT_SLOT_FREED)
-        b->freed[c->n_freed++] = op->slot;
+    uint32_t *last = &x->slots[op->slot];
+    bool allocated = shape->use == FORMAT_SLOT_ALLOCATED;
+    if (allocated)
+        column_put(&b->allocated, code_allocated(b, op->slot));
     else
-        remember_use(b, last, c->uses++, op->slot);
+        b->used[b->n_used++] = code_use(b, b->uses, *last, op->slot);
+    if (shape->use == FORMAT_SLOT_FREED)
+        b->freed[b->n_freed++] = op->slot;
+    else
+        remember_use(b, last, b->uses++, op->slot);
+    if (x->has_stamps)
+        column_put(allocated ? &b->allocated_times : &b->times, since);
     if (shape->fields & HT_F_SIZE)
-        column_put(&c->sizes, op->size);
-    c->last_stamp = b->stamps[c->n_ops] = op->stamp;
+        column_put(&b->sizes, op->size);
 }
 
 size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t n)
 {
-    uint32_t thread = ops->thread;
-    if (!x->has_stamps || thread >= x->n_threads || x->threads[thread].block == ENCODE_NO_BLOCK)
-        return 0;
-    struct encode_thread *t = &x->threads[thread];
-    struct encode_block *b = &x->frame.blocks[t->block];
-    struct cursors c = {b->allocated, b->sizes,  b->allocated_times, b->times, t->last_stamp,
-                        b->n_ops,     b->n_used, b->n_freed,         b->uses};
-    size_t i = 0, room = b->capacity - b->n_ops;
-    // A block's first op is put in by encode_op.
-    for (n = !b->n_ops ? 0 : n < room ? n : room; i < n && ops[i].thread == thread; i++) {
+    size_t i = 0;
+    for (; i < n; i++) {
         const struct workload_op *op = &ops[i].op;
-        uint32_t key = shape_key(op);
+        uint32_t key = op->kind | op->flags << 8 | (uint32_t)op->error << 16, thread = ops[i].thread;
         unsigned index = x->shape_cache[shape_place(key)];
         const struct encode_shape *shape = &x->frame.shapes[index];
-        if (shape->key != key || !shape->simple || op->stamp < c.last_stamp || op->slot >= x->n_slots)
+        if (shape->key != key || !shape->simple || (op->value | op->n_dependencies) || op->slot >= x->n_slots ||
+            thread >= x->n_threads || x->threads[thread].block == ENCODE_NO_BLOCK)
             break;
-        put_simple(b, &c, &x->slots[op->slot], shape, op);
-        b->shapes[c.n_ops++] = (uint8_t)index;
+        struct encode_thread *t = &x->threads[thread];
+        struct encode_block *b = &x->frame.blocks[t->block];
+        // A block's first op is put in by encode_op, and where there are no stamps, the first of each switch to it.
+        if (!b->n_ops || b->n_ops == b->capacity ||
+            (x->has_stamps ? op->stamp < t->last_stamp : t->block != x->last_block))
+            break;
+        if (!x->has_stamps)
+            x->frame.switches.at[x->frame.switches.n - 1]++;
+        put_simple(x, b, op->stamp - t->last_stamp, shape, op);
+        b->shapes[b->n_ops] = (uint8_t)index;
+        b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
+        t->next_op++;
     }
-    b->allocated = c.allocated;
-    b->sizes = c.sizes;
-    b->allocated_times = c.allocated_times;
-    b->times = c.times;
-    b->n_ops = c.n_ops;
-    b->n_used = c.n_used;
-    b->n_freed = c.n_freed;
-    b->uses = c.uses;
-    t->last_stamp = c.last_stamp;
-    t->next_op += i;
     x->frame.n_ops += (uint32_t)i;
     return i;
 }

@@ -103,8 +103,8 @@ void encode_release(struct encode *x);
 // -ENOMEM. After the latter two the frame is good for nothing.
 int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op);
 
-// Adds what it can of ops of one thread, quickly: simple ones, while there is room for them. How many from the first on,
-// which may be none: encode_op accepts any.
+// Adds what it can of the ops, quickly: simple ones, while there is room for them. How many from the first on, which may be
+// none: encode_op accepts any.
 size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t n);
 
 // Ends the frame under work, which becomes *done. The next one takes over the storage of what *done was before: all

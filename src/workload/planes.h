@@ -25,13 +25,12 @@ static inline unsigned planes_rest_bytes(uint64_t v)
 // PLANES_SLACK bytes.
 static inline void planes_put(uint8_t **first, uint8_t **rest, uint64_t v)
 {
-    if (__builtin_expect(v < 0x80, 1)) {
-        *(*first)++ = (uint8_t)v;
-        return;
-    }
+    // Whether a value needs one byte or two cannot be foretold: without a branch.
     if (__builtin_expect(v < 0x4000, 1)) {
-        *(*first)++ = (uint8_t)(0x80 | v >> 8);
-        *(*rest)++ = (uint8_t)v;
+        unsigned two = v >= 0x80;
+        *(*first)++ = (uint8_t)(two ? 0x80 | v >> 8 : v);
+        **rest = (uint8_t)v;
+        *rest += two;
         return;
     }
     unsigned k = planes_rest_bytes(v);
