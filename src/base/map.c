@@ -31,6 +31,12 @@ uint64_t map_get(const struct map *m, uint64_t key)
     return m->capacity ? find(m, key)->value : 0;
 }
 
+void map_prefetch(const struct map *m, uint64_t key)
+{
+    if (m->capacity)
+        __builtin_prefetch(&m->cells[home(m, key)], 1);
+}
+
 static int grow(struct map *m)
 {
     struct map old = *m;

@@ -22,6 +22,9 @@ void map_release(struct map *m);
 // The key's value, 0 when it has none.
 uint64_t map_get(const struct map *m, uint64_t key);
 
+// Fetches what the others will need of the key.
+void map_prefetch(const struct map *m, uint64_t key);
+
 // `value` is not 0. 0 or -ENOMEM.
 int map_put(struct map *m, uint64_t key, uint64_t value);
 

@@ -400,7 +400,10 @@ static int take(struct addressed *a, uint32_t number, struct op *op)
 
 int addressed_take(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
 {
+    const struct addressed *a = context;
     int rc = 0;
+    for (size_t i = 0; i < n; i++)
+        map_prefetch(&a->live, calls[i].ptr ? calls[i].ptr : calls[i].result);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct op op = make_op(&ops[i].op, &calls[i]);
         rc = take(context, ops[i].thread, &op);

@@ -35,11 +35,16 @@ static inline uint64_t order_plain_address(uint64_t word)
 static inline bool order_is_calm(const struct order *o, const struct merge_stream *s)
 {
     const struct order_thread *t = s->user;
-    return !o->n_held && !o->n_duplicates && !o->cut_off && !o->calls && t->next_op && !s->forced && !t->ended;
+    return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
-static inline int order_put_out(struct order *o, struct order_thread *t, struct workload_thread_op *to)
+// The op frees the block at `ptr`, or allocates one at `result`; the other is 0.
+static inline int order_put_out(struct order *o, struct order_thread *t, struct workload_thread_op *to, uint64_t ptr,
+                                uint64_t result)
 {
+    if (__builtin_expect(o->calls != NULL, 0))
+        o->calls[o->n_out] =
+            (struct order_call){.ptr = ptr, .result = result, .thread = t->trace_number, .tid = t->tid};
     if (to->op.stamp < t->last_stamp)
         to->op.stamp = t->last_stamp;
     t->recent[t->next_op % ORDER_RECENT] = to->op.stamp;
@@ -77,7 +82,7 @@ static inline int order_allocate_fast(struct order *o, struct merge_stream *s, u
                .slot = slot,
                .kind = (uint8_t)tag},
     };
-    return order_put_out(o, t, to);
+    return order_put_out(o, t, to, 0, address);
 }
 
 static inline int order_release_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
@@ -103,7 +108,7 @@ static inline int order_release_fast(struct order *o, struct merge_stream *s, ui
         .thread = t->number,
         .op = {.stamp = stamp, .slot = slot, .kind = (uint8_t)codec_tag_of(word)},
     };
-    return order_put_out(o, t, to);
+    return order_put_out(o, t, to, address, 0);
 }
 
 // Fetches the cell that a record some words ahead will need, and for a free, nearer, the slot that the cell names.
