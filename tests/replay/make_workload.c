@@ -422,6 +422,15 @@ static void make_holes(uint64_t calls, uint64_t idle)
     free(others);
 }
 
+// The call sites that the ops of make_holes name.
+static void define_sites(struct workload_sites *sites)
+{
+    const uint64_t address[] = {0x1000, 0x2000};
+    for (uint32_t i = 0; i < 2; i++)
+        must(workload_sites_define(sites, i + 1, (const char *)&address[i], sizeof address[i]));
+    workload_write_sites(to.writer, sites);
+}
+
 static void print_facts(void)
 {
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
@@ -462,7 +471,10 @@ int main(int argc, char **argv)
     else
         make_threads(threads, calls);
     struct workload_summary summary = workload_output_summary(&to);
+    struct workload_sites sites = {0};
+    define_sites(&sites);
     must(workload_write_end(to.writer, &summary, &error));
+    workload_sites_release(&sites);
     workload_output_release(&to);
     must(output_close(&out, true, &error));
     print_facts();
