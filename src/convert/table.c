@@ -9,6 +9,7 @@ enum {
     FIRST_BUCKETS = 128,
     // Up to here it duplicates and is kept half empty: all of it fits the L2 cache.
     SMALL_BUCKETS = 1 << 12,
+    AHEAD = 64, // cells whose slots are on their way while the table grows
 };
 
 void table_release(struct table *t)
@@ -29,8 +30,11 @@ int table_grow(struct table *t, const struct table_block *slots)
     *t = (struct table){.buckets = buckets,
                         .n_buckets = n,
                         .limit = n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4,
-                        .seed = seed_random()};
+                        .seed = old.n_buckets ? old.seed : seed_random()};
+    // Buckets keep their order, so that only the addresses, in the slots, are all over memory.
     for (size_t i = 0; i < old.n_buckets * TABLE_CELLS; i++) {
+        if (i + AHEAD < old.n_buckets * TABLE_CELLS && slots)
+            __builtin_prefetch(&slots[table_slot(&old, i + AHEAD)]);
         if (old.buckets[i / TABLE_CELLS].tags[i % TABLE_CELLS])
             table_put(t, slots[table_slot(&old, i)].address, table_slot(&old, i));
     }
