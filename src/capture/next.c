@@ -181,6 +181,15 @@ static void look_up_foreign(const struct next_object *allocator)
     }
 }
 
+// An executable that has a malloc comes before what is preloaded: all objects call that.
+static void look_up_bypass(const struct next_object *self)
+{
+    struct next_object object;
+    void *found = dlsym(RTLD_DEFAULT, "malloc");
+    if (found && next_object_of(found, &object) && object.start != self->start)
+        producer_set_bypass(object.path[0] ? object.path : "the executable");
+}
+
 static void look_up(void)
 {
 #define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
@@ -198,6 +207,7 @@ static void look_up(void)
     if (next_object_of(&resolved, &object)) {
         producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);
         producer_set_object(PRODUCER_MUTED, object.start, object.end);
+        look_up_bypass(&object);
     }
 }
 

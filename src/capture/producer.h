@@ -220,6 +220,9 @@ void producer_alone_share(void);
 // At the end of the process: waits until that recorder has ended, unless it goes on for other processes.
 void producer_alone_finish(void);
 
+// The object whose malloc the program calls instead of the library's.
+void producer_set_bypass(const char *path);
+
 // The path of libheaptape.so, and from its folder that of the executable of heaptape, borrowed.
 void producer_set_library(const char *path, const char *heaptape);
 

@@ -275,6 +275,7 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
     }
     h->parent_spool_pid = parent_pid;
     append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
+    append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, producer_inherited.bypassed_by);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
     if (n <= 0)
         h->exe[0] = 0;
@@ -456,6 +457,12 @@ int producer_control_state(void)
 void producer_set_allocator(const char *path)
 {
     append(producer_inherited.allocator, producer_inherited.allocator + sizeof producer_inherited.allocator, path);
+}
+
+void producer_set_bypass(const char *path)
+{
+    char *to = producer_inherited.bypassed_by;
+    append(to, to + sizeof producer_inherited.bypassed_by, path);
 }
 
 void producer_set_library(const char *path, const char *heaptape)

@@ -1,4 +1,5 @@
 #include "record/record.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
@@ -125,6 +126,14 @@ static void print_unrecorded(const struct record_options *o, const struct record
         note("%s", limits);
 }
 
+// A program may write there.
+static const char *bypass_name(const struct record_result *r)
+{
+    static char name[4 * sizeof r->bypassed_by];
+    printable_copy(name, sizeof name, r->bypassed_by, strlen(r->bypassed_by));
+    return name;
+}
+
 // `out` is NULL when it was no trace.
 static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
 {
@@ -153,6 +162,8 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->cut_code_names)
         note("only the first 64 MiB of /tmp/perf-PID.map were read, of %s",
              human_plural(processes, r->cut_code_names, "process", "processes"));
+    if (r->bypassed_by[0])
+        note("a process calls its own malloc (in %s): those calls were not recorded", bypass_name(r));
     if (r->off_reason[0])
         note("recording turned itself off in a process: %s", r->off_reason);
     if (r->session_broken)
@@ -183,10 +194,11 @@ static int explain_nothing(const char *program, const struct record_result *r)
         die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
     if (r->unrecorded.n)
         die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
+    if (r->bypassed_by[0])
+        die(EXIT_RECORD, "%s: nothing was recorded: the program calls its own malloc (in %s)", program, bypass_name(r));
     if (r->processes)
         die(EXIT_RECORD, "%s: nothing was recorded: the program did not call the malloc API", program);
-    die(EXIT_RECORD, "%s: nothing was recorded: the program has its own malloc or does not call the C library's",
-        program);
+    die(EXIT_RECORD, "%s: nothing was recorded: libheaptape.so never started in it", program);
 }
 
 static int exit_code(const struct record_result *r)

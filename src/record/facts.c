@@ -116,6 +116,8 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .threads = s->broken ? 0 : atomic_load(&h->threads_numbered),
         .off_reason = reason_of(s),
     };
+    if (h->bypassed_by[0])
+        p->bypassed_by = header_string(h->bypassed_by, sizeof h->bypassed_by);
     p->allocator_build_id = p->allocator ? build_id_of(p->allocator) : NULL;
     p->argv = malloc(p->argv_bytes + 1u);
     if (p->argv)

@@ -171,6 +171,8 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     r->result->wait_ns += p->wait_ns;
     if (p->off_reason && !r->result->off_reason[0])
         snprintf(r->result->off_reason, sizeof r->result->off_reason, "%s", p->off_reason);
+    if (p->bypassed_by && !r->result->bypassed_by[0])
+        snprintf(r->result->bypassed_by, sizeof r->result->bypassed_by, "%s", p->bypassed_by);
     s->said_lost = p->lost_records;
     if (!goes_on)
         drain_drop(&r->drain, i);

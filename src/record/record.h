@@ -57,6 +57,7 @@ struct record_result {
     struct trace_unrecorded unrecorded; // processes that are known to have been missed, except `left`; owned
     uint64_t bad_code_names;            // lines of perf-PID.map files that were not as they should be
     uint32_t cut_code_names;            // processes whose perf-PID.map was too long to be read whole
+    char bypassed_by[200];              // object whose malloc a process calls instead of the library's; "": none does
     char off_reason[200];               // why tracing turned itself off in a process; "" when it did not
 };
 

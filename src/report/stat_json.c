@@ -114,6 +114,8 @@ static void put_facts(struct json *j, const struct trace_process *p)
         put_exit(j, p->exit_status);
     json_put_u64(j, "backpressure_waits", p->waits);
     json_put_u64(j, "backpressure_ns", p->wait_ns);
+    if (p->bypassed_by)
+        json_put_string(j, "bypassed_by", p->bypassed_by);
     if (p->off_reason)
         json_put_string(j, "off_reason", p->off_reason);
     if (p->thread_names_bytes)

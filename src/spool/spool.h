@@ -182,6 +182,7 @@ struct spool_header {
 
     _Alignas(64) char reason[120]; // why status is SPOOL_OFF
     char allocator[512];           // path of the object that answers malloc
+    char bypassed_by[512];         // object whose malloc the program calls instead of the library's; "": none
     char exe[4096];
     uint32_t argv_bytes; // of argv, each ended by NUL; cut at the room there is
     char argv[32768];

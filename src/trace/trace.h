@@ -64,7 +64,7 @@ enum trace_field {
     TRACE_F_MISSED_FORKS = 47, // processes that it forked and that ran the same program
     TRACE_F_MISSED_CALLS = 48, // that are known to be missing; absent: their number is not known
     TRACE_F_MISSED_NS = 49,    // how long it ran; absent: not known
-    TRACE_F_BYPASSED_BY = 50,  // text: object whose calls, or some of them, did not come to the library (PROCESS_END)
+    TRACE_F_BYPASSED_BY = 50,  // text: object whose malloc the program calls instead of ours (PROCESS_END)
 };
 
 // One run of words of one stream of one thread, as an EVENTS frame holds it.

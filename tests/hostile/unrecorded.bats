@@ -133,6 +133,22 @@ missed() {
   missed 0
 }
 
+@test "unrecorded: a malloc in the executable, and none" {
+  printf '#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\nstatic char a[1 << 20];\nstatic size_t n;\nvoid *malloc(size_t s) { n += (s + 15) & ~15ul; return a + n - ((s + 15) & ~15ul); }\nvoid free(void *p) { (void)p; }\nvoid *calloc(size_t s, size_t m) { return malloc(s * m); }\nvoid *realloc(void *p, size_t s) { void *q = malloc(s); return p ? memcpy(q, p, s) : q; }\nint main(void) { free(malloc(10)); return 0; }\n' >own.c
+  gcc -fno-builtin -o own own.c
+  heaptape record -f -o t.ht -- ./own
+  fails_with 125 "own: nothing was recorded: the program calls its own malloc (in "
+  records sh -c './own; ./plain; :'
+  has "$stderr" "a process calls its own malloc (in "
+  missed 0
+  records sh -c './plain; :'
+  expect "no word of it" [ "${stderr#*own malloc}" = "$stderr" ]
+  printf 'int main(void) { return 0; }\n' >none.c
+  gcc -o none none.c
+  heaptape record -f -o t.ht -- ./none
+  fails_with 125 "none: nothing was recorded: the program did not call the malloc API"
+}
+
 @test "unrecorded: a file-size limit is not an own malloc" {
   run --separate-stderr timeout -k 1 20 bash -c 'ulimit -f 100; exec "$0" record -o - -- ./plain >/dev/null' "$HEAPTAPE"
   fails_with 125 "nothing was recorded: no spool could be made for it: File too large"
