@@ -392,7 +392,7 @@ static int add_found(struct symbols *s, uint64_t key, size_t n, const char *modu
         s->scratch[i].function = printable(s, s->scratch[i].function);
         s->scratch[i].file = printable(s, s->scratch[i].file ? s->scratch[i].file : "");
         s->scratch[i].module = printable(s, module);
-        s->scratch[i].library = !own || symbols_is_library(s->scratch[i].function, s->scratch[i].file);
+        s->scratch[i].library = !own || symbols_is_library(s->scratch[i].function);
         s->list[s->n_list++] = s->scratch[i];
     }
     return 0;
@@ -478,7 +478,7 @@ static const char *bare_name(const char *function, size_t *n)
     return start;
 }
 
-bool symbols_is_library(const char *function, const char *file)
+bool symbols_is_library(const char *function)
 {
     static const char *const names[] = {
         // C++
@@ -501,15 +501,10 @@ bool symbols_is_library(const char *function, const char *file)
         "__rdl_",
         "__rg_",
     };
-    static const char *const files[] = {"/usr/include/c++/", "/rustc/", "/usr/lib/llvm"};
     size_t n;
     const char *name = bare_name(function, &n);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (begins_with(name, n, names[i]))
-            return true;
-    }
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        if (begins_with(file, strlen(file), files[i]))
             return true;
     }
     return false;

@@ -32,8 +32,9 @@ void symbols_free(struct symbols *s);
 // The functions of a frame, the innermost one first: several where calls were inlined. 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// Is a function, by its name and the file of its source, one of a language's own library, or of the allocator?
-bool symbols_is_library(const char *function, const char *file);
+// Is a function, by its name, one of a language's own library, or of the allocator? Where inlined functions are not known,
+// the line is theirs, so it does not tell.
+bool symbols_is_library(const char *function);
 
 // Modules that have no usable file: how many of the frames asked for lay in such, and the first one's path; NULL: none.
 uint64_t symbols_missing(const struct symbols *s, const char **path);

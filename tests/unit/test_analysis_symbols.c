@@ -34,16 +34,13 @@ static void libraries(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof library / sizeof *library; i++) {
-        if (!symbols_is_library(library[i], "/home/me/x.cc"))
+        if (!symbols_is_library(library[i]))
             fail_msg("%s", library[i]);
     }
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (symbols_is_library(own[i], "/home/me/x.cc"))
+        if (symbols_is_library(own[i]))
             fail_msg("%s", own[i]);
     }
-    assert_true(symbols_is_library("f", "/usr/include/c++/12/bits/stl_vector.h"));
-    assert_true(symbols_is_library("f", "/rustc/0123/library/alloc/src/raw_vec.rs"));
-    assert_false(symbols_is_library("f", "/usr/include/app/x.h"));
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(libraries)};
