@@ -7,7 +7,7 @@ setup_file() {
 @test "reallocs of big blocks across threads: no line of any format is out of order" {
   skip_under_sanitizer
   times=${HEAPTAPE_TEST_TIMES:-3}
-  for ((i = 0; i < times; i++)); do
+  for ((turn = 0; turn < times; turn++)); do # `run` sets i
     records mre
     for format in android logalloc logalloc-munged mtrace; do
       timeout -k 1 20 "$HEAPTAPE" export -f -F $format -o exported t.ht 2>said
