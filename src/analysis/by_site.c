@@ -19,6 +19,7 @@ static void note_peak(const struct by_site *b, struct by_site_totals *t)
         return;
     t->peak_blocks = t->live_blocks;
     t->peak_bytes = t->live_bytes;
+    t->peak = t->live;
     t->seen_peak = b->peaks;
 }
 
@@ -42,6 +43,8 @@ static void release_block(struct by_site *b, struct by_site_block *block)
     note_peak(b, t);
     t->live_blocks--;
     t->live_bytes -= block->bytes;
+    if (b->sample_bytes)
+        estimate_remove(&t->live, block->bytes, b->sample_bytes);
     b->live_bytes -= block->bytes;
     block->live = false;
 }
@@ -59,6 +62,11 @@ static int add_block(struct by_site *b, struct by_site_block *block, const struc
     t->bytes += before ? 0 : block->bytes;
     t->live_blocks++;
     t->live_bytes += block->bytes;
+    if (b->sample_bytes) {
+        estimate_add(&t->live, block->bytes, b->sample_bytes);
+        if (!before)
+            estimate_add(&t->allocated, block->bytes, b->sample_bytes);
+    }
     b->live_bytes += block->bytes;
     if (b->live_bytes > b->peak_bytes) {
         b->peak_bytes = b->live_bytes;
@@ -106,8 +114,28 @@ int by_site_begin(struct by_site *b, const struct usage *before)
     return 0;
 }
 
+static uint64_t rounded(double v)
+{
+    return v < 0x1p63 ? (uint64_t)(v + 0.5) : UINT64_MAX;
+}
+
+static void set_estimates(struct by_site_totals *t)
+{
+    t->calls = rounded(t->allocated.blocks);
+    t->bytes = rounded(t->allocated.bytes);
+    t->peak_blocks = rounded(t->peak.blocks);
+    t->peak_bytes = rounded(t->peak.bytes);
+    t->live_blocks = rounded(t->live.blocks);
+    t->live_bytes = rounded(t->live.bytes);
+}
+
 void by_site_finish(struct by_site *b)
 {
-    for (size_t i = 0; i < b->n_sites; i++)
+    for (size_t i = 0; i < b->n_sites; i++) {
         note_peak(b, &b->sites[i]);
+        if (b->sample_bytes && i > 0)
+            set_estimates(&b->sites[i]);
+    }
+    if (b->sample_bytes && b->n_sites)
+        b->sites[0] = (struct by_site_totals){0};
 }

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_ANALYSIS_BY_SITE_H
 #define HEAPTAPE_ANALYSIS_BY_SITE_H
 
+#include "analysis/estimate.h"
 #include "analysis/usage.h"
 #include "workload/workload.h"
 
@@ -13,6 +14,8 @@ struct by_site_totals {
     uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
     uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed
     uint64_t seen_peak;               // at which peak the two above it were last brought up to date
+    // Where call sites are sampled: what the figures above are set to by by_site_finish.
+    struct estimate allocated, peak, live;
 };
 
 struct by_site_block {
@@ -21,8 +24,10 @@ struct by_site_block {
     bool live;
 };
 
-// All zero is an empty count.
+// All zero is an empty count. Set sample_bytes before the first op, if call sites are sampled: then all figures are estimates
+// after by_site_finish, and site 0, which most calls have, has none.
 struct by_site {
+    uint64_t sample_bytes;
     struct by_site_totals *sites; // by number; 0 is for calls whose site is not known
     size_t n_sites, sites_capacity;
     struct by_site_block *slots;

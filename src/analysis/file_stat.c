@@ -181,6 +181,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     summary_init(&c->summary);
     usage_init(&c->usage, s->sums, p->start_stamp, s->ns_per_stamp);
     c->file = s;
+    c->by_site.sample_bytes = s->stack_sample_bytes;
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
     *sink = (struct convert_sink){.ops = {.context = c, .ops = count_ops}, .done = count_done};
@@ -240,6 +241,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     struct convert_options how = {.choose = count_process, .progress = show_progress, .context = s};
     s->in = &t->in;
     s->ns_per_stamp = ns_per_stamp(t->reader.session.stamp_shift, t->reader.session.clock_hz);
+    s->stack_sample_bytes = t->reader.session.stack_sample_bytes;
     int rc = convert_run(&t->reader, &how, &result, e);
     if (rc < 0)
         return rc;
@@ -290,6 +292,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
 {
     const struct workload_header *h = workload_reader_header(r);
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
+    s->stack_sample_bytes = s->by_site.sample_bytes = h->stack_sample_bytes;
     int rc = count_all(s, r, e);
     if (!has_summary || rc == -ENODATA)
         *sum = rc == 0 ? *workload_reader_summary(r) : workload_reader_counted(r);

@@ -43,6 +43,7 @@ struct file_stat {
     struct workload_sample *samples; // of its memory
     size_t n_samples;
     struct by_site by_site;      // of that process; empty when no call sites were recorded
+    uint64_t stack_sample_bytes; // call sites are those of one allocation per so many bytes; 0: of all, or none
     struct workload_sites sites; // the same
     struct symbols *symbols;     // of them; NULL: none
     struct coverage coverage;    // of the stacks of all processes

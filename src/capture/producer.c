@@ -204,11 +204,20 @@ static uint64_t note_usable(const struct producer_process *p, const struct event
     return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
 }
 
+static bool has_stack(const struct event *ev)
+{
+    uint64_t size = event_requested(ev->kind, ev->size, ev->count);
+    if (producer_tls.decided != PRODUCER_UNDECIDED)
+        return producer_tls.decided == PRODUCER_WITH_STACK;
+    producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
+    return producer_tls.stack_left < 0 && producer_site_chosen(size);
+}
+
 static void put_noted(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                       const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
-    if (producer_depth && allocates(ev))
+    if (producer_depth && allocates(ev) && has_stack(ev))
         noted.notes[HT_NOTE_SITE] = producer_site_find(p, t, stream, caller, __builtin_frame_address(0));
     if (p->flags & SPOOL_USABLE)
         noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
@@ -244,12 +253,15 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
 void producer_record(const struct event *ev, const void *caller)
 {
     uint32_t busy = producer_tls.busy;
-    if (is_nested(busy, caller))
+    if (is_nested(busy, caller)) {
+        producer_tls.decided = PRODUCER_UNDECIDED;
         return;
+    }
     producer_tls.busy = busy | PRODUCER_WRITING | (busy & PRODUCER_WRITING ? PRODUCER_INTERRUPTING : 0);
     producer_compiler_fence();
     int saved_errno = errno;
     record(ev, caller, busy);
+    producer_tls.decided = PRODUCER_UNDECIDED;
     errno = saved_errno;
     producer_compiler_fence();
     producer_tls.busy = busy;

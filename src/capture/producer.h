@@ -76,7 +76,14 @@ struct producer_tls {
     uint32_t busy;                  // enum producer_busy
     uint32_t rounds;                // of the thread's key destructors
     void *failing;                  // capture's: the innermost operator new under way that may throw
+    // Bytes to be allocated until the next stack is recorded: below 0 where all are, far away where none is.
+    int64_t stack_left;
+    uint64_t random;  // state of the generator that it is drawn from; 0: not seeded yet
+    uint32_t decided; // enum producer_decided, of an event that takes the slow path
 };
+// Is the stack of the event recorded?
+enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
+
 extern _Thread_local struct producer_tls producer_tls __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 // Where chunks are full by alignment alone: the fast path needs no end pointer, and NULL is full too.
@@ -131,9 +138,13 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
 static inline __attribute__((always_inline)) bool producer_put_taken(unsigned kind, uint64_t size, uint64_t address,
                                                                      const void *caller)
 {
-    if (producer_unlikely(producer_depth))
+    producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
+    if (producer_unlikely(producer_tls.stack_left < 0))
         return producer_put_called(kind, size, address, caller, __builtin_frame_address(0));
-    return producer_put_sized(kind, size, address);
+    if (producer_put_sized(kind, size, address))
+        return true;
+    producer_tls.decided = PRODUCER_WITHOUT_STACK;
+    return false;
 }
 
 // The same for a PLAIN kind.

@@ -62,9 +62,10 @@ struct producer_inherited {
     _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
     char dir[PRODUCER_MAX_PATH]; // of the session; "" when none was named
     bool dir_known;
-    char bypassed_by[512]; // "": by nothing
-    char library[512];     // path of libheaptape.so; "" where it is not known yet
-    const char *heaptape;  // from its folder
+    char bypassed_by[512];      // "": by nothing
+    char library[512];          // path of libheaptape.so; "" where it is not known yet
+    const char *heaptape;       // from its folder
+    struct spool_stacks stacks; // that a session without a recorder asks for
     struct spool_session *session;
     uint32_t pid; // of the image that made `spool`
     // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not

@@ -70,27 +70,34 @@ static char *append_number(char *at, const char *end, uint64_t value)
     return append(at, end, d);
 }
 
-static const char *env_value(const char *entry)
+static const char *env_value(const char *entry, const char *name)
 {
-    static const char name[] = SPOOL_ENV_DIR "=";
-    return strncmp(entry, name, sizeof name - 1) == 0 ? entry + sizeof name - 1 : NULL;
+    size_t n = strlen(name);
+    return strncmp(entry, name, n) == 0 && entry[n] == '=' ? entry + n + 1 : NULL;
+}
+
+static void take_variable(struct producer_inherited *in, const char *entry)
+{
+    const char *dir = env_value(entry, SPOOL_ENV_DIR), *stacks = env_value(entry, SPOOL_ENV_STACKS);
+    if (dir && dir[0] == '/' && !in->dir[0])
+        append(in->dir, in->dir + sizeof in->dir, dir);
+    // What is not understood is as if it were not there: the program runs on.
+    if (stacks && !in->stacks.depth)
+        spool_parse_stacks(stacks, &in->stacks);
 }
 
 // Finds the session's directory in the environment, once: a program may change its environment before it forks.
 static void find_dir(struct producer_inherited *in)
 {
     static char text[65536];
-    const char *value = NULL;
-    for (char **e = environ; e && *e && !value; e++)
-        value = env_value(*e);
+    for (char **e = environ; e && *e; e++)
+        take_variable(in, *e);
     // Events may come before the C library has set environ.
     if (!environ) {
         size_t n = read_file("/proc/self/environ", text, sizeof text - 1);
-        for (char *e = text; e < text + n && !value; e += strlen(e) + 1)
-            value = env_value(e);
+        for (char *e = text; e < text + n; e += strlen(e) + 1)
+            take_variable(in, e);
     }
-    if (value && value[0] == '/')
-        append(in->dir, in->dir + sizeof in->dir, value);
     in->dir_known = true;
 }
 
@@ -127,6 +134,8 @@ static bool fill_session(int fd)
     if (s == MAP_FAILED)
         return false;
     s->flags = SPOOL_NO_RECORDER;
+    s->depth = producer_inherited.stacks.depth;
+    s->sample_bytes = producer_inherited.stacks.sample_bytes;
     s->clock_kind = clock_best();
     s->stamp_shift = CODEC_STAMP_SHIFT;
     s->realtime_ns = clock_ns(CLOCK_REALTIME);
@@ -369,7 +378,7 @@ static bool start(struct producer_process *p)
     p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
     p->unrecorded = header->unrecorded;
     p->counts = SPOOL_COUNTS;
-    producer_sites_start(in->session->depth);
+    producer_sites_start(in->session->depth, in->session->sample_bytes);
     fill_header(header, p, parent);
     atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);
     producer_wake_recorder();

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 uint32_t producer_depth;
+uint64_t producer_sample_bytes;
 
 enum {
     OWN_FRAMES = 8, // of this library, between the walk and the wrapper
@@ -18,7 +19,7 @@ enum {
 // The main thread's stack grows, up to its limit; so much of it counts as its own.
 #define MAIN_STACK_BYTES (128ull << 20)
 
-void producer_sites_start(uint32_t depth)
+void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
 {
     struct producer_inherited *in = &producer_inherited;
     if (depth == 0 || in->sites)
@@ -33,6 +34,7 @@ void producer_sites_start(uint32_t depth)
     }
     madvise(sites, sizeof *sites, MADV_DONTDUMP);
     in->sites = sites;
+    producer_sample_bytes = sample_bytes;
     producer_depth = depth < SPOOL_MAX_DEPTH ? depth : SPOOL_MAX_DEPTH;
 }
 
@@ -63,6 +65,45 @@ static void find_stack(struct producer_thread *t, uintptr_t sp)
 static inline bool is_on_stack(const struct producer_thread *t, uintptr_t frame)
 {
     return frame - t->stack_low < t->stack_high - t->stack_low;
+}
+
+// SplitMix64 (Sebastiano Vigna).
+static uint64_t random_bits(uint64_t *state)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+// Exponentially distributed with that mean: −ln of a number in (0, 1], which is made of its leading zero bits and a mantissa
+// m in [1, 2) with ln m = 2 artanh((m − 1) / (m + 1)). The series' error is below 10⁻⁷.
+static int64_t draw_bytes(uint64_t *state, uint64_t mean)
+{
+    const double ln2 = 0.69314718055994531, most = 0x1p62;
+    uint64_t zeros_of = random_bits(state) | 1, bits = random_bits(state) >> 12;
+    double m = 1 + (double)bits * 0x1p-52, z = (m - 1) / (m + 1), q = z * z;
+    double ln_m = 2 * z * (1 + q * (1 / 3. + q * (1 / 5. + q * (1 / 7. + q * (1 / 9. + q * (1 / 11. + q / 13.))))));
+    double bytes = (double)mean * (ln2 * (__builtin_clzll(zeros_of) + 1) - ln_m);
+    return bytes < most ? (int64_t)bytes : (int64_t)most;
+}
+
+bool producer_site_chosen(uint64_t size)
+{
+    struct producer_tls *tls = &producer_tls;
+    bool first = !tls->random;
+    if (!producer_depth) {
+        // Not before the session has been joined, which may ask for stacks.
+        tls->stack_left = tls->thread->live ? INT64_MAX : -1;
+        return false;
+    }
+    if (!producer_sample_bytes)
+        return true;
+    if (first)
+        tls->random = clock_counter() ^ (uintptr_t)tls << 20;
+    tls->stack_left = draw_bytes(&tls->random, producer_sample_bytes);
+    // Intervals have no memory: where the first one begins does not matter.
+    return !first || (tls->stack_left = (int64_t)((uint64_t)tls->stack_left - size)) < 0;
 }
 
 // A frame of this library, which is built with frame pointers: [the caller's frame pointer, return address].
@@ -138,6 +179,12 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     const struct producer_sites *sites = producer_inherited.sites;
     // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
     const uint64_t *at = frame;
+    if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(size)) {
+        bool done = producer_put_sized(kind, size, address);
+        producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+        return done;
+    }
+    producer_tls.decided = PRODUCER_WITH_STACK;
     if (producer_tls.busy || at[1] != (uintptr_t)caller || !is_on_stack(t, (uintptr_t)frame))
         return false;
     producer_tls.busy = PRODUCER_WRITING;
@@ -151,6 +198,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
         uint64_t hash = known(t, &from), id = unwind_id(hash);
         done = hash && producer_site_seen(sites, producer_inherited.session, id);
         t->unknown = !hash;
+        producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
         if (done) {
             w[0] = codec_note(HT_NOTE_SITE, id);
             w[1] = codec_sized(kind, stamp, size, rel);

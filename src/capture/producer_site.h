@@ -23,6 +23,12 @@ struct producer_stream;
 // has joined its session.
 extern uint32_t producer_depth __attribute__((visibility("hidden")));
 
+// Bytes allocated for each stack that is recorded, on average; 0: the stacks of all calls are.
+extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
+
+// For a call that has used up producer_tls.stack_left: is its stack recorded? Draws the bytes up to the next one.
+bool producer_site_chosen(uint64_t size) __attribute__((visibility("hidden")));
+
 enum {
     PRODUCER_SEEN_SITES = 1 << 16,
     PRODUCER_MAX_RANGES = 2048, // executable mappings; what lies in more is recorded, but without its file
@@ -54,7 +60,7 @@ struct producer_sites {
 };
 
 // Makes the process able to record sites of up to `depth` frames.
-void producer_sites_start(uint32_t depth);
+void producer_sites_start(uint32_t depth, uint64_t sample_bytes);
 
 // The site of a call, which it defines in the stream if that has not been done: a number of CODEC_NOTE_BITS, never 0.
 // `caller` is the wrapper's return address, and the frame pointers lead from `frame`, of a function that the wrapper called,

@@ -6,6 +6,7 @@
 #include "workload/merged.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,21 @@ struct merging {
     struct err *e;
 };
 
+// A call site's share of all is told by one rate for the whole file.
+static int check_sampling(const struct merging *j)
+{
+    uint64_t first = workload_reader_header(j->in[0].reader)->stack_sample_bytes;
+    for (size_t i = 1; i < j->n; i++) {
+        uint64_t bytes = workload_reader_header(j->in[i].reader)->stack_sample_bytes;
+        if (bytes != first)
+            return err_set(j->e, -EINVAL,
+                           "the inputs' stacks were sampled differently: one per %" PRIu64 " bytes and one per %" PRIu64
+                           " (0: all or none); record them with the same --stacks",
+                           first, bytes);
+    }
+    return 0;
+}
+
 static int write_merged(struct merging *j)
 {
     struct progress progress;
@@ -50,7 +66,9 @@ static int write_merged(struct merging *j)
     if (rc < 0)
         return rc;
     progress_init(&progress, "merge", "B", 0, cli_common.quiet);
-    rc = merged_files_write(&files, &out, &s, j->e);
+    rc = check_sampling(j);
+    if (rc == 0)
+        rc = merged_files_write(&files, &out, &s, j->e);
     int closed = output_close(&out, rc == 0, j->e);
     rc = rc < 0 ? rc : closed;
     if (rc == 0)

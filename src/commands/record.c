@@ -42,13 +42,18 @@ struct record_options {
     enum record_start start;
     const char *follow;
     uint64_t max_bytes;
-    uint64_t depth;
+    struct spool_stacks stacks;
     bool force;
     bool usable;
     bool maps;
     bool lossy;
     bool verbose;
 };
+
+static int parse_stacks(const char *text, void *field)
+{
+    return spool_parse_stacks(text, field);
+}
 
 // OPTION_PARSED: "zstd:3" to codec and level.
 static int parse_compression(const char *text, void *field)
@@ -86,10 +91,11 @@ static const struct option options[] = {
     {0, "follow", OPTION_STRING, "all|none|PATTERN", "all",
      "choose the child processes to record: all, none, or those whose executable's name matches a glob pattern",
      offsetof(struct record_options, follow)},
-    {0, "stacks", OPTION_NUMBER, "DEPTH", NULL,
+    {0, "stacks", OPTION_PARSED, "DEPTH|sample[:BYTES]", NULL,
      "record the call stack of each allocation, by the unwind tables of the program and its libraries: at most DEPTH "
-     "return addresses; 1 is only the call site",
-     offsetof(struct record_options, depth), .bare = "128", .min = 1, .max = SPOOL_MAX_DEPTH},
+     "return addresses, from 1, only the call site, to 128; or the stack of one allocation per BYTES allocated on "
+     "average, 512K by default, from which the figures of call sites are estimated",
+     offsetof(struct record_options, stacks), .bare = "128", .parse = parse_stacks, .min = 1, .max = SPOOL_MAX_DEPTH},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop recording when FILE reaches SIZE; PROGRAM continues untraced",
      offsetof(struct record_options, max_bytes)},
     {0, "collect", OPTION_STRING, "DIR", NULL,
@@ -286,7 +292,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     int code = conclude(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
-    if (s->depth && r.events)
+    if (s->stacks.depth && r.events)
         coverage_note(path);
     return code;
 }
@@ -392,7 +398,7 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .level = o->compression.level,
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
-                                .depth = (uint32_t)o->depth};
+                                .stacks = o->stacks};
     if (!o->collect && argc == 0 && read_attach(&s.attach))
         return record_attached(o, &s);
     if (!o->collect && argc == 0)

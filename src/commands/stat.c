@@ -231,6 +231,13 @@ static void print_stack(const struct file_stat *s, const struct workload_site *s
     }
 }
 
+static void print_range(const char *of, const struct estimate *e, uint64_t sample_bytes)
+{
+    char low[32], high[32];
+    struct estimate_range r = estimate_bytes(e, sample_bytes);
+    printf("%s %s to %s", of, human_bytes(low, r.low), human_bytes(high, r.high));
+}
+
 static void print_site(const struct file_stat *s, uint32_t number)
 {
     char peak[32], end[32], bytes[32], allocs[32];
@@ -240,11 +247,21 @@ static void print_site(const struct file_stat *s, uint32_t number)
            human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
     print_stack(s, site);
     puts(site->n ? "" : "  (unknown)");
+    if (s->stack_sample_bytes) {
+        print_range("  95 % intervals: live at peak", &t->peak, s->stack_sample_bytes);
+        print_range(", live at end", &t->live, s->stack_sample_bytes);
+        print_range(", allocated", &t->allocated, s->stack_sample_bytes);
+        puts("");
+    }
 }
 
 static void print_sites(const struct file_stat *s, const uint32_t *order, size_t n, uint64_t top)
 {
     size_t shown = top && top < n ? (size_t)top : n;
+    char rate[32];
+    if (s->stack_sample_bytes)
+        printf("estimates: the stack of one allocation per %s allocated was recorded\n",
+               human_bytes(rate, s->stack_sample_bytes));
     printf("%13s%13s%12s%14s  %s\n", "live at peak", "live at end", "allocated", "allocations", "call site");
     for (size_t i = 0; i < shown; i++)
         print_site(s, order[i]);

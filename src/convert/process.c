@@ -22,6 +22,7 @@ int convert_process_begin(struct convert_process *c, struct output *out, const s
         .allocator = p->allocator,
         .argv = p->argv,
         .argv_bytes = p->argv_bytes,
+        .stack_sample_bytes = session->stack_sample_bytes,
     };
     c->process = p;
     return workload_output_begin(&c->to, out, c->settings->level, &h, c->e);

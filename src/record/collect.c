@@ -25,6 +25,7 @@ static int write_session(struct collector *c, struct err *e)
         return err_set(e, -ENOMEM, "out of memory");
     facts.clock_hz = clock_hz(clock);
     facts.start_stamp = session->start_stamp;
+    facts.stack_sample_bytes = session->depth ? session->sample_bytes : 0;
     facts.realtime_ns = session->realtime_ns;
     int rc = trace_write_session(&c->writer, &facts, e);
     trace_session_release(&facts);

@@ -123,7 +123,7 @@ static void read_code_names(struct recorder *r, struct drain_spool *s, bool all)
 {
     const struct code_names_process p = {s->visible_pid, s->pid, r->realtime_ns};
     uint64_t bad = s->code.bad_lines;
-    if (!r->settings->depth)
+    if (!r->settings->stacks.depth)
         return;
     code_names_read(&s->code, &p, all);
     r->result->bad_code_names += s->code.bad_lines - bad;
@@ -628,7 +628,8 @@ static int begin(struct recorder *r, struct err *e)
     if (rc < 0)
         return rc;
     strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
-    r->drain.session->depth = r->settings->depth;
+    r->drain.session->depth = r->settings->stacks.depth;
+    r->drain.session->sample_bytes = r->settings->stacks.sample_bytes;
     r->drain.session->attached = (uint32_t)r->settings->attach.pid;
     record_launch_wake_on_signal(&r->drain.session->wakeups);
     const struct unrecorded_how how = {r->drain.dir, r->settings->library, r->settings->follow};
@@ -644,6 +645,7 @@ static int begin_encoder(struct recorder *r, struct err *e)
     if (facts_session(&r->facts, r->clock, r->settings->argv) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     r->facts.start_stamp = r->started.ticks >> CODEC_STAMP_SHIFT;
+    r->facts.stack_sample_bytes = r->settings->stacks.sample_bytes;
     r->facts.realtime_ns = r->realtime_ns;
     const struct encoder_settings settings = {r->out,     r->settings->codec,     r->settings->level,
                                               r->started, r->settings->max_bytes, &r->facts};

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/fio.h"
 #include "base/frame.h"
+#include "spool/spool.h"
 #include "trace/trace.h"
 
 #include <stdbool.h>
@@ -30,7 +31,7 @@ struct record_settings {
     uint64_t max_bytes; // the recording ends when the output has as many; 0: never
     const char *follow; // "all", "none" or a glob: children to be recorded, by the name of their executable
     bool paused;        // recording starts on request (ctl start)
-    uint32_t depth;     // frames of call sites, at most SPOOL_MAX_DEPTH; 0: none are recorded
+    struct spool_stacks stacks;
     bool usable;        // the usable size of each block is recorded
     bool maps;          // so are the programs' own mappings
     bool live;  // somebody reads the output as it is written: what is recorded must not wait for what comes next

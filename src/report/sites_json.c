@@ -54,6 +54,15 @@ static size_t put_functions(struct json *j, const struct sites_json *n, const st
     return n_found < max ? n_found : max;
 }
 
+static void put_range(struct json *j, const char *key, const struct estimate *e, uint64_t sample_bytes)
+{
+    struct estimate_range r = estimate_bytes(e, sample_bytes);
+    json_put_array(j, key);
+    json_u64(j, r.low);
+    json_u64(j, r.high);
+    json_end_array(j);
+}
+
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct by_site_totals *t = &n->totals->sites[number];
@@ -67,6 +76,11 @@ void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number
     json_put_u64(j, "live_at_peak_bytes", t->peak_bytes);
     json_put_u64(j, "live_at_end_blocks", t->live_blocks);
     json_put_u64(j, "live_at_end_bytes", t->live_bytes);
+    if (n->totals->sample_bytes) {
+        put_range(j, "allocated_bytes_range", &t->allocated, n->totals->sample_bytes);
+        put_range(j, "live_at_peak_bytes_range", &t->peak, n->totals->sample_bytes);
+        put_range(j, "live_at_end_bytes_range", &t->live, n->totals->sample_bytes);
+    }
     json_put_array(j, "frames");
     for (uint32_t i = 0; i < site->n && left; i++)
         left -= put_functions(j, n, &n->sites->frames[site->first + i], left, brief);

@@ -218,6 +218,8 @@ void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *
     json_put_u64(j, "schema_version", 2);
     json_put_bool(j, "cut_off", s->cut.text[0]);
     json_put_u64(j, "peak_live_bytes", s->by_site.peak_bytes);
+    if (s->stack_sample_bytes)
+        json_put_u64(j, "stack_sample_bytes", s->stack_sample_bytes);
     json_put_array(j, "sites");
     for (size_t i = 0; i < n; i++)
         sites_json_site(j, &named, order[i], false);

@@ -25,7 +25,8 @@
 #define SPOOL_FILE_SUFFIX   ".spool"
 
 // Environment of a traced process.
-#define SPOOL_ENV_DIR "HEAPTAPE_SPOOL" // the session directory
+#define SPOOL_ENV_DIR    "HEAPTAPE_SPOOL"  // the session directory
+#define SPOOL_ENV_STACKS "HEAPTAPE_STACKS" // which stacks a session without a recorder records, as record's --stacks
 
 // Environment of a recorder that a process has started itself: PID:FD, of that process, and of the descriptor that the
 // session directory is to be reported to, with a NUL behind it.
@@ -233,6 +234,7 @@ struct spool_session {
     uint64_t start_stamp, realtime_ns;     // when it was made and what CLOCK_REALTIME was, without a recorder
     char follow[SPOOL_MAX_FOLLOW];         // glob
     uint32_t depth;                        // frames of call sites to be recorded, 0: none
+    uint64_t sample_bytes;                 // of one stack per so many bytes allocated; 0: of all calls
     _Atomic uint32_t restarts;             // times that the trace began anew: what was defined in it is to be again
     _Alignas(64) _Atomic uint32_t wakeups; // futex: grows when a chunk becomes DONE or a spool appears or closes
     _Atomic uint32_t recorder_sleeps;      // 1: ring with a futex wake
@@ -247,6 +249,18 @@ struct spool_session {
     struct spool_untraced untraced_of[SPOOL_UNTRACED];
 };
 _Static_assert(sizeof(struct spool_session) <= SPOOL_SESSION_BYTES, "reserves follow the session");
+
+// Which stacks are recorded: at most `depth` frames, 0 for none; one per sample_bytes allocated, 0 for all.
+struct spool_stacks {
+    uint32_t depth;
+    uint64_t sample_bytes;
+};
+
+#define SPOOL_SAMPLE_BYTES (512ull << 10) // unless another number is asked for
+#define SPOOL_MAX_SAMPLE   (1ull << 50)
+
+// "DEPTH", "sample" or "sample:BYTES", with BYTES as 512, 64K, 16M, 2G. 0, -EINVAL or -ERANGE.
+int spool_parse_stacks(const char *text, struct spool_stacks *to);
 
 // Calls of the process that are not recorded.
 static inline uint64_t spool_unrecorded(const struct spool_header *h)

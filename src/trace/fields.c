@@ -87,6 +87,8 @@ int fields_put_session(struct buf *b, const struct trace_session *s)
     int rc = put_numbers(b, numbers, N_OF(numbers));
     if (rc == 0 && s->order_only)
         rc = tlv_put_u64(b, TRACE_F_ORDER_ONLY, 1);
+    if (rc == 0 && s->stack_sample_bytes)
+        rc = tlv_put_u64(b, TRACE_F_STACK_SAMPLE_BYTES, s->stack_sample_bytes);
     if (rc == 0)
         rc = put_argv(b, s->argv, s->argv_bytes);
     if (rc == 0)
@@ -208,6 +210,9 @@ static int set_session(struct trace_session *s, const struct tlv *f)
         return 0;
     case TRACE_F_MEMORY_BYTES:
         s->memory_bytes = f->number;
+        return 0;
+    case TRACE_F_STACK_SAMPLE_BYTES:
+        s->stack_sample_bytes = f->number;
         return 0;
     case TRACE_F_ORDER_ONLY:
         s->order_only = f->number != 0;

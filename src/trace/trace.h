@@ -37,7 +37,8 @@ enum trace_field {
     TRACE_F_MEMORY_BYTES = 11, // of the machine
     TRACE_F_HEAPTAPE = 12,     // version that recorded
     TRACE_F_ORDER_ONLY = 13,   // not 0: stamps are no times, they only order the events (SESSION)
-    TRACE_F_PROCESS = 20,      // number of the process in this trace, from 0, in order of appearance
+    TRACE_F_STACK_SAMPLE_BYTES = 14,
+    TRACE_F_PROCESS = 20, // number of the process in this trace, from 0, in order of appearance
     TRACE_F_PID = 21,
     TRACE_F_PPID = 22,
     TRACE_F_EXE = 23,
@@ -97,7 +98,8 @@ struct trace_session {
     uint64_t clock_hz;
     unsigned stamp_shift;
     uint64_t start_stamp, realtime_ns;
-    bool order_only; // stamps are no times
+    bool order_only;             // stamps are no times
+    uint64_t stack_sample_bytes; // one call site is recorded per so many bytes allocated; 0: all or none are
     char *argv, *host, *kernel, *cpu, *heaptape;
     uint32_t argv_bytes, cpus;
     uint64_t memory_bytes;

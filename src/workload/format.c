@@ -44,6 +44,8 @@ int format_put_header(struct buf *b, const struct workload_header *h)
              tlv_put_u64(b, FORMAT_F_HAS_STAMPS, h->has_stamps) | tlv_put_u64(b, FORMAT_F_START_STAMP, h->start_stamp) |
              tlv_put_u64(b, FORMAT_F_PID, h->pid) | tlv_put_string(b, FORMAT_F_EXE, h->exe) |
              tlv_put_string(b, FORMAT_F_ALLOCATOR, h->allocator);
+    if (h->stack_sample_bytes)
+        rc |= tlv_put_u64(b, FORMAT_F_STACK_SAMPLE_BYTES, h->stack_sample_bytes);
     if (h->argv_bytes)
         rc |= tlv_put_bytes(b, FORMAT_F_ARGV, h->argv, h->argv_bytes);
     return rc ? -ENOMEM : 0;
@@ -93,6 +95,9 @@ static int get_header_field(struct workload_header *h, const struct tlv *f)
         return get_string(&h->exe, f);
     case FORMAT_F_ALLOCATOR:
         return get_string(&h->allocator, f);
+    case FORMAT_F_STACK_SAMPLE_BYTES:
+        h->stack_sample_bytes = f->number;
+        break;
     case FORMAT_F_ARGV:
         return get_argv(h, f);
     }

@@ -41,6 +41,7 @@ enum format_field {
     FORMAT_F_EXE = 6,
     FORMAT_F_ALLOCATOR = 7,
     FORMAT_F_ARGV = 8,
+    FORMAT_F_STACK_SAMPLE_BYTES = 9,
     FORMAT_F_EVENTS = 20,
     FORMAT_F_BY_KIND = 21, // pairs of varints: kind, count
     FORMAT_F_THREADS = 22,

@@ -98,7 +98,8 @@ static int make_header(struct workload_header *to, const struct merged_input *in
                                    .stamp_shift = first->stamp_shift,
                                    .has_stamps = true,
                                    .start_stamp = first->start_stamp,
-                                   .pid = n == 1 ? first->pid : 0};
+                                   .pid = n == 1 ? first->pid : 0,
+                                   .stack_sample_bytes = first->stack_sample_bytes};
     for (size_t i = 0; i < n; i++)
         to->has_stamps &= workload_reader_header(inputs[i].reader)->has_stamps;
     int rc = join_argv(to, inputs, n);

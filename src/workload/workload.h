@@ -70,6 +70,7 @@ struct workload_header {
     char *exe, *allocator;
     char *argv; // each argument ended by NUL
     uint32_t argv_bytes;
+    uint64_t stack_sample_bytes; // call sites are those of one op per so many bytes allocated; 0: of all or none
 };
 
 // Facts of the summary, which stands at the end of the file.

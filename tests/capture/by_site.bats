@@ -124,3 +124,79 @@ grow() {
   [ "$status" -eq 0 ]
   jq -e '.sites | length == 10 and all(.frames | length >= 6)' <<<"$output"
 }
+
+# Two functions that allocate 30 MB and 10 MB, in blocks of many sizes, and a third with one block of 5 MB.
+two_sites() {
+  cat >two.c <<'END'
+#include <stdlib.h>
+__attribute__((noinline)) static void *more(size_t n) { return malloc(n); }
+__attribute__((noinline)) static void *less(size_t n) { return calloc(2, n / 2); }
+__attribute__((noinline)) static void *once(size_t n) { return malloc(n); }
+int main(void)
+{
+    void *volatile p = once(5000000);
+    for (int i = 0; i < 60000; i++) {
+        free(more(200 + i % 601));
+        p = i % 3 ? p : less(200 + i % 601 / 2 * 2);
+    }
+    return p == NULL;
+}
+END
+  cc -O1 -g -o two two.c
+}
+
+@test "call sites: sampled, estimates agree with the exact totals" {
+  skip_under_sanitizer
+  two_sites
+  "$HEAPTAPE" record -q --stacks=sample:64K -f -o t.ht -- ./two
+  "$HEAPTAPE" stat --json t.ht >all.json
+  "$HEAPTAPE" convert -q -f -o w.htw t.ht
+  for file in t.ht w.htw; do
+    "$HEAPTAPE" stat --by site --format json "$file" >sites.json
+    python3 - <<'END'
+import json
+sites = json.load(open("sites.json"))
+assert sites["stack_sample_bytes"] == 65536
+of = {}
+for s in sites["sites"]:
+    name = next((f["function"] for f in s["frames"] if f["function"] in ("more", "less", "once")), "other")
+    of[name] = s
+    low, high = s["allocated_bytes_range"]
+    assert low <= s["allocated_bytes"] <= high, s
+# 460 and 150 stacks are expected: 5 standard deviations.
+assert abs(of["more"]["allocated_bytes"] / 30e6 - 1) < 0.25, of["more"]
+assert abs(of["less"]["allocated_bytes"] / 10e6 - 1) < 0.4, of["less"]
+assert of["once"]["allocated_bytes"] == 5000000, of["once"]
+assert abs(of["less"]["live_at_end_bytes"] / 10e6 - 1) < 0.4 and of["more"]["live_at_end_bytes"] < 1e6
+total = sum(s["allocated_bytes"] for s in sites["sites"])
+exact = json.load(open("all.json"))["requested_bytes"]
+assert abs(total / exact - 1) < 0.2, (total, exact)
+END
+  done
+  # Every event is recorded, and some hundreds have a site.
+  "$HEAPTAPE" dump -F json -k malloc -k calloc t.ht >events
+  [ "$(jq -c 'select(.kind == "malloc" and .size < 1000)' events | wc -l)" -ge 60000 ]
+  n=$(grep -c '"site"' events)
+  [ "$n" -gt 400 ] && [ "$n" -lt 1000 ]
+  heaptape stat --by site t.ht
+  [[ "$output" == *"estimates: the stack of one allocation per 64.0 KiB allocated was recorded"* ]]
+  [[ "$output" == *"95 % intervals: live at peak "* ]]
+  "$HEAPTAPE" record -q --stacks -f -o full.ht -- ./two
+  heaptape stat --by site full.ht
+  [[ "$output" != *"estimate"* && "$output" != *"interval"* ]]
+}
+
+@test "call sites: without a recorder, as HEAPTAPE_STACKS says" {
+  skip_under_sanitizer
+  two_sites
+  for stacks in 4 sample:64K nonsense; do
+    rm -rf spool
+    mkdir -m 700 spool
+    HEAPTAPE_STACKS=$stacks HEAPTAPE_SPOOL=$PWD/spool LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so ./two
+    "$HEAPTAPE" record -q --collect "$PWD/spool" -f -o t.ht
+    "$HEAPTAPE" dump -F json -k malloc t.ht | grep -c '"site"' >"n.$stacks" || true
+  done
+  [ "$(cat n.4)" -ge 60000 ]
+  [ "$(cat n.sample:64K)" -gt 300 ] && [ "$(cat n.sample:64K)" -lt 1000 ]
+  [ "$(cat n.nonsense)" -eq 0 ]
+}
