@@ -142,39 +142,81 @@ static int read_block(struct decode *d, uint32_t i, size_t ops_taken, uint64_t *
     return 0;
 }
 
-static inline bool get_slot(struct decode *d, unsigned use, uint32_t *slot)
+// What nearly every op of a run changes, where the compiler can keep it in registers.
+struct decode_run {
+    struct planes allocated, used, size, allocated_time, time;
+    uint32_t *history, *freed; // slots used, slots freed up
+    uint32_t n_history, n_freed;
+    uint32_t last_taken, last_used; // slots last named by number
+};
+
+static inline struct decode_run run_begin(const struct decode *d)
+{
+    const struct planes *c = d->columns;
+    return (struct decode_run){.allocated = c[FORMAT_COLUMN_ALLOCATED],
+                               .used = c[FORMAT_COLUMN_USED],
+                               .size = c[FORMAT_COLUMN_SIZE],
+                               .allocated_time = c[FORMAT_COLUMN_ALLOCATED_TIME],
+                               .time = c[FORMAT_COLUMN_TIME],
+                               .history = d->history,
+                               .freed = d->freed};
+}
+
+static inline void run_end(struct decode *d, const struct decode_run *r)
+{
+    d->columns[FORMAT_COLUMN_ALLOCATED] = r->allocated;
+    d->columns[FORMAT_COLUMN_USED] = r->used;
+    d->columns[FORMAT_COLUMN_SIZE] = r->size;
+    d->columns[FORMAT_COLUMN_ALLOCATED_TIME] = r->allocated_time;
+    d->columns[FORMAT_COLUMN_TIME] = r->time;
+}
+
+static inline bool get_allocated(const struct decode *d, struct decode_run *r, uint32_t *slot)
 {
     uint64_t code;
-    if (!planes_get(&d->columns[use == FORMAT_SLOT_ALLOCATED ? FORMAT_COLUMN_ALLOCATED : FORMAT_COLUMN_USED], &code))
+    if (!planes_get(&r->allocated, &code))
         return false;
-    if (use == FORMAT_SLOT_ALLOCATED) {
-        if (code == 0) {
-            if (!d->n_freed)
-                return false;
-            *slot = d->freed[--d->n_freed];
-        } else {
-            uint64_t s = d->last_taken + (uint64_t)zigzag_get(code - 1);
-            if (s >= d->slot_limit)
-                return false;
-            *slot = d->last_taken = (uint32_t)s;
-        }
-    } else if (code < d->age_codes) {
-        if (code >= d->n_history)
+    if (code == 0) {
+        if (!r->n_freed)
             return false;
-        *slot = d->history[d->n_history - 1 - code];
+        *slot = r->freed[--r->n_freed];
+    } else {
+        uint64_t s = r->last_taken + (uint64_t)zigzag_get(code - 1);
+        if (s >= d->slot_limit)
+            return false;
+        *slot = r->last_taken = (uint32_t)s;
+    }
+    r->history[r->n_history++] = *slot;
+    return true;
+}
+
+static inline bool get_used(const struct decode *d, struct decode_run *r, unsigned use, uint32_t *slot)
+{
+    uint64_t code;
+    if (!planes_get(&r->used, &code))
+        return false;
+    if (code < d->age_codes) {
+        if (code >= r->n_history)
+            return false;
+        *slot = r->history[r->n_history - 1 - code];
     } else {
         uint64_t s = code - d->age_codes;
         if (d->relative)
-            s = d->last_used + (uint64_t)zigzag_get(s);
+            s = r->last_used + (uint64_t)zigzag_get(s);
         if (s >= d->slot_limit)
             return false;
-        *slot = d->last_used = (uint32_t)s;
+        *slot = r->last_used = (uint32_t)s;
     }
     if (use == FORMAT_SLOT_FREED)
-        d->freed[d->n_freed++] = *slot;
+        r->freed[r->n_freed++] = *slot;
     else
-        d->history[d->n_history++] = *slot;
+        r->history[r->n_history++] = *slot;
     return true;
+}
+
+static inline bool get_slot(const struct decode *d, struct decode_run *r, unsigned use, uint32_t *slot)
+{
+    return use == FORMAT_SLOT_ALLOCATED ? get_allocated(d, r, slot) : get_used(d, r, use, slot);
 }
 
 static bool get_text(struct decode *d, struct workload_op *op)
@@ -226,12 +268,13 @@ static void note_site(struct decode *d, const struct workload_op *op)
     d->max_site = site > d->max_site ? site : d->max_site;
 }
 
-static const char *decode_op(struct decode *d, const struct decode_shape *s, struct workload_op *op, uint32_t thread)
+static inline const char *decode_op(struct decode *d, struct decode_run *r, const struct decode_shape *s,
+                                    struct workload_op *op, uint32_t thread)
 {
     *op = (struct workload_op){.slot = WORKLOAD_NO_SLOT, .kind = s->kind, .flags = s->flags, .error = s->error};
-    if (s->use != FORMAT_SLOT_NONE && !get_slot(d, s->use, &op->slot))
+    if (s->use != FORMAT_SLOT_NONE && !get_slot(d, r, s->use, &op->slot))
         return "invalid slot";
-    if (s->fields & HT_F_SIZE && !planes_get(&d->columns[FORMAT_COLUMN_SIZE], &op->size))
+    if (s->fields & HT_F_SIZE && !planes_get(&r->size, &op->size))
         return "missing sizes";
     if (s->fields & (HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE | HT_F_TEXT) && !get_more(d, s->fields, op))
         return "missing fields";
@@ -248,23 +291,24 @@ static const char *decode_run(struct decode *d, uint32_t i, uint64_t stamp)
 {
     struct workload_run *run = &d->runs[i];
     struct workload_op *op = d->ops + (run->ops - d->ops);
-    d->n_history = d->n_freed = d->last_taken = d->last_used = 0;
+    struct decode_run r = run_begin(d);
     d->blocks_before++;
     for (size_t k = 0; k < run->n_ops; k++, op++) {
         unsigned shape = *d->shape_column++;
         if (shape >= d->n_shapes)
             return "a shape is not in the table";
         const struct decode_shape *s = &d->shapes[shape];
-        const char *what = decode_op(d, s, op, run->thread);
+        const char *what = decode_op(d, &r, s, op, run->thread);
         if (what)
             return what;
         uint64_t delta = 0;
-        struct planes *time =
-            &d->columns[s->use == FORMAT_SLOT_ALLOCATED ? FORMAT_COLUMN_ALLOCATED_TIME : FORMAT_COLUMN_TIME];
-        if (d->has_stamps && (!planes_get(time, &delta) || delta > UINT64_MAX - stamp))
+        bool is_there = !d->has_stamps || (s->use == FORMAT_SLOT_ALLOCATED ? planes_get(&r.allocated_time, &delta)
+                                                                           : planes_get(&r.time, &delta));
+        if (!is_there || delta > UINT64_MAX - stamp)
             return "invalid timestamps";
         op->stamp = stamp += delta;
     }
+    run_end(d, &r);
     return NULL;
 }
 

@@ -37,8 +37,6 @@ struct decode {
     size_t n_waiting, waiting_capacity;
     uint32_t *history, *freed; // of the block under work: slots used, slots freed up
     size_t history_capacity, freed_capacity;
-    uint32_t n_history, n_freed;
-    uint32_t last_taken, last_used; // slots last named by number
     uint32_t age_codes, n_shapes;
     bool relative; // slots freed up or resized by number are differences
     uint64_t base_stamp;
