@@ -393,22 +393,27 @@ static inline void put_simple(struct encode *x, struct encode_block *b, uint64_t
 
 size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t n)
 {
+    // In registers: for the compiler, each byte written could be one of these.
+    struct encode_thread *const threads = x->threads;
+    struct encode_block *const blocks = x->frame.blocks;
+    const size_t n_threads = x->n_threads, n_slots = x->n_slots;
+    const bool has_stamps = x->has_stamps;
     size_t i = 0;
     for (; i < n; i++) {
         const struct workload_op *op = &ops[i].op;
         uint32_t key = op->kind | op->flags << 8 | (uint32_t)op->error << 16, thread = ops[i].thread;
         unsigned index = x->shape_cache[shape_place(key)];
         const struct encode_shape *shape = &x->frame.shapes[index];
-        if (shape->key != key || !shape->simple || (op->value | op->n_dependencies) || op->slot >= x->n_slots ||
-            thread >= x->n_threads || x->threads[thread].block == ENCODE_NO_BLOCK)
+        if (shape->key != key || !shape->simple || (op->value | op->n_dependencies) || op->slot >= n_slots ||
+            thread >= n_threads || threads[thread].block == ENCODE_NO_BLOCK)
             break;
-        struct encode_thread *t = &x->threads[thread];
-        struct encode_block *b = &x->frame.blocks[t->block];
+        struct encode_thread *t = &threads[thread];
+        struct encode_block *b = &blocks[t->block];
         // A block's first op is put in by encode_op, and where there are no stamps, the first of each switch to it.
         if (!b->n_ops || b->n_ops == b->capacity ||
-            (x->has_stamps ? op->stamp < t->last_stamp : t->block != x->last_block))
+            (has_stamps ? op->stamp < t->last_stamp : t->block != x->last_block))
             break;
-        if (!x->has_stamps)
+        if (!has_stamps)
             x->frame.switches.at[x->frame.switches.n - 1]++;
         put_simple(x, b, op->stamp - t->last_stamp, shape, op);
         b->shapes[b->n_ops] = (uint8_t)index;
