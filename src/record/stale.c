@@ -2,7 +2,7 @@
 //
 // A recorder holds a lock on its session's file, which has its name only once it is locked. A folder where nobody does and
 // whose spools nobody has mapped is removed by the next recorder of the same user. So is one without a session, when no
-// recorder that has only begun can have made it.
+// recorder that has only begun can have made it. What was recorded without a recorder is for --collect, and stays.
 #include "record/drain_private.h"
 
 #include <dirent.h>
@@ -30,6 +30,13 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+static bool has_no_recorder(int fd)
+{
+    struct spool_session s;
+    return pread(fd, &s, sizeof s, 0) == (ssize_t)sizeof s && s.magic == SPOOL_SESSION_MAGIC &&
+           (s.flags & SPOOL_NO_RECORDER);
+}
+
 // Does the recorder live whose session it is, or a process that has the spool?
 static bool lives(int dir_fd, const char *name)
 {
@@ -39,7 +46,7 @@ static bool lives(int dir_fd, const char *name)
         return errno != ELOOP && errno != ENOENT;
     bool lives = false;
     if (strcmp(name, SPOOL_SESSION_FILE) == 0)
-        lives = stale_lock(fd) < 0;
+        lives = has_no_recorder(fd) || stale_lock(fd) < 0;
     else if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         lives = !lifetime_nobody_has(fd);
     close(fd);

@@ -157,6 +157,25 @@ kill_recorder() {
   [ ! -e "$folder" ]
 }
 
+@test "recorders that start at the same time leave each other's sessions alone" {
+  skip_under_sanitizer
+  # One without a recorder is for --collect.
+  kept=$(mktemp -d /dev/shm/heaptape-XXXXXX)
+  HEAPTAPE_SPOOL=$kept LD_PRELOAD=$(find "$HEAPTAPE_BUILD" -name libheaptape.so) churn 10
+  "$HEAPTAPE" record -q -f -o t.ht -- churn 10
+  "$HEAPTAPE" record -q -f -o collected.ht --collect "$kept"
+  rm -r "$kept"
+  local recorders=() r
+  for r in 1 2 3 4; do
+    for _ in {1..25}; do
+      "$HEAPTAPE" record -q -f -o "$r.ht" -- churn 10 >/dev/null 2>>err || echo "$r" >>failed
+    done 3>&- &
+    recorders+=($!)
+  done
+  wait "${recorders[@]}"
+  expect "no failure: $(cat err)" [ ! -e failed ]
+}
+
 @test "a fork child's recording begins in the state of the fork" {
   skip_under_sanitizer
   records fstate
