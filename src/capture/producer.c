@@ -47,9 +47,9 @@ bool producer_wants_maps(void)
     const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
         return false;
-    if (!producer_inherited.session)
+    if (!producer_inherited.session.magic)
         producer_start();
-    return producer_inherited.session && (producer_inherited.session->flags & SPOOL_MAPS);
+    return producer_inherited.session.flags & SPOOL_MAPS;
 }
 
 static bool is_nested(uint32_t busy, const void *caller)
@@ -67,7 +67,7 @@ static size_t words_left(const struct producer_stream *stream)
     return used_bytes ? (SPOOL_CHUNK_BYTES - used_bytes) / 8 : 0;
 }
 
-void producer_stream_close(struct producer_stream *stream)
+void producer_stream_close(struct producer_process *p, struct producer_stream *stream)
 {
     struct spool_chunk *chunk = stream->chunk;
     if (!chunk)
@@ -75,7 +75,7 @@ void producer_stream_close(struct producer_stream *stream)
     stream->first_word += atomic_load_explicit(&chunk->used_words, memory_order_relaxed);
     stream->pos = NULL;
     stream->chunk = NULL;
-    producer_chunk_done(chunk);
+    producer_chunk_done(p, chunk);
 }
 
 static void stream_open(struct producer_thread *t, struct producer_stream *stream, struct spool_chunk *chunk)
@@ -126,7 +126,7 @@ static bool make_room(struct producer_process *p, struct producer_thread *t, str
     uint64_t waited_ns = 0;
     if (words_left(stream) >= codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS)
         return true;
-    producer_stream_close(stream);
+    producer_stream_close(p, stream);
     struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
     if (!chunk) {
         stream->lost++;

@@ -299,18 +299,20 @@ void producer_alone_share(void)
 
 void producer_alone_finish(void)
 {
-    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    const struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     const struct timespec pause = {.tv_nsec = 1000000};
     // A vfork child has its parent's memory.
-    if (!p || !p->header || p->pid != producer_inherited.session->attached || p->pid != (uint32_t)syscall(SYS_getpid))
+    if (!p || !p->header || p->pid != in->session.attached || p->pid != (uint32_t)syscall(SYS_getpid))
         return;
-    struct spool_session *session = producer_inherited.session;
     atomic_store(&p->header->finishing, SPOOL_FINISHING);
-    producer_wake_recorder();
+    producer_wake_recorder(p);
     // By its end the trace is complete. It says so if it goes on for others.
     for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
-        uint32_t owner = atomic_load(&session->recorder.owner);
-        if (!owner || owner & FUTEX_OWNER_DIED || atomic_load(&p->header->finishing) != SPOOL_FINISHING)
+        uint32_t owner = in->session.owner;
+        bool ended = !control_recorder_lives(in->futexes, owner) &&
+                     !control_recorder_lives(in->futexes, owner | SPOOL_RECORDER_STOPPED);
+        if (ended || atomic_load(&p->header->finishing) != SPOOL_FINISHING)
             return;
         syscall(SYS_nanosleep, &pause, NULL);
     }

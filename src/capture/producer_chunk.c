@@ -10,6 +10,7 @@
 enum {
     WAIT_MS = 100,      // between looks at whether the recorder lives
     OPEN_STEP = 16,     // chunks made accessible at once
+    LOOK_EACH = 256,    // events that are dropped
     MOST_FETCHED = 256, // chunks of a sandboxed process: without a recorder there is no other limit
 };
 
@@ -20,23 +21,31 @@ static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct ti
     return (int)syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-void producer_wake_recorder(void)
+void producer_wake_recorder(struct producer_process *p)
 {
-    struct spool_session *session = producer_inherited.session;
-    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    atomic_fetch_add_explicit(&session->wakeups, 1, memory_order_seq_cst);
     // In a sandbox the recorder's sleep ends by itself.
-    if (p && atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
-        return;
-    if (atomic_load_explicit(&session->recorder_sleeps, memory_order_seq_cst))
-        futex(&session->wakeups, FUTEX_WAKE, 1, NULL);
+    if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        atomic_fetch_add_explicit(&p->header->wakeups, 1, memory_order_relaxed);
+    else
+        control_wake_recorder(p->header, producer_inherited.futexes);
 }
 
-void producer_chunk_done(struct spool_chunk *chunk)
+void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
 {
     // Pairs with the recorder's acquire: all words are there.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
-    producer_wake_recorder();
+    producer_wake_recorder(p);
+}
+
+bool producer_has_recorder(const struct producer_process *p)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    if (in->session.flags & SPOOL_NO_RECORDER)
+        return true;
+    if (!atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        return control_recorder_lives(in->futexes, in->session.owner);
+    // A sandbox forbids the system call that cannot fault.
+    return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) == in->session.owner;
 }
 
 static struct spool_chunk *pop_free(struct producer_process *p)
@@ -142,19 +151,13 @@ static void wait_for_chunk(const struct producer_process *p, uint32_t sequence, 
     *waited_ns += ns;
 }
 
-// Will nobody ever drain what is written from now on?
-static bool is_abandoned(const struct producer_process *p)
-{
-    return !(p->flags & SPOOL_NO_RECORDER) && (!spool_recorder_lives(producer_inherited.session) ||
-                                               atomic_load_explicit(&p->header->refused, memory_order_acquire));
-}
-
 // Why nothing is to be had from waiting any longer, or NULL.
 static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
 {
     if (p->flags & SPOOL_NO_RECORDER)
         return "the spool is full";
-    if (!spool_recorder_lives(producer_inherited.session))
+    // Not at each of the events that are dropped under --lossy: that would cost each a system call.
+    if (producer_tls.thread->streams[0].lost % LOOK_EACH == 0 && !producer_has_recorder(p))
         return "the recorder has ended";
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
         return "the recorder could not map its spool";
@@ -171,9 +174,9 @@ struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *wa
         bool scarce = false;
         if (atomic_load_explicit(&p->state, memory_order_acquire) != PRODUCER_RUNNING)
             return NULL;
-        bool gone = is_abandoned(p);
-        struct spool_chunk *chunk = gone ? NULL : pop_free(p);
-        if (!chunk && !gone)
+        bool refused = atomic_load_explicit(&p->header->refused, memory_order_acquire);
+        struct spool_chunk *chunk = refused ? NULL : pop_free(p);
+        if (!chunk && !refused)
             chunk = take_fresh(p, &scarce);
         if (chunk)
             return chunk;

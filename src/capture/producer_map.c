@@ -78,7 +78,7 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
         return NULL;
     at = from + before;
     producer_munmap(from - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
-    if (remap(in->session, bytes, from) == MAP_FAILED)
+    if (remap(in->reserves, bytes, from) == MAP_FAILED)
         return NULL; // as in map_next
     producer_munmap(from, before);
     // The pages must be had for certain: a full file system would be a SIGBUS.

@@ -62,12 +62,15 @@ struct producer_inherited {
     _Atomic(struct producer_thread *) pool[PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP];
     char dir[PRODUCER_MAX_PATH]; // of the session; "" when none was named
     bool dir_known;
-    char bypassed_by[512];      // "": by nothing
-    char library[512];          // path of libheaptape.so; "" where it is not known yet
-    const char *heaptape;       // from its folder
-    struct spool_stacks stacks; // that a session without a recorder asks for
-    struct spool_session *session;
-    uint32_t pid; // of the image that made `spool`
+    char bypassed_by[512];               // "": by nothing
+    char library[512];                   // path of libheaptape.so; "" where it is not known yet
+    const char *heaptape;                // from its folder
+    struct spool_stacks stacks;          // that a session without a recorder asks for
+    struct spool_session session;        // a copy; magic 0: there is none
+    const struct spool_session *futexes; // the session, mapped: for system calls, unless these are not to be made
+    struct spool_reserves *reserves;     // mapped; NULL: this user has none
+    uint32_t n_reserves;                 // that the file has room for
+    uint32_t pid;                        // of the image that made `spool`
     // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not
     // mapped yet.
     struct spool_header *spool;
@@ -88,13 +91,16 @@ bool producer_is_followed(const struct spool_session *session);
 // directory is in->dir then. False: nothing is to be recorded, and why has been printed.
 bool producer_alone_start(struct producer_inherited *in);
 
+// Is there a recorder that will drain what is written from now on?
+bool producer_has_recorder(const struct producer_process *p);
+
 // Does the whole text match a pattern of *, ? and [sets]?
 bool producer_glob(const char *pattern, const char *text);
 
 // Maps header and first chunks of the file. NULL on failure. The file must have room for them.
 struct spool_header *producer_map_first(struct producer_inherited *in, int fd);
 
-// The same for a reserve of the session's file, which needs nothing but memory.
+// The same for a reserve of the user's, which needs nothing but memory.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
 // Unmaps the spool; or forgets that it is mapped.
@@ -136,10 +142,10 @@ struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *wa
 void producer_chunks_fetch(struct producer_process *p);
 
 // Tells the recorder that there is something to look at.
-void producer_wake_recorder(void);
+void producer_wake_recorder(struct producer_process *p);
 
 // Hands a chunk to the recorder.
-void producer_chunk_done(struct spool_chunk *chunk);
+void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 
 // The calling thread's state, ready to record, after THREAD_START if it is new. NULL when tracing is off.
 struct producer_thread *producer_thread_ready(struct producer_process *p);
@@ -157,7 +163,7 @@ void producer_thread_reap(struct producer_process *p);
 // Writes one event into a stream that nothing else is writing to; stamps it.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                          const struct event *ev);
-void producer_stream_close(struct producer_stream *stream);
+void producer_stream_close(struct producer_process *p, struct producer_stream *stream);
 
 // Makes every later event of the stream take the slow path, which keeps last_stamp up to date from now on.
 void producer_stream_slow(struct producer_process *p, struct producer_stream *stream);

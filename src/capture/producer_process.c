@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,7 +18,11 @@ struct producer_inherited producer_inherited;
 enum {
     LEAST_CHUNKS = 8,
     RESERVE_WAIT_MS = 2000,
+    MAX_NAMES = 10000,
+    PATH_ROOM = PRODUCER_MAX_PATH + 64,
 };
+
+#define UNFINISHED_SUFFIX SPOOL_FILE_SUFFIX ".new"
 
 // open(2) and the like of libc are cancellation points, which malloc is not.
 static int open_raw(const char *path, int flags)
@@ -101,28 +106,81 @@ static void find_dir(struct producer_inherited *in)
     in->dir_known = true;
 }
 
-static struct spool_session *map_session(const char *dir)
+// Opens a file of the session's directory.
+static int open_shared(const char *dir, const char *name, int flags)
 {
-    char path[PRODUCER_MAX_PATH + 32], *end = path + sizeof path;
-    if (!append(append(append(path, end, dir), end, "/"), end, SPOOL_SESSION_FILE))
-        return NULL;
+    char path[PRODUCER_MAX_PATH + 64], *end = path + sizeof path;
+    return append(append(append(path, end, dir), end, "/"), end, name) ? open_raw(path, flags | O_NOFOLLOW) : -1;
+}
+
+// Copies the session, and maps it for the futexes in it.
+static bool read_session(struct producer_inherited *in)
+{
     struct stat st;
-    if (stat(dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
-        return NULL;
-    int fd = open_raw(path, O_RDWR | O_NOFOLLOW);
+    if (stat(in->dir, &st) < 0 || !spool_folder_is_safe(&st, geteuid()))
+        return false;
+    int fd = open_shared(in->dir, SPOOL_SESSION_FILE, O_RDONLY);
     if (fd < 0)
-        return NULL;
-    struct spool_session *session = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof *session)
-        session = producer_mmap(NULL, sizeof *session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        return false;
+    static struct spool_session copy;
+    bool whole = syscall(SYS_pread64, fd, &copy, sizeof copy, 0l) == (long)sizeof copy &&
+                 copy.magic == SPOOL_SESSION_MAGIC && copy.stamp_shift == CODEC_STAMP_SHIFT;
+    const struct spool_session *futexes = producer_mmap(NULL, sizeof copy, PROT_READ, MAP_SHARED, fd, 0);
     close_raw(fd);
-    if (session == MAP_FAILED)
-        return NULL;
-    if (session->magic != SPOOL_SESSION_MAGIC || session->stamp_shift != CODEC_STAMP_SHIFT) {
-        producer_munmap(session, sizeof *session);
-        return NULL;
+    if (futexes == MAP_FAILED)
+        return false;
+    if (!whole) {
+        producer_munmap((void *)futexes, sizeof copy);
+        return false;
     }
-    return session;
+    copy.follow[SPOOL_MAX_FOLLOW - 1] = 0;
+    in->futexes = futexes;
+    in->session = copy;
+    return true;
+}
+
+// Gives a new file of reserves its size, as far as the limit of file sizes goes, and its magic. The pages of the start now: a
+// full file system is a SIGBUS later.
+static void fill_reserves(int fd)
+{
+    const uint64_t magic = SPOOL_RESERVES_MAGIC;
+    struct rlimit limit;
+    uint64_t bytes = spool_reserve_offset(SPOOL_RESERVES);
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < sizeof(struct spool_reserves))
+        return;
+    bytes = limit.rlim_cur < bytes ? sizeof(struct spool_reserves) : bytes;
+    if (!syscall(SYS_fallocate, fd, 0, 0l, (long)sizeof(struct spool_reserves)) && ftruncate(fd, (off_t)bytes) == 0)
+        syscall(SYS_pwrite64, fd, &magic, sizeof magic, 0l);
+}
+
+static uint32_t reserves_within(uint64_t bytes)
+{
+    uint64_t n = bytes < SPOOL_RESERVES_BYTES ? 0 : (bytes - SPOOL_RESERVES_BYTES) / SPOOL_RESERVE_BYTES;
+    return n < SPOOL_RESERVES ? (uint32_t)n : SPOOL_RESERVES;
+}
+
+// Maps the start of the user's reserves, which the first of the user's processes makes, for the time when the process or a
+// fork child can open no file. What is not the user's alone is not used. One that is being made is none yet.
+static void map_reserves(struct producer_inherited *in)
+{
+    char name[64] = "";
+    struct stat st;
+    append_number(append(name, name + sizeof name, SPOOL_RESERVES_FILE), name + sizeof name, geteuid());
+    int fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
+    if (fd >= 0)
+        fill_reserves(fd);
+    else
+        fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
+    uint64_t magic = 0;
+    void *at = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1 &&
+        !(st.st_mode & (S_IRWXG | S_IRWXO)) && (uint64_t)st.st_size >= sizeof *in->reserves &&
+        syscall(SYS_pread64, fd, &magic, sizeof magic, 0l) == (long)sizeof magic && magic == SPOOL_RESERVES_MAGIC)
+        at = producer_mmap(NULL, sizeof *in->reserves, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close_raw(fd);
+    in->reserves = at == MAP_FAILED ? NULL : at;
+    in->n_reserves = in->reserves ? reserves_within((uint64_t)st.st_size) : 0;
 }
 
 // Fills in the session of a directory that has none: nobody records yet.
@@ -163,7 +221,7 @@ static void make_session(const char *dir)
         return;
     // A directory for everybody is for processes of several users.
     if (st.st_mode & S_IWOTH)
-        fchmod(fd, 0666);
+        fchmod(fd, 0644);
     if (fill_session(fd))
         syscall(SYS_linkat, AT_FDCWD, own, AT_FDCWD, path, 0);
     close_raw(fd);
@@ -181,14 +239,43 @@ static uint32_t chunks_within_limits(uint32_t flags)
     return limit.rlim_cur / SPOOL_CHUNK_BYTES ? (uint32_t)(limit.rlim_cur / SPOOL_CHUNK_BYTES) - 1 : 0;
 }
 
-// Creates `<pid>-<n>.spool`. Returns the open file, or -1.
-static int create_file(const struct producer_inherited *in, uint32_t number, char *path, size_t room)
+// Writes the n-th name of the process's spool to `path`, of PATH_ROOM bytes.
+static bool name_spool(const struct producer_inherited *in, uint32_t n, const char *suffix, char *path)
 {
-    const char *end = path + room;
+    const char *end = path + PATH_ROOM;
     char *at = append_number(append(append(path, end, in->dir), end, "/"), end, in->pid);
-    if (!append(append_number(append(at, end, "-"), end, number), end, SPOOL_FILE_SUFFIX))
-        return -1;
-    return open_raw(path, O_RDWR | O_CREAT | O_EXCL);
+    return append(append_number(append(at, end, "-"), end, n), end, suffix);
+}
+
+// Creates a spool's file under a name that the recorder does not look at. Other images of the process, and processes of other
+// namespaces, have the same pid: the first number that is free. Returns the open file, or -1 with errno.
+static int create_file(const struct producer_inherited *in, char *path)
+{
+    int fd = -1;
+    errno = EEXIST;
+    for (uint32_t n = 0; fd < 0 && errno == EEXIST && n < MAX_NAMES; n++) {
+        if (!name_spool(in, n, UNFINISHED_SUFFIX, path))
+            return -1;
+        fd = open_raw(path, O_RDWR | O_CREAT | O_EXCL);
+    }
+    return fd;
+}
+
+// Gives a spool that is complete its name.
+static bool publish_file(const struct producer_inherited *in, const char *unfinished)
+{
+    char path[PATH_ROOM];
+    long rc = -1;
+    errno = EEXIST;
+    for (uint32_t n = 0; rc && errno == EEXIST && n < MAX_NAMES; n++) {
+        if (!name_spool(in, n, SPOOL_FILE_SUFFIX, path))
+            return false;
+        rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, RENAME_NOREPLACE);
+        // Not every file system knows the flag.
+        if (rc && (errno == EINVAL || errno == ENOSYS) && syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0)
+            rc = syscall(SYS_renameat2, AT_FDCWD, unfinished, AT_FDCWD, path, 0);
+    }
+    return rc == 0;
 }
 
 // Gives the file its size, which is sparse. Returns the chunks that it has room for, 0 when they are too few.
@@ -203,14 +290,13 @@ static uint32_t size_file(int fd, uint32_t flags)
 
 // Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind: *why is an
 // errno.
-static struct spool_header *make_file(struct producer_inherited *in, uint32_t number, uint32_t *n_chunks, uint32_t *why)
+static struct spool_header *make_file(struct producer_inherited *in, char *path, uint32_t *n_chunks, uint32_t *why)
 {
-    char path[PRODUCER_MAX_PATH + 64];
-    int fd = create_file(in, number, path, sizeof path);
+    int fd = create_file(in, path);
     *why = (uint32_t)errno;
     if (fd < 0)
         return NULL;
-    *n_chunks = size_file(fd, in->session->flags);
+    *n_chunks = size_file(fd, in->session.flags);
     // The header's pages now, for a full file system is a SIGBUS later.
     bool fits = *n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES) == 0;
     *why = !*n_chunks ? EFBIG : fits ? ENOMEM : (uint32_t)errno;
@@ -222,14 +308,14 @@ static struct spool_header *make_file(struct producer_inherited *in, uint32_t nu
     return in->spool;
 }
 
-// A place in the session's file that nobody has. Returns its bit, 0 when there is none.
-static uint64_t claim_reserve(struct spool_session *session)
+// A place in the file that nobody has. Returns its bit, 0 when there is none.
+static uint64_t claim_reserve(const struct producer_inherited *in)
 {
-    _Atomic uint64_t *taken = &session->reserves_taken;
+    _Atomic uint64_t *taken = &in->reserves->taken;
     uint64_t now = atomic_load_explicit(taken, memory_order_relaxed), bit;
     do {
         bit = ~now & (now + 1); // the lowest that is free
-        if (!bit || (unsigned)__builtin_ctzll(bit) >= session->reserves)
+        if (!bit || (unsigned)__builtin_ctzll(bit) >= in->n_reserves)
             return 0;
         // Pairs with the recorder's release: the place is empty again.
     } while (
@@ -241,32 +327,32 @@ static uint64_t claim_reserve(struct spool_session *session)
 static struct spool_header *take_reserve(struct producer_inherited *in)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    uint32_t patience = in->session->reserves && !(in->session->flags & SPOOL_LOSSY) ? RESERVE_WAIT_MS : 0;
-    uint64_t bit = claim_reserve(in->session);
-    for (; !bit && patience && !atomic_load(&in->session->recorder_gone); patience--) {
-        producer_wake_recorder();
+    if (!in->n_reserves)
+        return NULL;
+    uint32_t patience = in->session.flags & SPOOL_LOSSY ? 0 : RESERVE_WAIT_MS;
+    uint64_t bit = claim_reserve(in);
+    for (; !bit && patience && control_recorder_lives(in->futexes, in->session.owner); patience--) {
         syscall(SYS_nanosleep, &pause, NULL);
-        bit = claim_reserve(in->session);
+        bit = claim_reserve(in);
     }
     struct spool_header *header = bit ? producer_map_reserve(in, (unsigned)__builtin_ctzll(bit)) : NULL;
     if (bit && !header)
-        atomic_fetch_and_explicit(&in->session->reserves_taken, ~bit, memory_order_release);
+        atomic_fetch_and_explicit(&in->reserves->taken, ~bit, memory_order_release);
     return header;
 }
 
-static struct spool_header *make_spool(struct producer_inherited *in, uint32_t *why)
+// In a file, whose unfinished name goes to `path`, or else in a reserve: then that is "".
+static struct spool_header *make_spool(struct producer_inherited *in, char *path, uint32_t *why)
 {
-    uint32_t number = atomic_fetch_add_explicit(&in->session->spool_number, 1, memory_order_relaxed);
     uint32_t n_chunks = SPOOL_RESERVE_CHUNKS;
-    struct spool_header *header = make_file(in, number, &n_chunks, why);
+    struct spool_header *header = make_file(in, path, &n_chunks, why);
     if (!header) {
+        path[0] = 0;
         n_chunks = SPOOL_RESERVE_CHUNKS;
         header = take_reserve(in);
     }
-    if (header) {
-        header->number = number;
+    if (header)
         header->max_chunks = n_chunks;
-    }
     return header;
 }
 
@@ -308,15 +394,6 @@ static uint32_t leave_parent(struct producer_inherited *in, bool state_is_known)
     return parent;
 }
 
-// Whoever sees the recorder's death tells all others, which then need not look.
-static bool has_recorder(struct spool_session *session)
-{
-    if ((session->flags & SPOOL_NO_RECORDER) || spool_recorder_lives(session))
-        return true;
-    atomic_store_explicit(&session->recorder_gone, 1, memory_order_release);
-    return false;
-}
-
 // Has a parent forbidden the time-stamp counter?
 static bool counter_is_forbidden(void)
 {
@@ -324,13 +401,13 @@ static bool counter_is_forbidden(void)
     return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
 }
 
-// False: the process is not recorded, which the session counts, and with the first ones says why.
-static bool refuse(struct producer_process *p, struct spool_session *session, uint32_t why)
+// False: the process is not recorded, which is counted beside the user's reserves, and with the first ones why.
+static bool refuse(struct producer_process *p, struct spool_reserves *shared, uint32_t why)
 {
-    uint32_t i = session ? atomic_fetch_add_explicit(&session->untraced, 1, memory_order_relaxed) : SPOOL_UNTRACED;
+    uint32_t i = shared ? atomic_fetch_add_explicit(&shared->untraced, 1, memory_order_relaxed) : SPOOL_UNTRACED;
     if (i >= SPOOL_UNTRACED)
         return false;
-    struct spool_untraced *u = &session->untraced_of[i];
+    struct spool_untraced *u = &shared->untraced_of[i];
     u->pid = (uint32_t)syscall(SYS_getpid);
     syscall(SYS_prctl, PR_GET_NAME, u->name, 0, 0, 0);
     p->unrecorded = &u->count;
@@ -340,11 +417,26 @@ static bool refuse(struct producer_process *p, struct spool_session *session, ui
     return false;
 }
 
+// Joins the session of the environment, and makes one where its directory has none. A fork child has its parent's.
+static bool join_session(struct producer_inherited *in)
+{
+    if (in->session.magic)
+        return true;
+    if (!read_session(in)) {
+        make_session(in->dir);
+        if (!read_session(in))
+            return false;
+    }
+    if (!(in->session.flags & SPOOL_NO_RECORDER))
+        map_reserves(in);
+    return true;
+}
+
 static bool start(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->filtered || counter_is_forbidden())
-        return refuse(p, in->session, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
+        return refuse(p, in->reserves, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
     producer_thread_make_key();
     uint32_t parent = leave_parent(in, p->pid);
     if (!in->dir_known)
@@ -352,36 +444,36 @@ static bool start(struct producer_process *p)
     bool alone = !in->dir[0] && producer_alone_start(in);
     if (!in->dir[0])
         return false;
-    if (!in->session)
-        in->session = map_session(in->dir);
-    if (!in->session) {
-        make_session(in->dir);
-        in->session = map_session(in->dir);
-    }
-    if (!in->session || (!alone && !producer_is_followed(in->session)))
+    if (!join_session(in) || (!alone && !producer_is_followed(&in->session)))
         return false;
-    if (!has_recorder(in->session))
-        return refuse(p, in->session, SPOOL_REFUSED_ENDED);
+    if (!producer_has_recorder(p))
+        return refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
         p->pid = (uint32_t)syscall(SYS_getpid);
     in->pid = p->pid;
-    if (!parent && (in->session->flags & SPOOL_START_PAUSED))
+    if (!parent && (in->session.flags & SPOOL_START_PAUSED))
         in->recording = SPOOL_PAUSED;
-    uint32_t why = 0;
-    struct spool_header *header = make_spool(in, &why);
-    if (!header)
-        return refuse(p, in->session, why);
-    p->flags = in->session->flags;
-    p->clock = (enum clock_kind)in->session->clock_kind;
+    p->flags = in->session.flags;
+    p->clock = (enum clock_kind)in->session.clock_kind;
     p->slow = p->clock == CLOCK_KIND_MONOTONIC || (p->flags & SPOOL_USABLE);
+    char path[PATH_ROOM];
+    uint32_t why = 0;
+    struct spool_header *header = make_spool(in, path, &why);
+    if (!header)
+        return refuse(p, in->reserves, why);
+    fill_header(header, p, parent);
+    if (path[0] && !publish_file(in, path)) {
+        why = (uint32_t)errno;
+        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+        producer_unmap(in);
+        return refuse(p, in->reserves, why);
+    }
     p->header = header;
     p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
     p->unrecorded = header->unrecorded;
     p->counts = SPOOL_COUNTS;
-    producer_sites_start(in->session->depth, in->session->sample_bytes);
-    fill_header(header, p, parent);
-    atomic_fetch_add_explicit(&in->session->spools_made, 1, memory_order_release);
-    producer_wake_recorder();
+    producer_sites_start(in->session.depth, in->session.sample_bytes);
+    producer_wake_recorder(p);
     return true;
 }
 
@@ -432,7 +524,7 @@ void producer_process_off(struct producer_process *p, const char *reason)
         return;
     append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
     atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
-    producer_wake_recorder();
+    producer_wake_recorder(p);
 }
 
 // NULL when the process is not recorded.
@@ -449,8 +541,9 @@ static struct producer_process *recorded_process(void)
 int producer_control(enum control_verb verb)
 {
     int saved_errno = errno;
+    const struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = recorded_process();
-    int rc = p ? control_do(&(struct control){p->header, producer_inherited.session, 0}, verb) : -ENOENT;
+    int rc = p ? control_do(&(struct control){p->header, &in->session, in->futexes, 0}, verb) : -ENOENT;
     errno = saved_errno;
     return rc;
 }
@@ -499,8 +592,8 @@ void producer_forbid(bool process)
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
     struct producer_thread *t = was & PRODUCER_WRITING ? NULL : producer_thread_ready(p);
     if (t) {
-        producer_stream_close(&t->streams[0]);
-        producer_stream_close(&t->streams[1]);
+        producer_stream_close(p, &t->streams[0]);
+        producer_stream_close(p, &t->streams[1]);
         t->forbidden = 1;
         if (process)
             producer_process_off(producer_inherited.process, "the program has forbidden itself the time-stamp counter");

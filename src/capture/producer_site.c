@@ -196,7 +196,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     if (!odd && !producer_no_room(w) && !producer_no_room(w + 1)) {
         const struct unwind_registers from = {at[1], (uintptr_t)(at + 2), at[0]};
         uint64_t hash = known(t, &from), id = unwind_id(hash);
-        done = hash && producer_site_seen(sites, producer_inherited.session, id);
+        done = hash && producer_site_seen(sites, producer_inherited.spool, id);
         t->unknown = !hash;
         producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
         if (done) {
@@ -213,7 +213,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
 
 static bool is_seen(uint64_t hash)
 {
-    return producer_site_seen(producer_inherited.sites, producer_inherited.session, unwind_id(hash));
+    return producer_site_seen(producer_inherited.sites, producer_inherited.spool, unwind_id(hash));
 }
 
 static bool all_known(struct producer_sites *sites, const struct unwind_stack *stack, uint32_t n)
@@ -236,7 +236,7 @@ static bool is_worth_a_scan(struct producer_sites *sites)
 // A trace that has begun anew holds no definitions.
 static void forget_older(struct producer_sites *sites)
 {
-    uint32_t now = atomic_load_explicit(&producer_inherited.session->restarts, memory_order_relaxed);
+    uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);
     if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) == now)
         return;
     for (size_t i = 0; i < PRODUCER_SEEN_SITES; i++)

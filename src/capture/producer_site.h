@@ -48,7 +48,7 @@ enum {
 // Of a process image; wiped in a fork child, which defines its sites anew.
 struct producer_sites {
     _Atomic uint32_t scanning; // a thread is looking at the mappings: what follows but for `seen` is its own
-    _Atomic uint32_t restarts; // of the session, when what is known here was written
+    _Atomic uint32_t restarts; // of the spool, when what is known here was written
     uint32_t n_ranges;
     uint32_t scans, misses; // times that was done; addresses that lay in no mapping
     // Ids that have been defined; one that has been replaced by others is defined again when it comes again.
@@ -69,11 +69,10 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
                             const void *caller, const void *frame);
 
 // Has the site been defined? It may be in either of two places.
-static inline bool producer_site_seen(const struct producer_sites *sites, const struct spool_session *session,
-                                      uint64_t id)
+static inline bool producer_site_seen(const struct producer_sites *sites, const struct spool_header *spool, uint64_t id)
 {
     if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) !=
-        atomic_load_explicit(&session->restarts, memory_order_relaxed))
+        atomic_load_explicit(&spool->restarts, memory_order_relaxed))
         return false;
     uint64_t place = (id ^ id >> 16) % PRODUCER_SEEN_SITES;
     return atomic_load_explicit(&sites->seen[place], memory_order_relaxed) == id ||

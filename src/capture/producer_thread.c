@@ -101,8 +101,8 @@ static bool is_over(const struct producer_thread *t)
 static void bury(struct producer_process *p, struct producer_thread *t)
 {
     producer_stream_end(p, t, &t->streams[0]);
-    producer_stream_close(&t->streams[0]);
-    producer_stream_close(&t->streams[1]);
+    producer_stream_close(p, &t->streams[0]);
+    producer_stream_close(p, &t->streams[1]);
     t->live = 0;
     atomic_fetch_sub_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_thread_give(p, t);

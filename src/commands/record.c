@@ -158,6 +158,9 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->untraced)
         note("%s not recorded: no space, memory or file descriptor was left for a spool",
              human_plural(processes, r->untraced, "process was", "processes were"));
+    if (r->unreadable)
+        note("%s could not be read: a program truncated or overwrote it before the recorder looked",
+             human_plural(processes, r->unreadable, "spool", "spools"));
     print_unrecorded(o, r);
     if (r->left > r->unrecorded.processes)
         note("%s not recorded after exec: the new program is static, privileged or in another root directory",
@@ -198,6 +201,11 @@ static int explain_nothing(const char *program, const struct record_result *r)
         die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
     if (why)
         die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
+    if (r->untraced)
+        die(EXIT_RECORD, "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
+            program);
+    if (r->unreadable)
+        die(EXIT_RECORD, "%s: nothing was recorded: its spool was truncated or overwritten", program);
     if (r->unrecorded.n)
         die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
     if (r->bypassed_by[0])

@@ -43,10 +43,11 @@ struct drain_spool {
     uint32_t mapped_chunks; // of max_chunks
     uint32_t max_chunks;
     uint32_t fresh_chunks; // that have been in use
+    bool unmapped;         // chunks from mapped_chunks on could not be mapped, and are not counted yet
     char name[64];         // of the file
-    unsigned reserve;      // of the session's file that it is in, counted from 1; 0: it has a file of its own
+    unsigned reserve;      // of a user's that it is in, counted from 1; 0: it has a file of its own
     uint32_t number;
-    uint32_t session_number;        // the images of a process are in its order
+    uint64_t start_stamp;           // the images of a process are in its order
     uint32_t pid;                   // as the process sees it
     pid_t visible_pid;              // as /proc names it; 0: it is not known which process it is
     int pidfd;                      // of that; else -1
@@ -82,6 +83,20 @@ struct drain_spool {
     struct code_names code;        // the recorder's: of code that the process compiles
 };
 
+// A file of a user's reserves.
+struct drain_reserves {
+    char name[32];
+    struct spool_reserves *shared; // mapped: every value read from it is to be checked
+    struct guard guard;
+    uint64_t seen; // a bit for each that was opened and not given back
+};
+
+// A spool that could not be mapped, whose process has been told so.
+struct drain_refused {
+    char name[64];
+    unsigned reserve;
+};
+
 enum { DRAIN_SPARE_FDS = 2, DRAIN_REFUSED = 64 };
 
 struct drain {
@@ -91,27 +106,33 @@ struct drain {
     int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
     bool attached; // a session that was recorded without a recorder: nothing of it is changed
     struct spool_session *session;
-    struct guard *guard; // of that mapping
-    uint32_t flags;      // of the session, as made
-    uint32_t owner;      // the recorder's, in session->recorder
-    bool session_broken; // a program has written to what is the recorder's
+    struct spool_session kept; // what stands there
+    struct guard *guard;       // of that mapping
+    uint32_t flags;            // of the session, as made
+    uint32_t owner;            // the recorder's, in session->recorder
+    bool session_broken;       // a program has written to what is the recorder's
     bool stopped;
-    uint32_t spools_seen;        // session->spools_made at the last look
-    bool pending;                // a spool file was not ready
+    bool pending;                // a file was not ready
     uint64_t pending_ns;         // when it was looked at last
     struct drain_spool **spools; // the open ones, in order of discovery
     size_t n_spools, spools_capacity;
-    uint64_t reserves_seen; // a bit for each that was opened and not given back
-    uint32_t n_made;        // numbers given
+    struct drain_reserves **reserves;
+    size_t n_reserves, reserves_capacity;
+    uint32_t n_made; // numbers given
     struct drain_candidate *candidates;
     size_t candidates_capacity;
-    uint64_t *copy;                  // words of the chunk under work
-    uint32_t chunks_done;            // chunks that the last drain found full: how far the recorder is behind
-    uint32_t n_refused;              // processes whose spools could not be mapped
-    uint32_t refused[DRAIN_REFUSED]; // the last of them, as they see themselves
-    int spare_fds[DRAIN_SPARE_FDS];  // kept for when no descriptor is left
-    uint32_t n_left;                 // processes that go on as programs which are not recorded
-    uint32_t streams_waiting;        // streams with unread data; the watermark must not pass them
+    uint64_t *copy;                // words of the chunk under work
+    uint32_t chunks_done;          // chunks that the last drain found full: how far the recorder is behind
+    uint32_t n_refused;            // processes whose spools could not be mapped …
+    struct drain_refused *refused; // … those of them that are not counted yet
+    size_t refused_kept, refused_capacity;
+    uint32_t refused_pids[DRAIN_REFUSED]; // the last of them, as they see themselves
+    uint64_t refused_lost;                // calls of those that are
+    bool refused_unknown;                 // some could not be counted, or not to their end
+    uint32_t n_unreadable;                // files with a spool's name that nobody has and that hold none
+    int spare_fds[DRAIN_SPARE_FDS];       // kept for when no descriptor is left
+    uint32_t n_left;                      // processes that go on as programs which are not recorded
+    uint32_t streams_waiting;             // streams with unread data; the watermark must not pass them
 };
 
 // Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
@@ -136,8 +157,22 @@ int drain_check_ends(struct drain *c);
 #define DRAIN_LEFT_NS 200000000u
 void drain_check_left(struct drain *c);
 
+// Processes that say beside their user's reserves that they are not recorded; the first of them are described there. 0 where
+// that was overwritten.
+uint32_t drain_untraced(const struct drain_reserves *r);
+
 // Was the spool of that process refused, one of the last?
 bool drain_has_refused(const struct drain *c, uint32_t pid);
+
+// Counts what the processes have written that were refused and have ended; `at_end`: those that live, too, which is then too
+// little. Call it now and then.
+void drain_check_refused(struct drain *c, bool at_end);
+
+// Adds to the spool's lost_words the events in chunks that could not be mapped; at the end of its process.
+void drain_count_unmapped(struct drain *c, struct drain_spool *s);
+
+// Grows with each wake-up of the recorder.
+uint32_t drain_wakeups(const struct drain *c);
 
 // Requests of which everything that they are about has been drained: the recorder does what they ask for and answers.
 bool drain_is_asked(const struct drain *c, enum spool_request what);
@@ -175,7 +210,7 @@ void drain_drop(struct drain *c, size_t i);
 uint64_t drain_undrained(const struct drain_spool *s);
 
 // Sleeps until a chunk is full, a spool appears or closes, a signal comes, or the time is over. `seen` is a value of
-// session->wakeups read before the last drain.
+// drain_wakeups read before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
 
 #endif

@@ -25,8 +25,21 @@ enum drain_resizing { DRAIN_RESIZING_NONE = 0, DRAIN_RESIZING_KEPT = 1, DRAIN_RE
 // Keeps a few descriptors for when no other is left. False when they are not to be had.
 bool drain_keep_spares(struct drain *c);
 
-// Wakes all who sleep on a futex.
+// Wakes all who sleep on a futex; and the threads of a process that wait for a chunk.
 void drain_wake(_Atomic uint32_t *futex);
+void drain_wake_waiters(struct spool_header *h);
+
+// Opens a file of the session's directory. When no descriptor is left, by one of those that are kept for that. -1 with errno.
+int drain_open_file(struct drain *c, const char *name, int flags);
+
+// Maps chunks [0, n), n ≤ max_chunks. 0, or a negative errno.
+int drain_map_more(struct drain_spool *s, uint32_t n);
+
+void drain_close_reserves(struct drain *c);
+
+// Keeps a refused spool, for drain_check_refused; is that the name of one?
+void drain_keep_refused(struct drain *c, const char *name, unsigned reserve);
+bool drain_is_refused(const struct drain *c, const char *name);
 
 // Takes the changes that processes have made. Before a drain's segments, after its look at what is published: a call that
 // starts after a pause has returned is then known to be paused. 0, -ENOMEM, or -EBADMSG when the ring holds less than it

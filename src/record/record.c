@@ -149,6 +149,8 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
         return err_set(e, -ENOMEM, "out of memory");
     struct ended_process *ended = &r->ended[r->n_ended];
     struct trace_process *p = &ended->facts;
+    drain_count_unmapped(&r->drain, s);
+    r->result->lost_is_bound |= s->broken || s->unmapped;
     if (facts_process(p, s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     r->n_ended++;
@@ -339,7 +341,6 @@ static int restart(struct recorder *r, struct err *e)
         drain_answer(&r->drain, SPOOL_RESET, ENOTSUP);
         return 0;
     }
-    atomic_fetch_add(&r->drain.session->restarts, 1);
     encoder_restart(r->encoder);
     drain_restart(&r->drain);
     r->n_samples = 0;
@@ -383,7 +384,7 @@ static int drain_pass(struct recorder *r, struct err *e)
 {
     const struct drain_sink sink = {r, room_for_segment, take_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
-    r->seen = atomic_load(&r->drain.session->wakeups);
+    r->seen = drain_wakeups(&r->drain);
     record_launch_forward(&r->launch);
     int rc = encoder_check(r->encoder, e);
     if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
@@ -399,6 +400,7 @@ static int drain_pass(struct recorder *r, struct err *e)
     if (now - r->left_ns >= DRAIN_LEFT_NS) {
         r->left_ns = now;
         drain_check_left(&r->drain);
+        drain_check_refused(&r->drain, false);
     }
     if (rc == 0)
         rc = drain_drain(&r->drain, &sink, e);
@@ -494,7 +496,7 @@ static void *drain_as_backup(void *arg)
         pthread_mutex_unlock(&r->draining);
         nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->draining);
-        if (!r->ending && atomic_load(&r->drain.session->wakeups) - r->seen >= CHUNKS_LATE)
+        if (!r->ending && drain_wakeups(&r->drain) - r->seen >= CHUNKS_LATE)
             r->backup_failed = drain_pass(r, &r->backup_error);
     }
     pthread_mutex_unlock(&r->draining);
@@ -582,11 +584,9 @@ static int loop(struct recorder *r, struct err *e)
 static int finish_unrecorded(struct recorder *r, struct err *e)
 {
     struct trace_unrecorded *to = &r->result->unrecorded;
-    struct spool_session *session = r->drain.session_broken ? NULL : r->drain.session;
     const struct unrecorded_clock clock = {stamp_now(r), clock_hz(r->clock) >> CODEC_STAMP_SHIFT};
     trace_unrecorded_release(to);
-    return unrecorded_finish(&r->unrecorded, &r->drain, session, clock, to) < 0 ? err_set(e, -ENOMEM, "out of memory")
-                                                                                : 0;
+    return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0 ? err_set(e, -ENOMEM, "out of memory") : 0;
 }
 
 // The end of a recording: a last drain, the ends of what still lives, the totals.
@@ -658,7 +658,7 @@ static void continue_untraced(struct recorder *r)
 {
     drain_stop(&r->drain);
     for (;;) {
-        uint32_t seen = atomic_load(&r->drain.session->wakeups);
+        uint32_t seen = drain_wakeups(&r->drain);
         record_launch_forward(&r->launch);
         if (record_launch_reap(&r->launch, false) || r->launch.terminations >= 2)
             return;
@@ -711,8 +711,23 @@ static int run(struct recorder *r, struct err *e)
     return rc;
 }
 
+// Calls of processes that could not make a spool. Any program of the user can write there.
+static void count_untraced(const struct drain_reserves *n, struct record_result *result)
+{
+    enum { MAX_COUNT_BITS = 48 };
+    uint32_t untraced = drain_untraced(n);
+    bool broken = atomic_load(&n->guard.broken);
+    for (uint32_t k = 0; k < untraced && k < SPOOL_UNTRACED; k++) {
+        uint64_t calls = atomic_load(&n->shared->untraced_of[k].count.calls);
+        broken |= calls >> MAX_COUNT_BITS != 0;
+        result->lost_words += calls >> MAX_COUNT_BITS ? 0 : calls;
+    }
+    result->lost_is_bound |= untraced > SPOOL_UNTRACED || broken;
+    result->session_broken |= broken;
+}
+
 // What was not recorded besides what PROCESS_END frames say.
-static void count_losses(struct recorder *r, struct spool_session *session)
+static void count_losses(struct recorder *r)
 {
     struct record_result *result = r->result;
     result->lost_words += r->encoder ? encoder_totals(r->encoder).left_out : 0;
@@ -723,10 +738,11 @@ static void count_losses(struct recorder *r, struct spool_session *session)
         result->lost_words += now + s->lost_words > s->said_lost ? now + s->lost_words - s->said_lost : 0;
         result->lost_is_bound |= !s->dead;
     }
-    uint32_t untraced = session ? atomic_load(&session->untraced) : 0;
-    for (uint32_t i = 0; i < untraced && i < SPOOL_UNTRACED; i++)
-        result->lost_words += atomic_load(&session->untraced_of[i].count.calls);
-    result->lost_is_bound |= untraced > SPOOL_UNTRACED || r->drain.n_refused || result->cut_off;
+    for (size_t i = 0; i < r->drain.n_reserves; i++)
+        count_untraced(r->drain.reserves[i], result);
+    drain_check_refused(&r->drain, true);
+    result->lost_words += r->drain.refused_lost;
+    result->lost_is_bound |= r->drain.refused_unknown || r->drain.n_unreadable || result->cut_off;
 }
 
 void record_result_release(struct record_result *r)
@@ -752,8 +768,8 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     result->left = r->unrecorded.tree ? 0 : r->drain.n_left;
     result->untraced = r->drain.n_refused;
     result->session_broken = r->drain.session_broken;
-    struct spool_session *session = result->session_broken ? NULL : r->drain.session;
-    count_losses(r, session);
+    result->unreadable = r->drain.n_unreadable;
+    count_losses(r);
     // What came after the end of the trace, too.
     if (finish_unrecorded(r, &(struct err){0}) < 0)
         result->unrecorded.by = TRACE_MISSED_UNKNOWN;

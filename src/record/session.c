@@ -81,13 +81,26 @@ static int make_folders(struct drain *c, struct err *e)
     return c->dir_fd < 0 ? err_set_errno(e, "%s", c->dir) : 0;
 }
 
-// Sparse room for spools of processes that cannot make files, as far as the limit of file sizes allows.
-static uint32_t make_reserves(int fd)
+// The reserves of the recorder's own user, as far as the limit of file sizes allows; of other users their first process makes
+// them (src/capture/producer_process.c).
+static void make_reserves(const struct drain *c)
 {
+    const uint64_t magic = SPOOL_RESERVES_MAGIC;
+    char name[64];
     struct rlimit limit;
     uint64_t end = spool_reserve_offset(SPOOL_RESERVES);
-    bool fits = getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= end);
-    return fits && ftruncate(fd, (off_t)end) == 0 ? SPOOL_RESERVES : 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < sizeof(struct spool_reserves))
+        return;
+    end = limit.rlim_cur < end ? sizeof(struct spool_reserves) : end;
+    snprintf(name, sizeof name, SPOOL_RESERVES_FILE "%lu", (unsigned long)geteuid());
+    int fd = openat(c->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    // Their start with its pages, as the session.
+    if (fallocate(fd, 0, 0, sizeof(struct spool_reserves)) < 0 || ftruncate(fd, (off_t)end) < 0 ||
+        pwrite(fd, &magic, sizeof magic, 0) != (ssize_t)sizeof magic)
+        unlinkat(c->dir_fd, name, 0);
+    close(fd);
 }
 
 // See struct spool_recorder. The list is the thread's: this one's end is to be the recorder's. glibc's own robust mutexes use
@@ -104,6 +117,7 @@ static int hold(struct drain *c, struct err *e)
     if (syscall(SYS_set_robust_list, &head, sizeof head) < 0)
         return err_set_errno(e, "cannot register the recorder");
     c->owner = (uint32_t)gettid();
+    s->owner = c->owner;
     atomic_store_explicit(&s->recorder.owner, c->owner, memory_order_release);
     return 0;
 }
@@ -118,19 +132,21 @@ static bool raise_file_size(struct rlimit *was)
 
 static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
 {
-    mode_t mode = geteuid() == 0 ? 0666 : 0600;
+    // Root's is read by programs that have dropped their privileges.
+    mode_t mode = geteuid() == 0 ? 0644 : 0600;
     int fd = openat(c->dir_fd, UNNAMED_SESSION, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_set_errno(e, "%s/%s: cannot create", c->dir, SPOOL_SESSION_FILE);
     void *p = MAP_FAILED;
     struct rlimit was;
     bool raised = raise_file_size(&was);
-    // With its pages: processes write to it, and a file system that is full by then would be a SIGBUS.
+    // With its pages: a file system that is full by then would be a SIGBUS.
     if (fchmod(fd, mode) == 0 && (fallocate(fd, 0, 0, sizeof(struct spool_session)) == 0 ||
                                   (errno == EOPNOTSUPP && ftruncate(fd, sizeof(struct spool_session)) == 0)))
         p = mmap(NULL, sizeof(struct spool_session), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int rc = p == MAP_FAILED ? err_set_errno(e, "%s/%s", c->dir, SPOOL_SESSION_FILE) : 0;
-    uint32_t reserves = rc == 0 ? make_reserves(fd) : 0;
+    if (rc == 0)
+        make_reserves(c);
     if (raised)
         setrlimit(RLIMIT_FSIZE, &was);
     c->lock_fd = fd;
@@ -147,7 +163,6 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     c->session->flags = flags;
     c->session->clock_kind = clock;
     c->session->stamp_shift = CODEC_STAMP_SHIFT;
-    c->session->reserves = reserves;
     rc = c->guard ? hold(c, e) : err_set(e, -ENOMEM, "out of memory");
     __atomic_store_n(&c->session->magic, SPOOL_SESSION_MAGIC, __ATOMIC_RELEASE);
     return rc;
@@ -202,6 +217,8 @@ void drain_close(struct drain *c)
     guard_free(c->guard);
     if (c->session)
         munmap(c->session, sizeof *c->session);
+    drain_close_reserves(c);
+    free(c->refused);
     free(c->outer);
     free(c->dir);
     free(c->spools);
@@ -213,9 +230,16 @@ void drain_close(struct drain *c)
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
 {
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
-    // A producer rings first and then looks whether to wake: with both in total order one of the two sees the other.
-    atomic_store(&c->session->recorder_sleeps, 1);
-    if (atomic_load(&c->session->wakeups) == seen)
-        syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, seen, &t, NULL, 0);
-    atomic_store(&c->session->recorder_sleeps, 0);
+    // The recorder's own signal handler writes to the futex, processes only wake it.
+    uint32_t own = atomic_load(&c->session->wakeups);
+    if (drain_wakeups(c) == seen)
+        syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, own, &t, NULL, 0);
+}
+
+uint32_t drain_wakeups(const struct drain *c)
+{
+    uint32_t n = atomic_load(&c->session->wakeups);
+    for (size_t i = 0; i < c->n_spools; i++)
+        n += atomic_load(&c->spools[i]->header->wakeups);
+    return n;
 }

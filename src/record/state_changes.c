@@ -178,6 +178,7 @@ void drain_answer(struct drain *c, enum spool_request what, int error)
 
 static void restart_spool(struct drain_spool *s)
 {
+    atomic_fetch_add(&s->header->restarts, 1);
     s->words = s->lost_words = s->events = 0;
     for (size_t i = 0; i < s->streams_capacity; i++)
         s->streams[i].dropped = s->streams[i].next;

@@ -19,63 +19,81 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// Maps a piece of a file. A program that changed its root names it by another path.
-static void *map_file(pid_t pid, const char *path, uint64_t offset, size_t bytes)
+// Opens a file. A program that changed its root names it by another path.
+static int open_file(pid_t pid, const char *path, int flags)
+{
+    flags |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = open(path, flags);
+    char *inside = NULL;
+    if (fd < 0 && errno == ENOENT && asprintf(&inside, "/proc/%ld/root%s", (long)pid, path) >= 0) {
+        fd = open(inside, flags);
+        free(inside);
+    }
+    return fd;
+}
+
+// Maps a piece of a file.
+static void *map_file(int fd, uint64_t offset, size_t bytes, int protection)
 {
     struct stat st;
     void *p = MAP_FAILED;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT) {
-        char *inside = NULL;
-        if (asprintf(&inside, "/proc/%ld/root%s", (long)pid, path) >= 0) {
-            fd = open(inside, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-            free(inside);
-        }
-    }
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)(offset + bytes))
-        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-    if (fd >= 0)
-        close(fd);
+        p = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
     return p == MAP_FAILED ? NULL : p;
 }
 
-static struct spool_session *map_session(pid_t pid, const char *spool)
+// Copies the session of a spool, and maps it.
+static bool open_session(struct target *a, pid_t pid, const char *spool)
 {
     char *path = NULL;
     const char *slash = strrchr(spool, '/');
+    struct spool_session *s = &a->session;
     if (!slash || asprintf(&path, "%.*s/%s", (int)(slash - spool), spool, SPOOL_SESSION_FILE) < 0)
-        return NULL;
-    struct spool_session *session = map_file(pid, path, 0, sizeof *session);
+        return false;
+    int fd = open_file(pid, path, O_RDONLY);
     free(path);
-    if (session && session->magic != SPOOL_SESSION_MAGIC) {
-        munmap(session, sizeof *session);
-        session = NULL;
-    }
-    return session;
+    if (fd >= 0 && pread(fd, s, sizeof *s, 0) == (ssize_t)sizeof *s && s->magic == SPOOL_SESSION_MAGIC)
+        a->control.futexes = map_file(fd, 0, sizeof *s, PROT_READ);
+    a->control.session = s;
+    if (fd >= 0)
+        close(fd);
+    return a->control.futexes;
 }
 
 // The process's own spool? A fork child has its parent's mapped, too, until it makes one itself.
 static bool attach_file(struct target *a, pid_t pid, const char *path, uint64_t offset)
 {
-    struct spool_header *h = map_file(pid, path, offset, SPOOL_HEADER_BYTES);
+    int fd = open_file(pid, path, O_RDWR);
+    struct spool_header *h = map_file(fd, offset, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE);
+    if (fd >= 0)
+        close(fd);
     if (!h)
         return false;
-    if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC && lifetime_is_called(pid, h->pid))
-        a->control.session = map_session(pid, path);
-    if (a->control.session)
+    if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) == SPOOL_MAGIC && lifetime_is_called(pid, h->pid) &&
+        open_session(a, pid, path))
         a->control.header = h;
     else
         munmap(h, SPOOL_HEADER_BYTES);
-    return a->control.session;
+    return a->control.header;
 }
 
-// Is it where one of the session's reserves begins?
+// Is it where one of a user's reserves begins?
 static bool is_reserve(uint64_t offset)
 {
-    return offset >= SPOOL_SESSION_BYTES && (offset - SPOOL_SESSION_BYTES) % SPOOL_RESERVE_BYTES == 0;
+    return offset >= SPOOL_RESERVES_BYTES && (offset - SPOOL_RESERVES_BYTES) % SPOOL_RESERVE_BYTES == 0;
 }
 
-// The path in a line of /proc/PID/maps that shows the start of a spool, in a file of its own or in the session's; else
+// Does the path name a file of reserves, or one that is gone?
+static bool is_reserves_file(const char *path, bool *gone)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (strncmp(name, SPOOL_RESERVES_FILE, strlen(SPOOL_RESERVES_FILE)) != 0)
+        return false;
+    *gone |= ends_with(name, DELETED);
+    return !ends_with(name, DELETED);
+}
+
+// The path in a line of /proc/PID/maps that shows the start of a spool, in a file of its own or in a user's reserves; else
 // NULL.
 static char *spool_path(char *line, uint64_t *offset, bool *ended)
 {
@@ -85,12 +103,10 @@ static char *spool_path(char *line, uint64_t *offset, bool *ended)
     if (sscanf(line, "%*x-%*x %*s %llx %*s %*s %n", &from, &at) != 1 || at == 0)
         return NULL;
     *offset = from;
-    const char *end = from ? "/" SPOOL_SESSION_FILE : SPOOL_FILE_SUFFIX;
-    const char *gone = from ? "/" SPOOL_SESSION_FILE DELETED : SPOOL_FILE_SUFFIX DELETED;
-    if (from && !is_reserve(from))
-        return NULL;
-    *ended |= ends_with(line + at, gone);
-    return ends_with(line + at, end) ? line + at : NULL;
+    if (from)
+        return is_reserve(from) && is_reserves_file(line + at, ended) ? line + at : NULL;
+    *ended |= ends_with(line + at, SPOOL_FILE_SUFFIX DELETED);
+    return ends_with(line + at, SPOOL_FILE_SUFFIX) ? line + at : NULL;
 }
 
 static int open_error(pid_t pid, struct err *e)
@@ -135,6 +151,6 @@ int target_open(struct target *a, pid_t pid, struct err *e)
 void target_close(struct target *a)
 {
     munmap(a->control.header, SPOOL_HEADER_BYTES);
-    munmap(a->control.session, sizeof *a->control.session);
+    munmap((void *)a->control.futexes, sizeof *a->control.futexes);
     *a = (struct target){0};
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 struct target {
+    struct spool_session session;
     struct control control; // every value read from its header is the program's
 };
 

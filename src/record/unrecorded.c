@@ -200,8 +200,8 @@ void unrecorded_match(struct unrecorded *u, const struct drain *c)
         const struct drain_spool *s = c->spools[i];
         struct unrecorded_process *p = find(u, s->visible_pid, 0);
         // A new spool is of an image that came after the one without.
-        if (p && p->images <= s->session_number) {
-            p->images = s->session_number + 1;
+        if (p && p->images <= s->number) {
+            p->images = s->number + 1;
             p->missed = false;
         }
     }
@@ -225,13 +225,13 @@ static void explain_refusal(char why[UNRECORDED_WHY_BYTES], uint32_t error)
         snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s", strerror((int)error));
 }
 
-// Those that say so themselves.
-static int add_refused(struct spool_session *session, struct trace_unrecorded *to)
+// Those that say so themselves. Any program of the user can write there.
+static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *to)
 {
-    uint32_t refused = session ? atomic_load(&session->untraced) : 0;
+    uint32_t refused = drain_untraced(r);
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < refused && i < SPOOL_UNTRACED; i++) {
-        struct spool_untraced *u = &session->untraced_of[i];
+        struct spool_untraced *u = &r->shared->untraced_of[i];
         char why[UNRECORDED_WHY_BYTES], name[SPOOL_NAME_BYTES + 1];
         explain_refusal(why, atomic_load_explicit(&u->why, memory_order_acquire));
         snprintf(name, sizeof name, "%.*s", SPOOL_NAME_BYTES, u->name);
@@ -244,15 +244,24 @@ static int add_refused(struct spool_session *session, struct trace_unrecorded *t
 }
 
 // Has it said so itself, or has the recorder? Where processes are numbered anew its name must do.
-static bool is_known(const struct tree_image *image, const struct drain *c, struct spool_session *session)
+static bool has_said(const struct drain_reserves *r, const struct tree_image *image)
 {
-    uint32_t refused = session ? atomic_load(&session->untraced) : 0;
+    uint32_t refused = drain_untraced(r);
     for (uint32_t i = 0; i < refused && i < SPOOL_UNTRACED; i++) {
-        const struct spool_untraced *u = &session->untraced_of[i];
+        const struct spool_untraced *u = &r->shared->untraced_of[i];
         if (u->pid == (uint32_t)image->pid || strncmp(u->name, image->look.name, sizeof u->name) == 0)
             return true;
     }
-    return refused > SPOOL_UNTRACED || drain_has_refused(c, (uint32_t)image->pid);
+    return refused > SPOOL_UNTRACED;
+}
+
+static bool is_known(const struct tree_image *image, const struct drain *c)
+{
+    for (size_t i = 0; i < c->n_reserves; i++) {
+        if (has_said(c->reserves[i], image))
+            return true;
+    }
+    return drain_has_refused(c, (uint32_t)image->pid);
 }
 
 // Why a program was missed that should have been recorded.
@@ -302,27 +311,29 @@ static bool is_missed_image(const struct tree_image *image, struct unrecorded_cl
            (clock_to_ns(clock.now - image->from, clock.stamp_hz) > YOUNG_NS && !has_library(image->pid));
 }
 
-static int add_tree(struct unrecorded *u, const struct drain *c, struct spool_session *session,
-                    struct unrecorded_clock clock, struct trace_unrecorded *to)
+static int add_tree(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
+                    struct trace_unrecorded *to)
 {
     const struct tree_image *image;
     size_t at = 0;
     int rc = 0;
     to->by = tree_finish(u->tree) ? TRACE_MISSED_KERNEL : TRACE_MISSED_GAPS;
     while (rc == 0 && (image = tree_next_missed(u->tree, &at))) {
-        bool known = !image->look.why[0] && is_known(image, c, session);
+        bool known = !image->look.why[0] && is_known(image, c);
         if (!known && is_missed_image(image, clock))
             rc = add_image(image, clock.stamp_hz, to);
     }
     return rc;
 }
 
-int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct spool_session *session,
-                      struct unrecorded_clock clock, struct trace_unrecorded *to)
+int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
+                      struct trace_unrecorded *to)
 {
-    int rc = add_refused(session, to);
+    int rc = 0;
+    for (size_t i = 0; i < c->n_reserves && rc == 0; i++)
+        rc = add_refused(c->reserves[i], to);
     if (rc == 0 && u->tree)
-        return add_tree(u, c, session, clock, to);
+        return add_tree(u, c, clock, to);
     to->by = lifetime_sees_processes() ? TRACE_MISSED_PROC : TRACE_MISSED_UNKNOWN;
     for (size_t i = 0; rc == 0 && i < u->n; i++) {
         const struct unrecorded_process *p = &u->items[i];

@@ -63,10 +63,9 @@ struct unrecorded_clock {
     uint64_t stamp_hz;
 };
 
-// When all spools have been found: fills in what was missed, which is also in the session (NULL: not to be had). 0 or
-// -ENOMEM.
-int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct spool_session *session,
-                      struct unrecorded_clock clock, struct trace_unrecorded *to);
+// When all spools have been found: fills in what was missed, and what says so itself beside its user's reserves. 0 or -ENOMEM.
+int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
+                      struct trace_unrecorded *to);
 
 void unrecorded_release(struct unrecorded *u);
 

@@ -11,8 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define WAIT_NS 20000000u   // between looks at whether the recorder lives
-#define LOCK_NS 1000000000u // after which the holder is taken for dead: it holds the lock for some instructions
+#define WAIT_NS     20000000u   // between looks at whether the recorder lives
+#define REPAIR_NAPS 50          // of WAIT_NS: as long as a recorder that lives needs to put a truncated session right
+#define LOCK_NS     1000000000u // after which the holder is taken for dead: it holds the lock for some instructions
 
 bool control_is_gone(uint32_t pid)
 {
@@ -27,25 +28,40 @@ bool control_is_gone(uint32_t pid)
     return n > 0;
 }
 
-static void wake_recorder(struct spool_session *session)
+static void nap(uint64_t ns)
 {
-    atomic_fetch_add(&session->wakeups, 1);
-    if (atomic_load(&session->recorder_sleeps))
-        syscall(SYS_futex, &session->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
+    const struct timespec t = {.tv_nsec = (long)ns};
+    syscall(SYS_nanosleep, &t, NULL);
+}
+
+bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
+{
+    // Compares the word and requeues nobody. What the kernel or a filter of system calls does not know says nothing.
+    const _Atomic uint32_t *word = &futexes->recorder.owner;
+    long rc = -1;
+    errno = EFAULT;
+    for (unsigned i = 0; owner && rc < 0 && errno == EFAULT && i < REPAIR_NAPS; i++) {
+        if (i > 0)
+            nap(WAIT_NS);
+        rc = syscall(SYS_futex, word, FUTEX_CMP_REQUEUE, 0, 0ul, word, owner);
+    }
+    return owner && (rc >= 0 || (errno != EAGAIN && errno != EFAULT));
+}
+
+void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes)
+{
+    // Pairs with the recorder's look at the counts before it sleeps. A wake-up that comes between the two is lost, and the
+    // next one, or the end of the recorder's short sleep, makes up for it.
+    atomic_fetch_add(&h->wakeups, 1);
+    syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 // Why nobody will answer, or 0.
 static int reason_to_stop(const struct control *c)
 {
-    if (!spool_recorder_lives(c->session) || atomic_load(&c->header->refused))
+    if (!control_recorder_lives(c->futexes, c->session->owner) || atomic_load(&c->header->refused))
         return -EPIPE;
     return c->process && control_is_gone(c->process) ? -ESRCH : 0;
-}
-
-static void nap(uint64_t ns)
-{
-    const struct timespec t = {.tv_nsec = (long)ns};
-    syscall(SYS_nanosleep, &t, NULL);
 }
 
 // Returns the signal mask to restore: a handler that wants the lock, too, would wait for ever.
@@ -95,7 +111,7 @@ static int set(const struct control *c, enum spool_recording to)
         int rc = reason_to_stop(c);
         if (rc)
             return rc;
-        wake_recorder(c->session);
+        control_wake_recorder(c->header, c->futexes);
         nap(100000);
     }
     return 0;
@@ -109,8 +125,8 @@ static int ask(const struct control *c, enum spool_request what)
     if (what == SPOOL_RESET)
         atomic_fetch_add(&k->reset_proof, SPOOL_RESET_STEP);
     uint32_t number = atomic_fetch_add(&k->asked[what], 1) + 1;
-    wake_recorder(c->session);
     for (;;) {
+        control_wake_recorder(c->header, c->futexes);
         uint32_t done = atomic_load(&k->done[what]);
         if ((int32_t)(done - number) >= 0)
             return 0;

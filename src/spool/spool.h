@@ -1,10 +1,14 @@
 // The spool: shared memory between a traced process (producer: src/capture/producer.h) and the recorder
 // (consumer). Both sides of an ABI within one build: the magic carries a layout version. Malloc-free.
 //
-// A session is a directory, on tmpfs by default, with one `session` file (struct spool_session) and one file
-// `<pid>-<n>.spool` per process image, made by the process itself: struct spool_header, then chunks of 64
-// KiB. The file is sparse. The process maps it bit by bit, each from the bit before, so that no file descriptor or path
-// is needed later.
+// A session is a directory, on tmpfs by default, with
+// - `session` (struct spool_session), which the recorder alone writes to. Processes read it once, and map it only for system
+//   calls on the futexes in it: these fail where a program has truncated the file, and do not raise SIGBUS;
+// - `<pid>-<n>.spool` per process image, made by the process itself under another name until it is complete: struct
+//   spool_header, then chunks of 64 KiB. The file is sparse. The process maps it bit by bit, each from the bit before, so that
+//   no file descriptor or path is needed later;
+// - `reserves-<uid>` (struct spool_reserves) per user, for processes that cannot make a file.
+// No file is shared by processes of different users, unless they have inherited its mapping.
 //
 // Life of a chunk: FREE → (a thread pops it or takes a fresh one) → OWNED → (full, or the thread ends) → DONE
 // → (drained by the recorder) → FREE. A thread writes words and publishes them with used_words, so whatever
@@ -19,10 +23,12 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#define SPOOL_SESSION_MAGIC 0x3373736573735448ull // "HTssess3"
-#define SPOOL_MAGIC         0x336c6f6f70735448ull // "HTspool3"
-#define SPOOL_SESSION_FILE  "session"
-#define SPOOL_FILE_SUFFIX   ".spool"
+#define SPOOL_SESSION_MAGIC  0x3473736573735448ull // "HTssess4"
+#define SPOOL_MAGIC          0x346c6f6f70735448ull // "HTspool4"
+#define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
+#define SPOOL_SESSION_FILE   "session"
+#define SPOOL_FILE_SUFFIX    ".spool"
+#define SPOOL_RESERVES_FILE  "reserves-" // and the user's number, as its processes see it
 
 // Environment of a traced process.
 #define SPOOL_ENV_DIR    "HEAPTAPE_SPOOL"  // the session directory
@@ -49,19 +55,19 @@ enum {
     SPOOL_MAX_DEPTH = 128, // frames of a call site
 };
 
-// Room for spools in the session's own file, after the session: for fork children that cannot make a file, in a changed
-// root or under limits. They have the session mapped, and from that they map these.
+// Room for spools in a file of the user's, after struct spool_reserves: for fork children that cannot make a file, in a
+// changed root or under limits. They have its start mapped, and from that they map these.
 enum {
     SPOOL_RESERVES = 64,
     SPOOL_RESERVE_CHUNKS = 64,
     SPOOL_RESERVE_BYTES = SPOOL_HEADER_BYTES + SPOOL_RESERVE_CHUNKS * SPOOL_CHUNK_BYTES,
-    SPOOL_SESSION_BYTES = 65536,
+    SPOOL_RESERVES_BYTES = 65536,
 };
 
-// Where reserve `slot` begins in the session's file.
+// Where reserve `slot` begins in the file. A file that is too small, because of a limit of file sizes, holds fewer.
 static inline uint64_t spool_reserve_offset(unsigned slot)
 {
-    return SPOOL_SESSION_BYTES + (uint64_t)slot * SPOOL_RESERVE_BYTES;
+    return SPOOL_RESERVES_BYTES + (uint64_t)slot * SPOOL_RESERVE_BYTES;
 }
 
 enum {
@@ -159,13 +165,14 @@ struct spool_header {
     uint64_t start_stamp;           // in record units (ticks >> CODEC_STAMP_SHIFT)
     uint32_t max_chunks;            // chunks that the file has room for
     uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0
-    uint32_t number;                // the session's, as in the file's name
     uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t finishing;           // enum spool_finishing
     _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
-    _Atomic uint32_t threads_numbered;    // numbers given to threads so far
+    _Atomic uint32_t restarts;            // times that the trace began anew: what was defined in it is to be again
+    _Atomic uint32_t wakeups;          // grows when a chunk becomes DONE or the process wants something of the recorder
+    _Atomic uint32_t threads_numbered; // numbers given to threads so far
     _Atomic uint32_t threads_live;
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
     _Atomic uint64_t end_stamp;
@@ -207,6 +214,34 @@ enum spool_refusal {
     SPOOL_REFUSED_ENDED,           // the recording had ended before it began
 };
 
+// A robust futex that the recorder holds for as long as it lives: at its death, whatever the cause, the kernel itself writes
+// FUTEX_OWNER_DIED into `owner` (set_robust_list(2)). That needs no /proc and no system call to look at, is the same in
+// every namespace, and no process that gets the recorder's pid later can be taken for it. One that has stopped to drain sets a bit that
+// the kernel leaves alone.
+#define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
+struct spool_recorder {
+    void *next; // the kernel's list, in the recorder's own addresses
+    _Atomic uint32_t owner;
+};
+
+struct spool_session {
+    uint64_t magic;
+    uint32_t recorder_pid;
+    uint32_t attached;                 // pid of the process that has started the recorder itself; 0: none
+    uint32_t flags;                    // enum spool_session_flags
+    uint32_t clock_kind;               // enum clock_kind: stamps of all processes of the session
+    uint32_t stamp_shift;              // CODEC_STAMP_SHIFT of the recorder's build
+    uint64_t start_stamp, realtime_ns; // when it was made and what CLOCK_REALTIME was, without a recorder
+    char follow[SPOOL_MAX_FOLLOW];     // glob
+    uint32_t depth;                    // frames of call sites to be recorded, 0: none
+    uint64_t sample_bytes;             // of one stack per so many bytes allocated; 0: of all calls
+    uint32_t owner;                    // what recorder.owner is while the recorder lives
+    // Futex that the recorder sleeps on. Processes wake it without writing there: see struct spool_header for what they count.
+    _Alignas(64) _Atomic uint32_t wakeups;
+
+    _Alignas(64) struct spool_recorder recorder;
+};
+
 // A process that has the session and no spool.
 enum { SPOOL_UNTRACED = 64, SPOOL_NAME_BYTES = 16 };
 struct spool_untraced {
@@ -216,39 +251,14 @@ struct spool_untraced {
     struct spool_count count;
 };
 
-// A robust futex that the recorder holds for as long as it lives: at its death, whatever the cause, the kernel itself writes
-// FUTEX_OWNER_DIED into `owner` (set_robust_list(2)). That needs no /proc and no system call to look at, is the same in
-// every namespace, and no process that gets the recorder's pid later can be taken for it.
-struct spool_recorder {
-    void *next; // the kernel's list, in the recorder's own addresses
-    _Atomic uint32_t owner;
-};
-
-struct spool_session {
+// Start of the file of a user's reserves.
+struct spool_reserves {
     uint64_t magic;
-    uint32_t recorder_pid;
-    uint32_t attached;                     // pid of the process that has started the recorder itself; 0: none
-    uint32_t flags;                        // enum spool_session_flags
-    uint32_t clock_kind;                   // enum clock_kind: stamps of all processes of the session
-    uint32_t stamp_shift;                  // CODEC_STAMP_SHIFT of the recorder's build
-    uint64_t start_stamp, realtime_ns;     // when it was made and what CLOCK_REALTIME was, without a recorder
-    char follow[SPOOL_MAX_FOLLOW];         // glob
-    uint32_t depth;                        // frames of call sites to be recorded, 0: none
-    uint64_t sample_bytes;                 // of one stack per so many bytes allocated; 0: of all calls
-    _Atomic uint32_t restarts;             // times that the trace began anew: what was defined in it is to be again
-    _Alignas(64) _Atomic uint32_t wakeups; // futex: grows when a chunk becomes DONE or a spool appears or closes
-    _Atomic uint32_t recorder_sleeps;      // 1: ring with a futex wake
-    _Atomic uint32_t recorder_gone;        // 1: the recorder has stopped; producers turn themselves off
-    _Atomic uint32_t spools_made;
-    _Atomic uint32_t spool_number; // for file names
-
-    _Alignas(64) struct spool_recorder recorder;
-    uint32_t reserves;               // that the file has room for, at most SPOOL_RESERVES; constant
-    _Atomic uint32_t untraced;       // processes that could not make a spool: the first are described
-    _Atomic uint64_t reserves_taken; // a bit for each; set by the process, cleared by the recorder
+    _Atomic uint64_t taken;    // a bit for each; set by the process, cleared by the recorder
+    _Atomic uint32_t untraced; // processes that could not make a spool: the first are described
     struct spool_untraced untraced_of[SPOOL_UNTRACED];
 };
-_Static_assert(sizeof(struct spool_session) <= SPOOL_SESSION_BYTES, "reserves follow the session");
+_Static_assert(sizeof(struct spool_reserves) <= SPOOL_RESERVES_BYTES, "reserves follow it");
 
 // Which stacks are recorded: at most `depth` frames, 0 for none; one per sample_bytes allocated, 0 for all.
 struct spool_stacks {
@@ -263,19 +273,17 @@ struct spool_stacks {
 int spool_parse_stacks(const char *text, struct spool_stacks *to);
 
 // Calls of the process that are not recorded.
-static inline uint64_t spool_unrecorded(const struct spool_header *h)
+static inline uint64_t spool_sum(const struct spool_count counts[SPOOL_COUNTS])
 {
     uint64_t calls = 0;
     for (unsigned i = 0; i < SPOOL_COUNTS; i++)
-        calls += atomic_load_explicit(&h->unrecorded[i].calls, memory_order_relaxed);
+        calls += atomic_load_explicit(&counts[i].calls, memory_order_relaxed);
     return calls;
 }
 
-// Is there a recorder that will drain the session's spools? False for ever once it has stopped or died.
-static inline bool spool_recorder_lives(const struct spool_session *s)
+static inline uint64_t spool_unrecorded(const struct spool_header *h)
 {
-    uint32_t owner = atomic_load_explicit(&s->recorder.owner, memory_order_acquire);
-    return owner && !(owner & FUTEX_OWNER_DIED) && !atomic_load_explicit(&s->recorder_gone, memory_order_acquire);
+    return spool_sum(h->unrecorded);
 }
 
 #endif

@@ -25,7 +25,7 @@ enum patched { PATCH_HEADER, PATCH_CHUNK, PATCH_WORDS, PATCH_SESSION, PATCH_TRUN
 struct program {
     struct spool_session *session;
     char *spool;
-    int fd;
+    int fd, reserves;
 };
 
 struct recording {
@@ -56,6 +56,7 @@ static void *map_file(int dir, const char *name, int flags, size_t bytes, int *f
 static void program_begin(struct program *p, const struct drain *d)
 {
     int session;
+    char name[64];
     p->session = map_file(d->dir_fd, SPOOL_SESSION_FILE, 0, sizeof *p->session, &session);
     close(session);
     p->spool = map_file(d->dir_fd, "1-0" SPOOL_FILE_SUFFIX, O_CREAT | O_EXCL, SPOOL_BYTES, &p->fd);
@@ -68,7 +69,9 @@ static void program_begin(struct program *p, const struct drain *d)
     c->state = SPOOL_CHUNK_OWNED;
     c->base0 = 8;
     h->magic = SPOOL_MAGIC;
-    p->session->spools_made++;
+    snprintf(name, sizeof name, SPOOL_RESERVES_FILE "%lu", (unsigned long)geteuid());
+    p->reserves = openat(d->dir_fd, name, O_RDWR | O_CLOEXEC);
+    need(p->reserves >= 0);
 }
 
 // The program itself does not read what it has cut off.
@@ -77,6 +80,7 @@ static void program_end(struct program *p)
     munmap(p->spool, SPOOL_BYTES);
     munmap(p->session, sizeof *p->session);
     close(p->fd);
+    close(p->reserves);
 }
 
 static void write_at(int fd, const uint8_t *data, size_t n, size_t at, size_t limit)
@@ -102,6 +106,9 @@ static void patch(struct program *p, enum patched what, unsigned at, const uint8
     case PATCH_SESSION:
         if (at < sizeof *p->session)
             memcpy(session, data, n < sizeof *p->session - at ? n : sizeof *p->session - at);
+        // What follows is of the user's reserves: their start, and the header of the first.
+        else
+            write_at(p->reserves, data, n, (at - sizeof *p->session) * 4, 2 * SPOOL_RESERVES_BYTES);
         break;
     case PATCH_TRUNCATE:
         need(ftruncate(p->fd, (off_t)at * 16) == 0);
@@ -155,8 +162,11 @@ static void pass(struct recording *r)
     drain_check_ends(&r->drain);
     drain_check_left(&r->drain);
     need(drain_drain(&r->drain, &sink, &e) == 0);
-    for (size_t i = 0; i < r->drain.n_spools; i++)
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
         drain_undrained(r->drain.spools[i]);
+        drain_count_unmapped(&r->drain, r->drain.spools[i]);
+    }
+    drain_check_refused(&r->drain, false);
     drain_is_asked(&r->drain, SPOOL_SYNC);
     drain_is_asked(&r->drain, SPOOL_RESET);
     if (r->in_batch)

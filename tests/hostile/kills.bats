@@ -103,7 +103,7 @@ check_salvaged() {
       ended=$((ended + 1))
       expect "the program's output" [ "$(cat out)" = $((THREADS * PAIRS))$'\nstatus 7' ]
     fi
-    n=$(compare_counts t.ht counts all)
+    n=$(compare_counts t.ht counts all) || { ls -l && cat err && heaptape dump t.ht | head -n 20 && echo "$output" && false; }
     records=$((records + n))
     "$HEAPTAPE" check -q t.ht
     [ "$("$HEAPTAPE" stat --json --brief t.ht | jq .lost_records)" -eq 0 ]

@@ -117,7 +117,7 @@ static uint32_t drain_all(struct drain *c, struct seen *seen, pid_t child)
     bool found = false;
     while (!found || c->n_spools) {
         assert_true(clock_monotonic_ns() < end_ns);
-        uint32_t wakeups = atomic_load(&c->session->wakeups);
+        uint32_t wakeups = drain_wakeups(c);
         drain_check_ends(c);
         found |= drain_discover(c, &e) > 0;
         assert_int_equal(drain_drain(c, &sink, &e), 0);

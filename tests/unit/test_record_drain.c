@@ -1,6 +1,7 @@
 // The recorder's half of the spool against producers written here, in processes of their own.
 #include "base/clock.h"
 #include "record/drain.h"
+#include "spool/control.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -19,24 +20,22 @@ enum { CHUNKS = 8, LANE_WORDS = 3 };
 
 // What a producer process knows.
 struct producer {
-    struct spool_session *session;
+    const struct spool_session *session;
     struct spool_header *header;
     struct spool_chunk *chunks;
 };
 
 static void wake_recorder(struct producer *p)
 {
-    atomic_fetch_add(&p->session->wakeups, 1);
-    if (atomic_load(&p->session->recorder_sleeps))
-        syscall(SYS_futex, &p->session->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
+    control_wake_recorder(p->header, p->session);
 }
 
 static void producer_open(struct producer *p, const char *dir, const char *name)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", dir, SPOOL_SESSION_FILE);
-    int fd = open(path, O_RDWR);
-    p->session = mmap(NULL, sizeof *p->session, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    int fd = open(path, O_RDONLY);
+    p->session = mmap(NULL, sizeof *p->session, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     snprintf(path, sizeof path, "%s/%s", dir, name);
     size_t bytes = SPOOL_HEADER_BYTES + CHUNKS * (size_t)SPOOL_CHUNK_BYTES;
@@ -48,9 +47,8 @@ static void producer_open(struct producer *p, const char *dir, const char *name)
     p->chunks = (struct spool_chunk *)((char *)p->header + SPOOL_HEADER_BYTES);
     p->header->pid = (uint32_t)getpid();
     p->header->max_chunks = CHUNKS;
-    p->header->number = (uint32_t)strtoul(strchr(name, '-') + 1, NULL, 10);
+    p->header->start_stamp = strtoul(strchr(name, '-') + 1, NULL, 10);
     __atomic_store_n(&p->header->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);
-    atomic_fetch_add(&p->session->spools_made, 1);
     wake_recorder(p);
 }
 
@@ -147,7 +145,7 @@ static uint64_t drain_all(struct drain *c, struct seen *seen, pid_t child)
     bool found = false;
     while (!found || c->n_spools) {
         assert_true(clock_monotonic_ns() < end_ns);
-        uint32_t bell = atomic_load(&c->session->wakeups);
+        uint32_t bell = drain_wakeups(c);
         drain_check_ends(c);
         found |= drain_discover(c, &e) > 0;
         assert_int_equal(drain_drain(c, &sink, &e), 0);
@@ -363,7 +361,6 @@ static void odd_files_are_left_alone(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     snprintf(path, sizeof path, "%s/%0200d.spool", c.dir, 1);
     close(open(path, O_CREAT | O_RDWR, 0600));
-    atomic_fetch_add(&c.session->spools_made, 1);
     assert_int_equal(drain_discover(&c, &e), 0);
     pid_t child = fork();
     if (child == 0) {
