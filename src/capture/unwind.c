@@ -31,6 +31,12 @@ static uint32_t make_rule(enum way way, uint32_t slot, int64_t number)
     return (uint32_t)way | slot << UNWIND_WAY_BITS | words << NUMBER_SHIFT;
 }
 
+// [fp] is the caller's fp, and above it is the return address.
+static uint32_t unknown_rule(void)
+{
+    return make_rule(WAY_UNKNOWN, 2, 2 * WORD);
+}
+
 static enum way way_of(uint32_t rule)
 {
     return (enum way)(rule & ((1 << UNWIND_WAY_BITS) - 1));
@@ -494,16 +500,16 @@ static uint32_t find_rule(uint64_t pc)
 {
     struct dl_find_object object;
     if (!_dl_find_object || _dl_find_object((void *)pc, &object) != 0 || !object.dlfo_eh_frame)
-        return make_rule(WAY_UNKNOWN, 0, 0);
+        return unknown_rule();
     const uint8_t *first = object.dlfo_map_start, *limit = object.dlfo_map_end;
     const uint8_t *fde = search(object.dlfo_eh_frame, limit, pc);
     struct entry e;
     if (!fde)
-        return make_rule(WAY_UNKNOWN, 0, 0);
+        return unknown_rule();
     if (!read_entry(&e, fde, first, limit))
         return make_rule(WAY_BROKEN, 0, 0);
     if (pc < e.start || pc >= e.end)
-        return make_rule(WAY_UNKNOWN, 0, 0);
+        return unknown_rule();
     struct run r = {.entry = &e, .at = e.start, .pc = pc, .row = {.way = WAY_BROKEN}};
     if (!run_until(&r, e.common, UINT64_MAX))
         return make_rule(WAY_BROKEN, 0, 0);
@@ -525,7 +531,7 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 static uint32_t find_rule(uint64_t pc)
 {
     (void)pc;
-    return make_rule(WAY_UNKNOWN, 2, 2 * WORD);
+    return unknown_rule();
 }
 
 static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
@@ -572,7 +578,7 @@ static bool find_caller(const struct unwind_cursor *c, uint32_t rule, const stru
         cfa = of->sp + (uint64_t)number_of(rule);
         break;
     case WAY_UNKNOWN:
-        // Code made at run time, or without tables: [fp] is the caller's fp, and above it is the return address.
+        // Code made at run time, or without tables.
         if (of->fp < of->sp)
             return false;
         cfa = of->fp + (uint64_t)number_of(rule);
