@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 // Where the files are, seen from the folder of the executable. The first is what `meson install` makes; the others are
@@ -27,20 +28,28 @@ static int try_place(const char *folder, const char *place, const char *name, ch
     return 0;
 }
 
+// This executable, absolute. Where /proc is not mounted, as it was named when it was executed: that may be relative to the
+// current folder, which must still be the same.
+static bool find_self(char self[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+    if (n < 0) {
+        const char *executed = (const char *)getauxval(AT_EXECFN);
+        return executed && realpath(executed, self);
+    }
+    self[n] = 0;
+    return self[0] == '/';
+}
+
 int paths_find(const char *name, char *out, size_t size)
 {
     const char *only = getenv("HEAPTAPE_LIBEXEC");
     if (only && *only)
         return try_place(".", only, name, out, size);
     char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
+    if (!find_self(self))
         return -ENOENT;
-    self[n] = 0;
-    char *slash = strrchr(self, '/');
-    if (!slash)
-        return -ENOENT;
-    *slash = 0;
+    *strrchr(self, '/') = 0;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         int rc = try_place(self, places[i], name, out, size);
         if (rc != -ENOENT)

@@ -60,12 +60,33 @@ setup_file() {
   done
 }
 
+@test "without /proc heaptape finds its own files, however it was executed" {
+  skip_under_sanitizer
+  need_unshare -m
+  bats_require_minimum_version 1.5.0
+  mkdir bin
+  ln -s "$HEAPTAPE" bin/linked
+  cat >try <<'END'
+umount -l /proc
+! readlink /proc/self/exe || exit 9
+cd "$1" && shift
+PATH=$PWD:$PATH exec "$@"
+END
+  for how in "$HEAPTAPE" ./heaptape heaptape "$PWD/bin/linked"; do
+    run --separate-stderr timeout -k 1 20 unshare -m bash try "$(dirname "$HEAPTAPE")" \
+      "$how" record -f -o "$PWD/t.ht" -- "$HEAPTAPE_PROGRAMS/hostile/churn" 1000
+    expect "$how" [ "$output" = "done 1000" ]
+    at_least 2000 events
+    rm t.ht
+  done
+}
+
 @test "without /proc a program that can make no file is refused, and does not wait" {
   skip_under_sanitizer
   need_unshare -m
   bats_require_minimum_version 1.5.0
   # shellcheck disable=SC2016 # the inner shell's
-  HEAPTAPE_LIBEXEC=$(dirname "$(find "$HEAPTAPE_BUILD" -name libheaptape.so)") run --separate-stderr timeout -k 1 20 unshare -m \
+  run --separate-stderr timeout -k 1 20 unshare -m \
     bash -c 'umount -l /proc; exec "$0" record -f -o t.ht -- bash -c "ulimit -f 0; known short 500 5 | cat"' "$HEAPTAPE"
   expect "output" [ "$output" = 40000 ]
   has "$stderr" "not recorded"
