@@ -55,7 +55,8 @@ struct tree {
     pthread_t thread;
     pthread_mutex_t mutex; // of what follows
     bool has_gaps;
-    unsigned settled; // calls of tree_settle
+    bool handling;    // the thread has received an event and not entered all of it yet
+    unsigned settled; // calls of tree_settle when the thread had entered all events
     struct tree_image **images;
     size_t n_images, images_capacity;
     struct tree_member *members; // in order of their start
@@ -263,6 +264,15 @@ static void take_event(struct tree *t, const struct proc_event *event)
     pthread_mutex_unlock(&t->mutex);
 }
 
+static int receive(struct tree *t, struct proc_event *event)
+{
+    pthread_mutex_lock(&t->mutex);
+    int rc = next_event(t->socket, event);
+    t->handling = rc > 0;
+    pthread_mutex_unlock(&t->mutex);
+    return rc;
+}
+
 static void *listen_to_kernel(void *arg)
 {
     struct tree *t = arg;
@@ -275,7 +285,7 @@ static void *listen_to_kernel(void *arg)
         poll(of, 2, -1);
         bool last = of[1].revents;
         int rc;
-        while ((rc = next_event(t->socket, &event)) != 0) {
+        while ((rc = receive(t, &event)) != 0) {
             if (rc > 0)
                 take_event(t, &event);
             else if (rc != -EAGAIN)
@@ -404,11 +414,20 @@ static void settle(struct tree *t)
     t->n_images = n;
 }
 
+// A spool must not be found to be of what its process was before an exec that the thread is still looking at.
+static bool is_behind(const struct tree *t)
+{
+    struct pollfd of = {.fd = t->socket, .events = POLLIN};
+    return t->handling || poll(&of, 1, 0) != 0;
+}
+
 void tree_settle(struct tree *t)
 {
     pthread_mutex_lock(&t->mutex);
-    t->settled++;
-    settle(t);
+    if (!is_behind(t)) {
+        t->settled++;
+        settle(t);
+    }
     pthread_mutex_unlock(&t->mutex);
 }
 

@@ -196,6 +196,14 @@ missed() {
   missed 1
 }
 
+@test "unrecorded: nobody, where the recorder looks at processes late" {
+  printf '#define _GNU_SOURCE\n#include <linux/fcntl.h>\n#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint open(const char *path, int flags, int mode) { if (strstr(path, "/limits")) usleep(300000); return syscall(SYS_openat, AT_FDCWD, path, flags, mode); }\nint open64(const char *path, int flags, int mode) { return open(path, flags, mode); }\n' >late.c
+  gcc -w -shared -fPIC -o late.so late.c
+  LD_PRELOAD=$PWD/late.so records sh -c './plain 500000; ./plain; ./static; :'
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
+  missed 1
+}
+
 @test "unrecorded: short and many" {
   records sh -c 'i=0; while [ $i -lt 100 ]; do ./static; i=$((i + 1)); done; ./plain'
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
