@@ -211,7 +211,7 @@ static bool read_common(struct entry *e, const uint8_t *p, const uint8_t *limit)
 static bool read_entry(struct entry *e, const uint8_t *p, const uint8_t *first, const uint8_t *limit)
 {
     struct bytes b;
-    if (p < first || !open_entry(p, limit, &b))
+    if (!open_entry(p, limit, &b))
         return false;
     const uint8_t *from = b.at;
     uint64_t back = get(&b, 4);
@@ -492,6 +492,27 @@ static const uint8_t *search(const uint8_t *header, const uint8_t *limit, uint64
     return pair[0] <= want ? header + pair[1] : NULL;
 }
 
+// The bytes of the readable segment that holds `at`: what a table points to may lie anywhere, and between an object's segments
+// there may be nothing to read. Objects whose first segment lacks the program headers are not made by any linker.
+static bool find_segment(const struct dl_find_object *object, const uint8_t *at, struct bytes *segment)
+{
+    enum { FIRST_PAGE = 4096 };
+    const uint8_t *start = object->dlfo_map_start;
+    const Elf64_Ehdr *elf = (const Elf64_Ehdr *)start;
+    if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phoff % WORD ||
+        elf->e_phnum > FIRST_PAGE / sizeof(Elf64_Phdr) || elf->e_phoff > FIRST_PAGE - elf->e_phnum * sizeof(Elf64_Phdr))
+        return false;
+    const Elf64_Phdr *headers = (const Elf64_Phdr *)(start + elf->e_phoff);
+    for (unsigned i = 0; i < elf->e_phnum; i++) {
+        const Elf64_Phdr *p = &headers[i];
+        *segment = (struct bytes){.at = (const uint8_t *)(object->dlfo_link_map->l_addr + p->p_vaddr)};
+        segment->end = segment->at + p->p_memsz;
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_R) && at >= segment->at && at < segment->end)
+            return true;
+    }
+    return false;
+}
+
 // Since glibc 2.35; it takes no lock.
 #pragma weak _dl_find_object
 
@@ -501,12 +522,14 @@ static uint32_t find_rule(uint64_t pc)
     struct dl_find_object object;
     if (!_dl_find_object || _dl_find_object((void *)pc, &object) != 0 || !object.dlfo_eh_frame)
         return unknown_rule();
-    const uint8_t *first = object.dlfo_map_start, *limit = object.dlfo_map_end;
-    const uint8_t *fde = search(object.dlfo_eh_frame, limit, pc);
+    struct bytes segment;
+    if (!find_segment(&object, object.dlfo_eh_frame, &segment))
+        return unknown_rule();
+    const uint8_t *fde = search(object.dlfo_eh_frame, segment.end, pc);
     struct entry e;
     if (!fde)
         return unknown_rule();
-    if (!read_entry(&e, fde, first, limit))
+    if (!find_segment(&object, fde, &segment) || !read_entry(&e, fde, segment.at, segment.end))
         return make_rule(WAY_BROKEN, 0, 0);
     if (pc < e.start || pc >= e.end)
         return unknown_rule();
