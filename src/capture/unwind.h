@@ -175,4 +175,49 @@ static inline __attribute__((always_inline)) uint64_t unwind_known(struct unwind
     return 0;
 }
 
+// How a frame's caller is found: unwind_tables.c makes a rule of an object's tables, and unwind.c follows it.
+enum unwind_way {
+    WAY_UNKNOWN, // no table: along the frame pointer, if it looks like one
+    WAY_SP,      // the CFA is sp + number
+    WAY_FP,      // fp + number
+    WAY_ALIGNED, // in memory at fp + number: the function has realigned its stack, and *fp is the caller's fp
+    WAY_SIGNAL,  // the registers are in the kernel's frame at sp
+    WAY_END,     // the outermost frame
+    WAY_BROKEN,  // a table that is not understood
+    WAY_NOTHING, // no code: what is called outermost "returns" there
+};
+
+enum {
+    NUMBER_SHIFT = UNWIND_WAY_BITS + UNWIND_SLOT_BITS,
+    NUMBER_BITS = UNWIND_RULE_BITS - NUMBER_SHIFT,
+    WORD = 8,
+    LOWEST_CODE = 4096, // addresses below it are none
+};
+
+static inline uint32_t unwind_make_rule(enum unwind_way way, uint32_t slot, int64_t number)
+{
+    uint32_t words = (uint32_t)(number / WORD) & ((1u << NUMBER_BITS) - 1);
+    return (uint32_t)way | slot << UNWIND_WAY_BITS | words << NUMBER_SHIFT;
+}
+
+// [fp] is the caller's fp, and above it is the return address.
+static inline uint32_t unwind_unknown_rule(void)
+{
+    return unwind_make_rule(WAY_UNKNOWN, 2, 2 * WORD);
+}
+
+static inline enum unwind_way unwind_way_of(uint32_t rule)
+{
+    return (enum unwind_way)(rule & ((1 << UNWIND_WAY_BITS) - 1));
+}
+
+static inline int64_t unwind_number_of(uint32_t rule)
+{
+    const int above = 32 - UNWIND_RULE_BITS;
+    return (int64_t)((int32_t)(rule << above) >> (above + NUMBER_SHIFT)) * WORD;
+}
+
+// The rule for code at `pc`, from the tables of its object.
+uint32_t unwind_find_rule(uint64_t pc) __attribute__((visibility("hidden")));
+
 #endif
