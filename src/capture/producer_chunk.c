@@ -16,7 +16,7 @@ enum {
 
 #define SCARCE_WAIT_NS 2000000000u // how long to wait for a chunk that perhaps nobody gives back
 
-static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+static int futex(const _Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
     return (int)syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
@@ -25,7 +25,7 @@ void producer_wake_recorder(struct producer_process *p)
 {
     // In a sandbox the recorder's sleep ends by itself.
     if (atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
-        atomic_fetch_add_explicit(&p->header->wakeups, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&p->header->wakeups, SPOOL_CHUNKS_A_WAKE, memory_order_relaxed);
     else
         control_wake_recorder(p->header, producer_inherited.futexes);
 }
@@ -34,7 +34,9 @@ void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk)
 {
     // Pairs with the recorder's acquire: all words are there.
     atomic_store_explicit(&chunk->state, SPOOL_CHUNK_DONE, memory_order_release);
-    producer_wake_recorder(p);
+    uint32_t n = atomic_fetch_add(&p->header->wakeups, 1) + 1;
+    if (n % SPOOL_CHUNKS_A_WAKE == 0 && !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
+        futex(&producer_inherited.futexes->wakeups, FUTEX_WAKE, 1, NULL);
 }
 
 bool producer_has_recorder(const struct producer_process *p)
@@ -130,7 +132,7 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
 }
 
 // Sleeps until the recorder has freed a chunk since `sequence`, or for WAIT_MS.
-static void wait_for_chunk(const struct producer_process *p, uint32_t sequence, uint64_t *waited_ns)
+static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64_t *waited_ns)
 {
     struct spool_header *header = p->header;
     uint64_t start = clock_monotonic_ns();
@@ -142,6 +144,7 @@ static void wait_for_chunk(const struct producer_process *p, uint32_t sequence, 
         return;
     }
     const struct timespec timeout = {.tv_nsec = WAIT_MS * 1000000};
+    producer_wake_recorder(p);
     atomic_fetch_add_explicit(&header->waiters, 1, memory_order_seq_cst);
     futex(&header->free_sequence, FUTEX_WAIT, sequence, &timeout);
     atomic_fetch_sub_explicit(&header->waiters, 1, memory_order_seq_cst);

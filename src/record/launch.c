@@ -35,7 +35,7 @@ static void wake_recorder(void)
 {
     _Atomic uint32_t *at = bell;
     if (at)
-        atomic_fetch_add(at, 1);
+        atomic_fetch_add(at, SPOOL_CHUNKS_A_WAKE);
 }
 
 // Here and not in a pass of the recorder, which may be blocked in a write.

@@ -26,20 +26,18 @@ enum {
     // A batch may hold records that are later than its watermark, and a reader orders what is older than the watermark of
     // the batch before the last (docs/design/convert.md).
     SETTLING_BATCHES = 2,
-    CHUNKS_PER_PASS = 4, // full chunks that a drain should find: few enough that they are still in cache …
-    CHUNKS_LATE = 12,    // … and so many that the backup drains: half of what a program may hold
-    RECORDER_NICE = 5,   // the program comes first …
-    BACKUP_UNNICE = 10,  // … but it should not have to wait
+    CHUNKS_LATE = 12,   // … and so many that the backup drains: half of what a program may hold
+    RECORDER_NICE = 5,  // the program comes first …
+    BACKUP_UNNICE = 10, // … but it should not have to wait
 };
 #define BATCH_NS       MS(20)   // … or is this old
 #define SAMPLE_NS      MS(10)   // RSS of each process
 #define IDLE_SAMPLE_NS MS(1000) // … that does nothing
 #define NAMES_NS       MS(500)  // names of its threads
 #define CHECK_NS       MS(2)    // between checks for processes that have ended
-#define LONGEST_NAP    MS(2)    // a program that suddenly gets fast fills its chunks in about this time
-#define SHORTEST_NAP   100000u  // ns
 #define BACKUP_NAP     400000u  // ns
-#define IDLE_NS        MS(20)   // sleep when no chunk is full: published events must not wait longer
+#define IDLE_NS        MS(20)   // sleep when few chunks get full: published events must not wait longer
+#define BUSY_NS        MS(1)    // … when many did: processes that may make no system call cannot end it
 #define SURVIVORS_NS   MS(50)   // between searches for processes of the session that have no spool yet
 
 struct ended_process {
@@ -67,13 +65,13 @@ struct recorder {
     pthread_t backup;
     bool has_backup, ending;
     _Atomic bool woken; // what ended the sleep may be the end of a process
-    bool active;        // programs fill chunks, or the encoder has work: the backup is on the watch
+    bool active;        // the encoder has work: the backup is on the watch
     int backup_failed;  // 0 or a negative errno
     struct err backup_error;
     uint32_t seen;      // wakeups before the last pass …
     bool full;          // … which drained nothing, since the encoder's backlog is full
     uint64_t watermark; // of the last drain that left nothing behind
-    uint64_t batch_began_ns, checked_ns, sampled_ns, passed_ns, survivors_ns, left_ns;
+    uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, left_ns;
     uint64_t batches_begun;
     uint64_t batch_words;        // drained since the batch began
     unsigned unsettled;          // batches that a reader still has to see before it can order all records written
@@ -545,26 +543,11 @@ static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
     unrecorded_match(&r->unrecorded, &r->drain);
     *o = (struct record_pass){rc == 0 && is_over(r), r->full, r->seen, r->drain.chunks_done};
     bool was_active = r->active;
-    r->active = encoder_has_work(r->encoder) || o->chunks_done;
+    r->active = encoder_has_work(r->encoder);
     if (r->active && !was_active)
         pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
     return rc;
-}
-
-// Sleeps until the next pass will find CHUNKS_PER_PASS full chunks, by the rate of the last one.
-static void sleep_between(struct recorder *r, const struct record_pass *o)
-{
-    uint64_t now = clock_monotonic_ns(), took = now - r->passed_ns;
-    r->passed_ns = now;
-    if (o->chunks_done == 0) {
-        drain_sleep(&r->drain, o->seen, IDLE_NS);
-        r->woken = true;
-    } else if (o->chunks_done < 2 * CHUNKS_PER_PASS) {
-        uint64_t ns = took * CHUNKS_PER_PASS / o->chunks_done;
-        ns = ns < SHORTEST_NAP ? SHORTEST_NAP : ns > LONGEST_NAP ? LONGEST_NAP : ns;
-        nanosleep(&(struct timespec){0, (long)ns}, NULL);
-    }
 }
 
 static int loop(struct recorder *r, struct err *e)
@@ -576,8 +559,10 @@ static int loop(struct recorder *r, struct err *e)
             return rc;
         if (!o.full)
             unrecorded_look(&r->unrecorded, r->launch.pid);
-        if (!encoder_work(r->encoder))
-            sleep_between(r, &o);
+        if (encoder_work(r->encoder))
+            continue;
+        drain_sleep(&r->drain, o.seen, o.chunks_done >= SPOOL_CHUNKS_A_WAKE ? BUSY_NS : IDLE_NS);
+        r->woken = true;
     }
 }
 
@@ -681,7 +666,6 @@ static int run(struct recorder *r, struct err *e)
         r->result->start_errno = rc > 0 ? rc : 0;
         return rc < 0 ? rc : 0;
     }
-    r->passed_ns = clock_monotonic_ns();
     rc = begin_encoder(r, e);
     if (rc == 0)
         rc = begin_backup(r, e);

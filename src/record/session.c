@@ -232,7 +232,7 @@ void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
     struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
     // The recorder's own signal handler writes to the futex, processes only wake it.
     uint32_t own = atomic_load(&c->session->wakeups);
-    if (drain_wakeups(c) == seen)
+    if (drain_wakeups(c) - seen < SPOOL_CHUNKS_A_WAKE)
         syscall(SYS_futex, &c->session->wakeups, FUTEX_WAIT, own, &t, NULL, 0);
 }
 

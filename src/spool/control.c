@@ -52,7 +52,7 @@ void control_wake_recorder(struct spool_header *h, const struct spool_session *f
 {
     // Pairs with the recorder's look at the counts before it sleeps. A wake-up that comes between the two is lost, and the
     // next one, or the end of the recorder's short sleep, makes up for it.
-    atomic_fetch_add(&h->wakeups, 1);
+    atomic_fetch_add(&h->wakeups, SPOOL_CHUNKS_A_WAKE);
     syscall(SYS_futex, &futexes->wakeups, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 

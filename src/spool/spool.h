@@ -50,6 +50,7 @@ enum {
     SPOOL_MAX_CHUNKS_ALONE = 1 << 18, // 16 GiB, without a recorder
     SPOOL_BASE_CHUNKS = 24,    // a process may hold this many chunks before its threads wait for the recorder …
     SPOOL_CHUNKS_A_THREAD = 2, // … and this many more for each live thread
+    SPOOL_CHUNKS_A_WAKE = 10,  // full chunks that end the recorder's sleep: each of its turns costs the program time
     SPOOL_NO_CHUNK = 0xffffffff,
     SPOOL_MAX_FOLLOW = 256,
     SPOOL_MAX_DEPTH = 128, // frames of a call site
@@ -171,7 +172,8 @@ struct spool_header {
     _Atomic uint32_t finishing;           // enum spool_finishing
     _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
     _Atomic uint32_t restarts;            // times that the trace began anew: what was defined in it is to be again
-    _Atomic uint32_t wakeups;          // grows when a chunk becomes DONE or the process wants something of the recorder
+    // Grows by 1 when a chunk becomes DONE, and by SPOOL_CHUNKS_A_WAKE when the process wants something of the recorder.
+    _Atomic uint32_t wakeups;
     _Atomic uint32_t threads_numbered; // numbers given to threads so far
     _Atomic uint32_t threads_live;
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
