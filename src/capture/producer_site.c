@@ -181,7 +181,8 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(size)) {
         bool done = producer_put_sized(kind, size, address);
-        producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+        // The first event of all joins the session, and only then is it known.
+        producer_tls.decided = done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
         return done;
     }
     producer_tls.decided = PRODUCER_WITH_STACK;
