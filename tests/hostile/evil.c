@@ -117,7 +117,7 @@ int main(int n, char **v)
         stop = 1;
         chdir(dir);
         char nm[100];
-        for (int i = 0; i < 20000; i++) {
+        for (int i = 0; i < 4000; i++) {
             snprintf(nm, 100, "%d-%d.spool", i, i);
             if (i % 4 == 0)
                 symlink("/etc/shadow", nm);
