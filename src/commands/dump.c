@@ -253,7 +253,8 @@ struct dump {
 static int flush(void *context)
 {
     struct dump *d = context;
-    fwrite(d->out.data, 1, d->out.size, stdout);
+    if (d->out.size)
+        fwrite(d->out.data, 1, d->out.size, stdout);
     d->out.size = 0;
     return ferror(stdout) ? -EPIPE : 0;
 }

@@ -191,7 +191,7 @@ static bool make_room(const struct cache *c, uint64_t bytes)
     bool fits = folder && list_kept(folder, &kept, &n, &kept_bytes) == 0;
     uint64_t max = max_bytes(c->folder, kept_bytes);
     fits = fits && bytes <= max;
-    if (fits)
+    if (fits && n)
         qsort(kept, n, sizeof *kept, by_use);
     for (size_t i = 0; fits && i < n && kept_bytes + bytes > max; i++) {
         if (unlinkat(dirfd(folder), kept[i].name, 0) == 0)

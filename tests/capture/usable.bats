@@ -63,6 +63,7 @@ usable_as_told() {
 }
 
 @test "--usable: an mtrace file says which blocks are mappings of their own, and which reallocs made a new block" {
+  skip_under_sanitizer
   "$HEAPTAPE" record -q -f --usable -F mtrace -o t.mtrace -- "$HEAPTAPE_PROGRAMS/paths"
   python3 - t.mtrace >paths.txt <<'PY'
 import struct, sys

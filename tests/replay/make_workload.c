@@ -427,7 +427,7 @@ static void define_sites(struct workload_sites *sites)
 {
     const uint64_t address[] = {0x1000, 0x2000};
     for (uint32_t i = 0; i < 2; i++)
-        must(workload_sites_define(sites, i + 1, (const char *)&address[i], sizeof address[i]));
+        must(workload_sites_define(sites, i + 1, (const char *)&address[i], 1));
     workload_write_sites(to.writer, sites);
 }
 

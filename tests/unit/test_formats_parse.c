@@ -139,7 +139,7 @@ static void what_is_wrong_is_named(void **state)
 }
 
 // Bytes of a right line are replaced, added and left out: whatever comes, the parser stays within the line. Each line stands
-// at the end of memory of its own, so that a sanitizer sees a step beyond.
+// at the end of memory of its own, so that a sanitizer sees a step beyond what may be read of it.
 static void mutations_stay_within_the_line(void **state)
 {
     uint64_t seed = 6;
@@ -159,9 +159,10 @@ static void mutations_stay_within_the_line(void **state)
             else
                 text[where] = c;
         }
-        char *line = malloc(n + 1);
+        char *line = malloc(n + 1 + TEXT_SLACK);
         memcpy(line, text, n);
         line[n] = '\n';
+        memset(line + n + 1, '9', TEXT_SLACK);
         struct text_call call;
         const char *p = line;
         const char *expected = r->format == ANDROID ? text_parse_android(&p, line + n, &call)
