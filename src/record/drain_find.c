@@ -199,7 +199,8 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
-        c->pending |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR;
+        c->pending |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR ||
+                      errno == EWOULDBLOCK; // somebody else looks whether it is stale
         if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
             remove_other(c, name);
         return NULL;

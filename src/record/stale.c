@@ -63,7 +63,8 @@ static bool walk(int dir_fd, bool remove, unsigned depth)
 {
     DIR *d = fdopendir(dup(dir_fd));
     struct dirent *item;
-    bool found = false;
+    // Before its spools: while a look at one lasts, its recorder cannot open it.
+    bool found = !remove && lives(dir_fd, SPOOL_SESSION_FILE);
     if (!d)
         return true;
     rewinddir(d);
