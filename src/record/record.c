@@ -569,7 +569,7 @@ static int loop(struct recorder *r, struct err *e)
 static int finish_unrecorded(struct recorder *r, struct err *e)
 {
     struct trace_unrecorded *to = &r->result->unrecorded;
-    const struct unrecorded_clock clock = {stamp_now(r), clock_hz(r->clock) >> CODEC_STAMP_SHIFT};
+    const struct unrecorded_clock clock = {stamp_now(r), clock_hz_since(r->clock, r->started) >> CODEC_STAMP_SHIFT};
     trace_unrecorded_release(to);
     return unrecorded_finish(&r->unrecorded, &r->drain, clock, to) < 0 ? err_set(e, -ENOMEM, "out of memory") : 0;
 }
