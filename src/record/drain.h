@@ -122,6 +122,7 @@ struct drain {
     struct drain_candidate *candidates;
     size_t candidates_capacity;
     uint64_t *copy;                // words of the chunk under work
+    uint32_t gone_wakeups;         // of spools that were dropped
     uint32_t chunks_done;          // chunks that the last drain found full: how far the recorder is behind
     uint32_t n_refused;            // processes whose spools could not be mapped …
     struct drain_refused *refused; // … those of them that are not counted yet

@@ -500,6 +500,7 @@ static void give_back(struct drain *c, const char *name, unsigned slot)
 void drain_drop(struct drain *c, size_t i)
 {
     struct drain_spool *s = c->spools[i];
+    c->gone_wakeups += atomic_load(&s->header->wakeups);
     // Whoever still has it must not wait for what will not come.
     if (!c->attached) {
         atomic_store(&s->header->refused, 1);

@@ -382,13 +382,14 @@ static int drain_pass(struct recorder *r, struct err *e)
 {
     const struct drain_sink sink = {r, room_for_segment, take_segment};
     uint64_t now = clock_monotonic_ns(), stamp = stamp_now(r);
+    uint32_t seen = r->seen;
     r->seen = drain_wakeups(&r->drain);
     record_launch_forward(&r->launch);
     int rc = encoder_check(r->encoder, e);
     if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
         return rc;
     // Ends are noticed before the drain, so that the drain after an end takes all there is.
-    if (now - r->checked_ns >= CHECK_NS || r->woken) {
+    if (now - r->checked_ns >= CHECK_NS || r->woken || r->seen != seen) {
         r->checked_ns = now;
         r->woken = false;
         record_launch_reap(&r->launch, false);

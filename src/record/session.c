@@ -238,7 +238,7 @@ void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns)
 
 uint32_t drain_wakeups(const struct drain *c)
 {
-    uint32_t n = atomic_load(&c->session->wakeups);
+    uint32_t n = atomic_load(&c->session->wakeups) + c->gone_wakeups;
     for (size_t i = 0; i < c->n_spools; i++)
         n += atomic_load(&c->spools[i]->header->wakeups);
     return n;
