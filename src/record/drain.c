@@ -141,11 +141,10 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
     s->fresh_chunks = fresh;
     if (drain_map_more(s, fresh) < 0) {
         // What lies there is lost, and counted at the end; nothing more of the process is recorded.
-        s->unmapped = true;
+        s->unmapped = s->cut = true;
         s->max_chunks = s->fresh_chunks = fresh = s->mapped_chunks;
         atomic_store(&s->header->refused, 1);
         drain_wake_waiters(s->header);
-        c->n_refused++;
     }
     size_t known = s->marks_capacity, n = 0;
     if (HT_GROW(&s->marks, &s->marks_capacity, fresh) < 0 ||

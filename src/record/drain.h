@@ -44,6 +44,7 @@ struct drain_spool {
     uint32_t max_chunks;
     uint32_t fresh_chunks; // that have been in use
     bool unmapped;         // chunks from mapped_chunks on could not be mapped, and are not counted yet
+    bool cut;              // they were there: the process was not recorded to its end
     char name[64];         // of the file
     unsigned reserve;      // of a user's that it is in, counted from 1; 0: it has a file of its own
     uint32_t number;

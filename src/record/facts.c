@@ -86,8 +86,9 @@ static char *reason_of(const struct drain_spool *s)
         return strdup(s->broken);
     if (atomic_load(&s->guard.broken))
         return strdup("its spool was truncated");
+    // It may have ended before it noticed.
     if (atomic_load(&s->header->status) != SPOOL_OFF)
-        return NULL;
+        return s->cut ? strdup("the recorder could not map its spool") : NULL;
     char *text = header_string(s->header->reason, sizeof s->header->reason);
     for (char *at = text; at && *at; at++)
         *at = *at >= ' ' && *at <= '~' ? *at : '?';

@@ -45,3 +45,108 @@ adds_up() {
   run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- bash -c 'ulimit -f 100; known _exit 10000'
   at_least 110000 events
 }
+
+# is_said_exactly: a number, and that it is all.
+is_said_exactly() {
+  expect "a number" [ -n "$(said_lost)" ]
+  expect "an exact number" [ "${stderr#*at least}" = "$stderr" ]
+}
+
+@test "nothing is said to be lost where nothing is" {
+  skip_under_sanitizer
+  for command in "known _exit 20000" "known fork 200 5" "known exec 200 5" "known abort 2000"; do
+    # shellcheck disable=SC2086 # words
+    records $command
+    expect "no word of it" [ "${stderr#*lost}" = "$stderr" ]
+    expect "no word of it" [ "${stderr#*turned itself off}" = "$stderr" ]
+    [ "$("$HEAPTAPE" stat --json --brief t.ht | jq .lost_records)" -eq 0 ]
+  done
+}
+
+@test "two causes: the number is their sum" {
+  skip_under_sanitizer
+  bats_require_minimum_version 1.5.0
+  program='(ulimit -v $0; exec known _exit 500); exec known _exit 100000'
+  all_calls sh -c "$program" 4000000
+  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- sh -c "$program" 4000
+  has "$stderr" "(known) was not recorded: no spool could be made for it: Cannot allocate memory (5500 calls)"
+  has "$stderr" "the recording stopped at --max-size"
+  is_said_exactly
+  adds_up "$(events)"
+  # The first alone.
+  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- sh -c "$program" 4000
+  expect "5500" [ "$(said_lost)" = 5500 ]
+  is_said_exactly
+  adds_up "$(events)"
+}
+
+# records_beside FILL: with that many bytes in /dev/shm, which has 64 MiB, after the shell has its spool and before known.
+records_beside() {
+  bats_require_minimum_version 1.5.0
+  # shellcheck disable=SC2016 # the inner shell's
+  run --separate-stderr timeout -k 1 20 unshare -m bash -c 'mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm
+    (read -r _ <begun; head -c "$0" /dev/zero >/dev/shm/fill 2>/dev/null; echo >filled) 3>&- &
+    exec "$HEAPTAPE" record -f -o t.ht -- sh -c "echo >begun; read -r x <filled; exec known _exit 20000"' "$1"
+}
+
+@test "no space for a spool: all calls are counted" {
+  skip_under_sanitizer
+  need_unshare -m
+  mkfifo begun filled
+  records_beside 1k
+  all=$(events)
+  records_beside 70m
+  has "$stderr" "(known) was not recorded: no spool could be made for it: No space left on device (220000 calls)"
+  is_said_exactly
+  adds_up "$(events)"
+}
+
+@test "chunks that the recorder cannot map: what is in them is counted" {
+  skip_under_sanitizer
+  bats_require_minimum_version 1.5.0
+  mkfifo go
+  # shellcheck disable=SC2016 # the inner shell's
+  program='read -r x <go; exec manythreads 300'
+  (echo >go) &
+  all_calls bash -c "$program"
+  calls=$((all - 3 * 300))
+  "$HEAPTAPE" record -f -o t.ht -- bash -c "$program" >out 2>err &
+  recorder=$!
+  for ((i = 0; i < 200; i++)); do ls -l /proc/$recorder/map_files 2>/dev/null | grep -q '[.]spool' && break; sleep 0.02; done
+  # Enough for a spool of 128 chunks beside the shell's, too little for 512.
+  prlimit --pid $recorder --as=$((($(awk '/VmSize/ { print $2 }' /proc/$recorder/status) + 16384) * 1024))
+  echo >go
+  status=0
+  wait $recorder || status=$?
+  stderr=$(cat err) output=$(cat out)
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "recording turned itself off in a process: the recorder could not map its spool"
+  expect "it was recorded in part" [ "${stderr#*not recorded}" = "$stderr" ]
+  is_said_exactly
+  # Starts and exits of threads are records, but no calls.
+  lost=$(said_lost)
+  echo "$(events) recorded + $lost lost = $calls to $all?"
+  [ $(($(events) + lost)) -ge $calls ] && [ $(($(events) + lost)) -le $all ]
+}
+
+@test "a second SIGTERM: what is left behind is counted, and is not all" {
+  skip_under_sanitizer
+  mkfifo fifo
+  exec 7<>fifo
+  "$HEAPTAPE" record -z none -o fifo -- sh -c 'trap "" TERM; known _exit 300000 >calls' 2>err 7>&- 3>&- &
+  recorder=$!
+  for ((i = 0; i < 200; i++)); do grep -q pipe_write "/proc/$recorder/wchan" 2>/dev/null && break; sleep 0.02; done
+  sleep 0.3
+  kill -TERM $recorder
+  sleep 0.1
+  kill -TERM $recorder
+  wait $recorder || true
+  exec 7>&-
+  stderr=$(cat err)
+  has "$stderr" "signal 15 stopped the recording before the program exited"
+  expect "a bound" grep -q "^heaptape: at least [0-9 ]* records were lost" err
+  for ((i = 0; i < 200; i++)); do [ -s calls ] && break; sleep 0.05; done
+  echo "$(said_lost) of $((11 * $(cat calls))) calls"
+  # The chunks that a process of one thread may hold are full when it waits.
+  [ "$(said_lost)" -ge 150000 ] && [ "$(said_lost)" -le 3300100 ]
+}

@@ -1,7 +1,7 @@
 // The producer's half of the spool against the real drain: what a process records is what the drain hands on. The
 // producer runs in a fork child, the drain here.
 #include "base/clock.h"
-#include "capture/producer.h"
+#include "capture/producer_private.h"
 #include "record/drain.h"
 #include "unit.h"
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 5, DEADLINE_S = 30 };
+enum { THREADS = 5, DEADLINE_S = 30, MANY_THREADS = PRODUCER_MAX_THREADS };
 
 // What the drain handed on: in each thread's main stream blocks 0, 1, 2, …
 struct seen {
@@ -24,20 +24,26 @@ struct seen {
 // Shared with the producer: what it has recorded in its handlers.
 static _Atomic uint64_t *in_handlers;
 
+// Threads after the first have a place each; of very many the last has the last.
+static uint32_t place_of(const struct trace_segment *g)
+{
+    return g->thread == MANY_THREADS ? THREADS : g->thread;
+}
+
 static void see_event(struct seen *seen, const struct trace_segment *g, const struct event *ev)
 {
-    uint64_t i = seen->blocks[g->thread];
+    uint64_t i = seen->blocks[place_of(g)];
     switch (ev->kind) {
     case HT_MALLOC:
         seen->wrong += ev->size != i % 50000 || ev->result != 4096 + 16 * (i % 100000);
-        seen->blocks[g->thread]++;
+        seen->blocks[place_of(g)]++;
         break;
     case HT_FREE:
         seen->in_handlers++;
         break;
     case HT_LOST:
         seen->lost += ev->value;
-        seen->blocks[g->thread] += ev->value;
+        seen->blocks[place_of(g)] += ev->value;
         break;
     default:
         seen->starts += ev->kind == HT_THREAD_START;
@@ -51,10 +57,10 @@ static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct
     struct event ev;
     (void)s;
     (void)e;
-    assert_in_range(g->thread, 0, THREADS);
+    assert_in_range(place_of(g), 0, THREADS);
     if (g->stream == 0) {
-        seen->gaps += g->first_word != seen->words[g->thread];
-        seen->words[g->thread] = g->first_word + g->n_words;
+        seen->gaps += g->first_word != seen->words[place_of(g)];
+        seen->words[place_of(g)] = g->first_word + g->n_words;
     }
     for (uint32_t at = 0, used; at < g->n_words; at += used) {
         used = codec_get(&state, g->words + at, g->n_words - at, &ev);
@@ -211,6 +217,53 @@ static void several_threads(void **state)
     drain_close(&c);
 }
 
+static void *put_some_blocks(void *n)
+{
+    put_blocks((uintptr_t)n);
+    return NULL;
+}
+
+static void run_unannounced(uint64_t blocks)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, put_some_blocks, (void *)(uintptr_t)blocks) != 0)
+        _exit(5);
+    pthread_join(thread, NULL);
+}
+
+// Those that have no state are counted; when one is free again, the next thread is recorded, whatever its number.
+static void more_threads_than_states(void **state)
+{
+    (void)state;
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    uint64_t *lost = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child = begin(&c);
+    if (child == 0) {
+        struct producer_thread *last = NULL;
+        put_blocks(1);
+        for (unsigned i = 1; i < MANY_THREADS; i++) {
+            last = producer_thread_create(NULL, NULL);
+            if (!last)
+                _exit(3);
+        }
+        if (producer_thread_create(NULL, NULL))
+            _exit(4);
+        run_unannounced(1234);
+        *lost = spool_unrecorded(producer_inherited.spool);
+        producer_thread_cancel(last);
+        run_unannounced(4321);
+        finish();
+    }
+    drain_all(&c, &seen, child);
+    assert_int_equal(*lost, 1234);
+    assert_int_equal(seen.blocks[THREADS], 4321);
+    assert_int_equal(seen.starts, 1);
+    assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
+    munmap(lost, 4096);
+    drain_close(&c);
+}
+
 static void on_alarm(int sig)
 {
     const struct event ev = {.kind = HT_FREE, .ptr = 4096};
@@ -273,6 +326,35 @@ static void lossy(void **state)
     assert_int_equal(seen.blocks[0] - seen.lost + lost, 1000000);
     assert_int_equal(seen.wrong, 0);
     wait_for(child);
+    drain_close(&c);
+}
+
+// When the recorder stops, what the process has recorded and goes on to call is counted, to the record.
+static void left_by_a_recorder_that_stops(void **state)
+{
+    (void)state;
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    struct err e = {0};
+    const struct drain_sink sink = {.ctx = &seen, .segment = see};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        put_blocks(3000000);
+        finish();
+    }
+    while (drain_discover(&c, &e) == 0)
+        usleep(1000);
+    while (seen.blocks[0] < 100000)
+        assert_int_equal(drain_drain(&c, &sink, &e), 0);
+    drain_stop(&c);
+    wait_for(child);
+    struct drain_spool *s = c.spools[0];
+    uint64_t left = drain_undrained(s), off = spool_unrecorded(s->header);
+    assert_int_equal(atomic_load(&s->header->status), SPOOL_OFF);
+    assert_in_range(left, 100000, 3000000);
+    assert_in_range(off, 100000, 3000000);
+    assert_int_equal(seen.blocks[0] + left + off, 3000000);
+    assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
     drain_close(&c);
 }
 
@@ -354,10 +436,16 @@ static void a_recorder_that_is_gone(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_thread),      cmocka_unit_test(chunks_are_used_again),
-    cmocka_unit_test(several_threads), cmocka_unit_test(a_signal_handler),
-    cmocka_unit_test(lossy),           cmocka_unit_test(paused),
-    cmocka_unit_test(a_refused_spool), cmocka_unit_test(a_recorder_that_is_gone),
+    cmocka_unit_test(one_thread),
+    cmocka_unit_test(chunks_are_used_again),
+    cmocka_unit_test(several_threads),
+    cmocka_unit_test(a_signal_handler),
+    cmocka_unit_test(lossy),
+    cmocka_unit_test(paused),
+    cmocka_unit_test(a_refused_spool),
+    cmocka_unit_test(a_recorder_that_is_gone),
+    cmocka_unit_test(more_threads_than_states),
+    cmocka_unit_test(left_by_a_recorder_that_stops),
 };
 
 UNIT_MAIN(tests)
