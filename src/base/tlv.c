@@ -46,6 +46,19 @@ int tlv_next(const uint8_t **at, const uint8_t *end, struct tlv *field)
     return 1;
 }
 
+int tlv_read(const uint8_t *at, size_t n, int (*set)(void *to, const struct tlv *field), void *to)
+{
+    const uint8_t *end = at + n;
+    struct tlv f;
+    int rc;
+    while ((rc = tlv_next(&at, end, &f)) > 0) {
+        rc = set(to, &f);
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
+}
+
 char *tlv_string(const struct tlv *field)
 {
     return strndup((const char *)field->bytes, field->size);

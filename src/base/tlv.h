@@ -23,6 +23,10 @@ struct tlv {
 // Takes the field at *at and moves on: 1, 0 at the end, -EBADMSG when the field does not fit.
 int tlv_next(const uint8_t **at, const uint8_t *end, struct tlv *field);
 
+// Calls `set` with each field of the n bytes at `at`, until it returns a negative errno. 0, that errno, or -EBADMSG when the
+// fields do not fit.
+int tlv_read(const uint8_t *at, size_t n, int (*set)(void *to, const struct tlv *field), void *to);
+
 // A copy of the field's bytes as a C string, cut at the first NUL; the caller frees it. NULL when out of
 // memory.
 char *tlv_string(const struct tlv *field);

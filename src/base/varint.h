@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_BASE_VARINT_H
 #define HEAPTAPE_BASE_VARINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,34 @@ static inline size_t varint_get(const uint8_t *in, const uint8_t *end, uint64_t 
         }
     }
     return 0;
+}
+
+// What is read one after the other: whoever reads asks once, at the end or before a number is used, whether all was well.
+struct varint_source {
+    const uint8_t *at, *end;
+    bool bad; // something was cut off, over-long or longer than it may be
+};
+
+// The next number; 0 once something was bad.
+static inline uint64_t varint_source_number(struct varint_source *from)
+{
+    uint64_t v = 0;
+    size_t n = from->bad ? 0 : varint_get(from->at, from->end, &v);
+    from->bad |= n == 0;
+    from->at += n;
+    return v;
+}
+
+// The next text: its length, at most `most`, then its bytes. Borrowed from the input and not ended by a NUL; *n is 0 once
+// something was bad.
+static inline const char *varint_source_text(struct varint_source *from, size_t most, size_t *n)
+{
+    uint64_t bytes = varint_source_number(from);
+    from->bad |= bytes > most || bytes > (size_t)(from->end - from->at);
+    const char *text = (const char *)from->at;
+    *n = from->bad ? 0 : (size_t)bytes;
+    from->at += *n;
+    return text;
 }
 
 static inline uint64_t zigzag_put(int64_t v)

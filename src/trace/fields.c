@@ -187,8 +187,9 @@ static int set_argv(char **to, uint32_t *bytes, const struct tlv *field)
     return 0;
 }
 
-static int set_session(struct trace_session *s, const struct tlv *f)
+static int set_session(void *to, const struct tlv *f)
 {
+    struct trace_session *s = to;
     switch (f->tag) {
     case TRACE_F_CLOCK_KIND:
         s->clock = (enum clock_kind)f->number;
@@ -243,8 +244,9 @@ static int set_names(struct trace_process *p, const struct tlv *field)
     return 0;
 }
 
-static int set_process(struct trace_process *p, const struct tlv *f)
+static int set_process(void *to, const struct tlv *f)
 {
+    struct trace_process *p = to;
     switch (f->tag) {
     case TRACE_F_PID:
         p->pid = (uint32_t)f->number;
@@ -321,8 +323,9 @@ static int set_missed(struct trace_missed *m, const struct tlv *f)
     return 0;
 }
 
-static int set_unrecorded(struct trace_unrecorded *u, const struct tlv *f)
+static int set_unrecorded(void *to, const struct tlv *f)
 {
+    struct trace_unrecorded *u = to;
     switch (f->tag) {
     case TRACE_F_MISSED_BY:
         u->by = f->number <= TRACE_MISSED_PROC ? (enum trace_missed_by)f->number : TRACE_MISSED_UNKNOWN;
@@ -339,41 +342,17 @@ static int set_unrecorded(struct trace_unrecorded *u, const struct tlv *f)
 
 int fields_get_session(const uint8_t *at, size_t n, struct trace_session *s)
 {
-    const uint8_t *end = at + n;
-    struct tlv f;
-    int rc;
-    while ((rc = tlv_next(&at, end, &f)) > 0) {
-        rc = set_session(s, &f);
-        if (rc < 0)
-            break;
-    }
-    return rc;
+    return tlv_read(at, n, set_session, s);
 }
 
 int fields_get_process(const uint8_t *at, size_t n, struct trace_process *p)
 {
-    const uint8_t *end = at + n;
-    struct tlv f;
-    int rc;
-    while ((rc = tlv_next(&at, end, &f)) > 0) {
-        rc = set_process(p, &f);
-        if (rc < 0)
-            break;
-    }
-    return rc;
+    return tlv_read(at, n, set_process, p);
 }
 
 int fields_get_unrecorded(const uint8_t *at, size_t n, struct trace_unrecorded *u)
 {
-    const uint8_t *end = at + n;
-    struct tlv f;
-    int rc;
-    while ((rc = tlv_next(&at, end, &f)) > 0) {
-        rc = set_unrecorded(u, &f);
-        if (rc < 0)
-            break;
-    }
-    return rc;
+    return tlv_read(at, n, set_unrecorded, u);
 }
 
 uint64_t fields_number(const uint8_t *at, size_t n, unsigned tag, uint64_t fallback)

@@ -164,43 +164,19 @@ int names_put(struct buf *b, const struct names *n, uint32_t process, size_t *en
     return rc;
 }
 
-// Reading: where it stands, and whether all was well so far.
-struct names_source {
-    const uint8_t *at, *end;
-    bool bad;
-};
-
-static uint64_t get_number(struct names_source *from)
+static int get_entry(struct varint_source *from, struct names *to, uint64_t *last)
 {
-    uint64_t v = 0;
-    size_t n = from->bad ? 0 : varint_get(from->at, from->end, &v);
-    from->bad |= n == 0;
-    from->at += n;
-    return v;
-}
-
-static const char *get_text(struct names_source *from, size_t *n)
-{
-    uint64_t bytes = get_number(from);
-    from->bad |= bytes > NAMES_TEXT_BYTES || bytes > (size_t)(from->end - from->at);
-    const char *text = (const char *)from->at;
-    *n = from->bad ? 0 : (size_t)bytes;
-    from->at += *n;
-    return text;
-}
-
-static int get_entry(struct names_source *from, struct names *to, uint64_t *last)
-{
-    uint64_t module = get_number(from);
-    *last += (uint64_t)zigzag_get(get_number(from));
-    uint64_t bytes = get_number(from), n = get_number(from);
+    uint64_t module = varint_source_number(from);
+    *last += (uint64_t)zigzag_get(varint_source_number(from));
+    uint64_t bytes = varint_source_number(from), n = varint_source_number(from);
     if (from->bad || module > UINT32_MAX || n > NAMES_FUNCTIONS)
         return -EBADMSG;
     int rc = names_begin(to, (uint32_t)module, *last, bytes);
     for (; rc == 0 && n > 0; n--) {
         size_t function_bytes, file_bytes;
-        const char *function = get_text(from, &function_bytes), *file = get_text(from, &file_bytes);
-        uint64_t line = get_number(from);
+        const char *function = varint_source_text(from, NAMES_TEXT_BYTES, &function_bytes),
+                   *file = varint_source_text(from, NAMES_TEXT_BYTES, &file_bytes);
+        uint64_t line = varint_source_number(from);
         rc = from->bad || line > INT32_MAX
                  ? -EBADMSG
                  : names_function(to, function, function_bytes, file, file_bytes, (uint32_t)line);
@@ -210,8 +186,8 @@ static int get_entry(struct names_source *from, struct names *to, uint64_t *last
 
 int names_get(const uint8_t *at, size_t n, struct names *to, uint32_t *process)
 {
-    struct names_source from = {at, at + n, false};
-    uint64_t last = 0, number = get_number(&from);
+    struct varint_source from = {at, at + n, false};
+    uint64_t last = 0, number = varint_source_number(&from);
     int rc = from.bad || number > UINT32_MAX ? -EBADMSG : 0;
     *process = (uint32_t)number;
     while (rc == 0 && from.at < from.end)

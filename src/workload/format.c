@@ -71,8 +71,9 @@ static int get_argv(struct workload_header *h, const struct tlv *f)
     return 0;
 }
 
-static int get_header_field(struct workload_header *h, const struct tlv *f)
+static int get_header_field(void *to, const struct tlv *f)
 {
+    struct workload_header *h = to;
     switch (f->tag) {
     case FORMAT_F_CLOCK_HZ:
         h->clock_hz = f->number;
@@ -106,15 +107,7 @@ static int get_header_field(struct workload_header *h, const struct tlv *f)
 
 int format_get_header(const uint8_t *at, size_t n, struct workload_header *h)
 {
-    const uint8_t *end = at + n;
-    struct tlv f;
-    int rc;
-    while ((rc = tlv_next(&at, end, &f)) > 0) {
-        rc = get_header_field(h, &f);
-        if (rc < 0)
-            return rc;
-    }
-    return rc;
+    return tlv_read(at, n, get_header_field, h);
 }
 
 // The summary's fields that are one number each, by tag.
@@ -208,19 +201,17 @@ static int get_by_kind(struct workload_summary *s, const struct tlv *f)
     return 0;
 }
 
+static int get_summary_field(void *to, const struct tlv *f)
+{
+    uint64_t *v = summary_number(to, f->tag);
+    if (v)
+        *v = f->number;
+    return !v && f->tag == FORMAT_F_BY_KIND ? get_by_kind(to, f) : 0;
+}
+
 int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s)
 {
-    const uint8_t *end = at + n;
-    struct tlv f;
-    int rc;
-    while ((rc = tlv_next(&at, end, &f)) > 0) {
-        uint64_t *v = summary_number(s, f.tag);
-        if (v)
-            *v = f.number;
-        else if (f.tag == FORMAT_F_BY_KIND && get_by_kind(s, &f) < 0)
-            return -EBADMSG;
-    }
-    return rc;
+    return tlv_read(at, n, get_summary_field, s);
 }
 
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n)

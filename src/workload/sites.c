@@ -247,59 +247,32 @@ int workload_sites_put(struct buf *b, const struct workload_sites *s, size_t *mo
     return rc ? -ENOMEM : 0;
 }
 
-// Reading: where it stands, and whether all was well so far.
-struct source {
-    const uint8_t *at, *end;
-    bool bad;
-};
-
-static uint64_t get_number(struct source *from)
-{
-    uint64_t v = 0;
-    size_t n = from->bad ? 0 : varint_get(from->at, from->end, &v);
-    from->bad |= n == 0;
-    from->at += n;
-    return v;
-}
-
-static const char *get_text(struct source *from, size_t *n)
-{
-    uint64_t bytes = get_number(from);
-    if (from->bad || bytes > (size_t)(from->end - from->at)) {
-        from->bad = true;
-        bytes = 0;
-    }
-    const char *text = (const char *)from->at;
-    *n = (size_t)bytes;
-    from->at += bytes;
-    return text;
-}
-
-static int get_modules(struct source *from, struct workload_sites *s)
+static int get_modules(struct varint_source *from, struct workload_sites *s)
 {
     int rc = 0;
-    for (uint64_t n = get_number(from); rc == 0 && !from->bad && n > 0; n--) {
+    for (uint64_t n = varint_source_number(from); rc == 0 && !from->bad && n > 0; n--) {
         size_t id_bytes, path_bytes;
-        struct workload_module m = {.start = get_number(from)};
-        m.bytes = get_number(from);
-        m.offset = get_number(from);
-        const char *id = get_text(from, &id_bytes), *path = get_text(from, &path_bytes);
+        struct workload_module m = {.start = varint_source_number(from)};
+        m.bytes = varint_source_number(from);
+        m.offset = varint_source_number(from);
+        const char *id = varint_source_text(from, SIZE_MAX, &id_bytes),
+                   *path = varint_source_text(from, SIZE_MAX, &path_bytes);
         rc = from->bad ? -EBADMSG : add_module(s, &m, id, id_bytes, path, path_bytes);
     }
     return rc;
 }
 
-static int get_site(struct source *from, struct workload_sites *s, uint64_t *last)
+static int get_site(struct varint_source *from, struct workload_sites *s, uint64_t *last)
 {
-    uint64_t n = get_number(from);
+    uint64_t n = varint_source_number(from);
     if (from->bad || n > (size_t)(from->end - from->at) / 2)
         return -EBADMSG;
     if (reserve_sites(s, s->n_sites + 1) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
         return -ENOMEM;
     s->sites[s->n_sites - 1] = (struct workload_site){s->n_frames, (uint32_t)n};
     for (uint64_t i = 0; i < n; i++) {
-        uint64_t module = get_number(from);
-        *last += (uint64_t)zigzag_get(get_number(from));
+        uint64_t module = varint_source_number(from);
+        *last += (uint64_t)zigzag_get(varint_source_number(from));
         if (from->bad || module > s->n_modules)
             return -EBADMSG;
         s->frames[s->n_frames++] = (struct workload_frame){*last, (uint32_t)module};
@@ -309,10 +282,10 @@ static int get_site(struct source *from, struct workload_sites *s, uint64_t *las
 
 int workload_sites_get(const uint8_t *at, size_t n, struct workload_sites *s)
 {
-    struct source from = {at, at + n, false};
+    struct varint_source from = {at, at + n, false};
     uint64_t last = 0;
     int rc = get_modules(&from, s);
-    uint64_t sites = rc == 0 ? get_number(&from) : 0;
+    uint64_t sites = rc == 0 ? varint_source_number(&from) : 0;
     // UINT32_MAX is more than anybody has, and an op's site is to fit.
     if (rc == 0 && s->n_sites + sites > UINT32_MAX)
         return -EBADMSG;
