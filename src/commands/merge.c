@@ -41,7 +41,7 @@ struct merging {
     struct err *e;
 };
 
-// A call site's share of all is told by one rate for the whole file.
+// Shares of call sites are estimated with one sampling rate for the whole file, so all inputs must have the same.
 static int check_sampling(const struct merging *j)
 {
     uint64_t first = workload_reader_header(j->in[0].reader)->stack_sample_bytes;

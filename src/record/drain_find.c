@@ -136,12 +136,18 @@ bool drain_keep_spares(struct drain *c)
     return all;
 }
 
+// Where a spool begins in its file: `reserve` is its number in a user's reserves, from 1, or 0 for a file of its own.
+static uint64_t offset_of(unsigned reserve)
+{
+    return reserve ? spool_reserve_offset(reserve - 1) : 0;
+}
+
 // Tells the process that nobody will drain its spool, so that it does not wait for that. By pwrite(2): there may be no address
 // space to map it. What the process has written until it notices is counted at its end.
 static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
 {
     const uint32_t yes = 1;
-    uint64_t at = (reserve ? spool_reserve_offset(reserve - 1) : 0) + offsetof(struct spool_header, refused);
+    uint64_t at = offset_of(reserve) + offsetof(struct spool_header, refused);
     if (pwrite(fd, &yes, sizeof yes, (off_t)at) != (ssize_t)sizeof yes)
         return;
     c->refused_pids[c->n_refused++ % DRAIN_REFUSED] = reserve ? 0 : (uint32_t)strtoul(name, NULL, 10);
@@ -153,7 +159,7 @@ static void refuse(struct drain *c, int fd, const char *name, unsigned reserve)
 static int spool_fill(struct drain *c, struct drain_spool *s, int fd)
 {
     struct stat st;
-    uint64_t offset = s->reserve ? spool_reserve_offset(s->reserve - 1) : 0;
+    uint64_t offset = offset_of(s->reserve);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return -EBADF;
     // A link may be to a file of somebody else.
@@ -581,11 +587,6 @@ static uint64_t count_chunks(struct drain *c, int fd, uint64_t offset, uint32_t 
     for (uint32_t i = first; i < fresh; i++)
         events += count_chunk(c, fd, offset + SPOOL_HEADER_BYTES + (uint64_t)i * SPOOL_CHUNK_BYTES);
     return events;
-}
-
-static uint64_t offset_of(unsigned reserve)
-{
-    return reserve ? spool_reserve_offset(reserve - 1) : 0;
 }
 
 void drain_count_unmapped(struct drain *c, struct drain_spool *s)

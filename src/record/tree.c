@@ -249,7 +249,7 @@ static void take_event(struct tree *t, const struct proc_event *event)
     if (!pid || (is_exec && !is_member(t, pid)))
         return;
     uint64_t stamp = stamp_of(t, event->timestamp_ns);
-    // Of the thread that listens it is to be told at once what has become of a process: it may be gone soon.
+    // What a process has become by exec is looked at here, by the thread that listens: it may be gone soon.
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
         look(t, &image);
@@ -322,7 +322,7 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     struct tree *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    mallopt(M_ARENA_MAX, 1); // the same: an arena for the thread would be 64 MiB
+    mallopt(M_ARENA_MAX, 1); // an arena for the thread would take 64 MiB of address space
     *t = (struct tree){.how = how, .clock = clock, .started = clock_point_take(clock), .is_attached = attached};
     pthread_mutex_init(&t->mutex, NULL);
     t->socket = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_CONNECTOR);

@@ -134,7 +134,7 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
     }
 }
 
-// Those who have ended and are not to be told of.
+// Forgets those that have ended and are not to be listed.
 static void forget_ended(struct unrecorded *u)
 {
     size_t n = 0;

@@ -22,6 +22,15 @@ events() {
   "$HEAPTAPE" stat --json --brief t.ht | jq "[.processes[] | select(.argv[0] | endswith(\"$1\")) | .events] | add"
 }
 
+# Waits until the recorder, which the program does not wait for, has completed the trace.
+completes() {
+  for _ in $(seq 100); do
+    "$HEAPTAPE" check -q t.ht 2>/dev/null && break
+    sleep 0.05
+  done
+  "$HEAPTAPE" check -q t.ht
+}
+
 @test "alone: the same output, status and events, and a trace that is complete when the program has ended" {
   status=0
   "$HEAPTAPE" record -q -o t.ht -- "$HEAPTAPE_PROGRAMS/children" >want || status=$?
@@ -106,22 +115,14 @@ P
 @test "alone: a program that a signal ends; the recorder completes the trace" {
   alone "-o t.ht" sh -c 'ls / >/dev/null; kill -9 $$'
   expect "its status" [ "$status" -eq 137 ]
-  for _ in $(seq 100); do
-    "$HEAPTAPE" check -q t.ht 2>/dev/null && break
-    sleep 0.05
-  done
-  "$HEAPTAPE" check -q t.ht
+  completes
 }
 
 @test "alone: the program does not wait for the processes that it leaves behind" {
   alone "-o t.ht" sh -c 'sleep 1000 </dev/null >/dev/null 2>&1 & echo $!'
   expect "its status" [ "$status" -eq 0 ]
   kill "$output" || { echo "it has waited for sleep"; return 1; }
-  for _ in $(seq 100); do
-    "$HEAPTAPE" check -q t.ht 2>/dev/null && break
-    sleep 0.05
-  done
-  "$HEAPTAPE" check -q t.ht
+  completes
 }
 
 @test "alone: nothing without a variable, and nothing of heaptape itself" {
