@@ -64,9 +64,8 @@ struct recorder {
     pthread_cond_t active_again;
     pthread_t backup;
     bool has_backup, ending;
-    _Atomic bool woken; // what ended the sleep may be the end of a process
-    bool active;        // the encoder has work: the backup is on the watch
-    int backup_failed;  // 0 or a negative errno
+    bool active;       // the encoder has work: the backup is on the watch
+    int backup_failed; // 0 or a negative errno
     struct err backup_error;
     uint32_t seen;      // wakeups before the last pass …
     bool full;          // … which drained nothing, since the encoder's backlog is full
@@ -389,9 +388,8 @@ static int drain_pass(struct recorder *r, struct err *e)
     if (rc < 0 || (r->full = encoder_is_full(r->encoder)))
         return rc;
     // Ends are noticed before the drain, so that the drain after an end takes all there is.
-    if (now - r->checked_ns >= CHECK_NS || r->woken || r->seen != seen) {
+    if (now - r->checked_ns >= CHECK_NS || r->seen != seen) {
         r->checked_ns = now;
-        r->woken = false;
         record_launch_reap(&r->launch, false);
         drain_check_ends(&r->drain);
     }
@@ -445,6 +443,16 @@ static bool has_survivors(const struct recorder *r)
     return false;
 }
 
+static bool have_others_ended(struct recorder *r, const struct drain_spool *s)
+{
+    drain_check_ends(&r->drain);
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        if (r->drain.spools[i] != s && !r->drain.spools[i]->dead)
+            return false;
+    }
+    return true;
+}
+
 // Has the program that started the recorder asked for its end? Others may live.
 static bool is_asked_to_finish(struct recorder *r)
 {
@@ -454,7 +462,9 @@ static bool is_asked_to_finish(struct recorder *r)
             continue;
         if (r->drain.n_spools == 1 && is_own_child(r, s) && !has_survivors(r))
             return true;
-        atomic_store(&s->header->finishing, SPOOL_GOES_ON);
+        // The others may have ended before this one asked, but after this pass had looked.
+        if (r->drain.n_spools == 1 || !have_others_ended(r, s))
+            atomic_store(&s->header->finishing, SPOOL_GOES_ON);
     }
     return false;
 }
@@ -495,7 +505,8 @@ static void *drain_as_backup(void *arg)
         pthread_mutex_unlock(&r->draining);
         nanosleep(&(struct timespec){0, BACKUP_NAP}, NULL);
         pthread_mutex_lock(&r->draining);
-        if (!r->ending && drain_wakeups(&r->drain) - r->seen >= CHUNKS_LATE)
+        // The recorder's own thread looks at the spools without the mutex when it is not active, before it sleeps.
+        if (!r->ending && r->active && drain_wakeups(&r->drain) - r->seen >= CHUNKS_LATE)
             r->backup_failed = drain_pass(r, &r->backup_error);
     }
     pthread_mutex_unlock(&r->draining);
@@ -563,7 +574,6 @@ static int loop(struct recorder *r, struct err *e)
         if (encoder_work(r->encoder))
             continue;
         drain_sleep(&r->drain, o.seen, o.chunks_done >= SPOOL_CHUNKS_A_WAKE ? BUSY_NS : IDLE_NS);
-        r->woken = true;
     }
 }
 
@@ -579,7 +589,7 @@ static int finish_unrecorded(struct recorder *r, struct err *e)
 static int finish(struct recorder *r, struct err *e)
 {
     drain_stop(&r->drain);
-    r->woken = true;
+    r->checked_ns = 0;
     int rc = encoder_write_all(r->encoder, e);
     if (rc == 0)
         rc = drain_pass(r, e);

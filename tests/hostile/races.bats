@@ -46,6 +46,13 @@ replays() {
   wait $! || true
 }
 
+@test "recorder: processes end while the backup drains" {
+  # Many small bundles for the encoder, so that its thread works, and between them an end that the backup may find.
+  for _ in 1 2 3; do
+    timeout 60 "$HEAPTAPE" record -q -f -z none -o t.ht -- sh -c 'for i in 1 2 3 4 5 6 7 8; do known fork 20 4 & done; wait' >/dev/null
+  done
+}
+
 @test "converter, statistics, and what reads ahead in a thread" {
   timeout 60 "$HEAPTAPE" record -q -o t.ht -- known threads 3000 4
   timeout 60 "$HEAPTAPE" convert -o t.htw t.ht
