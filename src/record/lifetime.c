@@ -172,14 +172,49 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
     return found;
 }
 
-// Takes the process of that number for the spool's without a proof; of a session when `dir` is given.
+// When the process began, in clock ticks; 0: unknown.
+static unsigned long long start_ticks(const char *process)
+{
+    char path[64], text[1024];
+    unsigned long long ticks = 0;
+    snprintf(path, sizeof path, "/proc/%s/stat", process);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = 0;
+    // The name, in brackets, may hold anything. Field 22 of proc(5); the third comes after the name.
+    const char *name_end = strrchr(text, ')');
+    if (name_end)
+        sscanf(name_end + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+               &ticks);
+    if (f)
+        fclose(f);
+    return ticks;
+}
+
+// May the process be one of the recording whose mappings are not to be seen? Not a kernel thread, nor one that is older than
+// the recorder: namespaces number their processes with the numbers of such.
+static bool is_hidden(pid_t pid)
+{
+    char path[64], process[32];
+    snprintf(process, sizeof process, "%ld", (long)pid);
+    snprintf(path, sizeof path, "/proc/%s/maps", process);
+    FILE *maps = fopen(path, "re");
+    int failed = maps ? 0 : errno;
+    if (maps)
+        fclose(maps);
+    return (failed == EACCES || failed == EPERM || failed == ENOENT) && start_ticks(process) >= start_ticks("self");
+}
+
+// Takes the process of that number for the spool's without a proof: of the session in `dir`, or, if that is NULL, one whose
+// mappings are not to be seen.
 static bool try_named(struct drain_spool *s, const char *dir)
 {
     int pidfd = open_other((pid_t)s->pid);
     if (pidfd < 0)
         return false;
     pid_t shown = pid_in_proc(pidfd);
-    if (!shown || !lifetime_is_called(shown, s->pid) || (dir && !lifetime_is_of_session(shown, dir))) {
+    if (!shown || !lifetime_is_called(shown, s->pid) ||
+        !(dir ? lifetime_is_of_session(shown, dir) : is_hidden(shown))) {
         close(pidfd);
         return false;
     }
@@ -210,7 +245,7 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
     // A reserve is in the session's file, which everybody has open: what cannot be seen there is taken for ended, and told
     // so, since its spool is then marked as refused.
     if (s->reserve)
-        s->dead = !try_named(s, NULL);
+        s->dead = !try_named(s, dir) && !try_named(s, NULL);
     else
         s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return s->reserve || s->fd >= 0 ? 0 : -EMFILE;

@@ -29,6 +29,15 @@ setup_file() {
   at_least 6000000 events
 }
 
+@test "a process in a pid namespace that may make no file is not one of the same number outside" {
+  skip_under_sanitizer
+  need_unshare -pf
+  # It uses a reserve, and has ended before the recorder looks. Process 2 outside is a thread of the kernel, or the namespace's.
+  records unshare -pf bash -c "ulimit -f 0; churn 10; churn 20; echo ended"
+  expect "output" [ "$output" = "$(printf 'done 10\ndone 20\nended')" ]
+  expect "an end" [ "$status" -eq 0 ]
+}
+
 @test "a recorder in a pid namespace, with the /proc of another" {
   skip_under_sanitizer
   need_unshare -pf
