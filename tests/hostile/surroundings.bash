@@ -83,7 +83,9 @@ record="$outer_limit; exec $HEAPTAPE record -f $options -o disk/t.ht -- bash -c 
 # By pipes: a limit of file sizes is not for the output.
 # shellcheck disable=SC2086 # words
 {
-  timeout -k 1 20 $outer bash -c "$record"
-  echo $? >status
-} 2> >(cat >err) | cat >out
+  {
+    timeout -k 1 20 $outer bash -c "$record"
+    echo $? >status
+  } 2>&3 3>&- | cat >out 3>&-
+} 3>&1 | cat >err
 cp disk/t.ht . 2>/dev/null || true
