@@ -11,6 +11,13 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT };
+#elif defined(__aarch64__)
+enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
+#endif
 
 enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
 
@@ -190,6 +197,21 @@ static void look_up_bypass(const struct next_object *self)
         producer_set_bypass(object.path[0] ? object.path : "the executable");
 }
 
+// Objects that were loaded before the program: they have no RTLD_DEEPBIND, and cannot be closed.
+static struct {
+    size_t objects;
+    unsigned long long loads; // of all so far, when they were counted
+} first;
+
+static int count_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    (void)data;
+    first.objects++;
+    first.loads = info->dlpi_adds;
+    return 0;
+}
+
 static void look_up(void)
 {
 #define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
@@ -209,6 +231,7 @@ static void look_up(void)
         producer_set_object(PRODUCER_MUTED, object.start, object.end);
         look_up_bypass(&object);
     }
+    dl_iterate_phdr(count_object, NULL);
 }
 
 static void install(void)
@@ -282,4 +305,154 @@ static int match_name(struct dl_phdr_info *info, size_t size, void *data)
 bool next_loaded(const char *name)
 {
     return dl_iterate_phdr(match_name, (void *)name) == 1;
+}
+
+// A search for objects that call the real functions themselves.
+struct deepbound_search {
+    size_t objects;                     // seen so far
+    struct next_object allocator, libc; // what they call
+};
+
+// What an object asks of the loader.
+struct deepbound_tables {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    size_t string_bytes;
+    const ElfW(Rela) * relocations[2]; // of the procedure linkage table, and the others
+    size_t relocation_bytes[2];
+};
+
+// Is all of it in a segment of the object that can be read?
+static bool is_mapped(const struct dl_phdr_info *info, const void *at, size_t bytes)
+{
+    uintptr_t offset = (uintptr_t)at - info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *s = &info->dlpi_phdr[i];
+        if (s->p_type == PT_LOAD && (s->p_flags & PF_R) && offset - s->p_vaddr < s->p_memsz &&
+            bytes <= s->p_memsz - (offset - s->p_vaddr))
+            return true;
+    }
+    return false;
+}
+
+static void read_dynamic(const struct dl_phdr_info *info, const ElfW(Dyn) * d, size_t n, struct deepbound_tables *t)
+{
+    for (; n && d->d_tag != DT_NULL; n--, d++) {
+        // The loader has put addresses in place of offsets.
+        uintptr_t value = d->d_un.d_ptr, at = value < info->dlpi_addr ? value + info->dlpi_addr : value;
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            t->symbols = (const ElfW(Sym) *)at;
+            break;
+        case DT_STRTAB:
+            t->strings = (const char *)at;
+            break;
+        case DT_STRSZ:
+            t->string_bytes = value;
+            break;
+        case DT_JMPREL:
+            t->relocations[0] = (const ElfW(Rela) *)at;
+            break;
+        case DT_PLTRELSZ:
+            t->relocation_bytes[0] = value;
+            break;
+        case DT_RELA:
+            t->relocations[1] = (const ElfW(Rela) *)at;
+            break;
+        case DT_RELASZ:
+            t->relocation_bytes[1] = value;
+            break;
+        }
+    }
+}
+
+static bool is_malloc_function(const char *name)
+{
+    static const char *const names[] = {
+#define NAME(result, name, parameters, names) #name,
+        NEXT_BASIC_TABLE(NAME)
+#undef NAME
+            "reallocarray",
+        "memalign",
+        "aligned_alloc",
+        "posix_memalign",
+        "valloc",
+        "pvalloc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_in(const struct next_object *object, uintptr_t at)
+{
+    return at >= object->start && at < object->end;
+}
+
+// A function that has not been called yet may still be the object's own stub.
+static bool calls_past(const struct deepbound_search *s, const struct dl_phdr_info *info,
+                       const struct deepbound_tables *t, const ElfW(Rela) * r)
+{
+    const ElfW(Sym) *symbol = t->symbols + ELF64_R_SYM(r->r_info);
+    const uintptr_t *slot = (const uintptr_t *)(info->dlpi_addr + r->r_offset);
+    if (!is_mapped(info, symbol, sizeof *symbol) || symbol->st_name >= t->string_bytes ||
+        !is_malloc_function(t->strings + symbol->st_name) || !is_mapped(info, slot, sizeof *slot))
+        return false;
+    uintptr_t target = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    return is_in(&s->allocator, target) || is_in(&s->libc, target);
+}
+
+static bool is_deepbound(const struct deepbound_search *s, const struct dl_phdr_info *info)
+{
+    struct deepbound_tables t = {0};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        const void *at = (const void *)(info->dlpi_addr + p->p_vaddr);
+        if (p->p_type == PT_DYNAMIC && is_mapped(info, at, p->p_memsz))
+            read_dynamic(info, at, p->p_memsz / sizeof(ElfW(Dyn)), &t);
+    }
+    if (!t.symbols || !is_mapped(info, t.strings, t.string_bytes))
+        return false;
+    for (unsigned k = 0; k < 2; k++) {
+        size_t n = t.relocation_bytes[k] / sizeof(ElfW(Rela));
+        if (!is_mapped(info, t.relocations[k], n * sizeof(ElfW(Rela))))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            const ElfW(Rela) *r = t.relocations[k] + i;
+            // Those of data may have been written to since.
+            if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
+                calls_past(s, info, &t, r))
+                return true;
+        }
+    }
+    return false;
+}
+
+// 1 when objects were loaded since the start.
+static int has_loaded(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    (void)data;
+    return info->dlpi_adds != first.loads ? 1 : 2;
+}
+
+static int look_for_deepbound(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct deepbound_search *s = data;
+    (void)size;
+    if (s->objects++ >= first.objects && is_deepbound(s, info))
+        producer_add_deepbound(info->dlpi_name);
+    return 0;
+}
+
+// The loader's lock is waited for only where a thread that runs has it.
+void next_report_deepbound(void)
+{
+    struct deepbound_search s = {0};
+    if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_is_uncertain())
+        return;
+    if (dl_iterate_phdr(has_loaded, NULL) == 1 && next_object_of((void *)real.malloc, &s.allocator) &&
+        next_object_of((void *)getpid, &s.libc))
+        dl_iterate_phdr(look_for_deepbound, &s);
 }

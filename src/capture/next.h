@@ -67,6 +67,11 @@ extern size_t (*next_usable_size)(void *block) __attribute__((visibility("hidden
 // Does somebody else than the allocator in use give the blocks of this kind, because it lacks the function?
 bool next_is_foreign(unsigned kind);
 
+// Reports the objects that were opened with RTLD_DEEPBIND to producer_add_deepbound: their calls of malloc's functions go to
+// the C library or the allocator, past the wrappers. For the end of the process, and before an object is closed; where nothing
+// was loaded after the start it costs next to nothing.
+void next_report_deepbound(void);
+
 // Is it memory of this library, for calls that came before there was an allocator?
 bool next_is_early(const void *block);
 

@@ -234,6 +234,13 @@ void producer_alone_finish(void);
 // The object whose malloc the program calls instead of the library's.
 void producer_set_bypass(const char *path);
 
+// An object, by its path, whose calls of malloc's functions bypass the library. One that is known is not added again.
+void producer_add_deepbound(const char *path);
+
+// May the loader's lock be held by a thread that does not exist, because the process was forked by one of several? Also true
+// of a process that is not recorded.
+bool producer_is_uncertain(void);
+
 // The path of libheaptape.so, and from its folder that of the executable of heaptape, borrowed.
 void producer_set_library(const char *path, const char *heaptape);
 

@@ -75,6 +75,7 @@ struct producer_inherited {
     // mapped yet.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
+    bool forked;        // by a process that had, or may have had, several threads
     bool filtered;      // system calls are: a fork child cannot begin a recording
     uint32_t recording; // enum spool_recording: what a spool begins with
     char allocator[512];

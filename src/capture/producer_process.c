@@ -385,8 +385,10 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
 static uint32_t leave_parent(struct producer_inherited *in, bool state_is_known)
 {
     uint32_t parent = in->spool ? in->pid : 0;
-    if (in->spool && !state_is_known)
+    if (in->spool && !state_is_known) {
         in->recording = atomic_load(&in->spool->control.state);
+        in->forked = true;
+    }
     if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
         producer_unmap(in);
     else
@@ -493,6 +495,7 @@ void producer_after_fork(void)
     if (!p)
         return;
     p->pid = (uint32_t)syscall(SYS_getpid);
+    in->forked |= !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
     // The state of the fork; by the child's first event the parent's may be another.
     if (in->spool)
         in->recording = atomic_load_explicit(&in->spool->control.state, memory_order_acquire);
@@ -565,6 +568,39 @@ void producer_set_bypass(const char *path)
 {
     char *to = producer_inherited.bypassed_by;
     append(to, to + sizeof producer_inherited.bypassed_by, path);
+}
+
+static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)
+{
+    for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(h->deepbound + at) + 1) {
+        if (strcmp(h->deepbound + at, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+void producer_add_deepbound(const char *path)
+{
+    static _Atomic bool adding;
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct spool_header *h = p ? p->header : NULL;
+    size_t n = strlen(path) + 1;
+    // Another thread that is at it finds the same.
+    if (!h || atomic_exchange(&adding, true))
+        return;
+    uint32_t bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_relaxed);
+    if (bytes < sizeof h->deepbound && n <= sizeof h->deepbound - bytes && !is_listed(h, bytes, path)) {
+        memcpy(h->deepbound + bytes, path, n);
+        // Pairs with the recorder's acquire: the text is there.
+        atomic_store_explicit(&h->deepbound_bytes, bytes + (uint32_t)n, memory_order_release);
+    }
+    atomic_store(&adding, false);
+}
+
+bool producer_is_uncertain(void)
+{
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    return producer_inherited.forked || !p || !p->header;
 }
 
 void producer_set_library(const char *path, const char *heaptape)

@@ -40,6 +40,7 @@ static __attribute__((constructor)) void at_start(void)
 
 static __attribute__((destructor)) void at_end(void)
 {
+    next_report_deepbound();
     producer_finish();
     producer_alone_finish();
 }

@@ -35,6 +35,7 @@ WRAPPER int prctl(int option, ...)
 // Other code may come to lie where the object was.
 WRAPPER int dlclose(void *handle)
 {
+    next_report_deepbound();
     int rc = next.dlclose(handle);
     atomic_fetch_add_explicit(&unwind_age, 1, memory_order_relaxed);
     return rc;
@@ -43,6 +44,7 @@ WRAPPER int dlclose(void *handle)
 // Ends the process without the destructors of libraries, as shells do.
 WRAPPER _Noreturn void _exit(int status)
 {
+    next_report_deepbound();
     producer_alone_finish();
     next._exit(status);
     __builtin_unreachable();

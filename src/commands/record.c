@@ -140,6 +140,15 @@ static const char *bypass_name(const struct record_result *r)
     return name;
 }
 
+static void print_deepbound(const struct record_result *r)
+{
+    static char name[4 * sizeof r->deepbound];
+    for (uint32_t at = 0; at < r->deepbound_bytes; at += (uint32_t)strlen(r->deepbound + at) + 1) {
+        printable_copy(name, sizeof name, r->deepbound + at, strlen(r->deepbound + at));
+        note("%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded", name);
+    }
+}
+
 // `out` is NULL when it was no trace.
 static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
 {
@@ -173,6 +182,7 @@ static void print_summary(const struct record_options *o, const struct record_re
              human_plural(processes, r->cut_code_names, "process", "processes"));
     if (r->bypassed_by[0])
         note("a process calls its own malloc (in %s): those calls were not recorded", bypass_name(r));
+    print_deepbound(r);
     if (r->off_reason[0])
         note("recording turned itself off in a process: %s", r->off_reason);
     if (r->session_broken)

@@ -248,9 +248,7 @@ static int write_ends(struct collector *c, struct err *e)
             p.end_stamp = c->last_epochs[i] ? (c->last_epochs[i] + 1) << CODEC_STAMP_BITS : p.start_stamp;
         facts_window(&p, c->drain.spools[i]);
         end = p.end_stamp > end ? p.end_stamp : end;
-        c->result->lost_words += p.lost_records;
-        if (p.off_reason && !c->result->off_reason[0])
-            snprintf(c->result->off_reason, sizeof c->result->off_reason, "%s", p.off_reason);
+        facts_add(c->result, &p);
         rc = trace_write_process_end(&c->writer, &p, e);
         trace_process_release(&p);
     }

@@ -119,6 +119,12 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     };
     if (h->bypassed_by[0])
         p->bypassed_by = header_string(h->bypassed_by, sizeof h->bypassed_by);
+    uint32_t deepbound_bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_acquire);
+    if (deepbound_bytes && deepbound_bytes <= sizeof h->deepbound && (p->deepbound = malloc(deepbound_bytes))) {
+        memcpy(p->deepbound, h->deepbound, deepbound_bytes);
+        p->deepbound[deepbound_bytes - 1] = 0;
+        p->deepbound_bytes = deepbound_bytes;
+    }
     p->allocator_build_id = p->allocator ? build_id_of(p->allocator) : NULL;
     p->argv = malloc(p->argv_bytes + 1u);
     if (p->argv)
@@ -127,6 +133,37 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         return 0;
     trace_process_release(p);
     return -ENOMEM;
+}
+
+// The first of such a text.
+static void keep_text(char *to, size_t room, const char *text)
+{
+    if (text && !to[0])
+        snprintf(to, room, "%s", text);
+}
+
+static void keep_deepbound(struct record_result *r, const char *path)
+{
+    size_t n = strlen(path) + 1;
+    for (uint32_t at = 0; at < r->deepbound_bytes; at += (uint32_t)strlen(r->deepbound + at) + 1) {
+        if (strcmp(r->deepbound + at, path) == 0)
+            return;
+    }
+    if (n > sizeof r->deepbound - r->deepbound_bytes)
+        return;
+    memcpy(r->deepbound + r->deepbound_bytes, path, n);
+    r->deepbound_bytes += (uint32_t)n;
+}
+
+void facts_add(struct record_result *result, const struct trace_process *p)
+{
+    result->lost_words += p->lost_records;
+    result->waits += p->waits;
+    result->wait_ns += p->wait_ns;
+    keep_text(result->off_reason, sizeof result->off_reason, p->off_reason);
+    keep_text(result->bypassed_by, sizeof result->bypassed_by, p->bypassed_by);
+    for (uint32_t at = 0; at < p->deepbound_bytes; at += (uint32_t)strlen(p->deepbound + at) + 1)
+        keep_deepbound(result, p->deepbound + at);
 }
 
 void facts_window(struct trace_process *p, const struct drain_spool *s)

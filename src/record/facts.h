@@ -3,6 +3,7 @@
 #define HEAPTAPE_RECORD_FACTS_H
 
 #include "record/drain.h"
+#include "record/record.h"
 #include "trace/trace.h"
 
 // Fills in all but clock_hz, which takes time to be measured; release with trace_session_release. 0 or -ENOMEM.
@@ -10,6 +11,9 @@ int facts_session(struct trace_session *s, enum clock_kind clock, char *const *a
 
 // What the process's spool says of it, for PROCESS and PROCESS_END; release with trace_process_release. 0 or -ENOMEM.
 int facts_process(struct trace_process *p, const struct drain_spool *s);
+
+// What the end of a process adds to the result.
+void facts_add(struct record_result *result, const struct trace_process *p);
 
 // When recording began and ended, where that was not the life of the process. end_stamp is known.
 void facts_window(struct trace_process *p, const struct drain_spool *s);

@@ -165,13 +165,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
         record_launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s) && !r->launch.attached;
     p->exit_status = (uint64_t)r->launch.wait_status;
-    r->result->lost_words += p->lost_records;
-    r->result->waits += p->waits;
-    r->result->wait_ns += p->wait_ns;
-    if (p->off_reason && !r->result->off_reason[0])
-        snprintf(r->result->off_reason, sizeof r->result->off_reason, "%s", p->off_reason);
-    if (p->bypassed_by && !r->result->bypassed_by[0])
-        snprintf(r->result->bypassed_by, sizeof r->result->bypassed_by, "%s", p->bypassed_by);
+    facts_add(r->result, p);
     s->said_lost = p->lost_records;
     if (!goes_on)
         drain_drop(&r->drain, i);

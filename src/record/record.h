@@ -60,6 +60,8 @@ struct record_result {
     uint64_t bad_code_names;            // lines of perf-PID.map files that were not as they should be
     uint32_t cut_code_names;            // processes whose perf-PID.map was too long to be read whole
     char bypassed_by[200];              // object whose malloc a process calls instead of the library's; "": none does
+    char deepbound[2048];               // objects that call malloc past the library, each ended by NUL …
+    uint32_t deepbound_bytes;           // … of all processes, each once, as far as there is room
     char off_reason[200];               // why tracing turned itself off in a process; "" when it did not
 };
 

@@ -13,14 +13,20 @@ double stat_json_bytes_per_event(const struct file_stat *s)
     return s->total.events ? (double)s->file_bytes / (double)s->total.events : 0;
 }
 
+// Texts that each end in NUL.
+static void put_texts(struct json *j, const char *key, const char *texts, uint32_t bytes)
+{
+    json_put_array(j, key);
+    for (uint32_t at = 0; at < bytes; at += (uint32_t)strlen(texts + at) + 1)
+        json_string(j, texts + at);
+    json_end_array(j);
+}
+
 static void put_session(struct json *j, const struct trace_session *s)
 {
     json_put_object(j, "recorded");
     json_put_string(j, "heaptape", s->heaptape);
-    json_put_array(j, "argv");
-    for (uint32_t at = 0; at < s->argv_bytes; at += (uint32_t)strlen(s->argv + at) + 1)
-        json_string(j, s->argv + at);
-    json_end_array(j);
+    put_texts(j, "argv", s->argv, s->argv_bytes);
     json_put_string(j, "host", s->host);
     json_put_string(j, "kernel", s->kernel);
     json_put_string(j, "cpu", s->cpu);
@@ -116,6 +122,8 @@ static void put_facts(struct json *j, const struct trace_process *p)
     json_put_u64(j, "backpressure_ns", p->wait_ns);
     if (p->bypassed_by)
         json_put_string(j, "bypassed_by", p->bypassed_by);
+    if (p->deepbound_bytes)
+        put_texts(j, "deepbound", p->deepbound, p->deepbound_bytes);
     if (p->off_reason)
         json_put_string(j, "off_reason", p->off_reason);
     if (p->thread_names_bytes)
@@ -146,19 +154,11 @@ static void put_live(struct json *j, const struct workload_summary *s)
     json_put_u64(j, "unmatched_frees", s->unmatched_frees);
 }
 
-static void put_argv(struct json *j, const struct file_stat_process *p)
-{
-    json_put_array(j, "argv");
-    for (uint32_t at = 0; at < p->argv_bytes; at += (uint32_t)strlen(p->argv + at) + 1)
-        json_string(j, p->argv + at);
-    json_end_array(j);
-}
-
 static void put_process(struct json *j, const struct file_stat_process *p, bool is_trace)
 {
     json_begin_object(j);
     json_put_u64(j, "pid", p->pid);
-    put_argv(j, p);
+    put_texts(j, "argv", p->argv, p->argv_bytes);
     json_put_string(j, "exe", p->exe);
     json_put_u64(j, "threads", p->summary.threads);
     json_put_u64(j, "events", p->summary.events);

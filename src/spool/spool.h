@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3473736573735448ull // "HTssess4"
-#define SPOOL_MAGIC          0x346c6f6f70735448ull // "HTspool4"
+#define SPOOL_MAGIC          0x356c6f6f70735448ull // "HTspool5"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -193,6 +193,8 @@ struct spool_header {
     _Alignas(64) char reason[120]; // why status is SPOOL_OFF
     char allocator[512];           // path of the object that answers malloc
     char bypassed_by[512];         // object whose malloc the program calls instead of the library's; "": none
+    char deepbound[2048];          // paths of objects whose calls bypass the library's functions, each ended by NUL …
+    _Atomic uint32_t deepbound_bytes; // … cut at the room there is
     char exe[4096];
     uint32_t argv_bytes; // of argv, each ended by NUL; cut at the room there is
     char argv[32768];

@@ -24,6 +24,7 @@ void trace_process_release(struct trace_process *p)
     free(p->allocator_build_id);
     free(p->off_reason);
     free(p->bypassed_by);
+    free(p->deepbound);
     free(p->thread_names);
     *p = (struct trace_process){0};
 }
@@ -137,6 +138,8 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_bytes(b, TRACE_F_THREAD_NAMES, p->thread_names, p->thread_names_bytes);
     if (rc == 0)
         rc = tlv_put_string(b, TRACE_F_BYPASSED_BY, p->bypassed_by);
+    if (rc == 0 && p->deepbound_bytes)
+        rc = tlv_put_bytes(b, TRACE_F_DEEPBOUND, p->deepbound, p->deepbound_bytes);
     return rc ? rc : tlv_put_string(b, TRACE_F_OFF_REASON, p->off_reason);
 }
 
@@ -173,8 +176,8 @@ static int set_string(char **to, const struct tlv *field)
     return 0;
 }
 
-// argv holds NULs, so that a C string would be its first part.
-static int set_argv(char **to, uint32_t *bytes, const struct tlv *field)
+// Texts that each end in NUL, so that a C string would be the first.
+static int set_texts(char **to, uint32_t *bytes, const struct tlv *field)
 {
     char *text = malloc(field->size + 1);
     if (!text)
@@ -219,7 +222,7 @@ static int set_session(void *to, const struct tlv *f)
         s->order_only = f->number != 0;
         return 0;
     case TRACE_F_ARGV:
-        return set_argv(&s->argv, &s->argv_bytes, f);
+        return set_texts(&s->argv, &s->argv_bytes, f);
     case TRACE_F_HOST:
         return set_string(&s->host, f);
     case TRACE_F_KERNEL:
@@ -263,7 +266,7 @@ static int set_process(void *to, const struct tlv *f)
     case TRACE_F_EXE:
         return set_string(&p->exe, f);
     case TRACE_F_ARGV:
-        return set_argv(&p->argv, &p->argv_bytes, f);
+        return set_texts(&p->argv, &p->argv_bytes, f);
     case TRACE_F_ALLOCATOR:
         return set_string(&p->allocator, f);
     case TRACE_F_ALLOCATOR_BUILD_ID:
@@ -299,6 +302,8 @@ static int set_process(void *to, const struct tlv *f)
         return set_string(&p->off_reason, f);
     case TRACE_F_BYPASSED_BY:
         return set_string(&p->bypassed_by, f);
+    case TRACE_F_DEEPBOUND:
+        return set_texts(&p->deepbound, &p->deepbound_bytes, f);
     }
     return 0;
 }

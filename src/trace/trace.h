@@ -66,6 +66,7 @@ enum trace_field {
     TRACE_F_MISSED_CALLS = 48, // that are known to be missing; absent: their number is not known
     TRACE_F_MISSED_NS = 49,    // how long it ran; absent: not known
     TRACE_F_BYPASSED_BY = 50,  // text: object whose malloc the program calls instead of ours (PROCESS_END)
+    TRACE_F_DEEPBOUND = 51,    // paths of objects that call the real functions, each ended by NUL (PROCESS_END)
 };
 
 // One run of words of one stream of one thread, as an EVENTS frame holds it.
@@ -117,7 +118,9 @@ struct trace_process {
     uint64_t exit_status, lost_records, waits, wait_ns, threads;
     int has_exit_status;
     char *off_reason;
-    char *bypassed_by;     // NULL: nothing is known of that
+    char *bypassed_by; // NULL: nothing is known of that
+    char *deepbound;   // as TRACE_F_DEEPBOUND; NULL: there is no such object
+    uint32_t deepbound_bytes;
     uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them
     size_t thread_names_bytes;
 };

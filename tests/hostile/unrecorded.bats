@@ -148,6 +148,35 @@ missed() {
   fails_with 125 "none: nothing was recorded: the program did not call the malloc API"
 }
 
+# opens HOW SAYS: deepbind.c opens work.so; "its calls were not recorded" is said SAYS times.
+opens() {
+  records deepbind "$PWD/work.so" "$1"
+  local n
+  n=$(grep -c "work.so was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded" <<<"$stderr" || true)
+  echo "deepbind $1: said $n times, expected $2"
+  [ "$n" -eq "$2" ]
+  [ "$("$HEAPTAPE" stat --json t.ht | jq '[.processes[].deepbound // [] | .[] | select(endswith("/work.so"))] | length')" -ge "$2" ]
+}
+
+@test "unrecorded: a library that is opened with RTLD_DEEPBIND" {
+  printf '#include <stdlib.h>\nvoid work(int n) { while (n--) { void *volatile p = malloc(100); p = realloc(p, 200); free(p); } }\n' >work.c
+  gcc -fno-builtin -shared -fPIC -o work.so work.c
+  gcc -fno-builtin -shared -fPIC -fno-plt -o noplt.so work.c
+  for how in d ld dc dx dt dv dvx df; do opens $how 1; done
+  # Also when the process that opened it is one of several.
+  records sh -c "deepbind '$PWD/work.so' d; deepbind '$PWD/noplt.so' d; deepbind '$PWD/work.so' d"
+  has "$stderr" "noplt.so was opened with RTLD_DEEPBIND"
+  [ "$(grep -c RTLD_DEEPBIND <<<"$stderr")" -eq 2 ]
+  # Without the flag, and where its calls were never bound.
+  opens ldn 0
+  for how in "" l lc x tf v; do
+    opens "$how" 0
+    at_least 3000 events
+  done
+  records sh -c "./plain; :"
+  expect "no word of it" [ "${stderr#*DEEPBIND}" = "$stderr" ]
+}
+
 @test "unrecorded: a file-size limit is not an own malloc" {
   run --separate-stderr timeout -k 1 20 bash -c 'ulimit -f 100; exec "$0" record -o - -- ./plain >/dev/null' "$HEAPTAPE"
   fails_with 125 "nothing was recorded: no spool could be made for it: File too large"

@@ -1,0 +1,45 @@
+// Opens a library and calls work(1000) of it: deepbind LIBRARY HOW, where HOW is any of: d with RTLD_DEEPBIND, l lazily, n without the
+// call, t beside a thread, f in a fork child, v around vfork, c closes it, x ends by _exit.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *idle(void *x)
+{
+    pause();
+    return 0;
+}
+int main(int n, char **v)
+{
+    const char *how = v[2];
+    pthread_t t;
+    int deep = strchr(how, 'd') ? RTLD_DEEPBIND : 0;
+    if (strchr(how, 't'))
+        pthread_create(&t, 0, idle, 0);
+    if (strchr(how, 'f') && fork()) {
+        wait(0);
+        _exit(0);
+    }
+    if (strchr(how, 'v') && !vfork())
+        _exit(0);
+    void *h = dlopen(v[1], (strchr(how, 'l') ? RTLD_LAZY : RTLD_NOW) | deep);
+    if (!h) {
+        puts(dlerror());
+        return 1;
+    }
+    void (*f)(int) = (void (*)(int))dlsym(h, "work");
+    if (!strchr(how, 'n'))
+        f(1000);
+    free(malloc(10));
+    if (strchr(how, 'v') && !vfork())
+        _exit(0);
+    if (strchr(how, 'c'))
+        dlclose(h);
+    if (strchr(how, 'x'))
+        _exit(0);
+    return 0;
+}
