@@ -1,9 +1,9 @@
 // Bootstrap. dlsym itself may allocate, and does so before there is anything to forward to: those calls get memory of
 // a static arena.
 #include "capture/next.h"
-#include "capture/usable.h"
 
 #include "capture/producer.h"
+#include "capture/wrap_cxx.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -197,6 +197,23 @@ static void look_up_bypass(const struct next_object *self)
         producer_set_bypass(object.path[0] ? object.path : "the executable");
 }
 
+static bool is_operator(unsigned kind)
+{
+    return strncmp(event_infos[kind].symbol, "_Z", 2) == 0;
+}
+
+// Only the allocator itself may be asked, and only for its own blocks.
+static size_t usable(unsigned kind, void *block)
+{
+    if (next_is_early(block) || next_is_foreign(kind) || (is_operator(kind) && !wrap_cxx_is_malloc()))
+        return 0;
+    // tcmalloc's makes an object of its own at the first call.
+    uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
+    size_t size = next_usable_size(block);
+    producer_leave(was);
+    return size;
+}
+
 // Objects that were loaded before the program: they have no RTLD_DEEPBIND, and cannot be closed.
 static struct {
     size_t objects;
@@ -224,7 +241,8 @@ static void look_up(void)
         producer_set_allocator(object.path);
         look_up_usable_size(&object);
         look_up_foreign(&object);
-        usable_start();
+        if (next_usable_size)
+            producer_set_usable(usable);
     }
     if (next_object_of(&resolved, &object)) {
         producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);

@@ -236,16 +236,21 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
             count_unrecorded(p, ev);
         return;
     }
-    if (is_muted(p, t, ev, busy))
-        return;
     bool interrupting = busy & PRODUCER_WRITING;
     struct producer_stream *stream = &t->streams[interrupting];
+    bool muted = is_muted(p, t, ev, busy);
     // Rare enough for system calls, which keep a second handler from interrupting stream 1, too.
     uint64_t mask = interrupting ? producer_signals_block() : 0;
-    if (producer_depth || (p->flags & SPOOL_USABLE))
+    if (p->measures)
+        producer_residency_before(p, t, stream, ev, !muted);
+    if (muted)
+        ;
+    else if (producer_depth || (p->flags & SPOOL_USABLE))
         put_noted(p, t, stream, ev, caller);
     else
         producer_stream_put(p, t, stream, ev);
+    if (p->measures && !muted)
+        producer_residency_after(p, t, ev);
     if (interrupting)
         producer_signals_restore(mask);
 }

@@ -12,6 +12,7 @@
 #define HEAPTAPE_CAPTURE_PRODUCER_H
 
 #include "base/clock.h"
+#include "capture/producer_residency.h"
 #include "capture/producer_site.h"
 #include "event/event.h"
 #include "spool/control.h"
@@ -58,6 +59,9 @@ struct producer_thread {
     struct unwind_memory *unwind;    // NULL: no walk yet
     uint64_t walks;
     uint32_t walking; // 1 during one
+    // The big block that a realloc under way has released: by producer_residency.c.
+    uint64_t resized, resized_bytes;
+    bool resized_zeroed;
     uint32_t unknown; // 1: the stack is not one that is known, as far as the last event has found out
 };
 
@@ -69,6 +73,7 @@ enum producer_busy {
     PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
     PRODUCER_IN_RUNTIME = 32,   // never set: names the C++ runtime's object, whose operators call each other
     PRODUCER_INTERRUPTING = 16, // a record in stream 1: the interrupted one is finished afterwards
+    PRODUCER_BUSY_BITS = 8,
 };
 
 struct producer_tls {
@@ -121,7 +126,9 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
     }
     uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
     uint64_t rel = codec_relative(address, stream->state.base);
-    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> CODEC_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
+    // Big blocks take the slow path, which knows them.
+    uint64_t odd =
+        (codec_epoch(stamp) ^ stream->fast_epoch) | size >> RESIDENCY_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
     if (producer_unlikely(odd)) {
         producer_tls.busy = busy;
         return false;
@@ -150,21 +157,22 @@ static inline __attribute__((always_inline)) bool producer_put_taken(unsigned ki
 // The same for a PLAIN kind.
 static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind, uint64_t address)
 {
-    uint32_t busy = producer_tls.busy;
+    // In one register: the second is 0 unless the block may be a big one.
+    uint32_t busy = producer_tls.busy | producer_residency_hint(address) << PRODUCER_BUSY_BITS;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
     uint64_t *w = stream->pos;
     // Before the counter is read, which a process without a recording may have forbidden itself.
     if (producer_unlikely(producer_no_room(w))) {
-        producer_tls.busy = busy;
+        producer_tls.busy = busy & ((1u << PRODUCER_BUSY_BITS) - 1);
         return false;
     }
     uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
     // As with base 0: not a multiple of 8, or above 2^48, carries bits above the field.
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS | busy;
     if (producer_unlikely(odd)) {
-        producer_tls.busy = busy;
+        producer_tls.busy = busy & ((1u << PRODUCER_BUSY_BITS) - 1);
         return false;
     }
     *w = codec_plain(kind, stamp, address);
@@ -215,6 +223,9 @@ void producer_set_allocator(const char *path);
 
 // Closes what ended threads have left open: for the end of the program.
 void producer_finish(void);
+
+// The same for an end without destructors, unless a sandbox could object to it.
+void producer_exit(void);
 
 // Controls the recording of this process, or returns its state: enum control_verb and its errors, enum spool_recording.
 // -ENOENT: it is not recorded.

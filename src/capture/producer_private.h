@@ -39,6 +39,7 @@ struct producer_process {
     _Atomic uint32_t state; // enum producer_state
     uint32_t flags;         // enum spool_session_flags
     bool slow;              // every event takes the slow path
+    bool measures;          // how much is used of big blocks
     enum clock_kind clock;
     uint32_t pid; // who the image is: known from its start, or a vfork child's events would be its own
     struct spool_header *header;
@@ -50,6 +51,7 @@ struct producer_process {
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
     _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
     _Atomic uint32_t ending;                   // list of ending threads: index + 1
+    struct producer_residency_cost residency;
 };
 
 // A thread without room: every event of it takes the slow path. Never written to, since there is no room.
@@ -77,6 +79,7 @@ struct producer_inherited {
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
     bool forked;        // by a process that had, or may have had, several threads
     bool filtered;      // system calls are: a fork child cannot begin a recording
+    bool sandbox;       // the program has begun to build one: nothing is measured any more
     uint32_t recording; // enum spool_recording: what a spool begins with
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made

@@ -191,7 +191,7 @@ static bool fill_session(int fd)
         s = producer_mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (s == MAP_FAILED)
         return false;
-    s->flags = SPOOL_NO_RECORDER;
+    s->flags = SPOOL_NO_RECORDER | SPOOL_RESIDENCY;
     s->depth = producer_inherited.stacks.depth;
     s->sample_bytes = producer_inherited.stacks.sample_bytes;
     s->clock_kind = clock_best();
@@ -475,6 +475,7 @@ static bool start(struct producer_process *p)
     p->unrecorded = header->unrecorded;
     p->counts = SPOOL_COUNTS;
     producer_sites_start(in->session.depth, in->session.sample_bytes);
+    p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters);
     producer_wake_recorder(p);
     return true;
 }
@@ -617,6 +618,7 @@ void producer_before_sandbox(bool now)
         !atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         producer_chunks_fetch(p);
     producer_inherited.filtered |= now;
+    producer_inherited.sandbox = true;
     errno = saved_errno;
 }
 

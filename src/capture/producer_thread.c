@@ -241,10 +241,20 @@ void producer_finish(void)
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING)
+    struct producer_thread *t = producer_tls.thread;
+    bool recording = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    if (recording)
         producer_thread_reap(p);
+    if (recording && p->measures && t->live && !t->muted && !t->forbidden && !(was & PRODUCER_WRITING))
+        producer_residency_finish(p, t, &t->streams[0]);
     producer_leave(was);
     producer_signals_restore(mask);
+}
+
+void producer_exit(void)
+{
+    if (!producer_inherited.sandbox)
+        producer_finish();
 }
 
 void producer_start(void)

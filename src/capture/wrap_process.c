@@ -45,6 +45,7 @@ WRAPPER int dlclose(void *handle)
 WRAPPER _Noreturn void _exit(int status)
 {
     next_report_deepbound();
+    producer_exit();
     producer_alone_finish();
     next._exit(status);
     __builtin_unreachable();

@@ -45,6 +45,7 @@ struct record_options {
     struct spool_stacks stacks;
     bool force;
     bool usable;
+    bool no_residency;
     bool maps;
     bool lossy;
     bool verbose;
@@ -105,6 +106,9 @@ static const struct option options[] = {
      offsetof(struct record_options, usable)},
     {0, "maps", OPTION_FLAG, NULL, NULL, "also record PROGRAM's own calls of mmap, munmap, mremap, brk and sbrk",
      offsetof(struct record_options, maps)},
+    {0, "no-residency", OPTION_FLAG, NULL, NULL,
+     "do not record how much of its blocks of 32 KiB and more PROGRAM uses, which is measured when they are freed",
+     offsetof(struct record_options, no_residency)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events instead of making PROGRAM wait for the recorder",
      offsetof(struct record_options, lossy)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also report the cost of recording",
@@ -411,6 +415,7 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .lossy = o->lossy,
                                 .usable = o->usable,
                                 .maps = o->maps,
+                                .residency = !o->no_residency,
                                 .paused = o->start == RECORD_PAUSED,
                                 .codec = o->compression.codec,
                                 .level = o->compression.level,

@@ -14,7 +14,7 @@ struct event_argument event_argument(unsigned kind, unsigned field)
     case HT_F_COUNT:
         return own->count.name ? own->count : (struct event_argument){"count", false};
     case HT_F_ALIGN:
-        return (struct event_argument){"align", false};
+        return own->align.name ? own->align : (struct event_argument){"align", false};
     default:
         return own->value.name ? own->value : (struct event_argument){"value", false};
     }

@@ -43,7 +43,7 @@ struct event_argument {
     }
 
 struct event_arguments {
-    struct event_argument size, count, value;
+    struct event_argument size, count, align, value;
 };
 
 struct event_info {

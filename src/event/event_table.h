@@ -13,8 +13,8 @@
 //   form    of the one-word record: SIZED (16-bit size, 29-bit address relative to the base), PLAIN (45-bit address) or
 //           NONE. HT_CALLOC's size is that of one element, and its word stands only for a count of 1
 //   fields  what a record of this kind holds, HT_F_*
-//   ...     the arguments among them that are not named as their field is, or are signed: .size, .count or .value =
-//           HT_NAMED or HT_SIGNED
+//   ...     the arguments among them that are not named as their field is, or are signed: .size, .count, .align or
+//           .value = HT_NAMED or HT_SIGNED
 #ifndef HEAPTAPE_EVENT_EVENT_TABLE_H
 #define HEAPTAPE_EVENT_EVENT_TABLE_H
 
@@ -91,6 +91,8 @@
     X(114, STACK,                   "heaptape.stack",     "",                   META,   BEFORE, NONE,  HT_F_VALUE | HT_F_TEXT, .value = HT_NAMED("site")) \
     X(115, MODULE,                  "heaptape.module",    "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_VALUE | HT_F_TEXT, .value = HT_NAMED("offset")) \
     X(116, FRAME,                   "heaptape.frame",     "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_VALUE, .size = HT_NAMED("outer"), .value = HT_NAMED("site")) \
+    X(117, RESIDENCY,               "heaptape.residency", "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE, \
+      .count = HT_NAMED("resident_bytes"), .align = HT_NAMED("used_bytes"), .value = HT_NAMED("front_bytes")) \
     X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_ALLOCATES)
 // clang-format on
 

@@ -5,16 +5,22 @@
 #include "record/facts.h"
 #include "record/launch.h"
 #include "record/unrecorded.h"
+#include "spool/control.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -606,10 +612,27 @@ static int finish(struct recorder *r, struct err *e)
 static uint32_t session_flags(const struct record_settings *s)
 {
     uint32_t flags = (s->lossy ? SPOOL_LOSSY : 0) | (s->paused ? SPOOL_START_PAUSED : 0) |
-                     (s->usable ? SPOOL_USABLE : 0) | (s->maps ? SPOOL_MAPS : 0);
+                     (s->usable ? SPOOL_USABLE : 0) | (s->maps ? SPOOL_MAPS : 0) | (s->residency ? SPOOL_RESIDENCY : 0);
     if (strcmp(s->follow, "none") == 0)
         return flags | SPOOL_FOLLOW_NONE;
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;
+}
+
+// A process that has the recorder's own filters of system calls, as in a container, may measure residency if those let
+// it. That is tried by a child, since the answer may be death.
+static uint32_t passable_filters(void)
+{
+    unsigned char resident;
+    uint32_t filters = prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER ? control_filters() : 0;
+    pid_t child = filters ? fork() : -1;
+    if (child == 0) {
+        char from = 0, to = 1;
+        struct iovec a = {&to, 1}, b = {&from, 1};
+        uintptr_t page = (uintptr_t)&from & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
+        _exit(mincore((void *)page, 1, &resident) || process_vm_readv(getpid(), &a, 1, &b, 1, 0) != 1 || to);
+    }
+    int status = 1;
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? filters : 0;
 }
 
 static int begin(struct recorder *r, struct err *e)
@@ -620,6 +643,7 @@ static int begin(struct recorder *r, struct err *e)
     strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
     r->drain.session->depth = r->settings->stacks.depth;
     r->drain.session->sample_bytes = r->settings->stacks.sample_bytes;
+    r->drain.session->filters = r->settings->residency ? passable_filters() : 0;
     r->drain.session->attached = (uint32_t)r->settings->attach.pid;
     record_launch_wake_on_signal(&r->drain.session->wakeups);
     const struct unrecorded_how how = {r->drain.dir, r->settings->library, r->settings->follow};

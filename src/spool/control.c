@@ -4,10 +4,12 @@
 #include "trace/codec.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +28,23 @@ bool control_is_gone(uint32_t pid)
     long n = syscall(SYS_ppoll, &ended, 1, &now, NULL, 0);
     syscall(SYS_close, fd);
     return n > 0;
+}
+
+uint32_t control_filters(void)
+{
+    char text[4096];
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+    long n = fd < 0 ? 0 : syscall(SYS_read, fd, text, sizeof text - 1);
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *line = strstr(text, "\nSeccomp_filters:");
+    uint32_t filters = 0;
+    for (line = line ? line + 17 : ""; *line == '\t' || *line == ' '; line++)
+        continue;
+    for (; *line >= '0' && *line <= '9'; line++)
+        filters = filters * 10 + (uint32_t)(*line - '0');
+    return filters;
 }
 
 static void nap(uint64_t ns)

@@ -30,6 +30,9 @@ bool control_recorder_lives(const struct spool_session *futexes, uint32_t owner)
 // Wakes the recorder, to look at the spool.
 void control_wake_recorder(struct spool_header *h, const struct spool_session *futexes);
 
+// Filters of system calls that the calling process has; 0: none, or the kernel (before 5.9) does not say.
+uint32_t control_filters(void);
+
 // Has the process with this pid ended, or is it a zombie? false when the pid means nothing here.
 bool control_is_gone(uint32_t pid);
 

@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#define SPOOL_SESSION_MAGIC  0x3473736573735448ull // "HTssess4"
+#define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
 #define SPOOL_MAGIC          0x356c6f6f70735448ull // "HTspool5"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
@@ -209,6 +209,7 @@ enum spool_session_flags {
     SPOOL_FOLLOW_MATCH = 16, // … and those whose executable's name `follow` matches
     SPOOL_USABLE = 32,       // the usable size of each block is recorded, too
     SPOOL_MAPS = 64,         // … the program's own mappings
+    SPOOL_RESIDENCY = 128,   // … how many pages of its big blocks it uses
 };
 
 // Why a process has no spool: an errno of what it needs for that, or one of these.
@@ -240,6 +241,7 @@ struct spool_session {
     uint32_t depth;                    // frames of call sites to be recorded, 0: none
     uint64_t sample_bytes;             // of one stack per so many bytes allocated; 0: of all calls
     uint32_t owner;                    // what recorder.owner is while the recorder lives
+    uint32_t filters; // of system calls, that the recorder itself has and that allow it to measure residency
     // Futex that the recorder sleeps on. Processes wake it without writing there: see struct spool_header for what they count.
     _Alignas(64) _Atomic uint32_t wakeups;
 

@@ -34,3 +34,14 @@ alive" ]
   LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so tsc
   LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so strict
 }
+
+@test "big blocks are not measured behind a filter" {
+  skip_under_sanitizer
+  for how in prctl seccomp; do
+    records bigfilter $how
+    [ "$status" -eq 0 ]
+    [ "$output" = alive ]
+    [ "$("$HEAPTAPE" dump -k malloc -k calloc -k free t.ht | grep -c 1048576)" -ge 4 ]
+    [ "$("$HEAPTAPE" dump -k heaptape.residency t.ht | wc -l)" -eq 0 ]
+  done
+}

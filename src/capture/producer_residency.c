@@ -1,0 +1,345 @@
+#include "capture/producer_residency.h"
+#include "capture/producer_private.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+
+enum {
+    BLOCKS = 1 << 13, // live at a time that are known
+    PROBES = 16,
+    RESERVED = 1,        // an entry that is being filled in
+    VECTOR_PAGES = 512,  // of mincore at a time: the stack may be a signal handler's
+    CHECKED_PAGES = 128, // whose contents are looked at; of more pages some stand for all
+    READ_PAGES = 16,     // at a time
+    MAX_PAGE_BYTES = 65536,
+    ALWAYS = 4,          // so many blocks of each class of sizes are measured whatever it costs
+    COST_SHARE = 200,    // else measuring takes at most 1/200 of the time since the start, and …
+    COST_FREE = 1 << 21, // … some ticks, less than a millisecond
+    BIG_BYTES = 1 << 20, // those come first at exit
+};
+
+// A live block. Written by the thread that allocated it, before the program gets it.
+struct block {
+    _Atomic uint64_t address; // 0: none
+    uint64_t size;
+    uint32_t pid;      // of the image that it was recorded in: fork children inherit the table
+    bool zeroed;       // by calloc
+    bool chosen;       // to be measured
+    uint64_t resident; // pages, when it was allocated
+};
+
+_Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
+static struct block blocks[BLOCKS];
+static char contents[READ_PAGES * 4096];
+
+struct measured {
+    uint64_t resident, used, front; // pages
+};
+
+static _Atomic uint8_t *filter_at(uint64_t address)
+{
+    return &producer_residency_filter[address >> RESIDENCY_PAGE_BITS & (RESIDENCY_PLACES - 1)];
+}
+
+// A place that is full stays so.
+static void filter_add(uint64_t address)
+{
+    uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
+    while (was < UINT8_MAX && !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was + 1,
+                                                                     memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+static void filter_remove(uint64_t address)
+{
+    uint8_t was = atomic_load_explicit(filter_at(address), memory_order_relaxed);
+    while (was && was < UINT8_MAX &&
+           !atomic_compare_exchange_weak_explicit(filter_at(address), &was, was - 1, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+static struct block *probe(uint64_t address, unsigned i)
+{
+    return &blocks[(((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i) & (BLOCKS - 1)];
+}
+
+static struct block *find(uint64_t address)
+{
+    for (unsigned i = 0; i < PROBES; i++) {
+        if (atomic_load_explicit(&probe(address, i)->address, memory_order_acquire) == address)
+            return probe(address, i);
+    }
+    return NULL;
+}
+
+// Removes the block, of which *copy is left. False: it is not known, or another thread was faster.
+static bool take(struct block *b, uint64_t address, struct block *copy)
+{
+    if (!b)
+        return false;
+    copy->size = b->size;
+    copy->pid = b->pid;
+    copy->zeroed = b->zeroed;
+    copy->chosen = b->chosen;
+    copy->resident = b->resident;
+    if (!atomic_compare_exchange_strong_explicit(&b->address, &address, 0, memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    filter_remove(address);
+    return true;
+}
+
+// Where there is no room the block is not known.
+static void put(uint64_t address, const struct block *from)
+{
+    struct block old;
+    // The release of a block that stood here was not seen.
+    take(find(address), address, &old);
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct block *b = probe(address, i);
+        uint64_t none = 0;
+        if (!atomic_compare_exchange_strong_explicit(&b->address, &none, RESERVED, memory_order_acquire,
+                                                     memory_order_relaxed))
+            continue;
+        b->size = from->size;
+        b->pid = from->pid;
+        b->zeroed = from->zeroed;
+        b->chosen = from->chosen;
+        b->resident = from->resident;
+        filter_add(address);
+        atomic_store_explicit(&b->address, address, memory_order_release);
+        return;
+    }
+}
+
+static uint64_t page_bytes(void)
+{
+    return getauxval(AT_PAGESZ);
+}
+
+// By the kernel: the program may have forbidden itself some of the block's pages. Those count as used.
+static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
+{
+    const struct iovec to = {contents, n * bytes};
+    long got = syscall(SYS_process_vm_readv, (long)producer_inherited.pid, &to, 1l, pages, (long)n, 0l);
+    uint64_t used = 0, front = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t *words = (const uint64_t *)(contents + i * bytes);
+        bool is_used = got < (long)((i + 1) * bytes);
+        for (uint64_t w = 0; !is_used && w < bytes / 8; w++)
+            is_used = words[w];
+        used += is_used;
+        front += is_used && front == i;
+    }
+    *leading = front;
+    return used;
+}
+
+// Calls `each` for the numbers of the resident pages. False: the kernel does not say.
+static bool each_resident(uint64_t start, uint64_t pages, void (*each)(void *context, uint64_t page), void *context)
+{
+    uint64_t bytes = page_bytes();
+    unsigned char vector[VECTOR_PAGES];
+    for (uint64_t at = 0; at < pages; at += VECTOR_PAGES) {
+        uint64_t n = pages - at < VECTOR_PAGES ? pages - at : VECTOR_PAGES;
+        if (syscall(SYS_mincore, start + at * bytes, n * bytes, vector) != 0)
+            return false;
+        for (uint64_t i = 0; i < n; i++) {
+            if (vector[i] & 1)
+                each(context, at + i);
+        }
+    }
+    return true;
+}
+
+static void count_page(void *context, uint64_t page)
+{
+    struct measured *m = context;
+    m->front += m->front == page;
+    m->resident++;
+}
+
+// Of the resident pages of a block that was zeroed, one in `step` is looked at.
+struct reading {
+    uint64_t start, bytes, step, seen, checked, used, front;
+    struct iovec pages[READ_PAGES];
+    unsigned n;
+};
+
+static void read_pages(struct reading *r)
+{
+    uint64_t leading;
+    if (!r->n)
+        return;
+    r->used += count_used(r->pages, r->n, r->bytes, &leading);
+    r->front += r->front == r->checked ? leading : 0;
+    r->checked += r->n;
+    r->n = 0;
+}
+
+static void read_page(void *context, uint64_t page)
+{
+    struct reading *r = context;
+    if (r->seen++ % r->step)
+        return;
+    r->pages[r->n++] = (struct iovec){(void *)(r->start + page * r->bytes), r->bytes};
+    if (r->n == sizeof contents / r->bytes)
+        read_pages(r);
+}
+
+// Pages that the kernel, or the allocator, has filled with zeros are resident, but the program has not used them.
+static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t pages, struct measured *m)
+{
+    struct reading r = {.start = start, .bytes = page_bytes(), .step = m->resident / CHECKED_PAGES + 1};
+    if (!m->resident)
+        return true;
+    if (r.bytes > sizeof contents || atomic_exchange_explicit(&p->residency.reading, 1, memory_order_acquire))
+        return false;
+    bool done = each_resident(start, pages, read_page, &r);
+    read_pages(&r);
+    atomic_store_explicit(&p->residency.reading, 0, memory_order_release);
+    if (!done || !r.checked)
+        return false;
+    uint64_t front = r.front == r.checked ? m->resident : r.front * r.step;
+    m->used = m->resident * r.used / r.checked;
+    m->front = front < m->front ? front : m->front;
+    m->front = m->front < m->used ? m->front : m->used;
+    return true;
+}
+
+// The pages that belong to the block alone.
+static uint64_t inner_pages(uint64_t address, uint64_t size, uint64_t *start)
+{
+    uint64_t bytes = page_bytes(), end = (address + size) & ~(bytes - 1);
+    *start = (address + bytes - 1) & ~(bytes - 1);
+    return end > *start ? (end - *start) / bytes : 0;
+}
+
+static unsigned class_of(uint64_t size)
+{
+    return 63 - (unsigned)__builtin_clzll(size | 1);
+}
+
+// Is the block to be measured, for the price that has been paid so far?
+static bool affordable(struct producer_process *p, uint64_t size, uint64_t now)
+{
+    uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
+    uint64_t ticks = atomic_load_explicit(&p->residency.ticks, memory_order_relaxed);
+    return ticks <= elapsed / COST_SHARE + COST_FREE ||
+           atomic_load_explicit(&p->residency.measured[class_of(size)], memory_order_relaxed) < ALWAYS;
+}
+
+// A sandbox may end the program for a system call that it did not expect.
+static bool is_forbidden(const struct producer_process *p)
+{
+    return !p->measures || producer_inherited.sandbox;
+}
+
+static uint64_t begin(struct producer_process *p)
+{
+    return clock_ticks(p->clock);
+}
+
+static void end(struct producer_process *p, uint64_t begun)
+{
+    atomic_fetch_add_explicit(&p->residency.ticks, clock_ticks(p->clock) - begun, memory_order_relaxed);
+}
+
+// A new block: is it to be measured, and how much of it is resident already, because it lies where others have lain?
+static void choose(struct producer_process *p, uint64_t address, struct block *b, bool fresh)
+{
+    struct measured m = {0};
+    uint64_t start, pages = inner_pages(address, b->size, &start), begun = begin(p);
+    b->pid = p->pid;
+    b->chosen = pages && !is_forbidden(p) && affordable(p, b->size, begun);
+    if (!b->chosen)
+        return;
+    atomic_fetch_add_explicit(&p->residency.measured[class_of(b->size)], 1, memory_order_relaxed);
+    if (!fresh || b->zeroed)
+        return;
+    b->chosen = each_resident(start, pages, count_page, &m);
+    b->resident = m.resident;
+    end(p, begun);
+}
+
+static void measure(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                    uint64_t address, const struct block *b)
+{
+    struct measured m = {0};
+    if (!b->chosen || b->pid != p->pid || is_forbidden(p))
+        return;
+    uint64_t start, bytes = page_bytes(), pages = inner_pages(address, b->size, &start), begun = begin(p);
+    bool known = each_resident(start, pages, count_page, &m);
+    m.used = m.resident > b->resident ? m.resident - b->resident : 0;
+    m.front = m.front < m.used ? m.front : m.used;
+    known = known && (!b->zeroed || leave_out_zeros(p, start, pages, &m));
+    end(p, begun);
+    const struct event ev = {.kind = HT_RESIDENCY,
+                             .ptr = address,
+                             .size = b->size,
+                             .count = m.resident * bytes,
+                             .align = m.used * bytes,
+                             .value = m.front * bytes};
+    if (known)
+        producer_stream_put(p, t, stream, &ev);
+}
+
+void producer_residency_before(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                               const struct event *ev, bool recorded)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    struct block b;
+    if ((class != HT_CLASS_FREE && class != HT_CLASS_HALF) || !producer_residency_hint(ev->ptr) ||
+        !take(find(ev->ptr), ev->ptr, &b))
+        return;
+    if (recorded)
+        measure(p, t, stream, ev->ptr, &b);
+    // Should the realloc fail, the block lives on.
+    t->resized = class == HT_CLASS_HALF ? ev->ptr : 0;
+    t->resized_bytes = b.size;
+    t->resized_zeroed = b.zeroed;
+}
+
+void producer_residency_after(struct producer_process *p, struct producer_thread *t, const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    if (class != HT_CLASS_ALLOC && class != HT_CLASS_RESIZE)
+        return;
+    bool resized = class == HT_CLASS_RESIZE && t->resized && t->resized == ev->ptr;
+    struct block b = {.size = event_requested(ev->kind, ev->size, ev->count),
+                      .zeroed = ev->kind == HT_CALLOC || (resized && t->resized_zeroed)};
+    uint64_t address = ev->result;
+    if (resized && ev->error) {
+        address = ev->ptr;
+        b.size = t->resized_bytes;
+    }
+    if (class == HT_CLASS_RESIZE)
+        t->resized = 0;
+    if (!address || b.size < RESIDENCY_BYTES)
+        return;
+    choose(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
+    put(address, &b);
+}
+
+void producer_residency_finish(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
+{
+    // A child of vfork that ends has the parent's blocks.
+    if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
+        return;
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < BLOCKS && !is_forbidden(p); i++) {
+            uint64_t address = atomic_load_explicit(&blocks[i].address, memory_order_acquire);
+            struct block b;
+            if (address > RESERVED && (round || blocks[i].size >= BIG_BYTES) && take(&blocks[i], address, &b))
+                measure(p, t, stream, address, &b);
+        }
+    }
+}
+
+bool producer_residency_allowed(uint32_t filters)
+{
+    return syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 || (filters && control_filters() == filters);
+}

@@ -1,0 +1,57 @@
+// How much of its big blocks a program uses: how many pages of a block are resident, and how many of those hold anything,
+// measured when the block is freed or resized, and at exit for those that are still live. A HT_RESIDENCY record before
+// the release says so.
+//
+// Blocks of RESIDENCY_BYTES and more stand in a table. A release looks at one byte to see that its block is none of
+// them, which costs the fast path no branch of its own. Everything is lock-free, and no page of the program's is read
+// but by the kernel: pages that it may not read cost an error and not a signal.
+#ifndef HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
+#define HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
+
+#include "event/event.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    RESIDENCY_SIZE_BITS = 15, // smaller blocks have too few pages of their own to matter
+    RESIDENCY_BYTES = 1 << RESIDENCY_SIZE_BITS,
+    RESIDENCY_PLACES = 1 << 16, // of the filter: a byte for each page of 256 MiB, above which they are shared
+    RESIDENCY_PAGE_BITS = 12,
+    RESIDENCY_CLASSES = 64, // of sizes, by power of two
+};
+
+// Of a process image: what measuring has cost so far, and how many blocks of each class were measured. All zero at first.
+struct producer_residency_cost {
+    _Atomic uint64_t ticks;
+    _Atomic uint32_t measured[RESIDENCY_CLASSES];
+    _Atomic uint32_t reading; // somebody uses the buffer for the contents of pages
+};
+
+// Big blocks that begin in a page, by its number modulo RESIDENCY_PLACES; 255: there were ever so many.
+extern _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES] __attribute__((visibility("hidden")));
+
+// 0 unless there may be a big block at the address.
+static inline uint32_t producer_residency_hint(uint64_t address)
+{
+    return atomic_load_explicit(&producer_residency_filter[address >> RESIDENCY_PAGE_BITS & (RESIDENCY_PLACES - 1)],
+                                memory_order_relaxed);
+}
+
+struct producer_process;
+struct producer_thread;
+struct producer_stream;
+
+// May the process be measured? `filters`: system call filters that it is known to pass, as the session says.
+bool producer_residency_allowed(uint32_t filters);
+
+// Before and after the record of `ev` is put; `recorded`: false when the event itself is not.
+void producer_residency_before(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                               const struct event *ev, bool recorded);
+void producer_residency_after(struct producer_process *p, struct producer_thread *t, const struct event *ev);
+
+// At the end of the process: the blocks that are still live.
+void producer_residency_finish(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream);
+
+#endif

@@ -1,0 +1,75 @@
+load trace
+
+setup_file() {
+  # meson sets it, and glibc then writes to all of each block.
+  unset MALLOC_PERTURB_
+}
+
+# measured HOW: records the program; the pages that it told to be in use and those at their front are those measured.
+measured() {
+  # shellcheck disable=SC2086
+  status=0
+  timeout 60 "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$HEAPTAPE_PROGRAMS/residency" "$1" >told 2>err || status=$?
+  cat err
+  [ "$status" -eq 0 ]
+  "$HEAPTAPE" dump -k heaptape.residency t.ht |
+    sed -n 's/.*used_bytes=\([0-9]*\).* size=[0-9]\{8,\}, front_bytes=\([0-9]*\)).*/\1 \2/p' |
+    awk '{ print $1 / 4096, $2 / 4096 }' >found
+  diff told found || true
+  # An allocator may have written to the block's first page itself.
+  paste told found | awk -v by="${2:-0}" 'NF != 4 || $1 - $3 > by || $3 > $1 || $2 - $4 > by || $4 > $2 { exit 1 }
+    END { exit NR == 0 }'
+}
+
+@test "pages of a block that are in use when it is freed: the first ones, the first half, every eighth, none" {
+  skip_under_sanitizer
+  measured malloc
+}
+
+@test "of a block whose memory was resident before only what has become so counts as used" {
+  skip_under_sanitizer
+  measured recycled
+  [ "$("$HEAPTAPE" dump -k heaptape.residency t.ht | grep -c 'resident_bytes=16777216,')" -eq 3 ]
+}
+
+@test "of calloc's blocks the pages that are not zero" {
+  skip_under_sanitizer
+  measured calloc
+}
+
+@test "a realloc ends with what was in use, and begins anew; one that fails does not end" {
+  skip_under_sanitizer
+  measured realloc
+}
+
+@test "blocks that live at the end" {
+  skip_under_sanitizer
+  measured live
+  measured _exit
+}
+
+@test "pages that the program may not read itself" {
+  skip_under_sanitizer
+  measured protected
+}
+
+@test "the same on other allocators" {
+  skip_under_sanitizer
+  for name in jemalloc tcmalloc_minimal mimalloc; do
+    library=$(ldconfig -p | sed -n "s|.*lib$name\.so\.[0-9.]* .*=> ||p" | head -n 1)
+    [ -n "$library" ] || continue
+    record_options="-a $library" measured live 1
+  done
+}
+
+@test "nothing is measured of small blocks, nor with --no-residency" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/residency" small
+  "$HEAPTAPE" dump -k heaptape.residency t.ht >found
+  [ "$(grep -c size=32768 found)" -eq 1 ]
+  [ "$(grep -c size=32767 found)" -eq 0 ]
+  record_options=--no-residency record "$HEAPTAPE_PROGRAMS/residency" malloc
+  [ "$status" -eq 0 ]
+  "$HEAPTAPE" dump -k heaptape.residency t.ht >found
+  [ ! -s found ]
+}

@@ -1,0 +1,125 @@
+// Uses its big blocks in the way that its argument names, and says with the pages it expects to be in use: first the
+// pages of the block, then those in use, then those of them at its start.
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PAGES = 4096, PAGE = 4096, BYTES = PAGES * PAGE };
+
+// A block whose first page is page 0: what comes before belongs to no page of its own.
+static char *first_page(char *block)
+{
+    return (char *)(((uintptr_t)block + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+}
+
+static void use(char *block, int from, int to, int step)
+{
+    for (int i = from; i < to; i += step)
+        ((volatile char *)first_page(block))[(size_t)i * PAGE] = 1;
+}
+
+static int look(const char *block)
+{
+    int sum = 0;
+    for (int i = 0; i < PAGES; i++)
+        sum += ((const volatile char *)first_page((char *)block))[(size_t)i * PAGE];
+    return sum;
+}
+
+static void end(void *block, int used, int front)
+{
+    printf("%d %d\n", used, front);
+    errno = 77;
+    free(block);
+    if (errno != 77)
+        _exit(3);
+}
+
+static void *take(size_t bytes)
+{
+    void *block = malloc(bytes);
+    if (!block)
+        _exit(2);
+    return block;
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    char *block;
+    // glibc's own, which grows with the blocks that are freed: then later ones lie where others have lain.
+    if (strcmp(how, "recycled") != 0)
+        mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    if (strcmp(how, "recycled") == 0) {
+        // The second comes from the heap that the first has raised the limit for; the third lies where the second lay.
+        for (int i = 0; i < 2; i++) {
+            block = take(BYTES + PAGE);
+            use(block, 0, PAGES, 1);
+            end(block, PAGES, PAGES);
+        }
+        block = take(BYTES + PAGE);
+        use(block, 0, PAGES / 2, 1);
+        end(block, 0, 0);
+    } else if (strcmp(how, "malloc") == 0) {
+        block = take(BYTES + PAGE);
+        use(block, 0, 3, 1);
+        end(block, 3, 3);
+        block = take(BYTES + PAGE);
+        use(block, 0, PAGES / 2, 1);
+        end(block, PAGES / 2, PAGES / 2);
+        block = take(BYTES + PAGE);
+        use(block, 7, PAGES, 8);
+        end(block, PAGES / 8, 0);
+        block = take(BYTES + PAGE);
+        end(block, 0, 0);
+    } else if (strcmp(how, "calloc") == 0) {
+        block = calloc(1, BYTES + PAGE);
+        end(block, 0, 0);
+        block = calloc(PAGES + 1, PAGE);
+        use(block, 0, PAGES / 4, 1);
+        end(block, PAGES / 4, PAGES / 4);
+        // Pages that were only read are zeros.
+        block = calloc(1, BYTES + PAGE);
+        if (look(block))
+            return 4;
+        end(block, 0, 0);
+    } else if (strcmp(how, "realloc") == 0) {
+        block = take(BYTES + PAGE);
+        use(block, 0, 100, 1);
+        printf("100 100\n");
+        block = realloc(block, 2 * BYTES + PAGE);
+        use(block, 0, 200, 1);
+        printf("200 200\n");
+        // One that fails leaves the block as it was.
+        if (realloc(block, SIZE_MAX / 4))
+            return 5;
+        use(block, 200, 300, 1);
+        end(block, 300, 300);
+    } else if (strcmp(how, "live") == 0 || strcmp(how, "_exit") == 0) {
+        block = take(BYTES + PAGE);
+        use(block, 0, 50, 1);
+        printf("50 50\n");
+        fflush(stdout);
+        if (how[0] == '_')
+            _exit(0);
+    } else if (strcmp(how, "protected") == 0) {
+        block = calloc(1, BYTES + PAGE);
+        use(block, 0, 8, 1);
+        // The program itself could not read them: they count as used.
+        mprotect(first_page(block) + 4 * PAGE, 4 * PAGE, PROT_NONE);
+        end(block, 8, 8);
+    } else if (strcmp(how, "small") == 0) {
+        block = take(32767);
+        memset(block, 1, 32767);
+        free(block);
+        block = take(32768);
+        memset(block, 1, 32768);
+        free(block);
+    }
+    return 0;
+}
