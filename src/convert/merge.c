@@ -33,7 +33,7 @@ static void sift_up(struct merge *m, struct merge_stream *s)
     place(m, i, s);
 }
 
-static void sift_down(struct merge *m, struct merge_stream *s)
+void merge_sift_down(struct merge *m, struct merge_stream *s)
 {
     size_t i = s->at;
     for (;;) {
@@ -61,7 +61,7 @@ void merge_put_aside(struct merge *m, struct merge_stream *s)
         return;
     place(m, i, last);
     sift_up(m, last);
-    sift_down(m, last);
+    merge_sift_down(m, last);
 }
 
 void merge_put_back(struct merge *m, struct merge_stream *s)
@@ -74,7 +74,7 @@ void merge_put_back(struct merge *m, struct merge_stream *s)
     if (s->at == MERGE_NOT_IN_HEAP)
         place(m, m->n_heap++, s);
     sift_up(m, s);
-    sift_down(m, s);
+    merge_sift_down(m, s);
 }
 
 void merge_forget(struct merge_stream *s)

@@ -63,6 +63,9 @@ void merge_put_aside(struct merge *m, struct merge_stream *s);
 // empty one leaves the heap until it is fed.
 void merge_put_back(struct merge *m, struct merge_stream *s);
 
+// The same for a stream in the heap whose `stamp` is that of its next record, and greater than before.
+void merge_sift_down(struct merge *m, struct merge_stream *s);
+
 // Frees the queue, which is empty, until the stream is fed again.
 void merge_forget(struct merge_stream *s);
 

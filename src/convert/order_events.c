@@ -240,9 +240,11 @@ static int run(struct order *o, struct merge_stream *s, uint64_t bound)
         return order_hold(o, s, ORDER_HOLD_THREAD, s->stamp, 0);
     o->disturbed = false;
     while (!o->disturbed) {
-        int rc = order_is_calm(o, s) ? order_run_fast(o, s, bound) : 0;
-        if (rc < 0)
-            return rc;
+        int rc = order_is_calm(o, s) ? order_run_fast(o, s, bound) : ORDER_ODD;
+        if (rc == ORDER_BEYOND)
+            merge_sift_down(&o->merge, s);
+        if (rc != ORDER_ODD)
+            return rc < 0 ? rc : 0;
         if (!merge_peek(s) || s->stamp > bound)
             break;
         uint64_t word = s->words[s->head];

@@ -19,7 +19,7 @@ static const uint32_t order_release_tags = 0 HT_EVENT_TABLE(HT_X);
 #undef HT_X
 #undef ORDER_TAG
 
-enum { ORDER_ODD = 0, ORDER_DONE = 1 };
+enum { ORDER_ODD = 0, ORDER_DONE = 1, ORDER_BEYOND = 2 };
 
 static inline uint64_t order_sized_address(const struct merge_stream *s, uint64_t word)
 {
@@ -132,25 +132,25 @@ static inline __attribute__((always_inline)) void order_look_ahead(const struct 
         __builtin_prefetch(&o->slots[b->slots[__builtin_ctz(cells)]], 1);
 }
 
-// Puts out the stream's records from its head on that go this way, up to a stamp of `bound`. 0 or a negative errno.
+// Puts out the stream's records from its head on that go this way, up to a stamp of `bound`: ORDER_BEYOND if that ends
+// them, with s->stamp set to that of the next one; ORDER_ODD, or a negative errno.
 static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64_t bound)
 {
     int rc = ORDER_DONE;
-    while (s->head < s->tail && rc == ORDER_DONE) {
+    for (; s->head < s->tail && rc == ORDER_DONE; s->head += rc == ORDER_DONE) {
         uint64_t word = s->words[s->head];
         uint64_t stamp = codec_stamp(s->state.epoch, word);
-        if (stamp > bound)
-            return 0;
+        bool allocates = order_allocate_tags >> codec_tag_of(word) & 1;
+        if (!allocates && !(order_release_tags >> codec_tag_of(word) & 1))
+            return ORDER_ODD;
+        if (stamp > bound) {
+            s->stamp = stamp;
+            return ORDER_BEYOND;
+        }
         order_look_ahead(o, s);
-        if (order_allocate_tags >> codec_tag_of(word) & 1)
-            rc = order_allocate_fast(o, s, word, stamp);
-        else if (order_release_tags >> codec_tag_of(word) & 1)
-            rc = order_release_fast(o, s, word, stamp);
-        else
-            return 0;
-        s->head += rc == ORDER_DONE;
+        rc = allocates ? order_allocate_fast(o, s, word, stamp) : order_release_fast(o, s, word, stamp);
     }
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : ORDER_ODD;
 }
 
 #endif

@@ -156,10 +156,22 @@ static bool overtakes(struct order *o, struct pair *p, uint64_t address)
     return too_early(p->b, p->for_a, p->a) < as_stamped;
 }
 
+static uint32_t *coming_at(const struct order *o, uint64_t address)
+{
+    return &o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)];
+}
+
+// Is the first stamp later, as far as their low bits tell? A stamp from long ago may seem to be: that costs a search.
+static bool is_later(uint32_t a, uint64_t b)
+{
+    return (int32_t)(a - (uint32_t)b) > 0;
+}
+
 static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
 {
-    uint64_t *latest = &o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)];
-    *latest = stamp > *latest ? stamp : *latest + (stamp == *latest);
+    uint32_t *latest = coming_at(o, address);
+    if (!is_later(*latest, stamp))
+        *latest = (uint32_t)stamp + (*latest == (uint32_t)stamp);
 }
 
 // Notes the stream's frees up to the limit that have not been seen yet.
@@ -189,7 +201,7 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
 // False: no other free of the address has a stamp from this one to the skid later. Each record is looked at once.
 static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address)
 {
-    enum { SKIDS_AHEAD = 4 }; // seen at a time beyond what is asked for
+    enum { SKIDS_AHEAD = 1 }; // seen at a time beyond what is asked for
     uint64_t limit = stamp + o->options.skid, to = limit + SKIDS_AHEAD * o->options.skid;
     // Only then are records not older than what is under work.
     if (o->n_held || to < stamp)
@@ -200,7 +212,7 @@ static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address
             see_ahead(o, o->due[i], to);
         o->seen_ahead = o->steps ? to : 0;
     }
-    return !o->steps || o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)] > stamp;
+    return !o->steps || is_later(*coming_at(o, address), stamp);
 }
 
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
