@@ -30,7 +30,7 @@ static uint64_t get(struct bytes *b, size_t n)
     return v;
 }
 
-static uint64_t get_leb(struct bytes *b, bool is_signed)
+static uint64_t get_long_leb(struct bytes *b, bool is_signed)
 {
     uint64_t v = 0;
     unsigned shift = 0;
@@ -43,14 +43,15 @@ static uint64_t get_leb(struct bytes *b, bool is_signed)
     return is_signed && shift < 64 && (byte & 64) ? v | ~0ull << shift : v;
 }
 
-static uint64_t get_uleb(struct bytes *b)
+// Nearly all have one byte.
+static inline uint64_t get_uleb(struct bytes *b)
 {
-    return get_leb(b, false);
+    return b->at < b->end && *b->at < 128 ? *b->at++ : get_long_leb(b, false);
 }
 
 static int64_t get_sleb(struct bytes *b)
 {
-    return (int64_t)get_leb(b, true);
+    return (int64_t)get_long_leb(b, true);
 }
 
 // DW_EH_PE_*: the low half says the form, the high half from where on it counts; indirect ones point to data that a walk
@@ -273,7 +274,7 @@ static uint64_t row_end(struct run *r, uint8_t op, struct bytes *b)
     case 4:
         return r->at + get(b, 4) * factor;
     default:
-        return op >> 6 == 1 ? r->at + (op & 63) * factor : 0;
+        return 0;
     }
 }
 
@@ -345,9 +346,6 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
     case 0x0d: // def_cfa_register
         set_cfa(row, get_uleb(b), row->number);
         break;
-    case 0x0e: // def_cfa_offset
-        set_cfa(row, row->reg, (int64_t)get_uleb(b));
-        break;
     case 0x13: // def_cfa_offset_sf
         set_cfa(row, row->reg, get_sleb(b) * factor);
         break;
@@ -380,14 +378,18 @@ static void instruction(struct run *r, uint8_t op, struct bytes *b)
 static bool run_until(struct run *r, struct bytes b, uint64_t until)
 {
     while (b.at < b.end && !b.bad) {
-        uint8_t op = (uint8_t)get(&b, 1);
-        uint64_t end = row_end(r, op, &b);
-        if (!end)
+        uint8_t op = *b.at++;
+        // Long functions are thousands of these two: a step, and another offset.
+        uint64_t end = op >> 6 == 1 ? r->at + (op & 63) * r->entry->code_factor : 0;
+        if (op == 0x0e)
+            set_cfa(&r->row, r->row.reg, (int64_t)get_uleb(&b));
+        else if (!end && !(end = row_end(r, op, &b)))
             instruction(r, op, &b);
-        else if (until < end)
+        if (!end)
+            continue;
+        if (until < end)
             return !b.bad;
-        else
-            r->at = end;
+        r->at = end;
     }
     return !b.bad;
 }
