@@ -114,6 +114,7 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
             rc = add_to_object(c, end_of(sites, site), &bytes);
     }
     c->known = true;
+    c->sample_bytes = b->sample_bytes;
     free(own);
     return rc;
 }

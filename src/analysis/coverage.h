@@ -19,7 +19,8 @@ struct coverage_object {
 
 // All zero is an empty count.
 struct coverage {
-    bool known; // call sites were recorded
+    bool known;            // call sites were recorded
+    uint64_t sample_bytes; // 0: of all allocations; else of one per so many bytes, and all figures are estimates
     struct coverage_bytes all, reached;
     struct coverage_object *objects; // in no order until coverage_finish
     size_t n_objects, objects_capacity;

@@ -27,7 +27,7 @@ enum {
 
 // A recorder to be started. In a mapping of its own: too large for a small stack.
 struct alone_start {
-    char path[CALLED], options[MAX_OPTIONS], attach[64];
+    char path[CALLED], options[MAX_OPTIONS], stacks[64], attach[64];
     char *arguments[MAX_ARGUMENTS];
     char *environment[MAX_VARIABLES];
     int report, keep; // descriptors
@@ -123,6 +123,13 @@ static void set_arguments(struct alone_start *s, const char *options)
     s->arguments[n++] = s->path;
     s->arguments[n++] = "record";
     s->arguments[n++] = "-q";
+    // As a recording without a recorder reads it. What HEAPTAPE_RECORD says of stacks comes later, and applies.
+    struct spool_stacks ignored = {0};
+    const char *stacks = value_of(SPOOL_ENV_STACKS);
+    if (stacks && strlen(stacks) < sizeof s->stacks - sizeof "--stacks=" && spool_parse_stacks(stacks, &ignored) == 0) {
+        strcat(strcpy(s->stacks, "--stacks="), stacks);
+        s->arguments[n++] = s->stacks;
+    }
     if (length >= MAX_OPTIONS)
         length = 0;
     memcpy(s->options, options ? options : "", length);

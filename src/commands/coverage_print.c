@@ -29,7 +29,8 @@ void coverage_print(const struct coverage *c)
     char t[4][32];
     if (!c->known)
         return;
-    printf("\nbytes whose stack reaches the program's own code\n");
+    printf("\nbytes whose stack reaches the program's own code%s\n",
+           c->sample_bytes ? " (estimated from sampled stacks)" : "");
     print_share("allocated", c->reached.allocated, c->all.allocated);
     print_share("live at peak", c->reached.at_peak, c->all.at_peak);
     print_share("live at end", c->reached.at_end, c->all.at_end);
@@ -79,7 +80,8 @@ static void note_coverage(const struct coverage *c)
     add_share(text, sizeof text, "bytes live at the end", c->reached.at_end, c->all.at_end);
     if (!*text)
         return;
-    note("stacks reach the program's own code for %s", text);
+    note("stacks reach the program's own code for %s%s", text,
+         c->sample_bytes ? " (estimated from sampled stacks)" : "");
     note_objects(c);
 }
 

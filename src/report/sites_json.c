@@ -149,6 +149,8 @@ void sites_json_coverage(struct json *j, const struct coverage *c)
     if (!c->known)
         return;
     json_put_object(j, "stack_coverage");
+    if (c->sample_bytes)
+        json_put_u64(j, "stack_sample_bytes", c->sample_bytes);
     json_put_object(j, "all");
     put_bytes(j, &c->all);
     json_end_object(j);

@@ -163,3 +163,17 @@ refuses() {
   run --separate-stderr timeout 20 unshare -rpf env HEAPTAPE_RECORD= LD_PRELOAD="$library" sh -c 'exit 3'
   refuses 3 "the program inherits processes whose parents end, and the recorder would be one"
 }
+
+@test "alone: HEAPTAPE_STACKS chooses stacks, unless HEAPTAPE_RECORD does" {
+  for stacks in 4 sample:16 nonsense; do
+    HEAPTAPE_STACKS=$stacks alone "-f -o t.ht" "$HEAPTAPE_PROGRAMS/stacks" deep 12
+    expect "its status" [ "$status" -eq 0 ]
+    expect "nothing on stderr" [ -z "$stderr" ]
+    "$HEAPTAPE" dump -k heaptape.frame t.ht | wc -l >"n.$stacks"
+  done
+  expect "stacks of four" [ "$(cat n.4)" -ge 4 ]
+  expect "sampled stacks" [ "$(cat n.sample:16)" -ge 12 ]
+  expect "what is not understood is ignored" [ "$(cat n.nonsense)" -eq 0 ]
+  HEAPTAPE_STACKS=1 alone "-f --stacks=16 -o t.ht" "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  expect "the options apply" [ "$("$HEAPTAPE" dump -k heaptape.frame t.ht | wc -l)" -ge 12 ]
+}

@@ -63,6 +63,18 @@ END
   fi
 }
 
+@test "stat, record: of sampled stacks the share is called an estimate, of others not" {
+  skip_under_sanitizer
+  heaptape record --stacks=sample:64 -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  [[ "$stderr" == *"stacks reach the program's own code for "*" (estimated from sampled stacks)"* ]]
+  heaptape record --stacks -o full.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  [[ "$stderr" == *"stacks reach the program's own code for "* && "$stderr" != *estimate* ]]
+  "$HEAPTAPE" stat t.ht | grep -q "^bytes whose stack reaches the program's own code (estimated from sampled stacks)$"
+  "$HEAPTAPE" stat full.ht | grep -q "^bytes whose stack reaches the program's own code$"
+  [ "$("$HEAPTAPE" stat --json t.ht | jq .stack_coverage.stack_sample_bytes)" -eq 64 ]
+  [ "$("$HEAPTAPE" stat --json full.ht | jq '.stack_coverage | has("stack_sample_bytes")')" = false ]
+}
+
 @test "record: the share, at its end" {
   skip_under_sanitizer
   heaptape record --stacks -o t.ht -- "$HEAPTAPE_PROGRAMS/strings"

@@ -38,7 +38,7 @@ function coverageText(c) {
   const part = (key) => Math.floor(1000 * share(c.reached[key], c.all[key])) / 10;
   const parts = [['allocated_bytes', 'allocated bytes'], ['live_at_peak_bytes', 'bytes live at the peak'], ['live_at_end_bytes', 'bytes live at the end']]
     .filter(([key]) => c.all[key]).map(([key, of]) => `${part(key).toFixed(1)} % of ${of}`);
-  return parts.length ? `Stacks reach the program's own code for ${parts.join(', ')}.` : '';
+  return parts.length ? `Stacks reach the program's own code for ${parts.join(', ')}${c.stack_sample_bytes ? ' (estimated from sampled stacks)' : ''}.` : '';
 }
 
 function coverageTable(c) {
