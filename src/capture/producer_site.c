@@ -150,6 +150,36 @@ static struct unwind_memory *memory_of(struct producer_thread *t)
     return t->walking ? NULL : t->unwind;
 }
 
+// Walks a stack that is not the thread's own, as a coroutine's or a signal's: in copies that the kernel makes. False: that
+// cannot be done now, or the frame pointers do not lead to the wrapper.
+static bool walk_copies(struct producer_process *p, struct producer_thread *t, uint64_t frame, uint64_t caller,
+                        struct unwind_stack *to)
+{
+    struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, frame) ? memory_of(t) : NULL;
+    if (!m || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) || producer_inherited.filtered)
+        return false;
+    struct unwind_cursor c = {.memory = m, .window = &m->window};
+    uint64_t outer = frame, below = 0;
+    t->walking = 1;
+    producer_compiler_fence();
+    m->window.bytes = m->window.fills = 0;
+    m->window.pid = (uint32_t)p->pid;
+    for (unsigned i = 0; i < OWN_FRAMES && outer > below && c.from.pc != caller; i++) {
+        frame = outer;
+        if (!unwind_read_word(&c, frame, &outer) || !unwind_read_word(&c, frame + 8, &c.from.pc))
+            break;
+        below = frame;
+    }
+    bool found = c.from.pc == caller;
+    c.from.sp = frame + 16;
+    c.from.fp = outer;
+    if (found)
+        unwind_walk(&c, producer_depth, to);
+    producer_compiler_fence();
+    t->walking = 0;
+    return found;
+}
+
 // Walks from where `from` says outwards, but for its pc not at all if its sp is 0.
 static void walk(struct producer_thread *t, const struct unwind_registers *from, struct unwind_stack *to)
 {
@@ -307,7 +337,8 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         if (hash && is_seen(hash))
             return unwind_id(hash);
     }
-    walk(t, &from, &stack);
+    if (at || !walk_copies(p, t, (uintptr_t)frame, (uintptr_t)caller, &stack))
+        walk(t, &from, &stack);
     if (!is_seen(stack.hashes[0]))
         define(p, t, stream, &stack);
     return unwind_id(stack.hashes[0]);

@@ -1,16 +1,48 @@
 #include "capture/unwind.h"
 
+#include <errno.h>
 #include <link.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 _Atomic uint32_t unwind_age = 1;
 
-static bool read_word(const struct unwind_cursor *c, uint64_t at, uint64_t *to)
+// Fills the window from `at` on, and with some of what lies before it on its page, where the words of the same frame are.
+static bool fill_window(struct unwind_window *w, uint64_t at)
 {
-    if (at < c->low || at > c->high - WORD || at % WORD)
+    enum { BEFORE = 512, PAGE = 4096 };
+    uint64_t page = at & ~(uint64_t)(PAGE - 1), from = at - page < BEFORE ? page : at - BEFORE,
+             cut = page + PAGE - from;
+    // In pieces of a page: what cannot be read is left out whole.
+    const struct iovec local = {w->words, sizeof w->words},
+                       remote[] = {{(void *)from, cut}, {(void *)(page + PAGE), sizeof w->words - cut}};
+    int saved_errno = errno;
+    long n = w->fills++ < UNWIND_WINDOW_FILLS
+                 ? syscall(SYS_process_vm_readv, w->pid, &local, 1ul, remote, cut < sizeof w->words ? 2ul : 1ul, 0ul)
+                 : -1;
+    errno = saved_errno;
+    w->at = from;
+    w->bytes = n > 0 ? (uint64_t)n : 0;
+    return n > 0;
+}
+
+bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, uint64_t *to)
+{
+    struct unwind_window *w = c->window;
+    if (at % WORD)
         return false;
-    *to = unwind_read(at);
+    if (!w) {
+        if (at < c->low || at > c->high - WORD)
+            return false;
+        *to = unwind_read(at);
+        return true;
+    }
+    if ((at < w->at || at - w->at + WORD > w->bytes) && (!fill_window(w, at) || at - w->at + WORD > w->bytes))
+        return false;
+    *to = w->words[(at - w->at) / WORD];
     return true;
 }
 
@@ -21,8 +53,8 @@ enum { SIGNAL_FP = 120, SIGNAL_SP = 160, SIGNAL_PC = 168, SIGNAL_BYTES = 176 };
 
 static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
 {
-    if (!read_word(c, at + SIGNAL_SP, &to->sp) || !read_word(c, at + SIGNAL_FP, &to->fp) ||
-        !read_word(c, at + SIGNAL_PC, &to->pc) || to->sp <= at)
+    if (!unwind_read_word(c, at + SIGNAL_SP, &to->sp) || !unwind_read_word(c, at + SIGNAL_FP, &to->fp) ||
+        !unwind_read_word(c, at + SIGNAL_PC, &to->pc) || (to->sp <= at && !c->window))
         return false;
     to->pc++; // as if it were the address behind a call
     return true;
@@ -83,7 +115,8 @@ static bool find_caller(const struct unwind_cursor *c, uint32_t rule, const stru
         cfa = of->fp + (uint64_t)unwind_number_of(rule);
         break;
     case WAY_ALIGNED:
-        if (!read_word(c, of->fp + (uint64_t)unwind_number_of(rule), &cfa) || !read_word(c, of->fp, &to->fp))
+        if (!unwind_read_word(c, of->fp + (uint64_t)unwind_number_of(rule), &cfa) ||
+            !unwind_read_word(c, of->fp, &to->fp))
             return false;
         break;
     case WAY_SIGNAL:
@@ -94,9 +127,9 @@ static bool find_caller(const struct unwind_cursor *c, uint32_t rule, const stru
         return false;
     }
     to->sp = cfa;
-    if (cfa <= of->sp || !read_word(c, cfa - WORD, &to->pc))
+    if (cfa <= of->sp || !unwind_read_word(c, cfa - WORD, &to->pc))
         return false;
-    return !slot || slot == UNWIND_SLOT_LOST || read_word(c, cfa - slot * WORD, &to->fp);
+    return !slot || slot == UNWIND_SLOT_LOST || unwind_read_word(c, cfa - slot * WORD, &to->fp);
 }
 
 void unwind_forget_frames(struct unwind_memory *m)
@@ -190,7 +223,8 @@ static bool is_comparable(const struct unwind_frame *f, const struct unwind_fram
 }
 
 // Links a frame to its caller, which is NULL when it is not kept, and gives it its hash.
-static void link(struct unwind_memory *m, struct unwind_frame *f, const struct unwind_frame *parent, uint64_t hash)
+static void link_frame(struct unwind_memory *m, struct unwind_frame *f, const struct unwind_frame *parent,
+                       uint64_t hash)
 {
     uint32_t slot = unwind_slot(f), rule = f->rule & ~(uint32_t)UNWIND_NEEDS_FP, compares = 0;
     rule |= uses_fp(rule) ? UNWIND_NEEDS_FP : 0;
@@ -223,7 +257,7 @@ static void come_in(struct unwind_memory *m, struct unwind_path *w, struct unwin
         // A walk may need more frames than have place in a set.
         bool kept = f->pc == to->codes[i] && f->sp == w->sps[i];
         if (kept)
-            link(m, f, parent, hash);
+            link_frame(m, f, parent, hash);
         parent = kept ? f : NULL;
     }
 }
@@ -235,14 +269,18 @@ static void forget_all(struct unwind_memory *m)
     unwind_memory_init(m);
 }
 
+static void forget_older(struct unwind_memory *m)
+{
+    uint32_t age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
+    if (m->age != age || m->tags > INT32_MAX - 4 * UNWIND_DEPTH)
+        forget_all(m);
+}
+
 static void walk_with_memory(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
 {
     struct unwind_memory *m = c->memory;
     struct unwind_path w;
     w.n = w.changed = 0;
-    uint32_t age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
-    if (m->age != age || m->tags > INT32_MAX - 4 * UNWIND_DEPTH)
-        forget_all(m);
     m->walk++;
     go_out(c, max, &w, to);
     come_in(m, &w, to);
@@ -264,13 +302,15 @@ const struct unwind_frame *unwind_other_caller(struct unwind_memory *m, const st
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
 {
     struct unwind_registers r = c->from, next;
-    if (c->memory) {
+    if (c->memory)
+        forget_older(c->memory);
+    if (c->memory && !c->window) {
         walk_with_memory(c, max, to);
         return;
     }
     uint32_t n = 1;
     to->codes[0] = r.pc;
-    while (n < max && find_caller(c, rule_of(NULL, r.pc), &r, &next) && next.pc >= LOWEST_CODE) {
+    while (n < max && find_caller(c, rule_of(c->memory, r.pc), &r, &next) && next.pc >= LOWEST_CODE) {
         r = next;
         to->codes[n++] = r.pc;
     }

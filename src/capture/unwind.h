@@ -19,6 +19,17 @@ enum {
     UNWIND_FRAMES = 1024, // in sets of two
     UNWIND_DEPTH = 128,
     UNWIND_ID_BITS = 59,
+    UNWIND_WINDOW_BYTES = 4096,
+    UNWIND_WINDOW_FILLS = 32, // of a walk: stacks are followed for at most so many windows
+};
+
+// A copy of a part of a stack that another thread may unmap, or whose end is not known: the kernel makes it, so that an
+// address where nothing lies is an error and no fault.
+struct unwind_window {
+    uint64_t at, bytes;
+    uint32_t pid; // whose memory it is: the process's own
+    uint32_t fills;
+    uint64_t words[UNWIND_WINDOW_BYTES / 8];
 };
 
 // A rule in 29 bits: the way to the CFA (the stack pointer before the call), the slot of the caller's frame pointer in words
@@ -47,7 +58,7 @@ struct unwind_frame {
     uint16_t walk;  // lower bits of the number of the last walk that met it
 };
 
-// What a thread keeps from walk to walk, 88 KiB.
+// What a thread keeps from walk to walk, 92 KiB.
 struct unwind_memory {
     uint64_t rules[UNWIND_RULES]; // see unwind.c
     struct unwind_frame frames[UNWIND_FRAMES];
@@ -55,6 +66,7 @@ struct unwind_memory {
     uint32_t tags, age;
     uint32_t turns; // of calls to other callers than the kept one
     uint16_t walk;
+    struct unwind_window window; // for the stack of a coroutine or a signal
 };
 
 // A frame as its caller will find its registers.
@@ -66,6 +78,7 @@ struct unwind_cursor {
     struct unwind_registers from;
     uintptr_t low, high;          // all that is read of the stack lies in [low, high)
     struct unwind_memory *memory; // NULL: nothing is kept
+    struct unwind_window *window; // NULL: [low, high) can be read; else it is not looked at, and rules alone are kept
 };
 
 // A stack, from the innermost frame outwards: return addresses, and for each the hash of the stack from there outwards. For
@@ -84,6 +97,9 @@ void unwind_forget_frames(struct unwind_memory *m);
 
 // Walks from the cursor's frame outwards, at most max ≤ UNWIND_DEPTH frames, at least 1.
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to);
+
+// A word of the stack, where the cursor may read it.
+bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, uint64_t *to) __attribute__((visibility("hidden")));
 
 // Grows when objects are unloaded: rules that are older may be of another object's code. Written by capture's dlclose and by
 // unwind_watch.

@@ -1,4 +1,5 @@
-// Calls from known places, for the tests of call sites: stacks deep N | threads N | fork | exec | wild | signal | context
+// Calls from known places, for the tests of call sites: stacks deep N | threads N | fork | exec | wild | signal | context |
+// edge
 // Every function is called through a chain of a known length. Prints what it did.
 #include <heaptape/heaptape.h>
 #include <pthread.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -86,6 +88,54 @@ static void context(void)
 }
 
 #if defined(__x86_64__)
+static void *volatile edge_page;
+
+// Unmaps and maps again what lies behind the stack.
+static void *flicker(void *stop)
+{
+    while (!*(volatile int *)stop) {
+        mmap(edge_page, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        mmap(edge_page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    }
+    return NULL;
+}
+
+// Calls malloc with anything in the frame pointer; without a table, so that it is followed.
+void *astray(uint64_t frame);
+__asm__(".text\n.type astray, @function\nastray:\n\tpush %rbp\n\tmov %rdi, %rbp\n\tmov $7008, %edi\n\tcall malloc@PLT\n"
+        "\tpop %rbp\n\tret\n.size astray, . - astray");
+
+static void edge(void)
+{
+    uint64_t end = (uintptr_t)edge_page;
+    for (uint64_t i = 0; i < 64; i++)
+        free(astray(end - 256 + 8 * i));
+    free(astray(0));
+    free(astray(UINT64_MAX & ~7ull));
+    free(astray(1ull << 47));
+}
+
+// On a stack of one page, behind which there is a page that comes and goes.
+static void on_edge(void)
+{
+    static volatile int stop;
+    pthread_t t;
+    char *stack = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    edge_page = stack + 4 * 4096;
+    // What looks like frames, up to the end.
+    for (uint64_t *w = (uint64_t *)(stack + 4 * 4096) - 32, i = 0; i < 32; i++)
+        w[i] = i % 2 ? (uintptr_t)deep + 1 : (uintptr_t)&w[i + 2];
+    pthread_create(&t, NULL, flicker, (void *)&stop);
+    getcontext(&there);
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = 4 * 4096 - 256;
+    there.uc_link = &back;
+    makecontext(&there, edge, 0);
+    swapcontext(&back, &there);
+    stop = 1;
+    pthread_join(t, NULL);
+}
+
 // Calls malloc with anything in the frame pointer: addresses of the stack, of nothing, of the next page.
 NOINLINE static void *malloc_with(uint64_t frame)
 {
@@ -123,7 +173,9 @@ static void wild(void)
     for (unsigned i = 0; i < sizeof frames / sizeof *frames; i++)
         free(malloc_with(frames[i]));
 }
+#define ASTRAY astray
 #else
+#define ASTRAY 1
 static void wild(void)
 {
 }
@@ -149,6 +201,10 @@ int main(int argc, char **argv)
         on_signal();
     } else if (!strcmp(what, "context")) {
         context();
+#if defined(__x86_64__)
+    } else if (!strcmp(what, "edge")) {
+        on_edge();
+#endif
     } else if (!strcmp(what, "reset")) {
         deep(2, 7006);
         if (heaptape_reset() != 0)
@@ -157,7 +213,8 @@ int main(int argc, char **argv)
     } else if (!strcmp(what, "wild")) {
         wild();
     }
-    printf("deep %p\nleaf %p\nmain %p\nthread %p\nhandler %p\nin_context %p\ncontext %p\n", (void *)deep, (void *)leaf,
-           (void *)main, (void *)thread, (void *)handler, (void *)in_context, (void *)context);
+    printf("deep %p\nleaf %p\nmain %p\nthread %p\nhandler %p\nin_context %p\ncontext %p\nastray %p\n", (void *)deep,
+           (void *)leaf, (void *)main, (void *)thread, (void *)handler, (void *)in_context, (void *)context,
+           (void *)(uintptr_t)ASTRAY);
     return 0;
 }
