@@ -1,11 +1,13 @@
 #include "formats/export_file.h"
 
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "convert/addressed.h"
 #include "convert/convert.h"
 #include "convert/open.h"
 #include "convert/walk.h"
 #include "formats/export_outputs.h"
+#include "trace/codec.h"
 #include "workload/format.h"
 
 #include <errno.h>
@@ -332,6 +334,58 @@ static int export_trace(struct export_job *j, struct trace_file *t)
     return rc;
 }
 
+static int put_modules(struct export_job *j, struct export_call *c, uint32_t process, const struct workload_sites *s)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n_modules; i++) {
+        const struct workload_module *m = &s->modules[i];
+        char *text;
+        int n = asprintf(&text, "%s %s", m->build_id, m->path);
+        if (n < 0)
+            return -ENOMEM;
+        c->ev = (struct event){.kind = HT_MODULE, .ptr = m->start, .size = m->bytes, .value = m->offset};
+        c->ev.text = text;
+        c->ev.text_bytes = n < CODEC_MAX_TEXT_BYTES ? (uint32_t)n : CODEC_MAX_TEXT_BYTES;
+        rc = put_call(j, process, c);
+        free(text);
+    }
+    return rc;
+}
+
+static int put_stacks(struct export_job *j, struct export_call *c, uint32_t process, const struct workload_sites *s)
+{
+    uint8_t codes[CODEC_MAX_TEXT_BYTES];
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n_sites; i++) {
+        const struct workload_site *site = &s->sites[i];
+        uint32_t n = site->n < sizeof codes / 8 ? site->n : sizeof codes / 8;
+        for (uint32_t f = 0; f < n; f++)
+            put_u64(codes + (size_t)f * 8, s->frames[site->first + f].address);
+        c->ev = (struct event){.kind = HT_STACK, .value = i + 1, .text = (const char *)codes, .text_bytes = n * 8};
+        rc = n ? put_call(j, process, c) : 0;
+    }
+    return rc;
+}
+
+// What the sites are that ops name, in front of them, for formats that keep those.
+static int put_sites(struct export_job *j, struct workload_reader *r, uint32_t process)
+{
+    struct workload_sites sites;
+    struct err none = {0};
+    struct export_call c = {.pid = workload_reader_header(r)->pid};
+    if (!(j->settings->format->export.notes & 1u << HT_NOTE_SITE))
+        return 0;
+    int rc = workload_read_sites(r, &sites, &none);
+    if (rc == -ESPIPE && j->settings->watch && j->settings->watch->note)
+        j->settings->watch->note(
+            "the stacks of call sites are not written: a workload has them at its end, and a pipe is read once");
+    // A file that is cut off or damaged: the reader of the ops says so.
+    rc = rc < 0 ? 0 : put_modules(j, &c, process, &sites);
+    rc = rc < 0 ? rc : put_stacks(j, &c, process, &sites);
+    workload_sites_release(&sites);
+    return rc;
+}
+
 // `process`: its number among the outputs.
 static int export_workload(struct export_job *j, struct workload_reader *r, uint32_t process)
 {
@@ -342,6 +396,7 @@ static int export_workload(struct export_job *j, struct workload_reader *r, uint
     j->outputs.facts.slots = true;
     j->outputs.facts.has_stamps = j->settings->stamps && h->has_stamps;
     int rc = export_outputs_get(&j->outputs, process, h->pid, &x);
+    rc = rc < 0 ? rc : put_sites(j, r, process);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
         struct export_call c = call_from_op(h, thread, op);
         rc = put_call(j, process, &c);

@@ -142,8 +142,8 @@ static char *put_depends_on(char *to, const struct export_call *c)
 
 int format_json_put(struct buf *b, const struct export_call *c, unsigned calls)
 {
-    bool slots = calls & FORMAT_JSON_SLOTS;
     const struct event *ev = &c->ev;
+    bool slots = (calls & FORMAT_JSON_SLOTS) && event_infos[ev->kind].class != HT_CLASS_META;
     size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_dependencies * DEPENDENCY_BYTES;
     if (buf_reserve(b, most) < 0)
         return -ENOMEM;

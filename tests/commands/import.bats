@@ -112,6 +112,33 @@ END
     <("$HEAPTAPE" dump --format json b.htw | sed 's/"time_ns":[0-9]*//')
 }
 
+@test "json: a workload comes back with the stacks of its call sites" {
+  cat >a.json <<'END'
+{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x10000","size":4096,"offset":8192,"text":"0123ab /home/me/app"}
+{"kind":"heaptape.module","pid":7,"tid":7,"time_ns":1,"ptr":"0x20000","size":4096,"offset":0,"text":" /usr/lib/libnoise.so.1"}
+{"kind":"heaptape.stack","pid":7,"tid":7,"time_ns":1,"site":11,"frames":["0x20010","0x10010"]}
+{"kind":"heaptape.stack","pid":7,"tid":7,"time_ns":1,"site":12,"frames":["0x20010","0x30020"]}
+{"kind":"malloc","pid":7,"tid":7,"time_ns":2,"size":5000,"result":"0xa0000","site":11}
+{"kind":"malloc","pid":7,"tid":7,"time_ns":3,"size":1000,"result":"0xb0000","site":12}
+{"kind":"malloc","pid":7,"tid":7,"time_ns":4,"size":10,"result":"0xc0000"}
+END
+  "$HEAPTAPE" import -q -F json -o a.htw a.json
+  heaptape export -F json -o b.json a.htw
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [ "$(grep -c '"kind":"heaptape.stack"' b.json)" -eq 2 ]
+  "$HEAPTAPE" import -q -F json -o b.htw b.json
+  for options in '--by site --format json' '--by site --format folded'; do
+    # shellcheck disable=SC2086
+    diff <("$HEAPTAPE" stat -q $options a.htw) <("$HEAPTAPE" stat -q $options b.htw)
+  done
+  "$HEAPTAPE" stat -q --by site --format json b.htw | grep -q '"0x10010"\|/home/me/app'
+  # Through a pipe the stacks come too late.
+  cat a.htw | "$HEAPTAPE" export -F json -o c.json - 2>err
+  grep -q "the stacks of call sites are not written" err
+  [ "$(grep -c heaptape.stack c.json)" -eq 0 ]
+}
+
 @test "several processes: the one with most events, one by its pid, or all" {
   cat >a.json <<'JSON'
 {"kind":"malloc","pid":5,"tid":5,"size":32,"result":"0x1000"}
