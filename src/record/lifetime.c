@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { ENDING_MS = 2 }; // that a process may take to end, before others are tried
+
 // The pid that the process has in its innermost pid namespace; 0: unknown.
 static uint32_t inner_pid(pid_t pid)
 {
@@ -63,7 +65,8 @@ static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
     return found;
 }
 
-static bool has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
+// The same of all its threads.
+static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
 {
     char path[300];
     snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
@@ -81,7 +84,7 @@ static bool has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
     }
     if (threads)
         closedir(threads);
-    return found > 0;
+    return found;
 }
 
 // The number that the process behind a pidfd has in the instance of /proc that is mounted; 0: none.
@@ -125,7 +128,11 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
     if (pidfd < 0)
         return false;
     pid_t shown = pid_in_proc(pidfd);
-    if (!shown || !lifetime_is_called(shown, s->pid) || !has_mapped(shown, inode, offset)) {
+    int mapped = shown && lifetime_is_called(shown, s->pid) ? has_mapped(shown, inode, offset) : 0;
+    // One that has no memory any more is about to end, and has let go of the file then.
+    if (mapped < 0)
+        poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, ENDING_MS);
+    if (mapped <= 0) {
         close(pidfd);
         return false;
     }
@@ -232,15 +239,26 @@ bool lifetime_nobody_has(int fd)
     return true;
 }
 
+// A reserve is in a file that everybody has.
+static bool has_ended(const struct drain_spool *s, int fd)
+{
+    return !s->reserve && lifetime_nobody_has(fd);
+}
+
 int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
         return -errno;
-    if (try_process(s, (pid_t)s->pid, st.st_ino, offset) || try_others(s, st.st_ino, offset))
+    if (!has_ended(s, fd) && try_process(s, (pid_t)s->pid, st.st_ino, offset))
         return 0;
-    // The image may be gone already, and its process be another program by exec: that is to be seen if it is not recorded.
-    if (!s->reserve && lifetime_nobody_has(fd) && try_named(s, dir))
+    // The image may be gone already, and its process be another program by exec: that is to be seen if it is not recorded. To
+    // search /proc for a process that lived for a moment would take more time than it did.
+    if (has_ended(s, fd)) {
+        s->dead = !try_named(s, dir);
+        return 0;
+    }
+    if (try_others(s, st.st_ino, offset))
         return 0;
     // A reserve is in the session's file, which everybody has open: what cannot be seen there is taken for ended, and told
     // so, since its spool is then marked as refused.
