@@ -428,11 +428,15 @@ static bool find_survivor(const struct recorder *r)
     return found;
 }
 
-// A process that forks and ends while the list of /proc is read is missed, and its child, too: a daemon begins so. Only
-// a search during which nothing forked is certain; on a machine that forks all the time, several must do.
+// Where the kernel does not report all processes, /proc is searched. A process that forks and ends while the list of /proc is
+// read is missed, and its child, too: a daemon begins so. Only a search during which nothing forked is certain; on a machine
+// that forks all the time, several must do.
 static bool has_survivors(const struct recorder *r)
 {
     enum { MAX_SEARCHES = 8 };
+    int known = r->launch.attached ? -ENOTSUP : unrecorded_has_survivor(&r->unrecorded);
+    if (known >= 0)
+        return known;
     for (int searches = 0; searches < MAX_SEARCHES; searches++) {
         unsigned long long forks = unrecorded_forks();
         if (find_survivor(r))

@@ -1,11 +1,14 @@
 #include "record/tree.h"
 
+#include "record/drain_private.h"
 #include "spool/control.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
 #include <malloc.h>
 #include <poll.h>
@@ -18,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -57,6 +61,7 @@ struct tree {
     bool has_gaps;
     bool handling;    // the thread has received an event and not entered all of it yet
     unsigned settled; // calls of tree_settle when the thread had entered all events
+    unsigned forks;   // of processes of the tree
     struct tree_image **images;
     size_t n_images, images_capacity;
     struct tree_member *members; // in order of their start
@@ -99,6 +104,44 @@ static int next_event(int fd, struct proc_event *event)
     }
 }
 
+// The events of the whole machine come. Those of threads, names, and users would wake the thread for nothing: the filter passes
+// the answer to the request, and forks, execs and exits of processes. It reads numbers in the order of the network. Where it
+// cannot be set, take_event drops the same.
+static void filter(int fd)
+{
+    enum {
+        WHAT = EVENT_AT + (int)offsetof(struct proc_event, what),
+        DATA = EVENT_AT + EVENT_HEAD,
+        CHILD = DATA + (int)offsetof(struct fork_proc_event, child_pid),
+        CHILD_GROUP = DATA + (int)offsetof(struct fork_proc_event, child_tgid),
+        EXITED = DATA + (int)offsetof(struct exit_proc_event, process_pid),
+        EXITED_GROUP = DATA + (int)offsetof(struct exit_proc_event, process_tgid),
+    };
+#define LOAD(at)          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at)
+#define IF(what, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(what), yes, no)
+    struct sock_filter code[] = {
+        LOAD(WHAT),
+        IF(PROC_EVENT_NONE, 11, 0),
+        IF(PROC_EVENT_EXEC, 10, 0),
+        IF(PROC_EVENT_EXIT, 5, 0),
+        IF(PROC_EVENT_FORK, 0, 9),
+        LOAD(CHILD),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        LOAD(CHILD_GROUP),
+        BPF_STMT(BPF_JMP | BPF_JA, 3),
+        LOAD(EXITED),
+        BPF_STMT(BPF_MISC | BPF_TAX, 0),
+        LOAD(EXITED_GROUP),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX), // the whole message
+        BPF_STMT(BPF_RET | BPF_K, 0),
+    };
+#undef LOAD
+#undef IF
+    const struct sock_fprog program = {sizeof code / sizeof *code, code};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
 // The kernel answers while the request is sent, or not at all.
 static bool subscribe(int fd)
 {
@@ -112,6 +155,7 @@ static bool subscribe(int fd)
     memcpy(m.bytes + EVENT_AT, &op, sizeof op);
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) < 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    filter(fd);
     if (bind(fd, (const struct sockaddr *)&to, sizeof to) < 0 || send(fd, &m, m.head.nlmsg_len, 0) < 0)
         return false;
     while (next_event(fd, &event) > 0) {
@@ -177,6 +221,7 @@ static void handle_fork(struct tree *t, pid_t parent, pid_t child, uint64_t stam
     struct tree_member *of = find_member(t, parent), *before = find_member(t, child);
     if (before)
         leave(t, before, stamp); // its number is another's now
+    t->forks += of != NULL;
     // What the recorder itself starts is heaptape until it executes the program.
     if (!of && parent == getpid() && !t->is_attached) {
         struct tree_image *own = add_image(t, &(struct tree_image){.pid = child, .from = stamp, .recorded = true});
@@ -429,6 +474,63 @@ void tree_settle(struct tree *t)
         settle(t);
     }
     pthread_mutex_unlock(&t->mutex);
+}
+
+// What the kernel reported before the end of the program may not have been entered yet. Holds the mutex at its return. False: it
+// is taking too long.
+static bool catch_up(struct tree *t)
+{
+    enum { MAX_NAPS = 50 };
+    const struct timespec nap = {.tv_nsec = 20000};
+    pthread_mutex_lock(&t->mutex);
+    for (int naps = 0; naps < MAX_NAPS && is_behind(t); naps++) {
+        pthread_mutex_unlock(&t->mutex);
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&t->mutex);
+    }
+    return !is_behind(t);
+}
+
+// The live processes, to be freed, and how many forks there have been. 0 or a negative errno.
+static int list_live(struct tree *t, pid_t **live, size_t *n, unsigned *forks)
+{
+    size_t capacity = 0;
+    int rc = catch_up(t) && !t->has_gaps ? 0 : -EAGAIN;
+    *live = NULL;
+    *n = 0;
+    *forks = t->forks;
+    for (size_t i = 0; rc == 0 && i < t->n_members; i++) {
+        if (t->members[i].gone)
+            continue;
+        rc = HT_GROW(live, &capacity, *n + 1) < 0 ? -ENOMEM : 0;
+        if (rc == 0)
+            (*live)[(*n)++] = t->members[i].pid;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return rc;
+}
+
+int tree_has_survivor(struct tree *t)
+{
+    enum { MAX_SEARCHES = 8 };
+    for (int searches = 0; searches < MAX_SEARCHES; searches++) {
+        pid_t *live;
+        size_t n;
+        unsigned forks, forks_now;
+        int rc = list_live(t, &live, &n, &forks), found = 0;
+        for (size_t i = 0; rc == 0 && !found && i < n; i++)
+            found = lifetime_is_of_session(live[i], t->how->dir);
+        free(live);
+        if (rc < 0 || found || n == 0)
+            return rc < 0 ? rc : found;
+        // One of them may have forked and ended before it was looked at.
+        rc = catch_up(t) ? 0 : -EAGAIN;
+        forks_now = t->forks;
+        pthread_mutex_unlock(&t->mutex);
+        if (rc < 0 || forks_now == forks)
+            return rc;
+    }
+    return -EAGAIN;
 }
 
 static void stop(struct tree *t)

@@ -22,6 +22,10 @@ void tree_spool(struct tree *t, const struct drain_spool *s);
 // The recorder has looked for new spools since the last call: forgets the programs that have ended and were recorded.
 void tree_settle(struct tree *t);
 
+// Does a process of the tree live whose environment names the session? 1 or 0; or a negative errno: the kernel has left something
+// out, or more has happened than could be entered in a millisecond.
+int tree_has_survivor(struct tree *t);
+
 // Stops listening, when all that has been reported is known. True if the kernel has left nothing out.
 bool tree_finish(struct tree *t);
 

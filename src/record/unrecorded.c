@@ -47,6 +47,11 @@ unsigned long long unrecorded_forks(void)
     return forks;
 }
 
+int unrecorded_has_survivor(const struct unrecorded *u)
+{
+    return u->tree ? tree_has_survivor(u->tree) : -ENOTSUP;
+}
+
 static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid, unsigned long long start)
 {
     for (size_t i = u->n; i-- > 0;) {

@@ -48,6 +48,9 @@ void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, en
 // Forks of the whole machine since it was started. 0: unknown.
 unsigned long long unrecorded_forks(void);
 
+// Does a process live that belongs to the session, whether it has a spool or not? 1 or 0; or a negative errno: unknown.
+int unrecorded_has_survivor(const struct unrecorded *u);
+
 // Looks at what has changed, if that is long enough ago. `program`: whose children are looked for. Between two calls the
 // recorder has looked for new spools.
 void unrecorded_look(struct unrecorded *u, pid_t program);
