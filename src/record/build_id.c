@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,9 +78,24 @@ static int open_regular(const char *path)
 
 char *build_id_of(const char *path)
 {
-    int fd = open_regular(path);
-    char *id = fd >= 0 ? find(fd) : NULL;
-    if (fd >= 0)
-        close(fd);
-    return id;
+    // All processes of a recording have the same allocator, or a few.
+    static struct {
+        char *path, *id;
+        struct stat st;
+    } last;
+    struct stat st;
+    bool is_known = stat(path, &st) == 0 && last.path && strcmp(path, last.path) == 0 && st.st_dev == last.st.st_dev &&
+                    st.st_ino == last.st.st_ino && st.st_size == last.st.st_size &&
+                    st.st_ctim.tv_sec == last.st.st_ctim.tv_sec && st.st_ctim.tv_nsec == last.st.st_ctim.tv_nsec;
+    if (!is_known) {
+        int fd = open_regular(path);
+        free(last.path);
+        free(last.id);
+        last.path = strdup(path);
+        last.id = fd >= 0 ? find(fd) : NULL;
+        last.st = st;
+        if (fd >= 0)
+            close(fd);
+    }
+    return last.id ? strdup(last.id) : NULL;
 }

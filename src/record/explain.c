@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -257,15 +258,37 @@ static const char *explain_root(pid_t pid, const char *library)
                : NULL;
 }
 
+// As explain_file. Programs of a tree execute the same few files many times.
+static const char *explain_executable(int fd)
+{
+    enum { KNOWN = 16 };
+    static _Thread_local struct {
+        struct stat st;
+        const char *why;
+    } known[KNOWN];
+    char head[PATH_MAX];
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return NULL;
+    size_t at = (size_t)(st.st_ino % KNOWN);
+    const struct stat *of = &known[at].st;
+    if (st.st_dev == of->st_dev && st.st_ino == of->st_ino && st.st_size == of->st_size &&
+        st.st_ctim.tv_sec == of->st_ctim.tv_sec && st.st_ctim.tv_nsec == of->st_ctim.tv_nsec)
+        return known[at].why;
+    ssize_t n = read(fd, head, sizeof head);
+    known[at].why = n > 0 ? explain_file(fd, head, (size_t)n) : NULL;
+    known[at].st = st;
+    return known[at].why;
+}
+
 static const char *explain_process(pid_t pid, const struct unrecorded_how *how)
 {
-    char path[64], head[PATH_MAX];
+    char path[64];
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == EACCES || errno == EPERM ? explain_closed(pid) : NULL;
-    ssize_t n = read(fd, head, sizeof head);
-    const char *why = n > 0 ? explain_file(fd, head, (size_t)n) : NULL;
+    const char *why = explain_executable(fd);
     int secure = why ? 0 : is_secure(pid);
     if (!why && secure)
         why = secure > 0 ? explain_secure(fd) : explain_privileges(fd);
@@ -295,6 +318,9 @@ static uint64_t address_limit(pid_t pid)
 {
     char text[4096];
     unsigned long long bytes = 0;
+    struct rlimit limit;
+    if (prlimit(pid, RLIMIT_AS, NULL, &limit) == 0)
+        return limit.rlim_cur == RLIM_INFINITY ? 0 : limit.rlim_cur;
     const char *line = read_of(pid, "limits", text, sizeof text) > 0 ? strstr(text, "Max address space") : NULL;
     return line && sscanf(line, "Max address space %llu", &bytes) == 1 ? bytes : 0;
 }
