@@ -124,7 +124,8 @@ static bool make_room(struct producer_process *p, struct producer_thread *t, str
                       const struct event *ev)
 {
     uint64_t waited_ns = 0;
-    if (words_left(stream) >= codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS)
+    size_t words = codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS;
+    if (words_left(stream) >= words && producer_chunk_ready(p, stream->chunk, (uintptr_t)(stream->pos + words)))
         return true;
     producer_stream_close(p, stream);
     struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);

@@ -27,9 +27,9 @@
 
 // One stream of words of a thread: stream 0, and stream 1 for signal handlers that interrupted the writing of a record.
 struct producer_stream {
-    uint64_t *pos;            // of the next word; a multiple of SPOOL_CHUNK_BYTES (or NULL) means that there is no room
-    struct codec_state state; // of the words so far
-    uint64_t fast_epoch;      // as state.epoch; PRODUCER_NO_EPOCH while every event is to take the slow path
+    uint64_t *pos;             // of the next word; at a multiple of SPOOL_PIECE_BYTES (or NULL) there may be no room
+    struct codec_state state;  // of the words so far
+    uint64_t fast_epoch;       // as state.epoch; PRODUCER_NO_EPOCH while every event is to take the slow path
     struct spool_chunk *chunk; // owned, or NULL
     uint64_t first_word;       // place of the chunk's first word in the stream
     uint64_t lost;             // events dropped since the last record (--lossy)
@@ -91,10 +91,10 @@ enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER
 
 extern _Thread_local struct producer_tls producer_tls __attribute__((visibility("hidden"), tls_model("initial-exec")));
 
-// Where chunks are full by alignment alone: the fast path needs no end pointer, and NULL is full too.
+// Pieces of chunks are full by alignment alone: the fast path needs no end pointer, and NULL is full too.
 static inline bool producer_no_room(const uint64_t *pos)
 {
-    return ((uintptr_t)pos & (SPOOL_CHUNK_BYTES - 1)) == 0;
+    return ((uintptr_t)pos & (SPOOL_PIECE_BYTES - 1)) == 0;
 }
 
 // Makes the word at `w` visible to the recorder, which pairs with the release.

@@ -82,9 +82,24 @@ static uint32_t limit_of(const struct producer_process *p)
 
 _Static_assert(PRODUCER_STEP_CHUNKS % OPEN_STEP == 0, "chunks that are opened at once lie side by side");
 
-// Makes chunk `index` accessible and gives it its pages, so that a full file system is an error here and not a SIGBUS
-// later. Chunks are opened in order.
-static bool open_chunk(struct producer_process *p, uint32_t index)
+// Gives the chunk its pages up to `bytes`, so that a full file system is an error here and not a SIGBUS later.
+static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
+{
+    if (madvise((char *)chunk + from, bytes - from, MADV_POPULATE_WRITE) && errno != EINVAL)
+        return false;
+    chunk->ready_bytes = bytes;
+    return true;
+}
+
+bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end)
+{
+    uint32_t bytes = (uint32_t)(end - (uintptr_t)chunk + SPOOL_PIECE_BYTES - 1) & -(uint32_t)SPOOL_PIECE_BYTES;
+    return bytes <= chunk->ready_bytes || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) ||
+           fetch_pages(chunk, chunk->ready_bytes, bytes);
+}
+
+// Makes chunk `index` accessible, and gives it its first pages, or all. Chunks are opened in order.
+static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
 {
     if (index < atomic_load_explicit(&p->sandboxed, memory_order_relaxed))
         return true;
@@ -102,14 +117,14 @@ static bool open_chunk(struct producer_process *p, uint32_t index)
         atomic_compare_exchange_strong_explicit(&p->open_chunks, &open, end, memory_order_release,
                                                 memory_order_relaxed);
     }
-    return madvise(chunk, SPOOL_CHUNK_BYTES, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+    return fetch_pages(chunk, 0, whole ? SPOOL_CHUNK_BYTES : SPOOL_PIECE_BYTES);
 }
 
 void producer_chunks_fetch(struct producer_process *p)
 {
     uint32_t n = 0, limit = limit_of(p);
     limit = limit < MOST_FETCHED ? limit : MOST_FETCHED;
-    while (n < limit && open_chunk(p, n))
+    while (n < limit && open_chunk(p, n, true))
         n++;
     atomic_store_explicit(&p->sandboxed, n, memory_order_relaxed);
 }
@@ -123,7 +138,7 @@ static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
         *scarce = fresh >= p->max_chunks;
         if (fresh >= limit_of(p))
             return NULL;
-        *scarce = !open_chunk(p, fresh);
+        *scarce = !open_chunk(p, fresh, false);
         if (*scarce)
             return NULL;
     } while (!atomic_compare_exchange_weak_explicit(fresh_chunks, &fresh, fresh + 1, memory_order_acq_rel,

@@ -142,6 +142,9 @@ void producer_process_off(struct producer_process *p, const char *reason);
 // none (lossy), or tracing has turned itself off.
 struct spool_chunk *producer_chunk_take(struct producer_process *p, uint64_t *waited_ns);
 
+// Gives the chunk its memory up to `end`, if that lies in another piece. False: there is none to be had.
+bool producer_chunk_ready(struct producer_process *p, struct spool_chunk *chunk, uintptr_t end);
+
 // Opens as many chunks as the threads may use, and no others from then on.
 void producer_chunks_fetch(struct producer_process *p);
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -297,8 +298,9 @@ static struct spool_header *make_file(struct producer_inherited *in, char *path,
     if (fd < 0)
         return NULL;
     *n_chunks = size_file(fd, in->session.flags);
-    // The header's pages now, for a full file system is a SIGBUS later.
-    bool fits = *n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)SPOOL_HEADER_BYTES) == 0;
+    // The header's pages now, for a full file system is a SIGBUS later. But argv, which only the kernel writes, in read(2), can
+    // do without.
+    bool fits = *n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)offsetof(struct spool_header, argv)) == 0;
     *why = !*n_chunks ? EFBIG : fits ? ENOMEM : (uint32_t)errno;
     if (fits)
         producer_map_first(in, fd);

@@ -43,6 +43,7 @@ enum {
     // (docs/design/capture.md).
     SPOOL_CHUNK_BYTES = 65536,
     SPOOL_CHUNK_HEADER_BYTES = 64,
+    SPOOL_PIECE_BYTES = 16384, // of a chunk, that get their memory at once: most processes and threads need no more
     SPOOL_CHUNK_WORDS = (SPOOL_CHUNK_BYTES - SPOOL_CHUNK_HEADER_BYTES) / 8,
 
     SPOOL_HEADER_BYTES = 65536,       // struct spool_header with its texts; keeps chunks aligned to their size
@@ -100,7 +101,8 @@ struct spool_chunk {
     uint64_t epoch0;     // codec state before words[0]
     uint64_t base0;
     uint32_t drained_words; // the recorder's own
-    uint32_t reserved[3];
+    uint32_t ready_bytes;   // from the chunk's start on, that have their memory: a whole number of pieces
+    uint32_t reserved[2];
     uint64_t words[SPOOL_CHUNK_WORDS];
 };
 _Static_assert(sizeof(struct spool_chunk) == SPOOL_CHUNK_BYTES, "a chunk is 64 KiB");

@@ -63,3 +63,12 @@ END
   heaptape record --follow= -- ls
   usage_fails "--follow must be"
 }
+
+@test "a process of few events has a spool of few pages" {
+  skip_under_sanitizer
+  record sh -c 'stat -c "%b %B" "$HEAPTAPE_SPOOL"/$$-0.spool >spool'
+  [ "$status" -eq 0 ]
+  read -r blocks bytes <spool
+  [ $((blocks * bytes)) -ge 8192 ]
+  [ $((blocks * bytes)) -le 49152 ]
+}
