@@ -12,7 +12,8 @@ enum { PENDING = 4 };
 struct pending {
     uint64_t ptr[PENDING];
     unsigned n;
-    bool ended; // the thread is over
+    bool ended;                // the thread is over
+    struct merge_stream *next; // of the process
 };
 
 // A process has ended; its last calls may still wait to be handed on.
@@ -28,6 +29,8 @@ struct walk {
     uint64_t watermark; // of the batch before
     struct ended *ended;
     size_t n_ended, ended_capacity;
+    struct merge_stream **first; // stream of each process; NULL: none
+    size_t n_first, first_capacity;
 };
 
 static void begin_resize(struct pending *p, uint64_t ptr)
@@ -90,9 +93,9 @@ static int advance(struct walk *w, uint64_t limit)
 // Threads whose end was not recorded.
 static void forget_streams(struct walk *w, uint32_t process)
 {
-    for (size_t i = 0; i < w->merge.n_streams; i++) {
-        struct merge_stream *s = w->merge.streams[i];
-        if (s->process == process && s->head == s->tail)
+    struct merge_stream *s = process < w->n_first ? w->first[process] : NULL;
+    for (; s; s = ((struct pending *)s->user)->next) {
+        if (s->head == s->tail)
             merge_forget(s);
     }
 }
@@ -124,6 +127,19 @@ static int process_end(struct walk *w, uint32_t process)
     return 0;
 }
 
+static int add_stream(struct walk *w, struct merge_stream *s)
+{
+    struct pending *pending = calloc(1, sizeof *pending);
+    s->user = pending;
+    if (!pending || HT_GROW(&w->first, &w->first_capacity, s->process + 1u) < 0)
+        return -ENOMEM;
+    while (w->n_first <= s->process)
+        w->first[w->n_first++] = NULL;
+    pending->next = w->first[s->process];
+    w->first[s->process] = s;
+    return 0;
+}
+
 static int feed(struct walk *w, const struct trace_segment *segment)
 {
     struct merge_stream *s;
@@ -133,9 +149,7 @@ static int feed(struct walk *w, const struct trace_segment *segment)
     int rc = merge_feed(&w->merge, segment, &s);
     if (rc < 0)
         return rc;
-    if (!s->user)
-        s->user = calloc(1, sizeof(struct pending));
-    if (!s->user)
+    if (!s->user && add_stream(w, s) < 0)
         return -ENOMEM;
     merge_put_back(&w->merge, s);
     return 0;
@@ -187,6 +201,7 @@ int walk_run(struct trace_reader *r, const struct walk_options *options, struct 
         free(w.merge.streams[i]->user);
     merge_release(&w.merge);
     free(w.ended);
+    free(w.first);
     if (rc == -ENOMEM)
         err_set(e, rc, "%s: out of memory", r->in->name);
     return rc;
