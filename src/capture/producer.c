@@ -72,7 +72,7 @@ void producer_stream_close(struct producer_process *p, struct producer_stream *s
     struct spool_chunk *chunk = stream->chunk;
     if (!chunk)
         return;
-    stream->first_word += atomic_load_explicit(&chunk->used_words, memory_order_relaxed);
+    stream->first_word += spool_published(chunk);
     stream->pos = NULL;
     stream->chunk = NULL;
     producer_chunk_done(p, chunk);
@@ -80,7 +80,8 @@ void producer_stream_close(struct producer_process *p, struct producer_stream *s
 
 static void stream_open(struct producer_thread *t, struct producer_stream *stream, struct spool_chunk *chunk)
 {
-    atomic_store_explicit(&chunk->used_words, 0, memory_order_relaxed);
+    chunk->start = (uint32_t)(uintptr_t)chunk->words;
+    atomic_store_explicit(&chunk->published, chunk->start, memory_order_relaxed);
     chunk->thread = t->number;
     chunk->tid = t->tid;
     chunk->stream = (uint32_t)(stream - t->streams);
@@ -102,10 +103,10 @@ static uint64_t stamp_now(const struct producer_process *p)
 static void put_record(struct producer_stream *stream, const struct event *ev, uint64_t stamp)
 {
     stream->last_stamp = stamp;
-    stream->pos = codec_put(&stream->state, stream->pos, stamp, ev);
+    uint64_t *end = codec_put(&stream->state, stream->pos, stamp, ev);
     if (stream->fast_epoch != PRODUCER_NO_EPOCH)
         stream->fast_epoch = stream->state.epoch;
-    producer_publish(stream->pos - 1);
+    producer_publish(stream, end);
 }
 
 // One call of malloc's functions, which may be two records.

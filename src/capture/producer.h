@@ -73,7 +73,6 @@ enum producer_busy {
     PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
     PRODUCER_IN_RUNTIME = 32,   // never set: names the C++ runtime's object, whose operators call each other
     PRODUCER_INTERRUPTING = 16, // a record in stream 1: the interrupted one is finished afterwards
-    PRODUCER_BUSY_BITS = 8,
 };
 
 struct producer_tls {
@@ -97,12 +96,11 @@ static inline bool producer_no_room(const uint64_t *pos)
     return ((uintptr_t)pos & (SPOOL_PIECE_BYTES - 1)) == 0;
 }
 
-// Makes the word at `w` visible to the recorder, which pairs with the release.
-static inline void producer_publish(uint64_t *w)
+// Makes the words before `end` visible to the recorder, which pairs with the release.
+static inline void producer_publish(struct producer_stream *stream, uint64_t *end)
 {
-    struct spool_chunk *chunk = (struct spool_chunk *)((uintptr_t)w & -(uintptr_t)SPOOL_CHUNK_BYTES);
-    uint32_t used = ((uintptr_t)w & (SPOOL_CHUNK_BYTES - 1)) / 8 - SPOOL_CHUNK_HEADER_BYTES / 8 + 1;
-    atomic_store_explicit(&chunk->used_words, used, memory_order_release);
+    atomic_store_explicit(&stream->chunk->published, (uint32_t)(uintptr_t)end, memory_order_release);
+    stream->pos = end;
 }
 
 static inline void producer_compiler_fence(void)
@@ -114,28 +112,29 @@ static inline void producer_compiler_fence(void)
 // read after `busy` is set, so that a handler's event never comes between a stamp and its record: streams are monotonic.
 static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address)
 {
-    uint32_t busy = producer_tls.busy;
+    // A handler that comes before the flag is set leaves all as it was.
+    if (producer_unlikely(producer_tls.busy))
+        return false;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
     uint64_t *w = stream->pos;
     // Before the counter is read, which a process without a recording may have forbidden itself.
     if (producer_unlikely(producer_no_room(w))) {
-        producer_tls.busy = busy;
+        producer_tls.busy = 0;
         return false;
     }
-    uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
+    uint64_t ticks = clock_counter();
     uint64_t rel = codec_relative(address, stream->state.base);
     // Big blocks take the slow path, which knows them.
     uint64_t odd =
-        (codec_epoch(stamp) ^ stream->fast_epoch) | size >> RESIDENCY_SIZE_BITS | rel >> CODEC_REL_BITS | busy;
+        (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | size >> RESIDENCY_SIZE_BITS | rel >> CODEC_REL_BITS;
     if (producer_unlikely(odd)) {
-        producer_tls.busy = busy;
+        producer_tls.busy = 0;
         return false;
     }
-    *w = codec_sized(kind, stamp, size, rel);
-    producer_publish(w);
-    stream->pos = w + 1;
+    *w = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel);
+    producer_publish(stream, w + 1);
     producer_compiler_fence();
     producer_tls.busy = 0;
     return true;
@@ -157,27 +156,27 @@ static inline __attribute__((always_inline)) bool producer_put_taken(unsigned ki
 // The same for a PLAIN kind.
 static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind, uint64_t address)
 {
-    // In one register: the second is 0 unless the block may be a big one.
-    uint32_t busy = producer_tls.busy | producer_residency_hint(address) << PRODUCER_BUSY_BITS;
+    // A handler that comes before the flag is set leaves all as it was. The hint is 0 unless the block may be a big one.
+    if (producer_unlikely(producer_tls.busy | producer_residency_hint(address)))
+        return false;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
     uint64_t *w = stream->pos;
     // Before the counter is read, which a process without a recording may have forbidden itself.
     if (producer_unlikely(producer_no_room(w))) {
-        producer_tls.busy = busy & ((1u << PRODUCER_BUSY_BITS) - 1);
+        producer_tls.busy = 0;
         return false;
     }
-    uint64_t stamp = clock_counter() >> CODEC_STAMP_SHIFT;
+    uint64_t ticks = clock_counter();
     // As with base 0: not a multiple of 8, or above 2^48, carries bits above the field.
-    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS | busy;
+    uint64_t odd = (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS;
     if (producer_unlikely(odd)) {
-        producer_tls.busy = busy & ((1u << PRODUCER_BUSY_BITS) - 1);
+        producer_tls.busy = 0;
         return false;
     }
-    *w = codec_plain(kind, stamp, address);
-    producer_publish(w);
-    stream->pos = w + 1;
+    *w = codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address);
+    producer_publish(stream, w + 1);
     producer_compiler_fence();
     producer_tls.busy = 0;
     return true;

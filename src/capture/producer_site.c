@@ -233,8 +233,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
         if (done) {
             w[0] = codec_note(HT_NOTE_SITE, id);
             w[1] = codec_sized(kind, stamp, size, rel);
-            producer_publish(w + 1);
-            stream->pos = w + 2;
+            producer_publish(stream, w + 2);
         }
     }
     producer_compiler_fence();

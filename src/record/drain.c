@@ -164,7 +164,7 @@ int64_t drain_scan(struct drain *c, struct drain_spool *s)
             .thread = __atomic_load_n(&chunk->thread, __ATOMIC_RELAXED),
             .stream = __atomic_load_n(&chunk->stream, __ATOMIC_RELAXED),
             .tid = __atomic_load_n(&chunk->tid, __ATOMIC_RELAXED),
-            .used = atomic_load_explicit(&chunk->used_words, memory_order_acquire),
+            .used = spool_published(chunk),
             .done = state == SPOOL_CHUNK_DONE,
             .first_word = __atomic_load_n(&chunk->first_word, __ATOMIC_RELAXED),
             .epoch0 = __atomic_load_n(&chunk->epoch0, __ATOMIC_RELAXED),

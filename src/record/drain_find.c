@@ -551,7 +551,7 @@ uint64_t drain_undrained(const struct drain_spool *s)
             continue;
         if (mark.drained == 0)
             mark.state = (struct codec_state){chunk->epoch0, chunk->base0};
-        uint32_t used = atomic_load_explicit(&chunk->used_words, memory_order_acquire);
+        uint32_t used = spool_published(chunk);
         used = used < SPOOL_CHUNK_WORDS ? used : SPOOL_CHUNK_WORDS;
         events += count_events(chunk->words, mark.drained, used, mark.state);
     }
@@ -570,7 +570,7 @@ static uint64_t count_chunk(struct drain *c, int fd, uint64_t offset)
     const size_t head_bytes = offsetof(struct spool_chunk, words);
     if (!read_at(fd, &head, head_bytes, offset) || atomic_load(&head.state) == SPOOL_CHUNK_FREE)
         return 0;
-    uint32_t used = atomic_load(&head.used_words);
+    uint32_t used = spool_published(&head);
     if (used > SPOOL_CHUNK_WORDS || !read_at(fd, c->copy, used * sizeof *c->copy, offset + head_bytes))
         return 0;
     return count_events(c->copy, 0, used, (struct codec_state){head.epoch0, head.base0});

@@ -11,7 +11,7 @@
 // No file is shared by processes of different users, unless they have inherited its mapping.
 //
 // Life of a chunk: FREE → (a thread pops it or takes a fresh one) → OWNED → (full, or the thread ends) → DONE
-// → (drained by the recorder) → FREE. A thread writes words and publishes them with used_words, so whatever
+// → (drained by the recorder) → FREE. A thread writes words and publishes them, so whatever
 // was published survives any death of the process. The recorder drains OWNED chunks too, up to what is
 // published, once a batch.
 #ifndef HEAPTAPE_SPOOL_SPOOL_H
@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x356c6f6f70735448ull // "HTspool5"
+#define SPOOL_MAGIC          0x366c6f6f70735448ull // "HTspool6"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -88,9 +88,9 @@ static inline bool spool_folder_is_safe(const struct stat *st, uid_t self)
 enum spool_chunk_state { SPOOL_CHUNK_FREE = 0, SPOOL_CHUNK_OWNED = 1, SPOOL_CHUNK_DONE = 2 };
 
 struct spool_chunk {
-    // Words published. Written by the owner alone: a release store after the words; the recorder loads it
-    // with acquire.
-    _Atomic uint32_t used_words;
+    // How far words are published: the lower half of the address, in the process, behind the last one. Written by the owner
+    // alone: a release store after the words; the recorder loads it with acquire (spool_published).
+    _Atomic uint32_t published;
     _Atomic uint32_t state; // enum spool_chunk_state
     // Filled in by the owner before state becomes OWNED (release), constant until it is FREE again.
     uint32_t thread;     // number of the thread in its process, from 0, in order of their start
@@ -102,10 +102,19 @@ struct spool_chunk {
     uint64_t base0;
     uint32_t drained_words; // the recorder's own
     uint32_t ready_bytes;   // from the chunk's start on, that have their memory: a whole number of pieces
-    uint32_t reserved[2];
+    uint32_t start;         // what `published` is before the first word; as `thread`
+    uint32_t reserved;
     uint64_t words[SPOOL_CHUNK_WORDS];
 };
 _Static_assert(sizeof(struct spool_chunk) == SPOOL_CHUNK_BYTES, "a chunk is 64 KiB");
+
+// Words published, or a number above SPOOL_CHUNK_WORDS: the header was overwritten.
+static inline uint32_t spool_published(const struct spool_chunk *chunk)
+{
+    uint32_t end = atomic_load_explicit(&chunk->published, memory_order_acquire);
+    uint32_t bytes = end - __atomic_load_n(&chunk->start, __ATOMIC_RELAXED);
+    return bytes % 8 ? UINT32_MAX : bytes / 8;
+}
 
 // What of a process's calls is recorded.
 enum spool_recording {

@@ -70,6 +70,11 @@ static inline uint64_t codec_relative(uint64_t address, uint64_t base)
     return d >> CODEC_ADDRESS_SHIFT | d << (64 - CODEC_ADDRESS_SHIFT);
 }
 
+static inline uint64_t codec_epoch_of_ticks(uint64_t ticks)
+{
+    return ticks >> (CODEC_STAMP_SHIFT + CODEC_STAMP_BITS);
+}
+
 static inline uint64_t codec_epoch(uint64_t stamp)
 {
     return stamp >> CODEC_STAMP_BITS;
@@ -85,7 +90,7 @@ static inline uint64_t codec_sized(unsigned tag, uint64_t stamp, uint64_t size, 
 static inline uint64_t codec_plain(unsigned tag, uint64_t stamp, uint64_t address)
 {
     return tag | (stamp & codec_mask(CODEC_STAMP_BITS)) << CODEC_STAMP_AT |
-           address >> CODEC_ADDRESS_SHIFT << CODEC_BODY_AT;
+           address << (CODEC_BODY_AT - CODEC_ADDRESS_SHIFT);
 }
 
 static inline uint64_t codec_epoch_record(uint64_t epoch)

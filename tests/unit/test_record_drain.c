@@ -73,10 +73,16 @@ static uint32_t take_chunk(struct producer *p)
     }
 }
 
+static void publish(struct spool_chunk *c, uint32_t words)
+{
+    atomic_store(&c->published, c->start + 8 * words);
+}
+
 static struct spool_chunk *own_chunk(struct producer *p, uint32_t index, uint32_t thread, uint64_t first_word)
 {
     struct spool_chunk *c = &p->chunks[index];
-    atomic_store(&c->used_words, 0);
+    c->start = UINT32_MAX - 100 * 8 + 1; // wraps
+    publish(c, 0);
     c->thread = thread;
     c->tid = 1000 + thread;
     c->stream = 0;
@@ -106,7 +112,7 @@ static void produce(struct producer *p, uint32_t thread, uint64_t n)
             c = own_chunk(p, take_chunk(p), thread, i);
         }
         c->words[at] = word_number(i, thread);
-        atomic_store(&c->used_words, at + 1);
+        publish(c, at + 1);
     }
 }
 
@@ -225,15 +231,15 @@ static void a_chunk_out_of_turn_waits(void **state)
     struct producer p;
     struct spool_chunk *first, *second;
     open_two_chunks(&p, &c, &first, &second);
-    atomic_store(&first->used_words, 5);
+    publish(first, 5);
     assert_int_equal(drain_discover(&c, &e), 1);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     assert_int_equal(seen.words[0], 5);
-    atomic_store(&second->used_words, 10);
+    publish(second, 10);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     assert_int_equal(c.streams_waiting, 1);
     assert_int_equal(seen.words[0], 5);
-    atomic_store(&first->used_words, 10);
+    publish(first, 10);
     atomic_store(&first->state, SPOOL_CHUNK_DONE);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     assert_int_equal(seen.words[0], 20);
@@ -254,13 +260,13 @@ static void a_chunk_that_is_done_late(void **state)
     struct producer p;
     struct spool_chunk *first, *second;
     open_two_chunks(&p, &c, &first, &second);
-    atomic_store(&first->used_words, 10);
-    atomic_store(&second->used_words, 3);
+    publish(first, 10);
+    publish(second, 3);
     assert_int_equal(drain_discover(&c, &e), 1);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     assert_int_equal(seen.words[0], 13);
     atomic_store(&first->state, SPOOL_CHUNK_DONE);
-    atomic_store(&second->used_words, 10);
+    publish(second, 10);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     assert_int_equal(c.streams_waiting, 0);
     assert_int_equal(seen.words[0], 20);
@@ -283,12 +289,12 @@ static void a_missing_chunk_is_counted(void **state)
     atomic_store(&p.header->fresh_chunks, 2);
     struct spool_chunk *chunk = own_chunk(&p, 0, 0, 0);
     chunk->words[0] = word_number(0, 0);
-    atomic_store(&chunk->used_words, 1);
+    publish(chunk, 1);
     assert_int_equal(drain_discover(&c, &e), 1);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     chunk = own_chunk(&p, 1, 0, 100);
     chunk->words[0] = word_number(100, 0);
-    atomic_store(&chunk->used_words, 1);
+    publish(chunk, 1);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);
     assert_int_equal(seen.words[0], 1);
     assert_int_equal(drain_drain(&c, &sink, &e), 0);

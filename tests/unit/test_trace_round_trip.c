@@ -77,7 +77,7 @@ static void put_short(struct stream *s, unsigned kind)
     if (event_infos[kind].form == HT_FORM_SIZED)
         put(s, codec_sized(kind, s->stamp, random_u64() & 0xffff, random_u64() & codec_mask(CODEC_REL_BITS)));
     else
-        put(s, codec_plain(kind, s->stamp, random_u64() & codec_mask(48)));
+        put(s, codec_plain(kind, s->stamp, random_u64() & codec_mask(48) & ~7ull));
     s->events += event_counts(kind);
 }
 
