@@ -59,9 +59,10 @@ struct tree {
     pthread_t thread;
     pthread_mutex_t mutex; // of what follows
     bool has_gaps;
-    bool handling;    // the thread has received an event and not entered all of it yet
-    unsigned settled; // calls of tree_settle when the thread had entered all events
-    unsigned forks;   // of processes of the tree
+    bool handling;       // the thread has received an event and not entered all of it yet
+    unsigned settled;    // calls of tree_settle when the thread had entered all events
+    unsigned forks;      // of processes of the tree
+    uint64_t entered_ns; // of the last event that was, CLOCK_MONOTONIC
     struct tree_image **images;
     size_t n_images, images_capacity;
     struct tree_member *members; // in order of their start
@@ -306,6 +307,7 @@ static void take_event(struct tree *t, const struct proc_event *event)
         handle_exec(t, &image);
     else
         handle_exit(t, pid, (int)event->event_data.exit.exit_code, stamp);
+    t->entered_ns = event->timestamp_ns;
     pthread_mutex_unlock(&t->mutex);
 }
 
@@ -476,19 +478,20 @@ void tree_settle(struct tree *t)
     pthread_mutex_unlock(&t->mutex);
 }
 
-// What the kernel reported before the end of the program may not have been entered yet. Holds the mutex at its return. False: it
-// is taking too long.
+// Waits until what the kernel has reported so far is entered; elsewhere on the machine there may be forks all the time. Holds the
+// mutex at its return. False: it is taking too long.
 static bool catch_up(struct tree *t)
 {
-    enum { MAX_NAPS = 50 };
-    const struct timespec nap = {.tv_nsec = 20000};
+    enum { MAX_NAPS = 200 };
+    const struct timespec nap = {.tv_nsec = 50000};
+    uint64_t until_ns = clock_monotonic_ns();
     pthread_mutex_lock(&t->mutex);
-    for (int naps = 0; naps < MAX_NAPS && is_behind(t); naps++) {
+    for (int naps = 0; naps < MAX_NAPS && is_behind(t) && t->entered_ns <= until_ns; naps++) {
         pthread_mutex_unlock(&t->mutex);
         nanosleep(&nap, NULL);
         pthread_mutex_lock(&t->mutex);
     }
-    return !is_behind(t);
+    return t->entered_ns > until_ns || !is_behind(t);
 }
 
 // The live processes, to be freed, and how many forks there have been. 0 or a negative errno.

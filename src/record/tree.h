@@ -23,7 +23,7 @@ void tree_spool(struct tree *t, const struct drain_spool *s);
 void tree_settle(struct tree *t);
 
 // Does a process of the tree live whose environment names the session? 1 or 0; or a negative errno: the kernel has left something
-// out, or more has happened than could be entered in a millisecond.
+// out, or its reports could not be entered in some milliseconds.
 int tree_has_survivor(struct tree *t);
 
 // Stops listening, when all that has been reported is known. True if the kernel has left nothing out.
