@@ -42,6 +42,7 @@ enum {
 #define NAMES_NS       MS(500)  // names of its threads
 #define CHECK_NS       MS(2)    // between checks for processes that have ended
 #define BACKUP_NAP     400000u  // ns
+#define CALM_NS        MS(50)   // between its looks while no chunk gets full: what a process may hold lasts longer
 #define IDLE_NS        MS(20)   // sleep when few chunks get full: published events must not wait longer
 #define BUSY_NS        MS(1)    // … when many did: processes that may make no system call cannot end it
 #define SURVIVORS_NS   MS(50)   // between searches for processes of the session that have no spool yet
@@ -493,6 +494,13 @@ static bool is_over(struct recorder *r)
     return !has_survivors(r);
 }
 
+static void wait_for_activity(struct recorder *r)
+{
+    uint64_t until = clock_monotonic_ns() + CALM_NS;
+    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    pthread_cond_clockwait(&r->active_again, &r->draining, CLOCK_MONOTONIC, &at);
+}
+
 // Drains while the recorder's own thread compresses or writes for so long that programs would have to wait.
 static void *drain_as_backup(void *arg)
 {
@@ -503,7 +511,7 @@ static void *drain_as_backup(void *arg)
     pthread_mutex_lock(&r->draining);
     while (!r->ending && r->backup_failed == 0) {
         if (!r->active) {
-            pthread_cond_wait(&r->active_again, &r->draining);
+            wait_for_activity(r);
             continue;
         }
         pthread_mutex_unlock(&r->draining);
@@ -560,7 +568,8 @@ static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
     *o = (struct record_pass){rc == 0 && is_over(r), r->full, r->seen, r->drain.chunks_done};
     bool was_active = r->active;
     r->active = encoder_has_work(r->encoder);
-    if (r->active && !was_active)
+    // It need not be woken for each batch of a program that fills no chunk meanwhile.
+    if (r->active && !was_active && r->drain.chunks_done)
         pthread_cond_signal(&r->active_again);
     pthread_mutex_unlock(&r->draining);
     return rc;
