@@ -1,0 +1,78 @@
+// Lines of a /tmp/perf-PID.map, which any program can write: read in pieces as the file grows and begins anew, and written
+// to a trace and read again. Each piece is preceded by its length (2 bytes); its highest bit: the file begins anew.
+#include "record/code_names.h"
+
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void need(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static bool is_same(const struct names *a, const struct names *b)
+{
+    bool same = a->n_entries == b->n_entries && a->n_functions == b->n_functions;
+    for (size_t i = 0; same && i < a->n_entries; i++)
+        same = a->entries[i].start == b->entries[i].start && a->entries[i].bytes == b->entries[i].bytes;
+    for (size_t i = 0; same && i < a->n_functions; i++)
+        same = strcmp(names_text(a, a->functions[i].function), names_text(b, b->functions[i].function)) == 0;
+    return same;
+}
+
+// As the recorder writes them and readers find them.
+static void check_names(const struct names *n)
+{
+    struct names again = {0};
+    struct names_index index;
+    struct buf frame = {0};
+    uint32_t process = 0;
+    for (size_t entry = 0; entry < n->n_entries;) {
+        frame.size = 0;
+        need(names_put(&frame, n, 7, &entry) == 0 && names_get(frame.data, frame.size, &again, &process) == 0);
+        need(process == 7);
+    }
+    need(is_same(n, &again) && names_index_init(&index, &again) == 0);
+    for (size_t i = 0; i < again.n_entries; i++) {
+        const struct names_entry *e = &again.entries[i], *found = names_find(&index, e->module, e->start);
+        need(found && found->start == e->start && found->n == 1);
+    }
+    names_index_release(&index);
+    names_release(&again);
+    buf_release(&frame);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    const struct code_names_process process = {0};
+    struct code_names c = {.fd = memfd_create("fuzz", MFD_CLOEXEC)};
+    uint64_t written = 0;
+    need(c.fd >= 0);
+    while (n >= 2) {
+        size_t bytes = data[0] | (size_t)(data[1] & 127) << 8;
+        if (data[1] & 128) {
+            need(ftruncate(c.fd, 0) == 0);
+            written = 0;
+        }
+        data += 2;
+        n -= 2;
+        bytes = bytes < n ? bytes : n;
+        need(pwrite(c.fd, data, bytes, (off_t)written) == (ssize_t)bytes);
+        written += bytes;
+        code_names_read(&c, &process, false);
+        data += bytes;
+        n -= bytes;
+    }
+    code_names_read(&c, &process, true);
+    check_names(&c.names);
+    code_names_restart(&c);
+    code_names_read(&c, &process, true);
+    check_names(&c.names);
+    code_names_release(&c);
+    return 0;
+}
