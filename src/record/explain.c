@@ -177,33 +177,64 @@ static int is_secure(pid_t pid)
     return -1;
 }
 
-// Of a process that only root may look at.
-static const char *explain_closed(pid_t pid)
+struct rights {
+    bool ids_differ; // the real and the effective ones, of the user or the group
+    unsigned user;   // effective
+    unsigned long long capabilities;
+};
+
+static bool read_rights(pid_t pid, struct rights *r)
 {
     char text[4096];
     unsigned real[2], effective[2];
-    unsigned long long capabilities = 0;
     const char *uids, *gids, *caps;
     if (read_of(pid, "status", text, sizeof text) < 0 || !(uids = strstr(text, "\nUid:")) ||
         !(gids = strstr(text, "\nGid:")) || !(caps = strstr(text, "\nCapEff:")) ||
         sscanf(uids, "\nUid: %u %u", &real[0], &effective[0]) != 2 ||
         sscanf(gids, "\nGid: %u %u", &real[1], &effective[1]) != 2 ||
-        sscanf(caps, "\nCapEff: %llx", &capabilities) != 1)
-        return NULL;
-    if (real[0] != effective[0] || real[1] != effective[1])
-        return setuid_text;
-    return capabilities && effective[0] != 0 ? capabilities_text : NULL;
+        sscanf(caps, "\nCapEff: %llx", &r->capabilities) != 1)
+        return false;
+    r->ids_differ = real[0] != effective[0] || real[1] != effective[1];
+    r->user = effective[0];
+    return true;
 }
 
-static const char *explain_secure(int fd)
+// Of a process that only root may look at.
+static const char *explain_closed(pid_t pid)
+{
+    struct rights r;
+    if (!read_rights(pid, &r))
+        return NULL;
+    if (r.ids_differ)
+        return setuid_text;
+    return r.capabilities && r.user != 0 ? capabilities_text : NULL;
+}
+
+// By the name of its security module's profile or context. A profile's mode follows its name, in parentheses.
+static const char *explain_policy(pid_t pid)
+{
+    char text[256] = "";
+    if (read_of(pid, "attr/apparmor/current", text, sizeof text) <= 0)
+        read_of(pid, "attr/current", text, sizeof text);
+    if (strstr(text, " ("))
+        return "was started in secure mode by its AppArmor profile, which disables LD_PRELOAD";
+    if (strchr(text, ':'))
+        return "was started in secure mode by the SELinux policy, which disables LD_PRELOAD";
+    return "was started in secure mode, which disables LD_PRELOAD";
+}
+
+static const char *explain_secure(int fd, pid_t pid)
 {
     struct stat st;
+    struct rights r;
     char capabilities[64];
     if (fstat(fd, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
         return setuid_text;
     if (fgetxattr(fd, "security.capability", capabilities, sizeof capabilities) > 0)
         return capabilities_text;
-    return "was started in secure mode (user IDs that differ, or a security policy), which disables LD_PRELOAD";
+    if (read_rights(pid, &r) && r.ids_differ)
+        return "was started with user or group IDs that differ, which disables LD_PRELOAD";
+    return explain_policy(pid);
 }
 
 static const char *find_variable(const char *environment, size_t n, const char *name)
@@ -291,7 +322,7 @@ static const char *explain_process(pid_t pid, const struct unrecorded_how *how)
     const char *why = explain_executable(fd);
     int secure = why ? 0 : is_secure(pid);
     if (!why && secure)
-        why = secure > 0 ? explain_secure(fd) : explain_privileges(fd);
+        why = secure > 0 ? explain_secure(fd, pid) : explain_privileges(fd);
     close(fd);
     why = why ? why : explain_environment(pid, how->dir);
     return why ? why : explain_root(pid, how->library);

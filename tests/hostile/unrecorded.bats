@@ -84,8 +84,31 @@ missed() {
   missed 0
   # User IDs that differ have the same effect.
   records sh -c 'setpriv --ruid 65534 --euid 0 ./plain 200000; :'
-  says plain "was started in secure mode"
+  says plain "was started with user or group IDs that differ, which disables LD_PRELOAD"
   missed 1
+}
+
+# A library for the recorder, with which the file ./NAME takes the place of what it reads at /proc/PID/…NAME.
+make_instead() {
+  printf '#define _GNU_SOURCE\n#include <linux/fcntl.h>\n#include <string.h>\n#include <sys/syscall.h>\n#include <unistd.h>\nint open(const char *path, int flags, int mode) { const char *name = strrchr(path, 47); if (!strncmp(path, "/proc/", 6) && name && !access(name + 1, R_OK)) path = name + 1; return syscall(SYS_openat, AT_FDCWD, path, flags, mode); }\nint open64(const char *path, int flags, int mode) { return open(path, flags, mode); }\n' >instead.c
+  gcc -w -shared -fPIC -o instead.so instead.c
+}
+
+@test "unrecorded: secure mode by a security module" {
+  need_root
+  make_instead
+  # The dynamic linker is in secure mode because IDs differ; the recorder does not see that.
+  printf 'Name:\tplain\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n' >status
+  # attr/current, and whether it says so.
+  while IFS='|' read -r current why; do
+    printf '%s\n' "$current" >current
+    LD_PRELOAD=$PWD/instead.so records sh -c 'setpriv --ruid 65534 --euid 0 ./plain 200000; :'
+    says plain "$why, which disables LD_PRELOAD"
+  done <<'END'
+/usr/bin/man (enforce)|was started in secure mode by its AppArmor profile
+system_u:system_r:initrc_t:s0|was started in secure mode by the SELinux policy
+unconfined|was started in secure mode
+END
 }
 
 @test "unrecorded: file capabilities" {
