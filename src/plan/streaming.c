@@ -117,21 +117,28 @@ static void mark_samples(struct streaming *s, uint64_t w, uint64_t *words)
     }
 }
 
-static int fill(struct streaming *s, uint64_t w, struct err *e)
+// Reads a window into `words`, and its segments into s->segments. Those of a saved plan are checked.
+static int read_window(struct streaming *s, uint64_t w, uint64_t *words, struct err *e)
 {
     const struct plan_window *window = &s->plan->windows[w];
-    uint64_t *words = place_of(s, w);
     int rc = plan_read_at(s->plan, plan_windows_fd(s->plan), words, window->words * 8, window->at, e);
     if (rc == 0 && XXH3_64bits(words, window->words * 8) != window->hash)
         rc = err_set(e, -EBADMSG, "%s: checksum mismatch in window %llu of its saved plan: try again", s->plan->name,
                      (unsigned long long)w);
     if (rc == 0)
         rc = read_segments(s, window, e);
-    if (rc == 0)
-        mark_samples(s, w, words);
     if (rc == 0 && !s->plan->settings.file && !plan_check_window(s->plan, words, w, s->segments))
         rc = err_set(e, -EBADMSG, "%s: invalid ops in window %llu of its saved plan: try again", s->plan->name,
                      (unsigned long long)w);
+    return rc;
+}
+
+static int fill(struct streaming *s, uint64_t w, struct err *e)
+{
+    uint64_t *words = place_of(s, w);
+    int rc = read_window(s, w, words, e);
+    if (rc == 0)
+        mark_samples(s, w, words);
     return rc;
 }
 
@@ -230,9 +237,7 @@ uint64_t plan_op_in_window(const struct plan *p, uint32_t thread, uint64_t posit
     struct plan_memory m = {.words = calloc(p->facts.window_bytes, 1)};
     uint64_t op = UINT64_MAX,
              w = position < PLAN_FIRST_WINDOW ? UINT64_MAX : (position - PLAN_FIRST_WINDOW) * 8 / p->facts.window_bytes;
-    if (m.words && w < p->facts.windows &&
-        plan_read_at(p, plan_windows_fd(p), m.words, p->windows[w].words * 8, p->windows[w].at, NULL) == 0 &&
-        read_segments(&s, &p->windows[w], NULL) == 0) {
+    if (m.words && w < p->facts.windows && read_window(&s, w, m.words, NULL) == 0) {
         const struct plan_window_segment *g = segment_of(&s, w, thread);
         m.words_at = first_word_of(p, w);
         if (g)
