@@ -122,7 +122,8 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
     struct unrecorded_process *p = find(u, pid, found.start);
     if (!p) {
         const struct unrecorded_process *of = find(u, parent, 0);
-        found.is_member = pid == program || (of && of->is_member) || lifetime_is_of_session(pid, u->how.dir);
+        found.is_member = pid == program || (u->outer_pid && parent == u->outer_pid) || (of && of->is_member) ||
+                          lifetime_is_of_session(pid, u->how.dir);
         if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
             return;
         p = &u->items[u->n++];
@@ -150,11 +151,24 @@ static void forget_ended(struct unrecorded *u)
     u->n = n;
 }
 
+// The recorder's own number in a /proc of another pid namespace, where the program's is not known; else 0.
+static pid_t find_outer_pid(void)
+{
+    char text[32];
+    ssize_t n = readlink("/proc/self", text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    pid_t self = (pid_t)strtol(text, NULL, 10);
+    return self != getpid() ? self : 0;
+}
+
 static void look(struct unrecorded *u, pid_t program)
 {
     DIR *proc = opendir("/proc");
     struct dirent *d;
     u->look++;
+    u->outer_pid = find_outer_pid();
+    if (u->outer_pid)
+        program = -1;
     while (proc && (d = readdir(proc))) {
         pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
         if (pid > 0)

@@ -39,6 +39,7 @@ struct unrecorded {
     size_t n, capacity;
     unsigned long long forks; // of the machine, at the last look
     unsigned look;            // their number
+    pid_t outer_pid;          // of the recorder in /proc, where that is of another pid namespace; else 0
     unsigned due;             // looks, until something forks again
 };
 

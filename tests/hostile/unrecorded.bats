@@ -278,6 +278,17 @@ opens() {
   expect "no word of it" [ "${stderr#*kernel did not}" = "$stderr" ]
 }
 
+@test "unrecorded: in a pid namespace that /proc does not show, nobody else is named" {
+  need_unshare -pf
+  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './plain 300000; ./plain; :'
+  missed 0
+  # What it starts itself is.
+  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './static 500000; ./plain; :'
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = proc ] || skip "the kernel reports processes"
+  says static "is statically linked"
+  missed 1
+}
+
 @test "unrecorded: the list is kept by a salvaged trace" {
   records sh -c './static 200000; ./plain; :'
   "$HEAPTAPE" check -q --salvage -f -o u.ht t.ht 2>/dev/null
