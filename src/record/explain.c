@@ -254,14 +254,25 @@ static bool is_gone(pid_t pid)
     return readlink(path, exe, sizeof exe) < 0 && (errno == ENOENT || errno == ESRCH);
 }
 
+// Does the kernel know where the environment is? Not in the middle of exec, nor when the process ends: it reads as empty
+// then.
+static bool has_environment(pid_t pid)
+{
+    enum { ENV_END = 48 }; // fields behind the name: env_end of proc(5) is the 51st, and they begin with the third
+    char text[2048];
+    const char *at = read_of(pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+    for (unsigned i = 0; at && i <= ENV_END; i++)
+        at = strchr(at + 1, ' ');
+    return at && strtoull(at, NULL, 10) != 0;
+}
+
 static const char *explain_environment(pid_t pid, const char *dir)
 {
     static const size_t most = 4 << 20; // what exec takes is 2 MiB by default
     char *text = malloc(most);
     ssize_t n = text ? read_of(pid, "environ", text, most) : -1;
     const char *why = NULL;
-    // That of a process that has ended is empty.
-    if (n > 0 || (n == 0 && !is_gone(pid))) {
+    if (n > 0 || (n == 0 && has_environment(pid))) {
         const char *preload = find_variable(text, (size_t)n, "LD_PRELOAD");
         const char *session = find_variable(text, (size_t)n, SPOOL_ENV_DIR);
         bool preloaded = preload && strstr(preload, "libheaptape.so"), named = session && strcmp(session, dir) == 0;
