@@ -737,21 +737,6 @@ static int run(struct recorder *r, struct err *e)
     return rc;
 }
 
-// Calls of processes that could not make a spool. Any program of the user can write there.
-static void count_untraced(const struct drain_reserves *n, struct record_result *result)
-{
-    enum { MAX_COUNT_BITS = 48 };
-    uint32_t untraced = drain_untraced(n);
-    bool broken = atomic_load(&n->guard.broken);
-    for (uint32_t k = 0; k < untraced && k < SPOOL_UNTRACED; k++) {
-        uint64_t calls = atomic_load(&n->shared->untraced_of[k].count.calls);
-        broken |= calls >> MAX_COUNT_BITS != 0;
-        result->lost_words += calls >> MAX_COUNT_BITS ? 0 : calls;
-    }
-    result->lost_is_bound |= untraced > SPOOL_UNTRACED || broken;
-    result->session_broken |= broken;
-}
-
 // What was not recorded besides what PROCESS_END frames say.
 static void count_losses(struct recorder *r)
 {
@@ -765,7 +750,7 @@ static void count_losses(struct recorder *r)
         result->lost_is_bound |= !s->dead;
     }
     for (size_t i = 0; i < r->drain.n_reserves; i++)
-        count_untraced(r->drain.reserves[i], result);
+        unrecorded_count(r->drain.reserves[i], result);
     drain_check_refused(&r->drain, true);
     result->lost_words += r->drain.refused_lost;
     result->lost_is_bound |= r->drain.refused_unknown || r->drain.n_unreadable || result->cut_off;

@@ -262,6 +262,20 @@ static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *
     return rc;
 }
 
+void unrecorded_count(const struct drain_reserves *n, struct record_result *result)
+{
+    enum { MAX_COUNT_BITS = 48 };
+    uint32_t untraced = drain_untraced(n);
+    bool broken = atomic_load(&n->guard.broken);
+    for (uint32_t k = 0; k < untraced && k < SPOOL_UNTRACED; k++) {
+        uint64_t calls = atomic_load(&n->shared->untraced_of[k].count.calls);
+        broken |= calls >> MAX_COUNT_BITS != 0;
+        result->lost_words += calls >> MAX_COUNT_BITS ? 0 : calls;
+    }
+    result->lost_is_bound |= untraced > SPOOL_UNTRACED || broken;
+    result->session_broken |= broken;
+}
+
 // Has it said so itself, or has the recorder? Where processes are numbered anew its name must do.
 static bool has_said(const struct drain_reserves *r, const struct tree_image *image)
 {

@@ -71,6 +71,9 @@ struct unrecorded_clock {
 int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
                       struct trace_unrecorded *to);
 
+// Adds the calls of processes that could not make a spool to what is lost. Any program of the user can write there.
+void unrecorded_count(const struct drain_reserves *n, struct record_result *result);
+
 void unrecorded_release(struct unrecorded *u);
 
 #endif
