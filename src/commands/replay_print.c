@@ -20,6 +20,17 @@ void replay_print_workload(const struct replay_session *s)
     if (f->skipped)
         printf("; %s ops skipped", human_count(skipped, f->skipped));
     printf("\n");
+    // In small workloads the blocks that are big decide nothing.
+    if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
+        return;
+    if (!f->big_known_bytes)
+        printf(
+            "how much of its blocks of 32 KiB and more the program used was not recorded: memory is that of a program "
+            "that writes to all pages of malloc's blocks\n");
+    else
+        printf("of the bytes in blocks of 32 KiB and more, the use of %.0f %% was measured and of %.0f %% estimated\n",
+               100 * (double)f->big_known_bytes / (double)f->big_bytes,
+               100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
 }
 
 static const char *figure_text(char text[32], enum figure_unit unit, double v)

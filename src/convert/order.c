@@ -44,6 +44,7 @@ void order_free(struct order *o)
     free(o->coming);
     free(o->due);
     order_sites_release(o);
+    samples_residency_release(&o->residency);
     merge_release(&o->merge);
     map_release(&o->by_number);
     table_release(&o->table);
@@ -57,6 +58,7 @@ struct order_counts order_counts(const struct order *o)
     c.lost += o->merge.lost_words;
     c.slots = o->n_slots;
     c.threads = o->n_numbered;
+    c.residency = &o->residency;
     return c;
 }
 

@@ -9,6 +9,7 @@
 #define HEAPTAPE_CONVERT_ORDER_H
 
 #include "trace/trace.h"
+#include "workload/samples.h"
 #include "workload/sites.h"
 #include "workload/workload.h"
 
@@ -47,7 +48,8 @@ struct order_counts {
     uint64_t slots;
     uint64_t threads;
     uint64_t usable_bytes,
-        usable_requested_bytes; // of the blocks whose usable size was recorded, and what was asked for
+        usable_requested_bytes;                // of the blocks whose usable size was recorded, and what was asked for
+    const struct samples_residency *residency; // of big blocks, sorted when the order is finished; the order's
 };
 
 struct order;

@@ -302,6 +302,26 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
     return 0;
 }
 
+static uint32_t kib(uint64_t bytes)
+{
+    return bytes >> 10 > UINT32_MAX ? UINT32_MAX : (uint32_t)(bytes >> 10);
+}
+
+int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr)
+{
+    // With two blocks at an address it would have to be guessed whose it is.
+    size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
+    if (i == TABLE_NONE || op->align > op->count || op->value > op->align)
+        return 0;
+    const struct table_block *b = &o->slots[table_slot(&o->table, i)];
+    const struct workload_residency r = {.op = last_op(b),
+                                         .thread = last_thread(b),
+                                         .used = kib(op->align),
+                                         .resident = kib(op->count),
+                                         .front = kib(op->value)};
+    return samples_residency_add(&o->residency, &r);
+}
+
 static int resize_of_null(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
 {
     op->flags |= WORKLOAD_FROM_NULL;

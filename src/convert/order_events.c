@@ -128,6 +128,8 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
         o->counts.lost += op->value;
         return 0;
     }
+    if (op->kind == HT_RESIDENCY)
+        return order_note_residency(o, op, ptr);
     bool defines = op->kind == HT_MODULE || op->kind == HT_FRAME || op->kind == HT_STACK;
     return defines ? order_define_site(o, op, ptr) : 0;
 }
@@ -294,5 +296,6 @@ void order_cut_off(struct order *o)
 int order_finish(struct order *o)
 {
     int rc = order_advance(o, UINT64_MAX);
+    samples_residency_sort(&o->residency);
     return rc < 0 ? rc : order_finish_sites(o);
 }

@@ -96,6 +96,7 @@ struct order {
     struct order_frame *frames;
     size_t n_frames, frames_capacity;
     struct workload_sites sites;
+    struct samples_residency residency;
     struct order_held *held;
     size_t n_held, held_capacity;
     struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];
@@ -182,6 +183,9 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
 // one under work, which stands first in `s` and is of a block that its thread did not allocate? Counts as ambiguous
 // what the records leave open.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address);
+
+// Takes a record of how much of the block at `ptr` was used. One of a block that is not known says nothing. 0 or -ENOMEM.
+int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr);
 
 // Remembers a free that is put out, where there are several threads.
 static inline void order_note_release(struct order *o, const struct order_thread *t, uint64_t stamp, uint64_t address)

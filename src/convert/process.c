@@ -70,6 +70,7 @@ int convert_process_done(void *context, const struct order_counts *counts, const
     s->recorded_from = c->process->recorded_from;
     s->recorded_to = c->process->recorded_to;
     workload_write_sites(c->to.writer, sites);
+    workload_write_residency(c->to.writer, counts->residency);
     int rc = check_strict(c, s);
     return rc < 0 ? rc : workload_write_end(c->to.writer, s, c->e);
 }

@@ -14,6 +14,7 @@ struct pending_op {
     struct plan_stream *stream;
     uint32_t thread, recorded; // of the player; of the workload, which differs when all are played in one
     const struct workload_op *op;
+    uint64_t number; // of the op in the workload's thread; only where residency is known
     struct err *e;
 };
 
@@ -208,6 +209,45 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
     return 0;
 }
 
+enum { PAGE_KIB = 4 }; // as the player counts
+
+// Says how much of the op's block the program used, where that is known or can be estimated: else the player guesses. Of a
+// block that was not measured, or that lay in memory that was resident before, the part is used that others of its size
+// class used so far.
+static int put_touch(struct pending_op *a, struct plan_stream *s, const struct plan_slot *slot)
+{
+    struct plan *p = a->plan;
+    if (slot->size < WORKLOAD_RESIDENCY_BYTES)
+        return 0;
+    bool zeroed = (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
+    uint64_t kib = slot->size >> 10;
+    struct plan_use *others = &p->uses[zeroed][63 - __builtin_clzll(slot->size)];
+    const struct workload_residency *r =
+        p->residency ? samples_residency_find(p->residency, a->recorded, a->number) : NULL;
+    p->facts.big_bytes += slot->size;
+    if (r && r->used > kib)
+        r = NULL;
+    bool known = r && (zeroed || r->used == r->resident);
+    if (!known && !others->bytes && !r)
+        return 0;
+    uint64_t used = known           ? r->used
+                    : others->bytes ? (uint64_t)((double)kib * (double)others->used / (double)others->bytes)
+                                    : r->resident;
+    uint64_t front = known ? r->front : used;
+    if (known) {
+        p->facts.big_known_bytes += slot->size;
+        others->bytes += slot->size;
+        others->used += (uint64_t)r->used << 10;
+    } else {
+        p->facts.big_estimated_bytes += slot->size;
+        // What is known of it holds in any case.
+        used = r && used < r->used ? r->used : used;
+        used = r && used > r->resident ? r->resident : used;
+        front = used;
+    }
+    return plan_put_touch(p, s, used / PAGE_KIB, front / PAGE_KIB, a->e);
+}
+
 // The call of an op that allocates; a realloc does if it is one of NULL.
 static struct plan_call allocation_call(const struct workload_op *op, uint32_t entry)
 {
@@ -258,6 +298,8 @@ static int add_allocation(struct pending_op *a)
     struct plan_call c = allocation_call(a->op, slot->entry);
     if (rc == 0)
         rc = note_allocation(a);
+    if (rc == 0)
+        rc = put_touch(a, a->stream, slot);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
@@ -302,6 +344,8 @@ static int add_realloc(struct pending_op *a)
     rc = set_size(a, slot);
     if (rc == 0)
         rc = note_allocation(a);
+    if (rc == 0)
+        rc = put_touch(a, a->stream, slot);
     return rc < 0 ? rc : put_counted(a, &c);
 }
 
@@ -351,7 +395,9 @@ static int add_preexisting(struct pending_op *a)
     p->facts.preexisting++;
     struct plan_call c = {
         .op = PLAN_PREEXISTING, .entry = slot->entry, .size = slot->size, .extra = {1ull << slot->align_log2, kind}};
-    rc = plan_put_call(p, &p->preexisting, &c, a->e);
+    rc = put_touch(a, &p->preexisting, slot);
+    if (rc == 0)
+        rc = plan_put_call(p, &p->preexisting, &c, a->e);
     if (rc == 0)
         rc = note_allocation(a);
     return rc < 0 ? rc : put_without_call(a);
@@ -453,9 +499,14 @@ static int put_periodic(struct pending_op *a)
 }
 
 // Any op.
-static int add_op(struct plan *p, uint32_t thread, const struct workload_op *op, struct err *e)
+static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const struct workload_op *op, struct err *e)
 {
-    struct pending_op a = {.plan = p, .thread = p->facts.one_thread ? 0 : thread, .recorded = thread, .op = op, .e = e};
+    struct pending_op a = {.plan = p,
+                           .thread = p->facts.one_thread ? 0 : thread,
+                           .recorded = thread,
+                           .op = op,
+                           .number = op_number,
+                           .e = e};
     int rc = need_stream(p, a.thread, &a.stream, e);
     if (rc == 0 && p->facts.one_thread)
         rc = put_switch(&a, thread);
@@ -481,17 +532,39 @@ static int add_op(struct plan *p, uint32_t thread, const struct workload_op *op,
     return rc;
 }
 
+void plan_set_residency(struct plan *p, const struct samples_residency *l)
+{
+    p->residency = l->n ? l : NULL;
+}
+
+// The number of the first of the next `n` ops of the thread.
+static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first, struct err *e)
+{
+    if (!p->residency)
+        return 0;
+    if (thread >= PLAN_MAX_THREADS)
+        return err_set(e, -EBADMSG, "%s: thread %u: only %d threads can be replayed", p->name, thread,
+                       PLAN_MAX_THREADS);
+    if (HT_EXTEND(&p->op_numbers, &p->n_op_numbers, &p->op_numbers_capacity, (size_t)thread + 1) < 0)
+        return plan_no_memory(e);
+    *first = p->op_numbers[thread];
+    p->op_numbers[thread] += n;
+    return 0;
+}
+
 int plan_add_ops(struct plan *p, uint32_t thread, const struct workload_op *ops, size_t n, struct err *e)
 {
     uint32_t number = p->facts.one_thread ? 0 : thread;
-    int rc = 0;
+    uint64_t op_number = 0;
+    int rc = number_ops(p, thread, n, &op_number, e);
     while (rc == 0 && n) {
         struct plan_stream *s = number < p->n_streams ? p->streams[number] : NULL;
         size_t plain = s ? plan_add_plain(p, s, thread, ops, n) : 0;
         ops += plain;
         n -= plain;
+        op_number += plain;
         if (n) {
-            rc = add_op(p, thread, ops++, e);
+            rc = add_op(p, thread, op_number++, ops++, e);
             n--;
         }
     }

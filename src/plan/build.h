@@ -32,8 +32,19 @@ struct plan_allocation {
     uint32_t thread;
 };
 
+// Bytes of big blocks whose use is known, and of them those that were used.
+struct plan_use {
+    uint64_t bytes, used;
+};
+
+enum { PLAN_SIZE_CLASSES = 64 };
+
 struct plan {
     const char *name;
+    const struct samples_residency *residency; // borrowed while ops are added; NULL: none was recorded
+    uint64_t *op_numbers;                      // by thread of the workload: of its next op
+    size_t n_op_numbers, op_numbers_capacity;
+    struct plan_use uses[2][PLAN_SIZE_CLASSES]; // of blocks so far, not from calloc and from calloc, by power of two
     struct plan_settings settings;
     struct plan_memory memory; // header, array of threads, and streams
     struct plan_memory ring;   // streams of the threads of a streamed plan: the window that is filled; unused otherwise
@@ -118,6 +129,9 @@ int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e);
 
 // SWITCH: the following ops were recorded in `thread`.
 int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
+
+// TOUCH: pages used of the block of the next call.
+int plan_put_touch(struct plan *p, struct plan_stream *s, uint64_t used, uint64_t front, struct err *e);
 
 // PACE: the following ops wait until `ns` (less than 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);

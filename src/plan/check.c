@@ -55,6 +55,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
     case PLAN_STATS:
     case PLAN_TRIM:
     case PLAN_PACE:
+    case PLAN_TOUCH:
     case PLAN_SKIPPED:
         return true;
     case PLAN_SWITCH:

@@ -41,6 +41,8 @@ enum plan_op {
     PLAN_STATS,    // query the allocator's own statistics
     PLAN_TRIM,     // ask the allocator to return free memory to the kernel
     PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
+    PLAN_TOUCH,    // bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes,
+                   // of those that belong to it alone; extra: how many of them are at its start
     PLAN_PACE,     // bits 8-63: nanoseconds after the start before which the thread does not go on
     PLAN_SWITCH,   // all threads in one: the following ops were recorded in the thread in bits 9-63
     PLAN_JUMP,     // bits 8-63: words to skip
@@ -110,6 +112,7 @@ static inline unsigned plan_extra_words(enum plan_op op)
     case PLAN_WAIT:
     case PLAN_SAMPLE:
     case PLAN_COUNT:
+    case PLAN_TOUCH:
     case PLAN_CALLOC_MANY:
     case PLAN_REALLOCARRAY_NEW:
     case PLAN_REALLOC:

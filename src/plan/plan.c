@@ -61,6 +61,7 @@ void plan_free(struct plan *p)
     plan_stream_release(&p->leftovers);
     slot_table_release(&p->slot_table);
     free(p->slots);
+    free(p->op_numbers);
     free(p->samples);
     plan_release_snapshots(p);
     free(p->recorded);

@@ -8,6 +8,7 @@
 #include "base/fio.h"
 #include "event/event.h"
 #include "workload/reader.h"
+#include "workload/samples.h"
 #include "workload/workload.h"
 
 #include <stdbool.h>
@@ -47,6 +48,9 @@ struct plan_facts {
     uint64_t window_bytes;           // of a streamed plan: of each of the ring's PLAN_WINDOWS windows
     uint64_t windows;                // of a streamed plan: that are filled in a run
     uint64_t streaming_bytes;        // of a streamed plan: of the head of its ring
+    uint64_t big_bytes;              // requested, over all allocations and reallocs of WORKLOAD_RESIDENCY_BYTES or more
+    uint64_t big_known_bytes;        // of these, where it was measured how much of the block was used
+    uint64_t big_estimated_bytes;    // where that is estimated from blocks of the same size class
     bool unproved;                   // the workload is too entangled to prove that every use of a slot is ordered
 };
 
@@ -123,6 +127,9 @@ struct plan_span {
 
 // Copies the program's memory samples, ordered by stamp, into a new plan.
 int plan_set_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e);
+
+// How much the program used of its big blocks; borrowed until all ops have been added.
+void plan_set_residency(struct plan *p, const struct samples_residency *l);
 
 // Of a finished plan; borrowed.
 const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n);

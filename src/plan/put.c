@@ -93,6 +93,11 @@ int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err
     return put_word(p, s, (uint64_t)PLAN_PACE | ns << 8, e);
 }
 
+int plan_put_touch(struct plan *p, struct plan_stream *s, uint64_t used, uint64_t front, struct err *e)
+{
+    return put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_TOUCH | used << 8, front}, e);
+}
+
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)
 {
     p->facts.dependencies++;

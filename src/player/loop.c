@@ -9,7 +9,7 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 
-enum { PLAYER_PAGE_BYTES = 4096 };
+enum { PLAYER_PAGE_BYTES = 4096, PLAYER_BIG_BYTES = 32768 }; // blocks that a TOUCH may be about
 
 // A stamp before a call, when all earlier work is done. x86: LFENCE waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_before(void)
@@ -69,6 +69,25 @@ ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
+// Writes to as many pages of the block as the program used, of those that belong to it alone: the first ones, then others at
+// equal distances. Where a realloc found the start of the block in use, that is done already.
+static __attribute__((noinline)) void touch_measured(struct player_thread *t, char *block, size_t had, size_t size)
+{
+    uintptr_t mask = PLAYER_PAGE_BYTES - 1, start = ((uintptr_t)block + mask) & ~mask,
+              end = ((uintptr_t)block + size) & ~mask;
+    uint64_t pages = end > start ? (end - start) / PLAYER_PAGE_BYTES : 0;
+    uint64_t used = t->touch_pages < pages ? t->touch_pages : pages,
+             front = t->touch_front < used ? t->touch_front : used;
+    uint64_t old = had / PLAYER_PAGE_BYTES, others = used - front;
+    t->touches = false;
+    if (used)
+        *(volatile char *)block = 1;
+    for (uint64_t i = front > old ? old : 0; i < front; i++)
+        *(volatile char *)(start + i * PLAYER_PAGE_BYTES) = 1;
+    for (uint64_t i = 0; i < others; i++)
+        *(volatile char *)(start + (front + (pages - front) * i / others) * PLAYER_PAGE_BYTES) = 1;
+}
+
 // Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never
 // write to most of what they get from calloc: gcc's tables are like that, redis's are not.
 ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *block, size_t had, size_t size)
@@ -98,6 +117,11 @@ ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t,
     if (touch == RESULTS_TOUCH_USABLE) {
         t->requested_bytes += b.size;
         t->usable_bytes += player.usable_size && b.block ? player.usable_size(b.block) : 0;
+        return;
+    }
+    if (touch == RESULTS_TOUCH_PAGE && UNLIKELY(b.size >= PLAYER_BIG_BYTES) && t->touches) {
+        if (b.block)
+            touch_measured(t, b.block, b.had, b.size);
         return;
     }
     if (touch != RESULTS_TOUCH_VERIFY) {
@@ -385,6 +409,11 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
             continue;
         case PLAN_SWITCH:
             player_switch((uint32_t)(word >> 9), word & PLAN_SWITCH_EXITED);
+            continue;
+        case PLAN_TOUCH:
+            t->touches = true;
+            t->touch_pages = word >> 8;
+            t->touch_front = *pc++;
             continue;
         case PLAN_PACE:
             player_pace(t, word >> 8);

@@ -406,6 +406,9 @@ static void put_result(struct json *j, const struct replay_session *s, const str
     json_end_array(j);
     put_figures(j, &r->figures, NULL);
     json_put_bool(j, "touch_zeroed", plan_facts(s->plan)->touch_zeroed);
+    json_put_u64(j, "big_block_bytes", plan_facts(s->plan)->big_bytes);
+    json_put_u64(j, "big_block_measured_bytes", plan_facts(s->plan)->big_known_bytes);
+    json_put_u64(j, "big_block_estimated_bytes", plan_facts(s->plan)->big_estimated_bytes);
     json_put_double(j, "speed", s->settings.speed > 0 ? s->settings.speed : NAN);
     put_counters(j, r);
     put_decoder(j, s, r);

@@ -158,6 +158,8 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->recorded_to;
     case FORMAT_F_SITES_AT:
         return &s->sites_at;
+    case FORMAT_F_RESIDENCY_AT:
+        return &s->residency_at;
     }
     return NULL;
 }
@@ -179,7 +181,7 @@ int format_put_summary(struct buf *b, const struct workload_summary *s)
 {
     struct workload_summary copy = *s;
     int rc = put_by_kind(b, s);
-    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_SITES_AT; tag++) {
+    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_RESIDENCY_AT; tag++) {
         const uint64_t *v = summary_number(&copy, tag);
         if (v)
             rc = tlv_put_u64(b, tag, *v);
@@ -253,6 +255,54 @@ int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, 
         last.rss_bytes += (uint64_t)zigzag_get(d[1]);
         last.anon_bytes += (uint64_t)zigzag_get(d[2]);
         (*s)[(*count)++] = last;
+    }
+    return at == end ? 0 : -EBADMSG;
+}
+
+enum { RESIDENCY_VALUES = 5 };
+
+int format_put_residency(struct buf *b, const struct workload_residency *r, size_t n)
+{
+    struct workload_residency last = {0};
+    size_t room;
+    if (size_mul(n + 1, RESIDENCY_VALUES * VARINT_MAX_BYTES, &room) < 0 || buf_reserve(b, room) < 0)
+        return -ENOMEM;
+    b->size += varint_put(b->data + b->size, n);
+    for (size_t i = 0; i < n; i++) {
+        bool same = r[i].thread == last.thread;
+        const uint64_t values[RESIDENCY_VALUES] = {r[i].thread - last.thread, same ? r[i].op - last.op : r[i].op,
+                                                   r[i].used, r[i].resident - r[i].used, r[i].front};
+        for (unsigned v = 0; v < RESIDENCY_VALUES; v++)
+            b->size += varint_put(b->data + b->size, values[v]);
+        last = r[i];
+    }
+    return 0;
+}
+
+int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count, size_t *capacity)
+{
+    const uint8_t *end = at + n;
+    uint64_t more, v[RESIDENCY_VALUES], thread = 0, op = 0;
+    if (*count || !get_varint(&at, end, &more) || more > (size_t)(end - at) / RESIDENCY_VALUES)
+        return -EBADMSG;
+    if (HT_GROW(r, capacity, more) < 0)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < more; i++) {
+        for (unsigned k = 0; k < RESIDENCY_VALUES; k++) {
+            if (!get_varint(&at, end, &v[k]))
+                return -EBADMSG;
+        }
+        bool same = i && !v[0], wraps = same && (!v[1] || op + v[1] < op);
+        thread += v[0];
+        op = same ? op + v[1] : v[1];
+        if (wraps || v[0] > UINT32_MAX || thread > UINT32_MAX || v[2] > UINT32_MAX || v[3] > UINT32_MAX - v[2] ||
+            v[4] > v[2])
+            return -EBADMSG;
+        (*r)[(*count)++] = (struct workload_residency){.op = op,
+                                                       .thread = (uint32_t)thread,
+                                                       .used = (uint32_t)v[2],
+                                                       .resident = (uint32_t)(v[2] + v[3]),
+                                                       .front = (uint32_t)v[4]};
     }
     return at == end ? 0 : -EBADMSG;
 }

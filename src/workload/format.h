@@ -11,13 +11,14 @@
 
 // Frame types. Wire values.
 enum format_frame {
-    FORMAT_HEADER = 1,  // fields; always the first frame
-    FORMAT_OPS = 2,     // a window of the total order
-    FORMAT_SAMPLES = 3, // the recorded program's memory
-    FORMAT_SUMMARY = 4, // fields
-    FORMAT_SITES = 6,   // call sites
-    FORMAT_NAMES = 7,   // of addresses in call sites
-    FORMAT_INDEX = 5,   // where the OPS frames are; always the last frame, followed by the trailer
+    FORMAT_HEADER = 1,    // fields; always the first frame
+    FORMAT_OPS = 2,       // a window of the total order
+    FORMAT_SAMPLES = 3,   // the recorded program's memory
+    FORMAT_SUMMARY = 4,   // fields
+    FORMAT_SITES = 6,     // call sites
+    FORMAT_NAMES = 7,     // of addresses in call sites
+    FORMAT_RESIDENCY = 8, // of big blocks
+    FORMAT_INDEX = 5,     // where the OPS frames are; always the last frame, followed by the trailer
 };
 
 #define FORMAT_TRAILER_MAGIC 0x31646e4577744848ull // "HHtwEnd1"
@@ -65,6 +66,7 @@ enum format_field {
     FORMAT_F_RECORDED_FROM = 40,
     FORMAT_F_RECORDED_TO = 41,
     FORMAT_F_SITES_AT = 42,
+    FORMAT_F_RESIDENCY_AT = 43,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.
@@ -168,6 +170,10 @@ int format_get_summary(const uint8_t *at, size_t n, struct workload_summary *s);
 int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n);
 // Appends to an array. 0, -EBADMSG, -ENOMEM.
 int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count, size_t *capacity);
+
+int format_put_residency(struct buf *b, const struct workload_residency *r, size_t n);
+// The same, for an array that is empty. Each is of a later op than the one before.
+int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count, size_t *capacity);
 
 // What the index knows of an OPS frame.
 struct format_index_entry {

@@ -337,6 +337,26 @@ int merged_sites(const struct merged *m, struct workload_sites *to)
     return rc;
 }
 
+// A thread's ops keep their numbers.
+int merged_residency(const struct merged *m, struct samples_residency *to)
+{
+    int rc = 0;
+    *to = (struct samples_residency){0};
+    for (size_t i = 0; i < m->n_sources; i++) {
+        const struct merged_source *s = &m->sources[i];
+        const struct samples_residency *from = workload_reader_residency(s->reader);
+        for (size_t k = 0; rc == 0 && k < from->n; k++) {
+            struct workload_residency r = from->items[k];
+            if (r.thread >= s->threads.n || s->threads.at[r.thread] == NO_NUMBER)
+                continue;
+            r.thread = s->threads.at[r.thread];
+            rc = samples_residency_add(to, &r);
+        }
+    }
+    samples_residency_sort(to);
+    return rc;
+}
+
 // Files.
 
 struct merged_writing {
@@ -395,9 +415,14 @@ static int finish(struct merged_writing *w, struct workload_summary *s)
     int rc = merged_sites(w->merged, &sites);
     if (rc < 0)
         err_set(w->e, rc, "%s: out of memory", w->to.out->name);
+    struct samples_residency residency = {0};
+    if (rc == 0 && (rc = merged_residency(w->merged, &residency)) < 0)
+        err_set(w->e, rc, "%s: out of memory", w->to.out->name);
     workload_write_sites(w->to.writer, &sites);
+    workload_write_residency(w->to.writer, &residency);
     if (rc == 0)
         rc = workload_write_end(w->to.writer, s, w->e);
+    samples_residency_release(&residency);
     workload_sites_release(&sites);
     return rc;
 }

@@ -28,6 +28,9 @@ int merged_next(struct merged *m, uint32_t *thread, const struct workload_op **o
 // The call sites of all inputs, whose ops have all been read. *to is the caller's to release. 0 or -ENOMEM.
 int merged_sites(const struct merged *m, struct workload_sites *to);
 
+// The same of the residency of blocks, sorted.
+int merged_residency(const struct merged *m, struct samples_residency *to);
+
 struct merged_files {
     struct workload_file *in;   // n ≥ 1, at their first ops
     const uint64_t *offsets_ns; // how long each one's first op comes after the start

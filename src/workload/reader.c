@@ -19,7 +19,8 @@ struct workload_reader {
     struct workload_sites sites;
     struct decode decode;
     struct format_index seen; // what the index must say
-    uint64_t samples_at, sites_at;
+    uint64_t samples_at, sites_at, residency_at;
+    struct samples_residency residency;
     // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
     struct reader_run {
         const struct workload_op *at, *end;
@@ -86,6 +87,7 @@ void workload_reader_close(struct workload_reader *r)
     workload_header_release(&r->header);
     decode_release(&r->decode);
     free(r->samples);
+    samples_residency_release(&r->residency);
     workload_sites_release(&r->sites);
     free(r->found_samples);
     free(r->heap);
@@ -242,6 +244,42 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
     int back = input_seek(r->in, stood_at, e);
     *s = r->found_samples;
     return rc < 0 ? rc : back;
+}
+
+static int get_residency(struct workload_reader *r, const struct frame *f, struct samples_residency *l, struct err *e)
+{
+    return checked(r, f, format_get_residency(f->data, f->size, &l->items, &l->n, &l->capacity),
+                   "malformed residency of blocks", e);
+}
+
+static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, struct samples_residency *l,
+                                struct err *e)
+{
+    struct frame f;
+    struct workload_summary s;
+    int rc = read_summary_frame(r, frames, &s, e);
+    if (rc == 0 && s.residency_at)
+        rc = read_frame_at(r, frames, s.residency_at, &f, FORMAT_RESIDENCY, e);
+    return rc < 0 || !s.residency_at ? rc : get_residency(r, &f, l, e);
+}
+
+int workload_read_residency(struct workload_reader *r, struct samples_residency *l, struct err *e)
+{
+    *l = (struct samples_residency){0};
+    if (!r->in->size_bytes)
+        return no_file(r, e);
+    struct frame_reader frames;
+    uint64_t stood_at = r->in->offset;
+    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
+    int rc = read_residency_frame(r, &frames, l, e);
+    frame_reader_release(&frames);
+    int back = input_seek(r->in, stood_at, e);
+    return rc < 0 ? rc : back;
+}
+
+const struct samples_residency *workload_reader_residency(const struct workload_reader *r)
+{
+    return &r->residency;
 }
 
 static int get_names(struct workload_reader *r, const struct frame *f, struct workload_sites *s, struct err *e)
@@ -404,9 +442,9 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
         return rc;
     r->has_summary = true;
     r->seen.summary_offset = f->offset;
-    if (r->summary.samples_at != r->samples_at ||
+    if (r->summary.samples_at != r->samples_at || r->summary.residency_at != r->residency_at ||
         (r->summary.sites_at != r->sites_at && (r->summary.sites_at || r->sites.n_sites)))
-        return bad_frame(r, f, "the summary does not say where samples and call sites are", e);
+        return bad_frame(r, f, "the summary does not say where samples, residency and call sites are", e);
     rc = check_site(r, r->sites.n_sites, f->offset, e);
     if (rc < 0)
         return rc;
@@ -470,6 +508,10 @@ static int next_ops(struct workload_reader *r, struct err *e)
             r->samples_at = r->samples_at ? r->samples_at : f.offset;
             rc = format_get_samples(f.data, f.size, &r->samples, &r->n_samples, &r->samples_capacity);
             rc = checked(r, &f, rc, "malformed samples", e);
+            break;
+        case FORMAT_RESIDENCY:
+            r->residency_at = r->residency_at ? r->residency_at : f.offset;
+            rc = get_residency(r, &f, &r->residency, e);
             break;
         case FORMAT_SITES:
             r->sites_at = r->sites_at ? r->sites_at : f.offset;

@@ -3,6 +3,7 @@
 #define HEAPTAPE_WORKLOAD_READER_H
 
 #include "base/frame.h"
+#include "workload/samples.h"
 #include "workload/sites.h"
 #include "workload/workload.h"
 
@@ -62,6 +63,13 @@ int workload_read_sites(struct workload_reader *r, struct workload_sites *s, str
 
 // The call sites that have come in the stream so far: all of them at its end.
 const struct workload_sites *workload_reader_sites(const struct workload_reader *r);
+
+// On a regular file: the residency of blocks, by the index, without reading the rest; the position stays. *l is the
+// caller's to release, also after an error; none is no error. -ESPIPE on a pipe.
+int workload_read_residency(struct workload_reader *r, struct samples_residency *l, struct err *e);
+
+// What has come of it in the stream so far: all at its end.
+const struct samples_residency *workload_reader_residency(const struct workload_reader *r);
 
 // Samples that have come in the stream so far: all of them at its end.
 const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n);

@@ -68,3 +68,52 @@ void samples_finish(struct samples *s)
         s->items[s->n++] = s->held[i];
     s->in_group = s->n_held = 0;
 }
+
+void samples_residency_release(struct samples_residency *l)
+{
+    free(l->items);
+    *l = (struct samples_residency){0};
+}
+
+int samples_residency_add(struct samples_residency *l, const struct workload_residency *r)
+{
+    if (l->every && ++l->skipped % l->every)
+        return 0;
+    if (l->n == RESIDENCY_MAX) {
+        for (size_t i = 0; i < RESIDENCY_MAX / 2; i++)
+            l->items[i] = l->items[2 * i];
+        l->n = RESIDENCY_MAX / 2;
+        l->every = l->every ? 2 * l->every : 2;
+        l->skipped = 0;
+    }
+    if (HT_GROW(&l->items, &l->capacity, l->n + 1) < 0)
+        return -ENOMEM;
+    l->items[l->n++] = *r;
+    return 0;
+}
+
+static int compare_ops(const void *a, const void *b)
+{
+    const struct workload_residency *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+void samples_residency_sort(struct samples_residency *l)
+{
+    size_t kept = 0;
+    if (l->n)
+        qsort(l->items, l->n, sizeof *l->items, compare_ops);
+    for (size_t i = 0; i < l->n; i++) {
+        if (!kept || compare_ops(&l->items[kept - 1], &l->items[i]) != 0)
+            l->items[kept++] = l->items[i];
+    }
+    l->n = kept;
+}
+
+const struct workload_residency *samples_residency_find(const struct samples_residency *l, uint32_t thread, uint64_t op)
+{
+    const struct workload_residency key = {.thread = thread, .op = op};
+    return l->n ? bsearch(&key, l->items, l->n, sizeof *l->items, compare_ops) : NULL;
+}

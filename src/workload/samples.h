@@ -26,4 +26,24 @@ int samples_add(struct samples *s, const struct workload_sample *sample);
 // Puts the group under way behind the others: `items` is complete.
 void samples_finish(struct samples *s);
 
+// What is known of the residency of blocks, in bounded memory: past a limit every second one is dropped.
+enum { RESIDENCY_MAX = 1 << 19 };
+struct samples_residency {
+    struct workload_residency *items;
+    size_t n, capacity;
+    uint64_t every, skipped; // one in so many is kept; 0: all are
+};
+
+void samples_residency_release(struct samples_residency *l);
+
+// 0 or -ENOMEM.
+int samples_residency_add(struct samples_residency *l, const struct workload_residency *r);
+
+// Orders them by thread and op, each op once: for writing and finding.
+void samples_residency_sort(struct samples_residency *l);
+
+// NULL: not known.
+const struct workload_residency *samples_residency_find(const struct samples_residency *l, uint32_t thread,
+                                                        uint64_t op);
+
 #endif

@@ -78,6 +78,15 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
     return &s->slots[slot];
 }
 
+// The op just put out has allocated or resized the block of *slot.
+static int place(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
+{
+    const struct slice_thread *t = &s->threads[thread];
+    if (!s->sink.placed || slot->unknown_size || slot->size < WORKLOAD_RESIDENCY_BYTES)
+        return 0;
+    return s->sink.placed(s->sink.context, slot->from, (struct workload_dependency){t->number, t->next_op - 1});
+}
+
 // The source's thread `thread` puts the block of *slot into the part, where it is from the start.
 static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *slot, uint64_t stamp)
 {
@@ -96,14 +105,16 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
         .value = slot->allocated_by | (uint64_t)slot->site << 8,
     };
     s->counts.preexisting++;
-    return slice_emit(s, thread, &op, true);
+    int rc = slice_emit(s, thread, &op, true);
+    return rc < 0 ? rc : place(s, thread, slot);
 }
 
 enum { PAGE_BYTES = 4096 }; // assumed: the page size is not recorded
 
 // What the block in the slot becomes by the op: known also while it is outside.
-static void note_block(struct slice_slot *slot, const struct workload_op *op)
+static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot, const struct workload_op *op)
 {
+    slot->from = (struct workload_dependency){thread, s->threads[thread].read - 1};
     slot->unknown_size = op->flags & WORKLOAD_SIZE_UNKNOWN;
     slot->size = event_requested(op->kind, op->size, op->count);
     bool before = op->kind == HT_PREEXISTING;
@@ -114,22 +125,23 @@ static void note_block(struct slice_slot *slot, const struct workload_op *op)
 }
 
 // The op of a thread that does not belong to the part, or before it begins.
-static int use_outside(struct slice *s, struct slice_slot *slot, const struct workload_op *op, bool wanted)
+static int use_outside(struct slice *s, uint32_t thread, struct slice_slot *slot, const struct workload_op *op)
 {
+    bool wanted = s->threads[thread].wanted;
     switch (format_slot_use(op->kind, op->flags)) {
     case FORMAT_SLOT_NONE:
         return 0;
     case FORMAT_SLOT_ALLOCATED:
         slot->state = SLICE_OUTSIDE;
         slot->own = !s->begun && wanted;
-        note_block(slot, op);
+        note_block(s, thread, slot, op);
         return 0;
     case FORMAT_SLOT_KEEP:
         if (op->flags & WORKLOAD_FAILED)
             return 0;
         slot->stale = slot->state == SLICE_INSIDE;
         if (slot->state == SLICE_OUTSIDE)
-            note_block(slot, op);
+            note_block(s, thread, slot, op);
         return 0;
     case FORMAT_SLOT_FREED:
         break;
@@ -173,7 +185,7 @@ static int use_inside(struct slice *s, uint32_t thread, struct slice_slot *slot,
     if (use == FORMAT_SLOT_FREED && slot->stale && event_infos[op->kind].fields & HT_F_SIZE)
         op->size = slot->size;
     if (use != FORMAT_SLOT_FREED && !(op->flags & WORKLOAD_FAILED)) {
-        note_block(slot, op);
+        note_block(s, thread, slot, op);
         slot->stale = false;
     }
     slot->state = use == FORMAT_SLOT_FREED ? SLICE_EMPTY : SLICE_INSIDE;
@@ -218,7 +230,11 @@ static int put_op(struct slice *s, uint32_t thread, const struct workload_op *fr
     s->counts.events++;
     s->counts.dependencies_needed += s->n_dependencies > s->needed ? s->n_dependencies : s->needed;
     s->counts.last_stamp = from->stamp > s->counts.last_stamp ? from->stamp : s->counts.last_stamp;
-    return slice_emit(s, thread, &op, false);
+    rc = slice_emit(s, thread, &op, false);
+    enum format_slot_use use = format_slot_use(from->kind, from->flags);
+    bool placed = from->slot != WORKLOAD_NO_SLOT && !(from->flags & WORKLOAD_FAILED) &&
+                  (use == FORMAT_SLOT_ALLOCATED || use == FORMAT_SLOT_KEEP);
+    return rc < 0 || !placed ? rc : place(s, thread, &s->slots[from->slot]);
 }
 
 static void begin(struct slice *s, const struct workload_op *op)
@@ -259,12 +275,12 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
         // It is there from the start, of any part of the workload: it comes into this one when it is used.
         slot->state = SLICE_OUTSIDE;
         slot->own = t->wanted;
-        note_block(slot, op);
+        note_block(s, thread, slot, op);
         return t->wanted && s->begun ? slice_drop(s, thread) : 0;
     }
     if (s->begun && t->wanted)
         return put_op(s, thread, op);
-    return slot ? use_outside(s, slot, op, t->wanted) : 0;
+    return slot ? use_outside(s, thread, slot, op) : 0;
 }
 
 int slice_finish(struct slice *s)

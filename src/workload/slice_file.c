@@ -1,8 +1,17 @@
 // Cuts the part out of a workload's file: its ops, samples and call sites, and its summary.
+#include "base/buf.h"
 #include "workload/slice.h"
 #include "workload/writer.h"
 
 #include <errno.h>
+#include <stdlib.h>
+
+// An op of the part whose block's residency is that of an op of the source.
+struct placement {
+    struct workload_dependency from, to;
+};
+
+enum { MAX_PLACEMENTS = 1 << 20 }; // that are kept until the source's residency is known, which stands at its end
 
 struct slicing {
     struct workload_file *in;
@@ -11,6 +20,9 @@ struct slicing {
     struct workload_summary source; // of the whole workload
     struct slice *slice;
     struct slice_counts counts;
+    struct placement *placements; // of big blocks, as far as they are kept
+    size_t n_placements, placements_capacity;
+    struct samples_residency residency;
     struct progress *progress;
     struct err *e;
 };
@@ -32,6 +44,37 @@ static int put_op(void *context, uint32_t thread, const struct workload_op *op)
 {
     struct slicing *j = context;
     return workload_output_op(&j->to, thread, op, j->e);
+}
+
+static int note_placement(void *context, struct workload_dependency from, struct workload_dependency to)
+{
+    struct slicing *j = context;
+    if (j->n_placements == MAX_PLACEMENTS)
+        return 0;
+    if (HT_GROW(&j->placements, &j->placements_capacity, j->n_placements + 1) < 0)
+        return -ENOMEM;
+    j->placements[j->n_placements++] = (struct placement){from, to};
+    return 0;
+}
+
+static int place_residency(struct slicing *j)
+{
+    struct samples_residency read = {0};
+    bool seekable = j->in->in.size_bytes;
+    int rc = seekable ? workload_read_residency(j->in->reader, &read, j->e) : 0;
+    const struct samples_residency *source = seekable ? &read : workload_reader_residency(j->in->reader);
+    for (size_t i = 0; rc == 0 && i < j->n_placements; i++) {
+        const struct placement *p = &j->placements[i];
+        const struct workload_residency *found = samples_residency_find(source, p->from.thread, p->from.op);
+        struct workload_residency r = found ? *found : (struct workload_residency){0};
+        r.thread = p->to.thread;
+        r.op = p->to.op;
+        if (found && (rc = samples_residency_add(&j->residency, &r)) < 0)
+            err_set(j->e, rc, "%s: out of memory", j->in->in.name);
+    }
+    samples_residency_sort(&j->residency);
+    samples_residency_release(&read);
+    return rc;
 }
 
 static int bad_op(struct slicing *j, const struct workload_op *op, uint64_t number, int rc)
@@ -89,6 +132,9 @@ static int end(struct slicing *j, const struct workload_summary *s)
     int rc = j->in->in.size_bytes ? workload_read_sites(j->in->reader, &read, j->e) : 0;
     workload_write_sites(j->to.writer, j->in->in.size_bytes ? &read : workload_reader_sites(j->in->reader));
     if (rc == 0)
+        rc = place_residency(j);
+    workload_write_residency(j->to.writer, &j->residency);
+    if (rc == 0)
         rc = workload_write_end(j->to.writer, s, j->e);
     workload_sites_release(&read);
     return rc;
@@ -118,7 +164,7 @@ static int finish(struct slicing *j)
 static int prepare(struct slicing *j)
 {
     const struct workload_header *h = workload_reader_header(j->in->reader);
-    struct slice_sink sink = {j, put_op};
+    struct slice_sink sink = {j, put_op, note_placement};
     int rc = resolve_point(&j->how.from, h, j->in->in.name, j->e);
     if (rc == 0)
         rc = resolve_point(&j->how.to, h, j->in->in.name, j->e);
@@ -148,6 +194,8 @@ int slice_file(struct workload_file *in, struct output *out, const struct slice_
         rc = finish(&j);
     *counts = j.counts;
     workload_output_release(&j.to);
+    samples_residency_release(&j.residency);
+    free(j.placements);
     slice_free(j.slice);
     return rc;
 }

@@ -36,13 +36,14 @@ enum slice_state {
 
 struct slice_slot {
     uint64_t size;
-    uint64_t last_op;     // of the part, that used it last …
-    uint32_t last_thread; // … and the source's number of whose it is; SLICE_NO_NUMBER: none yet
-    uint32_t number;      // in the part; SLICE_NO_NUMBER: none yet
-    uint32_t site;        // call site, 0: not known
-    uint8_t state;        // enum slice_state
-    uint8_t allocated_by; // kind of call; 0: not known
-    uint8_t align_log2;   // 0: none was asked for
+    struct workload_dependency from; // op of the source that allocated or last resized the block
+    uint64_t last_op;                // of the part, that used it last …
+    uint32_t last_thread;            // … and the source's number of whose it is; SLICE_NO_NUMBER: none yet
+    uint32_t number;                 // in the part; SLICE_NO_NUMBER: none yet
+    uint32_t site;                   // call site, 0: not known
+    uint8_t state;                   // enum slice_state
+    uint8_t allocated_by;            // kind of call; 0: not known
+    uint8_t align_log2;              // 0: none was asked for
     bool unknown_size;
     bool own;   // allocated, before the part began, by a thread that belongs to it
     bool stale; // a thread outside resized it: what the part knows as its size is an earlier one

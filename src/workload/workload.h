@@ -94,12 +94,24 @@ struct workload_summary {
     uint64_t recorded_from, recorded_to; // stamps: when recording began and ended; to 0: all the process's life
     uint64_t samples_at;                 // offset of the frame of samples, 0: there is none; filled in by the writer
     uint64_t sites_at;                   // the same of the first frame of call sites
+    uint64_t residency_at;               // the same of the frame of residency
 };
 
 // A sample of the recorded program's memory, taken from outside. `anon_bytes` is its heap's part: with the stacks and the
 // program's own data, without its files and what it shares.
 struct workload_sample {
     uint64_t stamp, rss_bytes, anon_bytes;
+};
+
+// How much the program used of a block of WORKLOAD_RESIDENCY_BYTES or more, from the op that allocated or resized it to the
+// next one that resized or freed it: of the pages that belong to the block alone, in KiB.
+enum { WORKLOAD_RESIDENCY_BYTES = 32768 };
+struct workload_residency {
+    uint64_t op; // number in its thread
+    uint32_t thread;
+    uint32_t used;     // known to be used: of a block from calloc, not all zero
+    uint32_t resident; // at most so much, unless the block is from calloc
+    uint32_t front;    // of what is used, at the block's start without a gap
 };
 
 void workload_header_release(struct workload_header *h);

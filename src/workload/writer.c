@@ -30,8 +30,9 @@ struct workload_writer {
     struct encode_payload ops_payload;
     struct samples samples;
     bool has_stamps;
-    uint64_t ops;                       // written and pending
-    const struct workload_sites *sites; // borrowed, or NULL
+    uint64_t ops;                              // written and pending
+    const struct workload_sites *sites;        // borrowed, or NULL
+    const struct samples_residency *residency; // the same
     // A thread that writes full frames while the next one fills, when there is a processor for it.
     struct encode_frame full[FRAMES_BEHIND];
     struct ring ring;
@@ -237,6 +238,23 @@ void workload_write_sites(struct workload_writer *w, const struct workload_sites
     w->sites = s;
 }
 
+void workload_write_residency(struct workload_writer *w, const struct samples_residency *l)
+{
+    w->residency = l;
+}
+
+// Its offset in *at; 0 when nothing is known.
+static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
+{
+    *at = w->residency && w->residency->n ? w->out->offset : 0;
+    if (!*at)
+        return 0;
+    w->payload.size = 0;
+    if (format_put_residency(&w->payload, w->residency->items, w->residency->n) < 0)
+        return no_memory(w, e);
+    return frame_write(&w->frames, FORMAT_RESIDENCY, w->payload.data, w->payload.size, e);
+}
+
 static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     size_t module = 0, site = 0;
@@ -306,6 +324,8 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
         rc = put_names(w, e);
     if (rc == 0)
         rc = put_samples(w, &summary.samples_at, e);
+    if (rc == 0)
+        rc = put_residency(w, &summary.residency_at, e);
     if (rc < 0)
         return rc;
     w->index.summary_offset = w->out->offset;

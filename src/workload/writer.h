@@ -3,6 +3,7 @@
 #define HEAPTAPE_WORKLOAD_WRITER_H
 
 #include "base/frame.h"
+#include "workload/samples.h"
 #include "workload/sites.h"
 #include "workload/summary.h"
 #include "workload/workload.h"
@@ -28,6 +29,9 @@ int workload_write_samples(struct workload_writer *w, const struct workload_samp
 
 // The call sites that the ops name, with the names of their addresses that are known; borrowed until workload_write_end, which writes them.
 void workload_write_sites(struct workload_writer *w, const struct workload_sites *s);
+
+// The residency of blocks, sorted; borrowed until workload_write_end, which writes it.
+void workload_write_residency(struct workload_writer *w, const struct samples_residency *l);
 
 // Writes what is pending, the sites, the samples, the summary and the index.
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e);

@@ -73,3 +73,47 @@ measured() {
   "$HEAPTAPE" dump -k heaptape.residency t.ht >found
   [ ! -s found ]
 }
+
+# peak FILE: of the replay on glibc, in MiB. As in the program, each block is a mapping of its own.
+peak() {
+  GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1048576 "$HEAPTAPE" replay -q --runs 1 --json "$1" >result
+  jq '.peak_rss_bytes / 1048576' result
+}
+
+# between LOW HIGH NUMBER: the kernel counts resident pages to some 64 pages a thread.
+between() {
+  echo "$3: from $1 to $2"
+  awk -v n="$3" -v low="$1" -v high="$2" 'BEGIN { exit n < low || n > high }'
+}
+
+@test "the replay uses as many pages as the program did; without the measurement it uses all" {
+  skip_under_sanitizer
+  measured malloc
+  between 7.6 8.5 "$(peak t.ht)"
+  [ "$(jq '.big_block_measured_bytes == .big_block_bytes' result)" = true ]
+  measured calloc
+  between 3.6 4.5 "$(peak t.ht)"
+  measured realloc
+  between 0.5 1.7 "$(peak t.ht)"
+  "$HEAPTAPE" replay -q --runs 1 t.ht >text
+  grep -q 'the use of 100 % was measured and of 0 % estimated' text
+  record_options=--no-residency record "$HEAPTAPE_PROGRAMS/residency" malloc
+  between 15.6 16.5 "$(peak t.ht)"
+  "$HEAPTAPE" replay -q --runs 1 t.ht >text
+  grep -q 'the program used was not recorded' text
+}
+
+@test "convert, slice and merge keep what was measured" {
+  skip_under_sanitizer
+  measured malloc
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+  between 7.6 8.5 "$(peak t.htw)"
+  "$HEAPTAPE" slice -q --from 1 -o part.htw t.htw
+  between 7.6 8.5 "$(peak part.htw)"
+  "$HEAPTAPE" slice -q --from 1 -o - - <t.htw >piped.htw
+  between 7.6 8.5 "$(peak piped.htw)"
+  "$HEAPTAPE" merge -q -o both.htw t.htw t.htw
+  between 7.6 16.6 "$(peak both.htw)"
+  [ "$(jq '.big_block_measured_bytes == .big_block_bytes' result)" = true ]
+  "$HEAPTAPE" check both.htw
+}
