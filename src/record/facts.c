@@ -220,3 +220,22 @@ void facts_thread_names(struct buf *names, pid_t pid)
     if (tasks)
         closedir(tasks);
 }
+
+bool facts_memory(struct trace_sample *sample, pid_t pid)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
+    text[n > 0 ? n : 0] = 0;
+    // A zombie has no memory.
+    if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || total == 0)
+        return false;
+    sample->rss_bytes = resident * page;
+    sample->anon_bytes = resident > shared ? (resident - shared) * page : 0;
+    return true;
+}

@@ -22,4 +22,8 @@ void facts_window(struct trace_process *p, const struct drain_spool *s);
 // they stay. Of very many threads, some.
 void facts_thread_names(struct buf *names, pid_t pid);
 
+// Fills in the memory of a process from /proc/PID/statm: what is resident, and what of it is not of files nor shared. False:
+// it cannot be read, or the process has ended.
+bool facts_memory(struct trace_sample *sample, pid_t pid);
+
 #endif

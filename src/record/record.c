@@ -7,7 +7,6 @@
 #include "record/unrecorded.h"
 #include "spool/control.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -238,26 +237,6 @@ static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *
     return rc;
 }
 
-// Pages to bytes from /proc/PID/statm: resident, and what of it is not file or shared memory.
-static bool read_memory(pid_t pid, struct trace_sample *sample)
-{
-    char path[64], text[128];
-    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
-    text[n > 0 ? n : 0] = 0;
-    // A zombie has no memory.
-    if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || total == 0)
-        return false;
-    sample->rss_bytes = resident * page;
-    sample->anon_bytes = resident > shared ? (resident - shared) * page : 0;
-    return true;
-}
-
 // Often at first, so that programs that live for moments have some.
 static void update_thread_names(struct drain_spool *s, uint64_t now)
 {
@@ -293,7 +272,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];
         *sample = (struct trace_sample){.process = s->number, .stamp = stamp_now(r)};
-        r->n_samples += read_memory(s->visible_pid, sample);
+        r->n_samples += facts_memory(sample, s->visible_pid);
     }
     return rc;
 }
@@ -413,39 +392,10 @@ static int drain_pass(struct recorder *r, struct err *e)
     return rc < 0 ? rc : settle(r, now, e);
 }
 
-// Does a process live that belongs to the session but has not called malloc yet?
-static bool find_survivor(const struct recorder *r)
+// The program that has started the recorder; 0: the recorder has started the program.
+static pid_t attached_pid(const struct recorder *r)
 {
-    DIR *proc = opendir("/proc");
-    struct dirent *d;
-    bool found = false;
-    while (proc && !found && (d = readdir(proc))) {
-        // The one that asks for the end of the recording is known to live.
-        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
-        found = pid != (r->launch.attached ? r->launch.pid : 0) && lifetime_is_of_session(pid, r->drain.dir);
-    }
-    if (proc)
-        closedir(proc);
-    return found;
-}
-
-// Where the kernel does not report all processes, /proc is searched. A process that forks and ends while the list of /proc is
-// read is missed, and its child, too: a daemon begins so. Only a search during which nothing forked is certain; on a machine
-// that forks all the time, several must do.
-static bool has_survivors(const struct recorder *r)
-{
-    enum { MAX_SEARCHES = 8 };
-    int known = r->launch.attached ? -ENOTSUP : unrecorded_has_survivor(&r->unrecorded);
-    if (known >= 0)
-        return known;
-    for (int searches = 0; searches < MAX_SEARCHES; searches++) {
-        unsigned long long forks = unrecorded_forks();
-        if (find_survivor(r))
-            return true;
-        if (forks && forks == unrecorded_forks())
-            return false;
-    }
-    return false;
+    return r->launch.attached ? r->launch.pid : 0;
 }
 
 static bool have_others_ended(struct recorder *r, const struct drain_spool *s)
@@ -465,7 +415,7 @@ static bool is_asked_to_finish(struct recorder *r)
         struct drain_spool *s = r->drain.spools[i];
         if (s->broken || atomic_load(&s->header->finishing) != SPOOL_FINISHING)
             continue;
-        if (r->drain.n_spools == 1 && is_own_child(r, s) && !has_survivors(r))
+        if (r->drain.n_spools == 1 && is_own_child(r, s) && !unrecorded_has_survivors(&r->unrecorded, attached_pid(r)))
             return true;
         // The others may have ended before this one asked, but after this pass had looked.
         if (r->drain.n_spools == 1 || !have_others_ended(r, s))
@@ -491,7 +441,7 @@ static bool is_over(struct recorder *r)
     if (now - r->survivors_ns < SURVIVORS_NS)
         return false;
     r->survivors_ns = now;
-    return !has_survivors(r);
+    return !unrecorded_has_survivors(&r->unrecorded, attached_pid(r));
 }
 
 static void wait_for_activity(struct recorder *r)

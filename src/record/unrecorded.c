@@ -33,7 +33,8 @@ struct unrecorded_process {
     struct unrecorded_look seen;
 };
 
-unsigned long long unrecorded_forks(void)
+// Forks of the whole machine since it was started. 0: unknown.
+static unsigned long long count_forks(void)
 {
     unsigned long long forks = 0;
     char *line = NULL;
@@ -47,9 +48,37 @@ unsigned long long unrecorded_forks(void)
     return forks;
 }
 
-int unrecorded_has_survivor(const struct unrecorded *u)
+static bool find_survivor(const struct unrecorded *u, pid_t except)
 {
-    return u->tree ? tree_has_survivor(u->tree) : -ENOTSUP;
+    DIR *proc = opendir("/proc");
+    struct dirent *d;
+    bool found = false;
+    while (proc && !found && (d = readdir(proc))) {
+        pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
+        found = pid != except && lifetime_is_of_session(pid, u->how.dir);
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+// Where the kernel does not report all processes, /proc is searched. A process that forks and ends while the list of /proc is
+// read is missed, and its child, too: a daemon begins so. Only a search during which nothing forked is certain; on a machine
+// that forks all the time, several must do.
+bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except)
+{
+    enum { MAX_SEARCHES = 8 };
+    int known = except || !u->tree ? -ENOTSUP : tree_has_survivor(u->tree);
+    if (known >= 0)
+        return known;
+    for (int searches = 0; searches < MAX_SEARCHES; searches++) {
+        unsigned long long forks = count_forks();
+        if (find_survivor(u, except))
+            return true;
+        if (forks && forks == count_forks())
+            return false;
+    }
+    return false;
 }
 
 static struct unrecorded_process *find(const struct unrecorded *u, pid_t pid, unsigned long long start)
@@ -196,7 +225,7 @@ void unrecorded_look(struct unrecorded *u, pid_t program)
         return;
     }
     uint64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    unsigned long long forks = unrecorded_forks();
+    unsigned long long forks = count_forks();
     if (!forks || forks != u->forks)
         u->due = CERTAIN_LOOKS;
     u->forks = forks;

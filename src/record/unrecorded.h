@@ -46,11 +46,9 @@ struct unrecorded {
 // Before the program is started (`attached`: or of one that runs, its pid). What `how` points to is borrowed.
 void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, enum clock_kind clock, pid_t attached);
 
-// Forks of the whole machine since it was started. 0: unknown.
-unsigned long long unrecorded_forks(void);
-
-// Does a process live that belongs to the session, whether it has a spool or not? 1 or 0; or a negative errno: unknown.
-int unrecorded_has_survivor(const struct unrecorded *u);
+// Does a process live that belongs to the session, whether it has a spool or not? `except`: a process that is known to
+// live and does not count; 0: none. False also where that cannot be known.
+bool unrecorded_has_survivors(const struct unrecorded *u, pid_t except);
 
 // Looks at what has changed, if that is long enough ago. `program`: whose children are looked for. Between two calls the
 // recorder has looked for new spools.
