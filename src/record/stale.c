@@ -30,10 +30,11 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+// Of this version's or another's: the magic's last byte is the version.
 static bool has_no_recorder(int fd)
 {
     struct spool_session s;
-    return pread(fd, &s, sizeof s, 0) == (ssize_t)sizeof s && s.magic == SPOOL_SESSION_MAGIC &&
+    return pread(fd, &s, sizeof s, 0) == (ssize_t)sizeof s && (s.magic ^ SPOOL_SESSION_MAGIC) << 8 == 0 &&
            (s.flags & SPOOL_NO_RECORDER);
 }
 

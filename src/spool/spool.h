@@ -240,6 +240,7 @@ struct spool_recorder {
     _Atomic uint32_t owner;
 };
 
+// Magic and flags stay where they are in all versions, so that none removes what another has to collect.
 struct spool_session {
     uint64_t magic;
     uint32_t recorder_pid;

@@ -158,15 +158,17 @@ kill_recorder() {
   skip_under_sanitizer
   [ -w /proc/sys/kernel/ns_last_pid ] || skip "pids cannot be chosen"
   kill_recorder idle
-  for ((try = 0; try < 50; try++)); do
-    echo $((recorder - 1)) >/proc/sys/kernel/ns_last_pid
-    sleep 5 3>&- &
-    [ $! -eq "$recorder" ] && break
+  # By another shell: this one has had a child of that number already.
+  # shellcheck disable=SC2016 # the inner shell's
+  bash -c 'for ((try = 0; try < 50; try++)); do
+    echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid
+    sleep 5 &
+    [ $! -eq "$0" ] && break
     kill $!
-  done
+  done' "$recorder" 3>&-
   sleep 3
   [ -s idle.done ]
-  kill $! || true
+  kill "$recorder" || true
 }
 
 @test "after a recorder was killed new processes are not recorded, and what it left goes with the next use" {
@@ -185,6 +187,17 @@ kill_recorder() {
   sleep 0.2
   "$HEAPTAPE" record -q -f -o t.ht -- churn 10
   [ ! -e "$folder" ]
+}
+
+@test "what another version has recorded without a recorder stays for that" {
+  skip_under_sanitizer
+  local kept
+  kept=$(mktemp -d /dev/shm/heaptape-XXXXXX)
+  HEAPTAPE_SPOOL=$kept LD_PRELOAD=$(find "$HEAPTAPE_BUILD" -name libheaptape.so) churn 10
+  printf 0 | dd of="$kept/session" bs=1 seek=7 conv=notrunc status=none
+  "$HEAPTAPE" record -q -f -o t.ht -- churn 10
+  expect "the session" [ -e "$kept/session" ]
+  rm -r "$kept"
 }
 
 @test "recorders that start at the same time leave each other's sessions alone" {
