@@ -11,9 +11,7 @@ enum {
     FIRST_CHUNK_WORDS = 64, // 20,000 threads of a few calls each take 10 MB
     MAX_CHUNK_WORDS = 32768,
     MAX_CHUNK_SHARE = 64, // of a window
-    // The file grows by an eighth of what it has, in these limits.
-    MIN_FILE_STEP_WORDS = 1 << 15,
-    MAX_FILE_STEP_WORDS = 1 << 20,
+    FILE_STEP_WORDS = 1 << 20,
 };
 
 int plan_memory_init(struct plan_memory *m, uint64_t limit_bytes, struct err *e)
@@ -45,12 +43,7 @@ void plan_memory_release(struct plan_memory *m)
 
 static int grow_file(struct plan_memory *m, uint64_t want, struct err *e)
 {
-    uint64_t step = m->in_file / 8 / MIN_FILE_STEP_WORDS * MIN_FILE_STEP_WORDS;
-    if (step < MIN_FILE_STEP_WORDS)
-        step = MIN_FILE_STEP_WORDS;
-    if (step > MAX_FILE_STEP_WORDS)
-        step = MAX_FILE_STEP_WORDS;
-    uint64_t words = (want + step - 1) / step * step;
+    uint64_t words = (want + FILE_STEP_WORDS - 1) / FILE_STEP_WORDS * FILE_STEP_WORDS;
     if (words > m->limit)
         words = m->limit;
     if (ftruncate(m->fd, (off_t)(words * 8)) < 0)
@@ -59,8 +52,6 @@ static int grow_file(struct plan_memory *m, uint64_t want, struct err *e)
                         : mmap(NULL, words * 8, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
     if (at == MAP_FAILED)
         return err_set_errno(e, "cannot map %llu bytes of the plan", (unsigned long long)words * 8);
-    // One call for all its pages, where the kernel has it (5.14), costs less than a fault for each.
-    madvise((uint64_t *)at + m->in_file, (words - m->in_file) * 8, MADV_POPULATE_WRITE);
     m->words = at;
     m->in_file = words;
     return 0;

@@ -583,14 +583,10 @@ static int heap_fill(struct workload_reader *r, struct err *e)
     return 1;
 }
 
-// How many of the first reader_run's ops come before any of another's; no more than the caches hold from the proof of an
-// op to its use.
+// How many of the first reader_run's ops come before any of another's.
 static size_t run_length(const struct workload_reader *r)
 {
-    enum { MOST = 512 };
     struct reader_run top = r->heap[0];
-    if (top.end - top.at > MOST)
-        top.end = top.at + MOST;
     const struct reader_run *other = r->n_heap > 1 ? &r->heap[1] : NULL;
     if (r->n_heap > 2 && run_before(&r->heap[2], other))
         other = &r->heap[2];

@@ -23,40 +23,34 @@ static inline uint64_t live_size(uint64_t size)
     return size < size_mask ? size : size_mask;
 }
 
-// What each op needs or changes, where the compiler can keep it in registers.
+// What changes with nearly every op, where the compiler can keep it in registers.
 struct summary_live {
-    uint64_t *slots;
-    size_t known; // slots that `slots` has room for
-    unsigned two_words;
-    uint64_t bytes, peak_bytes, last_stamp;
+    uint64_t bytes, blocks, peak_bytes, requested, cross;
 };
 
 static inline struct summary_live live_begin(const struct summary_counter *s)
 {
-    return (struct summary_live){.slots = s->slots,
-                                 .known = s->capacity >> s->two_words,
-                                 .two_words = s->two_words,
-                                 .bytes = s->live_bytes,
-                                 .peak_bytes = s->summary.peak_live_bytes,
-                                 .last_stamp = s->summary.last_stamp};
+    return (struct summary_live){s->live_bytes, s->live_blocks, s->summary.peak_live_bytes, s->summary.requested_bytes,
+                                 s->summary.remote_frees};
 }
 
 static inline void live_end(struct summary_counter *s, const struct summary_live *l)
 {
     s->live_bytes = l->bytes;
+    s->live_blocks = l->blocks;
     s->summary.peak_live_bytes = l->peak_bytes;
-    s->summary.last_stamp = l->last_stamp;
+    s->summary.requested_bytes = l->requested;
+    s->summary.remote_frees = l->cross;
 }
 
-static inline uint64_t *slot_at(const struct summary_live *l, uint32_t slot)
+static inline uint64_t *slot_at(const struct summary_counter *s, uint32_t slot)
 {
-    return &l->slots[(size_t)slot << l->two_words];
+    return &s->slots[(size_t)slot << s->two_words];
 }
 
-static inline void prefetch(const struct summary_live *l, uint32_t slot)
+static inline bool slot_known(const struct summary_counter *s, uint32_t slot)
 {
-    if (slot < l->known)
-        __builtin_prefetch(slot_at(l, slot), 1);
+    return (size_t)slot << s->two_words < s->capacity;
 }
 
 static __attribute__((noinline)) int slot_meet(struct summary_counter *s, uint32_t slot)
@@ -69,55 +63,58 @@ static inline int allocate(struct summary_counter *s, struct summary_live *l, ui
                            uint64_t size)
 {
     uint64_t live = live_size(size);
-    if (__builtin_expect(slot >= s->summary.slots, 0)) {
-        if (slot_meet(s, slot) < 0)
-            return -ENOMEM;
-        l->slots = s->slots;
-        l->known = s->capacity >> s->two_words;
-    }
-    uint64_t *at = slot_at(l, slot);
-    if (__builtin_expect(*at & holds, 0))
-        s->contradicted = true;
+    if (__builtin_expect(slot >= s->summary.slots, 0) && slot_meet(s, slot) < 0)
+        return -ENOMEM;
+    uint64_t *at = slot_at(s, slot);
+    s->contradicted |= *at >> 63;
     *at = ((uint64_t)thread << SUMMARY_SIZE_BITS | live) | holds;
-    s->live_blocks++;
     l->bytes += live;
-    if (l->bytes > l->peak_bytes)
-        l->peak_bytes = l->bytes;
+    l->blocks++;
+    l->peak_bytes = l->bytes > l->peak_bytes ? l->bytes : l->peak_bytes;
     return 0;
 }
 
 static inline void release(struct summary_counter *s, struct summary_live *l, uint32_t thread, uint32_t slot)
 {
-    uint64_t block = slot < l->known ? *slot_at(l, slot) : 0;
+    uint64_t block = slot_known(s, slot) ? *slot_at(s, slot) : 0;
     if (__builtin_expect(!(block & holds), 0)) {
         s->contradicted = true;
         return;
     }
     l->bytes -= block & size_mask;
-    s->live_blocks--;
-    if ((block & ~holds) >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1)))
-        s->summary.remote_frees++;
-    *slot_at(l, slot) = 0;
+    l->blocks--;
+    l->cross += (block & ~holds) >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
+    *slot_at(s, slot) = 0;
 }
 
 static inline int use_slot(struct summary_counter *s, struct summary_live *l, uint32_t thread,
                            const struct workload_op *op)
 {
-    enum event_class class = event_infos[op->kind].class;
-    if (class > HT_CLASS_RESIZE || op->slot == WORKLOAD_NO_SLOT)
+    uint64_t size;
+    if (op->slot == WORKLOAD_NO_SLOT)
         return 0;
     if (__builtin_expect(op->flags & WORKLOAD_FAILED, 0)) {
-        s->contradicted |= op->slot >= l->known || !(*slot_at(l, op->slot) & holds);
+        s->contradicted |= !slot_known(s, op->slot) || !(*slot_at(s, op->slot) & holds);
         return 0;
     }
-    bool from_null = class == HT_CLASS_ALLOC || (class == HT_CLASS_RESIZE && op->flags & WORKLOAD_FROM_NULL);
-    if (!from_null)
+    switch (event_infos[op->kind].class) {
+    case HT_CLASS_ALLOC:
+        size = event_requested(op->kind, op->size, op->count);
+        *(op->kind == HT_PREEXISTING ? &s->preexisting_bytes : &l->requested) += size;
+        return allocate(s, l, thread, op->slot, size);
+    case HT_CLASS_FREE:
         release(s, l, thread, op->slot);
-    if (class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED)
         return 0;
-    uint64_t size = event_requested(op->kind, op->size, op->count);
-    *(op->kind == HT_PREEXISTING ? &s->preexisting_bytes : &s->summary.requested_bytes) += size;
-    return allocate(s, l, thread, op->slot, size);
+    case HT_CLASS_RESIZE:
+        if (!(op->flags & WORKLOAD_FROM_NULL))
+            release(s, l, thread, op->slot);
+        if (op->flags & WORKLOAD_FREED)
+            return 0;
+        size = event_requested(op->kind, op->size, op->count);
+        l->requested += size;
+        return allocate(s, l, thread, op->slot, size);
+    }
+    return 0;
 }
 
 static inline int count(struct summary_counter *s, struct summary_live *l, uint32_t thread,
@@ -126,11 +123,10 @@ static inline int count(struct summary_counter *s, struct summary_live *l, uint3
     struct workload_summary *sum = &s->summary;
     if (__builtin_expect(op->stamp < s->first_stamp, 0))
         s->first_stamp = op->stamp;
-    l->last_stamp = op->stamp > l->last_stamp ? op->stamp : l->last_stamp;
+    sum->last_stamp = op->stamp > sum->last_stamp ? op->stamp : sum->last_stamp;
     if (__builtin_expect(thread >= sum->threads, 0))
         sum->threads = thread + 1ull;
-    if (op->n_dependencies)
-        sum->dependencies += op->n_dependencies;
+    sum->dependencies += op->n_dependencies;
     sum->by_kind[op->kind]++;
     return use_slot(s, l, thread, op);
 }
@@ -150,24 +146,12 @@ int summary_run(struct summary_counter *s, uint32_t thread, const struct workloa
     int rc = 0;
     size_t i = 0;
     for (; i < n && rc == 0 && !s->contradicted; i++) {
-        if (i + AHEAD < readable)
-            prefetch(&l, ops[i + AHEAD].slot);
+        if (i + AHEAD < readable && slot_known(s, ops[i + AHEAD].slot))
+            __builtin_prefetch(slot_at(s, ops[i + AHEAD].slot), 1);
         rc = count(s, &l, thread, &ops[i]);
     }
     live_end(s, &l);
     return rc < 0 ? rc : (int)i;
-}
-
-int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n)
-{
-    struct summary_live l = live_begin(s);
-    int rc = 0;
-    for (size_t i = 0; i < n; i++)
-        prefetch(&l, ops[i].op.slot);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = count(s, &l, ops[i].thread, &ops[i].op);
-    live_end(s, &l);
-    return rc;
 }
 
 struct workload_summary summary_result(const struct summary_counter *s)
@@ -183,6 +167,20 @@ struct workload_summary summary_result(const struct summary_counter *s)
     sum.live_at_end_bytes = s->live_bytes;
     sum.live_at_end_blocks = s->live_blocks;
     return sum;
+}
+
+int summary_ops(struct summary_counter *s, const struct workload_thread_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (slot_known(s, ops[i].op.slot))
+            __builtin_prefetch(slot_at(s, ops[i].op.slot), 1);
+    }
+    struct summary_live l = live_begin(s);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = count(s, &l, ops[i].thread, &ops[i].op);
+    live_end(s, &l);
+    return rc;
 }
 
 void summary_add(struct workload_summary *to, const struct workload_summary *more)
