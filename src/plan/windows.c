@@ -8,7 +8,7 @@
 enum {
     MIN_WINDOW_WORDS = 2048,
     // Big enough that a thread far ahead of the others seldom waits for them.
-    MAX_WINDOW_WORDS = 4 << 20,
+    MAX_WINDOW_WORDS = 3 << 20, // a ring of 192 MiB
     WINDOW_STEP_WORDS = 512,
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    BACKLOG_BUNDLES = 80,   // 60 MiB
+    BACKLOG_BUNDLES = 64,   // 48 MiB
     BACKLOG_LZ4 = 25,       // percent: from here on lz4 at best …
     BACKLOG_NONE = 60,      // … and from here on nothing
     BACKLOG_LOW = 4,        // percent: there is time for a better codec again
