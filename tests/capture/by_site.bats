@@ -177,7 +177,8 @@ END
   "$HEAPTAPE" dump -F json -k malloc -k calloc t.ht >events
   [ "$(jq -c 'select(.kind == "malloc" and .size < 1000)' events | wc -l)" -ge 60000 ]
   n=$(grep -c '"site"' events)
-  [ "$n" -gt 400 ] && [ "$n" -lt 1000 ]
+  [ "$n" -gt 400 ]
+  [ "$n" -lt 1000 ]
   heaptape stat --by site t.ht
   [[ "$output" == *"estimates: the stack of one allocation per 64.0 KiB allocated was recorded"* ]]
   [[ "$output" == *"95 % intervals: live at peak "* ]]
@@ -197,6 +198,7 @@ END
     "$HEAPTAPE" dump -F json -k malloc t.ht | grep -c '"site"' >"n.$stacks" || true
   done
   [ "$(cat n.4)" -ge 60000 ]
-  [ "$(cat n.sample:64K)" -gt 300 ] && [ "$(cat n.sample:64K)" -lt 1000 ]
+  [ "$(cat n.sample:64K)" -gt 300 ]
+  [ "$(cat n.sample:64K)" -lt 1000 ]
   [ "$(cat n.nonsense)" -eq 0 ]
 }

@@ -126,7 +126,8 @@ records_beside() {
   # Starts and exits of threads are records, but no calls.
   lost=$(said_lost)
   echo "$(events) recorded + $lost lost = $calls to $all?"
-  [ $(($(events) + lost)) -ge $calls ] && [ $(($(events) + lost)) -le $all ]
+  [ $(($(events) + lost)) -ge $calls ]
+  [ $(($(events) + lost)) -le $all ]
 }
 
 @test "a second SIGTERM: what is left behind is counted, and is not all" {
@@ -148,5 +149,6 @@ records_beside() {
   for ((i = 0; i < 200; i++)); do [ -s calls ] && break; sleep 0.05; done
   echo "$(said_lost) of $((11 * $(cat calls))) calls"
   # The chunks that a process of one thread may hold are full when it waits.
-  [ "$(said_lost)" -ge 150000 ] && [ "$(said_lost)" -le 3300100 ]
+  [ "$(said_lost)" -ge 150000 ]
+  [ "$(said_lost)" -le 3300100 ]
 }
