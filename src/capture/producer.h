@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
     uint64_t rel = codec_relative(address, stream->state.base);
     // Big blocks take the slow path, which knows them.
     uint64_t odd =
-        (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | size >> RESIDENCY_SIZE_BITS | rel >> CODEC_REL_BITS;
+        (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
     if (producer_unlikely(odd)) {
         producer_tls.busy = 0;
         return false;

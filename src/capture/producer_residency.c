@@ -21,9 +21,7 @@ enum {
     BIG_BYTES = 1 << 20, // those come first at exit
 };
 
-// A live block. Written by the thread that allocated it, before the program gets it.
 struct block {
-    _Atomic uint64_t address; // 0: none
     uint64_t size;
     uint32_t pid;      // of the image that it was recorded in: fork children inherit the table
     bool zeroed;       // by calloc
@@ -31,8 +29,14 @@ struct block {
     uint64_t resident; // pages, when it was allocated
 };
 
+// Of a live block. Written by the thread that allocated it, before the program gets it.
+struct residency_entry {
+    _Atomic uint64_t address; // 0: none
+    struct block block;
+};
+
 _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
-static struct block blocks[BLOCKS];
+static struct residency_entry entries[BLOCKS];
 static char contents[READ_PAGES * 4096];
 
 struct measured {
@@ -62,12 +66,12 @@ static void filter_remove(uint64_t address)
         continue;
 }
 
-static struct block *probe(uint64_t address, unsigned i)
+static struct residency_entry *probe(uint64_t address, unsigned i)
 {
-    return &blocks[(((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i) & (BLOCKS - 1)];
+    return &entries[(((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i) & (BLOCKS - 1)];
 }
 
-static struct block *find(uint64_t address)
+static struct residency_entry *find(uint64_t address)
 {
     for (unsigned i = 0; i < PROBES; i++) {
         if (atomic_load_explicit(&probe(address, i)->address, memory_order_acquire) == address)
@@ -77,16 +81,13 @@ static struct block *find(uint64_t address)
 }
 
 // Removes the block, of which *copy is left. False: it is not known, or another thread was faster.
-static bool take(struct block *b, uint64_t address, struct block *copy)
+static bool take(struct residency_entry *from, uint64_t address, struct block *copy)
 {
-    if (!b)
+    if (!from)
         return false;
-    copy->size = b->size;
-    copy->pid = b->pid;
-    copy->zeroed = b->zeroed;
-    copy->chosen = b->chosen;
-    copy->resident = b->resident;
-    if (!atomic_compare_exchange_strong_explicit(&b->address, &address, 0, memory_order_acq_rel, memory_order_relaxed))
+    *copy = from->block;
+    if (!atomic_compare_exchange_strong_explicit(&from->address, &address, 0, memory_order_acq_rel,
+                                                 memory_order_relaxed))
         return false;
     filter_remove(address);
     return true;
@@ -99,18 +100,14 @@ static void put(uint64_t address, const struct block *from)
     // The release of a block that stood here was not seen.
     take(find(address), address, &old);
     for (unsigned i = 0; i < PROBES; i++) {
-        struct block *b = probe(address, i);
+        struct residency_entry *to = probe(address, i);
         uint64_t none = 0;
-        if (!atomic_compare_exchange_strong_explicit(&b->address, &none, RESERVED, memory_order_acquire,
+        if (!atomic_compare_exchange_strong_explicit(&to->address, &none, RESERVED, memory_order_acquire,
                                                      memory_order_relaxed))
             continue;
-        b->size = from->size;
-        b->pid = from->pid;
-        b->zeroed = from->zeroed;
-        b->chosen = from->chosen;
-        b->resident = from->resident;
+        to->block = *from;
         filter_add(address);
-        atomic_store_explicit(&b->address, address, memory_order_release);
+        atomic_store_explicit(&to->address, address, memory_order_release);
         return;
     }
 }
@@ -318,7 +315,7 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     }
     if (class == HT_CLASS_RESIZE)
         t->resized = 0;
-    if (!address || b.size < RESIDENCY_BYTES)
+    if (!address || b.size < HT_BIG_BYTES)
         return;
     choose(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
     put(address, &b);
@@ -331,9 +328,9 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
         return;
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < BLOCKS && !is_forbidden(p); i++) {
-            uint64_t address = atomic_load_explicit(&blocks[i].address, memory_order_acquire);
+            uint64_t address = atomic_load_explicit(&entries[i].address, memory_order_acquire);
             struct block b;
-            if (address > RESERVED && (round || blocks[i].size >= BIG_BYTES) && take(&blocks[i], address, &b))
+            if (address > RESERVED && (round || entries[i].block.size >= BIG_BYTES) && take(&entries[i], address, &b))
                 measure(p, t, stream, address, &b);
         }
     }

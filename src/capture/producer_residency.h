@@ -2,7 +2,7 @@
 // measured when the block is freed or resized, and at exit for those that are still live. A HT_RESIDENCY record before
 // the release says so.
 //
-// Blocks of RESIDENCY_BYTES and more stand in a table. A release looks at one byte to see that its block is none of
+// Blocks of HT_BIG_BYTES and more stand in a table. A release looks at one byte to see that its block is none of
 // them, which costs the fast path no branch of its own. Everything is lock-free, and no page of the program's is read
 // but by the kernel: pages that it may not read cost an error and not a signal.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
@@ -15,8 +15,6 @@
 #include <stdint.h>
 
 enum {
-    RESIDENCY_SIZE_BITS = 15, // smaller blocks have too few pages of their own to matter
-    RESIDENCY_BYTES = 1 << RESIDENCY_SIZE_BITS,
     RESIDENCY_PLACES = 1 << 16, // of the filter: a byte for each page of 256 MiB, above which they are shared
     RESIDENCY_PAGE_BITS = 12,
     RESIDENCY_CLASSES = 64, // of sizes, by power of two

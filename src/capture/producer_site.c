@@ -222,7 +222,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     producer_compiler_fence();
     uint64_t *w = stream->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT,
              rel = codec_relative(address, stream->state.base);
-    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> RESIDENCY_SIZE_BITS | rel >> CODEC_REL_BITS;
+    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
     bool done = false;
     if (!odd && !producer_no_room(w) && !producer_no_room(w + 1)) {
         const struct unwind_registers from = {at[1], (uintptr_t)(at + 2), at[0]};

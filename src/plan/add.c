@@ -217,7 +217,7 @@ enum { PAGE_KIB = 4 }; // as the player counts
 static int put_touch(struct pending_op *a, struct plan_stream *s, const struct plan_slot *slot)
 {
     struct plan *p = a->plan;
-    if (slot->size < WORKLOAD_RESIDENCY_BYTES)
+    if (slot->size < HT_BIG_BYTES)
         return 0;
     bool zeroed = (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
     uint64_t kib = slot->size >> 10;
@@ -532,11 +532,6 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
     return rc;
 }
 
-void plan_set_residency(struct plan *p, const struct samples_residency *l)
-{
-    p->residency = l->n ? l : NULL;
-}
-
 // The number of the first of the next `n` ops of the thread.
 static int number_ops(struct plan *p, uint32_t thread, size_t n, uint64_t *first, struct err *e)
 {
@@ -590,8 +585,14 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
     return rc;
 }
 
+// Without residency where the index does not lead to it: of what is wrong with the file the reader of the ops says more.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
 {
+    struct samples_residency residency;
+    bool known = workload_read_residency(r, &residency, NULL) == 0 && residency.n > 0;
+    p->residency = known ? &residency : NULL;
     int rc = plan_read_ops(p, r, progress, e);
+    p->residency = NULL;
+    samples_residency_release(&residency);
     return rc < 0 ? rc : plan_finish(p, e);
 }

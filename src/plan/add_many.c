@@ -6,9 +6,6 @@
 // How a kind of call is added here; 0: not here.
 enum { ALLOCATES = 1, FREES, RESIZES };
 
-enum { RESIDENCY_BITS = 15 }; // calls of big blocks are added elsewhere, with what is known of their use
-_Static_assert(1 << RESIDENCY_BITS == WORKLOAD_RESIDENCY_BYTES, "sizes from there on have more bits");
-
 static const struct {
     uint8_t how, freed_by; // freed_by: struct plan_slot's free_kind
 } plain_calls[HT_KIND_LIMIT] = {
@@ -163,7 +160,7 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, co
         const struct workload_op *op = &ops[a.done];
         if (a.done + AHEAD < n && op[AHEAD].slot < p->n_slots)
             __builtin_prefetch(&p->slots[op[AHEAD].slot], 1);
-        if (op->stamp > until || op->n_dependencies || op->slot >= p->n_slots || op->size >> RESIDENCY_BITS ||
+        if (op->stamp > until || op->n_dependencies || op->slot >= p->n_slots || op->size >> HT_BIG_SIZE_BITS ||
             a.end - a.position < PLAN_MAX_OP_WORDS || !add(p, s, op, &a))
             break;
         p->facts.by_kind[op->kind]++;

@@ -8,7 +8,6 @@
 #include "base/fio.h"
 #include "event/event.h"
 #include "workload/reader.h"
-#include "workload/samples.h"
 #include "workload/workload.h"
 
 #include <stdbool.h>
@@ -48,7 +47,7 @@ struct plan_facts {
     uint64_t window_bytes;           // of a streamed plan: of each of the ring's PLAN_WINDOWS windows
     uint64_t windows;                // of a streamed plan: that are filled in a run
     uint64_t streaming_bytes;        // of a streamed plan: of the head of its ring
-    uint64_t big_bytes;              // requested, over all allocations and reallocs of WORKLOAD_RESIDENCY_BYTES or more
+    uint64_t big_bytes;              // requested, over all allocations and reallocs of HT_BIG_BYTES or more
     uint64_t big_known_bytes;        // of these, where it was measured how much of the block was used
     uint64_t big_estimated_bytes;    // where that is estimated from blocks of the same size class
     bool unproved;                   // the workload is too entangled to prove that every use of a slot is ordered
@@ -87,7 +86,7 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
 // Ends all streams and writes the header. -ENODATA when there is no call to play.
 int plan_finish(struct plan *p, struct err *e);
 
-// Both: adds all remaining ops to a new plan and finishes it.
+// Both: adds all ops to a new plan, with what the workload says of the use of big blocks, and finishes it.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e);
 
 // Of a finished plan, which keeps the descriptor.
@@ -127,9 +126,6 @@ struct plan_span {
 
 // Copies the program's memory samples, ordered by stamp, into a new plan.
 int plan_set_samples(struct plan *p, const struct workload_sample *samples, size_t n, struct err *e);
-
-// How much the program used of its big blocks; borrowed until all ops have been added.
-void plan_set_residency(struct plan *p, const struct samples_residency *l);
 
 // Of a finished plan; borrowed.
 const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n);

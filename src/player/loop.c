@@ -9,7 +9,7 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 
-enum { PLAYER_PAGE_BYTES = 4096, PLAYER_BIG_BYTES = 32768 }; // blocks that a TOUCH may be about
+enum { PLAYER_PAGE_BYTES = 4096 };
 
 // A stamp before a call, when all earlier work is done. x86: LFENCE waits for all earlier instructions.
 ALWAYS_INLINE uint64_t stamp_before(void)
@@ -119,7 +119,7 @@ ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t,
         t->usable_bytes += player.usable_size && b.block ? player.usable_size(b.block) : 0;
         return;
     }
-    if (touch == RESULTS_TOUCH_PAGE && UNLIKELY(b.size >= PLAYER_BIG_BYTES) && t->touches) {
+    if (touch == RESULTS_TOUCH_PAGE && UNLIKELY(b.size >= HT_BIG_BYTES) && t->touches) {
         if (b.block)
             touch_measured(t, b.block, b.had, b.size);
         return;

@@ -102,17 +102,6 @@ static int set_samples(struct replay_session *s, struct err *e)
     return s->has_samples ? plan_set_samples(s->plan, samples, n, e) : 0;
 }
 
-// Errors of the file are reported when it is read as a whole.
-static int read_ops(struct replay_session *s, struct err *e)
-{
-    struct samples_residency residency;
-    if (workload_read_residency(s->input->reader, &residency, NULL) == 0)
-        plan_set_residency(s->plan, &residency);
-    int rc = plan_read(s->plan, s->input->reader, &(struct plan_progress){report_read, &s->progress}, e);
-    samples_residency_release(&residency);
-    return rc;
-}
-
 // Of a streamed plan: where it is kept, else where temporary files go.
 static int open_plan_file(struct replay_session *s, struct err *e)
 {
@@ -148,7 +137,7 @@ static int make_plan(struct replay_session *s, struct err *e)
         rc = set_samples(s, e);
     workload_reader_prove_order(s->input->reader);
     if (rc == 0)
-        rc = read_ops(s, e);
+        rc = plan_read(s->plan, s->input->reader, &(struct plan_progress){report_read, &s->progress}, e);
     if (rc == 0)
         store_plan(s);
     return rc;

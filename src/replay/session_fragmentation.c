@@ -20,12 +20,7 @@ static int make_plan(struct replay_session *s, struct plan **p, struct output *f
         rc = workload_file_rewind(s->input, e);
     if (rc == 0)
         rc = plan_new(p, s->input->in.name, &how, e);
-    struct samples_residency residency = {0};
-    if (rc == 0 && workload_read_residency(s->input->reader, &residency, NULL) == 0)
-        plan_set_residency(*p, &residency);
-    rc = rc < 0 ? rc : plan_read(*p, s->input->reader, NULL, e);
-    samples_residency_release(&residency);
-    return rc;
+    return rc < 0 ? rc : plan_read(*p, s->input->reader, NULL, e);
 }
 
 static int find(struct replay_result *r, const struct plan *p, const struct replay_run *run, struct err *e)

@@ -82,7 +82,7 @@ static struct slice_slot *slot_get(struct slice *s, uint32_t slot)
 static int place(const struct slice *s, uint32_t thread, const struct slice_slot *slot)
 {
     const struct slice_thread *t = &s->threads[thread];
-    if (!s->sink.placed || slot->unknown_size || slot->size < WORKLOAD_RESIDENCY_BYTES)
+    if (!s->sink.placed || slot->unknown_size || slot->size < HT_BIG_BYTES)
         return 0;
     return s->sink.placed(s->sink.context, slot->from, (struct workload_dependency){t->number, t->next_op - 1});
 }

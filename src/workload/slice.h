@@ -43,7 +43,7 @@ struct slice_options {
 struct slice_sink {
     void *context;
     int (*op)(void *context, uint32_t thread, const struct workload_op *op);
-    // Called after `op` for a block of WORKLOAD_RESIDENCY_BYTES or more that it allocates or resizes: the op of the source
+    // Called after `op` for a block of HT_BIG_BYTES or more that it allocates or resizes: the op of the source
     // that did so, and its own number in the part. NULL: not wanted. 0 or a negative errno.
     int (*placed)(void *context, struct workload_dependency from, struct workload_dependency to);
 };

@@ -103,9 +103,8 @@ struct workload_sample {
     uint64_t stamp, rss_bytes, anon_bytes;
 };
 
-// How much the program used of a block of WORKLOAD_RESIDENCY_BYTES or more, from the op that allocated or resized it to the
+// How much the program used of a block of HT_BIG_BYTES or more, from the op that allocated or resized it to the
 // next one that resized or freed it: of the pages that belong to the block alone, in KiB.
-enum { WORKLOAD_RESIDENCY_BYTES = 32768 };
 struct workload_residency {
     uint64_t op; // number in its thread
     uint32_t thread;
