@@ -232,31 +232,24 @@ int format_put_samples(struct buf *b, const struct workload_sample *s, size_t n)
     return 0;
 }
 
-static bool get_varint(const uint8_t **at, const uint8_t *end, uint64_t *v)
-{
-    size_t n = varint_get(*at, end, v);
-    *at += n;
-    return n != 0;
-}
-
 int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, size_t *count, size_t *capacity)
 {
-    const uint8_t *end = at + n;
-    uint64_t more, d[3];
-    if (!get_varint(&at, end, &more) || more > (size_t)(end - at) / 3)
+    struct varint_source from = {at, at + n, false};
+    uint64_t more = varint_source_number(&from);
+    if (from.bad || more > (size_t)(from.end - from.at) / 3)
         return -EBADMSG;
     if (HT_GROW(s, capacity, *count + more) < 0)
         return -ENOMEM;
     struct workload_sample last = {0};
     for (uint64_t i = 0; i < more; i++) {
-        if (!get_varint(&at, end, &d[0]) || !get_varint(&at, end, &d[1]) || !get_varint(&at, end, &d[2]))
+        last.stamp += (uint64_t)zigzag_get(varint_source_number(&from));
+        last.rss_bytes += (uint64_t)zigzag_get(varint_source_number(&from));
+        last.anon_bytes += (uint64_t)zigzag_get(varint_source_number(&from));
+        if (from.bad)
             return -EBADMSG;
-        last.stamp += (uint64_t)zigzag_get(d[0]);
-        last.rss_bytes += (uint64_t)zigzag_get(d[1]);
-        last.anon_bytes += (uint64_t)zigzag_get(d[2]);
         (*s)[(*count)++] = last;
     }
-    return at == end ? 0 : -EBADMSG;
+    return from.at == from.end ? 0 : -EBADMSG;
 }
 
 enum { RESIDENCY_VALUES = 5 };
@@ -281,22 +274,20 @@ int format_put_residency(struct buf *b, const struct workload_residency *r, size
 
 int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count, size_t *capacity)
 {
-    const uint8_t *end = at + n;
-    uint64_t more, v[RESIDENCY_VALUES], thread = 0, op = 0;
-    if (*count || !get_varint(&at, end, &more) || more > (size_t)(end - at) / RESIDENCY_VALUES)
+    struct varint_source from = {at, at + n, false};
+    uint64_t more = varint_source_number(&from), v[RESIDENCY_VALUES], thread = 0, op = 0;
+    if (*count || from.bad || more > (size_t)(from.end - from.at) / RESIDENCY_VALUES)
         return -EBADMSG;
     if (HT_GROW(r, capacity, more) < 0)
         return -ENOMEM;
     for (uint64_t i = 0; i < more; i++) {
-        for (unsigned k = 0; k < RESIDENCY_VALUES; k++) {
-            if (!get_varint(&at, end, &v[k]))
-                return -EBADMSG;
-        }
+        for (unsigned k = 0; k < RESIDENCY_VALUES; k++)
+            v[k] = varint_source_number(&from);
         bool same = i && !v[0], wraps = same && (!v[1] || op + v[1] < op);
         thread += v[0];
         op = same ? op + v[1] : v[1];
-        if (wraps || v[0] > UINT32_MAX || thread > UINT32_MAX || v[2] > UINT32_MAX || v[3] > UINT32_MAX - v[2] ||
-            v[4] > v[2])
+        if (from.bad || wraps || v[0] > UINT32_MAX || thread > UINT32_MAX || v[2] > UINT32_MAX ||
+            v[3] > UINT32_MAX - v[2] || v[4] > v[2])
             return -EBADMSG;
         (*r)[(*count)++] = (struct workload_residency){.op = op,
                                                        .thread = (uint32_t)thread,
@@ -304,7 +295,7 @@ int format_get_residency(const uint8_t *at, size_t n, struct workload_residency 
                                                        .resident = (uint32_t)(v[2] + v[3]),
                                                        .front = (uint32_t)v[4]};
     }
-    return at == end ? 0 : -EBADMSG;
+    return from.at == from.end ? 0 : -EBADMSG;
 }
 
 int format_put_index(struct buf *b, const struct format_index *x)
@@ -328,12 +319,12 @@ int format_put_index(struct buf *b, const struct format_index *x)
     return 0;
 }
 
-static bool get_index_entry(const uint8_t **at, const uint8_t *end, struct format_index *x)
+static bool get_index_entry(struct varint_source *from, struct format_index *x)
 {
     const struct format_index_entry *before = x->n ? &x->entries[x->n - 1] : &(struct format_index_entry){0};
-    uint64_t offset, ops, stamp, range;
-    if (!get_varint(at, end, &offset) || !get_varint(at, end, &ops) || !get_varint(at, end, &stamp) ||
-        !get_varint(at, end, &range))
+    uint64_t offset = varint_source_number(from), ops = varint_source_number(from);
+    uint64_t stamp = varint_source_number(from), range = varint_source_number(from);
+    if (from->bad)
         return false;
     struct format_index_entry entry = {
         .offset = before->offset + offset,
@@ -348,16 +339,17 @@ static bool get_index_entry(const uint8_t **at, const uint8_t *end, struct forma
 
 int format_get_index(const uint8_t *at, size_t n, struct format_index *x)
 {
-    const uint8_t *end = at + n;
-    uint64_t entries;
-    if (!get_varint(&at, end, &x->summary_offset) || !get_varint(&at, end, &x->ops) ||
-        !get_varint(&at, end, &entries) || entries > (size_t)(end - at) / 4)
+    struct varint_source from = {at, at + n, false};
+    x->summary_offset = varint_source_number(&from);
+    x->ops = varint_source_number(&from);
+    uint64_t entries = varint_source_number(&from);
+    if (from.bad || entries > (size_t)(from.end - from.at) / 4)
         return -EBADMSG;
     if (HT_GROW(&x->entries, &x->capacity, entries) < 0)
         return -ENOMEM;
     while (x->n < entries) {
-        if (!get_index_entry(&at, end, x))
+        if (!get_index_entry(&from, x))
             return -EBADMSG;
     }
-    return at == end ? 0 : -EBADMSG;
+    return from.at == from.end ? 0 : -EBADMSG;
 }

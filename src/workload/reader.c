@@ -186,9 +186,9 @@ static int read_summary_and_index(struct workload_reader *r, struct frame_reader
     return rc;
 }
 
-static int read_summary_frame(struct workload_reader *r, struct frame_reader *frames, struct workload_summary *s,
-                              struct err *e)
+static int read_summary_frame(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
 {
+    struct workload_summary *s = to;
     struct frame f;
     struct format_index index;
     int rc = read_summary_and_index(r, frames, s, &index, &f, e);
@@ -196,27 +196,31 @@ static int read_summary_frame(struct workload_reader *r, struct frame_reader *fr
     return rc;
 }
 
-static int no_file(struct workload_reader *r, struct err *e)
-{
-    return err_set(e, -ESPIPE, "%s: the summary stands at the end of the file and cannot be read from a pipe",
-                   r->in->name);
-}
-
-int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
+// Reads frames beside the stream, which goes on where it stood.
+static int read_beside(struct workload_reader *r,
+                       int (*read)(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e),
+                       void *to, struct err *e)
 {
     if (!r->in->size_bytes)
-        return no_file(r, e);
+        return err_set(e, -ESPIPE, "%s: the summary stands at the end of the file and cannot be read from a pipe",
+                       r->in->name);
     struct frame_reader frames;
     uint64_t stood_at = r->in->offset;
     frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
-    int rc = read_summary_frame(r, &frames, s, e);
+    int rc = read(r, &frames, to, e);
     frame_reader_release(&frames);
     int back = input_seek(r->in, stood_at, e);
     return rc < 0 ? rc : back;
 }
 
-static int read_samples_frame(struct workload_reader *r, struct frame_reader *frames, size_t *n, struct err *e)
+int workload_read_summary(struct workload_reader *r, struct workload_summary *s, struct err *e)
 {
+    return read_beside(r, read_summary_frame, s, e);
+}
+
+static int read_samples_frame(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
+{
+    size_t *n = to;
     struct frame f;
     struct workload_summary s;
     size_t capacity = 0;
@@ -234,16 +238,9 @@ int workload_read_samples(struct workload_reader *r, const struct workload_sampl
     free(r->found_samples);
     r->found_samples = NULL;
     *n = 0;
-    if (!r->in->size_bytes)
-        return no_file(r, e);
-    struct frame_reader frames;
-    uint64_t stood_at = r->in->offset;
-    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
-    int rc = read_samples_frame(r, &frames, n, e);
-    frame_reader_release(&frames);
-    int back = input_seek(r->in, stood_at, e);
+    int rc = read_beside(r, read_samples_frame, n, e);
     *s = r->found_samples;
-    return rc < 0 ? rc : back;
+    return rc;
 }
 
 static int get_residency(struct workload_reader *r, const struct frame *f, struct samples_residency *l, struct err *e)
@@ -252,9 +249,9 @@ static int get_residency(struct workload_reader *r, const struct frame *f, struc
                    "malformed residency of blocks", e);
 }
 
-static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, struct samples_residency *l,
-                                struct err *e)
+static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
 {
+    struct samples_residency *l = to;
     struct frame f;
     struct workload_summary s;
     int rc = read_summary_frame(r, frames, &s, e);
@@ -266,15 +263,7 @@ static int read_residency_frame(struct workload_reader *r, struct frame_reader *
 int workload_read_residency(struct workload_reader *r, struct samples_residency *l, struct err *e)
 {
     *l = (struct samples_residency){0};
-    if (!r->in->size_bytes)
-        return no_file(r, e);
-    struct frame_reader frames;
-    uint64_t stood_at = r->in->offset;
-    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
-    int rc = read_residency_frame(r, &frames, l, e);
-    frame_reader_release(&frames);
-    int back = input_seek(r->in, stood_at, e);
-    return rc < 0 ? rc : back;
+    return read_beside(r, read_residency_frame, l, e);
 }
 
 const struct samples_residency *workload_reader_residency(const struct workload_reader *r)
@@ -303,9 +292,9 @@ static int read_names_frames(struct workload_reader *r, struct frame_reader *fra
 }
 
 // All frames of call sites, which follow each other.
-static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, struct workload_sites *s,
-                             struct err *e)
+static int read_sites_frames(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
 {
+    struct workload_sites *s = to;
     struct frame f;
     struct workload_summary summary;
     int rc = read_summary_frame(r, frames, &summary, e);
@@ -326,15 +315,7 @@ static int read_sites_frames(struct workload_reader *r, struct frame_reader *fra
 int workload_read_sites(struct workload_reader *r, struct workload_sites *s, struct err *e)
 {
     *s = (struct workload_sites){0};
-    if (!r->in->size_bytes)
-        return no_file(r, e);
-    struct frame_reader frames;
-    uint64_t stood_at = r->in->offset;
-    frame_reader_init(&frames, r->in, FRAME_MAGIC_WORKLOAD, WORKLOAD_VERSION);
-    int rc = read_sites_frames(r, &frames, s, e);
-    frame_reader_release(&frames);
-    int back = input_seek(r->in, stood_at, e);
-    return rc < 0 ? rc : back;
+    return read_beside(r, read_sites_frames, s, e);
 }
 
 // Does the index name the frames of ops that were read? It stands in the frame at `at`.
