@@ -386,18 +386,11 @@ static void read_dynamic(const struct dl_phdr_info *info, const ElfW(Dyn) * d, s
 
 static bool is_malloc_function(const char *name)
 {
-    static const char *const names[] = {
-#define NAME(result, name, parameters, names) #name,
-        NEXT_BASIC_TABLE(NAME)
-#undef NAME
-            "reallocarray",
-        "memalign",
-        "aligned_alloc",
-        "posix_memalign",
-        "valloc",
-        "pvalloc"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(name, names[i]) == 0)
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        const struct event_info *info = &event_infos[kind];
+        bool of_blocks =
+            info->class == HT_CLASS_ALLOC || info->class == HT_CLASS_FREE || info->class == HT_CLASS_RESIZE;
+        if (of_blocks && info->symbol[0] && !is_operator(kind) && strcmp(name, info->symbol) == 0)
             return true;
     }
     return false;

@@ -215,8 +215,8 @@ static bool has_stack(const struct event *ev)
     return producer_tls.stack_left < 0 && producer_site_chosen(size);
 }
 
-static void put_noted(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                      const struct event *ev, const void *caller)
+static void put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
     if (producer_depth && allocates(ev) && has_stack(ev))
@@ -245,12 +245,8 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
-    if (muted)
-        ;
-    else if (producer_depth || (p->flags & SPOOL_USABLE))
-        put_noted(p, t, stream, ev, caller);
-    else
-        producer_stream_put(p, t, stream, ev);
+    if (!muted)
+        put(p, t, stream, ev, caller);
     if (p->measures && !muted)
         producer_residency_after(p, t, ev);
     if (interrupting)
