@@ -3,6 +3,8 @@
 // themselves. What is loaded is played.
 #include "plan/saved.h"
 
+#include "../unit/trusted_ops.h"
+
 #include "play.h"
 
 #include "fuzz.h"
@@ -24,27 +26,6 @@ static void need(bool ok)
 {
     if (!ok)
         abort();
-}
-
-static void add(struct plan *p, uint32_t thread, struct workload_op op)
-{
-    struct err e = {0};
-    need(plan_add_ops(p, thread, &op, 1, &e) == 0);
-}
-
-// Each kind of op that the player's own code trusts, and streams of more than one chunk.
-static void add_ops(struct plan *p)
-{
-    const struct workload_dependency on_first = {0, 0};
-    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 0, .size = 100});
-    add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1});
-    add(p, 0, (struct workload_op){.kind = HT_PREEXISTING, .slot = 9, .size = 64});
-    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 3, .size = 5ull << 32});
-    add(p, 0, (struct workload_op){.kind = HT_MEMALIGN, .slot = 4, .size = 64, .align = 64});
-    for (uint32_t i = 0; i < 100; i++)
-        add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 10 + i, .size = i});
-    add(p, 1, (struct workload_op){.kind = HT_FREE, .slot = 0, .n_dependencies = 1, .dependencies = &on_first});
-    add(p, 1, (struct workload_op){.kind = HT_REALLOC, .slot = WORKLOAD_NO_SLOT, .flags = WORKLOAD_FAILED});
 }
 
 static struct plan_settings settings_of(uint8_t how, struct output *file)
@@ -77,7 +58,7 @@ static struct saved save(uint8_t how)
     need(output_open_unnamed(&file, &e) == 0);
     const struct plan_settings settings = settings_of(how, &file);
     need(plan_new(&p, "fuzz", &settings, &e) == 0);
-    add_ops(p);
+    need(trusted_ops_add(p, &e) == 0);
     need(plan_finish(p, &e) == 0 && plan_save(p, &key, &file, &e) == 0);
     plan_free(p);
     struct saved s = {.bytes = malloc(file.offset), .n = file.offset};

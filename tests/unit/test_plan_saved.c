@@ -2,6 +2,7 @@
 #include "plan/file.h"
 #include "plan/ops.h"
 #include "plan/saved.h"
+#include "trusted_ops.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -12,30 +13,12 @@
 static const struct plan_settings settings = {.memory_bytes = 64 << 20};
 static const struct plan_key key = {{1, 2}};
 
-static void add(struct plan *p, uint32_t thread, struct workload_op op)
-{
-    struct err e = {0};
-    if (plan_add_ops(p, thread, &op, 1, &e) != 0)
-        fail_msg("%s", e.text);
-}
-
-// Each kind of op that the player's own code trusts.
 static struct plan *new_plan(void)
 {
     struct err e = {0};
     struct plan *p;
-    const struct workload_dependency on_first = {0, 0};
     assert_int_equal(plan_new(&p, "test.htw", &settings, &e), 0);
-    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 0, .size = 100});
-    add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = 1});
-    add(p, 0, (struct workload_op){.kind = HT_PREEXISTING, .slot = 9, .size = 64});
-    add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 3, .size = 5ull << 32});
-    add(p, 0, (struct workload_op){.kind = HT_MEMALIGN, .slot = 4, .size = 64, .align = 64});
-    for (uint32_t i = 0; i < 100; i++)
-        add(p, 0, (struct workload_op){.kind = HT_MALLOC, .slot = 10 + i, .size = i});
-    add(p, 1, (struct workload_op){.kind = HT_FREE, .slot = 0, .n_dependencies = 1, .dependencies = &on_first});
-    add(p, 1, (struct workload_op){.kind = HT_REALLOC, .slot = WORKLOAD_NO_SLOT, .flags = WORKLOAD_FAILED});
-    if (plan_finish(p, &e) != 0)
+    if (trusted_ops_add(p, &e) != 0 || plan_finish(p, &e) != 0)
         fail_msg("%s", e.text);
     return p;
 }
