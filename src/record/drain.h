@@ -211,8 +211,8 @@ void drain_drop(struct drain *c, size_t i);
 // Events that were published and not drained.
 uint64_t drain_undrained(const struct drain_spool *s);
 
-// Sleeps until SPOOL_CHUNKS_A_WAKE chunks of a process are full, a spool appears or closes, a signal comes, or the time is over. `seen` is a value of
-// drain_wakeups read before the last drain.
+// Sleeps until SPOOL_CHUNKS_A_WAKE chunks of a process are full, a spool appears or closes, a signal comes, or the time is
+// over. `seen` is a value of drain_wakeups read before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
 
 #endif

@@ -232,8 +232,8 @@ enum spool_refusal {
 
 // A robust futex that the recorder holds for as long as it lives: at its death, whatever the cause, the kernel itself writes
 // FUTEX_OWNER_DIED into `owner` (set_robust_list(2)). That needs no /proc and no system call to look at, is the same in
-// every namespace, and no process that gets the recorder's pid later can be taken for it. One that has stopped to drain sets a bit that
-// the kernel leaves alone.
+// every namespace, and no process that gets the recorder's pid later can be taken for it. A recorder that has stopped
+// draining sets a bit that the kernel leaves alone.
 #define SPOOL_RECORDER_STOPPED FUTEX_WAITERS
 struct spool_recorder {
     void *next; // the kernel's list, in the recorder's own addresses
