@@ -9,6 +9,7 @@
 
 enum {
     BLOCKS = 1 << 13, // live at a time that are known
+    GROUP = 64,       // of entries of the table
     PROBES = 16,
     RESERVED = 1,        // an entry that is being filled in
     VECTOR_PAGES = 512,  // of mincore at a time: the stack may be a signal handler's
@@ -37,6 +38,8 @@ struct residency_entry {
 
 _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
 static struct residency_entry entries[BLOCKS];
+// A bit for each group that has ever been used: the pages of the others are not to be touched at the end of each process.
+static _Atomic uint64_t groups[BLOCKS / GROUP / 64];
 static char contents[READ_PAGES * 4096];
 
 struct measured {
@@ -93,6 +96,13 @@ static bool take(struct residency_entry *from, uint64_t address, struct block *c
     return true;
 }
 
+static void mark_group(unsigned group)
+{
+    const uint64_t bit = 1ull << group % 64;
+    if (!(atomic_load_explicit(&groups[group / 64], memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
+}
+
 // Where there is no room the block is not known.
 static void put(uint64_t address, const struct block *from)
 {
@@ -107,6 +117,7 @@ static void put(uint64_t address, const struct block *from)
             continue;
         to->block = *from;
         filter_add(address);
+        mark_group((unsigned)(to - entries) / GROUP);
         atomic_store_explicit(&to->address, address, memory_order_release);
         return;
     }
@@ -321,17 +332,27 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     put(address, &b);
 }
 
+// Measures the live blocks of `least` bytes and more in a group. A parent's are its own.
+static void finish_group(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                         struct residency_entry *group, uint64_t least)
+{
+    for (struct residency_entry *at = group; at < group + GROUP && !is_forbidden(p); at++) {
+        uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire);
+        struct block b;
+        if (address > RESERVED && at->block.pid == p->pid && at->block.size >= least && take(at, address, &b))
+            measure(p, t, stream, address, &b);
+    }
+}
+
 void producer_residency_finish(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
 {
     // A child of vfork that ends has the parent's blocks.
     if (is_forbidden(p) || syscall(SYS_getpid) != (long)producer_inherited.pid)
         return;
     for (unsigned round = 0; round < 2; round++) {
-        for (unsigned i = 0; i < BLOCKS && !is_forbidden(p); i++) {
-            uint64_t address = atomic_load_explicit(&entries[i].address, memory_order_acquire);
-            struct block b;
-            if (address > RESERVED && (round || entries[i].block.size >= BIG_BYTES) && take(&entries[i], address, &b))
-                measure(p, t, stream, address, &b);
+        for (unsigned i = 0; i < BLOCKS / GROUP; i++) {
+            if (atomic_load_explicit(&groups[i / 64], memory_order_relaxed) >> i % 64 & 1)
+                finish_group(p, t, stream, &entries[i * GROUP], round ? 0 : BIG_BYTES);
         }
     }
 }
