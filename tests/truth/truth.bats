@@ -1,6 +1,10 @@
 # Programs that know their own order, under real capture: the workload must have it.
 load ../helper
 
+# What stands before the truth program, and its modes.
+before=()
+modes=()
+
 # ALLOCATOR THREADS [CALLS]: records the truth program into a.ht and log. glibc is without thread caches, so that all
 # threads share its free blocks.
 record_truth() {
@@ -11,7 +15,8 @@ record_truth() {
     unset GLIBC_TUNABLES
     allocator=(-a "$1")
   fi
-  "$HEAPTAPE" record -q -f "${allocator[@]}" -o a.ht -- "$HEAPTAPE_PROGRAMS/truth" "$2" "${3:-20000}" log
+  "$HEAPTAPE" record -q -f --follow=truth "${allocator[@]}" -o a.ht -- "${before[@]}" "$HEAPTAPE_PROGRAMS/truth" \
+    "$2" "${3:-20000}" log "${modes[@]}" 2>said
   unset GLIBC_TUNABLES
 }
 
@@ -62,6 +67,21 @@ sys.exit(1)' "$1" || skip "$1 is not installed"
   skip_under_sanitizer
   is_installed mimalloc
   for threads in 2 4 16; do truth_holds mimalloc $threads; done
+}
+
+# The order of calls is known to be right when a thread is stopped between its timestamp and the record: HEAPTAPE_TEST_STOPS=200
+# stops so often. The records come late, which shows that threads were stopped there.
+@test "truth: threads that are stopped for seconds between timestamp and record" {
+  skip_under_sanitizer
+  local stops=${HEAPTAPE_TEST_STOPS:-5} repaired
+  [ -x "$HEAPTAPE_PROGRAMS/stopper" ] || skip "knows the instruction of x86-64 only"
+  before=("$HEAPTAPE_PROGRAMS/stopper" "$stops")
+  modes=(slow ring lock pool realloc)
+  record_truth glibc 2 1000 || ! grep "may not be traced" said || skip "ptrace(2) is not allowed"
+  truth_holds "${HEAPTAPE_TEST_ALLOCATOR:-glibc}" 4 $((6000 * stops))
+  has "$(cat said)" "$stops stops"
+  repaired=$(python3 -c 'import json; print(json.load(open("stat.json"))["order"]["repaired"])')
+  expect "late records" [ "$repaired" -ge $((stops / 5)) ]
 }
 
 @test "truth: an edge that is missing, and a call that was not made, are seen" {

@@ -7,6 +7,7 @@
 //   pool     a thread swaps its new block for an older one of somebody's, and frees that
 //   realloc  the same, but what comes out is moved by realloc, which gives up its address half way
 //   birth    the same by threads that are born and end, and leave their blocks to those that come later
+//   slow     no mode of its own: the threads nap after each eight calls, for a stopper (stopper.c) to find them
 #include "event/event.h"
 
 #include "truth_log.h"
@@ -18,9 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 64, MAX_NAMES = 512, RING = 8, POOL = 48, STACK = 64, GENERATIONS = 6 };
+enum { MAX_THREADS = 64, MAX_NAMES = 512, RING = 8, POOL = 48, STACK = 64, GENERATIONS = 6, CALLS_A_NAP = 8 };
 
 // A block knows its number, which who gets it reads.
 struct block {
@@ -50,6 +52,7 @@ static pthread_mutex_t stack_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
 static void (*modes[8])(struct thread *);
 static unsigned n_modes;
+static bool slow;
 
 static _Noreturn void fail(const char *what)
 {
@@ -78,6 +81,8 @@ static void write_down(struct thread *t, unsigned kind, uint64_t block, uint64_t
     if (t->n == t->capacity)
         fail("log");
     t->calls[t->n++] = (struct truth_call){t->name, kind, block, size};
+    if (slow && t->n % CALLS_A_NAP == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 static struct block *number(struct thread *t, unsigned kind, void *at, uint64_t size)
@@ -271,8 +276,10 @@ int main(int argc, char **argv)
         if (wanted)
             modes[n_modes++] = all[i].mode;
     }
-    for (int k = 4; k < argc; k++)
+    for (int k = 4; k < argc; k++) {
         with_births |= strcmp(argv[k], "birth") == 0;
+        slow |= strcmp(argv[k], "slow") == 0;
+    }
     begin(&threads[0], 0);
     pthread_barrier_init(&barrier, NULL, n_threads);
     for (unsigned i = 0; i < n_threads; i++)

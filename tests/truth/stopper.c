@@ -1,0 +1,232 @@
+// stopper STOPS PROGRAM [ARG...]: runs the program, and STOPS times stops one of its threads, for up to two seconds, between
+// a reading of the time-stamp counter by libheaptape.so and the store of the record: it is stopped anywhere, and then
+// stepped on past the next rdtsc and some of the instructions behind it. Other threads run on. Says how many were stopped so.
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    AT_ONCE = 2,        // of the threads that are stopped
+    MAX_STEPS = 100000, // to an rdtsc; a thread that sleeps comes to none
+    MAX_READINGS = 4,   // of the counter, until the one behind which it stays
+    MAX_BEHIND = 12,    // instructions: at most to the store, and a little further
+    RDTSC = 0x310f,     // the instruction's bytes
+    SPINS = 1000,
+    NAP_NS = 100000,
+    WAIT_NS = 50000000, // for a thread to stop
+};
+#define MAX_STOP_NS 2000000000u
+
+struct stopped {
+    pid_t tid; // 0: nobody
+    uint64_t until_ns;
+};
+
+static uint64_t seed = 0x9e3779b97f4a7c15u;
+static pid_t program;
+static uintptr_t code_start, code_end; // of libheaptape.so
+static int exit_status = -1;
+
+static _Noreturn void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static uint64_t pick(uint64_t below)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed % below;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+static bool has_ended(void)
+{
+    int status;
+    if (exit_status < 0 && waitpid(program, &status, WNOHANG) == program)
+        exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return exit_status >= 0;
+}
+
+static void find_code(void)
+{
+    char path[64], line[512];
+    uintptr_t start, end;
+    snprintf(path, sizeof path, "/proc/%ld/maps", (long)program);
+    FILE *maps = fopen(path, "re");
+    while (maps && fgets(line, sizeof line, maps)) {
+        if (strstr(line, "/libheaptape.so") && sscanf(line, "%lx-%lx r-x", &start, &end) == 2 && strstr(line, " r-x")) {
+            code_start = start;
+            code_end = end;
+        }
+    }
+    if (maps)
+        fclose(maps);
+}
+
+// One of the program's threads but the first, which only waits for the others. 0: there is none.
+static pid_t pick_thread(const struct stopped of[AT_ONCE])
+{
+    char path[64];
+    pid_t found = 0;
+    unsigned n = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)program);
+    DIR *threads = opendir(path);
+    struct dirent *d;
+    while (threads && (d = readdir(threads))) {
+        pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
+        bool usable = tid > 0 && tid != program;
+        for (int i = 0; i < AT_ONCE; i++)
+            usable = usable && of[i].tid != tid;
+        if (usable && pick(++n) == 0)
+            found = tid;
+    }
+    if (threads)
+        closedir(threads);
+    return found;
+}
+
+// Waits for the thread to stop. False: it does not for WAIT_NS, or has ended.
+static bool wait_for_stop(pid_t tid)
+{
+    uint64_t until_ns = now_ns() + WAIT_NS;
+    int status;
+    for (unsigned looks = 0;; looks++) {
+        pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+        if (got == tid)
+            return WIFSTOPPED(status);
+        if (got < 0 || now_ns() > until_ns)
+            return false;
+        if (looks > SPINS)
+            nap();
+    }
+}
+
+static bool is_at_counter(pid_t tid)
+{
+    struct user_regs_struct r;
+    uint64_t at = ptrace(PTRACE_GETREGS, tid, NULL, &r) ? 0 : r.rip;
+    return at >= code_start && at < code_end && (ptrace(PTRACE_PEEKTEXT, tid, (void *)at, NULL) & 0xffff) == RDTSC;
+}
+
+static bool step(pid_t tid)
+{
+    return ptrace(PTRACE_SINGLESTEP, tid, NULL, NULL) == 0 && wait_for_stop(tid);
+}
+
+// Brings a stopped thread between counter and store. The first reading after a pause is for nothing: it shows that an epoch
+// is over, and the event takes the slow path.
+static bool step_to_counter(pid_t tid)
+{
+    uint64_t readings = 1 + pick(MAX_READINGS);
+    for (unsigned steps = 0; readings; steps++) {
+        readings -= is_at_counter(tid);
+        if (readings && (steps > MAX_STEPS || !step(tid)))
+            return false;
+    }
+    for (uint64_t behind = 1 + pick(MAX_BEHIND); behind; behind--) {
+        if (!step(tid))
+            return false;
+    }
+    return true;
+}
+
+static bool interrupt(pid_t tid)
+{
+    return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 && wait_for_stop(tid);
+}
+
+// Detaches from a thread. One that is still within a step, in a system call, is interrupted first; the SIGTRAP of that step
+// may come behind the interruption, and would end the program.
+static void let_go(pid_t tid)
+{
+    while (ptrace(PTRACE_DETACH, tid, NULL, NULL) && errno == ESRCH && interrupt(tid)) {
+        if (ptrace(PTRACE_CONT, tid, NULL, NULL) == 0 && !wait_for_stop(tid))
+            interrupt(tid);
+    }
+}
+
+static bool stop(struct stopped *s, pid_t tid)
+{
+    // It may be about to end.
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
+        return false;
+    if (!interrupt(tid) || !step_to_counter(tid)) {
+        let_go(tid);
+        return false;
+    }
+    *s = (struct stopped){tid, now_ns() + MAX_STOP_NS / 8 + pick(MAX_STOP_NS * 7ull / 8)};
+    return true;
+}
+
+static void release_due(struct stopped of[AT_ONCE], bool all)
+{
+    for (int i = 0; i < AT_ONCE; i++) {
+        if (of[i].tid && (all || now_ns() >= of[i].until_ns)) {
+            let_go(of[i].tid);
+            of[i].tid = 0;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct stopped of[AT_ONCE] = {0};
+    unsigned wanted = argc > 2 ? (unsigned)atoi(argv[1]) : 0, stops = 0;
+    if (argc < 3)
+        return 2;
+    program = fork();
+    if (program < 0)
+        fail("fork");
+    if (program == 0) {
+        execvp(argv[2], argv + 2);
+        fail(argv[2]);
+    }
+    if (ptrace(PTRACE_SEIZE, program, NULL, NULL))
+        fail("threads may not be traced");
+    let_go(program);
+    while (stops < wanted && !has_ended()) {
+        int free_place = -1;
+        release_due(of, false);
+        for (int i = 0; i < AT_ONCE; i++)
+            free_place = of[i].tid ? free_place : i;
+        find_code();
+        pid_t tid = free_place >= 0 ? pick_thread(of) : 0;
+        if (tid && stop(&of[free_place], tid))
+            stops++;
+        nap();
+    }
+    for (int i = 0; i < AT_ONCE; i++) {
+        while (of[i].tid && !has_ended()) {
+            release_due(of, false);
+            nap();
+        }
+    }
+    while (!has_ended())
+        nap();
+    fprintf(stderr, "%u stops\n", stops);
+    return exit_status;
+}
