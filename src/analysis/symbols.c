@@ -1,6 +1,7 @@
 #include "analysis/symbols.h"
 
 #include "analysis/coverage.h"
+#include "analysis/debug_info.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/printable.h"
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_INLINED = 32 };
+enum { MAX_INLINED = 64 };
 
 // What is known of a module's file.
 struct module {
@@ -24,6 +25,7 @@ struct module {
     bool own;   // the program's
     Dwfl *dwfl; // NULL: there is no usable file
     Dwfl_Module *file;
+    struct debug_info *debug; // of it; NULL: out of memory
 };
 
 struct symbols_found {
@@ -94,6 +96,7 @@ void symbols_free(struct symbols *s)
     if (!s)
         return;
     for (size_t i = 0; i < s->sites->n_modules; i++) {
+        debug_info_free(s->modules[i].debug);
         if (s->modules[i].dwfl)
             dwfl_end(s->modules[i].dwfl);
     }
@@ -194,6 +197,7 @@ static bool open_fd(struct module *to, const struct workload_module *m, const ch
     }
     to->dwfl = dwfl;
     to->file = file;
+    to->debug = debug_info_new(file);
     return true;
 }
 
@@ -317,34 +321,22 @@ static void call_place(Dwarf_Die *die, Dwarf_Files *files, size_t n_files, struc
         to->line = (int)number;
 }
 
-// The functions that an address belongs to, by its debugging information: innermost first, into s->scratch, whose first
-// element has file and line already. 0: there is none.
-static size_t find_inlined(struct symbols *s, Dwfl_Module *file, uint64_t address)
+// The functions that an address belongs to, innermost first, into s->scratch, whose first element has file and line already.
+// 0: their names are not known.
+static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
 {
-    Dwarf_Addr bias;
-    Dwarf_Die *unit = dwfl_module_addrdie(file, address, &bias), *scopes = NULL, *chain = NULL;
     Dwarf_Files *files = NULL;
     size_t n = 0, n_files = 0;
-    int n_scopes = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
-    // The scopes of the source's text; what is wanted are those of the code.
-    int n_chain = n_scopes > 0 ? dwarf_getscopes_die(&scopes[0], &chain) : 0;
-    if (unit && dwarf_getsrcfiles(unit, &files, &n_files) != 0)
+    if (place->n && dwarf_getsrcfiles(place->unit, &files, &n_files) != 0)
         files = NULL;
-    for (int i = 0; i < n_chain && n < MAX_INLINED; i++) {
-        int tag = dwarf_tag(&chain[i]);
-        if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
-            continue;
-        const char *name = name_of(s, &chain[i]);
+    while (n < place->n) {
+        const char *name = name_of(s, &place->functions[n]);
         if (!name)
-            break;
-        s->scratch[n++].function = name;
-        if (tag == DW_TAG_subprogram)
-            break;
-        if (n < MAX_INLINED)
-            call_place(&chain[i], files, n_files, &s->scratch[n]);
+            return 0;
+        s->scratch[n].function = name;
+        if (++n < place->n)
+            call_place(&place->functions[n - 1], files, n_files, &s->scratch[n]);
     }
-    free(scopes);
-    free(chain);
     return n;
 }
 
@@ -354,19 +346,34 @@ static const char *hexadecimal(struct symbols *s, uint64_t address)
     return keep(s, asprintf(&text, "0x%llx", (unsigned long long)address) < 0 ? NULL : text);
 }
 
+static const char *place_in_source(Dwfl_Module *file, const struct debug_info_place *place, uint64_t address,
+                                   int *number)
+{
+    if (!place->unit) {
+        Dwfl_Line *line = dwfl_module_getsrc(file, address);
+        return line ? dwfl_lineinfo(line, NULL, number, NULL, NULL, NULL) : NULL;
+    }
+    Dwarf_Line *line = dwarf_getsrc_die(place->unit, place->address);
+    if (!line || dwarf_lineno(line, number) != 0)
+        return NULL;
+    return dwarf_linesrc(line, NULL, NULL);
+}
+
 // What is known of an address in a module that has a file.
-static size_t find_in_file(struct symbols *s, Dwfl_Module *file, uint64_t address)
+static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t address)
 {
     GElf_Sym symbol;
     GElf_Off offset;
+    struct debug_info_place place = {0};
     struct symbol *first = &s->scratch[0];
-    Dwfl_Line *line = dwfl_module_getsrc(file, address);
-    const char *source = line ? dwfl_lineinfo(line, NULL, &first->line, NULL, NULL, NULL) : NULL;
+    if (m->debug)
+        debug_info_find(m->debug, address, &place);
+    const char *source = place_in_source(m->file, &place, address, &first->line);
     first->file = source ? source : "";
-    size_t n = find_inlined(s, file, address);
+    size_t n = find_inlined(s, &place);
     if (n)
         return n;
-    const char *name = dwfl_module_addrinfo(file, address, &offset, &symbol, NULL, NULL, NULL);
+    const char *name = dwfl_module_addrinfo(m->file, address, &offset, &symbol, NULL, NULL, NULL);
     if (!name)
         return 0;
     first->function = demangled(s, name);
@@ -419,7 +426,7 @@ static size_t find_in_module(struct symbols *s, const struct workload_frame *f)
         open_module(file, m);
     // The call stands before the address that it returns to.
     if (file && file->dwfl)
-        return find_in_file(s, file->file, f->address - 1);
+        return find_in_file(s, file, f->address - 1);
     s->missing++;
     s->missing_path = m && m->path[0] == '/' && !s->missing_path ? m->path : s->missing_path;
     return 0;
