@@ -109,12 +109,17 @@ static void put_record(struct producer_stream *stream, const struct event *ev, u
     producer_publish(stream, end);
 }
 
-// One call of malloc's functions, which may be two records.
-static void count_unrecorded(const struct producer_process *p, const struct event *ev)
+// Is it one of the calls that are counted when they are lost? A call may be two records.
+static bool is_call(const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
+    return class != HT_CLASS_HALF && class != HT_CLASS_THREAD && class != HT_CLASS_META;
+}
+
+static void count_unrecorded(const struct producer_process *p, const struct event *ev)
+{
     struct spool_count *counts = p->unrecorded;
-    if (!counts || class == HT_CLASS_HALF || class == HT_CLASS_THREAD || class == HT_CLASS_META)
+    if (!counts || !is_call(ev))
         return;
     atomic_fetch_add_explicit(&counts[producer_tls.thread->number & (p->counts - 1)].calls, 1, memory_order_relaxed);
 }
@@ -131,7 +136,7 @@ static bool make_room(struct producer_process *p, struct producer_thread *t, str
     producer_stream_close(p, stream);
     struct spool_chunk *chunk = producer_chunk_take(p, &waited_ns);
     if (!chunk) {
-        stream->lost++;
+        stream->lost += is_call(ev);
         count_unrecorded(p, ev);
         return false;
     }

@@ -32,7 +32,7 @@ struct producer_stream {
     uint64_t fast_epoch;       // as state.epoch; PRODUCER_NO_EPOCH while every event is to take the slow path
     struct spool_chunk *chunk; // owned, or NULL
     uint64_t first_word;       // place of the chunk's first word in the stream
-    uint64_t lost;             // events dropped since the last record (--lossy)
+    uint64_t lost;             // calls dropped since the last record (--lossy)
     uint64_t last_stamp;       // of an event that took the slow path
 };
 _Static_assert(sizeof(struct producer_stream) == 64, "the fast path touches one cache line of the thread");
