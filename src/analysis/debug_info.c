@@ -3,6 +3,7 @@
 #include "base/buf.h"
 
 #include <dwarf.h>
+#include <gelf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -11,13 +12,15 @@ enum {
     MAX_DEPTH = 256,      // of DIEs
 };
 
-// Code from `low` up to `high`. Of a function, or of a unit.
+// Code from `low` up to `high`. Of a function, a unit or a symbol.
 struct range {
     uint64_t low, high;
     uint64_t reach; // the highest `high` of this and all before it
+    unsigned rank;  // of several at one place the highest is found
     union {
         Dwarf_Off function;
         size_t unit;
+        const char *symbol;
     };
 };
 
@@ -40,7 +43,9 @@ struct debug_info {
     struct unit *units;
     size_t n_units, units_capacity;
     struct ranges by_unit;
-    size_t left; // of MAX_RANGES
+    bool symbols_read;
+    struct ranges sized, labels; // symbols; those without a size reach up to the end of their section
+    size_t left;                 // of MAX_RANGES
 };
 
 struct debug_info *debug_info_new(Dwfl_Module *file)
@@ -57,6 +62,8 @@ void debug_info_free(struct debug_info *d)
         free(d->units[i].functions.list);
     if (d) {
         free(d->by_unit.list);
+        free(d->sized.list);
+        free(d->labels.list);
         free(d->units);
     }
     free(d);
@@ -67,7 +74,9 @@ static int by_low(const void *a, const void *b)
     const struct range *x = a, *y = b;
     if (x->low != y->low)
         return x->low < y->low ? -1 : 1;
-    // Of two that begin together the smaller one is found first.
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    // The smaller one is found first.
     return (x->high < y->high) - (x->high > y->high);
 }
 
@@ -82,8 +91,8 @@ static void sort(struct ranges *r)
     }
 }
 
-// The range that holds the address; of several the one that begins last.
-static const struct range *find(const struct ranges *r, uint64_t address)
+// How many begin at the address or before it.
+static size_t count_until(const struct ranges *r, uint64_t address)
 {
     size_t from = 0, to = r->n;
     while (from < to) {
@@ -93,9 +102,15 @@ static const struct range *find(const struct ranges *r, uint64_t address)
         else
             to = i;
     }
-    for (; from > 0 && r->list[from - 1].reach > address; from--) {
-        if (r->list[from - 1].high > address)
-            return &r->list[from - 1];
+    return from;
+}
+
+// The range that holds the address; of several the one that begins last.
+static const struct range *find(const struct ranges *r, uint64_t address)
+{
+    for (size_t i = count_until(r, address); i > 0 && r->list[i - 1].reach > address; i--) {
+        if (r->list[i - 1].high > address)
+            return &r->list[i - 1];
     }
     return NULL;
 }
@@ -247,4 +262,59 @@ void debug_info_find(struct debug_info *d, uint64_t address, struct debug_info_p
     place->n = 1;
     descend(&place->functions[0], place, 0, &last);
     reverse(place);
+}
+
+static unsigned rank_of(const GElf_Sym *symbol)
+{
+    unsigned binding = GELF_ST_BIND(symbol->st_info);
+    return binding == STB_LOCAL ? 0 : binding == STB_WEAK ? 1 : 2;
+}
+
+static uint64_t section_end(Elf *elf, GElf_Word section, uint64_t bias)
+{
+    GElf_Shdr header;
+    Elf_Scn *at = elf_getscn(elf, section);
+    return at && gelf_getshdr(at, &header) ? header.sh_addr + header.sh_size + bias : 0;
+}
+
+static void read_symbols(struct debug_info *d)
+{
+    int n = dwfl_module_getsymtab(d->file);
+    d->symbols_read = true;
+    for (int i = 1; i < n && i < MAX_RANGES; i++) {
+        GElf_Sym symbol;
+        GElf_Word section = SHN_UNDEF;
+        Elf *elf = NULL;
+        struct range r = {0};
+        Dwarf_Addr bias = 0;
+        r.symbol = dwfl_module_getsym_info(d->file, i, &symbol, &r.low, &section, &elf, &bias);
+        unsigned type = r.symbol ? GELF_ST_TYPE(symbol.st_info) : STT_FILE;
+        if (type > STT_FUNC && type != STT_GNU_IFUNC)
+            continue;
+        if (!*r.symbol || section == SHN_UNDEF || section >= SHN_LORESERVE)
+            continue;
+        struct ranges *to = symbol.st_size ? &d->sized : &d->labels;
+        r.high = symbol.st_size ? r.low + symbol.st_size : section_end(elf, section, bias);
+        r.rank = rank_of(&symbol);
+        if (r.low >= r.high)
+            continue;
+        if (HT_GROW(&to->list, &to->capacity, to->n + 1) < 0)
+            break;
+        to->list[to->n++] = r;
+    }
+    sort(&d->sized);
+    sort(&d->labels);
+}
+
+const char *debug_info_symbol(struct debug_info *d, uint64_t address)
+{
+    if (!d->symbols_read)
+        read_symbols(d);
+    const struct range *r = find(&d->sized, address);
+    if (r)
+        return r->symbol;
+    r = find(&d->labels, address);
+    size_t before = count_until(&d->sized, address);
+    // A function that begins behind the label ends what the label names.
+    return r && (!before || d->sized.list[before - 1].low <= r->low) ? r->symbol : NULL;
 }

@@ -15,7 +15,7 @@ struct debug_info;
 struct debug_info *debug_info_new(Dwfl_Module *file);
 void debug_info_free(struct debug_info *d);
 
-// Of an address in the process: the unit of its source, NULL if none is known, the address as the file has it, and the
+// The unit of the address's source, NULL if none is known, the address as the file has it, and the
 // functions, the innermost first: all but the last were inlined into the next one.
 struct debug_info_place {
     Dwarf_Die *unit;
@@ -24,6 +24,11 @@ struct debug_info_place {
     Dwarf_Die functions[64];
 };
 
+// Of an address in the process.
 void debug_info_find(struct debug_info *d, uint64_t address, struct debug_info_place *place);
+
+// The name of the symbol that an address in the process lies in; NULL if there is none. libdw's dwfl_module_addrinfo reads all
+// symbols for each address.
+const char *debug_info_symbol(struct debug_info *d, uint64_t address);
 
 #endif

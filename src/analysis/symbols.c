@@ -362,8 +362,6 @@ static const char *place_in_source(Dwfl_Module *file, const struct debug_info_pl
 // What is known of an address in a module that has a file.
 static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t address)
 {
-    GElf_Sym symbol;
-    GElf_Off offset;
     struct debug_info_place place = {0};
     struct symbol *first = &s->scratch[0];
     if (m->debug)
@@ -373,7 +371,7 @@ static size_t find_in_file(struct symbols *s, const struct module *m, uint64_t a
     size_t n = find_inlined(s, &place);
     if (n)
         return n;
-    const char *name = dwfl_module_addrinfo(m->file, address, &offset, &symbol, NULL, NULL, NULL);
+    const char *name = m->debug ? debug_info_symbol(m->debug, address) : NULL;
     if (!name)
         return 0;
     first->function = demangled(s, name);
