@@ -76,13 +76,14 @@ static void print_whole(const struct replay_session *s)
     const union figures *f = &s->results[0].figures;
     const struct plan_facts *facts = plan_facts(s->plan);
     uint64_t before = (uint64_t)f->baseline_rss_bytes >> 10;
-    uint64_t after = (uint64_t)(f->baseline_rss_bytes + f->peak_rss_bytes) >> 10;
+    uint64_t after = (uint64_t)f->peak_rss_bytes >> 10;
     double hz = (double)clock_hz(clock_best());
     printf("%s cycles\n", commas(a, (uint64_t)(f->wall_ns * hz / 1e9)));
     printf("%s usec wall time\n", commas(a, (uint64_t)f->wall_ns / 1000));
     printf("%s usec across %llu thread%s\n", commas(a, (uint64_t)f->user_ns / 1000), (unsigned long long)facts->threads,
            facts->threads == 1 ? "" : "s");
-    printf("%s Kb Max RSS (%s -> %s)\n", commas(a, after - before), commas(b, before), commas(c, after));
+    printf("%s Kb Max RSS (%s -> %s)\n", commas(a, after > before ? after - before : 0), commas(b, before),
+           commas(c, after));
     printf("%s Kb Max Ideal RSS\n\n", commas(a, facts->peak_live_bytes >> 10));
 }
 

@@ -1,6 +1,6 @@
 // THE table of figures. A figure is one number that describes one run of a workload on an allocator.
 //
-// A new figure is one row here, and one line that measures it: in the player (origin PLAYER or RSS) or in
+// A new figure is one row here, and one line that measures it: in the player (origin PLAYER) or in
 // replay/figures.c (the other origins). From the table come the struct that the player hands over, the run, the
 // summary over all runs, the JSON and its schema, the text of replay and compare, `report --diff`, and the report.
 #ifndef HEAPTAPE_PLAYER_FIGURES_TABLE_H
@@ -10,8 +10,8 @@
 //
 //   name     member of struct results_figures and union figures, key in JSON
 //   unit     COUNT, BYTES, NS, RATIO (of two figures), SHARE (from 0 to 1)
-//   origin   PLAYER: the player measures it. RSS: the same, and baseline_rss_bytes is subtracted. DERIVED: from other
-//            figures of the run. PLAN: known before the run, the same for all
+//   origin   PLAYER: the player measures it. DERIVED: from other figures of the run. PLAN: known before the run, the
+//            same for all
 //   summary  of all runs of an allocator: MEDIAN, or TYPICAL for the run whose wall time is the median
 //   group    line in the text of replay; COUNTERS and DECODER are objects of their own in JSON
 //   shown    beside the JSON: RUN (in each of its runs), TEXT (of replay), COLUMN (of compare), DIFF, PAGE
@@ -54,9 +54,9 @@
     X(max_lag_ns, NS, PLAYER, TYPICAL, TIME, TEXT, NULL, LESS, "max lag", \
       "with --speed: longest time by which a thread was behind its pace") \
     X(baseline_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, NEITHER, "baseline RSS", \
-      "private resident memory of the player before the first call, which all other RSS figures exclude") \
-    X(peak_rss_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "rss_ratio", LESS, "peak RSS", \
-      "highest private resident memory") \
+      "of all RSS figures, what the allocator has once it is loaded, before the first call") \
+    X(peak_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "rss_ratio", LESS, "peak RSS", \
+      "highest private resident memory, less the player's own") \
     X(peak_fragmentation, RATIO, DERIVED, MEDIAN, MEMORY, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "peak RSS/live", \
       "peak RSS divided by peak live bytes") \
     X(mean_rss_bytes, BYTES, DERIVED, MEDIAN, MEMORY, RUN | TEXT | DIFF | PAGE, NULL, LESS, "mean RSS", \
@@ -65,11 +65,11 @@
       "requested bytes of live blocks, mean over the calls") \
     X(mean_fragmentation, RATIO, DERIVED, MEDIAN, MEMORY, TEXT | DIFF, NULL, LESS, "mean RSS/live", \
       "mean RSS divided by mean live bytes") \
-    X(end_rss_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT, NULL, LESS, "RSS at the end", \
+    X(end_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT, NULL, LESS, "RSS at the end", \
       "private resident memory after the last call") \
-    X(rss_after_free_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT | DIFF | PAGE, NULL, LESS, "RSS after free-all", \
+    X(rss_after_free_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT | DIFF | PAGE, NULL, LESS, "RSS after free-all", \
       "private resident memory after the blocks that the workload left have been freed") \
-    X(rss_after_idle_bytes, BYTES, RSS, MEDIAN, MEMORY, RUN | TEXT | DIFF, NULL, LESS, "RSS after idle", \
+    X(rss_after_idle_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT | DIFF, NULL, LESS, "RSS after idle", \
       "private resident memory --idle seconds after that") \
     X(minor_faults, COUNT, PLAYER, TYPICAL, COUNTERS, RUN | TEXT, NULL, LESS, "minor page faults", \
       "page faults without input or output") \

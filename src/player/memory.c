@@ -1,4 +1,4 @@
-// Measures the private resident memory of the process, and keeps the player's own out of it.
+// Measures the private resident memory of the process, less the player's own.
 #include "player/player.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 
 static uint64_t page_bytes;
 static uint64_t shared_at_reset; // pages
+static uint64_t own_bytes;       // of private_bytes the player's, libc's and the loader's
 
 void player_memory_init(void)
 {
@@ -43,12 +44,18 @@ static bool read_statm(uint64_t *size, uint64_t *resident, uint64_t *shared)
     return *size && *resident;
 }
 
+static uint64_t less_own(uint64_t private_bytes)
+{
+    return private_bytes > own_bytes ? private_bytes - own_bytes : 0;
+}
+
 struct player_memory player_memory(void)
 {
     uint64_t size, resident, shared;
     if (!read_statm(&size, &resident, &shared))
         player_fail(RESULTS_NO_FIGURES, NULL, 0, 0, errno);
-    return (struct player_memory){resident > shared ? (resident - shared) * page_bytes : 0, size * page_bytes};
+    uint64_t private_bytes = resident > shared ? (resident - shared) * page_bytes : 0;
+    return (struct player_memory){less_own(private_bytes), size * page_bytes};
 }
 
 uint64_t player_private_bytes(void)
@@ -93,7 +100,7 @@ uint64_t player_peak_private_bytes(void)
         shared = shared_at_reset;
     if (peak_kib * 1024 <= shared * page_bytes)
         return 0;
-    return peak_kib * 1024 - shared * page_bytes;
+    return less_own(peak_kib * 1024 - shared * page_bytes);
 }
 
 static bool object_has(const struct dl_phdr_info *info, uintptr_t address)
@@ -113,10 +120,12 @@ static bool is_own_object(const struct dl_phdr_info *info)
            (getauxval(AT_BASE) && object_has(info, getauxval(AT_BASE)));
 }
 
-// Writes to each page of the segment without changing it. Skips what the loader has made read-only.
+// Writes to each page of the segment without changing it. Skips what the loader has made read-only, when it had written
+// to it.
 static void touch_segment(uintptr_t from, uintptr_t to, uintptr_t readonly_from, uintptr_t readonly_to)
 {
     for (uintptr_t at = from; at < to; at = (at & ~(page_bytes - 1)) + page_bytes) {
+        own_bytes += page_bytes;
         if (at < readonly_from || at >= readonly_to)
             __atomic_fetch_or((char *)at, 0, __ATOMIC_RELAXED);
     }
@@ -147,12 +156,14 @@ static int touch_object(struct dl_phdr_info *info, size_t size, void *unused)
 }
 
 // Also the main thread's stack, which is private: pages that the allocator's deepest call is the first to use would
-// count as the allocator's.
+// count as the allocator's. The kernel put the program's name last on it.
 static __attribute__((noinline)) void touch_stack(void)
 {
     volatile char stack[256 << 10];
     for (size_t i = 0; i < sizeof stack; i += 1024)
         stack[i] = 0;
+    uintptr_t end = (getauxval(AT_EXECFN) | (page_bytes - 1)) + 1, from = (uintptr_t)stack & ~(page_bytes - 1);
+    own_bytes += end > from ? end - from : 0;
 }
 
 void player_touch_own_pages(void)

@@ -153,7 +153,7 @@ void player_sample(uint64_t events, uint64_t live_change, bool keep); // SAMPLE 
 uint64_t player_private_bytes(void);
 
 struct player_memory {
-    uint64_t private_bytes, virtual_bytes; // resident and private; of address space
+    uint64_t private_bytes, virtual_bytes; // resident, private and not the player's; of address space
 };
 
 struct player_memory player_memory(void);

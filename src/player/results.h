@@ -86,7 +86,7 @@ struct results_figures {
 struct results_sample {
     uint64_t event;         // calls before it, of all threads
     uint64_t ns;            // since the start
-    uint64_t rss_bytes;     // private resident memory of the player, baseline included
+    uint64_t rss_bytes;     // private resident memory, less the player's own
     uint64_t virtual_bytes; // without the baseline
     uint64_t live_bytes;
 };

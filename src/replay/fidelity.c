@@ -48,19 +48,20 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
     return f;
 }
 
-// The replay's memory after `event` calls, linear between samples.
-static double replayed_rss(const struct replay_run *run, uint64_t event)
+// The replay's heap after `event` calls, linear between samples.
+static double replayed_heap(const struct replay_run *run, uint64_t event)
 {
     size_t i = 0;
     while (i < run->n_samples && run->samples[i].event < event)
         i++;
     if (i == run->n_samples)
-        return (double)run->figures.end_rss_bytes;
+        return run->figures.end_rss_bytes - run->figures.baseline_rss_bytes;
     const struct results_sample *b = &run->samples[i], *a = i ? b - 1 : b;
     if (b->event <= a->event)
-        return (double)b->rss_bytes;
+        return (double)b->rss_bytes - run->figures.baseline_rss_bytes;
     double part = (double)(event - a->event) / (double)(b->event - a->event);
-    return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes);
+    return (double)a->rss_bytes + part * ((double)b->rss_bytes - (double)a->rss_bytes) -
+           run->figures.baseline_rss_bytes;
 }
 
 static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
@@ -86,7 +87,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     for (size_t i = 0; i < n; i++) {
         if (r[i].event == 0 && i > 0)
             continue;
-        double was = heap_of(&r[i], f.baseline_bytes), is = replayed_rss(run, r[i].event);
+        double was = heap_of(&r[i], f.baseline_bytes), is = replayed_heap(run, r[i].event);
         f.samples++;
         off += is > was ? is - was : was - is;
         bias += is - was;
@@ -96,7 +97,7 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
         if (r[i].mapped_bytes > f.mapped_bytes)
             f.mapped_bytes = r[i].mapped_bytes;
     }
-    f.replayed_peak_bytes = (double)run->figures.peak_rss_bytes;
+    f.replayed_peak_bytes = run->figures.peak_rss_bytes - run->figures.baseline_rss_bytes;
     f.mean_error = sum > 0 ? off / sum : 0;
     f.mean_bias = sum > 0 ? bias / sum : 0;
     return f;

@@ -11,7 +11,7 @@ struct fidelity_live {
     double mean_bytes;
 };
 
-// The allocator's memory against the program's private memory, less what the program had beside its heap: what there
+// The heap of the replay, which is RSS less what the allocator had at load, against the program's private memory, less what the program had beside its heap: what there
 // was over live bytes at the first sample, and what it mapped itself, if that was recorded. What of its own mappings and
 // stacks was used later counts as heap.
 struct fidelity_memory {

@@ -51,14 +51,9 @@ void figures_take(union figures *f, const struct results_figures *measured)
         HT_FIGURES(HT_X)
 #undef HT_X
     };
-    uint64_t baseline = measured->baseline_rss_bytes;
     for (size_t i = 0; i < FIGURES; i++) {
-        enum figure_origin origin = figure_infos[i].origin;
-        uint64_t v = values[i];
-        if (origin == FIGURE_RSS)
-            v = v > baseline ? v - baseline : 0;
-        f->values[i] =
-            (origin == FIGURE_PLAYER || origin == FIGURE_RSS) && values[i] != RESULTS_UNKNOWN ? (double)v : NAN;
+        bool is_known = figure_infos[i].origin == FIGURE_PLAYER && values[i] != RESULTS_UNKNOWN;
+        f->values[i] = is_known ? (double)values[i] : NAN;
     }
 }
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 enum figure_unit { FIGURE_COUNT, FIGURE_BYTES, FIGURE_NS, FIGURE_RATIO, FIGURE_SHARE };
-enum figure_origin { FIGURE_PLAYER, FIGURE_RSS, FIGURE_DERIVED, FIGURE_PLAN };
+enum figure_origin { FIGURE_PLAYER, FIGURE_DERIVED, FIGURE_PLAN };
 enum figure_summary { FIGURE_MEDIAN, FIGURE_TYPICAL };
 enum figure_better { FIGURE_LESS, FIGURE_MORE, FIGURE_NEITHER };
 enum figure_group {

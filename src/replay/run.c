@@ -131,11 +131,6 @@ static int play(const struct plan *p, const struct allocator *a, const struct re
     return rc;
 }
 
-static uint64_t over(uint64_t bytes, uint64_t baseline)
-{
-    return bytes > baseline ? bytes - baseline : 0;
-}
-
 static int by_time(const void *a, const void *b)
 {
     const struct results_sample *x = a, *y = b;
@@ -150,8 +145,6 @@ static int copy_samples(struct replay_run *run, const struct results *r, struct 
     if (!run->samples)
         return err_set(e, -ENOMEM, "out of memory");
     memcpy(run->samples, r->samples, run->n_samples * sizeof *run->samples);
-    for (size_t i = 0; i < run->n_samples; i++)
-        run->samples[i].rss_bytes = over(run->samples[i].rss_bytes, r->figures.baseline_rss_bytes);
     qsort(run->samples, run->n_samples, sizeof *run->samples, by_time);
     return 0;
 }
@@ -193,8 +186,6 @@ static int copy_stats(struct replay_run *run, struct results *r, struct err *e)
     if (!run->stats)
         return err_set(e, -ENOMEM, "out of memory");
     memcpy(run->stats, results_all_stats(r), run->n_stats * sizeof *run->stats);
-    for (size_t i = 0; i < run->n_stats; i++)
-        run->stats[i].rss_bytes = over(run->stats[i].rss_bytes, r->figures.baseline_rss_bytes);
     return 0;
 }
 

@@ -34,9 +34,9 @@ struct replay_run {
     int counters_errno;             // why some of the CPU's counters are not known
     bool counters_with_kernel;      // they include the work of the kernel
     uint64_t checked_blocks;        // with RESULTS_TOUCH_VERIFY
-    struct results_sample *samples; // rss_bytes without the baseline, by time
+    struct results_sample *samples; // by time
     size_t n_samples;
-    struct results_stats *stats; // rss_bytes without the baseline
+    struct results_stats *stats;
     size_t n_stats;
     struct results_span *spans;             // of the plan's threads
     uint64_t *snapshots;                    // addresses, as results_snapshots has them; NULL when not asked for

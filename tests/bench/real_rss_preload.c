@@ -69,7 +69,9 @@ __attribute__((constructor)) static void init(void)
     r->heap_at_start = heap_now(r);
     __atomic_fetch_add(&r->starts, 1, __ATOMIC_RELEASE);
     Dl_info info;
-    allocator = dladdr((void *)malloc, &info) ? info.dli_fbase : NULL;
+    // Not &malloc, which in a program that is not position-independent may be an entry of its own table of calls.
+    void *next = dlsym(RTLD_NEXT, "malloc");
+    allocator = next && dladdr(next, &info) ? info.dli_fbase : NULL;
     noted = r;
 }
 

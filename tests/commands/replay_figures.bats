@@ -111,7 +111,7 @@ END
   json 'f = d["fidelity"]
 assert f["same_allocator"] and f["rss_missing_reason"] is None and f["recorded_allocator"] == d["allocator"]["library"], f
 r = f["rss"]
-assert r["samples"] > 20 and r["recorded_peak_bytes"] > 28e6 and r["replayed_peak_bytes"] == d["peak_rss_bytes"], r
+assert r["samples"] > 20 and r["recorded_peak_bytes"] > 28e6 and r["replayed_peak_bytes"] == d["peak_rss_bytes"] - d["baseline_rss_bytes"], r
 assert 0.9 < r["peak_ratio"] < 1.1 and r["mean_error"] < 0.1 and abs(r["mean_bias"]) <= r["mean_error"], r'
   "$HEAPTAPE" replay -q -r 1 --no-latency a.htw >out
   has "$(cat out)" " × recorded ("

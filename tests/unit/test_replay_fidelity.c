@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { CALLS = 4 * PLAN_SAMPLE_EVENTS, BLOCK = 100 };
+enum { CALLS = 4 * PLAN_SAMPLE_EVENTS, BLOCK = 100, LOADED = 5000 };
 
 static void must(int rc)
 {
@@ -61,10 +61,12 @@ static void test_memory(void **state)
     assert_true(r[0].live_bytes == 0 && r[2].live_bytes == CALLS * BLOCK);
     assert_true(plan_facts(p)->touch_zeroed);
     struct results_sample s[] = {
-        {.event = 0},
-        {.event = CALLS, .rss_bytes = CALLS * BLOCK * 12 / 10},
+        {.event = 0, .rss_bytes = LOADED},
+        {.event = CALLS, .rss_bytes = LOADED + CALLS * BLOCK * 12 / 10},
     };
-    struct replay_run run = {.samples = s, .n_samples = 2, .figures.peak_rss_bytes = CALLS * BLOCK * 12 / 10};
+    struct replay_run run = {.samples = s, .n_samples = 2};
+    run.figures.baseline_rss_bytes = LOADED;
+    run.figures.peak_rss_bytes = LOADED + CALLS * BLOCK * 12 / 10;
     struct fidelity_memory m = fidelity_memory(p, &run);
     assert_int_equal(m.samples, 3);
     assert_int_equal(m.baseline_bytes, 1000);
