@@ -371,6 +371,8 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
         h->exe_inode = exe.st_ino;
     }
     h->parent_spool_pid = parent_pid;
+    if (!parent_pid)
+        read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
     append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
     append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, producer_inherited.bypassed_by);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);

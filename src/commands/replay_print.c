@@ -128,19 +128,28 @@ static void print_fidelity_live(const struct fidelity_live *l)
                human_bytes(points, l->max_bytes));
 }
 
+// Before what may not be relied on, and in the heads of its columns.
+#define FAR_MARK "! "
+
+static const char *far_text(const struct fidelity *f)
+{
+    return f->is_far ? FAR_MARK : "";
+}
+
 static void print_fidelity_memory(const struct fidelity *f)
 {
     const struct fidelity_memory *m = &f->memory;
     char t[4][32];
     if (f->missing_reason) {
-        printf("%-12s memory not compared: %s\n", "", f->missing_reason);
+        printf("%-12s memory cannot be judged, because %s\n", "", f->missing_reason);
         return;
     }
-    printf("%-12s peak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
-           "at the start",
-           "", m->replayed_peak_bytes / m->recorded_peak_bytes, human_bytes(t[0], (uint64_t)m->replayed_peak_bytes),
-           human_bytes(t[1], (uint64_t)m->recorded_peak_bytes), 100 * m->mean_error,
-           human_bytes(t[2], m->baseline_bytes));
+    printf(
+        "%-12s %speak RSS %.2f × recorded (%s of %s), mean error %.1f %%; recorded memory is private memory minus %s "
+        "at the start",
+        "", far_text(f), m->replayed_peak_bytes / m->recorded_peak_bytes,
+        human_bytes(t[0], (uint64_t)m->replayed_peak_bytes), human_bytes(t[1], (uint64_t)m->recorded_peak_bytes),
+        100 * m->mean_error, human_bytes(t[2], m->baseline_bytes));
     if (m->mapped_bytes)
         printf(" and up to %s of the program's own mappings\n", human_bytes(t[3], m->mapped_bytes));
     else
@@ -163,17 +172,26 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
                human_ns(t[0], f.allocator_ns), 100 * f.allocator_ns / f.recorded_ns, human_ns(t[1], f.recorded_ns));
 }
 
-// Of the allocator that the workload was recorded on, if that is among them.
-static void print_fidelity_line(const struct replay_session *s)
+// Of the allocator that the workload was recorded on, or else of the first one.
+static struct fidelity recorded_fidelity(const struct replay_session *s, size_t *row)
 {
-    for (size_t i = 0; i < s->n_results; i++) {
-        const struct fidelity f = fidelity_of(s, &s->results[i]);
-        if (f.missing_reason)
-            continue;
-        printf("recorded on %s: peak RSS %.2f × recorded, mean error %.1f %%\n", s->results[i].allocator.name,
-               f.memory.replayed_peak_bytes / f.memory.recorded_peak_bytes, 100 * f.memory.mean_error);
-        return;
+    for (*row = 0; *row < s->n_results; (*row)++) {
+        struct fidelity f = fidelity_of(s, &s->results[*row]);
+        if (f.same_allocator)
+            return f;
     }
+    *row = 0;
+    return fidelity_of(s, &s->results[0]);
+}
+
+static void print_fidelity_line(const struct fidelity *f, const char *allocator)
+{
+    if (f->missing_reason)
+        printf("memory cannot be judged, because %s\n", f->missing_reason);
+    else
+        printf("%srecorded on %s: peak RSS %.2f × recorded, mean error %.1f %%%s\n", far_text(f), allocator,
+               f->memory.replayed_peak_bytes / f->memory.recorded_peak_bytes, 100 * f->memory.mean_error,
+               f->is_far ? "; the memory of the other rows may be off as much" : "");
 }
 
 static void group_label(const struct replay_session *s, char text[REPLAY_FUNCTION_BYTES],
@@ -392,19 +410,27 @@ static int name_width(const struct replay_session *s)
 
 enum { FIGURE_WIDTH = 10, RATIO_WIDTH = 18 };
 
-static int column_width(const struct figure_info *info)
+static const char *head_text(char text[64], const struct figure_info *info, bool is_marked)
 {
-    size_t width = strlen(info->label);
+    snprintf(text, 64, "%s%s", is_marked && info->group == FIGURE_MEMORY ? FAR_MARK : "", info->label);
+    return text;
+}
+
+static int column_width(const struct figure_info *info, bool is_marked)
+{
+    char text[64];
+    size_t width = strlen(head_text(text, info, is_marked));
     return width > FIGURE_WIDTH ? (int)width : FIGURE_WIDTH;
 }
 
-static void print_head(const struct replay_session *s)
+static void print_head(const struct replay_session *s, bool is_marked)
 {
+    char text[64];
     printf("%-*s", name_width(s), "allocator");
     for (size_t i = 0; i < FIGURES; i++) {
         if (!(figure_infos[i].shown & FIGURE_IN_COLUMN))
             continue;
-        printf(" %*s", column_width(&figure_infos[i]), figure_infos[i].label);
+        printf(" %*s", column_width(&figure_infos[i], is_marked), head_text(text, &figure_infos[i], is_marked));
         if (figure_infos[i].ratio)
             printf("  %-*s", RATIO_WIDTH, "ratio [95 %]");
     }
@@ -413,7 +439,7 @@ static void print_head(const struct replay_session *s)
     printf("\n");
 }
 
-static void print_row(const struct replay_session *s, size_t row)
+static void print_row(const struct replay_session *s, size_t row, bool is_marked)
 {
     const struct replay_result *r = &s->results[row];
     struct replay_call c = replay_session_call(s, r, main_kind(plan_facts(s->plan)));
@@ -424,7 +450,7 @@ static void print_row(const struct replay_session *s, size_t row)
         const struct figure_info *info = &figure_infos[i];
         if (!(info->shown & FIGURE_IN_COLUMN))
             continue;
-        printf(" %*s", column_width(info), figure_text(text, info->unit, r->figures.values[i]));
+        printf(" %*s", column_width(info, is_marked), figure_text(text, info->unit, r->figures.values[i]));
         if (!info->ratio)
             continue;
         struct measure_ratio ratio = replay_session_ratio(s, r, i);
@@ -448,11 +474,13 @@ static void print_stalls(const struct replay_session *s)
 
 void replay_print_table(const struct replay_session *s)
 {
-    print_head(s);
+    size_t recorded;
+    const struct fidelity f = recorded_fidelity(s, &recorded);
+    print_head(s, f.peak_is_far);
     for (size_t i = 0; i < s->n_results; i++)
-        print_row(s, i);
+        print_row(s, i, f.peak_is_far);
     print_stalls(s);
-    print_fidelity_line(s);
+    print_fidelity_line(&f, s->results[recorded].allocator.name);
     printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,
            s->settings.runs == 1 ? "" : "s", s->results[0].figures.overhead_ns_per_event);
 }

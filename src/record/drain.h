@@ -80,6 +80,7 @@ struct drain_spool {
     struct drain_stream *streams; // open hash, a power of two
     size_t streams_capacity, streams_used;
     uint64_t sampled_ns, named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
+    uint64_t sampled_cpu_ns;       // its CPU time then
     struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
     struct code_names code;        // the recorder's: of code that the process compiles
 };

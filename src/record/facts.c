@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 // The CPU's name as the kernel has it; "" where it has none (aarch64).
@@ -221,6 +222,33 @@ void facts_thread_names(struct buf *names, pid_t pid)
         closedir(tasks);
 }
 
+uint64_t facts_cpu_ns(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// From the text of /proc/PID/statm. A zombie has no memory.
+static bool read_statm(struct trace_sample *sample, const char *text)
+{
+    unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
+    if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || total == 0)
+        return false;
+    sample->rss_bytes = resident * page;
+    sample->anon_bytes = resident > shared ? (resident - shared) * page : 0;
+    return true;
+}
+
+bool facts_first_memory(struct trace_sample *sample, const struct drain_spool *s)
+{
+    char text[sizeof s->header->statm + 1];
+    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm, s->header->statm);
+    return read_statm(sample, text);
+}
+
 bool facts_memory(struct trace_sample *sample, pid_t pid)
 {
     char path[64], text[128];
@@ -230,12 +258,6 @@ bool facts_memory(struct trace_sample *sample, pid_t pid)
         return false;
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
-    unsigned long long total, resident, shared, page = (unsigned long long)sysconf(_SC_PAGESIZE);
     text[n > 0 ? n : 0] = 0;
-    // A zombie has no memory.
-    if (sscanf(text, "%llu %llu %llu", &total, &resident, &shared) != 3 || total == 0)
-        return false;
-    sample->rss_bytes = resident * page;
-    sample->anon_bytes = resident > shared ? (resident - shared) * page : 0;
-    return true;
+    return read_statm(sample, text);
 }

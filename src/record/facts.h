@@ -26,4 +26,10 @@ void facts_thread_names(struct buf *names, pid_t pid);
 // it cannot be read, or the process has ended.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
+// The same of a process before its first event. False: that is not known.
+bool facts_first_memory(struct trace_sample *sample, const struct drain_spool *s);
+
+// CPU time of a process so far, of all its threads; 0 when the kernel does not say.
+uint64_t facts_cpu_ns(pid_t pid);
+
 #endif

@@ -37,7 +37,8 @@ enum {
 };
 #define BATCH_NS       MS(20)   // … or is this old
 #define SAMPLE_NS      MS(10)   // RSS of each process
-#define IDLE_SAMPLE_NS MS(1000) // … that does nothing
+#define CPU_SAMPLE_NS  MS(15)   // … that records nothing: each time it has used so much CPU time …
+#define IDLE_SAMPLE_NS MS(1000) // … or after so long
 #define NAMES_NS       MS(500)  // names of its threads
 #define CHECK_NS       MS(2)    // between checks for processes that have ended
 #define BACKUP_NAP     400000u  // ns
@@ -100,7 +101,10 @@ static int announce(struct recorder *r, const struct drain_spool *s, struct err 
         return err_set(e, -ENOMEM, "out of memory");
     uint64_t now = stamp_now(r);
     p.start_stamp = p.start_stamp < now ? p.start_stamp : now;
-    return encoder_put_process(r->encoder, &p, e);
+    struct trace_sample first = {.process = s->number, .stamp = p.start_stamp};
+    bool is_known = facts_first_memory(&first, s);
+    int rc = encoder_put_process(r->encoder, &p, e);
+    return rc == 0 && is_known ? encoder_put_samples(r->encoder, &first, 1, e) : rc;
 }
 
 // Is it of the process that the recorder started? That may have ended before its spool was seen: then only its own pid is
@@ -262,10 +266,14 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     int rc = 0;
     for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
         struct drain_spool *s = r->drain.spools[i];
-        // An allocator may return memory to the kernel from a thread of its own while the program is idle.
-        if (s->dead || (s->drain_words == 0 && now - s->sampled_ns < IDLE_SAMPLE_NS))
+        // A program may use for long what it has allocated, and an allocator may return memory to the kernel from a thread
+        // of its own while the program is idle.
+        uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
+        if (s->dead ||
+            (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < CPU_SAMPLE_NS && now - s->sampled_ns < IDLE_SAMPLE_NS))
             continue;
         s->sampled_ns = now;
+        s->sampled_cpu_ns = cpu_ns;
         update_thread_names(s, now);
         update_code_names(r, s, now);
         if (r->n_samples == SAMPLES_AT_ONCE)

@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+// When memory cannot be judged.
+enum {
+    FEW_SAMPLES = 5,
+    EARLY_PART = 4,       // the first sample has more than such a part of the peak of live bytes
+    OVERMAPPED_PART = 10, // more than such a part of the samples is overmapped
+};
+
 // Live bytes after `event` calls in the workload's order, linear between the known points.
 static double recorded_live(const struct plan *p, uint64_t event)
 {
@@ -64,10 +71,10 @@ static double replayed_heap(const struct replay_run *run, uint64_t event)
            run->figures.baseline_rss_bytes;
 }
 
+// Below 0: the program has not used all of its own mappings.
 static double heap_of(const struct plan_recorded_sample *r, uint64_t baseline)
 {
-    double heap = (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
-    return heap > 0 ? heap : 0;
+    return (double)r->sample.anon_bytes - (double)baseline - (double)r->mapped_bytes;
 }
 
 static uint64_t find_baseline(const struct plan_recorded_sample *first)
@@ -82,13 +89,16 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
-    if (n)
+    if (n) {
         f.baseline_bytes = find_baseline(r);
+        f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;
+    }
     for (size_t i = 0; i < n; i++) {
         if (r[i].event == 0 && i > 0)
             continue;
-        double was = heap_of(&r[i], f.baseline_bytes), is = replayed_heap(run, r[i].event);
+        double heap = heap_of(&r[i], f.baseline_bytes), was = heap > 0 ? heap : 0, is = replayed_heap(run, r[i].event);
         f.samples++;
+        f.overmapped += heap < 0 && r[i].mapped_bytes > 0;
         off += is > was ? is - was : was - is;
         bias += is - was;
         sum += was;
@@ -192,7 +202,18 @@ static const char *missing_reason(const struct replay_session *s, const struct f
         return "the workload was recorded on another allocator";
     if (!s->has_samples)
         return "the workload has no samples of the program's memory";
-    return f->memory.samples < 2 ? "the recording is too short for samples of the program's memory" : NULL;
+    if (f->memory.samples < FEW_SAMPLES)
+        return "the recording has too few samples of the program's memory";
+    if (f->memory.first_live_bytes > plan_facts(s->plan)->peak_live_bytes / EARLY_PART)
+        return "at the first sample many blocks were live, and what else the program had by then is not known";
+    if (f->memory.overmapped > f->memory.samples / OVERMAPPED_PART)
+        return "the program has not used all of its own mappings, and how much of its memory they are is not known";
+    return f->memory.recorded_peak_bytes > 0 ? NULL : "the program's private memory did not grow";
+}
+
+static bool is_peak_far(const struct fidelity_memory *m)
+{
+    return fabs(m->replayed_peak_bytes - m->recorded_peak_bytes) > FIDELITY_FAR * m->recorded_peak_bytes;
 }
 
 static double allocator_ns(const struct replay_session *s, const struct replay_result *r)
@@ -220,6 +241,8 @@ struct fidelity fidelity_of(const struct replay_session *s, const struct replay_
         .recorded_ns = recorded_ns > 0 ? recorded_ns : NAN,
     };
     f.missing_reason = missing_reason(s, &f);
+    f.peak_is_far = !f.missing_reason && is_peak_far(&f.memory);
+    f.is_far = f.peak_is_far || (!f.missing_reason && f.memory.mean_error > FIDELITY_FAR);
     f.has_overlap = plan_facts(s->plan)->threads > 1 && fidelity_overlap(s->plan, run, &f.overlap) == 0;
     if (!(s->ns_per_stamp > 0))
         f.overlap.recorded_time = NAN;

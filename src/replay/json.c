@@ -284,6 +284,7 @@ static void put_recorded_memory(struct json *j, const struct fidelity *f)
     put_share(j, "peak_ratio", m->replayed_peak_bytes, m->recorded_peak_bytes);
     json_put_double(j, "mean_error", m->mean_error);
     json_put_double(j, "mean_bias", m->mean_bias);
+    json_put_bool(j, "far_off", f->is_far);
     json_put_u64(j, "recorded_baseline_bytes", m->baseline_bytes);
     json_put_u64(j, "recorded_mappings_bytes", m->mapped_bytes);
     json_end_object(j);

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x366c6f6f70735448ull // "HTspool6"
+#define SPOOL_MAGIC          0x376c6f6f70735448ull // "HTspool7"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -178,6 +178,7 @@ struct spool_header {
     uint32_t max_chunks;            // chunks that the file has room for
     uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0
     uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
+    char statm[64];                 // /proc/self/statm before the first event of an image; "": unknown, or a fork child
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t finishing;           // enum spool_finishing

@@ -13,7 +13,8 @@ json() {
   has "${lines[1]}" "allocator"
   has "${lines[1]}" "p99 malloc"
   has "${lines[2]}" "glibc"
-  has "${lines[4]}" "2 runs each"
+  has "${lines[4]}" "memory cannot be judged, because the allocator of the recording is not known"
+  has "${lines[5]}" "2 runs each"
 }
 
 @test "--json has each allocator, with ratios" {

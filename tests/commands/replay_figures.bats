@@ -124,6 +124,60 @@ assert d["decoder"] is not None and 0.9 < r["peak_ratio"] < 1.1, r'
   has "$(cat out)" "the workload was recorded on another allocator"
 }
 
+@test "memory is judged by a silent program, and not where it cannot be" {
+  skip_under_sanitizer
+  cat >uses.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+static void work(void) // 0.2 s of CPU time
+{
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 5; clock() < end;)
+        continue;
+}
+int main(int argc, char **argv)
+{
+    size_t half = 16 << 20;
+    char *block = malloc(2 * half), *map = MAP_FAILED;
+    memset(block, 1, half);
+    work();
+    memset(block, 1, 2 * half);
+    if (argc > 1)
+        map = mmap(NULL, half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (argc > 2)
+        memset(map, 1, half);
+    work();
+    free(block);
+    return map == block;
+}
+END
+  cc -O0 -o uses uses.c
+  record_and_compare() {
+    "$HEAPTAPE" record -q -f -o t.ht "$@"
+    "$HEAPTAPE" convert -q -f -o t.htw t.ht
+    "$HEAPTAPE" compare -q -r 1 --no-latency -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" t.htw >out
+    "$HEAPTAPE" replay -q -r 1 --no-latency --json t.htw >out.json
+  }
+  record_and_compare -- ./uses
+  json 'r = d["fidelity"]["rss"]
+assert r["samples"] >= 8 and 0.98 < r["peak_ratio"] < 1.02, r'
+  grep -q "^\(! \)\?recorded on glibc: peak RSS [01].[09]" out
+  grep -q "time/event   peak RSS" out
+  record_and_compare -- ./uses map touched
+  json 'r = d["fidelity"]["rss"]
+assert r["far_off"] and 0.6 < r["peak_ratio"] < 0.7, r'
+  grep -q "^! recorded on glibc: peak RSS 0.6.*the memory of the other rows may be off as much" out
+  grep -q "time/event ! peak RSS" out
+  record_and_compare --maps -- ./uses map touched
+  json 'r = d["fidelity"]["rss"]
+assert 0.98 < r["peak_ratio"] < 1.02 and r["recorded_mappings_bytes"] == 16 << 20, r'
+  record_and_compare -- ls
+  json 'f = d["fidelity"]
+assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
+  has "$(cat out)" "memory cannot be judged, because the recording has too few samples of the program's memory"
+}
+
 @test "recorded pace, and N times that" {
   make_workload paced 3 50
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --idle 1 w.htw >out.json

@@ -74,11 +74,11 @@ function fidelityLine(f) {
       : `live bytes equal the recorded ones at ${f.live.equal_points} of ${f.live.points} samples, max difference ${bytesText(f.live.max_difference_bytes)}`);
   }
   if (f.rss) {
-    parts.push(`private memory ${bytesText(f.rss.replayed_peak_bytes)} at the peak against ${bytesText(f.rss.recorded_peak_bytes)} recorded, ` +
+    parts.push(`${f.rss.far_off ? '! ' : ''}private memory ${bytesText(f.rss.replayed_peak_bytes)} at the peak against ${bytesText(f.rss.recorded_peak_bytes)} recorded, ` +
       `mean error ${percentText(f.rss.mean_error)}` +
       (f.rss.recorded_mappings_bytes ? `; up to ${bytesText(f.rss.recorded_mappings_bytes)} of the program’s own mappings are subtracted` : ''));
   } else if (f.rss_missing_reason) {
-    parts.push(`recorded memory is not compared: ${f.rss_missing_reason}`);
+    parts.push(`memory cannot be judged, because ${f.rss_missing_reason}`);
   }
   if (f.overlap) {
     parts.push(`threads overlap for ${percentText(f.overlap.replayed_event_share)} of the calls, recorded ` +
