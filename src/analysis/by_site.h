@@ -12,7 +12,7 @@ enum { BY_SITE_MAX = 1 << 22 };
 struct by_site_totals {
     uint64_t calls, bytes;            // allocations, and their requested bytes
     uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
-    uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed
+    uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed by then
     uint64_t seen_peak;               // at which peak the two above it were last brought up to date
     // Where call sites are sampled: what the figures above are set to by by_site_finish.
     struct estimate allocated, peak, live;

@@ -358,7 +358,8 @@ int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, c
     if (s->progress)
         progress_clear(s->progress);
     for (size_t i = 0; rc == 0 && i < s->n_processes; i++)
-        summary_add(&s->total, &s->processes[i].summary);
+        summary_add(&s->total, &s->processes[i].summary), s->partial |= s->processes[i].summary.recorded_to != 0;
+    s->partial |= s->cut.text[0] != 0;
     if (rc == 0 && finish_sites(s) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     if (rc == 0 && s->cut.text[0] && watch && watch->note)

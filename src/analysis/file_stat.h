@@ -34,6 +34,7 @@ struct file_stat {
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
     struct err cut;    // where the file is cut off; empty when it is not
+    bool partial;      // not the whole life of each process: what is live at the end may have been freed later
     bool summary_only; // the totals are those of the file's summary, which was not compared with its ops
     // How the heap is used.
     struct usage_sums *sums;         // of all processes; NULL unless FILE_STAT_ALL

@@ -192,6 +192,7 @@ void stat_json(struct json *j, const struct file_stat *s)
     json_put_u64(j, "slots", s->total.slots);
     json_put_u64(j, "lost_records", s->total.lost_records);
     json_put_bool(j, "cut_off", s->cut.text[0]);
+    json_put_bool(j, "partial", s->partial);
     json_put_bool(j, "summary_only", s->summary_only);
     json_put_u64(j, "file_bytes", s->file_bytes);
     json_put_double(j, "bytes_per_event", stat_json_bytes_per_event(s));

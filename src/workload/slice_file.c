@@ -140,6 +140,23 @@ static int end(struct slicing *j, const struct workload_summary *s)
     return rc;
 }
 
+// A part lasts from where it begins to where it ends. Edges that it shares with the source are the source's.
+static void set_recorded(const struct slicing *j, const struct slice_counts *c, struct workload_summary *s)
+{
+    uint64_t by = j->how.rebase ? j->how.rebase_to - c->first_stamp : 0;
+    bool from = j->how.from.at != SLICE_AT_EDGE, to = j->how.to.at != SLICE_AT_EDGE;
+    s->recorded_from = j->source.recorded_from;
+    s->recorded_to = j->source.recorded_to;
+    if (!from && !to && !j->how.n_threads)
+        return;
+    // 0 in recorded_to means that nothing is missing.
+    if (from || !j->source.recorded_to)
+        s->recorded_from = (from ? c->first_stamp : j->source.first_stamp) + by;
+    if (to || !j->source.recorded_to)
+        s->recorded_to = (to ? c->last_stamp : j->source.last_stamp) + by;
+    s->recorded_to += !s->recorded_to;
+}
+
 static int finish(struct slicing *j)
 {
     int rc = slice_finish(j->slice);
@@ -158,6 +175,7 @@ static int finish(struct slicing *j)
     s.order_ambiguous = j->source.order_ambiguous;
     s.lost_records = j->source.lost_records;
     s.dependencies_needed = c.dependencies_needed;
+    set_recorded(j, &c, &s);
     return end(j, &s);
 }
 

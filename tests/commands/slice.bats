@@ -148,3 +148,26 @@ thread.end()' ]
   cat b.htw | { heaptape slice -o c.htw -; fails_with 1 "(stdin): " "cut off"; }
   [ ! -e c.htw ]
 }
+
+# totals FILE EXPRESSION, on stat's JSON.
+totals() {
+  "$HEAPTAPE" stat --json "$1" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)"
+}
+
+@test "slice: lasts as long as the part, and what lives at its end may have been freed later" {
+  small_workload
+  whole=$(totals a.htw "d['duration_ns']")
+  [ "$(totals a.htw "d['partial']")" = False ]
+  "$HEAPTAPE" slice -q -o b.htw --from mark:warm --to mark:done a.htw
+  # From the first event of the part to the last, as dump shows them.
+  [ "$(totals b.htw "d['partial'], d['duration_ns']")" = "True 2500000" ]
+  "$HEAPTAPE" slice -q -o c.htw --from mark:warm --rebase a.htw
+  [ "$(totals c.htw "d['partial'], d['duration_ns']")" = "True 3500000" ]
+  "$HEAPTAPE" slice -q -o d.htw a.htw
+  [ "$(totals d.htw "d['partial'], d['duration_ns']")" = "False $whole" ]
+  "$HEAPTAPE" slice -q -o e.htw -t 0 a.htw
+  [ "$(totals e.htw "d['partial']")" = True ]
+  # A part of a part ends where the inner one does.
+  "$HEAPTAPE" slice -q -o f.htw --to 3 b.htw
+  [ "$(totals f.htw "d['duration_ns']")" = 1600000 ]
+}

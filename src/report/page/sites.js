@@ -59,6 +59,6 @@ function sitesSection(s) {
     'a whole stack: one function can appear in several rows. Inlined functions are included.' + missing),
   covered ? element('p.note', {'data-coverage': ''}, coverageText(covered)) : null,
   c.at_peak.length ? sitesTable('sites-at-peak', 'Live at peak, by call site', c.at_peak, 'live_at_peak', c.peak_live_bytes) : null,
-  c.at_end.length ? sitesTable('sites-at-end', 'Never freed, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
+  c.at_end.length ? sitesTable('sites-at-end', 'Live at the end, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
     : element('p', null, 'All blocks are freed at the end.'), covered ? coverageTable(covered) : null);
 }

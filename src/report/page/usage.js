@@ -162,7 +162,7 @@ function limits(classes) {
 function sizesFigure(s) {
   const labels = limits(s.sizes);
   return figure('Requested sizes, and blocks live at peak', 'Each column of bars has its own scale.', barTable('sizes', 'Sizes by powers of two',
-    {count: 'requests', bytes: 'requested bytes', live_at_peak_bytes: 'live at peak', live_at_end_bytes: 'never freed'}, s.sizes.map((c, i) => ({label: labels[i],
+    {count: 'requests', bytes: 'requested bytes', live_at_peak_bytes: 'live at peak', live_at_end_bytes: 'live at end'}, s.sizes.map((c, i) => ({label: labels[i],
       values: [c.count, c.bytes, c.live_at_peak_bytes, c.live_at_end_bytes],
       texts: [countText(c.count), bytesText(c.bytes), bytesText(c.live_at_peak_bytes), bytesText(c.live_at_end_bytes)]})), true));
 }
