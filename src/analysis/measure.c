@@ -1,5 +1,6 @@
 #include "analysis/measure.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,9 @@ struct measure_ratio measure_ratio(const double *a, size_t n_a, const double *b,
     if (n_a == 0 || below == 0)
         return r;
     r.ratio = measure_median(a, n_a) / below;
+    r.low = r.high = NAN;
+    if (n_a < MEASURE_MIN_RUNS || n_b < MEASURE_MIN_RUNS)
+        return r;
     for (size_t i = 0; i < MEASURE_RESAMPLES; i++) {
         double above = resampled_median(a, n_a, &state);
         below = resampled_median(b, n_b, &state);
@@ -88,6 +92,11 @@ struct measure_ratio measure_ratio(const double *a, size_t n_a, const double *b,
     if (r.high < r.ratio)
         r.high = r.ratio;
     return r;
+}
+
+bool measure_has_interval(const struct measure_ratio *r)
+{
+    return !isnan(r->low);
 }
 
 bool measure_is_same(const struct measure_ratio *r)

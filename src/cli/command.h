@@ -86,6 +86,18 @@ void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 // Prints an error and the command's usage line; returns EXIT_USAGE.
 int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+// How a text on standard output stands out, where cli_common.color allows it.
+enum cli_color { CLI_PLAIN, CLI_BOLD, CLI_WORSE, CLI_BETTER };
+
+// The escape sequence that begins it; with CLI_PLAIN that ends it. "" where there is no colour.
+const char *cli_color(enum cli_color c);
+
+// The same for a change of a figure by the factor `ratio`, where less is better, or `more_is_better`.
+enum cli_color cli_color_of_change(double ratio, bool more_is_better);
+
+// Prints the head of a table as a line in bold, on standard output. Newlines at the start of the format stand before it.
+void cli_table_head(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 // "1.2 GiB", "340 ns", "1 234 567" for tables, into `text`; return `text`.
 char *human_bytes(char text[32], uint64_t bytes);
 char *human_ns(char text[32], double ns);

@@ -39,6 +39,29 @@ void note(const char *fmt, ...)
     va_end(args);
 }
 
+const char *cli_color(enum cli_color c)
+{
+    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m"};
+    return cli_common.color ? codes[c] : "";
+}
+
+enum cli_color cli_color_of_change(double ratio, bool more_is_better)
+{
+    return !(ratio < 1 || ratio > 1) ? CLI_PLAIN : (ratio > 1) == more_is_better ? CLI_BETTER : CLI_WORSE;
+}
+
+void cli_table_head(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    for (; *fmt == '\n'; fmt++)
+        putchar('\n');
+    fputs(cli_color(CLI_BOLD), stdout);
+    vprintf(fmt, args);
+    puts(cli_color(CLI_PLAIN));
+    va_end(args);
+}
+
 int usage_error(const struct command *c, const char *fmt, ...)
 {
     va_list args;

@@ -36,8 +36,8 @@ void coverage_print(const struct coverage *c)
     print_share("live at end", c->reached.at_end, c->all.at_end);
     if (!c->n_objects)
         return;
-    printf("\n%12s %13s %13s %9s  %s\n", "allocated", "live at peak", "live at end", "stacks",
-           "other stacks, by where they end");
+    cli_table_head("\n%12s %13s %13s %9s  %s", "allocated", "live at peak", "live at end", "stacks",
+                   "other stacks, by where they end");
     for (size_t i = 0; i < c->n_objects && i < TOP_OBJECTS; i++) {
         const struct coverage_object *o = &c->objects[i];
         printf("%12s %13s %13s %9s  ", human_bytes(t[0], o->bytes.allocated), human_bytes(t[1], o->bytes.at_peak),

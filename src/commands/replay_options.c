@@ -56,7 +56,15 @@ static int add_allocators(struct replay_session *s, const struct option_list *al
 
 static uint64_t idle_seconds(const struct replay_options *o)
 {
-    return o->idle_seconds || !(o->speed > 0) ? o->idle_seconds : IDLE_SECONDS;
+    return o->idle.given || !(o->speed > 0) ? o->idle.seconds : IDLE_SECONDS;
+}
+
+int replay_parse_idle(const char *text, void *field)
+{
+    struct replay_idle *idle = field;
+    int rc = options_parse_number(text, &idle->seconds);
+    idle->given = true;
+    return rc == 0 && idle->seconds > REPLAY_MAX_IDLE_SECONDS ? -ERANGE : rc;
 }
 
 int replay_parse_speed(const char *text, void *field)

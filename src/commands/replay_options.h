@@ -16,7 +16,10 @@ struct replay_options {
     uint64_t stats_every, trim_every;
     bool internal_fragmentation;
     double speed; // times the recorded pace; 0: as fast as it goes
-    uint64_t idle_seconds;
+    struct replay_idle {
+        uint64_t seconds;
+        bool given;
+    } idle;
     uint64_t timeout_seconds;
     uint64_t memory_bytes;
     bool latency, cache;
@@ -43,9 +46,9 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
      offsetof(struct replay_options, threads)},                                                                        \
     {0, "speed", OPTION_PARSED, "max|recorded|xN", "max",                                                              \
      "replay at full speed, at the recorded pace, or N times as fast as recorded", offsetof(struct replay_options, speed), .parse = replay_parse_speed},                \
-    {0, "idle", OPTION_NUMBER, "SECONDS", NULL,                                                                      \
-     "measure memory again SECONDS after everything was freed [10 with --speed recorded or xN]",             \
-     offsetof(struct replay_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},                                                                 \
+    {0, "idle", OPTION_PARSED, "SECONDS", NULL,                                                                      \
+     "measure memory again SECONDS after everything was freed; 0: do not wait [10 with --speed recorded or xN]",             \
+     offsetof(struct replay_options, idle), .max = REPLAY_MAX_IDLE_SECONDS, .parse = replay_parse_idle},                                                                 \
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",                                                                     \
      "stop when no thread has made progress for SECONDS, and report the call that each is in; 0: never",               \
      offsetof(struct replay_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},                             \
@@ -70,6 +73,9 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
 
 // OPTION_PARSED: "max", "recorded", or "x" and a number, to a double.
 int replay_parse_speed(const char *text, void *field);
+
+// OPTION_PARSED: up to REPLAY_MAX_IDLE_SECONDS, to a struct replay_idle.
+int replay_parse_idle(const char *text, void *field);
 
 // Runs what the options ask for on the workload at `path`, and calls `print` with the finished session. EXIT_USAGE if the
 // options contradict each other, else EXIT_DONE; dies when anything fails.

@@ -59,7 +59,8 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     char t[6][32];
-    printf("\n%-22s %12s %10s %10s %10s %10s %10s\n", "call", "count", "mean", "p50", "p99", "p99.9", "max");
+    uint64_t outliers = 0;
+    cli_table_head("\n%-22s %12s %10s %10s %10s %10s %10s", "call", "count", "mean", "p50", "p99", "p99.9", "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         struct replay_call c = replay_session_call(s, r, kind);
         if (!facts->by_kind[kind] || !c.count)
@@ -67,7 +68,11 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
         printf("%-22s %12s %10s %10s %10s %10s %10s\n", event_infos[kind].name, human_count(t[0], c.count),
                human_ns(t[1], c.mean_ns), human_ns(t[2], c.p50_ns), human_ns(t[3], c.p99_ns), human_ns(t[4], c.p999_ns),
                human_ns(t[5], c.max_ns));
+        outliers += c.outliers;
     }
+    if (outliers)
+        printf("means without %s outlier%s: calls of over 10 µs and ten times the p99\n", human_count(t[0], outliers),
+               outliers == 1 ? "" : "s");
 }
 
 static const char *const group_names[FIGURE_GROUPS] = {
@@ -117,15 +122,15 @@ static const char *limit_text(double stall_share)
 
 static void print_fidelity_live(const struct fidelity_live *l)
 {
-    char points[32], most[32];
+    char points[32], equal[32], max[32];
     if (l->equal == l->points)
         printf("%-12s live bytes equal the recorded ones at all %s points\n", "fidelity",
                human_count(points, l->points));
     else
         printf("%-12s live bytes equal the recorded ones at %s of %s points, max difference %s: threads interleaved "
                "differently\n",
-               "fidelity", human_count(most, l->equal), human_count(points, l->points),
-               human_bytes(points, l->max_bytes));
+               "fidelity", human_count(equal, l->equal), human_count(points, l->points),
+               human_bytes(max, l->max_bytes));
 }
 
 // Before what may not be relied on, and in the heads of its columns.
@@ -264,7 +269,7 @@ static void print_bins(const struct results_stats *s)
     char size[32], unused[32];
     if (!s->bins[0].block_bytes)
         return;
-    printf("\n%12s %10s after %s calls\n", "bin", "unused", human_count(size, s->event));
+    cli_table_head("\n%12s %10s after %s calls", "bin", "unused", human_count(size, s->event));
     for (size_t i = 0; i < RESULTS_BINS && s->bins[i].block_bytes; i++) {
         if (s->bins[i].unused_bytes)
             printf("%12s %10s\n", human_bytes(size, s->bins[i].block_bytes),
@@ -313,7 +318,7 @@ static void print_fragmentation_at(const struct replay_session *s, const char *w
            human_count(t[3], h->sparse_pages), human_bytes(t[4], h->stranded_bytes));
     if (!h->stranded_bytes)
         return;
-    printf("%12s %12s %14s %14s  %s\n", "stranded", "live", "blocks", "sparse pages", "pinning blocks");
+    cli_table_head("%12s %12s %14s %14s  %s", "stranded", "live", "blocks", "sparse pages", "pinning blocks");
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
         if (grouping != FRAGMENTATION_BY_SITE || fragmentation_has_sites(&h->by[grouping]))
             print_groups(s, &h->by[grouping], grouping);
@@ -378,6 +383,8 @@ static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_fi
 {
     if (is_first)
         snprintf(text, 64, "1");
+    else if (!measure_has_interval(r))
+        snprintf(text, 64, "%.2f", r->ratio);
     else if (measure_is_same(r))
         snprintf(text, 64, "no difference");
     else
@@ -426,7 +433,7 @@ static int column_width(const struct figure_info *info, bool is_marked)
 static void print_head(const struct replay_session *s, bool is_marked)
 {
     char text[64];
-    printf("%-*s", name_width(s), "allocator");
+    printf("%s%-*s", cli_color(CLI_BOLD), name_width(s), "allocator");
     for (size_t i = 0; i < FIGURES; i++) {
         if (!(figure_infos[i].shown & FIGURE_IN_COLUMN))
             continue;
@@ -436,7 +443,7 @@ static void print_head(const struct replay_session *s, bool is_marked)
     }
     if (s->settings.latency)
         printf("   p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
-    printf("\n");
+    puts(cli_color(CLI_PLAIN));
 }
 
 static void print_row(const struct replay_session *s, size_t row, bool is_marked)
@@ -454,7 +461,11 @@ static void print_row(const struct replay_session *s, size_t row, bool is_marked
         if (!info->ratio)
             continue;
         struct measure_ratio ratio = replay_session_ratio(s, r, i);
-        printf("  %-*s", RATIO_WIDTH, ratio_text(text, &ratio, row == 0));
+        enum cli_color color = CLI_PLAIN;
+        if (measure_has_interval(&ratio) && !measure_is_same(&ratio))
+            color = cli_color_of_change(ratio.ratio, info->better == FIGURE_MORE);
+        printf("  %s%-*s%s", color ? cli_color(color) : "", RATIO_WIDTH, ratio_text(text, &ratio, row == 0),
+               color ? cli_color(CLI_PLAIN) : "");
     }
     if (c.count)
         printf(" %10s", human_ns(text, c.p99_ns));

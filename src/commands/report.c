@@ -42,15 +42,21 @@ static char *value_text(char text[32], double v, enum diff_unit unit)
 static void print_row(const struct diff_row *r)
 {
     char a[32], b[32], change[32] = "";
+    enum cli_color color = CLI_PLAIN;
     if (r->a > 0 && r->b > 0)
         snprintf(change, sizeof change, "%.3g x", r->b / r->a);
-    printf("%-34s %16s %16s %10s\n", r->label, value_text(a, r->a, r->unit), value_text(b, r->b, r->unit), change);
+    // What is printed as 1 is no difference.
+    if (*change && strcmp(change, "1 x") != 0 && r->better != FIGURE_NEITHER)
+        color = cli_color_of_change(r->b / r->a, r->better == FIGURE_MORE);
+    printf("%-34s %16s %16s %s%10s%s\n", r->label, value_text(a, r->a, r->unit), value_text(b, r->b, r->unit),
+           color ? cli_color(color) : "", change, color ? cli_color(CLI_PLAIN) : "");
 }
 
 static void print_rows(const struct document *d, char **names)
 {
     const char *of = "";
-    printf("a: %s\nb: %s\n\n%-34s %16s %16s %10s\n", names[0], names[1], "", "a", "b", "b / a");
+    printf("a: %s\nb: %s\n", names[0], names[1]);
+    cli_table_head("\n%-34s %16s %16s %10s", "", "a", "b", "b / a");
     for (size_t i = 0; i < d->n_rows; i++) {
         const struct diff_row *r = &d->rows[i];
         if (strcmp(r->of, of) != 0)

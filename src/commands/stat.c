@@ -121,7 +121,7 @@ static void print_unrecorded(const struct trace_unrecorded *u)
 static void print_processes(const struct file_stat *s)
 {
     char events[32], peak[32];
-    printf("\n%10s %8s %15s %12s  %s\n", "pid", "threads", "events", "peak live", "command");
+    cli_table_head("\n%10s %8s %15s %12s  %s", "pid", "threads", "events", "peak live", "command");
     for (size_t i = 0; i < s->n_processes; i++) {
         const struct file_stat_process *p = &s->processes[i];
         printf("%10u %8" PRIu64 " %15s %12s ", p->pid, p->summary.threads, human_count(events, p->summary.events),
@@ -262,7 +262,7 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
     if (s->stack_sample_bytes)
         printf("estimates: the stack of one allocation per %s allocated was recorded\n",
                human_bytes(rate, s->stack_sample_bytes));
-    printf("%13s%13s%12s%14s  %s\n", "live at peak", "live at end", "allocated", "allocations", "call site");
+    cli_table_head("%13s%13s%12s%14s  %s", "live at peak", "live at end", "allocated", "allocations", "call site");
     for (size_t i = 0; i < shown; i++)
         print_site(s, order[i]);
     if (shown < n)

@@ -24,7 +24,8 @@ static void print_bar(double of_one)
 static void print_calls(const struct usage_sums *s)
 {
     char t[3][32];
-    printf("\n%-22s %15s %10s %10s %10s %10s\n", "requested size by call", "calls", "failed", "min", "mean", "max");
+    cli_table_head("\n%-22s %15s %10s %10s %10s %10s", "requested size by call", "calls", "failed", "min", "mean",
+                   "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         const struct usage_kind *k = &s->kinds[kind];
         if (!k->calls || !(event_infos[kind].fields & HT_F_RESULT) || event_infos[kind].class == HT_CLASS_MAP)
@@ -57,7 +58,7 @@ static void print_sizes(const struct file_stat *s)
     size_classes_two(s->sums, counts);
     for (unsigned i = 0; i < USAGE_CLASSES; i++)
         max = counts[i].blocks > max ? counts[i].blocks : max;
-    printf("\n%15s %15s %12s %12s  %s\n", "size", "requests", "bytes", "live at peak", "requests");
+    cli_table_head("\n%15s %15s %12s %12s  %s", "size", "requests", "bytes", "live at peak", "requests");
     for (unsigned i = 0; i < USAGE_CLASSES; i++) {
         struct usage_count peak = usage_at_peak(&s->usage, i);
         if (counts[i].blocks || peak.blocks)
@@ -71,7 +72,7 @@ static void print_top(const struct usage_sums *s)
     char t[4][32];
     size_t n = size_classes_top(s, false, count, TOP_SIZES);
     size_classes_top(s, true, bytes, TOP_SIZES);
-    printf("\n%15s %15s   %15s %12s\n", "size by count", "requests", "size by bytes", "bytes");
+    cli_table_head("\n%15s %15s   %15s %12s", "size by count", "requests", "size by bytes", "bytes");
     for (size_t i = 0; i < n; i++)
         printf("%13s B %15s   %13s B %12s\n", human_count(t[0], count[i].size), human_count(t[1], count[i].count),
                human_count(t[2], bytes[i].size), human_bytes(t[3], bytes[i].size * bytes[i].count));
@@ -103,7 +104,7 @@ static void print_lifetimes(const struct file_stat *s)
     }
     if (!freed)
         return;
-    printf("\n%17s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative", "blocks");
     for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
         uint64_t n = usage_freed_after(s->sums, span);
         cumulative += n;
@@ -125,7 +126,7 @@ static void print_times(const struct file_stat *s)
     }
     if (!freed || !(s->usage.ns_per_stamp > 0))
         return;
-    printf("\n%17s %15s %12s %10s  %s\n", "freed within", "blocks", "bytes", "cumulative", "blocks");
+    cli_table_head("\n%17s %15s %12s %10s  %s", "freed within", "blocks", "bytes", "cumulative", "blocks");
     for (unsigned span = 0; span < USAGE_SPANS && cumulative < freed; span++) {
         const struct usage_count *c = &s->sums->times[span];
         cumulative += c->blocks;
@@ -182,7 +183,7 @@ static void print_threads(const struct usage *u)
     size_t n = 0;
     if (u->n_threads < 2)
         return;
-    printf("\n%8s %15s %15s %15s %15s\n", "thread", "events", "local frees", "remote frees", "remotely freed");
+    cli_table_head("\n%8s %15s %15s %15s %15s", "thread", "events", "local frees", "remote frees", "remotely freed");
     for (size_t i = 0; i < u->n_threads; i++) {
         const struct usage_thread *h = &u->threads[i];
         n += h->events > 0;

@@ -38,6 +38,22 @@ uint64_t histogram_quantile(const struct histogram *h, double share)
     return h->max;
 }
 
+double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers)
+{
+    unsigned last = histogram_bucket(limit);
+    double sum = 0;
+    uint64_t n = 0;
+    *outliers = 0;
+    if (histogram_bucket(h->max) <= last)
+        return h->count ? (double)h->sum / (double)h->count : 0;
+    for (unsigned i = 0; i <= last; i++) {
+        sum += (double)h->buckets[i] * (double)bucket_middle(i);
+        n += h->buckets[i];
+    }
+    *outliers = h->count - n;
+    return n ? sum / (double)n : 0;
+}
+
 double histogram_trimmed_mean(const struct histogram *h, double share)
 {
     double left = share * (double)h->count, sum = 0, n = 0;

@@ -45,4 +45,8 @@ uint64_t histogram_quantile(const struct histogram *h, double share);
 // other programs made longer. 0 when there are none.
 double histogram_trimmed_mean(const struct histogram *h, double share);
 
+// The mean of the values up to `limit`, and how many are above it in *outliers, both to the accuracy of a bucket; exact
+// where none is above it. 0 when there are none.
+double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers);
+
 #endif

@@ -89,6 +89,7 @@ static void put_times(struct json *j, const struct replay_call *c, double overhe
     json_put_double(j, "p99_ns", c->p99_ns);
     json_put_double(j, "p999_ns", c->p999_ns);
     json_put_double(j, "max_ns", c->max_ns);
+    json_put_u64(j, "outliers", c->outliers);
     json_put_double(j, "overhead_ns", overhead_ns);
 }
 
@@ -457,6 +458,10 @@ static void put_ratio(struct json *j, const char *key, const struct measure_rati
     snprintf(interval_key, sizeof interval_key, "%s_ci95", key);
     json_put_double(j, key, r->ratio);
     json_key(j, interval_key);
+    if (!measure_has_interval(r)) {
+        json_null(j);
+        return;
+    }
     json_begin_array(j);
     json_double(j, r->low);
     json_double(j, r->high);

@@ -24,7 +24,9 @@ struct replay_run_settings {
 // Time of the calls of one kind, in nanoseconds, stamps included.
 struct replay_call {
     uint64_t count;
-    double mean_ns, p50_ns, p99_ns, p999_ns, max_ns;
+    double mean_ns; // without the outliers
+    double p50_ns, p99_ns, p999_ns, max_ns;
+    uint64_t outliers;     // that took over 10 µs, and over ten times what 99 % of the calls stay below
     double undisturbed_ns; // mean of the lowest 99 %
 };
 

@@ -11,36 +11,40 @@
 struct figure {
     const char *label, *path;
     enum diff_unit unit;
+    enum figure_better better;
 };
 
 static const struct figure workload_figures[] = {
-    {"events", "events", DIFF_COUNT},
-    {"threads", "threads", DIFF_COUNT},
-    {"duration", "duration_ns", DIFF_NS},
-    {"requested", "requested_bytes", DIFF_BYTES},
-    {"mean requested size", "requests.mean_bytes", DIFF_BYTES},
-    {"max requested size", "requests.max_bytes", DIFF_BYTES},
-    {"peak live", "peak_live_bytes", DIFF_BYTES},
-    {"blocks at peak", "peak.blocks", DIFF_COUNT},
-    {"live at end", "live_at_end_bytes", DIFF_BYTES},
-    {"blocks at end", "live_at_end_blocks", DIFF_COUNT},
-    {"malloc", "calls.malloc.count", DIFF_COUNT},
-    {"calloc", "calls.calloc.count", DIFF_COUNT},
-    {"realloc", "calls.realloc.count", DIFF_COUNT},
-    {"free", "calls.free.count", DIFF_COUNT},
-    {"new", "calls.new.count", DIFF_COUNT},
-    {"reallocs that grew and moved", "realloc.grown_moved.count", DIFF_COUNT},
-    {"bytes they copied", "realloc.grown_moved.bytes", DIFF_BYTES},
-    {"remote frees", "remote_frees", DIFF_COUNT},
-    {"internal fragmentation, glibc", "size_classes.glibc.internal_fragmentation_bytes", DIFF_BYTES},
-    {"internal fragmentation, 4/doubling", "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES},
+    {"events", "events", DIFF_COUNT, FIGURE_LESS},
+    {"threads", "threads", DIFF_COUNT, FIGURE_NEITHER},
+    {"requested", "requested_bytes", DIFF_BYTES, FIGURE_LESS},
+    {"mean requested size", "requests.mean_bytes", DIFF_BYTES, FIGURE_NEITHER},
+    {"max requested size", "requests.max_bytes", DIFF_BYTES, FIGURE_NEITHER},
+    {"peak live", "peak_live_bytes", DIFF_BYTES, FIGURE_LESS},
+    {"blocks at peak", "peak.blocks", DIFF_COUNT, FIGURE_LESS},
+    {"live at end", "live_at_end_bytes", DIFF_BYTES, FIGURE_LESS},
+    {"blocks at end", "live_at_end_blocks", DIFF_COUNT, FIGURE_LESS},
+    {"malloc", "calls.malloc.count", DIFF_COUNT, FIGURE_NEITHER},
+    {"calloc", "calls.calloc.count", DIFF_COUNT, FIGURE_NEITHER},
+    {"realloc", "calls.realloc.count", DIFF_COUNT, FIGURE_NEITHER},
+    {"free", "calls.free.count", DIFF_COUNT, FIGURE_NEITHER},
+    {"new", "calls.new.count", DIFF_COUNT, FIGURE_NEITHER},
+    {"reallocs that grew and moved", "realloc.grown_moved.count", DIFF_COUNT, FIGURE_LESS},
+    {"bytes they copied", "realloc.grown_moved.bytes", DIFF_BYTES, FIGURE_LESS},
+    {"remote frees", "remote_frees", DIFF_COUNT, FIGURE_LESS},
+    {"internal fragmentation, glibc", "size_classes.glibc.internal_fragmentation_bytes", DIFF_BYTES, FIGURE_LESS},
+    {"internal fragmentation, 4/doubling", "size_classes.four_per_doubling.internal_fragmentation_bytes", DIFF_BYTES,
+     FIGURE_LESS},
 };
 
 // Latencies of calls, which are no figures of a run: those of most calls in most programs.
 static const struct figure latency_figures[] = {
-    {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS},  {"malloc, p99", "calls.malloc.p99_ns", DIFF_NS},
-    {"malloc, p99.9", "calls.malloc.p999_ns", DIFF_NS}, {"free, mean", "calls.free.mean_ns", DIFF_NS},
-    {"free, p99", "calls.free.p99_ns", DIFF_NS},        {"free, p99.9", "calls.free.p999_ns", DIFF_NS},
+    {"malloc, mean", "calls.malloc.mean_ns", DIFF_NS, FIGURE_LESS},
+    {"malloc, p99", "calls.malloc.p99_ns", DIFF_NS, FIGURE_LESS},
+    {"malloc, p99.9", "calls.malloc.p999_ns", DIFF_NS, FIGURE_LESS},
+    {"free, mean", "calls.free.mean_ns", DIFF_NS, FIGURE_LESS},
+    {"free, p99", "calls.free.p99_ns", DIFF_NS, FIGURE_LESS},
+    {"free, p99.9", "calls.free.p999_ns", DIFF_NS, FIGURE_LESS},
 };
 
 enum { WORKLOAD_FIGURES = sizeof workload_figures / sizeof *workload_figures };
@@ -56,7 +60,7 @@ static int add_rows(struct document *d, const char *of, const struct json_value 
         if (HT_GROW(&d->rows, &d->rows_capacity, d->n_rows + 1) < 0)
             return -ENOMEM;
         struct diff_row *row = &d->rows[d->n_rows++];
-        *row = (struct diff_row){.label = f[i].label, .unit = f[i].unit, .a = a, .b = b};
+        *row = (struct diff_row){.label = f[i].label, .unit = f[i].unit, .better = f[i].better, .a = a, .b = b};
         snprintf(row->of, sizeof row->of, "%s", of);
     }
     return 0;
@@ -73,7 +77,7 @@ static int add_result_rows(struct document *d, const char *of, const struct json
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
-        struct figure f = {info->label, figure_path(info, path), units[info->unit]};
+        struct figure f = {info->label, figure_path(info, path), units[info->unit], info->better};
         if (info->shown & FIGURE_IN_DIFF)
             rc = add_rows(d, of, sides, &f, 1);
     }

@@ -3,6 +3,7 @@
 #define HEAPTAPE_REPORT_DIFF_H
 
 #include "base/json.h"
+#include "replay/figures.h"
 #include "report/document.h"
 
 enum diff_unit { DIFF_COUNT, DIFF_BYTES, DIFF_NS, DIFF_RATIO };
@@ -11,6 +12,7 @@ struct diff_row {
     char of[164]; // "glibc", "glibc : jemalloc", or "" for a workload
     const char *label;
     enum diff_unit unit;
+    enum figure_better better;
     double a, b; // NAN: not known
 };
 

@@ -73,7 +73,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   ("glibc", "A=1", "B=3"), ("glibc", "A=1", "B=4"), ("glibc", "A=2", "B=3"), ("glibc", "A=2", "B=4"),
   ("waste.so", "X=y", "A=1", "B=3"), ("waste.so", "X=y", "A=1", "B=4"), ("waste.so", "X=y", "A=2", "B=3"),
   ("waste.so", "X=y", "A=2", "B=4")]'
-  heaptape compare -q --no-latency -r 2 --sweep MALLOC_ARENA_MAX=1,2 w.htw
+  heaptape compare -q --no-latency -r 3 --sweep MALLOC_ARENA_MAX=1,2 w.htw
   [ "$status" -eq 0 ]
   has "${lines[2]}" "glibc,MALLOC_ARENA_MAX=1 "
   has "${lines[3]}" "glibc,MALLOC_ARENA_MAX=2 "
@@ -96,4 +96,72 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   heaptape compare -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-bogus.so" w.htw
   fails_with 1 "libtest-bogus.so: malloc is not from"
+}
+
+@test "fewer than three runs have no interval, and no difference is denied or claimed" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 20000 >/dev/null
+  for runs in 1 2; do
+    heaptape compare -q --no-latency -r $runs -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
+    [ "$status" -eq 0 ]
+    [[ "${lines[3]}" =~ ^libtest-verify.so\ .*\ [0-9]+\.[0-9][0-9]\  ]]
+    [ "$(grep -cE '[0-9] \[[0-9]|no difference' <<<"$output")" -eq 0 ]
+    "$HEAPTAPE" compare -q --json --no-latency -r $runs -a glibc -a glibc w.htw >out.json
+    json 'assert all(a[k] is None for a in d["allocators"] for k in ("wall_ratio_ci95", "rss_ratio_ci95")), d["allocators"]'
+  done
+  heaptape compare -q --no-latency -r 3 -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
+  [[ "${lines[3]}" =~ \[[0-9]+\.[0-9][0-9],\ [0-9]+\.[0-9][0-9]\] ]]
+}
+
+# report --diff on a terminal, with this environment.
+on_a_terminal() {
+  env "$@" python3 - <<'END'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(os.environ["HEAPTAPE"], ["heaptape", "report", "-q", "--diff", "a.htw", "b.htw"])
+text = b""
+try:
+    while chunk := os.read(fd, 65536):
+        text += chunk
+except OSError:
+    pass
+os.waitpid(pid, 0)
+sys.stdout.buffer.write(text)
+END
+}
+
+@test "--color: heads are bold, worse is red and better is green" {
+  local bold=$'\033[1m' red=$'\033[31m' green=$'\033[32m'
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 1000 >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_workload" b.htw churn 1 2000 >/dev/null
+  heaptape report --diff --color=always a.htw b.htw
+  [ "$(grep -cF "$bold" <<<"$output")" -eq 1 ]
+  has "$(grep '^requested' <<<"$output")" "$red"
+  [ "$(grep -cF "$green" <<<"$output")" -eq 0 ]
+  heaptape report --diff --color=always b.htw a.htw
+  has "$(grep '^requested' <<<"$output")" "$green"
+  [ "$(grep -cF "$red" <<<"$output")" -eq 0 ]
+  heaptape report --diff --color=always a.htw a.htw
+  [ "$(grep -cF -e "$red" -e "$green" <<<"$output")" -eq 0 ]
+  # Without the escape sequences it is the same text.
+  "$HEAPTAPE" report --diff a.htw b.htw >plain
+  "$HEAPTAPE" report --diff --color=always a.htw b.htw | sed 's/\x1b\[[0-9]*m//g' >stripped
+  cmp plain stripped
+  [ "$(grep -c $'\033' plain)" -eq 0 ]
+  # An allocator that never uses memory again.
+  heaptape compare -q --no-latency --color=always -r 3 -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" b.htw
+  has "${lines[1]}" "${bold}allocator"
+  has "${lines[3]}" "$red"
+  heaptape stat --color=always a.htw
+  has "$output" "${bold}       pid"
+}
+
+@test "--color=auto: on a terminal, unless NO_COLOR is set" {
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 1000 >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_workload" b.htw churn 1 2000 >/dev/null
+  on_a_terminal TERM=xterm >out
+  grep -qF $'\033[31m' out
+  on_a_terminal TERM=xterm NO_COLOR=1 >out
+  grep -qF requested out
+  [ "$(grep -cF $'\033' out)" -eq 0 ]
 }

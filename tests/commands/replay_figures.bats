@@ -198,3 +198,44 @@ assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
   json 'assert d["calls"]["malloc"] == {"count": 10500}, d["calls"]'
 }
+
+@test "a pace waits before the last measurement of memory, unless --idle is 0" {
+  make_workload paced 2 20
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x100 --idle 0 w.htw >out.json
+  json 'assert d["rss_after_idle_bytes"] is None, d["rss_after_idle_bytes"]'
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x100 --idle 1 w.htw >out.json
+  json 'assert d["rss_after_idle_bytes"] is not None'
+  heaptape replay --idle 1s w.htw
+  usage_fails "--idle: '1s' is not a whole number"
+  heaptape replay --idle 100000 w.htw
+  usage_fails "--idle: '100000' is out of range: 0 to 86400"
+}
+
+@test "one suspended call is no part of the mean, and is counted" {
+  make_workload churn 1 20000
+  cc -shared -fPIC -o slow.so -xc - <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { static int calls; if (++calls == 5000) usleep(200000); return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+END
+  "$HEAPTAPE" replay -q -r 1 --json -a ./slow.so w.htw >out.json
+  json 'm = d["calls"]["malloc"]
+assert m["outliers"] >= 1 and m["max_ns"] > 1.9e8 and m["mean_ns"] < 2e8 / m["count"] / 4, m
+assert sum(c["outliers"] for c in d["calls_by_size"]) >= 1'
+  "$HEAPTAPE" replay -q -r 1 -a ./slow.so w.htw >out
+  grep -E '^means without [0-9 ]+ outliers?: calls of over 10 µs and ten times the p99$' out
+}
+
+@test "live bytes that differ are said with how many of how many points" {
+  make_workload churn 4 20000
+  # Threads interleave as they like: twenty runs of which each is as recorded do not happen.
+  for _ in {1..20}; do
+    "$HEAPTAPE" replay -q -r 1 --no-latency w.htw >out
+    ! grep -q "max difference" out || break
+  done
+  grep -E "live bytes equal the recorded ones at [0-9 ]+ of [0-9 ]+ points, max difference [0-9.]+ ([KM]i)?B: " out
+}

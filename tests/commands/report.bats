@@ -189,7 +189,7 @@ END
 import json
 by, w = (json.load(open(name + '.json')) for name in ('by', 'w'))
 sites = w['call_sites']
-assert sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes']
+assert sites['peak_live_bytes'] == by['peak_live_bytes'] == w['peak_live_bytes'], (sites['peak_live_bytes'], by['peak_live_bytes'], w['peak_live_bytes'])
 assert sites['live_at_end_bytes'] == w['live_at_end_bytes']
 for key, which in ('at_peak', 'live_at_peak_bytes'), ('at_end', 'live_at_end_bytes'):
     heaviest = sorted((s[which] for s in by['sites'] if s[which]), reverse=True)[:20]
@@ -273,6 +273,61 @@ END
   grep -F "record with --maps to subtract them" found
 }
 
+# found FILE...: the findings that a browser shows of them, one a line; skipped without one.
+found() {
+  "$HEAPTAPE" report -q -f -o found.html "$@"
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" chromium found.html >look.json
+  python3 -c 'import json; print("\n".join(json.load(open("look.json"))["findings"]).replace("\u00a0", " "))'
+}
+
+# edited FILE.json STATEMENTS: the file with its object `d` changed, as edited.json.
+edited() {
+  python3 -c "import json, sys; d = json.load(open(sys.argv[1]))
+$2
+json.dump(d, open('edited.json', 'w'))" "$1"
+}
+
+@test "report: nothing is said about speed where there is no interval" {
+  command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
+  make_workload
+  "$HEAPTAPE" compare -q --json --no-latency -r 1 -a glibc -a glibc,X=1 a.htw >a.json
+  found a.json >once
+  [ "$(grep -cE "measurably faster|is the fastest|in [0-9.]+ × the time" once)" -eq 0 ]
+  edited a.json "d['allocators'][1].update(wall_ratio=0.5, wall_ratio_ci95=None, rss_ratio=1)"
+  found edited.json >once
+  [ "$(grep -cE "measurably faster|is the fastest|in [0-9.]+ × the time" once)" -eq 0 ]
+  edited a.json "d['allocators'][1].update(wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6], rss_ratio=1, peak_rss_bytes=d['allocators'][0]['peak_rss_bytes'])"
+  found edited.json >several
+  grep -F "replays the workload in 0.50 × the time of glibc (95 % interval 0.40 to 0.60)" several
+  edited a.json "d['allocators'][1].update(wall_ratio=0.99, wall_ratio_ci95=[0.9, 1.1])"
+  found edited.json >several
+  grep -F "No allocator tried is measurably faster than glibc on this workload." several
+}
+
+@test "report: a call site's stack is named only where there is one" {
+  command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
+  with_sites
+  "$HEAPTAPE" stat --json t.htw >t.json
+  found t.json >with
+  grep -F "comes from one call site" with
+  grep -F "Its stack is in the table of call sites." with
+  edited t.json "del d['call_sites']['at_peak'][0]['frames'][1:]"
+  found edited.json >without
+  grep -F "comes from one call site" without
+  [ "$(grep -cF "Its stack is in the table" without)" -eq 0 ]
+}
+
+@test "report: what lives at the end of a part is not called never freed" {
+  command -v node >/dev/null && command -v chromium >/dev/null || skip "no Chromium or no Node to open the page with"
+  "$HEAPTAPE_PROGRAMS/make_workload" l.htw leave 1 300 >/dev/null
+  found l.htw >whole
+  grep -F "blocks are never freed, 100 % of the peak" whole
+  "$HEAPTAPE" slice -q -o part.htw --to 200 l.htw
+  found part.htw >part
+  grep -F "Live bytes peak at" part
+  [ "$(grep -cF "never freed" part)" -eq 0 ]
+}
+
 @test "report: what cannot be shown" {
   make_workload
   heaptape report a.htw
@@ -308,6 +363,8 @@ END
   heaptape report --diff -o d.html a.htw b.htw
   expect "done" [ "$status" -eq 0 ]
   [ "${lines[0]}" = "a: a.htw" ]
+  # Recording makes it longer, by how much is not known.
+  [ "$(grep -c "^duration" <<<"$output")" -eq 0 ]
   [[ "$output" =~ peak\ live\ +1[.,0-9]+\ .iB\ +[0-9.]+\ .iB ]]
   [ "$(data d.html "[r['a'] for r in d['diff'] if r['label'] == 'malloc']")" = "[$(
     "$HEAPTAPE" stat --json a.htw | python3 -c 'import json,sys; print(json.load(sys.stdin)["calls"]["malloc"]["count"])')]" ]

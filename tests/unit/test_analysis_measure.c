@@ -59,6 +59,22 @@ static void test_the_interval_covers(void **state)
     assert_true(different <= 20);
 }
 
+// One run, or two, have no interval: neither a difference nor none can be claimed.
+static void test_few_runs_have_no_interval(void **state)
+{
+    (void)state;
+    const double slow[] = {20.1, 20.4, 19.8}, fast[] = {10.2, 9.9, 10.0};
+    for (size_t n = 1; n <= 3; n++) {
+        struct measure_ratio r = measure_ratio(slow, n, fast, 3), reversed = measure_ratio(slow, 3, fast, n);
+        assert_true(r.ratio > 1.9 && reversed.ratio > 1.9);
+        assert_int_equal(measure_has_interval(&r), n == 3);
+        assert_int_equal(measure_has_interval(&reversed), n == 3);
+        r = measure_ratio(slow, n, slow, n);
+        assert_true(r.ratio == 1);
+        assert_int_equal(measure_is_same(&r), n == 3);
+    }
+}
+
 static void test_nothing_to_compare_with(void **state)
 {
     (void)state;
@@ -74,6 +90,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_noise_is_no_difference),
     cmocka_unit_test(test_equal_input_gives_equal_output),
     cmocka_unit_test(test_the_interval_covers),
+    cmocka_unit_test(test_few_runs_have_no_interval),
     cmocka_unit_test(test_nothing_to_compare_with),
 };
 

@@ -67,6 +67,23 @@ static void test_trimmed_mean_leaves_out_the_highest(void **state)
     assert_true(histogram_trimmed_mean(&(struct histogram){0}, 0.99) == 0);
 }
 
+static void test_mean_up_to_a_limit_counts_the_others(void **state)
+{
+    uint64_t outliers = 9;
+    (void)state;
+    for (uint64_t v = 1; v <= 100; v++)
+        histogram_add(&h, v);
+    assert_true(histogram_mean_up_to(&h, 100, &outliers) == 50.5);
+    assert_int_equal(outliers, 0);
+    histogram_add(&h, 4000000);
+    histogram_add(&h, 5000000);
+    assert_true(histogram_mean_up_to(&h, 10000, &outliers) == 50.5);
+    assert_int_equal(outliers, 2);
+    assert_true(histogram_mean_up_to(&h, 6000000, &outliers) > 80000);
+    assert_int_equal(outliers, 0);
+    assert_true(histogram_mean_up_to(&(struct histogram){0}, 10, &outliers) == 0);
+}
+
 static void test_merge_is_as_if_added_to_one(void **state)
 {
     (void)state;
@@ -92,6 +109,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_quantiles_of_small_numbers_are_exact, empty),
     cmocka_unit_test_setup(test_quantiles_of_large_numbers_are_within_1_6_percent, empty),
     cmocka_unit_test_setup(test_trimmed_mean_leaves_out_the_highest, empty),
+    cmocka_unit_test_setup(test_mean_up_to_a_limit_counts_the_others, empty),
     cmocka_unit_test_setup(test_merge_is_as_if_added_to_one, empty),
     cmocka_unit_test_setup(test_an_empty_one_says_0, empty),
 };

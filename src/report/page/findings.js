@@ -45,7 +45,8 @@ function isDifferent(r) {
 // Which allocator: the fastest one whose memory is in bounds, if the interval says that it is faster at all.
 function findAllocator(results) {
   const sorted = byTime(results);
-  if (sorted.length < 2) {
+  // Without an interval nothing can be said about a difference.
+  if (sorted.length < 2 || !results.slice(1).every((r) => Array.isArray(r.result.wall_ratio_ci95))) {
     return [];
   }
   const base = results[0];
@@ -155,7 +156,7 @@ function findShortLived(s) {
 
 function findNeverFreed(s) {
   const part = share(s.never_freed.bytes, s.peak.bytes);
-  return part < LIMITS.neverFreed || s.processes.length > 1 ? [] : [{text: `${bytesText(s.never_freed.bytes)} in ` +
+  return part < LIMITS.neverFreed || s.processes.length > 1 || s.partial ? [] : [{text: `${bytesText(s.never_freed.bytes)} in ` +
     `${countText(s.never_freed.count)} blocks are never freed, ${percentText(part)} of the peak.`,
   advice: 'In a program that exits this is harmless and saves calls; in a server it is growth.'}];
 }
@@ -231,7 +232,7 @@ function findSite(s) {
   const site = s.call_sites && s.call_sites.at_peak[0];
   const part = site ? share(site.live_at_peak_bytes, s.call_sites.peak_live_bytes) : 0;
   return part < LIMITS.site || !site.frames.length ? [] : [{act: true, text: `${percentText(part)} of the peak, ` +
-    `${bytesText(site.live_at_peak_bytes)}, comes from one call site: ${frameText(ownFrame(site.frames))}.`, advice: 'Its stack is in the table of call sites.'}];
+    `${bytesText(site.live_at_peak_bytes)}, comes from one call site: ${frameText(ownFrame(site.frames))}.`, advice: site.frames.length > 1 ? 'Its stack is in the table of call sites.' : undefined}];
 }
 
 function findZeroed(s) {

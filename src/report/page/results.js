@@ -133,16 +133,17 @@ function callRows(results, names) {
   return kinds.flatMap((kind) => {
     const rows = results.map((item, i) => ({item, i, call: (item.result.calls || {})[kind]})).filter((r) => r.call && isNumber(r.call.p50_ns));
     return rows.map(({i, call}, k) => ({label: `${kind}, ${names[i]}`, series: i, first: k === 0,
-      marks: [call.p50_ns, call.p99_ns, call.p999_ns], texts: [call.mean_ns, call.p50_ns, call.p99_ns, call.p999_ns, call.max_ns].map(nsText)}));
+      marks: [call.p50_ns, call.p99_ns, call.p999_ns], texts: [...[call.mean_ns, call.p50_ns, call.p99_ns, call.p999_ns, call.max_ns].map(nsText),
+        isNumber(call.outliers) ? countText(call.outliers) : NONE]}));
   });
 }
 
 function tails(results, names) {
   const rows = callRows(results, names);
   return !rows.length ? null : figure('Latency of single calls', 'From one run with timed calls for each ' +
-    'allocator, minus the replay overhead. Marks: p50, p99 and p99.9; kinds with fewer than 1,000 calls are omitted. Below about 10 ns ' +
+    'allocator, minus the replay overhead. Means leave out outliers: calls of over 10 µs and ten times the p99. Marks: p50, p99 and p99.9; kinds with fewer than 1,000 calls are omitted. Below about 10 ns ' +
     'the resolution of the clock dominates.',
-  spreadTable('latency', 'Latency', 'call', {mean: 'mean', p50: 'p50', p99: 'p99', p999: 'p99.9', max: 'max'}, rows));
+  spreadTable('latency', 'Latency', 'call', {mean: 'mean', p50: 'p50', p99: 'p99', p999: 'p99.9', max: 'max', outliers: 'outliers'}, rows));
 }
 
 function sizesRows(results, names) {
