@@ -145,21 +145,19 @@ const char *record_explain(const char *program)
     return NULL;
 }
 
-// A file of /proc/PID, as far as it fits; terminated. The bytes, or -1 when it cannot be read.
+// A file of /proc/PID, as far as it fits; terminated. The kernel hands it over at once. The bytes, or -1 when it cannot be
+// opened.
 static ssize_t read_of(pid_t pid, const char *name, char *to, size_t room)
 {
     char path[64];
-    size_t have = 0;
-    ssize_t n;
     snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    while (have + 1 < room && (n = read(fd, to + have, room - 1 - have)) > 0)
-        have += (size_t)n;
+    ssize_t n = read(fd, to, room - 1);
     close(fd);
-    to[have] = 0;
-    return (ssize_t)have;
+    to[n > 0 ? n : 0] = 0;
+    return n > 0 ? n : 0;
 }
 
 // Has the kernel told its dynamic linker to ignore LD_PRELOAD? -1: unknown.
@@ -266,12 +264,14 @@ static bool has_environment(pid_t pid)
     return at && strtoull(at, NULL, 10) != 0;
 }
 
-static const char *explain_environment(pid_t pid, const char *dir)
+// *seen is set when there was one to be read: until then the process had not ended.
+static const char *explain_environment(pid_t pid, const char *dir, bool *seen)
 {
     static const size_t most = 4 << 20; // what exec takes is 2 MiB by default
     char *text = malloc(most);
     ssize_t n = text ? read_of(pid, "environ", text, most) : -1;
     const char *why = NULL;
+    *seen = n > 0;
     if (n > 0 || (n == 0 && has_environment(pid))) {
         const char *preload = find_variable(text, (size_t)n, "LD_PRELOAD");
         const char *session = find_variable(text, (size_t)n, SPOOL_ENV_DIR);
@@ -290,18 +290,17 @@ static const char *explain_root(pid_t pid, const char *library)
 {
     char path[PATH_MAX + 64];
     struct stat st;
-    snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
-    // Gone, or not to be looked at.
-    if (stat(path, &st) < 0)
-        return NULL;
     snprintf(path, sizeof path, "/proc/%ld/root%s", (long)pid, library);
-    return stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR)
-               ? "is in another root directory or mount namespace, where libheaptape.so was not found"
-               : NULL;
+    if (stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return NULL;
+    // Gone, or not to be looked at.
+    snprintf(path, sizeof path, "/proc/%ld/root/", (long)pid);
+    return stat(path, &st) < 0 ? NULL
+                               : "is in another root directory or mount namespace, where libheaptape.so was not found";
 }
 
-// As explain_file. Programs of a tree execute the same few files many times.
-static const char *explain_executable(int fd)
+// As explain_file; *st is the file's. Programs of a tree execute the same few files many times.
+static const char *explain_executable(int fd, struct stat *st)
 {
     enum { KNOWN = 16 };
     static _Thread_local struct {
@@ -309,34 +308,42 @@ static const char *explain_executable(int fd)
         const char *why;
     } known[KNOWN];
     char head[PATH_MAX];
-    struct stat st;
-    if (fstat(fd, &st) < 0)
+    if (fstat(fd, st) < 0)
         return NULL;
-    size_t at = (size_t)(st.st_ino % KNOWN);
+    size_t at = (size_t)(st->st_ino % KNOWN);
     const struct stat *of = &known[at].st;
-    if (st.st_dev == of->st_dev && st.st_ino == of->st_ino && st.st_size == of->st_size &&
-        st.st_ctim.tv_sec == of->st_ctim.tv_sec && st.st_ctim.tv_nsec == of->st_ctim.tv_nsec)
+    if (st->st_dev == of->st_dev && st->st_ino == of->st_ino && st->st_size == of->st_size &&
+        st->st_ctim.tv_sec == of->st_ctim.tv_sec && st->st_ctim.tv_nsec == of->st_ctim.tv_nsec)
         return known[at].why;
     ssize_t n = read(fd, head, sizeof head);
     known[at].why = n > 0 ? explain_file(fd, head, (size_t)n) : NULL;
-    known[at].st = st;
+    known[at].st = *st;
     return known[at].why;
 }
 
-static const char *explain_process(pid_t pid, const struct unrecorded_how *how)
+static const char *explain_process(struct unrecorded_look *look, pid_t pid, const struct unrecorded_how *how)
 {
     char path[64];
+    struct stat st = {0};
     snprintf(path, sizeof path, "/proc/%ld/exe", (long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return errno == EACCES || errno == EPERM ? explain_closed(pid) : NULL;
-    const char *why = explain_executable(fd);
-    int secure = why ? 0 : is_secure(pid);
-    if (!why && secure)
+    bool closed = fd < 0 && (errno == EACCES || errno == EPERM), seen = false;
+    if (fd < 0 && stat(path, &st) < 0)
+        st.st_ino = 0;
+    const char *why = fd >= 0 ? explain_executable(fd, &st) : closed ? explain_closed(pid) : NULL;
+    look->device = st.st_dev;
+    look->inode = st.st_ino;
+    int secure = why || fd < 0 ? 0 : is_secure(pid);
+    if (secure)
         why = secure > 0 ? explain_secure(fd, pid) : explain_privileges(fd);
-    close(fd);
-    why = why ? why : explain_environment(pid, how->dir);
-    return why ? why : explain_root(pid, how->library);
+    if (!why && fd >= 0)
+        why = explain_environment(pid, how->dir, &seen);
+    if (!why && fd >= 0)
+        why = explain_root(pid, how->library);
+    if (fd >= 0)
+        close(fd);
+    look->gone = !why && !seen && is_gone(pid);
+    return why;
 }
 
 // As producer_is_followed.
@@ -374,9 +381,8 @@ void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct un
     ssize_t n = read_of(pid, "comm", name, sizeof name);
     if (n > 0)
         snprintf(look->name, sizeof look->name, "%.*s", (int)strcspn(name, "\n"), name);
-    const char *why = explain_process(pid, how);
+    const char *why = explain_process(look, pid, how);
     snprintf(look->why, sizeof look->why, "%s", why ? why : "");
-    look->gone = !why && is_gone(pid);
     look->followed = is_followed(pid, how);
     look->address_limit = address_limit(pid);
 }

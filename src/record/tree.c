@@ -20,7 +20,6 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -264,18 +263,6 @@ static bool is_member(struct tree *t, pid_t pid)
     return found;
 }
 
-static void look(struct tree *t, struct tree_image *image)
-{
-    char path[64];
-    struct stat st;
-    snprintf(path, sizeof path, "/proc/%ld/exe", (long)image->pid);
-    if (stat(path, &st) == 0) {
-        image->device = st.st_dev;
-        image->inode = st.st_ino;
-    }
-    unrecorded_look_at(&image->look, image->pid, t->how);
-}
-
 static void take_event(struct tree *t, const struct proc_event *event)
 {
     struct tree_image image = {0};
@@ -298,7 +285,7 @@ static void take_event(struct tree *t, const struct proc_event *event)
     // What a process has become by exec is looked at here, by the thread that listens: it may be gone soon.
     if (is_exec) {
         image = (struct tree_image){.pid = pid, .from = stamp};
-        look(t, &image);
+        unrecorded_look_at(&image.look, pid, t->how);
     }
     pthread_mutex_lock(&t->mutex);
     if (is_fork)
@@ -387,7 +374,7 @@ static bool is_of(const struct tree_spool *s, const struct tree_member *m, bool 
 {
     if (s->stamp < m->from || (m->gone && s->stamp > m->to))
         return false;
-    return by_file ? !s->visible && s->inode && s->inode == m->image->inode && s->device == m->image->device
+    return by_file ? !s->visible && s->inode && s->inode == m->image->look.inode && s->device == m->image->look.device
                    : s->pid == m->pid;
 }
 

@@ -45,7 +45,6 @@ struct tree_image {
     bool ended; // the process that executed it has exited, with
     int status; // … that of wait(2)
     unsigned settled;
-    uint64_t device, inode; // of its file; inode 0: unknown
     struct unrecorded_look look;
 };
 

@@ -24,6 +24,7 @@ struct unrecorded_look {
     char name[SPOOL_NAME_BYTES];    // "": it was gone
     char why[UNRECORDED_WHY_BYTES]; // why the library cannot be in it; "": nothing speaks against it
     bool gone;                      // it ended before all was seen
+    uint64_t device, inode;         // of its file; inode 0: unknown
     bool followed;
     uint64_t address_limit; // RLIMIT_AS in bytes; 0: none
 };
