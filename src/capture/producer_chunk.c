@@ -9,7 +9,6 @@
 
 enum {
     WAIT_MS = 100,      // between looks at whether the recorder lives
-    OPEN_STEP = 16,     // chunks made accessible at once
     LOOK_EACH = 256,    // events that are dropped
     MOST_FETCHED = 256, // chunks of a sandboxed process: without a recorder there is no other limit
 };
@@ -80,7 +79,7 @@ static uint32_t limit_of(const struct producer_process *p)
     return limit < max ? (uint32_t)limit : max;
 }
 
-_Static_assert(PRODUCER_STEP_CHUNKS % OPEN_STEP == 0, "chunks that are opened at once lie side by side");
+_Static_assert(PRODUCER_STEP_CHUNKS % PRODUCER_OPEN_CHUNKS == 0, "chunks that are opened at once lie side by side");
 
 // Gives the chunk its pages up to `bytes`, so that a full file system is an error here and not a SIGBUS later.
 static bool fetch_pages(struct spool_chunk *chunk, uint32_t from, uint32_t bytes)
@@ -108,7 +107,7 @@ static bool open_chunk(struct producer_process *p, uint32_t index, bool whole)
     if (!chunk)
         return false;
     if (index >= open) {
-        uint32_t start = index / OPEN_STEP * OPEN_STEP, end = start + OPEN_STEP;
+        uint32_t start = index / PRODUCER_OPEN_CHUNKS * PRODUCER_OPEN_CHUNKS, end = start + PRODUCER_OPEN_CHUNKS;
         if (end > p->max_chunks)
             end = p->max_chunks;
         if (mprotect(producer_chunk_at(&producer_inherited, start), (size_t)(end - start) * SPOOL_CHUNK_BYTES,

@@ -32,10 +32,10 @@ static void *remap(void *from, size_t bytes, void *to)
     return (void *)syscall(SYS_mremap, from, 0ul, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 }
 
-// Address space of `bytes`, aligned to the size of a chunk, with a chunk's room before it. NULL when there is none.
+// Address space of `bytes`, aligned to the size of a chunk. NULL when there is none.
 static char *reserve(size_t bytes)
 {
-    size_t room = bytes + 2 * SPOOL_CHUNK_BYTES;
+    size_t room = bytes + SPOOL_CHUNK_BYTES;
     char *at = producer_mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
@@ -43,7 +43,7 @@ static char *reserve(size_t bytes)
     if (before)
         producer_munmap(at, before);
     producer_munmap(at + room - after, after);
-    return at + before + SPOOL_CHUNK_BYTES;
+    return at + before;
 }
 
 // Makes the mapping at `at`, of header and first chunks, the process's spool.
@@ -55,15 +55,16 @@ static struct spool_header *adopt(struct producer_inherited *in, char *at)
     return in->spool;
 }
 
-// Only the header is accessible at first: a program's mlockall must not fill the file with pages.
-struct spool_header *producer_map_first(struct producer_inherited *in, int fd)
+// Little more than the header is accessible at first: a program's mlockall must not fill the file with pages.
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks)
 {
-    char *at = reserve(FIRST_BYTES);
+    const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)open_chunks * SPOOL_CHUNK_BYTES;
+    char *at = in->place ? in->place : reserve(FIRST_BYTES);
+    in->place = NULL;
     if (!at)
         return NULL;
-    producer_munmap(at - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
     if (producer_mmap(at, FIRST_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        mprotect(at, SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE)) {
+        mprotect(at, open_bytes, PROT_READ | PROT_WRITE)) {
         producer_munmap(at, FIRST_BYTES);
         return NULL;
     }
@@ -77,12 +78,12 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
     if (!from)
         return NULL;
     at = from + before;
-    producer_munmap(from - SPOOL_CHUNK_BYTES, SPOOL_CHUNK_BYTES);
     if (remap(in->reserves, bytes, from) == MAP_FAILED)
         return NULL; // as in map_next
     producer_munmap(from, before);
+    const size_t open_bytes = SPOOL_HEADER_BYTES + (size_t)PRODUCER_OPEN_CHUNKS * SPOOL_CHUNK_BYTES;
     // The pages must be had for certain: a full file system would be a SIGBUS.
-    if (mprotect(at + SPOOL_HEADER_BYTES, STEP_BYTES, PROT_NONE) ||
+    if (mprotect(at + open_bytes, FIRST_BYTES - open_bytes, PROT_NONE) ||
         madvise(at, SPOOL_HEADER_BYTES, MADV_POPULATE_WRITE)) {
         producer_munmap(at, FIRST_BYTES);
         return NULL;
@@ -91,17 +92,24 @@ struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigne
 }
 
 // Steps are mapped in order: the first that is not is the end.
-void producer_unmap(struct producer_inherited *in)
+void producer_leave_map(struct producer_inherited *in)
 {
     struct spool_chunk *chunks;
-    producer_munmap(in->spool, SPOOL_HEADER_BYTES);
-    for (size_t i = 0; i < PRODUCER_MAX_STEPS; i++) {
+    for (size_t i = 1; i < PRODUCER_MAX_STEPS; i++) {
         chunks = atomic_load_explicit(&in->steps[i], memory_order_relaxed);
         if (!chunks)
             break;
         producer_munmap(chunks, STEP_BYTES);
     }
+    in->place = (char *)in->spool;
     producer_forget_map(in);
+}
+
+void producer_unmap_left(struct producer_inherited *in)
+{
+    if (in->place)
+        producer_munmap(in->place, FIRST_BYTES);
+    in->place = NULL;
 }
 
 void producer_forget_map(struct producer_inherited *in)
@@ -116,10 +124,9 @@ static bool map_next(struct producer_inherited *in, uint32_t step)
 {
     struct spool_chunk *before = atomic_load_explicit(&in->steps[step - 1], memory_order_acquire);
     before += PRODUCER_STEP_CHUNKS - 1;
-    char *at = reserve(STEP_BYTES);
-    if (!at)
+    char *from = reserve(SPOOL_CHUNK_BYTES + STEP_BYTES), *at = from + SPOOL_CHUNK_BYTES;
+    if (!from)
         return false;
-    char *from = at - SPOOL_CHUNK_BYTES;
     struct spool_chunk *unmapped = NULL;
     // When it fails, the kernel may have dropped the reservation already, and the program may have the place by now.
     if (remap(before, SPOOL_CHUNK_BYTES + STEP_BYTES, from) == MAP_FAILED)

@@ -17,6 +17,7 @@ enum {
     PRODUCER_POOL_STEP = 256,     // states of threads mapped at once
     PRODUCER_MAX_PATH = 4096,
     PRODUCER_STEP_CHUNKS = SPOOL_RESERVE_CHUNKS, // mapped at once: for some 20 threads
+    PRODUCER_OPEN_CHUNKS = 16,                   // made accessible at once
     PRODUCER_MAX_STEPS = SPOOL_MAX_CHUNKS_ALONE / PRODUCER_STEP_CHUNKS,
 };
 
@@ -77,6 +78,7 @@ struct producer_inherited {
     // mapped yet.
     struct spool_header *spool;
     _Atomic(struct spool_chunk *) steps[PRODUCER_MAX_STEPS];
+    char *place;        // where a parent's spool is still mapped, for that of the child: header and first step; or NULL
     bool forked;        // by a process that had, or may have had, several threads
     bool filtered;      // system calls are: a fork child cannot begin a recording
     bool sandbox;       // the program has begun to build one: nothing is measured any more
@@ -101,14 +103,17 @@ bool producer_has_recorder(const struct producer_process *p);
 // Does the whole text match a pattern of *, ? and [sets]?
 bool producer_glob(const char *pattern, const char *text);
 
-// Maps header and first chunks of the file. NULL on failure. The file must have room for them.
-struct spool_header *producer_map_first(struct producer_inherited *in, int fd);
+// Maps header and first chunks of the file, of which `open_chunks` are accessible. NULL on failure. The file must have room
+// for these.
+struct spool_header *producer_map_first(struct producer_inherited *in, int fd, uint32_t open_chunks);
 
-// The same for a reserve of the user's, which needs nothing but memory.
+// The same for a reserve of the user's, which needs nothing but memory; PRODUCER_OPEN_CHUNKS are accessible.
 struct spool_header *producer_map_reserve(struct producer_inherited *in, unsigned slot);
 
-// Unmaps the spool; or forgets that it is mapped.
-void producer_unmap(struct producer_inherited *in);
+// Forgets the spool, and keeps its place for the next producer_map_first, or until producer_unmap_left. Or forgets that it is
+// mapped.
+void producer_leave_map(struct producer_inherited *in);
+void producer_unmap_left(struct producer_inherited *in);
 void producer_forget_map(struct producer_inherited *in);
 
 // Maps chunk `index` and all before it, not yet accessible. NULL: there is no address space.

@@ -36,20 +36,14 @@ static void close_raw(int fd)
     syscall(SYS_close, fd);
 }
 
-// Reads up to `room` bytes of a small file. Returns how many, 0 on any trouble.
+// Reads up to `room` bytes of a file of /proc/self, which the kernel hands over at once. Returns how many, 0 on any trouble.
 static size_t read_file(const char *path, char *to, size_t room)
 {
     int fd = open_raw(path, O_RDONLY);
-    size_t n = 0;
-    while (fd >= 0 && n < room) {
-        long got = syscall(SYS_read, fd, to + n, room - n);
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
+    long n = fd < 0 ? 0 : syscall(SYS_read, fd, to, room);
     if (fd >= 0)
         close_raw(fd);
-    return n;
+    return n > 0 ? (size_t)n : 0;
 }
 
 // Appends to a text in a buffer of `room` bytes, always terminated. Returns the new end, NULL when it did not fit or
@@ -167,11 +161,14 @@ static void map_reserves(struct producer_inherited *in)
     char name[64] = "";
     struct stat st;
     append_number(append(name, name + sizeof name, SPOOL_RESERVES_FILE), name + sizeof name, geteuid());
-    int fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
-    if (fd >= 0)
-        fill_reserves(fd);
-    else
-        fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
+    int fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT) {
+        fd = open_shared(in->dir, name, O_RDWR | O_CREAT | O_EXCL);
+        if (fd >= 0)
+            fill_reserves(fd);
+        else
+            fd = open_shared(in->dir, name, O_RDWR | O_NONBLOCK);
+    }
     uint64_t magic = 0;
     void *at = MAP_FAILED;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1 &&
@@ -289,6 +286,23 @@ static uint32_t size_file(int fd, uint32_t flags)
     return 0;
 }
 
+static uint32_t chunks_to_open(uint32_t n_chunks)
+{
+    return n_chunks < PRODUCER_OPEN_CHUNKS ? n_chunks : PRODUCER_OPEN_CHUNKS;
+}
+
+// The header's pages now, for a full file system is a SIGBUS later. But argv, which only the kernel writes, in read(2), can do
+// without. 0 or an errno.
+static uint32_t fetch_header(struct spool_header *header, int fd)
+{
+    const size_t bytes = offsetof(struct spool_header, argv);
+    if (!madvise(header, bytes, MADV_POPULATE_WRITE))
+        return 0;
+    if (errno != EINVAL)
+        return errno == EFAULT ? ENOSPC : (uint32_t)errno;
+    return syscall(SYS_fallocate, fd, 0, 0l, (long)bytes) ? (uint32_t)errno : 0;
+}
+
 // Makes the file and its mapping, and forgets the file descriptor. NULL on failure, with nothing left behind: *why is an
 // errno.
 static struct spool_header *make_file(struct producer_inherited *in, char *path, uint32_t *n_chunks, uint32_t *why)
@@ -298,16 +312,15 @@ static struct spool_header *make_file(struct producer_inherited *in, char *path,
     if (fd < 0)
         return NULL;
     *n_chunks = size_file(fd, in->session.flags);
-    // The header's pages now, for a full file system is a SIGBUS later. But argv, which only the kernel writes, in read(2), can
-    // do without.
-    bool fits = *n_chunks && syscall(SYS_fallocate, fd, 0, 0l, (long)offsetof(struct spool_header, argv)) == 0;
-    *why = !*n_chunks ? EFBIG : fits ? ENOMEM : (uint32_t)errno;
-    if (fits)
-        producer_map_first(in, fd);
+    struct spool_header *header = *n_chunks ? producer_map_first(in, fd, chunks_to_open(*n_chunks)) : NULL;
+    *why = header ? fetch_header(header, fd) : *n_chunks ? ENOMEM : EFBIG;
     close_raw(fd);
-    if (!in->spool)
-        syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-    return in->spool;
+    if (!*why)
+        return header;
+    if (header)
+        producer_leave_map(in);
+    syscall(SYS_unlinkat, AT_FDCWD, path, 0);
+    return NULL;
 }
 
 // A place in the file that nobody has. Returns its bit, 0 when there is none.
@@ -394,7 +407,7 @@ static uint32_t leave_parent(struct producer_inherited *in, bool state_is_known)
         in->forked = true;
     }
     if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
-        producer_unmap(in);
+        producer_leave_map(in);
     else
         producer_forget_map(in);
     return parent;
@@ -438,7 +451,7 @@ static bool join_session(struct producer_inherited *in)
     return true;
 }
 
-static bool start(struct producer_process *p)
+static bool begin(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->filtered || counter_is_forbidden())
@@ -471,26 +484,47 @@ static bool start(struct producer_process *p)
     if (path[0] && !publish_file(in, path)) {
         why = (uint32_t)errno;
         syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-        producer_unmap(in);
+        producer_leave_map(in);
         return refuse(p, in->reserves, why);
     }
     p->header = header;
     p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
+    atomic_store_explicit(&p->open_chunks, chunks_to_open(p->max_chunks), memory_order_relaxed);
     p->unrecorded = header->unrecorded;
     p->counts = SPOOL_COUNTS;
     producer_sites_start(in->session.depth, in->session.sample_bytes);
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters);
-    producer_wake_recorder(p);
+    // The recorder looks for new spools every 20 ms, which takes it least time where processes live shorter. But a reserve is
+    // waited for, and names and memory of the program that it has started itself are to be seen.
+    if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
+        producer_wake_recorder(p);
     return true;
 }
 
+static bool start(struct producer_process *p)
+{
+    bool begun = begin(p);
+    producer_unmap_left(&producer_inherited);
+    return begun;
+}
+
+// The process's state, and behind it that of its first threads: most processes have no others.
 static struct producer_process *process_mapping(void)
 {
+    struct image {
+        struct producer_process process;
+        struct producer_thread threads[PRODUCER_POOL_STEP];
+    };
     bool is_first = !atomic_load_explicit(&producer_inherited.process, memory_order_relaxed);
-    struct producer_process *p = producer_map_wiped((void *_Atomic *)&producer_inherited.process, sizeof *p);
-    if (p && is_first)
-        p->pid = (uint32_t)syscall(SYS_getpid);
-    return p;
+    struct image *i = producer_map_wiped((void *_Atomic *)&producer_inherited.process, sizeof *i);
+    if (!i)
+        return NULL;
+    if (is_first)
+        i->process.pid = (uint32_t)syscall(SYS_getpid);
+    // Another thread may be here, too.
+    if (!atomic_load_explicit(&producer_inherited.pool[0], memory_order_relaxed))
+        atomic_store_explicit(&producer_inherited.pool[0], i->threads, memory_order_release);
+    return &i->process;
 }
 
 void producer_after_fork(void)
