@@ -183,7 +183,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
     struct replay_settings how = {
         .runs = (unsigned)o->runs,
         .touch = o->touch,
-        .one_thread = o->threads == REPLAY_ONE_THREAD,
+        .threads = o->threads,
         .speed = o->speed,
         .timeout_ns = o->timeout_seconds * 1000000000u,
         .idle_ns = idle_seconds(o) * 1000000000u,

@@ -6,8 +6,6 @@
 #include "cli/command.h"
 #include "replay/session.h"
 
-enum replay_threads { REPLAY_REAL_THREADS, REPLAY_ONE_THREAD };
-
 struct replay_options {
     struct option_list allocators;
     uint64_t runs;
@@ -41,8 +39,8 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
     {0, "touch", OPTION_CHOICE, "page|none|all", "page",                                                               \
      "write to each block: its first byte and each of its pages, nothing, or every byte",                           \
      offsetof(struct replay_options, touch)},                                                                          \
-    {0, "threads", OPTION_CHOICE, "real|one", "real",                                                                  \
-     "run one thread for each recorded thread, or make all calls in one thread in recorded order",                               \
+    {0, "threads", OPTION_CHOICE, "auto|real|coupled|one", "auto",                                                      \
+     "run one thread for each recorded thread, as fast as it can (real), or never far ahead of the others (coupled), or the first for time and the second for memory (auto); or make all calls in one thread in recorded order (one)", \
      offsetof(struct replay_options, threads)},                                                                        \
     {0, "speed", OPTION_PARSED, "max|recorded|xN", "max",                                                              \
      "replay at full speed, at the recorded pace, or N times as fast as recorded", offsetof(struct replay_options, speed), .parse = replay_parse_speed},                \

@@ -19,6 +19,8 @@ void replay_print_workload(const struct replay_session *s)
                human_count(skipped, f->switches));
     if (f->skipped)
         printf("; %s ops skipped", human_count(skipped, f->skipped));
+    if (replay_session_memory_apart(s))
+        printf("; time is that of threads as fast as they can, memory that of threads as close as recorded");
     printf("\n");
     // In small workloads the blocks that are big decide nothing.
     if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
@@ -120,6 +122,9 @@ static const char *limit_text(double stall_share)
     return stall_share >= 0.05 ? ": decoding limited the replay; give more --memory" : "";
 }
 
+// By so much more is live in the replay only if threads run ahead: what was counted late is less.
+#define PEAK_LIVE_TOLERANCE 0.5
+
 static void print_fidelity_live(const struct fidelity_live *l)
 {
     char points[32], equal[32], max[32];
@@ -131,6 +136,10 @@ static void print_fidelity_live(const struct fidelity_live *l)
                "differently\n",
                "fidelity", human_count(equal, l->equal), human_count(points, l->points),
                human_bytes(max, l->max_bytes));
+    if (l->peak_ratio > 1 + PEAK_LIVE_TOLERANCE)
+        printf("%-12s peak live %.2f × recorded: threads ran ahead of those that free their blocks, so memory is too "
+               "high (--threads auto keeps them together)\n",
+               "", l->peak_ratio);
 }
 
 // Before what may not be relied on, and in the heads of its columns.

@@ -75,6 +75,7 @@ static void count_live(struct pending_op *a, uint64_t change)
 {
     struct plan *p = a->plan;
     a->stream->live_change = plan_wrapping_add(a->stream->live_change, (int64_t)change);
+    p->coupling.bytes += (int64_t)change < 0 ? 0 - change : change;
     p->live = plan_wrapping_add(p->live, (int64_t)change);
     if (p->live > p->peak) {
         p->peak = p->live;
@@ -91,6 +92,8 @@ static int note_allocation(struct pending_op *a)
 static int put_counted(struct pending_op *a, const struct plan_call *c)
 {
     a->stream->counted_events++;
+    a->stream->unsampled_events++;
+    a->plan->coupling.calls++;
     a->plan->facts.events++;
     a->plan->facts.by_kind[a->op->kind]++;
     return plan_put_call(a->plan, a->stream, c, a->e);
@@ -118,6 +121,7 @@ static int put_sample(struct pending_op *a)
     if (HT_GROW(&p->samples, &p->samples_capacity, p->n_samples + 1) < 0)
         return plan_no_memory(a->e);
     p->samples[p->n_samples++] = a->stream->next - 2;
+    a->stream->unsampled_events = 0;
     return plan_note_point(p, a->e);
 }
 
@@ -518,7 +522,9 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
     rc = put_periodic(&a);
     if (rc == 0 && p->settings.ns_per_stamp > 0)
         rc = put_pace(&a);
-    if (rc == 0 && a.stream->counted_events >= PLAN_SAMPLE_EVENTS)
+    if (rc == 0 && !p->facts.one_thread)
+        rc = plan_couple(p, a.stream, e);
+    if (rc == 0 && a.stream->unsampled_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);
     if (rc == 0 && op->n_dependencies && !p->facts.one_thread)
         rc = put_dependencies(&a);

@@ -30,6 +30,7 @@ struct adding {
     uint32_t fresh, n_free;
     int64_t live, peak;
     uint64_t to_peak, max_block_bytes;
+    uint64_t bytes; // allocated and freed
     size_t indexed, done;
 };
 
@@ -43,9 +44,11 @@ static size_t count_before_others(const struct plan *p, const struct plan_stream
 {
     if (p->settings.snapshots || p->settings.ns_per_stamp > 0 || !s->span.ops || !p->facts.events)
         return 0;
+    if (!p->facts.one_thread && s->section != p->coupling.number)
+        return 0;
     if (p->facts.one_thread && (thread != p->current || thread >= p->n_threads))
         return 0;
-    uint64_t most = least(n, PLAN_SAMPLE_EVENTS - s->counted_events);
+    uint64_t most = least(n, PLAN_SAMPLE_EVENTS - s->unsampled_events);
     if (p->settings.trim_every)
         most = p->facts.events < p->next_trim ? least(most, p->next_trim - p->facts.events) : 0;
     if (p->settings.stats_every)
@@ -79,6 +82,9 @@ static void end(struct plan *p, struct plan_stream *s, const struct adding *a, c
     s->ops += a->done;
     s->indexed = a->indexed;
     s->counted_events += a->done;
+    s->unsampled_events += a->done;
+    p->coupling.calls += a->done;
+    p->coupling.bytes += a->bytes;
     s->live_change = plan_wrapping_add(s->live_change, plan_wrapping_add(a->live, (int64_t)(0 - (uint64_t)p->live)));
     s->span.ops += a->done;
     s->span.last_stamp = ops[a->done - 1].stamp;
@@ -105,6 +111,7 @@ static inline uint64_t allocate_entry(const struct plan_stream *s, struct adding
 static inline void resize(struct plan_slot *slot, uint64_t size, uint64_t op, struct adding *a)
 {
     a->live = plan_wrapping_add(a->live, (int64_t)(size - slot->size));
+    a->bytes += size > slot->size ? size - slot->size : slot->size - size;
     slot->size = size;
     if (size > a->max_block_bytes)
         a->max_block_bytes = size;
@@ -130,6 +137,7 @@ static inline bool add(const struct plan *p, struct plan_stream *s, const struct
         if (!entry || op->flags || a->n_free + 1 >= SLOT_TABLE_SURPLUS || a->n_free == s->pool.capacity)
             return false;
         a->live = plan_wrapping_add(a->live, (int64_t)(0 - slot->size));
+        a->bytes += slot->size;
         s->pool.free[a->n_free++] = (uint32_t)entry;
         slot->entry = 0;
         break;
@@ -161,7 +169,8 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, co
         if (a.done + AHEAD < n && op[AHEAD].slot < p->n_slots)
             __builtin_prefetch(&p->slots[op[AHEAD].slot], 1);
         if (op->stamp > until || op->n_dependencies || op->slot >= p->n_slots || op->size >> HT_BIG_SIZE_BITS ||
-            a.end - a.position < PLAN_MAX_OP_WORDS || !add(p, s, op, &a))
+            a.end - a.position < PLAN_MAX_OP_WORDS ||
+            plan_section_is_full(p, p->coupling.calls + a.done, p->coupling.bytes + a.bytes) || !add(p, s, op, &a))
             break;
         p->facts.by_kind[op->kind]++;
         if ((since + a.done) % PLAN_INDEX_OPS == 0)

@@ -39,6 +39,33 @@ struct plan_use {
 
 enum { PLAN_SIZE_CLASSES = 64 };
 
+// A thread with ops in a section, and its last op there.
+struct plan_member {
+    struct plan_stream *stream;
+    uint64_t last_op;
+};
+
+struct plan_section {
+    struct plan_member *members; // the first one has the section's first op
+    size_t n, capacity;
+    uint64_t first_op; // of the first member
+};
+
+enum {
+    PLAN_SECTIONS = 3,
+    // A section ends when all of this holds: less would cost time and gain nothing that memory figures show.
+    PLAN_SECTION_CALLS = 8,
+    PLAN_SECTION_BYTES = 16384, // allocated and freed
+    PLAN_SECTION_PART = 32,     // of peak live bytes so far, the part that this is
+};
+
+// How threads are kept as close as they were recorded: see couple.c.
+struct plan_coupling {
+    struct plan_section sections[PLAN_SECTIONS]; // the last ones, number i at i % PLAN_SECTIONS
+    uint64_t number;                             // of the current one
+    uint64_t calls, bytes;                       // of the current one: bytes allocated and freed
+};
+
 struct plan {
     const char *name;
     const struct samples_residency *residency; // borrowed while ops are added; NULL: none was recorded
@@ -83,6 +110,7 @@ struct plan {
     struct plan_recorded_sample *recorded;
     size_t n_recorded, n_passed; // samples; of these, those that are older than the ops so far
     uint64_t mapped_bytes;
+    struct plan_coupling coupling;
     struct plan_live_point *points; // one for each SAMPLE
     size_t n_points, points_capacity;
 };
@@ -118,6 +146,9 @@ int plan_put_call(struct plan *p, struct plan_stream *s, const struct plan_call 
 
 // WAIT: the following ops wait until `thread` has published `position` (0: that was long ago).
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
+
+// COUPLE, likewise.
+int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e);
 
 // COUNT, with the calls and live bytes since the last one.
 int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e);
@@ -160,6 +191,17 @@ int plan_snapshot_after(struct plan *p, struct plan_stream *s, struct err *e);
 // When all ops have been added.
 int plan_finish_snapshots(struct plan *p, struct err *e);
 void plan_release_snapshots(struct plan *p);
+
+// couple.c: an op of `s` is about to be added.
+int plan_couple(struct plan *p, struct plan_stream *s, struct err *e);
+void plan_release_coupling(struct plan *p);
+
+// Is the current section as long as it may be?
+static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, uint64_t bytes)
+{
+    return bytes >= PLAN_SECTION_BYTES && bytes >= ((uint64_t)p->peak + p->preexisting_bytes) / PLAN_SECTION_PART &&
+           calls >= PLAN_SECTION_CALLS;
+}
 
 // recorded.c: an op is about to be added; a SAMPLE was added; all ops have been added.
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op);

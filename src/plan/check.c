@@ -49,6 +49,7 @@ static bool check_other(struct checked *c, const uint64_t *w)
     uint64_t entry = plan_entry_of(*w), size = plan_size_of(*w);
     switch ((unsigned)op) {
     case PLAN_WAIT:
+    case PLAN_COUPLE:
         return size < c->header->n_threads;
     case PLAN_COUNT:
     case PLAN_SAMPLE:

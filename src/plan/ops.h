@@ -35,11 +35,12 @@ enum plan_op {
     HT_EVENT_TABLE(HT_X) PLAN_OWN_FIRST = 64,
     // A dependency. Size field: a thread; extra: the word number which that thread must have published
     PLAN_WAIT = PLAN_OWN_FIRST,
-    PLAN_SAMPLE,   // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since then (signed).
-                   // Takes a sample of resident memory
-    PLAN_COUNT,    // as PLAN_SAMPLE, but without a sample
-    PLAN_STATS,    // query the allocator's own statistics
-    PLAN_TRIM,     // ask the allocator to return free memory to the kernel
+    PLAN_COUPLE, // as PLAN_WAIT, but not a dependency of the program's: it keeps threads as close as they were recorded
+    PLAN_SAMPLE, // bits 8-63: calls since the last SAMPLE or COUNT; extra: change of live bytes since then (signed).
+                 // Takes a sample of resident memory
+    PLAN_COUNT,  // as PLAN_SAMPLE, but without a sample
+    PLAN_STATS,  // query the allocator's own statistics
+    PLAN_TRIM,   // ask the allocator to return free memory to the kernel
     PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
     PLAN_TOUCH,    // bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes,
                    // of those that belong to it alone; extra: how many of them are at its start
@@ -110,6 +111,7 @@ static inline unsigned plan_extra_words(enum plan_op op)
 #undef HT_X
     switch ((unsigned)op) {
     case PLAN_WAIT:
+    case PLAN_COUPLE:
     case PLAN_SAMPLE:
     case PLAN_COUNT:
     case PLAN_TOUCH:

@@ -64,6 +64,7 @@ void plan_free(struct plan *p)
     free(p->op_numbers);
     free(p->samples);
     plan_release_snapshots(p);
+    plan_release_coupling(p);
     free(p->recorded);
     free(p->points);
     plan_memory_release(&p->memory);

@@ -106,6 +106,13 @@ int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64
     return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_WAIT, 0, thread), position}, e);
 }
 
+int plan_put_couple(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)
+{
+    if (!position) // satisfied in any case
+        return 0;
+    return put_two_words(p, s, (uint64_t[]){plan_word(PLAN_COUPLE, 0, thread), position}, e);
+}
+
 int plan_put_count(struct plan *p, struct plan_stream *s, struct err *e)
 {
     int rc =

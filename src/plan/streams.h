@@ -68,11 +68,13 @@ struct plan_stream {
     uint64_t *index;      // index[i]: word number of op index_from + i * PLAN_INDEX_OPS
     uint64_t index_from;  // ops in the window being filled have this number or more
     size_t indexed, index_capacity;
-    uint64_t counted_events; // since the last SAMPLE or COUNT
+    uint64_t counted_events;   // since the last SAMPLE or COUNT
+    uint64_t unsampled_events; // since the last SAMPLE
     int64_t live_change;
     struct slot_table_pool pool;
     struct plan_span span;
     uint64_t paced_ns;             // of the last PACE
+    uint64_t section;              // the last one in which it has an op: see couple.c
     struct plan_segment *segments; // in windows: the last PLAN_WINDOWS, number i at i % PLAN_WINDOWS
     uint64_t n_segments;
 };

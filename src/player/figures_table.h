@@ -57,6 +57,8 @@
       "of all RSS figures, what the allocator has once it is loaded, before the first call") \
     X(peak_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "rss_ratio", LESS, "peak RSS", \
       "highest private resident memory, less the player's own") \
+    X(replayed_peak_live_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, NEITHER, "replayed peak live", \
+      "highest sum of requested bytes of live blocks in the replay, whose threads may interleave differently") \
     X(peak_fragmentation, RATIO, DERIVED, MEDIAN, MEMORY, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "peak RSS/live", \
       "peak RSS divided by peak live bytes") \
     X(mean_rss_bytes, BYTES, DERIVED, MEDIAN, MEMORY, RUN | TEXT | DIFF | PAGE, NULL, LESS, "mean RSS", \
@@ -93,6 +95,8 @@
       "of the dependencies, those that were not satisfied when the thread came to them") \
     X(sleeps, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, LESS, "slept", \
       "of the blocked dependencies, those for which the thread slept in the kernel") \
+    X(coupled_waits, COUNT, PLAYER, TYPICAL, DEPENDENCIES, RUN | TEXT, NULL, NEITHER, "held back", \
+      "times that a thread waited for others only to stay as close to them as it was recorded") \
     X(stalls, COUNT, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalls", \
       "times that a thread waited for the next part of a streamed workload") \
     X(stall_ns, NS, PLAYER, TYPICAL, DECODER, TEXT, NULL, LESS, "stalled for", \

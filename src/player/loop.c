@@ -131,7 +131,7 @@ ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t,
     player_verify_allocated(t, b.kind, b.entry, b.block, b.size);
 }
 
-ALWAYS_INLINE void wait_for(struct player_thread *t, uint32_t thread, uint64_t position)
+ALWAYS_INLINE void wait_for(struct player_thread *t, struct player_waits *w, uint32_t thread, uint64_t position)
 {
     struct player_seen *seen = &t->seen[thread % PLAYER_SEEN];
     if (seen->thread == thread && seen->progress >= position)
@@ -139,7 +139,7 @@ ALWAYS_INLINE void wait_for(struct player_thread *t, uint32_t thread, uint64_t p
     // Pairs with the release in publish(): all that the other thread did before it is visible.
     uint64_t progress = atomic_load_explicit(&player.lines[thread].progress, memory_order_acquire);
     if (UNLIKELY(progress < position)) {
-        player_wait_slow(t, thread, position);
+        player_wait_slow(w, thread, position);
         return;
     }
     *seen = (struct player_seen){progress, thread};
@@ -395,7 +395,12 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
             pc += 2;
             break;
         case PLAN_WAIT:
-            wait_for(t, (uint32_t)size, *pc++);
+            wait_for(t, &t->waits, (uint32_t)size, *pc++);
+            continue;
+        case PLAN_COUPLE:
+            if (player.results->coupled)
+                wait_for(t, &t->coupled_waits, (uint32_t)size, *pc);
+            pc++;
             continue;
         case PLAN_SAMPLE:
         case PLAN_COUNT:

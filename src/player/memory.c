@@ -172,16 +172,25 @@ void player_touch_own_pages(void)
     dl_iterate_phdr(touch_object, NULL);
 }
 
+static void note_peak(uint64_t live)
+{
+    uint64_t peak = atomic_load_explicit(&player.peak_live_bytes, memory_order_relaxed);
+    while (live > peak && !atomic_compare_exchange_weak_explicit(&player.peak_live_bytes, &peak, live,
+                                                                 memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 void player_sample(uint64_t events, uint64_t live_change, bool keep)
 {
     struct results *r = player.results;
     uint64_t event = atomic_fetch_add_explicit(&player.events, events, memory_order_relaxed) + events;
     uint64_t live = atomic_fetch_add_explicit(&player.live_bytes, live_change, memory_order_relaxed) + live_change;
-    if (!keep)
-        return;
     // A thread that frees blocks of others may have been counted before them.
     if ((int64_t)live < 0)
         live = 0;
+    note_peak(live);
+    if (!keep)
+        return;
     uint64_t at = atomic_fetch_add_explicit(&r->n_samples, 1, memory_order_relaxed);
     if (at >= r->max_samples)
         return;

@@ -40,6 +40,11 @@ struct player_latency {
 
 enum { PLAYER_LATENCIES = 256 };
 
+// How often a thread had to wait for another one, and slept for that.
+struct player_waits {
+    uint64_t blocked, sleeps;
+};
+
 // One thread of the replay.
 struct player_thread {
     struct results_position *at; // what it is at
@@ -47,7 +52,7 @@ struct player_thread {
     struct player_latency *latencies; // PLAYER_LATENCIES, when calls are timed
     uint32_t n_latencies, number;
     uint32_t shard; // of the histograms that they are added to
-    uint64_t sleeps, blocked_waits;
+    struct player_waits waits, coupled_waits;
     uint64_t requested_bytes, usable_bytes; // with RESULTS_TOUCH_USABLE
     bool touches;                           // a TOUCH came before the call: pages that are used of its block, and
     uint64_t touch_pages, touch_front;      // how many of them are at its start
@@ -73,7 +78,7 @@ struct player {
     int (*null_init)(uint64_t); // of the null allocator; NULL under any other
     void (*null_real)(bool);    // the same
     // Sums of the SAMPLE and COUNT ops of all threads.
-    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t events, live_bytes;
+    _Alignas(PLAYER_CACHE_LINE) _Atomic uint64_t events, live_bytes, peak_live_bytes;
 };
 
 extern struct player player;
@@ -166,7 +171,7 @@ void player_wait_for_stream(void); // until the ring is full
 
 // wait.c.
 void player_wait_init(void);
-void player_wait_slow(struct player_thread *t, uint32_t thread, uint64_t position);
+void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position);
 void player_wake(struct player_line *line);
 void player_futex_wait(_Atomic uint32_t *word, uint32_t value);
 void player_futex_wake(_Atomic uint32_t *word);

@@ -135,6 +135,7 @@ struct results {
     uint32_t probe;                    // 1: there is no plan; only find the allocator in use and its version
     uint64_t plan_at, plan_bytes;      // of the plan in its file
     uint32_t paced;                    // 1: execute the plan's PACE ops
+    uint32_t coupled;                  // 1: execute the plan's COUPLE ops
     uint64_t idle_wait_ns;             // after all blocks are freed, idle so long and measure RSS again; 0: do not
     uint64_t spin_ticks;               // a blocked wait spins so long before it sleeps
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself

@@ -124,8 +124,9 @@ void player_thread_exited(struct player_thread *t)
     span->end_event = atomic_load_explicit(&player.events, memory_order_relaxed);
     player_add_latencies(t);
     pthread_mutex_lock(&lock);
-    player.results->figures.sleeps += t->sleeps;
-    player.results->figures.blocked_waits += t->blocked_waits;
+    player.results->figures.sleeps += t->waits.sleeps;
+    player.results->figures.blocked_waits += t->waits.blocked;
+    player.results->figures.coupled_waits += t->coupled_waits.blocked;
     player.results->figures.stalls += t->stalls;
     player.results->figures.stall_ns += t->stall_ns;
     player.results->figures.free_space_wait_ns += t->free_space_wait_ns;

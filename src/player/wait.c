@@ -75,10 +75,10 @@ static void sleep_on(struct player_line *line, uint32_t sequence)
     futex(&line->sequence, FUTEX_WAIT_PRIVATE, sequence, player.can_membarrier ? NULL : &brief);
 }
 
-void player_wait_slow(struct player_thread *t, uint32_t thread, uint64_t position)
+void player_wait_slow(struct player_waits *w, uint32_t thread, uint64_t position)
 {
     struct player_line *line = &player.lines[thread];
-    t->blocked_waits++;
+    w->blocked++;
     if (spin(line, position))
         return;
     for (;;) {
@@ -89,7 +89,7 @@ void player_wait_slow(struct player_thread *t, uint32_t thread, uint64_t positio
             syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
         if (is_satisfied(line, position))
             return;
-        t->sleeps++;
+        w->sleeps++;
         sleep_on(line, sequence);
         if (is_satisfied(line, position))
             return;

@@ -52,6 +52,8 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
             f.max_bytes = (uint64_t)off;
     }
     f.mean_bytes = f.points ? sum / (double)f.points : 0;
+    double recorded_peak = (double)plan_facts(p)->peak_live_bytes;
+    f.peak_ratio = recorded_peak > 0 ? run->figures.replayed_peak_live_bytes / recorded_peak : NAN;
     return f;
 }
 

@@ -9,6 +9,8 @@ struct fidelity_live {
     uint64_t points, equal;
     uint64_t max_bytes; // largest difference
     double mean_bytes;
+    // Of the peaks, which are counted more often: above 1 if threads ran ahead of those that free their blocks.
+    double peak_ratio; // NAN: nothing was live
 };
 
 // The heap of the replay, which is RSS less what the allocator had at load, against the program's private memory, less what the program had beside its heap: what there

@@ -266,6 +266,7 @@ static void put_live(struct json *j, const struct fidelity_live *l)
     json_put_u64(j, "equal_points", l->equal);
     json_put_u64(j, "max_difference_bytes", l->max_bytes);
     json_put_double(j, "mean_difference_bytes", l->mean_bytes);
+    json_put_double(j, "peak_ratio", l->peak_ratio);
     json_end_object(j);
 }
 
@@ -411,6 +412,8 @@ static void put_result(struct json *j, const struct replay_session *s, const str
     json_put_u64(j, "big_block_bytes", plan_facts(s->plan)->big_bytes);
     json_put_u64(j, "big_block_measured_bytes", plan_facts(s->plan)->big_known_bytes);
     json_put_u64(j, "big_block_estimated_bytes", plan_facts(s->plan)->big_estimated_bytes);
+    static const char *const threads[] = {"auto", "real", "coupled", "one"}; // as the option names them
+    json_put_string(j, "memory_threads", threads[replay_session_memory_threads(s)]);
     json_put_double(j, "speed", s->settings.speed > 0 ? s->settings.speed : NAN);
     put_counters(j, r);
     put_decoder(j, s, r);

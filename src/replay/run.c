@@ -267,6 +267,7 @@ static void set_task(struct results *r, const struct replay_run_settings *s)
     r->touch = s->touch;
     r->timed = s->timed;
     r->paced = s->paced;
+    r->coupled = s->coupled;
     r->stats = s->stats;
     r->idle_wait_ns = s->idle_wait_ns;
     r->clock = clock_best();
@@ -298,6 +299,21 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     streaming_free(streaming);
     shared_release(&shared);
     return rc;
+}
+
+void replay_run_take_memory(struct replay_run *run, struct replay_run *memory)
+{
+    struct results_sample *samples = run->samples;
+    size_t n = run->n_samples;
+    for (size_t i = 0; i < FIGURES; i++) {
+        if (figure_infos[i].group == FIGURE_MEMORY)
+            run->figures.values[i] = memory->figures.values[i];
+    }
+    run->figures.coupled_waits = memory->figures.coupled_waits;
+    run->samples = memory->samples;
+    run->n_samples = memory->n_samples;
+    memory->samples = samples;
+    memory->n_samples = n;
 }
 
 void replay_run_release(struct replay_run *run)

@@ -17,6 +17,7 @@ struct replay_run_settings {
     bool stats;            // read the allocator's own statistics at STATS ops
     bool snapshots;        // copy the slot table at the SNAPSHOT op and at the end
     bool paced;            // keep the pace that the plan was made for
+    bool coupled;          // keep the threads as close as they were recorded
     uint64_t timeout_ns;   // without progress, after which the player is killed; 0: never
     uint64_t idle_wait_ns; // measure memory again so long after everything was freed; 0: do not
 };
@@ -56,6 +57,9 @@ struct replay_run {
 // errno. The output of the allocator goes to stderr.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
+
+// Replaces what `run` says about memory by what `memory` says, which gets the rest and is to be released as before.
+void replay_run_take_memory(struct replay_run *run, struct replay_run *memory);
 void replay_run_release(struct replay_run *run);
 
 // Loads the allocator into the player without a replay: 0 if it provides malloc then. `version` is the one that it

@@ -144,11 +144,14 @@ static size_t describe_thread(const struct run_explained *w, uint64_t thread, bo
 {
     struct watchdog_op at;
     char place[WHERE_BYTES];
-    if (!watchdog_op_of(w->watchdog, thread, &at) || waiting != (at.op == PLAN_WAIT || at.op == PLAN_NEXT_SEGMENT))
+    if (!watchdog_op_of(w->watchdog, thread, &at))
+        return 0;
+    bool waits_for_thread = at.op == PLAN_WAIT || at.op == PLAN_COUPLE;
+    if (waiting != (waits_for_thread || at.op == PLAN_NEXT_SEGMENT))
         return 0;
     bool is_threads = thread < w->watchdog->n_threads;
     where(w, is_threads ? (uint32_t)thread : UINT32_MAX, at.position, place);
-    if (at.op == PLAN_WAIT)
+    if (waits_for_thread)
         return (size_t)snprintf(text, size, "waiting for thread %llu%s", (unsigned long long)at.size, place);
     if (at.op == PLAN_NEXT_SEGMENT)
         return (size_t)snprintf(text, size, "thread %llu waiting for its next part", (unsigned long long)thread);

@@ -20,7 +20,7 @@ void replay_session_init(struct replay_session *s, const struct replay_settings 
     }
     s->plan_settings = (struct plan_settings){
         .memory_bytes = set->memory_bytes ? set->memory_bytes : plan_default_memory(),
-        .one_thread = set->one_thread,
+        .one_thread = set->threads == REPLAY_THREADS_ONE,
         .stats_every = set->stats_every,
         .trim_every = set->trim_every,
     };
@@ -203,10 +203,38 @@ static struct replay_run *place_for(struct replay_result *r, enum run_purpose pu
     return &r->stats;
 }
 
+enum replay_threads replay_session_memory_threads(const struct replay_session *s)
+{
+    enum replay_threads threads = s->settings.threads;
+    if (threads != REPLAY_THREADS_AUTO)
+        return threads;
+    return plan_facts(s->plan)->threads > 1 && !s->settings.verify ? REPLAY_THREADS_COUPLED : REPLAY_THREADS_REAL;
+}
+
+bool replay_session_memory_apart(const struct replay_session *s)
+{
+    return s->settings.threads == REPLAY_THREADS_AUTO && !(s->settings.speed > 0) &&
+           replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED;
+}
+
+// Repeats a run with coupled threads, whose memory counts.
+static int run_for_memory(struct replay_session *s, const struct replay_result *r, struct replay_run_settings settings,
+                          struct replay_run *run, struct err *e)
+{
+    struct replay_run memory;
+    settings.coupled = true;
+    settings.idle_wait_ns = s->settings.idle_ns;
+    int rc = replay_run(s->plan, &r->allocator, &settings, &memory, e);
+    if (rc == 0)
+        replay_run_take_memory(run, &memory);
+    replay_run_release(&memory);
+    return rc;
+}
+
 static int run_once(struct replay_session *s, struct replay_result *r, enum run_purpose purpose, struct err *e)
 {
     const struct replay_settings *set = &s->settings;
-    bool is_null = r == &s->null;
+    bool is_null = r == &s->null, apart = replay_session_memory_apart(s) && purpose == RUN_MEASURED;
     // Neither sizes nor the replay overhead depend on the pace.
     struct replay_run_settings settings = {
         .player = set->player,
@@ -214,10 +242,14 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
         .timed = purpose == RUN_TIMED,
         .stats = purpose == RUN_STATS,
+        .coupled = !apart && purpose != RUN_TIMED && replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
         .paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
-        .idle_wait_ns = is_null || purpose != RUN_MEASURED ? 0 : set->idle_ns,
+        .idle_wait_ns = is_null || apart || purpose != RUN_MEASURED ? 0 : set->idle_ns,
     };
-    int rc = replay_run(s->plan, &r->allocator, &settings, place_for(r, purpose), e);
+    struct replay_run *run = place_for(r, purpose);
+    int rc = replay_run(s->plan, &r->allocator, &settings, run, e);
+    if (rc == 0 && apart && !is_null)
+        rc = run_for_memory(s, r, settings, run, e);
     if (rc == 0 && purpose == RUN_MEASURED)
         r->n_runs++;
     if (rc == -EBADMSG)

@@ -19,11 +19,19 @@
 #include "replay/run.h"
 #include "workload/file.h"
 
+// How the recorded threads are replayed.
+enum replay_threads {
+    REPLAY_THREADS_AUTO,    // time is measured with REAL, memory with COUPLED; at a pace, both with COUPLED
+    REPLAY_THREADS_REAL,    // each as fast as the dependencies allow
+    REPLAY_THREADS_COUPLED, // as close to each other as they were recorded, except where calls are timed
+    REPLAY_THREADS_ONE,     // all calls in one thread, in recorded order
+};
+
 struct replay_settings {
     const char *player, *null_library; // paths of heaptape-replay and libheaptape-null.so; borrowed
     unsigned runs;                     // measured ones on each allocator, up to MEASURE_MAX_RUNS
     enum results_touch touch;
-    bool one_thread;                  // all calls in one thread, in recorded order
+    enum replay_threads threads;
     double speed;                     // times the recorded pace; 0: full speed
     uint64_t timeout_ns;              // without progress, after which a run fails; 0: never
     uint64_t idle_ns;                 // measure memory again so long after everything was freed; 0: do not
@@ -94,6 +102,13 @@ int replay_session_run(struct replay_session *s, struct err *e);
 // mean of all. count is 0 if there were none.
 struct replay_call replay_session_call(const struct replay_session *s, const struct replay_result *r, unsigned kind);
 struct replay_call replay_session_size(const struct replay_session *s, const struct replay_result *r, unsigned class);
+
+// How the threads were replayed whose memory was measured: never REPLAY_THREADS_AUTO.
+enum replay_threads replay_session_memory_threads(const struct replay_session *s);
+
+// Is memory measured in runs of its own? Not at a pace, where threads stay together in any case and a run takes as long
+// as the program did.
+bool replay_session_memory_apart(const struct replay_session *s);
 
 // The ratio of a figure to that of the first allocator.
 struct measure_ratio replay_session_ratio(const struct replay_session *s, const struct replay_result *r, size_t figure);

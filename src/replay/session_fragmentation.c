@@ -44,6 +44,7 @@ static int run_once(struct replay_session *s, const struct plan *p, struct repla
     const struct replay_run_settings settings = {.timeout_ns = s->settings.timeout_ns,
                                                  .player = s->settings.player,
                                                  .touch = s->settings.touch,
+                                                 .coupled = replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
                                                  .snapshots = true};
     int rc = replay_run(p, &r->allocator, &settings, &run, e);
     if (rc < 0)

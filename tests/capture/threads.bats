@@ -25,3 +25,16 @@ load trace
   counts_as_told
   [ "$(awk '$5 == "thread.start"' lines | wc -l)" -ge 20000 ]
 }
+
+@test "a producer that a bounded queue held back is held back in replay: peak RSS within 20 %" {
+  skip_under_sanitizer
+  unset MALLOC_PERTURB_
+  timeout 60 "$HEAPTAPE_PROGRAMS/queue" 20000 >real
+  timeout 60 "$HEAPTAPE" record -q -o t.ht "$HEAPTAPE_PROGRAMS/queue" 20000
+  "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc --json t.ht >replay.json
+  python3 -c 'import json
+real, d = int(open("real").read()), json.load(open("replay.json"))
+assert d["memory_threads"] == "coupled"
+assert d["fidelity"]["live"]["peak_ratio"] < 1.5, d["fidelity"]["live"]
+assert 0.8 * real < d["peak_rss_bytes"] < 1.2 * real, (real, d["peak_rss_bytes"])'
+}

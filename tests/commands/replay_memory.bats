@@ -189,3 +189,34 @@ END
   "$HEAPTAPE" replay -q -r 1 --no-latency --json unused.ht >out.json
   json 'assert not d["touch_zeroed"] and d["peak_rss_bytes"] < 1e6, d["peak_rss_bytes"]'
 }
+
+@test "a thread that a bounded queue held back does not run ahead" {
+  make_workload queue 2 2000 64
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json -a "$HEAPTAPE_PROGRAMS/libtest-slow.so" w.htw >out.json
+  json 'assert d["memory_threads"] == "coupled" and d["coupled_waits"] > 0
+assert d["peak_rss_bytes"] < 1.3 * d["peak_live_bytes"], d["peak_rss_bytes"]
+assert d["fidelity"]["live"]["peak_ratio"] < 1.5, d["fidelity"]["live"]'
+  for how in "--threads coupled" "--speed x1000000"; do
+    # shellcheck disable=SC2086
+    "$HEAPTAPE" replay -q -r 1 --no-latency --idle 1 --json $how -a "$HEAPTAPE_PROGRAMS/libtest-slow.so" w.htw >out.json
+    json 'assert d["memory_threads"] == "coupled" and d["coupled_waits"] > 0
+assert d["peak_rss_bytes"] < 1.3 * d["peak_live_bytes"], d["peak_rss_bytes"]'
+  done
+}
+
+@test "a thread that runs ahead is seen in live bytes" {
+  make_workload queue 2 2000 64
+  slow=$HEAPTAPE_PROGRAMS/libtest-slow.so
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json --threads real -a "$slow" w.htw >out.json
+  json 'assert d["memory_threads"] == "real" and d["coupled_waits"] == 0
+assert d["peak_rss_bytes"] > 5 * d["peak_live_bytes"], d["peak_rss_bytes"]
+assert d["replayed_peak_live_bytes"] > 5 * d["peak_live_bytes"] and d["fidelity"]["live"]["peak_ratio"] > 5'
+  heaptape replay -q -r 1 --no-latency --threads real -a "$slow" w.htw
+  [[ "$output" == *"peak live "*" × recorded: threads ran ahead of those that free their blocks"* ]]
+  heaptape replay -q -r 1 --no-latency -a "$slow" w.htw
+  [[ "$output" != *"ran ahead"* ]]
+  [[ "$output" == *"; time is that of threads as fast as they can, memory that of threads as close as recorded"* ]]
+  make_workload churn 1 1000
+  heaptape replay -q -r 1 --no-latency w.htw
+  [[ "$output" != *"threads as fast as they can"* ]]
+}

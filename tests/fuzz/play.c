@@ -67,7 +67,7 @@ static bool play(struct played *p, struct played_thread *t)
         unsigned n = plan_op_words(*w);
         need(t->at + n <= p->header->words);
         p->left -= n < p->left ? n : p->left;
-        if (op == PLAN_WAIT) {
+        if (op == PLAN_WAIT || op == PLAN_COUPLE) {
             uint64_t of = plan_size_of(*w);
             need(of < p->header->n_threads);
             if (p->threads[of].progress < w[1])

@@ -12,6 +12,7 @@
 //                 their own
 //   holes         blocks of 256 and of 512 bytes, CALLS of each, a fourth of which stays live (see make_holes), beside
 //                 CROSS calls of free(NULL)
+//   queue         thread 0 allocates CALLS blocks of 4 KiB, which thread 1 frees; CROSS of them are live at most
 //   paced         each thread allocates and frees a block every 10 ms, CALLS times
 //   threads       THREADS threads one after another, four at a time, each with CALLS calls and a block from its parent
 #include "base/fio.h"
@@ -375,6 +376,19 @@ static void make_dependencies(uint64_t calls, unsigned cross)
     free(blocks);
 }
 
+static void make_queue(uint64_t calls, uint64_t bound)
+{
+    struct block *blocks = calloc(calls, sizeof *blocks);
+    start_thread(0, 1);
+    for (uint64_t n = 0; n < calls + bound; n++) {
+        if (n >= bound)
+            free_block(1, &blocks[n - bound]);
+        if (n < calls)
+            blocks[n] = allocate(0, (struct workload_op){.kind = HT_MALLOC, .size = 4096});
+    }
+    free(blocks);
+}
+
 static void make_paced(uint32_t threads, uint64_t calls)
 {
     for (uint32_t t = 1; t < threads; t++)
@@ -466,6 +480,8 @@ int main(int argc, char **argv)
         make_big(argv[2], calls);
     else if (strcmp(argv[2], "dependencies") == 0)
         make_dependencies(calls, argc > 5 ? (unsigned)strtoul(argv[5], NULL, 0) : 0);
+    else if (strcmp(argv[2], "queue") == 0)
+        make_queue(calls, argc > 5 ? strtoull(argv[5], NULL, 0) : 1);
     else if (strcmp(argv[2], "paced") == 0)
         make_paced(threads, calls);
     else

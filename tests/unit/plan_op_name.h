@@ -7,6 +7,7 @@
 static const char *const plan_own_names[PLAN_OP_LIMIT] = {
     [PLAN_STOP] = "STOP",
     [PLAN_WAIT] = "WAIT",
+    [PLAN_COUPLE] = "COUPLE",
     [PLAN_SAMPLE] = "SAMPLE",
     [PLAN_COUNT] = "COUNT",
     [PLAN_STATS] = "STATS",

@@ -223,23 +223,28 @@ static void test_only_dependencies_publish(void **state)
     for (uint32_t i = 0; i < OPS; i += 100)
         add(p, 1, after(deallocate(i), &(struct workload_dependency){0, i}));
     struct mapped m = finish(p);
-    uint64_t at = m.threads[0].first_word, positions[OPS];
+    uint64_t at = m.threads[0].first_word, positions[OPS], others = 0;
     for (uint32_t i = 0; i < OPS;) {
         struct read_op s = read_op(&m, &at);
         if (s.op == PLAN_SAMPLE)
             continue;
         assert_op(s, PLAN_MALLOC);
-        assert_int_equal(s.publish, i % 100 == 0);
+        assert_true(s.publish || i % 100);
+        others += s.publish && i % 100;
         assert_int_equal(plan_op_at(m.plan, 0, s.end), i);
         positions[i++] = s.end;
     }
     at = m.threads[1].first_word;
     for (uint32_t i = 0; i < OPS; i += 100) {
-        struct read_op wait = read_op(&m, &at), s = read_op(&m, &at);
+        struct read_op wait = read_op(&m, &at);
+        while (wait.op == PLAN_COUPLE || wait.op == PLAN_COUNT)
+            wait = read_op(&m, &at);
+        struct read_op s = read_op(&m, &at);
         assert_true(wait.op == PLAN_WAIT && wait.size == 0 && wait.extra[0] == positions[i]);
         assert_op(s, PLAN_FREE);
     }
     assert_int_equal(plan_facts(m.plan)->dependencies, OPS / 100);
+    assert_true(others <= 2); // for which thread 1 waits to stay close
     release(&m);
 }
 
