@@ -5,7 +5,7 @@ declare -gA _heaptape_options=(
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
   [merge]=' --output= -o --force -f --offset= --level= -l --help -h --quiet -q --color='
   [replay]=' --allocator= -a --verify --fragmentation --runs= -r --touch= --threads= --speed= --idle= --timeout= --internal-fragmentation --stats-every= --trim-every= --no-latency --memory= --no-cache --json --help -h --quiet -q --color='
-  [compare]=' --allocator= -a --sweep= --output= -o --force -f --runs= -r --touch= --threads= --speed= --idle= --timeout= --internal-fragmentation --stats-every= --trim-every= --no-latency --memory= --no-cache --json --help -h --quiet -q --color='
+  [compare]=' --allocator= -a --sweep= --output= -o --force -f --real --runs= -r --touch= --threads= --speed= --idle= --timeout= --internal-fragmentation --stats-every= --trim-every= --no-latency --memory= --no-cache --json --help -h --quiet -q --color='
   [stat]=' --json --brief --by= --format= --weight= --top= --debug-dir= --help -h --quiet -q --color='
   [symbolize]=' --output= -o --force -f --debug-dir= --help -h --quiet -q --color='
   [report]=' --output= -o --force -f --diff -d --help -h --quiet -q --color='

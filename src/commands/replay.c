@@ -21,7 +21,7 @@ static const struct option options[] = {
     {0},
 };
 
-static void print(const struct replay_session *s, const struct replay_options *o)
+static void print(struct replay_session *s, const struct replay_options *o)
 {
     if (o->json) {
         struct json j = {.to = stdout};

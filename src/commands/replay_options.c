@@ -174,7 +174,7 @@ void replay_workload(struct replay_session *s, struct replay_settings *how, cons
 }
 
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
-                       void (*print)(const struct replay_session *s, const struct replay_options *o))
+                       void (*print)(struct replay_session *s, const struct replay_options *o))
 {
     struct replay_session session;
     int code = check_options(c, o);

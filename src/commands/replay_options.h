@@ -26,6 +26,8 @@ struct replay_options {
     struct option_list sweeps; // compare only
     const char *page;          // the same
     bool force;                // the same
+    bool real;                 // the same
+    char *const *program;      // the same: with `real`, the operands behind the workload
     bool json;
 };
 
@@ -78,7 +80,7 @@ int replay_parse_idle(const char *text, void *field);
 // Runs what the options ask for on the workload at `path`, and calls `print` with the finished session. EXIT_USAGE if the
 // options contradict each other, else EXIT_DONE; dies when anything fails.
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
-                       void (*print)(const struct replay_session *s, const struct replay_options *o));
+                       void (*print)(struct replay_session *s, const struct replay_options *o));
 
 // Replays the workload at `path` on the allocators, in *s, which the caller releases; paths and quiet of the settings are
 // filled in. Dies when it fails.

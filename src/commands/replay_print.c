@@ -2,6 +2,7 @@
 #include "analysis/measure.h"
 #include "cli/command.h"
 #include "replay/fidelity.h"
+#include "replay/real.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -503,4 +504,76 @@ void replay_print_table(const struct replay_session *s)
     print_fidelity_line(&f, s->results[recorded].allocator.name);
     printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,
            s->settings.runs == 1 ? "" : "s", s->results[0].figures.overhead_ns_per_event);
+}
+
+static const struct {
+    const char *label;
+    enum figure_unit unit;
+    size_t replayed; // the figure of the replay that predicts it; FIGURES: none, since a replay has only the calls
+} real_figures[REAL_FIGURES] = {
+    [REAL_WALL] = {"wall time", FIGURE_NS, FIGURES},
+    [REAL_CPU] = {"CPU time", FIGURE_NS, FIGURE_cpu_ns},
+    [REAL_PEAK_RSS] = {"peak RSS", FIGURE_BYTES, FIGURE_peak_rss_bytes},
+};
+
+static void print_real_row(const struct replay_session *s, const struct replay_result *r)
+{
+    char name[NAME_BYTES], text[64];
+    row_name(&r->allocator, name);
+    printf("%-*s", name_width(s), name);
+    for (unsigned i = 0; i < REAL_FIGURES; i++) {
+        struct measure_ratio ratio = replay_real_ratio(s, r, i);
+        printf(" %*s", FIGURE_WIDTH, figure_text(text, real_figures[i].unit, replay_real_median(r, i)));
+        printf("  %-*s", RATIO_WIDTH, ratio_text(text, &ratio, r == s->results));
+    }
+    printf("\n");
+}
+
+static const char *difference_text(char text[64], enum figure_unit unit, double v)
+{
+    char size[32];
+    snprintf(text, 64, "%c%s", v < 0 ? '-' : '+', figure_text(size, unit, fabs(v)));
+    return text;
+}
+
+// Less than a hundredth is no difference, whatever the interval: few runs have a narrow one by chance.
+static const char *verdict_of(const struct measure_ratio *ratio, double real, double replayed)
+{
+    if ((measure_has_interval(ratio) && measure_is_same(ratio)) || fabs(ratio->ratio - 1) < 0.01)
+        return "no difference";
+    return (real < 0) == (replayed < 0) ? "predicted" : "NOT predicted";
+}
+
+// What the allocator changes, really and in the replay.
+static void print_prediction(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct replay_result *first = s->results;
+    char name[NAME_BYTES], t[2][64];
+    row_name(&r->allocator, name);
+    printf("%-*s", name_width(s), name);
+    for (unsigned i = 0; i < REAL_FIGURES; i++) {
+        size_t figure = real_figures[i].replayed;
+        if (figure == FIGURES)
+            continue;
+        double real = replay_real_median(r, i) - replay_real_median(first, i);
+        double replayed = r->figures.values[figure] - first->figures.values[figure];
+        struct measure_ratio ratio = replay_real_ratio(s, r, i);
+        const char *verdict = verdict_of(&ratio, real, replayed);
+        printf(" %s %s, replayed %s: %s%s", real_figures[i].label, difference_text(t[0], real_figures[i].unit, real),
+               difference_text(t[1], real_figures[i].unit, replayed), verdict, i + 1 < REAL_FIGURES ? ";" : "\n");
+    }
+}
+
+void replay_print_real(const struct replay_session *s)
+{
+    printf("\n%-*s", name_width(s), "the program");
+    for (unsigned i = 0; i < REAL_FIGURES; i++)
+        printf(" %*s  %-*s", FIGURE_WIDTH, real_figures[i].label, RATIO_WIDTH, "ratio [95 %]");
+    printf("\n");
+    for (size_t i = 0; i < s->n_results; i++)
+        print_real_row(s, &s->results[i]);
+    printf("%zu run%s each. Differences from %s:\n", s->results[0].n_real, s->results[0].n_real == 1 ? "" : "s",
+           s->results[0].allocator.name);
+    for (size_t i = 1; i < s->n_results; i++)
+        print_prediction(s, &s->results[i]);
 }

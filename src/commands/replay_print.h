@@ -12,6 +12,9 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
 void replay_print_verified(const struct replay_result *r);
 
 // The table of compare.
+// The runs of the real program, and how well the replay predicted them.
+void replay_print_real(const struct replay_session *s);
+
 void replay_print_table(const struct replay_session *s);
 
 #endif

@@ -1,6 +1,7 @@
 #include "replay/json.h"
 
 #include "replay/fidelity.h"
+#include "replay/real.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -482,6 +483,37 @@ static void put_ratios(struct json *j, const struct replay_session *s, const str
     }
 }
 
+// The program itself; null unless it ran.
+static void put_real(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    static const char *const keys[REAL_FIGURES][2] = {
+        [REAL_WALL] = {"wall_ns", "wall_ratio"},
+        [REAL_CPU] = {"cpu_ns", "cpu_ratio"},
+        [REAL_PEAK_RSS] = {"peak_rss_bytes", "rss_ratio"},
+    };
+    json_key(j, "real");
+    if (!r->n_real) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    for (unsigned i = 0; i < REAL_FIGURES; i++) {
+        struct measure_ratio ratio = replay_real_ratio(s, r, i);
+        json_put_u64(j, keys[i][0], (uint64_t)replay_real_median(r, i));
+        put_ratio(j, keys[i][1], &ratio);
+    }
+    json_key(j, "runs");
+    json_begin_array(j);
+    for (size_t n = 0; n < r->n_real; n++) {
+        json_begin_object(j);
+        for (unsigned i = 0; i < REAL_FIGURES; i++)
+            json_put_u64(j, keys[i][0], (uint64_t)r->real[n].values[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
 void replay_json_compare(struct json *j, const struct replay_session *s)
 {
     json_begin_object(j);
@@ -492,6 +524,7 @@ void replay_json_compare(struct json *j, const struct replay_session *s)
         json_begin_object(j);
         put_result(j, s, &s->results[i]);
         put_ratios(j, s, &s->results[i]);
+        put_real(j, s, &s->results[i]);
         json_end_object(j);
     }
     json_end_array(j);

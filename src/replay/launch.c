@@ -38,15 +38,13 @@ static bool is_set_here(const char *variable, const struct allocator *a)
     return false;
 }
 
-// Our environment with the tunables, and with the allocator as the only preload. The strings stay whose they are, but
-// for the first, which the caller frees.
-static char **make_environment(const struct allocator *a)
+char **launch_environment(const struct allocator *a, const char *libc)
 {
     size_t n = 0, out = 0;
     while (environ[n])
         n++;
     char **made = calloc(n + a->n_tunables + 2, sizeof *made), *preload = NULL;
-    if (!made || asprintf(&preload, "LD_PRELOAD=%s", a->library ? a->library : "") < 0) {
+    if (!made || asprintf(&preload, "LD_PRELOAD=%s", a->library ? a->library : libc) < 0) {
         free(made);
         return NULL;
     }
@@ -58,6 +56,13 @@ static char **make_environment(const struct allocator *a)
             made[out++] = environ[i];
     }
     return made;
+}
+
+void launch_environment_free(char **environment)
+{
+    if (environment)
+        free(environment[0]);
+    free(environment);
 }
 
 // Above the numbers that the player expects.
@@ -128,7 +133,7 @@ int launch_player(const char *player, const struct allocator *a, const struct la
     pid_t pid;
     int output = memfd_create("heaptape-output", MFD_CLOEXEC);
     int rc, fds[LAUNCH_FDS] = {move_up(output), move_up(files->plan), move_up(files->results), move_up(files->stream)};
-    char **environment = make_environment(a);
+    char **environment = launch_environment(a, "");
     *s = (struct launch_outcome){.output = output};
     if (!environment || fds[0] < 0 || (files->plan >= 0 && fds[1] < 0) || fds[2] < 0 ||
         (files->stream >= 0 && fds[3] < 0)) {
@@ -147,9 +152,7 @@ out:
         if (fds[i] >= 0)
             close(fds[i]);
     }
-    if (environment)
-        free(environment[0]);
-    free(environment);
+    launch_environment_free(environment);
     if (rc < 0 && output >= 0)
         close(output);
     return rc;

@@ -18,6 +18,11 @@ struct launch_files {
     struct watchdog *watchdog;
 };
 
+// Our environment with the allocator's tunables, and with its library as the only preload, or that of `libc` when it has
+// none. NULL: out of memory. The strings but for the first are others'.
+char **launch_environment(const struct allocator *a, const char *libc);
+void launch_environment_free(char **environment); // which may be NULL
+
 // Returns when it has exited, or has been killed because the watchdog says that it is stuck.
 int launch_player(const char *player, const struct allocator *a, const struct launch_files *files,
                   struct launch_outcome *s, struct err *e);

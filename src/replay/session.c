@@ -31,6 +31,7 @@ static void result_release(struct replay_result *r)
     for (size_t i = 0; i < r->n_runs; i++)
         replay_run_release(&r->runs[i]);
     free(r->runs);
+    free(r->real);
     replay_run_release(&r->latency);
     replay_run_release(&r->usable);
     replay_run_release(&r->stats);
@@ -49,6 +50,7 @@ void replay_session_release(struct replay_session *s)
     symbols_free(s->symbols);
     workload_sites_release(&s->sites);
     free(s->recorded_allocator);
+    free(s->recorded_argv);
     plan_free(s->plan);
     output_close(&s->plan_file, false, NULL);
     cache_release(&s->cache);
@@ -162,6 +164,9 @@ static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct
 static void note_recording(struct replay_session *s, const struct workload_header *h)
 {
     s->recorded_allocator = h->allocator ? strdup(h->allocator) : NULL;
+    s->recorded_argv = h->argv_bytes ? malloc(h->argv_bytes) : NULL;
+    if (s->recorded_argv)
+        memcpy(s->recorded_argv, h->argv, s->recorded_argv_bytes = h->argv_bytes);
     if (h->has_stamps && h->clock_hz)
         s->ns_per_stamp = 1e9 / (double)h->clock_hz * (double)(1ull << (h->stamp_shift & 63));
 }

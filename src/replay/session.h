@@ -46,6 +46,13 @@ struct replay_settings {
     bool quiet;                  // no progress on stderr
 };
 
+// What is measured of a run of the real program: memory is that of the process that was started, resident and not shared;
+// CPU time is its own and that of the children it waited for.
+enum replay_real_figure { REAL_WALL, REAL_CPU, REAL_PEAK_RSS, REAL_FIGURES };
+struct replay_real {
+    double values[REAL_FIGURES]; // ns, ns, bytes
+};
+
 // All runs on one allocator.
 struct replay_result {
     struct allocator allocator;
@@ -55,8 +62,10 @@ struct replay_result {
     struct replay_run usable;  // a run that asked for the blocks' usable sizes
     struct replay_run stats;   // a run that read the allocator's statistics, if that was asked for
     struct fragmentation fragmentation[PLAN_SNAPSHOTS];
-    union figures figures; // summary of the runs
-    size_t typical;        // the run whose wall time is the median
+    union figures figures;    // summary of the runs
+    size_t typical;           // the run whose wall time is the median
+    struct replay_real *real; // of replay_real_run
+    size_t n_real;
 };
 
 struct replay_session {
@@ -64,8 +73,10 @@ struct replay_session {
     const char *workload;        // its name; borrowed
     struct workload_file *input; // borrowed
     char *recorded_allocator;    // the allocator's file; NULL or "": not known
-    double ns_per_stamp;         // of the recording; 0: it has no times
-    bool has_samples;            // of the recorded program's memory
+    char *recorded_argv;         // each argument ended by NUL
+    size_t recorded_argv_bytes;
+    double ns_per_stamp; // of the recording; 0: it has no times
+    bool has_samples;    // of the recorded program's memory
     struct plan *plan;
     struct plan_settings plan_settings;
     struct cache cache;

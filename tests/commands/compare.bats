@@ -165,3 +165,58 @@ END
   grep -qF requested out
   [ "$(grep -cF $'\033' out)" -eq 0 ]
 }
+
+@test "--real runs the program itself under each allocator, too" {
+  skip_under_sanitizer
+  cat >uses.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    size_t size = 1 << 20;
+    for (int i = 0; i < 24; i++)
+        memset(malloc(size), 1, size);
+    usleep(300000); // memory is looked at every 2 ms
+    int status = argc > 1 && getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), argv[1]) ? 3 : 0;
+    return write(1, argv[0], 1) != 1 ? 4 : status;
+}
+END
+  # An allocator with 8 MiB of its own.
+  cc -shared -fPIC -o loaded.so -xc - <<'END'
+#include <string.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+static char map[8 << 20];
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+__attribute__((constructor)) static void load(void) { memset(map, 1, sizeof map); }
+END
+  cc -O0 -o uses uses.c
+  "$HEAPTAPE" record -q -o uses.ht -- ./uses >/dev/null
+  "$HEAPTAPE" convert -q -o uses.htw uses.ht
+  "$HEAPTAPE" compare -q --no-latency --json --real -r 2 -a glibc -a ./loaded.so uses.htw >out.json
+  json 'a, b = d["allocators"]
+for r, own in (a, 0), (b, 8 << 20):
+  assert (24 << 20) + own < r["real"]["peak_rss_bytes"] < (26 << 20) + own, r["real"]
+  assert len(r["real"]["runs"]) == 2 and r["real"]["wall_ns"] > 0 and r["real"]["cpu_ns"] > 0
+assert abs((b["real"]["peak_rss_bytes"] - a["real"]["peak_rss_bytes"]) - (b["peak_rss_bytes"] - a["peak_rss_bytes"])) < 1 << 19
+assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a["real"]["rss_ratio_ci95"] is None'
+  "$HEAPTAPE" compare -q --no-latency --json -r 1 -a glibc -a ./loaded.so uses.htw >out.json
+  json 'assert all(a["real"] is None for a in d["allocators"])'
+  heaptape compare -q --no-latency --real -r 2 -a glibc -a ./loaded.so uses.htw -- ./uses nothing
+  [ "$status" -eq 0 ]
+  has "$output" "the program"
+  has "$output" "2 runs each. Differences from glibc:"
+  [[ "$output" == *"loaded.so "*"peak RSS +8."*" MiB, replayed +"*" MiB: predicted"* ]]
+  heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so uses.htw -- ./uses loaded
+  fails_with 1 "./uses ended with exit status 3 on loaded.so, with exit status 0 on glibc"
+  heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so uses.htw -- ./missing
+  fails_with 1 "./missing: No such file or directory"
+  heaptape compare -q -r 1 -a glibc -a ./loaded.so uses.htw -- ./uses
+  usage_fails "unexpected operand './uses'; a program is for --real"
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so w.htw
+  fails_with 1 "w.htw: the command line was not recorded; give it after --"
+}

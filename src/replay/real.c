@@ -1,0 +1,149 @@
+#include "replay/real.h"
+#include "base/clock.h"
+#include "replay/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 2 };
+
+char **replay_real_recorded(const struct replay_session *s)
+{
+    size_t n = 0, bytes = s->recorded_argv_bytes;
+    for (size_t i = 0; i < bytes; i++)
+        n += s->recorded_argv[i] == 0;
+    char **argv = n ? calloc(1, (n + 1) * sizeof *argv + bytes) : NULL;
+    if (!argv)
+        return NULL;
+    char *at = memcpy(argv + n + 1, s->recorded_argv, bytes);
+    for (size_t i = 0; i < n; i++, at += strlen(at) + 1)
+        argv[i] = at;
+    return argv;
+}
+
+// Of a line of /proc/PID/status, in kB.
+static uint64_t bytes_of(const char *status, const char *name)
+{
+    const char *line = strstr(status, name);
+    return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+// The high-water mark is that of all resident memory: less what is of files or shared now, it covers peaks between looks.
+static double highest_private(int fd, double so_far)
+{
+    char text[4096];
+    ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    uint64_t high = bytes_of(text, "VmHWM:"), shared = bytes_of(text, "RssFile:") + bytes_of(text, "RssShmem:");
+    double bytes = high > shared ? (double)(high - shared) : 0;
+    return bytes > so_far ? bytes : so_far;
+}
+
+static double time_ns(const struct timeval *t)
+{
+    return (double)t->tv_sec * 1e9 + (double)t->tv_usec * 1e3;
+}
+
+static int start(char *const argv[], char **environment, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    int rc = posix_spawnp(pid, argv[0], &actions, NULL, argv, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    return rc;
+}
+
+static int run_once(const struct allocator *a, char *const argv[], struct replay_real *run, int *status, struct err *e)
+{
+    pid_t pid;
+    char path[64];
+    struct rusage usage;
+    uint64_t began = clock_monotonic_ns();
+    // A program may bring another allocator than libc's.
+    char **environment = launch_environment(a, "libc.so.6");
+    if (!environment)
+        return err_set(e, -ENOMEM, "out of memory");
+    int rc = start(argv, environment, &pid);
+    launch_environment_free(environment);
+    if (rc)
+        return err_set(e, -rc, "%s: %s", argv[0], strerror(rc));
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    int memory = open(path, O_RDONLY | O_CLOEXEC), pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    pid_t ended;
+    while ((ended = wait4(pid, status, WNOHANG, &usage)) == 0 || (ended < 0 && errno == EINTR)) {
+        run->values[REAL_PEAK_RSS] = highest_private(memory, run->values[REAL_PEAK_RSS]);
+        poll(&end, pidfd >= 0, LOOK_MS);
+    }
+    run->values[REAL_WALL] = (double)(clock_monotonic_ns() - began);
+    run->values[REAL_CPU] = time_ns(&usage.ru_utime) + time_ns(&usage.ru_stime);
+    if (memory >= 0)
+        close(memory);
+    if (pidfd >= 0)
+        close(pidfd);
+    return ended < 0 ? err_set_errno(e, "cannot wait for %s", argv[0]) : 0;
+}
+
+static const char *describe_end(int status, char text[32])
+{
+    if (WIFSIGNALED(status))
+        snprintf(text, 32, "signal %d", WTERMSIG(status));
+    else
+        snprintf(text, 32, "exit status %d", WEXITSTATUS(status));
+    return text;
+}
+
+int replay_real_run(struct replay_session *s, char *const argv[], struct err *e)
+{
+    int first = -1, rc = 0;
+    for (size_t i = 0; i < s->n_results; i++) {
+        s->results[i].real = calloc(s->settings.runs, sizeof *s->results[i].real);
+        if (!s->results[i].real)
+            return err_set(e, -ENOMEM, "out of memory");
+    }
+    for (size_t n = 0; n < s->settings.runs * s->n_results && rc == 0; n++) {
+        struct replay_result *r = &s->results[n % s->n_results];
+        char was[32], is[32];
+        int status = 0;
+        rc = run_once(&r->allocator, argv, &r->real[r->n_real], &status, e);
+        r->n_real += rc == 0;
+        first = n ? first : status;
+        if (rc == 0 && status != first)
+            rc = err_set(e, -ECHILD, "%s ended with %s on %s, with %s on %s", argv[0], describe_end(status, is),
+                         r->allocator.name, describe_end(first, was), s->results[0].allocator.name);
+    }
+    return rc;
+}
+
+static size_t values_of(const struct replay_result *r, enum replay_real_figure figure, double values[MEASURE_MAX_RUNS])
+{
+    for (size_t i = 0; i < r->n_real; i++)
+        values[i] = r->real[i].values[figure];
+    return r->n_real;
+}
+
+double replay_real_median(const struct replay_result *r, enum replay_real_figure figure)
+{
+    double values[MEASURE_MAX_RUNS];
+    return measure_median(values, values_of(r, figure, values));
+}
+
+struct measure_ratio replay_real_ratio(const struct replay_session *s, const struct replay_result *r,
+                                       enum replay_real_figure figure)
+{
+    double a[MEASURE_MAX_RUNS], b[MEASURE_MAX_RUNS];
+    size_t n_a = values_of(r, figure, a), n_b = values_of(&s->results[0], figure, b);
+    return measure_ratio(a, n_a, b, n_b);
+}
