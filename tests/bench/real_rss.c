@@ -25,7 +25,7 @@
 enum { EVERY_NS = 2000000 };
 
 static struct real_rss *noted;
-static uint64_t heap_peak, anon_peak, looks;
+static uint64_t heap_peak, anon_peak, high_water, looks;
 static char maps[4 << 20];
 
 static uint64_t now_ns(void)
@@ -50,20 +50,65 @@ static size_t read_file(pid_t pid, const char *name, char *text, size_t size)
     return n;
 }
 
+// Of a line of /proc/PID/status, in kB.
+static uint64_t bytes_of(const char *status, const char *name)
+{
+    const char *line = strstr(status, name);
+    return line ? strtoull(line + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+// The page frame behind an address; 0: not known.
+static uint64_t frame_of(const char *at)
+{
+    uint64_t entry = 0;
+    int pagemap = open("/proc/self/pagemap", O_RDONLY);
+    if (pagemap < 0 || pread(pagemap, &entry, 8, (off_t)((uintptr_t)at / REAL_RSS_PAGE * 8)) != 8)
+        entry = 0;
+    close(pagemap);
+    return entry & ((1ull << 55) - 1);
+}
+
+// The kernel's zero pages, small and huge, by reading what was never written.
+static void find_zeros(struct real_rss *r)
+{
+    enum { HUGE_BYTES = 2 << 20, HUGE_FRAMES = HUGE_BYTES / REAL_RSS_PAGE };
+    char *at = mmap(NULL, 2 * HUGE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return;
+    volatile char *small = at, *huge = (char *)(((uintptr_t)at + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1));
+    madvise((char *)huge, HUGE_BYTES, MADV_HUGEPAGE);
+    (void)huge[0], (void)huge[REAL_RSS_PAGE];
+    uint64_t first = frame_of((char *)huge), second = frame_of((char *)huge + REAL_RSS_PAGE);
+    if (first && second == first + 1)
+        r->zeros[0] = (struct real_rss_range){first, first + HUGE_FRAMES};
+    madvise(at, 2 * HUGE_BYTES, MADV_NOHUGEPAGE);
+    madvise(at, 2 * HUGE_BYTES, MADV_DONTNEED);
+    (void)small[0];
+    first = frame_of((char *)small);
+    r->zeros[1] = (struct real_rss_range){first, first + (first != 0)};
+    munmap(at, 2 * HUGE_BYTES);
+}
+
 static void sample(pid_t pid)
 {
-    char path[64], statm[128];
-    unsigned long resident, shared;
-    if (read_file(pid, "statm", statm, sizeof statm) && sscanf(statm, "%*u %lu %lu", &resident, &shared) == 2 &&
-        (resident - shared) * REAL_RSS_PAGE > anon_peak)
-        anon_peak = (resident - shared) * REAL_RSS_PAGE;
+    char path[64], status[4096];
+    uint64_t between = 0;
+    if (read_file(pid, "status", status, sizeof status)) {
+        uint64_t high = bytes_of(status, "VmHWM:"), anon = bytes_of(status, "RssAnon:"),
+                 shared = bytes_of(status, "RssFile:") + bytes_of(status, "RssShmem:");
+        // A peak since the last look, of which the heap is taken to be what is gone again.
+        if (high > high_water && high > shared + anon)
+            between = high - shared - anon;
+        high_water = high;
+        anon_peak = anon + between > anon_peak ? anon + between : anon_peak;
+    }
     read_file(pid, "maps", maps, sizeof maps);
     snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
     int pagemap = open(path, O_RDONLY);
     if (pagemap < 0)
         return;
     uint64_t heap = real_rss_heap(noted, pagemap, maps);
-    heap = heap > noted->heap_at_start ? heap - noted->heap_at_start : 0;
+    heap = heap + between > noted->heap_at_start ? heap + between - noted->heap_at_start : 0;
     close(pagemap);
     looks++;
     if (heap > heap_peak)
@@ -104,6 +149,7 @@ int main(int argc, char **argv)
     noted = mmap(NULL, sizeof *noted, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (noted == MAP_FAILED)
         return 2;
+    find_zeros(noted);
     const char *preload = argv[1];
     unsetenv("REAL_RSS");
     uint64_t began = now_ns();
@@ -114,7 +160,7 @@ int main(int argc, char **argv)
     while (wait4(pid, &status, look && *look == '0' ? 0 : WNOHANG, &usage) == 0) {
         if (noted->starts != starts) {
             starts = noted->starts;
-            heap_peak = anon_peak = 0;
+            heap_peak = anon_peak = high_water = 0;
         }
         if (noted->pid)
             sample(noted->pid);

@@ -21,6 +21,7 @@ struct real_rss {
     uint32_t starts; // processes so far
     uint32_t n;
     uint64_t heap_at_start;                        // what real_rss_heap said before main
+    struct real_rss_range zeros[2];                // page frames full of zeros, which reading maps: in no process's RSS
     struct real_rss_range ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables
 };
 
@@ -31,6 +32,13 @@ static inline bool real_rss_is_own(const struct real_rss *r, uintptr_t page)
             return true;
     }
     return false;
+}
+
+static inline bool real_rss_is_zeros(const struct real_rss *r, uint64_t entry)
+{
+    uint64_t frame = entry & ((1ull << 55) - 1); // 0 without CAP_SYS_ADMIN
+    return frame && ((frame >= r->zeros[0].from && frame < r->zeros[0].to) ||
+                     (frame >= r->zeros[1].from && frame < r->zeros[1].to));
 }
 
 // Bytes of [from, to) that are present and private, and not the program's own.
@@ -45,7 +53,8 @@ static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uin
             break;
         for (size_t i = 0; i < (size_t)got / 8; i++) {
             // proc(5): bit 63: present; bit 61: of a file, or shared.
-            if (entries[i] >> 63 && !(entries[i] >> 61 & 1) && !real_rss_is_own(r, from + i * REAL_RSS_PAGE))
+            if (entries[i] >> 63 && !(entries[i] >> 61 & 1) && !real_rss_is_zeros(r, entries[i]) &&
+                !real_rss_is_own(r, from + i * REAL_RSS_PAGE))
                 bytes += REAL_RSS_PAGE;
         }
         from += (size_t)got / 8 * REAL_RSS_PAGE;
