@@ -163,7 +163,10 @@ int order_flush(struct order *o)
     o->n_out = o->n_out_dependencies = 0;
     if (__builtin_expect(o->calls != NULL, 0))
         return n ? o->sink.calls(o->sink.context, o->out, o->calls, n) : 0;
-    return n ? o->sink.ops(o->sink.context, o->out, n) : 0;
+    int rc = n ? o->sink.ops(o->sink.context, o->out, n) : 0;
+    if (!o->output && rc == 0 && o->sink.output)
+        o->output = o->sink.output(o->sink.context);
+    return rc;
 }
 
 // Completes the op: its number, stamp and dependencies.

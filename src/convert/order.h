@@ -9,9 +9,7 @@
 #define HEAPTAPE_CONVERT_ORDER_H
 
 #include "trace/trace.h"
-#include "workload/samples.h"
-#include "workload/sites.h"
-#include "workload/workload.h"
+#include "workload/writer.h"
 
 // What the record of an op says beyond the op.
 struct order_call {
@@ -26,6 +24,8 @@ struct order_sink {
     void *context;
     // 0 or a negative errno, which ends all.
     int (*ops)(void *context, const struct workload_thread_op *ops, size_t n);
+    // The output that `ops` writes to, NULL before there is one: simple ops then go to it directly. NULL: none do.
+    struct workload_output *(*output)(void *context);
     // Instead, when it is not NULL: calls[i] is that of ops[i]. Slower.
     int (*calls)(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n);
 };

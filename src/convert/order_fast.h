@@ -5,6 +5,7 @@
 #define HEAPTAPE_CONVERT_ORDER_FAST_H
 
 #include "convert/order_private.h"
+#include "workload/encode.h"
 
 // One bit for each tag of a one-word record of this class and form.
 #define ORDER_TAG(wire, class, form, want_class, want_form)                                                            \
@@ -38,21 +39,45 @@ static inline bool order_is_calm(const struct order *o, const struct merge_strea
     return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
-// The op frees the block at `ptr`, or allocates one at `result`; the other is 0.
-static inline int order_put_out(struct order *o, struct order_thread *t, struct workload_thread_op *to, uint64_t ptr,
-                                uint64_t result)
+// Writes the op to the sink's output, if that can be done at once.
+static inline __attribute__((always_inline)) bool order_write(const struct order *o, const struct order_thread *t,
+                                                              const struct workload_op *op, bool allocates)
 {
-    if (__builtin_expect(o->calls != NULL, 0))
-        o->calls[o->n_out] =
-            (struct order_call){.ptr = ptr, .result = result, .thread = t->trace_number, .tid = t->tid};
-    if (to->op.stamp < t->last_stamp)
-        to->op.stamp = t->last_stamp;
-    t->recent[t->next_op % ORDER_RECENT] = to->op.stamp;
-    t->last_stamp = to->op.stamp;
+    struct workload_output *to = o->output;
+    const struct encode_shape *shape = to ? encode_simple_shape(to->encode, t->number, op) : NULL;
+    if (__builtin_expect(!shape, 0))
+        return false;
+    encode_simple(to->encode, t->number, shape, allocates ? FORMAT_SLOT_ALLOCATED : FORMAT_SLOT_FREED, op);
+    summary_see(&to->counter, op);
+    if (allocates) {
+        to->counter.summary.requested_bytes += op->size;
+        summary_allocate(&to->counter, t->number, op->slot, op->size);
+    } else {
+        summary_free(&to->counter, t->number, op->slot);
+    }
+    return true;
+}
+
+// The op allocates the block at `address`, or frees it.
+static inline __attribute__((always_inline)) int order_put_out(struct order *o, struct order_thread *t,
+                                                               struct workload_op op, uint64_t address, bool allocates)
+{
+    if (op.stamp < t->last_stamp)
+        op.stamp = t->last_stamp;
+    t->recent[t->next_op % ORDER_RECENT] = op.stamp;
+    t->last_stamp = op.stamp;
     t->next_op++;
-    if (__builtin_expect(++o->n_out < ORDER_BATCH, 1))
-        return ORDER_DONE;
-    int rc = order_flush(o);
+    int rc = o->output && o->n_out ? order_flush(o) : 0;
+    if (rc < 0 || order_write(o, t, &op, allocates))
+        return rc < 0 ? rc : ORDER_DONE;
+    if (__builtin_expect(o->calls != NULL, 0))
+        o->calls[o->n_out] = (struct order_call){.ptr = allocates ? 0 : address,
+                                                 .result = allocates ? address : 0,
+                                                 .thread = t->trace_number,
+                                                 .tid = t->tid};
+    o->out[o->n_out] = (struct workload_thread_op){.thread = t->number, .op = op};
+    if (__builtin_expect(++o->n_out == ORDER_BATCH, 0))
+        rc = order_flush(o);
     return rc < 0 ? rc : ORDER_DONE;
 }
 
@@ -73,16 +98,12 @@ static inline int order_allocate_fast(struct order *o, struct merge_stream *s, u
     b->slots[k] = slot;
     o->table.n++;
     o->slots[slot] = (struct table_block){address, order_use(t)};
-    struct workload_thread_op *to = &o->out[o->n_out];
-    *to = (struct workload_thread_op){
-        .thread = t->number,
-        .op = {.stamp = stamp,
-               .size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS),
-               .count = tag == HT_CALLOC,
-               .slot = slot,
-               .kind = (uint8_t)tag},
-    };
-    return order_put_out(o, t, to, 0, address);
+    struct workload_op op = {.stamp = stamp,
+                             .size = word >> CODEC_BODY_AT & codec_mask(CODEC_SIZE_BITS),
+                             .count = tag == HT_CALLOC,
+                             .slot = slot,
+                             .kind = (uint8_t)tag};
+    return order_put_out(o, t, op, address, true);
 }
 
 static inline int order_release_fast(struct order *o, struct merge_stream *s, uint64_t word, uint64_t stamp)
@@ -103,12 +124,8 @@ static inline int order_release_fast(struct order *o, struct merge_stream *s, ui
     block->address = 0;
     pool_put(&t->pool, slot, t->next_op);
     order_note_release(o, t, stamp, address);
-    struct workload_thread_op *to = &o->out[o->n_out];
-    *to = (struct workload_thread_op){
-        .thread = t->number,
-        .op = {.stamp = stamp, .slot = slot, .kind = (uint8_t)codec_tag_of(word)},
-    };
-    return order_put_out(o, t, to, address, 0);
+    struct workload_op op = {.stamp = stamp, .slot = slot, .kind = (uint8_t)codec_tag_of(word)};
+    return order_put_out(o, t, op, address, false);
 }
 
 // Fetches the cell that a record some words ahead will need, and for a free, nearer, the slot that the cell names.
@@ -128,8 +145,14 @@ static inline __attribute__((always_inline)) void order_look_ahead(const struct 
     uint64_t hash = table_hash(&o->table, order_plain_address(word));
     const struct table_bucket *b = &o->table.buckets[table_home(&o->table, hash)];
     unsigned cells = table_match(b, table_tag(hash));
-    if (cells)
-        __builtin_prefetch(&o->slots[b->slots[__builtin_ctz(cells)]], 1);
+    if (!cells)
+        return;
+    uint32_t slot = b->slots[__builtin_ctz(cells)];
+    __builtin_prefetch(&o->slots[slot], 1);
+    if (o->output) {
+        encode_prefetch(o->output->encode, slot);
+        summary_prefetch(&o->output->counter, slot);
+    }
 }
 
 // Puts out the stream's records from its head on that go this way, up to a stamp of `bound`: ORDER_BEYOND if that ends

@@ -79,6 +79,7 @@ struct order_frame {
 struct order {
     struct order_options options;
     struct order_sink sink;
+    struct workload_output *output; // of the sink, once ops have been handed to it; NULL: none
     struct order_counts counts;
     struct merge merge;
     struct map by_number; // a thread's number in the trace + 1 → index in threads + 1

@@ -39,6 +39,12 @@ int convert_process_ops(void *context, const struct workload_thread_op *ops, siz
     return workload_output_ops(&c->to, ops, n, c->e);
 }
 
+struct workload_output *convert_process_output(void *context)
+{
+    struct convert_process *c = context;
+    return &c->to;
+}
+
 int convert_process_samples(void *context, const struct trace_sample *samples, size_t n)
 {
     struct convert_process *c = context;
@@ -138,6 +144,12 @@ static int put_ops(void *context, const struct workload_thread_op *ops, size_t n
     return rc < 0 ? rc : convert_process_ops(&t->of, ops, n);
 }
 
+static struct workload_output *output_of(void *context)
+{
+    struct conversion_target *t = context;
+    return convert_process_output(&t->of);
+}
+
 // Samples from before the first call of a process are dropped where files are opened by then only.
 static int put_samples(void *context, const struct trace_sample *samples, size_t n)
 {
@@ -186,7 +198,8 @@ static int choose(void *context, const struct trace_process *p, struct convert_s
     *t = (struct conversion_target){
         .job = j, .process = p, .file.fd = -1, .of = {.settings = j->settings, .source = j->trace->in.name, .e = j->e}};
     j->targets[j->n_targets++] = t;
-    *sink = (struct convert_sink){.ops = {.context = t, .ops = put_ops}, .samples = put_samples, .done = finish_target};
+    *sink = (struct convert_sink){
+        .ops = {.context = t, .ops = put_ops, .output = output_of}, .samples = put_samples, .done = finish_target};
     int rc = j->out ? convert_process_begin(&t->of, j->out, &j->trace->reader.session, p) : 0;
     return rc < 0 ? rc : 1;
 }

@@ -64,6 +64,7 @@ void convert_process_release(struct convert_process *c);
 
 // The functions of a struct convert_sink, whose context is the struct convert_process.
 int convert_process_ops(void *context, const struct workload_thread_op *ops, size_t n);
+struct workload_output *convert_process_output(void *context);
 int convert_process_samples(void *context, const struct trace_sample *samples, size_t n);
 // Also checks the workload if the settings are strict.
 int convert_process_done(void *context, const struct order_counts *counts, const struct workload_sites *sites);

@@ -140,7 +140,7 @@ static int begin_process(void *context, const struct trace_process *p)
     // Numbers of events, and times that only keep the file's order, are never early.
     bool is_ordered = j->session.order_only || j->convert.window_ns <= 1;
     struct order_options how = {.window = j->convert.window_ns, .skid = is_ordered ? 0 : CONVERT_SKID_NS};
-    struct order_sink to = {.context = &j->process, .ops = convert_process_ops};
+    struct order_sink to = {.context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
     j->order = order_new(&how, &to);
     return j->order ? convert_process_begin(&j->process, j->out, &j->session, p) : -ENOMEM;
 }

@@ -1,8 +1,6 @@
 #include "workload/encode.h"
 
 #include "base/pages.h"
-#include "base/varint.h"
-#include "workload/planes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,11 +38,6 @@ static int column_reserve(struct encode_column *c, size_t capacity, size_t want)
     c->first_at = c->first + n;
     c->rest_at = c->rest + n_rest;
     return 0;
-}
-
-static inline void column_put(struct encode_column *c, uint64_t v)
-{
-    planes_put(&c->first_at, &c->rest_at, v);
 }
 
 static void column_clear(struct encode_column *c)
@@ -101,7 +94,7 @@ static inline uint32_t shape_key(const struct workload_op *op)
     bool site = op->value && format_has_site(op->kind);
     uint32_t flags = op->flags | (site ? FORMAT_SHAPE_SITE : 0) | (op->n_dependencies ? FORMAT_SHAPE_DEPENDENCIES : 0) |
                      (no_slot ? FORMAT_SHAPE_NO_SLOT : 0);
-    return op->kind | flags << 8 | (uint32_t)op->error << 16;
+    return encode_key(op->kind, flags, op->error);
 }
 
 // Makes the shape of an op that is valid. Its index, -EAGAIN, -EINVAL.
@@ -135,17 +128,11 @@ static __attribute__((noinline)) int shape_seek(struct encode *x, const struct w
     return i;
 }
 
-// Where the shape's index is remembered.
-static inline unsigned shape_place(uint32_t key)
-{
-    return (key ^ key >> 5 ^ key >> 13) % 256;
-}
-
 // Index of the op's shape, made when it is new; -EAGAIN when there is no room, -EINVAL.
 static inline int shape_find(struct encode *x, const struct workload_op *op)
 {
     uint32_t key = shape_key(op);
-    uint16_t *cached = &x->shape_cache[shape_place(key)];
+    uint16_t *cached = &x->shape_cache[encode_shape_place(key)];
     // The key of a shape that is not there is no op's.
     return __builtin_expect(x->frame.shapes[*cached].key == key, 1) ? *cached : shape_seek(x, op, key, cached);
 }
@@ -262,32 +249,6 @@ static int put_more(struct encode *x, struct encode_block *b, const struct workl
     return fields & HT_F_TEXT ? put_text(x, b, op) : 0;
 }
 
-static inline uint64_t code_allocated(struct encode_block *b, uint32_t slot)
-{
-    if (b->n_freed && b->freed[b->n_freed - 1] == slot) {
-        b->n_freed--;
-        return 0;
-    }
-    uint64_t code = 1 + zigzag_put((int64_t)slot - b->last_explicit);
-    b->last_explicit = slot;
-    return code;
-}
-
-// How many uses ago `slot` was used in the block, when its last use was the block's number `use`; else itself. That it
-// was this block's use is seen by what the block remembers.
-static inline uint64_t code_use(const struct encode_block *b, uint32_t uses, uint32_t use, uint32_t slot)
-{
-    uint32_t age = uses - 1 - use;
-    bool young = age < ENCODE_AGE_CODES && b->recent[use % ENCODE_AGE_CODES] == slot;
-    return young ? age : ENCODE_BY_NUMBER | slot;
-}
-
-static inline void remember_use(struct encode_block *b, uint32_t *use, uint32_t uses, uint32_t slot)
-{
-    *use = uses;
-    b->recent[uses % ENCODE_AGE_CODES] = slot;
-}
-
 static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t slot, unsigned use)
 {
     if (__builtin_expect(slot >= x->n_slots, 0)) {
@@ -295,15 +256,7 @@ static inline int put_slot(struct encode *x, struct encode_block *b, uint32_t sl
         if (rc < 0)
             return rc;
     }
-    uint32_t *last = &x->slots[slot];
-    if (use == FORMAT_SLOT_ALLOCATED)
-        column_put(&b->allocated, code_allocated(b, slot));
-    else
-        b->used[b->n_used++] = code_use(b, b->uses, *last, slot);
-    if (use == FORMAT_SLOT_FREED)
-        b->freed[b->n_freed++] = slot;
-    else
-        remember_use(b, last, b->uses++, slot);
+    encode_slot(x, b, slot, use);
     return 0;
 }
 
@@ -358,70 +311,17 @@ int encode_op(struct encode *x, uint32_t thread, const struct workload_op *op)
     if (rc < 0)
         return rc;
     if (fields & HT_F_SIZE)
-        column_put(&b->sizes, op->size);
+        encode_put(&b->sizes, op->size);
     // put_rare may have met a thread and moved the array.
     t = &x->threads[thread];
     if (x->has_stamps)
-        column_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
+        encode_put(use == FORMAT_SLOT_ALLOCATED ? &b->allocated_times : &b->times,
                    b->n_ops ? op->stamp - t->last_stamp : 0);
     b->shapes[b->n_ops] = (uint8_t)shape;
     b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
     t->next_op++;
     x->frame.n_ops++;
     return 0;
-}
-
-// A simple op, for which there is room.
-static inline void put_simple(struct encode *x, struct encode_block *b, uint64_t since,
-                              const struct encode_shape *shape, const struct workload_op *op)
-{
-    uint32_t *last = &x->slots[op->slot];
-    bool allocated = shape->use == FORMAT_SLOT_ALLOCATED;
-    if (allocated)
-        column_put(&b->allocated, code_allocated(b, op->slot));
-    else
-        b->used[b->n_used++] = code_use(b, b->uses, *last, op->slot);
-    if (shape->use == FORMAT_SLOT_FREED)
-        b->freed[b->n_freed++] = op->slot;
-    else
-        remember_use(b, last, b->uses++, op->slot);
-    if (x->has_stamps)
-        column_put(allocated ? &b->allocated_times : &b->times, since);
-    if (shape->fields & HT_F_SIZE)
-        column_put(&b->sizes, op->size);
-}
-
-size_t encode_run(struct encode *x, const struct workload_thread_op *ops, size_t n)
-{
-    // In registers: for the compiler, each byte written could be one of these.
-    struct encode_thread *const threads = x->threads;
-    struct encode_block *const blocks = x->frame.blocks;
-    const size_t n_threads = x->n_threads, n_slots = x->n_slots;
-    const bool has_stamps = x->has_stamps;
-    size_t i = 0;
-    for (; i < n; i++) {
-        const struct workload_op *op = &ops[i].op;
-        uint32_t key = op->kind | op->flags << 8 | (uint32_t)op->error << 16, thread = ops[i].thread;
-        unsigned index = x->shape_cache[shape_place(key)];
-        const struct encode_shape *shape = &x->frame.shapes[index];
-        if (shape->key != key || !shape->simple || (op->value | op->n_dependencies) || op->slot >= n_slots ||
-            thread >= n_threads || threads[thread].block == ENCODE_NO_BLOCK)
-            break;
-        struct encode_thread *t = &threads[thread];
-        struct encode_block *b = &blocks[t->block];
-        // A block's first op is put in by encode_op, and where there are no stamps, the first of each switch to it.
-        if (!b->n_ops || b->n_ops == b->capacity ||
-            (has_stamps ? op->stamp < t->last_stamp : t->block != x->last_block))
-            break;
-        if (!has_stamps)
-            x->frame.switches.at[x->frame.switches.n - 1]++;
-        put_simple(x, b, op->stamp - t->last_stamp, shape, op);
-        b->shapes[b->n_ops] = (uint8_t)index;
-        b->stamps[b->n_ops++] = t->last_stamp = op->stamp;
-        t->next_op++;
-    }
-    x->frame.n_ops += (uint32_t)i;
-    return i;
 }
 
 // Converts a block's dependencies to the form of the file: differences to the last one for the same thread.

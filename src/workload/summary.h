@@ -4,6 +4,10 @@
 
 #include "workload/workload.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 enum {
     SUMMARY_SIZE_BITS = 40,
     SUMMARY_THREAD_BITS = 23,
@@ -21,6 +25,60 @@ struct summary_counter {
     uint64_t live_bytes, live_blocks, preexisting_bytes;
     bool contradicted; // an op allocated into a slot that held a block, or used one that held none
 };
+
+static const uint64_t SUMMARY_SIZE_MASK = (1ull << SUMMARY_SIZE_BITS) - 1, SUMMARY_HOLDS = 1ull << 63;
+
+static inline uint64_t *summary_slot(const struct summary_counter *s, uint32_t slot)
+{
+    return &s->slots[(size_t)slot << s->two_words];
+}
+
+static inline bool summary_known(const struct summary_counter *s, uint32_t slot)
+{
+    return (size_t)slot << s->two_words < s->capacity;
+}
+
+// Fetches what summary_op will need of the slot.
+static inline __attribute__((always_inline)) void summary_prefetch(const struct summary_counter *s, uint32_t slot)
+{
+    if (summary_known(s, slot))
+        __builtin_prefetch(summary_slot(s, slot), 1);
+}
+
+// The parts of summary_op. The slot is known.
+static inline void summary_see(struct summary_counter *s, const struct workload_op *op)
+{
+    if (__builtin_expect(op->stamp < s->first_stamp, 0))
+        s->first_stamp = op->stamp;
+    if (op->stamp > s->summary.last_stamp)
+        s->summary.last_stamp = op->stamp;
+    s->summary.by_kind[op->kind]++;
+}
+
+static inline void summary_allocate(struct summary_counter *s, uint32_t thread, uint32_t slot, uint64_t size)
+{
+    uint64_t live = size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK, *at = summary_slot(s, slot);
+    s->contradicted |= *at >> 63;
+    *at = ((uint64_t)thread << SUMMARY_SIZE_BITS | live) | SUMMARY_HOLDS;
+    s->live_blocks++;
+    s->live_bytes += live;
+    if (s->live_bytes > s->summary.peak_live_bytes)
+        s->summary.peak_live_bytes = s->live_bytes;
+}
+
+static inline void summary_free(struct summary_counter *s, uint32_t thread, uint32_t slot)
+{
+    uint64_t *at = summary_slot(s, slot), block = *at;
+    if (__builtin_expect(!(block & SUMMARY_HOLDS), 0)) {
+        s->contradicted = true;
+        return;
+    }
+    *at = 0;
+    s->live_blocks--;
+    s->live_bytes -= block & SUMMARY_SIZE_MASK;
+    s->summary.remote_frees +=
+        (block & ~SUMMARY_HOLDS) >> SUMMARY_SIZE_BITS != (thread & ((1u << SUMMARY_THREAD_BITS) - 1));
+}
 
 void summary_init(struct summary_counter *s);
 void summary_release(struct summary_counter *s);

@@ -9,15 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum {
-    // Ops of a frame. Twice as many save 1 % of the bytes and put the reader's ops out of the L2 cache.
-    FRAME_OPS = 1 << 16,
-    FRAME_TEXT_BYTES = 1 << 20,
-    FRAME_WAIT_VALUES = 1 << 18,
-};
-_Static_assert((int)FRAME_OPS <= (int)FORMAT_MAX_OPS && (int)FRAME_WAIT_VALUES < (int)FORMAT_MAX_DEPENDENCIES,
-               "readers accept it");
-
 // Frames that are full and being written.
 enum { FRAMES_BEHIND = 2 };
 
@@ -30,7 +21,6 @@ struct workload_writer {
     struct encode_payload ops_payload;
     struct samples samples;
     bool has_stamps;
-    uint64_t ops;                              // written and pending
     const struct workload_sites *sites;        // borrowed, or NULL
     const struct samples_residency *residency; // the same
     // A thread that writes full frames while the next one fills, when there is a processor for it.
@@ -169,25 +159,26 @@ static int drain_frames(struct workload_writer *w, struct err *e)
     return w->rc < 0 ? failed_behind(w, e) : 0;
 }
 
+// Written and pending.
+static uint64_t count_ops(const struct workload_writer *w)
+{
+    return w->encode.ops + w->encode.frame.n_ops;
+}
+
 static int refuse(struct workload_writer *w, uint32_t thread, const struct workload_op *op, int rc, struct err *e)
 {
     if (rc == -ENOMEM)
         return no_memory(w, e);
     return err_set(e, rc, "%s: op %llu (%s of thread %u) violates the rules of the workload format", w->out->name,
-                   (unsigned long long)w->ops, event_infos[op->kind].name ? event_infos[op->kind].name : "no kind",
-                   thread);
-}
-
-static inline bool is_full(const struct encode_frame *f)
-{
-    return f->n_ops >= FRAME_OPS || f->text_bytes >= FRAME_TEXT_BYTES || f->dependency_values >= FRAME_WAIT_VALUES;
+                   (unsigned long long)count_ops(w),
+                   event_infos[op->kind].name ? event_infos[op->kind].name : "no kind", thread);
 }
 
 int workload_write_op(struct workload_writer *w, uint32_t thread, const struct workload_op *op, struct err *e)
 {
     struct encode *x = &w->encode;
     int rc = 0;
-    if (__builtin_expect(is_full(&x->frame), 0))
+    if (__builtin_expect(encode_is_full(&x->frame), 0))
         rc = flush(w, e);
     if (rc < 0)
         return rc;
@@ -198,30 +189,22 @@ int workload_write_op(struct workload_writer *w, uint32_t thread, const struct w
             return rc;
         rc = encode_op(x, thread, op);
     }
-    if (__builtin_expect(rc < 0, 0))
-        return refuse(w, thread, op, rc, e);
-    w->ops++;
-    return 0;
+    return __builtin_expect(rc < 0, 0) ? refuse(w, thread, op, rc, e) : 0;
 }
 
 int workload_write_ops(struct workload_writer *w, const struct workload_thread_op *ops, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++)
         encode_prefetch(&w->encode, ops[i].op.slot);
-    for (size_t i = 0; i < n;) {
-        struct encode_frame *f = &w->encode.frame;
-        size_t room = f->n_ops < FRAME_OPS ? FRAME_OPS - f->n_ops : 0, left = n - i;
-        size_t done = is_full(f) ? 0 : encode_run(&w->encode, ops + i, left < room ? left : room);
-        w->ops += done;
-        i += done;
-        if (done)
-            continue;
-        int rc = workload_write_op(w, ops[i].thread, &ops[i].op, e);
-        if (rc < 0)
-            return rc;
-        i++;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        const struct encode_shape *shape = encode_simple_shape(&w->encode, ops[i].thread, &ops[i].op);
+        if (__builtin_expect(shape != NULL, 1))
+            encode_simple(&w->encode, ops[i].thread, shape, shape->use, &ops[i].op);
+        else
+            rc = workload_write_op(w, ops[i].thread, &ops[i].op, e);
     }
-    return 0;
+    return rc;
 }
 
 int workload_write_samples(struct workload_writer *w, const struct workload_sample *s, size_t n, struct err *e)
@@ -314,7 +297,7 @@ static int write_index(struct workload_writer *w, struct err *e)
 int workload_write_end(struct workload_writer *w, const struct workload_summary *s, struct err *e)
 {
     struct workload_summary summary = *s;
-    w->alone |= w->ops < FRAME_OPS; // one frame only: no thread for it
+    w->alone |= count_ops(w) < ENCODE_FRAME_OPS; // one frame only: no thread for it
     int rc = flush(w, e);
     if (rc == 0)
         rc = drain_frames(w, e);
@@ -329,7 +312,7 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
     if (rc < 0)
         return rc;
     w->index.summary_offset = w->out->offset;
-    w->index.ops = w->ops;
+    w->index.ops = count_ops(w);
     w->payload.size = 0;
     if (format_put_summary(&w->payload, &summary) < 0)
         return no_memory(w, e);
@@ -345,6 +328,7 @@ int workload_output_begin(struct workload_output *w, struct output *out, int lev
     w->writer = workload_writer_new(out, level);
     if (!w->writer)
         return err_set(e, -ENOMEM, "%s: out of memory", out->name);
+    w->encode = &w->writer->encode;
     return workload_write_header(w->writer, h, e);
 }
 

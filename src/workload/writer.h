@@ -41,6 +41,7 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
 struct workload_output {
     struct output *out; // borrowed
     struct workload_writer *writer;
+    struct encode *encode; // the writer's
     struct summary_counter counter;
 };
 
