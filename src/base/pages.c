@@ -48,8 +48,8 @@ void pages_free(void *pages, size_t bytes)
         munmap(pages, whole_pages(bytes));
 }
 
-// As realloc. Huge pages stay whole when they are moved, because both places are aligned to them.
-static void *grow(void *pages, size_t had, size_t want)
+// Huge pages stay whole when they are moved, because both places are aligned to them.
+void *pages_grow(void *pages, size_t had, size_t want)
 {
     size_t from = whole_pages(had), to = whole_pages(want);
     if (to < want || to > SIZE_MAX / 2)
@@ -76,7 +76,7 @@ int pages_array_reserve(void **items, size_t *capacity, size_t want, size_t item
         n = n > SIZE_MAX / 2 ? want : n * 2;
     if (n > SIZE_MAX / 2 / item_bytes)
         return -ENOMEM;
-    void *at = *capacity ? grow(*items, *capacity * item_bytes, n * item_bytes) : pages_new(n * item_bytes);
+    void *at = *capacity ? pages_grow(*items, *capacity * item_bytes, n * item_bytes) : pages_new(n * item_bytes);
     if (!at)
         return -ENOMEM;
     *items = at;

@@ -9,6 +9,10 @@
 void *pages_new(size_t bytes);
 void pages_free(void *pages, size_t bytes);
 
+// As realloc: pages_new of `had` bytes become `want` bytes, of which those added are zero. Nothing is copied. NULL when out
+// of memory.
+void *pages_grow(void *pages, size_t had, size_t want);
+
 // HT_GROW of base/buf.h for an array of zeroed pages: new items are zero. The array is NULL with a capacity of 0 at first,
 // and pages_array_free frees it. 0 or -ENOMEM.
 #define HT_PAGES_GROW(items, capacity, want) pages_array_reserve((void **)(items), (capacity), (want), sizeof **(items))

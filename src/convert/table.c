@@ -1,15 +1,17 @@
 #include "convert/table.h"
 
+#include "base/buf.h"
 #include "base/pages.h"
 #include "base/seed.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 enum {
     FIRST_BUCKETS = 128,
     // Up to here it duplicates and is kept half empty: all of it fits the L2 cache.
     SMALL_BUCKETS = 1 << 12,
-    AHEAD = 64, // cells whose slots are on their way while the table grows
+    AHEAD = 8, // buckets whose slots are on their way while the table grows
 };
 
 void table_release(struct table *t)
@@ -18,26 +20,65 @@ void table_release(struct table *t)
     *t = (struct table){0};
 }
 
+// Puts the slot's address where it belongs among the buckets from `first` on, whose cells are in their new places. False,
+// and nothing is changed, if it belongs before them or finds no room up to the end.
+static bool put_from(struct table *t, const struct table_block *slots, uint32_t slot, size_t first)
+{
+    uint64_t hash = table_hash(t, slots[slot].address);
+    size_t home = table_home(t, hash), at = home;
+    while (at < t->n_buckets && !table_match(&t->buckets[at], 0))
+        at++;
+    if (home < first || at == t->n_buckets)
+        return false;
+    for (size_t i = home; i < at; i++)
+        t->buckets[i].passed++;
+    unsigned k = (unsigned)__builtin_ctz(table_match(&t->buckets[at], 0));
+    t->buckets[at].tags[k] = table_tag(hash);
+    t->buckets[at].slots[k] = slot;
+    t->n++;
+    return true;
+}
+
+// Spreads the cells of the first `n` buckets over all. Buckets keep their order, so that only the addresses, in the slots,
+// are all over memory; and a bucket's cells move back to later buckets, so that going down from the last one there is room
+// for them. Those few that stood behind their bucket near the start, or find no room at the end, are put in last.
+static int spread(struct table *t, const struct table_block *slots, size_t n)
+{
+    uint32_t *left = NULL;
+    size_t n_left = 0, capacity = 0;
+    int rc = 0;
+    t->n = 0;
+    for (size_t i = n; rc == 0 && i-- > 0;) {
+        struct table_bucket from = t->buckets[i];
+        t->buckets[i] = (struct table_bucket){0};
+        for (unsigned k = 0; i >= AHEAD && k < TABLE_CELLS; k++)
+            __builtin_prefetch(&slots[t->buckets[i - AHEAD].slots[k]]);
+        for (unsigned k = 0; rc == 0 && k < TABLE_CELLS; k++) {
+            if (!from.tags[k] || put_from(t, slots, from.slots[k], i))
+                continue;
+            rc = HT_GROW(&left, &capacity, n_left + 1);
+            if (rc == 0)
+                left[n_left++] = from.slots[k];
+        }
+    }
+    for (size_t i = 0; rc == 0 && i < n_left; i++)
+        table_put(t, slots[left[i]].address, left[i]);
+    free(left);
+    return rc;
+}
+
 int table_grow(struct table *t, const struct table_block *slots)
 {
-    struct table old = *t;
-    size_t n = !old.n_buckets                  ? FIRST_BUCKETS
-               : old.n_buckets < SMALL_BUCKETS ? old.n_buckets * 2
-                                               : old.n_buckets / 2 * 3;
-    struct table_bucket *buckets = n > UINT32_MAX ? NULL : pages_new(n * sizeof *buckets);
+    size_t had = t->n_buckets, n = !had ? FIRST_BUCKETS : had < SMALL_BUCKETS ? had * 2 : had / 3 * 4;
+    if (n > UINT32_MAX)
+        return -ENOMEM;
+    struct table_bucket *buckets =
+        had ? pages_grow(t->buckets, had * sizeof *buckets, n * sizeof *buckets) : pages_new(n * sizeof *buckets);
     if (!buckets)
         return -ENOMEM;
-    *t = (struct table){.buckets = buckets,
-                        .n_buckets = n,
-                        .limit = n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4,
-                        .seed = old.n_buckets ? old.seed : seed_random()};
-    // Buckets keep their order, so that only the addresses, in the slots, are all over memory.
-    for (size_t i = 0; i < old.n_buckets * TABLE_CELLS; i++) {
-        if (i + AHEAD < old.n_buckets * TABLE_CELLS && slots)
-            __builtin_prefetch(&slots[table_slot(&old, i + AHEAD)]);
-        if (old.buckets[i / TABLE_CELLS].tags[i % TABLE_CELLS])
-            table_put(t, slots[table_slot(&old, i)].address, table_slot(&old, i));
-    }
-    table_release(&old);
-    return 0;
+    t->buckets = buckets;
+    t->n_buckets = n;
+    t->limit = n <= SMALL_BUCKETS ? n * TABLE_CELLS / 2 : n * TABLE_CELLS / 5 * 4;
+    t->seed = had ? t->seed : seed_random();
+    return spread(t, slots, had);
 }

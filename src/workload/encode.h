@@ -19,6 +19,7 @@ enum {
 _Static_assert((int)ENCODE_FRAME_OPS <= (int)FORMAT_MAX_OPS &&
                    (int)ENCODE_FRAME_WAIT_VALUES < (int)FORMAT_MAX_DEPENDENCIES,
                "readers accept it");
+_Static_assert(ENCODE_FRAME_OPS - 1 <= UINT16_MAX, "encode.slots holds the number of an op of a frame");
 
 enum { ENCODE_MAX_PARTS = 4 + 2 * FORMAT_COLUMNS }; // head, shapes, texts
 
@@ -101,7 +102,7 @@ struct encode {
     uint16_t shape_cache[256]; // hash of a shape's key → its index
     struct encode_thread *threads;
     size_t n_threads, threads_capacity;
-    uint32_t *slots; // number of the slot's last use in the block that used it last
+    uint16_t *slots; // number of the slot's last use in the block that used it last
     size_t n_slots, slots_capacity;
     uint32_t serial;
     uint32_t last_block; // of the op before
@@ -179,9 +180,9 @@ static inline uint64_t encode_used(const struct encode_block *b, uint32_t use, u
     return young ? age : ENCODE_BY_NUMBER | slot;
 }
 
-static inline void encode_remember(struct encode_block *b, uint32_t *use, uint32_t slot)
+static inline void encode_remember(struct encode_block *b, uint16_t *use, uint32_t slot)
 {
-    *use = b->uses++;
+    *use = (uint16_t)b->uses++;
     b->recent[*use % ENCODE_AGE_CODES] = slot;
 }
 
