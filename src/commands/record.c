@@ -179,10 +179,11 @@ static void print_summary(const struct record_options *o, const struct record_re
         note("%s not recorded after exec: the new program is static, privileged or in another root directory",
              human_plural(processes, r->left - r->unrecorded.processes, "process was", "processes were"));
     if (r->bad_code_names)
-        note("%s of /tmp/perf-PID.map skipped: expected START SIZE NAME, in hexadecimal digits",
-             human_plural(processes, r->bad_code_names, "line was", "lines were"));
+        note("%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump",
+             human_plural(processes, r->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
+                          "records of perf-PID.map or jit-PID.dump were"));
     if (r->cut_code_names)
-        note("only the first 64 MiB of /tmp/perf-PID.map were read, of %s",
+        note("only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s",
              human_plural(processes, r->cut_code_names, "process", "processes"));
     if (r->bypassed_by[0])
         note("a process calls its own malloc (in %s): those calls were not recorded", bypass_name(r));

@@ -214,7 +214,8 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
     struct drain_spool *s = calloc(1, sizeof *s);
     int rc = s ? 0 : -ENOMEM;
     if (s) {
-        s->pidfd = s->fd = s->code.fd = -1;
+        s->pidfd = s->fd = -1;
+        code_names_init(&s->code);
         s->reserve = reserve;
         strcpy(s->name, name);
         rc = spool_fill(c, s, fd);

@@ -402,7 +402,7 @@ uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e)
     return p ? p->words + p->n_words : NULL;
 }
 
-int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e)
+int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encoder_seen *seen, struct err *e)
 {
     struct columns_records r = {.state = {g->epoch0, g->base0}};
     columns_scan(&n->scan, g->words, g->n_words, &r);
@@ -418,7 +418,7 @@ int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *ev
     g->n_records = r.records;
     g->epoch_end = r.state.epoch;
     g->base_end = r.state.base;
-    *events = r.events;
+    *seen = (struct encoder_seen){to, r.events, r.modules};
     piece->segment = *g;
     piece->segment.words = to;
     piece->events = r.events;

@@ -52,9 +52,14 @@ int encoder_begin_batch(struct encoder *n, struct err *e);
 // Where words of the next segments are to be put: up to `n` of them. NULL: the text is set.
 uint64_t *encoder_room(struct encoder *n, uint32_t words, struct err *e);
 
-// As trace_batch_add, of words that stand where encoder_room said, before any other call; *events is the number of counted
-// events in it. Several segments may be put from the same room, in its order.
-int encoder_put_segment(struct encoder *n, struct trace_segment *g, uint64_t *events, struct err *e);
+// As trace_batch_add, of words that stand where encoder_room said, before any other call. Several segments may be put
+// from the same room, in its order.
+struct encoder_seen {
+    const uint64_t *words; // of the segment, where they stand now
+    uint64_t events;       // that count
+    bool modules;          // some records are HT_MODULE
+};
+int encoder_put_segment(struct encoder *n, struct trace_segment *g, struct encoder_seen *seen, struct err *e);
 int encoder_end_batch(struct encoder *n, uint64_t watermark, struct err *e);
 
 // Hands over what has been put since the last batch, too.

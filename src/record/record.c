@@ -234,10 +234,12 @@ static uint64_t *room_for_segment(void *ctx, uint32_t n_words, struct err *e)
 static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recorder *r = ctx;
-    uint64_t events = 0;
-    int rc = encoder_put_segment(r->encoder, g, &events, e);
+    struct encoder_seen seen = {0};
+    int rc = encoder_put_segment(r->encoder, g, &seen, e);
     r->batch_words += g->n_words;
-    s->events += events;
+    s->events += seen.events;
+    if (rc == 0 && seen.modules)
+        code_names_look(&s->code, seen.words, g->n_words);
     return rc;
 }
 

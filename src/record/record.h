@@ -58,8 +58,8 @@ struct record_result {
     uint64_t batches;                   // written
     uint64_t steps_down;                // times the recorder fell behind and changed to a cheaper codec
     struct trace_unrecorded unrecorded; // processes that are known to have been missed, except `left`; owned
-    uint64_t bad_code_names;            // lines of perf-PID.map files that were not as they should be
-    uint32_t cut_code_names;            // processes whose perf-PID.map was too long to be read whole
+    uint64_t bad_code_names;            // records of perf-PID.map and jit-PID.dump that were skipped
+    uint32_t cut_code_names;            // processes whose names of code were too many to be read whole
     char bypassed_by[200];              // object whose malloc a process calls instead of the library's; "": none does
     char deepbound[2048];               // objects that call malloc past the library, each ended by NUL …
     uint32_t deepbound_bytes;           // … of all processes, each once, as far as there is room

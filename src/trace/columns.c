@@ -110,6 +110,7 @@ static uint32_t scan_rare(const struct columns *c, const uint64_t *w, uint32_t l
     if (form == COLUMNS_LONG) {
         uint32_t words = long_words(w, left);
         r->events += words && long_counts(w[0]);
+        r->modules |= words && (w[0] >> CODEC_LONG_KIND_AT & 0xff) == HT_MODULE;
         return words;
     }
     if (form == COLUMNS_EPOCH)

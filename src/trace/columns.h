@@ -57,6 +57,7 @@ struct columns_records {
     struct codec_state state; // in: before the first word; out: after the last
     uint32_t words, records;
     uint64_t events; // that count
+    bool modules;    // some are HT_MODULE; not reset
 };
 
 // The table alone, for columns_scan and columns_get.

@@ -131,9 +131,9 @@ static uint64_t *room(void *context, uint32_t n_words, struct err *e)
 static int take_segment(void *context, struct drain_spool *s, struct trace_segment *g, struct err *e)
 {
     struct recording *r = context;
-    uint64_t events = 0;
-    int rc = encoder_put_segment(r->encoder, g, &events, e);
-    s->events += events;
+    struct encoder_seen seen = {0};
+    int rc = encoder_put_segment(r->encoder, g, &seen, e);
+    s->events += seen.events;
     return rc;
 }
 

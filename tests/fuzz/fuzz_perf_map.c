@@ -1,5 +1,6 @@
-// Lines of a /tmp/perf-PID.map, which any program can write: read in pieces as the file grows and begins anew, and written
-// to a trace and read again. Each piece is preceded by its length (2 bytes); its highest bit: the file begins anew.
+// Lines of a /tmp/perf-PID.map and records of a jit-PID.dump, which any program can write: read in pieces as the file grows
+// and begins anew, and written to a trace and read again. Each piece is preceded by its length (2 bytes); its highest bit: the
+// file begins anew. What begins as a jitdump does is read as one, too.
 #include "record/code_names.h"
 
 #include "fuzz.h"
@@ -50,19 +51,23 @@ static void check_names(const struct names *n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     const struct code_names_process process = {0};
-    struct code_names c = {.fd = memfd_create("fuzz", MFD_CLOEXEC)};
+    struct code_names c;
     uint64_t written = 0;
-    need(c.fd >= 0);
+    code_names_init(&c);
+    c.map.fd = memfd_create("fuzz", MFD_CLOEXEC);
+    need(c.map.fd >= 0);
+    if (n > 6 && memcmp(data + 2, "DTiJ", 4) == 0)
+        c.dump.fd = dup(c.map.fd);
     while (n >= 2) {
         size_t bytes = data[0] | (size_t)(data[1] & 127) << 8;
         if (data[1] & 128) {
-            need(ftruncate(c.fd, 0) == 0);
+            need(ftruncate(c.map.fd, 0) == 0);
             written = 0;
         }
         data += 2;
         n -= 2;
         bytes = bytes < n ? bytes : n;
-        need(pwrite(c.fd, data, bytes, (off_t)written) == (ssize_t)bytes);
+        need(pwrite(c.map.fd, data, bytes, (off_t)written) == (ssize_t)bytes);
         written += bytes;
         code_names_read(&c, &process, false);
         data += bytes;
