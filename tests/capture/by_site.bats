@@ -187,6 +187,25 @@ END
   [[ "$output" != *"estimate"* && "$output" != *"interval"* ]]
 }
 
+# One stack per 64 KiB, so that a sample of this small recording has some hundreds. Each site is a stack, most of which
+# are small. HEAPTAPE_TEST_SAMPLES draws other than 10 samples.
+@test "call sites: intervals of samples drawn from a whole recording hold the truth" {
+  skip_under_sanitizer
+  command -v g++ >/dev/null || skip "no g++"
+  g++ -O2 -g -pthread -o server "$HEAPTAPE_SOURCE/tests/capture/server.cc"
+  "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./server 500
+  "$HEAPTAPE" convert -q -f -o t.htw t.ht
+  "$HEAPTAPE_PROGRAMS/sample_sites" t.htw "${HEAPTAPE_TEST_SAMPLES:-10}" 65536 >seen
+  cat seen
+  [ "$(wc -l <seen)" -eq 3 ]
+  while read -r figure shown held permille; do
+    expect "$figure: enough intervals" [ "$shown" -gt 20 ]
+    expect "$figure: intervals that hold the truth" [ "$held" -ge $((shown * 95 / 100)) ]
+    expect "$figure: no bias" [ "$permille" -gt 970 ]
+    expect "$figure: no bias" [ "$permille" -lt 1030 ]
+  done <seen
+}
+
 @test "call sites: without a recorder, as HEAPTAPE_STACKS says" {
   skip_under_sanitizer
   two_sites
