@@ -9,6 +9,8 @@ void by_site_release(struct by_site *b)
 {
     free(b->sites);
     free(b->slots);
+    free(b->span.threads);
+    free(b->levels);
     *b = (struct by_site){0};
 }
 
@@ -35,11 +37,65 @@ static struct by_site_block *slot_at(struct by_site *b, uint32_t slot)
     return rc < 0 ? NULL : &b->slots[slot];
 }
 
+static void count_span(struct by_site *b, const struct by_site_block *block, int by)
+{
+    struct by_site_totals *t = &b->sites[block->site];
+    struct usage_count *counts[] = {&b->span.all, &b->span.sizes[usage_size_class(block->bytes)],
+                                    &b->span.threads[block->thread]};
+    uint64_t bytes = by < 0 ? -block->bytes : block->bytes;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        counts[i]->blocks += (uint64_t)by;
+        counts[i]->bytes += bytes;
+    }
+    t->span_blocks += (uint64_t)by;
+    t->span_bytes += bytes;
+}
+
+// Before the op is counted.
+static void follow_span(struct by_site_span *s, const struct workload_op *op, uint64_t events)
+{
+    if (!s->begun)
+        s->begun = s->from.at == SLICE_AT_EDGE || slice_point_reached(&s->from, op, events);
+    else
+        s->over |= slice_point_reached(&s->to, op, events);
+}
+
+static uint64_t level_of(const struct by_site *b, const struct by_site_totals *t)
+{
+    return b->sample_bytes ? (uint64_t)t->live.bytes : t->live_bytes;
+}
+
+static void join_bins(struct by_site *b)
+{
+    for (size_t i = 0; i < b->n_levels; i++) {
+        for (size_t k = 0; k < BY_SITE_BINS / 2; k++)
+            b->levels[i][k] = b->levels[i][2 * k];
+    }
+    b->n_bins = BY_SITE_BINS / 2;
+    b->bin_events *= 2;
+}
+
+// Bin i holds the levels after i times bin_events.
+static int cut(struct by_site *b)
+{
+    b->bin_events += !b->bin_events;
+    if (HT_EXTEND(&b->levels, &b->n_levels, &b->levels_capacity, b->n_sites) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i < b->n_sites; i++)
+        b->levels[i][b->n_bins] = level_of(b, &b->sites[i]);
+    if (++b->n_bins == BY_SITE_BINS)
+        join_bins(b);
+    b->next_cut = b->n_bins * b->bin_events;
+    return 0;
+}
+
 static void release_block(struct by_site *b, struct by_site_block *block)
 {
     struct by_site_totals *t = &b->sites[block->site];
     if (!block->live)
         return;
+    if (block->in_span && !b->span.over)
+        count_span(b, block, -1);
     note_peak(b, t);
     t->live_blocks--;
     t->live_bytes -= block->bytes;
@@ -49,7 +105,7 @@ static void release_block(struct by_site *b, struct by_site_block *block)
     block->live = false;
 }
 
-static int add_block(struct by_site *b, struct by_site_block *block, const struct workload_op *op)
+static int add_block(struct by_site *b, struct by_site_block *block, uint32_t thread, const struct workload_op *op)
 {
     bool before = op->kind == HT_PREEXISTING;
     uint32_t site = (uint32_t)(before ? op->value >> 8 : op->value);
@@ -57,7 +113,18 @@ static int add_block(struct by_site *b, struct by_site_block *block, const struc
     if (!t)
         return -ENOMEM;
     note_peak(b, t);
-    *block = (struct by_site_block){event_requested(op->kind, op->size, op->count), (uint32_t)(t - b->sites), true};
+    *block = (struct by_site_block){
+        .bytes = event_requested(op->kind, op->size, op->count),
+        .site = (uint32_t)(t - b->sites),
+        .thread = thread,
+        .live = true,
+        .in_span = b->span.begun && !b->span.over && !before,
+    };
+    if (block->in_span) {
+        if (HT_EXTEND(&b->span.threads, &b->span.n_threads, &b->span.threads_capacity, (size_t)thread + 1) < 0)
+            return -ENOMEM;
+        count_span(b, block, 1);
+    }
     t->calls += !before;
     t->bytes += before ? 0 : block->bytes;
     t->live_blocks++;
@@ -75,9 +142,13 @@ static int add_block(struct by_site *b, struct by_site_block *block, const struc
     return 0;
 }
 
-int by_site_op(struct by_site *b, const struct workload_op *op)
+int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
+    if (b->span.wanted && !b->span.over)
+        follow_span(&b->span, op, b->events);
+    if (op->kind != HT_PREEXISTING && b->events++ == b->next_cut && cut(b) < 0)
+        return -ENOMEM;
     if (class > HT_CLASS_RESIZE || class == HT_CLASS_NONE || op->slot == WORKLOAD_NO_SLOT ||
         op->flags & WORKLOAD_FAILED)
         return 0;
@@ -85,7 +156,7 @@ int by_site_op(struct by_site *b, const struct workload_op *op)
     if (!block)
         return -ENOMEM;
     release_block(b, block); // of an ALLOC there is nothing in the slot, unless the workload is broken
-    return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : add_block(b, block, op);
+    return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : add_block(b, block, thread, op);
 }
 
 bool by_site_known(const struct workload_op *op)
@@ -104,7 +175,7 @@ int by_site_begin(struct by_site *b, const struct usage *before)
         const struct usage_block *block = &before->blocks[i];
         struct workload_op op = {.kind = HT_PREEXISTING, .slot = (uint32_t)i, .size = block->size};
         if (block->alloc_event != USAGE_NOT_LIVE)
-            rc = by_site_op(b, &op);
+            rc = by_site_op(b, block->thread, &op);
     }
     if (rc < 0 || before->peak.bytes <= b->peak_bytes)
         return rc;
@@ -129,9 +200,32 @@ static void set_estimates(struct by_site_totals *t)
     t->live_bytes = rounded(t->live.bytes);
 }
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static uint64_t steady_growth(const struct by_site *b, size_t site)
+{
+    double parts[BY_SITE_PARTS], first = site < b->n_levels ? (double)b->levels[site][0] : 0, last = first;
+    for (size_t i = 0; i < BY_SITE_PARTS; i++) {
+        size_t bin = (size_t)((double)b->events * (double)(i + 1) / BY_SITE_PARTS / (double)b->bin_events);
+        bool at_end = i == BY_SITE_PARTS - 1 || bin >= b->n_bins;
+        uint64_t level = at_end || site >= b->n_levels ? level_of(b, &b->sites[site]) : b->levels[site][bin];
+        parts[i] = (double)level - last;
+        last = (double)level;
+    }
+    qsort(parts, BY_SITE_PARTS, sizeof *parts, by_value);
+    double growth = BY_SITE_PARTS * (parts[BY_SITE_PARTS / 2 - 1] + parts[BY_SITE_PARTS / 2]) / 2;
+    growth = growth < last - first ? growth : last - first;
+    return growth > 0 ? (uint64_t)growth : 0;
+}
+
 void by_site_finish(struct by_site *b)
 {
     for (size_t i = 0; i < b->n_sites; i++) {
+        b->sites[i].growth_bytes = b->n_bins ? steady_growth(b, i) : 0;
         note_peak(b, &b->sites[i]);
         if (b->sample_bytes && i > 0)
             set_estimates(&b->sites[i]);

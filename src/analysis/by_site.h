@@ -4,24 +4,43 @@
 
 #include "analysis/estimate.h"
 #include "analysis/usage.h"
+#include "workload/slice.h"
 #include "workload/workload.h"
 
 // Sites of a higher number, which only a broken file has, count as not known.
 enum { BY_SITE_MAX = 1 << 22 };
+
+// The live bytes of each site are noted at up to so many ends of bins of equal width in events; bins are joined two and two
+// when there are as many. Growth is that of the eighths of the run.
+enum { BY_SITE_BINS = 64, BY_SITE_PARTS = 8 };
 
 struct by_site_totals {
     uint64_t calls, bytes;            // allocations, and their requested bytes
     uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
     uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed by then
     uint64_t seen_peak;               // at which peak the two above it were last brought up to date
-    // Where call sites are sampled: what the figures above are set to by by_site_finish.
+    uint64_t span_blocks, span_bytes; // allocated in the span, and live at its end
+    // Bytes by which it grew steadily: the median of its growth in the eighths of the run, times eight. One burst that
+    // stays is in one eighth and leaves the median at 0; a leak is in all. 0 where it shrank.
+    uint64_t growth_bytes;
+    // Where call sites are sampled: what the figures above are set to by by_site_finish, but for those of the span.
     struct estimate allocated, peak, live;
 };
 
 struct by_site_block {
     uint64_t bytes;
-    uint32_t site;
-    bool live;
+    uint32_t site, thread;
+    bool live, in_span;
+};
+
+// What is allocated in a part of the run and live at its end. Set from and to before the first op; times are resolved to
+// stamps (slice_point_resolve).
+struct by_site_span {
+    bool wanted, begun, over;
+    struct slice_point from, to;
+    struct usage_count all, sizes[USAGE_CLASSES];
+    struct usage_count *threads;
+    size_t n_threads, threads_capacity;
 };
 
 // All zero is an empty count. Set sample_bytes before the first op, if call sites are sampled: then all figures are estimates
@@ -34,12 +53,18 @@ struct by_site {
     size_t n_slots, slots_capacity;
     uint64_t live_bytes, peak_bytes;
     uint64_t peaks; // how often live_bytes has been higher than ever before
+    struct by_site_span span;
+    uint64_t events, next_cut; // of the bins
+    uint64_t bin_events;       // 0: 1
+    size_t n_bins;
+    uint64_t (*levels)[BY_SITE_BINS]; // of the sites
+    size_t n_levels, levels_capacity;
 };
 
 void by_site_release(struct by_site *b);
 
-// Counts an op. 0 or -ENOMEM.
-int by_site_op(struct by_site *b, const struct workload_op *op);
+// Counts an op of a thread. 0 or -ENOMEM.
+int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op);
 
 // Begins counting after ops that had no sites: their live blocks and their peak, in *before, are those of site 0. To be
 // called once, first. 0 or -ENOMEM.
@@ -48,7 +73,7 @@ int by_site_begin(struct by_site *b, const struct usage *before);
 // Has the op a call site?
 bool by_site_known(const struct workload_op *op);
 
-// Brings what was live at the peak up to date for all sites. Call after the last op.
+// Brings what was live at the peak up to date for all sites, and finds their growth. Call after the last op.
 void by_site_finish(struct by_site *b);
 
 #endif

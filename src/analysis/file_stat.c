@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Where the clock of the file is known.
+static void set_span(const struct file_stat *s, struct by_site *b, uint64_t start_stamp, uint64_t hz, unsigned shift)
+{
+    if (!s->span)
+        return;
+    b->span = (struct by_site_span){.wanted = true, .from = s->span->from, .to = s->span->to};
+    slice_point_resolve(&b->span.from, start_stamp, hz, shift);
+    slice_point_resolve(&b->span.to, start_stamp, hz, shift);
+}
+
 // The statistics of one process while the trace is read.
 struct file_stat_counter {
     struct file_stat *file;
@@ -70,10 +80,10 @@ static int add_process(struct file_stat *s, uint32_t pid, const char *argv, uint
     return 0;
 }
 
-// Ops `stride` bytes apart. Beside `usage` nothing is done before the first one with a call site: hardly any file has them.
+// Ops `stride` bytes apart, of one thread or each with its own. Beside `usage` nothing is done before the first one with a call site: hardly any file has them.
 // To be called before the ops are in `usage`; NULL: the sites alone are counted.
-static int count_sites(struct by_site *b, const struct usage *usage, const struct workload_op *ops, size_t stride,
-                       size_t n)
+static int count_sites(struct by_site *b, const struct usage *usage, uint32_t thread, const struct workload_op *ops,
+                       size_t stride, size_t n)
 {
     const char *at = (const char *)ops, *end = at + n * stride;
     if (!b->n_sites && usage) {
@@ -86,8 +96,10 @@ static int count_sites(struct by_site *b, const struct usage *usage, const struc
             return -ENOMEM;
     }
     int rc = 0;
-    for (; rc == 0 && at < end; at += stride)
-        rc = by_site_op(b, (const struct workload_op *)at);
+    for (; rc == 0 && at < end; at += stride) {
+        const struct workload_thread_op *op = (const struct workload_thread_op *)at;
+        rc = by_site_op(b, stride == sizeof *op ? op->thread : thread, &op->op);
+    }
     return rc;
 }
 
@@ -96,7 +108,7 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     struct file_stat_counter *c = context;
     int rc = summary_ops(&c->summary, ops, n);
     if (rc == 0 && c->file->part != FILE_STAT_BRIEF)
-        rc = count_sites(&c->by_site, c->file->sums ? &c->usage : NULL, &ops->op, sizeof *ops, n);
+        rc = count_sites(&c->by_site, c->file->sums ? &c->usage : NULL, 0, &ops->op, sizeof *ops, n);
     return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
 }
 
@@ -182,6 +194,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     usage_init(&c->usage, s->sums, p->start_stamp, s->ns_per_stamp);
     c->file = s;
     c->by_site.sample_bytes = s->stack_sample_bytes;
+    set_span(s, &c->by_site, p->start_stamp, s->clock_hz, s->stamp_shift);
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
     *sink = (struct convert_sink){.ops = {.context = c, .ops = count_ops}, .done = count_done};
@@ -242,6 +255,8 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     s->in = &t->in;
     s->ns_per_stamp = ns_per_stamp(t->reader.session.stamp_shift, t->reader.session.clock_hz);
     s->stack_sample_bytes = t->reader.session.stack_sample_bytes;
+    s->clock_hz = t->reader.session.clock_hz;
+    s->stamp_shift = t->reader.session.stamp_shift;
     int rc = convert_run(&t->reader, &how, &result, e);
     if (rc < 0)
         return rc;
@@ -265,8 +280,9 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct err 
     size_t n;
     int rc;
     while ((rc = workload_next_ops(r, &thread, &ops, &n, e)) > 0) {
-        int failed =
-            s->part == FILE_STAT_BRIEF ? 0 : count_sites(&s->by_site, s->sums ? &s->usage : NULL, ops, sizeof *ops, n);
+        int failed = s->part == FILE_STAT_BRIEF
+                         ? 0
+                         : count_sites(&s->by_site, s->sums ? &s->usage : NULL, thread, ops, sizeof *ops, n);
         if (s->sums && failed == 0)
             failed = usage_run(&s->usage, thread, ops, n);
         if (failed < 0)
@@ -293,6 +309,9 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     const struct workload_header *h = workload_reader_header(r);
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
     s->stack_sample_bytes = s->by_site.sample_bytes = h->stack_sample_bytes;
+    if (s->span && !h->has_stamps && (s->span->from.at == SLICE_AT_TIME || s->span->to.at == SLICE_AT_TIME))
+        return err_set(e, -EINVAL, "%s: has no timestamps; --from and --to need an event or a mark", s->name);
+    set_span(s, &s->by_site, h->start_stamp, h->clock_hz, h->stamp_shift);
     int rc = count_all(s, r, e);
     if (!has_summary || rc == -ENODATA)
         *sum = rc == 0 ? *workload_reader_summary(r) : workload_reader_counted(r);
@@ -345,8 +364,14 @@ static int finish_sites(struct file_stat *s)
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, const struct convert_watch *watch,
               struct err *e)
 {
+    return file_stat_span(s, path, part, NULL, watch, e);
+}
+
+int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part, const struct file_stat_points *span,
+                   const struct convert_watch *watch, struct err *e)
+{
     struct file f;
-    *s = (struct file_stat){.name = path, .part = part, .progress = watch ? watch->progress : NULL};
+    *s = (struct file_stat){.name = path, .part = part, .span = span, .progress = watch ? watch->progress : NULL};
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
     if (rc == 0 && part == FILE_STAT_ALL && !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);

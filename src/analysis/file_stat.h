@@ -24,6 +24,11 @@ struct file_stat_process {
     struct file_stat_counter *counter; // while it is counted; owned
 };
 
+// Of what was allocated from one point to the other, and is live there.
+struct file_stat_points {
+    struct slice_point from, to;
+};
+
 struct file_stat {
     const char *name; // borrowed
     bool is_trace;
@@ -51,6 +56,9 @@ struct file_stat {
     // While it is read.
     enum file_stat_part part;
     double ns_per_stamp;
+    uint64_t clock_hz; // of a trace
+    unsigned stamp_shift;
+    const struct file_stat_points *span; // NULL: none
     const struct input *in;
     struct progress *progress; // NULL: none
 };
@@ -59,6 +67,10 @@ struct file_stat {
 // negative errno with the text set; *s is released then.
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, const struct convert_watch *watch,
               struct err *e);
+
+// The same, with the span of FILE_STAT_SITES counted, which must outlive the call.
+int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part, const struct file_stat_points *span,
+                   const struct convert_watch *watch, struct err *e);
 void file_stat_release(struct file_stat *s);
 
 #endif

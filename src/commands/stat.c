@@ -3,6 +3,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "commands/coverage_print.h"
+#include "commands/slice_point.h"
 #include "commands/stat_usage.h"
 #include "commands/unrecorded.h"
 #include "commands/watch.h"
@@ -24,8 +25,9 @@ struct stat_options {
     bool json, brief;
     enum stat_by by;
     enum stat_format format;
-    enum profile_weight weight;
+    enum profile_weight weight; // -1: not given
     uint64_t top;
+    const char *from, *to;
     const char *debug_dirs;
 };
 
@@ -40,10 +42,16 @@ static const struct option options[] = {
     {0, "format", OPTION_CHOICE, "text|json|folded|pprof|speedscope|firefox", "text",
      "with --by: output format; folded for flame graphs, pprof for 'go tool pprof', speedscope and firefox as JSON for www.speedscope.app and profiler.firefox.com",
      offsetof(struct stat_options, format)},
-    {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs", "peak",
+    {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs|growth|span", NULL,
      "with --by: sort by this and use it as the weight of folded, speedscope and firefox: bytes live at the peak, bytes live at the end, "
-     "allocated bytes, or number of allocations",
+     "allocated bytes, number of allocations, steady growth over the whole run, or bytes allocated between --from and --to "
+     "and live at --to [peak, or span with --from or --to]",
      offsetof(struct stat_options, weight)},
+    {0, "from", OPTION_STRING, "POINT", NULL,
+     "with --by: count what was allocated from POINT on and is live at --to, by call site, thread and size (default: the start)",
+     offsetof(struct stat_options, from)},
+    {0, "to", OPTION_STRING, "POINT", NULL, "with --by: end of that span (default: the end)",
+     offsetof(struct stat_options, to)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
      offsetof(struct stat_options, top)},
     {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
@@ -238,11 +246,16 @@ static void print_range(const char *of, const struct estimate *e, uint64_t sampl
     printf("%s %s to %s", of, human_bytes(low, r.low), human_bytes(high, r.high));
 }
 
-static void print_site(const struct file_stat *s, uint32_t number)
+// The first column is what the sites are sorted by, where it is not among the others.
+static void print_site(const struct file_stat *s, uint32_t number, enum profile_weight weight)
 {
-    char peak[32], end[32], bytes[32], allocs[32];
+    char first[32], peak[32], end[32], bytes[32], allocs[32];
     const struct by_site_totals *t = &s->by_site.sites[number];
     const struct workload_site *site = sites_json_frames(&s->sites, number);
+    if (weight == PROFILE_GROWTH)
+        printf("%13s", human_bytes(first, t->growth_bytes));
+    if (weight == PROFILE_SPAN)
+        printf("%13s%13s", human_bytes(first, t->span_bytes), human_count(peak, t->span_blocks));
     printf("%13s%13s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
            human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
     print_stack(s, site);
@@ -255,18 +268,44 @@ static void print_site(const struct file_stat *s, uint32_t number)
     }
 }
 
-static void print_sites(const struct file_stat *s, const uint32_t *order, size_t n, uint64_t top)
+// What was allocated in the span and is live at its end, by thread and by size.
+static void print_span(const struct by_site_span *span)
 {
+    char bytes[32], blocks[32], size[32];
+    cli_table_head("\n%15s %15s %12s", "thread", "bytes in span", "blocks");
+    for (size_t i = 0; i < span->n_threads; i++) {
+        if (span->threads[i].blocks)
+            printf("%15zu %15s %12s\n", i, human_bytes(bytes, span->threads[i].bytes),
+                   human_count(blocks, span->threads[i].blocks));
+    }
+    cli_table_head("\n%15s %15s %12s", "size", "bytes in span", "blocks");
+    for (unsigned i = 0; i < USAGE_CLASSES; i++) {
+        bool last = i == USAGE_CLASSES - 1;
+        if (span->sizes[i].blocks)
+            printf("%2s %12s %15s %12s\n", last ? "" : "<=", last ? "larger" : human_bytes(size, 8ull << i),
+                   human_bytes(bytes, span->sizes[i].bytes), human_count(blocks, span->sizes[i].blocks));
+    }
+}
+
+static void print_sites(const struct file_stat *s, const uint32_t *order, size_t n, const struct stat_options *o)
+{
+    uint64_t top = o->top;
     size_t shown = top && top < n ? (size_t)top : n;
     char rate[32];
     if (s->stack_sample_bytes)
         printf("estimates: the stack of one allocation per %s allocated was recorded\n",
                human_bytes(rate, s->stack_sample_bytes));
-    cli_table_head("%13s%13s%12s%14s  %s", "live at peak", "live at end", "allocated", "allocations", "call site");
+    cli_table_head("%s%13s%13s%12s%14s  %s",
+                   o->weight == PROFILE_GROWTH ? "steady growth"
+                   : o->weight == PROFILE_SPAN ? "bytes in span       blocks"
+                                               : "",
+                   "live at peak", "live at end", "allocated", "allocations", "call site");
     for (size_t i = 0; i < shown; i++)
-        print_site(s, order[i]);
+        print_site(s, order[i], o->weight);
     if (shown < n)
         printf("... %zu more call sites (--top 0 prints all)\n", n - shown);
+    if (s->by_site.span.wanted)
+        print_span(&s->by_site.span);
 }
 
 static int print_profile(const struct file_stat *s, const struct stat_options *o)
@@ -297,11 +336,15 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     if (s->n_processes > 1)
         note("call sites of process %u (%s), one of %zu processes", s->processes[s->of_usage].pid,
              s->processes[s->of_usage].argv ? s->processes[s->of_usage].argv : "unknown program", s->n_processes);
+    if (o->from && !s->by_site.span.begun)
+        die(EXIT_FAILED, "%s: --from %s: the recording does not come to this point", s->name, o->from);
+    if (o->to && strncmp(o->to, "mark:", 5) == 0 && !s->by_site.span.over)
+        die(EXIT_FAILED, "%s: --to %s: there is no such mark after the start of the span", s->name, o->to);
     uint32_t *order = profile_order(&s->by_site, o->weight, &n);
     if (o->json || o->format == STAT_JSON)
         stat_json_sites(&(struct json){.to = stdout}, s, order, n);
     else if (o->format == STAT_TEXT)
-        print_sites(s, order, n, o->top), coverage_print(&s->coverage);
+        print_sites(s, order, n, o), coverage_print(&s->coverage);
     else
         rc = print_profile(s, o);
     free(order);
@@ -325,13 +368,26 @@ static void print(const struct file_stat *s, const struct stat_options *o)
 
 static int run(const void *fields, int argc, char **argv)
 {
-    const struct stat_options *o = fields;
+    struct stat_options given = *(const struct stat_options *)fields, *o = &given;
+    struct file_stat_points span;
+    const char *bad = slice_point_parse(o->from, &span.from) < 0 ? o->from
+                      : slice_point_parse(o->to, &span.to) < 0   ? o->to
+                                                                 : NULL;
+    bool has_span = o->from || o->to;
+    if (bad)
+        return usage_error(&cmd_stat, "'%s' is not an event number, a time such as 1.5s, or mark:TEXT", bad);
+    if (o->by != STAT_BY_SITE && has_span)
+        return usage_error(&cmd_stat, "--from and --to need --by site");
+    if (o->weight == PROFILE_SPAN && !has_span)
+        return usage_error(&cmd_stat, "--weight span needs --from or --to");
+    if ((int)o->weight < 0)
+        o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
     enum file_stat_part part = o->by == STAT_BY_SITE ? FILE_STAT_SITES : o->brief ? FILE_STAT_BRIEF : FILE_STAT_ALL;
     struct file_stat s;
     struct err e = {0};
     (void)argc;
     symbols_debug_dirs(o->debug_dirs);
-    if (file_stat(&s, argv[0], part, watch_begin("stat"), &e) < 0)
+    if (file_stat_span(&s, argv[0], part, has_span ? &span : NULL, watch_begin("stat"), &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     print(&s, o);
     file_stat_release(&s);
@@ -353,7 +409,12 @@ const struct command cmd_stat = {
         "The events of a trace are first put in order as 'convert' does, each process on its own. Counts and live "
         "bytes of several processes are added up. So are their peaks, although they may not have been reached at the "
         "same time. Figures that cannot be added up, such as the timeline, are those of the process with the most "
-        "events.",
+        "events.\n\n"
+        "With --by, --from and --to, 'stat' counts the blocks that were allocated between two points and are live at the "
+        "second one. A POINT is the number of an event in the order of `dump` (1200), a time since the start of the "
+        "program (1.5s), or the first mark with a text (mark:warm). --weight growth sorts by steady growth: the median "
+        "growth of live bytes in the eighths of the run (by events), times eight. A leak grows in all of them; a burst "
+        "that stays grows in one, and does not count.",
     .options = options,
     .options_bytes = sizeof(struct stat_options),
     .min_operands = 1,

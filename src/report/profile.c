@@ -16,6 +16,10 @@ uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weigh
         return t->peak_bytes;
     case PROFILE_LIVE:
         return t->live_bytes;
+    case PROFILE_GROWTH:
+        return t->growth_bytes;
+    case PROFILE_SPAN:
+        return t->span_bytes;
     }
     return 0;
 }

@@ -13,6 +13,8 @@ enum profile_weight {
     PROFILE_LIVE, // bytes live at the end
     PROFILE_BYTES,
     PROFILE_CALLS,
+    PROFILE_GROWTH, // steady growth
+    PROFILE_SPAN,   // allocated in the span, and live at its end
 };
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);

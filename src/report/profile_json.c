@@ -120,10 +120,9 @@ static int collect(struct stacks *t, const struct by_site *b, const struct workl
 }
 
 static const char *const weight_names[] = {
-    [PROFILE_PEAK] = "bytes live at the peak",
-    [PROFILE_LIVE] = "bytes live at the end",
-    [PROFILE_BYTES] = "allocated bytes",
-    [PROFILE_CALLS] = "allocations",
+    [PROFILE_PEAK] = "bytes live at the peak", [PROFILE_LIVE] = "bytes live at the end",
+    [PROFILE_BYTES] = "allocated bytes",       [PROFILE_CALLS] = "allocations",
+    [PROFILE_GROWTH] = "steady growth",        [PROFILE_SPAN] = "allocated in the span and live at its end",
 };
 
 // Outermost first.

@@ -76,6 +76,11 @@ void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number
     json_put_u64(j, "live_at_peak_bytes", t->peak_bytes);
     json_put_u64(j, "live_at_end_blocks", t->live_blocks);
     json_put_u64(j, "live_at_end_bytes", t->live_bytes);
+    json_put_u64(j, "steady_growth_bytes", t->growth_bytes);
+    if (n->totals->span.wanted) {
+        json_put_u64(j, "span_blocks", t->span_blocks);
+        json_put_u64(j, "span_bytes", t->span_bytes);
+    }
     if (n->totals->sample_bytes) {
         put_range(j, "allocated_bytes_range", &t->allocated, n->totals->sample_bytes);
         put_range(j, "live_at_peak_bytes_range", &t->peak, n->totals->sample_bytes);
@@ -84,6 +89,44 @@ void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number
     json_put_array(j, "frames");
     for (uint32_t i = 0; i < site->n && left; i++)
         left -= put_functions(j, n, &n->sites->frames[site->first + i], left, brief);
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static void put_count(struct json *j, const struct usage_count *c)
+{
+    json_put_u64(j, "blocks", c->blocks);
+    json_put_u64(j, "bytes", c->bytes);
+}
+
+void sites_json_span(struct json *j, const struct by_site_span *s)
+{
+    if (!s->wanted)
+        return;
+    json_put_object(j, "span");
+    put_count(j, &s->all);
+    json_put_array(j, "by_thread");
+    for (size_t i = 0; i < s->n_threads; i++) {
+        if (!s->threads[i].blocks)
+            continue;
+        json_begin_object(j);
+        json_put_u64(j, "thread", i);
+        put_count(j, &s->threads[i]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_put_array(j, "by_size");
+    for (unsigned i = 0; i < USAGE_CLASSES; i++) {
+        if (!s->sizes[i].blocks)
+            continue;
+        json_begin_object(j);
+        if (i == USAGE_CLASSES - 1)
+            json_put_string(j, "max_bytes", NULL);
+        else
+            json_put_u64(j, "max_bytes", 8ull << i);
+        put_count(j, &s->sizes[i]);
+        json_end_object(j);
+    }
     json_end_array(j);
     json_end_object(j);
 }

@@ -27,6 +27,9 @@ const struct workload_site *sites_json_frames(const struct workload_sites *sites
 // SITES_JSON_NAME_BYTES.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);
 
+// The member "span": what was allocated in it and is live at its end, by thread and by size. Nothing where none was wanted.
+void sites_json_span(struct json *j, const struct by_site_span *s);
+
 // The member "stack_coverage". Nothing where no call sites were recorded.
 void sites_json_coverage(struct json *j, const struct coverage *c);
 

@@ -221,6 +221,7 @@ void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *
     json_put_u64(j, "peak_live_bytes", s->by_site.peak_bytes);
     if (s->stack_sample_bytes)
         json_put_u64(j, "stack_sample_bytes", s->stack_sample_bytes);
+    sites_json_span(j, &s->by_site.span);
     json_put_array(j, "sites");
     for (size_t i = 0; i < n; i++)
         sites_json_site(j, &named, order[i], false);

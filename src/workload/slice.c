@@ -49,15 +49,24 @@ struct slice_counts slice_counts(const struct slice *s)
     return s->counts;
 }
 
-static bool reached(const struct slice *s, const struct slice_point *p, const struct workload_op *op)
+void slice_point_resolve(struct slice_point *p, uint64_t start_stamp, uint64_t clock_hz, unsigned stamp_shift)
+{
+    unsigned __int128 ticks = (unsigned __int128)p->number * clock_hz / 1000000000u >> stamp_shift;
+    if (p->at != SLICE_AT_TIME)
+        return;
+    p->at = SLICE_AT_STAMP;
+    p->number = ticks > UINT64_MAX - start_stamp ? UINT64_MAX : start_stamp + (uint64_t)ticks;
+}
+
+bool slice_point_reached(const struct slice_point *p, const struct workload_op *op, uint64_t events)
 {
     switch (p->at) {
     case SLICE_AT_EDGE:
         return false;
     case SLICE_AT_EVENT:
-        return op->kind != HT_PREEXISTING && s->events >= p->number;
+        return op->kind != HT_PREEXISTING && events >= p->number;
     case SLICE_AT_STAMP:
-    case SLICE_AT_TIME: // slice_file has made it a stamp
+    case SLICE_AT_TIME: // slice_point_resolve has made it a stamp
         return op->stamp >= p->number;
     case SLICE_AT_MARK:
         return op->kind == HT_MARK && op->text_bytes == strlen(p->mark) &&
@@ -257,9 +266,9 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
     if (!t)
         return -ENOMEM;
     t->read++;
-    if (!s->begun && (s->options.from.at == SLICE_AT_EDGE || reached(s, &s->options.from, op)))
+    if (!s->begun && (s->options.from.at == SLICE_AT_EDGE || slice_point_reached(&s->options.from, op, s->events)))
         begin(s, op);
-    else if (s->begun && reached(s, &s->options.to, op))
+    else if (s->begun && slice_point_reached(&s->options.to, op, s->events))
         s->over = true;
     if (s->over)
         return 1;

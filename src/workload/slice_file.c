@@ -34,9 +34,7 @@ static int resolve_point(struct slice_point *p, const struct workload_header *h,
         return 0;
     if (!h->has_stamps)
         return err_set(e, -EINVAL, "%s: the workload has no timestamps and cannot be sliced by time", name);
-    unsigned __int128 ticks = (unsigned __int128)p->number * h->clock_hz / 1000000000u >> h->stamp_shift;
-    p->at = SLICE_AT_STAMP;
-    p->number = ticks > UINT64_MAX - h->start_stamp ? UINT64_MAX : h->start_stamp + (uint64_t)ticks;
+    slice_point_resolve(p, h->start_stamp, h->clock_hz, h->stamp_shift);
     return 0;
 }
 

@@ -221,3 +221,89 @@ END
   [ "$(cat n.sample:64K)" -lt 1000 ]
   [ "$(cat n.nonsense)" -eq 0 ]
 }
+
+# A program with marks, a leak, a burst that stays, and a cache that is emptied.
+growing() {
+  skip_under_sanitizer
+  command -v gcc >/dev/null || skip "no gcc"
+  cat >growing.c <<'END'
+#include <heaptape/heaptape.h>
+#include <stdlib.h>
+__attribute__((noinline)) static void *leak(void) { return malloc(100); }
+__attribute__((noinline)) static void *burst(void) { return malloc(1000); }
+__attribute__((noinline)) static void *pass(void) { return malloc(500); }
+int main(void)
+{
+    void *volatile kept;
+    for (int i = 0; i < 4000; i++) {
+        kept = leak();
+        free(pass());
+        if (i == 1000)
+            heaptape_mark("before");
+        for (int k = 0; i == 2000 && k < 2000; k++)
+            kept = burst();
+        if (i == 3000)
+            heaptape_mark("after");
+    }
+    return kept == NULL;
+}
+END
+  gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -I"$HEAPTAPE_SOURCE/include" -o growing growing.c
+  "$HEAPTAPE" record -q -f --stacks=8 -o g.ht -- ./growing
+}
+
+# Field KEY of the site whose innermost function it is.
+of_site() {
+  jq --arg f "$2" "[.sites[] | select(.frames[0].function == \$f) | .$3] | add" "$1"
+}
+
+@test "stat --by site --weight growth: the leak is first, the larger burst that stays has none" {
+  growing
+  "$HEAPTAPE" stat --by site --weight growth --format json g.ht >g.json
+  [ "$(jq -r '.sites[0].frames[0].function' g.json)" = leak ]
+  [ "$(of_site g.json burst live_at_end_bytes)" -eq 2000000 ]
+  [ "$(of_site g.json burst steady_growth_bytes)" -eq 0 ]
+  [ "$(of_site g.json pass steady_growth_bytes)" -eq 0 ]
+  growth=$(of_site g.json leak steady_growth_bytes)
+  [ "$growth" -gt 200000 ]
+  [ "$growth" -le 400000 ]
+  "$HEAPTAPE" stat --by site --weight growth g.ht >text
+  has "$(sed -n 1p text)" "steady growth live at peak"
+  has "$(sed -n 2p text)" "leak (growing.c:3)"
+  # Other orders have the burst first.
+  "$HEAPTAPE" stat --by site --weight end g.ht >text
+  has "$(sed -n 2p text)" "burst (growing.c:4)"
+}
+
+@test "stat --by site --from --to: what was allocated between two points and stayed, by site, thread and size" {
+  growing
+  "$HEAPTAPE" convert -q -o g.htw g.ht
+  "$HEAPTAPE" stat --by site --from mark:before --to mark:after --format json g.ht >g.json
+  "$HEAPTAPE" stat --by site --from mark:before --to mark:after --format json g.htw >w.json
+  cmp g.json w.json
+  [ "$(jq -r '.sites[0].frames[0].function' g.json)" = burst ]
+  [ "$(of_site g.json burst span_blocks)" -eq 2000 ]
+  [ "$(of_site g.json leak span_blocks)" -eq 2000 ]
+  [ "$(of_site g.json leak span_bytes)" -eq 200000 ]
+  [ "$(of_site g.json pass span_blocks)" -eq 0 ]
+  [ "$(jq -c '[.span.blocks, .span.bytes, (.span.by_thread | length), ([.span.by_size[].blocks] | add)]' g.json)" = '[4000,2200000,1,4000]' ]
+  # By events and times: the whole run, and from its end.
+  events=$("$HEAPTAPE" stat --brief --json g.htw | jq .events)
+  "$HEAPTAPE" stat --by site --from 0 --to "$events" --format json g.htw >w.json
+  [ "$(of_site w.json leak span_blocks)" -eq 4000 ]
+  "$HEAPTAPE" stat --by site --from 0s --format json g.htw >w.json
+  [ "$(of_site w.json leak span_blocks)" -eq 4000 ]
+  "$HEAPTAPE" stat --by site --from mark:after g.ht >text
+  has "$(sed -n 1p text)" "bytes in span       blocks live at peak"
+  grep -E '^<= +128 B +97\.6 KiB +999$' text
+  heaptape stat --by site --from 3600s g.htw
+  fails_with 1 "--from 3600s: the recording does not come to this point"
+  heaptape stat --by site --to mark:never g.htw
+  fails_with 1 "--to mark:never: there is no such mark"
+  heaptape stat --by site --from x g.htw
+  usage_fails "'x' is not an event number, a time such as 1.5s, or mark:TEXT"
+  heaptape stat --from 1s g.htw
+  usage_fails "--from and --to need --by site"
+  heaptape stat --by site --weight span g.htw
+  usage_fails "--weight span needs --from or --to"
+}

@@ -51,7 +51,7 @@ static void add_site(struct workload_sites *s, uint32_t number, uint64_t inner, 
 static void put(struct by_site *b, uint8_t kind, uint32_t slot, uint64_t size, uint64_t site)
 {
     struct workload_op op = {.kind = kind, .slot = slot, .size = size, .value = site};
-    assert_int_equal(by_site_op(b, &op), 0);
+    assert_int_equal(by_site_op(b, 0, &op), 0);
 }
 
 static void check_bytes(const struct coverage_bytes *b, uint64_t allocated, uint64_t at_peak, uint64_t at_end)

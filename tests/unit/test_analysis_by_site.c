@@ -1,0 +1,137 @@
+// What call sites grow by, and what they allocate in a span.
+#include "analysis/by_site.h"
+
+#include "unit.h"
+
+#include <string.h>
+
+static struct by_site sites;
+static uint32_t next_slot;
+
+static int empty(void **state)
+{
+    (void)state;
+    next_slot = 0;
+    return 0;
+}
+
+static int release(void **state)
+{
+    (void)state;
+    by_site_release(&sites);
+    return 0;
+}
+
+static uint32_t add(uint32_t thread, uint64_t site, uint64_t size)
+{
+    struct workload_op op = {.kind = HT_MALLOC, .slot = next_slot, .size = size, .value = site, .stamp = sites.events};
+    assert_int_equal(by_site_op(&sites, thread, &op), 0);
+    return next_slot++;
+}
+
+static void drop(uint32_t slot)
+{
+    struct workload_op op = {.kind = HT_FREE, .slot = slot, .stamp = sites.events};
+    assert_int_equal(by_site_op(&sites, 0, &op), 0);
+}
+
+static void mark(const char *text)
+{
+    struct workload_op op = {
+        .kind = HT_MARK, .slot = WORKLOAD_NO_SLOT, .text = text, .text_bytes = (uint32_t)strlen(text)};
+    assert_int_equal(by_site_op(&sites, 0, &op), 0);
+}
+
+// A leak of a few bytes at a time beside a burst that stays and is larger, a cache that fills up at the start, a sawtooth
+// that ends high, and what shrinks.
+static void test_a_leak_grows_and_a_burst_does_not(void **state)
+{
+    enum { LEAK = 1, BURST, FILLS, SAW, SHRINKS, STEPS = 20000 };
+    static uint32_t saw[STEPS], shrinks[STEPS];
+    uint32_t n_saw = 0;
+    (void)state;
+    for (int i = 0; i < STEPS; i++)
+        shrinks[i] = add(0, SHRINKS, 10);
+    for (int i = 0; i < STEPS; i++) {
+        add(0, LEAK, 10);
+        drop(shrinks[i]);
+        saw[n_saw++] = add(0, SAW, 100);
+        if (i < STEPS / 4)
+            add(0, FILLS, 100);
+        for (int k = 0; i == STEPS / 2 && k < 1000; k++)
+            add(0, BURST, 1000);
+        for (; i % 1000 == 999 && i < STEPS - 1000 && n_saw; n_saw--)
+            drop(saw[n_saw - 1]);
+    }
+    by_site_finish(&sites);
+    const struct by_site_totals *t = sites.sites;
+    assert_int_equal(t[LEAK].live_bytes, 200000);
+    assert_true(t[LEAK].growth_bytes > 150000 && t[LEAK].growth_bytes <= 200000);
+    assert_int_equal(t[BURST].live_bytes, 1000000);
+    assert_int_equal(t[BURST].growth_bytes, 0);
+    assert_int_equal(t[FILLS].growth_bytes, 0);
+    assert_true(t[SAW].growth_bytes < t[LEAK].growth_bytes);
+    assert_int_equal(t[SHRINKS].growth_bytes, 0);
+}
+
+static void test_short_runs_have_no_more_growth_than_is_live(void **state)
+{
+    (void)state;
+    by_site_finish(&sites);
+    for (int i = 0; i < 3; i++)
+        add(0, 1, 50);
+    by_site_finish(&sites);
+    assert_true(sites.sites[1].growth_bytes <= 150);
+}
+
+// What is allocated before the span, or freed in it, or allocated behind it does not count; what is freed behind it does.
+static void test_span_by_site_thread_and_size(void **state)
+{
+    (void)state;
+    sites.span =
+        (struct by_site_span){.wanted = true, .from = {SLICE_AT_MARK, 0, "warm"}, .to = {SLICE_AT_EVENT, 9, NULL}};
+    uint32_t before = add(0, 1, 100), resized = add(0, 1, 8); // 0, 1
+    mark("cold");                                             // 2
+    mark("warm");                                             // 3
+    add(1, 1, 20);                                            // 4
+    uint32_t kept = add(2, 2, 300), freed = add(2, 2, 5);     // 5, 6
+    drop(freed);                                              // 7
+    struct workload_op grow = {.kind = HT_REALLOC, .slot = resized, .size = 70, .value = 3};
+    assert_int_equal(by_site_op(&sites, 1, &grow), 0); // 8
+    drop(kept);                                        // 9
+    add(1, 1, 9000);
+    drop(before);
+    by_site_finish(&sites);
+    const struct by_site_span *s = &sites.span;
+    assert_true(s->begun && s->over);
+    assert_int_equal(s->all.blocks, 3);
+    assert_int_equal(s->all.bytes, 390);
+    assert_int_equal(sites.sites[1].span_bytes, 20);
+    assert_int_equal(sites.sites[2].span_bytes, 300);
+    assert_int_equal(sites.sites[2].span_blocks, 1);
+    assert_int_equal(sites.sites[3].span_bytes, 70);
+    assert_int_equal(s->n_threads, 3);
+    assert_int_equal(s->threads[1].blocks, 2);
+    assert_int_equal(s->threads[2].bytes, 300);
+    assert_int_equal(s->sizes[usage_size_class(300)].bytes, 300);
+    assert_int_equal(s->sizes[usage_size_class(5)].blocks, 0);
+}
+
+static void test_a_span_that_is_not_reached(void **state)
+{
+    (void)state;
+    sites.span = (struct by_site_span){.wanted = true, .from = {SLICE_AT_STAMP, 1000, NULL}};
+    add(0, 1, 100);
+    by_site_finish(&sites);
+    assert_false(sites.span.begun);
+    assert_int_equal(sites.sites[1].span_blocks, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_a_leak_grows_and_a_burst_does_not, empty, release),
+    cmocka_unit_test_setup_teardown(test_short_runs_have_no_more_growth_than_is_live, empty, release),
+    cmocka_unit_test_setup_teardown(test_span_by_site_thread_and_size, empty, release),
+    cmocka_unit_test_setup_teardown(test_a_span_that_is_not_reached, empty, release),
+};
+
+UNIT_MAIN(tests)
