@@ -45,7 +45,7 @@ static int count(struct workload_file *w, uint64_t sample_bytes, struct by_site 
         struct workload_op one = *op;
         if (sample_bytes && by_site_known(op) && !is_drawn(op, sample_bytes))
             one.value = 0;
-        rc = by_site_op(b, &one);
+        rc = by_site_op(b, 0, &one);
     }
     by_site_finish(b);
     return rc;
