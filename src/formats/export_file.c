@@ -59,12 +59,14 @@ static struct export_call call_from_walk(const struct trace_session *s, const st
     return c;
 }
 
-static struct export_call call_from_op(const struct workload_header *h, uint32_t thread, const struct workload_op *op)
+// Into *c, field by field: a struct that is returned is read in wider words than it was just written in, and waits for that.
+static void call_from_op(const struct workload_header *h, uint32_t thread, const struct workload_op *op,
+                         struct export_call *c)
 {
     unsigned class = event_infos[op->kind].class;
     uint64_t since = h->has_stamps && op->stamp > h->start_stamp ? op->stamp - h->start_stamp : 0;
     uint64_t block = op->slot == WORKLOAD_NO_SLOT ? 0 : op->slot + 1ull;
-    struct export_call c = {
+    *c = (struct export_call){
         .ev = {.stamp = clock_to_ns(since << h->stamp_shift, h->clock_hz),
                .size = op->size,
                .count = op->count,
@@ -83,12 +85,11 @@ static struct export_call call_from_op(const struct workload_header *h, uint32_t
         .n_dependencies = op->n_dependencies,
     };
     if (format_has_site(op->kind))
-        c.ev.notes[HT_NOTE_SITE] = op->value;
+        c->ev.notes[HT_NOTE_SITE] = op->value;
     if (class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && !(op->flags & WORKLOAD_FROM_NULL)))
-        c.ev.ptr = block;
+        c->ev.ptr = block;
     if (class == HT_CLASS_ALLOC || (class == HT_CLASS_RESIZE && !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))))
-        c.ev.result = block;
-    return c;
+        c->ev.result = block;
 }
 
 static int put_call(struct export_job *j, uint32_t process, const struct export_call *c)
@@ -392,13 +393,14 @@ static int export_workload(struct export_job *j, struct workload_reader *r, uint
     uint32_t thread;
     struct export *x;
     const struct workload_op *op;
+    struct export_call c;
     const struct workload_header *h = workload_reader_header(r);
     j->outputs.facts.slots = true;
     j->outputs.facts.has_stamps = j->settings->stamps && h->has_stamps;
     int rc = export_outputs_get(&j->outputs, process, h->pid, &x);
     rc = rc < 0 ? rc : put_sites(j, r, process);
     while (rc == 0 && (rc = workload_next_op(r, &thread, &op, j->e)) > 0) {
-        struct export_call c = call_from_op(h, thread, op);
+        call_from_op(h, thread, op, &c);
         rc = put_call(j, process, &c);
     }
     return rc;
