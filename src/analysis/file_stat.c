@@ -267,6 +267,9 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
         struct workload_summary *p = &s->processes[i].summary;
         uint64_t lost = t->reader.processes[i]->lost_records;
         p->lost_records = lost > p->lost_records ? lost : p->lost_records;
+        const struct trace_process *facts = t->reader.processes[i];
+        p->cpu_ns = facts->recorded_to ? 0 : facts->cpu_ns;
+        p->recording_ns = clock_to_ns(facts->recording_ticks, t->reader.session.clock_hz);
     }
     keep_facts(s, &t->reader);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;

@@ -243,7 +243,8 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
             count_unrecorded(p, ev);
         return;
     }
-    bool interrupting = busy & PRODUCER_WRITING;
+    bool interrupting = busy & PRODUCER_WRITING, timed = producer_cost_is_due(t);
+    uint64_t begin = timed ? clock_ticks(p->clock) : 0;
     struct producer_stream *stream = &t->streams[interrupting];
     bool muted = is_muted(p, t, ev, busy);
     // Rare enough for system calls, which keep a second handler from interrupting stream 1, too.
@@ -256,6 +257,8 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
         producer_residency_after(p, t, ev);
     if (interrupting)
         producer_signals_restore(mask);
+    if (timed)
+        producer_cost_add(p->header, clock_ticks(p->clock) - begin);
 }
 
 void producer_record(const struct event *ev, const void *caller)

@@ -59,6 +59,7 @@ struct producer_thread {
     struct unwind_memory *unwind;    // NULL: no walk yet
     uint64_t walks;
     uint32_t walking; // 1 during one
+    uint32_t slow_events;
     // The big block that a realloc under way has released: by producer_residency.c.
     uint64_t resized, resized_bytes;
     bool resized_zeroed;

@@ -156,6 +156,20 @@ void producer_chunks_fetch(struct producer_process *p);
 // Tells the recorder that there is something to look at.
 void producer_wake_recorder(struct producer_process *p);
 
+// Is this event, which does not take the fast path, one of those whose cost is measured? Then producer_cost_add.
+static inline bool producer_cost_is_due(struct producer_thread *t)
+{
+    return producer_unlikely(++t->slow_events % SPOOL_COST_EVENTS == 0);
+}
+
+void producer_cost_add(struct spool_header *h, uint64_t ticks);
+
+// Ticks that SPOOL_FAST_EVENTS events take on the fast path. Call with signals blocked.
+uint64_t producer_cost_measure(enum clock_kind clock);
+
+// CPU time of the process in ns, 0 where it is not known. A system call.
+uint64_t producer_cpu_ns(void);
+
 // Hands a chunk to the recorder.
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 

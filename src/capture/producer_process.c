@@ -378,6 +378,8 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
     h->pid = producer_inherited.pid;
     h->ppid = (uint32_t)syscall(SYS_getppid);
     h->start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
+    h->start_cpu_ns = producer_cpu_ns();
+    h->fast_ticks = producer_cost_measure(p->clock);
     struct stat exe;
     if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/exe", &exe, 0) == 0) {
         h->exe_device = exe.st_dev;

@@ -220,7 +220,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
         return false;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
-    uint64_t *w = stream->pos, stamp = clock_counter() >> CODEC_STAMP_SHIFT,
+    uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT,
              rel = codec_relative(address, stream->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
     bool done = false;
@@ -234,6 +234,8 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
             w[0] = codec_note(HT_NOTE_SITE, id);
             w[1] = codec_sized(kind, stamp, size, rel);
             producer_publish(stream, w + 2);
+            if (producer_cost_is_due(t))
+                producer_cost_add(producer_inherited.spool, clock_counter() - ticks);
         }
     }
     producer_compiler_fence();

@@ -2,6 +2,7 @@
 #include "analysis/measure.h"
 #include "cli/command.h"
 #include "replay/fidelity.h"
+#include "replay/program.h"
 #include "replay/real.h"
 
 #include <math.h>
@@ -171,10 +172,25 @@ static void print_fidelity_memory(const struct fidelity *f)
         printf("; it includes the program's own mappings and stacks (record --maps)\n");
 }
 
+// Malloc's share of the program's CPU time.
+static void print_program(const struct replay_session *s)
+{
+    const struct program_time p = program_time(s);
+    char t[3][32];
+    if (p.missing_reason)
+        printf("%-12s how much of the program's CPU time the calls take cannot be said: %s\n", "program",
+               p.missing_reason);
+    else
+        printf(
+            "%-12s the calls take at least %.1f %% of its CPU time: %s, as replayed, of %s, which is without about %s "
+            "of recording\n",
+            "program", 100 * p.share, human_ns(t[0], p.calls_ns), human_ns(t[1], p.cpu_ns),
+            human_ns(t[2], p.recording_ns));
+}
+
 static void print_fidelity(const struct replay_session *s, const struct replay_result *r)
 {
     const struct fidelity f = fidelity_of(s, r);
-    char t[2][32];
     print_fidelity_live(&f.live);
     print_fidelity_memory(&f);
     if (f.has_overlap)
@@ -182,9 +198,7 @@ static void print_fidelity(const struct replay_session *s, const struct replay_r
             "%-12s two or more threads active for %.0f %% of the time (recorded %.0f %%) and %.0f %% of the calls (%.0f %%)\n",
             "", 100 * f.overlap.replayed_time, 100 * f.overlap.recorded_time, 100 * f.overlap.replayed_events,
             100 * f.overlap.recorded_events);
-    if (!isnan(f.allocator_ns) && !isnan(f.recorded_ns))
-        printf("%-12s %s in the allocator, %.1f %% of the recorded duration of %s\n", "",
-               human_ns(t[0], f.allocator_ns), 100 * f.allocator_ns / f.recorded_ns, human_ns(t[1], f.recorded_ns));
+    print_program(s);
 }
 
 // Of the allocator that the workload was recorded on, or else of the first one.
@@ -412,6 +426,20 @@ static void row_name(const struct allocator *a, char text[NAME_BYTES])
         n += (size_t)snprintf(text + n, NAME_BYTES - n, ",%s", a->tunables[i]);
 }
 
+// What each allocator would make of the program, if it did all else as before.
+static void print_program_ratios(const struct replay_session *s)
+{
+    const struct program_time p = program_time(s);
+    char name[NAME_BYTES];
+    print_program(s);
+    for (size_t i = 1; !p.missing_reason && i < s->n_results; i++) {
+        const struct replay_result *r = &s->results[i];
+        row_name(&r->allocator, name);
+        printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×)\n", "", name, program_ratio(s, &p, r),
+               program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]));
+    }
+}
+
 static int name_width(const struct replay_session *s)
 {
     enum { LEAST = 16 };
@@ -504,6 +532,7 @@ void replay_print_table(const struct replay_session *s)
     print_fidelity_line(&f, s->results[recorded].allocator.name);
     printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,
            s->settings.runs == 1 ? "" : "s", s->results[0].figures.overhead_ns_per_event);
+    print_program_ratios(s);
 }
 
 static const struct {

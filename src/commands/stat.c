@@ -174,6 +174,10 @@ static void print_text(const struct file_stat *s)
     if (s->unrecorded.by)
         print_count("  not recorded", s->unrecorded.processes);
     printf("%-22s %15s\n", "duration", human_ns(text, (double)s->duration_ns));
+    if (t->cpu_ns)
+        printf("%-22s %15s\n", "CPU time", human_ns(text, (double)t->cpu_ns));
+    if (t->cpu_ns)
+        printf("%-22s %15s\n", "  of recording, about", human_ns(text, (double)t->recording_ns));
     print_bytes("requested", t->requested_bytes);
     print_usable(t);
     print_bytes("peak live", t->peak_live_bytes);

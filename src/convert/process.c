@@ -25,6 +25,7 @@ int convert_process_begin(struct convert_process *c, struct output *out, const s
         .stack_sample_bytes = session->stack_sample_bytes,
     };
     c->process = p;
+    c->clock_hz = session->clock_hz;
     return workload_output_begin(&c->to, out, c->settings->level, &h, c->e);
 }
 
@@ -75,6 +76,9 @@ int convert_process_done(void *context, const struct order_counts *counts, const
     order_summarise(counts, s);
     s->recorded_from = c->process->recorded_from;
     s->recorded_to = c->process->recorded_to;
+    // Of a process that was recorded in part, the rest of its CPU time is not told apart.
+    s->cpu_ns = c->process->recorded_to ? 0 : c->process->cpu_ns;
+    s->recording_ns = clock_to_ns(c->process->recording_ticks, c->clock_hz);
     workload_write_sites(c->to.writer, sites);
     workload_write_residency(c->to.writer, counts->residency);
     int rc = check_strict(c, s);

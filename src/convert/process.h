@@ -52,6 +52,7 @@ struct convert_process {
     const char *source;                      // what is converted, for messages; borrowed
     const struct trace_process *process;     // the trace reader's
     struct workload_output to;
+    uint64_t clock_hz;
     struct workload_summary summary; // valid once it is finished
     struct err *e;                   // where the text of an error goes
 };

@@ -96,6 +96,23 @@ static char *reason_of(const struct drain_spool *s)
     return text;
 }
 
+// CPU time since the first event: as the process itself said at its end, else as it was last sampled. What recording took of it
+// is estimated from what its events cost.
+static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
+{
+    const struct spool_header *h = s->header;
+    uint64_t start = __atomic_load_n(&h->start_cpu_ns, __ATOMIC_RELAXED), end = atomic_load(&h->end_cpu_ns),
+             slow = atomic_load(&h->slow_events);
+    end = end ? end : s->sampled_cpu_ns;
+    if (s->broken || !start || end <= start)
+        return;
+    uint64_t fast = s->events > slow ? s->events - slow : 0;
+    p->cpu_ns = end - start;
+    p->recording_ticks =
+        atomic_load(&h->slow_ticks) +
+        (uint64_t)((double)__atomic_load_n(&h->fast_ticks, __ATOMIC_RELAXED) / SPOOL_FAST_EVENTS * (double)fast);
+}
+
 int facts_process(struct trace_process *p, const struct drain_spool *s)
 {
     struct spool_header *h = s->header;
@@ -118,6 +135,7 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .threads = s->broken ? 0 : atomic_load(&h->threads_numbered),
         .off_reason = reason_of(s),
     };
+    add_cpu_time(p, s);
     if (h->bypassed_by[0])
         p->bypassed_by = header_string(h->bypassed_by, sizeof h->bypassed_by);
     uint32_t deepbound_bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_acquire);

@@ -1,6 +1,7 @@
 #include "replay/json.h"
 
 #include "replay/fidelity.h"
+#include "replay/program.h"
 #include "replay/real.h"
 
 #include <math.h>
@@ -308,6 +309,25 @@ static void put_overlap(struct json *j, const struct fidelity *f)
     json_end_object(j);
 }
 
+static void put_program(struct json *j, const struct replay_session *s, const struct replay_result *r)
+{
+    const struct program_time t = program_time(s);
+    json_put_string(j, "program_missing_reason", t.missing_reason);
+    json_key(j, "program");
+    if (t.missing_reason) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_double(j, "cpu_ns", t.cpu_ns);
+    json_put_double(j, "recording_cpu_ns", t.recording_ns);
+    json_put_double(j, "recorded_calls_cpu_ns", t.calls_ns);
+    json_put_double(j, "calls_share", t.share);
+    json_put_double(j, "calls_cpu_ns", program_calls_ns(s, r));
+    json_put_double(j, "cpu_ratio", program_ratio(s, &t, r));
+    json_end_object(j);
+}
+
 static void put_fidelity(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     const struct fidelity f = fidelity_of(s, r);
@@ -325,6 +345,7 @@ static void put_fidelity(struct json *j, const struct replay_session *s, const s
     json_put_double(j, "recorded_duration_ns", f.recorded_ns);
     put_share(j, "share_of_recorded_duration", f.allocator_ns, f.recorded_ns);
     json_end_object(j);
+    put_program(j, s, r);
     json_end_object(j);
 }
 

@@ -73,10 +73,15 @@ static void report_read(void *context, uint64_t ops)
     progress_update(context, ops);
 }
 
-static uint64_t expected_ops(const struct workload_file *w)
+// How many ops to expect, and what else the summary says of the recorded program.
+static uint64_t read_summary(struct replay_session *s, const struct workload_file *w)
 {
     struct workload_summary summary;
-    return workload_read_summary(w->reader, &summary, NULL) == 0 ? summary.events : 0;
+    if (workload_read_summary(w->reader, &summary, NULL) < 0)
+        return 0;
+    s->recorded_cpu_ns = summary.cpu_ns;
+    s->recording_ns = summary.recording_ns < summary.cpu_ns ? summary.recording_ns : summary.cpu_ns;
+    return summary.events;
 }
 
 // The length of a stamp at the speed.
@@ -173,7 +178,7 @@ static void note_recording(struct replay_session *s, const struct workload_heade
 
 int replay_session_read(struct replay_session *s, const char *name, struct workload_file *w, struct err *e)
 {
-    uint64_t expected = expected_ops(w);
+    uint64_t expected = read_summary(s, w);
     s->workload = name;
     s->input = w;
     note_recording(s, workload_reader_header(w->reader));

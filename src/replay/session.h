@@ -75,8 +75,10 @@ struct replay_session {
     char *recorded_allocator;    // the allocator's file; NULL or "": not known
     char *recorded_argv;         // each argument ended by NUL
     size_t recorded_argv_bytes;
-    double ns_per_stamp; // of the recording; 0: it has no times
-    bool has_samples;    // of the recorded program's memory
+    double ns_per_stamp;      // of the recording; 0: it has no times
+    bool has_samples;         // of the recorded program's memory
+    uint64_t recorded_cpu_ns; // CPU time of the recorded process, 0: not known …
+    uint64_t recording_ns;    // … and how much of it recording took, an estimate
     struct plan *plan;
     struct plan_settings plan_settings;
     struct cache cache;

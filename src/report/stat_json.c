@@ -5,6 +5,7 @@
 #include "report/usage_json.h"
 #include "trace/fields.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -182,6 +183,8 @@ void stat_json(struct json *j, const struct file_stat *s)
         put_process(j, &s->processes[i], s->is_trace);
     json_end_array(j);
     json_put_u64(j, "duration_ns", s->duration_ns);
+    json_put_double(j, "cpu_ns", s->total.cpu_ns ? (double)s->total.cpu_ns : NAN);
+    json_put_double(j, "recording_cpu_ns", s->total.cpu_ns ? (double)s->total.recording_ns : NAN);
     put_live(j, &s->total);
     json_put_object(j, "order");
     json_put_u64(j, "repaired", s->total.order_repaired);

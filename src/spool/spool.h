@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x376c6f6f70735448ull // "HTspool7"
+#define SPOOL_MAGIC          0x386c6f6f70735448ull // "HTspool8"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -165,6 +165,8 @@ enum spool_status {
     SPOOL_OFF = 3,    // tracing turned itself off; `reason` says why
 };
 
+enum { SPOOL_COST_EVENTS = 64, SPOOL_FAST_EVENTS = 256 };
+
 // Calls that a process has made and not recorded: on a cache line each, by the number of the thread.
 enum { SPOOL_COUNTS = 16 };
 struct spool_count {
@@ -179,6 +181,8 @@ struct spool_header {
     uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0
     uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
     char statm[64];                 // /proc/self/statm before the first event of an image; "": unknown, or a fork child
+    uint64_t start_cpu_ns;          // CPU time of the process until then
+    uint64_t fast_ticks;            // ticks that SPOOL_FAST_EVENTS events take on the fast path
 
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t finishing;           // enum spool_finishing
@@ -190,12 +194,16 @@ struct spool_header {
     _Atomic uint32_t threads_live;
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
     _Atomic uint64_t end_stamp;
+    _Atomic uint64_t end_cpu_ns; // as start_cpu_ns; 0: it has not come to its end
 
     _Alignas(
         64) _Atomic uint64_t free_top; // stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA
     _Atomic uint32_t free_sequence;    // futex: grows when the recorder frees a chunk
     _Atomic uint32_t waiters;          // threads that sleep on it
     _Atomic uint64_t waits, wait_ns;   // how often and how long threads waited for the recorder
+
+    // Events that did not take the fast path, and what they cost: estimated from one in SPOOL_COST_EVENTS of a thread.
+    _Alignas(64) _Atomic uint64_t slow_events, slow_ticks;
 
     _Alignas(64) struct spool_control control;
 

@@ -128,6 +128,10 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         {TRACE_F_WAITS, p->waits},    {TRACE_F_WAIT_NS, p->wait_ns},     {TRACE_F_THREADS, p->threads},
     };
     int rc = put_numbers(b, numbers, N_OF(numbers));
+    if (rc == 0 && p->cpu_ns)
+        rc = tlv_put_u64(b, TRACE_F_CPU_NS, p->cpu_ns);
+    if (rc == 0 && p->cpu_ns)
+        rc = tlv_put_u64(b, TRACE_F_RECORDING_TICKS, p->recording_ticks);
     if (rc == 0 && p->recorded_to)
         rc = tlv_put_u64(b, TRACE_F_RECORDED_FROM, p->recorded_from);
     if (rc == 0 && p->recorded_to)
@@ -294,6 +298,12 @@ static int set_process(void *to, const struct tlv *f)
         return 0;
     case TRACE_F_WAIT_NS:
         p->wait_ns = f->number;
+        return 0;
+    case TRACE_F_CPU_NS:
+        p->cpu_ns = f->number;
+        return 0;
+    case TRACE_F_RECORDING_TICKS:
+        p->recording_ticks = f->number;
         return 0;
     case TRACE_F_THREADS:
         p->threads = f->number;

@@ -67,6 +67,8 @@ enum trace_field {
     TRACE_F_MISSED_NS = 49,    // how long it ran; absent: not known
     TRACE_F_BYPASSED_BY = 50,  // text: object whose malloc the program calls instead of ours (PROCESS_END)
     TRACE_F_DEEPBOUND = 51,    // paths of objects that call the real functions, each ended by NUL (PROCESS_END)
+    TRACE_F_CPU_NS = 52,       // CPU time of the process while it was recorded, absent: not known (PROCESS_END) …
+    TRACE_F_RECORDING_TICKS = 53, // … and how much of that recording took, estimated (PROCESS_END)
 };
 
 // One run of words of one stream of one thread, as an EVENTS frame holds it.
@@ -121,6 +123,8 @@ struct trace_process {
     char *bypassed_by; // NULL: nothing is known of that
     char *deepbound;   // as TRACE_F_DEEPBOUND; NULL: there is no such object
     uint32_t deepbound_bytes;
+    // CPU time since its first event, 0: not known, and the part that recording took: an estimate in ticks of the clock.
+    uint64_t cpu_ns, recording_ticks;
     uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them
     size_t thread_names_bytes;
 };

@@ -160,6 +160,10 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->sites_at;
     case FORMAT_F_RESIDENCY_AT:
         return &s->residency_at;
+    case FORMAT_F_CPU_NS:
+        return &s->cpu_ns;
+    case FORMAT_F_RECORDING_NS:
+        return &s->recording_ns;
     }
     return NULL;
 }
@@ -181,7 +185,7 @@ int format_put_summary(struct buf *b, const struct workload_summary *s)
 {
     struct workload_summary copy = *s;
     int rc = put_by_kind(b, s);
-    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_RESIDENCY_AT; tag++) {
+    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_RECORDING_NS; tag++) {
         const uint64_t *v = summary_number(&copy, tag);
         if (v)
             rc = tlv_put_u64(b, tag, *v);

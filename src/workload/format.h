@@ -67,6 +67,8 @@ enum format_field {
     FORMAT_F_RECORDED_TO = 41,
     FORMAT_F_SITES_AT = 42,
     FORMAT_F_RESIDENCY_AT = 43,
+    FORMAT_F_CPU_NS = 44,
+    FORMAT_F_RECORDING_NS = 45,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.

@@ -135,4 +135,6 @@ void summary_add(struct workload_summary *to, const struct workload_summary *mor
     to->lost_records += more->lost_records;
     to->usable_bytes += more->usable_bytes;
     to->usable_requested_bytes += more->usable_requested_bytes;
+    to->cpu_ns += more->cpu_ns;
+    to->recording_ns += more->recording_ns;
 }

@@ -38,3 +38,38 @@ assert d["memory_threads"] == "coupled"
 assert d["fidelity"]["live"]["peak_ratio"] < 1.5, d["fidelity"]["live"]
 assert 0.8 * real < d["peak_rss_bytes"] < 1.2 * real, (real, d["peak_rss_bytes"])'
 }
+
+@test "CPU time of the program, and malloc's share of it" {
+  skip_under_sanitizer
+  command -v python3 >where || skip "no python3"
+  cat >burn.py <<'END'
+import time
+kept = []
+while time.process_time() < 0.4:
+    kept = [bytearray(1000) for _ in range(100)]
+time.sleep(0.4)
+END
+  python3 - <<'END'
+import json, os, resource, subprocess
+tape = os.environ["HEAPTAPE"]
+subprocess.run([tape, "record", "-q", "-f", "-o", "t.ht", "python3", "burn.py"], check=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+stat = json.loads(subprocess.run([tape, "stat", "--json", "t.ht"], check=True, capture_output=True).stdout)
+assert 0.3e9 < stat["cpu_ns"] < (used.ru_utime + used.ru_stime) * 1e9, stat["cpu_ns"]
+assert 0 < stat["recording_cpu_ns"] < stat["cpu_ns"] / 2, stat["recording_cpu_ns"]
+END
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+  "$HEAPTAPE" replay -q -r 3 --no-latency --json -a glibc t.htw >replay.json
+  python3 -c 'import json
+p = json.load(open("replay.json"))["fidelity"]["program"]
+assert 0 < p["calls_share"] < 1 and p["cpu_ratio"] == 1, p
+assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, p'
+  "$HEAPTAPE" replay -q -r 3 --no-latency -a glibc t.htw >said
+  grep -q 'the calls take at least [0-9.]* % of its CPU time: .*, as replayed, of .*, which is without about .* of recording' said
+  "$HEAPTAPE" compare -q -r 3 --no-latency -a glibc -a glibc,MALLOC_ARENA_MAX=1 t.htw >said
+  grep -q 'glibc,MALLOC_ARENA_MAX=1: [0-9.]* × the CPU time of the program (calls [0-9.]* ×)' said
+  "$HEAPTAPE" slice -q --from 0.1s -o part.htw t.htw
+  "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc part.htw >said
+  grep -q 'cannot be said: the workload does not have the CPU time of a whole process' said
+  ! grep -q 'the calls take at least' said
+}

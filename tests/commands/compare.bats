@@ -220,3 +220,10 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so w.htw
   fails_with 1 "w.htw: the command line was not recorded; give it after --"
 }
+
+@test "what the program would be cannot be said of a workload without its CPU time" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >facts
+  "$HEAPTAPE" compare -q -r 3 --no-latency -a glibc -a jemalloc w.htw >out
+  grep -q "how much of the program's CPU time the calls take cannot be said: the workload does not have" out
+  [ "$(grep -c 'CPU time of the program (calls' out)" -eq 0 ]
+}

@@ -7,7 +7,7 @@ const LIMITS = {
   fragmentation: 1.25, // peak RSS over peak live bytes
   below: 0.95, // peak RSS over peak live bytes
   kept: 0.5, // of the peak RSS, after all blocks are freed
-  heapTime: 0.05, // of the recorded time in calls
+  heapTime: 0.05, // of the program's CPU time in calls
   shortLived: 0.25, // of blocks freed within 8 events
   neverFreed: 0.5, // of the peak, never freed
   moved: 0.5, // of growing reallocs
@@ -127,19 +127,17 @@ function findKept(results) {
     percentText(share(r.rss_after_free_bytes, r.peak_rss_bytes)))}.`}];
 }
 
-// The share of the run that heap calls use: CPU time of the first allocator's calls divided by the recorded duration. CPU time, because it
-// leaves out other load during the replay.
-function findWeight(s, results) {
-  const base = results[0] && results[0].result;
-  if (!base || !s.duration_ns || !isNumber(base.cpu_ns) || Math.abs(base.events - s.events) > 0.05 * s.events) {
+// The calls' share of the program's CPU time, where the recording knows that.
+function findWeight(results) {
+  const known = results.find((r) => r.result.fidelity && r.result.fidelity.program);
+  if (!known) {
     return [];
   }
-  const ns = Math.max(base.cpu_ns - (base.overhead_ns_per_event || 0) * base.events, 0);
-  const part = ns / s.duration_ns;
-  const name = allocatorName(results[0]);
-  return [{act: part >= LIMITS.heapTime, text: `Replayed with ${name}, the heap calls use ${nsText(ns)} of CPU time, ${percentText(part)} of ` +
-    `the duration of the recorded run (${nsText(s.duration_ns)}).`,
-  advice: part >= LIMITS.heapTime ? 'Fewer calls or a faster allocator can make the program faster.'
+  const p = known.result.fidelity.program;
+  const act = p.calls_share >= LIMITS.heapTime;
+  return [{act, text: `The calls take at least ${percentText(p.calls_share)} of the program’s CPU time: ${nsText(p.recorded_calls_cpu_ns)}, as replayed, of ` +
+    `${nsText(p.cpu_ns)}.`,
+  advice: act ? 'Fewer calls or a faster allocator can make the program faster.'
     : 'A faster allocator can hardly make the program faster: compare memory instead.'}];
 }
 
@@ -259,5 +257,5 @@ function findings(s, results) {
   const of = results.length ? [findAllocator, findLeanest, findFragmentation, findBelow, findKept].flatMap((f) => f(results)) : [];
   const uses = s ? [findPeak, findSite, findShortLived, findRealloc, findRemote, findLarge, findTop, findRounding, findSmall, findNeverFreed, findZeroed,
     findTrust].flatMap((f) => f(s)) : [];
-  return [...of, ...(s && results.length ? findWeight(s, results) : []), ...uses];
+  return [...of, ...findWeight(results), ...uses];
 }

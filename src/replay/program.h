@@ -1,0 +1,23 @@
+// The recorded program's CPU time: malloc's share of it, and what it would be on another allocator.
+#ifndef HEAPTAPE_REPLAY_PROGRAM_H
+#define HEAPTAPE_REPLAY_PROGRAM_H
+
+#include "replay/session.h"
+
+struct program_time {
+    const char *missing_reason; // why malloc's share cannot be said; NULL: it can
+    // Known if missing_reason is NULL, in nanoseconds of CPU time. That of the program is without recording.
+    double cpu_ns, recording_ns, calls_ns;
+    double share; // calls_ns of cpu_ns
+};
+
+// Of the calls in replay on the recorded allocator, which must be among those that were replayed.
+struct program_time program_time(const struct replay_session *s);
+
+// CPU time of the calls on that allocator: the replay's less that on the null allocator. NAN: not measured.
+double program_calls_ns(const struct replay_session *s, const struct replay_result *r);
+
+// The program's CPU time on this allocator divided by that on the first one, if only the calls change. NAN: not known.
+double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r);
+
+#endif

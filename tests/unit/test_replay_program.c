@@ -1,0 +1,91 @@
+// Malloc's share of a recorded program's CPU time, and what it would be on another allocator.
+#include "replay/program.h"
+#include "unit.h"
+
+#include <math.h>
+
+#define MS 1000000.0
+
+// A session of a program with so much CPU time, of which recording took a part: replayed on its own allocator, whose runs take
+// 130 ms, on another one in 80 ms, and on the null allocator in 30 ms.
+struct fixture {
+    struct replay_session session;
+    struct replay_result results[2];
+    struct replay_run runs[2][3], null_runs[3];
+};
+
+static struct replay_session *make(struct fixture *f, double cpu_ms, double recording_ms)
+{
+    static const double cpu_ns[] = {130 * MS, 80 * MS};
+    *f = (struct fixture){.session = {.recorded_cpu_ns = (uint64_t)(cpu_ms * MS),
+                                      .recording_ns = (uint64_t)(recording_ms * MS),
+                                      .recorded_allocator = "/lib/own.so",
+                                      .results = f->results,
+                                      .n_results = 2,
+                                      .null = {.runs = f->null_runs, .n_runs = 3}}};
+    for (unsigned i = 0; i < 3; i++) {
+        f->null_runs[i].figures.cpu_ns = 30 * MS + i - 1.0;
+        for (unsigned k = 0; k < 2; k++) {
+            f->runs[k][i].figures.cpu_ns = cpu_ns[k] + 2.0 * i - 2.0;
+            f->runs[k][i].library = k ? "/lib/other.so" : "/lib/own.so";
+        }
+    }
+    for (unsigned k = 0; k < 2; k++)
+        f->results[k] = (struct replay_result){.runs = f->runs[k], .n_runs = 3};
+    return &f->session;
+}
+
+static void share_and_ratio(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, 500, 100);
+    struct program_time t = program_time(s);
+    assert_null(t.missing_reason);
+    assert_true(t.cpu_ns == 400 * MS && t.recording_ns == 100 * MS && t.calls_ns == 100 * MS && t.share == 0.25);
+    assert_true(program_ratio(s, &t, &f.results[0]) == 1);
+    assert_true(program_calls_ns(s, &f.results[1]) == 50 * MS);
+    assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-9);
+}
+
+static void the_recorded_allocator_need_not_be_the_first(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, 500, 100);
+    struct replay_result own = f.results[0];
+    f.results[0] = f.results[1];
+    f.results[1] = own;
+    struct program_time t = program_time(s);
+    assert_true(t.share == 0.25);
+    assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 400.0 / 350) < 1e-9);
+}
+
+static void missing(struct replay_session *s, const char *reason)
+{
+    struct program_time t = program_time(s);
+    assert_string_equal(t.missing_reason, reason);
+    assert_true(isnan(t.share) && isnan(program_ratio(s, &t, &s->results[0])));
+}
+
+static void what_cannot_be_said(void **state)
+{
+    (void)state;
+    struct fixture f;
+    missing(make(&f, 0, 0), "the workload does not have the CPU time of a whole process");
+    missing(make(&f, 500, 200), "recording took too much of the CPU time");
+    missing(make(&f, 90, 0), "the replayed calls took more CPU time than the program");
+    struct replay_session *s = make(&f, 500, 100);
+    s->recorded_allocator = "/lib/third.so";
+    missing(s, "the recorded allocator is not among those replayed");
+    s->recorded_allocator = NULL;
+    missing(s, "the recorded allocator is not among those replayed");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(share_and_ratio),
+    cmocka_unit_test(the_recorded_allocator_need_not_be_the_first),
+    cmocka_unit_test(what_cannot_be_said),
+};
+
+UNIT_MAIN(tests)
