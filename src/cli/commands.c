@@ -12,6 +12,7 @@
     COMMAND(compare)                                                                                                   \
     COMMAND(stat)                                                                                                      \
     COMMAND(symbolize)                                                                                                 \
+    COMMAND(diff)                                                                                                      \
     COMMAND(report) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run) COMMAND(allocators)
 
 #define DECLARE(name) extern const struct command cmd_##name;

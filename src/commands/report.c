@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "commands/parts.h"
 #include "commands/watch.h"
 #include "report/diff.h"
 #include "report/page.h"
@@ -66,6 +67,24 @@ static void print_rows(const struct document *d, char **names)
     }
 }
 
+// Of two recordings; results in JSON have none.
+static void print_sites(const struct document *d, char **names)
+{
+    enum { TOP = 20 };
+    struct sites_diff sites = {0};
+    struct sites_diff_side totals[2];
+    struct err e = {0};
+    for (size_t i = 0; i < d->n_items; i++) {
+        if (d->items[i].result || !d->items[i].counted)
+            return;
+    }
+    if (sites_diff_files(&sites, totals, names, watch_begin("report"), &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    if (totals[0].found && totals[1].found)
+        command_print_sites(&sites, TOP);
+    sites_diff_release(&sites);
+}
+
 static void compare_sides(struct document *d, char **names, bool print)
 {
     int rc = diff_rows(d);
@@ -75,8 +94,10 @@ static void compare_sides(struct document *d, char **names, bool print)
             names[0], names[1]);
     if (rc < 0)
         die(EXIT_FAILED, "out of memory");
-    if (print)
+    if (print) {
         print_rows(d, names);
+        print_sites(d, names);
+    }
     fflush(stdout);
     if (ferror(stdout))
         die(EXIT_FAILED, "(stdout): cannot write");

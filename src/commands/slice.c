@@ -2,7 +2,8 @@
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "commands/slice_point.h"
+#include "cli/span.h"
+#include "commands/parts.h"
 #include "commands/watch.h"
 #include "convert/open.h"
 
@@ -67,6 +68,22 @@ static bool parse_threads(struct threads *t, const char *text)
     return false;
 }
 
+int command_parse_point(const char *text, struct slice_point *p)
+{
+    *p = (struct slice_point){SLICE_AT_EDGE, 0, NULL};
+    if (!text)
+        return 0;
+    if (strncmp(text, "mark:", 5) == 0) {
+        *p = (struct slice_point){SLICE_AT_MARK, 0, text + 5};
+        return 0;
+    }
+    p->at = SLICE_AT_EVENT;
+    if (options_parse_number(text, &p->number) == 0)
+        return 0;
+    p->at = SLICE_AT_TIME;
+    return span_parse(text, &p->number) < 0 ? -EINVAL : 0;
+}
+
 static int slice(const char *path, const struct slice_cli_options *o, struct slice_file_options *how, struct err *e)
 {
     struct workload_file in;
@@ -97,10 +114,10 @@ static int run(const void *fields, int argc, char **argv)
     struct slice_file_options how = {.level = (int)o->level, .part.rebase = o->rebase};
     struct err e = {0};
     (void)argc;
-    if (slice_point_parse(o->from, &how.part.from) < 0)
+    if (command_parse_point(o->from, &how.part.from) < 0)
         return usage_error(&cmd_slice, "--from: '%s' is not an event number, a time such as 1.5s, or mark:TEXT",
                            o->from);
-    if (slice_point_parse(o->to, &how.part.to) < 0)
+    if (command_parse_point(o->to, &how.part.to) < 0)
         return usage_error(&cmd_slice, "--to: '%s' is not an event number, a time such as 1.5s, or mark:TEXT", o->to);
     if (o->threads && !parse_threads(&threads, o->threads))
         return usage_error(&cmd_slice, "--threads: '%s' is not a list of threads such as 0,3-5", o->threads);

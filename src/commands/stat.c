@@ -3,7 +3,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "commands/coverage_print.h"
-#include "commands/slice_point.h"
+#include "commands/parts.h"
 #include "commands/stat_usage.h"
 #include "commands/unrecorded.h"
 #include "commands/watch.h"
@@ -374,9 +374,9 @@ static int run(const void *fields, int argc, char **argv)
 {
     struct stat_options given = *(const struct stat_options *)fields, *o = &given;
     struct file_stat_points span;
-    const char *bad = slice_point_parse(o->from, &span.from) < 0 ? o->from
-                      : slice_point_parse(o->to, &span.to) < 0   ? o->to
-                                                                 : NULL;
+    const char *bad = command_parse_point(o->from, &span.from) < 0 ? o->from
+                      : command_parse_point(o->to, &span.to) < 0   ? o->to
+                                                                   : NULL;
     bool has_span = o->from || o->to;
     if (bad)
         return usage_error(&cmd_stat, "'%s' is not an event number, a time such as 1.5s, or mark:TEXT", bad);

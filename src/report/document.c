@@ -31,7 +31,7 @@ static int add_item(struct document *d, const char *name, int side, const struct
         free(copy);
         return -ENOMEM;
     }
-    d->items[d->n_items++] = (struct document_item){copy, side, file, result};
+    d->items[d->n_items++] = (struct document_item){copy, side, file, result, false};
     return 0;
 }
 
@@ -113,6 +113,8 @@ static int add_counted(struct document *d, const char *path, int side, struct er
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     else
         rc = document_add(d, path, side, text, n, e);
+    if (rc == 0)
+        d->items[d->n_items - 1].counted = true;
     free(text);
     file_stat_release(&s);
     return rc;

@@ -18,6 +18,7 @@ struct document_item {
     int side;   // 0 or 1 in a comparison of two, else 0
     const struct json_value *file;
     const struct json_value *result; // in it; NULL: the file is of a workload
+    bool counted;                    // a trace or workload itself, not JSON
 };
 
 struct convert_watch;

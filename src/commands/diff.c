@@ -1,0 +1,306 @@
+#include "cli/command.h"
+#include "commands/parts.h"
+#include "commands/watch.h"
+#include "report/gate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_diff;
+
+struct diff_options {
+    struct option_list fail_on;
+    const char *junit, *markdown;
+    uint64_t top;
+    bool json;
+};
+
+static const struct option options[] = {
+    {0, "fail-on", OPTION_LIST, "LIMIT", NULL, "exit with status 1 if B exceeds LIMIT (see above)",
+     offsetof(struct diff_options, fail_on)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct diff_options, json)},
+    {0, "junit", OPTION_STRING, "FILE", NULL, "write the limits as test cases in JUnit's XML to FILE",
+     offsetof(struct diff_options, junit)},
+    {0, "markdown", OPTION_STRING, "FILE", NULL, "append the limits and figures as Markdown tables to FILE",
+     offsetof(struct diff_options, markdown)},
+    {0, "top", OPTION_NUMBER, "N", "20", "print this many call sites, 0 for all", offsetof(struct diff_options, top)},
+    {0},
+};
+
+// What is printed.
+struct diff_result {
+    char **names;
+    struct sites_diff_side totals[2];
+    struct sites_diff sites;
+    struct gate *gates;
+    size_t n_gates, n_failed;
+};
+
+static char *value_text(char text[32], uint64_t v, enum gate_metric metric)
+{
+    return gate_metrics[metric].is_bytes ? human_bytes(text, v) : human_count(text, v);
+}
+
+// "+1.2 MiB", "-3", "+0 B".
+static char *by_text(char text[40], uint64_t a, uint64_t b, bool is_bytes)
+{
+    char number[32];
+    uint64_t by = a < b ? b - a : a - b;
+    snprintf(text, 40, "%s%s", b < a ? "-" : "+", is_bytes ? human_bytes(number, by) : human_count(number, by));
+    return text;
+}
+
+static void print_change(int width, uint64_t a, uint64_t b, bool is_bytes)
+{
+    char text[40];
+    enum cli_color color = a == b ? CLI_PLAIN : a < b ? CLI_WORSE : CLI_BETTER;
+    printf("%s%*s%s", color ? cli_color(color) : "", width, by_text(text, a, b, is_bytes),
+           color ? cli_color(CLI_PLAIN) : "");
+}
+
+static void print_site(const struct sites_diff_row *r)
+{
+    enum { NAME_BYTES = 100 };
+    const struct sites_diff_side *a = &r->sides[0], *b = &r->sides[1];
+    int line = b->found ? b->line : a->line;
+    print_change(13, a->peak_bytes, b->peak_bytes, true);
+    print_change(13, a->end_bytes, b->end_bytes, true);
+    print_change(12, a->bytes, b->bytes, true);
+    print_change(14, a->calls, b->calls, false);
+    printf("  %.*s", NAME_BYTES, r->function);
+    if (line)
+        printf(" (%s:%d)", r->file, line);
+    else if (*r->file)
+        printf(" (%s)", r->file);
+    puts(!a->found ? ", only in b" : !b->found ? ", only in a" : "");
+}
+
+void command_print_sites(const struct sites_diff *d, uint64_t top)
+{
+    uint64_t changed = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        if (!sites_diff_changed(&d->rows[i]))
+            continue;
+        if (!changed++)
+            cli_table_head("\n%13s%13s%12s%14s  %s", "live at peak", "live at end", "allocated", "allocations",
+                           "call site (b - a)");
+        if (!top || changed <= top)
+            print_site(&d->rows[i]);
+    }
+    if (top && changed > top)
+        printf("... %llu more call sites changed\n", (unsigned long long)(changed - top));
+}
+
+// "+1.2 KiB, +5.0 %".
+static char *change_text(char text[80], uint64_t a, uint64_t b, enum gate_metric metric)
+{
+    char by[40];
+    by_text(by, a, b, gate_metrics[metric].is_bytes);
+    if (a)
+        snprintf(text, 80, "%s, %+.2f %%", by, 100 * ((double)b - (double)a) / (double)a);
+    else
+        snprintf(text, 80, "%s", by);
+    return text;
+}
+
+static void print_text(const struct diff_result *r, uint64_t top)
+{
+    char a[32], b[32], change[80];
+    printf("a: %s\nb: %s\n", r->names[0], r->names[1]);
+    cli_table_head("\n%-16s %16s %16s  %s", "", "a", "b", "change");
+    for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
+        uint64_t x = gate_value(&r->totals[0], i), y = gate_value(&r->totals[1], i);
+        printf("%-16s %16s %16s  %s\n", gate_metrics[i].label, value_text(a, x, i), value_text(b, y, i),
+               change_text(change, x, y, i));
+    }
+    command_print_sites(&r->sites, top);
+    for (size_t i = 0; i < r->n_gates; i++) {
+        const struct gate *g = &r->gates[i];
+        printf("%s%s%s%s  %s: %s, then %s (%s)\n", i ? "" : "\n", cli_color(g->failed ? CLI_WORSE : CLI_BETTER),
+               g->failed ? "FAILED" : "ok    ", cli_color(CLI_PLAIN), g->text, value_text(a, g->a, g->metric),
+               value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric));
+    }
+}
+
+static void print_json(const struct diff_result *r)
+{
+    struct json j = {.to = stdout};
+    json_begin_object(&j);
+    json_put_u64(&j, "schema_version", 2);
+    json_put_string(&j, "a", r->names[0]);
+    json_put_string(&j, "b", r->names[1]);
+    json_put_array(&j, "totals");
+    for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
+        json_begin_object(&j);
+        json_put_string(&j, "metric", gate_metrics[i].name);
+        json_put_u64(&j, "a", gate_value(&r->totals[0], i));
+        json_put_u64(&j, "b", gate_value(&r->totals[1], i));
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_put_array(&j, "limits");
+    for (size_t i = 0; i < r->n_gates; i++) {
+        json_begin_object(&j);
+        json_put_string(&j, "limit", r->gates[i].text);
+        json_put_string(&j, "metric", gate_metrics[r->gates[i].metric].name);
+        json_put_u64(&j, "a", r->gates[i].a);
+        json_put_u64(&j, "b", r->gates[i].b);
+        json_put_bool(&j, "failed", r->gates[i].failed);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_put_bool(&j, "failed", r->n_failed > 0);
+    sites_diff_json(&j, &r->sites);
+    json_end_object(&j);
+    puts("");
+}
+
+// `special` with what stands for each of its characters; control characters are no XML and become spaces.
+static void put_escaped(FILE *to, const char *text, const char *special, const char *const stands_for[])
+{
+    for (; *text; text++) {
+        const char *at = strchr(special, *text);
+        if (at)
+            fputs(stands_for[at - special], to);
+        else
+            putc((unsigned char)*text < ' ' ? ' ' : *text, to);
+    }
+}
+
+static void put_xml(FILE *to, const char *text)
+{
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
+    put_escaped(to, text, "&<>\"", entities);
+}
+
+static void put_markdown(FILE *to, const char *text)
+{
+    static const char *const escaped[] = {"\\|", "\\`", "\\*", "\\_", "&lt;", "\\\\"};
+    put_escaped(to, text, "|`*_<\\", escaped);
+}
+
+static void write_junit(FILE *to, const struct diff_result *r)
+{
+    char a[32], b[32], change[80];
+    fprintf(
+        to,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"heaptape diff\" tests=\"%zu\" failures=\"%zu\">\n",
+        r->n_gates, r->n_failed);
+    for (size_t i = 0; i < r->n_gates; i++) {
+        const struct gate *g = &r->gates[i];
+        fputs("  <testcase classname=\"heaptape\" name=\"", to);
+        put_xml(to, g->text);
+        fputs(g->failed ? "\">\n    <failure message=\"" : "\"/>\n", to);
+        if (g->failed)
+            fprintf(to, "%s, then %s (%s)\"/>\n  </testcase>\n", value_text(a, g->a, g->metric),
+                    value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric));
+    }
+    fputs("</testsuite>\n", to);
+}
+
+static void write_markdown(FILE *to, const struct diff_result *r)
+{
+    char a[32], b[32], change[80];
+    if (r->n_gates)
+        fputs("| limit | a | b | change | |\n|---|---|---|---|---|\n", to);
+    for (size_t i = 0; i < r->n_gates; i++) {
+        const struct gate *g = &r->gates[i];
+        fputs("| ", to);
+        put_markdown(to, g->text);
+        fprintf(to, " | %s | %s | %s | %s |\n", value_text(a, g->a, g->metric), value_text(b, g->b, g->metric),
+                change_text(change, g->a, g->b, g->metric), g->failed ? "**failed**" : "ok");
+    }
+    fputs("\n| | a | b | change |\n|---|---|---|---|\n", to);
+    for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
+        uint64_t x = gate_value(&r->totals[0], i), y = gate_value(&r->totals[1], i);
+        fprintf(to, "| %s | %s | %s | %s |\n", gate_metrics[i].label, value_text(a, x, i), value_text(b, y, i),
+                change_text(change, x, y, i));
+    }
+}
+
+static void write_file(const char *path, const char *mode, void (*put)(FILE *to, const struct diff_result *r),
+                       const struct diff_result *r)
+{
+    FILE *to = path ? fopen(path, mode) : NULL;
+    if (!path)
+        return;
+    if (!to)
+        die(EXIT_FAILED, "%s: %s", path, strerror(errno));
+    put(to, r);
+    bool bad = ferror(to);
+    if (fclose(to) != 0 || bad)
+        die(EXIT_FAILED, "%s: cannot write", path);
+}
+
+static void check(struct diff_result *r)
+{
+    for (size_t i = 0; i < r->n_gates; i++) {
+        struct gate *g = &r->gates[i];
+        for (unsigned side = 0; g->has_sites && side < 2; side++) {
+            if (!r->totals[side].found)
+                die(EXIT_FAILED, "%s: --fail-on %s needs call sites (use 'heaptape record --stacks')", r->names[side],
+                    g->text);
+        }
+        gate_check(g, r->totals, &r->sites);
+        r->n_failed += g->failed;
+    }
+}
+
+static void release(struct diff_result *r)
+{
+    for (size_t i = 0; i < r->n_gates; i++)
+        gate_release(&r->gates[i]);
+    free(r->gates);
+    sites_diff_release(&r->sites);
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct diff_options *o = fields;
+    struct diff_result r = {.names = argv, .gates = calloc(o->fail_on.n + 1, sizeof *r.gates)};
+    struct err e = {0};
+    (void)argc;
+    if (!r.gates)
+        die(EXIT_FAILED, "out of memory");
+    for (; r.n_gates < o->fail_on.n; r.n_gates++) {
+        if (gate_parse(&r.gates[r.n_gates], o->fail_on.items[r.n_gates], &e) < 0) {
+            release(&r);
+            return usage_error(&cmd_diff, "%s", e.text);
+        }
+    }
+    if (sites_diff_files(&r.sites, r.totals, argv, watch_begin("diff"), &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    check(&r);
+    if (o->json)
+        print_json(&r);
+    else
+        print_text(&r, o->top);
+    write_file(o->junit, "w", write_junit, &r);
+    write_file(o->markdown, "a", write_markdown, &r);
+    release(&r);
+    return r.n_failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+const struct command cmd_diff = {
+    .name = "diff",
+    .operands = "A B",
+    .summary = "Compare the heap usage of two recordings, and fail when it grew",
+    .description =
+        "Prints how live bytes, allocated bytes and allocations changed from A to B, traces or workloads, in all and by "
+        "call site. Call sites are matched by function, file and line, so A and B may be recordings of two versions of a "
+        "program; where a function's lines moved, they are matched in order.\n\n"
+        "LIMIT is METRIC>NUMBER or site:REGEX:METRIC>NUMBER. METRIC is peak_live or end_live (bytes live at the peak or "
+        "at the end), bytes (allocated) or calls (allocations and reallocs). The NUMBER is an increase over A if it "
+        "begins with +, and may end in % of A; otherwise it is what B may have. Units are B, KiB, MiB and GiB. With "
+        "site:REGEX:, a POSIX extended expression, the metric is the sum over the call sites whose function's name "
+        "begins with a match. Several --fail-on are checked each: 'peak_live>+5%', 'calls>+2%', "
+        "'site:parse.*:bytes>+1MiB', 'end_live>64MiB'.\n\n"
+        "Exit status: 0 if B is within all limits, 1 if it is not or a file cannot be read, 2 for a usage error.",
+    .options = options,
+    .options_bytes = sizeof(struct diff_options),
+    .min_operands = 2,
+    .max_operands = 2,
+    .run = run,
+};

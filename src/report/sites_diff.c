@@ -1,0 +1,268 @@
+#include "report/sites_diff.h"
+
+#include "base/buf.h"
+#include "report/sites_json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sites_diff_release(struct sites_diff *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->rows[i].function);
+        free(d->rows[i].file);
+    }
+    free(d->rows);
+    *d = (struct sites_diff){0};
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+// The innermost function of the program; of a stack that does not reach it, the innermost one. NULL: not known.
+static const struct symbol *own_function(const struct file_stat *s, uint32_t number)
+{
+    static struct symbol first;
+    const struct workload_site *site = sites_json_frames(&s->sites, number);
+    bool any = false;
+    for (uint32_t i = 0; i < site->n; i++) {
+        const struct symbol *found;
+        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
+        for (size_t k = 0; k < n; k++) {
+            if (!found[k].library)
+                return &found[k];
+            first = any ? first : found[k];
+            any = true;
+        }
+    }
+    return any ? &first : NULL;
+}
+
+static struct sites_diff_row *add_row(struct sites_diff *d, unsigned side, const char *function, const char *file,
+                                      int line)
+{
+    if (HT_GROW(&d->rows, &d->capacity, d->n + 1) < 0)
+        return NULL;
+    struct sites_diff_row *r = &d->rows[d->n++];
+    *r = (struct sites_diff_row){.function = strdup(function), .file = strdup(file)};
+    r->sides[side].line = line;
+    return r->function && r->file ? r : NULL;
+}
+
+static void add_totals(struct sites_diff_side *to, const struct by_site_totals *t)
+{
+    to->found = true;
+    to->peak_bytes += t->peak_bytes;
+    to->end_bytes += t->live_bytes;
+    to->bytes += t->bytes;
+    to->calls += t->calls;
+}
+
+// One row for each stack; rows of the same place are joined when they are sorted.
+int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *s)
+{
+    for (uint32_t i = 0; s->symbols && i < s->by_site.n_sites; i++) {
+        const struct by_site_totals *t = &s->by_site.sites[i];
+        const struct symbol *own = own_function(s, i);
+        struct sites_diff_row *r;
+        if (!t->calls && !t->peak_blocks && !t->live_blocks)
+            continue;
+        r = own ? add_row(d, side, own->function, base_name(own->file[0] ? own->file : own->module), own->line)
+                : add_row(d, side, "(unknown)", "", 0);
+        if (!r)
+            return -ENOMEM;
+        add_totals(&r->sides[side], t);
+    }
+    return 0;
+}
+
+static const struct sites_diff_side *side_of(const struct sites_diff_row *r)
+{
+    return &r->sides[!r->sides[0].found];
+}
+
+// By function and file, then by side, then by line.
+static int by_place(const void *x, const void *y)
+{
+    const struct sites_diff_row *a = x, *b = y;
+    int c = strcmp(a->function, b->function);
+    c = c ? c : strcmp(a->file, b->file);
+    c = c ? c : a->sides[1].found - b->sides[1].found;
+    return c ? c : side_of(a)->line - side_of(b)->line;
+}
+
+static void join(struct sites_diff_side *to, const struct sites_diff_side *from)
+{
+    to->found = true;
+    to->line = from->line;
+    to->peak_bytes += from->peak_bytes;
+    to->end_bytes += from->end_bytes;
+    to->bytes += from->bytes;
+    to->calls += from->calls;
+}
+
+static bool same_function(const struct sites_diff_row *a, const struct sites_diff_row *b)
+{
+    return strcmp(a->function, b->function) == 0 && strcmp(a->file, b->file) == 0;
+}
+
+// Joins row `from` into `to`, and empties it.
+static void absorb(struct sites_diff_row *to, struct sites_diff_row *from)
+{
+    for (unsigned side = 0; side < 2; side++) {
+        if (from->sides[side].found)
+            join(&to->sides[side], &from->sides[side]);
+    }
+    free(from->function);
+    free(from->file);
+    from->function = from->file = NULL;
+}
+
+static void drop_empty(struct sites_diff *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->rows[i].function)
+            d->rows[n++] = d->rows[i];
+    }
+    d->n = n;
+}
+
+// Rows of one place of one side are one.
+static void join_places(struct sites_diff *d)
+{
+    for (size_t i = 0, next; i < d->n; i = next) {
+        for (next = i + 1; next < d->n && by_place(&d->rows[i], &d->rows[next]) == 0; next++)
+            absorb(&d->rows[i], &d->rows[next]);
+    }
+    drop_empty(d);
+}
+
+// Of one function the rows of side a come first, from `from` to `middle`, those of side b follow, up to `end`: first those of
+// the same line, then the others in order.
+static void match_function(struct sites_diff_row *rows, size_t from, size_t middle, size_t end)
+{
+    for (unsigned round = 0; round < 2; round++) {
+        size_t k = middle;
+        for (size_t i = from; i < middle; i++) {
+            if (rows[i].sides[1].found)
+                continue;
+            for (k = round ? k : middle; k < end; k++) {
+                if (rows[k].function && (round || rows[k].sides[1].line == rows[i].sides[0].line))
+                    break;
+            }
+            if (k < end)
+                absorb(&rows[i], &rows[k]);
+        }
+    }
+}
+
+static uint64_t change(uint64_t a, uint64_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+static int by_change(const void *x, const void *y)
+{
+    const struct sites_diff_side *a = ((const struct sites_diff_row *)x)->sides,
+                                 *b = ((const struct sites_diff_row *)y)->sides;
+    uint64_t peak[] = {change(a[0].peak_bytes, a[1].peak_bytes), change(b[0].peak_bytes, b[1].peak_bytes)};
+    uint64_t bytes[] = {change(a[0].bytes, a[1].bytes), change(b[0].bytes, b[1].bytes)};
+    if (peak[0] != peak[1])
+        return peak[0] < peak[1] ? 1 : -1;
+    if (bytes[0] != bytes[1])
+        return bytes[0] < bytes[1] ? 1 : -1;
+    return strcmp(((const struct sites_diff_row *)x)->function, ((const struct sites_diff_row *)y)->function);
+}
+
+void sites_diff_match(struct sites_diff *d)
+{
+    if (!d->n)
+        return;
+    qsort(d->rows, d->n, sizeof *d->rows, by_place);
+    join_places(d);
+    for (size_t i = 0, middle, end; i < d->n; i = end) {
+        for (middle = i;
+             middle < d->n && same_function(&d->rows[i], &d->rows[middle]) && d->rows[middle].sides[0].found;)
+            middle++;
+        for (end = middle; end < d->n && same_function(&d->rows[i], &d->rows[end]);)
+            end++;
+        match_function(d->rows, i, middle, end);
+    }
+    drop_empty(d);
+    qsort(d->rows, d->n, sizeof *d->rows, by_change);
+}
+
+bool sites_diff_changed(const struct sites_diff_row *r)
+{
+    const struct sites_diff_side *a = &r->sides[0], *b = &r->sides[1];
+    return a->peak_bytes != b->peak_bytes || a->end_bytes != b->end_bytes || a->bytes != b->bytes ||
+           a->calls != b->calls;
+}
+
+static void put_side(struct json *j, const char *key, const struct sites_diff_side *s)
+{
+    json_put_object(j, key);
+    json_put_u64(j, "line", (uint64_t)s->line);
+    json_put_u64(j, "allocs", s->calls);
+    json_put_u64(j, "allocated_bytes", s->bytes);
+    json_put_u64(j, "live_at_peak_bytes", s->peak_bytes);
+    json_put_u64(j, "live_at_end_bytes", s->end_bytes);
+    json_end_object(j);
+}
+
+static struct sites_diff_side totals_of(const struct file_stat *s)
+{
+    const struct workload_summary *t = &s->total;
+    struct sites_diff_side all = {
+        .found = s->symbols != NULL,
+        .peak_bytes = t->peak_live_bytes,
+        .end_bytes = t->live_at_end_bytes,
+        .bytes = t->requested_bytes,
+    };
+    for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
+        unsigned class = event_infos[kind].class;
+        if ((class == HT_CLASS_ALLOC && kind != HT_PREEXISTING) || class == HT_CLASS_RESIZE)
+            all.calls += t->by_kind[kind];
+    }
+    return all;
+}
+
+int sites_diff_files(struct sites_diff *d, struct sites_diff_side totals[2], char *const paths[2],
+                     const struct convert_watch *watch, struct err *e)
+{
+    int rc = 0;
+    *d = (struct sites_diff){0};
+    for (unsigned side = 0; rc == 0 && side < 2; side++) {
+        struct file_stat s;
+        rc = file_stat(&s, paths[side], FILE_STAT_SITES, watch, e);
+        if (rc < 0)
+            break;
+        totals[side] = totals_of(&s);
+        if (sites_diff_add(d, side, &s) < 0)
+            rc = err_set(e, -ENOMEM, "%s: out of memory", paths[side]);
+        file_stat_release(&s);
+    }
+    sites_diff_match(d);
+    return rc;
+}
+
+void sites_diff_json(struct json *j, const struct sites_diff *d)
+{
+    json_put_array(j, "sites");
+    for (size_t i = 0; i < d->n; i++) {
+        if (!sites_diff_changed(&d->rows[i]))
+            continue;
+        json_begin_object(j);
+        json_put_string(j, "function", d->rows[i].function);
+        json_put_string(j, "file", d->rows[i].file);
+        put_side(j, "a", &d->rows[i].sides[0]);
+        put_side(j, "b", &d->rows[i].sides[1]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
