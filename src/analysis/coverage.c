@@ -87,6 +87,13 @@ static const char *end_of(const struct workload_sites *sites, const struct workl
     return !site->n ? "[no stack]" : *path ? path : "[code without a file]";
 }
 
+// Does the stack come from the dynamic loader, as that of a library's constructor does?
+static bool is_of_loader(const struct workload_sites *sites, const struct workload_site *site)
+{
+    const char *name = strrchr(end_of(sites, site), '/');
+    return name && (begins_with(name, "/ld-") || begins_with(name, "/ld.so"));
+}
+
 static bool reaches(const struct workload_sites *sites, const struct workload_site *site, const bool *own)
 {
     for (uint32_t i = 0; i < site->n; i++) {
@@ -101,15 +108,20 @@ int coverage_add(struct coverage *c, const struct by_site *b, const struct workl
     static const struct workload_site none;
     bool *own = calloc(sites->n_modules + 1, sizeof *own); // by number; 0 is for addresses in no module
     int rc = own ? 0 : -ENOMEM;
+    bool began = false; // sites are numbered as they come
     for (size_t i = 0; own && i < sites->n_modules; i++)
         own[i + 1] = coverage_is_own(&sites->modules[i], exe);
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
         const struct by_site_totals *t = &b->sites[i];
         const struct workload_site *site = i && i <= sites->n_sites ? &sites->sites[i - 1] : &none;
         const struct coverage_bytes bytes = {t->bytes, t->peak_bytes, t->live_bytes};
+        bool reached = reaches(sites, site, own);
+        began |= reached;
         add(&c->all, &bytes);
-        if (reaches(sites, site, own))
+        if (reached)
             add(&c->reached, &bytes);
+        else if (!began && is_of_loader(sites, site))
+            add(&c->loading, &bytes);
         else
             rc = add_to_object(c, end_of(sites, site), &bytes);
     }

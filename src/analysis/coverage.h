@@ -22,6 +22,7 @@ struct coverage {
     bool known;            // call sites were recorded
     uint64_t sample_bytes; // 0: of all allocations; else of one per so many bytes, and all figures are estimates
     struct coverage_bytes all, reached;
+    struct coverage_bytes loading;   // of libraries' constructors, before the program's first allocation
     struct coverage_object *objects; // in no order until coverage_finish
     size_t n_objects, objects_capacity;
 };

@@ -34,6 +34,12 @@ void coverage_print(const struct coverage *c)
     print_share("allocated", c->reached.allocated, c->all.allocated);
     print_share("live at peak", c->reached.at_peak, c->all.at_peak);
     print_share("live at end", c->reached.at_end, c->all.at_end);
+    if (c->loading.allocated) {
+        printf("\nbytes that constructors of libraries allocated, before the program's first allocation\n");
+        print_share("allocated", c->loading.allocated, c->all.allocated);
+        print_share("live at peak", c->loading.at_peak, c->all.at_peak);
+        print_share("live at end", c->loading.at_end, c->all.at_end);
+    }
     if (!c->n_objects)
         return;
     cli_table_head("\n%12s %13s %13s %9s  %s", "allocated", "live at peak", "live at end", "stacks",
@@ -56,6 +62,17 @@ static void add_share(char *text, size_t room, const char *of, uint64_t reached,
     unsigned permille = coverage_permille(reached, all);
     if (all)
         snprintf(text + n, room - n, "%s%u.%u %% of %s", n ? ", " : "", permille / 10, permille % 10, of);
+}
+
+// Those are no gaps: no code of the program could be in their stacks.
+static void note_loading(const struct coverage *c)
+{
+    char text[256] = "";
+    add_share(text, sizeof text, "allocated bytes", c->loading.allocated, c->all.allocated);
+    add_share(text, sizeof text, "bytes live at the peak", c->loading.at_peak, c->all.at_peak);
+    add_share(text, sizeof text, "bytes live at the end", c->loading.at_end, c->all.at_end);
+    if (c->loading.allocated)
+        note("constructors of libraries allocated %s, before the program's first allocation", text);
 }
 
 static void note_objects(const struct coverage *c)
@@ -82,6 +99,7 @@ static void note_coverage(const struct coverage *c)
         return;
     note("stacks reach the program's own code for %s%s", text,
          c->sample_bytes ? " (estimated from sampled stacks)" : "");
+    note_loading(c);
     note_objects(c);
 }
 

@@ -200,6 +200,9 @@ void sites_json_coverage(struct json *j, const struct coverage *c)
     json_put_object(j, "reached");
     put_bytes(j, &c->reached);
     json_end_object(j);
+    json_put_object(j, "loading");
+    put_bytes(j, &c->loading);
+    json_end_object(j);
     json_put_array(j, "ends");
     for (size_t i = 0; i < c->n_objects && i < TOP_SITES; i++) {
         json_begin_object(j);

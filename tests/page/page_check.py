@@ -134,9 +134,10 @@ def check_sites(seen, stat):
 def check_coverage(seen, stat):
     c = stat.get("stack_coverage")
     keys = [("allocated_bytes", "allocated bytes"), ("live_at_peak_bytes", "bytes live at the peak"), ("live_at_end_bytes", "bytes live at the end")]
-    shares = [f"{1000 * c['reached'][k] // c['all'][k] / 10:.1f} % of {of}" for k, of in keys if c["all"][k]] if c else []
+    shares, loading = ([f"{1000 * c[part][k] // c['all'][k] / 10:.1f} % of {of}" for k, of in keys if c["all"][k]] if c else [] for part in ("reached", "loading"))
     sampled = " (estimated from sampled stacks)" if c and "stack_sample_bytes" in c else ""
-    expect("coverage", seen["coverage"] == ([f"Stacks reach the program's own code for {', '.join(shares)}{sampled}."] if c else []), seen["coverage"])
+    before = f" Constructors of libraries allocated {', '.join(loading)}, before the program's first allocation." if c and c["loading"]["allocated_bytes"] else ""
+    expect("coverage", seen["coverage"] == ([f"Stacks reach the program's own code for {', '.join(shares)}{sampled}.{before}"] if c else []), seen["coverage"])
     rows = rows_of(seen, "stack-ends") if c and c["ends"] else []
     expect("stack ends", [r["object"] for r in rows] == [e["object"] for e in (c or {}).get("ends", [])], rows)
 

@@ -103,6 +103,41 @@ static void shares(void **state)
     workload_sites_release(&sites);
 }
 
+// A constructor's stack that comes from the loader, before and after the program's first; and one that ends in a library.
+static void loading(void **state)
+{
+    struct workload_sites sites = {0};
+    struct by_site b = {0};
+    struct coverage c = {0};
+    (void)state;
+    add_module(&sites, 0x10000, "00 /home/me/app");
+    add_module(&sites, 0x20000, "00 /usr/lib/libstdc++.so.6");
+    add_module(&sites, 0x40000, "00 /usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+    add_site(&sites, 1, 0x20010, 0x40010);
+    add_site(&sites, 2, 0x20010, 0x20020);
+    add_site(&sites, 3, 0x40010, 0x10010);
+    add_site(&sites, 4, 0x20030, 0x40010);
+    put(&b, HT_MALLOC, 0, 1000, 1);
+    put(&b, HT_MALLOC, 1, 100, 2);
+    put(&b, HT_MALLOC, 2, 10, 3);
+    put(&b, HT_MALLOC, 3, 1, 4);
+    put(&b, HT_FREE, 0, 0, 0);
+    put(&b, HT_MALLOC, 0, 7, 1);
+    by_site_finish(&b);
+    assert_int_equal(coverage_add(&c, &b, &sites, "/home/me/app"), 0);
+    coverage_finish(&c);
+    check_bytes(&c.all, 1118, 1111, 118);
+    check_bytes(&c.reached, 10, 10, 10);
+    check_bytes(&c.loading, 1007, 1000, 7);
+    assert_int_equal(c.n_objects, 2);
+    assert_string_equal(c.objects[0].path, "/usr/lib/libstdc++.so.6");
+    assert_string_equal(c.objects[1].path, "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+    check_bytes(&c.objects[1].bytes, 1, 1, 1);
+    coverage_release(&c);
+    by_site_release(&b);
+    workload_sites_release(&sites);
+}
+
 static void a_share_is_all_only_if_it_is(void **state)
 {
     (void)state;
@@ -115,6 +150,7 @@ static void a_share_is_all_only_if_it_is(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(objects_of_the_program),
     cmocka_unit_test(shares),
+    cmocka_unit_test(loading),
     cmocka_unit_test(a_share_is_all_only_if_it_is),
 };
 

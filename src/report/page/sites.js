@@ -35,10 +35,12 @@ function sitesTable(name, caption, sites, which, all) {
 
 // What the stacks explain; nothing where that is not known.
 function coverageText(c) {
-  const part = (key) => Math.floor(1000 * share(c.reached[key], c.all[key])) / 10;
-  const parts = [['allocated_bytes', 'allocated bytes'], ['live_at_peak_bytes', 'bytes live at the peak'], ['live_at_end_bytes', 'bytes live at the end']]
-    .filter(([key]) => c.all[key]).map(([key, of]) => `${part(key).toFixed(1)} % of ${of}`);
-  return parts.length ? `Stacks reach the program's own code for ${parts.join(', ')}${c.stack_sample_bytes ? ' (estimated from sampled stacks)' : ''}.` : '';
+  const part = (of, key) => Math.floor(1000 * share(of[key], c.all[key])) / 10;
+  const parts = (of) => [['allocated_bytes', 'allocated bytes'], ['live_at_peak_bytes', 'bytes live at the peak'], ['live_at_end_bytes', 'bytes live at the end']]
+    .filter(([key]) => c.all[key]).map(([key, what]) => `${part(of, key).toFixed(1)} % of ${what}`).join(', ');
+  const sampled = c.stack_sample_bytes ? ' (estimated from sampled stacks)' : '';
+  const loading = c.loading.allocated_bytes ? ` Constructors of libraries allocated ${parts(c.loading)}, before the program's first allocation.` : '';
+  return parts(c.all) ? `Stacks reach the program's own code for ${parts(c.reached)}${sampled}.${loading}` : '';
 }
 
 function coverageTable(c) {
