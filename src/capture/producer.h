@@ -58,12 +58,11 @@ struct producer_thread {
     uintptr_t stack_low, stack_high; // of the frames that may be walked along; 0: not known yet
     struct unwind_memory *unwind;    // NULL: no walk yet
     uint64_t walks;
-    uint32_t walking; // 1 during one
     uint32_t slow_events;
     // The big block that a realloc under way has released: by producer_residency.c.
     uint64_t resized, resized_bytes;
     bool resized_zeroed;
-    uint32_t unknown; // 1: the stack is not one that is known, as far as the last event has found out
+    bool undefined; // 1: the stack of the event under way has been looked up, and its site is not defined
 };
 
 // Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.

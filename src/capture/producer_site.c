@@ -133,11 +133,13 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
     return 0;
 }
 
-// What the thread keeps of its walks; a fork child makes it anew. NULL: nothing, also while another walk is under way, which
-// a signal handler has interrupted.
-static struct unwind_memory *memory_of(struct producer_thread *t)
+// What the thread keeps of its walks; a fork child makes it anew. NULL: nothing, as for a signal handler, which may have
+// interrupted a walk.
+static struct unwind_memory *memory_of(struct producer_thread *t, const struct producer_stream *stream)
 {
-    if (!t->unwind && !t->walking) {
+    if (stream != &t->streams[0])
+        return NULL;
+    if (!t->unwind) {
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
         struct unwind_memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
         if (m == MAP_FAILED)
@@ -147,21 +149,19 @@ static struct unwind_memory *memory_of(struct producer_thread *t)
         unwind_memory_init(m);
         t->unwind = m;
     }
-    return t->walking ? NULL : t->unwind;
+    return t->unwind;
 }
 
 // Walks a stack that is not the thread's own, as a coroutine's or a signal's: in copies that the kernel makes. False: that
 // cannot be done now, or the frame pointers do not lead to the wrapper.
-static bool walk_copies(struct producer_process *p, struct producer_thread *t, uint64_t frame, uint64_t caller,
-                        struct unwind_stack *to)
+static bool walk_copies(struct producer_process *p, struct producer_thread *t, const struct producer_stream *stream,
+                        struct unwind_registers *from, struct unwind_stack *to)
 {
-    struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, frame) ? memory_of(t) : NULL;
+    struct unwind_memory *m = producer_depth > 1 && t->live && !is_on_stack(t, from->fp) ? memory_of(t, stream) : NULL;
     if (!m || atomic_load_explicit(&p->sandboxed, memory_order_relaxed) || producer_inherited.filtered)
         return false;
     struct unwind_cursor c = {.memory = m, .window = &m->window};
-    uint64_t outer = frame, below = 0;
-    t->walking = 1;
-    producer_compiler_fence();
+    uint64_t frame = from->fp, outer = frame, below = 0, caller = from->pc;
     m->window.bytes = m->window.fills = 0;
     m->window.pid = (uint32_t)p->pid;
     for (unsigned i = 0; i < OWN_FRAMES && outer > below && c.from.pc != caller; i++) {
@@ -170,36 +170,19 @@ static bool walk_copies(struct producer_process *p, struct producer_thread *t, u
             break;
         below = frame;
     }
-    bool found = c.from.pc == caller;
+    if (c.from.pc != caller)
+        return false;
     c.from.sp = frame + 16;
     c.from.fp = outer;
-    if (found)
-        unwind_walk(&c, producer_depth, to);
-    producer_compiler_fence();
-    t->walking = 0;
-    return found;
+    unwind_walk(&c, producer_depth, to);
+    return true;
 }
 
-// Walks from where `from` says outwards, but for its pc not at all if its sp is 0.
-static void walk(struct producer_thread *t, const struct unwind_registers *from, struct unwind_stack *to)
-{
-    struct unwind_cursor c = {
-        .from = *from, .low = from->sp, .high = t->stack_high, .memory = from->sp ? memory_of(t) : NULL};
-    uint32_t walking = t->walking;
-    t->walking = 1;
-    producer_compiler_fence();
-    unwind_walk(&c, from->sp ? producer_depth : 1, to);
-    producer_compiler_fence();
-    t->walking = walking;
-}
-
-// The hash of the stack, if it is known already; else 0.
-static inline __attribute__((always_inline)) uint64_t known(struct producer_thread *t,
-                                                            const struct unwind_registers *from)
+// Now and then, and not in the middle of a walk.
+static inline void watch(struct producer_thread *t)
 {
     if (producer_unlikely(++t->walks % WATCH_WALKS == 0))
         unwind_watch();
-    return !t->unwind || t->walking ? 0 : unwind_known(t->unwind, from, producer_depth);
 }
 
 bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller, const void *frame)
@@ -224,11 +207,14 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
              rel = codec_relative(address, stream->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
     bool done = false;
-    if (!odd && !producer_no_room(w) && !producer_no_room(w + 1)) {
-        const struct unwind_registers from = {at[1], (uintptr_t)(at + 2), at[0]};
-        uint64_t hash = known(t, &from), id = unwind_id(hash);
-        done = hash && producer_site_seen(sites, producer_inherited.spool, id);
-        t->unknown = !hash;
+    if (!odd && t->unwind && !producer_no_room(w) && !producer_no_room(w + 1)) {
+        struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
+        c.low = c.from.sp;
+        c.high = t->stack_high;
+        watch(t);
+        uint64_t id = unwind_id(unwind_walk_hash(&c, producer_depth));
+        done = producer_site_seen(sites, producer_inherited.spool, id);
+        t->undefined = !done;
         producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
         if (done) {
             w[0] = codec_note(HT_NOTE_SITE, id);
@@ -328,18 +314,21 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
     struct unwind_stack stack;
     _Static_assert((int)UNWIND_ID_BITS == (int)CODEC_NOTE_BITS, "an id is a note");
     _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk is what can be asked for");
-    struct unwind_registers from = {.pc = (uintptr_t)caller};
+    struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
     uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;
     if (at) {
-        from.sp = at + 2 * sizeof(uintptr_t);
-        from.fp = *(const uintptr_t *)at;
-        uint64_t hash = t->unknown ? 0 : known(t, &from);
-        t->unknown = 0;
-        if (hash && is_seen(hash))
+        c.from.sp = c.low = at + 2 * sizeof(uintptr_t);
+        c.from.fp = *(const uintptr_t *)at;
+        c.high = t->stack_high;
+        c.memory = memory_of(t, stream);
+        watch(t);
+        uint64_t hash = c.memory && !t->undefined ? unwind_walk_hash(&c, producer_depth) : 0;
+        if (c.memory && !t->undefined && is_seen(hash))
             return unwind_id(hash);
+        t->undefined = false;
     }
-    if (at || !walk_copies(p, t, (uintptr_t)frame, (uintptr_t)caller, &stack))
-        walk(t, &from, &stack);
+    if (at || !walk_copies(p, t, stream, &c.from, &stack))
+        unwind_walk(&c, at ? producer_depth : 1, &stack);
     if (!is_seen(stack.hashes[0]))
         define(p, t, stream, &stack);
     return unwind_id(stack.hashes[0]);

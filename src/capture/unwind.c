@@ -10,6 +10,8 @@
 
 _Atomic uint32_t unwind_age = 1;
 
+enum { SLOT_LOST = UNWIND_SLOT_LOST * WORD };
+
 // Fills the window from `at` on, and with some of what lies before it on its page, where the words of the same frame are.
 static bool fill_window(struct unwind_window *w, uint64_t at)
 {
@@ -29,17 +31,8 @@ static bool fill_window(struct unwind_window *w, uint64_t at)
     return n > 0;
 }
 
-bool unwind_read_word(const struct unwind_cursor *c, uint64_t at, uint64_t *to)
+bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to)
 {
-    struct unwind_window *w = c->window;
-    if (at % WORD)
-        return false;
-    if (!w) {
-        if (at < c->low || at > c->high - WORD)
-            return false;
-        *to = unwind_read(at);
-        return true;
-    }
     if ((at < w->at || at - w->at + WORD > w->bytes) && (!fill_window(w, at) || at - w->at + WORD > w->bytes))
         return false;
     *to = w->words[(at - w->at) / WORD];
@@ -90,33 +83,28 @@ static uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
     return rule;
 }
 
-static bool uses_fp(uint32_t rule)
-{
-    return unwind_way_of(rule) == WAY_FP || unwind_way_of(rule) == WAY_UNKNOWN || unwind_way_of(rule) == WAY_ALIGNED;
-}
-
 // The caller's registers. False: there is none, or none that can be found.
-static bool find_caller(const struct unwind_cursor *c, uint32_t rule, const struct unwind_registers *of,
-                        struct unwind_registers *to)
+static inline __attribute__((always_inline)) bool find_caller(const struct unwind_cursor *c, struct unwind_step step,
+                                                              const struct unwind_registers *of,
+                                                              struct unwind_registers *to)
 {
-    uint64_t cfa = 0, slot = rule >> UNWIND_WAY_BITS & UNWIND_SLOT_LOST;
-    *to = (struct unwind_registers){.fp = slot == UNWIND_SLOT_LOST ? 0 : of->fp};
-    switch (unwind_way_of(rule)) {
+    uint64_t number = (uint64_t)(int64_t)step.number, cfa;
+    *to = (struct unwind_registers){.fp = step.slot == SLOT_LOST ? 0 : of->fp};
+    switch ((enum unwind_way)step.way) {
     case WAY_SP:
-        cfa = of->sp + (uint64_t)unwind_number_of(rule);
+        cfa = of->sp + number;
         break;
     case WAY_UNKNOWN:
         // Code made at run time, or without tables.
         if (of->fp < of->sp)
             return false;
-        cfa = of->fp + (uint64_t)unwind_number_of(rule);
+        cfa = of->fp + number;
         break;
     case WAY_FP:
-        cfa = of->fp + (uint64_t)unwind_number_of(rule);
+        cfa = of->fp + number;
         break;
     case WAY_ALIGNED:
-        if (!unwind_read_word(c, of->fp + (uint64_t)unwind_number_of(rule), &cfa) ||
-            !unwind_read_word(c, of->fp, &to->fp))
+        if (!unwind_read_word(c, of->fp + number, &cfa) || !unwind_read_word(c, of->fp, &to->fp))
             return false;
         break;
     case WAY_SIGNAL:
@@ -124,12 +112,13 @@ static bool find_caller(const struct unwind_cursor *c, uint32_t rule, const stru
     case WAY_END:
     case WAY_BROKEN:
     case WAY_NOTHING:
+    default:
         return false;
     }
     to->sp = cfa;
-    if (cfa <= of->sp || !unwind_read_word(c, cfa - WORD, &to->pc))
+    if (cfa <= of->sp || !unwind_read_word(c, cfa - WORD, &to->pc) || to->pc < LOWEST_CODE)
         return false;
-    return !slot || slot == UNWIND_SLOT_LOST || unwind_read_word(c, cfa - slot * WORD, &to->fp);
+    return !step.slot || step.slot == SLOT_LOST || unwind_read_word(c, cfa - step.slot, &to->fp);
 }
 
 void unwind_forget_frames(struct unwind_memory *m)
@@ -140,126 +129,8 @@ void unwind_forget_frames(struct unwind_memory *m)
 void unwind_memory_init(struct unwind_memory *m)
 {
     m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
-    m->tags = 1;
-    // It is its own frame's caller: "the return address below sp" is its pc.
-    m->root = (struct unwind_frame){.sp = (uintptr_t)(&m->root.pc + 1), .tag = 1};
-}
-
-// The place where a frame with these registers is kept, or is to be: not that of another one of this walk, if there is a
-// choice.
-static struct unwind_frame *place_of(struct unwind_memory *m, const struct unwind_registers *r)
-{
-    struct unwind_frame *set = &m->frames[unwind_place(r->pc, r->sp)];
-    for (unsigned i = 0; i < 2; i++) {
-        if (set[i].pc == r->pc && set[i].sp == r->sp)
-            return &set[i];
-    }
-    bool second = set[0].walk == m->walk || (set[1].walk != m->walk && (set[1].tag < set[0].tag));
-    return &set[second];
-}
-
-// Keeps the frame. It is not linked, unless it was kept before.
-static struct unwind_frame *keep(struct unwind_memory *m, const struct unwind_registers *r)
-{
-    struct unwind_frame *f = place_of(m, r);
-    bool same = f->pc == r->pc && f->sp == r->sp;
-    if (!same || ((f->rule & UNWIND_NEEDS_FP) && f->fp != r->fp)) {
-        uint32_t rule = same ? f->rule & ((1u << UNWIND_RULE_BITS) - 1) : rule_of(m, r->pc);
-        *f = (struct unwind_frame){.pc = r->pc, .sp = r->sp, .parent = &m->root, .tag = ++m->tags};
-        f->rule = rule | (uses_fp(rule) ? UNWIND_NEEDS_FP : 0);
-    }
-    f->fp = r->fp;
-    f->walk = m->walk;
-    return f;
-}
-
-// A walk: its frames, and how many of the innermost ones may have another caller than before.
-struct unwind_path {
-    struct unwind_frame *path[UNWIND_DEPTH];
-    uint64_t sps[UNWIND_DEPTH];
-    uint32_t n, changed;
-    bool cut; // there are more frames
-};
-
-// Goes outwards, along links that still hold, and makes others anew.
-static void go_out(struct unwind_cursor *c, uint32_t max, struct unwind_path *w, struct unwind_stack *to)
-{
-    struct unwind_memory *m = c->memory;
-    struct unwind_registers r = c->from, next;
-    struct unwind_frame *f = keep(m, &r), *root = &m->root;
-    for (;;) {
-        w->path[w->n] = f;
-        w->sps[w->n] = r.sp;
-        to->hashes[w->n] = f->hash;
-        to->codes[w->n++] = r.pc;
-        struct unwind_frame *p = f->parent;
-        uint32_t slot = unwind_slot(f);
-        if (unwind_is_linked(f)) {
-            r.fp = slot == UNWIND_SLOT_LOST ? 0 : slot && p != root ? unwind_read(p->sp - slot * WORD) : r.fp;
-            r.pc = p->pc;
-            r.sp = p->sp;
-        } else {
-            w->changed = w->n;
-            p = root;
-            if (find_caller(c, f->rule, &r, &next)) {
-                p = keep(m, &next);
-                r = next;
-            }
-            f->parent = p;
-        }
-        w->cut = w->n == max;
-        if (w->cut || p == root || unwind_way_of(p->rule) == WAY_NOTHING)
-            return;
-        f = p;
-    }
-}
-
-// Can a later walk see whether the frame still has this caller, by the return address and the frame pointer's slot?
-static bool is_comparable(const struct unwind_frame *f, const struct unwind_frame *parent,
-                          const struct unwind_frame *root)
-{
-    enum unwind_way way = unwind_way_of(f->rule);
-    return parent == root ? way == WAY_END || way == WAY_BROKEN : way != WAY_ALIGNED && way != WAY_SIGNAL;
-}
-
-// Links a frame to its caller, which is NULL when it is not kept, and gives it its hash.
-static void link_frame(struct unwind_memory *m, struct unwind_frame *f, const struct unwind_frame *parent,
-                       uint64_t hash)
-{
-    uint32_t slot = unwind_slot(f), rule = f->rule & ~(uint32_t)UNWIND_NEEDS_FP, compares = 0;
-    rule |= uses_fp(rule) ? UNWIND_NEEDS_FP : 0;
-    if (parent && (parent->rule & UNWIND_NEEDS_FP) && slot != UNWIND_SLOT_LOST) {
-        rule |= slot ? 0 : UNWIND_NEEDS_FP;
-        compares = slot ? UNWIND_COMPARES_FP : 0;
-    }
-    if (f->hash != hash || f->rule != rule)
-        f->tag = ++m->tags;
-    f->hash = hash;
-    f->rule = rule;
-    f->depth = parent && parent->depth < UINT16_MAX ? parent->depth + 1 : UINT16_MAX;
-    f->parent_tag = parent && is_comparable(f, parent, &m->root) ? parent->tag | compares : 0;
-}
-
-// Comes back inwards, and gives new hashes to frames that have another stack than before.
-static void come_in(struct unwind_memory *m, struct unwind_path *w, struct unwind_stack *to)
-{
-    uint32_t last = w->n - 1;
-    // The outermost frame of those that were asked for is as if there were none beyond it.
-    if (w->cut && to->hashes[last] != unwind_hash(0, to->codes[last]))
-        w->changed = w->n;
-    const struct unwind_frame *parent = w->changed <= last ? w->path[w->changed]
-                                        : w->cut           ? NULL
-                                                           : w->path[last]->parent;
-    uint64_t hash = w->changed <= last ? to->hashes[w->changed] : 0;
-    for (uint32_t i = w->changed; i-- > 0;) {
-        struct unwind_frame *f = w->path[i];
-        to->hashes[i] = hash = unwind_hash(hash, to->codes[i]);
-        // A walk may need more frames than have place in a set.
-        bool kept = f->pc == to->codes[i] && f->sp == w->sps[i];
-        if (kept)
-            link_frame(m, f, parent, hash);
-        parent = kept ? f : NULL;
-    }
+    // The word below its sp is not its pc.
+    m->nobody = (struct unwind_frame){.sp = (uintptr_t)(&m->nobody.sp + 1)};
 }
 
 static void forget_all(struct unwind_memory *m)
@@ -269,55 +140,118 @@ static void forget_all(struct unwind_memory *m)
     unwind_memory_init(m);
 }
 
-static void forget_older(struct unwind_memory *m)
+static struct unwind_frame *set_of(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
-    uint32_t age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
-    if (m->age != age || m->tags > INT32_MAX - 4 * UNWIND_DEPTH)
-        forget_all(m);
+    _Static_assert(UNWIND_FRAMES == 1 << 10, "of 64 bits 9 are left, and one chooses in the set");
+    return &m->frames[((pc + sp) * 0x9e3779b97f4a7c15u >> 55) * 2];
 }
 
-static void walk_with_memory(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
+static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+{
+    struct unwind_frame *f = &set_of(m, pc, sp)[++m->made % 2];
+    struct unwind_step step = unwind_step_of(rule_of(m, pc));
+    // What is saved in the frame itself can be read.
+    bool plain = step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
+    uint64_t cfa = plain ? sp + (uint64_t)step.number : 0;
+    *f = (struct unwind_frame){.pc = pc, .sp = sp, .cfa = cfa, .caller = &m->nobody, .step = step};
+    return f;
+}
+
+// The frame kept of that place, which is made if there is none.
+static inline struct unwind_frame *keep(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+{
+    struct unwind_frame *f = set_of(m, pc, sp);
+    if (f->pc == pc && f->sp == sp)
+        return f;
+    f++;
+    return f->pc == pc && f->sp == sp ? f : make_frame(m, pc, sp);
+}
+
+// The frame that called `f`, whose fp lies at `fp`, and its registers. NULL: there is none, or none that can be found.
+static struct unwind_frame *other_caller(const struct unwind_cursor *c, struct unwind_frame *f, const uint64_t *fp,
+                                         struct unwind_registers *to)
+{
+    struct unwind_registers r = {f->pc, f->sp, *fp};
+    if (!find_caller(c, f->step, &r, to))
+        return NULL;
+    struct unwind_frame *p = keep(c->memory, to->pc, to->sp);
+    bool by_fp = f->step.way == WAY_FP || f->step.way == WAY_UNKNOWN;
+    if (by_fp && f->step.slot != SLOT_LOST && f != p) // f may have lost its place to p
+        f->caller = p;
+    return p;
+}
+
+// Returns what unwind_hash makes of all the frames: the sum of pc * UNWIND_FACTOR to the power of the frame's number from
+// inside. `codes`: NULL, or where the addresses go.
+static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cursor *c, uint32_t max, uint64_t *codes,
+                                                                uint32_t *frames)
 {
     struct unwind_memory *m = c->memory;
-    struct unwind_path w;
-    w.n = w.changed = 0;
-    m->walk++;
-    go_out(c, max, &w, to);
-    come_in(m, &w, to);
-    to->n = w.n;
+    struct unwind_registers next;
+    const uint64_t *fp = &c->from.fp; // where the frame's lies
+    uint64_t hash = 0, power = 1, limit = c->high - WORD;
+    uint32_t left = max;
+    if (m->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
+        forget_all(m);
+    struct unwind_frame *f = keep(m, c->from.pc, c->from.sp), *p;
+    for (;;) {
+        if (codes)
+            *codes++ = f->pc;
+        hash += f->pc * power;
+        power *= UNWIND_FACTOR;
+        if (--left == 0)
+            break;
+        uint64_t cfa = f->cfa, slot = f->step.slot;
+        p = f->caller;
+        if (cfa == 0) {
+            // A guess has been right once, so the word below its stack pointer can be read.
+            if (*fp + (uint64_t)(int64_t)f->step.number != p->sp || unwind_read(p->sp - WORD) != p->pc) {
+                if (f->step.way == WAY_END || !(p = other_caller(c, f, fp, &next)))
+                    break;
+                f = p;
+                fp = &next.fp;
+                continue;
+            }
+            cfa = p->sp;
+        } else if (cfa != p->sp || unwind_read(cfa - WORD) != p->pc) {
+            if (cfa % WORD || cfa > limit || unwind_read(cfa - WORD) < LOWEST_CODE)
+                break;
+            p = keep(m, unwind_read(cfa - WORD), cfa);
+            if (f != p) // f may have lost its place to p
+                f->caller = p;
+        }
+        fp = slot ? (const uint64_t *)(cfa - slot) : fp;
+        f = p;
+    }
+    *frames = max - left;
+    return hash;
 }
 
-const struct unwind_frame *unwind_other_caller(struct unwind_memory *m, const struct unwind_frame *f)
+uint64_t unwind_walk_hash(struct unwind_cursor *c, uint32_t max)
 {
-    enum { RELINKED = 256 }; // of so many, one takes the linked caller's place, which may have gone for good
-    enum unwind_way way = unwind_way_of(f->rule);
-    if (!f->parent_tag || (way != WAY_SP && way != WAY_FP) || ++m->turns % RELINKED == 0)
-        return NULL;
-    uint64_t cfa = (way == WAY_SP ? f->sp : f->fp) + (uint64_t)unwind_number_of(f->rule);
-    const struct unwind_frame *p = unwind_find(m, unwind_read(cfa - WORD), cfa);
-    // An fp is not known here.
-    return p && !(p->rule & UNWIND_NEEDS_FP) ? p : NULL;
+    uint32_t n;
+    return walk_kept(c, max, NULL, &n);
 }
 
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
 {
     struct unwind_registers r = c->from, next;
-    if (c->memory)
-        forget_older(c->memory);
     if (c->memory && !c->window) {
-        walk_with_memory(c, max, to);
-        return;
-    }
-    uint32_t n = 1;
-    to->codes[0] = r.pc;
-    while (n < max && find_caller(c, rule_of(c->memory, r.pc), &r, &next) && next.pc >= LOWEST_CODE) {
-        r = next;
-        to->codes[n++] = r.pc;
+        (void)walk_kept(c, max, to->codes, &to->n);
+    } else {
+        if (c->memory && c->memory->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
+            forget_all(c->memory);
+        uint32_t n = 1;
+        to->codes[0] = r.pc;
+        while (n < max && find_caller(c, unwind_step_of(rule_of(c->memory, r.pc)), &r, &next)) {
+            r = next;
+            to->codes[n++] = r.pc;
+        }
+        to->n = n;
     }
     uint64_t hash = 0;
-    for (uint32_t i = n; i-- > 0;)
+    for (uint32_t i = to->n; i-- > 0;)
         to->hashes[i] = hash = unwind_hash(hash, to->codes[i]);
-    to->n = n;
 }
 
 static int count_unloaded(struct dl_phdr_info *info, size_t size, void *data)

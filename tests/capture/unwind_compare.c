@@ -64,16 +64,13 @@ static __attribute__((noinline)) void compare(const uintptr_t *frame)
     // A coroutine's stack, or a signal's.
     if (c.low >= c.high || c.high - c.low > 8u << 20)
         return;
-    if (!memory.tags) {
+    if (!memory.nobody.sp) {
         unwind_memory_init(&memory);
         random_state = (uintptr_t)&memory ^ (uint64_t)getpid() << 20;
     }
-    uint64_t hash = unwind_known(&memory, &c.from, UNWIND_DEPTH);
-    bool was_known = hash;
-    if (!hash) {
-        unwind_walk(&c, UNWIND_DEPTH, &stack);
-        hash = stack.hashes[0];
-    }
+    uint32_t made = memory.made;
+    uint64_t hash = unwind_walk_hash(&c, UNWIND_DEPTH);
+    bool was_known = memory.made == made;
     if (!is_chosen())
         return;
     uint64_t theirs[UNWIND_DEPTH], want = 0;

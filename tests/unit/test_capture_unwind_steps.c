@@ -133,10 +133,12 @@ static void on_trap(int number, siginfo_t *info, void *context)
                               .low = (uintptr_t)regs[REG_RSP] - RED_ZONE_BYTES,
                               .high = (uintptr_t)environ & ~(uintptr_t)7};
     uint32_t n = walk_theirs(uc, theirs);
-    uint64_t hash = unwind_known(&memory, &c.from, UNWIND_DEPTH);
+    uint32_t made = memory.made;
+    c.memory = &memory;
+    uint64_t hash = unwind_walk_hash(&c, UNWIND_DEPTH);
     steps++;
     frames += n;
-    known += hash != 0;
+    known += memory.made == made;
     for (int kept = 1; kept >= 0; kept--) {
         c.memory = kept ? &memory : NULL;
         unwind_walk(&c, UNWIND_DEPTH, &stack);
@@ -145,7 +147,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
             continue;
         }
         compare(&stack, theirs, n);
-        different += hash && hash != stack.hashes[0];
+        different += hash != stack.hashes[0];
     }
 }
 
