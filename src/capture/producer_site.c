@@ -212,7 +212,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
         c.low = c.from.sp;
         c.high = t->stack_high;
         watch(t);
-        uint64_t id = unwind_id(unwind_walk_hash(&c, producer_depth));
+        uint64_t id = unwind_walk_site(&c, producer_depth);
         done = producer_site_seen(sites, producer_inherited.spool, id);
         t->undefined = !done;
         producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
@@ -229,9 +229,9 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     return done;
 }
 
-static bool is_seen(uint64_t hash)
+static bool is_seen(uint64_t id)
 {
-    return producer_site_seen(producer_inherited.sites, producer_inherited.spool, unwind_id(hash));
+    return producer_site_seen(producer_inherited.sites, producer_inherited.spool, id);
 }
 
 static bool all_known(struct producer_sites *sites, const struct unwind_stack *stack, uint32_t n)
@@ -271,48 +271,63 @@ static void set_seen(struct producer_sites *sites, uint64_t id)
     atomic_store_explicit(&sites->seen[place], id, memory_order_relaxed);
 }
 
-// Writes what has not been defined of the stack into the stream, from the outermost frame on, and of what mappings it lies
+// Defines the sites of the innermost `n` frames.
+static void put_frames(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                       const uint64_t *codes, uint32_t n, uint64_t outer)
+{
+    _Static_assert(UNWIND_DEPTH * sizeof *codes <= CODEC_MAX_TEXT_BYTES, "a stack is a text");
+    const struct event ev = {
+        .kind = HT_FRAMES, .size = outer, .text = (const char *)codes, .text_bytes = n * (uint32_t)sizeof *codes};
+    producer_stream_put(p, t, stream, &ev);
+}
+
+// Defines them as all there is of the stack, though their numbers are those of the whole.
+static void put_cut(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                    const struct unwind_stack *stack, uint32_t n)
+{
+    uint64_t outer = 0;
+    while (n-- > 0) {
+        const struct event ev = {.kind = HT_FRAME, .ptr = stack->codes[n], .size = outer, .value = stack->sites[n]};
+        producer_stream_put(p, t, stream, &ev);
+        outer = ev.value;
+    }
+}
+
+// Writes what has not been defined of the stack into the stream, and of what mappings it lies
 // in. A walk that went along frame pointers may have gone astray: the stack ends at the first address that is not code. The
 // caller of the wrapper is code for certain.
 static void define(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                    const struct unwind_stack *stack)
 {
     struct producer_sites *sites = producer_inherited.sites;
-    uint64_t parent = 0;
-    uint32_t fresh = 1;
+    uint32_t fresh = 1, n;
     bool locked = atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0;
     if (locked)
         forget_older(sites);
-    while (fresh < stack->n && !is_seen(stack->hashes[fresh]))
+    while (fresh < stack->n && !is_seen(stack->sites[fresh]))
         fresh++;
-    if (fresh < stack->n)
-        parent = unwind_id(stack->hashes[fresh]);
+    uint64_t outer = fresh < stack->n ? stack->sites[fresh] : 0;
+    n = fresh;
     if (locked && !all_known(sites, stack, fresh)) {
         if (is_worth_a_scan(sites))
             producer_maps_scan(sites, p, t, stream);
-        for (uint32_t i = 1; i < fresh; i++) {
-            if (!producer_maps_has(sites, stack->codes[i])) {
-                fresh = i;
-                parent = 0;
-            }
-        }
+        for (n = 1; n < fresh && producer_maps_has(sites, stack->codes[n]);)
+            n++;
     }
     if (locked)
         atomic_store_explicit(&sites->scanning, 0, memory_order_release);
-    while (fresh-- > 0) {
-        const struct event ev = {
-            .kind = HT_FRAME, .ptr = stack->codes[fresh], .size = parent, .value = unwind_id(stack->hashes[fresh])};
-        producer_stream_put(p, t, stream, &ev);
-        set_seen(sites, ev.value);
-        parent = ev.value;
-    }
+    if (n == fresh)
+        put_frames(p, t, stream, stack->codes, n, outer);
+    else
+        put_cut(p, t, stream, stack, n);
+    while (n-- > 0)
+        set_seen(sites, stack->sites[n]);
 }
 
 uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                             const void *caller, const void *frame)
 {
     struct unwind_stack stack;
-    _Static_assert((int)UNWIND_ID_BITS == (int)CODEC_NOTE_BITS, "an id is a note");
     _Static_assert((int)UNWIND_DEPTH == (int)SPOOL_MAX_DEPTH, "a walk is what can be asked for");
     struct unwind_cursor c = {.from = {.pc = (uintptr_t)caller, .fp = (uintptr_t)frame}};
     uintptr_t at = producer_depth > 1 ? wrapper_frame(t, (uintptr_t)frame, (uintptr_t)caller) : 0;
@@ -322,14 +337,14 @@ uint64_t producer_site_find(struct producer_process *p, struct producer_thread *
         c.high = t->stack_high;
         c.memory = memory_of(t, stream);
         watch(t);
-        uint64_t hash = c.memory && !t->undefined ? unwind_walk_hash(&c, producer_depth) : 0;
-        if (c.memory && !t->undefined && is_seen(hash))
-            return unwind_id(hash);
+        uint64_t id = c.memory && !t->undefined ? unwind_walk_site(&c, producer_depth) : 0;
+        if (id && is_seen(id))
+            return id;
         t->undefined = false;
     }
     if (at || !walk_copies(p, t, stream, &c.from, &stack))
         unwind_walk(&c, at ? producer_depth : 1, &stack);
-    if (!is_seen(stack.hashes[0]))
+    if (!is_seen(stack.sites[0]))
         define(p, t, stream, &stack);
-    return unwind_id(stack.hashes[0]);
+    return stack.sites[0];
 }

@@ -2,7 +2,7 @@
 //
 // A site is a list of return addresses, from the wrapper's caller outwards, found by the unwind tables of the loaded objects. Its id
 // is the address when it is one, else a hash of them, so that nobody has to hand ids out: whoever comes first with a site that the process has not
-// defined yet writes its definition (HT_FRAME) into its own stream, before the record that names it. The executable
+// defined yet writes its definition (HT_FRAMES) into its own stream, before the record that names it. The executable
 // mappings that the addresses lie in are recorded too (HT_MODULE), as they become known.
 #ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
 #define HEAPTAPE_CAPTURE_PRODUCER_SITE_H

@@ -1,4 +1,5 @@
 #include "capture/unwind.h"
+#include "trace/codec.h"
 
 #include <errno.h>
 #include <link.h>
@@ -181,7 +182,7 @@ static struct unwind_frame *other_caller(const struct unwind_cursor *c, struct u
     return p;
 }
 
-// Returns what unwind_hash makes of all the frames: the sum of pc * UNWIND_FACTOR to the power of the frame's number from
+// Returns what codec_site makes of all the frames: the sum of pc * CODEC_SITE_FACTOR to the power of the frame's number from
 // inside. `codes`: NULL, or where the addresses go.
 static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cursor *c, uint32_t max, uint64_t *codes,
                                                                 uint32_t *frames)
@@ -198,7 +199,7 @@ static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cu
         if (codes)
             *codes++ = f->pc;
         hash += f->pc * power;
-        power *= UNWIND_FACTOR;
+        power *= CODEC_SITE_FACTOR;
         if (--left == 0)
             break;
         uint64_t cfa = f->cfa, slot = f->step.slot;
@@ -224,10 +225,10 @@ static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cu
         f = p;
     }
     *frames = max - left;
-    return hash;
+    return hash & codec_mask(CODEC_NOTE_BITS);
 }
 
-uint64_t unwind_walk_hash(struct unwind_cursor *c, uint32_t max)
+uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
 {
     uint32_t n;
     return walk_kept(c, max, NULL, &n);
@@ -249,9 +250,9 @@ void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
         }
         to->n = n;
     }
-    uint64_t hash = 0;
+    uint64_t site = 0;
     for (uint32_t i = to->n; i-- > 0;)
-        to->hashes[i] = hash = unwind_hash(hash, to->codes[i]);
+        to->sites[i] = site = codec_site(site, to->codes[i]);
 }
 
 static int count_unloaded(struct dl_phdr_info *info, size_t size, void *data)

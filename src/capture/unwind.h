@@ -18,7 +18,6 @@ enum {
     UNWIND_RULES = 4096,
     UNWIND_FRAMES = 1024, // in sets of two
     UNWIND_DEPTH = 128,
-    UNWIND_ID_BITS = 59,
     UNWIND_WINDOW_BYTES = 4096,
     UNWIND_WINDOW_FILLS = 32, // of a walk: stacks are followed for at most so many windows
 };
@@ -78,12 +77,12 @@ struct unwind_cursor {
     struct unwind_window *window; // NULL: [low, high) can be read; else it is not looked at, and rules alone are kept
 };
 
-// A stack, from the innermost frame outwards: return addresses, and for each the hash of the stack from there outwards. For
+// A stack, from the innermost frame outwards: return addresses, and for each the site of the stack from there outwards (codec_site). For
 // code that a signal has interrupted the address is 1 more than the instruction's, so that in each case the byte before it
 // belongs to the call.
 struct unwind_stack {
     uint32_t n;
-    uint64_t codes[UNWIND_DEPTH], hashes[UNWIND_DEPTH];
+    uint64_t codes[UNWIND_DEPTH], sites[UNWIND_DEPTH];
 };
 
 // Makes it ready, when all of it is zero.
@@ -95,8 +94,8 @@ void unwind_forget_frames(struct unwind_memory *m);
 // Walks from the cursor's frame outwards, at most max ≤ UNWIND_DEPTH frames, at least 1.
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to);
 
-// The hash of the stack that unwind_walk finds; with memory and without window.
-uint64_t unwind_walk_hash(struct unwind_cursor *c, uint32_t max) __attribute__((visibility("hidden")));
+// The site of the stack that unwind_walk finds; with memory and without window.
+uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max) __attribute__((visibility("hidden")));
 
 // A word of the copy, which is made anew where it does not hold it.
 bool unwind_read_copy(struct unwind_window *w, uint64_t at, uint64_t *to) __attribute__((visibility("hidden")));
@@ -121,19 +120,6 @@ extern _Atomic uint32_t unwind_age __attribute__((visibility("hidden")));
 // Looks whether objects have been unloaded without dlclose being called by that name, as libc does for its own. Takes the
 // loader's lock: now and then is enough.
 void unwind_watch(void);
-
-// The hash of a stack of one more frame. 0 is that of none.
-#define UNWIND_FACTOR 0xd6e8feb86659fd93u
-static inline uint64_t unwind_hash(uint64_t outer, uint64_t pc)
-{
-    return outer * UNWIND_FACTOR + pc;
-}
-
-// A stack's id: of its hash, so that each bit depends on all. Never 0.
-static inline uint64_t unwind_id(uint64_t hash)
-{
-    return ((hash ^ hash >> 32) * 0x9e3779b97f4a7c15u >> (64 - UNWIND_ID_BITS)) | 1;
-}
 
 static inline uint64_t unwind_read(uint64_t at)
 {

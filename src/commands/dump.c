@@ -143,9 +143,9 @@ static char *put_arguments(char *to, const struct dump_line *l)
         to = put_argument(to, l->kind, HT_F_SIZE, l->size);
     if (fields & HT_F_VALUE)
         to = put_argument(to, l->kind, HT_F_VALUE, l->value);
-    for (uint32_t i = 0; l->kind == HT_STACK && i < l->text_bytes / 8; i++)
+    for (uint32_t i = 0; event_has_frames(l->kind) && i < l->text_bytes / 8; i++)
         to = text_hex(TEXT_PUT(to, ", 0x"), frame_at(l, i));
-    if (l->kind != HT_STACK && l->text_bytes)
+    if (!event_has_frames(l->kind) && l->text_bytes)
         to = put_quoted(put_comma(to), l->text, l->text_bytes);
     return to;
 }

@@ -130,8 +130,7 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
     }
     if (op->kind == HT_RESIDENCY)
         return order_note_residency(o, op, ptr);
-    bool defines = op->kind == HT_MODULE || op->kind == HT_FRAME || op->kind == HT_STACK;
-    return defines ? order_define_site(o, op, ptr) : 0;
+    return event_defines_sites(op->kind) ? order_define_site(o, op, ptr) : 0;
 }
 
 // One record, decoded: `op` but for slot, flags and dependencies; `ptr` and `result` as the record has them.

@@ -1,5 +1,6 @@
 // The call sites that ops name: numbered as they come, and put together at the end, because a thread may use a site
 // before the definition in another thread's stream.
+#include "base/bytes.h"
 #include "convert/order_private.h"
 
 #include <errno.h>
@@ -40,12 +41,26 @@ static int define_frame(struct order *o, uint64_t id, uint64_t parent, uint64_t 
     return 0;
 }
 
+static int define_frames(struct order *o, const struct workload_op *op)
+{
+    uint64_t outer = op->size;
+    int rc = 0;
+    for (uint32_t i = op->text_bytes / 8; rc == 0 && i-- > 0;) {
+        uint64_t address = get_u64((const uint8_t *)op->text + 8 * i), id = codec_site(outer, address);
+        rc = define_frame(o, id, outer, address);
+        outer = id;
+    }
+    return rc;
+}
+
 int order_define_site(struct order *o, const struct workload_op *op, uint64_t ptr)
 {
     if (op->kind == HT_MODULE) {
         const struct workload_module m = {.start = ptr, .bytes = op->size, .offset = op->value};
         return workload_sites_module(&o->sites, &m, op->text, op->text_bytes);
     }
+    if (op->kind == HT_FRAMES)
+        return define_frames(o, op);
     if (op->kind == HT_FRAME)
         return define_frame(o, op->value, op->size, ptr);
     uint32_t number = order_number_site(o, op->value);

@@ -110,6 +110,18 @@ static inline bool event_counts(unsigned kind)
     return class != HT_CLASS_NONE && class != HT_CLASS_HALF && class != HT_CLASS_META;
 }
 
+// Does it define call sites, or what they lie in?
+static inline bool event_defines_sites(unsigned kind)
+{
+    return kind == HT_FRAMES || kind == HT_FRAME || kind == HT_STACK || kind == HT_MODULE;
+}
+
+// Is its text return addresses, of 8 bytes each?
+static inline bool event_has_frames(unsigned kind)
+{
+    return kind == HT_FRAMES || kind == HT_STACK;
+}
+
 // The parent of a thread whose creation was not recorded, in a thread.start.
 #define HT_NO_THREAD UINT32_MAX
 

@@ -93,6 +93,7 @@
     X(116, FRAME,                   "heaptape.frame",     "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_VALUE, .size = HT_NAMED("outer"), .value = HT_NAMED("site")) \
     X(117, RESIDENCY,               "heaptape.residency", "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE, \
       .count = HT_NAMED("resident_bytes"), .align = HT_NAMED("used_bytes"), .value = HT_NAMED("front_bytes")) \
+    X(118, FRAMES,                  "heaptape.frames",    "",                   META,   BEFORE, NONE,  HT_F_SIZE | HT_F_TEXT, .size = HT_NAMED("outer")) \
     X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_ALLOCATES)
 // clang-format on
 
@@ -100,7 +101,7 @@
 // asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
 // dump and JSON.
 // Tags are never reused either.
-//   site    call site of an allocation: the number of a heaptape.frame or heaptape.stack
+//   site    call site of an allocation: the number that a heaptape.frames, heaptape.frame or heaptape.stack defines
 //   usable  malloc_usable_size of the block: of an allocated one after the call, of a freed one before it
 //   path    how glibc's malloc served the call: a bit for each event_path; only imported (mtrace)
 // clang-format off

@@ -46,7 +46,7 @@ static const uint8_t nearest[HT_KIND_LIMIT] = {
 static bool writes(const struct format_export *f, unsigned kind)
 {
     if (!f->kinds)
-        return event_counts(kind) || kind == HT_STACK || kind == HT_FRAME || kind == HT_MODULE;
+        return event_counts(kind) || event_defines_sites(kind);
     for (const uint8_t *k = f->kinds; *k; k++) {
         if (*k == kind)
             return true;

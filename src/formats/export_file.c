@@ -120,7 +120,7 @@ static int put_recorded(void *context, const struct walk_call *w)
 {
     struct export_job *j = context;
     unsigned kind = w->event->kind;
-    if (!event_counts(kind) && kind != HT_STACK && kind != HT_FRAME && kind != HT_MODULE)
+    if (!event_counts(kind) && !event_defines_sites(kind))
         return 0;
     struct export_call c = call_from_walk(j->session, w);
     return put_call(j, w->process->number, &c);

@@ -163,7 +163,7 @@ int format_json_put(struct buf *b, const struct export_call *c, unsigned calls)
     if (!slots && ev->kind == HT_THREAD_START)
         to = put_number(to, ",\"thread\":", c->thread);
     to = put_notes(to, ev);
-    if (ev->kind == HT_STACK)
+    if (event_has_frames(ev->kind))
         to = put_frames(to, ev);
     else if (ev->text_bytes)
         to = put_text(to, ev->text, ev->text_bytes);

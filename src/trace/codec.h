@@ -143,6 +143,13 @@ static inline unsigned codec_put_long(uint64_t *w, const struct event *ev)
     return codec_put_long_at(w, ev->stamp, ev);
 }
 
+// The number of a call site: of a return address in front of the site that its caller is, which is 0 where there is none.
+#define CODEC_SITE_FACTOR 0xd6e8feb86659fd93u
+static inline uint64_t codec_site(uint64_t outer, uint64_t address)
+{
+    return (outer * CODEC_SITE_FACTOR + address) & codec_mask(CODEC_NOTE_BITS);
+}
+
 // What the next record of a stream of words depends on. A segment of a trace gives its first values.
 struct codec_state {
     uint64_t epoch;

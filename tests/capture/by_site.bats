@@ -125,6 +125,13 @@ grow() {
   jq -e '.sites | length == 10 and all(.frames | length >= 6)' <<<"$output"
 }
 
+@test "call sites: a trace that defines each frame by a record of its own" {
+  "$HEAPTAPE" convert -o w.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht"
+  heaptape stat --by site --format json w.htw
+  [ "$status" -eq 0 ]
+  jq -e '[.sites[].frames | length] == [6, 7, 8, 9, 10, 13]' <<<"$output"
+}
+
 # Two functions that allocate 30 MB and 10 MB, in blocks of many sizes, and a third with one block of 5 MB.
 two_sites() {
   cat >two.c <<'END'

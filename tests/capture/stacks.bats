@@ -3,9 +3,11 @@ load trace
 # sites SIZE: a line for each malloc of SIZE: the functions of its site, innermost first; what is none of the program's
 # is -.
 sites() {
-  "$HEAPTAPE" dump -F json -k malloc -k heaptape.frame t.ht >events
-  python3 - "$1" <<'END'
+  "$HEAPTAPE" dump -F json -k malloc -k heaptape.frames -k heaptape.frame t.ht >events
+  python3 - "$1" "$BATS_TEST_DIRNAME" <<'END'
 import json, sys
+sys.path.append(sys.argv[2])
+from sites import read_sites
 size = int(sys.argv[1])
 places = sorted((int(l.split()[1], 16), l.split()[0]) for l in open("told"))
 events = [json.loads(l) for l in open("events")]
@@ -13,14 +15,13 @@ events = [json.loads(l) for l in open("events")]
 def function(address):
     below = [name for at, name in places if at < address <= at + 2048]
     return below[-1] if below else "-"
-frames = {(e["pid"], e["site"]): e for e in events if e["kind"] == "heaptape.frame"}
+sites = read_sites(events)
 for e in events:
     if e["kind"] == "malloc" and e["size"] == size:
         chain, site = [], e["site"]
         while site:
-            frame = frames[e["pid"], site]
-            chain.append(function(int(frame["ptr"], 16)))
-            site = frame["outer"]
+            address, site = sites[e["pid"], site]
+            chain.append(function(address))
         print(*chain)
 END
 }
@@ -45,19 +46,21 @@ END
   skip_under_sanitizer
   record_options=--stacks=16 record "$HEAPTAPE_PROGRAMS/calls"
   "$HEAPTAPE" dump -F json t.ht >all
-  "$HEAPTAPE" dump -F json -k heaptape.frame -k heaptape.module t.ht >definitions
-  python3 - <<'END'
-import json
+  "$HEAPTAPE" dump -F json -k heaptape.frames -k heaptape.frame -k heaptape.module t.ht >definitions
+  python3 - "$BATS_TEST_DIRNAME" <<'END'
+import json, sys
+sys.path.append(sys.argv[1])
+from sites import read_sites
 definitions = [json.loads(l) for l in open("definitions")]
-frames = {d["site"]: d for d in definitions if d["kind"] == "heaptape.frame"}
+sites = read_sites(definitions)
 modules = [d for d in definitions if d["kind"] == "heaptape.module"]
 taken = [e for e in map(json.loads, open("all")) if e.get("result", "0x0") != "0x0"]
 assert len(taken) > 20
 for e in taken:
-    assert e["site"] in frames, e
-for f in frames.values():
-    assert not f["outer"] or f["outer"] in frames, f
-    assert any(int(m["ptr"], 16) <= int(f["ptr"], 16) < int(m["ptr"], 16) + m["size"] for m in modules), f
+    assert (e["pid"], e["site"]) in sites, e
+for (pid, _), (address, outer) in sites.items():
+    assert not outer or (pid, outer) in sites, outer
+    assert any(int(m["ptr"], 16) <= address < int(m["ptr"], 16) + m["size"] for m in modules), address
 own = [m for m in modules if m["text"].endswith("/calls")]
 assert own and len(own[0]["text"].split(" ")[0]) == 40, modules
 END

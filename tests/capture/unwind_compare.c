@@ -2,6 +2,7 @@
 // UNWIND_COMPARED names: the program, how many stacks were compared, how many of them differ, how many were known before,
 // how many frames all had.
 #include "capture/unwind.h"
+#include "trace/codec.h"
 
 #define UNW_LOCAL_ONLY
 #include <errno.h>
@@ -69,18 +70,18 @@ static __attribute__((noinline)) void compare(const uintptr_t *frame)
         random_state = (uintptr_t)&memory ^ (uint64_t)getpid() << 20;
     }
     uint32_t made = memory.made;
-    uint64_t hash = unwind_walk_hash(&c, UNWIND_DEPTH);
+    uint64_t site = unwind_walk_site(&c, UNWIND_DEPTH);
     bool was_known = memory.made == made;
     if (!is_chosen())
         return;
     uint64_t theirs[UNWIND_DEPTH], want = 0;
     uint32_t n = walk_theirs(frame[1], theirs);
     for (uint32_t i = n; i-- > 0;)
-        want = unwind_hash(want, theirs[i]);
+        want = codec_site(want, theirs[i]);
     compared++;
     known += was_known;
     frames += n;
-    if (hash != want) {
+    if (site != want) {
         c.memory = NULL;
         unwind_walk(&c, UNWIND_DEPTH, &stack);
         if (differ++ < 10)

@@ -1,5 +1,6 @@
 // The walk by unwind tables against libgcc's, from inside all kinds of frames.
 #include "capture/unwind.h"
+#include "trace/codec.h"
 #include "unit.h"
 
 #include <execinfo.h>
@@ -24,12 +25,12 @@ static void compare_codes(const struct unwind_stack *ours, void *const *theirs)
     assert_in_range(interrupted, 0, 1);
 }
 
-static void compare_hashes(const struct unwind_stack *s)
+static void compare_sites(const struct unwind_stack *s)
 {
-    uint64_t hash = 0;
+    uint64_t site = 0;
     for (uint32_t i = s->n; i-- > 0;) {
-        hash = unwind_hash(hash, s->codes[i]);
-        assert_int_equal(hash, s->hashes[i]);
+        site = codec_site(site, s->codes[i]);
+        assert_int_equal(site, s->sites[i]);
     }
 }
 
@@ -52,15 +53,15 @@ static __attribute__((noinline)) void compare(void)
     assert_true(first < all);
     uint32_t made = memory.made;
     c.memory = &memory;
-    uint64_t hash = unwind_walk_hash(&c, UNWIND_DEPTH);
+    uint64_t site = unwind_walk_site(&c, UNWIND_DEPTH);
     known += memory.made == made;
     for (int kept = 1; kept >= 0; kept--) {
         c.memory = kept ? &memory : NULL;
         unwind_walk(&c, UNWIND_DEPTH, &stack);
         assert_int_equal(stack.n, all - first < UNWIND_DEPTH ? all - first : UNWIND_DEPTH);
         compare_codes(&stack, theirs + first);
-        compare_hashes(&stack);
-        assert_int_equal(hash, stack.hashes[0]);
+        compare_sites(&stack);
+        assert_int_equal(site, stack.sites[0]);
     }
     compared++;
 }

@@ -1,6 +1,7 @@
 // The walk by unwind tables that loop, lie or were damaged: bounded, without a fault. And by those of libraries that are
 // loaded where others were.
 #include "capture/unwind.h"
+#include "trace/codec.h"
 #include "unit.h"
 
 #if defined __x86_64__
@@ -27,13 +28,13 @@ static __attribute__((noinline)) void walk(void)
                               .low = (uintptr_t)frame,
                               .high = (uintptr_t)environ & ~(uintptr_t)7};
     unwind_walk(&c, UNWIND_DEPTH, &last);
-    uint64_t walked = last.hashes[0];
+    uint64_t walked = last.sites[0];
     c.memory = &memory;
-    assert_int_equal(unwind_walk_hash(&c, UNWIND_DEPTH), walked);
+    assert_int_equal(unwind_walk_site(&c, UNWIND_DEPTH), walked);
     unwind_walk(&c, UNWIND_DEPTH, &last);
     assert_in_range(last.n, 1, UNWIND_DEPTH);
     assert_int_equal(last.codes[0], frame[1]);
-    assert_int_equal(last.hashes[0], walked);
+    assert_int_equal(last.sites[0], walked);
     complete += last.n == truth.n && last.codes[last.n - 1] == truth.codes[truth.n - 1];
     walks++;
 }

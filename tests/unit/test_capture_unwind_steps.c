@@ -1,6 +1,7 @@
 // The walk from every instruction that code runs through, against libunwind's: functions with hand-written tables, a signal's
 // frame, and libc's own functions. The processor's trap flag stops behind each instruction.
 #include "capture/unwind.h"
+#include "trace/codec.h"
 #include "unit.h"
 
 #if defined __x86_64__ && defined HAVE_LIBUNWIND
@@ -135,7 +136,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
     uint32_t n = walk_theirs(uc, theirs);
     uint32_t made = memory.made;
     c.memory = &memory;
-    uint64_t hash = unwind_walk_hash(&c, UNWIND_DEPTH);
+    uint64_t site = unwind_walk_site(&c, UNWIND_DEPTH);
     steps++;
     frames += n;
     known += memory.made == made;
@@ -147,7 +148,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
             continue;
         }
         compare(&stack, theirs, n);
-        different += hash != stack.hashes[0];
+        different += site != stack.sites[0];
     }
 }
 
