@@ -254,6 +254,9 @@ bool producer_is_uncertain(void);
 // The path of libheaptape.so, and from its folder that of the executable of heaptape, borrowed.
 void producer_set_library(const char *path, const char *heaptape);
 
+// In the parent, right before a fork: the child begins with the blocks that are live now, and in this state of recording.
+void producer_before_fork(void);
+
 // In a fork child, before anything of the program runs there: says who the child is. A vfork child of it, which shares its
 // memory, may be the first to record an event, and would be taken for it.
 void producer_after_fork(void);

@@ -74,6 +74,8 @@ struct producer_inherited {
     struct spool_reserves *reserves;     // mapped; NULL: this user has none
     uint32_t n_reserves;                 // that the file has room for
     uint32_t pid;                        // of the image that made `spool`
+    uint64_t start_stamp;                // of the same
+    uint64_t fork_stamp;                 // of its last fork; 0: there was none
     // Its mapping, to be dropped by a fork child: the header, and the chunks in steps of PRODUCER_STEP_CHUNKS. NULL: not
     // mapped yet.
     struct spool_header *spool;

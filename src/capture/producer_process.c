@@ -371,13 +371,19 @@ static struct spool_header *make_spool(struct producer_inherited *in, char *path
     return header;
 }
 
-static void fill_header(struct spool_header *h, struct producer_process *p, uint32_t parent_pid)
+// The process image that a fork child began as a copy of; all 0: the process is no such child. Names as in the spool's header.
+struct parent {
+    uint32_t pid;
+    uint64_t start_stamp, fork_stamp;
+};
+
+static void fill_header(struct spool_header *h, struct producer_process *p, const struct parent *parent)
 {
     h->control.first_state = producer_inherited.recording;
     atomic_store_explicit(&h->control.state, h->control.first_state, memory_order_relaxed);
     h->pid = producer_inherited.pid;
     h->ppid = (uint32_t)syscall(SYS_getppid);
-    h->start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
+    h->start_stamp = producer_inherited.start_stamp = clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
     h->start_cpu_ns = producer_cpu_ns();
     h->fast_ticks = producer_cost_measure(p->clock);
     struct stat exe;
@@ -385,8 +391,10 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
         h->exe_device = exe.st_dev;
         h->exe_inode = exe.st_ino;
     }
-    h->parent_spool_pid = parent_pid;
-    if (!parent_pid)
+    h->parent_spool_pid = parent->pid;
+    h->parent_start_stamp = parent->start_stamp;
+    h->fork_stamp = parent->fork_stamp;
+    if (!parent->pid)
         read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
     append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
     append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, producer_inherited.bypassed_by);
@@ -401,13 +409,16 @@ static void fill_header(struct spool_header *h, struct producer_process *p, uint
 
 // A fork child lets go of its parent's spool: mapped, it would keep the memory of a long dead process. Unless the child
 // was forked by a signal handler in the middle of a record: that is finished when the handler returns.
-static uint32_t leave_parent(struct producer_inherited *in, bool state_is_known)
+static struct parent leave_parent(struct producer_inherited *in, bool fork_was_seen)
 {
-    uint32_t parent = in->spool ? in->pid : 0;
-    if (in->spool && !state_is_known) {
+    struct parent parent = {0};
+    if (in->spool)
+        parent = (struct parent){in->pid, in->start_stamp, fork_was_seen ? in->fork_stamp : 0};
+    if (in->spool && !fork_was_seen) {
         in->recording = atomic_load(&in->spool->control.state);
         in->forked = true;
     }
+    in->fork_stamp = 0;
     if (in->spool && !(producer_tls.busy & PRODUCER_INTERRUPTING))
         producer_leave_map(in);
     else
@@ -459,7 +470,7 @@ static bool begin(struct producer_process *p)
     if (in->filtered || counter_is_forbidden())
         return refuse(p, in->reserves, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
     producer_thread_make_key();
-    uint32_t parent = leave_parent(in, p->pid);
+    struct parent parent = leave_parent(in, p->pid);
     if (!in->dir_known)
         find_dir(in);
     bool alone = !in->dir[0] && producer_alone_start(in);
@@ -472,7 +483,7 @@ static bool begin(struct producer_process *p)
     if (!p->pid)
         p->pid = (uint32_t)syscall(SYS_getpid);
     in->pid = p->pid;
-    if (!parent && (in->session.flags & SPOOL_START_PAUSED))
+    if (!parent.pid && (in->session.flags & SPOOL_START_PAUSED))
         in->recording = SPOOL_PAUSED;
     p->flags = in->session.flags;
     p->clock = (enum clock_kind)in->session.clock_kind;
@@ -482,7 +493,7 @@ static bool begin(struct producer_process *p)
     struct spool_header *header = make_spool(in, path, &why);
     if (!header)
         return refuse(p, in->reserves, why);
-    fill_header(header, p, parent);
+    fill_header(header, p, &parent);
     if (path[0] && !publish_file(in, path)) {
         why = (uint32_t)errno;
         syscall(SYS_unlinkat, AT_FDCWD, path, 0);
@@ -529,6 +540,20 @@ static struct producer_process *process_mapping(void)
     return &i->process;
 }
 
+void producer_before_fork(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
+    // One that has recorded nothing has its parent's blocks and state, as they were at that fork.
+    if (!p || !p->header)
+        return;
+    in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
+    // One that is off may have forbidden itself the counter.
+    bool running = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    bool reads = running && !producer_tls.thread->forbidden;
+    in->fork_stamp = reads ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
+}
+
 void producer_after_fork(void)
 {
     struct producer_inherited *in = &producer_inherited;
@@ -537,9 +562,6 @@ void producer_after_fork(void)
         return;
     p->pid = (uint32_t)syscall(SYS_getpid);
     in->forked |= !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
-    // The state of the fork; by the child's first event the parent's may be another.
-    if (in->spool)
-        in->recording = atomic_load_explicit(&in->spool->control.state, memory_order_acquire);
 }
 
 struct producer_process *producer_process_ready(void)

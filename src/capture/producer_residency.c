@@ -231,13 +231,16 @@ static unsigned class_of(uint64_t size)
     return 63 - (unsigned)__builtin_clzll(size | 1);
 }
 
-// Is the block to be measured, for the price that has been paid so far?
-static bool affordable(struct producer_process *p, uint64_t size, uint64_t now)
+// Is the block to be measured, for the price that has been paid so far? Counts it if so.
+static bool afford(struct producer_process *p, uint64_t size, uint64_t now)
 {
     uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
     uint64_t ticks = atomic_load_explicit(&p->residency.ticks, memory_order_relaxed);
-    return ticks <= elapsed / COST_SHARE + COST_FREE ||
-           atomic_load_explicit(&p->residency.measured[class_of(size)], memory_order_relaxed) < ALWAYS;
+    _Atomic uint32_t *measured = &p->residency.measured[class_of(size)];
+    if (ticks > elapsed / COST_SHARE + COST_FREE && atomic_load_explicit(measured, memory_order_relaxed) >= ALWAYS)
+        return false;
+    atomic_fetch_add_explicit(measured, 1, memory_order_relaxed);
+    return true;
 }
 
 // A sandbox may end the program for a system call that it did not expect.
@@ -262,10 +265,9 @@ static void choose(struct producer_process *p, uint64_t address, struct block *b
     struct measured m = {0};
     uint64_t start, pages = inner_pages(address, b->size, &start), begun = begin(p);
     b->pid = p->pid;
-    b->chosen = pages && !is_forbidden(p) && affordable(p, b->size, begun);
+    b->chosen = pages && !is_forbidden(p) && afford(p, b->size, begun);
     if (!b->chosen)
         return;
-    atomic_fetch_add_explicit(&p->residency.measured[class_of(b->size)], 1, memory_order_relaxed);
     if (!fresh || b->zeroed)
         return;
     b->chosen = each_resident(start, pages, count_page, &m);
@@ -277,9 +279,12 @@ static void measure(struct producer_process *p, struct producer_thread *t, struc
                     uint64_t address, const struct block *b)
 {
     struct measured m = {0};
-    if (!b->chosen || b->pid != p->pid || is_forbidden(p))
+    if (!b->chosen || is_forbidden(p))
         return;
     uint64_t start, bytes = page_bytes(), pages = inner_pages(address, b->size, &start), begun = begin(p);
+    // What a fork child has of its parent, which chose it.
+    if (b->pid != p->pid && !afford(p, b->size, begun))
+        return;
     bool known = each_resident(start, pages, count_page, &m);
     m.used = m.resident > b->resident ? m.resident - b->resident : 0;
     m.front = m.front < m.used ? m.front : m.used;

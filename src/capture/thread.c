@@ -34,7 +34,7 @@ static __attribute__((constructor)) void at_start(void)
         wrap_cxx_resolve();
     producer_start();
     producer_alone_share();
-    pthread_atfork(NULL, NULL, producer_after_fork);
+    pthread_atfork(producer_before_fork, NULL, producer_after_fork);
     errno = saved_errno;
 }
 

@@ -125,6 +125,8 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .ppid = __atomic_load_n(&h->ppid, __ATOMIC_RELAXED),
         .forked_from = __atomic_load_n(&h->parent_spool_pid, __ATOMIC_RELAXED),
         .start_stamp = __atomic_load_n(&h->start_stamp, __ATOMIC_RELAXED),
+        .forked_from_start = __atomic_load_n(&h->parent_start_stamp, __ATOMIC_RELAXED),
+        .fork_stamp = __atomic_load_n(&h->fork_stamp, __ATOMIC_RELAXED),
         .exe = header_string(h->exe, sizeof h->exe),
         .allocator = header_string(h->allocator, sizeof h->allocator),
         .argv_bytes = argv_bytes < sizeof h->argv ? argv_bytes : (uint32_t)sizeof h->argv,

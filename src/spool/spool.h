@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x386c6f6f70735448ull // "HTspool8"
+#define SPOOL_MAGIC          0x396c6f6f70735448ull // "HTspool9"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -178,7 +178,9 @@ struct spool_header {
     uint32_t pid, ppid;
     uint64_t start_stamp;           // in record units (ticks >> CODEC_STAMP_SHIFT)
     uint32_t max_chunks;            // chunks that the file has room for
-    uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0
+    uint32_t parent_spool_pid;      // of a fork child: the pid whose image it copied, else 0; of that image
+    uint64_t parent_start_stamp;    // the start_stamp; and that of …
+    uint64_t fork_stamp;            // … the fork; 0: no handler of pthread_atfork saw it
     uint64_t exe_device, exe_inode; // of the executable, as stat(2) names it; inode 0: unknown
     char statm[64];                 // /proc/self/statm before the first event of an image; "": unknown, or a fork child
     uint64_t start_cpu_ns;          // CPU time of the process until then

@@ -112,6 +112,10 @@ int fields_put_process(struct buf *b, const struct trace_process *p)
     int rc = put_numbers(b, numbers, N_OF(numbers));
     if (rc == 0 && p->forked_from)
         rc = tlv_put_u64(b, TRACE_F_FORKED_FROM, p->forked_from);
+    if (rc == 0 && p->forked_from_start)
+        rc = tlv_put_u64(b, TRACE_F_FORKED_FROM_START, p->forked_from_start);
+    if (rc == 0 && p->fork_stamp)
+        rc = tlv_put_u64(b, TRACE_F_FORK_STAMP, p->fork_stamp);
     if (rc == 0)
         rc = tlv_put_string(b, TRACE_F_EXE, p->exe);
     if (rc == 0)
@@ -266,6 +270,12 @@ static int set_process(void *to, const struct tlv *f)
         return 0;
     case TRACE_F_FORKED_FROM:
         p->forked_from = (uint32_t)f->number;
+        return 0;
+    case TRACE_F_FORKED_FROM_START:
+        p->forked_from_start = f->number;
+        return 0;
+    case TRACE_F_FORK_STAMP:
+        p->fork_stamp = f->number;
         return 0;
     case TRACE_F_EXE:
         return set_string(&p->exe, f);

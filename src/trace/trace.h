@@ -45,6 +45,8 @@ enum trace_field {
     TRACE_F_ALLOCATOR = 24,          // path of the object that answered malloc
     TRACE_F_ALLOCATOR_BUILD_ID = 26, // of that object's file, hexadecimal digits
     TRACE_F_FORKED_FROM = 25,        // pid of the process whose memory this one began with (fork without exec)
+    TRACE_F_FORKED_FROM_START = 27,  // start_stamp of that process image
+    TRACE_F_FORK_STAMP = 28,         // of the fork
     TRACE_F_END_STAMP = 30,
     TRACE_F_EXIT_STATUS = 31,  // as wait gives it; only of the recorder's own child
     TRACE_F_LOST_RECORDS = 32, // words dropped under --lossy, or missing in a stream
@@ -111,6 +113,8 @@ struct trace_session {
 struct trace_process {
     uint32_t number, pid, ppid, forked_from;
     uint64_t start_stamp;
+    uint64_t forked_from_start; // start_stamp of the process image that forked it; 0: not known
+    uint64_t fork_stamp;        // 0: the fork was not seen, it was before start_stamp
     char *exe, *argv, *allocator, *allocator_build_id;
     uint32_t argv_bytes;
     // From PROCESS_END; `ended` is 0 when there is none.
