@@ -251,13 +251,17 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
-    struct convert_options how = {.choose = count_process, .progress = show_progress, .context = s};
+    struct trace_forks forks;
+    struct convert_options how = {.choose = count_process, .forks = &forks, .progress = show_progress, .context = s};
     s->in = &t->in;
     s->ns_per_stamp = ns_per_stamp(t->reader.session.stamp_shift, t->reader.session.clock_hz);
     s->stack_sample_bytes = t->reader.session.stack_sample_bytes;
     s->clock_hz = t->reader.session.clock_hz;
     s->stamp_shift = t->reader.session.stamp_shift;
-    int rc = convert_run(&t->reader, &how, &result, e);
+    int rc = trace_forks_find(&forks, t, e);
+    if (rc == 0)
+        rc = convert_run(&t->reader, &how, &result, e);
+    trace_forks_release(&forks);
     if (rc < 0)
         return rc;
     s->cut = result.cut;
@@ -375,7 +379,7 @@ int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part pa
 {
     struct file f;
     *s = (struct file_stat){.name = path, .part = part, .span = span, .progress = watch ? watch->progress : NULL};
-    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
     if (rc == 0 && part == FILE_STAT_ALL && !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     s->is_trace = f.kind == FILE_TRACE;

@@ -74,7 +74,8 @@ static void describe(struct frame *f, const uint8_t *head, uint64_t offset)
     };
 }
 
-int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e)
+// The header alone, which stands in `stored` then. As frame_next.
+static int read_header(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e)
 {
     uint64_t at = r->in->offset;
     const char *name = r->in->name;
@@ -98,17 +99,29 @@ int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *
     if (f->sequence != r->next_sequence)
         return err_set(e, -EBADMSG, "%s: frame %llu stands where frame %llu is due, at byte %llu", name,
                        (unsigned long long)f->sequence, (unsigned long long)r->next_sequence, (unsigned long long)at);
+    return 1;
+}
+
+static int read_payload(struct frame_reader *r, struct buf *stored, const struct frame *f, struct err *e)
+{
+    const char *name = r->in->name;
     size_t payload = f->stored_bytes - FRAME_HEADER_BYTES;
     if (buf_resize(stored, f->stored_bytes) < 0)
         return err_set(e, -ENOMEM, "%s: out of memory", name);
-    n = input_read(r->in, stored->data + FRAME_HEADER_BYTES, payload, e);
+    ssize_t n = input_read(r->in, stored->data + FRAME_HEADER_BYTES, payload, e);
     if (n < 0)
         return (int)n;
     if ((size_t)n < payload)
         return err_set(e, -ENODATA, "%s: cut off inside a frame of %zu bytes, at byte %llu", name, f->stored_bytes,
-                       (unsigned long long)at);
+                       (unsigned long long)f->offset);
     r->next_sequence++;
     return 1;
+}
+
+int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e)
+{
+    int rc = read_header(r, stored, f, e);
+    return rc <= 0 ? rc : read_payload(r, stored, f, e);
 }
 
 static bool decompress(const uint8_t *head, const uint8_t *payload, size_t stored, struct buf *raw, void *zstd)
@@ -146,14 +159,34 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
     return 1;
 }
 
-int frame_next(struct frame_reader *r, struct frame *f, struct err *e)
+// In the reader's own storage.
+static int unpack(struct frame_reader *r, struct frame *f, struct err *e)
 {
     if (!r->zstd)
         r->zstd = ZSTD_createDCtx();
     if (!r->zstd)
         return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
+    return frame_unpack(&r->stored, &r->raw, r->zstd, r->in->name, f, e);
+}
+
+int frame_next(struct frame_reader *r, struct frame *f, struct err *e)
+{
     int rc = frame_read_stored(r, &r->stored, f, e);
-    return rc <= 0 ? rc : frame_unpack(&r->stored, &r->raw, r->zstd, r->in->name, f, e);
+    return rc <= 0 ? rc : unpack(r, f, e);
+}
+
+int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct err *e)
+{
+    int rc;
+    while ((rc = read_header(r, &r->stored, f, e)) > 0 && f->type != type) {
+        r->next_sequence++;
+        rc = input_seek(r->in, f->offset + f->stored_bytes, e);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc > 0)
+        rc = read_payload(r, &r->stored, f, e);
+    return rc <= 0 ? rc : unpack(r, f, e);
 }
 
 int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e)

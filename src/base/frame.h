@@ -95,6 +95,9 @@ void frame_reader_release(struct frame_reader *r);
 // version; other negative errno. The text names the offset.
 int frame_next(struct frame_reader *r, struct frame *f, struct err *e);
 
+// The next frame of this type; the payloads of those between are passed over unread. The input is a regular file.
+int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct err *e);
+
 // As frame_next in two steps, so that a pipeline can unpack in another thread: read gives header and stored
 // payload in `stored` (owned by the caller, reused), unpack verifies and decompresses into `raw`; `zstd` is
 // the caller's ZSTD_DCtx.

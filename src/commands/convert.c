@@ -52,12 +52,18 @@ static char *default_output(const char *trace)
 
 static void print_result(const char *to, uint64_t bytes, const struct workload_summary *s)
 {
+    char text[32];
     note("%s: %llu events, %llu threads, %.2f bytes/event", to, (unsigned long long)s->events,
          (unsigned long long)s->threads, s->events ? (double)bytes / (double)s->events : 0.0);
     if (s->dependencies_needed || s->order_repaired)
         note("%s: %llu of %llu uses across threads needed a dependency, the order of %llu events was repaired", to,
              (unsigned long long)s->dependencies, (unsigned long long)s->dependencies_needed,
              (unsigned long long)s->order_repaired);
+    if (s->preexisting_blocks)
+        note(
+            "%s: begins with %llu blocks (%s) that were live in the parent at the fork; the program shared their pages "
+            "with it until either wrote there",
+            to, (unsigned long long)s->preexisting_blocks, human_bytes(text, s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
         note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",
              to, (unsigned long long)s->unmatched_frees, (unsigned long long)s->order_ambiguous,
@@ -93,7 +99,7 @@ static int convert(const char *trace, const char *to, bool all, bool force, cons
 {
     struct file f;
     struct err e = {0};
-    int rc = file_open(&f, trace, FILE_TRACE | (all ? 0 : FILE_TWICE), &e);
+    int rc = file_open(&f, trace, FILE_TRACE | FILE_TWICE, &e);
     if (rc == 0)
         rc = (all ? convert_all : convert_process)(&f.trace, to, force, how, &e);
     file_close(&f);
@@ -129,7 +135,7 @@ const struct command cmd_convert = {
     .description =
         "Puts the events of one process of the trace into an order that can be replayed, replaces addresses by slot numbers, and writes the result as a workload. Memory use depends on the number of live blocks and threads, not on the length of the trace.\n\n"
         "With --pid all, the workload of each process is written to NAME.PID.htw. With -o out.htw the files are named out.PID.htw; %p in the name stands for the PID. If a process calls exec, the new program's workload is named PID-2, the next PID-3.\n\n"
-        "A trace that is read from a pipe is first copied to a temporary file in $TMPDIR or /tmp, because the process has to be chosen before it is converted. With --pid all no copy is made.\n\n"
+        "A trace that is read from a pipe is first copied to a temporary file in $TMPDIR or /tmp, because the process has to be chosen, and the forks of all processes are looked up, before it is converted.\n\n"
         "If the recorder was killed and the trace is cut off, the events up to that point are converted. A damaged trace is rejected; with --pid all, the workloads of processes that ended before the damage are kept.\n\n"
         "With --strict the command fails if a freed or reallocated block has no recorded allocation, if records are lost, or if the timestamps do not determine which block a free releases. Timestamps that were corrected are not a failure.",
     .options = options,

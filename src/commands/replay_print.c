@@ -10,6 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void print_preexisting(const struct replay_session *s, const struct plan_facts *f)
+{
+    char blocks[32], bytes[32];
+    if (!f->preexisting)
+        return;
+    printf("start        %s blocks (%s) are allocated before the clock starts\n", human_count(blocks, f->preexisting),
+           human_bytes(bytes, f->preexisting_bytes));
+    if (s->forked_from)
+        printf("             inherited from process %u: recorded, both shared a page until one of them wrote to it\n",
+               s->forked_from);
+}
+
 void replay_print_workload(const struct replay_session *s)
 {
     const struct plan_facts *f = plan_facts(s->plan);
@@ -24,6 +36,7 @@ void replay_print_workload(const struct replay_session *s)
     if (replay_session_memory_apart(s))
         printf("; time is that of threads as fast as they can, memory that of threads as close as recorded");
     printf("\n");
+    print_preexisting(s, f);
     // In small workloads the blocks that are big decide nothing.
     if (s->settings.touch != RESULTS_TOUCH_PAGE || f->big_bytes < f->peak_live_bytes / 10)
         return;

@@ -128,12 +128,12 @@ static void print_unrecorded(const struct trace_unrecorded *u)
 
 static void print_processes(const struct file_stat *s)
 {
-    char events[32], peak[32];
-    cli_table_head("\n%10s %8s %15s %12s  %s", "pid", "threads", "events", "peak live", "command");
+    char events[32], start[32], peak[32];
+    cli_table_head("\n%10s %8s %15s %12s %12s  %s", "pid", "threads", "events", "start live", "peak live", "command");
     for (size_t i = 0; i < s->n_processes; i++) {
         const struct file_stat_process *p = &s->processes[i];
-        printf("%10u %8" PRIu64 " %15s %12s ", p->pid, p->summary.threads, human_count(events, p->summary.events),
-               human_bytes(peak, p->summary.peak_live_bytes));
+        printf("%10u %8" PRIu64 " %15s %12s %12s ", p->pid, p->summary.threads, human_count(events, p->summary.events),
+               human_bytes(start, p->summary.preexisting_bytes), human_bytes(peak, p->summary.peak_live_bytes));
         print_command(p);
     }
 }
@@ -181,6 +181,10 @@ static void print_text(const struct file_stat *s)
     print_bytes("requested", t->requested_bytes);
     print_usable(t);
     print_bytes("peak live", t->peak_live_bytes);
+    if (t->preexisting_blocks) {
+        print_bytes("live at start", t->preexisting_bytes);
+        print_count("  blocks", t->preexisting_blocks);
+    }
     print_bytes("live at end", t->live_at_end_bytes);
     print_count("  blocks", t->live_at_end_blocks);
     print_order(t);
@@ -412,7 +416,9 @@ const struct command cmd_stat = {
         "report; docs/reference/figures.md defines each figure.\n\n"
         "The events of a trace are first put in order as 'convert' does, each process on its own. Counts and live "
         "bytes of several processes are added up. So are their peaks, although they may not have been reached at the "
-        "same time. Figures that cannot be added up, such as the timeline, are those of the process with the most "
+        "same time. A fork child begins with the blocks that its parent had at the fork (start live); they count in "
+        "its live bytes, although the program shares their pages with the parent until one of them writes there. "
+        "Figures that cannot be added up, such as the timeline, are those of the process with the most "
         "events.\n\n"
         "With --by, --from and --to, 'stat' counts the blocks that were allocated between two points and are live at the "
         "second one. A POINT is the number of an event in the order of `dump` (1200), a time since the start of the "

@@ -221,8 +221,20 @@ static int leave_out(const struct addressed *a, struct op *op)
     return !op->call.ev.result;
 }
 
+// A block that a fork child has of its parent: the line of its allocation.
+static int put_inherited(struct addressed *a, struct op *op)
+{
+    struct event *ev = &op->call.ev;
+    ev->kind = ev->align ? HT_MEMALIGN : HT_MALLOC;
+    ev->result = ev->ptr;
+    ev->ptr = ev->value = 0;
+    return map_put(&a->live, ev->result, op->slot + 1ull) < 0 ? -ENOMEM : a->put(a->context, &op->call);
+}
+
 static int put_block(struct addressed *a, struct op *op, uint32_t *ready)
 {
+    if (op->added && op->call.ev.kind == HT_PREEXISTING && (uint8_t)op->call.ev.value)
+        return put_inherited(a, op);
     if (op->added && op->call.ev.kind == HT_PREEXISTING) {
         uint64_t block = map_get(&a->live, op->call.ev.ptr), flag = block ? block & EARLIER : EARLIER;
         return map_put(&a->live, op->call.ev.ptr, flag | (op->slot + 1ull));

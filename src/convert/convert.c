@@ -1,26 +1,44 @@
 #include "convert/convert.h"
 
 #include "base/buf.h"
+#include "convert/heap.h"
 #include "trace/ahead.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+// The fork that a process began with.
+struct fork {
+    struct trace_fork of;
+    bool taken; // the parent has come so far: `heap` is what the child begins with, until it gets it
+    struct heap heap;
+};
+
+// One that is not wanted is ordered up to its last fork, without a sink.
 struct process {
     struct convert_sink sink;
-    struct order *order; // NULL: left out
-    bool ended;
+    struct order *order;     // NULL: left out, or finished
+    bool wanted, fed, ended; // ended: nothing of it comes any more
+    struct fork *fork;       // until it has got its heap; NULL: it begins with an empty one
+    size_t next_fork, forks; // of its children: by_parent[next_fork … forks) are still to come
+    struct heap_notes notes;
 };
 
 struct converter {
     struct trace_reader *reader;
     struct trace_ahead *ahead; // reads it, when that is another thread's work
     const struct convert_options *options;
-    struct process *processes;
+    struct order_options order;
+    struct process **processes;
     size_t n, capacity;
     uint32_t *open; // processes that are converted and have not ended, in the order in which they came
     size_t n_open, open_capacity;
+    uint32_t *due; // those that have ended and are to be finished
+    size_t n_due, due_capacity;
+    struct fork *forks;      // by child
+    struct fork **by_parent; // the same by parent and stamp
+    size_t n_forks;
     uint64_t watermark; // of the batch before
 };
 
@@ -29,51 +47,216 @@ static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
     return (uint64_t)((unsigned __int128)ns * s->clock_hz / 1000000000u) >> s->stamp_shift;
 }
 
-static int process_begin(struct converter *c, const struct trace_process *p)
+static int by_parent(const void *a, const void *b)
 {
-    if (HT_GROW(&c->processes, &c->capacity, c->n + 1) < 0)
+    const struct fork *x = *(struct fork *const *)a, *y = *(struct fork *const *)b;
+    if (x->of.parent != y->of.parent)
+        return x->of.parent < y->of.parent ? -1 : 1;
+    if (x->of.stamp != y->of.stamp)
+        return x->of.stamp < y->of.stamp ? -1 : 1;
+    return x->of.child < y->of.child ? -1 : 1;
+}
+
+static int copy_forks(struct converter *c, const struct trace_forks *from)
+{
+    c->n_forks = from ? from->n : 0;
+    c->forks = calloc(c->n_forks + 1, sizeof *c->forks);
+    c->by_parent = calloc(c->n_forks + 1, sizeof(struct fork *));
+    if (!c->forks || !c->by_parent)
         return -ENOMEM;
-    struct process *to = &c->processes[c->n++];
-    *to = (struct process){0};
-    int rc = c->options->choose(c->options->context, p, &to->sink);
-    if (rc <= 0)
-        return rc;
-    uint64_t window_ns = c->options->window_ns ? c->options->window_ns : CONVERT_WINDOW_NS;
-    struct order_options options = {
-        .window = to_stamps(&c->reader->session, window_ns),
-        // Stamps that count events are never reordered.
-        .skid = c->reader->session.order_only ? 0 : to_stamps(&c->reader->session, CONVERT_SKID_NS),
-    };
-    to->order = order_new(&options, &to->sink.ops);
-    if (!to->order || HT_GROW(&c->open, &c->open_capacity, c->n_open + 1) < 0)
-        return -ENOMEM;
-    c->open[c->n_open++] = (uint32_t)(c->n - 1);
+    for (size_t i = 0; i < c->n_forks; i++) {
+        c->forks[i].of = from->items[i];
+        c->by_parent[i] = &c->forks[i];
+    }
+    qsort(c->by_parent, c->n_forks, sizeof *c->by_parent, by_parent);
     return 0;
 }
 
+static struct fork *fork_of(const struct converter *c, uint32_t child)
+{
+    size_t low = 0, high = c->n_forks;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->forks[middle].of.child < child)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < c->n_forks && c->forks[low].of.child == child ? &c->forks[low] : NULL;
+}
+
+// The first fork in by_parent of a parent from this one on.
+static size_t first_fork(const struct converter *c, uint64_t parent)
+{
+    size_t low = 0, high = c->n_forks;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->by_parent[middle]->of.parent < parent)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool has_children(const struct process *p)
+{
+    return p->next_fork < p->forks;
+}
+
+static int note_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    struct process *p = context;
+    int rc = has_children(p) ? heap_note_ops(&p->notes, ops, n) : 0;
+    return rc < 0 || !p->wanted ? rc : p->sink.ops.ops(p->sink.ops.context, ops, n);
+}
+
+static int note_calls(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+{
+    struct process *p = context;
+    int rc = has_children(p) ? heap_note_ops(&p->notes, ops, n) : 0;
+    return rc < 0 ? rc : p->sink.ops.calls(p->sink.ops.context, ops, calls, n);
+}
+
+static int process_begin(struct converter *c, const struct trace_process *p)
+{
+    struct process *to = HT_GROW(&c->processes, &c->capacity, c->n + 1) < 0 ? NULL : calloc(1, sizeof *to);
+    if (!to)
+        return -ENOMEM;
+    uint32_t number = (uint32_t)c->n;
+    c->processes[c->n++] = to;
+    int rc = c->options->choose(c->options->context, p, &to->sink);
+    to->wanted = rc > 0;
+    to->fork = fork_of(c, number);
+    to->next_fork = first_fork(c, number);
+    to->forks = first_fork(c, number + 1ull);
+    if (rc < 0 || (!to->wanted && !has_children(to)))
+        return rc;
+    const struct order_sink notes = {.context = to, .ops = note_ops, .calls = to->sink.ops.calls ? note_calls : NULL};
+    to->order = order_new(&c->order, has_children(to) ? &notes : &to->sink.ops);
+    if (!to->order || HT_GROW(&c->open, &c->open_capacity, c->n_open + 1) < 0)
+        return -ENOMEM;
+    c->open[c->n_open++] = number;
+    return 0;
+}
+
+static int push_due(struct converter *c, uint32_t process)
+{
+    if (HT_GROW(&c->due, &c->due_capacity, c->n_due + 1) < 0)
+        return -ENOMEM;
+    c->due[c->n_due++] = process;
+    return 0;
+}
+
+// Hands the heaps at forks up to `limit`, a watermark, to the children.
+static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
+{
+    int rc = 0;
+    for (; rc == 0 && has_children(p); p->next_fork++) {
+        struct fork *f = c->by_parent[p->next_fork];
+        if (limit < c->order.skid || f->of.stamp > limit - c->order.skid)
+            break;
+        rc = heap_take(&f->heap, p->order, &p->notes, f->of.stamp);
+        f->taken = true;
+        if (rc == 0 && f->of.child < c->n && c->processes[f->of.child]->ended)
+            rc = push_due(c, f->of.child);
+    }
+    return rc;
+}
+
+// Gives the process the heap that it begins with. 1; 0 when the parent has not come so far; negative errno. A process without
+// events needs none.
+static int begin_heap(struct process *p)
+{
+    struct fork *f = p->fork;
+    if (!f)
+        return 1;
+    if (!f->taken)
+        return 0;
+    if (!p->fed && !has_children(p))
+        return 1;
+    int rc = heap_give(&f->heap, p->order);
+    heap_release(&f->heap);
+    p->fork = NULL;
+    return rc < 0 ? rc : 1;
+}
+
+static int process_advance(struct converter *c, struct process *p)
+{
+    int rc = begin_heap(p);
+    if (rc <= 0)
+        return rc;
+    rc = pass_forks(c, p, c->watermark);
+    if (rc == 0)
+        rc = order_advance(p->order, c->watermark);
+    if (rc == 0 && !p->wanted && !has_children(p)) {
+        order_free(p->order);
+        p->order = NULL;
+    }
+    return rc;
+}
+
+static int process_finish(struct converter *c, struct process *p)
+{
+    int rc = begin_heap(p);
+    if (rc <= 0)
+        return rc;
+    rc = pass_forks(c, p, UINT64_MAX);
+    if (rc == 0)
+        rc = order_finish(p->order);
+    struct order_counts counts = order_counts(p->order);
+    if (rc == 0 && p->wanted && p->sink.done)
+        rc = p->sink.done(p->sink.ops.context, &counts, order_sites(p->order));
+    order_free(p->order);
+    p->order = NULL;
+    heap_notes_release(&p->notes);
+    return rc;
+}
+
+// One that waits for its parent comes again when the parent has passed the fork.
+static int finish_due(struct converter *c)
+{
+    int rc = 0;
+    while (rc == 0 && c->n_due) {
+        struct process *p = c->processes[c->due[--c->n_due]];
+        rc = p->order ? process_finish(c, p) : 0;
+    }
+    return rc;
+}
+
+// Nothing of an ended process comes after its end.
+static int process_end(struct converter *c, uint32_t process)
+{
+    c->processes[process]->ended = true;
+    int rc = push_due(c, process);
+    return rc < 0 ? rc : finish_due(c);
+}
+
 // All that an event up to the watermark of the batch before depends on has been published before it, so it stands in
-// that batch or, where its stream was read earlier than the event's, in this one (docs/design/convert.md).
+// that batch or, where its stream was read earlier than the event's, in this one (docs/design/convert.md). A parent comes
+// before its children.
 static int batch_end(struct converter *c, uint64_t watermark)
 {
     size_t n = c->n_open;
     int rc = 0;
     c->n_open = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct order *order = c->processes[c->open[i]].order;
-        if (!order)
+        struct process *p = c->processes[c->open[i]];
+        if (!p->order)
             continue;
         c->open[c->n_open++] = c->open[i];
-        rc = order_advance(order, c->watermark);
+        rc = process_advance(c, p);
     }
     c->watermark = watermark > c->watermark ? watermark : c->watermark;
-    return rc;
+    return rc < 0 ? rc : finish_due(c);
 }
 
 static int feed_events(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0; i < item->n_segments; i++) {
-        struct process *p = &c->processes[item->segments[i].process];
+        struct process *p = c->processes[item->segments[i].process];
         int rc = p->ended ? -EBADMSG : p->order ? order_feed(p->order, &item->segments[i]) : 0;
+        p->fed = true;
         if (rc < 0)
             return rc;
     }
@@ -85,10 +268,10 @@ static int feed_samples(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0, n; i < item->n_samples; i += n) {
         const struct trace_sample *s = &item->samples[i];
-        const struct process *p = &c->processes[s->process];
+        const struct process *p = c->processes[s->process];
         for (n = 1; i + n < item->n_samples && s[n].process == s->process; n++)
             ;
-        int rc = p->order && p->sink.samples ? p->sink.samples(p->sink.ops.context, s, n) : 0;
+        int rc = p->order && p->wanted && p->sink.samples ? p->sink.samples(p->sink.ops.context, s, n) : 0;
         if (rc < 0)
             return rc;
     }
@@ -98,21 +281,6 @@ static int feed_samples(struct converter *c, const struct trace_item *item)
 static int feed_names(struct process *p, const struct trace_item *item)
 {
     return p->order ? order_names(p->order, item->names, item->names_bytes) : 0;
-}
-
-// Nothing of an ended process comes after its end.
-static int process_end(struct process *p)
-{
-    p->ended = true;
-    if (!p->order)
-        return 0;
-    int rc = order_finish(p->order);
-    struct order_counts counts = order_counts(p->order);
-    if (rc == 0 && p->sink.done)
-        rc = p->sink.done(p->sink.ops.context, &counts, order_sites(p->order));
-    order_free(p->order);
-    p->order = NULL;
-    return rc;
 }
 
 static int handle_item(struct converter *c, const struct trace_item *item, struct convert_result *result)
@@ -125,9 +293,9 @@ static int handle_item(struct converter *c, const struct trace_item *item, struc
     case TRACE_SAMPLES:
         return feed_samples(c, item);
     case TRACE_PROCESS_END:
-        return process_end(&c->processes[item->process->number]);
+        return process_end(c, item->process->number);
     case TRACE_NAMES:
-        return feed_names(&c->processes[item->process->number], item);
+        return feed_names(c->processes[item->process->number], item);
     case TRACE_END:
         result->end_stamp = item->end_stamp;
         break;
@@ -167,25 +335,43 @@ static int convert_items(struct converter *c, struct convert_result *result, str
     return rc == -ENODATA ? 0 : rc;
 }
 
+static void release(struct converter *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        order_free(c->processes[i]->order);
+        heap_notes_release(&c->processes[i]->notes);
+        free(c->processes[i]);
+    }
+    for (size_t i = 0; c->forks && i < c->n_forks; i++)
+        heap_release(&c->forks[i].heap);
+    free(c->processes);
+    free(c->open);
+    free(c->due);
+    free(c->forks);
+    free(c->by_parent);
+}
+
 int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
                 struct err *e)
 {
     struct converter c = {.reader = r, .options = options};
+    c.order.window = to_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
+    // Stamps that count events are never reordered.
+    c.order.skid = r->session.order_only ? 0 : to_stamps(&r->session, CONVERT_SKID_NS);
     *result = (struct convert_result){0};
-    c.ahead = trace_ahead_start(r);
-    int rc = convert_items(&c, result, e);
+    int rc = copy_forks(&c, options->forks);
+    c.ahead = rc < 0 ? NULL : trace_ahead_start(r);
+    if (rc == 0)
+        rc = convert_items(&c, result, e);
     trace_ahead_stop(c.ahead);
     for (size_t i = 0; result->cut_off && i < c.n; i++) {
-        if (c.processes[i].order)
-            order_cut_off(c.processes[i].order);
+        if (c.processes[i]->order)
+            order_cut_off(c.processes[i]->order);
     }
     for (size_t i = 0; rc == 0 && i < c.n; i++)
-        rc = process_end(&c.processes[i]);
+        rc = process_end(&c, (uint32_t)i);
     if (rc == 0 && !result->end_stamp)
         result->end_stamp = c.watermark;
-    for (size_t i = 0; i < c.n; i++)
-        order_free(c.processes[i].order);
-    free(c.processes);
-    free(c.open);
+    release(&c);
     return rc < 0 ? err_set(e, rc, "%s: cannot convert: %s", r->in->name, strerror(-rc)) : 0;
 }

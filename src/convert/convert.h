@@ -3,7 +3,7 @@
 #define HEAPTAPE_CONVERT_CONVERT_H
 
 #include "convert/order.h"
-#include "trace/reader.h"
+#include "trace/forks.h"
 
 // What is done with the ops of one process.
 struct convert_sink {
@@ -18,6 +18,9 @@ struct convert_options {
     uint64_t window_ns; // how long contradicting stamps are waited for; 0: CONVERT_WINDOW_NS
     // At the first frame of each process: 1 to convert it into *sink, 0 to leave it out, negative errno.
     int (*choose)(void *context, const struct trace_process *p, struct convert_sink *sink);
+    // Of the processes that are chosen, their parents and so on, which are then read, too. NULL: every process begins with an
+    // empty heap. Borrowed.
+    const struct trace_forks *forks;
     // After each frame, which begins at `offset`, for a progress line; NULL: not wanted.
     void (*progress)(void *context, uint64_t offset);
     void *context;

@@ -65,7 +65,7 @@ struct order_counts order_counts(const struct order *o)
 int order_names(struct order *o, const uint8_t *at, size_t n)
 {
     uint32_t process;
-    return names_get(at, n, &o->sites.names, &process);
+    return names_get(at, n, &o->names, &process);
 }
 
 const struct workload_sites *order_sites(const struct order *o)
@@ -336,4 +336,28 @@ int order_expire(struct order *o, uint64_t now)
             return rc;
     }
     return 0;
+}
+
+// A stream that is held at a stamp up to this one, not for another of its thread. n_held: none is.
+static size_t held_up_to(const struct order *o, uint64_t stamp)
+{
+    size_t i = 0;
+    while (i < o->n_held && (o->held[i].why == ORDER_HOLD_THREAD || o->held[i].stream->stamp > stamp))
+        i++;
+    return i;
+}
+
+int order_settle(struct order *o, uint64_t stamp)
+{
+    uint64_t limit = stamp + o->options.skid < stamp ? UINT64_MAX : stamp + o->options.skid;
+    int rc = order_advance(o, limit);
+    for (size_t i; rc == 0 && (i = held_up_to(o, stamp)) < o->n_held;) {
+        if (order_afford(o, o->n_held))
+            rc = expire_held(o, i);
+        else
+            unhold_all(o);
+        if (rc == 0)
+            rc = order_advance(o, limit);
+    }
+    return rc;
 }

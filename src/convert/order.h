@@ -65,6 +65,10 @@ int order_feed(struct order *o, const struct trace_segment *s);
 // negative errno, which may be the sink's.
 int order_advance(struct order *o, uint64_t limit);
 
+// Puts out all events with stamps up to `stamp`, which nothing holds back any longer: all that could resolve what they wait
+// for, up to the skid behind the stamp, has been fed. 0 or a negative errno, which may be the sink's.
+int order_settle(struct order *o, uint64_t stamp);
+
 // The recording was cut off: of what has not been put out yet, things that it depends on may be missing. So where there
 // are several threads, each free in it counts as ambiguous.
 void order_cut_off(struct order *o);

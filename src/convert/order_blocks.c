@@ -250,6 +250,21 @@ static int preexisting(struct order *o, struct order_thread *t, uint64_t stamp, 
     return order_emit_apart(o, t, &op, address);
 }
 
+int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+{
+    bool duplicated = table_find(&o->table, o->slots, address) != TABLE_NONE;
+    if (duplicated)
+        return 0;
+    int rc = slot_new(o, &op->slot);
+    if (rc == 0)
+        rc = bind(o, t, address, op->slot, &duplicated);
+    o->call = (struct order_call){.ptr = address, .added = true};
+    if (rc == 0)
+        rc = order_emit(o, t, op);
+    o->call = (struct order_call){0};
+    return rc;
+}
+
 // Finds the block that the thread frees and unbinds it from its address. 0, ORDER_HELD or a negative errno.
 static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address, uint32_t *slot)
 {

@@ -97,6 +97,8 @@ struct order {
     struct order_frame *frames;
     size_t n_frames, frames_capacity;
     struct workload_sites sites;
+    struct names names;         // of the process's own modules, which come behind …
+    uint32_t inherited_modules; // … those of its parent
     struct samples_residency residency;
     struct order_held *held;
     size_t n_held, held_capacity;
@@ -177,6 +179,8 @@ int order_slot_allocate(struct order *o, struct order_thread *t, uint32_t *slot)
 enum { ORDER_HELD = 1 };
 int order_allocate(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
 int order_release(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address);
+// A block from before the process's first event, in a slot of its own. The address of one that there is has none.
+int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result);
 
@@ -218,6 +222,9 @@ void order_sites_release(struct order *o);
 
 // The workload's number of a call site by its id in the trace, assigned when it is new. 0 when out of memory.
 uint32_t order_number_site(struct order *o, uint64_t id);
+
+// Defines a stack frame by its id in the trace. 0 or -ENOMEM.
+int order_define_frame(struct order *o, uint64_t id, const struct order_frame *frame);
 
 // Takes a record that defines a site, a frame or a module; `ptr` as the record has it. 0 or -ENOMEM.
 int order_define_site(struct order *o, const struct workload_op *op, uint64_t ptr);

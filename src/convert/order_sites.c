@@ -15,6 +15,7 @@ void order_sites_release(struct order *o)
     map_release(&o->frame_numbers);
     free(o->frames);
     workload_sites_release(&o->sites);
+    names_release(&o->names);
 }
 
 uint32_t order_number_site(struct order *o, uint64_t id)
@@ -30,14 +31,14 @@ uint32_t order_number_site(struct order *o, uint64_t id)
     return (uint32_t)number;
 }
 
-static int define_frame(struct order *o, uint64_t id, uint64_t parent, uint64_t address)
+int order_define_frame(struct order *o, uint64_t id, const struct order_frame *frame)
 {
     if (map_get(&o->frame_numbers, id))
         return 0;
     if (HT_GROW(&o->frames, &o->frames_capacity, o->n_frames + 1) < 0 ||
         map_put(&o->frame_numbers, id, o->n_frames + 1) < 0)
         return -ENOMEM;
-    o->frames[o->n_frames++] = (struct order_frame){parent, workload_sites_locate(&o->sites, address)};
+    o->frames[o->n_frames++] = *frame;
     return 0;
 }
 
@@ -47,7 +48,7 @@ static int define_frames(struct order *o, const struct workload_op *op)
     int rc = 0;
     for (uint32_t i = op->text_bytes / 8; rc == 0 && i-- > 0;) {
         uint64_t address = get_u64((const uint8_t *)op->text + 8 * i), id = codec_site(outer, address);
-        rc = define_frame(o, id, outer, address);
+        rc = order_define_frame(o, id, &(struct order_frame){outer, workload_sites_locate(&o->sites, address)});
         outer = id;
     }
     return rc;
@@ -62,7 +63,7 @@ int order_define_site(struct order *o, const struct workload_op *op, uint64_t pt
     if (op->kind == HT_FRAMES)
         return define_frames(o, op);
     if (op->kind == HT_FRAME)
-        return define_frame(o, op->value, op->size, ptr);
+        return order_define_frame(o, op->value, &(struct order_frame){op->size, workload_sites_locate(&o->sites, ptr)});
     uint32_t number = order_number_site(o, op->value);
     return number ? workload_sites_define(&o->sites, number, op->text, op->text_bytes / 8) : -ENOMEM;
 }
@@ -78,7 +79,7 @@ static int set_frames(struct order *o, uint64_t id, uint32_t number)
 
 int order_finish_sites(struct order *o)
 {
-    int rc = 0;
+    int rc = names_copy(&o->sites.names, &o->names, o->inherited_modules);
     for (size_t i = 0; rc == 0 && o->n_frames && i < o->site_numbers.capacity; i++) {
         const struct map_cell *c = &o->site_numbers.cells[i];
         rc = c->value ? set_frames(o, c->key, (uint32_t)c->value) : 0;

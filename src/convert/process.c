@@ -18,6 +18,7 @@ int convert_process_begin(struct convert_process *c, struct output *out, const s
         .has_stamps = !c->settings->no_stamps && !session->order_only,
         .start_stamp = p->start_stamp,
         .pid = p->pid,
+        .forked_from = p->forked_from,
         .exe = p->exe,
         .allocator = p->allocator,
         .argv = p->argv,
@@ -93,6 +94,7 @@ struct conversion {
     struct output *out;                // its output; NULL: all, to
     const struct convert_files *files; // these
     struct map images;                 // by pid: how many of its images have a file
+    struct trace_forks forks;
     struct conversion_target **targets;
     size_t n_targets, capacity;
     struct err *e;
@@ -241,13 +243,28 @@ static size_t release_targets(struct conversion *j)
     }
     free(j->targets);
     map_release(&j->images);
+    trace_forks_release(&j->forks);
     return files;
+}
+
+// Of children of clone(2), and in older traces.
+static void tell_unseen_forks(const struct conversion *j)
+{
+    size_t unseen = 0;
+    for (size_t i = 0; i < j->forks.n; i++)
+        unseen += !j->forks.items[i].seen;
+    if (unseen)
+        tell(j,
+             "when %zu of %zu forks took place was not recorded: their children are taken to have the blocks that were "
+             "live in the parent at the child's first call",
+             unseen, j->forks.n);
 }
 
 static int run(struct conversion *j)
 {
     struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
-    struct convert_options how = {.window_ns = j->settings->window_ns, .choose = choose, .context = j};
+    struct convert_options how = {
+        .window_ns = j->settings->window_ns, .choose = choose, .forks = &j->forks, .context = j};
     struct convert_result result;
     if (progress) {
         progress->total = j->trace->in.size_bytes;
@@ -256,6 +273,8 @@ static int run(struct conversion *j)
     int rc = convert_run(&j->trace->reader, &how, &result, j->e);
     if (progress)
         progress_clear(progress);
+    if (rc == 0)
+        tell_unseen_forks(j);
     if (rc == 0 && result.cut_off)
         tell(j, "%s; converted the events up to that point", result.cut.text);
     return rc;
@@ -267,6 +286,9 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     struct conversion j = {.trace = t, .settings = s, .out = out, .e = e};
     size_t processes;
     int rc = trace_file_choose(t, s->pid, &j.process, &processes, e);
+    if (rc == 0)
+        rc = trace_forks_find(&j.forks, t, e);
+    trace_forks_keep(&j.forks, j.process);
     if (rc == 0)
         rc = run(&j);
     // The counts are those of the end of the trace, which nobody has compared with the rest.
@@ -291,6 +313,8 @@ int convert_each(struct trace_file *t, const struct convert_files *files, const 
 {
     struct conversion j = {.trace = t, .settings = s, .files = files, .e = e};
     int rc = trace_file_read_tail(t, e);
+    if (rc == 0)
+        rc = trace_forks_find(&j.forks, t, e);
     if (rc == 0)
         rc = run(&j);
     size_t complete = 0;

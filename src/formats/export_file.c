@@ -39,6 +39,7 @@ struct export_job {
     const struct trace_session *session;
     uint32_t process; // the only one that is wanted, by its number, or ALL_PROCESSES
     bool left_out;    // there were others
+    struct trace_forks forks;
     struct err *e;
     const struct input *in;
     uint32_t calls;   // since the start, modulo 2^32
@@ -193,6 +194,17 @@ static int end_process(void *context, const struct trace_process *p)
     return export_outputs_end(&j->outputs, p->number);
 }
 
+// A file that holds one process begins with the blocks that it has of its parent. In one that holds all, those are the parent's.
+static int find_forks(struct export_job *j, struct trace_file *t)
+{
+    if (j->settings->live || j->settings->format->export.holds & FORMAT_HOLDS_PIDS)
+        return 0;
+    int rc = trace_forks_find(&j->forks, t, j->e);
+    if (j->process != ALL_PROCESSES)
+        trace_forks_keep(&j->forks, j->process);
+    return rc;
+}
+
 // Which processes the format and the options let in.
 static int choose_processes(struct export_job *j, struct trace_file *t)
 {
@@ -271,6 +283,7 @@ static int export_converted(struct export_job *j, struct trace_reader *r, struct
     const struct convert_options how = {
         .window_ns = j->session->order_only ? WINDOW_EVENTS : 0,
         .choose = choose_process,
+        .forks = &j->forks,
         .progress = put_all_due,
         .context = j,
     };
@@ -326,8 +339,11 @@ static int export_trace(struct export_job *j, struct trace_file *t)
     // An output for all is made even if nothing comes.
     if (rc == 0 && !export_outputs_are_many(j->settings))
         rc = export_outputs_get(&j->outputs, 0, 0, &x);
+    if (rc == 0 && alternates)
+        rc = find_forks(j, t);
     if (rc == 0)
         rc = (alternates ? export_converted : export_walked)(j, &t->reader, &cut);
+    trace_forks_release(&j->forks);
     if (rc == 0 && cut.text[0] && j->settings->watch && j->settings->watch->note)
         j->settings->watch->note(cut.text);
     if (rc == 0)
@@ -441,8 +457,8 @@ static int open_source(const struct export_settings *s, struct file *f, const ch
 {
     bool addresses = s->format->export.holds & FORMAT_HOLDS_ADDRESSES;
     if (addresses || s->live || (export_outputs_are_many(s) && !s->pid)) {
-        bool twice = addresses && !s->live && !(s->format->export.holds & FORMAT_HOLDS_PIDS);
-        return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | (twice ? FILE_TWICE : 0), e);
+        bool twice = !s->live && !(s->format->export.holds & FORMAT_HOLDS_PIDS);
+        return file_open(f, from, FILE_TRACE | FILE_WORKLOAD | (twice ? FILE_TRACE_TWICE : 0), e);
     }
     *f = (struct file){.kind = FILE_WORKLOAD, .trace.in.fd = -1, .json.fd = -1};
     return convert_open(&f->workload, from, &(struct convert_open_options){.pid = s->pid, .watch = s->watch}, e);

@@ -26,7 +26,9 @@
     X(skipped, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "ops skipped", \
       "recorded ops that are not replayed: failed calls and the program's own mappings") \
     X(preexisting, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "preexisting blocks", \
-      "blocks allocated before the clock starts, because they were live when the recording began") \
+      "blocks allocated before the clock starts: those that a fork child has of its parent, that are live where a slice begins, or whose allocation was not recorded") \
+    X(preexisting_bytes, BYTES, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "preexisting", \
+      "requested bytes of these blocks") \
     X(threads, COUNT, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "threads", \
       "threads of the replay that make calls") \
     X(peak_live_bytes, BYTES, PLAN, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "peak live", \
@@ -55,6 +57,8 @@
       "with --speed: longest time by which a thread was behind its pace") \
     X(baseline_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, NEITHER, "baseline RSS", \
       "of all RSS figures, what the allocator has once it is loaded, before the first call") \
+    X(start_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT, NULL, LESS, "RSS at the start", \
+      "private resident memory, less the player's own, when the preexisting blocks have been allocated and the clock has not started") \
     X(peak_rss_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN | TEXT | COLUMN | DIFF | PAGE, "rss_ratio", LESS, "peak RSS", \
       "highest private resident memory, less the player's own") \
     X(replayed_peak_live_bytes, BYTES, PLAYER, MEDIAN, MEMORY, RUN, NULL, NEITHER, "replayed peak live", \

@@ -228,6 +228,7 @@ int main(void)
     player.virtual_at_start = player_memory().virtual_bytes;
     player.start_ns = clock_monotonic_ns();
     play_preexisting();
+    player.results->figures.start_rss_bytes = player_private_bytes();
     if (player.plan->n_threads)
         player_thread_init(&main_thread, 0);
     player_start_threads();

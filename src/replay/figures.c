@@ -72,6 +72,8 @@ void figures_derive(union figures *f, const struct plan_facts *facts, bool is_pa
     f->events = (double)facts->events;
     f->skipped = (double)facts->skipped;
     f->preexisting = (double)facts->preexisting;
+    f->preexisting_bytes = (double)facts->preexisting_bytes;
+    f->start_rss_bytes = known_if(facts->preexisting, f->start_rss_bytes);
     f->threads = (double)facts->threads;
     f->dependencies = (double)facts->dependencies;
     f->peak_live_bytes = (double)facts->peak_live_bytes;

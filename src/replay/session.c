@@ -169,6 +169,7 @@ static int make_fitting_plan(struct replay_session *s, uint64_t expected, struct
 static void note_recording(struct replay_session *s, const struct workload_header *h)
 {
     s->recorded_allocator = h->allocator ? strdup(h->allocator) : NULL;
+    s->forked_from = h->forked_from;
     s->recorded_argv = h->argv_bytes ? malloc(h->argv_bytes) : NULL;
     if (s->recorded_argv)
         memcpy(s->recorded_argv, h->argv, s->recorded_argv_bytes = h->argv_bytes);

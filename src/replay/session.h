@@ -73,6 +73,7 @@ struct replay_session {
     const char *workload;        // its name; borrowed
     struct workload_file *input; // borrowed
     char *recorded_allocator;    // the allocator's file; NULL or "": not known
+    uint32_t forked_from;        // pid of the process whose blocks the recorded one began with; 0: there is none
     char *recorded_argv;         // each argument ended by NUL
     size_t recorded_argv_bytes;
     double ns_per_stamp;      // of the recording; 0: it has no times

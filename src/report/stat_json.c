@@ -153,6 +153,8 @@ static void put_live(struct json *j, const struct workload_summary *s)
     json_put_u64(j, "live_at_end_blocks", s->live_at_end_blocks);
     json_put_u64(j, "remote_frees", s->remote_frees);
     json_put_u64(j, "unmatched_frees", s->unmatched_frees);
+    json_put_u64(j, "preexisting_blocks", s->preexisting_blocks);
+    json_put_u64(j, "preexisting_bytes", s->preexisting_bytes);
 }
 
 static void put_process(struct json *j, const struct file_stat_process *p, bool is_trace)

@@ -66,7 +66,7 @@ int file_open(struct file *f, const char *path, unsigned accept, struct err *e)
     rc = file_sniff(&in, accept, e);
     f->kind = rc < 0 ? 0 : (unsigned)rc;
     if (f->kind == FILE_TRACE)
-        return trace_file_adopt(&f->trace, &in, accept & FILE_TWICE, e);
+        return trace_file_adopt(&f->trace, &in, accept & (FILE_TWICE | FILE_TRACE_TWICE), e);
     if (rc > 0 && accept & FILE_TWICE)
         rc = input_make_seekable(&in, e);
     if (rc >= 0 && f->kind == FILE_WORKLOAD)

@@ -46,6 +46,8 @@ int format_put_header(struct buf *b, const struct workload_header *h)
              tlv_put_string(b, FORMAT_F_ALLOCATOR, h->allocator);
     if (h->stack_sample_bytes)
         rc |= tlv_put_u64(b, FORMAT_F_STACK_SAMPLE_BYTES, h->stack_sample_bytes);
+    if (h->forked_from)
+        rc |= tlv_put_u64(b, FORMAT_F_FORKED_FROM, h->forked_from);
     if (h->argv_bytes)
         rc |= tlv_put_bytes(b, FORMAT_F_ARGV, h->argv, h->argv_bytes);
     return rc ? -ENOMEM : 0;
@@ -91,6 +93,9 @@ static int get_header_field(void *to, const struct tlv *f)
         break;
     case FORMAT_F_PID:
         h->pid = (uint32_t)f->number;
+        break;
+    case FORMAT_F_FORKED_FROM:
+        h->forked_from = (uint32_t)f->number;
         break;
     case FORMAT_F_EXE:
         return get_string(&h->exe, f);
@@ -164,6 +169,10 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->cpu_ns;
     case FORMAT_F_RECORDING_NS:
         return &s->recording_ns;
+    case FORMAT_F_PREEXISTING_BLOCKS:
+        return &s->preexisting_blocks;
+    case FORMAT_F_PREEXISTING_BYTES:
+        return &s->preexisting_bytes;
     }
     return NULL;
 }
@@ -185,7 +194,7 @@ int format_put_summary(struct buf *b, const struct workload_summary *s)
 {
     struct workload_summary copy = *s;
     int rc = put_by_kind(b, s);
-    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_RECORDING_NS; tag++) {
+    for (unsigned tag = FORMAT_F_EVENTS; rc == 0 && tag <= FORMAT_F_LAST_NUMBER; tag++) {
         const uint64_t *v = summary_number(&copy, tag);
         if (v)
             rc = tlv_put_u64(b, tag, *v);

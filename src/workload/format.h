@@ -43,6 +43,7 @@ enum format_field {
     FORMAT_F_ALLOCATOR = 7,
     FORMAT_F_ARGV = 8,
     FORMAT_F_STACK_SAMPLE_BYTES = 9,
+    FORMAT_F_FORKED_FROM = 10,
     FORMAT_F_EVENTS = 20,
     FORMAT_F_BY_KIND = 21, // pairs of varints: kind, count
     FORMAT_F_THREADS = 22,
@@ -69,6 +70,9 @@ enum format_field {
     FORMAT_F_RESIDENCY_AT = 43,
     FORMAT_F_CPU_NS = 44,
     FORMAT_F_RECORDING_NS = 45,
+    FORMAT_F_PREEXISTING_BLOCKS = 46,
+    FORMAT_F_PREEXISTING_BYTES = 47,
+    FORMAT_F_LAST_NUMBER = FORMAT_F_PREEXISTING_BYTES,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.

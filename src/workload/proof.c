@@ -337,11 +337,18 @@ static int prove_summary(struct proof *p, bool has_stamps, const struct workload
                    HT_X(live_at_end_blocks, VARIES),
                    HT_X(remote_frees, GROWS),
                    HT_X(unmatched_frees, GROWS),
+                   HT_X(preexisting_blocks, GROWS),
+                   HT_X(preexisting_bytes, VARIES),
                    HT_X(dependencies, GROWS),
                    HT_X(first_stamp, FALLS),
                    HT_X(last_stamp, GROWS)};
 #undef HT_X
-    const struct workload_summary counted = summary_result(&p->counter);
+    struct workload_summary counted = summary_result(&p->counter);
+    // Older files count all blocks from before the start as unmatched.
+    if (!s->preexisting_blocks) {
+        counted.unmatched_frees += counted.preexisting_blocks;
+        counted.preexisting_blocks = counted.preexisting_bytes = 0;
+    }
     const char *make = all ? "" : "at least ";
     size_t n = sizeof numbers / sizeof *numbers - (has_stamps ? 0 : 2);
     for (size_t i = 0; i < n; i++) {

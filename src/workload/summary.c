@@ -75,6 +75,14 @@ static inline void release(struct summary_counter *s, struct summary_live *l, ui
     *summary_slot(s, slot) = 0;
 }
 
+static void count_preexisting(struct summary_counter *s, const struct workload_op *op, uint64_t size)
+{
+    bool seen = (uint8_t)op->value; // the call that allocated it
+    s->preexisting_bytes += size;
+    s->summary.preexisting_blocks += seen;
+    s->summary.preexisting_bytes += seen ? size : 0;
+}
+
 static inline int use_slot(struct summary_counter *s, struct summary_live *l, uint32_t thread,
                            const struct workload_op *op)
 {
@@ -88,7 +96,10 @@ static inline int use_slot(struct summary_counter *s, struct summary_live *l, ui
     switch (event_infos[op->kind].class) {
     case HT_CLASS_ALLOC:
         size = event_requested(op->kind, op->size, op->count);
-        *(op->kind == HT_PREEXISTING ? &s->preexisting_bytes : &l->requested) += size;
+        if (__builtin_expect(op->kind == HT_PREEXISTING, 0))
+            count_preexisting(s, op, size);
+        else
+            l->requested += size;
         return allocate(s, l, thread, op->slot, size);
     case HT_CLASS_FREE:
         release(s, l, thread, op->slot);
@@ -149,8 +160,8 @@ struct workload_summary summary_result(const struct summary_counter *s)
         sum.events += sum.by_kind[kind];
     sum.first_stamp = sum.events ? s->first_stamp : 0;
     // Not events of the program.
-    sum.unmatched_frees = sum.by_kind[HT_PREEXISTING];
-    sum.events -= sum.unmatched_frees;
+    sum.unmatched_frees = sum.by_kind[HT_PREEXISTING] - sum.preexisting_blocks;
+    sum.events -= sum.by_kind[HT_PREEXISTING];
     sum.by_kind[HT_PREEXISTING] = 0;
     sum.live_at_end_bytes = s->live_bytes;
     sum.live_at_end_blocks = s->live_blocks;
@@ -189,6 +200,8 @@ void summary_add(struct workload_summary *to, const struct workload_summary *mor
     to->live_at_end_blocks += more->live_at_end_blocks;
     to->remote_frees += more->remote_frees;
     to->unmatched_frees += more->unmatched_frees;
+    to->preexisting_blocks += more->preexisting_blocks;
+    to->preexisting_bytes += more->preexisting_bytes;
     to->order_repaired += more->order_repaired;
     to->order_ambiguous += more->order_ambiguous;
     to->dependencies += more->dependencies;

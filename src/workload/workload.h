@@ -67,6 +67,7 @@ struct workload_header {
     bool has_stamps;
     uint64_t start_stamp; // of the recorded process
     uint32_t pid;
+    uint32_t forked_from; // pid of the process whose blocks it began with; 0: there is none
     char *exe, *allocator;
     char *argv; // each argument ended by NUL
     uint32_t argv_bytes;
@@ -84,6 +85,8 @@ struct workload_summary {
     uint64_t peak_live_bytes, live_at_end_bytes, live_at_end_blocks;
     uint64_t remote_frees;               // blocks that another thread than the allocating one freed or resized
     uint64_t unmatched_frees;            // of blocks without a recorded allocation: they are PREEXISTING here
+    uint64_t preexisting_blocks;         // live at the start, with a recorded allocation: PREEXISTING, too
+    uint64_t preexisting_bytes;          // of these
     uint64_t order_repaired;             // events put into another place than that of their stamps
     uint64_t order_ambiguous;            // events whose place could not be proved
     uint64_t dependencies;               // written to the file

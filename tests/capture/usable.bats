@@ -38,10 +38,9 @@ usable_as_told() {
 
 @test "--usable: blocks from before, whose size only it tells" {
   skip_under_sanitizer
-  record_options=--usable record "$HEAPTAPE_PROGRAMS/usable" fork
+  record_options=--usable record "$HEAPTAPE_PROGRAMS/usable" paused
   [ "$status" -eq 0 ]
-  child=$("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht | awk '$2 != 0 { print $1 }')
-  "$HEAPTAPE" convert -q -p "$child" -o t.htw t.ht
+  "$HEAPTAPE" convert -q -o t.htw t.ht
   "$HEAPTAPE" dump -k preexisting t.htw | sed 's/.*(\([0-9]*\)).*/\1/' | sort >recorded
   awk '{ print $3 }' told | sort >want
   [ "$(wc -l <want)" -eq 100 ]

@@ -1,10 +1,9 @@
 // Blocks of many sizes by many calls, filled to the last usable byte, and what malloc_usable_size says of them:
 //   usable          lines for each call, ended by its usable size
-//   usable fork     a child that frees and resizes its parent's blocks, and tells how large they are
+//   usable paused   frees and resizes blocks that were not recorded, and tells how large they are
 #include "told.h"
 
 #include <malloc.h>
-#include <sys/wait.h>
 
 static size_t usable(void *p)
 {
@@ -46,35 +45,30 @@ static void calls(size_t size)
         give(all[i]);
 }
 
-static int forked(void)
+static int paused(void)
 {
     void *p[100];
+    heaptape_pause();
     for (unsigned i = 0; i < 100; i++)
         p[i] = malloc(10 * i);
-    pid_t child = fork();
-    if (child == 0) {
-        for (unsigned i = 0; i < 50; i++) {
-            printf("free %#jx %zu\n", (uintmax_t)(uintptr_t)p[i], malloc_usable_size(p[i]));
-            free(p[i]);
-        }
-        for (unsigned i = 50; i < 100; i++) {
-            printf("realloc %#jx %zu\n", (uintmax_t)(uintptr_t)p[i], malloc_usable_size(p[i]));
-            p[i] = realloc(p[i], 70000);
-        }
-        fflush(stdout);
-        _exit(!p[99]);
+    heaptape_resume();
+    for (unsigned i = 0; i < 50; i++) {
+        printf("free %#jx %zu\n", (uintmax_t)(uintptr_t)p[i], malloc_usable_size(p[i]));
+        free(p[i]);
     }
-    int status;
-    waitpid(child, &status, 0);
-    return status;
+    for (unsigned i = 50; i < 100; i++) {
+        printf("realloc %#jx %zu\n", (uintmax_t)(uintptr_t)p[i], malloc_usable_size(p[i]));
+        p[i] = realloc(p[i], 70000);
+    }
+    return !p[99];
 }
 
 int main(int argc, char **argv)
 {
     static const size_t sizes[] = {1, 24, 25, 100, 1000, 5000, 65535, 65536, 1 << 20};
     told_begin();
-    if (argc > 1 && strcmp(argv[1], "fork") == 0)
-        return forked();
+    if (argc > 1 && strcmp(argv[1], "paused") == 0)
+        return paused();
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
         calls(sizes[i]);
     told_end();

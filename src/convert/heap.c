@@ -1,0 +1,145 @@
+#include "convert/heap.h"
+
+#include "base/buf.h"
+#include "convert/order_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { PAGE_BYTES = 4096 }; // assumed: the page size is not recorded
+
+void heap_notes_release(struct heap_notes *h)
+{
+    free(h->items);
+    *h = (struct heap_notes){0};
+}
+
+static void note_block(struct heap_note *n, const struct workload_op *op)
+{
+    bool before = op->kind == HT_PREEXISTING;
+    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? PAGE_BYTES : op->align;
+    *n = (struct heap_note){.size = event_requested(op->kind, op->size, op->count),
+                            .site = (uint32_t)(before ? op->value >> 8 : op->value),
+                            .kind = before ? (uint8_t)op->value : op->kind,
+                            .align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0,
+                            .size_unknown = op->flags & WORKLOAD_SIZE_UNKNOWN};
+}
+
+int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct workload_op *op = &ops[i].op;
+        unsigned class = event_infos[op->kind].class;
+        bool holds = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE;
+        if (!holds || op->slot == WORKLOAD_NO_SLOT || op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED))
+            continue;
+        if (HT_EXTEND(&h->items, &h->n, &h->capacity, op->slot + 1ull) < 0)
+            return -ENOMEM;
+        note_block(&h->items[op->slot], op);
+    }
+    return 0;
+}
+
+void heap_release(struct heap *h)
+{
+    free(h->blocks);
+    free(h->frames);
+    workload_sites_release(&h->modules);
+    *h = (struct heap){0};
+}
+
+// The ids of sites by their numbers, to be freed by the caller. NULL when out of memory.
+static uint64_t *site_ids(const struct order *o)
+{
+    uint64_t *ids = calloc(o->site_numbers.n + 1, sizeof *ids);
+    for (size_t i = 0; ids && i < o->site_numbers.capacity; i++)
+        ids[o->site_numbers.cells[i].value] = o->site_numbers.cells[i].key;
+    return ids;
+}
+
+static int take_sites(struct heap *h, const struct order *o)
+{
+    if (o->n_frames && HT_GROW(&h->frames, &h->frames_capacity, o->n_frames) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; o->n_frames && i < o->frame_numbers.capacity; i++) {
+        const struct map_cell *c = &o->frame_numbers.cells[i];
+        if (!c->value)
+            continue;
+        const struct order_frame *f = &o->frames[c->value - 1];
+        h->frames[h->n_frames++] = (struct heap_frame){c->key, f->parent, f->frame};
+    }
+    return workload_sites_copy_modules(&h->modules, &o->sites);
+}
+
+// Does a later block have the address?
+static bool is_replaced(const struct order *o, uint32_t slot)
+{
+    bool later = true;
+    for (size_t i = o->n_duplicates; i-- > 0 && later;) {
+        later = o->duplicates[i].slot != slot;
+        if (later && o->duplicates[i].address == o->slots[slot].address)
+            return true;
+    }
+    return false;
+}
+
+static int take_blocks(struct heap *h, const struct order *o, const struct heap_notes *notes, const uint64_t *ids)
+{
+    for (uint32_t slot = 0; slot < o->n_slots && slot < notes->n; slot++) {
+        const struct heap_note *n = &notes->items[slot];
+        if (!o->slots[slot].address || is_replaced(o, slot))
+            continue;
+        if (HT_GROW(&h->blocks, &h->blocks_capacity, h->n_blocks + 1) < 0)
+            return -ENOMEM;
+        h->blocks[h->n_blocks++] = (struct heap_block){.address = o->slots[slot].address,
+                                                       .size = n->size,
+                                                       .site = n->site <= o->site_numbers.n ? ids[n->site] : 0,
+                                                       .kind = n->kind,
+                                                       .align_log2 = n->align_log2,
+                                                       .size_unknown = n->size_unknown};
+    }
+    return 0;
+}
+
+int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp)
+{
+    int rc = order_settle(parent, stamp);
+    uint64_t *ids = rc == 0 ? site_ids(parent) : NULL;
+    h->stamp = stamp;
+    if (rc == 0)
+        rc = ids ? take_blocks(h, parent, notes, ids) : -ENOMEM;
+    free(ids);
+    return rc < 0 ? rc : take_sites(h, parent);
+}
+
+static int give_sites(const struct heap *h, struct order *o)
+{
+    int rc = workload_sites_copy_modules(&o->sites, &h->modules);
+    o->inherited_modules = (uint32_t)o->sites.n_modules;
+    for (size_t i = 0; rc == 0 && i < h->n_frames; i++)
+        rc = order_define_frame(o, h->frames[i].id, &(struct order_frame){h->frames[i].parent, h->frames[i].frame});
+    return rc;
+}
+
+static int give_block(const struct heap *h, struct order *o, struct order_thread *t, const struct heap_block *b)
+{
+    uint32_t site = b->site ? order_number_site(o, b->site) : 0;
+    struct workload_op op = {.kind = HT_PREEXISTING,
+                             .flags = b->size_unknown ? WORKLOAD_SIZE_UNKNOWN : 0,
+                             .stamp = h->stamp,
+                             .size = b->size,
+                             .align = b->align_log2 ? 1ull << b->align_log2 : 0,
+                             .value = b->kind | (uint64_t)site << 8};
+    return b->site && !site ? -ENOMEM : order_inherit(o, t, &op, b->address);
+}
+
+int heap_give(const struct heap *h, struct order *child)
+{
+    struct order_thread *t = order_thread_get(child, 0);
+    int rc = t ? order_thread_name(child, t) : -ENOMEM;
+    if (rc == 0)
+        rc = give_sites(h, child);
+    for (size_t i = 0; rc == 0 && i < h->n_blocks; i++)
+        rc = give_block(h, child, t, &h->blocks[i]);
+    return rc;
+}

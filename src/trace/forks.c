@@ -1,0 +1,103 @@
+#include "trace/forks.h"
+
+#include "base/map.h"
+#include "trace/fields.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+// A process image that may have children.
+struct forks_image {
+    uint64_t start_stamp;
+    size_t older; // the image of the same pid before it + 1; 0: none
+};
+
+struct search {
+    struct trace_forks *to;
+    struct map by_pid; // the last image + 1
+    struct forks_image *images;
+    size_t n, capacity;
+};
+
+enum { MAX_OLDER = 1000 }; // images of a pid that are looked at: a chain of exec is shorter
+
+void trace_forks_release(struct trace_forks *f)
+{
+    free(f->items);
+    *f = (struct trace_forks){0};
+}
+
+// The number of the parent + 1. Older traces name its pid alone: the last image of it. 0: it is not in the trace.
+static size_t find_parent(const struct search *s, const struct trace_process *p)
+{
+    size_t at = p->forked_from ? map_get(&s->by_pid, p->forked_from) : 0;
+    for (unsigned i = 0; at && p->forked_from_start && s->images[at - 1].start_stamp != p->forked_from_start; i++)
+        at = i < MAX_OLDER ? s->images[at - 1].older : 0;
+    return at;
+}
+
+static int add_process(struct search *s, const struct trace_process *p)
+{
+    size_t parent = find_parent(s, p);
+    if (HT_GROW(&s->images, &s->capacity, s->n + 1) < 0 || HT_GROW(&s->to->items, &s->to->capacity, s->to->n + 1) < 0)
+        return -ENOMEM;
+    uint32_t number = (uint32_t)s->n++;
+    s->images[number] = (struct forks_image){p->start_stamp, map_get(&s->by_pid, p->pid)};
+    if (parent)
+        s->to->items[s->to->n++] = (struct trace_fork){(uint32_t)parent - 1, number,
+                                                       p->fork_stamp ? p->fork_stamp : p->start_stamp, p->fork_stamp};
+    return map_put(&s->by_pid, p->pid, number + 1ull);
+}
+
+// 1 to go on; 0 at the end, and where the trace is damaged; -ENOMEM.
+static int read_process(struct search *s, struct frame_reader *frames)
+{
+    struct frame f;
+    struct err ignored;
+    struct trace_process p = {0};
+    int rc = frame_next_of(frames, TRACE_PROCESS, &f, &ignored);
+    if (rc <= 0)
+        return rc == -ENOMEM ? rc : 0;
+    if (fields_process_number(f.data, f.size) != s->n)
+        return 0;
+    rc = fields_get_process(f.data, f.size, &p);
+    if (rc == 0)
+        rc = add_process(s, &p);
+    trace_process_release(&p);
+    return rc == -ENOMEM ? rc : rc == 0;
+}
+
+int trace_forks_find(struct trace_forks *f, struct trace_file *t, struct err *e)
+{
+    struct search s = {.to = f};
+    struct frame_reader frames;
+    *f = (struct trace_forks){0};
+    if (!t->in.size_bytes)
+        return 0;
+    int rc = input_seek(&t->in, 0, e);
+    if (rc < 0)
+        return rc;
+    frame_reader_init(&frames, &t->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
+    while ((rc = read_process(&s, &frames)) > 0)
+        continue;
+    frame_reader_release(&frames);
+    map_release(&s.by_pid);
+    free(s.images);
+    if (rc < 0)
+        return err_set(e, rc, "%s: out of memory", t->in.name);
+    return trace_file_rewind(t, e);
+}
+
+void trace_forks_keep(struct trace_forks *f, uint32_t process)
+{
+    size_t kept = f->n;
+    for (size_t i = f->n; i-- > 0;) {
+        if (f->items[i].child != process)
+            continue;
+        process = f->items[i].parent;
+        f->items[--kept] = f->items[i];
+    }
+    if (kept < f->n)
+        memmove(f->items, f->items + kept, (f->n - kept) * sizeof *f->items);
+    f->n -= kept;
+}
