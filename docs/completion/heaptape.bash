@@ -1,5 +1,5 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --collect= --usable --maps --no-residency --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --collect= --pid= -p --duration= --usable --maps --no-residency --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --no-timestamps --help -h --quiet -q --color='
   [slice]=' --output= -o --force -f --from= --to= --threads= -t --rebase --level= -l --help -h --quiet -q --color='
@@ -33,6 +33,9 @@ declare -gA _heaptape_values=(
   ['record --stacks']='DEPTH|sample[:BYTES]'
   ['record --max-size']='SIZE'
   ['record --collect']='DIR'
+  ['record --pid']='PID'
+  ['record -p']='PID'
+  ['record --duration']='SECONDS'
   ['record --color']='auto|always|never'
   ['ctl --color']='auto|always|never'
   ['convert --output']='FILE|-'

@@ -27,4 +27,8 @@
     EXPORT("heaptape_unpause")                                                                                         \
     EXPORT("heaptape_sync")                                                                                            \
     EXPORT("heaptape_reset")                                                                                           \
-    EXPORT("heaptape_status")
+    EXPORT("heaptape_status")                                                                                          \
+    EXPORT("heaptape_attach")                                                                                          \
+    EXPORT("heaptape_detach")                                                                                          \
+    EXPORT("heaptape_clear")                                                                                           \
+    EXPORT("heaptape_thread")

@@ -2,8 +2,9 @@
 // a static arena.
 #include "capture/next.h"
 
+#include "capture/objects.h"
 #include "capture/producer.h"
-#include "capture/wrap_cxx.h"
+#include "capture/wrap.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,12 +13,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-enum { JUMP_SLOT = R_X86_64_JUMP_SLOT, GLOB_DAT = R_X86_64_GLOB_DAT };
-#elif defined(__aarch64__)
-enum { JUMP_SLOT = R_AARCH64_JUMP_SLOT, GLOB_DAT = R_AARCH64_GLOB_DAT };
-#endif
 
 enum { ARENA_BYTES = 32768, ARENA_ALIGN = 16 };
 
@@ -138,11 +133,27 @@ NEXT_OTHER_TABLE(BOOT)
 struct next next = {NEXT_BASIC_TABLE(BOOT_FIELD) NEXT_OTHER_TABLE(BOOT_FIELD)};
 #undef BOOT_FIELD
 
+bool next_is_injected(void)
+{
+    static _Atomic int known; // 1: no, 2: yes
+    struct next_object self;
+    // By a descriptor, so that the file need not be in the program's file system.
+    if (!known)
+        known = next_object_of(&known, &self) && strncmp(self.path, "/proc/self/fd/", 14) == 0 ? 2 : 1;
+    return known == 2;
+}
+
+// The function of the object that comes next, or would, were this library loaded first.
+static void *function_after(const char *symbol)
+{
+    return next_is_injected() ? objects_function(symbol, &resolved) : dlsym(RTLD_NEXT, symbol);
+}
+
 bool next_find(const char *symbol, void **to)
 {
     // Where libstdc++ was loaded with RTLD_LOCAL, it is not among the next objects.
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
-    void *found = dlsym(RTLD_NEXT, symbol);
+    void *found = function_after(symbol);
     for (size_t i = 0; !found && i < sizeof runtimes / sizeof *runtimes; i++) {
         void *handle = dlopen(runtimes[i], RTLD_NOLOAD | RTLD_LAZY);
         if (handle)
@@ -158,7 +169,7 @@ size_t (*next_usable_size)(void *block);
 static void look_up_usable_size(const struct next_object *allocator)
 {
     struct next_object object;
-    void *found = dlsym(RTLD_NEXT, "malloc_usable_size");
+    void *found = function_after("malloc_usable_size");
     // An allocator that lacks it must not be asked for its blocks by libc's.
     if (found && next_object_of(found, &object) && object.start == allocator->start)
         next_usable_size = (size_t(*)(void *))found;
@@ -192,7 +203,7 @@ static void look_up_foreign(const struct next_object *allocator)
 static void look_up_bypass(const struct next_object *self)
 {
     struct next_object object;
-    void *found = dlsym(RTLD_DEFAULT, "malloc");
+    void *found = next_is_injected() ? NULL : dlsym(RTLD_DEFAULT, "malloc");
     if (found && next_object_of(found, &object) && object.start != self->start)
         producer_set_bypass(object.path[0] ? object.path : "the executable");
 }
@@ -231,7 +242,7 @@ static int count_object(struct dl_phdr_info *info, size_t size, void *data)
 
 static void look_up(void)
 {
-#define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)dlsym(RTLD_NEXT, #name);
+#define LOOK_UP(result, name, parameters, names) real.name = (result(*) parameters)function_after(#name);
     NEXT_BASIC_TABLE(LOOK_UP)
     NEXT_OTHER_TABLE(LOOK_UP)
 #undef LOOK_UP
@@ -287,19 +298,12 @@ static int match_object(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     struct next_object *object = data;
-    uintptr_t at = object->start, start = UINTPTR_MAX, end = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_LOAD)
-            continue;
-        uintptr_t from = info->dlpi_addr + segment->p_vaddr;
-        start = from < start ? from : start;
-        end = from + segment->p_memsz > end ? from + segment->p_memsz : end;
-    }
-    if (at < start || at >= end)
+    struct object o;
+    object_read_segments(&o, info);
+    if (object->start < o.start || object->start >= o.end)
         return 0;
-    object->start = start;
-    object->end = end;
+    object->start = o.start;
+    object->end = o.end;
     // The main program's name is empty.
     // Not by strncpy: AddressSanitizer's ends the program while its runtime starts.
     size_t n = strnlen(info->dlpi_name, sizeof object->path - 1);
@@ -329,60 +333,8 @@ bool next_loaded(const char *name)
 struct deepbound_search {
     size_t objects;                     // seen so far
     struct next_object allocator, libc; // what they call
+    bool found;                         // in the object that is being looked at
 };
-
-// What an object asks of the loader.
-struct deepbound_tables {
-    const ElfW(Sym) * symbols;
-    const char *strings;
-    size_t string_bytes;
-    const ElfW(Rela) * relocations[2]; // of the procedure linkage table, and the others
-    size_t relocation_bytes[2];
-};
-
-// Is all of it in a segment of the object that can be read?
-static bool is_mapped(const struct dl_phdr_info *info, const void *at, size_t bytes)
-{
-    uintptr_t offset = (uintptr_t)at - info->dlpi_addr;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *s = &info->dlpi_phdr[i];
-        if (s->p_type == PT_LOAD && (s->p_flags & PF_R) && offset - s->p_vaddr < s->p_memsz &&
-            bytes <= s->p_memsz - (offset - s->p_vaddr))
-            return true;
-    }
-    return false;
-}
-
-static void read_dynamic(const struct dl_phdr_info *info, const ElfW(Dyn) * d, size_t n, struct deepbound_tables *t)
-{
-    for (; n && d->d_tag != DT_NULL; n--, d++) {
-        // The loader has put addresses in place of offsets.
-        uintptr_t value = d->d_un.d_ptr, at = value < info->dlpi_addr ? value + info->dlpi_addr : value;
-        switch (d->d_tag) {
-        case DT_SYMTAB:
-            t->symbols = (const ElfW(Sym) *)at;
-            break;
-        case DT_STRTAB:
-            t->strings = (const char *)at;
-            break;
-        case DT_STRSZ:
-            t->string_bytes = value;
-            break;
-        case DT_JMPREL:
-            t->relocations[0] = (const ElfW(Rela) *)at;
-            break;
-        case DT_PLTRELSZ:
-            t->relocation_bytes[0] = value;
-            break;
-        case DT_RELA:
-            t->relocations[1] = (const ElfW(Rela) *)at;
-            break;
-        case DT_RELASZ:
-            t->relocation_bytes[1] = value;
-            break;
-        }
-    }
-}
 
 static bool is_malloc_function(const char *name)
 {
@@ -402,42 +354,12 @@ static bool is_in(const struct next_object *object, uintptr_t at)
 }
 
 // A function that has not been called yet may still be the object's own stub.
-static bool calls_past(const struct deepbound_search *s, const struct dl_phdr_info *info,
-                       const struct deepbound_tables *t, const ElfW(Rela) * r)
+static void look_at_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
-    const ElfW(Sym) *symbol = t->symbols + ELF64_R_SYM(r->r_info);
-    const uintptr_t *slot = (const uintptr_t *)(info->dlpi_addr + r->r_offset);
-    if (!is_mapped(info, symbol, sizeof *symbol) || symbol->st_name >= t->string_bytes ||
-        !is_malloc_function(t->strings + symbol->st_name) || !is_mapped(info, slot, sizeof *slot))
-        return false;
+    struct deepbound_search *s = context;
     uintptr_t target = __atomic_load_n(slot, __ATOMIC_RELAXED);
-    return is_in(&s->allocator, target) || is_in(&s->libc, target);
-}
-
-static bool is_deepbound(const struct deepbound_search *s, const struct dl_phdr_info *info)
-{
-    struct deepbound_tables t = {0};
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        const void *at = (const void *)(info->dlpi_addr + p->p_vaddr);
-        if (p->p_type == PT_DYNAMIC && is_mapped(info, at, p->p_memsz))
-            read_dynamic(info, at, p->p_memsz / sizeof(ElfW(Dyn)), &t);
-    }
-    if (!t.symbols || !is_mapped(info, t.strings, t.string_bytes))
-        return false;
-    for (unsigned k = 0; k < 2; k++) {
-        size_t n = t.relocation_bytes[k] / sizeof(ElfW(Rela));
-        if (!is_mapped(info, t.relocations[k], n * sizeof(ElfW(Rela))))
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            const ElfW(Rela) *r = t.relocations[k] + i;
-            // Those of data may have been written to since.
-            if ((ELF64_R_TYPE(r->r_info) == JUMP_SLOT || ELF64_R_TYPE(r->r_info) == GLOB_DAT) &&
-                calls_past(s, info, &t, r))
-                return true;
-        }
-    }
-    return false;
+    (void)o;
+    s->found |= is_malloc_function(name) && (is_in(&s->allocator, target) || is_in(&s->libc, target));
 }
 
 // 1 when objects were loaded since the start.
@@ -451,8 +373,14 @@ static int has_loaded(struct dl_phdr_info *info, size_t size, void *data)
 static int look_for_deepbound(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct deepbound_search *s = data;
+    struct object o;
     (void)size;
-    if (s->objects++ >= first.objects && is_deepbound(s, info))
+    s->found = false;
+    if (s->objects++ < first.objects)
+        return 0;
+    object_read(&o, info);
+    object_each_slot(&o, look_at_slot, s);
+    if (s->found)
         producer_add_deepbound(info->dlpi_name);
     return 0;
 }

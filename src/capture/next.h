@@ -55,6 +55,10 @@ struct next {
 };
 extern struct next next __attribute__((visibility("hidden")));
 
+// Was this library loaded into a program that ran already? Then no object comes after it, and nothing is recorded until
+// heaptape_attach.
+bool next_is_injected(void);
+
 // Looks everything up, once.
 void next_resolve(void);
 

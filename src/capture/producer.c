@@ -194,10 +194,10 @@ static bool allocates(const struct event *ev)
     return ev->result && (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE);
 }
 
-// May blocks be freed whose allocation is not in the trace: a parent's, or those of a pause?
+// May blocks be freed whose allocation is not in the trace: a parent's, those of a pause, or of the time before?
 static bool has_unseen_blocks(const struct spool_header *h)
 {
-    return h->parent_spool_pid || h->control.first_state != SPOOL_RECORDING ||
+    return producer_inherited.attached || h->parent_spool_pid || h->control.first_state != SPOOL_RECORDING ||
            atomic_load_explicit(&h->control.changes_made, memory_order_relaxed) ||
            atomic_load_explicit(&h->control.asked[SPOOL_RESET], memory_order_relaxed);
 }
@@ -205,7 +205,7 @@ static bool has_unseen_blocks(const struct spool_header *h)
 static uint64_t note_usable(const struct producer_process *p, const struct event *ev)
 {
     enum event_class class = event_infos[ev->kind].class;
-    uint64_t block = allocates(ev) ? ev->result : 0;
+    uint64_t block = allocates(ev) && (p->flags & SPOOL_USABLE) ? ev->result : 0;
     if ((class == HT_CLASS_FREE || class == HT_CLASS_HALF) && has_unseen_blocks(p->header))
         block = ev->ptr;
     return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
@@ -226,7 +226,7 @@ static void put(struct producer_process *p, struct producer_thread *t, struct pr
     struct event noted = *ev;
     if (producer_depth && allocates(ev) && has_stack(ev))
         noted.notes[HT_NOTE_SITE] = producer_site_find(p, t, stream, caller, __builtin_frame_address(0));
-    if (p->flags & SPOOL_USABLE)
+    if ((p->flags & SPOOL_USABLE) || producer_inherited.attached)
         noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);
     producer_stream_put(p, t, stream, &noted);
 }

@@ -241,6 +241,17 @@ void producer_alone_share(void);
 // At the end of the process: waits until that recorder has ended, unless it goes on for other processes.
 void producer_alone_finish(void);
 
+// The same for a process that runs already, in the session of that directory. 0 or an errno. Then blocks that were allocated
+// before are freed with their usable size, if it is known.
+int producer_attach(const char *dir);
+
+// Ends the recording of this process.
+void producer_detach(void);
+
+// After that, when no thread but this one runs or is in the middle of a record: forgets everything, so that the process may
+// be attached to again. 0, or EAGAIN: a thread has been created that has not begun yet.
+int producer_clear(void);
+
 // The object whose malloc the program calls instead of the library's.
 void producer_set_bypass(const char *path);
 

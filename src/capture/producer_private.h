@@ -84,6 +84,7 @@ struct producer_inherited {
     bool forked;        // by a process that had, or may have had, several threads
     bool filtered;      // system calls are: a fork child cannot begin a recording
     bool sandbox;       // the program has begun to build one: nothing is measured any more
+    bool attached;      // heaptape came when the program, or one that it was forked from, ran already
     uint32_t recording; // enum spool_recording: what a spool begins with
     char allocator[512];
     uint32_t end_key; // pthread_key_t, when end_key_made
@@ -187,6 +188,12 @@ void producer_thread_give(struct producer_process *p, struct producer_thread *t)
 
 // Records the ends of ending threads that are no more, and gives their state back to the pool.
 void producer_thread_reap(struct producer_process *p);
+
+// Is there a thread that was made to begin in this library, and has not read yet with what?
+bool producer_thread_has_unborn(const struct producer_process *p);
+
+// Forgets the states of all threads, and what each has for its walks. The first of them lie beside the process's.
+void producer_thread_drop_all(struct producer_process *p);
 
 // Writes one event into a stream that nothing else is writing to; stamps it.
 void producer_stream_put(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,

@@ -1,5 +1,6 @@
 // The process image joins the session: maps its file, and makes a spool of its own.
 #include "capture/producer_private.h"
+#include "capture/unwind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -476,7 +477,7 @@ static bool begin(struct producer_process *p)
     bool alone = !in->dir[0] && producer_alone_start(in);
     if (!in->dir[0])
         return false;
-    if (!join_session(in) || (!alone && !producer_is_followed(&in->session)))
+    if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
         return false;
     if (!producer_has_recorder(p))
         return refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
@@ -522,12 +523,13 @@ static bool start(struct producer_process *p)
 }
 
 // The process's state, and behind it that of its first threads: most processes have no others.
+struct image {
+    struct producer_process process;
+    struct producer_thread threads[PRODUCER_POOL_STEP];
+};
+
 static struct producer_process *process_mapping(void)
 {
-    struct image {
-        struct producer_process process;
-        struct producer_thread threads[PRODUCER_POOL_STEP];
-    };
     bool is_first = !atomic_load_explicit(&producer_inherited.process, memory_order_relaxed);
     struct image *i = producer_map_wiped((void *_Atomic *)&producer_inherited.process, sizeof *i);
     if (!i)
@@ -591,6 +593,72 @@ void producer_process_off(struct producer_process *p, const char *reason)
     append(p->header->reason, p->header->reason + sizeof p->header->reason, reason);
     atomic_store_explicit(&p->header->status, SPOOL_OFF, memory_order_release);
     producer_wake_recorder(p);
+}
+
+int producer_attach(const char *dir)
+{
+    struct producer_inherited *in = &producer_inherited;
+    uint32_t off = PRODUCER_OFF;
+    struct producer_process *p = process_mapping();
+    if (!p)
+        return ENOMEM;
+    // A thread that had been here before may have tried and found no session.
+    atomic_compare_exchange_strong(&p->state, &off, PRODUCER_NEW);
+    if (atomic_load(&p->state) != PRODUCER_NEW)
+        return EALREADY;
+    if (!append(in->dir, in->dir + sizeof in->dir, dir))
+        return ENAMETOOLONG;
+    in->dir_known = true;
+    in->attached = true;
+    producer_start();
+    if (atomic_load(&p->state) != PRODUCER_RUNNING)
+        return ENOENT;
+    producer_residency_hint_always();
+    return 0;
+}
+
+void producer_detach(void)
+{
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    uint32_t running = PRODUCER_RUNNING;
+    if (!p)
+        return;
+    // What comes from now on is not missing.
+    p->unrecorded = NULL;
+    atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
+}
+
+int producer_clear(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = atomic_load(&in->process);
+    if (p && producer_thread_has_unborn(p))
+        return EAGAIN;
+    if (p && p->header) {
+        atomic_store_explicit(&p->header->status, SPOOL_CLOSED, memory_order_release);
+        producer_wake_recorder(p);
+    }
+    if (p)
+        producer_thread_drop_all(p);
+    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
+    if (in->spool)
+        producer_leave_map(in);
+    producer_unmap_left(in);
+    producer_sites_stop();
+    producer_residency_forget();
+    if (in->futexes)
+        producer_munmap((void *)in->futexes, sizeof in->session);
+    if (in->reserves)
+        producer_munmap(in->reserves, sizeof *in->reserves);
+    if (p)
+        producer_munmap(p, sizeof(struct image));
+    in->futexes = NULL;
+    in->reserves = NULL;
+    in->n_reserves = in->pid = in->recording = 0;
+    in->session = (struct spool_session){0};
+    in->dir[0] = 0;
+    atomic_store(&in->process, NULL);
+    return 0;
 }
 
 // NULL when the process is not recorded.

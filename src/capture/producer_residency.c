@@ -69,6 +69,17 @@ static void filter_remove(uint64_t address)
         continue;
 }
 
+void producer_residency_hint_always(void)
+{
+    memset((void *)producer_residency_filter, UINT8_MAX, sizeof producer_residency_filter);
+}
+
+void producer_residency_forget(void)
+{
+    memset((void *)producer_residency_filter, 0, sizeof producer_residency_filter);
+    memset((void *)entries, 0, sizeof entries);
+}
+
 static struct residency_entry *probe(uint64_t address, unsigned i)
 {
     return &entries[(((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i) & (BLOCKS - 1)];

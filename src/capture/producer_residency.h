@@ -37,6 +37,10 @@ static inline uint32_t producer_residency_hint(uint64_t address)
                                 memory_order_relaxed);
 }
 
+// From now on every release counts as that of a big block; or nothing is known of any block any more.
+void producer_residency_hint_always(void);
+void producer_residency_forget(void);
+
 struct producer_process;
 struct producer_thread;
 struct producer_stream;

@@ -38,6 +38,15 @@ void producer_sites_start(uint32_t depth, uint64_t sample_bytes)
     producer_depth = depth < SPOOL_MAX_DEPTH ? depth : SPOOL_MAX_DEPTH;
 }
 
+void producer_sites_stop(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    if (in->sites)
+        producer_munmap(in->sites, sizeof *in->sites);
+    in->sites = NULL;
+    producer_depth = 0;
+}
+
 // Where the stack that `sp` lies on ends. Reading between a frame and that end is safe as long as the thread runs on it.
 static void find_stack(struct producer_thread *t, uintptr_t sp)
 {

@@ -62,6 +62,9 @@ struct producer_sites {
 // Makes the process able to record sites of up to `depth` frames.
 void producer_sites_start(uint32_t depth, uint64_t sample_bytes);
 
+// The opposite, when no other thread runs.
+void producer_sites_stop(void);
+
 // The site of a call, which it defines in the stream if that has not been done: a number of CODEC_NOTE_BITS, never 0.
 // `caller` is the wrapper's return address, and the frame pointers lead from `frame`, of a function that the wrapper called,
 // to the wrapper's. The thread may be one without state: then the site is the caller.

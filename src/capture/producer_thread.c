@@ -75,6 +75,7 @@ struct producer_thread *producer_thread_take(struct producer_process *p)
 void producer_thread_give(struct producer_process *p, struct producer_thread *t)
 {
     uint32_t link = t->index + 1;
+    t->start = NULL;
     uint64_t top = atomic_load_explicit(&p->free_thread, memory_order_relaxed), new_top;
     do {
         __atomic_store_n(&t->next, (uint32_t)top, __ATOMIC_RELAXED);
@@ -171,6 +172,7 @@ static void begin(struct producer_process *p, struct producer_thread *t)
         t->streams[0].fast_epoch = t->streams[1].fast_epoch = PRODUCER_NO_EPOCH;
     atomic_fetch_add_explicit(&p->header->threads_live, 1, memory_order_relaxed);
     producer_tls.thread = t;
+    producer_tls.stack_left = 0; // the next allocation asks whether stacks are recorded
     arm_end();
     // The main thread, or the one that a fork child begins with, started with the process.
     if (t->number == 0)
@@ -266,4 +268,31 @@ void producer_start(void)
     producer_process_ready();
     producer_leave(was);
     producer_signals_restore(mask);
+}
+
+bool producer_thread_has_unborn(const struct producer_process *p)
+{
+    uint32_t n = atomic_load(&p->fresh_threads);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct producer_thread *t = producer_thread_at(i);
+        if (!t->live && t->start)
+            return true;
+    }
+    return false;
+}
+
+void producer_thread_drop_all(struct producer_process *p)
+{
+    struct producer_inherited *in = &producer_inherited;
+    uint32_t n = atomic_load(&p->fresh_threads);
+    for (uint32_t i = 0; i < n; i++) {
+        struct producer_thread *t = producer_thread_at(i);
+        if (t->unwind)
+            producer_munmap(t->unwind, sizeof *t->unwind);
+    }
+    for (uint32_t step = 0; step < PRODUCER_MAX_THREADS / PRODUCER_POOL_STEP; step++) {
+        void *pool = atomic_exchange(&in->pool[step], NULL);
+        if (pool && step > 0)
+            producer_munmap(pool, PRODUCER_POOL_STEP * sizeof(struct producer_thread));
+    }
 }

@@ -18,4 +18,15 @@ void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller)
 // The error of a call that returned `p`: 0 when it succeeded, or was asked for nothing.
 uint8_t wrap_error(const void *p, size_t size);
 
+// In a program that heaptape was attached to: looks now and then whether objects have been loaded, whose calls are to be
+// recorded, too.
+void wrap_look_for_objects(void);
+
+// Finds the C++ operators that come next. The first call of an operator does it, too; at the start it is done where no
+// other thread can hold the loader's lock.
+void wrap_cxx_resolve(void);
+
+// Do the operators allocate through malloc, as far as that can be known?
+bool wrap_cxx_is_malloc(void);
+
 #endif

@@ -30,6 +30,7 @@ WRAPPER void *malloc(size_t size)
 
 static WRAP_COLD void free_slow(void *p, const void *caller)
 {
+    wrap_look_for_objects();
     const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
     producer_record(&ev, caller);
     next.free(p);

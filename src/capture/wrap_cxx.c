@@ -6,7 +6,6 @@
 //
 // Exceptions pass through the frames here. A frame's personality routine, which needs nothing of the unwinder, records
 // the failed call on the way.
-#include "capture/wrap_cxx.h"
 #include "capture/next.h"
 #include "capture/wrap.h"
 
@@ -43,7 +42,7 @@ static bool is_standard_library(const char *path)
 static bool is_malloc_hidden(void)
 {
     struct next_object object, own;
-    void *first = dlsym(RTLD_DEFAULT, "malloc");
+    void *first = next_is_injected() ? NULL : dlsym(RTLD_DEFAULT, "malloc");
     return first && next_object_of(first, &object) && next_object_of((void *)wrap_cxx_resolve, &own) &&
            object.start != own.start;
 }

@@ -1,9 +1,10 @@
-// Calls that change what the process may do, and what code it has.
+// Births and ends of the process and its threads, and calls that change what it may do and what code it has.
 #include "capture/next.h"
 #include "capture/unwind.h"
 #include "capture/wrap.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -54,4 +55,47 @@ WRAPPER _Noreturn void _exit(int status)
 WRAPPER _Noreturn void _Exit(int status)
 {
     _exit(status);
+}
+
+// The new thread's first step. A tail call: the program's stack traces end in its own function.
+static void *begin(void *data)
+{
+    struct producer_thread *t = data;
+    void *(*start)(void *) = t->start;
+    void *arg = t->arg;
+    t->start = NULL;
+    producer_thread_begin(t);
+    return start(arg);
+}
+
+WRAPPER int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+    struct producer_thread *t = producer_thread_create(start, arg);
+    if (!t)
+        return next.pthread_create(thread, attr, start, arg);
+    int error = next.pthread_create(thread, attr, begin, t);
+    if (error)
+        producer_thread_cancel(t);
+    return error;
+}
+
+static __attribute__((constructor)) void at_start(void)
+{
+    int saved_errno = errno;
+    if (next_is_injected())
+        return;
+    next_resolve();
+    if (next_loaded("libstdc++.so") || next_loaded("libc++"))
+        wrap_cxx_resolve();
+    producer_start();
+    producer_alone_share();
+    pthread_atfork(producer_before_fork, NULL, producer_after_fork);
+    errno = saved_errno;
+}
+
+static __attribute__((destructor)) void at_end(void)
+{
+    next_report_deepbound();
+    producer_finish();
+    producer_alone_finish();
 }

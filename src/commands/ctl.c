@@ -1,3 +1,4 @@
+#include "attach/attach.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/suggest.h"
@@ -20,11 +21,11 @@ static const struct option options[] = {
     {0},
 };
 
-enum { VERB_STATUS = CONTROL_RESET + 1, VERBS };
+enum { VERB_STATUS = CONTROL_RESET + 1, VERB_DETACH, VERBS };
 
 static const char *const verbs[VERBS] = {
     [CONTROL_START] = "start", [CONTROL_STOP] = "stop",   [CONTROL_PAUSE] = "pause", [CONTROL_RESUME] = "resume",
-    [CONTROL_SYNC] = "sync",   [CONTROL_RESET] = "reset", [VERB_STATUS] = "status",
+    [CONTROL_SYNC] = "sync",   [CONTROL_RESET] = "reset", [VERB_STATUS] = "status",  [VERB_DETACH] = "detach",
 };
 
 // VERBS if no verb has this name. glibc's word for resume is accepted, too.
@@ -122,6 +123,16 @@ static const char *explain(int error)
     }
 }
 
+// Also where the recorder has died.
+static int detach(pid_t pid)
+{
+    struct attach_result ignored = {0};
+    struct err e = {0};
+    if (attach_end(pid, NULL, &ignored, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
+}
+
 static int run(const void *fields, int argc, char **argv)
 {
     const struct ctl_options *o = fields;
@@ -138,6 +149,8 @@ static int run(const void *fields, int argc, char **argv)
         return unknown_verb(argv[1]);
     if (o->json && verb != VERB_STATUS)
         return usage_error(&cmd_ctl, "--json requires the verb status");
+    if (verb == VERB_DETACH)
+        return detach((pid_t)pid);
     if (target_open(&a, (pid_t)pid, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     int rc = 0;
@@ -153,7 +166,7 @@ static int run(const void *fields, int argc, char **argv)
 
 const struct command cmd_ctl = {
     .name = "ctl",
-    .operands = "PID start|stop|pause|resume|sync|reset|status",
+    .operands = "PID start|stop|pause|resume|sync|reset|status|detach",
     .summary = "Control recording in a running process",
     .description =
         "Controls the recording of the process PID, which 'heaptape record' started or which records itself "
@@ -162,7 +175,8 @@ const struct command cmd_ctl = {
         "after stop or pause. pause suspends recording and resume continues it; unpause is another name of "
         "resume. stop pauses and then syncs; after it, only start continues. sync returns when all events so far "
         "are in the trace file. reset empties the trace file: it discards what was recorded so far, of all "
-        "processes of the recording. status prints the state of the recording.\n\n"
+        "processes of the recording. status prints the state of the recording. detach ends the recording of a process that "
+        "'heaptape record --pid' attached to, also if the recorder was killed: afterwards the process calls malloc as before.\n\n"
         "Pausing is exact: no call that begins after pause or stop returned is recorded, and every call that "
         "begins after start or resume returned is recorded. Thread starts and exits are always recorded.\n\n"
         "A verb applies to PID and to the processes that it forks later. After exec, a process is recorded as its "

@@ -7,6 +7,7 @@
 #include "commands/unrecorded.h"
 #include "commands/watch.h"
 #include "formats/export_live.h"
+#include "record/target.h"
 #include "replay/allocators.h"
 #include "spool/spool.h"
 
@@ -39,6 +40,8 @@ struct record_options {
     const char *allocator;
     struct compression compression;
     const char *collect;
+    uint64_t pid;
+    uint64_t duration_s;
     enum record_start start;
     const char *follow;
     uint64_t max_bytes;
@@ -102,6 +105,11 @@ static const struct option options[] = {
     {0, "collect", OPTION_STRING, "DIR", NULL,
      "run nothing; write the trace of processes that recorded themselves into DIR",
      offsetof(struct record_options, collect)},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL,
+     "record a process that runs already, until it exits, a signal ends heaptape, or --duration is over",
+     offsetof(struct record_options, pid), .min = 1, .max = INT_MAX},
+    {0, "duration", OPTION_NUMBER, "SECONDS", NULL, "with --pid, stop recording after SECONDS",
+     offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
     {0, "usable", OPTION_FLAG, NULL, NULL, "also record the usable size of each block (malloc_usable_size)",
      offsetof(struct record_options, usable)},
     {0, "maps", OPTION_FLAG, NULL, NULL, "also record PROGRAM's own calls of mmap, munmap, mremap, brk and sbrk",
@@ -165,6 +173,11 @@ static void print_summary(const struct record_options *o, const struct record_re
              human_bytes(bytes, out->offset), (double)out->offset / n);
     else
         note("recorded %s of %s", events, processes);
+    if (r->visit.threads)
+        note("%s, one of which stood still for at most %s",
+             human_plural(processes, r->visit.threads, "thread", "threads"), human_ns(ns, (double)r->visit.paused_ns));
+    if (r->not_left[0])
+        note("the library stays between the program and its allocator: %s", r->not_left);
     if (r->lost_words)
         note("%s%s lost", r->lost_is_bound ? "at least " : "",
              human_plural(events, r->lost_words, "record was", "records were"));
@@ -381,14 +394,14 @@ static bool read_attach(struct record_attach *a)
     return text && sscanf(text, "%d:%d", &a->pid, &a->report) == 2 && a->pid > 0 && a->report > STDERR_FILENO;
 }
 
-static int record_attached(const struct record_options *o, struct record_settings *s)
+// The command line of a program that runs already. Static.
+static char **read_argv(pid_t pid)
 {
     enum { ARGUMENTS = 256 };
     static char text[65536], *argv[ARGUMENTS];
-    struct record_options named = *o;
-    char path[64], output[64];
+    char path[64];
     size_t n = 0;
-    snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)s->attach.pid);
+    snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);
     FILE *file = fopen(path, "re");
     size_t bytes = file ? fread(text, 1, sizeof text - 1, file) : 0;
     if (file)
@@ -397,7 +410,14 @@ static int record_attached(const struct record_options *o, struct record_setting
         argv[n++] = text + at;
     if (n == 0)
         argv[n++] = "the program";
-    s->argv = argv;
+    return argv;
+}
+
+static int record_attached(const struct record_options *o, struct record_settings *s)
+{
+    struct record_options named = *o;
+    char output[64];
+    s->argv = read_argv(s->attach.pid);
     unsetenv(SPOOL_ENV_ATTACH);
     fcntl(s->attach.report, F_SETFD, FD_CLOEXEC);
     // Programs that are started so are often several, and have no place for options.
@@ -407,6 +427,22 @@ static int record_attached(const struct record_options *o, struct record_setting
         named.output = output;
     free(target.made);
     return record_program(&named, s);
+}
+
+static int record_running(const struct record_options *o, struct record_settings *s)
+{
+    struct target t;
+    struct err e = {0};
+    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u};
+    s->argv = read_argv(s->attach.pid);
+    // Not one that another recorder has.
+    if (target_open(&t, s->attach.pid, &e) == 0) {
+        bool lives = control_recorder_lives(t.control.futexes, t.control.session->owner);
+        target_close(&t);
+        if (lives)
+            die(EXIT_RECORD, "%llu: is being recorded already", (unsigned long long)o->pid);
+    }
+    return record_program(o, s);
 }
 
 static int run_record(const void *fields, int argc, char **argv)
@@ -423,9 +459,13 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .stacks = o->stacks};
-    if (!o->collect && argc == 0 && read_attach(&s.attach))
+    if (!o->collect && !o->pid && argc == 0 && read_attach(&s.attach))
         return record_attached(o, &s);
-    if (!o->collect && argc == 0)
+    if (o->pid && (argc > 0 || o->collect || o->allocator))
+        return usage_error(&cmd_record, "--pid takes no PROGRAM, --collect or --allocator");
+    if (o->duration_s && !o->pid)
+        return usage_error(&cmd_record, "--duration requires --pid");
+    if (!o->collect && !o->pid && argc == 0)
         return usage_error(&cmd_record, "an operand is missing");
     if (o->collect && argc > 0)
         return usage_error(&cmd_record, "--collect takes no PROGRAM");
@@ -438,12 +478,14 @@ static int run_record(const void *fields, int argc, char **argv)
     if (!*o->follow || strlen(o->follow) >= SPOOL_MAX_FOLLOW)
         return usage_error(&cmd_record, "--follow must be all, none or a pattern of at most %d bytes",
                            SPOOL_MAX_FOLLOW - 1);
+    if (o->pid)
+        return record_running(o, &s);
     return record_program(o, &s);
 }
 
 const struct command cmd_record = {
     .name = "record",
-    .operands = "[--] PROGRAM [ARG...] | --collect DIR",
+    .operands = "[--] PROGRAM [ARG...] | --pid PID | --collect DIR",
     .summary = "Run a program and record every malloc call of it and its child processes",
     .description =
         "Runs PROGRAM with the capture library preloaded, and writes a trace of all calls of the malloc API "
@@ -462,6 +504,14 @@ const struct command cmd_record = {
         "rebuilt; code without them, such as that of a JIT compiler, is followed along its frame pointers. At "
         "the end of the recording, heaptape prints what share of the bytes has a stack that reaches the program's own "
         "code, and in which objects the other stacks end.\n\n"
+        "--pid attaches to a process that runs already. A thread of it stops at the entry of malloc, or while it waits in a "
+        "system call, loads the capture library and redirects the calls of the malloc API of every loaded object; the other "
+        "threads continue meanwhile. Child processes that it forks are recorded too, but not programs that they execute. When "
+        "the recording ends, the process calls malloc as before and only the library stays loaded, unused. Blocks "
+        "from before are recorded when they are freed or reallocated, with the size that malloc_usable_size returns. "
+        "heaptape needs the right to use ptrace on the process: the same user, as kernel.yama.ptrace_scope allows, or root. "
+        "It refuses a process that is stopped, traced by another program, statically linked, linked with another C library than "
+        "glibc, restricted by a seccomp filter, or that ignores SIGTRAP, or both blocks and handles it. The exit status is 0 when the recording ended as it was asked to.\n\n"
         "A program that heaptape cannot start, such as a service, can record itself: start it with "
         "HEAPTAPE_SPOOL=DIR and LD_PRELOAD=libheaptape.so in the environment. DIR is the absolute path of an "
         "existing, empty directory; it grows by at least 8 bytes per event. Afterwards, --collect DIR writes the "

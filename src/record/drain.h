@@ -56,6 +56,7 @@ struct drain_spool {
     int fd;                         // of the file, where the process is not known; else -1
     uint64_t exe_device, exe_inode; // of its executable
     unsigned other_exe;             // looks, one after the other, at which it was another: see drain_check_left
+    bool left;                      // heaptape was detached from the process, or that was tried
     bool dead;                      // nothing is written to it any more; the next drain takes all there is
     const char *broken;             // why nothing more is taken from it: no producer writes what stands there; or NULL
     uint64_t stuck_ns;   // since when its threads wait for chunks although there is nothing to take; 0: they do not
@@ -102,11 +103,12 @@ struct drain_refused {
 enum { DRAIN_SPARE_FDS = 2, DRAIN_REFUSED = 64 };
 
 struct drain {
-    char *outer;   // directory to be removed at the end
-    char *dir;     // the session directory, for SPOOL_ENV_DIR
-    int dir_fd;    // -1: closed
-    int lock_fd;   // of the session's file, whose lock says that the recorder lives; -1: closed
-    bool attached; // a session that was recorded without a recorder: nothing of it is changed
+    char *outer;       // directory to be removed at the end
+    char *dir;         // the session directory, for SPOOL_ENV_DIR …
+    size_t root_bytes; // … of which so many are not for the processes, whose root directory is another one
+    int dir_fd;        // -1: closed
+    int lock_fd;       // of the session's file, whose lock says that the recorder lives; -1: closed
+    bool attached;     // a session that was recorded without a recorder: nothing of it is changed
     struct spool_session *session;
     struct spool_session kept; // what stands there
     struct guard *guard;       // of that mapping
@@ -139,8 +141,8 @@ struct drain {
 };
 
 // Makes the session directory and file: on /dev/shm when there is room, else in $TMPDIR or /tmp. `flags` of enum
-// spool_session_flags.
-int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e);
+// spool_session_flags. `root`: where the processes' root directory is seen from here; "" when it is the same.
+int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root, struct err *e);
 
 // Tells the producers that the recorder has ended: threads that wait for chunks continue, untraced.
 void drain_stop(struct drain *c);

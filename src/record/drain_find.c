@@ -466,7 +466,8 @@ int drain_check_ends(struct drain *c)
             return marked;
         for (size_t i = 0; i < n; i++) {
             struct drain_spool *s = c->spools[first + i];
-            bool ended = !s->dead && (s->pidfd >= 0 ? polled[i].revents != 0 : lifetime_is_over(s));
+            bool detached = !s->broken && atomic_load(&s->header->status) == SPOOL_CLOSED;
+            bool ended = !s->dead && (detached || (s->pidfd >= 0 ? polled[i].revents != 0 : lifetime_is_over(s)));
             marked += ended;
             s->dead |= ended;
         }

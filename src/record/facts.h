@@ -32,4 +32,7 @@ bool facts_first_memory(struct trace_sample *sample, const struct drain_spool *s
 // CPU time of a process so far, of all its threads; 0 when the kernel does not say.
 uint64_t facts_cpu_ns(pid_t pid);
 
+// Filters of system calls that the recorder itself has, if they let processes measure residency; else 0.
+uint32_t facts_passable_filters(void);
+
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -247,6 +248,25 @@ int record_launch_start(struct record_launch *l, const struct record_settings *s
     return failed > 0 ? failed : EIO;
 }
 
+static bool is_same_namespace(pid_t pid)
+{
+    struct stat own, other;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/ns/mnt", (long)pid);
+    return stat("/proc/self/ns/mnt", &own) == 0 && stat(path, &other) == 0 && own.st_ino == other.st_ino;
+}
+
+void record_launch_find_root(pid_t pid, char *path)
+{
+    struct stat own, other;
+    snprintf(path, PATH_MAX, "/proc/%ld/root", (long)pid);
+    // Of two mounts of the same folder the root is the same.
+    bool is_same = !pid || stat("/", &own) < 0 || stat(path, &other) < 0 ||
+                   (own.st_dev == other.st_dev && own.st_ino == other.st_ino && is_same_namespace(pid));
+    if (is_same)
+        *path = 0;
+}
+
 int record_launch_attach(struct record_launch *l, const struct record_attach *to, const char *session_dir,
                          struct err *e)
 {
@@ -254,8 +274,14 @@ int record_launch_attach(struct record_launch *l, const struct record_attach *to
     raise_files(l);
     l->pid = to->pid;
     l->attached = (int)syscall(SYS_pidfd_open, to->pid, 0);
+    if (l->attached < 0 && errno == ESRCH)
+        return err_set(e, -ESRCH, "%ld: no such process", (long)to->pid);
     if (l->attached < 0)
         return err_set_errno(e, "process %ld", (long)to->pid);
+    // ^C is for heaptape then.
+    child_ended = to->report < 0;
+    if (to->report < 0)
+        return 0;
     // A pipe takes it at once. Nobody reads it any more if this took too long.
     int rc = write(to->report, session_dir, n) == (ssize_t)n ? 0 : err_set_errno(e, "process %ld", (long)to->pid);
     close(to->report);
@@ -266,7 +292,7 @@ static bool has_ended(struct record_launch *l)
 {
     struct pollfd ended = {.fd = l->attached, .events = POLLIN};
     l->reaped = l->reaped || poll(&ended, 1, 0) > 0;
-    child_ended = l->reaped;
+    child_ended = child_ended || l->reaped;
     return l->reaped;
 }
 

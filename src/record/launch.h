@@ -37,10 +37,15 @@ void record_launch_wake_on_signal(_Atomic uint32_t *wakeups);
 int record_launch_start(struct record_launch *l, const struct record_settings *s, const char *session_dir,
                         struct err *e);
 
-// Instead of that: takes a program that runs already, which is no child, and reports the session's directory to it. Of its
+// Instead of that: takes a program that runs already, which is no child, and reports the session's directory to it if it waits
+// for that. Of its
 // end only the moment is known. 0, or a negative errno.
 int record_launch_attach(struct record_launch *l, const struct record_attach *to, const char *session_dir,
                          struct err *e);
+
+// Where the root directory of a program that runs already is seen from here: containers have file systems of their own. Writes
+// a path of PATH_MAX bytes; "" when it is the same one, or `pid` is 0.
+void record_launch_find_root(pid_t pid, char *path);
 
 // Reaps the program if it has ended (waits for it if `wait`). True once it has.
 bool record_launch_reap(struct record_launch *l, bool wait);

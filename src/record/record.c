@@ -1,5 +1,6 @@
 #include "record/record.h"
 
+#include "attach/attach.h"
 #include "record/drain_private.h"
 #include "record/encoder.h"
 #include "record/facts.h"
@@ -9,16 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/seccomp.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -71,8 +69,10 @@ struct recorder {
     pthread_cond_t active_again;
     pthread_t backup;
     bool has_backup, ending;
-    bool active;       // the encoder has work: the backup is on the watch
-    int backup_failed; // 0 or a negative errno
+    bool visiting;       // a program that ran already …
+    uint64_t visited_ns; // … since then
+    bool active;         // the encoder has work: the backup is on the watch
+    int backup_failed;   // 0 or a negative errno
     struct err backup_error;
     uint32_t seen;      // wakeups before the last pass …
     bool full;          // … which drained nothing, since the encoder's backlog is full
@@ -402,7 +402,13 @@ static int drain_pass(struct recorder *r, struct err *e)
     return rc < 0 ? rc : settle(r, now, e);
 }
 
-// The program that has started the recorder; 0: the recorder has started the program.
+// Did the program run already, and does it go on when the recording ends?
+static bool is_visit(const struct recorder *r)
+{
+    return r->settings->attach.pid && r->settings->attach.report < 0;
+}
+
+// The program that has started the recorder, or ran already; 0: the recorder has started the program.
 static pid_t attached_pid(const struct recorder *r)
 {
     return r->launch.attached ? r->launch.pid : 0;
@@ -434,8 +440,18 @@ static bool is_asked_to_finish(struct recorder *r)
     return false;
 }
 
+// Of a program that runs already: it was recorded for as long as was asked for, or somebody else has ended that.
+static bool is_visit_over(const struct recorder *r)
+{
+    const struct record_attach *to = &r->settings->attach;
+    return is_visit(r) && r->visiting &&
+           (r->drain.n_spools == 0 || (to->duration_ns && clock_monotonic_ns() - r->visited_ns >= to->duration_ns));
+}
+
 static bool is_over(struct recorder *r)
 {
+    if (is_visit_over(r))
+        return true;
     if (r->launch.terminations >= (r->launch.attached ? 1 : 2))
         return true;
     if (r->launch.attached && is_asked_to_finish(r))
@@ -535,6 +551,43 @@ static int own_pass(struct recorder *r, struct record_pass *o, struct err *e)
     return rc;
 }
 
+// While another process attaches.
+static void go_on(void *context)
+{
+    struct recorder *r = context;
+    struct record_pass o;
+    struct err ignored = {0}; // the next pass has it, too
+    if (own_pass(r, &o, &ignored) == 0)
+        encoder_work(r->encoder);
+}
+
+static int begin_visit(struct recorder *r, struct err *e)
+{
+    const char *dir = r->drain.dir + r->drain.root_bytes;
+    int rc = attach_begin(r->launch.pid, r->settings->library, dir, &(struct attach_meanwhile){go_on, r},
+                          &r->result->visit, e);
+    go_on(r); // its spool is there
+    r->visiting = rc == 0;
+    r->visited_ns = clock_monotonic_ns();
+    return rc;
+}
+
+// The process and its children go on as before. One that cannot be left stops recording with the recorder.
+static void end_visit(struct recorder *r)
+{
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        struct drain_spool *s = r->drain.spools[i];
+        struct err e = {0};
+        if (s->dead || s->left || !s->visible_pid)
+            continue;
+        s->left = true;
+        int rc = attach_end(s->visible_pid, &(struct attach_meanwhile){go_on, r}, &r->result->visit, &e);
+        if (rc < 0 && rc != -ESRCH && !r->result->not_left[0])
+            strcpy(r->result->not_left, e.text);
+        i = SIZE_MAX; // there may be others now
+    }
+}
+
 static int loop(struct recorder *r, struct err *e)
 {
     struct record_pass o;
@@ -591,32 +644,17 @@ static uint32_t session_flags(const struct record_settings *s)
     return strcmp(s->follow, "all") == 0 ? flags : flags | SPOOL_FOLLOW_MATCH;
 }
 
-// A process that has the recorder's own filters of system calls, as in a container, may measure residency if those let
-// it. That is tried by a child, since the answer may be death.
-static uint32_t passable_filters(void)
-{
-    unsigned char resident;
-    uint32_t filters = prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER ? control_filters() : 0;
-    pid_t child = filters ? fork() : -1;
-    if (child == 0) {
-        char from = 0, to = 1;
-        struct iovec a = {&to, 1}, b = {&from, 1};
-        uintptr_t page = (uintptr_t)&from & ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
-        _exit(mincore((void *)page, 1, &resident) || process_vm_readv(getpid(), &a, 1, &b, 1, 0) != 1 || to);
-    }
-    int status = 1;
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? filters : 0;
-}
-
 static int begin(struct recorder *r, struct err *e)
 {
-    int rc = drain_open(&r->drain, session_flags(r->settings), r->clock, e);
+    char root[PATH_MAX];
+    record_launch_find_root(is_visit(r) ? r->settings->attach.pid : 0, root);
+    int rc = drain_open(&r->drain, session_flags(r->settings), r->clock, root, e);
     if (rc < 0)
         return rc;
     strncpy(r->drain.session->follow, r->settings->follow, SPOOL_MAX_FOLLOW - 1);
     r->drain.session->depth = r->settings->stacks.depth;
     r->drain.session->sample_bytes = r->settings->stacks.sample_bytes;
-    r->drain.session->filters = r->settings->residency ? passable_filters() : 0;
+    r->drain.session->filters = r->settings->residency ? facts_passable_filters() : 0;
     r->drain.session->attached = (uint32_t)r->settings->attach.pid;
     record_launch_wake_on_signal(&r->drain.session->wakeups);
     const struct unrecorded_how how = {r->drain.dir, r->settings->library, r->settings->follow};
@@ -653,14 +691,6 @@ static void continue_untraced(struct recorder *r)
     }
 }
 
-static uint64_t own_cpu_ns(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * 1000000000u +
-           ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000u;
-}
-
 static int run(struct recorder *r, struct err *e)
 {
     int rc = begin(r, e);
@@ -671,18 +701,22 @@ static int run(struct recorder *r, struct err *e)
     rc = begin_encoder(r, e);
     if (rc == 0)
         rc = begin_backup(r, e);
+    if (rc == 0 && is_visit(r))
+        rc = begin_visit(r, e);
     if (rc == 0 && setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + RECORDER_NICE) < 0)
         errno = 0;
     if (rc == 0)
         rc = loop(r, e);
+    if (is_visit(r) && r->visiting)
+        end_visit(r);
     end_backup(r);
     if (rc == 0)
         rc = finish(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
-    if (rc < 0 || r->result->full)
+    if ((rc < 0 || r->result->full) && !is_visit(r))
         continue_untraced(r);
     record_launch_forward(&r->launch);
-    if (r->launch.terminations >= 2)
+    if (r->launch.terminations >= 2 && !is_visit(r))
         r->result->stopped_by = r->launch.last_signal;
     r->result->cut_off = rc == -ECANCELED;
     rc = r->result->cut_off ? 0 : rc;
@@ -760,6 +794,6 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     pthread_cond_destroy(&r->active_again);
     pthread_mutex_destroy(&r->draining);
     free(r);
-    result->cpu_ns = own_cpu_ns();
+    result->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     return rc;
 }

@@ -3,6 +3,7 @@
 #ifndef HEAPTAPE_RECORD_RECORD_H
 #define HEAPTAPE_RECORD_RECORD_H
 
+#include "attach/attach.h"
 #include "base/err.h"
 #include "base/fio.h"
 #include "base/frame.h"
@@ -13,10 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A program that has started the recorder itself.
+// A program that runs already.
 struct record_attach {
-    pid_t pid;  // 0: there is none, and the recorder starts the program
-    int report; // descriptor that it waits at
+    pid_t pid;            // 0: there is none, and the recorder starts the program
+    int report;           // descriptor at which it waits, since it has started the recorder itself; -1: it has not
+    uint64_t duration_ns; // then: after which the recording ends and the program goes on; 0: when it is asked to
 };
 
 struct record_settings {
@@ -63,6 +65,8 @@ struct record_result {
     char bypassed_by[200];              // object whose malloc a process calls instead of the library's; "": none does
     char deepbound[2048];               // objects that call malloc past the library, each ended by NUL …
     uint32_t deepbound_bytes;           // … of all processes, each once, as far as there is room
+    struct attach_result visit;         // of a program that ran already
+    char not_left[600];                 // why such a process still has the library between itself and its allocator; ""
     char off_reason[200];               // why tracing turned itself off in a process; "" when it did not
 };
 

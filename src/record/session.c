@@ -29,12 +29,17 @@ static bool is_usable(const char *folder)
            (uint64_t)fs.f_bavail * fs.f_frsize >= LEAST_TMPFS_BYTES;
 }
 
-static const char *choose_folder(void)
+// Writes a folder below `root` to `path`, which has PATH_MAX bytes.
+static void choose_folder(const char *root, char *path)
 {
-    const char *tmpdir = getenv("TMPDIR");
-    if (is_usable("/dev/shm"))
-        return "/dev/shm";
-    return tmpdir && *tmpdir == '/' && is_usable(tmpdir) ? tmpdir : "/tmp";
+    const char *tmpdir = getenv("TMPDIR"),
+               *folders[] = {"/dev/shm", tmpdir && *tmpdir == '/' && !*root ? tmpdir : "/tmp"};
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(path, PATH_MAX, "%s%s", root, folders[i]);
+        if (is_usable(path))
+            return;
+    }
+    snprintf(path, PATH_MAX, "%s/tmp", root);
 }
 
 // Root's programs may drop their privileges and then fork: the child makes a spool as somebody else. So root's session
@@ -56,9 +61,10 @@ static int make_open_folder(struct drain *c, struct err *e)
     return 0;
 }
 
-static int make_folders(struct drain *c, struct err *e)
+static int make_folders(struct drain *c, const char *root, struct err *e)
 {
-    const char *folder = choose_folder();
+    char folder[PATH_MAX];
+    choose_folder(root, folder);
     stale_sweep(folder);
     if (asprintf(&c->outer, "%s/" STALE_PREFIX "XXXXXX", folder) < 0) {
         c->outer = NULL;
@@ -168,11 +174,11 @@ static int make_session(struct drain *c, uint32_t flags, enum clock_kind clock, 
     return rc;
 }
 
-int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, struct err *e)
+int drain_open(struct drain *c, uint32_t flags, enum clock_kind clock, const char *root, struct err *e)
 {
-    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}};
+    *c = (struct drain){.dir_fd = -1, .lock_fd = -1, .spare_fds = {-1, -1}, .root_bytes = strlen(root)};
     guard_install();
-    int rc = make_folders(c, e);
+    int rc = make_folders(c, root, e);
     if (rc == 0)
         rc = make_session(c, flags, clock, e);
     drain_keep_spares(c);

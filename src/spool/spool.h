@@ -161,7 +161,7 @@ enum spool_finishing {
 enum spool_status {
     SPOOL_STARTING = 0, // being filled in
     SPOOL_RUNNING = 1,
-    SPOOL_CLOSED = 2, // the process has ended or called exec: nothing comes after the chunks at hand
+    SPOOL_CLOSED = 2, // heaptape was detached from the process: nothing comes after the chunks at hand
     SPOOL_OFF = 3,    // tracing turned itself off; `reason` says why
 };
 

@@ -179,7 +179,7 @@ static void recording_begin(struct recording *r)
 {
     struct err e = {0};
     *r = (struct recording){.out = {.fd = memfd_create("trace", MFD_CLOEXEC), .name = "trace"}};
-    need(drain_open(&r->drain, 0, CLOCK_KIND_MONOTONIC, &e) == 0);
+    need(drain_open(&r->drain, 0, CLOCK_KIND_MONOTONIC, "", &e) == 0);
     need(facts_session(&r->session, CLOCK_KIND_MONOTONIC, (char *[]){"fuzz", NULL}) == 0);
     r->encoder =
         encoder_new(&(struct encoder_settings){.out = &r->out, .codec = FRAME_CODEC_NONE, .session = &r->session}, &e);

@@ -109,7 +109,7 @@ static struct drain open_session(uint32_t flags)
 {
     struct drain c;
     struct err e = {0};
-    assert_int_equal(drain_open(&c, flags, CLOCK_KIND_TSC, &e), 0);
+    assert_int_equal(drain_open(&c, flags, CLOCK_KIND_TSC, "", &e), 0);
     return c;
 }
 

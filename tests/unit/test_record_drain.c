@@ -172,7 +172,7 @@ static struct drain open_session(void)
 {
     struct drain c;
     struct err e = {0};
-    assert_int_equal(drain_open(&c, 0, CLOCK_KIND_TSC, &e), 0);
+    assert_int_equal(drain_open(&c, 0, CLOCK_KIND_TSC, "", &e), 0);
     return c;
 }
 

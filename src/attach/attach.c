@@ -1,0 +1,609 @@
+#include "attach/attach.h"
+
+#include "attach/tracees.h"
+#include "base/clock.h"
+#include "spool/attach.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS(n) ((n)*1000000ull)
+
+enum {
+    STACK_BYTES = 256 << 10, // of the called functions: a thread's own may be small
+    RED_ZONE = 128,          // below a thread's stack pointer, its own
+    XSTATE_BYTES = 16384,
+    MAX_PATH = 4096,
+};
+#define PICKY_NS MS(200)  // for which a thread is looked for that calls malloc from outside of the C library
+#define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
+#define CALL_NS  MS(10000)
+#define STOP_NS  MS(100)
+
+// Shared by parent and child.
+struct attach_shared {
+    struct attach_breakpoint breakpoints[2];
+    struct attach_result result;
+    struct err error;
+    int rc;
+};
+
+static const uint64_t no_arguments[6];
+
+// A thread that calls what is needed.
+struct caller {
+    struct tracees *tracees;
+    pid_t tid;
+    struct user_regs_struct registers; // as it was found
+    struct iovec xstate;
+    char xstate_bytes[XSTATE_BYTES];
+    uint64_t mask;
+    uint64_t stack; // 0: its own
+    uint64_t text;  // where strings for it are put
+    uint64_t errno_at;
+    int saved_errno;
+    uint64_t taken_ns;
+};
+
+static int gone(const struct caller *c, struct err *e)
+{
+    return err_set(e, -ESRCH, "%ld: the process ended, or executed another program", (long)c->tracees->remote->pid);
+}
+
+static size_t number_of(const struct tracees *t, pid_t tid)
+{
+    size_t i = 0;
+    while (i < t->n && t->all[i].tid != tid)
+        i++;
+    return i;
+}
+
+// Waits until the called function returns. Other threads go on meanwhile, unless they were stopped before.
+static int await_return(struct caller *c, struct err *e)
+{
+    struct tracees *t = c->tracees;
+    uint64_t start = clock_monotonic_ns();
+    while (clock_monotonic_ns() - start < CALL_NS) {
+        size_t who;
+        enum tracees_event event = tracees_next(t, &who);
+        if (t->gone || number_of(t, c->tid) == t->n)
+            return gone(c, e);
+        if (event == TRACEES_AT_TRAP && t->all[who].tid == c->tid)
+            return 0;
+        if (event != TRACEES_NOTHING)
+            tracees_continue(t, who);
+    }
+    return err_set(e, -EIO, "%ld: a call in the process did not return in time", (long)t->remote->pid);
+}
+
+// Calls a function of the process in the thread.
+static int call(struct caller *c, uint64_t function, const uint64_t arguments[6], uint64_t *result, struct err *e)
+{
+    struct user_regs_struct r = c->registers;
+    uint64_t own = c->registers.rsp - RED_ZONE, sp = ((c->stack ? c->stack + STACK_BYTES / 2 : own) & ~63ull) - 8;
+    size_t i = number_of(c->tracees, c->tid);
+    r.rsp = sp;
+    r.rip = function;
+    r.rdi = arguments[0], r.rsi = arguments[1], r.rdx = arguments[2];
+    r.rcx = arguments[3], r.r8 = arguments[4], r.r9 = arguments[5];
+    r.rax = 0;
+    r.orig_rax = (unsigned long long)-1;
+    r.eflags &= ~0x500ull; // no single step, and strings upwards
+    if (i == c->tracees->n || !remote_write(c->tracees->remote, sp, &c->tracees->trap->at, 8) ||
+        ptrace(PTRACE_SETREGS, c->tid, 0, &r) < 0)
+        return gone(c, e);
+    tracees_continue(c->tracees, i);
+    int rc = await_return(c, e);
+    if (rc == 0 && ptrace(PTRACE_GETREGS, c->tid, 0, &r) < 0)
+        rc = gone(c, e);
+    *result = rc == 0 ? r.rax : 0;
+    return rc;
+}
+
+static int call_by_name(struct caller *c, const char *name, const uint64_t arguments[6], uint64_t *result,
+                        struct err *e)
+{
+    uint64_t function = remote_function(c->tracees->remote, name);
+    if (!function)
+        return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)c->tracees->remote->pid, name);
+    return call(c, function, arguments, result, e);
+}
+
+static int put_text(struct caller *c, const char *text, struct err *e)
+{
+    size_t n = strlen(text) + 1;
+    return n <= MAX_PATH && remote_write(c->tracees->remote, c->text, text, n) ? 0 : gone(c, e);
+}
+
+// All signals wait while the thread is not where the program thinks, but those of faults and of the breakpoint.
+static uint64_t mask_signals(pid_t tid)
+{
+    uint64_t mask = 0, most = ~0ull;
+    const int faults[] = {SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
+        most &= ~(1ull << (faults[i] - 1));
+    if (ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask) < 0 ||
+        ptrace(PTRACE_SETSIGMASK, tid, sizeof most, &most) < 0)
+        return 0;
+    return mask;
+}
+
+static int take_stack(struct caller *c, struct err *e)
+{
+    const uint64_t map[6] = {0, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0};
+    uint64_t at = 0;
+    int rc = call_by_name(c, "__errno_location", no_arguments, &c->errno_at, e);
+    if (rc == 0 && !remote_read(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+        rc = gone(c, e);
+    if (rc == 0)
+        rc = call_by_name(c, "mmap", map, &at, e);
+    if (rc == 0 && at == (uint64_t)-1)
+        rc = err_set(e, -ENOMEM, "%ld: the process has no memory left", (long)c->tracees->remote->pid);
+    if (rc == 0) {
+        c->stack = at;
+        c->text = at + STACK_BYTES - MAX_PATH;
+    }
+    return rc;
+}
+
+// The thread is again as it was found, and stands.
+static void give_back(struct caller *c, struct attach_result *result)
+{
+    uint64_t ignored, paused;
+    if (c->stack && number_of(c->tracees, c->tid) < c->tracees->n) {
+        const uint64_t unmap[6] = {c->stack, STACK_BYTES};
+        c->stack = 0;
+        call_by_name(c, "munmap", unmap, &ignored, NULL);
+    }
+    if (c->errno_at && !remote_write(c->tracees->remote, c->errno_at, &c->saved_errno, sizeof c->saved_errno))
+        errno = 0; // the process has ended
+    tracees_lift(c->tracees, c->tracees->trap);
+    ptrace(PTRACE_SETREGSET, c->tid, NT_X86_XSTATE, &c->xstate);
+    ptrace(PTRACE_SETREGS, c->tid, 0, &c->registers);
+    ptrace(PTRACE_SETSIGMASK, c->tid, sizeof c->mask, &c->mask);
+    paused = clock_monotonic_ns() - c->taken_ns;
+    result->paused_ns = paused > result->paused_ns ? paused : result->paused_ns;
+}
+
+// Takes a thread that stands.
+static int take(struct caller *c, struct tracees *t, size_t who, struct attach_result *result, struct err *e)
+{
+    *c = (struct caller){.tracees = t, .tid = t->all[who].tid, .taken_ns = clock_monotonic_ns()};
+    c->xstate = (struct iovec){c->xstate_bytes, sizeof c->xstate_bytes};
+    if (ptrace(PTRACE_GETREGS, c->tid, 0, &c->registers) < 0 ||
+        ptrace(PTRACE_GETREGSET, c->tid, NT_X86_XSTATE, &c->xstate) < 0)
+        return gone(c, e);
+    if (!tracees_plant(t, t->trap, t->remote->entry))
+        return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
+    c->mask = mask_signals(c->tid);
+    int rc = take_stack(c, e);
+    if (rc < 0)
+        give_back(c, result);
+    return rc;
+}
+
+// A malloc that the C library or the loader calls may come while those hold a lock.
+static bool is_called_from_libc(const struct tracees *t, pid_t tid)
+{
+    struct user_regs_struct r;
+    uint64_t caller;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 || !remote_read(t->remote, r.rsp, &caller, sizeof caller) ||
+           remote_is_libc(t->remote, caller);
+}
+
+// System calls that wait, and are begun again when they were interrupted.
+static bool waits(pid_t tid)
+{
+    static const long calls[] = {
+        SYS_read,       SYS_poll,          SYS_select,          SYS_pselect6,        SYS_ppoll,
+        SYS_epoll_wait, SYS_epoll_pwait,   SYS_nanosleep,       SYS_clock_nanosleep, SYS_pause,
+        SYS_wait4,      SYS_waitid,        SYS_accept,          SYS_accept4,         SYS_recvfrom,
+        SYS_recvmsg,    SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_restart_syscall};
+    struct user_regs_struct r;
+    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if ((long)r.orig_rax == calls[i])
+            return true;
+    }
+    return false;
+}
+
+// A thread that enters malloc.
+static bool find_entering(struct tracees *t, size_t *who)
+{
+    uint64_t start = clock_monotonic_ns(), now = start;
+    for (; now - start < ENTRY_NS && !t->gone; now = clock_monotonic_ns()) {
+        enum tracees_event event = tracees_next(t, who);
+        bool picky = now - start < PICKY_NS;
+        if (event == TRACEES_AT_ENTRY && !(picky && is_called_from_libc(t, t->all[*who].tid)))
+            return true;
+        if (event == TRACEES_AT_ENTRY)
+            tracees_step_over(t, *who);
+        else if (event != TRACEES_NOTHING)
+            tracees_continue(t, *who);
+        // A program that does not run at all need not be waited for.
+    }
+    return false;
+}
+
+// A thread that waits in the kernel, the main thread first.
+static bool find_waiting(struct tracees *t, size_t *who)
+{
+    if (!tracees_stop_all(t, STOP_NS))
+        return false;
+    size_t leader = number_of(t, t->remote->pid);
+    if (leader < t->n && t->all[leader].state == TRACEE_STOPPED && waits(t->remote->pid)) {
+        *who = leader;
+        return true;
+    }
+    for (*who = 0; *who < t->n; ++*who) {
+        if (t->all[*who].state == TRACEE_STOPPED && waits(t->all[*who].tid))
+            return true;
+    }
+    return false;
+}
+
+static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result, struct err *e)
+{
+    uint64_t entry = remote_function(t->remote, "malloc");
+    size_t who = 0;
+    // A fork that began before its thread was traced would go unseen, and its child have the breakpoint: now there is none.
+    if (!tracees_pass_all(t, CALL_NS))
+        return err_set(e, -EBUSY, "%ld: a thread cannot be stopped", (long)t->remote->pid);
+    t->wanted = true;
+    if (!entry || !tracees_plant(t, t->entry, entry))
+        return err_set(e, -EACCES, "%ld: its code cannot be written to", (long)t->remote->pid);
+    bool found = find_entering(t, &who);
+    t->wanted = false;
+    tracees_lift(t, t->entry);
+    if (!found && !t->gone)
+        found = find_waiting(t, &who);
+    if (t->gone)
+        return err_set(e, -ESRCH, "%ld: the process ended, or executed another program", (long)t->remote->pid);
+    tracees_continue_all(t, found ? who : SIZE_MAX);
+    if (!found)
+        return err_set(e, -EBUSY,
+                       "%ld: no thread called malloc within %u s or waited in a system call that can be interrupted",
+                       (long)t->remote->pid, (unsigned)(ENTRY_NS / MS(1000)));
+    return take(c, t, who, result, e);
+}
+
+static int copy_library(int from, int to)
+{
+    char bytes[65536];
+    ssize_t n;
+    while ((n = read(from, bytes, sizeof bytes)) > 0) {
+        if (write(to, bytes, (size_t)n) != n)
+            return -1;
+    }
+    return (int)n;
+}
+
+// Fills the file that the process has open as `fd`.
+static int fill(const struct caller *c, int fd, const char *library, struct err *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)c->tracees->remote->pid, fd);
+    int from = open(library, O_RDONLY | O_CLOEXEC), to = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+    if (from < 0)
+        rc = err_set_errno(e, "%s", library);
+    else if (to < 0 || copy_library(from, to) < 0)
+        rc = err_set_errno(e, "%ld: the library cannot be copied", (long)c->tracees->remote->pid);
+    if (from >= 0)
+        close(from);
+    if (to >= 0)
+        close(to);
+    return rc;
+}
+
+static int explain_load(struct caller *c, struct err *e)
+{
+    char text[400] = "";
+    uint64_t at = 0;
+    if (call_by_name(c, "dlerror", no_arguments, &at, e) < 0)
+        return -EIO;
+    for (size_t i = 0; at && i < sizeof text - 1 && remote_read(c->tracees->remote, at + i, &text[i], 1) && text[i];
+         i++)
+        continue;
+    return err_set(e, -ENOTSUP, "%ld: the library cannot be loaded: %s", (long)c->tracees->remote->pid, text);
+}
+
+static int load_file(struct caller *c, int fd, struct err *e)
+{
+    char path[64];
+    uint64_t handle = 0;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int rc = put_text(c, path, e);
+    if (rc == 0)
+        rc = call_by_name(c, "dlopen", (const uint64_t[6]){c->text, RTLD_NOW}, &handle, e);
+    return rc < 0 || handle ? rc : explain_load(c, e);
+}
+
+static int load(struct caller *c, const char *library, struct err *e)
+{
+    uint64_t fd = 0, ignored;
+    int rc = put_text(c, "heaptape", e);
+    if (rc == 0)
+        rc = call_by_name(c, "memfd_create", (const uint64_t[6]){c->text, MFD_CLOEXEC}, &fd, e);
+    if (rc == 0 && (int)fd < 0)
+        rc = err_set(e, -ENOTSUP, "%ld: no file descriptor or memory is left for the library",
+                     (long)c->tracees->remote->pid);
+    if (rc < 0)
+        return rc;
+    rc = fill(c, (int)fd, library, e);
+    if (rc == 0)
+        rc = load_file(c, (int)fd, e);
+    int closed = call_by_name(c, "close", (const uint64_t[6]){fd}, &ignored, e);
+    return rc < 0 ? rc : closed;
+}
+
+// What is at the same distance from the thread pointer in every thread.
+struct thread_place {
+    uint64_t offset;
+    uint64_t idle; // what `state` is to be made
+};
+
+static uint64_t thread_pointer(pid_t tid)
+{
+    struct user_regs_struct r;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
+}
+
+static bool is_writing(const struct tracees *t, const struct thread_place *place)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct spool_thread state;
+        uint64_t at = thread_pointer(t->all[i].tid);
+        if (at && remote_read(t->remote, at + place->offset, &state, sizeof state) &&
+            (state.busy & SPOOL_THREAD_WRITING))
+            return true;
+    }
+    return false;
+}
+
+static bool set_idle(const struct tracees *t, const struct thread_place *place)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        uint64_t at = thread_pointer(t->all[i].tid);
+        if (at && !remote_write(t->remote, at + place->offset + offsetof(struct spool_thread, state), &place->idle,
+                                sizeof place->idle))
+            return false;
+    }
+    return true;
+}
+
+// With all other threads stopped.
+static int try_clear(struct caller *c, struct thread_place *place, bool *done, struct err *e)
+{
+    uint64_t rc = 0, at = place->offset + thread_pointer(c->tid);
+    struct spool_thread state;
+    *done = false;
+    if (is_writing(c->tracees, place))
+        return 0;
+    int failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
+    if (failed || (int)rc == EAGAIN)
+        return failed;
+    *done = true;
+    if (!remote_read(c->tracees->remote, at, &state, sizeof state))
+        return gone(c, e);
+    place->idle = (uintptr_t)state.state;
+    return set_idle(c->tracees, place) ? 0 : gone(c, e);
+}
+
+static int end_recording(struct caller *c, struct err *e)
+{
+    struct tracees *t = c->tracees;
+    uint64_t error = 0, at = 0;
+    bool done = false;
+    int rc = call_by_name(c, "heaptape_detach", no_arguments, &error, e);
+    if (rc == 0 && (int)error)
+        return err_set(e, -ENOTSUP, "%ld: was started with the library", (long)t->remote->pid);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
+    struct thread_place place = {.offset = at - thread_pointer(c->tid)};
+    uint64_t start = clock_monotonic_ns(), most_ns = STOP_NS;
+    // Threads do not stand for long because one of them is late, unless the machine is so busy that one always is.
+    for (; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; most_ns *= 2) {
+        bool stand = tracees_stop_all(t, most_ns);
+        if (t->gone)
+            rc = gone(c, e);
+        else if (stand)
+            rc = try_clear(c, &place, &done, e);
+        tracees_continue_all(t, number_of(t, c->tid));
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+    }
+    return rc < 0 || done ? rc
+                          : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
+}
+
+static int begin_recording(struct caller *c, const char *library, const char *session_dir, struct err *e)
+{
+    const struct remote *r = c->tracees->remote;
+    uint64_t error = 0;
+    int rc = remote_function(r, "heaptape_attach") ? end_recording(c, e) : load(c, library, e);
+    if (rc == 0)
+        rc = put_text(c, session_dir, e);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_attach", (const uint64_t[6]){c->text}, &error, e);
+    if (rc == 0 && (int)error)
+        rc = err_set(e, -EIO, "%ld: the library cannot join the recording: %s", (long)r->pid, strerror((int)error));
+    return rc;
+}
+
+// A line of /proc/PID/status or of a thread's; 0 when there is none.
+static uint64_t status_value(const char *path, const char *name, int base)
+{
+    char *line = NULL;
+    size_t room = 0;
+    uint64_t value = 0;
+    FILE *f = fopen(path, "re");
+    while (f && getline(&line, &room, f) > 0) {
+        if (strncmp(line, name, strlen(name)) == 0)
+            value = strtoull(line + strlen(name), NULL, base);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return value;
+}
+
+// The kernel would reset what the program does at SIGTRAP: where a thread blocks it, or all ignore it.
+static bool needs_trap(pid_t pid)
+{
+    char path[400];
+    const uint64_t trap = 1ull << (SIGTRAP - 1);
+    struct dirent *d;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    bool caught = status_value(path, "SigCgt:", 16) & trap, needs = status_value(path, "SigIgn:", 16) & trap;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *tasks = opendir(path);
+    while (caught && tasks && (d = readdir(tasks))) {
+        snprintf(path, sizeof path, "/proc/%ld/task/%s/status", (long)pid, d->d_name);
+        needs |= status_value(path, "SigBlk:", 16) & trap;
+    }
+    if (tasks)
+        closedir(tasks);
+    return needs;
+}
+
+static char state_of(pid_t pid)
+{
+    char path[64], *line = NULL, state = 0;
+    size_t room = 0;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    FILE *f = fopen(path, "re");
+    while (f && !state && getline(&line, &room, f) > 0) {
+        if (strncmp(line, "State:\t", 7) == 0)
+            state = line[7];
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return state;
+}
+
+// What would be changed, or could not be, is found out before anything is.
+static int check(pid_t pid, struct err *e)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    uint64_t tracer = status_value(path, "TracerPid:", 10);
+    char state = state_of(pid);
+    if (!state)
+        return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
+    if (state == 'Z' || state == 'X')
+        return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
+    if (state == 'T' || state == 't')
+        return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
+    if (tracer)
+        return err_set(e, -EBUSY, "%ld: is traced by process %llu (a debugger, or strace)", (long)pid,
+                       (unsigned long long)tracer);
+    if (status_value(path, "Seccomp:", 10))
+        return err_set(e, -ENOTSUP, "%ld: its system calls are filtered (seccomp): loading the library could end it",
+                       (long)pid);
+    if (status_value(path, "Tgid:", 10) != (uint64_t)pid)
+        return err_set(e, -ESRCH, "%ld: is a thread and no process", (long)pid);
+    if (needs_trap(pid))
+        return err_set(e, -ENOTSUP,
+                       "%ld: ignores SIGTRAP, or blocks and handles it, and a breakpoint would change that", (long)pid);
+    return 0;
+}
+
+// In the child. Without `library` the recording ends.
+static int run(pid_t pid, const char *library, const char *session_dir, struct attach_shared *s)
+{
+    struct remote r;
+    struct tracees t;
+    struct caller c;
+    int rc = check(pid, &s->error);
+    if (rc == 0)
+        rc = remote_open(&r, pid, &s->error);
+    if (rc < 0)
+        return rc;
+    if (!library && !remote_function(&r, "heaptape_detach"))
+        return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
+    rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
+    s->result.threads = (uint32_t)t.n;
+    if (rc == 0)
+        rc = find_caller(&c, &t, &s->result, &s->error);
+    if (rc == 0) {
+        rc = library ? begin_recording(&c, library, session_dir, &s->error) : end_recording(&c, &s->error);
+        give_back(&c, &s->result);
+    }
+    tracees_release(&t);
+    remote_close(&r);
+    return rc;
+}
+
+// The child has been killed: its breakpoints would kill the process.
+static void take_out(pid_t pid, struct attach_shared *s)
+{
+    struct remote r;
+    if (remote_open(&r, pid, NULL) < 0)
+        return;
+    for (unsigned i = 0; i < 2; i++) {
+        if (s->breakpoints[i].planted && !remote_write(&r, s->breakpoints[i].at, &s->breakpoints[i].original, 1))
+            errno = 0; // it has ended
+    }
+    remote_close(&r);
+}
+
+static int run_in_child(pid_t pid, const char *library, const char *session_dir,
+                        const struct attach_meanwhile *meanwhile, struct attach_result *result, struct err *e)
+{
+    struct attach_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    sigset_t all;
+    int status;
+    if (s == MAP_FAILED)
+        return err_set(e, -ENOMEM, "out of memory");
+    pid_t child = fork();
+    if (child == 0) {
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
+        s->rc = run(pid, library, session_dir, s);
+        _exit(0);
+    }
+    while (child > 0 && waitpid(child, &status, WNOHANG) == 0) {
+        if (meanwhile)
+            meanwhile->call(meanwhile->context);
+        nanosleep(&(struct timespec){.tv_nsec = MS(1) / 5}, NULL);
+    }
+    int rc = child < 0 ? err_set_errno(e, "cannot start a process") : s->rc;
+    if (child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+        take_out(pid, s);
+        rc = err_set(e, -EIO, "%ld: the helper process was killed", (long)pid);
+    } else if (rc < 0) {
+        err_set(e, rc, "%s", s->error.text);
+    }
+    result->threads = s->result.threads > result->threads ? s->result.threads : result->threads;
+    result->paused_ns = s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
+    munmap(s, sizeof *s);
+    return rc;
+}
+
+int attach_begin(pid_t pid, const char *library, const char *session_dir, const struct attach_meanwhile *meanwhile,
+                 struct attach_result *result, struct err *e)
+{
+    return run_in_child(pid, library, session_dir, meanwhile, result, e);
+}
+
+int attach_end(pid_t pid, const struct attach_meanwhile *meanwhile, struct attach_result *result, struct err *e)
+{
+    return run_in_child(pid, NULL, NULL, meanwhile, result, e);
+}

@@ -1,0 +1,36 @@
+// Has a process that runs already load libheaptape.so and begin or end its recording, by ptrace(2).
+//
+// A thread of it is taken where it holds no lock: at the entry of malloc, or in a system call in which it waits. It calls what
+// is needed on a stack of its own and goes on where it was; the other threads run meanwhile. A child of this process does
+// this, so that a recorder can drain at the same time; if that child dies, the parent takes the breakpoint out.
+#ifndef HEAPTAPE_ATTACH_ATTACH_H
+#define HEAPTAPE_ATTACH_ATTACH_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct attach_result {
+    uint32_t threads;
+    uint64_t paused_ns; // the longest time for which a thread stood still
+};                      // all zero before the first use; then the maxima of all
+
+// What the caller does while it waits; called often. NULL: nothing.
+struct attach_meanwhile {
+    void (*call)(void *context);
+    void *context;
+};
+
+// Begins a recording into a session. `session_dir` is its path as the process sees it, `library` that of libheaptape.so here.
+// A recording whose recorder has died is ended first. 0, or a negative errno with the process as it was: -ESRCH, -EPERM,
+// -EACCES, -ENOTSUP (what cannot be attached to), -EBUSY (no thread came to a safe place in time), -EIO.
+int attach_begin(pid_t pid, const char *library, const char *session_dir, const struct attach_meanwhile *meanwhile,
+                 struct attach_result *result, struct err *e);
+
+// Ends it: afterwards the process calls malloc as before, and of the recording only the library is left, idle. 0, or a
+// negative errno as above; -ENOENT: heaptape was never attached to the process.
+int attach_end(pid_t pid, const struct attach_meanwhile *meanwhile, struct attach_result *result, struct err *e);
+
+#endif

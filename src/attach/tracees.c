@@ -1,0 +1,413 @@
+#include "attach/tracees.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define INT3     0xcc
+#define TRAP_BIT (1ull << (SIGTRAP - 1))
+
+enum { NAP_NS = 50000 };
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+static struct tracee *find(struct tracees *t, pid_t tid)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].tid == tid)
+            return &t->all[i];
+    }
+    return NULL;
+}
+
+static bool blocks_trap(const struct remote *r, pid_t tid)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    uint64_t blocked = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/status", (long)r->pid, (long)tid);
+    FILE *f = fopen(path, "re");
+    while (f && getline(&line, &room, f) > 0) {
+        if (strncmp(line, "SigBlk:", 7) == 0)
+            blocked = strtoull(line + 7, NULL, 16);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return blocked & TRAP_BIT;
+}
+
+static struct tracee *add(struct tracees *t, pid_t tid)
+{
+    if (HT_GROW(&t->all, &t->capacity, t->n + 1) < 0)
+        return NULL;
+    t->all[t->n] = (struct tracee){.tid = tid, .blocks_trap = blocks_trap(t->remote, tid)};
+    return &t->all[t->n++];
+}
+
+static void drop(struct tracees *t, struct tracee *who)
+{
+    size_t i = (size_t)(who - t->all);
+    t->n--;
+    memmove(who, who + 1, (t->n - i) * sizeof *who);
+}
+
+// The threads that have no tracer yet. Returns how many, or a negative errno.
+static int seize_new(struct tracees *t, struct err *e)
+{
+    const long options =
+        PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
+    char path[64];
+    struct dirent *d;
+    int found = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)t->remote->pid);
+    DIR *tasks = opendir(path);
+    if (!tasks)
+        return err_set(e, -ESRCH, "%ld: no such process", (long)t->remote->pid);
+    while (found >= 0 && (d = readdir(tasks))) {
+        pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
+        if (tid <= 0 || find(t, tid))
+            continue;
+        found++;
+        if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0 && errno != ESRCH)
+            found = err_set(e, -EPERM, "%ld: ptrace is not permitted: %s (see kernel.yama.ptrace_scope)",
+                            (long)t->remote->pid, strerror(errno));
+        else if (errno != ESRCH && !add(t, tid))
+            found = err_set(e, -ENOMEM, "out of memory");
+        errno = 0;
+    }
+    closedir(tasks);
+    return found;
+}
+
+int tracees_seize(struct tracees *t, const struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e)
+{
+    int found;
+    *t = (struct tracees){.remote = r, .entry = &breakpoints[0], .trap = &breakpoints[1]};
+    while ((found = seize_new(t, e)) > 0)
+        continue;
+    return found;
+}
+
+bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at)
+{
+    const uint8_t breakpoint = INT3;
+    if (b->planted)
+        return true;
+    b->at = at;
+    if (!remote_read(t->remote, at, &b->original, 1))
+        return false;
+    b->planted = 1; // before it is, for whoever takes it out
+    b->planted = remote_write(t->remote, at, &breakpoint, 1);
+    return b->planted;
+}
+
+void tracees_lift(struct tracees *t, struct attach_breakpoint *b)
+{
+    if (b->planted && remote_write(t->remote, b->at, &b->original, 1))
+        b->planted = 0;
+}
+
+static uint64_t pc_of(pid_t tid)
+{
+    struct user_regs_struct r;
+    return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.rip;
+}
+
+static void set_pc(pid_t tid, uint64_t pc)
+{
+    struct user_regs_struct r;
+    if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
+        return;
+    r.rip = pc;
+    r.orig_rax = (unsigned long long)-1; // no system call is to be restarted
+    ptrace(PTRACE_SETREGS, tid, 0, &r);
+}
+
+// Any other stop takes the place of the one that was asked for.
+static void resume(struct tracee *who, int sig)
+{
+    who->state = TRACEE_RUNS;
+    ptrace(PTRACE_CONT, who->tid, 0, sig);
+    if (who->interrupted)
+        ptrace(PTRACE_INTERRUPT, who->tid, 0, 0);
+}
+
+// A child with memory of its own has a copy of the breakpoints that were in when it was forked.
+static void repair(const struct tracees *t, pid_t child)
+{
+    const struct attach_breakpoint *const both[] = {t->entry, t->trap};
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/mem", (long)child);
+    int memory = open(path, O_RDWR | O_CLOEXEC);
+    for (unsigned i = 0; memory >= 0 && i < 2; i++) {
+        uint8_t now = 0;
+        off_t at = (off_t)both[i]->at;
+        if (at && pread(memory, &now, 1, at) == 1 && now == INT3 && pwrite(memory, &both[i]->original, 1, at) != 1)
+            errno = 0; // it has ended
+    }
+    if (memory >= 0)
+        close(memory);
+}
+
+static void release_child(struct tracees *t, pid_t parent, bool shares)
+{
+    unsigned long child = 0;
+    int status;
+    if (ptrace(PTRACE_GETEVENTMSG, parent, 0, &child) < 0)
+        return;
+    struct tracee *known = find(t, (pid_t)child);
+    if (known)
+        drop(t, known);
+    else if (waitpid((pid_t)child, &status, __WALL) != (pid_t)child || !WIFSTOPPED(status))
+        return;
+    if (!shares)
+        repair(t, (pid_t)child);
+    ptrace(PTRACE_DETACH, child, 0, 0);
+}
+
+static void on_fork(struct tracees *t, struct tracee *who, bool shares)
+{
+    pid_t parent = who->tid;
+    t->vforks += shares;
+    if (shares)
+        tracees_lift(t, t->entry);
+    release_child(t, parent, shares);
+    resume(find(t, parent), 0);
+}
+
+static void on_vfork_done(struct tracees *t, struct tracee *who)
+{
+    t->vforks -= t->vforks > 0;
+    if (!t->vforks && t->wanted)
+        tracees_plant(t, t->entry, t->entry->at);
+    resume(who, 0);
+}
+
+static bool is_group_stop(int sig)
+{
+    return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig)
+{
+    (void)t;
+    if (is_group_stop(sig)) {
+        who->state = TRACEE_LISTENS;
+        ptrace(PTRACE_LISTEN, who->tid, 0, 0);
+        return TRACEES_NOTHING;
+    }
+    if (!who->interrupted) { // a new thread
+        resume(who, 0);
+        return TRACEES_NOTHING;
+    }
+    who->interrupted = false;
+    who->state = TRACEE_STOPPED;
+    return TRACEES_STOPPED;
+}
+
+static void block_trap_again(pid_t tid)
+{
+    uint64_t mask = 0;
+    if (ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask) == 0) {
+        mask |= TRAP_BIT;
+        ptrace(PTRACE_SETSIGMASK, tid, sizeof mask, &mask);
+    }
+}
+
+static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
+{
+    uint64_t pc = pc_of(who->tid);
+    if (who->blocks_trap)
+        block_trap_again(who->tid);
+    who->state = TRACEE_STOPPED;
+    if (pc == t->trap->at + 1 && t->trap->at)
+        return TRACEES_AT_TRAP;
+    if (pc == t->entry->at + 1 && t->entry->at) {
+        set_pc(who->tid, t->entry->at);
+        if (t->entry->planted)
+            return TRACEES_AT_ENTRY;
+        resume(who, 0); // it was taken out meanwhile
+        return TRACEES_NOTHING;
+    }
+    resume(who, SIGTRAP); // the program's own
+    return TRACEES_NOTHING;
+}
+
+static enum tracees_event on_status(struct tracees *t, struct tracee *who, int status)
+{
+    int sig = WSTOPSIG(status);
+    switch (status >> 16) {
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+        on_fork(t, who, status >> 16 == PTRACE_EVENT_VFORK);
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_VFORK_DONE:
+        on_vfork_done(t, who);
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_CLONE:
+        resume(who, 0);
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_EXEC:
+        // Its memory is another program's.
+        t->gone = true;
+        t->entry->planted = t->trap->planted = 0;
+        who->state = TRACEE_STOPPED;
+        return TRACEES_NOTHING;
+    case PTRACE_EVENT_STOP:
+        return on_stop(t, who, sig);
+    }
+    if (sig == SIGTRAP)
+        return on_trap(t, who);
+    resume(who, sig);
+    return TRACEES_NOTHING;
+}
+
+static bool is_thread(const struct tracees *t, pid_t tid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld", (long)t->remote->pid, (long)tid);
+    return access(path, F_OK) == 0;
+}
+
+enum tracees_event tracees_next(struct tracees *t, size_t *who)
+{
+    int status;
+    pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+    if (tid < 0)
+        t->gone = true;
+    if (tid <= 0) {
+        nap();
+        return TRACEES_NOTHING;
+    }
+    struct tracee *it = find(t, tid);
+    if (WIFEXITED(status) || WIFSIGNALED(status)) {
+        if (it)
+            drop(t, it);
+        t->gone |= tid == t->remote->pid || t->n == 0;
+        return TRACEES_NOTHING;
+    }
+    bool is_new = !it;
+    it = it ? it : add(t, tid);
+    if (!it) {
+        ptrace(PTRACE_DETACH, tid, 0, 0);
+        return TRACEES_NOTHING;
+    }
+    if (is_new && !is_thread(t, tid)) {
+        it->state = TRACEE_CHILD;
+        return TRACEES_NOTHING;
+    }
+    enum tracees_event event = on_status(t, it, status);
+    *who = (size_t)(it - t->all);
+    return event;
+}
+
+void tracees_continue(struct tracees *t, size_t who)
+{
+    resume(&t->all[who], 0);
+}
+
+// A signal that comes first is delivered, and its handler's first step is no step over: then the thread comes to the
+// breakpoint again.
+void tracees_step_over(struct tracees *t, size_t who)
+{
+    struct tracee *it = &t->all[who];
+    int status = 0, sig = 0;
+    bool planted = t->entry->planted;
+    tracees_lift(t, t->entry);
+    if (ptrace(PTRACE_SINGLESTEP, it->tid, 0, 0) == 0 && waitpid(it->tid, &status, __WALL) == it->tid &&
+        WIFSTOPPED(status))
+        sig = status >> 16 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+    if (planted)
+        tracees_plant(t, t->entry, t->entry->at);
+    if (WIFSTOPPED(status))
+        resume(it, sig);
+    else
+        drop(t, it);
+}
+
+void tracees_interrupt(struct tracees *t, size_t who)
+{
+    struct tracee *it = &t->all[who];
+    if (it->state == TRACEE_STOPPED || it->interrupted)
+        return;
+    it->interrupted = ptrace(PTRACE_INTERRUPT, it->tid, 0, 0) == 0;
+}
+
+static bool all_stand(const struct tracees *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].state == TRACEE_RUNS && t->all[i].interrupted)
+            return false;
+    }
+    return true;
+}
+
+bool tracees_pass_all(struct tracees *t, uint64_t most_ns)
+{
+    uint64_t start = clock_monotonic_ns();
+    for (size_t i = 0; i < t->n; i++)
+        tracees_interrupt(t, i);
+    while (!all_stand(t) && !t->gone) {
+        size_t who;
+        if (clock_monotonic_ns() - start >= most_ns)
+            return false;
+        if (tracees_next(t, &who) != TRACEES_NOTHING)
+            tracees_continue(t, who);
+    }
+    return !t->gone;
+}
+
+bool tracees_stop_all(struct tracees *t, uint64_t most_ns)
+{
+    uint64_t start = clock_monotonic_ns();
+    bool in_time = true;
+    for (;;) {
+        size_t who;
+        // All first, then all answers. Threads that begin meanwhile are asked, too.
+        for (size_t i = 0; i < t->n; i++)
+            tracees_interrupt(t, i);
+        in_time = clock_monotonic_ns() - start < most_ns;
+        if (all_stand(t) || t->gone || !in_time)
+            return in_time;
+        tracees_next(t, &who);
+    }
+}
+
+void tracees_continue_all(struct tracees *t, size_t except)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (i != except && t->all[i].state == TRACEE_STOPPED)
+            resume(&t->all[i], 0);
+    }
+}
+
+void tracees_release(struct tracees *t)
+{
+    const uint64_t most_ns = 2000000000u;
+    tracees_lift(t, t->entry);
+    tracees_lift(t, t->trap);
+    tracees_stop_all(t, most_ns);
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].state == TRACEE_CHILD)
+            repair(t, t->all[i].tid);
+        ptrace(PTRACE_DETACH, t->all[i].tid, 0, 0);
+    }
+    free(t->all);
+    t->all = NULL;
+    t->n = 0;
+}

@@ -1,0 +1,17 @@
+// Where registers and breakpoints are not those of x86-64.
+#include "attach/attach.h"
+
+#include <errno.h>
+
+int attach_begin(pid_t pid, const char *library, const char *session_dir, const struct attach_meanwhile *meanwhile,
+                 struct attach_result *result, struct err *e)
+{
+    (void)library, (void)session_dir, (void)meanwhile, (void)result;
+    return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
+}
+
+int attach_end(pid_t pid, const struct attach_meanwhile *meanwhile, struct attach_result *result, struct err *e)
+{
+    (void)meanwhile, (void)result;
+    return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
+}

@@ -1,0 +1,26 @@
+// How libheaptape.so is used by `heaptape record --pid`, which loads it into a process that runs already and has a thread of that
+// process call what is exported for it (src/capture/patch.c):
+//
+//     int heaptape_attach(const char *session_dir)
+// begins the recording of the process in the session of the directory. 0 or an errno; then nothing has changed.
+//     int heaptape_detach(void)
+// ends it: calls that begin from then on go past the library, whose functions some threads may still be in. 0, or ENOTSUP: the
+// program was started with the library.
+//     int heaptape_clear(void)
+// after that, while all other threads are stopped and none of them is writing, gives back all that the recording had. 0, or
+// EAGAIN: later. Afterwards `state` of all threads must be made that of the calling one.
+//     const struct spool_thread *heaptape_thread(void)
+// returns the calling thread's.
+#ifndef HEAPTAPE_SPOOL_ATTACH_H
+#define HEAPTAPE_SPOOL_ATTACH_H
+
+#include <stdint.h>
+
+// Of a thread, at the same distance from its thread pointer in all threads.
+struct spool_thread {
+    void *state;
+    uint32_t busy; // SPOOL_THREAD_WRITING: it is in the middle of a record
+};
+enum { SPOOL_THREAD_WRITING = 1 };
+
+#endif

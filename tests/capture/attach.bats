@@ -1,0 +1,172 @@
+# Processes that run already: record --pid, and ctl PID detach.
+load trace
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 1 ]; then
+    skip "kernel.yama.ptrace_scope forbids ptrace"
+  fi
+  skip_under_sanitizer
+}
+
+teardown() {
+  [ -z "${service:-}" ] || kill -9 "$service" 2>/dev/null || true
+}
+
+# start_service ARGUMENT...: in the background, its pid in $service; its output goes to the file `out`.
+start_service() {
+  LD_BIND_NOW=1 "$HEAPTAPE_PROGRAMS/service" "$@" >out 3>&- &
+  service=$!
+  until_line ready
+}
+
+until_line() {
+  for ((i = 0; i < 1000; i++)); do
+    ! grep -qx "$1" out || return 0
+    sleep 0.01
+  done
+  cat out
+  return 1
+}
+
+# The service ends as it would have, and finds the loader's tables as they were.
+end_service() {
+  local status=0
+  kill -USR1 "$service"
+  wait "$service" || status=$?
+  service=
+  cat out
+  [ "$status" -eq 0 ]
+  [ "$(tail -n 1 out)" = "the same" ]
+}
+
+attach() {
+  timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" "$@" 2>err 3>&- || {
+    cat err
+    return 1
+  }
+}
+
+# Of each thread the sizes follow each other: no call between the first and the last is missing.
+all_calls_are_there() {
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht | awk -v pid="$service" '$2 == pid && $5 == "malloc" && $7 >= 1000 && $7 < 6000 {
+    if ($3 in last && $7 != (last[$3] < 5999 ? last[$3] + 1 : 1000)) { print "thread " $3 ": " last[$3] ", then " $7; bad = 1 }
+    last[$3] = $7
+    n++
+  }
+  END { exit bad || n < 1000 }'
+}
+
+@test "a process that runs is recorded for a while and goes on: every call, no block unknown in size" {
+  start_service 4
+  attach --duration 1
+  cat err
+  ! grep lost err
+  all_calls_are_there
+  "$HEAPTAPE" convert -q -f t.ht -o t.htw
+  "$HEAPTAPE" check -q t.htw
+  [ "$("$HEAPTAPE" stat --json t.htw | jq '.unmatched_frees')" -ge 100 ]
+  "$HEAPTAPE" dump t.htw | grep -q preexisting
+  ! "$HEAPTAPE" dump t.htw | grep preexisting | grep -q unknown
+  end_service
+}
+
+@test "nothing is left but the library: no descriptor, no thread, no spool" {
+  start_service 4
+  local descriptors threads
+  descriptors=$(readlink /proc/"$service"/fd/* | sort)
+  threads=$(ls /proc/"$service"/task)
+  attach --duration 1
+  [ "$(readlink /proc/"$service"/fd/* | sort)" = "$descriptors" ]
+  [ "$(ls /proc/"$service"/task)" = "$threads" ]
+  ! grep -q spool /proc/"$service"/maps
+  [ "$(grep -c 'memfd:heaptape.* r-xp\|r-xp.*memfd:heaptape' /proc/"$service"/maps)" -eq 1 ]
+  end_service
+}
+
+@test "again and again, of threads that fork and load libraries" {
+  local rounds=${HEAPTAPE_TEST_ROUNDS:-3} i
+  start_service "${HEAPTAPE_TEST_THREADS:-8}" forks "$HEAPTAPE_PROGRAMS/libservice_library.so"
+  for ((i = 0; i < rounds; i++)); do
+    attach --duration 1
+    cat err
+    ! grep lost err
+    all_calls_are_there
+  done
+  # The children's calls, and those of an object that was loaded while it was recorded.
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  grep -q ' malloc 0 7000 ' lines
+  grep -q ' malloc 0 8888 ' lines
+  [ "$(grep -c 'r-xp.*memfd:heaptape' /proc/"$service"/maps)" -eq 1 ]
+  end_service
+}
+
+@test "SIGINT ends the recording and not the process" {
+  start_service 2
+  # A shell has its background jobs ignore SIGINT.
+  env --default-signal=INT "$HEAPTAPE" record -f -o t.ht --pid "$service" 2>err 3>&- &
+  recorder=$!
+  for ((i = 0; i < 1000; i++)); do
+    ! grep -q memfd:heaptape /proc/"$service"/maps || break
+    sleep 0.01
+  done
+  sleep 0.5
+  kill -INT "$recorder"
+  wait "$recorder"
+  all_calls_are_there
+  end_service
+}
+
+@test "the process ends while it is recorded: its trace is whole" {
+  start_service 2
+  attach &
+  recorder=$!
+  sleep 1
+  kill -USR1 "$service"
+  wait "$service"
+  wait "$recorder"
+  "$HEAPTAPE" check -q t.ht
+  all_calls_are_there
+  service=
+}
+
+@test "SIGKILL of the recorder: the process goes on, and can be recorded again" {
+  start_service 4
+  "$HEAPTAPE" record -f -o t.ht --pid "$service" 2>err 3>&- &
+  recorder=$!
+  sleep 1
+  kill -9 "$recorder"
+  wait "$recorder" || true
+  sleep 0.2
+  attach --duration 1
+  all_calls_are_there
+  end_service
+}
+
+@test "one that waits in a system call" {
+  sleep 100 3>&- &
+  service=$!
+  sleep 0.1
+  run -125 timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
+  [[ "$output" = *"did not call the malloc API"* ]]
+  kill -0 "$service"
+  [ "$(cut -d' ' -f3 /proc/"$service"/stat)" = S ]
+}
+
+@test "what cannot be attached to is refused in one line, and left alone" {
+  run -125 "$HEAPTAPE" record --pid 4194303 -f -o t.ht
+  [ "$output" = "heaptape: 4194303: no such process" ]
+  start_service 1
+  kill -STOP "$service"
+  sleep 0.1
+  run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
+  [ "$output" = "heaptape: $service: is stopped; continue it first" ]
+  kill -CONT "$service"
+  "$HEAPTAPE" record -q -f -o other.ht --pid "$service" --duration 2 3>&- &
+  recorder=$!
+  sleep 1
+  run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
+  [ "$output" = "heaptape: $service: is being recorded already" ]
+  wait "$recorder"
+  end_service
+}

@@ -1,0 +1,19 @@
+// Loaded by service again and again: its constructor allocates, too.
+#include <stdlib.h>
+
+static void *volatile block;
+
+static __attribute__((constructor)) void at_start(void)
+{
+    block = malloc(8887);
+}
+
+static __attribute__((destructor)) void at_end(void)
+{
+    free(block);
+}
+void service_call(void);
+void service_call(void)
+{
+    free(malloc(8888));
+}
