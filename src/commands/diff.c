@@ -80,6 +80,9 @@ static void print_site(const struct sites_diff_row *r)
 void command_print_sites(const struct sites_diff *d, uint64_t top)
 {
     uint64_t changed = 0;
+    // Where no stacks were recorded the totals say it all.
+    if (d->n == 1 && strcmp(d->rows[0].function, "(unknown)") == 0)
+        return;
     for (size_t i = 0; i < d->n; i++) {
         if (!sites_diff_changed(&d->rows[i]))
             continue;

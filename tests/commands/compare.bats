@@ -75,9 +75,9 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   ("waste.so", "X=y", "A=2", "B=4")]'
   heaptape compare -q --no-latency -r 3 --sweep MALLOC_ARENA_MAX=1,2 w.htw
   [ "$status" -eq 0 ]
-  has "${lines[2]}" "glibc,MALLOC_ARENA_MAX=1 "
-  has "${lines[3]}" "glibc,MALLOC_ARENA_MAX=2 "
-  has "${lines[3]}" "no difference"
+  has "${lines[3]}" "glibc,MALLOC_ARENA_MAX=1 "
+  has "${lines[4]}" "glibc,MALLOC_ARENA_MAX=2 "
+  has "${lines[4]}" "no difference"
 }
 
 @test "a sweep without values is a usage error" {
