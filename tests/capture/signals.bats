@@ -4,11 +4,15 @@ load trace
   skip_under_sanitizer
   # shellcheck disable=SC2034
   record_options="-a $HEAPTAPE_PROGRAMS/libtrivial.so"
-  record "$HEAPTAPE_PROGRAMS/signals" 500
-  [ "$status" -eq 0 ]
-  counts_as_told
-  # Some did interrupt one: else the test tests nothing.
-  [ "$(awk '$4 == 1' lines | wc -l)" -gt 0 ]
+  local i interrupting=0
+  # Some have to interrupt one, else the test tests nothing: on a busy machine not in each run.
+  for ((i = 0; i < 10 && interrupting == 0; i++)); do
+    record "$HEAPTAPE_PROGRAMS/signals" 500
+    [ "$status" -eq 0 ]
+    counts_as_told
+    interrupting=$(awk '$4 == 1' lines | wc -l)
+  done
+  [ "$interrupting" -gt 0 ]
 }
 
 @test "an allocator's calls of its own functions are no events" {
