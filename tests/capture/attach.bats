@@ -15,6 +15,7 @@ teardown() {
 
 # start_service ARGUMENT...: in the background, its pid in $service; its output goes to the file `out`.
 start_service() {
+  rm -f out
   LD_BIND_NOW=1 "$HEAPTAPE_PROGRAMS/service" "$@" >out 3>&- &
   service=$!
   until_line ready
@@ -22,7 +23,7 @@ start_service() {
 
 until_line() {
   for ((i = 0; i < 1000; i++)); do
-    ! grep -qx "$1" out || return 0
+    ! grep -qsx "$1" out || return 0
     sleep 0.01
   done
   cat out

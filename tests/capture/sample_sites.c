@@ -1,7 +1,7 @@
 // How often the intervals of sampled call sites hold the truth: sample_sites WORKLOAD RUNS BYTES, of a workload that has the
 // site of every allocation. Each run draws a sample of one stack per BYTES allocated and counts it as `stat --by site` does.
 // Prints a line for each of allocated, peak and end: intervals shown, intervals that hold the truth, sum of all estimates
-// of them over that of the truth, in per mille.
+// of them over that of the truth, in per mille, and the standard error of that, rounded up.
 #include "analysis/by_site.h"
 #include "workload/file.h"
 
@@ -96,8 +96,9 @@ int main(int argc, char **argv)
     if (rc < 0)
         fprintf(stderr, "%s\n", e.text);
     for (unsigned i = 0; rc == 0 && i < FIGURES; i++)
-        printf("%s %" PRIu64 " %" PRIu64 " %.0f\n", names[i], scores[i].shown, scores[i].held,
-               1000 * scores[i].estimated / scores[i].truth);
+        // A block of s bytes that is drawn with p = 1 - exp(-s / S) adds s^2 (1 - p) / p, at most s S, to the variance.
+        printf("%s %" PRIu64 " %" PRIu64 " %.0f %.0f\n", names[i], scores[i].shown, scores[i].held,
+               1000 * scores[i].estimated / scores[i].truth, ceil(1000 * sqrt((double)sample_bytes / scores[i].truth)));
     by_site_release(&truth);
     file_close(&f);
     return rc < 0;
