@@ -1,6 +1,6 @@
 #include "base/progress.h"
 #include "cli/command.h"
-#include "commands/unrecorded.h"
+#include "print/unrecorded.h"
 #include "trace/reader.h"
 #include "trace/salvage.h"
 #include "workload/file.h"

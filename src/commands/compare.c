@@ -1,6 +1,6 @@
 #include "commands/replay_options.h"
-#include "commands/replay_print.h"
-#include "commands/watch.h"
+#include "print/replay.h"
+#include "print/watch.h"
 #include "replay/json.h"
 #include "replay/real.h"
 #include "report/page.h"

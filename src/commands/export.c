@@ -1,6 +1,6 @@
 #include "cli/command.h"
-#include "commands/watch.h"
 #include "formats/export_file.h"
+#include "print/watch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
-#include "commands/watch.h"
 #include "formats/import_file.h"
+#include "print/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/span.h"
-#include "commands/watch.h"
 #include "convert/open.h"
+#include "print/watch.h"
 #include "workload/merged.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
+#include "print/replay.h"
 #include "commands/replay_options.h"
-#include "commands/replay_print.h"
 #include "replay/json.h"
 
 #include <stdio.h>

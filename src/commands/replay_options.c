@@ -2,8 +2,8 @@
 
 #include "cli/options.h"
 #include "cli/paths.h"
-#include "commands/watch.h"
 #include "convert/open.h"
+#include "print/watch.h"
 
 #include <errno.h>
 #include <limits.h>

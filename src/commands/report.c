@@ -1,6 +1,6 @@
 #include "cli/command.h"
 #include "commands/parts.h"
-#include "commands/watch.h"
+#include "print/watch.h"
 #include "report/diff.h"
 #include "report/page.h"
 

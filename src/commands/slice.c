@@ -4,8 +4,8 @@
 #include "cli/options.h"
 #include "cli/span.h"
 #include "commands/parts.h"
-#include "commands/watch.h"
 #include "convert/open.h"
+#include "print/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/command.h"
-#include "commands/coverage_print.h"
 #include "commands/parts.h"
-#include "commands/stat_usage.h"
-#include "commands/unrecorded.h"
-#include "commands/watch.h"
+#include "print/coverage.h"
+#include "print/unrecorded.h"
+#include "print/usage.h"
+#include "print/watch.h"
 #include "report/profile.h"
 #include "report/sites_json.h"
 #include "report/stat_json.h"
@@ -196,7 +196,7 @@ static void print_text(const struct file_stat *s)
         print_recording(&s->session);
     print_processes(s);
     print_unrecorded(&s->unrecorded);
-    stat_usage_print(s);
+    usage_print(s);
     coverage_print(&s->coverage);
 }
 

@@ -2,7 +2,7 @@
 
 #include "analysis/symbols.h"
 #include "cli/command.h"
-#include "commands/watch.h"
+#include "print/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Results of replays as text.
-#ifndef HEAPTAPE_COMMANDS_REPLAY_PRINT_H
-#define HEAPTAPE_COMMANDS_REPLAY_PRINT_H
+#ifndef HEAPTAPE_PRINT_REPLAY_H
+#define HEAPTAPE_PRINT_REPLAY_H
 
 #include "replay/session.h"
 

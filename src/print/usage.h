@@ -1,10 +1,10 @@
 // The part of the text of `stat` behind the totals.
-#ifndef HEAPTAPE_COMMANDS_STAT_USAGE_H
-#define HEAPTAPE_COMMANDS_STAT_USAGE_H
+#ifndef HEAPTAPE_PRINT_USAGE_H
+#define HEAPTAPE_PRINT_USAGE_H
 
 #include "analysis/file_stat.h"
 
 // Prints nothing when only the totals were counted.
-void stat_usage_print(const struct file_stat *s);
+void usage_print(const struct file_stat *s);
 
 #endif

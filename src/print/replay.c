@@ -1,4 +1,4 @@
-#include "commands/replay_print.h"
+#include "print/replay.h"
 #include "analysis/measure.h"
 #include "cli/command.h"
 #include "replay/fidelity.h"

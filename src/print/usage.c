@@ -1,5 +1,5 @@
 // The sections of `stat` about heap usage.
-#include "commands/stat_usage.h"
+#include "print/usage.h"
 #include "analysis/size_classes.h"
 #include "cli/bar.h"
 #include "cli/command.h"
@@ -247,7 +247,7 @@ static void print_rates(const struct usage *u)
     printf("\n");
 }
 
-void stat_usage_print(const struct file_stat *s)
+void usage_print(const struct file_stat *s)
 {
     if (!s->sums || !s->n_processes)
         return;

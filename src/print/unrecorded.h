@@ -1,6 +1,6 @@
 // The processes that were not recorded, in words.
-#ifndef HEAPTAPE_COMMANDS_UNRECORDED_H
-#define HEAPTAPE_COMMANDS_UNRECORDED_H
+#ifndef HEAPTAPE_PRINT_UNRECORDED_H
+#define HEAPTAPE_PRINT_UNRECORDED_H
 
 #include "trace/trace.h"
 

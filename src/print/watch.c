@@ -1,4 +1,4 @@
-#include "commands/watch.h"
+#include "print/watch.h"
 
 #include "cli/command.h"
 

@@ -1,4 +1,4 @@
-#include "commands/unrecorded.h"
+#include "print/unrecorded.h"
 
 #include "base/printable.h"
 #include "cli/command.h"

@@ -1,6 +1,6 @@
 // How a command shows what a library works on: a line of progress and notes, on stderr.
-#ifndef HEAPTAPE_COMMANDS_WATCH_H
-#define HEAPTAPE_COMMANDS_WATCH_H
+#ifndef HEAPTAPE_PRINT_WATCH_H
+#define HEAPTAPE_PRINT_WATCH_H
 
 #include "convert/process.h"
 

@@ -1,9 +1,9 @@
-#include "commands/coverage_print.h"
+#include "print/coverage.h"
 
 #include "analysis/file_stat.h"
 #include "base/printable.h"
 #include "cli/command.h"
-#include "commands/watch.h"
+#include "print/watch.h"
 
 #include <stdio.h>
 #include <string.h>

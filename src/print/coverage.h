@@ -1,6 +1,6 @@
 // What share of bytes has a stack that reaches the program, in words.
-#ifndef HEAPTAPE_COMMANDS_COVERAGE_PRINT_H
-#define HEAPTAPE_COMMANDS_COVERAGE_PRINT_H
+#ifndef HEAPTAPE_PRINT_COVERAGE_H
+#define HEAPTAPE_PRINT_COVERAGE_H
 
 #include "analysis/coverage.h"
 
