@@ -187,6 +187,9 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->unreadable)
         note("%s could not be read: a program truncated or overwrote it before the recorder looked",
              human_plural(processes, r->unreadable, "spool", "spools"));
+    if (r->unopened)
+        note("%s could not be opened: the recorder had no memory or file descriptor left",
+             human_plural(processes, r->unopened, "spool", "spools"));
     print_unrecorded(o, r);
     if (r->left > r->unrecorded.processes)
         note("%s not recorded after exec: the new program is static, privileged or in another root directory",
@@ -234,6 +237,9 @@ static int explain_nothing(const char *program, const struct record_result *r)
             program);
     if (r->unreadable)
         die(EXIT_RECORD, "%s: nothing was recorded: its spool was truncated or overwritten", program);
+    if (r->unopened)
+        die(EXIT_RECORD, "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
+            program);
     if (r->unrecorded.n)
         die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
     if (r->bypassed_by[0])

@@ -118,6 +118,7 @@ struct drain {
     bool stopped;
     bool pending;                // a file was not ready
     uint64_t pending_ns;         // when it was looked at last
+    uint32_t unopened;           // spools that could not be opened in that look
     struct drain_spool **spools; // the open ones, in order of discovery
     size_t n_spools, spools_capacity;
     struct drain_reserves **reserves;

@@ -21,6 +21,7 @@ enum {
     LEFT_LOOKS = 2,         // at another executable: between exec and its first event a program takes its time
 };
 #define PENDING_NS 2000000u // between looks at files that were not ready
+#define LAST_LOOKS 25       // at the end of a recording
 
 static size_t map_bytes(const struct drain_spool *s)
 {
@@ -205,8 +206,10 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
 {
     int fd = drain_open_file(c, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
-        c->pending |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR ||
-                      errno == EWOULDBLOCK; // somebody else looks whether it is stale
+        bool later = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR ||
+                     errno == EWOULDBLOCK; // somebody else looks whether it is stale
+        c->pending |= later;
+        c->unopened += later;
         if (errno == ELOOP || errno == EISDIR || errno == ENXIO)
             remove_other(c, name);
         return NULL;
@@ -311,6 +314,7 @@ static int open_reserves(struct drain *c, const char *name, struct err *e)
         close(fd);
     if (at == MAP_FAILED) {
         free(r);
+        c->unopened += fd < 0;
         c->pending |= fd < 0 || (S_ISREG(st.st_mode) && st.st_nlink == 1);
         return whole && !r ? err_set(e, -ENOMEM, "out of memory") : 0;
     }
@@ -418,9 +422,14 @@ static int look_through(struct drain *c, struct err *e)
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *item;
     c->pending = !d;
+    c->unopened = !d && errno != ENOENT;
     // A program may have removed the folder: the other spools are recorded on.
-    if (!d)
-        return c->attached ? err_set_errno(e, "%s", c->dir) : 0;
+    if (!d) {
+        rc = c->attached ? err_set_errno(e, "%s", c->dir) : 0;
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
     while (rc >= 0 && (item = readdir(d))) {
         if (is_new_reserves(c, item->d_name))
             rc = open_reserves(c, item->d_name, e);
@@ -435,7 +444,7 @@ static int look_through(struct drain *c, struct err *e)
     return rc < 0 ? rc : found;
 }
 
-int drain_discover(struct drain *c, struct err *e)
+static int look(struct drain *c, struct err *e)
 {
     uint64_t now = clock_monotonic_ns();
     int rc = 0, found = 0;
@@ -448,9 +457,20 @@ int drain_discover(struct drain *c, struct err *e)
         rc = discover_reserves(c, c->reserves[i], e);
         found += rc > 0 ? rc : 0;
     }
-    if (rc < 0)
-        return rc;
-    number_found(c, (size_t)found);
+    return rc < 0 ? rc : found;
+}
+
+int drain_discover(struct drain *c, struct err *e)
+{
+    int found = look(c, e);
+    // Nobody looks once more after the end of a recording.
+    for (unsigned i = 0; found >= 0 && c->stopped && c->pending && i < LAST_LOOKS; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = PENDING_NS}, NULL);
+        int more = look(c, e);
+        found = more < 0 ? more : found + more;
+    }
+    if (found > 0)
+        number_found(c, (size_t)found);
     return found;
 }
 

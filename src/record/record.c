@@ -747,7 +747,7 @@ static void count_losses(struct recorder *r)
         unrecorded_count(r->drain.reserves[i], result);
     drain_check_refused(&r->drain, true);
     result->lost_words += r->drain.refused_lost;
-    result->lost_is_bound |= r->drain.refused_unknown || r->drain.n_unreadable || result->cut_off;
+    result->lost_is_bound |= r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened || result->cut_off;
 }
 
 void record_result_release(struct record_result *r)
@@ -774,6 +774,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     result->untraced = r->drain.n_refused;
     result->session_broken = r->drain.session_broken;
     result->unreadable = r->drain.n_unreadable;
+    result->unopened = r->drain.unopened;
     count_losses(r);
     // What came after the end of the trace, too.
     if (finish_unrecorded(r, &(struct err){0}) < 0)

@@ -52,6 +52,7 @@ struct record_result {
     uint32_t left; // processes that went on unrecorded: by exec, as programs that drop the library or cannot find it
     uint32_t untraced;   // processes that could not be recorded: under limits that leave no room for a spool
     uint32_t unreadable; // spools that were truncated or overwritten before the recorder saw them
+    uint32_t unopened;   // spools that the recorder could not open to the end: no memory or file descriptor was left
     bool session_broken; // a program has written to what is the recorder's in the session
     uint64_t events, waits, wait_ns;
     uint64_t lost_words;                // calls, or words of the trace, that are not in it …

@@ -349,11 +349,13 @@ static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_
                  WEXITSTATUS(image->status));
 }
 
-static int add_image(const struct tree_image *image, uint64_t stamp_hz, struct trace_unrecorded *to)
+static int add_image(const struct tree_image *image, bool unopened, uint64_t stamp_hz, struct trace_unrecorded *to)
 {
     char why[UNRECORDED_WHY_BYTES];
     if (image->look.why[0])
         memcpy(why, image->look.why, sizeof why);
+    else if (unopened)
+        strcpy(why, "its spool could not be opened, or libheaptape.so never started in it");
     else
         explain_end(image, why);
     return add(to,
@@ -383,7 +385,7 @@ static int add_tree(struct unrecorded *u, const struct drain *c, struct unrecord
     while (rc == 0 && (image = tree_next_missed(u->tree, &at))) {
         bool known = !image->look.why[0] && is_known(image, c);
         if (!known && is_missed_image(image, clock))
-            rc = add_image(image, clock.stamp_hz, to);
+            rc = add_image(image, c->unopened > 0, clock.stamp_hz, to);
     }
     return rc;
 }

@@ -89,6 +89,51 @@ recording_with() {
   [ "$failed" -ge 10 ]
 }
 
+# The recorder stands still while the program runs, and finds all of its spools when that has ended.
+record_late() {
+  rm -f met t.ht out stopped
+  (
+    export HEAPTAPE_FAULT=openat:ENOMEM:$1 HEAPTAPE_FAULT_MET=met HEAPTAPE_FAULT_AFTER=stopped
+    export LD_PRELOAD=$HEAPTAPE_PROGRAMS/hostile/libtest-faults.so
+    exec timeout -k 1 30 "$HEAPTAPE" record -o t.ht -- sh late.sh >out 2>err
+  ) &
+  until grep -qs "^status" out || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
+  pkill -CONT -x -P $! heaptape || true
+  status=0
+  wait $! || status=$?
+  echo "openat:$1: status $status, $(cat err)"
+}
+
+@test "a spool that cannot be opened at the last look is looked at again" {
+  skip_under_sanitizer
+  local n recorded
+  write_program
+  { echo 'kill -STOP $PPID; >stopped' && cat program.sh; } >late.sh
+  record_late 1000
+  [ ! -e met ]
+  recorded=$(events)
+  for n in $(seq 30); do
+    record_late "$n"
+    [ -e met ] || break
+    [ "$status" -eq 7 ]
+    [ "$(events)" -eq "$recorded" ]
+    [ "$(wc -l <err)" -eq 1 ]
+  done
+  [ "$n" -gt 5 ]
+}
+
+@test "a spool that cannot be opened at all is said" {
+  skip_under_sanitizer
+  local n
+  write_program
+  { echo 'kill -STOP $PPID; >stopped' && cat program.sh; } >late.sh
+  for n in 1 2 3 4 5; do
+    record_late "$n:1000"
+    grep "the recorder had no memory or file descriptor left" err
+    ! grep "libheaptape.so never started in it;" err || false
+  done
+}
+
 conversion_with() {
   echo old >t.htw
   fault "$1" convert -q -f -o t.htw good.ht || return 0

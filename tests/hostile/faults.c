@@ -1,6 +1,8 @@
 // Preloaded: lets the Nth call of a function fail in heaptape itself, not in what it starts.
-//   HEAPTAPE_FAULT=FUNCTION:HOW:N   HOW is an errno's name, or "short": one byte of those asked for
-//   HEAPTAPE_FAULT_MET=FILE         is made when that call came
+//   HEAPTAPE_FAULT=FUNCTION:HOW:N[:TIMES]   HOW is an errno's name, or "short": one byte of those asked for; from the Nth
+//                                           call on TIMES calls fail, or one
+//   HEAPTAPE_FAULT_MET=FILE                 is made when that call came
+//   HEAPTAPE_FAULT_AFTER=FILE               calls count from when it is there
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS // both names of open, mmap, … are defined here
 #include <dlfcn.h>
@@ -21,10 +23,10 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 
 static char function[16], how[16];
 static int error; // 0: short
-static long n;
+static long n, times = 1;
 static pid_t self;
 static _Atomic long calls;
-static const char *met;
+static const char *met, *after;
 
 static int error_of(const char *name)
 {
@@ -44,8 +46,9 @@ static __attribute__((constructor)) void begin(void)
 {
     const char *fault = getenv("HEAPTAPE_FAULT");
     met = getenv("HEAPTAPE_FAULT_MET");
+    after = getenv("HEAPTAPE_FAULT_AFTER");
     if (fault && strcmp(program_invocation_short_name, "heaptape") == 0 &&
-        sscanf(fault, "%15[a-z]:%15[A-Za-z]:%ld", function, how, &n) == 3) {
+        sscanf(fault, "%15[a-z]:%15[A-Za-z]:%ld:%ld", function, how, &n, &times) >= 3) {
         error = error_of(how);
         self = getpid();
     }
@@ -54,7 +57,10 @@ static __attribute__((constructor)) void begin(void)
 // Is this the call? The functions behind are not those of this file.
 static int fails(const char *name)
 {
-    if (!self || strcmp(name, function) != 0 || getpid() != self || atomic_fetch_add(&calls, 1) + 1 != n)
+    if (!self || strcmp(name, function) != 0 || getpid() != self || (after && access(after, F_OK) < 0))
+        return 0;
+    long call = atomic_fetch_add(&calls, 1) + 1;
+    if (call < n || call - n >= times)
         return 0;
     if (met)
         syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, met, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
