@@ -123,13 +123,21 @@ static int count_samples(void *context, const struct trace_sample *samples, size
     return 0;
 }
 
-// Keeps the usage and the call sites of the process with most events.
+// Is it more than what is kept, as peaks_choose chooses? Inherited blocks do not count.
+static bool is_larger(const struct workload_summary *p, const struct workload_summary *kept)
+{
+    int64_t peak = (int64_t)(p->peak_live_bytes - p->preexisting_bytes),
+            other = (int64_t)(kept->peak_live_bytes - kept->preexisting_bytes);
+    return peak != other ? peak > other : p->events > kept->events;
+}
+
+// Keeps the usage and the call sites of the process with the highest peak of live bytes.
 static void keep_usage(struct file_stat *s, struct file_stat_counter *c)
 {
-    uint64_t events = s->processes[c->process].summary.events;
-    if (s->kept_events && s->kept_events >= events)
+    const struct workload_summary *of = &s->processes[c->process].summary;
+    if (s->kept && !is_larger(of, &s->processes[s->of_usage].summary))
         return;
-    s->kept_events = events;
+    s->kept = true;
     usage_release(&s->usage);
     free(s->samples);
     s->usage = c->usage;

@@ -11,7 +11,7 @@
 enum file_stat_part {
     FILE_STAT_ALL,
     FILE_STAT_BRIEF, // the totals alone; of a workload only its end is read, where it can be
-    FILE_STAT_SITES, // the totals, and the call sites of the process with most events
+    FILE_STAT_SITES, // the totals, and the call sites of the process with the highest peak of live bytes
 };
 
 struct file_stat_process {
@@ -43,9 +43,9 @@ struct file_stat {
     bool summary_only; // the totals are those of the file's summary, which was not compared with its ops
     // How the heap is used.
     struct usage_sums *sums;         // of all processes; NULL unless FILE_STAT_ALL
-    struct usage usage;              // of the process with most events …
+    struct usage usage;              // of the process with the highest peak of live bytes …
     size_t of_usage;                 // … which is this one
-    uint64_t kept_events;            // its events
+    bool kept;                       // there is one
     struct workload_sample *samples; // of its memory
     size_t n_samples;
     struct by_site by_site;      // of that process; empty when no call sites were recorded

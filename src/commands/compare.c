@@ -131,7 +131,7 @@ const struct command cmd_compare = {
         "input and output. Its memory is that of the process that heaptape starts, read every 2 ms; its CPU time includes "
         "its children's. Below stands, for each allocator but the first, how much it differs from the "
         "first one, really and in the replay.\n\n"
-        "If the input is a trace, its process with the most events is converted first.",
+        "If the input is a trace, its process with the highest peak of live bytes is converted first.",
     .options = options,
     .options_bytes = sizeof(struct replay_options),
     .min_operands = 1,

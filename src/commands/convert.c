@@ -25,7 +25,7 @@ static const struct option options[] = {
      offsetof(struct convert_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct convert_cli_options, force)},
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
-     "convert this process, or every process into its own file (default: the process with the most events)",
+     "convert this process, or every process into its own file (default: the process with the highest peak of live bytes)",
      offsetof(struct convert_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "strict", OPTION_FLAG, NULL, NULL,
      "fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost",
@@ -135,7 +135,7 @@ const struct command cmd_convert = {
     .description =
         "Puts the events of one process of the trace into an order that can be replayed, replaces addresses by slot numbers, and writes the result as a workload. Memory use depends on the number of live blocks and threads, not on the length of the trace.\n\n"
         "With --pid all, the workload of each process is written to NAME.PID.htw. With -o out.htw the files are named out.PID.htw; %p in the name stands for the PID. If a process calls exec, the new program's workload is named PID-2, the next PID-3.\n\n"
-        "A trace that is read from a pipe is first copied to a temporary file in $TMPDIR or /tmp, because the process has to be chosen, and the forks of all processes are looked up, before it is converted.\n\n"
+        "A trace that is read from a pipe is first copied to a temporary file in $TMPDIR or /tmp, because the process has to be chosen, and the forks of all processes are looked up, before it is converted. Choosing among several processes takes a pass over the trace, about half of the time of a conversion, and less than 32 MiB; --pid saves it.\n\n"
         "If the recorder was killed and the trace is cut off, the events up to that point are converted. A damaged trace is rejected; with --pid all, the workloads of processes that ended before the damage are kept.\n\n"
         "With --strict the command fails if a freed or reallocated block has no recorded allocation, if records are lost, or if the timestamps do not determine which block a free releases. Timestamps that were corrected are not a failure.",
     .options = options,

@@ -23,7 +23,7 @@ static const struct option options[] = {
      offsetof(struct export_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct export_cli_options, force)},
     {'p', "pid", OPTION_NUMBER, "PID", NULL,
-     "export only process PID of a trace (default: all processes if the format holds several, else the one with the most events)",
+     "export only process PID of a trace (default: all processes if the format holds several, else the one with the highest peak of live bytes)",
      offsetof(struct export_cli_options, pid), .min = 1, .max = UINT32_MAX},
     {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out timestamps, in a format that has them",
      offsetof(struct export_cli_options, timestamps)},

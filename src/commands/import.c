@@ -25,7 +25,7 @@ static const struct option options[] = {
      offsetof(struct import_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
-     "import only process PID, or each process into a workload of its own (default: the process with the most events)",
+     "import only process PID, or each process into a workload of its own (default: the process with the highest peak of live bytes)",
      offsetof(struct import_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace of all processes instead of a workload",
      offsetof(struct import_cli_options, trace)},

@@ -55,7 +55,7 @@ const struct command cmd_replay = {
         "ALLOCATOR is a name that 'heaptape allocators' lists, or the path of a shared library, followed by "
         "environment variables for it: jemalloc,MALLOC_CONF=narenas:2. The replay fails if malloc is not that "
         "library's.\n\n"
-        "If the input is a trace, its process with the most events is converted first.\n\n"
+        "If the input is a trace, its process with the highest peak of live bytes is converted first.\n\n"
         "With --verify, the replay stops at the first violation of the malloc contract and reports its kind, the "
         "call, and the position in the workload. Nothing is measured.\n\n"
         "Calls that failed when they were recorded are skipped, and so are the program's own mappings.",

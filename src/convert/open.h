@@ -6,7 +6,7 @@
 #include "workload/file.h"
 
 struct convert_open_options {
-    uint32_t pid;                      // of a trace: the process; 0: the one with most events
+    uint32_t pid;                      // of a trace: the process; 0: the one with the highest peak of live bytes
     bool twice;                        // workload_file_rewind has to work: a pipe is first copied to a temporary file
     const struct convert_watch *watch; // NULL: not wanted
 };

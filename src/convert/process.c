@@ -285,7 +285,8 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
 {
     struct conversion j = {.trace = t, .settings = s, .out = out, .e = e};
     size_t processes;
-    int rc = trace_file_choose(t, s->pid, &j.process, &processes, e);
+    struct peaks peaks;
+    int rc = peaks_choose(&peaks, t, s->pid, &j.process, &processes, s->watch ? s->watch->progress : NULL, e);
     if (rc == 0)
         rc = trace_forks_find(&j.forks, t, e);
     trace_forks_keep(&j.forks, j.process);
@@ -295,16 +296,12 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     if (rc == 0 && !j.n_targets)
         rc = err_set(e, -EBADMSG, "%s: the end counts events of process %u, which is not in the trace", t->in.name,
                      j.process);
-    if (rc == 0 && processes > 1) {
-        const struct trace_process *p = t->reader.processes[j.process];
-        tell(&j, "converted process %u of %zu: %s", p->pid, processes,
-             p->argv_bytes ? p->argv
-             : p->exe      ? p->exe
-                           : "unknown program");
-    }
+    if (rc == 0 && processes > 1 && s->watch && s->watch->chosen)
+        s->watch->chosen(&t->reader, j.process, processes, &peaks);
     if (rc == 0)
         *summary = j.targets[0]->of.summary;
     release_targets(&j);
+    peaks_release(&peaks);
     return rc;
 }
 

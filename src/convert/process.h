@@ -4,18 +4,21 @@
 
 #include "base/progress.h"
 #include "convert/convert.h"
+#include "convert/peaks.h"
 #include "trace/file.h"
 #include "workload/writer.h"
 
 // What the caller shows while a trace is converted.
 struct convert_watch {
-    struct progress *progress; // initialised; its total is set to the size of the trace. NULL: not wanted
-    void (*note)(
-        const char *text); // a line for the user: which process it is, where the trace is cut off. NULL: not wanted
+    struct progress *progress;      // initialised; its total is set to the size of the trace. NULL: not wanted
+    void (*note)(const char *text); // a line for the user: where the trace is cut off. NULL: not wanted
+    // Which of `n` processes convert_one has converted; `peaks` lists it and the next ones unless nothing had to be chosen.
+    // NULL: not wanted.
+    void (*chosen)(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks);
 };
 
 struct convert_settings {
-    uint32_t pid;       // of convert_one; 0: the process with most events
+    uint32_t pid;       // of convert_one; 0: the process with the highest peak of live bytes
     uint64_t window_ns; // 0: the converter's own
     int level;          // zstd's
     bool strict;        // fail if the order of events is ambiguous or something is missing

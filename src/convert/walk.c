@@ -169,6 +169,14 @@ static int feed_events(struct walk *w, const struct trace_item *item)
     return rc == 0 && w->options->pause ? w->options->pause(w->options->context) : rc;
 }
 
+static int hand_on_samples(struct walk *w, const struct trace_item *item)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && w->options->sample && i < item->n_samples; i++)
+        rc = w->options->sample(w->options->context, &item->samples[i]);
+    return rc;
+}
+
 static int walk_items(struct walk *w, struct err *cut, struct err *e)
 {
     struct trace_item item;
@@ -176,6 +184,7 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
     while ((rc = trace_next(w->reader, &item, e)) > 0) {
         rc = item.type == TRACE_EVENTS        ? feed_events(w, &item)
              : item.type == TRACE_PROCESS_END ? process_end(w, item.process->number)
+             : item.type == TRACE_SAMPLES     ? hand_on_samples(w, &item)
                                               : 0;
         if (rc < 0)
             return rc;

@@ -21,6 +21,8 @@ struct walk_options {
     int (*pause)(void *context);
     // All calls of the process have been handed on. 0 or a negative errno. NULL: not wanted.
     int (*ended)(void *context, const struct trace_process *p);
+    // A sample of a process's memory, where it stands in the trace. 0 or a negative errno. NULL: not wanted.
+    int (*sample)(void *context, const struct trace_sample *sample);
     void *context;
 };
 

@@ -5,6 +5,7 @@
 #include "convert/addressed.h"
 #include "convert/convert.h"
 #include "convert/open.h"
+#include "convert/peaks.h"
 #include "convert/walk.h"
 #include "formats/export_outputs.h"
 #include "trace/codec.h"
@@ -208,14 +209,18 @@ static int find_forks(struct export_job *j, struct trace_file *t)
 // Which processes the format and the options let in.
 static int choose_processes(struct export_job *j, struct trace_file *t)
 {
+    struct progress *progress = j->settings->watch ? j->settings->watch->progress : NULL;
+    struct peaks peaks;
     size_t of;
     j->process = ALL_PROCESSES;
     if (j->settings->format->export.holds & FORMAT_HOLDS_PIDS || export_outputs_are_many(j->settings))
         return 0;
-    if (!j->settings->live)
-        return trace_file_choose(t, j->settings->pid, &j->process, &of, j->e);
     j->process = 0; // the program itself
-    return 0;
+    if (j->settings->live)
+        return 0;
+    int rc = peaks_choose(&peaks, t, j->settings->pid, &j->process, &of, progress, j->e);
+    peaks_release(&peaks);
+    return rc;
 }
 
 static int finish_process(void *context, const struct order_counts *counts, const struct workload_sites *sites)

@@ -1,4 +1,4 @@
-// A trace that is read more than once, and the choice of a process of it. file_open of workload/file.h opens it by its path.
+// A trace that is read more than once. file_open of workload/file.h opens it by its path.
 #ifndef HEAPTAPE_TRACE_FILE_H
 #define HEAPTAPE_TRACE_FILE_H
 
@@ -26,10 +26,5 @@ int trace_file_rewind(struct trace_file *t, struct err *e);
 
 // Reads the end of a regular file and starts again; does nothing for a pipe.
 int trace_file_read_tail(struct trace_file *t, struct err *e);
-
-// Chooses the process with most events, or of those with this pid (0: any) the one with most, and starts again. The trace
-// was opened to be read twice: it is read through only if its end has no counts. *n is the number of processes with events.
-// -ENOENT if there is none; the text then lists the pids that there are.
-int trace_file_choose(struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n, struct err *e);
 
 #endif

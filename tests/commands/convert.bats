@@ -72,11 +72,38 @@ thread.end()" ]
   cmp b.htw d.htw
 }
 
-@test "convert: the process with most events, or the one asked for" {
+# 100 has the most events, 200 the highest peak, 300 as many bytes in all.
+peaks() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 busy
+0 1000 malloc size=3000 result=0x1000
+0 1100 free ptr=0x1000
+0 1200 malloc size=3000 result=0x1000
+0 1300 free ptr=0x1000
+0 1400 malloc size=3000 result=0x1000
+0 1500 free
+0 1600 free
+process 200 big
+0 1000 malloc size=5000 result=0x2000
+0 1100 realloc.begin ptr=0x2000
+0 1200 realloc size=2000 result=0x3000
+1 1250 realloc.begin ptr=0x3000
+1 1300 realloc size=9000000 error=12
+0 1400 calloc size=1000 count=6 result=0x2000
+process 300 churn
+0 1000 malloc size=5000 result=0x2000
+1 1100 free ptr=0x2000
+0 1200 malloc size=4000 result=0x2000
+end
+END
+}
+
+@test "convert: the process with the highest peak of live bytes, or the one asked for" {
   two_processes
   heaptape convert -o most.htw a.ht
   [ "$status" -eq 0 ]
-  has "$stderr" "converted process 200 of 2: second"
+  has "$stderr" "converted process 200 of 2: second (peak live 32 B)"
+  has "$stderr" "the next by peak live bytes is process 100: first (32 B)"
   has "$stderr" "2 events"
   heaptape convert --pid 100 -o first.htw a.ht
   [ "$status" -eq 0 ]
@@ -86,6 +113,41 @@ thread.end()" ]
   [ ! -e none.htw ]
   heaptape convert --pid x a.ht
   usage_fails "--pid: 'x' is not one of PID|all"
+}
+
+@test "convert: the choice by peak live bytes is that of stat, and lists the next ones" {
+  peaks
+  heaptape convert -o big.htw a.ht
+  [ "$status" -eq 0 ]
+  has "${stderr_lines[0]}" "converted process 200 of 3: big (peak live 7.8 KiB)"
+  has "${stderr_lines[1]}" "process 300: churn (4.9 KiB)"
+  has "${stderr_lines[2]}" "process 100: busy (2.9 KiB)"
+  [ "$("$HEAPTAPE" stat --json big.htw | jq .peak_live_bytes)" -eq 8000 ]
+  [ "$("$HEAPTAPE" stat --json a.ht | jq .timeline.pid)" -eq 200 ]
+  "$HEAPTAPE" convert -q --pid 300 -o one.htw a.ht
+  [ "$("$HEAPTAPE" stat --json one.htw | jq .peak_live_bytes)" -eq 5000 ]
+}
+
+# many PID BLOCKS SIZE: live at a time.
+many() {
+  awk -v pid="$1" -v n="$2" -v size="$3" 'BEGIN {
+    print "process", pid, "p" pid
+    for (i = 1; i <= n; i++) {
+      printf "0 %d malloc size=%d result=0x%x\n", i, size, i * (size + 32)
+      if (i % 10000 == 0)
+        print "round"
+    }
+  }'
+}
+
+@test "convert: peaks of more blocks than are kept are estimated" {
+  { many 100 20000 999; many 200 600000 100; many 300 1 59000000; many 400 1 61000000; echo end; } |
+    "$HEAPTAPE_PROGRAMS/make_trace" a.ht
+  heaptape convert -o a.htw a.ht
+  has "${stderr_lines[0]}" "process 400 of 4: p400 (peak live about 58.2 MiB)"
+  has "${stderr_lines[1]}" "process 200: p200 (about 57."
+  has "${stderr_lines[2]}" "process 300: p300 (about 56.3 MiB)"
+  has "${stderr_lines[3]}" "process 100: p100 (about 19."
 }
 
 # Two processes at the same time, one that execs, one without events.

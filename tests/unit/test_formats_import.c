@@ -1,4 +1,5 @@
 // Imports of files of several processes: into a trace, the workload of one, and a workload each; what is skipped is noted.
+#include "convert/peaks.h"
 #include "formats/import_file.h"
 
 #include "unit.h"
@@ -13,9 +14,10 @@ static const char two_processes[] = "{\"kind\":\"malloc\",\"pid\":5,\"tid\":5,\"
                                     "{\"kind\":\"malloc\",\"pid\":6,\"tid\":6,\"size\":64,\"result\":\"0x1000\"}\n"
                                     "{\"kind\":\"free\",\"pid\":5,\"tid\":5,\"ptr\":\"0x1000\"}\n";
 
-// What watch.note and files.written got.
+// What watch.note, watch.chosen and files.written got.
 static char notes[10][300];
-static unsigned n_notes;
+static unsigned n_notes, n_chosen;
+static uint32_t chosen_pid;
 static struct workload_summary written[4];
 static char written_paths[4][100];
 static unsigned n_written;
@@ -26,6 +28,15 @@ static void take_note(const char *text)
     snprintf(notes[n_notes++], sizeof notes[0], "%s", text);
 }
 
+static void take_choice(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks)
+{
+    assert_int_equal(n, 2);
+    if (peaks->n)
+        assert_int_equal(peaks->items[0].process, process);
+    chosen_pid = r->processes[process]->pid;
+    n_chosen++;
+}
+
 static void take_written(const char *path, uint64_t bytes, const struct workload_summary *s)
 {
     assert_true(bytes > 0 && n_written < 4);
@@ -33,11 +44,11 @@ static void take_written(const char *path, uint64_t bytes, const struct workload
     written[n_written++] = *s;
 }
 
-static const struct convert_watch watch = {.note = take_note};
+static const struct convert_watch watch = {.note = take_note, .chosen = take_choice};
 
 static struct import_settings settings_for(const char *format)
 {
-    n_notes = n_written = 0;
+    n_notes = n_written = n_chosen = 0;
     return (struct import_settings){.format = formats_find(format), .convert = {.level = 1, .watch = &watch}};
 }
 
@@ -62,19 +73,21 @@ static int one(const char *text, const struct import_settings *s, struct workloa
     return rc;
 }
 
-static void one_process_is_that_with_most_events_or_the_wanted_one(void **unused)
+static void one_process_is_that_with_the_highest_peak_or_the_wanted_one(void **unused)
 {
     (void)unused;
     struct workload_summary s;
     struct err e;
     struct import_settings how = settings_for("json");
     assert_int_equal(one(two_processes, &how, &s, &e), 0);
-    assert_int_equal(s.events, 2);
-    assert_int_equal(n_notes, 1); // which one it is
-    how.convert.pid = 6;
-    assert_int_equal(one(two_processes, &how, &s, &e), 0);
     assert_int_equal(s.events, 1);
     assert_int_equal(s.peak_live_bytes, 64);
+    assert_int_equal(n_chosen, 1);
+    assert_int_equal(chosen_pid, 6);
+    how.convert.pid = 5;
+    assert_int_equal(one(two_processes, &how, &s, &e), 0);
+    assert_int_equal(s.events, 2);
+    assert_int_equal(s.peak_live_bytes, 32);
     how.convert.pid = 7;
     assert_int_equal(one(two_processes, &how, &s, &e), -ENOENT);
     assert_non_null(strstr(e.text, "process 7"));
@@ -110,15 +123,15 @@ static void a_trace_has_all_processes(void **unused)
     struct input in = input_of(two_processes), trace;
     struct trace_file t;
     struct import_settings how = settings_for("json");
-    size_t processes;
-    uint32_t process;
+    struct peaks peaks;
     assert_int_equal(output_open_unnamed(&out, &e), 0);
     assert_int_equal(import_trace(&in, &out, &how, &e), 0);
     input_close(&in);
     assert_int_equal(input_from_output(&trace, &out, "trace", &e), 0);
     assert_int_equal(trace_file_adopt(&t, &trace, true, &e), 0);
-    assert_int_equal(trace_file_choose(&t, 0, &process, &processes, &e), 0);
-    assert_int_equal(processes, 2);
+    assert_int_equal(peaks_find(&peaks, &t, 0, NULL, &e), 0);
+    assert_int_equal(peaks.n, 2);
+    peaks_release(&peaks);
     assert_true(t.reader.session.order_only);
     trace_file_close(&t);
 }
@@ -163,7 +176,7 @@ static void what_is_skipped_is_noted(void **unused)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_process_is_that_with_most_events_or_the_wanted_one),
+    cmocka_unit_test(one_process_is_that_with_the_highest_peak_or_the_wanted_one),
     cmocka_unit_test(each_process_gets_a_file),
     cmocka_unit_test(a_trace_has_all_processes),
     cmocka_unit_test(both_roads_make_the_same),

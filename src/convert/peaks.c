@@ -1,0 +1,271 @@
+#include "convert/peaks.h"
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/seed.h"
+#include "convert/walk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    MOST_BLOCKS = 1 << 18, // that are known at a time: 8 MiB
+    SIZE_BITS = 40,        // of a block's value; the number of its process is above
+};
+
+// Of a process, by its number.
+struct tally {
+    uint64_t live, peak, events;
+    uint64_t first_private, most_private; // first_private: + 1; 0: no sample has come
+    bool ended;
+};
+
+// A block is known if its size is more than `step` times a number from 0 to 1 that depends on its address alone. One that is
+// smaller than the step counts as if it were as large: it stands for those that are not known.
+struct count {
+    struct tally *tallies;
+    size_t n, capacity;
+    struct map blocks;
+    uint64_t step, seed;
+    uint32_t pid;
+    struct trace_file *trace;
+    struct progress *progress;
+};
+
+static uint64_t key_of(const struct walk_call *c, uint64_t address)
+{
+    return address + c->process->number * 0x9e3779b97f4a7c15u;
+}
+
+static bool is_known(const struct count *c, uint64_t key, uint64_t size)
+{
+    return size >= c->step || (unsigned __int128)(key * c->seed) * c->step >> 64 < size;
+}
+
+static uint64_t weight(const struct count *c, uint64_t value)
+{
+    uint64_t size = value & ((1ull << SIZE_BITS) - 1);
+    return size > c->step ? size : c->step;
+}
+
+// Leaves those of processes that run and that the step lets in.
+static int thin_out(struct count *c)
+{
+    struct map old = c->blocks;
+    int rc = 0;
+    c->blocks = (struct map){0};
+    for (size_t i = 0; i < c->n; i++)
+        c->tallies[i].live = c->tallies[i].ended ? c->tallies[i].live : 0;
+    for (size_t i = 0; rc == 0 && i < old.capacity; i++) {
+        const struct map_cell *at = &old.cells[i];
+        struct tally *of = at->value ? &c->tallies[at->value >> SIZE_BITS] : NULL;
+        if (!of || of->ended || !is_known(c, at->key, at->value & ((1ull << SIZE_BITS) - 1)))
+            continue;
+        of->live += weight(c, at->value);
+        rc = map_put(&c->blocks, at->key, at->value);
+    }
+    map_release(&old);
+    return rc;
+}
+
+static int make_room(struct count *c)
+{
+    int rc = thin_out(c);
+    while (rc == 0 && c->blocks.n > MOST_BLOCKS / 2) {
+        c->step = c->step ? c->step * 2 : 16;
+        rc = thin_out(c);
+    }
+    return rc;
+}
+
+static void remove_block(struct count *c, struct tally *of, uint64_t key)
+{
+    uint64_t value = map_get(&c->blocks, key);
+    if (!value)
+        return;
+    of->live -= weight(c, value);
+    map_remove(&c->blocks, key);
+}
+
+static int add_block(struct count *c, const struct walk_call *call)
+{
+    const struct event *ev = call->event;
+    struct tally *of = &c->tallies[call->process->number];
+    uint64_t most = (1ull << SIZE_BITS) - 1, key = key_of(call, ev->result),
+             size = event_requested(ev->kind, ev->size, ev->count);
+    size = size < most ? size : most;
+    remove_block(c, of, key); // its release was not seen
+    if (!size || !is_known(c, key, size) || call->process->number >> (64 - SIZE_BITS))
+        return 0;
+    uint64_t value = (uint64_t)call->process->number << SIZE_BITS | size;
+    of->live += weight(c, value);
+    of->peak = of->live > of->peak ? of->live : of->peak;
+    int rc = map_put(&c->blocks, key, value);
+    return rc == 0 && c->blocks.n > MOST_BLOCKS ? make_room(c) : rc;
+}
+
+static int reserve(struct count *c, uint32_t number)
+{
+    return number < c->n ? 0 : HT_EXTEND(&c->tallies, &c->n, &c->capacity, number + 1ull);
+}
+
+static int count_call(void *context, const struct walk_call *call)
+{
+    struct count *c = context;
+    const struct event *ev = call->event;
+    unsigned class = event_infos[ev->kind].class;
+    if (reserve(c, call->process->number) < 0)
+        return -ENOMEM;
+    struct tally *of = &c->tallies[call->process->number];
+    of->events += event_counts(ev->kind);
+    bool frees = class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && (ev->result || !ev->error));
+    if (frees && ev->ptr)
+        remove_block(c, of, key_of(call, ev->ptr));
+    return (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && ev->result ? add_block(c, call) : 0;
+}
+
+static int count_sample(void *context, const struct trace_sample *s)
+{
+    struct count *c = context;
+    if (reserve(c, s->process) < 0)
+        return -ENOMEM;
+    struct tally *of = &c->tallies[s->process];
+    of->first_private = of->first_private ? of->first_private : s->anon_bytes + 1;
+    of->most_private = s->anon_bytes > of->most_private ? s->anon_bytes : of->most_private;
+    return 0;
+}
+
+static bool is_wanted(void *context, const struct trace_process *p)
+{
+    const struct count *c = context;
+    return !c->pid || p->pid == c->pid;
+}
+
+static int end_process(void *context, const struct trace_process *p)
+{
+    struct count *c = context;
+    if (p->number < c->n)
+        c->tallies[p->number].ended = true;
+    return 0;
+}
+
+static int show_progress(void *context)
+{
+    const struct count *c = context;
+    if (c->progress)
+        progress_update(c->progress, c->trace->in.offset);
+    return 0;
+}
+
+static int by_peak(const void *a, const void *b)
+{
+    const struct peak *x = a, *y = b;
+    if (x->peak_bytes != y->peak_bytes)
+        return x->peak_bytes < y->peak_bytes ? 1 : -1;
+    if (x->events != y->events)
+        return x->events < y->events ? 1 : -1;
+    return x->process < y->process ? -1 : 1;
+}
+
+static int list_peaks(struct peaks *p, const struct count *c)
+{
+    p->items = calloc(c->n + 1, sizeof *p->items);
+    for (size_t i = 0; p->items && i < c->n; i++) {
+        const struct tally *t = &c->tallies[i];
+        uint64_t first = t->first_private ? t->first_private - 1 : 0;
+        if (t->events)
+            p->items[p->n++] = (struct peak){.process = (uint32_t)i,
+                                             .pid = c->trace->reader.processes[i]->pid,
+                                             .events = t->events,
+                                             .peak_bytes = t->peak,
+                                             .end_bytes = t->live,
+                                             .private_bytes = t->most_private > first ? t->most_private - first : 0};
+    }
+    if (!p->items)
+        return -ENOMEM;
+    qsort(p->items, p->n, sizeof *p->items, by_peak);
+    p->estimated = c->step != 0;
+    return 0;
+}
+
+// As peaks_find, without starting again.
+static int find(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
+{
+    struct count c = {.pid = pid, .seed = seed_random(), .trace = t, .progress = progress};
+    const struct walk_options how = {.call = count_call,
+                                     .wants = is_wanted,
+                                     .pause = show_progress,
+                                     .ended = end_process,
+                                     .sample = count_sample,
+                                     .context = &c};
+    struct err cut;
+    *p = (struct peaks){0};
+    if (progress)
+        progress->total = t->in.size_bytes;
+    int rc = walk_run(&t->reader, &how, &cut, e);
+    if (progress)
+        progress_clear(progress);
+    if (rc == 0 && list_peaks(p, &c) < 0)
+        rc = err_set(e, -ENOMEM, "%s: out of memory", t->in.name);
+    free(c.tallies);
+    map_release(&c.blocks);
+    return rc;
+}
+
+int peaks_find(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
+{
+    int rc = find(p, t, pid, progress, e);
+    return rc < 0 ? rc : trace_file_rewind(t, e);
+}
+
+void peaks_release(struct peaks *p)
+{
+    free(p->items);
+    *p = (struct peaks){0};
+}
+
+// The pids of the first processes, for a message.
+static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
+{
+    char pids[200] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < t->reader.n_processes && n < sizeof pids - 32; i++)
+        n += (size_t)snprintf(pids + n, sizeof pids - n, "%s%u", i ? ", " : "", t->reader.processes[i]->pid);
+    if (!pid || !n)
+        return err_set(e, -ENOENT, "%s: the trace contains no events", t->in.name);
+    return err_set(e, -ENOENT, "%s: the trace contains no events of process %u; it contains processes %s", t->in.name,
+                   pid, pids);
+}
+
+// By the counts at the end of the file: the images that may be meant, of which *process is one.
+static size_t count_candidates(const struct trace_file *t, uint32_t pid, uint32_t *process)
+{
+    size_t candidates = 0;
+    for (size_t i = 0; i < t->tail.n; i++) {
+        const struct trace_count *c = &t->tail.counts[i];
+        if (!c->events || (pid && c->pid != pid))
+            continue;
+        *process = c->process;
+        candidates++;
+    }
+    return candidates;
+}
+
+int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
+                 struct progress *progress, struct err *e)
+{
+    *p = (struct peaks){0};
+    int rc = trace_file_read_tail(t, e);
+    *n = t->tail.n;
+    if (rc < 0 || count_candidates(t, pid, process) == 1)
+        return rc;
+    rc = find(p, t, pid, progress, e);
+    if (rc < 0)
+        return rc;
+    if (!p->n)
+        return no_process(t, pid, e);
+    *process = p->items[0].process;
+    *n = t->tail.n ? t->tail.n : p->n;
+    return trace_file_rewind(t, e);
+}
