@@ -10,6 +10,7 @@
     COMMAND(merge)                                                                                                     \
     COMMAND(replay)                                                                                                    \
     COMMAND(compare)                                                                                                   \
+    COMMAND(advise)                                                                                                    \
     COMMAND(stat)                                                                                                      \
     COMMAND(symbolize)                                                                                                 \
     COMMAND(diff)                                                                                                      \

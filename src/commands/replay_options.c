@@ -142,18 +142,23 @@ static void watch_signal(void)
         sigaction(SIGTERM, &a, NULL);
 }
 
+void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX])
+{
+    find_own("heaptape-replay", player);
+    find_own("libheaptape-null.so", null_library);
+    watch_signal();
+}
+
 void replay_workload(struct replay_session *s, struct replay_settings *how, const struct option_list *allocators,
                      const struct option_list *sweeps, const char *path)
 {
     char player[PATH_MAX], null_library[PATH_MAX];
     struct workload_file w = {.in.fd = -1};
     struct err e = {0};
-    find_own("heaptape-replay", player);
-    find_own("libheaptape-null.so", null_library);
+    replay_prepare(player, null_library);
     how->player = player;
     how->null_library = null_library;
     how->quiet = cli_common.quiet;
-    watch_signal();
     replay_session_init(s, how);
     int rc = add_allocators(s, allocators, sweeps, &e);
     if (rc == 0)

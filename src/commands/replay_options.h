@@ -6,6 +6,8 @@
 #include "cli/command.h"
 #include "replay/session.h"
 
+#include <limits.h>
+
 struct replay_options {
     struct option_list allocators;
     uint64_t runs;
@@ -81,6 +83,10 @@ int replay_parse_idle(const char *text, void *field);
 // options contradict each other, else EXIT_DONE; dies when anything fails.
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
+
+// What every command that replays does first: finds heaptape-replay and libheaptape-null.so, whose paths are stored, and
+// sees to it that SIGTERM names its sender. Dies when they are not there.
+void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);
 
 // Replays the workload at `path` on the allocators, in *s, which the caller releases; paths and quiet of the settings are
 // filled in. Dies when it fails.

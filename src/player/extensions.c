@@ -272,7 +272,9 @@ void player_stats(void)
 
 void player_trim(void)
 {
-    if (trim)
+    static _Atomic uint32_t reached;
+    uint32_t step = player.results->trim_step;
+    if (trim && step && (atomic_fetch_add_explicit(&reached, 1, memory_order_relaxed) + 1) % step == 0)
         trim();
 }
 

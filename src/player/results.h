@@ -140,6 +140,7 @@ struct results {
     uint64_t spin_ticks;               // a blocked wait spins so long before it sleeps
     uint64_t library_dev, library_ino; // of the allocator asked for; both 0: libc itself
     uint32_t stats;                    // 1: execute the plan's STATS ops
+    uint32_t trim_step;                // execute every so many-th of the plan's TRIM ops; 0: none
     uint64_t max_samples, max_stats;   // lengths of the arrays behind this struct: samples, then statistics,
     uint64_t n_spans;                  // then the spans of the plan's threads,
     uint64_t snapshot_entries;         // then RESULTS_SNAPSHOTS copies of a slot table of so many entries, and

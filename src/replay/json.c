@@ -37,7 +37,7 @@ static void put_machine(struct json *j, const struct machine *m)
     json_end_object(j);
 }
 
-static void put_allocator(struct json *j, const struct replay_result *r)
+void replay_json_allocator(struct json *j, const struct replay_result *r)
 {
     json_key(j, "allocator");
     json_begin_object(j);
@@ -423,7 +423,7 @@ static void put_fragmentations(struct json *j, const struct replay_session *s, c
 static void put_result(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
     const struct replay_run *typical = &r->runs[r->typical];
-    put_allocator(j, r);
+    replay_json_allocator(j, r);
     json_key(j, "runs");
     json_begin_array(j);
     for (size_t i = 0; i < r->n_runs; i++)
@@ -450,7 +450,7 @@ static void put_result(struct json *j, const struct replay_session *s, const str
 
 static void put_verified(struct json *j, const struct replay_result *r)
 {
-    put_allocator(j, r);
+    replay_json_allocator(j, r);
     json_key(j, "verify");
     json_begin_object(j);
     json_put_u64(j, "runs", r->n_runs);
@@ -459,7 +459,7 @@ static void put_verified(struct json *j, const struct replay_result *r)
     json_end_object(j);
 }
 
-static void put_head(struct json *j, const struct replay_session *s)
+void replay_json_head(struct json *j, const struct replay_session *s)
 {
     json_put_u64(j, "schema_version", 2);
     json_put_string(j, "workload", s->workload);
@@ -469,7 +469,7 @@ static void put_head(struct json *j, const struct replay_session *s)
 void replay_json(struct json *j, const struct replay_session *s)
 {
     json_begin_object(j);
-    put_head(j, s);
+    replay_json_head(j, s);
     if (s->settings.verify)
         put_verified(j, &s->results[0]);
     else
@@ -477,7 +477,7 @@ void replay_json(struct json *j, const struct replay_session *s)
     json_end_object(j);
 }
 
-static void put_ratio(struct json *j, const char *key, const struct measure_ratio *r)
+void replay_json_ratio(struct json *j, const char *key, const struct measure_ratio *r)
 {
     char interval_key[64];
     snprintf(interval_key, sizeof interval_key, "%s_ci95", key);
@@ -500,7 +500,7 @@ static void put_ratios(struct json *j, const struct replay_session *s, const str
         if (!figure_infos[i].ratio)
             continue;
         ratio = replay_session_ratio(s, r, i);
-        put_ratio(j, figure_infos[i].ratio, &ratio);
+        replay_json_ratio(j, figure_infos[i].ratio, &ratio);
     }
 }
 
@@ -521,7 +521,7 @@ static void put_real(struct json *j, const struct replay_session *s, const struc
     for (unsigned i = 0; i < REAL_FIGURES; i++) {
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
         json_put_u64(j, keys[i][0], (uint64_t)replay_real_median(r, i));
-        put_ratio(j, keys[i][1], &ratio);
+        replay_json_ratio(j, keys[i][1], &ratio);
     }
     json_key(j, "runs");
     json_begin_array(j);
@@ -538,7 +538,7 @@ static void put_real(struct json *j, const struct replay_session *s, const struc
 void replay_json_compare(struct json *j, const struct replay_session *s)
 {
     json_begin_object(j);
-    put_head(j, s);
+    replay_json_head(j, s);
     json_key(j, "allocators");
     json_begin_array(j);
     for (size_t i = 0; i < s->n_results; i++) {

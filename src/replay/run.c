@@ -269,6 +269,7 @@ static void set_task(struct results *r, const struct replay_run_settings *s)
     r->paced = s->paced;
     r->coupled = s->coupled;
     r->stats = s->stats;
+    r->trim_step = s->trim_step;
     r->idle_wait_ns = s->idle_wait_ns;
     r->clock = clock_best();
     r->spin_ticks = (uint64_t)((double)ticks_per_second() * SPIN_NS / 1e9);

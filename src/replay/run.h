@@ -18,6 +18,7 @@ struct replay_run_settings {
     bool snapshots;        // copy the slot table at the SNAPSHOT op and at the end
     bool paced;            // keep the pace that the plan was made for
     bool coupled;          // keep the threads as close as they were recorded
+    unsigned trim_step;    // ask the allocator to trim at every so many-th of the plan's TRIM ops; 0: never
     uint64_t timeout_ns;   // without progress, after which the player is killed; 0: never
     uint64_t idle_wait_ns; // measure memory again so long after everything was freed; 0: do not
 };

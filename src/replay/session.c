@@ -61,7 +61,7 @@ int replay_session_add(struct replay_session *s, const char *spec, struct err *e
     if (HT_GROW(&s->results, &s->results_capacity, s->n_results + 1) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     struct replay_result *r = &s->results[s->n_results];
-    *r = (struct replay_result){0};
+    *r = (struct replay_result){.trim_step = 1};
     int rc = allocator_parse(&r->allocator, spec, e);
     if (rc == 0)
         s->n_results++;
@@ -253,10 +253,13 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
         .touch = purpose == RUN_USABLE ? RESULTS_TOUCH_USABLE : set->touch,
         .timed = purpose == RUN_TIMED,
         .stats = purpose == RUN_STATS,
+        .trim_step = r->trim_step,
         .coupled = !apart && purpose != RUN_TIMED && replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
         .paced = set->speed > 0 && !is_null && purpose != RUN_USABLE,
         .idle_wait_ns = is_null || apart || purpose != RUN_MEASURED ? 0 : set->idle_ns,
     };
+    if (purpose == RUN_MEASURED && HT_GROW(&r->runs, &r->runs_capacity, r->n_runs + 1) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
     struct replay_run *run = place_for(r, purpose);
     int rc = replay_run(s->plan, &r->allocator, &settings, run, e);
     if (rc == 0 && apart && !is_null)
@@ -305,10 +308,9 @@ static void sum_up(struct replay_result *r, const struct replay_result *null)
     figures_summarize(&r->figures, runs, r->n_runs, r->typical);
 }
 
-static int allocate_runs(struct replay_session *s, struct replay_result *r, struct err *e)
+int replay_session_run_one(struct replay_session *s, size_t i, struct err *e)
 {
-    r->runs = calloc(s->settings.runs, sizeof *r->runs);
-    return r->runs ? 0 : err_set(e, -ENOMEM, "out of memory");
+    return run_once(s, &s->results[i], RUN_MEASURED, e);
 }
 
 static int prepare_null(struct replay_session *s, struct err *e)
@@ -317,7 +319,7 @@ static int prepare_null(struct replay_session *s, struct err *e)
     s->null.allocator.library = strdup(s->settings.null_library);
     if (!s->null.allocator.name || !s->null.allocator.library)
         return err_set(e, -ENOMEM, "out of memory");
-    return allocate_runs(s, &s->null, e);
+    return 0;
 }
 
 // Every so many calls, or where the recorded program asked for statistics.
@@ -338,8 +340,6 @@ int replay_session_run(struct replay_session *s, struct err *e)
         return err_set(e, -EINVAL, "the number of runs must be from 1 to %d", MEASURE_MAX_RUNS);
     machine_read(&s->machine);
     int rc = prepare_null(s, e);
-    for (size_t i = 0; rc == 0 && i < s->n_results; i++)
-        rc = allocate_runs(s, &s->results[i], e);
     progress_init(&s->progress, "replaying", "runs", count_runs(s), s->settings.quiet);
     for (uint64_t i = 0; rc == 0 && i < s->settings.runs; i++)
         rc = run_batch(s, RUN_MEASURED, e);

@@ -56,8 +56,9 @@ struct replay_real {
 // All runs on one allocator.
 struct replay_result {
     struct allocator allocator;
+    unsigned trim_step; // trim at every so many-th of the plan's TRIM ops, at first 1; 0: never
     struct replay_run *runs;
-    size_t n_runs;
+    size_t n_runs, runs_capacity;
     struct replay_run latency; // a run with timed calls; calls is NULL if there was none
     struct replay_run usable;  // a run that asked for the blocks' usable sizes
     struct replay_run stats;   // a run that read the allocator's statistics, if that was asked for
@@ -110,6 +111,10 @@ bool replay_session_needs_input(const struct replay_session *s);
 // Runs everything: round after round each allocator once, then the runs for more than figures; the null allocator
 // likewise. 0, or a negative errno of replay_run.
 int replay_session_run(struct replay_session *s, struct err *e);
+
+// Instead of that, for callers that decide after each run what to run next: one measured run on allocator number `i`, which
+// is added to its runs. 0, or a negative errno of replay_run, after which the other allocators can go on.
+int replay_session_run_one(struct replay_session *s, size_t i, struct err *e);
 
 // Latencies of the calls of a kind, or of those whose size is of a class (results_size_class), without the replay
 // overhead: the mean of the lowest 99 % of the null allocator's times, as few that an interrupt hit would dominate the

@@ -45,6 +45,7 @@ static int run_once(struct replay_session *s, const struct plan *p, struct repla
                                                  .player = s->settings.player,
                                                  .touch = s->settings.touch,
                                                  .coupled = replay_session_memory_threads(s) == REPLAY_THREADS_COUPLED,
+                                                 .trim_step = r->trim_step,
                                                  .snapshots = true};
     int rc = replay_run(p, &r->allocator, &settings, &run, e);
     if (rc < 0)

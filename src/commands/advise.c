@@ -1,0 +1,146 @@
+#include "advise/advise.h"
+#include "base/clock.h"
+#include "cli/paths.h"
+#include "commands/replay_options.h"
+#include "convert/open.h"
+#include "print/advise.h"
+#include "print/watch.h"
+#include "replay/fidelity.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct command cmd_advise;
+
+struct advise_options {
+    const char *allocator;
+    uint64_t budget_seconds;
+    enum advise_figure rank;
+    double speed;
+    uint64_t idle_seconds, timeout_seconds;
+    bool json;
+};
+
+static const struct option options[] = {
+    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
+     "the allocator that the program uses at present, with its tunables after commas [the recorded one, or glibc]",
+     offsetof(struct advise_options, allocator)},
+    {'b', "budget", OPTION_NUMBER, "SECONDS", "60",
+     "take about SECONDS; one run on the present allocator is made in any case",
+     offsetof(struct advise_options, budget_seconds), .min = 1, .max = REPLAY_MAX_TIMEOUT_SECONDS},
+    {0, "rank", OPTION_CHOICE, "cpu|peak|mean|end|idle", "mean",
+     "sort the list by CPU time, peak RSS, mean RSS, RSS at the end, or RSS after --idle",
+     offsetof(struct advise_options, rank)},
+    {0, "speed", OPTION_PARSED, "max|recorded|xN", "max",
+     "replay at full speed, at the recorded pace, or N times as fast as recorded",
+     offsetof(struct advise_options, speed), .parse = replay_parse_speed},
+    {0, "idle", OPTION_NUMBER, "SECONDS", NULL, "measure memory again SECONDS after everything was freed",
+     offsetof(struct advise_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},
+    {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
+     "stop the replay of a setting when no thread has made progress for SECONDS; 0: never",
+     offsetof(struct advise_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct advise_options, json)},
+    {0},
+};
+
+// The name of the recorded allocator, if it is one of the table and installed here.
+static const char *recorded_name(const struct replay_session *s)
+{
+    for (const struct allocator_info *i = allocator_infos; s->recorded_allocator && i->name; i++) {
+        char *library;
+        bool is_it =
+            allocator_find(i, &library) == 0 && library && fidelity_same_allocator(s->recorded_allocator, library);
+        free(library);
+        if (is_it)
+            return i->name;
+    }
+    const char *file = s->recorded_allocator ? strrchr(s->recorded_allocator, '/') : NULL;
+    if (file && strncmp(file, "/libc", 5) != 0)
+        note("%s: recorded on %s, which is not installed here: the present setting is taken to be glibc (or use -a)",
+             s->workload, s->recorded_allocator);
+    return "glibc";
+}
+
+static int read_workload(struct advise *a, struct replay_settings *how, const struct advise_options *o,
+                         const char *path, struct err *e)
+{
+    const struct convert_open_options with = {.twice = true, .watch = watch_conversion()};
+    struct workload_file w = {.in.fd = -1};
+    struct workload_summary summary;
+    int rc = convert_open(&w, path, &with, e);
+    if (rc == 0 && workload_read_summary(w.reader, &summary, NULL) == 0)
+        how->trim_every = a->trim_interval = advise_trim_interval(summary.events);
+    replay_session_init(a->session, how);
+    if (rc == 0)
+        rc = replay_session_read(a->session, path, &w, e);
+    if (rc == 0)
+        rc = replay_session_add(a->session, o->allocator ? o->allocator : recorded_name(a->session), e);
+    workload_file_close(&w);
+    return rc;
+}
+
+static void print(const struct advise *a, const struct advise_options *o)
+{
+    struct json j = {.to = stdout};
+    if (o->json)
+        advise_json(&j, a, o->rank);
+    else
+        advise_print(a, o->rank);
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct advise_options *o = fields;
+    uint64_t start_ns = clock_monotonic_ns();
+    char player[PATH_MAX], null_library[PATH_MAX];
+    struct replay_settings how = {
+        .player = player,
+        .null_library = null_library,
+        .runs = 1,
+        .touch = RESULTS_TOUCH_PAGE,
+        .speed = o->speed,
+        .idle_ns = o->idle_seconds * 1000000000u,
+        .timeout_ns = o->timeout_seconds * 1000000000u,
+        .quiet = cli_common.quiet,
+    };
+    struct replay_session session;
+    struct advise a = {.session = &session, .budget_ns = o->budget_seconds * 1000000000u};
+    struct err e = {0};
+    (void)argc;
+    if (o->rank == ADVISE_IDLE && !o->idle_seconds)
+        return usage_error(&cmd_advise, "--rank idle needs --idle SECONDS");
+    replay_prepare(player, null_library);
+    int rc = read_workload(&a, &how, o, argv[0], &e);
+    if (rc == 0)
+        rc = advise_run(&a, start_ns, &e);
+    if (rc == 0)
+        print(&a, o);
+    advise_release(&a);
+    replay_session_release(&session);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text[0] ? e.text : strerror(-rc));
+    return EXIT_DONE;
+}
+
+const struct command cmd_advise = {
+    .name = "advise",
+    .operands = "WORKLOAD|TRACE|-",
+    .summary = "Find the allocator and the settings that would help, by replays",
+    .description =
+        "Replays the workload on the allocators that are installed, then with malloc_trim at several intervals, with "
+        "other decay times, with fewer arenas, and with or without transparent huge pages, as far as --budget allows, "
+        "and prints a list with the environment to deploy.\n\n"
+        "Each setting is replayed once, for half of the budget. The best ones by each figure are then repeated 6 to 9 "
+        "times in turn with the present setting, and only these repetitions are compared. A difference is reported if "
+        "all repetitions of one setting are above all of the other and the medians are further apart than the repetitions "
+        "of either; other ratios are marked with ~. Ratios of CPU time include the replay overhead.\n\n"
+        "Where a setting is not a matter of the environment, the line says what the program must call.\n\n"
+        "If the input is a trace, its process with the most events is converted first.",
+    .options = options,
+    .options_bytes = sizeof(struct advise_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,159 @@
+load ../helper
+
+json() {
+  python3 -c "import json,sys; d=json.load(open('out.json')); $1"
+}
+
+# Writes burst.htw: a service whose burst of blocks is freed but for each 25th, and which then goes on. glibc keeps the
+# burst's pages, since blocks above them are live.
+burst() {
+  cat >burst.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+enum { BLOCKS = 20000 };
+static char *blocks[BLOCKS];
+int main(void) {
+  for (int i = 0; i < BLOCKS; i++)
+    memset(blocks[i] = malloc(1200), 1, 1200);
+  for (int i = 0; i < BLOCKS; i++)
+    if (i % 25)
+      free(blocks[i]);
+  for (volatile int i = 0; i < 100000; i++)
+    free(malloc(64));
+  return 0;
+}
+END
+  cc -O0 -fno-builtin -o burst burst.c
+  "$HEAPTAPE" record -q -o burst.ht ./burst
+  "$HEAPTAPE" convert -q -o burst.htw burst.ht
+}
+
+@test "a burst: malloc_trim gives back what is unused, and the line says that the program must call it" {
+  skip_under_sanitizer
+  burst
+  "$HEAPTAPE" advise -q --json --budget 100 burst.htw >out.json
+  json 'present, *settings = d["settings"]
+assert present["group"] == "present" and present["setting"] == "glibc" and present["environment"] == ""
+trims = [s for s in settings if "malloc_trim(0)" in s["setting"]]
+assert len(trims) == 3, trims
+for t in trims:
+    assert t["environment"] is None and t["deploy"].startswith("no variable does it: the program must call malloc_trim(0) itself, every")
+    assert t["returned_share"] >= 0.6, t
+    assert t["repetitions"] >= 6 and t["verdicts"]["end_rss_bytes"] == "less", t
+assert "malloc_trim" in d["best"]["end_rss_bytes"]
+assert d["best"]["rss_after_idle_bytes"] is None
+unused = present["end_rss_bytes"] - d["live_at_end_bytes"]
+for s in settings:
+    assert abs(s["returned_share"] - (present["end_rss_bytes"] - s["end_rss_bytes"]) / unused) < 1e-9
+    v = s["verdicts"]["end_rss_bytes"]
+    assert v == "unknown" or (v == "less") == (s["end_rss_bytes"] < present["end_rss_bytes"])
+means = [s["mean_rss_bytes"] for s in settings]
+assert means == sorted(means)'
+  # An independent replay returns as much.
+  every=$(json 'print([s["deploy"].split("every ")[1].split()[0] for s in d["settings"] if "malloc_trim" in s["setting"]][0])')
+  end=$(json "print([s['end_rss_bytes'] for s in d['settings'] if 'every $every calls' in s['setting']][0])")
+  "$HEAPTAPE" replay -q --json --no-latency -r 3 --trim-every "$every" burst.htw >replayed.json
+  python3 -c "import json; r = json.load(open('replayed.json'))['end_rss_bytes']; assert abs(r - $end) < 0.1 * r, (r, $end)"
+}
+
+@test "the list for people: what to deploy, ratios to the first row" {
+  skip_under_sanitizer
+  burst
+  heaptape advise -q --budget 100 --rank end burst.htw
+  [ "$status" -eq 0 ]
+  has "$output" "live at the end: "
+  has "$output" "RSS at the end: glibc, malloc_trim(0) every "
+  has "$output" "% of the unused memory"
+  has "$output" "  deploy: no variable does it: the program must call malloc_trim(0) itself, every"
+  has "$output" "setting, by RSS at the end"
+  has "$output" "glibc (present)"
+  has "$output" "glibc,MALLOC_ARENA_MAX=1: the workload has one thread"
+  ! grep -q "is the present setting" <<<"$output"
+}
+
+@test "what is an environment variable is printed as one" {
+  skip_under_sanitizer
+  burst
+  LD_LIBRARY_PATH=$PWD
+  export LD_LIBRARY_PATH
+  # A jemalloc that takes what a wasteful setting does not waste.
+  cc -shared -fPIC -o libjemalloc.so.2 -xc - <<'END'
+#include <stdlib.h>
+#include <string.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *__libc_memalign(size_t, size_t); void *memalign(size_t a, size_t n) { return __libc_memalign(a, n); }
+static size_t waste = 3000;
+__attribute__((constructor)) static void init(void) { if (getenv("MALLOC_CONF") && strstr(getenv("MALLOC_CONF"), "tcache:false")) waste = 0; }
+static void *fill(char *p, size_t n) { for (size_t i = 0; i < n; i += 1024) ((volatile char *)p)[i] = 1; return p; }
+void *malloc(size_t n) { return n == 1200 ? fill(__libc_malloc(n + waste), n + waste) : __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+END
+  "$HEAPTAPE" advise -q --json --budget 100 -a jemalloc burst.htw >out.json
+  json 'one = [s for s in d["settings"] if s["setting"] == "jemalloc,MALLOC_CONF=tcache:false"][0]
+assert one["environment"] == one["deploy"] == "LD_PRELOAD=" + one["allocator"]["library"] + " MALLOC_CONF=tcache:false", one
+assert one["verdicts"]["peak_rss_bytes"] == "less", one
+other = [s for s in d["settings"] if s["setting"] == "jemalloc,MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0"][0]
+assert other["verdicts"]["peak_rss_bytes"] == "unknown", other
+g = [s for s in d["settings"] if s["setting"] == "glibc"][0]
+assert g["environment"] == "" and g["deploy"].startswith("run the program on glibc"), g
+g = [s for s in d["settings"] if s["setting"] == "glibc,MALLOC_TRIM_THRESHOLD_=131072"][0]
+assert g["environment"] == "MALLOC_TRIM_THRESHOLD_=131072" and g["deploy"].endswith("on glibc\u0027s malloc, without another one preloaded or linked"), g'
+}
+
+@test "without time to repeat nothing is claimed" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 10000 >/dev/null
+  cc -shared -fPIC -o late.so -xc - <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+void *malloc(size_t n) { return __libc_malloc(n); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+__attribute__((destructor)) static void end(void) { sleep(2); }
+END
+  heaptape advise -q --budget 1 -a ./late.so w.htw
+  [ "$status" -eq 0 ]
+  has "$output" "the budget does not suffice to repeat runs: no difference is judged"
+  has "$output" "glibc: no time is left (--budget)"
+  has "$output" "late.so (present)"
+  ! grep -q "least" <<<"$output"
+  ! grep -q "deploy" <<<"$output"
+}
+
+@test "a setting whose replay fails is a line, not the end" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 10000 >/dev/null
+  export LD_LIBRARY_PATH=$PWD
+  cc -shared -fPIC -o libmimalloc.so.3 -xc - <<'END'
+#include <stdlib.h>
+void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
+static int n;
+void *malloc(size_t bytes) { if (++n > 5000) abort(); return __libc_malloc(bytes); }
+void free(void *p) { __libc_free(p); }
+void *calloc(size_t k, size_t m) { return __libc_calloc(k, m); }
+void *realloc(void *p, size_t bytes) { return __libc_realloc(p, bytes); }
+END
+  heaptape advise -q --budget 100 w.htw
+  [ "$status" -eq 0 ]
+  has "$output" "not tried:"
+  grep -q "^  mimalloc: .*malloc.*" <<<"$output"
+  has "$output" "glibc (present)"
+}
+
+@test "a present setting that fails is an error" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  heaptape advise -q -a "$HEAPTAPE_PROGRAMS/libtest-null.so" w.htw
+  fails_with 1 "libtest-null.so"
+}
+
+@test "usage" {
+  heaptape advise w.htw --rank idle
+  [ "$status" -eq 2 ]
+  has "$stderr" "--rank idle needs --idle SECONDS"
+  heaptape advise --budget 0 w.htw
+  [ "$status" -eq 2 ]
+  heaptape advise none.htw
+  fails_with 1 "none.htw"
+}
