@@ -39,7 +39,7 @@ static void run_real(struct replay_session *s, const struct replay_options *o)
     if (!o->real)
         return;
     if (!argv[0])
-        die(EXIT_FAILED, "%s: the command line was not recorded; give it after --", s->workload);
+        die(EXIT_FAILED, "%s: the command line was not recorded; pass it after --", s->workload);
     fflush(stdout);
     int rc = replay_real_run(s, argv, &e);
     free(recorded);

@@ -218,7 +218,7 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   usage_fails "unexpected operand './uses'; a program is for --real"
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so w.htw
-  fails_with 1 "w.htw: the command line was not recorded; give it after --"
+  fails_with 1 "w.htw: the command line was not recorded; pass it after --"
 }
 
 @test "what the program would be cannot be said of a workload without its CPU time" {
