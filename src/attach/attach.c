@@ -1,5 +1,6 @@
 #include "attach/attach.h"
 
+#include "attach/status.h"
 #include "attach/tracees.h"
 #include "base/clock.h"
 #include "spool/attach.h"
@@ -236,7 +237,6 @@ static bool find_entering(struct tracees *t, size_t *who)
             tracees_step_over(t, *who);
         else if (event != TRACEES_NOTHING)
             tracees_continue(t, *who);
-        // A program that does not run at all need not be waited for.
     }
     return false;
 }
@@ -446,65 +446,27 @@ static int begin_recording(struct caller *c, const char *library, const char *se
     return rc;
 }
 
-// A line of /proc/PID/status or of a thread's; 0 when there is none.
-static uint64_t status_value(const char *path, const char *name, int base)
-{
-    char *line = NULL;
-    size_t room = 0;
-    uint64_t value = 0;
-    FILE *f = fopen(path, "re");
-    while (f && getline(&line, &room, f) > 0) {
-        if (strncmp(line, name, strlen(name)) == 0)
-            value = strtoull(line + strlen(name), NULL, base);
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return value;
-}
-
 // The kernel would reset what the program does at SIGTRAP: where a thread blocks it, or all ignore it.
 static bool needs_trap(pid_t pid)
 {
-    char path[400];
+    char path[64];
     const uint64_t trap = 1ull << (SIGTRAP - 1);
     struct dirent *d;
-    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-    bool caught = status_value(path, "SigCgt:", 16) & trap, needs = status_value(path, "SigIgn:", 16) & trap;
+    bool caught = status_number(pid, pid, "SigCgt", 16) & trap, needs = status_number(pid, pid, "SigIgn", 16) & trap;
     snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
     DIR *tasks = opendir(path);
-    while (caught && tasks && (d = readdir(tasks))) {
-        snprintf(path, sizeof path, "/proc/%ld/task/%s/status", (long)pid, d->d_name);
-        needs |= status_value(path, "SigBlk:", 16) & trap;
-    }
+    while (caught && tasks && (d = readdir(tasks)))
+        needs |= status_number(pid, (pid_t)strtol(d->d_name, NULL, 10), "SigBlk", 16) & trap;
     if (tasks)
         closedir(tasks);
     return needs;
 }
 
-static char state_of(pid_t pid)
-{
-    char path[64], *line = NULL, state = 0;
-    size_t room = 0;
-    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-    FILE *f = fopen(path, "re");
-    while (f && !state && getline(&line, &room, f) > 0) {
-        if (strncmp(line, "State:\t", 7) == 0)
-            state = line[7];
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return state;
-}
-
 // What would be changed, or could not be, is found out before anything is.
 static int check(pid_t pid, struct err *e)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-    uint64_t tracer = status_value(path, "TracerPid:", 10);
-    char state = state_of(pid);
+    uint64_t tracer = status_number(pid, pid, "TracerPid", 10);
+    char state = status_letter(pid, pid, "State");
     if (!state)
         return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
     if (state == 'Z' || state == 'X')
@@ -514,10 +476,10 @@ static int check(pid_t pid, struct err *e)
     if (tracer)
         return err_set(e, -EBUSY, "%ld: is traced by process %llu (a debugger, or strace)", (long)pid,
                        (unsigned long long)tracer);
-    if (status_value(path, "Seccomp:", 10))
+    if (status_number(pid, pid, "Seccomp", 10))
         return err_set(e, -ENOTSUP, "%ld: its system calls are filtered (seccomp): loading the library could end it",
                        (long)pid);
-    if (status_value(path, "Tgid:", 10) != (uint64_t)pid)
+    if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
         return err_set(e, -ESRCH, "%ld: is a thread and no process", (long)pid);
     if (needs_trap(pid))
         return err_set(e, -ENOTSUP,
@@ -552,7 +514,7 @@ static int run(pid_t pid, const char *library, const char *session_dir, struct a
 }
 
 // The child has been killed: its breakpoints would kill the process.
-static void take_out(pid_t pid, struct attach_shared *s)
+static void remove_breakpoints(pid_t pid, struct attach_shared *s)
 {
     struct remote r;
     if (remote_open(&r, pid, NULL) < 0)
@@ -586,7 +548,7 @@ static int run_in_child(pid_t pid, const char *library, const char *session_dir,
     }
     int rc = child < 0 ? err_set_errno(e, "cannot start a process") : s->rc;
     if (child > 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-        take_out(pid, s);
+        remove_breakpoints(pid, s);
         rc = err_set(e, -EIO, "%ld: the helper process was killed", (long)pid);
     } else if (rc < 0) {
         err_set(e, rc, "%s", s->error.text);

@@ -2,7 +2,7 @@
 //
 // A thread of it is taken where it holds no lock: at the entry of malloc, or in a system call in which it waits. It calls what
 // is needed on a stack of its own and goes on where it was; the other threads run meanwhile. A child of this process does
-// this, so that a recorder can drain at the same time; if that child dies, the parent takes the breakpoint out.
+// this, so that a recorder can drain at the same time; if that child dies, the parent removes the breakpoint.
 #ifndef HEAPTAPE_ATTACH_ATTACH_H
 #define HEAPTAPE_ATTACH_ATTACH_H
 

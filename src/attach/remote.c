@@ -1,5 +1,7 @@
 #include "attach/remote.h"
 
+#include "base/gnu_hash.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -99,14 +101,6 @@ static bool read_tables(const struct remote *r, const struct link_map *m, struct
         t->versions = d.d_tag == DT_VERSYM ? at : t->versions;
     }
     return t->symbols && t->strings && t->hash;
-}
-
-static uint32_t gnu_hash(const char *name)
-{
-    uint32_t h = 5381;
-    for (; *name; name++)
-        h = h * 33 + (unsigned char)*name;
-    return h;
 }
 
 static bool is_called(const struct remote *r, const struct tables *t, const ElfW(Sym) * s, const char *name)

@@ -1,5 +1,6 @@
 #include "attach/tracees.h"
 
+#include "attach/status.h"
 #include "base/buf.h"
 #include "base/clock.h"
 
@@ -34,28 +35,12 @@ static struct tracee *find(struct tracees *t, pid_t tid)
     return NULL;
 }
 
-static bool blocks_trap(const struct remote *r, pid_t tid)
-{
-    char path[64], *line = NULL;
-    size_t room = 0;
-    uint64_t blocked = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/status", (long)r->pid, (long)tid);
-    FILE *f = fopen(path, "re");
-    while (f && getline(&line, &room, f) > 0) {
-        if (strncmp(line, "SigBlk:", 7) == 0)
-            blocked = strtoull(line + 7, NULL, 16);
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return blocked & TRAP_BIT;
-}
-
 static struct tracee *add(struct tracees *t, pid_t tid)
 {
     if (HT_GROW(&t->all, &t->capacity, t->n + 1) < 0)
         return NULL;
-    t->all[t->n] = (struct tracee){.tid = tid, .blocks_trap = blocks_trap(t->remote, tid)};
+    t->all[t->n] =
+        (struct tracee){.tid = tid, .blocks_trap = status_number(t->remote->pid, tid, "SigBlk", 16) & TRAP_BIT};
     return &t->all[t->n++];
 }
 
@@ -111,7 +96,7 @@ bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at)
     b->at = at;
     if (!remote_read(t->remote, at, &b->original, 1))
         return false;
-    b->planted = 1; // before it is, for whoever takes it out
+    b->planted = 1; // before it is, for whoever removes it
     b->planted = remote_write(t->remote, at, &breakpoint, 1);
     return b->planted;
 }
@@ -241,7 +226,7 @@ static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
         set_pc(who->tid, t->entry->at);
         if (t->entry->planted)
             return TRACEES_AT_ENTRY;
-        resume(who, 0); // it was taken out meanwhile
+        resume(who, 0); // it was removed meanwhile
         return TRACEES_NOTHING;
     }
     resume(who, SIGTRAP); // the program's own

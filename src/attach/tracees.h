@@ -6,7 +6,7 @@
 
 #include <sys/user.h>
 
-// A breakpoint. Shared with a process that takes it out if this one dies.
+// A breakpoint. Shared with a process that removes it if this one dies.
 struct attach_breakpoint {
     uint64_t at;
     uint8_t original;
@@ -48,10 +48,10 @@ enum tracees_event {
 // Attaches to all threads, which go on. 0, or a negative errno.
 int tracees_seize(struct tracees *t, const struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e);
 
-// Detaches from all threads, after the breakpoints have been taken out. They go on where they are.
+// Detaches from all threads, after the breakpoints have been removed. They go on where they are.
 void tracees_release(struct tracees *t);
 
-// Puts a breakpoint in, or takes it out.
+// Inserts a breakpoint, or removes it.
 bool tracees_plant(struct tracees *t, struct attach_breakpoint *b, uint64_t at);
 void tracees_lift(struct tracees *t, struct attach_breakpoint *b);
 

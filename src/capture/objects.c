@@ -1,5 +1,7 @@
 #include "capture/objects.h"
 
+#include "base/gnu_hash.h"
+
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -91,14 +93,6 @@ void object_read(struct object *o, const struct dl_phdr_info *info)
     }
     if (!object_has(o, o->strings, o->string_bytes))
         o->symbols = NULL;
-}
-
-static uint32_t gnu_hash(const char *name)
-{
-    uint32_t h = 5381;
-    for (; *name; name++)
-        h = h * 33 + (unsigned char)*name;
-    return h;
 }
 
 static bool is_function(const struct object *o, const ElfW(Sym) * s, const char *name)

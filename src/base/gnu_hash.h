@@ -1,0 +1,15 @@
+// The hash of a symbol's name in DT_GNU_HASH tables of ELF objects. Malloc-free and lock-free: capture may include it.
+#ifndef HEAPTAPE_BASE_GNU_HASH_H
+#define HEAPTAPE_BASE_GNU_HASH_H
+
+#include <stdint.h>
+
+static inline uint32_t gnu_hash(const char *name)
+{
+    uint32_t h = 5381;
+    for (; *name; name++)
+        h = h * 33 + (unsigned char)*name;
+    return h;
+}
+
+#endif
