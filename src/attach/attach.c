@@ -1,5 +1,6 @@
 #include "attach/attach.h"
 
+#include "attach/filters.h"
 #include "attach/status.h"
 #include "attach/tracees.h"
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -294,13 +296,13 @@ static int copy_library(int from, int to)
     return (int)n;
 }
 
-// Fills the file that the process has open as `fd`.
-static int fill(const struct caller *c, int fd, const char *library, struct err *e)
+// Copies the library into a file of the process.
+static int fill(const struct caller *c, const char *path, int flags, const char *library, struct err *e)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)c->tracees->remote->pid, fd);
-    int from = open(library, O_RDONLY | O_CLOEXEC), to = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
-    if (from < 0)
+    int from = open(library, O_RDONLY | O_CLOEXEC), to = open(path, flags | O_WRONLY | O_CLOEXEC, 0644), rc = 0;
+    if (to >= 0 && (flags & O_CREAT) && fchmod(to, 0644) < 0)
+        rc = err_set_errno(e, "%s", path);
+    else if (from < 0)
         rc = err_set_errno(e, "%s", library);
     else if (to < 0 || copy_library(from, to) < 0)
         rc = err_set_errno(e, "%ld: the library cannot be copied", (long)c->tracees->remote->pid);
@@ -323,21 +325,21 @@ static int explain_load(struct caller *c, struct err *e)
     return err_set(e, -ENOTSUP, "%ld: the library cannot be loaded: %s", (long)c->tracees->remote->pid, text);
 }
 
-static int load_file(struct caller *c, int fd, struct err *e)
+static int load_file(struct caller *c, const char *path, struct err *e)
 {
-    char path[64];
     uint64_t handle = 0;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int rc = put_text(c, path, e);
     if (rc == 0)
         rc = call_by_name(c, "dlopen", (const uint64_t[6]){c->text, RTLD_NOW}, &handle, e);
     return rc < 0 || handle ? rc : explain_load(c, e);
 }
 
-static int load(struct caller *c, const char *library, struct err *e)
+// A file without a path: the process may see no file system that heaptape can write to and it can execute from.
+static int load_memory(struct caller *c, const char *library, struct err *e)
 {
+    char path[64];
     uint64_t fd = 0, ignored;
-    int rc = put_text(c, "heaptape", e);
+    int rc = put_text(c, SPOOL_ATTACHED_FILE, e);
     if (rc == 0)
         rc = call_by_name(c, "memfd_create", (const uint64_t[6]){c->text, MFD_CLOEXEC}, &fd, e);
     if (rc == 0 && (int)fd < 0)
@@ -345,11 +347,26 @@ static int load(struct caller *c, const char *library, struct err *e)
                      (long)c->tracees->remote->pid);
     if (rc < 0)
         return rc;
-    rc = fill(c, (int)fd, library, e);
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)c->tracees->remote->pid, (int)fd);
+    rc = fill(c, path, 0, library, e);
+    snprintf(path, sizeof path, SPOOL_ATTACHED_FD "%d", (int)fd);
     if (rc == 0)
-        rc = load_file(c, (int)fd, e);
+        rc = load_file(c, path, e);
     int closed = call_by_name(c, "close", (const uint64_t[6]){fd}, &ignored, e);
     return rc < 0 ? rc : closed;
+}
+
+// Where memfd_create is forbidden.
+static int load_from_session(struct caller *c, const char *library, const char *session_dir, struct err *e)
+{
+    char path[MAX_PATH], there[MAX_PATH + 32];
+    snprintf(path, sizeof path, "%s/" SPOOL_ATTACHED_FILE, session_dir);
+    snprintf(there, sizeof there, "/proc/%ld/root%s", (long)c->tracees->remote->pid, path);
+    int rc = fill(c, there, O_CREAT | O_EXCL, library, e);
+    if (rc == 0)
+        rc = load_file(c, path, e);
+    unlink(there);
+    return rc;
 }
 
 // What is at the same distance from the thread pointer in every thread.
@@ -432,11 +449,14 @@ static int end_recording(struct caller *c, struct err *e)
                           : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
 }
 
-static int begin_recording(struct caller *c, const char *library, const char *session_dir, struct err *e)
+static int begin_recording(struct caller *c, const char *library, const char *session_dir,
+                           const struct filters_verdict *allowed, struct err *e)
 {
     const struct remote *r = c->tracees->remote;
     uint64_t error = 0;
-    int rc = remote_function(r, "heaptape_attach") ? end_recording(c, e) : load(c, library, e);
+    int rc = remote_function(r, "heaptape_attach") ? end_recording(c, e)
+             : allowed->memfd                      ? load_memory(c, library, e)
+                                                   : load_from_session(c, library, session_dir, e);
     if (rc == 0)
         rc = put_text(c, session_dir, e);
     if (rc == 0)
@@ -476,9 +496,6 @@ static int check(pid_t pid, struct err *e)
     if (tracer)
         return err_set(e, -EBUSY, "%ld: is traced by process %llu (a debugger, or strace)", (long)pid,
                        (unsigned long long)tracer);
-    if (status_number(pid, pid, "Seccomp", 10))
-        return err_set(e, -ENOTSUP, "%ld: its system calls are filtered (seccomp): loading the library could end it",
-                       (long)pid);
     if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
         return err_set(e, -ESRCH, "%ld: is a thread and no process", (long)pid);
     if (needs_trap(pid))
@@ -493,6 +510,7 @@ static int run(pid_t pid, const char *library, const char *session_dir, struct a
     struct remote r;
     struct tracees t;
     struct caller c;
+    struct filters_verdict allowed;
     int rc = check(pid, &s->error);
     if (rc == 0)
         rc = remote_open(&r, pid, &s->error);
@@ -503,9 +521,11 @@ static int run(pid_t pid, const char *library, const char *session_dir, struct a
     rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
     s->result.threads = (uint32_t)t.n;
     if (rc == 0)
+        rc = filters_check(&t, &allowed, &s->result.paused_ns, &s->error);
+    if (rc == 0)
         rc = find_caller(&c, &t, &s->result, &s->error);
     if (rc == 0) {
-        rc = library ? begin_recording(&c, library, session_dir, &s->error) : end_recording(&c, &s->error);
+        rc = library ? begin_recording(&c, library, session_dir, &allowed, &s->error) : end_recording(&c, &s->error);
         give_back(&c, &s->result);
     }
     tracees_release(&t);

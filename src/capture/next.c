@@ -5,6 +5,7 @@
 #include "capture/objects.h"
 #include "capture/producer.h"
 #include "capture/wrap.h"
+#include "spool/attach.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -133,13 +134,17 @@ NEXT_OTHER_TABLE(BOOT)
 struct next next = {NEXT_BASIC_TABLE(BOOT_FIELD) NEXT_OTHER_TABLE(BOOT_FIELD)};
 #undef BOOT_FIELD
 
+static bool is_path_of_injected(const char *path)
+{
+    return strncmp(path, SPOOL_ATTACHED_FD, strlen(SPOOL_ATTACHED_FD)) == 0 || strstr(path, "/" SPOOL_ATTACHED_FILE);
+}
+
 bool next_is_injected(void)
 {
     static _Atomic int known; // 1: no, 2: yes
     struct next_object self;
-    // By a descriptor, so that the file need not be in the program's file system.
     if (!known)
-        known = next_object_of(&known, &self) && strncmp(self.path, "/proc/self/fd/", 14) == 0 ? 2 : 1;
+        known = next_object_of(&known, &self) && is_path_of_injected(self.path) ? 2 : 1;
     return known == 2;
 }
 

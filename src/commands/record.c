@@ -517,7 +517,7 @@ const struct command cmd_record = {
         "from before are recorded when they are freed or reallocated, with the size that malloc_usable_size returns. "
         "heaptape needs the right to use ptrace on the process: the same user, as kernel.yama.ptrace_scope allows, or root. "
         "It refuses a process that is stopped, traced by another program, statically linked, linked with another C library than "
-        "glibc, restricted by a seccomp filter, or that ignores SIGTRAP, or both blocks and handles it. The exit status is 0 when the recording ended as it was asked to.\n\n"
+        "glibc, restricted by a seccomp filter that does not allow the system calls of the library or that only root may read, or that ignores SIGTRAP, or both blocks and handles it. The exit status is 0 when the recording ended as it was asked to.\n\n"
         "A program that heaptape cannot start, such as a service, can record itself: start it with "
         "HEAPTAPE_SPOOL=DIR and LD_PRELOAD=libheaptape.so in the environment. DIR is the absolute path of an "
         "existing, empty directory; it grows by at least 8 bytes per event. Afterwards, --collect DIR writes the "

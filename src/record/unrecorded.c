@@ -120,7 +120,7 @@ static bool has_library(pid_t pid)
     errno = 0;
     FILE *maps = fopen(path, "re");
     while (maps && !found && getline(&line, &room, maps) > 0)
-        found = strstr(line, "/libheaptape.so") != NULL;
+        found = strstr(line, "libheaptape") != NULL;
     // Without memory for a line that is not known.
     found |= errno == ENOMEM;
     free(line);

@@ -16,6 +16,11 @@
 
 #include <stdint.h>
 
+// The library is loaded into a process that runs by a descriptor, so that the file need not be in the process's file system; where
+// that is forbidden, from a file of this name in the session's directory. By its path it knows how it came.
+#define SPOOL_ATTACHED_FD   "/proc/self/fd/"
+#define SPOOL_ATTACHED_FILE "libheaptape-attached.so"
+
 // Of a thread, at the same distance from its thread pointer in all threads.
 struct spool_thread {
     void *state;

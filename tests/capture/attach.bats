@@ -7,18 +7,17 @@ setup() {
   if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
     skip "kernel.yama.ptrace_scope forbids ptrace"
   fi
-  grep -q '^Seccomp:.0' /proc/self/status || skip "system calls are filtered here, so heaptape refuses"
-  skip_under_sanitizer
 }
 
 teardown() {
   [ -z "${service:-}" ] || kill -9 "$service" 2>/dev/null || true
 }
 
-# start_service ARGUMENT...: in the background, its pid in $service; its output goes to the file `out`.
+# start_service ARGUMENT...: in the background, its pid in $service; its output goes to the file `out`. The words in $under are
+# the command that runs it.
 start_service() {
   rm -f out
-  LD_BIND_NOW=1 "$HEAPTAPE_PROGRAMS/service" "$@" >out 3>&- &
+  LD_BIND_NOW=1 ${under:-} "$HEAPTAPE_PROGRAMS/service" "$@" >out 3>&- &
   service=$!
   until_line ready
 }
@@ -83,7 +82,7 @@ all_calls_are_there() {
   [ "$(readlink /proc/"$service"/fd/* | sort)" = "$descriptors" ]
   [ "$(ls /proc/"$service"/task)" = "$threads" ]
   ! grep -q spool /proc/"$service"/maps
-  [ "$(grep -c 'memfd:heaptape.* r-xp\|r-xp.*memfd:heaptape' /proc/"$service"/maps)" -eq 1 ]
+  [ "$(grep -c 'memfd:libheaptape.* r-xp\|r-xp.*memfd:libheaptape' /proc/"$service"/maps)" -eq 1 ]
   end_service
 }
 
@@ -100,7 +99,7 @@ all_calls_are_there() {
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
   grep -q ' malloc 0 7000 ' lines
   grep -q ' malloc 0 8888 ' lines
-  [ "$(grep -c 'r-xp.*memfd:heaptape' /proc/"$service"/maps)" -eq 1 ]
+  [ "$(grep -c 'r-xp.*memfd:libheaptape' /proc/"$service"/maps)" -eq 1 ]
   end_service
 }
 
@@ -110,7 +109,7 @@ all_calls_are_there() {
   env --default-signal=INT "$HEAPTAPE" record -f -o t.ht --pid "$service" 2>err 3>&- &
   recorder=$!
   for ((i = 0; i < 1000; i++)); do
-    ! grep -q memfd:heaptape /proc/"$service"/maps || break
+    ! grep -q memfd:libheaptape /proc/"$service"/maps || break
     sleep 0.01
   done
   sleep 0.5
@@ -172,4 +171,86 @@ all_calls_are_there() {
   [ "$output" = "heaptape: $service: is being recorded already" ]
   wait "$recorder"
   end_service
+}
+
+# needs_filters: where heaptape may read those of others, and the tests' program is built.
+needs_filters() {
+  [ "$(id -u)" -eq 0 ] || skip "reading seccomp filters needs root"
+  grep -q '^Seccomp:.0' /proc/self/status || skip "system calls are filtered here, so filters cannot be read"
+  filtered=$HEAPTAPE_PROGRAMS/filtered
+  [ -x "$filtered" ] || skip "heaptape cannot attach on this machine"
+}
+
+@test "a seccomp filter that kills at every system call that is not known to be needed" {
+  needs_filters
+  local how
+  for how in --stacks=1 --stacks=8 --maps; do
+    under="$filtered only kill" start_service 4
+    attach --duration 1 "$how"
+    all_calls_are_there
+    end_service
+  done
+}
+
+@test "a seccomp filter that forbids memfd_create: the library comes as a file" {
+  needs_filters
+  local action
+  for action in errno kill; do
+    under="$filtered $action memfd_create" start_service 4
+    attach --duration 1
+    all_calls_are_there
+    grep -q 'r-xp.*/libheaptape-attached.so (deleted)' /proc/"$service"/maps
+    end_service
+  done
+}
+
+@test "a seccomp filter that logs lets it pass" {
+  needs_filters
+  under="$filtered log mmap" start_service 2
+  attach --duration 1
+  all_calls_are_there
+  end_service
+}
+
+@test "a seccomp filter that forbids what is needed: refused in one line, and left alone" {
+  needs_filters
+  local action
+  for action in errno kill notify; do
+    under="$filtered $action renameat2" start_service 2
+    run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
+    [ "$output" = "heaptape: $service: its seccomp filter has the action '$action' for renameat2, which the library needs; start it with 'heaptape record' instead" ]
+    ! grep -q heaptape /proc/"$service"/maps
+    end_service
+  done
+}
+
+@test "one without the right to read the filter is told so" {
+  needs_filters
+  under="$filtered kill 169" start_service 2
+  run -125 setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin "$HEAPTAPE" record --pid "$service" -f -o t.ht
+  [[ "$output" = "heaptape: $service: its system calls are filtered (seccomp), and only root outside of containers "* ]]
+  end_service
+}
+
+# As in a container: the first process has the filter, so all have it.
+@test "one filter for heaptape and the process: what is needed is tried by a child" {
+  needs_filters
+  unshare -pfm --mount-proc true 2>/dev/null || skip "no pid namespaces"
+  cat >inside <<'END'
+"$HEAPTAPE_PROGRAMS/service" 2 >out & service=$!
+until grep -qsx ready out; do sleep 0.01; done
+"$HEAPTAPE" record -f -o t.ht --pid $service --duration 1 2>err
+echo $? >status
+kill -USR1 $service
+wait $service
+END
+  local action
+  for action in "kill 169 0" "errno memfd_create 0" "kill renameat2 125"; do
+    read -r -a words <<<"$action"
+    LD_BIND_NOW=1 unshare -pfm --mount-proc "$filtered" "${words[0]}" "${words[1]}" /bin/bash inside 3>&-
+    cat err
+    [ "$(cat status)" = "${words[2]}" ]
+    [ "$(tail -n 1 out)" = "the same" ]
+  done
+  grep -q "its seccomp filter kills programs that make a system call the library needs" err
 }

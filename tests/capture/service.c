@@ -82,7 +82,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *sum)
     const ElfW(Rela) * tables[2] = {0};
     size_t bytes[2] = {0};
     (void)size;
-    if (strstr(info->dlpi_name, "/proc/self/fd/") || strstr(info->dlpi_name, "vdso"))
+    if (strstr(info->dlpi_name, "/proc/self/fd/") || strstr(info->dlpi_name, "libheaptape") ||
+        strstr(info->dlpi_name, "vdso"))
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)

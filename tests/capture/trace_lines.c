@@ -169,13 +169,16 @@ int main(int argc, char **argv)
         printf("%u %u %" PRIu64 " %s %s\n", p->pid, p->forked_from, p->lost_records, p->allocator ? p->allocator : "-",
                p->off_reason ? p->off_reason : "");
     }
-    if (clock) {
+    if (clock)
         printf("%" PRIu64 "\n", r.session.clock_hz);
-        return 0;
-    }
     if (n_lines)
         qsort(lines, n_lines, sizeof *lines, by_stamp);
-    for (size_t i = 0; i < n_lines; i++)
+    for (size_t i = 0; i < n_lines; i++) {
         printf("%" PRIu64 " %s\n", lines[i].stamp, lines[i].text);
+        free(lines[i].text);
+    }
+    free(lines);
+    trace_reader_close(&r);
+    input_close(&in);
     return 0;
 }
