@@ -14,6 +14,7 @@ enum {
 };
 
 #define SCARCE_WAIT_NS 2000000000u // how long to wait for a chunk that perhaps nobody gives back
+#define FOUND_WAIT_NS  5000000000u // … for a recorder that has not found this spool: it may be unable to
 
 static int futex(const _Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
@@ -178,6 +179,8 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
         return "the recorder has ended";
     if (atomic_load_explicit(&p->header->refused, memory_order_acquire))
         return "the recorder could not map its spool";
+    if (waited_ns > FOUND_WAIT_NS && !atomic_load_explicit(&p->header->adopted, memory_order_relaxed))
+        return "the recorder did not find its spool";
     if (scarce && waited_ns > SCARCE_WAIT_NS)
         return "no space is left in the spool for a chunk per thread";
     return NULL;

@@ -223,6 +223,8 @@ static struct drain_spool *spool_open(struct drain *c, const char *name, unsigne
         strcpy(s->name, name);
         rc = spool_fill(c, s, fd);
     }
+    if (rc == 0)
+        atomic_store_explicit(&s->header->adopted, 1, memory_order_relaxed);
     if (rc == -ENOMEM || rc == -EMFILE || rc == -ENFILE)
         refuse(c, fd, name, reserve);
     else if (rc == -EBADF && !reserve)

@@ -21,13 +21,37 @@
 
 enum { ENDING_MS = 2 }; // that a process may take to end, before others are tried
 
+// Did a look at a process fail for want of a file descriptor or memory? Then it says nothing about the process.
+static _Thread_local bool unsure;
+
+// What an open has returned, if it is a failure, is judged.
+static bool has_failed(bool failed)
+{
+    unsure |= failed && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
+    return failed;
+}
+
+static FILE *open_text(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    has_failed(!f);
+    return f;
+}
+
+static DIR *open_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    has_failed(!d);
+    return d;
+}
+
 // The pid that the process has in its innermost pid namespace; 0: unknown.
 static uint32_t inner_pid(pid_t pid)
 {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    ssize_t n = has_failed(fd < 0) ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;
@@ -51,7 +75,7 @@ bool lifetime_is_called(pid_t pid, uint32_t own_pid)
 // is not to be seen through a leader that has ended.
 static int is_in_maps(const char *path, uint64_t inode, uint64_t offset)
 {
-    FILE *maps = fopen(path, "re");
+    FILE *maps = open_text(path);
     char *line = NULL;
     size_t room = 0;
     int found = -1;
@@ -74,7 +98,7 @@ static int has_mapped(pid_t pid, uint64_t inode, uint64_t offset)
     if (found >= 0)
         return found;
     snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
-    DIR *threads = opendir(path);
+    DIR *threads = open_folder(path);
     struct dirent *d;
     while (threads && found < 0 && (d = readdir(threads))) {
         if (d->d_name[0] == '.')
@@ -94,7 +118,7 @@ static pid_t pid_in_proc(int pidfd)
     size_t room = 0;
     long pid = 0;
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-    FILE *info = fopen(path, "re");
+    FILE *info = open_text(path);
     while (info && getline(&line, &room, info) > 0) {
         if (sscanf(line, "Pid: %ld", &pid) == 1)
             break;
@@ -117,7 +141,11 @@ bool lifetime_sees_processes(void)
 // The recorder itself has every spool mapped, and may have the number that a process has in another namespace.
 static int open_other(pid_t pid)
 {
-    return pid == getpid() ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pid == getpid())
+        return -1;
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    has_failed(pidfd < 0);
+    return pidfd;
 }
 
 // Makes the process with that number, as the recorder counts, the spool's, if it has it mapped. The pidfd comes first: what
@@ -145,7 +173,7 @@ static bool try_process(struct drain_spool *s, pid_t pid, uint64_t inode, uint64
 // One whose number is another one here.
 static bool try_others(struct drain_spool *s, uint64_t inode, uint64_t offset)
 {
-    DIR *proc = opendir("/proc");
+    DIR *proc = open_folder("/proc");
     struct dirent *d;
     bool found = false;
     while (proc && !found && (d = readdir(proc))) {
@@ -163,7 +191,7 @@ bool lifetime_is_of_session(pid_t pid, const char *dir)
     size_t n = (size_t)snprintf(want, sizeof want, "%s=%s", SPOOL_ENV_DIR, dir) + 1, have = 0;
     snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
     int fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0)
+    if (has_failed(fd < 0))
         return false;
     ssize_t got;
     bool found = false;
@@ -185,7 +213,7 @@ static unsigned long long start_ticks(const char *process)
     char path[64], text[1024];
     unsigned long long ticks = 0;
     snprintf(path, sizeof path, "/proc/%s/stat", process);
-    FILE *f = fopen(path, "re");
+    FILE *f = open_text(path);
     size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     text[n] = 0;
     // The name, in brackets, may hold anything. Field 22 of proc(5); the third comes after the name.
@@ -205,7 +233,7 @@ static bool is_hidden(pid_t pid)
     char path[64], process[32];
     snprintf(process, sizeof process, "%ld", (long)pid);
     snprintf(path, sizeof path, "/proc/%s/maps", process);
-    FILE *maps = fopen(path, "re");
+    FILE *maps = open_text(path);
     int failed = maps ? 0 : errno;
     if (maps)
         fclose(maps);
@@ -248,6 +276,7 @@ static bool has_ended(const struct drain_spool *s, int fd)
 int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offset)
 {
     struct stat st;
+    unsure = false;
     if (fstat(fd, &st) < 0)
         return -errno;
     if (!has_ended(s, fd) && try_process(s, (pid_t)s->pid, st.st_ino, offset))
@@ -260,13 +289,14 @@ int lifetime_find(struct drain_spool *s, const char *dir, int fd, uint64_t offse
     }
     if (try_others(s, st.st_ino, offset))
         return 0;
-    // A reserve is in the session's file, which everybody has open: what cannot be seen there is taken for ended, and told
-    // so, since its spool is then marked as refused.
-    if (s->reserve)
-        s->dead = !try_named(s, dir) && !try_named(s, NULL);
-    else
+    if (!s->reserve) {
         s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return s->reserve || s->fd >= 0 ? 0 : -EMFILE;
+        return s->fd >= 0 ? 0 : -EMFILE;
+    }
+    // A reserve is in the session's file, which everybody has open: what cannot be seen there is taken for ended, and told
+    // so, since its spool is then marked as refused. Its place is another's soon: that takes a look that has not failed.
+    s->dead = !try_named(s, dir) && !try_named(s, NULL);
+    return s->dead && unsure ? -EMFILE : 0;
 }
 
 bool lifetime_is_over(const struct drain_spool *s)

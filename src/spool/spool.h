@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x396c6f6f70735448ull // "HTspool9"
+#define SPOOL_MAGIC          0x416c6f6f70735448ull // "HTspoolA"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -189,6 +189,7 @@ struct spool_header {
     _Alignas(64) _Atomic uint32_t status; // enum spool_status
     _Atomic uint32_t finishing;           // enum spool_finishing
     _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
+    _Atomic uint32_t adopted;             // 1: the recorder has found it
     _Atomic uint32_t restarts;            // times that the trace began anew: what was defined in it is to be again
     // Grows by 1 when a chunk becomes DONE, and by SPOOL_CHUNKS_A_WAKE when the process wants something of the recorder.
     _Atomic uint32_t wakeups;

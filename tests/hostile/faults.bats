@@ -5,7 +5,7 @@
 load hostile
 
 faults='memory:ENOMEM mmap:ENOMEM ftruncate:ENOSPC fallocate:ENOSPC fallocate:EINTR rename:EIO renameat:EIO linkat:ENOSPC
-  mkdir:ENOSPC fork:EAGAIN thread:EAGAIN open:EMFILE open:EINTR openat:EMFILE openat:ENOMEM read:EIO read:EINTR read:short
+  mkdir:ENOSPC fork:EAGAIN thread:EAGAIN open:EMFILE open:EINTR openat:EMFILE openat:ENOMEM fopen:EMFILE opendir:EMFILE pidfd:EMFILE read:EIO read:EINTR read:short
   pread:EIO pread:EINTR pread:short write:EIO write:EINTR write:short writev:EIO writev:EINTR writev:ENOSPC writev:short'
 
 setup_file() {

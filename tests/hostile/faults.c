@@ -5,6 +5,7 @@
 //   HEAPTAPE_FAULT_AFTER=FILE               calls count from when it is there
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS // both names of open, mmap, … are defined here
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -128,6 +129,21 @@ FAILS(int, linkat, (int a, const char *from, int b, const char *to, int flags), 
 FAILS(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)
 FAILS(int, fsync, (int fd), (fd), -1)
 FAILS(pid_t, fork, (void), (), -1)
+FAILS(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
+FAILS(DIR *, opendir, (const char *path), (path), NULL)
+
+// Of pidfd_open(2), which has no function of its own.
+long syscall(long number, ...)
+{
+    long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    long a[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    return number == SYS_pidfd_open && fails("pidfd") ? -1 : next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 // Its errors are what it returns.
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
@@ -162,6 +178,7 @@ int openat(int at, const char *path, int flags, ...)
     return fails("openat") ? -1 : next(at, path, flags, mode);
 }
 
+FILE *fopen64(const char *, const char *) __attribute__((alias("fopen")));
 int open64(const char *, int, ...) __attribute__((alias("open")));
 int openat64(int, const char *, int, ...) __attribute__((alias("openat")));
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));

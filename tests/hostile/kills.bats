@@ -62,7 +62,7 @@ check_salvaged() {
     wait $reader || true
     # Either it was too early for the program, or that has ended as it does untraced.
     if [ -e counts ] || [ -s out ]; then
-      expect "the program's output" [ "$(cat out)" = $((THREADS * PAIRS))$'\nstatus 7' ]
+      expect "the program's output, not: $(cat out)" [ "$(cat out)" = $((THREADS * PAIRS))$'\nstatus 7' ]
     else
       early=$((early + 1))
     fi
@@ -101,7 +101,7 @@ check_salvaged() {
       killed=$((killed + 1))
     else
       ended=$((ended + 1))
-      expect "the program's output" [ "$(cat out)" = $((THREADS * PAIRS))$'\nstatus 7' ]
+      expect "the program's output, not: $(cat out)" [ "$(cat out)" = $((THREADS * PAIRS))$'\nstatus 7' ]
     fi
     n=$(compare_counts t.ht counts all) || { ls -l && cat err && heaptape dump t.ht | head -n 20 && echo "$output" && false; }
     records=$((records + n))

@@ -224,3 +224,18 @@ kill_recorder() {
   records fstate
   [ "$("$HEAPTAPE" dump t.ht | grep -c 'malloc(5555)')" -eq 100 ]
 }
+
+@test "a recorder without file descriptors neither lets a program wait nor gives its reserve to another" {
+  skip_under_sanitizer
+  local n
+  # shellcheck disable=SC2016 # the inner shell's
+  for n in $(seq 5 20); do
+    status=0
+    timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- sh -c 'prlimit --pid $PPID --nofile="$0:$0"
+      { ulimit -f 0; known short 500 5; echo "status $?"; } | cat' "$n" >out 2>err || status=$?
+    expect "the output with $n: $(cat err)" [ "$(cat out)" = $'40000\nstatus 0' ]
+    # Nothing, and it says so; or all; or what is missing.
+    [ "$status" -eq 0 ] || [ "$status" -eq 125 ]
+    [ "$status" -eq 125 ] || [ "$(wc -l <err)" -gt 1 ] || expect "all events" [ "$(events)" -ge 440000 ]
+  done
+}

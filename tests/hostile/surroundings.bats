@@ -21,7 +21,7 @@ number_said() {
 
 # Is it said that more is missing than is counted?
 is_more_said() {
-  grep -q '^heaptape: \(at least \|.* may not have been recorded\|.* could not be read\)' err ||
+  grep -q '^heaptape: \(at least \|.* may not have been recorded\|.* could not be \(read\|opened\)\)' err ||
     grep '^heaptape: .*not recorded' err | grep -qv '([0-9]* calls)'
 }
 
