@@ -9,7 +9,7 @@ faults='memory:ENOMEM mmap:ENOMEM ftruncate:ENOSPC fallocate:ENOSPC fallocate:EI
   pread:EIO pread:EINTR pread:short write:EIO write:EINTR write:short writev:EIO writev:EINTR writev:ENOSPC writev:short'
 
 setup_file() {
-  export PATH=$HEAPTAPE_PROGRAMS/hostile:$PATH
+  export PATH=$HEAPTAPE_PROGRAMS:$HEAPTAPE_PROGRAMS/hostile:$PATH
 }
 
 # Threads, a fork child of a fork child, a program that aborts; then the shell's own status.
@@ -68,8 +68,8 @@ recording_with() {
     "$HEAPTAPE" check -q t.ht 2>checked || grep 'cut off' checked
   fi
   if [ "$said" -eq 0 ]; then
-    in_trace=$(events)
-    echo "$in_trace of $recorded events"
+    in_trace=$(known_calls)
+    echo "$in_trace of $recorded calls"
     [ "$in_trace" -eq "$recorded" ]
   else
     failed=$((failed + 1))
@@ -84,7 +84,7 @@ recording_with() {
   sh program.sh >untraced || status=$?
   [ "$status" -eq 7 ]
   fault none:EIO:1 record -o t.ht -- sh program.sh || [ "$status" -eq 7 ]
-  recorded=$(events)
+  recorded=$(known_calls)
   each_fault recording_with
   [ "$failed" -ge 10 ]
 }
@@ -111,12 +111,12 @@ record_late() {
   { echo 'kill -STOP $PPID; >stopped' && cat program.sh; } >late.sh
   record_late 1000
   [ ! -e met ]
-  recorded=$(events)
+  recorded=$(known_calls)
   for n in $(seq 30); do
     record_late "$n"
     [ -e met ] || break
     [ "$status" -eq 7 ]
-    [ "$(events)" -eq "$recorded" ]
+    [ "$(known_calls)" -eq "$recorded" ]
     [ "$(wc -l <err)" -eq 1 ]
   done
   [ "$n" -gt 5 ]

@@ -14,6 +14,12 @@ events() {
   "$HEAPTAPE" stat --json --brief t.ht | jq .events
 }
 
+# known_calls: those in t.ht that only known makes. How often the C library calls calloc for threads depends on how many run
+# at a time.
+known_calls() {
+  { trace_lines -n t.ht 2>/dev/null || true; } | awk '/^(memalign|aligned_alloc|posix_memalign) / { n += $2 } END { print n + 0 }'
+}
+
 # at_least N COMMAND...: the number that the command prints.
 at_least() {
   local want=$1 have

@@ -9,11 +9,6 @@ setup_file() {
   export ENVIRONMENTS=${HEAPTAPE_TEST_ENVIRONMENTS:-20} LIBEXEC=$HEAPTAPE_LIBEXEC
 }
 
-# Of the calls that only known makes.
-recorded_calls() {
-  { trace_lines -n t.ht 2>/dev/null || true; } | awk '/^(memalign|aligned_alloc|posix_memalign) / { n += $2 } END { print n + 0 }'
-}
-
 # The number of records that are said to be lost, if it is said to be all.
 number_said() {
   sed -n 's/^heaptape: \([0-9 ]*\) records\? w[a-z]* lost$/\1/p' err | tr -d ' '
@@ -48,7 +43,7 @@ is_too_much() {
 # judge SAYS STATUS BURSTS
 judge() {
   local status calls
-  status=$(cat status) calls=$(recorded_calls)
+  status=$(cat status) calls=$(known_calls)
   # What heaptape cannot do it says before the program runs.
   if [ "$status" -eq 125 ] && [ ! -s out ]; then
     grep -q '2>&-' what || grep -q '^heaptape: ' err
@@ -77,11 +72,11 @@ judge() {
     read -r says exits bursts <want
     if ! judge "$says" "$exits" "$bursts"; then
       bad=$((bad + 1))
-      echo "seed $seed: status $(cat status), output $(tr '\n' ' ' <out), wanted $says, status $exits, $((3 * bursts)) calls, has $(recorded_calls)"
+      echo "seed $seed: status $(cat status), output $(tr '\n' ' ' <out), wanted $says, status $exits, $((3 * bursts)) calls, has $(known_calls)"
       cat what err script
     fi
     [ "$(cat status)" -ne 125 ] || unrecorded=$((unrecorded + 1))
-    [ "$(recorded_calls)" -eq $((3 * bursts)) ] || partly=$((partly + 1))
+    [ "$(known_calls)" -eq $((3 * bursts)) ] || partly=$((partly + 1))
   done
   echo "# $ENVIRONMENTS surroundings: $bad bad, $unrecorded with exit status 125, $partly not recorded as a whole" >&3
   [ $bad -eq 0 ]
