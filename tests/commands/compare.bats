@@ -182,17 +182,7 @@ int main(int argc, char **argv)
     return write(1, argv[0], 1) != 1 ? 4 : status;
 }
 END
-  # An allocator with 8 MiB of its own.
-  cc -shared -fPIC -o loaded.so -xc - <<'END'
-#include <string.h>
-void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
-static char map[8 << 20];
-void *malloc(size_t n) { return __libc_malloc(n); }
-void free(void *p) { __libc_free(p); }
-void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
-void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
-__attribute__((constructor)) static void load(void) { memset(map, 1, sizeof map); }
-END
+  cc -shared -fPIC -o loaded.so "$HEAPTAPE_SOURCE/tests/commands/loaded.c"
   cc -O0 -o uses uses.c
   "$HEAPTAPE" record -q -o uses.ht -- ./uses >/dev/null
   "$HEAPTAPE" convert -q -o uses.htw uses.ht
