@@ -390,6 +390,16 @@ static int look_for_deepbound(struct dl_phdr_info *info, size_t size, void *data
     return 0;
 }
 
+next_mallinfo2_function next_mallinfo2(void)
+{
+    struct next_object allocator;
+    void *found = objects_function("mallinfo2", &resolved);
+    return found && next_object_of((void *)real.malloc, &allocator) && is_in(&allocator, (uintptr_t)found) &&
+                   is_in(&allocator, (uintptr_t)getpid)
+               ? (next_mallinfo2_function)found
+               : NULL;
+}
+
 // The loader's lock is waited for only where a thread that runs has it.
 void next_report_deepbound(void)
 {

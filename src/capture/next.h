@@ -76,6 +76,10 @@ bool next_is_foreign(unsigned kind);
 // was loaded after the start it costs next to nothing.
 void next_report_deepbound(void);
 
+// glibc's mallinfo2, where glibc's malloc is the allocator; NULL: it is another, or glibc is older than 2.33.
+typedef struct mallinfo2 (*next_mallinfo2_function)(void);
+next_mallinfo2_function next_mallinfo2(void);
+
 // Is it memory of this library, for calls that came before there was an allocator?
 bool next_is_early(const void *block);
 

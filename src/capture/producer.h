@@ -258,6 +258,10 @@ void producer_set_bypass(const char *path);
 // An object, by its path, whose calls of malloc's functions bypass the library. One that is known is not added again.
 void producer_add_deepbound(const char *path);
 
+// Where there are such objects, and a child may be made to ask malloc about itself: the spool's header, for the answer. NULL in
+// a sandbox and in a child of vfork.
+struct spool_header *producer_may_ask_malloc(void);
+
 // May the loader's lock be held by a thread that does not exist, because the process was forked by one of several? Also true
 // of a process that is not recorded.
 bool producer_is_uncertain(void);

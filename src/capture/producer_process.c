@@ -728,6 +728,16 @@ void producer_add_deepbound(const char *path)
     atomic_store(&adding, false);
 }
 
+struct spool_header *producer_may_ask_malloc(void)
+{
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    return !producer_is_uncertain() && atomic_load_explicit(&p->header->deepbound_bytes, memory_order_relaxed) &&
+                   !producer_inherited.sandbox && syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0 &&
+                   syscall(SYS_getpid) == (long)producer_inherited.pid
+               ? p->header
+               : NULL;
+}
+
 bool producer_is_uncertain(void)
 {
     const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);

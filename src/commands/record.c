@@ -6,6 +6,7 @@
 #include "formats/export_live.h"
 #include "print/coverage.h"
 #include "print/unrecorded.h"
+#include "print/unseen.h"
 #include "print/watch.h"
 #include "record/target.h"
 #include "replay/allocators.h"
@@ -334,6 +335,8 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     int code = conclude(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
+    if (r.bypassed_by[0] || r.deepbound_bytes)
+        unseen_note(path);
     if (s->stacks.depth && r.events)
         coverage_note(path);
     return code;

@@ -16,7 +16,7 @@ enum {
 
 // Of a process, by its number.
 struct tally {
-    uint64_t live, peak, events;
+    uint64_t live, blocks, peak, events;
     uint64_t first_private, most_private; // first_private: + 1; 0: no sample has come
     bool ended;
 };
@@ -43,10 +43,28 @@ static bool is_known(const struct count *c, uint64_t key, uint64_t size)
     return size >= c->step || (unsigned __int128)(key * c->seed) * c->step >> 64 < size;
 }
 
+static uint64_t size_of(uint64_t value)
+{
+    return value & ((1ull << SIZE_BITS) - 1);
+}
+
 static uint64_t weight(const struct count *c, uint64_t value)
 {
-    uint64_t size = value & ((1ull << SIZE_BITS) - 1);
-    return size > c->step ? size : c->step;
+    return size_of(value) > c->step ? size_of(value) : c->step;
+}
+
+static void add(const struct count *c, struct tally *to, uint64_t value)
+{
+    uint64_t bytes = weight(c, value);
+    to->live += bytes;
+    to->blocks += bytes / size_of(value);
+}
+
+static void subtract(const struct count *c, struct tally *from, uint64_t value)
+{
+    uint64_t bytes = weight(c, value);
+    from->live -= bytes;
+    from->blocks -= bytes / size_of(value);
 }
 
 // Leaves those of processes that run and that the step lets in.
@@ -55,14 +73,16 @@ static int thin_out(struct count *c)
     struct map old = c->blocks;
     int rc = 0;
     c->blocks = (struct map){0};
-    for (size_t i = 0; i < c->n; i++)
-        c->tallies[i].live = c->tallies[i].ended ? c->tallies[i].live : 0;
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->tallies[i].ended)
+            c->tallies[i].live = c->tallies[i].blocks = 0;
+    }
     for (size_t i = 0; rc == 0 && i < old.capacity; i++) {
         const struct map_cell *at = &old.cells[i];
         struct tally *of = at->value ? &c->tallies[at->value >> SIZE_BITS] : NULL;
-        if (!of || of->ended || !is_known(c, at->key, at->value & ((1ull << SIZE_BITS) - 1)))
+        if (!of || of->ended || !is_known(c, at->key, size_of(at->value)))
             continue;
-        of->live += weight(c, at->value);
+        add(c, of, at->value);
         rc = map_put(&c->blocks, at->key, at->value);
     }
     map_release(&old);
@@ -84,7 +104,7 @@ static void remove_block(struct count *c, struct tally *of, uint64_t key)
     uint64_t value = map_get(&c->blocks, key);
     if (!value)
         return;
-    of->live -= weight(c, value);
+    subtract(c, of, value);
     map_remove(&c->blocks, key);
 }
 
@@ -99,7 +119,7 @@ static int add_block(struct count *c, const struct walk_call *call)
     if (!size || !is_known(c, key, size) || call->process->number >> (64 - SIZE_BITS))
         return 0;
     uint64_t value = (uint64_t)call->process->number << SIZE_BITS | size;
-    of->live += weight(c, value);
+    add(c, of, value);
     of->peak = of->live > of->peak ? of->live : of->peak;
     int rc = map_put(&c->blocks, key, value);
     return rc == 0 && c->blocks.n > MOST_BLOCKS ? make_room(c) : rc;
@@ -174,23 +194,26 @@ static int list_peaks(struct peaks *p, const struct count *c)
     for (size_t i = 0; p->items && i < c->n; i++) {
         const struct tally *t = &c->tallies[i];
         uint64_t first = t->first_private ? t->first_private - 1 : 0;
-        if (t->events)
-            p->items[p->n++] = (struct peak){.process = (uint32_t)i,
-                                             .pid = c->trace->reader.processes[i]->pid,
-                                             .events = t->events,
-                                             .peak_bytes = t->peak,
-                                             .end_bytes = t->live,
-                                             .private_bytes = t->most_private > first ? t->most_private - first : 0};
+        if (!t->events && !t->first_private)
+            continue;
+        p->n += t->events != 0;
+        p->items[p->with_idle++] =
+            (struct peak){.process = (uint32_t)i,
+                          .pid = c->trace->reader.processes[i]->pid,
+                          .events = t->events,
+                          .peak_bytes = t->peak,
+                          .end_bytes = t->live,
+                          .end_blocks = t->blocks,
+                          .private_bytes = t->most_private > first ? t->most_private - first : 0};
     }
     if (!p->items)
         return -ENOMEM;
-    qsort(p->items, p->n, sizeof *p->items, by_peak);
+    qsort(p->items, p->with_idle, sizeof *p->items, by_peak);
     p->estimated = c->step != 0;
     return 0;
 }
 
-// As peaks_find, without starting again.
-static int find(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
+int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
 {
     struct count c = {.pid = pid, .seed = seed_random(), .trace = t, .progress = progress};
     const struct walk_options how = {.call = count_call,
@@ -211,12 +234,6 @@ static int find(struct peaks *p, struct trace_file *t, uint32_t pid, struct prog
     free(c.tallies);
     map_release(&c.blocks);
     return rc;
-}
-
-int peaks_find(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
-{
-    int rc = find(p, t, pid, progress, e);
-    return rc < 0 ? rc : trace_file_rewind(t, e);
 }
 
 void peaks_release(struct peaks *p)
@@ -260,7 +277,7 @@ int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *
     *n = t->tail.n;
     if (rc < 0 || count_candidates(t, pid, process) == 1)
         return rc;
-    rc = find(p, t, pid, progress, e);
+    rc = peaks_count(p, t, pid, progress, e);
     if (rc < 0)
         return rc;
     if (!p->n)

@@ -10,7 +10,7 @@ struct peak {
     uint32_t process, pid;
     uint64_t events;
     // Requested bytes of blocks that the process allocated itself: not of those that it had of its parent at a fork.
-    uint64_t peak_bytes, end_bytes;
+    uint64_t peak_bytes, end_bytes, end_blocks;
     // By how much its private memory was more than at its first sample, at most. 0: there are no two samples.
     uint64_t private_bytes;
 };
@@ -18,12 +18,13 @@ struct peak {
 struct peaks {
     struct peak *items; // of the processes with events, the highest peak first; owned
     size_t n;
-    bool estimated; // over 2^18 blocks were live at a time: of small ones some stand for all, within about 0.5 %
+    size_t with_idle; // and behind them, up to this number, those of which there are samples alone
+    bool estimated;   // over 2^18 blocks were live at a time: of small ones some stand for all, within about 0.5 %
 };
 
-// Reads the trace through and starts again; what is cut off or damaged ends it. `pid`: of these images alone, 0: of all.
-// `progress` may be NULL. 0 or a negative errno with the text set. Release *p in either case.
-int peaks_find(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e);
+// Reads the trace through, up to where it is cut off: the reader then knows all processes. `pid`: of these images alone, 0: of
+// all. `progress` may be NULL. 0 or a negative errno with the text set. Release *p in either case.
+int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e);
 void peaks_release(struct peaks *p);
 
 // Chooses the process with the highest peak, or that of the images with this pid (0: any), and starts again. The trace was

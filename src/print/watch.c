@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const char *program_of(const struct trace_process *p, char *text, size_t room)
+const char *watch_program(const struct trace_process *p, char *text, size_t room)
 {
     const char *program = p->argv_bytes ? p->argv : p->exe ? p->exe : "unknown program";
     printable_copy(text, room, program, strnlen(program, room / 4 - 1));
@@ -24,10 +24,10 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
     const char *about = peaks->estimated ? "about " : "";
     if (!peaks->n)
         note("converted process %u of %zu: %s", r->processes[process]->pid, n,
-             program_of(r->processes[process], program, sizeof program));
+             watch_program(r->processes[process], program, sizeof program));
     for (size_t i = 0; i < peaks->n && i <= NEXT; i++) {
         const struct peak *p = &peaks->items[i];
-        program_of(r->processes[p->process], program, sizeof program);
+        watch_program(r->processes[p->process], program, sizeof program);
         human_bytes(bytes, p->peak_bytes);
         if (i == 0)
             note("converted process %u of %zu: %s (peak live %s%s)", p->pid, n, program, about, bytes);

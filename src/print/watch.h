@@ -11,4 +11,7 @@ const struct convert_watch *watch_conversion(void);
 // Notes without progress.
 const struct convert_watch *watch_notes(void);
 
+// The process's program, for a message: as its command line names it, printable. Returns `text`.
+const char *watch_program(const struct trace_process *p, char *text, size_t room);
+
 #endif

@@ -144,6 +144,8 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
         .off_reason = reason_of(s),
     };
     add_cpu_time(p, s);
+    p->malloc_in_use_bytes = s->broken ? 0 : atomic_load(&h->malloc_in_use_bytes);
+    p->malloc_system_bytes = s->broken ? 0 : atomic_load(&h->malloc_system_bytes);
     if (h->bypassed_by[0])
         p->bypassed_by = header_string(h->bypassed_by, sizeof h->bypassed_by);
     uint32_t deepbound_bytes = atomic_load_explicit(&h->deepbound_bytes, memory_order_acquire);

@@ -125,6 +125,10 @@ static void put_facts(struct json *j, const struct trace_process *p)
         json_put_string(j, "bypassed_by", p->bypassed_by);
     if (p->deepbound_bytes)
         put_texts(j, "deepbound", p->deepbound, p->deepbound_bytes);
+    if (p->malloc_system_bytes) {
+        json_put_u64(j, "malloc_in_use_bytes", p->malloc_in_use_bytes);
+        json_put_u64(j, "malloc_system_bytes", p->malloc_system_bytes);
+    }
     if (p->off_reason)
         json_put_string(j, "off_reason", p->off_reason);
     if (p->thread_names_bytes)

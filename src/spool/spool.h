@@ -198,6 +198,9 @@ struct spool_header {
     _Atomic uint32_t fresh_chunks; // chunks [0, fresh_chunks) have been in use
     _Atomic uint64_t end_stamp;
     _Atomic uint64_t end_cpu_ns; // as start_cpu_ns; 0: it has not come to its end
+    // What glibc's mallinfo2 said at the end where calls bypass the library: bytes in use, and those that malloc had of the
+    // system. 0: not asked.
+    _Atomic uint64_t malloc_in_use_bytes, malloc_system_bytes;
 
     _Alignas(
         64) _Atomic uint64_t free_top; // stack of FREE chunks: low 32 bits index + 1, high 32 bits a tag against ABA

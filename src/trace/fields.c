@@ -136,6 +136,10 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_CPU_NS, p->cpu_ns);
     if (rc == 0 && p->cpu_ns)
         rc = tlv_put_u64(b, TRACE_F_RECORDING_TICKS, p->recording_ticks);
+    if (rc == 0 && p->malloc_system_bytes)
+        rc = tlv_put_u64(b, TRACE_F_MALLOC_IN_USE_BYTES, p->malloc_in_use_bytes);
+    if (rc == 0 && p->malloc_system_bytes)
+        rc = tlv_put_u64(b, TRACE_F_MALLOC_SYSTEM_BYTES, p->malloc_system_bytes);
     if (rc == 0 && p->recorded_to)
         rc = tlv_put_u64(b, TRACE_F_RECORDED_FROM, p->recorded_from);
     if (rc == 0 && p->recorded_to)
@@ -311,6 +315,12 @@ static int set_process(void *to, const struct tlv *f)
         return 0;
     case TRACE_F_CPU_NS:
         p->cpu_ns = f->number;
+        return 0;
+    case TRACE_F_MALLOC_IN_USE_BYTES:
+        p->malloc_in_use_bytes = f->number;
+        return 0;
+    case TRACE_F_MALLOC_SYSTEM_BYTES:
+        p->malloc_system_bytes = f->number;
         return 0;
     case TRACE_F_RECORDING_TICKS:
         p->recording_ticks = f->number;

@@ -71,6 +71,9 @@ enum trace_field {
     TRACE_F_DEEPBOUND = 51,    // paths of objects that call the real functions, each ended by NUL (PROCESS_END)
     TRACE_F_CPU_NS = 52,       // CPU time of the process while it was recorded, absent: not known (PROCESS_END) …
     TRACE_F_RECORDING_TICKS = 53, // … and how much of that recording took, estimated (PROCESS_END)
+    // Of a process with DEEPBOUND: what glibc's malloc had in use at its end, and had of the system (PROCESS_END)
+    TRACE_F_MALLOC_IN_USE_BYTES = 54,
+    TRACE_F_MALLOC_SYSTEM_BYTES = 55,
 };
 
 // One run of words of one stream of one thread, as an EVENTS frame holds it.
@@ -129,6 +132,8 @@ struct trace_process {
     uint32_t deepbound_bytes;
     // CPU time since its first event, 0: not known, and the part that recording took: an estimate in ticks of the clock.
     uint64_t cpu_ns, recording_ticks;
+    // What glibc's malloc had at the end, where some calls of it were not recorded. 0: not known.
+    uint64_t malloc_in_use_bytes, malloc_system_bytes;
     uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them
     size_t thread_names_bytes;
 };

@@ -129,7 +129,7 @@ static void a_trace_has_all_processes(void **unused)
     input_close(&in);
     assert_int_equal(input_from_output(&trace, &out, "trace", &e), 0);
     assert_int_equal(trace_file_adopt(&t, &trace, true, &e), 0);
-    assert_int_equal(peaks_find(&peaks, &t, 0, NULL, &e), 0);
+    assert_int_equal(peaks_count(&peaks, &t, 0, NULL, &e), 0);
     assert_int_equal(peaks.n, 2);
     peaks_release(&peaks);
     assert_true(t.reader.session.order_only);
