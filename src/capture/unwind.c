@@ -11,7 +11,10 @@
 
 _Atomic uint32_t unwind_age = 1;
 
-enum { SLOT_LOST = UNWIND_SLOT_LOST * WORD };
+enum {
+    SLOT_LOST = UNWIND_SLOT_LOST * WORD,
+    PATH_APART = 4, // a walk that goes on its own for more frames than these becomes the path
+};
 
 // Fills the window from `at` on, and with some of what lies before it on its page, where the words of the same frame are.
 static bool fill_window(struct unwind_window *w, uint64_t at)
@@ -54,7 +57,17 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
     return true;
 }
 
+static const uint64_t *signal_fp(uint64_t at)
+{
+    return (const uint64_t *)(at + SIGNAL_FP);
+}
+
 #else
+
+static const uint64_t *signal_fp(uint64_t at)
+{
+    return (const uint64_t *)at;
+}
 
 static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwind_registers *to)
 {
@@ -125,11 +138,14 @@ static inline __attribute__((always_inline)) bool find_caller(const struct unwin
 void unwind_forget_frames(struct unwind_memory *m)
 {
     memset(m->frames, 0, sizeof m->frames);
+    memset(m->path, 0, sizeof m->path);
+    m->path_n = 0;
 }
 
 void unwind_memory_init(struct unwind_memory *m)
 {
     m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
+    m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0}; // another than the word at it
     // The word below its sp is not its pc.
     m->nobody = (struct unwind_frame){.sp = (uintptr_t)(&m->nobody.sp + 1)};
 }
@@ -153,92 +169,246 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
     struct unwind_step step = unwind_step_of(rule_of(m, pc));
     // What is saved in the frame itself can be read.
     bool plain = step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
-    uint64_t cfa = plain ? sp + (uint64_t)step.number : 0;
-    *f = (struct unwind_frame){.pc = pc, .sp = sp, .cfa = cfa, .caller = &m->nobody, .step = step};
+    *f = (struct unwind_frame){.pc = pc,
+                               .sp = sp,
+                               .caller = &m->nobody,
+                               .place = m->path,
+                               .number = step.number,
+                               .slot = step.slot,
+                               .way = step.way,
+                               .plain = plain};
     return f;
 }
 
-// The frame kept of that place, which is made if there is none.
-static inline struct unwind_frame *keep(struct unwind_memory *m, uint64_t pc, uint64_t sp)
+// The frame kept of that place. NULL: there is none.
+static inline struct unwind_frame *find(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
     struct unwind_frame *f = set_of(m, pc, sp);
     if (f->pc == pc && f->sp == sp)
         return f;
     f++;
-    return f->pc == pc && f->sp == sp ? f : make_frame(m, pc, sp);
+    return f->pc == pc && f->sp == sp ? f : NULL;
 }
 
-// The frame that called `f`, whose fp lies at `fp`, and its registers. NULL: there is none, or none that can be found.
-static struct unwind_frame *other_caller(const struct unwind_cursor *c, struct unwind_frame *f, const uint64_t *fp,
-                                         struct unwind_registers *to)
+// The same, and it is made if there is none.
+static inline struct unwind_frame *keep(struct unwind_memory *m, uint64_t pc, uint64_t sp)
 {
-    struct unwind_registers r = {f->pc, f->sp, *fp};
-    if (!find_caller(c, f->step, &r, to))
+    struct unwind_frame *f = find(m, pc, sp);
+    return f ? f : make_frame(m, pc, sp);
+}
+
+// Where frame pointers lie: that of `frame` at `at`.
+struct fp {
+    const struct unwind_frame *frame;
+    const uint64_t *at;
+};
+
+// Where that of `f` lies, to which the kept callers lead.
+static void follow_fp(struct fp *fp, const struct unwind_frame *f)
+{
+    for (; fp->frame != f; fp->frame = fp->frame->caller) {
+        if (fp->frame->slot)
+            fp->at = (const uint64_t *)(fp->frame->caller->sp - fp->frame->slot);
+    }
+}
+
+static bool is_by_fp(unsigned way)
+{
+    return way == WAY_FP || way == WAY_UNKNOWN;
+}
+
+// As find_caller wants it.
+static bool is_above(uint64_t cfa, const struct unwind_frame *f)
+{
+    return cfa > f->sp + (f->way == WAY_UNKNOWN ? WORD : 0);
+}
+
+// The frame that called `f`, when that is not the one that is kept. NULL: there is none, or none that can be found.
+static __attribute__((noinline)) struct unwind_frame *other_caller(const struct unwind_cursor *c,
+                                                                   struct unwind_frame *f, struct fp *fp)
+{
+    static const uint64_t lost_fp;
+    follow_fp(fp, f);
+    struct unwind_registers r = {f->pc, f->sp, *fp->at}, to;
+    const struct unwind_step step = {f->number, f->slot, f->way};
+    bool kept = f->plain || (is_by_fp(step.way) && step.slot != SLOT_LOST);
+    if (!find_caller(c, step, &r, &to))
         return NULL;
-    struct unwind_frame *p = keep(c->memory, to->pc, to->sp);
-    bool by_fp = f->step.way == WAY_FP || f->step.way == WAY_UNKNOWN;
-    if (by_fp && f->step.slot != SLOT_LOST && f != p) // f may have lost its place to p
+    struct unwind_frame *p = keep(c->memory, to.pc, to.sp);
+    if (kept && f != p) // f may have lost its place to p
         f->caller = p;
+    if (step.way == WAY_SIGNAL)
+        fp->at = signal_fp(r.sp);
+    else if (step.way == WAY_ALIGNED)
+        fp->at = (const uint64_t *)r.fp;
+    else if (step.slot)
+        fp->at = step.slot == SLOT_LOST ? &lost_fp : (const uint64_t *)(to.sp - step.slot);
+    fp->frame = p;
     return p;
 }
 
+// Is the stack from this place outwards the same as when it was kept? Of the words that were looked at, the one numbered *same
+// was another; nothing is known of those before it.
+static inline bool is_same(const struct unwind_memory *m, const struct unwind_place *at, uint32_t *same)
+{
+    const struct unwind_word *w = m->words + at->n_words;
+    if (at->n_words >= *same)
+        return false;
+    while (*w->at == w->word) // the first is never
+        w--;
+    if (w == m->words)
+        return true;
+    *same = (uint32_t)(w - m->words);
+    return false;
+}
+
+static inline void expect(struct unwind_memory *m, uint32_t *n, uint64_t at, uint64_t word)
+{
+    m->words[++*n] = (struct unwind_word){(const uint64_t *)at, word};
+}
+
+// A walk: its n innermost frames, and outwards of them the first `known` places of the path.
+struct path_walk {
+    uint32_t n, known;
+    bool ended; // no word of the stack could make it longer
+};
+
+// Makes it the path.
+static __attribute__((noinline)) void keep_path(struct unwind_memory *m, const struct path_walk *walk)
+{
+    struct unwind_place *at = &m->path[walk->known];
+    for (uint32_t n = walk->n; n-- > 0;) {
+        const struct unwind_walked *w = &m->walked[n];
+        struct unwind_frame *f = w->frame;
+        bool own = f->pc == w->pc && f->sp == w->sp;
+        struct unwind_step step =
+            own ? (struct unwind_step){f->number, f->slot, f->way} : unwind_step_of(rule_of(m, w->pc));
+        // Their callers depend on other words.
+        if (step.way == WAY_ALIGNED || step.way == WAY_SIGNAL)
+            break;
+        struct unwind_place *outer = at++;
+        bool needs_fp = false;
+        *at = (struct unwind_place){.frame = f, .pc = w->pc, .sp = w->sp, .fp = *w->fp, .n_words = outer->n_words};
+        at->n_frames = outer->n_frames + 1;
+        if (outer > m->path) {
+            expect(m, &at->n_words, outer->sp - WORD, outer->pc);
+            needs_fp = outer->needs_fp && !step.slot;
+            if (outer->needs_fp && step.slot && step.slot != SLOT_LOST)
+                expect(m, &at->n_words, outer->sp - step.slot, outer->fp);
+        }
+        at->needs_fp = needs_fp || is_by_fp(step.way);
+        at->site = outer->site * CODEC_SITE_FACTOR + w->pc;
+        if (own)
+            f->place = at;
+    }
+    uint32_t before = m->path_n;
+    m->path_n = at->n_frames;
+    while (before > m->path_n)
+        m->path[before--].frame = NULL;
+}
+
 // Returns what codec_site makes of all the frames: the sum of pc * CODEC_SITE_FACTOR to the power of the frame's number from
-// inside. `codes`: NULL, or where the addresses go.
-static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cursor *c, uint32_t max, uint64_t *codes,
-                                                                uint32_t *frames)
+// inside. `notes`: in `walked`, for keep_path.
+static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cursor *c, uint32_t max, bool notes,
+                                                                struct path_walk *walk)
 {
     struct unwind_memory *m = c->memory;
-    struct unwind_registers next;
-    const uint64_t *fp = &c->from.fp; // where the frame's lies
     uint64_t hash = 0, power = 1, limit = c->high - WORD;
-    uint32_t left = max;
+    uint32_t left = max, same = UINT32_MAX;
     if (m->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
         forget_all(m);
-    struct unwind_frame *f = keep(m, c->from.pc, c->from.sp), *p;
+    struct unwind_frame *f = keep(m, c->from.pc, c->from.sp);
+    struct fp fp = {f, &c->from.fp};
+    *walk = (struct path_walk){0};
     for (;;) {
-        if (codes)
-            *codes++ = f->pc;
+        const struct unwind_place *place = f->place;
+        if (place->frame == f && left >= place->n_frames && is_same(m, place, &same)) {
+            if (place->needs_fp)
+                follow_fp(&fp, f);
+            if (!place->needs_fp || *fp.at == place->fp) {
+                walk->known = place->n_frames;
+                hash += place->site * power;
+                break;
+            }
+        }
+        if (notes) {
+            follow_fp(&fp, f);
+            m->walked[max - left] = (struct unwind_walked){f, f->pc, f->sp, fp.at};
+        }
         hash += f->pc * power;
         power *= CODEC_SITE_FACTOR;
         if (--left == 0)
             break;
-        uint64_t cfa = f->cfa, slot = f->step.slot;
-        p = f->caller;
-        if (cfa == 0) {
-            // A guess has been right once, so the word below its stack pointer can be read.
-            if (*fp + (uint64_t)(int64_t)f->step.number != p->sp || unwind_read(p->sp - WORD) != p->pc) {
-                if (f->step.way == WAY_END || !(p = other_caller(c, f, fp, &next)))
-                    break;
-                f = p;
-                fp = &next.fp;
-                continue;
+        struct unwind_frame *p = f->caller;
+        if (f->plain) {
+            uint64_t cfa = f->sp + (uint64_t)(int64_t)f->number;
+            if (cfa != p->sp || unwind_read(cfa - WORD) != p->pc) {
+                bool readable = cfa <= limit && cfa % WORD == 0;
+                p = readable ? find(m, unwind_read(cfa - WORD), cfa) : NULL;
+                if (p)
+                    f->caller = p;
+                else
+                    p = other_caller(c, f, &fp);
             }
-            cfa = p->sp;
-        } else if (cfa != p->sp || unwind_read(cfa - WORD) != p->pc) {
-            if (cfa % WORD || cfa > limit || unwind_read(cfa - WORD) < LOWEST_CODE)
-                break;
-            p = keep(m, unwind_read(cfa - WORD), cfa);
-            if (f != p) // f may have lost its place to p
-                f->caller = p;
+        } else if (f->way == WAY_END) {
+            break;
+        } else {
+            follow_fp(&fp, f);
+            // A guess has been right once, or another frame has taken its place: the word below its sp can be read.
+            uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
+            if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)
+                p = other_caller(c, f, &fp);
         }
-        fp = slot ? (const uint64_t *)(cfa - slot) : fp;
+        if (!p)
+            break;
         f = p;
     }
-    *frames = max - left;
+    walk->n = max - left;
+    walk->ended = walk->known || f->way == WAY_END || f->way == WAY_BROKEN;
     return hash & codec_mask(CODEC_NOTE_BITS);
+}
+static bool is_far(const struct path_walk *walk)
+{
+    return walk->ended && walk->n > PATH_APART;
 }
 
 uint64_t unwind_walk_site(struct unwind_cursor *c, uint32_t max)
 {
-    uint32_t n;
-    return walk_kept(c, max, NULL, &n);
+    struct path_walk walk;
+    uint64_t site;
+    if (!c->memory->far) {
+        site = walk_kept(c, max, false, &walk);
+        c->memory->far = is_far(&walk);
+    } else {
+        site = walk_kept(c, max, true, &walk);
+        c->memory->far = false;
+        if (is_far(&walk))
+            keep_path(c->memory, &walk);
+    }
+    return site;
+}
+
+static void walk_known(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
+{
+    struct unwind_memory *m = c->memory;
+    struct path_walk walk;
+    (void)walk_kept(c, max, true, &walk);
+    to->n = 0;
+    while (to->n < walk.n) {
+        to->codes[to->n] = m->walked[to->n].pc;
+        to->n++;
+    }
+    for (uint32_t i = walk.known; i > 0; i--)
+        to->codes[to->n++] = m->path[i].pc;
+    if (is_far(&walk))
+        keep_path(m, &walk);
 }
 
 void unwind_walk(struct unwind_cursor *c, uint32_t max, struct unwind_stack *to)
 {
     struct unwind_registers r = c->from, next;
     if (c->memory && !c->window) {
-        (void)walk_kept(c, max, to->codes, &to->n);
+        walk_known(c, max, to);
     } else {
         if (c->memory && c->memory->age != atomic_load_explicit(&unwind_age, memory_order_relaxed))
             forget_all(c->memory);

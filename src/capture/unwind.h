@@ -3,7 +3,8 @@
 //
 // The thread also keeps the frames that it has met, each with the caller that it had last. Where a frame's caller begins
 // follows from its registers; that it is the same one is seen from the return address on the stack. So a stack that is met
-// again is compared, one word a frame, and not walked.
+// again is compared, one word a frame, and not walked. Of one stack, the path, it keeps all frames: the words that prove them, and
+// their sites.
 //
 // Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, sections 10.6 and 10.7; the psABI of x86-64.
 #ifndef HEAPTAPE_CAPTURE_UNWIND_H
@@ -50,18 +51,47 @@ struct unwind_step {
 // A frame that was met: the address behind its call, and the stack pointer after that call.
 struct unwind_frame {
     uint64_t pc, sp;
-    uint64_t cfa;                // its caller's sp; 0: not by sp alone
     struct unwind_frame *caller; // the last one: a guess. Never NULL
-    struct unwind_step step;
+    struct unwind_place *place;  // in the path, if the place says so too. Never NULL
+    int32_t number;              // these three: as in unwind_step
+    uint16_t slot;
+    uint8_t way;
+    bool plain; // the caller's sp is sp + number
 };
 
-// What a thread keeps from walk to walk, 76 KiB.
+// A frame of a walk.
+struct unwind_walked {
+    struct unwind_frame *frame; // another one may have taken its place since
+    uint64_t pc, sp;
+    const uint64_t *fp; // where its frame pointer lies
+};
+
+// A frame of the path, which is kept of a stack: from here outwards all frames are the same again if `n_words` words are.
+struct unwind_place {
+    struct unwind_frame *frame; // NULL: of none
+    uint64_t pc, sp, fp, site;
+    uint32_t n_frames, n_words;
+    bool needs_fp; // and if the frame pointer is `fp`
+};
+
+// A word of the stack, as it was.
+struct unwind_word {
+    const uint64_t *at;
+    uint64_t word;
+};
+
+// What a thread keeps from walk to walk, 91 KiB.
 struct unwind_memory {
     uint64_t rules[UNWIND_RULES]; // see unwind.c
     struct unwind_frame frames[UNWIND_FRAMES];
     struct unwind_frame nobody; // the caller of frames whose caller cannot be guessed
     uint32_t age;
-    uint32_t made;               // frames so far: they take turns in the places of a set
+    uint32_t made; // frames so far: they take turns in the places of a set
+    uint32_t path_n;
+    bool far;                                       // the last walk went outside the path for long
+    struct unwind_place path[UNWIND_DEPTH + 1];     // from the outermost frame, at 1, inwards
+    struct unwind_word words[1 + 2 * UNWIND_DEPTH]; // from the outermost frame inwards; the first is none
+    struct unwind_walked walked[UNWIND_DEPTH];
     struct unwind_window window; // for the stack of a coroutine or a signal
 };
 
@@ -162,7 +192,7 @@ static inline struct unwind_step unwind_step_of(uint32_t rule)
     const int above = 32 - UNWIND_RULE_BITS;
     return (struct unwind_step){.way = rule & ((1 << UNWIND_WAY_BITS) - 1),
                                 .slot = (rule >> UNWIND_WAY_BITS & UNWIND_SLOT_LOST) * WORD,
-                                .number = (int32_t)(rule << above) >> (above + NUMBER_SHIFT) << 3};
+                                .number = ((int32_t)(rule << above) >> (above + NUMBER_SHIFT)) * WORD};
 }
 
 // The rule for code at `pc`, from the tables of its object.

@@ -1,0 +1,91 @@
+// Walks of made-up stacks that change a little from one to the next, with what is kept of earlier walks and without.
+#include "capture/unwind.h"
+#include "unit.h"
+
+#if defined __x86_64__
+
+// Code that is never run, and where its caller's frame is.
+#define CODE(name, table)                                                                                              \
+    extern const char name[];                                                                                          \
+    __asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n.cfi_startproc\n" table                  \
+            "\n nop\n nop\n.cfi_endproc\n.size " #name ", . - " #name "\n")
+
+CODE(by_sp, ".cfi_def_cfa %rsp, 8");
+CODE(by_sp_far, ".cfi_def_cfa %rsp, 32");
+CODE(saves_fp, ".cfi_def_cfa %rsp, 24\n .cfi_offset %rbp, -16");
+CODE(by_fp, ".cfi_def_cfa %rbp, 16\n .cfi_offset %rbp, -16");
+CODE(by_fp_far, ".cfi_def_cfa %rbp, 40");
+CODE(loses_fp, ".cfi_def_cfa %rsp, 16\n .cfi_register %rbp, %rbx");
+// The CFA is what lies at rbp - 8, and the frame pointer where rbp points.
+CODE(aligned, ".cfi_escape 0x0f, 3, 0x76, 0x78, 0x06\n .cfi_escape 0x10, 6, 2, 0x76, 0");
+CODE(outermost, ".cfi_undefined %rip");
+
+enum { WORDS = 48, WALKS = 400000 };
+
+static struct unwind_memory memory;
+static uint64_t stack[WORDS], state;
+
+static uint64_t random_below(uint64_t n)
+{
+    return unit_random(&state) % n;
+}
+
+// What may lie on a stack: mostly return addresses, else frame pointers.
+static uint64_t random_word(void)
+{
+    const char *const code[] = {by_sp, by_sp,     by_sp_far, saves_fp, saves_fp,
+                                by_fp, by_fp_far, loses_fp,  aligned,  outermost};
+    if (random_below(4) == 0)
+        return (uintptr_t)&stack[random_below(WORDS)];
+    return (uintptr_t)code[random_below(sizeof code / sizeof *code)] + 1;
+}
+
+static void test_same(void **unused)
+{
+    struct unwind_cursor c = {.low = (uintptr_t)stack, .high = (uintptr_t)(stack + WORDS)};
+    uint64_t frames = 0, known = 0;
+    (void)unused;
+    unwind_memory_init(&memory);
+    for (unsigned i = 0; i < WORDS; i++)
+        stack[i] = random_word();
+    for (unsigned i = 0; i < WALKS; i++) {
+        struct unwind_stack kept, anew;
+        uint32_t max = random_below(8) ? UNWIND_DEPTH : 1 + (uint32_t)random_below(12);
+        for (uint64_t n = random_below(3); n > 0; n--)
+            stack[random_below(WORDS)] = random_word();
+        do {
+            c.from.pc = random_word();
+        } while (c.from.pc - (uintptr_t)stack < sizeof stack);
+        c.from.sp = (uintptr_t)&stack[random_below(4)];
+        c.from.fp = (uintptr_t)&stack[4 + random_below(4)];
+        c.memory = NULL;
+        unwind_walk(&c, max, &anew);
+        c.memory = &memory;
+        uint32_t made = memory.made;
+        assert_int_equal(unwind_walk_site(&c, max), anew.sites[0]);
+        known += memory.made == made;
+        if (random_below(4) == 0) {
+            unwind_walk(&c, max, &kept);
+            assert_int_equal(kept.n, anew.n);
+            assert_memory_equal(kept.codes, anew.codes, anew.n * sizeof *anew.codes);
+        }
+        frames += anew.n;
+    }
+    // Not all end at once, and most have been there before.
+    assert_in_range(frames, 2 * WALKS, UINT64_MAX);
+    assert_in_range(known, WALKS / 2, WALKS);
+}
+
+#else
+
+static void test_same(void **state)
+{
+    (void)state;
+    skip();
+}
+
+#endif
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_same)};
+
+UNIT_MAIN(tests)
