@@ -260,24 +260,63 @@ static bool is_worth_a_scan(struct producer_sites *sites)
     return misses <= SCANS_AT_ONCE || (misses & (misses - 1)) == 0 || misses % 4096 == 0;
 }
 
+bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint64_t id)
+{
+    for (unsigned i = 1; i < PRODUCER_SEEN_LINE; i++) {
+        if (atomic_load_explicit(&sites->seen[place ^ i], memory_order_relaxed) == id)
+            return true;
+    }
+    return false;
+}
+
+// It gets the place where it is looked for first, and what was there another one: a stack is added after those that it consists
+// of, and comes more often. False: all places of the line are taken, and one id is lost.
+static bool add_seen(struct producer_sites *sites, uint64_t id)
+{
+    uint64_t place = producer_site_place(sites, id), i = 1;
+    uint64_t there = atomic_load_explicit(&sites->seen[place], memory_order_relaxed);
+    atomic_store_explicit(&sites->seen[place], id, memory_order_relaxed);
+    if (!there)
+        return true;
+    while (i < PRODUCER_SEEN_LINE && atomic_load_explicit(&sites->seen[place ^ i], memory_order_relaxed))
+        i++;
+    bool empty = i < PRODUCER_SEEN_LINE;
+    place ^= empty ? i : 1 + (id >> 32) % (PRODUCER_SEEN_LINE - 1);
+    atomic_store_explicit(&sites->seen[place], there, memory_order_relaxed);
+    return empty;
+}
+
+void producer_site_add(struct producer_sites *sites, uint64_t id)
+{
+    uint32_t size = (atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1)) + 1;
+    if (!add_seen(sites, id) || size == PRODUCER_SEEN_SITES ||
+        atomic_fetch_add_explicit(&sites->n_seen, 1, memory_order_relaxed) < size / 2 ||
+        atomic_exchange_explicit(&sites->growing, 1, memory_order_acquire))
+        return;
+    // Other threads may lose ids, or miss them: these are defined once more.
+    atomic_store_explicit(&sites->seen_mask, size * 4 - 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < size; i++) {
+        uint64_t there = atomic_load_explicit(&sites->seen[i], memory_order_relaxed);
+        if (!there || (producer_site_place(sites, there) ^ i) < PRODUCER_SEEN_LINE)
+            continue;
+        atomic_store_explicit(&sites->seen[i], 0, memory_order_relaxed);
+        add_seen(sites, there);
+    }
+    atomic_store_explicit(&sites->growing, 0, memory_order_release);
+}
+
 // A trace that has begun anew holds no definitions.
 static void forget_older(struct producer_sites *sites)
 {
     uint32_t now = atomic_load_explicit(&producer_inherited.spool->restarts, memory_order_relaxed);
     if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) == now)
         return;
-    for (size_t i = 0; i < PRODUCER_SEEN_SITES; i++)
+    uint32_t mask = atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1);
+    for (uint32_t i = 0; i <= mask; i++)
         atomic_store_explicit(&sites->seen[i], 0, memory_order_relaxed);
+    atomic_store_explicit(&sites->n_seen, 0, memory_order_relaxed);
     sites->n_ranges = 0;
     atomic_store_explicit(&sites->restarts, now, memory_order_relaxed);
-}
-
-static void set_seen(struct producer_sites *sites, uint64_t id)
-{
-    uint64_t place = (id ^ id >> 16) % PRODUCER_SEEN_SITES;
-    if (atomic_load_explicit(&sites->seen[place], memory_order_relaxed))
-        place ^= 1;
-    atomic_store_explicit(&sites->seen[place], id, memory_order_relaxed);
 }
 
 // Defines the sites of the innermost `n` frames.
@@ -330,7 +369,7 @@ static void define(struct producer_process *p, struct producer_thread *t, struct
     else
         put_cut(p, t, stream, stack, n);
     while (n-- > 0)
-        set_seen(sites, stack->sites[n]);
+        producer_site_add(sites, stack->sites[n]);
 }
 
 uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,

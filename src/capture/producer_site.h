@@ -30,8 +30,10 @@ extern uint64_t producer_sample_bytes __attribute__((visibility("hidden")));
 bool producer_site_chosen(uint64_t size) __attribute__((visibility("hidden")));
 
 enum {
-    PRODUCER_SEEN_SITES = 1 << 16,
-    PRODUCER_MAX_RANGES = 2048, // executable mappings; what lies in more is recorded, but without its file
+    PRODUCER_SEEN_SITES = 1 << 16, // at most
+    PRODUCER_SEEN_FIRST = 1 << 10, // at first
+    PRODUCER_SEEN_LINE = 8,        // of them: an id may be in any place of its cache line
+    PRODUCER_MAX_RANGES = 2048,    // executable mappings; what lies in more is recorded, but without its file
 };
 
 // A piece of executable memory.
@@ -50,13 +52,16 @@ struct producer_sites {
     _Atomic uint32_t scanning; // a thread is looking at the mappings: what follows but for `seen` is its own
     _Atomic uint32_t restarts; // of the spool, when what is known here was written
     uint32_t n_ranges;
-    uint32_t scans, misses; // times that was done; addresses that lay in no mapping
-    // Ids that have been defined; one that has been replaced by others is defined again when it comes again.
-    _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
+    uint32_t scans, misses;                            // times that was done; addresses that lay in no mapping
     struct producer_range ranges[PRODUCER_MAX_RANGES]; // in ascending order
     // Buffers, since a thread's stack may be small.
     char lines[PRODUCER_LINES_BYTES], text[CODEC_MAX_TEXT_BYTES];
     _Alignas(8) char piece[PRODUCER_PIECE_BYTES];
+    _Atomic uint32_t n_seen, growing;
+    _Atomic uint32_t
+        seen_mask; // of places, but for the bits of PRODUCER_SEEN_FIRST - 1, since a fork child begins with 0
+    // Ids that have been defined; one that has been replaced by others is defined again when it comes again.
+    _Alignas(64) _Atomic uint64_t seen[PRODUCER_SEEN_SITES];
 };
 
 // Makes the process able to record sites of up to `depth` frames.
@@ -71,15 +76,28 @@ void producer_sites_stop(void);
 uint64_t producer_site_find(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                             const void *caller, const void *frame);
 
-// Has the site been defined? It may be in either of two places.
+// The id stands for a site that has been defined.
+void producer_site_add(struct producer_sites *sites, uint64_t id);
+
+// Is it in another place of its cache line?
+bool producer_site_near(const struct producer_sites *sites, uint64_t place, uint64_t id)
+    __attribute__((visibility("hidden")));
+
+static inline uint64_t producer_site_place(const struct producer_sites *sites, uint64_t id)
+{
+    uint32_t mask = atomic_load_explicit(&sites->seen_mask, memory_order_relaxed) | (PRODUCER_SEEN_FIRST - 1);
+    return (id ^ id >> 16) & mask;
+}
+
+// Has the site been defined? While the table grows, one that has may be missed.
 static inline bool producer_site_seen(const struct producer_sites *sites, const struct spool_header *spool, uint64_t id)
 {
     if (atomic_load_explicit(&sites->restarts, memory_order_relaxed) !=
         atomic_load_explicit(&spool->restarts, memory_order_relaxed))
         return false;
-    uint64_t place = (id ^ id >> 16) % PRODUCER_SEEN_SITES;
+    uint64_t place = producer_site_place(sites, id);
     return atomic_load_explicit(&sites->seen[place], memory_order_relaxed) == id ||
-           atomic_load_explicit(&sites->seen[place ^ 1], memory_order_relaxed) == id;
+           producer_site_near(sites, place, id);
 }
 
 // The two words of a call that took a block, when its site is known and its record is the one-word form. False: nothing

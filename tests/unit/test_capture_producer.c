@@ -435,7 +435,42 @@ static void a_recorder_that_is_gone(void **state)
     }
 }
 
+static size_t resident_pages(const void *at, size_t bytes)
+{
+    unsigned char resident[PRODUCER_SEEN_SITES * sizeof(uint64_t) / 4096 + 1];
+    size_t n = 0, first = (uintptr_t)at % 4096;
+    assert_int_equal(mincore((char *)at - first, bytes + first, resident), 0);
+    for (size_t i = 0; i < (bytes + first + 4095) / 4096; i++)
+        n += resident[i] & 1;
+    return n;
+}
+
+// The table of sites takes memory as they become more, and loses few, and none while there is room.
+static void sites_take_memory_as_they_come(void **unused)
+{
+    struct producer_sites *sites =
+        mmap(NULL, sizeof *sites, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    static struct spool_header spool;
+    uint64_t state = 0, again = 0, missed = 0;
+    (void)unused;
+    assert_true(sites != MAP_FAILED);
+    for (uint32_t n = 1; n <= PRODUCER_SEEN_SITES / 2; n++) {
+        uint64_t id = unit_random(&state) >> 5;
+        assert_false(producer_site_seen(sites, &spool, id));
+        producer_site_add(sites, id);
+        assert_true(producer_site_seen(sites, &spool, id));
+        if (n == PRODUCER_SEEN_FIRST / 2)
+            assert_in_range(resident_pages(sites->seen, sizeof sites->seen), 1, PRODUCER_SEEN_FIRST * 8 / 4096 + 1);
+    }
+    for (uint32_t n = 1; n <= PRODUCER_SEEN_SITES / 2; n++)
+        missed += !producer_site_seen(sites, &spool, unit_random(&again) >> 5);
+    print_message("# %u of %u sites would be defined again\n", (unsigned)missed, PRODUCER_SEEN_SITES / 2);
+    assert_in_range(missed, 0, PRODUCER_SEEN_SITES / 2 / 25);
+    munmap(sites, sizeof *sites);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sites_take_memory_as_they_come),
     cmocka_unit_test(one_thread),
     cmocka_unit_test(chunks_are_used_again),
     cmocka_unit_test(several_threads),
