@@ -1,7 +1,7 @@
 // The workload of glibc's dj/malloc branch (trace2wl, trace_run): a stream of ops for each thread, parted by syncs.
 // docs/reference/foreign-formats.md, "wl". Reading: format_wl_import.c.
 #include "formats/format_wl.h"
-#include "formats/format_wl_streams.h"
+#include "formats/streams.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct wl_thread {
 };
 
 struct wl_export {
-    struct wl_streams streams;
+    struct streams streams;
     struct wl_thread *threads;
     size_t n, capacity;
     uint64_t highest; // index
@@ -51,7 +51,7 @@ static struct wl_thread *thread_of(struct export *x, uint32_t thread)
 static int put_sync(struct wl_export *w, uint32_t thread, enum wl_op op)
 {
     uint8_t bytes[MOST_OP_BYTES] = {(uint8_t)op};
-    return wl_streams_put(&w->streams, thread, bytes, (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
+    return streams_put(&w->streams, thread, bytes, (size_t)(put_varint(bytes + 1, w->syncs) - bytes));
 }
 
 // The other thread posts a sync where it is now, which is behind the op that is depended on: all calls come in a valid
@@ -127,7 +127,7 @@ static int wl_put(struct export *x, const struct export_call *c)
         w->highest = c->ev.result;
     enum wl_op op = op_of(&c->ev);
     uint8_t bytes[MOST_OP_BYTES] = {(uint8_t)op};
-    return wl_streams_put(&w->streams, c->thread, bytes, (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
+    return streams_put(&w->streams, c->thread, bytes, (size_t)(put_operands(bytes + 1, op, &c->ev) - bytes));
 }
 
 // The next call of the thread gets the dependencies of a dropped one.
@@ -160,7 +160,7 @@ static void put_item(struct export_buffer *to, enum wl_op op, uint64_t v)
 
 // Offsets of the streams in the file, in an array that the caller frees; NULL when out of memory. They follow the header,
 // whose length depends on how many bytes they have: it grows until all fits.
-static uint64_t *lay_out(const struct wl_streams *s, size_t head_bytes)
+static uint64_t *lay_out(const struct streams *s, size_t head_bytes)
 {
     uint64_t *offsets = malloc((s->n + 1) * sizeof *offsets);
     size_t guess = 0, bytes = head_bytes;
@@ -169,7 +169,7 @@ static uint64_t *lay_out(const struct wl_streams *s, size_t head_bytes)
         bytes = head_bytes;
         for (size_t i = 0; i < s->n; i++) {
             offsets[i] = at;
-            at += wl_streams_bytes(s, i);
+            at += streams_bytes(s, i);
             bytes += 1 + varint_bytes(offsets[i]);
         }
     }
@@ -181,7 +181,7 @@ static int wl_end(struct export *x)
     struct wl_export *w = x->state;
     const uint8_t done = WL_DONE;
     for (size_t i = 0; i < w->streams.n; i++) {
-        int rc = wl_streams_put(&w->streams, i, &done, 1);
+        int rc = streams_put(&w->streams, i, &done, 1);
         if (rc < 0)
             return rc;
     }
@@ -198,7 +198,7 @@ static int wl_end(struct export *x)
         put_item(&x->out, WL_START_THREAD, offsets[i]);
     free(offsets);
     export_buffer_put(&x->out, &done, 1);
-    return wl_streams_write(&w->streams, &x->out);
+    return streams_write(&w->streams, &x->out);
 }
 
 static int wl_begin(struct export *x)
@@ -216,7 +216,7 @@ static void wl_release(struct export *x)
         free(w->threads[i].dependencies);
     }
     free(w->threads);
-    wl_streams_release(&w->streams);
+    streams_release(&w->streams);
 }
 
 static const uint8_t kinds[] = {HT_MALLOC, HT_CALLOC, HT_FREE, HT_REALLOC, HT_MEMALIGN, 0};

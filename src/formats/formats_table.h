@@ -45,6 +45,11 @@
       "", \
       "a directory in the Common Trace Format 1.8, for babeltrace2 and Trace Compass. Drops dependencies between " \
       "threads.") \
+    X(c, "c", EXPORT, \
+      "", \
+      "a C program without dependencies that makes the calls, with threads, for a report to the authors of an " \
+      "allocator. Drops timestamps and failed calls. Writes C++ functions as malloc and free, and aligned " \
+      "allocations as posix_memalign.") \
     X(json, "json", BOTH, \
       "JSON lines, one object per event, as heaptape dump --format json prints them.", \
       "JSON lines, one object per event, as heaptape dump --format json prints them. Drops nothing.")

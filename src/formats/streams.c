@@ -1,4 +1,4 @@
-#include "formats/format_wl_streams.h"
+#include "formats/streams.h"
 
 #include "base/buf.h"
 
@@ -11,13 +11,13 @@ enum {
     FIRST_BYTES = 256,     // of a stream's buffer: many streams are short
 };
 
-struct wl_stream {
+struct stream {
     uint64_t bytes;  // all
     uint8_t *buffer; // its last chunk
     uint32_t n, capacity;
 };
 
-void wl_streams_release(struct wl_streams *s)
+void streams_release(struct streams *s)
 {
     for (size_t i = 0; i < s->n; i++)
         free(s->streams[i].buffer);
@@ -25,16 +25,16 @@ void wl_streams_release(struct wl_streams *s)
     free(s->owners);
     if (s->open)
         output_close(&s->file, false, NULL);
-    *s = (struct wl_streams){0};
+    *s = (struct streams){0};
 }
 
-static int no_memory(struct wl_streams *s)
+static int no_memory(struct streams *s)
 {
     return err_set(s->e, -ENOMEM, "out of memory");
 }
 
 // A whole chunk goes to the end of the file.
-static int spill(struct wl_streams *s, size_t i)
+static int spill(struct streams *s, size_t i)
 {
     int rc = s->open ? 0 : output_open_unnamed(&s->file, s->e);
     if (rc < 0)
@@ -47,16 +47,16 @@ static int spill(struct wl_streams *s, size_t i)
     return output_write(&s->file, s->streams[i].buffer, CHUNK_BYTES, s->e);
 }
 
-static int make_streams(struct wl_streams *s, size_t n)
+static int make_streams(struct streams *s, size_t n)
 {
     if (HT_GROW(&s->streams, &s->capacity, n) < 0)
         return no_memory(s);
     for (; s->n < n; s->n++)
-        s->streams[s->n] = (struct wl_stream){0};
+        s->streams[s->n] = (struct stream){0};
     return 0;
 }
 
-static int grow(struct wl_streams *s, struct wl_stream *t)
+static int grow(struct streams *s, struct stream *t)
 {
     uint32_t capacity = t->capacity ? t->capacity * 2 : FIRST_BYTES;
     uint8_t *buffer = realloc(t->buffer, capacity);
@@ -67,10 +67,10 @@ static int grow(struct wl_streams *s, struct wl_stream *t)
     return 0;
 }
 
-static int put_slowly(struct wl_streams *s, size_t i, const uint8_t *from, size_t n)
+static int put_slowly(struct streams *s, size_t i, const uint8_t *from, size_t n)
 {
     while (n) {
-        struct wl_stream *t = &s->streams[i];
+        struct stream *t = &s->streams[i];
         int rc = t->n < t->capacity ? 0 : t->n == CHUNK_BYTES ? spill(s, i) : grow(s, t);
         if (rc < 0)
             return rc;
@@ -84,14 +84,14 @@ static int put_slowly(struct wl_streams *s, size_t i, const uint8_t *from, size_
     return 0;
 }
 
-int wl_streams_put(struct wl_streams *s, size_t i, const void *bytes, size_t n)
+int streams_put(struct streams *s, size_t i, const void *bytes, size_t n)
 {
     if (__builtin_expect(i >= s->n, 0)) {
         int rc = make_streams(s, i + 1);
         if (rc < 0)
             return rc;
     }
-    struct wl_stream *t = &s->streams[i];
+    struct stream *t = &s->streams[i];
     if (__builtin_expect(t->capacity - t->n < n, 0))
         return put_slowly(s, i, bytes, n);
     memcpy(t->buffer + t->n, bytes, n);
@@ -100,12 +100,12 @@ int wl_streams_put(struct wl_streams *s, size_t i, const void *bytes, size_t n)
     return 0;
 }
 
-uint64_t wl_streams_bytes(const struct wl_streams *s, size_t i)
+uint64_t streams_bytes(const struct streams *s, size_t i)
 {
     return i < s->n ? s->streams[i].bytes : 0;
 }
 
-static int copy_chunk(struct wl_streams *s, size_t chunk, uint8_t *buffer, struct export_buffer *to)
+static int copy_chunk(struct streams *s, size_t chunk, uint8_t *buffer, struct export_buffer *to)
 {
     size_t got = 0;
     while (got < CHUNK_BYTES) {
@@ -123,7 +123,7 @@ static int copy_chunk(struct wl_streams *s, size_t chunk, uint8_t *buffer, struc
 }
 
 // The file's chunks by stream: order[first[i]..first[i + 1]) are those of stream i. NULL when out of memory.
-static uint32_t *sort_chunks(const struct wl_streams *s, size_t *first)
+static uint32_t *sort_chunks(const struct streams *s, size_t *first)
 {
     uint32_t *order = malloc((s->n_owners + 1) * sizeof *order);
     for (size_t c = 0; order && c < s->n_owners; c++)
@@ -136,14 +136,14 @@ static uint32_t *sort_chunks(const struct wl_streams *s, size_t *first)
     return order;
 }
 
-int wl_streams_write(struct wl_streams *s, struct export_buffer *to)
+int streams_write(struct streams *s, struct export_buffer *to)
 {
     size_t *first = calloc(s->n + 2, sizeof *first);
     uint32_t *order = first ? sort_chunks(s, first) : NULL;
     uint8_t *buffer = malloc(CHUNK_BYTES);
     int rc = order && buffer ? 0 : no_memory(s);
     for (size_t i = 0, at = 0; rc == 0 && i < s->n; i++) {
-        const struct wl_stream *t = &s->streams[i];
+        const struct stream *t = &s->streams[i];
         for (uint64_t left = t->bytes - t->n; rc == 0 && left; left -= CHUNK_BYTES)
             rc = copy_chunk(s, order[at++], buffer, to);
         if (rc == 0)
