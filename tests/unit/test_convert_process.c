@@ -25,7 +25,19 @@ static void keep_written(const char *path, uint64_t bytes, const struct workload
              (unsigned long long)s->events);
 }
 
-static const struct convert_watch watch = {.note = keep_note};
+static uint32_t chosen;
+static struct peak peak;
+
+static void keep_choice(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks)
+{
+    assert_int_equal(n, 3);
+    assert_true(peaks->n == 0 || (peaks->n == 3 && r->processes[process]->pid == peaks->items[0].pid));
+    chosen = process;
+    if (peaks->n)
+        peak = peaks->items[0];
+}
+
+static const struct convert_watch watch = {.note = keep_note, .chosen = keep_choice};
 
 // `n` allocations of the process, and a free of what is at `freed` unless that is 0.
 static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uint64_t freed)
@@ -79,7 +91,7 @@ static int convert(const struct convert_settings *how, struct workload_summary *
     return rc;
 }
 
-static void the_process_with_most_events(void **state)
+static void the_process_with_the_highest_peak(void **state)
 {
     struct workload_summary s;
     struct err e = {0};
@@ -87,7 +99,11 @@ static void the_process_with_most_events(void **state)
     make_trace(0x1000, true);
     assert_int_equal(convert(&(struct convert_settings){.level = 1, .watch = &watch}, &s, &e), 0);
     assert_int_equal(s.events, 4);
-    assert_string_equal(notes, "converted process 200 of 3: second\n");
+    assert_string_equal(notes, "");
+    assert_int_equal(chosen, 1);
+    assert_int_equal(peak.process, 1);
+    assert_int_equal(peak.peak_bytes, 4 * 8);
+    assert_int_equal(peak.end_blocks, 4);
 }
 
 static void the_process_asked_for(void **state)
@@ -172,7 +188,8 @@ static void a_trace_is_opened_as_a_workload(void **state)
     (void)state;
     make_trace(0x1000, true);
     assert_int_equal(convert_open(&w, trace, &(struct convert_open_options){.pid = 100, .watch = &watch}, &e), 0);
-    assert_string_equal(notes, "converted process 100 of 3: unknown program\n");
+    assert_string_equal(notes, "");
+    assert_int_equal(chosen, 0);
     for (int i = 0; i < 2; i++) {
         unsigned n = 0;
         while (workload_next_op(w.reader, &thread, &op, &e) > 0)
@@ -203,9 +220,9 @@ static int remove_folder(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_process_with_most_events),     cmocka_unit_test(the_process_asked_for),
-    cmocka_unit_test(strict_fails_on_an_unknown_block), cmocka_unit_test(a_cut_off_trace_is_noted),
-    cmocka_unit_test(each_process_has_a_file),          cmocka_unit_test(a_trace_is_opened_as_a_workload),
+    cmocka_unit_test(the_process_with_the_highest_peak), cmocka_unit_test(the_process_asked_for),
+    cmocka_unit_test(strict_fails_on_an_unknown_block),  cmocka_unit_test(a_cut_off_trace_is_noted),
+    cmocka_unit_test(each_process_has_a_file),           cmocka_unit_test(a_trace_is_opened_as_a_workload),
 };
 
 int main(void)

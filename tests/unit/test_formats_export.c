@@ -101,15 +101,20 @@ static void one_output_has_all_processes_that_the_format_can_hold(void **unused)
     assert_non_null(strstr(text, "\"pid\":6"));
 }
 
-static void a_format_of_one_process_gets_that_with_most_events(void **unused)
+static void a_format_of_one_process_gets_that_with_the_highest_peak(void **unused)
 {
     (void)unused;
     struct err e = {0};
     struct export_settings s = settings_for("android", "out");
     assert_int_equal(export_file(path_of("a.ht"), &s, &e), 0);
-    assert_string_equal(take_file("out"), "5: malloc 0x1000 32 1000 1000\n5: free 0x1000 3000 3000\n");
-    assert_int_equal(n_notes, 1);
+    assert_string_equal(take_file("out"), "6: memalign 0x2000 4096 64 2000 2000\n");
+    assert_int_equal(n_notes, 2);
+    assert_memory_equal(notes[1], "android cannot store valloc", 27);
     assert_memory_equal(notes[0], "android holds one process", 25);
+    s.pid = 5;
+    s.force = true;
+    assert_int_equal(export_file(path_of("a.ht"), &s, &e), 0);
+    assert_string_equal(take_file("out"), "5: malloc 0x1000 32 1000 1000\n5: free 0x1000 3000 3000\n");
     s.pid = 7;
     assert_int_equal(export_file(path_of("a.ht"), &s, &e), -ENOENT);
     assert_int_not_equal(access(path_of("out"), F_OK), 0);
@@ -204,7 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_output_has_all_processes_that_the_format_can_hold),
-        cmocka_unit_test(a_format_of_one_process_gets_that_with_most_events),
+        cmocka_unit_test(a_format_of_one_process_gets_that_with_the_highest_peak),
         cmocka_unit_test(a_place_for_the_pid_makes_a_file_per_process),
         cmocka_unit_test(existing_outputs_stay),
         cmocka_unit_test(a_live_export_runs_beside_the_recorder),
