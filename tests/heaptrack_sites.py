@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""The call sites with most bytes live at the end, by heaptape and by heaptrack: heaptrack_sites.py OURS THEIRS [N].
+
+OURS is the output of 'heaptape stat --by site --format folded --weight end', THEIRS what heaptrack_print has written with
+--print-flamegraph --flamegraph-cost-type leaked. Prints a line for each of their N (10) largest, and exits with 1 if one is not
+among our N largest or its bytes differ by more than 1 %.
+
+The two order inlined functions differently and shorten templates in their own ways, so a stack is compared as the set of the
+names of its functions, without arguments, templates and addresses, and without the entry points written in assembler, which
+only one of the two names.
+"""
+import collections
+import re
+import sys
+
+
+ENTRIES = {"", "_start", "_dl_start_user", "clone", "clone3"}
+
+
+def name(frame):
+    """std::foo<int>::bar(int) const [clone] -> std::foo::bar"""
+    frame = re.sub(r" \([^()]*\.(?:h|S|cpp|cc|c|tcc|hpp)\)$", "", frame)  # heaptrack's source file
+    frame = re.sub(r"operator(<<|<=>|<=|<|>>|>=|->|>)", "operator_", frame)
+    short = ""
+    while short != frame:
+        short, frame = frame, re.sub(r"<[^<>]*>", "", frame)
+    frame = frame.replace("operator()", "operator_call").split("(")[0]
+    return frame.split()[-1] if frame.split() else ""
+
+
+def stacks(path):
+    """Bytes by stack."""
+    total = collections.Counter()
+    for line in open(path, encoding="utf-8", errors="replace"):
+        frames, _, size = line.rstrip("\n").rpartition(" ")
+        names = {name(f) for f in frames.split(";")}
+        total[frozenset(n for n in names if n not in ENTRIES and not n.startswith("0x"))] += int(size)
+    return total
+
+
+def main():
+    ours, theirs = stacks(sys.argv[1]), stacks(sys.argv[2])
+    n = int(sys.argv[3]) if len(sys.argv) > 3 else 10
+    largest = {stack for stack, _ in ours.most_common(n)}
+    # The last ones of equal size may be any of them.
+    least = min(ours[s] for s in largest)
+    bad = 0
+    for stack, size in theirs.most_common(n):
+        ok = ours[stack] >= least and abs(ours[stack] - size) * 100 <= size
+        bad += not ok
+        print("ok " if ok else "BAD", size, ours[stack], " ".join(sorted(stack)))
+    print(f"{n - bad} of {n} are the same within 1 %")
+    return bad > 0
+
+
+sys.exit(main())
