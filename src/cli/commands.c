@@ -2,19 +2,28 @@
 
 // Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in ../commands/record.c, which
 // meson.build lists.
-#define COMMANDS(COMMAND)                                                                                              \
-    COMMAND(record)                                                                                                    \
-    COMMAND(ctl)                                                                                                       \
-    COMMAND(convert)                                                                                                   \
-    COMMAND(slice)                                                                                                     \
-    COMMAND(merge)                                                                                                     \
-    COMMAND(replay)                                                                                                    \
-    COMMAND(compare)                                                                                                   \
-    COMMAND(advise)                                                                                                    \
-    COMMAND(stat)                                                                                                      \
-    COMMAND(symbolize)                                                                                                 \
-    COMMAND(diff)                                                                                                      \
-    COMMAND(report) COMMAND(dump) COMMAND(import) COMMAND(export) COMMAND(check) COMMAND(trace_run) COMMAND(allocators)
+// clang-format off
+#define COMMANDS(COMMAND) \
+    COMMAND(record) \
+    COMMAND(ctl) \
+    COMMAND(convert) \
+    COMMAND(slice) \
+    COMMAND(anonymize) \
+    COMMAND(merge) \
+    COMMAND(replay) \
+    COMMAND(compare) \
+    COMMAND(advise) \
+    COMMAND(stat) \
+    COMMAND(symbolize) \
+    COMMAND(diff) \
+    COMMAND(report) \
+    COMMAND(dump) \
+    COMMAND(import) \
+    COMMAND(export) \
+    COMMAND(check) \
+    COMMAND(trace_run) \
+    COMMAND(allocators)
+// clang-format on
 
 #define DECLARE(name) extern const struct command cmd_##name;
 #define ROW(name)     &cmd_##name,
