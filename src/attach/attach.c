@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,6 +32,7 @@ enum {
     RED_ZONE = 128,          // below a thread's stack pointer, its own
     XSTATE_BYTES = 16384,
     MAX_PATH = 4096,
+    WAITING_TRIES = 100, // to see a thread wait, every 10 ms
 };
 #define PICKY_NS MS(200)  // for which a thread is looked for that calls malloc from outside of the C library
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
@@ -120,7 +122,9 @@ static int call(struct caller *c, uint64_t function, const uint64_t arguments[6]
 static int call_by_name(struct caller *c, const char *name, const uint64_t arguments[6], uint64_t *result,
                         struct err *e)
 {
-    uint64_t function = remote_function(c->tracees->remote, name);
+    struct remote *r = c->tracees->remote;
+    bool own = strncmp(name, "heaptape_", strlen("heaptape_")) == 0;
+    uint64_t function = own ? remote_last_function(r, name) : remote_function(r, name);
     if (!function)
         return err_set(e, -ENOTSUP, "%ld: has no function %s", (long)c->tracees->remote->pid, name);
     return call(c, function, arguments, result, e);
@@ -243,8 +247,8 @@ static bool find_entering(struct tracees *t, size_t *who)
     return false;
 }
 
-// A thread that waits in the kernel, the main thread first.
-static bool find_waiting(struct tracees *t, size_t *who)
+// A thread that waits in the kernel, the main thread first. All threads stand afterwards.
+static bool find_waiting_now(struct tracees *t, size_t *who)
 {
     if (!tracees_stop_all(t, STOP_NS))
         return false;
@@ -256,6 +260,18 @@ static bool find_waiting(struct tracees *t, size_t *who)
     for (*who = 0; *who < t->n; ++*who) {
         if (t->all[*who].state == TRACEE_STOPPED && waits(t->all[*who].tid))
             return true;
+    }
+    return false;
+}
+
+// Of a program that runs most of the time, and calls malloc hardly ever.
+static bool find_waiting(struct tracees *t, size_t *who)
+{
+    for (unsigned i = 0; i < WAITING_TRIES && !t->gone; i++) {
+        if (find_waiting_now(t, who))
+            return true;
+        tracees_continue_all(t, SIZE_MAX);
+        nanosleep(&(struct timespec){.tv_nsec = MS(10)}, NULL);
     }
     return false;
 }
@@ -334,10 +350,15 @@ static int load_file(struct caller *c, const char *path, struct err *e)
     return rc < 0 || handle ? rc : explain_load(c, e);
 }
 
+#define OTHERS "././././././././././././././././"
+enum { MAX_OTHERS = (sizeof OTHERS - 1) / 2 };
+
 // A file without a path: the process may see no file system that heaptape can write to and it can execute from.
 static int load_memory(struct caller *c, const char *library, struct err *e)
 {
-    char path[64];
+    // dlopen would return the library of another version, had it come by the same path.
+    size_t others = remote_count(c->tracees->remote, "heaptape_attach");
+    char path[64 + sizeof OTHERS];
     uint64_t fd = 0, ignored;
     int rc = put_text(c, SPOOL_ATTACHED_FILE, e);
     if (rc == 0)
@@ -349,7 +370,7 @@ static int load_memory(struct caller *c, const char *library, struct err *e)
         return rc;
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)c->tracees->remote->pid, (int)fd);
     rc = fill(c, path, 0, library, e);
-    snprintf(path, sizeof path, SPOOL_ATTACHED_FD "%d", (int)fd);
+    snprintf(path, sizeof path, SPOOL_ATTACHED_FD "%.*s%d", others < MAX_OTHERS ? 2 * (int)others : 0, OTHERS, (int)fd);
     if (rc == 0)
         rc = load_file(c, path, e);
     int closed = call_by_name(c, "close", (const uint64_t[6]){fd}, &ignored, e);
@@ -449,21 +470,39 @@ static int end_recording(struct caller *c, struct err *e)
                           : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
 }
 
+static int join(struct caller *c, const char *session_dir, struct err *e)
+{
+    uint64_t error = 0;
+    int rc = put_text(c, session_dir, e);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_attach", (const uint64_t[6]){c->text}, &error, e);
+    return rc < 0 || !(int)error ? rc
+                                 : err_set(e, -EPROTO, "%ld: the library cannot join the recording: %s",
+                                           (long)c->tracees->remote->pid, strerror((int)error));
+}
+
 static int begin_recording(struct caller *c, const char *library, const char *session_dir,
                            const struct filters_verdict *allowed, struct err *e)
 {
-    const struct remote *r = c->tracees->remote;
-    uint64_t error = 0;
-    int rc = remote_function(r, "heaptape_attach") ? end_recording(c, e)
-             : allowed->memfd                      ? load_memory(c, library, e)
-                                                   : load_from_session(c, library, session_dir, e);
-    if (rc == 0)
-        rc = put_text(c, session_dir, e);
-    if (rc == 0)
-        rc = call_by_name(c, "heaptape_attach", (const uint64_t[6]){c->text}, &error, e);
-    if (rc == 0 && (int)error)
-        rc = err_set(e, -EIO, "%ld: the library cannot join the recording: %s", (long)r->pid, strerror((int)error));
-    return rc;
+    struct remote *r = c->tracees->remote;
+    bool loaded = remote_last_function(r, "heaptape_attach");
+    int rc = loaded ? end_recording(c, e) : 0;
+    if (loaded && rc == 0)
+        rc = join(c, session_dir, e);
+    // The library of another version of heaptape, which attached to the process before, knows no such session: it stays idle.
+    if (loaded && rc != -EPROTO)
+        return rc;
+    rc = allowed->memfd ? load_memory(c, library, e) : load_from_session(c, library, session_dir, e);
+    return rc < 0 ? rc : join(c, session_dir, e);
+}
+
+// Looked up before a thread stands still for them.
+static void find_functions(struct remote *r)
+{
+    static const char *const names[] = {"malloc",       "__errno_location", "mmap",  "munmap",
+                                        "memfd_create", "dlopen",           "close", "dlerror"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        remote_function(r, names[i]);
 }
 
 // The kernel would reset what the program does at SIGTRAP: where a thread blocks it, or all ignore it.
@@ -516,8 +555,11 @@ static int run(pid_t pid, const char *library, const char *session_dir, struct a
         rc = remote_open(&r, pid, &s->error);
     if (rc < 0)
         return rc;
-    if (!library && !remote_function(&r, "heaptape_detach"))
+    if (!library && !remote_last_function(&r, "heaptape_detach")) {
+        remote_close(&r);
         return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
+    }
+    find_functions(&r);
     rc = tracees_seize(&t, &r, s->breakpoints, &s->error);
     s->result.threads = (uint32_t)t.n;
     if (rc == 0)
@@ -556,8 +598,12 @@ static int run_in_child(pid_t pid, const char *library, const char *session_dir,
         return err_set(e, -ENOMEM, "out of memory");
     pid_t child = fork();
     if (child == 0) {
+        // Not sent where it is ignored.
+        signal(SIGCHLD, SIG_DFL);
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, NULL);
+        // A thread of the process stands still meanwhile; who may not do this goes on without.
+        setpriority(PRIO_PROCESS, 0, PRIO_MIN);
         s->rc = run(pid, library, session_dir, s);
         _exit(0);
     }

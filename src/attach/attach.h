@@ -25,7 +25,8 @@ struct attach_meanwhile {
 
 // Begins a recording into a session. `session_dir` is its path as the process sees it, `library` that of libheaptape.so here.
 // A recording whose recorder has died is ended first. 0, or a negative errno with the process as it was: -ESRCH, -EPERM,
-// -EACCES, -ENOTSUP (what cannot be attached to), -EBUSY (no thread came to a safe place in time), -EIO.
+// -EACCES, -ENOTSUP (what cannot be attached to), -EBUSY (no thread came to a safe place in time), -EIO,
+// -EPROTO (the library could not join the session).
 int attach_begin(pid_t pid, const char *library, const char *session_dir, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 

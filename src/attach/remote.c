@@ -1,5 +1,6 @@
 #include "attach/remote.h"
 
+#include "base/buf.h"
 #include "base/gnu_hash.h"
 
 #include <elf.h>
@@ -8,14 +9,17 @@
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_SEGMENTS = 64, MAX_OBJECTS = 65536, MAX_DYNAMIC = 1024, MAX_CHAIN = 1 << 20, VERSION_HIDDEN = 0x8000 };
-
-// What is needed of an object's dynamic section.
-struct tables {
-    uint64_t symbols, strings, hash, versions;
+enum {
+    MAX_SEGMENTS = 64,
+    MAX_OBJECTS = 65536,
+    MAX_DYNAMIC = 1024,
+    DYNAMIC_AT_ONCE = 8,
+    MAX_CHAIN = 1 << 20,
+    VERSION_HIDDEN = 0x8000
 };
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes)
@@ -84,42 +88,52 @@ static bool is_same_machine(const struct remote *r)
     return known && own.e_machine == other.e_machine && own.e_ident[EI_CLASS] == other.e_ident[EI_CLASS];
 }
 
-// The loader has put addresses in place of offsets, but in the kernel's own object.
-static bool read_tables(const struct remote *r, const struct link_map *m, struct tables *t)
+// Entries at once, as far as there are any: an object's dynamic section may end its segment.
+static bool read_dynamic(const struct remote *r, uint64_t at, ElfW(Dyn) * to)
 {
-    *t = (struct tables){0};
-    for (unsigned i = 0; i < MAX_DYNAMIC; i++) {
-        ElfW(Dyn) d;
-        if (!remote_read(r, (uintptr_t)m->l_ld + i * sizeof d, &d, sizeof d))
-            return false;
-        uint64_t at = d.d_un.d_ptr < m->l_addr ? d.d_un.d_ptr + m->l_addr : d.d_un.d_ptr;
-        if (d.d_tag == DT_NULL)
-            break;
-        t->symbols = d.d_tag == DT_SYMTAB ? at : t->symbols;
-        t->strings = d.d_tag == DT_STRTAB ? at : t->strings;
-        t->hash = d.d_tag == DT_GNU_HASH ? at : t->hash;
-        t->versions = d.d_tag == DT_VERSYM ? at : t->versions;
-    }
-    return t->symbols && t->strings && t->hash;
+    ssize_t n = pread(r->memory, to, DYNAMIC_AT_ONCE * sizeof *to, (off_t)at);
+    for (size_t i = n < 0 ? 0 : (size_t)n / sizeof *to; i < DYNAMIC_AT_ONCE; i++)
+        to[i] = (ElfW(Dyn)){0};
+    return n >= (ssize_t)sizeof *to;
 }
 
-static bool is_called(const struct remote *r, const struct tables *t, const ElfW(Sym) * s, const char *name)
+// The loader has put addresses in place of offsets, but in the kernel's own object.
+static bool read_tables(const struct remote *r, const struct link_map *m, struct remote_object *o)
+{
+    ElfW(Dyn) all[DYNAMIC_AT_ONCE];
+    *o = (struct remote_object){.base = m->l_addr};
+    for (unsigned i = 0; i < MAX_DYNAMIC; i++) {
+        const ElfW(Dyn) *d = &all[i % DYNAMIC_AT_ONCE];
+        if (i % DYNAMIC_AT_ONCE == 0 && !read_dynamic(r, (uintptr_t)m->l_ld + i * sizeof *d, all))
+            return false;
+        uint64_t at = d->d_un.d_ptr < m->l_addr ? d->d_un.d_ptr + m->l_addr : d->d_un.d_ptr;
+        if (d->d_tag == DT_NULL)
+            break;
+        o->symbols = d->d_tag == DT_SYMTAB ? at : o->symbols;
+        o->strings = d->d_tag == DT_STRTAB ? at : o->strings;
+        o->hash = d->d_tag == DT_GNU_HASH ? at : o->hash;
+        o->versions = d->d_tag == DT_VERSYM ? at : o->versions;
+    }
+    return o->symbols && o->strings && o->hash && remote_read(r, o->hash, o->head, sizeof o->head) && o->head[0];
+}
+
+static bool is_called(const struct remote *r, const struct remote_object *o, const ElfW(Sym) * s, const char *name)
 {
     char text[64];
     size_t n = strlen(name) + 1;
-    return n <= sizeof text && remote_read(r, t->strings + s->st_name, text, n) && memcmp(text, name, n) == 0;
+    return n <= sizeof text && remote_read(r, o->strings + s->st_name, text, n) && memcmp(text, name, n) == 0;
 }
 
 // Symbol `i`, if it is the function: its address, and whether that is of an old version.
-static uint64_t read_function(const struct remote *r, const struct tables *t, uint32_t i, const char *name,
+static uint64_t read_function(const struct remote *r, const struct remote_object *o, uint32_t i, const char *name,
                               bool *hidden)
 {
     ElfW(Sym) s;
     ElfW(Half) version = 0;
-    if (!remote_read(r, t->symbols + i * sizeof s, &s, sizeof s) || s.st_shndx == SHN_UNDEF ||
-        ELF64_ST_TYPE(s.st_info) != STT_FUNC || !is_called(r, t, &s, name))
+    if (!remote_read(r, o->symbols + i * sizeof s, &s, sizeof s) || s.st_shndx == SHN_UNDEF ||
+        ELF64_ST_TYPE(s.st_info) != STT_FUNC || !is_called(r, o, &s, name))
         return 0;
-    if (t->versions && !remote_read(r, t->versions + i * sizeof version, &version, sizeof version))
+    if (o->versions && !remote_read(r, o->versions + i * sizeof version, &version, sizeof version))
         version = 0;
     *hidden = version & VERSION_HIDDEN;
     return s.st_value;
@@ -127,13 +141,12 @@ static uint64_t read_function(const struct remote *r, const struct tables *t, ui
 
 // The table is number of buckets, number of the first symbol, words of the filter, shift; filter; buckets; hashes. Returns the
 // value of the symbol, 0 when there is none.
-static uint64_t find_function(const struct remote *r, const struct tables *t, const char *name)
+static uint64_t find_function(const struct remote *r, const struct remote_object *o, const char *name)
 {
-    uint32_t head[4], i = 0, hash = gnu_hash(name);
+    const uint32_t *head = o->head;
+    uint32_t i = 0, hash = gnu_hash(name);
     uint64_t found = 0;
-    if (!remote_read(r, t->hash, head, sizeof head) || !head[0])
-        return 0;
-    uint64_t buckets = t->hash + sizeof head + (uint64_t)head[2] * sizeof(ElfW(Addr));
+    uint64_t buckets = o->hash + sizeof o->head + (uint64_t)head[2] * sizeof(ElfW(Addr));
     uint64_t hashes = buckets + (uint64_t)head[0] * sizeof i;
     if (!remote_read(r, buckets + hash % head[0] * sizeof i, &i, sizeof i) || i < head[1])
         return 0;
@@ -142,7 +155,7 @@ static uint64_t find_function(const struct remote *r, const struct tables *t, co
         bool hidden = false;
         if (!remote_read(r, hashes + (uint64_t)(i - head[1]) * sizeof h, &h, sizeof h))
             return found;
-        uint64_t value = ((h ^ hash) | 1) == 1 ? read_function(r, t, i, name, &hidden) : 0;
+        uint64_t value = ((h ^ hash) | 1) == 1 ? read_function(r, o, i, name, &hidden) : 0;
         if (value && (!found || !hidden))
             found = value;
         if (h & 1)
@@ -151,34 +164,73 @@ static uint64_t find_function(const struct remote *r, const struct tables *t, co
     return found;
 }
 
-// Moves to the next object, or to the first from NULL. False at the end.
-static bool next_object(const struct remote *r, struct link_map *m, unsigned number)
-{
-    uint64_t at = (uintptr_t)m->l_next;
-    if (number == 0 && !remote_read(r, r->r_debug + offsetof(struct r_debug, r_map), &at, sizeof at))
-        return false;
-    return at && number < MAX_OBJECTS && remote_read(r, at, m, sizeof *m);
-}
-
-uint64_t remote_function(const struct remote *r, const char *name)
+// Adds the objects that have been loaded since the last call.
+static int read_objects(struct remote *r)
 {
     struct link_map m = {0};
-    struct tables t;
-    for (unsigned i = 0; next_object(r, &m, i); i++) {
-        uint64_t value = read_tables(r, &m, &t) ? find_function(r, &t, name) : 0;
-        if (value)
-            return m.l_addr + value;
+    uint64_t at = 0;
+    size_t known = r->n_objects;
+    if (!remote_read(r, r->r_debug + offsetof(struct r_debug, r_map), &at, sizeof at))
+        return -EACCES;
+    for (unsigned i = 0; at && i < MAX_OBJECTS && remote_read(r, at, &m, sizeof m); i++) {
+        struct remote_object o;
+        size_t k = 0;
+        while (k < known && r->objects[k].map != at)
+            k++;
+        if (k == known && read_tables(r, &m, &o)) {
+            o.map = at;
+            if (HT_GROW(&r->objects, &r->capacity, r->n_objects + 1) < 0)
+                return -ENOMEM;
+            r->objects[r->n_objects++] = o;
+        }
+        at = (uintptr_t)m.l_next;
     }
     return 0;
 }
 
+uint64_t remote_function(struct remote *r, const char *name)
+{
+    size_t i = 0;
+    for (size_t k = 0; k < r->n_found; k++) {
+        if (strcmp(r->found[k].name, name) == 0)
+            return r->found[k].at;
+    }
+    uint64_t value = 0;
+    for (; !value && i < r->n_objects; i++)
+        value = find_function(r, &r->objects[i], name);
+    if (!value)
+        return 0;
+    value += r->objects[i - 1].base;
+    if (r->n_found < REMOTE_FOUND)
+        r->found[r->n_found++] = (struct remote_found){name, value};
+    return value;
+}
+
+uint64_t remote_last_function(struct remote *r, const char *name)
+{
+    if (read_objects(r) < 0)
+        return 0;
+    for (size_t i = r->n_objects; i-- > 0;) {
+        uint64_t value = find_function(r, &r->objects[i], name);
+        if (value)
+            return r->objects[i].base + value;
+    }
+    return 0;
+}
+
+size_t remote_count(const struct remote *r, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_objects; i++)
+        n += find_function(r, &r->objects[i], name) != 0;
+    return n;
+}
+
 static uint64_t find_libc(const struct remote *r)
 {
-    struct link_map m = {0};
-    struct tables t;
-    for (unsigned i = 0; next_object(r, &m, i); i++) {
-        if (read_tables(r, &m, &t) && find_function(r, &t, "gnu_get_libc_version"))
-            return m.l_addr;
+    for (size_t i = 0; i < r->n_objects; i++) {
+        if (find_function(r, &r->objects[i], "gnu_get_libc_version"))
+            return r->objects[i].base;
     }
     return 0;
 }
@@ -201,6 +253,9 @@ static int read_program(struct remote *r, struct err *e)
     r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
     if (!r->r_debug)
         return err_set(e, -ENOTSUP, "%ld: is statically linked, or has not finished starting", (long)r->pid);
+    rc = read_objects(r);
+    if (rc == -ENOMEM)
+        return err_set(e, rc, "out of memory");
     r->libc = find_libc(r);
     if (!r->libc)
         return err_set(e, -ENOTSUP, "%ld: its C library is not glibc", (long)r->pid);
@@ -225,6 +280,8 @@ void remote_close(struct remote *r)
     if (r->memory >= 0)
         close(r->memory);
     r->memory = -1;
+    free(r->objects);
+    r->objects = NULL;
 }
 
 // The object's segments, which begin with its ELF header.

@@ -19,11 +19,15 @@
 #define INT3     0xcc
 #define TRAP_BIT (1ull << (SIGTRAP - 1))
 
-enum { NAP_NS = 50000 };
+// Without an event; SIGCHLD, which is blocked, ends it early.
+enum { NAP_NS = 500000 };
 
 static void nap(void)
 {
-    nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigtimedwait(&child, NULL, &(struct timespec){.tv_nsec = NAP_NS});
 }
 
 static struct tracee *find(struct tracees *t, pid_t tid)
@@ -79,7 +83,7 @@ static int seize_new(struct tracees *t, struct err *e)
     return found;
 }
 
-int tracees_seize(struct tracees *t, const struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e)
+int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e)
 {
     int found;
     *t = (struct tracees){.remote = r, .entry = &breakpoints[0], .trap = &breakpoints[1]};

@@ -28,7 +28,7 @@ struct tracee {
 };
 
 struct tracees {
-    const struct remote *remote;
+    struct remote *remote;
     struct tracee *all;
     size_t n, capacity;
     struct attach_breakpoint *entry; // of malloc
@@ -46,7 +46,7 @@ enum tracees_event {
 };
 
 // Attaches to all threads, which go on. 0, or a negative errno.
-int tracees_seize(struct tracees *t, const struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e);
+int tracees_seize(struct tracees *t, struct remote *r, struct attach_breakpoint breakpoints[2], struct err *e);
 
 // Detaches from all threads, after the breakpoints have been removed. They go on where they are.
 void tracees_release(struct tracees *t);

@@ -155,6 +155,37 @@ all_calls_are_there() {
   [ "$(cut -d' ' -f3 /proc/"$service"/stat)" = S ]
 }
 
+@test "one that calls malloc hardly ever, and waits now and then" {
+  command -v python3 >/dev/null || skip "no python3"
+  python3 -c 'import time
+print("ready", flush=True)
+while True:
+    for i in range(20000): pass
+    time.sleep(0.0005)' >out 3>&- &
+  service=$!
+  until_line ready
+  run timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
+  [[ "$output" = *"recorded"* ]]
+  grep -q memfd:libheaptape /proc/"$service"/maps
+  kill -0 "$service"
+}
+
+# Its library knows another session file.
+@test "after an attachment by another version of heaptape" {
+  local library=$HEAPTAPE_PROGRAMS/../src/capture/libheaptape.so
+  mkdir other
+  sed 's/HTssess[0-9]/HTssess?/g' "$library" >other/libheaptape.so
+  run ! cmp -s "$library" other/libheaptape.so
+  start_service 2
+  run -125 env HEAPTAPE_LIBEXEC=$PWD/other "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
+  [[ "$output" = *"the library cannot join the recording"* ]]
+  attach --duration 1
+  all_calls_are_there
+  attach --duration 1
+  [ "$(grep -c 'r-xp.*memfd:libheaptape' /proc/"$service"/maps)" -eq 2 ]
+  end_service
+}
+
 @test "what cannot be attached to is refused in one line, and left alone" {
   run -125 "$HEAPTAPE" record --pid 4194303 -f -o t.ht
   [ "$output" = "heaptape: 4194303: no such process" ]

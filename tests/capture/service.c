@@ -1,4 +1,4 @@
-// A program that runs until SIGUSR1: service THREADS [forks] [loads LIBRARY]. Each thread takes blocks of ascending sizes, so that a
+// A program that runs until SIGUSR1: service THREADS [rests] [forks] [LIBRARY]. Each thread takes blocks of ascending sizes, so that a
 // trace shows whether a call of it is missing. In the end it says whether the loader's tables are as they were at the start.
 #include <dlfcn.h>
 #include <link.h>
@@ -15,6 +15,7 @@
 enum { FIRST = 1000, SIZES = 5000, KEPT = 64, MAX_THREADS = 1024, PAUSE_AFTER = 200 };
 
 static atomic_int stop;
+static useconds_t pause_us = 1000; // between PAUSE_AFTER blocks
 static const char *library;
 
 static void on_signal(int sig)
@@ -30,7 +31,7 @@ static void *work(void *arg)
         free(kept[i % KEPT]);
         kept[i % KEPT] = malloc(FIRST + i % SIZES);
         if (i % PAUSE_AFTER == 0)
-            usleep(1000);
+            usleep(pause_us);
     }
     for (unsigned i = 0; i < KEPT; i++)
         free(kept[i]);
@@ -123,7 +124,9 @@ int main(int argc, char **argv)
     signal(SIGUSR1, on_signal);
     uint64_t before = sum_tables();
     for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "forks") == 0)
+        if (strcmp(argv[i], "rests") == 0)
+            pause_us *= 50;
+        else if (strcmp(argv[i], "forks") == 0)
             pthread_create(&threads[MAX_THREADS + more++], NULL, do_fork, NULL);
         else if ((library = argv[i]))
             pthread_create(&threads[MAX_THREADS + more++], NULL, load, NULL);
