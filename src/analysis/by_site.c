@@ -11,6 +11,7 @@ void by_site_release(struct by_site *b)
     free(b->slots);
     free(b->span.threads);
     free(b->levels);
+    site_uses_release(&b->uses);
     *b = (struct by_site){0};
 }
 
@@ -148,6 +149,8 @@ int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
     if (b->span.wanted && !b->span.over)
         follow_span(&b->span, op, b->events);
     if (op->kind != HT_PREEXISTING && b->events++ == b->next_cut && cut(b) < 0)
+        return -ENOMEM;
+    if (b->count_uses && site_uses_op(&b->uses, thread, op) < 0)
         return -ENOMEM;
     if (class > HT_CLASS_RESIZE || class == HT_CLASS_NONE || op->slot == WORKLOAD_NO_SLOT ||
         op->flags & WORKLOAD_FAILED)

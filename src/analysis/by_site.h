@@ -3,6 +3,7 @@
 #define HEAPTAPE_ANALYSIS_BY_SITE_H
 
 #include "analysis/estimate.h"
+#include "analysis/site_uses.h"
 #include "analysis/usage.h"
 #include "workload/slice.h"
 #include "workload/workload.h"
@@ -54,6 +55,8 @@ struct by_site {
     uint64_t live_bytes, peak_bytes;
     uint64_t peaks; // how often live_bytes has been higher than ever before
     struct by_site_span span;
+    bool count_uses; // to be set before the first op; not where call sites are sampled
+    struct site_uses uses;
     uint64_t events, next_cut; // of the bins
     uint64_t bin_events;       // 0: 1
     size_t n_bins;

@@ -202,6 +202,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     usage_init(&c->usage, s->sums, p->start_stamp, s->ns_per_stamp);
     c->file = s;
     c->by_site.sample_bytes = s->stack_sample_bytes;
+    c->by_site.count_uses = s->sums && !s->stack_sample_bytes;
     set_span(s, &c->by_site, p->start_stamp, s->clock_hz, s->stamp_shift);
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
@@ -324,6 +325,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     const struct workload_header *h = workload_reader_header(r);
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
     s->stack_sample_bytes = s->by_site.sample_bytes = h->stack_sample_bytes;
+    s->by_site.count_uses = s->sums && !s->stack_sample_bytes;
     if (s->span && !h->has_stamps && (s->span->from.at == SLICE_AT_TIME || s->span->to.at == SLICE_AT_TIME))
         return err_set(e, -EINVAL, "%s: has no timestamps; --from and --to need an event or a mark", s->name);
     set_span(s, &s->by_site, h->start_stamp, h->clock_hz, h->stamp_shift);

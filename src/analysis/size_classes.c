@@ -32,6 +32,15 @@ static uint64_t four_max(uint64_t size)
     return (size + step - 1) & ~(step - 1);
 }
 
+uint64_t size_classes_above(uint64_t size)
+{
+    enum { ABOVE_BYTES = 16, LEAST = 129 };
+    if (size < LEAST || size > 1ull << 62)
+        return 0;
+    uint64_t step = 1ull << (63 - (unsigned)__builtin_clzll(size - 1) - 2), above = (size - 1) % step + 1;
+    return above <= ABOVE_BYTES && above <= step / 8 ? step - above : 0;
+}
+
 // Adds to the last class, or to a new one when `max` is another; sizes come in rising order.
 static void add(struct size_classes *c, uint64_t max, struct usage_count count, uint64_t added)
 {

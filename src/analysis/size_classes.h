@@ -28,6 +28,10 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c);
 // classes").
 void size_classes_four(const struct usage_sums *s, struct size_classes *c);
 
+// What a request of this size adds to reach its class, if it is above 128 bytes and above the next smaller class by no more
+// than 16 bytes and an eighth of the distance between the two; else 0.
+uint64_t size_classes_above(uint64_t size);
+
 // Powers of two from 8 on: usage_size_class. Without internal fragmentation; all USAGE_CLASSES.
 void size_classes_two(const struct usage_sums *s, struct usage_count counts[USAGE_CLASSES]);
 

@@ -4,6 +4,7 @@
 #define HEAPTAPE_CLI_COMMAND_H
 
 #include "base/err.h"
+#include "cli/human.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -97,13 +98,5 @@ enum cli_color cli_color_of_change(double ratio, bool more_is_better);
 
 // Prints the head of a table as a line in bold, on standard output. Newlines at the start of the format stand before it.
 void cli_table_head(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-// "1.2 GiB", "340 ns", "1 234 567" for tables, into `text`; return `text`.
-char *human_bytes(char text[32], uint64_t bytes);
-char *human_ns(char text[32], double ns);
-char *human_count(char text[32], uint64_t n);
-
-// "1 event", "2 000 events", into `text`; returns `text`.
-char *human_plural(char text[64], uint64_t n, const char *one, const char *many);
 
 #endif

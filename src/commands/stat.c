@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "commands/parts.h"
 #include "print/coverage.h"
+#include "print/findings.h"
 #include "print/unrecorded.h"
 #include "print/usage.h"
 #include "print/watch.h"
@@ -366,12 +367,15 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
 
 static void print(const struct file_stat *s, const struct stat_options *o)
 {
+    struct findings f = {.n = 0};
+    if (s->sums && findings_of_file(&f, s) < 0)
+        die(EXIT_FAILED, "%s: out of memory", s->name);
     if (o->by == STAT_BY_SITE)
         print_by_site(s, o);
     else if (o->json)
-        stat_json(&(struct json){.to = stdout, .pretty = true}, s);
+        stat_json(&(struct json){.to = stdout, .pretty = true}, s, s->sums ? &f : NULL);
     else
-        print_text(s);
+        print_text(s), findings_print(&f);
 }
 
 static int run(const void *fields, int argc, char **argv)

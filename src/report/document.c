@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "replay/figures.h"
 #include "report/diff.h"
+#include "report/findings.h"
 #include "report/stat_json.h"
 #include "workload/file.h"
 
@@ -106,9 +107,11 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     int rc = file_stat(&s, path, FILE_STAT_ALL, d->watch, e);
     if (rc < 0)
         return rc;
-    FILE *to = open_memstream(&text, &n);
+    struct findings *f = malloc(sizeof *f);
+    FILE *to = f && findings_of_file(f, &s) == 0 ? open_memstream(&text, &n) : NULL;
     if (to)
-        stat_json(&(struct json){.to = to}, &s);
+        stat_json(&(struct json){.to = to}, &s, f);
+    free(f);
     if (!to || fclose(to) != 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     else
@@ -299,6 +302,29 @@ static void write_items(struct json *j, const struct document *d, bool results)
     json_end_array(j);
 }
 
+// Of the first workload and all results; a comparison of two workloads has none.
+static int write_findings(struct json *j, const struct document *d)
+{
+    const struct json_value **results = calloc(d->n_items + 1, sizeof *results), *stat = NULL;
+    struct findings *f = malloc(sizeof *f);
+    size_t n = 0, workloads = 0;
+    for (size_t i = 0; results && i < d->n_items; i++) {
+        const struct document_item *item = &d->items[i];
+        if (item->result)
+            results[n++] = item->result;
+        else if (workloads++ == 0)
+            stat = item->file;
+    }
+    if (f && results && (workloads < 2 || strcmp(d->mode, "diff") != 0)) {
+        findings_find(f, stat, results, n);
+        findings_json(j, f);
+    }
+    int rc = f && results ? 0 : -ENOMEM;
+    free(results);
+    free(f);
+    return rc;
+}
+
 char *document_text(const struct document *d)
 {
     char *text = NULL;
@@ -315,8 +341,9 @@ char *document_text(const struct document *d)
     if (d->n_rows)
         diff_write(&j, d);
     write_columns(&j);
+    bool bad = write_findings(&j, d) < 0;
     json_end_object(&j);
-    bool bad = ferror(j.to);
+    bad |= ferror(j.to) != 0;
     if (fclose(j.to) == 0 && !bad)
         return text;
     free(text);

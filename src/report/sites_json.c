@@ -2,9 +2,10 @@
 
 #include "report/profile.h"
 
+#include <stddef.h>
 #include <string.h>
 
-enum { TOP_SITES = 20 };
+enum { TOP_SITES = 20, TOP_USES = 3 };
 
 const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number)
 {
@@ -63,6 +64,17 @@ static void put_range(struct json *j, const char *key, const struct estimate *e,
     json_end_array(j);
 }
 
+static void put_uses(struct json *j, const struct site_use *u)
+{
+    json_put_u64(j, "freed_blocks", u->freed);
+    json_put_u64(j, "short_lived_blocks", u->short_lived);
+    json_put_u64(j, "remotely_freed_blocks", u->remote);
+    json_put_u64(j, "regrown_blocks", u->regrown.blocks);
+    json_put_u64(j, "regrown_bytes", u->regrown.bytes);
+    json_put_u64(j, "above_class_blocks", u->above.blocks);
+    json_put_u64(j, "above_class_lost_bytes", u->above.bytes);
+}
+
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct by_site_totals *t = &n->totals->sites[number];
@@ -77,6 +89,8 @@ void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number
     json_put_u64(j, "live_at_end_blocks", t->live_blocks);
     json_put_u64(j, "live_at_end_bytes", t->live_bytes);
     json_put_u64(j, "steady_growth_bytes", t->growth_bytes);
+    if (number < n->totals->uses.n_sites)
+        put_uses(j, &n->totals->uses.sites[number]);
     if (n->totals->span.wanted) {
         json_put_u64(j, "span_blocks", t->span_blocks);
         json_put_u64(j, "span_bytes", t->span_bytes);
@@ -131,14 +145,28 @@ void sites_json_span(struct json *j, const struct by_site_span *s)
     json_end_object(j);
 }
 
+// What sites are sorted by: a weight of profiles, or a count of site_use.
+struct weight {
+    enum profile_weight profile;
+    size_t use; // offset in struct site_use + 1; 0: none
+};
+
+static uint64_t weigh(const struct by_site *b, size_t site, struct weight by)
+{
+    if (!by.use)
+        return profile_weigh(&b->sites[site], by.profile);
+    const char *use = site < b->uses.n_sites ? (const char *)&b->uses.sites[site] : NULL;
+    return use ? *(const uint64_t *)(const void *)(use + by.use - 1) : 0;
+}
+
 // The numbers of the heaviest sites, the heaviest first; of equal ones that with the lower number.
-static size_t top_sites(const struct by_site *b, enum profile_weight by, uint32_t top[TOP_SITES])
+static size_t top_sites(const struct by_site *b, struct weight by, uint32_t top[TOP_SITES])
 {
     size_t n = 0;
     for (size_t i = 0; i < b->n_sites; i++) {
-        uint64_t weight = profile_weigh(&b->sites[i], by);
+        uint64_t weight = weigh(b, i, by);
         size_t at = n;
-        while (at > 0 && profile_weigh(&b->sites[top[at - 1]], by) < weight)
+        while (at > 0 && weigh(b, top[at - 1], by) < weight)
             at--;
         if (!weight || at == TOP_SITES)
             continue;
@@ -157,10 +185,11 @@ static uint64_t used_sites(const struct by_site *b)
     return n;
 }
 
-static void put_top(struct json *j, const char *key, const struct sites_json *n, enum profile_weight by)
+static void put_top(struct json *j, const char *key, const struct sites_json *n, struct weight by)
 {
     uint32_t top[TOP_SITES];
     size_t n_top = top_sites(n->totals, by, top);
+    n_top = by.use && n_top > TOP_USES ? TOP_USES : n_top;
     json_put_array(j, key);
     for (size_t i = 0; i < n_top; i++)
         sites_json_site(j, n, top[i], true);
@@ -174,8 +203,15 @@ void sites_json_top(struct json *j, const struct sites_json *n)
     json_put_u64(j, "sites", used_sites(n->totals));
     json_put_u64(j, "peak_live_bytes", n->totals->peak_bytes);
     json_put_u64(j, "live_at_end_bytes", n->totals->live_bytes);
-    put_top(j, "at_peak", n, PROFILE_PEAK);
-    put_top(j, "at_end", n, PROFILE_LIVE);
+    put_top(j, "at_peak", n, (struct weight){PROFILE_PEAK, 0});
+    put_top(j, "at_end", n, (struct weight){PROFILE_LIVE, 0});
+    put_top(j, "by_growth", n, (struct weight){PROFILE_GROWTH, 0});
+#define BY_USE(field) ((struct weight){0, 1 + offsetof(struct site_use, field)})
+    put_top(j, "by_short_lived", n, BY_USE(short_lived));
+    put_top(j, "by_remote_frees", n, BY_USE(remote));
+    put_top(j, "by_regrown", n, BY_USE(regrown.bytes));
+    put_top(j, "by_above_class", n, BY_USE(above.bytes));
+#undef BY_USE
     json_put_u64(j, "unresolved_addresses", symbols_missing(n->symbols, &missing));
     json_end_object(j);
 }

@@ -176,7 +176,7 @@ static void put_process(struct json *j, const struct file_stat_process *p, bool 
     json_end_object(j);
 }
 
-void stat_json(struct json *j, const struct file_stat *s)
+void stat_json(struct json *j, const struct file_stat *s, const struct findings *f)
 {
     json_begin_object(j);
     json_put_u64(j, "schema_version", 2);
@@ -218,6 +218,8 @@ void stat_json(struct json *j, const struct file_stat *s)
             sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
         sites_json_coverage(j, &s->coverage);
     }
+    if (f)
+        findings_json(j, f);
     json_end_object(j);
 }
 

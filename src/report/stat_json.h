@@ -4,9 +4,10 @@
 
 #include "analysis/file_stat.h"
 #include "base/json.h"
+#include "report/findings.h"
 
-// `stat --json`.
-void stat_json(struct json *j, const struct file_stat *s);
+// `stat --json`. The findings of the same file may be NULL: they are left out then.
+void stat_json(struct json *j, const struct file_stat *s, const struct findings *f);
 
 // `stat --by site --format json`: n sites by their numbers.
 void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *order, size_t n);

@@ -31,12 +31,10 @@ function workloadLine(w) {
 }
 
 function findingsSection(data) {
-  const items = data.workloads.length === 1 || data.mode !== 'diff'
-    ? findings(data.workloads[0] && data.workloads[0].stat, data.results) : [];
+  const items = data.findings || [];
   if (!items.length) {
     return null;
   }
-  items.sort((a, b) => Boolean(b.act) - Boolean(a.act));
   return section('findings', 'Findings', element('ul.findings', null, items.map((f) => element(f.act ? 'li.act' : 'li', null, f.text,
     f.advice ? [' ', element('em', null, f.advice)] : null))), element('p.note', null, 'Computed from the figures below. Highlighted ' +
     'findings are those where a change may pay. The thresholds are in docs/reference/report.md.'));

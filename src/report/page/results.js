@@ -1,5 +1,10 @@
 // Results of replay and compare.
 
+function allocatorName(item) {
+  const a = item.result.allocator || {};
+  return [a.name || '?', ...(a.tunables || [])].join(',');
+}
+
 // "glibc", or with the file it came from when there are several of that name.
 function resultNames(results) {
   const names = results.map(allocatorName);

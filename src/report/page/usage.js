@@ -149,6 +149,10 @@ function axisChoice(workloads) {
     element('span.note', null, 'Drag to zoom, double-click to reset. Keys: arrows, +, -, 0.'));
 }
 
+function freedBlocks(s) {
+  return sum(s.lifetimes.by_events.map((l) => l.count));
+}
+
 // Empty classes are left out: the one below is half as large.
 function classBefore(classes, i) {
   const max = classes[i].max_bytes;

@@ -1,0 +1,103 @@
+// Findings: what stands out in a recording or in results, as sentences. One table, for the terminal, JSON and the report.
+#ifndef HEAPTAPE_REPORT_FINDINGS_H
+#define HEAPTAPE_REPORT_FINDINGS_H
+
+#include "analysis/file_stat.h"
+#include "base/json.h"
+#include "report/json_value.h"
+
+// Each row is a sentence: name, whether a change may pay (act), when it is found. tools/generate copies the table into
+// docs/reference/report.md; tests/commands/findings.bats has for each row a case that has it and one that must not.
+// clang-format off
+#define HT_FINDINGS(X) \
+    X(growth, true, "call sites with stacks: those whose live bytes grow steadily grow by at least 16 KiB and a tenth of what is live at the end") \
+    X(faster_allocator, true, "an allocator has a ratio of wall times below 0.98, a 95 % interval without 1, and at most 1.10 times the first allocator's peak RSS") \
+    X(fastest_uses_more, false, "the fastest allocator is faster, as above, but has more than 1.10 times the peak RSS") \
+    X(none_faster, false, "several allocators, with intervals, and none is faster") \
+    X(leanest, false, "the allocators differ in peak RSS") \
+    X(fragmentation, false, "peak RSS divided by peak live bytes is at least 1.25") \
+    X(below_live, false, "that ratio is below 0.95. This is not an error: live bytes are requested bytes, and pages that are never written to are not resident") \
+    X(below_live_cleared, false, "together with below_live, where another allocator is not below 0.95") \
+    X(below_live_agrees, false, "together with below_live, where the recorded program's heap was below 0.95, too") \
+    X(recorded_more, true, "together with below_live, where the recorded program's heap was at least 0.95 of the peak's live bytes, without its own mappings") \
+    X(recorded_more_unmapped, true, "the same, where its own mappings were not recorded, or it had none") \
+    X(kept, false, "RSS after all blocks are freed is at least half of the peak") \
+    X(calls_matter, true, "the calls take at least 5 % of the program's CPU time, where that can be said") \
+    X(calls_hardly_matter, false, "they take less") \
+    X(peak, false, "always, of a recording") \
+    X(peak_of_a_size, true, "one class of sizes has at least half of the peak") \
+    X(peak_of_a_site, true, "one call site has at least 20 % of the peak") \
+    X(copied_growth, true, "call sites with stacks: blocks that are replaced at once by a larger one of the same site, up to four times as large, are at least 10 and have at least 1 % of the requested bytes") \
+    X(realloc_moves, true, "at least half of the growing reallocs move the block, and they copy at least 1 % of the requested bytes") \
+    X(short_lived, true, "at least a quarter of the freed blocks lived for at most 8 events") \
+    X(short_lived_of_a_site, true, "together with short_lived, where one call site has at least 20 % of these blocks") \
+    X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread") \
+    X(remote_frees_of_a_site, true, "together with remote_frees, where one call site has at least 20 % of these blocks") \
+    X(large_requests, true, "requests above 128 KiB have at least half of the bytes, and are at least 1,000") \
+    X(few_sizes, false, "five sizes make up at least half of the requests") \
+    X(rounding_glibc, false, "internal fragmentation with glibc's chunks is at least 10 % of the requested bytes") \
+    X(rounding_four, false, "the same with four size classes for each doubling") \
+    X(above_class, true, "call sites with stacks: requests just above a size class lose at least 1 % of the requested bytes") \
+    X(small_requests, false, "at least 30 % of the requests are for at most 16 bytes") \
+    X(never_freed, false, "blocks that are not freed have at least half of the peak, in a recording of one process that is whole") \
+    X(zeroed, false, "calloc asks for at least a quarter of the bytes") \
+    X(lost_records, true, "records were lost") \
+    X(ambiguous_order, false, "the order of more than 0.1 % of the events is ambiguous") \
+    X(cut_off, true, "the file is cut off")
+// clang-format on
+
+enum finding_name {
+#define HT_X(name, act, when) FINDING_##name,
+    HT_FINDINGS(HT_X)
+#undef HT_X
+        FINDING_NAMES
+};
+
+enum { FINDING_TEXT_BYTES = 1500, FINDING_ADVICE_BYTES = 300 };
+
+struct findings_item {
+    const char *name;
+    bool act;
+    char text[FINDING_TEXT_BYTES];
+    char advice[FINDING_ADVICE_BYTES]; // "": none
+};
+
+// About 60 KiB.
+struct findings {
+    struct findings_item items[FINDING_NAMES]; // those where a change may pay first, else in the order of the table
+    size_t n;
+};
+
+// What `stat` (an object of `stat --json`, NULL: none) and the results (objects of replay, or of compare's allocators) show.
+// A finding whose figures are missing is not made.
+void findings_find(struct findings *f, const struct json_value *stat, const struct json_value *const *results,
+                   size_t n);
+
+// The same of a file that was counted whole (FILE_STAT_ALL). 0 or -ENOMEM.
+int findings_of_file(struct findings *f, const struct file_stat *s);
+
+// The member "findings".
+void findings_json(struct json *j, const struct findings *f);
+
+// What the rules work on.
+struct findings_input {
+    const struct json_value *stat;
+    const struct json_value *const *results;
+    size_t n_results;
+};
+
+// A rule: false, or true with the sentence, and the advice if there is one. Those of results are in findings_results.c.
+typedef bool findings_rule(const struct findings_input *in, struct findings_item *f);
+findings_rule findings_faster_allocator, findings_fastest_uses_more, findings_none_faster, findings_leanest,
+    findings_fragmentation, findings_below_live, findings_below_live_cleared, findings_below_live_agrees,
+    findings_recorded_more, findings_recorded_more_unmapped, findings_kept, findings_calls_matter,
+    findings_calls_hardly_matter;
+
+// Appends to the sentence, and to the advice.
+void findings_say(struct findings_item *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void findings_advise(struct findings_item *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// "3.2 %", "45 %"; into `text`, which is returned.
+char *findings_percent(char text[32], double share);
+
+#endif

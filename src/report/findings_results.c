@@ -1,0 +1,320 @@
+// Findings about replays: which allocator, and what its memory means.
+#include "report/findings.h"
+
+#include "cli/human.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAME_TIME     0.02 // a difference in wall time below this is not worth a change
+#define MORE_MEMORY   1.1  // of the first allocator's peak RSS: more is not recommended
+#define FRAGMENTATION 1.25 // peak RSS over peak live bytes
+#define BELOW         0.95 // the same
+#define KEPT_SHARE    0.5  // of the peak RSS, after all blocks are freed
+#define CALLS_SHARE   0.05 // of the program's CPU time
+
+enum { NAME_BYTES = 160 };
+
+static double figure(const struct json_value *result, const char *path)
+{
+    return json_value_number_at(result, path);
+}
+
+// "glibc,MALLOC_ARENA_MAX=1".
+static char *name_of(char text[NAME_BYTES], const struct json_value *result)
+{
+    const struct json_value *allocator = json_value_get(result, "allocator");
+    const struct json_value *tunables = json_value_get(allocator, "tunables");
+    const char *name = json_value_string(json_value_get(allocator, "name"));
+    int n = snprintf(text, NAME_BYTES, "%.60s", name ? name : "?");
+    for (size_t i = 0; i < json_value_length(tunables) && n < NAME_BYTES; i++) {
+        const char *tunable = json_value_string(json_value_at(tunables, i));
+        n += snprintf(text + n, NAME_BYTES - (size_t)n, ",%s", tunable ? tunable : "?");
+    }
+    return text;
+}
+
+static const struct json_value *interval_of(const struct json_value *result)
+{
+    const struct json_value *ci = json_value_get(result, "wall_ratio_ci95");
+    return json_value_length(ci) == 2 ? ci : NULL;
+}
+
+// Without an interval nothing can be said about a difference.
+static bool has_intervals(const struct findings_input *in)
+{
+    for (size_t i = 1; i < in->n_results; i++) {
+        if (!interval_of(in->results[i]) || isnan(figure(in->results[i], "wall_ns")))
+            return false;
+    }
+    return in->n_results > 1;
+}
+
+static bool is_faster(const struct json_value *result)
+{
+    const struct json_value *ci = interval_of(result);
+    return figure(result, "wall_ratio") < 1 - SAME_TIME &&
+           (json_value_number(json_value_at(ci, 0)) > 1 || json_value_number(json_value_at(ci, 1)) < 1);
+}
+
+static bool is_lean(const struct findings_input *in, const struct json_value *result)
+{
+    return figure(result, "peak_rss_bytes") <= MORE_MEMORY * figure(in->results[0], "peak_rss_bytes");
+}
+
+// The fastest of the allocators that are faster than the first one, or of the lean ones among them; NULL: none.
+static const struct json_value *fastest(const struct findings_input *in, bool lean)
+{
+    const struct json_value *best = NULL;
+    for (size_t i = 1; i < in->n_results && has_intervals(in); i++) {
+        const struct json_value *r = in->results[i];
+        if (is_faster(r) && (!lean || is_lean(in, r)) && (!best || figure(r, "wall_ns") < figure(best, "wall_ns")))
+            best = r;
+    }
+    return best;
+}
+
+bool findings_faster_allocator(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *best = fastest(in, true), *ci = interval_of(best);
+    char name[2][NAME_BYTES];
+    if (!best)
+        return false;
+    findings_say(
+        f, "%s replays the workload in %.2f × the time of %s (95 %% interval %.2f to %.2f) with %.2f × its peak RSS.",
+        name_of(name[0], best), figure(best, "wall_ratio"), name_of(name[1], in->results[0]),
+        json_value_number(json_value_at(ci, 0)), json_value_number(json_value_at(ci, 1)), figure(best, "rss_ratio"));
+    findings_advise(f, "Try the program itself with %s preloaded.", name[0]);
+    return true;
+}
+
+bool findings_fastest_uses_more(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *best = fastest(in, false);
+    char name[2][NAME_BYTES];
+    if (!best || is_lean(in, best))
+        return false;
+    findings_say(f, "%s is the fastest, %.2f × the time of %s, but has %.2f × its peak RSS.", name_of(name[0], best),
+                 figure(best, "wall_ratio"), name_of(name[1], in->results[0]), figure(best, "rss_ratio"));
+    return true;
+}
+
+bool findings_none_faster(const struct findings_input *in, struct findings_item *f)
+{
+    char name[NAME_BYTES];
+    if (!has_intervals(in) || fastest(in, false))
+        return false;
+    findings_say(f, "No allocator tried is measurably faster than %s on this workload.", name_of(name, in->results[0]));
+    return true;
+}
+
+bool findings_leanest(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *least = NULL, *most = NULL;
+    char name[2][NAME_BYTES], t[2][32];
+    for (size_t i = 0; i < in->n_results; i++) {
+        const struct json_value *r = in->results[i];
+        double rss = figure(r, "peak_rss_bytes");
+        if (!(rss > 0))
+            continue;
+        least = !least || rss < figure(least, "peak_rss_bytes") ? r : least;
+        most = !most || rss > figure(most, "peak_rss_bytes") ? r : most;
+    }
+    if (!least || !(figure(most, "peak_rss_bytes") > figure(least, "peak_rss_bytes")))
+        return false;
+    findings_say(f, "%s has the lowest peak RSS, %s; %s has the highest, %s.", name_of(name[0], least),
+                 human_bytes(t[0], (uint64_t)figure(least, "peak_rss_bytes")), name_of(name[1], most),
+                 human_bytes(t[1], (uint64_t)figure(most, "peak_rss_bytes")));
+    return true;
+}
+
+// Which results a sentence lists.
+typedef bool condition(const struct json_value *result);
+
+static bool is_fragmented(const struct json_value *r)
+{
+    return figure(r, "peak_fragmentation") >= FRAGMENTATION;
+}
+
+static bool is_below(const struct json_value *r)
+{
+    return figure(r, "peak_fragmentation") < BELOW;
+}
+
+static bool is_not_below(const struct json_value *r)
+{
+    return figure(r, "peak_fragmentation") >= BELOW;
+}
+
+static bool keeps(const struct json_value *r)
+{
+    double peak = figure(r, "peak_rss_bytes");
+    return peak > 0 && figure(r, "rss_after_free_bytes") >= KEPT_SHARE * peak;
+}
+
+static const struct json_value *first_that(const struct findings_input *in, condition *is_listed)
+{
+    for (size_t i = 0; i < in->n_results; i++) {
+        if (is_listed(in->results[i]))
+            return in->results[i];
+    }
+    return NULL;
+}
+
+// "glibc 1.40, jemalloc 1.30": the values of those results.
+static void say_each(const struct findings_input *in, struct findings_item *f, condition *is_listed,
+                     void (*say)(struct findings_item *f, const struct json_value *result))
+{
+    bool begun = false;
+    for (size_t i = 0; i < in->n_results; i++) {
+        char name[NAME_BYTES];
+        if (!is_listed(in->results[i]))
+            continue;
+        findings_say(f, "%s%s ", begun ? ", " : "", name_of(name, in->results[i]));
+        say(f, in->results[i]);
+        begun = true;
+    }
+}
+
+static void say_ratio(struct findings_item *f, const struct json_value *r)
+{
+    findings_say(f, "%.2f ×", figure(r, "peak_fragmentation"));
+}
+
+static void say_peak(struct findings_item *f, const struct json_value *r)
+{
+    char bytes[32];
+    findings_say(f, "has %s, %.2f × the live bytes", human_bytes(bytes, (uint64_t)figure(r, "peak_rss_bytes")),
+                 figure(r, "peak_fragmentation"));
+}
+
+static void say_kept(struct findings_item *f, const struct json_value *r)
+{
+    char percent[32];
+    findings_say(f, "%s", findings_percent(percent, figure(r, "rss_after_free_bytes") / figure(r, "peak_rss_bytes")));
+}
+
+bool findings_fragmentation(const struct findings_input *in, struct findings_item *f)
+{
+    if (!first_that(in, is_fragmented))
+        return false;
+    findings_say(f, "Peak RSS divided by peak live bytes: ");
+    say_each(in, f, is_fragmented, say_ratio);
+    findings_say(f, ". The part above 1 is headers, rounding, caches and holes.");
+    return true;
+}
+
+bool findings_below_live(const struct findings_input *in, struct findings_item *f)
+{
+    if (!first_that(in, is_below))
+        return false;
+    findings_say(
+        f, "RSS is below live bytes, because pages that the program never writes to are not resident: at the peak ");
+    say_each(in, f, is_below, say_peak);
+    findings_say(f, ".");
+    return true;
+}
+
+bool findings_below_live_cleared(const struct findings_input *in, struct findings_item *f)
+{
+    if (!first_that(in, is_below) || !first_that(in, is_not_below))
+        return false;
+    findings_say(f, "An allocator whose calloc clears blocks by writing makes all their pages resident: at the peak ");
+    say_each(in, f, is_not_below, say_peak);
+    findings_say(f, ".");
+    return true;
+}
+
+// The recorded program's heap shows whether the replay's assumption about written pages is right.
+static bool shows_recorded(const struct json_value *r)
+{
+    return is_below(r) && !isnan(figure(r, "fidelity.rss.recorded_peak_bytes"));
+}
+
+// The result that shows it, if the recorded program held more, or else not; NULL: none, or not known.
+static const struct json_value *recorded(const struct findings_input *in, bool more)
+{
+    const struct json_value *r = first_that(in, shows_recorded);
+    double live = figure(r, "peak_rss_bytes") / figure(r, "peak_fragmentation");
+    return r && (figure(r, "fidelity.rss.recorded_peak_bytes") >= BELOW * live) == more ? r : NULL;
+}
+
+bool findings_below_live_agrees(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *r = recorded(in, false);
+    char bytes[32];
+    if (!r)
+        return false;
+    findings_say(f, "The recorded program, too, had less than its live bytes resident: its heap had a peak of %s.",
+                 human_bytes(bytes, (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")));
+    return true;
+}
+
+static bool find_recorded_more(const struct findings_input *in, struct findings_item *f, bool mapped)
+{
+    const struct json_value *r = recorded(in, true);
+    char name[NAME_BYTES], t[2][32];
+    if (!r || (figure(r, "fidelity.rss.recorded_mappings_bytes") > 0) != mapped)
+        return false;
+    findings_say(f, "The recorded program had a peak of %s, its replay with %s only %s.",
+                 human_bytes(t[0], (uint64_t)figure(r, "fidelity.rss.recorded_peak_bytes")), name_of(name, r),
+                 human_bytes(t[1], (uint64_t)figure(r, "fidelity.rss.replayed_peak_bytes")));
+    return true;
+}
+
+bool findings_recorded_more(const struct findings_input *in, struct findings_item *f)
+{
+    findings_advise(f, "It wrote to more of its zeroed blocks than the replay does: replay with --touch all before you "
+                       "compare memory.");
+    return find_recorded_more(in, f, true);
+}
+
+bool findings_recorded_more_unmapped(const struct findings_input *in, struct findings_item *f)
+{
+    findings_advise(f,
+                    "That includes its own mappings: record with --maps to subtract them. If it maps nothing, replay "
+                    "with --touch all before you compare memory.");
+    return find_recorded_more(in, f, false);
+}
+
+bool findings_kept(const struct findings_input *in, struct findings_item *f)
+{
+    if (!first_that(in, keeps))
+        return false;
+    findings_say(f, "Share of the peak RSS that remains after all blocks are freed: ");
+    say_each(in, f, keeps, say_kept);
+    findings_say(f, ".");
+    return true;
+}
+
+static bool knows_program(const struct json_value *r)
+{
+    return !isnan(figure(r, "fidelity.program.calls_share"));
+}
+
+// The calls' share of the program's CPU time, where the recording knows that.
+static bool find_calls(const struct findings_input *in, struct findings_item *f, bool matter)
+{
+    const struct json_value *r = first_that(in, knows_program);
+    double part = figure(r, "fidelity.program.calls_share");
+    char percent[32], t[2][32];
+    if (!r || (part >= CALLS_SHARE) != matter)
+        return false;
+    findings_say(f, "The calls take at least %s of the program's CPU time: %s, as replayed, of %s.",
+                 findings_percent(percent, part), human_ns(t[0], figure(r, "fidelity.program.recorded_calls_cpu_ns")),
+                 human_ns(t[1], figure(r, "fidelity.program.cpu_ns")));
+    return true;
+}
+
+bool findings_calls_matter(const struct findings_input *in, struct findings_item *f)
+{
+    findings_advise(f, "Fewer calls or a faster allocator can make the program faster.");
+    return find_calls(in, f, true);
+}
+
+bool findings_calls_hardly_matter(const struct findings_input *in, struct findings_item *f)
+{
+    findings_advise(f, "A faster allocator can hardly make the program faster: compare memory instead.");
+    return find_calls(in, f, false);
+}

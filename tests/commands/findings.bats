@@ -1,0 +1,617 @@
+# Each sentence of HT_FINDINGS (src/report/findings.h) has a test "NAME: yes" and a test "NAME: no": of a workload, or of
+# results, for which it is true, and of one for which it must not appear. tests/house/findings.bats checks that none lacks.
+load ../helper
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  unset NO_COLOR
+  export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache PYTHONPATH=$BATS_TEST_TMPDIR
+  # Events of a program: block = malloc(size), free(block). Addresses are never used again.
+  cat >events.py <<'END'
+import json
+at, now, sites = 1 << 20, 0, set()
+
+def put(kind, tid, **more):
+    global now
+    now += 1000
+    print(json.dumps({'kind': kind, 'pid': 1, 'tid': tid, 'time_ns': now, **more}))
+
+def malloc(size, site=0, tid=1, kind='malloc', **more):
+    global at
+    if site and site not in sites:
+        sites.add(site)
+        put('heaptape.stack', tid, site=site, frames=[hex(site << 12)])
+    at += (size + 4095) // 4096 * 4096 + 4096
+    put(kind, tid, size=size, result=hex(at), **({'site': site} if site else {}), **more)
+    return at
+
+def free(block, tid=1):
+    put('free', tid, ptr=hex(block))
+
+def realloc(block, size, moved):
+    global at
+    to = block
+    if moved:
+        at += (size + 4095) // 4096 * 4096 + 4096
+        to = at
+    put('realloc', 1, ptr=hex(block), size=size, result=hex(to))
+    return to
+
+def others(n=2000, live=64):
+    """Calls without anything that stands out: many sizes, freed late."""
+    blocks = []
+    for i in range(n):
+        blocks.append(malloc(100 + i * 37 % 1900 // 16 * 16, 900 + i % 40))
+        if len(blocks) > live:
+            free(blocks.pop(0))
+    for block in blocks:
+        free(block)
+END
+}
+
+# workload STATEMENTS: the program's events as w.htw.
+workload() {
+  python3 -c "from events import *
+$1" >w.json
+  "$HEAPTAPE" import -q -f --format json -o w.htw w.json
+  "$HEAPTAPE" stat -q --json w.htw >stat.json
+}
+
+# said NAME / unsaid NAME: the findings of stat.json, or of FILE, have it or not. A finding that is there has its text.
+names() {
+  python3 - "$1" "${2:-stat.json}" <<'END'
+import json, re, sys
+name, path = sys.argv[1:]
+if path.endswith('.html'):
+    d = json.loads(re.search(r'id="data">(.*?)</script>', open(path).read(), re.S).group(1))
+else:
+    d = json.load(open(path))
+found = {f['name']: f for f in d['findings']}
+assert all(f['text'].endswith('.') and len(f['text']) > 20 for f in d['findings'])
+acts = [f['act'] for f in d['findings']]
+assert acts == sorted(acts, reverse=True), acts
+print(found[name]['text'] + ' ' + (found[name]['advice'] or '') if name in found else 'unsaid', file=sys.stdout)
+END
+}
+
+said() {
+  run names "$@"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$output" != unsaid ]
+}
+
+unsaid() {
+  run names "$@"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$output" = unsaid ]
+}
+
+# results STATEMENTS: of results a and b, objects of compare's allocators, as r.html. At first nothing stands out.
+results() {
+  "$HEAPTAPE_PROGRAMS/make_workload" c.htw churn 1 2000 >/dev/null
+  "$HEAPTAPE" compare -q --json --no-latency -r 1 -a glibc -a glibc,X=1 c.htw >c.json
+  python3 -c "import json
+d = json.load(open('c.json'))
+a, b = d['allocators']
+MiB = 1 << 20
+for r in a, b:
+    r.update(wall_ns=1e6, wall_ratio=1, wall_ratio_ci95=[0.9, 1.1], peak_rss_bytes=100 * MiB, rss_ratio=1, peak_fragmentation=1,
+             rss_after_free_bytes=10 * MiB, fidelity=None)
+$1
+json.dump(d, open('c.json', 'w'))"
+  "$HEAPTAPE" report -q -f -o r.html c.json
+}
+
+@test "growth: yes" {
+  workload 'others(500)
+for i in range(2000):
+    malloc(48, 7)
+    free(malloc(200, 8))'
+  said growth
+  has "$output" "by 93.8 KiB, allocated in 0x7000 93.8 KiB and none of its blocks freed."
+}
+
+@test "growth: no" {
+  # A burst that stays, and blocks that come and go.
+  workload 'others(1000)
+kept = [malloc(48, 7) for i in range(2000)]
+others(3000)'
+  unsaid growth
+}
+
+@test "peak: yes" {
+  workload 'a = malloc(1000); free(malloc(2000)); free(a)'
+  said peak
+  has "$output" "Live bytes peak at 2.9 KiB in 2 blocks, after 25 % of the events"
+}
+
+@test "peak: no" {
+  workload 'free(malloc(0))'
+  unsaid peak
+}
+
+@test "peak_of_a_size: yes" {
+  workload 'b = [malloc(3000) for i in range(20)]; c = [malloc(100) for i in range(20)]'
+  said peak_of_a_size
+  has "$output" "97 % of the peak is in blocks of 2.0 KiB to 4.0 KiB, 20 of them."
+}
+
+@test "peak_of_a_size: no" {
+  workload 'for n in 100, 200, 400, 800, 1600:
+    for i in range(4000 // n): malloc(n)'
+  unsaid peak_of_a_size
+}
+
+@test "peak_of_a_site: yes" {
+  workload 'for i in range(90): malloc(100, 1 + i % 9)
+malloc(3000, 77)'
+  said peak_of_a_site
+  has "$output" "25 % of the peak, 2.9 KiB, comes from one call site: 0x4d000. Allocate less in 0x4d000, or free it earlier."
+}
+
+@test "peak_of_a_site: no" {
+  workload 'for i in range(90): malloc(100, 1 + i % 9)'
+  unsaid peak_of_a_site
+}
+
+@test "copied_growth: yes" {
+  workload 'others()
+for i in range(20):
+    old, n = malloc(32, 3), 64
+    while n <= 4096:
+        new = malloc(n, 3)
+        free(old)
+        old, n = new, 2 * n
+    free(old)'
+  said copied_growth
+  has "$output" "140 blocks, 79.4 KiB in all, are replaced at once by a larger one of the same call site"
+  has "$output" ": 0x3000. Reserve the final size first"
+}
+
+@test "copied_growth: no" {
+  # Smaller ones, ones of another site, ones with a call between, and much larger ones.
+  workload 'others()
+for i in range(200):
+    a = malloc(2000, 3); b = malloc(1000, 3); free(a); free(b)
+    a = malloc(1000, 4); b = malloc(2000, 5); free(a); free(b)
+    a = malloc(1000, 6); b = malloc(2000, 6); free(malloc(8, 7)); free(a); free(b)
+    a = malloc(100, 8); b = malloc(2000, 8); free(a); free(b)'
+  unsaid copied_growth
+}
+
+@test "copied_growth: a std::vector, with its line" {
+  skip_under_sanitizer
+  cat >vector.cc <<'END'
+#include <vector>
+int main() {
+  for (int k = 0; k < 50; k++) {
+    std::vector<int> v;
+    for (int i = 0; i < 5000; i++)
+      v.push_back(i);
+    asm volatile("" : : "r"(v.data()) : "memory");
+  }
+}
+END
+  c++ -O1 -g -o vector vector.cc
+  "$HEAPTAPE" record -q --stacks -o v.ht ./vector
+  "$HEAPTAPE" stat -q --json v.ht >stat.json
+  said copied_growth
+  has "$output" "650 blocks"
+  has "$output" "(vector.cc:6)"
+  sed -i 's/std::vector<int> v;/&v.reserve(5000);/' vector.cc
+  c++ -O1 -g -o vector vector.cc
+  "$HEAPTAPE" record -q --stacks -f -o v.ht ./vector
+  "$HEAPTAPE" stat -q --json v.ht >stat.json
+  unsaid copied_growth
+}
+
+@test "realloc_moves: yes" {
+  workload 'for i in range(20):
+    b = malloc(100)
+    for n in range(120, 1000, 20): b = realloc(b, n, True)'
+  said realloc_moves
+  has "$output" "100 % of the growing reallocs moved the block and copied"
+}
+
+@test "realloc_moves: no" {
+  workload 'for i in range(20):
+    b = malloc(100)
+    for n in range(120, 1000, 20): b = realloc(b, n, n % 100 == 0)'
+  unsaid realloc_moves
+}
+
+@test "short_lived: yes" {
+  workload 'others()
+for i in range(1000): free(malloc(100))'
+  said short_lived
+  has "$output" "33 % of the freed blocks live for at most 8 events."
+}
+
+@test "short_lived: no" {
+  workload 'others()
+for i in range(500): free(malloc(100))'
+  unsaid short_lived
+}
+
+@test "short_lived_of_a_site: yes" {
+  workload 'others()
+for i in range(1000): free(malloc(100, 5))
+for i in range(1000): free(malloc(100, 11 + i % 10))'
+  said short_lived_of_a_site
+  has "$output" "Of the blocks that live for at most 8 events, 50 % are allocated in 0x5000."
+}
+
+@test "short_lived_of_a_site: no" {
+  workload 'others()
+for i in range(2000): free(malloc(100, 11 + i % 10))'
+  said short_lived
+  unsaid short_lived_of_a_site
+}
+
+@test "remote_frees: yes" {
+  workload 'others()
+for i in range(200): free(malloc(100), tid=2)'
+  said remote_frees
+  has "$output" "9.1 % of the blocks are freed or resized by another thread"
+}
+
+@test "remote_frees: no" {
+  workload 'others()
+for i in range(200): free(malloc(100, tid=2), tid=2)
+for i in range(50): free(malloc(100), tid=2)'
+  unsaid remote_frees
+}
+
+@test "remote_frees_of_a_site: yes" {
+  workload 'others()
+for i in range(200): free(malloc(100, 5), tid=2)
+for i in range(200): free(malloc(100, 11 + i % 10), tid=2)'
+  said remote_frees_of_a_site
+  has "$output" "Of the blocks that another thread frees, 50 % are allocated in 0x5000."
+}
+
+@test "remote_frees_of_a_site: no" {
+  workload 'others()
+for i in range(400): free(malloc(100, 11 + i % 10), tid=2)'
+  said remote_frees
+  unsaid remote_frees_of_a_site
+}
+
+@test "large_requests: yes" {
+  workload 'for i in range(1000): free(malloc(200000))'
+  said large_requests
+  has "$output" "1 000 requests over 128 KiB account for 100 % of the requested bytes."
+}
+
+@test "large_requests: no" {
+  workload 'for i in range(999): free(malloc(200000))
+for i in range(1000): free(malloc(130000))'
+  unsaid large_requests
+}
+
+@test "few_sizes: yes" {
+  workload 'for i in range(100):
+    for n in 100, 200, 300, 400, 500: free(malloc(n))
+for i in range(400): free(malloc(1000 + i))'
+  said few_sizes
+  has "$output" "100 B, 200 B, 300 B, 400 B, 500 B) account for 56 % of the requests."
+}
+
+@test "few_sizes: no" {
+  workload 'for i in range(100):
+    for n in 100, 200, 300, 400, 500: free(malloc(n))
+for i in range(600): free(malloc(1000 + i))'
+  unsaid few_sizes
+}
+
+@test "rounding_glibc: yes" {
+  workload 'for i in range(100): free(malloc(25))'
+  said rounding_glibc
+  has "$output" "Internal fragmentation with glibc's chunks is 60 % of the requested bytes."
+}
+
+@test "rounding_glibc: no" {
+  workload 'for i in range(100): free(malloc(40)); free(malloc(24))'
+  unsaid rounding_glibc
+}
+
+@test "rounding_four: yes" {
+  workload 'for i in range(100): free(malloc(1040))'
+  said rounding_four
+  has "$output" "Internal fragmentation with four size classes per doubling is 23 % of the requested bytes."
+}
+
+@test "rounding_four: no" {
+  workload 'for i in range(100): free(malloc(1024)); free(malloc(1280))'
+  unsaid rounding_four
+}
+
+@test "above_class: yes" {
+  workload 'for i in range(100): free(malloc(1040, 4)); free(malloc(1280, 5))'
+  said above_class
+  has "$output" "100 requests are just above one of four size classes per doubling"
+  has "$output" "costs 23.4 KiB of internal fragmentation there: 0x4000."
+}
+
+@test "above_class: no" {
+  # 1,041 is 17 above a class, 140 is in the middle, 1,024 is one.
+  workload 'for i in range(100):
+    for n in 1041, 140, 1024, 128, 16: free(malloc(n, 4))'
+  unsaid above_class
+}
+
+@test "small_requests: yes" {
+  workload 'for i in range(100): free(malloc(16)); free(malloc(17)); free(malloc(300))'
+  said small_requests
+  has "$output" "33 % of the requests are for 16 bytes or less"
+}
+
+@test "small_requests: no" {
+  workload 'for i in range(100): free(malloc(16)); free(malloc(17)); free(malloc(300)); free(malloc(400))'
+  unsaid small_requests
+}
+
+@test "never_freed: yes" {
+  workload 'malloc(1000); free(malloc(900))'
+  said never_freed
+  has "$output" "1000 B in 1 block are never freed, 53 % of the peak."
+}
+
+@test "never_freed: no" {
+  workload 'malloc(1000); free(malloc(1100))'
+  unsaid never_freed
+  # What lives at the end of a part may be freed later.
+  workload 'a = malloc(1000)
+for i in range(10): free(malloc(10))
+free(a)'
+  "$HEAPTAPE" slice -q --to 5 -o part.htw w.htw
+  "$HEAPTAPE" stat -q --json part.htw >stat.json
+  unsaid never_freed
+}
+
+@test "zeroed: yes" {
+  workload 'for i in range(10): free(malloc(100, kind="calloc", count=3)); free(malloc(500))'
+  said zeroed
+  has "$output" "calloc allocates 38 % of the requested bytes."
+}
+
+@test "zeroed: no" {
+  workload 'for i in range(10): free(malloc(100, kind="calloc", count=1)); free(malloc(500))'
+  unsaid zeroed
+}
+
+# edited STATEMENTS: the statistics `d` of a workload, changed; nothing else makes these on demand.
+edited() {
+  workload 'others(100)'
+  python3 -c "import json
+d = json.load(open('stat.json'))
+$1
+json.dump(d, open('edited.json', 'w'))"
+  "$HEAPTAPE" report -q -f -o e.html edited.json
+}
+
+@test "lost_records: yes" {
+  edited 'd["lost_records"] = 12'
+  said lost_records e.html
+  has "$output" "12 records were lost while recording"
+}
+
+@test "lost_records: no" {
+  edited ''
+  unsaid lost_records e.html
+}
+
+@test "ambiguous_order: yes" {
+  edited 'd["order"]["ambiguous"] = 1'
+  said ambiguous_order e.html
+  has "$output" "The order of 1 events is ambiguous."
+}
+
+@test "ambiguous_order: no" {
+  edited 'd["order"]["ambiguous"] = 1; d["events"] = 1000'
+  unsaid ambiguous_order e.html
+}
+
+@test "cut_off: yes" {
+  "$HEAPTAPE_PROGRAMS/make_workload" whole.htw churn 1 200000 >/dev/null
+  head -c $(($(stat -c %s whole.htw) / 2)) whole.htw >cut.htw
+  "$HEAPTAPE" stat -q --json cut.htw >stat.json || true
+  said cut_off
+}
+
+@test "cut_off: no" {
+  workload 'others(100)'
+  unsaid cut_off
+}
+
+@test "faster_allocator: yes" {
+  results 'b.update(wall_ns=5e5, wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6], rss_ratio=1.05, peak_rss_bytes=105 * MiB)'
+  said faster_allocator r.html
+  has "$output" "glibc,X=1 replays the workload in 0.50 × the time of glibc (95 % interval 0.40 to 0.60) with 1.05 × its peak RSS."
+}
+
+@test "faster_allocator: no" {
+  # More memory, a small difference, one that may be none, no interval.
+  for with in 'wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6], peak_rss_bytes=120 * MiB' 'wall_ratio=0.99, wall_ratio_ci95=[0.98, 0.995]' \
+    'wall_ratio=0.9, wall_ratio_ci95=[0.7, 1.1]' 'wall_ratio=0.5, wall_ratio_ci95=None'; do
+    results "b.update($with)"
+    unsaid faster_allocator r.html
+  done
+}
+
+@test "fastest_uses_more: yes" {
+  results 'b.update(wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6], rss_ratio=1.2, peak_rss_bytes=120 * MiB)'
+  said fastest_uses_more r.html
+  has "$output" "glibc,X=1 is the fastest, 0.50 × the time of glibc, but has 1.20 × its peak RSS."
+}
+
+@test "fastest_uses_more: no" {
+  results 'b.update(wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6], peak_rss_bytes=105 * MiB)'
+  unsaid fastest_uses_more r.html
+  results 'b.update(wall_ratio=0.5, wall_ratio_ci95=None, peak_rss_bytes=120 * MiB)'
+  unsaid fastest_uses_more r.html
+}
+
+@test "none_faster: yes" {
+  results 'b.update(wall_ratio=0.99, wall_ratio_ci95=[0.9, 1.1])'
+  said none_faster r.html
+  has "$output" "No allocator tried is measurably faster than glibc on this workload."
+}
+
+@test "none_faster: no" {
+  results 'b.update(wall_ratio=0.5, wall_ratio_ci95=[0.4, 0.6])'
+  unsaid none_faster r.html
+  results 'b.update(wall_ratio_ci95=None)'
+  unsaid none_faster r.html
+}
+
+@test "leanest: yes" {
+  results 'b.update(peak_rss_bytes=90 * MiB)'
+  said leanest r.html
+  has "$output" "glibc,X=1 has the lowest peak RSS, 90.0 MiB; glibc has the highest, 100.0 MiB."
+}
+
+@test "leanest: no" {
+  results ''
+  unsaid leanest r.html
+}
+
+@test "fragmentation: yes" {
+  results 'b.update(peak_fragmentation=1.25)'
+  said fragmentation r.html
+  has "$output" "Peak RSS divided by peak live bytes: glibc,X=1 1.25 ×."
+}
+
+@test "fragmentation: no" {
+  results 'b.update(peak_fragmentation=1.24)'
+  unsaid fragmentation r.html
+}
+
+@test "below_live: yes" {
+  results 'b.update(peak_fragmentation=0.9)'
+  said below_live r.html
+  has "$output" "at the peak glibc,X=1 has 100.0 MiB, 0.90 × the live bytes."
+}
+
+@test "below_live: no" {
+  results 'b.update(peak_fragmentation=0.95)'
+  unsaid below_live r.html
+}
+
+@test "below_live_cleared: yes" {
+  results 'b.update(peak_fragmentation=0.5)'
+  said below_live_cleared r.html
+  has "$output" "at the peak glibc has 100.0 MiB, 1.00 × the live bytes."
+}
+
+@test "below_live_cleared: no" {
+  results 'a.update(peak_fragmentation=0.5); b.update(peak_fragmentation=0.5)'
+  unsaid below_live_cleared r.html
+}
+
+# recorded RECORDED MAPPED [MORE]: of a live peak of 200 MiB the replay held 100, and the program RECORDED MiB beside MAPPED
+# bytes of its own mappings.
+recorded() {
+  results "a.update(peak_fragmentation=0.5, fidelity={'rss': {'recorded_peak_bytes': $1 * MiB, 'replayed_peak_bytes': 100 * MiB,
+  'mean_error': 0.1, 'recorded_mappings_bytes': $2}}); b.update(peak_fragmentation=0.5)"
+}
+
+@test "below_live_agrees: yes" {
+  recorded 104 4096
+  said below_live_agrees r.html
+  has "$output" "its heap had a peak of 104.0 MiB."
+}
+
+@test "below_live_agrees: no" {
+  recorded 240 4096
+  unsaid below_live_agrees r.html
+  results 'a.update(peak_fragmentation=0.5)'
+  unsaid below_live_agrees r.html
+}
+
+@test "recorded_more: yes" {
+  recorded 240 4096
+  said recorded_more r.html
+  has "$output" "The recorded program had a peak of 240.0 MiB, its replay with glibc only 100.0 MiB."
+  has "$output" "replay with --touch all"
+}
+
+@test "recorded_more: no" {
+  recorded 104 4096
+  unsaid recorded_more r.html
+  recorded 240 0
+  unsaid recorded_more r.html
+}
+
+@test "recorded_more_unmapped: yes" {
+  recorded 240 0
+  said recorded_more_unmapped r.html
+  has "$output" "record with --maps to subtract them"
+}
+
+@test "recorded_more_unmapped: no" {
+  recorded 240 4096
+  unsaid recorded_more_unmapped r.html
+  recorded 104 0
+  unsaid recorded_more_unmapped r.html
+}
+
+@test "kept: yes" {
+  results 'b.update(rss_after_free_bytes=50 * MiB)'
+  said kept r.html
+  has "$output" "after all blocks are freed: glibc,X=1 50 %."
+}
+
+@test "kept: no" {
+  results 'b.update(rss_after_free_bytes=49 * MiB)'
+  unsaid kept r.html
+}
+
+# calls SHARE: the calls' share of the program's CPU time.
+calls() {
+  results "a.update(fidelity={'program': {'calls_share': $1, 'recorded_calls_cpu_ns': 1e9 * $1, 'cpu_ns': 1e9}})"
+}
+
+@test "calls_matter: yes" {
+  calls 0.05
+  said calls_matter r.html
+  has "$output" "The calls take at least 5 % of the program's CPU time: 50.0 ms, as replayed, of 1.00 s."
+}
+
+@test "calls_matter: no" {
+  calls 0.049
+  unsaid calls_matter r.html
+  results ''
+  unsaid calls_matter r.html
+}
+
+@test "calls_hardly_matter: yes" {
+  calls 0.049
+  said calls_hardly_matter r.html
+  has "$output" "compare memory instead"
+}
+
+@test "calls_hardly_matter: no" {
+  calls 0.05
+  unsaid calls_hardly_matter r.html
+  results ''
+  unsaid calls_hardly_matter r.html
+}
+
+@test "stat prints the findings last, the marked ones first, in lines of 80 columns" {
+  workload 'others(500)
+for i in range(2000):
+    malloc(48, 7)
+    free(malloc(200, 8))'
+  heaptape stat w.htw
+  sed -n '/^findings/,/^$/p' <<<"$output" >found
+  cat found
+  grep -q "^\* Live bytes grow steadily over the run" found
+  grep -q "^- Live bytes peak" found
+  [ "$(awk 'length > 80' found | wc -l)" -eq 0 ]
+  [ "$(grep -n '^- ' found | head -1 | cut -d: -f1)" -gt "$(grep -n '^\* ' found | tail -1 | cut -d: -f1)" ]
+  heaptape stat --brief w.htw
+  [ "$(grep -c '^findings' <<<"$output")" -eq 0 ]
+}

@@ -1,0 +1,30 @@
+load ../helper
+
+# What tests are missing for the sentences in the table FILE.
+missing() {
+  python3 - "$1" "$HEAPTAPE_SOURCE/tests/commands/findings.bats" <<'END'
+import re, sys
+table, tests = (open(path).read() for path in sys.argv[1:])
+names = re.findall(r'^    X\((\w+), (?:true|false), ', table, re.M)
+assert len(names) > 20 and len(names) == len(re.findall(r'^    X\(', table, re.M)), names
+for name in names:
+    for case, check in ('yes', 'said'), ('no', 'unsaid'):
+        body = re.search(rf'^@test "{name}: {case}" {{$(.*?)^}}$', tests, re.M | re.S)
+        if not body or not re.search(rf'^ *{check} {name}\b', body.group(1), re.M):
+            print(f'{name}: {case}')
+END
+}
+
+@test "each sentence of a finding has a test that it is said, and one that it is not" {
+  run missing "$HEAPTAPE_SOURCE/src/report/findings.h"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+}
+
+@test "a planted sentence without tests is found" {
+  sed 's/^    X(growth, true, /    X(planted, true, "never") \\\n&/' "$HEAPTAPE_SOURCE/src/report/findings.h" >table.h
+  run missing table.h
+  [ "$output" = "planted: yes
+planted: no" ]
+}
