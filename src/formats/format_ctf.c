@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/map.h"
 #include "formats/export.h"
+#include "trace/codec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +14,10 @@
 
 enum {
     CTF_PACKET_HEADER_BYTES = 4 + 4 + 8 * 4 + 4 * 2,
-    CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 1024 + 1, // of a text that the trace may hold
-    PACKET_BYTES = 1 << 15,                             // a packet is written when it holds as many
+    CTF_EVENT_MAX_BYTES = 1 + 8 + 6 * 8 + 1 + 4 + CODEC_MAX_TEXT_BYTES + 8, // of a text that the trace may hold
+    FRAME_BYTES = 8,
+    WITH_SITE = 128,         // a bit of an event class's id: the kind's, and its events have a call site
+    PACKET_BYTES = 1 << 15,  // a packet is written when it holds as many
     PENDING_BYTES = 1 << 25, // and all are when they hold as many together: many threads that do little
 };
 
@@ -83,17 +86,25 @@ static bool has_error(unsigned kind)
     return event_infos[kind].fields & HT_F_RESULT;
 }
 
-static void put_declaration(FILE *to, unsigned kind)
+static void put_declaration(FILE *to, unsigned kind, bool with_site)
 {
     fprintf(to, "\nevent {\n\tname = \"%s\";\n\tid = %u;\n\tstream_id = 0;\n\tfields := struct {\n",
-            event_infos[kind].name, kind);
+            event_infos[kind].name, kind | (with_site ? WITH_SITE : 0));
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (event_infos[kind].fields & fields[i].field)
+        if (!(event_infos[kind].fields & fields[i].field))
+            continue;
+        if (event_defines_sites(kind) && fields[i].field != HT_F_PTR)
+            fprintf(to, "\t\tuint64_t _%s;\n", event_argument(kind, fields[i].field).name);
+        else
             fprintf(to, "\t\t%s;\n", fields[i].declaration);
     }
     if (has_error(kind))
         fprintf(to, "\t\tuint8_t _error;\n");
-    if (event_infos[kind].fields & HT_F_TEXT)
+    if (with_site)
+        fprintf(to, "\t\tuint64_t _site;\n");
+    if (event_has_frames(kind))
+        fprintf(to, "\t\tuint32_t _n;\n\t\taddress_t _frames[_n];\n");
+    else if (event_infos[kind].fields & HT_F_TEXT)
         fprintf(to, "\t\tstring _text;\n");
     fprintf(to, "\t};\n};\n");
 }
@@ -112,8 +123,12 @@ static int put_metadata(struct buf *to, uint64_t realtime_ns)
                 (unsigned long long)(realtime_ns % 1000000000));
     fputs(declarations, f);
     for (unsigned kind = 1; kind < HT_KIND_LIMIT; kind++) {
-        if (event_infos[kind].name && (event_counts(kind) || kind == HT_PREEXISTING))
-            put_declaration(f, kind);
+        if (!event_infos[kind].name || !(event_counts(kind) || kind == HT_PREEXISTING || event_defines_sites(kind)) ||
+            kind == HT_FRAMES)
+            continue;
+        put_declaration(f, kind, false);
+        if (has_error(kind))
+            put_declaration(f, kind, true);
     }
     int rc = fclose(f) != 0 || !text ? -ENOMEM : buf_put(to, text, n);
     free(text);
@@ -139,13 +154,30 @@ static void put_packet_header(uint8_t *to, const struct ctf_packet *p)
     put_u32(to + 44, p->tid);
 }
 
+// A sequence of addresses, or a string, which ends with its first NUL.
+static uint8_t *put_text(uint8_t *at, const struct event *ev)
+{
+    size_t n = ev->text_bytes < CODEC_MAX_TEXT_BYTES ? ev->text_bytes : CODEC_MAX_TEXT_BYTES;
+    if (event_has_frames(ev->kind)) {
+        put_u32(at, (uint32_t)(n / FRAME_BYTES));
+        memcpy(at + 4, ev->text, n / FRAME_BYTES * FRAME_BYTES);
+        return at + 4 + n / FRAME_BYTES * FRAME_BYTES;
+    }
+    n = n ? strnlen(ev->text, n) : 0;
+    if (n)
+        memcpy(at, ev->text, n);
+    at[n] = 0;
+    return at + n + 1;
+}
+
 // Puts the event, whose stamp is in ns. Returns how many bytes it has, at most CTF_EVENT_MAX_BYTES.
 static size_t put_event(uint8_t *to, const struct event *ev)
 {
     unsigned has = event_infos[ev->kind].fields;
     const uint64_t values[] = {ev->ptr, ev->size, ev->count, ev->align, ev->result, ev->value};
+    uint64_t site = has_error(ev->kind) ? ev->notes[HT_NOTE_SITE] : 0;
     uint8_t *at = to;
-    *at++ = ev->kind;
+    *at++ = ev->kind | (site ? WITH_SITE : 0);
     put_u64(at, ev->stamp);
     at += 8;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -156,14 +188,11 @@ static size_t put_event(uint8_t *to, const struct event *ev)
     }
     if (has_error(ev->kind))
         *at++ = ev->error;
-    if (!(has & HT_F_TEXT))
-        return (size_t)(at - to);
-    // A string ends with its first NUL.
-    size_t n = ev->text_bytes ? strnlen(ev->text, ev->text_bytes < 1024 ? ev->text_bytes : 1024) : 0;
-    if (n)
-        memcpy(at, ev->text, n);
-    at[n] = 0;
-    return (size_t)(at + n + 1 - to);
+    if (site) {
+        put_u64(at, site);
+        at += 8;
+    }
+    return (size_t)((has & HT_F_TEXT ? put_text(at, ev) : at) - to);
 }
 
 struct ctf_stream {
@@ -269,14 +298,33 @@ static int write_all(struct export *x)
     return rc;
 }
 
+static int put_ctf(struct export *x, const struct export_call *c);
+
+// The number of a site follows from its addresses, but not by rules that the format could state: each frame says its own.
+static int put_frames(struct export *x, const struct export_call *c)
+{
+    struct export_call frame = *c;
+    int rc = 0;
+    frame.ev = (struct event){.kind = HT_FRAME, .stamp = c->ev.stamp, .value = c->ev.size};
+    for (uint32_t i = c->ev.text_bytes / FRAME_BYTES; rc == 0 && i-- > 0;) {
+        frame.ev.size = frame.ev.value;
+        frame.ev.ptr = get_u64((const uint8_t *)c->ev.text + (size_t)i * FRAME_BYTES);
+        frame.ev.value = codec_site(frame.ev.size, frame.ev.ptr);
+        rc = put_ctf(x, &frame);
+    }
+    return rc;
+}
+
 static int put_ctf(struct export *x, const struct export_call *c)
 {
     struct ctf *f = x->state;
     struct ctf_stream *s = stream_of(f, c);
     struct event ev = c->ev;
+    if (ev.kind == HT_FRAMES)
+        return put_frames(x, c);
     if (!s)
         return no_memory(x);
-    ev.ptr = export_address(x, ev.ptr);
+    ev.ptr = event_defines_sites(ev.kind) ? ev.ptr : export_address(x, ev.ptr);
     ev.result = export_address(x, ev.result);
     // The order of a stream's events is that of their stamps.
     s->last_ns = ev.stamp > s->last_ns ? ev.stamp : s->last_ns;
@@ -311,6 +359,7 @@ const struct format format_ctf = {
         {
             .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
                      FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+            .notes = 1u << HT_NOTE_SITE,
             .folder = true,
             .state_bytes = sizeof(struct ctf),
             .begin = begin_ctf,

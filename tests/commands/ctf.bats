@@ -82,3 +82,50 @@ END
   heaptape export -F ctf -o cut.ctf cut.ht
   [ -z "$(find . -name '*.tmp-*')" ]
 }
+
+# same_sites FILE: the stack of each event that babeltrace2 reads is the one that JSON has.
+same_sites() {
+  "$HEAPTAPE" export -q -F json -o - "$1" | python3 -c '
+import json, sys
+FACTOR, MASK = 0xd6e8feb86659fd93, (1 << 59) - 1
+stacks, n = {0: ()}, 0
+for e in map(json.loads, sys.stdin):
+    if e["kind"] == "heaptape.stack":
+        stacks[e["site"]] = tuple(int(f, 16) for f in e["frames"])
+    elif e["kind"] == "heaptape.frame":
+        stacks[e["site"]] = (int(e["ptr"], 16), *stacks[e["outer"]])
+    elif e["kind"] == "heaptape.frames":
+        site = e["outer"]
+        for f in reversed(e["frames"]):
+            outer, site = site, (site * FACTOR + int(f, 16)) & MASK
+            stacks[site] = (int(f, 16), *stacks[outer])
+    elif e.get("site"):
+        print(e["kind"], *map(hex, stacks[e["site"]]))' | sort >want
+  babeltrace2 --clock-seconds "$2" 2>complaints | python3 -c '
+import re, sys
+stacks = {0: ()}
+for line in sys.stdin:
+    kind = re.search(r"\) (\S+): \{", line)[1]
+    site, outer = re.search(r"\bsite = (\d+)", line), re.search(r"outer = (\d+)", line)
+    if kind == "heaptape.stack":
+        stacks[int(site[1])] = tuple(int(f, 16) for f in re.findall(r"\] = (0x[0-9A-Fa-f]+)", line))
+    elif kind == "heaptape.frame":
+        stacks[int(site[1])] = (int(re.search(r"ptr = (0x[0-9A-Fa-f]+)", line)[1], 16), *stacks[int(outer[1])])
+    elif site:
+        print(kind, *map(hex, stacks[int(site[1])]))' | sort >got
+  expect "no complaint" [ ! -s complaints ]
+  diff want got
+}
+
+@test "ctf: with the stacks of call sites, from a trace and from a workload" {
+  command -v babeltrace2 >/dev/null || skip "babeltrace2 is not installed"
+  for f in stacks-1 stacks-2; do
+    "$HEAPTAPE" export -q -f -F ctf -o "$f.ctf" "$HEAPTAPE_SOURCE/tests/golden/$f.ht"
+    same_sites "$HEAPTAPE_SOURCE/tests/golden/$f.ht" "$f.ctf"
+    [ "$(wc -l <got)" -ge 3 ]
+    "$HEAPTAPE" convert -q -o "$f.htw" "$HEAPTAPE_SOURCE/tests/golden/$f.ht"
+    "$HEAPTAPE" export -q -f -F ctf -o "$f.w.ctf" "$f.htw"
+    same_sites "$f.htw" "$f.w.ctf"
+    [ "$(wc -l <got)" -ge 3 ]
+  done
+}
