@@ -339,6 +339,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
         unseen_note(path);
     if (s->stacks.depth && r.events)
         coverage_note(path);
+    trace_unrecorded_release(&r.unrecorded);
     return code;
 }
 
@@ -370,7 +371,9 @@ static int record_to_format(const struct record_options *o, struct record_settin
         die(EXIT_RECORD, "%s", lost.text);
     if (rc < 0)
         die(EXIT_RECORD, "%s", e.text);
-    return conclude(o, s, &r, NULL);
+    int code = conclude(o, s, &r, NULL);
+    trace_unrecorded_release(&r.unrecorded);
+    return code;
 }
 
 static int record_program(const struct record_options *o, struct record_settings *s)

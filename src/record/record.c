@@ -582,7 +582,8 @@ static void end_visit(struct recorder *r)
             continue;
         s->left = true;
         int rc = attach_end(s->visible_pid, &(struct attach_meanwhile){go_on, r}, &r->result->visit, &e);
-        if (rc < 0 && rc != -ESRCH && !r->result->not_left[0])
+        // -ENOENT: it has executed a program without the library.
+        if (rc < 0 && rc != -ESRCH && rc != -ENOENT && !r->result->not_left[0])
             strcpy(r->result->not_left, e.text);
         i = SIZE_MAX; // there may be others now
     }

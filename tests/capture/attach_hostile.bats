@@ -1,0 +1,142 @@
+# Processes that are hard to attach to: they are recorded, or refused in one line, and live on as they were.
+load trace
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  cd "$BATS_TEST_TMPDIR" || return
+  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
+    skip "kernel.yama.ptrace_scope forbids ptrace"
+  fi
+  awkward=$HEAPTAPE_PROGRAMS/awkward
+  nobody="setpriv --reuid nobody --regid nogroup --clear-groups"
+}
+
+teardown() {
+  [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
+}
+
+# starts COMMAND...: its pid is in $started.
+starts() {
+  "$@" >out 3>&- &
+  started=$!
+  for ((i = 0; i < 1000; i++)); do
+    ! grep -qsx ready out || return 0
+    sleep 0.01
+  done
+  return 1
+}
+
+attach() {
+  run timeout 60 ${as:-} "$HEAPTAPE" record -f -o "${trace:-t.ht}" --pid "$started" --duration 1 3>&-
+  echo "$output"
+}
+
+is_recorded() {
+  attach
+  [ "$status" -eq 0 ]
+  [[ "$output" = *"recorded "*" events of "* ]]
+  kill -0 "$started"
+}
+
+# is_refused TEXT: one line, and no thread is stopped or traced.
+is_refused() {
+  attach
+  [ "$status" -eq 125 ]
+  [ "${#lines[@]}" -eq 1 ]
+  [[ "$output" = "heaptape: $started: "*"$1"* ]]
+  kill -0 "$started"
+  ! grep -q heaptape /proc/"$started"/maps
+}
+
+needs_root() {
+  [ "$(id -u)" -eq 0 ] || skip "becoming another user needs root"
+  $nobody test -x "$HEAPTAPE" || skip "the user nobody cannot run heaptape here"
+}
+
+@test "in a user namespace" {
+  unshare -Ur true 2>/dev/null || skip "no user namespaces"
+  starts unshare -Ur "$awkward" calls
+  is_recorded
+}
+
+@test "in user, pid and mount namespaces of its own" {
+  unshare -Urpfm --mount-proc true 2>/dev/null || skip "no namespaces"
+  starts unshare -Urpfm --mount-proc "$awkward" calls
+  local outer=$started
+  started=$(pgrep -P "$outer")
+  is_recorded
+}
+
+@test "an unprivileged user's own process" {
+  needs_root
+  starts $nobody "$awkward" calls
+  mkdir -m 777 own
+  chmod o+x . ..
+  as=$nobody trace=own/t.ht is_recorded
+}
+
+@test "another user's process, and one that is setuid: refused" {
+  needs_root
+  mkdir -m 777 own
+  starts "$awkward" calls
+  as=$nobody trace=own/t.ht is_refused "not permitted"
+  kill -9 "$started"
+  cp "$awkward" own/setuid
+  chmod 4755 own/setuid
+  # Where the folder is mounted nosuid, this is an ordinary program of nobody's.
+  starts $nobody own/setuid calls
+  [ "$(awk '/^Uid/ { print $3 }' /proc/"$started"/status)" -eq 0 ] || skip "setuid programs get no rights here"
+  as=$nobody trace=own/t.ht is_refused "not permitted"
+}
+
+@test "traced by a debugger: refused" {
+  command -v strace >/dev/null || skip "no strace"
+  starts "$awkward" calls
+  strace -qq -o strace.out -p "$started" 3>&- &
+  local tracer=$!
+  until grep -q '^TracerPid:.[1-9]' /proc/"$started"/status; do sleep 0.01; done
+  is_refused "is traced by process $tracer"
+  kill "$tracer"
+}
+
+@test "static, or with another C library: refused" {
+  printf '%s\n' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
+    'int main(void) { puts("ready"); fflush(stdout); for (;;) { free(malloc(10)); usleep(1000); } }' >loop.c
+  cc -static -o static loop.c || skip "no static C library"
+  starts ./static
+  is_refused "is statically linked"
+  kill -9 "$started"
+  command -v musl-gcc >/dev/null || skip "no musl"
+  musl-gcc -o musl loop.c
+  starts ./musl
+  is_refused "its C library is not glibc"
+}
+
+@test "ignores SIGTRAP: refused" {
+  starts env --ignore-signal=TRAP "$awkward" calls
+  is_refused "ignores SIGTRAP"
+}
+
+@test "stands in vfork, where it cannot be stopped" {
+  starts "$awkward" vforks 300
+  is_recorded
+  kill -9 "$started"
+  # Longer than heaptape waits.
+  starts "$awkward" vforks 30000
+  sleep 0.5
+  is_refused "a thread cannot be stopped"
+}
+
+@test "executes another program while heaptape attaches" {
+  local i
+  starts "$awkward" execs
+  for ((i = 0; i < 5; i++)); do
+    attach
+    [ "$status" -eq 0 ] || [ "$status" -eq 125 ]
+    # What it executed has no library to leave.
+    [[ "$output" != *"the library stays"* ]]
+    kill -0 "$started"
+  done
+  [ "$(cut -d' ' -f3 /proc/"$started"/stat)" != T ]
+  grep -q '^TracerPid:.0' /proc/"$started"/status
+}
