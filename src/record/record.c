@@ -572,7 +572,7 @@ static int begin_visit(struct recorder *r, struct err *e)
     return rc;
 }
 
-// The process and its children go on as before. One that cannot be left stops recording with the recorder.
+// The process and its children go on as before, also what they have executed. One that cannot be left stops with the recorder.
 static void end_visit(struct recorder *r)
 {
     for (size_t i = 0; i < r->drain.n_spools; i++) {
@@ -582,7 +582,6 @@ static void end_visit(struct recorder *r)
             continue;
         s->left = true;
         int rc = attach_end(s->visible_pid, &(struct attach_meanwhile){go_on, r}, &r->result->visit, &e);
-        // -ENOENT: it has executed a program without the library.
         if (rc < 0 && rc != -ESRCH && rc != -ENOENT && !r->result->not_left[0])
             strcpy(r->result->not_left, e.text);
         i = SIZE_MAX; // there may be others now
