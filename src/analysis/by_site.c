@@ -12,8 +12,14 @@ void by_site_release(struct by_site *b)
     free(b->span.threads);
     free(b->levels);
     site_uses_release(&b->uses);
+    free(b->flows);
+    free(b->parts);
+    map_release(&b->part_of);
     *b = (struct by_site){0};
 }
+
+const uint64_t by_site_lives_ns[] = {10000, 1000000, 100000000, 10000000000};
+const uint64_t by_site_lives_events[] = {16, 1 << 10, 1 << 16, 1 << 22};
 
 // Before a site's live blocks change: what they were at the last peak is what they have been since then.
 static void note_peak(const struct by_site *b, struct by_site_totals *t)
@@ -61,6 +67,65 @@ static void follow_span(struct by_site_span *s, const struct workload_op *op, ui
         s->over |= slice_point_reached(&s->to, op, events);
 }
 
+// The part that an allocation belongs to: its number + 1. 0: out of memory.
+static uint32_t part_of(struct by_site *b, uint32_t site, uint32_t thread, unsigned class)
+{
+    uint64_t key = ((uint64_t)site << 24 | (thread & 0xffffff)) << 6 | (class + 1), number = map_get(&b->part_of, key);
+    if (number)
+        return (uint32_t)number;
+    if (HT_GROW(&b->parts, &b->parts_capacity, b->n_parts + 1) < 0 || map_put(&b->part_of, key, b->n_parts + 1) < 0)
+        return 0;
+    b->parts[b->n_parts] = (struct by_site_part){.site = site, .thread = thread, .size_class = class};
+    return (uint32_t)++b->n_parts;
+}
+
+static void note_part_peak(const struct by_site *b, struct by_site_part *p)
+{
+    if (p->seen_peak == b->peaks)
+        return;
+    p->peak = p->live;
+    p->seen_peak = b->peaks;
+}
+
+static void count_block(struct usage_count *c, uint64_t bytes)
+{
+    c->blocks++;
+    c->bytes += bytes;
+}
+
+static void release_part(struct by_site *b, const struct by_site_block *block, uint64_t stamp)
+{
+    struct by_site_part *p = &b->parts[block->part - 1];
+    bool timed = b->ns_per_stamp > 0;
+    double lived = (double)(stamp > block->stamp ? stamp - block->stamp : 0) * (timed ? b->ns_per_stamp : 1);
+    const uint64_t *limits = timed ? by_site_lives_ns : by_site_lives_events;
+    unsigned life = 0;
+    while (life < BY_SITE_LIVES - 1 && lived > (double)limits[life])
+        life++;
+    note_part_peak(b, p);
+    p->live.blocks--;
+    p->live.bytes -= block->bytes;
+    count_block(&p->freed[life], block->bytes);
+}
+
+static int add_part(struct by_site *b, struct by_site_block *block, bool before)
+{
+    block->part = part_of(b, block->site, block->thread, usage_size_class(block->bytes));
+    if (!block->part)
+        return -ENOMEM;
+    struct by_site_part *p = &b->parts[block->part - 1];
+    note_part_peak(b, p);
+    count_block(&p->live, block->bytes);
+    if (!before)
+        count_block(&p->all, block->bytes);
+    return 0;
+}
+
+static uint64_t rounded(double v)
+{
+    return v < 0x1p63 ? (uint64_t)(v + 0.5) : UINT64_MAX;
+}
+
 static uint64_t level_of(const struct by_site *b, const struct by_site_totals *t)
 {
     return b->sample_bytes ? (uint64_t)t->live.bytes : t->live_bytes;
@@ -71,6 +136,10 @@ static void join_bins(struct by_site *b)
     for (size_t i = 0; i < b->n_levels; i++) {
         for (size_t k = 0; k < BY_SITE_BINS / 2; k++)
             b->levels[i][k] = b->levels[i][2 * k];
+        for (size_t k = 0; b->detailed && k < BY_SITE_BINS / 2; k++) {
+            b->flows[i].calls[k] = b->flows[i].calls[2 * k];
+            b->flows[i].bytes[k] = b->flows[i].bytes[2 * k];
+        }
     }
     b->n_bins = BY_SITE_BINS / 2;
     b->bin_events *= 2;
@@ -80,17 +149,25 @@ static void join_bins(struct by_site *b)
 static int cut(struct by_site *b)
 {
     b->bin_events += !b->bin_events;
-    if (HT_EXTEND(&b->levels, &b->n_levels, &b->levels_capacity, b->n_sites) < 0)
+    size_t n_flows = b->n_levels;
+    if (HT_EXTEND(&b->levels, &b->n_levels, &b->levels_capacity, b->n_sites) < 0 ||
+        (b->detailed && HT_EXTEND(&b->flows, &n_flows, &b->flows_capacity, b->n_sites) < 0))
         return -ENOMEM;
-    for (size_t i = 0; i < b->n_sites; i++)
-        b->levels[i][b->n_bins] = level_of(b, &b->sites[i]);
+    for (size_t i = 0; i < b->n_sites; i++) {
+        const struct by_site_totals *t = &b->sites[i];
+        b->levels[i][b->n_bins] = level_of(b, t);
+        if (b->detailed) {
+            b->flows[i].calls[b->n_bins] = b->sample_bytes ? rounded(t->allocated.blocks) : t->calls;
+            b->flows[i].bytes[b->n_bins] = b->sample_bytes ? rounded(t->allocated.bytes) : t->bytes;
+        }
+    }
     if (++b->n_bins == BY_SITE_BINS)
         join_bins(b);
     b->next_cut = b->n_bins * b->bin_events;
     return 0;
 }
 
-static void release_block(struct by_site *b, struct by_site_block *block)
+static void release_block(struct by_site *b, struct by_site_block *block, uint64_t stamp)
 {
     struct by_site_totals *t = &b->sites[block->site];
     if (!block->live)
@@ -98,6 +175,8 @@ static void release_block(struct by_site *b, struct by_site_block *block)
     if (block->in_span && !b->span.over)
         count_span(b, block, -1);
     note_peak(b, t);
+    if (block->part)
+        release_part(b, block, stamp);
     t->live_blocks--;
     t->live_bytes -= block->bytes;
     if (b->sample_bytes)
@@ -116,6 +195,7 @@ static int add_block(struct by_site *b, struct by_site_block *block, uint32_t th
     note_peak(b, t);
     *block = (struct by_site_block){
         .bytes = event_requested(op->kind, op->size, op->count),
+        .stamp = b->ns_per_stamp > 0 ? op->stamp : b->events,
         .site = (uint32_t)(t - b->sites),
         .thread = thread,
         .live = true,
@@ -126,6 +206,8 @@ static int add_block(struct by_site *b, struct by_site_block *block, uint32_t th
             return -ENOMEM;
         count_span(b, block, 1);
     }
+    if (b->detailed && !b->sample_bytes && add_part(b, block, before) < 0)
+        return -ENOMEM;
     t->calls += !before;
     t->bytes += before ? 0 : block->bytes;
     t->live_blocks++;
@@ -158,7 +240,10 @@ int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
     struct by_site_block *block = slot_at(b, op->slot);
     if (!block)
         return -ENOMEM;
-    release_block(b, block); // of an ALLOC there is nothing in the slot, unless the workload is broken
+    release_block(b, block,
+                  b->ns_per_stamp > 0
+                      ? op->stamp
+                      : b->events); // of an ALLOC there is nothing in the slot, unless the workload is broken
     return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : add_block(b, block, thread, op);
 }
 
@@ -173,10 +258,12 @@ bool by_site_known(const struct workload_op *op)
 int by_site_begin(struct by_site *b, const struct usage *before)
 {
     struct by_site_totals *none = site_at(b, 0);
+    b->first_event = before->events;
     int rc = none ? 0 : -ENOMEM;
     for (size_t i = 0; rc == 0 && i < before->n_blocks; i++) {
         const struct usage_block *block = &before->blocks[i];
-        struct workload_op op = {.kind = HT_PREEXISTING, .slot = (uint32_t)i, .size = block->size};
+        struct workload_op op = {
+            .kind = HT_PREEXISTING, .slot = (uint32_t)i, .size = block->size, .stamp = block->alloc_stamp};
         if (block->alloc_event != USAGE_NOT_LIVE)
             rc = by_site_op(b, block->thread, &op);
     }
@@ -186,11 +273,6 @@ int by_site_begin(struct by_site *b, const struct usage *before)
     none->peak_blocks = before->peak.blocks;
     none->seen_peak = ++b->peaks;
     return 0;
-}
-
-static uint64_t rounded(double v)
-{
-    return v < 0x1p63 ? (uint64_t)(v + 0.5) : UINT64_MAX;
 }
 
 static void set_estimates(struct by_site_totals *t)
@@ -227,6 +309,8 @@ static uint64_t steady_growth(const struct by_site *b, size_t site)
 
 void by_site_finish(struct by_site *b)
 {
+    for (size_t i = 0; i < b->n_parts; i++)
+        note_part_peak(b, &b->parts[i]);
     for (size_t i = 0; i < b->n_sites; i++) {
         b->sites[i].growth_bytes = b->n_bins ? steady_growth(b, i) : 0;
         note_peak(b, &b->sites[i]);

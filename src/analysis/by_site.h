@@ -5,6 +5,7 @@
 #include "analysis/estimate.h"
 #include "analysis/site_uses.h"
 #include "analysis/usage.h"
+#include "base/map.h"
 #include "workload/slice.h"
 #include "workload/workload.h"
 
@@ -29,9 +30,27 @@ struct by_site_totals {
 };
 
 struct by_site_block {
-    uint64_t bytes;
+    uint64_t bytes, stamp;
     uint32_t site, thread;
+    uint32_t part; // its number + 1 in by_site.parts; 0: none
     bool live, in_span;
+};
+
+// Blocks by how long they lived: up to 10 us, 1 ms, 100 ms, 10 s, longer; without timestamps, up to 16 events, 1,024, …
+enum { BY_SITE_LIVES = 5 };
+extern const uint64_t by_site_lives_ns[BY_SITE_LIVES - 1], by_site_lives_events[BY_SITE_LIVES - 1];
+
+// What a site allocated in one thread in one class of sizes (usage_size_class).
+struct by_site_part {
+    uint32_t site, thread, size_class;
+    struct usage_count all, live, peak; // peak: at the moment when most bytes were live in all
+    struct usage_count freed[BY_SITE_LIVES];
+    uint64_t seen_peak; // as in by_site_totals
+};
+
+// Of a site, up to the end of each bin.
+struct by_site_flow {
+    uint64_t calls[BY_SITE_BINS], bytes[BY_SITE_BINS];
 };
 
 // What is allocated in a part of the run and live at its end. Set from and to before the first op; times are resolved to
@@ -59,9 +78,18 @@ struct by_site {
     struct site_uses uses;
     uint64_t events, next_cut; // of the bins
     uint64_t bin_events;       // 0: 1
+    uint64_t first_event;      // how many there were before the first one here
     size_t n_bins;
     uint64_t (*levels)[BY_SITE_BINS]; // of the sites
     size_t n_levels, levels_capacity;
+    // The flows and the parts are kept only if this is set before the first op; of sampled sites there are no parts.
+    bool detailed;
+    double ns_per_stamp;        // for how long blocks lived; 0: without timestamps
+    struct by_site_flow *flows; // as many as levels
+    size_t flows_capacity;
+    struct by_site_part *parts;
+    size_t n_parts, parts_capacity;
+    struct map part_of; // site, thread and class → its number + 1
 };
 
 void by_site_release(struct by_site *b);

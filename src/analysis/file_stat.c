@@ -175,6 +175,8 @@ static int count_done(void *context, const struct order_counts *counts, const st
     *s = summary_result(&c->summary);
     order_summarise(counts, s);
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;
+    for (size_t i = 0; i < c->usage.n_threads && i < counts->threads; i++)
+        c->usage.threads[i].tid = counts->tids[i];
     if (rc == 0 && c->by_site.n_sites)
         rc = workload_sites_copy_all(&c->sites, sites);
     if (rc == 0)
@@ -203,6 +205,8 @@ static int count_process(void *context, const struct trace_process *p, struct co
     c->file = s;
     c->by_site.sample_bytes = s->stack_sample_bytes;
     c->by_site.count_uses = s->sums && !s->stack_sample_bytes;
+    c->by_site.detailed = s->part == FILE_STAT_REPORT;
+    c->by_site.ns_per_stamp = s->ns_per_stamp;
     set_span(s, &c->by_site, p->start_stamp, s->clock_hz, s->stamp_shift);
     c->process = s->n_processes - 1;
     s->processes[c->process].counter = c;
@@ -326,6 +330,8 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
     s->stack_sample_bytes = s->by_site.sample_bytes = h->stack_sample_bytes;
     s->by_site.count_uses = s->sums && !s->stack_sample_bytes;
+    s->by_site.detailed = s->part == FILE_STAT_REPORT;
+    s->by_site.ns_per_stamp = s->usage.ns_per_stamp;
     if (s->span && !h->has_stamps && (s->span->from.at == SLICE_AT_TIME || s->span->to.at == SLICE_AT_TIME))
         return err_set(e, -EINVAL, "%s: has no timestamps; --from and --to need an event or a mark", s->name);
     set_span(s, &s->by_site, h->start_stamp, h->clock_hz, h->stamp_shift);
@@ -390,7 +396,7 @@ int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part pa
     struct file f;
     *s = (struct file_stat){.name = path, .part = part, .span = span, .progress = watch ? watch->progress : NULL};
     int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
-    if (rc == 0 && part == FILE_STAT_ALL && !(s->sums = calloc(1, sizeof *s->sums)))
+    if (rc == 0 && (part == FILE_STAT_ALL || part == FILE_STAT_REPORT) && !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     s->is_trace = f.kind == FILE_TRACE;
     if (rc == 0 && s->progress)

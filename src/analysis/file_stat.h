@@ -10,8 +10,9 @@
 
 enum file_stat_part {
     FILE_STAT_ALL,
-    FILE_STAT_BRIEF, // the totals alone; of a workload only its end is read, where it can be
-    FILE_STAT_SITES, // the totals, and the call sites of the process with the highest peak of live bytes
+    FILE_STAT_BRIEF,  // the totals alone; of a workload only its end is read, where it can be
+    FILE_STAT_REPORT, // all, and the flows and parts of call sites
+    FILE_STAT_SITES,  // the totals, and the call sites of the process with the highest peak of live bytes
 };
 
 struct file_stat_process {

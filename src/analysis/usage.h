@@ -68,6 +68,7 @@ struct usage_thread {
     uint64_t local_frees, remote_frees; // blocks that it freed or resized: its own, those of others
     uint64_t remotely_freed;            // of its blocks
     uint64_t live_bytes;                // of its blocks, now
+    uint32_t tid;                       // 0: not known
 };
 
 // Blocks that thread `from` allocated and thread `to` freed or resized.

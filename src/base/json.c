@@ -187,3 +187,10 @@ void json_put_bool(struct json *j, const char *key, bool v)
     json_key(j, key);
     json_bool(j, v);
 }
+
+void json_put_raw(struct json *j, const char *key, const char *json)
+{
+    json_key(j, key);
+    separate(j);
+    fputs(json, j->to);
+}

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 extern const struct command cmd_report;
@@ -17,7 +18,8 @@ struct report_options {
 };
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "REPORT", NULL, "write the HTML report to this file, - for standard output",
+    {'o', "output", OPTION_STRING, "REPORT", NULL,
+     "write the HTML report to this file, - for standard output [FILE.html, without the suffix of a trace or workload]",
      offsetof(struct report_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists", offsetof(struct report_options, force)},
     {'d', "diff", OPTION_FLAG, NULL, NULL, "compare two files side by side, as a table and, with -o, as an HTML report",
@@ -103,6 +105,23 @@ static void compare_sides(struct document *d, char **names, bool print)
         die(EXIT_FAILED, "(stdout): cannot write");
 }
 
+// "run.html" for "logs/run.ht", in the current folder. NULL when out of memory.
+static char *default_name(const char *file)
+{
+    static const char *const suffixes[] = {".ht", ".htw", ".json"};
+    const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    size_t n = strlen(base);
+    char *name = NULL;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        size_t cut = strlen(suffixes[i]);
+        if (n > cut && strcmp(base + n - cut, suffixes[i]) == 0)
+            n -= cut;
+    }
+    if (strcmp(file, "-") == 0)
+        return strdup("heaptape.html");
+    return asprintf(&name, "%.*s.html", (int)n, base) < 0 ? NULL : name;
+}
+
 static int run(const void *fields, int argc, char **argv)
 {
     const struct report_options *o = fields;
@@ -110,18 +129,24 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     if (o->diff && argc != 2)
         return usage_error(&cmd_report, "--diff needs exactly two files");
-    if (!o->diff && !o->output)
-        return usage_error(&cmd_report, "no output file: use -o REPORT");
-    if (o->output && !o->force && page_exists(o->output))
-        die(EXIT_FAILED, "%s: exists; use -f to replace it", o->output);
+    bool wanted = o->output || !o->diff, to_stdout = o->output && strcmp(o->output, "-") == 0;
+    char *named = wanted && !o->output ? default_name(argv[0]) : NULL;
+    const char *output = named ? named : o->output;
+    if (wanted && !output)
+        die(EXIT_FAILED, "out of memory");
+    if (wanted && !o->force && page_exists(output))
+        die(EXIT_FAILED, "%s: exists; use -f to replace it", output);
     for (int i = 0; i < argc; i++) {
         if (document_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
     }
     if (o->diff)
-        compare_sides(&d, argv, !o->output || strcmp(o->output, "-") != 0);
-    if (o->output && page_save(&d, o->output, o->force, &e) < 0)
+        compare_sides(&d, argv, !to_stdout);
+    if (wanted && page_save(&d, output, o->force, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
+    if (named)
+        note("wrote %s", output);
+    free(named);
     document_release(&d);
     return EXIT_DONE;
 }

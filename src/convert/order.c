@@ -38,6 +38,7 @@ void order_free(struct order *o)
     }
     free(o->threads);
     free(o->numbered);
+    free(o->tids);
     free(o->calls);
     pages_array_free(o->slots, o->slots_capacity, sizeof *o->slots);
     free(o->held);
@@ -59,6 +60,7 @@ struct order_counts order_counts(const struct order *o)
     c.slots = o->n_slots;
     c.threads = o->n_numbered;
     c.residency = &o->residency;
+    c.tids = o->tids;
     return c;
 }
 
@@ -107,9 +109,11 @@ int order_thread_number(struct order *o, struct order_thread *t)
 {
     if (o->n_numbered == TABLE_MAX_THREADS)
         return -EOVERFLOW;
-    if (HT_GROW(&o->numbered, &o->numbered_capacity, o->n_numbered + 1) < 0)
+    if (HT_GROW(&o->numbered, &o->numbered_capacity, o->n_numbered + 1) < 0 ||
+        HT_GROW(&o->tids, &o->tids_capacity, o->n_numbered + 1) < 0)
         return -ENOMEM;
     t->number = (uint32_t)o->n_numbered;
+    o->tids[o->n_numbered] = t->tid;
     o->numbered[o->n_numbered++] = t->index;
     return 0;
 }

@@ -49,6 +49,7 @@ struct order_counts {
     uint64_t threads;
     uint64_t usable_bytes,
         usable_requested_bytes;                // of the blocks whose usable size was recorded, and what was asked for
+    const uint32_t *tids;                      // of the threads, by number; the order's
     const struct samples_residency *residency; // of big blocks, sorted when the order is finished; the order's
 };
 

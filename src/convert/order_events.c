@@ -19,6 +19,8 @@ static int lane_begin(struct order *o, struct merge_stream *s)
             return -ENOMEM;
         t->fed = true;
         t->tid = s->tid;
+        if (t->number != ORDER_NO_THREAD)
+            o->tids[t->number] = t->tid;
         o->open_threads++;
     }
     if (o->open_threads > 1 && !o->coming)

@@ -88,6 +88,8 @@ struct order {
     uint32_t open_threads; // fed and not ended
     uint32_t *numbered;    // workload's number → index in threads
     size_t n_numbered, numbered_capacity;
+    uint32_t *tids; // of those
+    size_t tids_capacity;
     struct table table;
     struct table_block *slots;
     size_t n_slots, slots_capacity;

@@ -5,6 +5,7 @@
 #include "replay/figures.h"
 #include "report/diff.h"
 #include "report/findings.h"
+#include "report/sites_profile.h"
 #include "report/stat_json.h"
 #include "workload/file.h"
 
@@ -14,8 +15,10 @@
 
 void document_release(struct document *d)
 {
-    for (size_t i = 0; i < d->n_items; i++)
+    for (size_t i = 0; i < d->n_items; i++) {
         free(d->items[i].name);
+        free(d->items[i].profile);
+    }
     for (size_t i = 0; i < d->n_files; i++)
         json_value_free(d->files[i]);
     free(d->items);
@@ -32,7 +35,7 @@ static int add_item(struct document *d, const char *name, int side, const struct
         free(copy);
         return -ENOMEM;
     }
-    d->items[d->n_items++] = (struct document_item){copy, side, file, result, false};
+    d->items[d->n_items++] = (struct document_item){copy, side, file, result, NULL, false};
     return 0;
 }
 
@@ -99,12 +102,27 @@ static int add_json(struct document *d, struct input *in, int side, struct err *
     return rc;
 }
 
+// Of several workloads each gets half of what is left.
+static int add_profile(struct document *d, const struct file_stat *s, struct err *e)
+{
+    struct document_item *item = &d->items[d->n_items - 1];
+    item->counted = true;
+    if (!s->symbols)
+        return 0;
+    item->profile = sites_profile(&(struct sites_json){&s->by_site, &s->sites, s->symbols},
+                                  (DOCUMENT_PROFILE_BYTES - d->profile_bytes) / 2);
+    if (!item->profile)
+        return err_set(e, -ENOMEM, "%s: out of memory", item->name);
+    d->profile_bytes += strlen(item->profile);
+    return 0;
+}
+
 static int add_counted(struct document *d, const char *path, int side, struct err *e)
 {
     struct file_stat s;
     char *text = NULL;
     size_t n = 0;
-    int rc = file_stat(&s, path, FILE_STAT_ALL, d->watch, e);
+    int rc = file_stat(&s, path, FILE_STAT_REPORT, d->watch, e);
     if (rc < 0)
         return rc;
     struct findings *f = malloc(sizeof *f);
@@ -117,7 +135,7 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     else
         rc = document_add(d, path, side, text, n, e);
     if (rc == 0)
-        d->items[d->n_items - 1].counted = true;
+        rc = add_profile(d, &s, e);
     free(text);
     file_stat_release(&s);
     return rc;
@@ -297,6 +315,8 @@ static void write_items(struct json *j, const struct document *d, bool results)
             write_member(j, "machine", json_value_get(item->file, "machine"));
         }
         write_member(j, results ? "result" : "stat", results ? item->result : item->file);
+        if (item->profile)
+            json_put_raw(j, "profile", item->profile);
         json_end_object(j);
     }
     json_end_array(j);

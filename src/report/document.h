@@ -5,11 +5,12 @@
 #include "report/json_value.h"
 
 enum {
-    DOCUMENT_POINTS = 600,      // of a replayed timeline: extremes are kept
-    DOCUMENT_STATS = 200,       // of the allocator's own statistics
-    DOCUMENT_GROUPS = 100,      // of threads and call sites, the first ones
-    DOCUMENT_ITEMS = 2000,      // of any other array or object
-    DOCUMENT_TEXT_BYTES = 4096, // of a string
+    DOCUMENT_POINTS = 600,               // of a replayed timeline: extremes are kept
+    DOCUMENT_STATS = 200,                // of the allocator's own statistics
+    DOCUMENT_GROUPS = 100,               // of threads and call sites, the first ones
+    DOCUMENT_ITEMS = 2000,               // of any other array or object
+    DOCUMENT_TEXT_BYTES = 4096,          // of a string
+    DOCUMENT_PROFILE_BYTES = 1536 << 10, // of the profiles of all workloads
 };
 
 // A workload, or the result of an allocator.
@@ -18,6 +19,7 @@ struct document_item {
     int side;   // 0 or 1 in a comparison of two, else 0
     const struct json_value *file;
     const struct json_value *result; // in it; NULL: the file is of a workload
+    char *profile;                   // JSON of sites_profile; owned; NULL: there is none
     bool counted;                    // a trace or workload itself, not JSON
 };
 
@@ -32,6 +34,7 @@ struct document {
     size_t n_files, files_capacity;
     struct document_item *items;
     size_t n_items, items_capacity;
+    size_t profile_bytes;  // of all
     struct diff_row *rows; // see diff.h
     size_t n_rows, rows_capacity;
 };

@@ -34,7 +34,7 @@ static int write_page(struct output *out, const char *text, struct err *e)
     if (rc < 0)
         err_set(e, rc, "%s: out of memory", out->name);
     else if (b.size > PAGE_MAX_BYTES)
-        rc = err_set(e, -EFBIG, "%s: the report would exceed 2 MiB; pass fewer results", out->name);
+        rc = err_set(e, -EFBIG, "%s: the report would exceed 3 MiB; pass fewer results", out->name);
     else
         rc = output_write(out, b.data, b.size, e);
     buf_release(&b);

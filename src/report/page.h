@@ -4,7 +4,7 @@
 
 #include "report/document.h"
 
-enum { PAGE_MAX_BYTES = 2 << 20 };
+enum { PAGE_MAX_BYTES = 3 << 20 };
 
 // Is there a file that page_save would have to replace?
 bool page_exists(const char *path);

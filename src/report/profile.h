@@ -6,6 +6,7 @@
 #include "analysis/symbols.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/map.h"
 
 // What a folded profile weighs sites by.
 enum profile_weight {
@@ -21,6 +22,36 @@ uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weigh
 
 // The numbers of all sites that have anything, the heaviest first, to be freed. NULL when out of memory.
 uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, size_t *n);
+
+// A stack is the one that leads to it, and a frame.
+enum { PROFILE_NO_STACK = 0xffffffff };
+struct profile_stack {
+    uint32_t prefix, frame;
+};
+
+struct profile_sample {
+    uint64_t weight;
+    uint32_t stack;
+};
+
+// Stacks as a tree: each prefix stands before the stacks that it leads to. All zero is empty.
+struct profile_stacks {
+    struct symbol *frames; // texts borrowed from the symbols
+    size_t n_frames, frames_capacity;
+    struct profile_stack *stacks;
+    size_t n_stacks, stacks_capacity;
+    struct profile_sample *samples; // in the order in which they were added
+    size_t n_samples, samples_capacity;
+    struct map by_address; // its first frame + 1
+    struct map by_stack;   // prefix and frame → number + 1
+    uint64_t total;        // of the weights
+};
+
+void profile_stacks_release(struct profile_stacks *t);
+
+// Adds a site as a sample. 0 or -ENOMEM.
+int profile_stacks_add(struct profile_stacks *t, const struct workload_sites *sites, size_t number,
+                       struct symbols *symbols, uint64_t weight);
 
 // Folded stacks, as flamegraph.pl and its kin read them: "main;f;g 1234" lines, the outermost function first; sites of the
 // same functions stand in one line each. Appends to *to. 0 or -ENOMEM.

@@ -1,120 +1,17 @@
 // Profiles in JSON: speedscope's file format (file-format-spec.ts of github.com/jlfwong/speedscope) and the Firefox
 // Profiler's processed profile, version 48 (src/types/profile.js of github.com/firefox-devtools/profiler).
-#include "base/map.h"
 #include "report/profile.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-enum { NO_STACK = 0xffffffff };
-
-// A stack is the one that leads to it, and a frame.
-struct stack {
-    uint32_t prefix, frame;
-};
-
-struct sample {
-    uint64_t weight;
-    uint32_t stack;
-};
-
-// What both formats are made of.
-struct stacks {
-    struct symbol *frames; // texts borrowed from the symbols
-    size_t n_frames, frames_capacity;
-    struct stack *stacks;
-    size_t n_stacks, stacks_capacity;
-    struct sample *samples;
-    size_t n_samples, samples_capacity;
-    struct map by_address; // its first frame + 1
-    struct map by_stack;   // prefix and frame → number + 1
-    uint64_t total;        // of the weights
-};
-
-static void release(struct stacks *t)
-{
-    free(t->frames);
-    free(t->stacks);
-    free(t->samples);
-    map_release(&t->by_address);
-    map_release(&t->by_stack);
-}
-
-// The first of an address's frames, which stand one after the other, the innermost first. -ENOMEM.
-static int64_t frames_of(struct stacks *t, struct symbols *symbols, const struct workload_frame *f, size_t *n)
-{
-    const struct symbol *found;
-    uint64_t key = workload_sites_key(f), first = map_get(&t->by_address, key);
-    *n = symbols_of(symbols, f, &found);
-    if (first)
-        return (int64_t)first - 1;
-    if (!*n || HT_GROW(&t->frames, &t->frames_capacity, t->n_frames + *n) < 0 ||
-        map_put(&t->by_address, key, t->n_frames + 1) < 0)
-        return -ENOMEM;
-    for (size_t i = 0; i < *n; i++)
-        t->frames[t->n_frames + i] = found[i];
-    t->n_frames += *n;
-    return (int64_t)(t->n_frames - *n);
-}
-
-static int push(struct stacks *t, uint32_t *stack, uint32_t frame)
-{
-    uint64_t key = (uint64_t)*stack << 32 | frame, number = map_get(&t->by_stack, key);
-    if (!number) {
-        if (HT_GROW(&t->stacks, &t->stacks_capacity, t->n_stacks + 1) < 0 ||
-            map_put(&t->by_stack, key, t->n_stacks + 1) < 0)
-            return -ENOMEM;
-        t->stacks[t->n_stacks] = (struct stack){*stack, frame};
-        number = ++t->n_stacks;
-    }
-    *stack = (uint32_t)number - 1;
-    return 0;
-}
-
-// Bytes of which no stack is known have a frame that says so.
-static int64_t unknown_frame(struct stacks *t)
-{
-    uint64_t first = map_get(&t->by_address, 0);
-    if (first)
-        return (int64_t)first - 1;
-    if (HT_GROW(&t->frames, &t->frames_capacity, t->n_frames + 1) < 0 ||
-        map_put(&t->by_address, 0, t->n_frames + 1) < 0)
-        return -ENOMEM;
-    t->frames[t->n_frames++] = (struct symbol){.function = "(unknown)", .file = ""};
-    return (int64_t)t->n_frames - 1;
-}
-
-static int add_site(struct stacks *t, const struct workload_sites *sites, size_t number, struct symbols *symbols,
-                    uint64_t weight)
-{
-    static const struct workload_site none;
-    const struct workload_site *site = number && number <= sites->n_sites ? &sites->sites[number - 1] : &none;
-    uint32_t stack = NO_STACK;
-    int64_t first = 0;
-    int rc = HT_GROW(&t->samples, &t->samples_capacity, t->n_samples + 1);
-    for (uint32_t i = site->n; rc == 0 && i-- > 0;) {
-        size_t n;
-        first = frames_of(t, symbols, &sites->frames[site->first + i], &n);
-        for (rc = first < 0 ? -ENOMEM : 0; rc == 0 && n-- > 0;)
-            rc = push(t, &stack, (uint32_t)first + (uint32_t)n);
-    }
-    if (rc == 0 && !site->n) {
-        first = unknown_frame(t);
-        rc = first < 0 ? -ENOMEM : push(t, &stack, (uint32_t)first);
-    }
-    if (rc == 0)
-        t->samples[t->n_samples++] = (struct sample){weight, stack};
-    t->total += weight;
-    return rc;
-}
-
-static int collect(struct stacks *t, const struct by_site *b, const struct workload_sites *sites,
+static int collect(struct profile_stacks *t, const struct by_site *b, const struct workload_sites *sites,
                    struct symbols *symbols, enum profile_weight weight)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < b->n_sites; i++) {
         uint64_t w = profile_weigh(&b->sites[i], weight);
-        rc = w ? add_site(t, sites, i, symbols, w) : 0;
+        rc = w ? profile_stacks_add(t, sites, i, symbols, w) : 0;
     }
     return rc;
 }
@@ -126,10 +23,10 @@ static const char *const weight_names[] = {
 };
 
 // Outermost first.
-static void put_stack(struct json *j, const struct stacks *t, uint32_t stack)
+static void put_stack(struct json *j, const struct profile_stacks *t, uint32_t stack)
 {
     uint32_t frames[4096], n = 0;
-    for (; stack != NO_STACK && n < sizeof frames / sizeof *frames; stack = t->stacks[stack].prefix)
+    for (; stack != PROFILE_NO_STACK && n < sizeof frames / sizeof *frames; stack = t->stacks[stack].prefix)
         frames[n++] = t->stacks[stack].frame;
     json_begin_array(j);
     while (n > 0)
@@ -137,7 +34,7 @@ static void put_stack(struct json *j, const struct stacks *t, uint32_t stack)
     json_end_array(j);
 }
 
-static void put_speedscope(struct json *j, const struct stacks *t, const char *name, enum profile_weight weight)
+static void put_speedscope(struct json *j, const struct profile_stacks *t, const char *name, enum profile_weight weight)
 {
     json_begin_object(j);
     json_put_string(j, "$schema", "https://www.speedscope.app/file-format-schema.json");
@@ -207,7 +104,7 @@ static void put_minus_ones(struct json *j, const char *key, size_t n)
     json_end_array(j);
 }
 
-static void put_lines(struct json *j, const char *key, const struct stacks *t)
+static void put_lines(struct json *j, const char *key, const struct profile_stacks *t)
 {
     json_put_array(j, key);
     for (size_t i = 0; i < t->n_frames; i++) {
@@ -220,7 +117,7 @@ static void put_lines(struct json *j, const char *key, const struct stacks *t)
 }
 
 // Each frame has a function of its own; its name and file are strings 2 i and 2 i + 1.
-static void put_functions(struct json *j, const struct stacks *t)
+static void put_functions(struct json *j, const struct profile_stacks *t)
 {
     size_t n = t->n_frames;
     json_put_object(j, "frameTable");
@@ -260,7 +157,7 @@ static void put_functions(struct json *j, const struct stacks *t)
     json_end_array(j);
 }
 
-static void put_stacks(struct json *j, const struct stacks *t)
+static void put_stacks(struct json *j, const struct profile_stacks *t)
 {
     json_put_object(j, "stackTable");
     json_put_array(j, "frame");
@@ -271,7 +168,7 @@ static void put_stacks(struct json *j, const struct stacks *t)
     put_column(j, "subcategory", t->n_stacks, 0);
     json_put_array(j, "prefix");
     for (size_t i = 0; i < t->n_stacks; i++) {
-        if (t->stacks[i].prefix == NO_STACK)
+        if (t->stacks[i].prefix == PROFILE_NO_STACK)
             json_null(j);
         else
             json_u64(j, t->stacks[i].prefix);
@@ -282,7 +179,7 @@ static void put_stacks(struct json *j, const struct stacks *t)
 }
 
 // Times mean nothing here, but must grow: a call site is a millisecond.
-static void put_samples(struct json *j, const struct stacks *t, enum profile_weight weight)
+static void put_samples(struct json *j, const struct profile_stacks *t, enum profile_weight weight)
 {
     json_put_object(j, "samples");
     json_put_array(j, "stack");
@@ -334,7 +231,7 @@ static void put_meta(struct json *j, const char *name)
     json_end_object(j);
 }
 
-static void put_firefox(struct json *j, const struct stacks *t, const char *name, enum profile_weight weight)
+static void put_firefox(struct json *j, const struct profile_stacks *t, const char *name, enum profile_weight weight)
 {
     static const char *const markers[] = {"data", "name", "startTime", "endTime", "phase", "category", NULL};
     static const char *const resources[] = {"lib", "name", "host", "type", NULL};
@@ -367,10 +264,10 @@ static void put_firefox(struct json *j, const struct stacks *t, const char *name
 
 int profile_json(struct json *j, enum profile_json_format format, const struct profile_json_of *of)
 {
-    struct stacks t = {0};
+    struct profile_stacks t = {0};
     int rc = collect(&t, of->totals, of->sites, of->symbols, of->weight);
     if (rc == 0)
         (format == PROFILE_SPEEDSCOPE ? put_speedscope : put_firefox)(j, &t, of->name, of->weight);
-    release(&t);
+    profile_stacks_release(&t);
     return rc;
 }

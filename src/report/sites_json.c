@@ -36,6 +36,22 @@ static void put_name(struct json *j, const char *key, const char *text, bool pat
     json_put_string(j, key, cut);
 }
 
+static void put_symbol(struct json *j, const struct symbol *s, bool brief)
+{
+    put_name(j, "function", s->function, false, brief);
+    put_name(j, "file", s->file, true, brief);
+    json_put_u64(j, "line", (uint64_t)s->line);
+    put_name(j, "module", s->module, true, brief);
+    json_put_bool(j, "library", s->library);
+}
+
+void sites_json_function(struct json *j, const struct symbol *s)
+{
+    json_begin_object(j);
+    put_symbol(j, s, true);
+    json_end_object(j);
+}
+
 static size_t put_functions(struct json *j, const struct sites_json *n, const struct workload_frame *f, size_t max,
                             bool brief)
 {
@@ -45,11 +61,7 @@ static size_t put_functions(struct json *j, const struct sites_json *n, const st
         json_begin_object(j);
         json_key(j, "address");
         json_hex(j, f->address);
-        put_name(j, "function", found[i].function, false, brief);
-        put_name(j, "file", found[i].file, true, brief);
-        json_put_u64(j, "line", (uint64_t)found[i].line);
-        put_name(j, "module", found[i].module, true, brief);
-        json_put_bool(j, "library", found[i].library);
+        put_symbol(j, &found[i], brief);
         json_end_object(j);
     }
     return n_found < max ? n_found : max;

@@ -23,6 +23,9 @@ enum {
 // The frames of a site: none when it is not known, or was never defined.
 const struct workload_site *sites_json_frames(const struct workload_sites *sites, uint32_t number);
 
+// A function as an object, brief.
+void sites_json_function(struct json *j, const struct symbol *s);
+
 // A site as an object. When `brief`, with at most SITES_JSON_FUNCTIONS functions, whose names and files are cut to
 // SITES_JSON_NAME_BYTES.
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief);

@@ -212,7 +212,7 @@ void stat_json(struct json *j, const struct file_stat *s, const struct findings 
     if (s->sums) {
         uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
         usage_json_sums(j, s->sums, &s->usage);
-        usage_json_process(j, &s->usage, pid);
+        usage_json_process(j, &s->usage, s->n_processes ? &s->processes[s->of_usage] : NULL);
         usage_json_timeline(j, &s->usage, pid, s->samples, s->n_samples);
         if (s->symbols)
             sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});

@@ -2,7 +2,7 @@
 #ifndef HEAPTAPE_REPORT_USAGE_JSON_H
 #define HEAPTAPE_REPORT_USAGE_JSON_H
 
-#include "analysis/usage.h"
+#include "analysis/file_stat.h"
 #include "base/json.h"
 
 // Figures that add up over processes: calls, sizes, lifetimes, realloc, alignment, blocks that are never freed. `peak` is the process
@@ -10,7 +10,8 @@
 void usage_json_sums(struct json *j, const struct usage_sums *s, const struct usage *peak);
 
 // Figures of one process: the peak, threads, and remote frees by pairs of threads.
-void usage_json_process(struct json *j, const struct usage *u, uint32_t pid);
+// `p` is the process; NULL: none.
+void usage_json_process(struct json *j, const struct usage *u, const struct file_stat_process *p);
 
 // The member "timeline", by event and by time; with samples of the recorded process's memory.
 void usage_json_timeline(struct json *j, const struct usage *u, uint32_t pid, const struct workload_sample *samples,

@@ -23,7 +23,7 @@ looks_right() {
   make_workload
   heaptape report -o a.html a.htw
   expect "done" [ "$status" -eq 0 ]
-  [ "$(stat -c %s a.html)" -lt 2097152 ]
+  [ "$(stat -c %s a.html)" -lt 3145728 ]
   "$HEAPTAPE" stat --json a.htw >a.json
   [ "$(data a.html "d['workloads'][0]['stat'] == json.load(open('a.json'))")" = True ]
   [ "$(data a.html "d['mode'], d['workloads'][0]['name'], d['results']")" = "report a.htw []" ]
@@ -249,16 +249,26 @@ END
   python3 - <<'END'
 import json, re
 d = json.loads(re.search(r'id="data">(.*?)</script>', open('found.html').read(), re.S).group(1))
-want = [f['text'] + (' ' + f['advice'] if f['advice'] else '') for f in d['findings']]
+want = [(f['advice'] + ' ' if f['advice'] else '') + f['text'] for f in d['findings']]
 assert {'peak', 'peak_of_a_site'} <= {f['name'] for f in d['findings']}, want
 assert [' '.join(x.split()) for x in json.load(open('look.json'))['findings']] == want
 END
 }
 
+@test "report: named after its file" {
+  make_workload
+  mkdir -p logs
+  cp a.htw logs/b.htw
+  heaptape report logs/b.htw
+  expect "done" [ "$status" -eq 0 ]
+  [ "$stderr" = "heaptape: wrote b.html" ]
+  [ -s b.html ]
+  heaptape report logs/b.htw
+  fails_with 1 "b.html: exists; use -f to replace it"
+}
+
 @test "report: what cannot be shown" {
   make_workload
-  heaptape report a.htw
-  usage_fails "no output file: use -o REPORT"
   heaptape report -o a.html nowhere.htw
   fails_with 1 "nowhere.htw: No such file"
   echo '{"a": 1}' >a.json
@@ -316,4 +326,85 @@ END
   expect "done" [ "$status" -eq 0 ]
   echo "$output" >a.json
   looks_right a.html a.json
+}
+
+# Sets chromium.
+browser() {
+  command -v node >/dev/null || skip "no Node to open the page with"
+  chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no Chromium to open the page with"
+}
+
+# A leak, a burst, a cache, and buffers that live shortly, in threads with names,
+# which the recorder looks up every 20 ms.
+with_heap() {
+  cat >heap.c <<'END'
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+void *kept[20000];
+__attribute__((noinline)) void *leak(int i) { return kept[i % 20000] = malloc(40); }
+__attribute__((noinline)) char *cache(int i) { static char *all[64]; free(all[i % 64]); return all[i % 64] = malloc(900 + i % 200); }
+__attribute__((noinline)) void buffer(int i) { char *b = malloc(20 + i % 3000); b[0] = 1; free(strdup("a copy")); free(b); }
+__attribute__((noinline)) void burst(void) { void *b[300]; for (int i = 0; i < 300; i++) b[i] = malloc(5000); for (int i = 0; i < 300; i++) free(b[i]); }
+__attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) { leak(i); cache(i); buffer(i); if (i == n / 2) burst(); } }
+static void *helper(void *unused) { pthread_setname_np(pthread_self(), "helper"); work(2000); usleep(100000); return unused; }
+int main(void) { pthread_t t; pthread_create(&t, NULL, helper, NULL); pthread_join(t, NULL); work(8000); return 0; }
+END
+  gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o heap heap.c -lpthread
+  "$HEAPTAPE" record -q --stacks -o heap.ht -- ./heap
+  "$HEAPTAPE" report -q heap.ht
+}
+
+@test "report, used: the figures of call sites add up" {
+  with_heap
+  "$HEAPTAPE" stat --by site --format json heap.ht >by.json
+  python3 - <<'END'
+import json, re
+d = json.loads(re.search(r'id="data">(.*?)</script>', open('heap.html', encoding='utf-8').read(), re.S).group(1))
+w = d['workloads'][0]
+p, stat = w['profile'], w['stat']
+by = {s['site']: s for s in json.load(open('by.json'))['sites']}
+assert len(p['sites']) == len(by)
+for i, site in enumerate(p['sites']):
+    s = by[site]
+    for key in 'allocs', 'allocated_bytes', 'live_at_peak_bytes', 'live_at_end_bytes', 'steady_growth_bytes':
+        assert p[key][i] == s[key], key
+    assert sum(p['flow']['live_bytes'][i]) == s['live_at_end_bytes']
+    assert sum(p['flow']['allocated_bytes'][i]) == s['allocated_bytes']
+    assert sum(p['flow']['allocs'][i]) == s['allocs']
+    parts = [x for x in p['parts'] if x[0] == i]
+    column = lambda c: sum(x[c] for x in parts)
+    assert (column(3), column(4), column(6), column(8)) == (s['allocs'], s['allocated_bytes'], s['live_at_peak_bytes'], s['live_at_end_bytes'])
+    # What was allocated is live at the end or was freed after some time.
+    assert column(3) == column(7) + sum(column(9 + 2 * k) for k in range(len(p['lifetime_limits']) + 1))
+    stack, frames = p['stacks'][i], []
+    while stack >= 0:
+        frames.append(p['frames'][p['stack_frames'][stack]]['function'])
+        stack = p['stack_prefixes'][stack]
+    assert frames == [f['function'] for f in s['frames']], frames
+assert [t['name'] for t in stat['by_thread']] == ['heap', 'helper']
+assert all(t['tid'] for t in stat['by_thread'])
+leak = next(i for i, s in enumerate(p['stacks']) if p['frames'][p['stack_frames'][s]]['function'] == 'leak' and p['allocs'][i] == 8000)
+live = p['flow']['live_bytes'][leak]
+assert live[-1] >= 0 and sum(v > 0 for v in live) > len(live) / 2, live
+END
+}
+
+@test "report, used: clicked, brushed, searched, sorted, and zoomed by keyboard" {
+  browser
+  with_heap
+  run node "$HEAPTAPE_SOURCE/tests/page/use.mjs" "$chromium" heap.html
+  expect "used" [ "$status" -eq 0 ]
+  [[ "$output" =~ [3-9][0-9]\ expectations,\ 0\ not\ met ]]
+}
+
+@test "report, used: no serious fault of accessibility" {
+  browser
+  axe=${HEAPTAPE_AXE:-$(npm root -g 2>/dev/null)/axe-core/axe.min.js}
+  [ -f "$axe" ] || skip "no axe-core (npm install -g axe-core, or set HEAPTAPE_AXE to its axe.min.js)"
+  with_heap
+  run node "$HEAPTAPE_SOURCE/tests/page/use.mjs" "$chromium" heap.html --axe "$axe"
+  expect "accessible" [ "$status" -eq 0 ]
 }

@@ -127,11 +127,84 @@ static void test_a_span_that_is_not_reached(void **state)
     assert_int_equal(sites.sites[1].span_blocks, 0);
 }
 
+// Beside the count, kept by hand: what each site had after each event, and each block's part.
+static void test_flows_and_parts_are_of_each_op(void **state)
+{
+    enum { EVENTS = 5000, SITES = 4, THREADS = 3 };
+    static struct {
+        uint64_t live, bytes, calls;
+    } after[EVENTS + 1][SITES];
+    static struct {
+        uint64_t size, site, thread, at;
+        bool live;
+    } blocks[EVENTS];
+    uint64_t lived[BY_SITE_LIVES] = {0}, freed = 0;
+    uint32_t random = 1, slot = 0;
+    (void)state;
+    sites.detailed = true;
+    for (int e = 0; e < EVENTS; e++) {
+        memcpy(after[e + 1], after[e], sizeof after[e]);
+        random = random * 1103515245 + 12345;
+        uint32_t victim = slot ? (random >> 8) % slot : 0;
+        if (e % 3 == 2 && blocks[victim].live) {
+            unsigned life = 0;
+            while (life < BY_SITE_LIVES - 1 && (uint64_t)e + 1 - blocks[victim].at > by_site_lives_events[life])
+                life++;
+            lived[life]++;
+            freed++;
+            blocks[victim].live = false;
+            after[e + 1][blocks[victim].site].live -= blocks[victim].size;
+            drop(victim);
+            continue;
+        }
+        uint32_t site = (random >> 4) % SITES, size = 1 + (random >> 12) % 300, thread = (random >> 20) % THREADS;
+        slot = add(thread, site, size) + 1;
+        blocks[slot - 1].size = size;
+        blocks[slot - 1].site = site;
+        blocks[slot - 1].thread = thread;
+        blocks[slot - 1].at = (uint64_t)e + 1;
+        blocks[slot - 1].live = true;
+        after[e + 1][site].live += size;
+        after[e + 1][site].bytes += size;
+        after[e + 1][site].calls++;
+    }
+    by_site_finish(&sites);
+    assert_true(sites.n_bins > BY_SITE_BINS / 4);
+    for (size_t bin = 0; bin < sites.n_bins; bin++) {
+        for (size_t site = 0; site < SITES; site++) {
+            assert_int_equal(sites.levels[site][bin], after[bin * sites.bin_events][site].live);
+            assert_int_equal(sites.flows[site].bytes[bin], after[bin * sites.bin_events][site].bytes);
+            assert_int_equal(sites.flows[site].calls[bin], after[bin * sites.bin_events][site].calls);
+        }
+    }
+    assert_true(freed > 100);
+    for (size_t i = 0; i < sites.n_parts; i++) {
+        const struct by_site_part *p = &sites.parts[i];
+        uint64_t live = 0, all = 0, out = 0;
+        for (uint32_t k = 0; k < slot; k++) {
+            bool mine = blocks[k].site == p->site && blocks[k].thread == p->thread &&
+                        usage_size_class(blocks[k].size) == p->size_class;
+            all += mine;
+            live += mine && blocks[k].live ? blocks[k].size : 0;
+        }
+        assert_int_equal(p->all.blocks, all);
+        assert_int_equal(p->live.bytes, live);
+        for (size_t life = 0; life < BY_SITE_LIVES; life++) {
+            out += p->freed[life].blocks;
+            lived[life] -= p->freed[life].blocks;
+        }
+        assert_int_equal(all, out + p->live.blocks);
+    }
+    for (size_t life = 0; life < BY_SITE_LIVES; life++)
+        assert_int_equal(lived[life], 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_a_leak_grows_and_a_burst_does_not, empty, release),
     cmocka_unit_test_setup_teardown(test_short_runs_have_no_more_growth_than_is_live, empty, release),
     cmocka_unit_test_setup_teardown(test_span_by_site_thread_and_size, empty, release),
     cmocka_unit_test_setup_teardown(test_a_span_that_is_not_reached, empty, release),
+    cmocka_unit_test_setup_teardown(test_flows_and_parts_are_of_each_op, empty, release),
 };
 
 UNIT_MAIN(tests)

@@ -1,4 +1,5 @@
-// Charts of lines over events or time, by dygraphs. All of a page share their axis: one crosshair, one zoom.
+// Charts of lines over events or time, by dygraphs. All of a page share their axis, one crosshair and one selection: those of the
+// whole run shade it, the others zoom to it.
 
 const DASHES = [null, [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 4], [9, 2, 2, 2, 2, 2], [1, 3]];
 const TABLE_ROWS = 24;
@@ -32,11 +33,11 @@ function seriesColour(s) {
 }
 
 class Lines {
-  // {title, note, unit, group, from: (axis) => series or null, stacked, zero}; series: {name, points, colour, dash, hidden}
+  // {title, note, unit, from: (axis) => series or null, stacked, zero, whole: shows the whole run}; series: {name, points, colour, dash, hidden}
   constructor(options) {
     this.options = options;
     this.box = element('div.lines', {tabindex: 0, role: 'group', 'aria-roledescription': 'chart',
-      'aria-label': options.title + '. Arrow keys move the crosshair, plus and minus zoom, 0 resets the zoom.'});
+      'aria-label': options.title + '. Arrow keys move the crosshair, with Shift they select; plus and minus change the selection, 0 ends it.'});
     this.legend = element('div.legend');
     this.readout = element('p.readout', {'aria-live': 'polite'});
     this.tables = element('div');
@@ -90,7 +91,11 @@ class Lines {
       },
       xRangePad: 2,
       highlightCircleSize: 3,
+      dateWindow: this.window(),
       plugins: [new Dygraph.Plugins.Crosshair({direction: 'vertical'})],
+      interactionModel: {pointerdown: (e) => this.press(e), pointermove: (e) => this.drag(e), pointerup: (e) => this.release(e),
+        pointercancel: () => this.shade(null), dblclick: () => select(null)},
+      underlayCallback: (canvas, area, graph) => this.drawShade(canvas, area, graph),
       highlightCallback: (event, x) => showAt(x, this),
       unhighlightCallback: () => charts.forEach((c) => c.rest()),
     };
@@ -128,8 +133,14 @@ class Lines {
   showAt(x) {
     if (this.graph) {
       const row = nearestRow(this.rows, x);
-      this.graph.setSelection(row);
+      const [low, high] = this.graph.xAxisRange();
       this.showValues(row);
+      // Of a row that is not drawn dygraphs knows no place.
+      if (this.rows[row][0] >= low && this.rows[row][0] <= high) {
+        this.graph.setSelection(row);
+      } else {
+        this.graph.clearSelection();
+      }
     }
   }
 
@@ -142,31 +153,96 @@ class Lines {
   }
 
   key(event) {
-    const step = event.shiftKey ? 10 : 1;
-    const moves = {ArrowLeft: -step, ArrowRight: step, Home: -Infinity, End: Infinity};
-    const zooms = {'+': 0.5, '=': 0.5, '-': 2};
+    const moves = {ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity};
+    const sizes = {'+': 0.5, '=': 0.5, '-': 2};
     if (event.target !== this.box || !this.graph) {
       return;
     }
     if (event.key in moves) {
-      const row = Math.min(Math.max(this.row + moves[event.key], 0), this.rows.length - 1);
+      const step = moves[event.key] * Math.max(Math.round(this.rows.length / 100), 1);
+      const row = Math.min(Math.max(this.row + step, 0), this.rows.length - 1);
+      this.anchor = event.shiftKey && this.anchor !== undefined ? this.anchor : this.rows[event.shiftKey ? this.row : row][0];
       showAt(this.rows[row][0], null);
-    } else if (event.key in zooms) {
-      this.zoom(zooms[event.key]);
+      if (event.shiftKey) {
+        select(this.anchor, this.rows[row][0]);
+        showAt(this.rows[row][0], null);
+      }
+    } else if (event.key in sizes) {
+      this.resize(sizes[event.key]);
     } else if (event.key === '0' || event.key === 'Escape') {
-      this.graph.resetZoom();
+      select(null);
     } else {
       return;
     }
     event.preventDefault();
   }
 
-  zoom(factor) {
-    const [low, high] = this.graph.xAxisRange();
-    const [min, max] = this.graph.xAxisExtremes();
-    const middle = this.rows[this.row][0] >= low && this.rows[this.row][0] <= high ? this.rows[this.row][0] : (low + high) / 2;
+  // What of the run is shown; null: all.
+  window() {
+    return isSelected() && !this.options.whole ? [selection.from, selection.to] : null;
+  }
+
+  follow() {
+    if (this.graph) {
+      this.shaded = null;
+      this.graph.updateOptions({dateWindow: this.window()});
+    }
+  }
+
+  shade(range) {
+    this.shaded = range;
+    this.graph.updateOptions({});
+  }
+
+  // The span that is being selected, or in a chart of the whole run the selected one.
+  drawShade(canvas, area, graph) {
+    const range = this.shaded || (this.options.whole && isSelected() ? [selection.from, selection.to] : null);
+    if (range) {
+      const [from, to] = range.map((x) => graph.toDomXCoord(x)).sort((a, b) => a - b);
+      canvas.fillStyle = colourOf('shade');
+      canvas.fillRect(from, area.y, Math.max(to - from, 1), area.h);
+    }
+  }
+
+  xOf(event) {
+    const [low, high] = this.graph.xAxisExtremes();
+    return Math.min(Math.max(this.graph.toDataXCoord(this.graph.eventToDomCoords(event)[0]), Math.max(low, 0)), high);
+  }
+
+  press(event) {
+    if (event.button === 0) {
+      this.pressed = {x: this.xOf(event), at: event.clientX};
+      event.target.setPointerCapture(event.pointerId);
+      event.preventDefault();
+    }
+  }
+
+  drag(event) {
+    if (this.pressed) {
+      this.shade([this.pressed.x, this.xOf(event)]);
+    }
+  }
+
+  // A click of a few pixels selects nothing.
+  release(event) {
+    const pressed = this.pressed;
+    this.pressed = null;
+    if (pressed && Math.abs(event.clientX - pressed.at) > 4) {
+      select(pressed.x, this.xOf(event));
+    } else if (pressed) {
+      this.shade(null);
+    }
+  }
+
+  // Makes the selection as many times as long, around the crosshair if it is in it.
+  resize(factor) {
+    const [min, max] = [this.rows[0][0], this.rows[this.rows.length - 1][0]];
+    const [low, high] = isSelected() ? [selection.from, selection.to] : [min, max];
+    const x = this.rows[this.row][0];
+    const middle = x > low && x < high ? x : (low + high) / 2;
     const half = (high - low) * factor / 2;
-    this.graph.updateOptions({dateWindow: [Math.max(middle - half, min), Math.min(middle + half, max)]});
+    const [from, to] = [Math.max(middle - half, min), Math.min(middle + half, max)];
+    select(from <= min && to >= max ? null : from, to);
   }
 
   asTable() {
@@ -218,15 +294,9 @@ function showAt(x, from) {
   showing = false;
 }
 
-let synchronized = [];
-
-// Draws all charts over events or time ('ns'). Those of one workload zoom together; one that is of all goes with the first.
+// Draws all charts over events or time ('ns').
 function drawLines(axis) {
-  synchronized.forEach((s) => s.detach());
+  setAxis(axis);
   charts.forEach((c) => c.draw(axis));
-  const drawn = charts.filter((c) => c.graph);
-  const groups = [...new Set(drawn.map((c) => c.options.group || 0))];
-  synchronized = groups.map((g) => drawn.filter((c) => (c.options.group || 0) === g).map((c) => c.graph))
-    .filter((graphs) => graphs.length > 1)
-    .map((graphs) => Dygraph.synchronize(graphs, {zoom: true, selection: false, range: false}));
+  select(selection.from, selection.to);
 }

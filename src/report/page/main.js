@@ -30,14 +30,9 @@ function workloadLine(w) {
     element('p.note', null, 'Command: ', element('code', null, shortened(wordsOf(s).join(' '), 400)))];
 }
 
-function findingsSection(data) {
-  const items = data.findings || [];
-  if (!items.length) {
-    return null;
-  }
-  return section('findings', 'Findings', element('ul.findings', null, items.map((f) => element(f.act ? 'li.act' : 'li', null, f.text,
-    f.advice ? [' ', element('em', null, f.advice)] : null))), element('p.note', null, 'Computed from the figures below. Highlighted ' +
-    'findings are those where a change may pay. The thresholds are in docs/reference/report.md.'));
+function findingsSection(items) {
+  return !items.length ? null : section('findings', 'Findings', element('ul.findings', null, items.map(findingItem)), element('p.note', null,
+    'Computed from the figures below. Highlighted findings are those where a change may pay. The thresholds are in docs/reference/report.md.'));
 }
 
 function diffSection(data) {
@@ -57,19 +52,29 @@ function contents(sections) {
 }
 
 function build(data) {
+  const {workloads, results} = data;
+  const single = data.mode === 'report' && workloads.length === 1;
+  const several = workloads.length > 1;
+  const found = data.findings || [];
+  selection.workloads = workloads;
+  const chart = workloads.length || results.length ? [axisChoice(workloads), memoryChart(workloads, results).element] : null;
+  const top = single ? overview(workloads[0], found, chart) : null;
   const sections = [
-    findingsSection(data),
-    diffSection(data),
-    ...resultSections(data.results, data.workloads, data.figures),
-    data.workloads.length || data.results.length ? memorySection(data.workloads, data.results) : null,
-    ...(data.mode === 'diff' && data.workloads.length > 1
-      ? [section('usage', 'Heap usage', pairedSizes(data.workloads))]
-      : data.workloads.flatMap(usageSections)),
+    ...(single ? [] : [findingsSection(found), diffSection(data)]),
+    ...(single ? [] : resultSections(results, workloads, data.figures)),
+    single || !chart ? null : section('overview', 'Memory', chart),
+    ...(data.mode === 'diff' && several ? [section('usage', 'Heap usage', pairedSizes(workloads))]
+      : workloads.flatMap((w) => sitesSections(w, several))),
+    ...(single ? resultSections(results, workloads, data.figures) : []),
+    chart ? memorySection(workloads, results) : null,
+    ...(data.mode === 'diff' && several ? [] : workloads.flatMap(usageSections)),
+    single ? findingsSection(found) : null,
   ].filter(Boolean);
   document.title = titleOf(data) + ' · heaptape';
-  append(document.getElementById('top'), [element('h1', null, titleOf(data)), data.workloads.map(workloadLine), contents(sections)]);
+  append(document.getElementById('top'), [element('h1', null, titleOf(data)), single ? factsOf(workloads[0]) : workloads.map(workloadLine)]);
   const main = document.getElementById('main');
-  main.replaceChildren(...sections);
+  main.replaceChildren();
+  append(main, [top, contents(sections), selectionBar(workloads), sections]);
   append(main, element('footer', null, `heaptape ${data.heaptape}. Sizes are requested sizes; KiB, MiB and GiB are powers of 1,024.`));
 }
 
@@ -86,7 +91,10 @@ function showError(error) {
 
 function start() {
   try {
-    build(JSON.parse(document.getElementById('data').textContent));
+    const data = JSON.parse(document.getElementById('data').textContent);
+    selection.axis = isTimed(data.workloads) ? 'ns' : 'events';
+    build(data);
+    followSelection(() => charts.forEach((c) => c.follow()));
     drawLines(axisNow());
   } catch (error) {
     showError(error);
@@ -95,6 +103,7 @@ function start() {
   // Canvases do not follow the style by themselves.
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
   matchMedia('print').addEventListener('change', redraw);
+  performance.mark('drawn');
   document.documentElement.dataset.ready = 'yes';
 }
 

@@ -49,7 +49,8 @@ function coverageTable(c) {
     c.ends.map((o) => [o.object, bytesText(o.allocated_bytes), bytesText(o.live_at_peak_bytes), bytesText(o.live_at_end_bytes), countText(o.stacks)]))) : null;
 }
 
-function sitesSection(s) {
+function sitesSection(w) {
+  const s = w.stat;
   const c = s.call_sites;
   if (!c) {
     return null;
@@ -57,10 +58,10 @@ function sitesSection(s) {
   const missing = c.unresolved_addresses ? ` ${countText(c.unresolved_addresses)} addresses could not be resolved: the recorded files are ` +
     'missing or have no symbols.' : '';
   const covered = s.stack_coverage;
-  return section('sites', 'Call sites', element('p.note', null, `The call sites that hold the most memory, of ${countText(c.sites)}. A call site is ` +
-    'a whole stack: one function can appear in several rows. Inlined functions are included.' + missing),
+  return section('sites', 'Call sites', element('p.note', null, (w.profile ? '' : `The call sites that hold the most memory, of ${countText(c.sites)}. `) +
+    'A call site is a whole stack: one function can appear in several rows. Inlined functions are included.' + missing),
   covered ? element('p.note', {'data-coverage': ''}, coverageText(covered)) : null,
-  c.at_peak.length ? sitesTable('sites-at-peak', 'Live at peak, by call site', c.at_peak, 'live_at_peak', c.peak_live_bytes) : null,
-  c.at_end.length ? sitesTable('sites-at-end', 'Live at the end, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
-    : element('p', null, 'All blocks are freed at the end.'), covered ? coverageTable(covered) : null);
+  w.profile ? new SiteTable(w).element : [c.at_peak.length ? sitesTable('sites-at-peak', 'Live at peak, by call site', c.at_peak, 'live_at_peak', c.peak_live_bytes) : null,
+    c.at_end.length ? sitesTable('sites-at-end', 'Live at the end, by call site', c.at_end, 'live_at_end', c.live_at_end_bytes)
+      : element('p', null, 'All blocks are freed at the end.')], covered ? coverageTable(covered) : null);
 }

@@ -31,17 +31,6 @@ function livePoints(s, axis) {
   return t ? extremesOf(endsOf(s, axis), t.min_bytes, t.max_bytes) : [];
 }
 
-// Straight lines between known points: xs rising.
-function between(xs, ys, x) {
-  let i = xs.findIndex((v) => v >= x);
-  if (i < 0) {
-    return ys[ys.length - 1];
-  }
-  const from = i ? xs[i - 1] : 0;
-  const low = i ? ys[i - 1] : 0;
-  return xs[i] === from ? ys[i] : low + (ys[i] - low) * (x - from) / (xs[i] - from);
-}
-
 // A replay's samples at the recorded program's event, or at the time that it was at this event.
 function replayPoints(s, item, axis, value) {
   const rows = (item.result.timeline || []).filter((r) => Array.isArray(r) && r.length >= 4 && isNumber(value(r)));
@@ -61,12 +50,14 @@ function recordedPoints(s, axis, column) {
   return samples.map((sample) => [place(sample[0]), sample[column]]);
 }
 
-// The recorded program's own memory. RSS has its code and libraries in it and would press the other lines down: it is there to be shown.
+// The recorded program's own memory. Where RSS, which has its code and libraries in it, would press the
+// other lines down, it is hidden at first.
 function recordedSeries(w, of, axis) {
   const s = w.stat;
+  const rss = Math.max(...(s.timeline.rss_ns_min_mean_max_anon || []).map((r) => r[3]), 0);
   return [
-    {name: 'anonymous memory, recorded program' + of, points: recordedPoints(s, axis, 4), dash: [2, 3], colour: 7},
-    {name: 'RSS, recorded program' + of, points: recordedPoints(s, axis, 3), dash: [6, 4], colour: 7, hidden: true},
+    {name: 'anonymous memory' + of, points: recordedPoints(s, axis, 4), dash: [2, 3], colour: 7},
+    {name: 'RSS' + of, points: recordedPoints(s, axis, 3), dash: null, colour: 1, hidden: rss > 5 * s.peak.bytes},
   ];
 }
 
@@ -117,36 +108,47 @@ function rateSeries(s, axis) {
     {name: 'frees', points: perSecond(t.frees), colour: 2}];
 }
 
-function memorySection(workloads, results) {
+function memoryChart(workloads, results) {
   const names = resultNames(results);
   const recorded = workloads.some((w) => (w.stat.timeline.rss_ns_min_mean_max_anon || []).length);
-  const memory = new Lines({title: results.length ? 'RSS of each allocator and live bytes' : 'Live bytes',
-    unit: 'bytes', from: (axis) => memorySeries(workloads, results, names, axis),
-    note: 'Live bytes are the requested sizes of all blocks that are allocated and not yet freed. ' + (results.length ? 'RSS above live bytes is headers, rounding, ' +
-      'caches and holes; RSS below live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. ' : '') +
-      (recorded ? 'The anonymous memory of the recorded program includes its own mappings. ' : '') + 'Lines keep the minimum and maximum of each interval.'});
+  return new Lines({title: results.length ? 'RSS of each allocator and live bytes' : recorded ? 'Live and resident bytes' : 'Live bytes', unit: 'bytes', whole: true,
+    from: (axis) => memorySeries(workloads, results, names, axis)});
+}
+
+function memoryNote(workloads, results) {
+  const recorded = workloads.some((w) => (w.stat.timeline.rss_ns_min_mean_max_anon || []).length);
+  return 'Live bytes are the requested sizes of all blocks that are allocated and not yet freed. ' + (results.length ? 'RSS above live bytes is headers, rounding, ' +
+    'caches and holes; RSS below live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. ' : '') +
+    (recorded ? 'The anonymous memory of the recorded program includes its own mappings, RSS also its code and libraries. ' : '') +
+    'Lines keep the minimum and maximum of each interval.';
+}
+
+function memorySection(workloads, results) {
+  const names = resultNames(results);
   const fragmentation = new Lines({title: 'RSS divided by live bytes', unit: 'ratio', zero: false,
     note: '1 means no overhead. Omitted where live bytes are less than 1 % of their peak.',
     from: (axis) => fragmentationSeries(workloads, results, names, axis)});
-  const others = workloads.flatMap((w, group) => {
+  const others = workloads.flatMap((w) => {
     const of = workloads.length > 1 ? ': ' + w.name : '';
     return [
-      new Lines({title: 'Live bytes by block size' + of, unit: 'bytes', stacked: true, group,
-        from: (axis) => groupSeries(w.stat, axis)}),
-      new Lines({title: 'Heap calls per second' + of, unit: 'rate', group, from: (axis) => rateSeries(w.stat, axis)}),
+      new Lines({title: 'Live bytes by block size' + of, unit: 'bytes', stacked: true, from: (axis) => groupSeries(w.stat, axis)}),
+      new Lines({title: 'Heap calls per second' + of, unit: 'rate', from: (axis) => rateSeries(w.stat, axis)}),
     ];
   });
-  return section('memory', 'Memory over time', axisChoice(workloads), memory.element, fragmentation.element,
+  return section('memory', 'Memory over time', element('p.note', null, memoryNote(workloads, results)), fragmentation.element,
     others.map((c) => c.element));
 }
 
+function isTimed(workloads) {
+  return workloads.length > 0 && workloads.every((w) => w.stat.timeline.by_time);
+}
+
 function axisChoice(workloads) {
+  const timed = isTimed(workloads);
   const choice = (axis, text, checked) => element('label', null, element('input', {type: 'radio', name: 'axis', value: axis,
     checked, onchange: () => drawLines(axis)}), text);
-  const timed = workloads.every((w) => w.stat.timeline.by_time);
-  return element('fieldset.axis', null, element('legend', null, 'Charts over'), choice('events', 'events', true),
-    timed ? choice('ns', 'recorded time', false) : null,
-    element('span.note', null, 'Drag to zoom, double-click to reset. Keys: arrows, +, -, 0.'));
+  return element('fieldset.axis', null, element('legend', null, 'Charts over'), timed ? choice('ns', 'time', true) : null, choice('events', 'events', !timed),
+    element('span.note', null, 'Drag to select a span: figures that depend on time follow.'));
 }
 
 function freedBlocks(s) {
@@ -258,25 +260,28 @@ function matrixTable(s) {
   return figure('Frees between threads', 'Rows: the thread that allocated the block. Columns: the thread that freed or resized it. Darker cells are more blocks.' +
     (all.length > threads.length ? ` The first ${threads.length} of ${all.length} threads are shown.` : ''),
     table('matrix', 'Blocks from thread to thread', {from: textColumn('allocated by'),
-      ...Object.fromEntries(threads.map((t) => ['thread-' + t, 'thread ' + t]))},
-    threads.map((from) => ['thread ' + from, ...threads.map((to) => cell(from, to))])));
+      ...Object.fromEntries(threads.map((t) => ['thread-' + t, threadName(s, t)]))},
+    threads.map((from) => [threadName(s, from), ...threads.map((to) => cell(from, to))])));
 }
 
 function threadsSection(s) {
   if (s.by_thread.length < 2) {
     return null;
   }
-  const rows = s.by_thread.map((t) => [t.thread === null ? 'others' : 'thread ' + t.thread, countText(t.events), bytesText(t.allocated_bytes),
+  const rows = s.by_thread.map((t) => [t.thread === null ? 'others' : threadName(s, t.thread), countText(t.events), bytesText(t.allocated_bytes),
     countText(t.local_frees), countText(t.remote_frees), countText(t.remotely_freed), bytesText(t.live_at_end_bytes)]);
   return section('threads', 'Threads', matrixTable(s), table('threads', 'Threads', {thread: textColumn('thread'), events: 'events',
     allocated_bytes: 'allocated', local_frees: 'local frees', remote_frees: 'remote frees', remotely_freed: 'remotely freed',
     live_at_end_bytes: 'live at end'}, rows));
 }
 
+function sitesSections(w, several) {
+  return [w.profile ? icicleSection(w, several) : null, sitesSection(w)];
+}
+
 function usageSections(w) {
   const s = w.stat;
   return [
-    sitesSection(s),
     section('usage', 'Heap usage', callsTable(s), sizesFigure(s), roundingTable(s), details('Top sizes', topTable(s)),
       lifetimesFigure(s), timesFigure(s), reallocFigure(s)),
     threadsSection(s),

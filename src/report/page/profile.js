@@ -1,0 +1,78 @@
+// Call sites with all that the report knows of them: `w.profile`, see docs/reference/json/report.schema.json.
+
+const NO_FRAME = {function: '(other call sites)', file: '', line: 0, module: '', library: false};
+
+// Frames of each site, the innermost first; the last site is all others together.
+function sitesOf(profile) {
+  if (!profile.list) {
+    const path = (stack) => {
+      const frames = [];
+      for (; stack >= 0; stack = profile.stack_prefixes[stack]) {
+        frames.push(profile.frames[profile.stack_frames[stack]]);
+      }
+      return frames;
+    };
+    profile.list = profile.stacks.map((stack, index) => ({index, number: profile.sites[index], frames: path(stack)}));
+    profile.list.push({index: profile.stacks.length, number: null, frames: [NO_FRAME]});
+  }
+  return profile.list;
+}
+
+// The sums of the changes in a flow, from cut to cut.
+function flowOf(profile, key) {
+  profile.sums = profile.sums || {};
+  profile.sums[key] = profile.sums[key] || profile.flow[key].map((changes) => {
+    let now = 0;
+    return changes.map((change) => (now += change));
+  });
+  return profile.sums[key];
+}
+
+function nearestIndex(values, v) {
+  let best = 0;
+  values.forEach((x, i) => {
+    best = Math.abs(x - v) < Math.abs(values[best] - v) ? i : best;
+  });
+  return best;
+}
+
+// The cuts nearest to the selection.
+function selectedCuts(w) {
+  const events = w.profile.flow.events;
+  const last = events.length - 1;
+  if (!isSelected()) {
+    return [0, last];
+  }
+  const from = Math.min(nearestIndex(events, eventAt(w.stat, selection.from)), last - 1);
+  return [Math.max(from, 0), Math.max(nearestIndex(events, eventAt(w.stat, selection.to)), from + 1)];
+}
+
+function cutsText(w) {
+  const [from, to] = selectedCuts(w).map((cut) => axisAt(w.stat, w.profile.flow.events[cut], selection.axis));
+  return `${xText(from)} to ${xText(to)}`;
+}
+
+// What sites are weighed by: of the span where one is selected. `of` gives the value of a site.
+const WEIGHTS = {
+  peak: {text: 'At the peak', unit: 'bytes', of: (p) => (i) => p.live_at_peak_bytes[i]},
+  end: {text: 'At the end', unit: 'bytes', of: (p, [, to]) => (i) => flowOf(p, 'live_bytes')[i][to]},
+  allocated: {text: 'Allocated', unit: 'bytes', of: (p, [from, to]) => (i) => flowOf(p, 'allocated_bytes')[i][to] -
+    (isSelected() ? flowOf(p, 'allocated_bytes')[i][from] : 0)},
+  allocs: {text: 'Calls', unit: 'count', of: (p, [from, to]) => (i) => flowOf(p, 'allocs')[i][to] -
+    (isSelected() ? flowOf(p, 'allocs')[i][from] : 0)},
+  growth: {text: 'Growth', unit: 'bytes', of: (p, [from, to]) => (i) => flowOf(p, 'live_bytes')[i][to] - flowOf(p, 'live_bytes')[i][from]},
+};
+
+function weigh(w, weight) {
+  const of = WEIGHTS[weight].of(w.profile, selectedCuts(w));
+  return sitesOf(w.profile).map((s) => of(s.index));
+}
+
+function placeText(f) {
+  return f.file ? `${baseName(f.file)}:${f.line}` : f.module ? baseName(f.module) : '';
+}
+
+function threadName(s, number) {
+  const t = s.by_thread.find((x) => x.thread === number);
+  return t && t.name ? `${number} ${t.name}` : `thread ${number}`;
+}

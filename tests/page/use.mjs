@@ -1,0 +1,198 @@
+// use.mjs CHROMIUM PAGE.html [--axe axe.min.js] [--shots PREFIX]
+// Uses a report of one workload with call sites as a reader would, with the mouse and with the keyboard alone, and prints a line for
+// each expectation that is not met. Status 1 if there is one. --axe also looks for faults of accessibility, --shots takes pictures.
+import {readFileSync, writeFileSync} from 'node:fs';
+import {resolve} from 'node:path';
+import {pathToFileURL} from 'node:url';
+import {complaints, evaluate, finish, launch, open, requests, send} from './browser.mjs';
+
+const [chromium, page, ...rest] = process.argv.slice(2);
+const option = (name) => (rest.includes(name) ? rest[rest.indexOf(name) + 1] : null);
+const url = pathToFileURL(resolve(page)).href;
+const wrong = [];
+let checks = 0;
+
+function expect(what, ok, seen) {
+  checks++;
+  if (!ok) {
+    wrong.push(`${what}: ${JSON.stringify(seen)}`);
+  }
+}
+
+const SHIFT = 8;
+
+async function key(name, modifiers = 0) {
+  const text = name === 'Enter' ? '\r' : name.length === 1 ? name : undefined;
+  await send('Input.dispatchKeyEvent', {type: 'keyDown', key: name, code: name, text, modifiers,
+    windowsVirtualKeyCode: {Enter: 13, Escape: 27, ArrowLeft: 37, ArrowUp: 38, ArrowRight: 39, ArrowDown: 40, Tab: 9}[name]});
+  await send('Input.dispatchKeyEvent', {type: 'keyUp', key: name, code: name, modifiers});
+}
+
+async function mouse(type, x, y) {
+  await send('Input.dispatchMouseEvent', {type, x, y, button: 'left', buttons: type === 'mouseReleased' ? 0 : 1, clickCount: 1});
+}
+
+async function click(selector) {
+  const at = await place(selector);
+  await mouse('mousePressed', at.x + at.width / 2, at.y + at.height / 2);
+  await mouse('mouseReleased', at.x + at.width / 2, at.y + at.height / 2);
+}
+
+// Where it is, scrolled into sight.
+function place(selector) {
+  return evaluate(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); e.scrollIntoView({block: 'center'});
+    const r = e.getBoundingClientRect(); return {x: r.x, y: r.y, width: r.width, height: r.height}; })()`);
+}
+
+async function brush(from, to) {
+  const at = await place('#overview .lines');
+  const x = (part) => at.x + 80 + (at.width - 90) * part;
+  await mouse('mousePressed', x(from), at.y + 60);
+  for (let i = 1; i <= 4; i++) {
+    await send('Input.dispatchMouseEvent', {type: 'mouseMoved', x: x(from + (to - from) * i / 4), y: at.y + 60, button: 'left', buttons: 1});
+  }
+  await mouse('mouseReleased', x(to), at.y + 60);
+}
+
+const text = (selector) => evaluate(`document.querySelector(${JSON.stringify(selector)})?.textContent.replace(/\\s+/g, ' ').trim() ?? null`);
+const column = (table, name) => evaluate(`[...document.querySelectorAll('[data-table="${table}"] [data-column="${name}"]')].map((c) => c.textContent)`);
+const focus = (selector) => evaluate(`document.querySelector(${JSON.stringify(selector)}).focus()`);
+const selected = () => evaluate("document.querySelector('.selection').hidden ? '' : document.querySelector('.selection').textContent");
+const nodes = () => evaluate("[...document.querySelectorAll('.node')].map((n) => ({name: n.textContent, label: n.getAttribute('aria-label'), width: n.offsetWidth, focus: n === document.activeElement}))");
+
+// "1.5 MiB" and the like as bytes.
+function bytesOf(shown) {
+  const [, number, unit] = shown.replace('–', '0 B').match(/([-+]?[\d.]+)\s*(\w+)/);
+  return Number(number) * 1024 ** ['B', 'KiB', 'MiB', 'GiB'].indexOf(unit);
+}
+
+const falls = (values) => values.every((v, i) => !i || values[i - 1] >= v);
+
+async function fold() {
+  const bottom = await evaluate("Math.max(...['.facts', '#overview .lines', '#what-to-do', '[data-table=top-sites]'].map((s) => document.querySelector(s).getBoundingClientRect().bottom))");
+  expect('above the fold at 1280 x 900', bottom <= 900, bottom);
+  const places = await column('top-sites', 'place');
+  expect('file and line of the top sites', places.some((p) => /^[^ ]+:\d+$/.test(p)), places);
+  expect('findings', await evaluate("document.querySelectorAll('#overview .findings li').length <= 3"), 'more than three');
+}
+
+async function selections() {
+  const before = [await text('[data-table="top-sites"] caption'), await column('sites', 'allocs'), await text('.icicle + .readout')];
+  await brush(0.3, 0.6);
+  expect('brushed', /^Selected: .* to .*\./.test(await selected()), await selected());
+  expect('the command line for the same span', /stat --by site --from \S+ --to \S+ /.test(await selected()), await selected());
+  expect('top sites follow', (await text('[data-table="top-sites"] caption')) !== before[0], before[0]);
+  expect('the site table follows', JSON.stringify(await column('sites', 'allocs')) !== JSON.stringify(before[1]), before[1]);
+  await click('.selection button');
+  expect('the whole run again', (await selected()) === '', await selected());
+  expect('as before', JSON.stringify(await column('sites', 'allocs')) === JSON.stringify(before[1]), before[1]);
+  await focus('#overview .lines');
+  await key('Home');
+  for (let i = 0; i < 5; i++) {
+    await key('ArrowRight', SHIFT);
+  }
+  expect('selected by keyboard', /^Selected/.test(await selected()), await selected());
+  const short = await selected();
+  await key('-');
+  expect('a longer span by keyboard', (await selected()) !== short, short);
+  await key('0');
+  expect('the whole run by keyboard', (await selected()) === '', await selected());
+}
+
+async function flames() {
+  const all = await nodes();
+  expect('functions are drawn', all.length > 3, all.length);
+  await focus('.node[tabindex="0"]');
+  await key('ArrowDown');
+  await key('ArrowDown');
+  const at = (await nodes()).find((n) => n.focus);
+  expect('arrows move', at && at.name !== all[0].name, at);
+  await key('Enter');
+  const zoomed = await nodes();
+  const widest = Math.max(...zoomed.map((n) => n.width));
+  expect('Enter zooms in', zoomed.find((n) => n.label === at.label).width === widest && zoomed.length <= all.length, at);
+  await key('Escape');
+  expect('Escape zooms out', JSON.stringify((await nodes()).map((n) => n.width)) === JSON.stringify(all.map((n) => n.width)), 'other widths');
+  await click('.node:nth-child(4)');
+  const clicked = await nodes();
+  expect('a click zooms in', clicked.length <= all.length && clicked[3].width === clicked[0].width, clicked.length);
+  await key('Escape');
+  const word = at.name.slice(0, 5).toLowerCase();
+  await focus('[data-search="icicle"]');
+  await send('Input.insertText', {text: word});
+  const found = await evaluate("[...document.querySelectorAll('.node.match')].map((n) => n.getAttribute('aria-label').toLowerCase())");
+  expect('search finds', found.length > 0, word);
+  expect('with its share', /%/.test(await text('.tools .readout')), await text('.tools .readout'));
+  await evaluate("(() => { const e = document.querySelector('[data-search=icicle]'); e.value = ''; e.dispatchEvent(new Event('input')); })()");
+  await click('[data-fold]');
+  const unfolded = await nodes();
+  expect('libraries are unfolded', unfolded.length > all.length && (await evaluate("document.querySelectorAll('.node.library').length")) > 0, unfolded.length);
+  await click('[data-fold]');
+  for (const weight of ['end', 'allocated', 'allocs', 'growth', 'peak']) {
+    await click(`[value="${weight}"]`);
+    expect('the table of ' + weight, falls((await column('functions', 'total')).map((v) => (weight === 'allocs' ? Number(v.replace(/\D/g, '')) : bytesOf(v)))), weight);
+  }
+}
+
+async function siteTable() {
+  expect('sorted by the peak', falls((await column('sites', 'peak')).map(bytesOf)), await column('sites', 'peak'));
+  await click('[data-sort="allocated"]');
+  expect('sorted by a click', falls((await column('sites', 'allocated')).map(bytesOf)), await column('sites', 'allocated'));
+  expect('says so', (await evaluate("document.querySelector('[data-sort=allocated]').closest('th').getAttribute('aria-sort')")) === 'descending', '');
+  await focus('[data-sort="allocated"]');
+  await key('Enter');
+  expect('turned round by keyboard', falls((await column('sites', 'allocated')).map(bytesOf).reverse()), await column('sites', 'allocated'));
+  const rows = (await column('sites', 'site')).length;
+  for (const filter of ['thread', 'size', 'life']) {
+    await evaluate(`(() => { const e = document.querySelector('[data-filter=${filter}]'); e.value = e.options[1].value; e.dispatchEvent(new Event('change')); })()`);
+    const left = await column('sites', 'site');
+    expect('filtered by ' + filter, /that the filters let through/.test(await text('#sites [role=status]')) && left.length <= rows, left.length);
+    await evaluate(`(() => { const e = document.querySelector('[data-filter=${filter}]'); e.value = ''; e.dispatchEvent(new Event('change')); })()`);
+  }
+  await focus('[data-filter="word"]');
+  await send('Input.insertText', {text: 'no such function'});
+  expect('searched', (await column('sites', 'site')).length === 0, await column('sites', 'site'));
+  await evaluate("(() => { const e = document.querySelector('[data-filter=word]'); e.value = ''; e.dispatchEvent(new Event('input')); })()");
+}
+
+async function faults(path, what) {
+  await evaluate(readFileSync(path, 'utf8') + ';0');
+  await evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
+  const found = await evaluate(`axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+    .map((v) => v.id + ': ' + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120) + ' ' + n.any.map((a) => a.message).join('; ')).join(' | ')))`);
+  expect('accessible, ' + what, found.length === 0, found);
+}
+
+async function shoot(name, height) {
+  const width = await evaluate('document.documentElement.clientWidth');
+  const all = await evaluate('document.documentElement.scrollHeight');
+  const {data} = await send('Page.captureScreenshot', {clip: {x: 0, y: 0, width, height: Math.min(height || 1e9, all), scale: 1}, captureBeyondViewport: true});
+  writeFileSync(`${option('--shots')}-${name}.png`, Buffer.from(data, 'base64'));
+}
+
+async function main() {
+  await launch(chromium);
+  await open(url, 1280, false);
+  const ms = await evaluate('performance.now()');
+  const drawn = await evaluate("performance.getEntriesByName('drawn')[0]?.startTime ?? null");
+  await fold();
+  await selections();
+  await flames();
+  await siteTable();
+  for (const [width, dark] of [[1280, false], [1280, true], [360, false], [360, true]]) {
+    const name = `${width}-${dark ? 'dark' : 'light'}`;
+    await open(url, width, dark);
+    expect('no wider than ' + width, !(await evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')), name);
+    if (option('--shots')) {
+      await shoot(name);
+    }
+    if (option('--axe')) {
+      await faults(option('--axe'), name);
+    }
+  }
+  expect('complaints', complaints.length === 0, complaints);
+  expect('requests', requests.every((r) => r === url), requests);
+  finish(wrong.length > 0 ? 1 : 0, [...wrong, `${checks} expectations, ${wrong.length} not met; drawn after ${Math.round(drawn ?? ms)} ms`].join('\n'));
+}
+
+main().catch((e) => finish(2, e.stack));
