@@ -1,5 +1,7 @@
 #include "cli/bar.h"
 
+#include "cli/wrap.h"
+
 #include <string.h>
 
 // How many eighths of so many cells.
@@ -15,6 +17,12 @@ char *bar_text(char *text, size_t cells, double of_one)
     static const char parts[8][4] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     size_t n = eighths(of_one, cells);
     char *to = text;
+    if (!wrap_is_utf8()) {
+        n = (n + 4) / 8 + (n > 0 && n < 4);
+        memset(text, '#', n);
+        text[n] = 0;
+        return text;
+    }
     for (size_t i = 0; i < n / 8; i++, to += 3)
         memcpy(to, "█", 3);
     strcpy(to, parts[n % 8]);
@@ -24,5 +32,7 @@ char *bar_text(char *text, size_t cells, double of_one)
 char *bar_level(char text[BAR_LEVEL_BYTES], double of_one)
 {
     static const char levels[9][4] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    return strcpy(text, levels[eighths(of_one, 1)]);
+    static const char ascii[9][2] = {" ", ".", ".", ":", ":", "=", "=", "#", "#"};
+    size_t n = eighths(of_one, 1);
+    return strcpy(text, wrap_is_utf8() ? levels[n] : ascii[n]);
 }

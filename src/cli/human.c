@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+bool human_ascii;
+
 char *human_bytes(char text[32], uint64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -26,7 +28,7 @@ char *human_ns(char text[32], double ns)
     else if (size < 999.5)
         snprintf(text, 32, "%.0f ns", ns);
     else if (size < 999.95e3)
-        snprintf(text, 32, "%.1f µs", ns / 1e3);
+        snprintf(text, 32, "%.1f %s", ns / 1e3, human_ascii ? "us" : "µs");
     else if (size < 999.95e6)
         snprintf(text, 32, "%.1f ms", ns / 1e6);
     else

@@ -1,6 +1,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/paths.h"
+#include "cli/wrap.h"
 #include "replay/run.h"
 
 #include <errno.h>
@@ -70,7 +71,9 @@ static int run(const void *o, int argc, char **argv)
     int rc = paths_find("heaptape-replay", player, sizeof player);
     if (rc < 0)
         die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s", strerror(-rc));
-    if (opts->json) {
+    if (!opts->json) {
+        wrap_lines();
+    } else {
         json_begin_object(&j);
         json_put_u64(&j, "schema_version", 2);
         json_key(&j, "allocators");

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/command.h"
+#include "cli/wrap.h"
 #include "commands/parts.h"
 #include "print/coverage.h"
 #include "print/findings.h"
@@ -33,7 +34,7 @@ struct stat_options {
 };
 
 static const struct option options[] = {
-    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct stat_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object for each FILE", offsetof(struct stat_options, json)},
     {0, "brief", OPTION_FLAG, NULL, NULL,
      "print only the totals; a workload stores them in its summary, so the rest of it is not read, and the totals are not compared with it",
      offsetof(struct stat_options, brief)},
@@ -210,11 +211,20 @@ static void print_name(const char *name, size_t max)
     printf("%.*s%s", (int)(n < max ? n : max), name, n > max ? "..." : "");
 }
 
+// Then stacks stand below the figures of their call site.
+static bool is_narrow(void)
+{
+    enum { BOTH_COLUMNS = 120 };
+    unsigned columns = wrap_columns();
+    return columns && columns < BOTH_COLUMNS;
+}
+
 // `via`: the library function that it called, and that leads to the allocator; NULL: none.
 static void print_frame(const struct symbol *s, bool first, const char *via)
 {
     enum { NAME_BYTES = 100, VIA_BYTES = 60 };
-    printf(first ? "%*s" : "\n%*s", first ? 2 : 54, "");
+    bool narrow = is_narrow();
+    printf(first && !narrow ? "%*s" : "\n%*s", narrow ? 4 : first ? 2 : 54, "");
     print_name(s->function, NAME_BYTES);
     if (s->file[0])
         printf(" (%s:%d)", strrchr(s->file, '/') ? strrchr(s->file, '/') + 1 : s->file, s->line);
@@ -268,7 +278,7 @@ static void print_site(const struct file_stat *s, uint32_t number, enum profile_
     printf("%13s%13s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
            human_bytes(bytes, t->bytes), human_count(allocs, t->calls));
     print_stack(s, site);
-    puts(site->n ? "" : "  (unknown)");
+    puts(site->n ? "" : is_narrow() ? "\n    (unknown)" : "  (unknown)");
     if (s->stack_sample_bytes) {
         print_range("  95 % intervals: live at peak", &t->peak, s->stack_sample_bytes);
         print_range(", live at end", &t->live, s->stack_sample_bytes);
@@ -308,7 +318,7 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
                    o->weight == PROFILE_GROWTH ? "steady growth"
                    : o->weight == PROFILE_SPAN ? "bytes in span       blocks"
                                                : "",
-                   "live at peak", "live at end", "allocated", "allocations", "call site");
+                   "live at peak", "live at end", "allocated", "allocations", is_narrow() ? "" : "call site");
     for (size_t i = 0; i < shown; i++)
         print_site(s, order[i], o->weight);
     if (shown < n)
@@ -395,14 +405,24 @@ static int run(const void *fields, int argc, char **argv)
     if ((int)o->weight < 0)
         o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
     enum file_stat_part part = o->by == STAT_BY_SITE ? FILE_STAT_SITES : o->brief ? FILE_STAT_BRIEF : FILE_STAT_ALL;
-    struct file_stat s;
-    struct err e = {0};
-    (void)argc;
+    bool text = !o->json && o->format == STAT_TEXT;
+    if (argc > 1 && (int)o->format > STAT_JSON)
+        return usage_error(&cmd_stat, "a profile is of one FILE");
+    if (text)
+        wrap_lines();
     symbols_debug_dirs(o->debug_dirs);
-    if (file_stat_span(&s, argv[0], part, has_span ? &span : NULL, watch_begin("stat"), &e) < 0)
-        die(EXIT_FAILED, "%s", e.text);
-    print(&s, o);
-    file_stat_release(&s);
+    for (int i = 0; i < argc; i++) {
+        struct file_stat s;
+        struct err e = {0};
+        if (file_stat_span(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"), &e) < 0)
+            die(EXIT_FAILED, "%s", e.text);
+        if (text && argc > 1 && o->by == STAT_BY_SITE)
+            print_text_of_file(s.name), puts(":");
+        print(&s, o);
+        if (i + 1 < argc)
+            putchar('\n');
+        file_stat_release(&s);
+    }
     symbols_debug_dirs(NULL);
     fflush(stdout);
     if (ferror(stdout))
@@ -412,7 +432,7 @@ static int run(const void *fields, int argc, char **argv)
 
 const struct command cmd_stat = {
     .name = "stat",
-    .operands = "FILE|-",
+    .operands = "FILE|-...",
     .summary = "Print heap usage statistics of a trace or workload",
     .description =
         "Prints how a program uses its heap: calls, sizes, lifetimes, live bytes and their peak, realloc, alignment, "
@@ -432,6 +452,6 @@ const struct command cmd_stat = {
     .options = options,
     .options_bytes = sizeof(struct stat_options),
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = 1000,
     .run = run,
 };

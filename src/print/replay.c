@@ -1,6 +1,7 @@
 #include "print/replay.h"
 #include "analysis/measure.h"
 #include "cli/command.h"
+#include "cli/wrap.h"
 #include "replay/fidelity.h"
 #include "replay/program.h"
 #include "replay/real.h"
@@ -88,8 +89,8 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
         outliers += c.outliers;
     }
     if (outliers)
-        printf("means without %s outlier%s: calls of over 10 µs and ten times the p99\n", human_count(t[0], outliers),
-               outliers == 1 ? "" : "s");
+        printf("means without %s outlier%s: calls of over 10 %s and ten times the p99\n", human_count(t[0], outliers),
+               outliers == 1 ? "" : "s", wrap_is_utf8() ? "µs" : "us");
 }
 
 static const char *const group_names[FIGURE_GROUPS] = {

@@ -138,3 +138,79 @@ agrees() {
   has "$output" '"events": 6'
   [ "${output#*timeline}" = "$output" ]
 }
+
+widest() {
+  python3 -c "import re,sys; print(max(len(re.sub('\x1b\\[[0-9;]*m', '', line.rstrip('\n'))) for line in open('$1', encoding='utf-8')))"
+}
+
+with_stacks() {
+  cat >long.c <<'END'
+#include <stdlib.h>
+void *kept;
+__attribute__((noinline)) void *a_function_with_a_name_that_is_so_long_that_it_does_not_fit_beside_the_figures(void) { return malloc(100); }
+int main(void) { kept = a_function_with_a_name_that_is_so_long_that_it_does_not_fit_beside_the_figures(); return 0; }
+END
+  gcc -g -O1 -fno-optimize-sibling-calls -o long long.c
+  "$HEAPTAPE" record -q --stacks -o long.ht -- ./long
+}
+
+@test "stat on a terminal: bars of ASCII where the locale has nothing else" {
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw kinds 1 3000 >/dev/null
+  LC_ALL=C "$HEAPTAPE" stat a.htw >ascii
+  LC_ALL=C.UTF-8 "$HEAPTAPE" stat a.htw >utf8
+  grep -q '####' ascii
+  run env LC_ALL=C grep -n "$(printf '[\200-\377]')" ascii
+  expect "nothing but ASCII" [ "$status" -eq 1 ]
+  grep -q '████' utf8
+}
+
+@test "stat on a terminal: no line is longer than it is wide" {
+  with_stacks
+  "$HEAPTAPE" stat --by site long.ht >whole
+  COLUMNS=80 "$HEAPTAPE" stat --by site long.ht >narrow
+  [ "$(widest whole)" -gt 100 ]
+  [ "$(widest narrow)" -le 80 ]
+  grep -q "^    a_function_with_a_name_that_is_so_long" narrow
+  COLUMNS=80 "$HEAPTAPE" stat long.ht >narrow
+  "$HEAPTAPE" stat long.ht >whole
+  [ "$(widest narrow)" -le 80 ]
+  # Nothing is left out.
+  diff <(tr -d ' \n' <narrow) <(tr -d ' \n' <whole)
+  COLUMNS=400 "$HEAPTAPE" stat long.ht | cmp - whole
+  COLUMNS=40 "$HEAPTAPE" stat --color=always long.ht >narrow
+  [ "$(widest narrow)" -le 40 ]
+  # A terminal says itself how wide it is.
+  python3 - "$HEAPTAPE" <<'END'
+import fcntl, os, pty, re, struct, sys, termios
+def on_terminal(columns, *words):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.pop('COLUMNS', None)
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+        os.execv(words[0], words)
+    out = b''
+    try:
+        while chunk := os.read(fd, 4096):
+            out += chunk
+    except OSError:
+        pass
+    os.waitpid(pid, 0)
+    text = re.sub('\x1b\\[[0-9;]*[mK]', '', out.decode())
+    return max(len(line.rstrip('\r').split('\r')[-1]) for line in text.split('\n'))
+assert on_terminal(80, sys.argv[1], 'stat', '--by', 'site', 'long.ht') <= 80
+assert 80 < on_terminal(200, sys.argv[1], 'stat', '--by', 'site', 'long.ht') <= 200
+END
+}
+
+@test "stat on a terminal: stat of several files" {
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw kinds 1 3000 >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_workload" b.htw kinds 2 2000 >/dev/null
+  heaptape stat a.htw b.htw
+  expect "done" [ "$status" -eq 0 ]
+  [ "$output" = "$("$HEAPTAPE" stat a.htw; echo; "$HEAPTAPE" stat b.htw)" ]
+  "$HEAPTAPE" stat --json a.htw b.htw | jq -s -e 'length == 2 and (map(.events) | .[0] > .[1])'
+  heaptape stat a.htw nowhere.htw
+  fails_with 1 "nowhere.htw: No such file"
+  heaptape stat --by site --format pprof a.htw b.htw
+  usage_fails "a profile is of one FILE"
+}

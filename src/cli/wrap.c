@@ -1,0 +1,121 @@
+#include "cli/wrap.h"
+
+#include "cli/human.h"
+
+#include <langinfo.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { MIN_COLUMNS = 20, INDENT = 4, LINE_BYTES = 4096 };
+
+// A line that has not ended yet.
+static struct {
+    FILE *to;
+    unsigned columns;
+    char line[LINE_BYTES];
+    size_t n;
+} wrap;
+
+unsigned wrap_columns(void)
+{
+    const char *given = getenv("COLUMNS");
+    struct winsize size;
+    unsigned long n = given ? strtoul(given, NULL, 10) : 0;
+    if (!n && isatty(STDOUT_FILENO))
+        n = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+    return n >= MIN_COLUMNS && n < UINT_MAX ? (unsigned)n : 0;
+}
+
+bool wrap_is_utf8(void)
+{
+    static int known = -1;
+    locale_t locale = known < 0 ? newlocale(LC_CTYPE_MASK, "", (locale_t)0) : (locale_t)0;
+    if (known < 0)
+        known = locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+    if (locale)
+        freelocale(locale);
+    return known;
+}
+
+// The bytes at `text` that make up one column: a character, with the escape sequences before it.
+static size_t column_bytes(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i + 1 < n && text[i] == '\033') {
+        while (i < n && text[i] != 'm')
+            i++;
+        i += i < n;
+    }
+    for (i += i < n; i < n && (text[i] & 0xc0) == 0x80; i++)
+        ;
+    return i;
+}
+
+// How much of the text fits into `columns`: all of it, or as far as its last space that is not among those it begins with.
+static size_t fitting(const char *text, size_t n, unsigned columns)
+{
+    size_t at = 0, space = 0;
+    bool begun = false;
+    for (unsigned column = 0; at < n && column < columns; column++) {
+        begun |= text[at] != ' ';
+        space = begun && text[at] == ' ' ? at : space;
+        at += column_bytes(text + at, n - at);
+    }
+    return at == n ? n : space ? space : at;
+}
+
+static void put_line(bool ended)
+{
+    const char *text = wrap.line;
+    size_t n = wrap.n, cut = fitting(text, n, wrap.columns);
+    fwrite(text, 1, cut, wrap.to);
+    for (text += cut, n -= cut; n; text += cut, n -= cut) {
+        while (n && *text == ' ')
+            text++, n--;
+        cut = fitting(text, n, wrap.columns - INDENT);
+        if (n)
+            fprintf(wrap.to, "\n%*s", INDENT, "");
+        fwrite(text, 1, cut, wrap.to);
+    }
+    if (ended)
+        putc('\n', wrap.to);
+    wrap.n = 0;
+}
+
+static ssize_t put(void *cookie, const char *text, size_t n)
+{
+    (void)cookie;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '\n')
+            put_line(true);
+        else
+            wrap.line[wrap.n++] = text[i];
+        if (wrap.n == sizeof wrap.line)
+            put_line(false);
+    }
+    return fflush(wrap.to) == 0 ? (ssize_t)n : 0;
+}
+
+static void finish(void)
+{
+    fflush(stdout);
+    if (wrap.n)
+        put_line(false);
+    fflush(wrap.to);
+}
+
+void wrap_lines(void)
+{
+    wrap.columns = wrap_columns();
+    human_ascii = !wrap_is_utf8();
+    FILE *wrapped = wrap.columns ? fopencookie(NULL, "w", (cookie_io_functions_t){.write = put}) : NULL;
+    if (!wrapped || atexit(finish) != 0)
+        return;
+    wrap.to = stdout;
+    stdout = wrapped;
+}
