@@ -6,15 +6,18 @@
 
 #include <errno.h>
 #include <math.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 extern const struct command cmd_report;
 
 struct report_options {
     const char *output;
-    bool force, diff;
+    bool force, diff, open;
 };
 
 static const struct option options[] = {
@@ -22,7 +25,10 @@ static const struct option options[] = {
      "write the HTML report to this file, - for standard output [FILE.html, without the suffix of a trace or workload]",
      offsetof(struct report_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists", offsetof(struct report_options, force)},
-    {'d', "diff", OPTION_FLAG, NULL, NULL, "compare two files side by side, as a table and, with -o, as an HTML report",
+    {0, "open", OPTION_FLAG, NULL, NULL, "open the HTML report in the browser, by xdg-open",
+     offsetof(struct report_options, open)},
+    {'d', "diff", OPTION_FLAG, NULL, NULL,
+     "compare two files side by side, as a table and, with -o or --open, as an HTML report",
      offsetof(struct report_options, diff)},
     {0},
 };
@@ -122,6 +128,19 @@ static char *default_name(const char *file)
     return asprintf(&name, "%.*s.html", (int)n, base) < 0 ? NULL : name;
 }
 
+static void open_page(const char *path)
+{
+    char *const words[] = {"xdg-open", (char *)path, NULL};
+    pid_t pid;
+    int status = -1, rc = posix_spawnp(&pid, words[0], NULL, NULL, words, environ);
+    if (rc == 0 && waitpid(pid, &status, 0) == pid && status == 0)
+        return;
+    if (rc)
+        note("%s cannot be opened: xdg-open: %s", path, strerror(rc));
+    else
+        note("%s cannot be opened: xdg-open failed", path);
+}
+
 static int run(const void *fields, int argc, char **argv)
 {
     const struct report_options *o = fields;
@@ -129,7 +148,9 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     if (o->diff && argc != 2)
         return usage_error(&cmd_report, "--diff needs exactly two files");
-    bool wanted = o->output || !o->diff, to_stdout = o->output && strcmp(o->output, "-") == 0;
+    bool wanted = o->output || !o->diff || o->open, to_stdout = o->output && strcmp(o->output, "-") == 0;
+    if (o->open && to_stdout)
+        return usage_error(&cmd_report, "--open needs a file, not standard output");
     char *named = wanted && !o->output ? default_name(argv[0]) : NULL;
     const char *output = named ? named : o->output;
     if (wanted && !output)
@@ -146,6 +167,8 @@ static int run(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "%s", e.text);
     if (named)
         note("wrote %s", output);
+    if (o->open)
+        open_page(output);
     free(named);
     document_release(&d);
     return EXIT_DONE;

@@ -267,6 +267,23 @@ END
   fails_with 1 "b.html: exists; use -f to replace it"
 }
 
+@test "report: opened in the browser" {
+  make_workload
+  mkdir bin
+  printf '#!/bin/sh\necho "$@" >opened\n' >bin/xdg-open
+  chmod +x bin/xdg-open
+  PATH=$PWD/bin:$PATH heaptape report -q --open a.htw
+  expect "done" [ "$status" -eq 0 ]
+  [ "$(cat opened)" = a.html ]
+  # Without a browser the report is written all the same.
+  printf '#!/bin/sh\nexit 3\n' >bin/xdg-open
+  PATH=$PWD/bin:$PATH heaptape report -f --open a.htw
+  [ "$status" -eq 0 ]
+  has "$stderr" "a.html cannot be opened: xdg-open failed"
+  heaptape report --open -o - a.htw
+  usage_fails "--open needs a file, not standard output"
+}
+
 @test "report: what cannot be shown" {
   make_workload
   heaptape report -o a.html nowhere.htw
