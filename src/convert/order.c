@@ -46,6 +46,7 @@ void order_free(struct order *o)
     free(o->due);
     order_sites_release(o);
     samples_residency_release(&o->residency);
+    map_release(&o->failed_resizes);
     merge_release(&o->merge);
     map_release(&o->by_number);
     table_release(&o->table);

@@ -328,9 +328,11 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
     size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
     if (i == TABLE_NONE || op->align > op->count || op->value > op->align)
         return 0;
-    const struct table_block *b = &o->slots[table_slot(&o->table, i)];
-    const struct workload_residency r = {.op = last_op(b),
-                                         .thread = last_thread(b),
+    struct table_block b = o->slots[table_slot(&o->table, i)];
+    uint64_t origin = map_get(&o->failed_resizes, b.last);
+    b.last = origin ? origin - 1 : b.last;
+    const struct workload_residency r = {.op = last_op(&b),
+                                         .thread = last_thread(&b),
                                          .used = kib(op->align),
                                          .resident = kib(op->count),
                                          .front = kib(op->value)};
@@ -346,13 +348,20 @@ static int resize_of_null(struct order *o, struct order_thread *t, struct worklo
     return order_emit(o, t, op);
 }
 
+// The block lives on: how much of it is used belongs to the op that allocated it.
+static int note_failed_resize(struct order *o, uint32_t slot, uint64_t last)
+{
+    uint64_t origin = map_get(&o->failed_resizes, last);
+    return map_put(&o->failed_resizes, o->slots[slot].last, origin ? origin : last + 1);
+}
+
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result)
 {
     if (!t->n_pending)
         return resize_of_null(o, t, op, result);
     struct order_pending from = t->pending[--t->n_pending];
     o->call.ptr = from.address;
-    uint64_t stamp = op->stamp, address = result ? result : from.address;
+    uint64_t stamp = op->stamp, address = result ? result : from.address, last = o->slots[from.slot].last;
     bool duplicated = false;
     op->slot = from.slot;
     int rc = order_thread_name(o, t);
@@ -370,6 +379,8 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
     else if (result != from.address)
         op->flags |= WORKLOAD_MOVED;
     rc = bind(o, t, address, from.slot, &duplicated);
+    if (rc == 0 && !result)
+        rc = note_failed_resize(o, from.slot, last);
     if (rc == 0)
         rc = order_emit(o, t, op);
     return rc < 0 || (!duplicated && !o->n_held) ? rc : after_allocation(o, t, stamp, address, from.slot, duplicated);

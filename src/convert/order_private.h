@@ -102,6 +102,8 @@ struct order {
     struct names names;         // of the process's own modules, which come behind …
     uint32_t inherited_modules; // … those of its parent
     struct samples_residency residency;
+    struct map
+        failed_resizes; // of a block's last op, a realloc that failed: the op before those + 1, both as table_block.last
     struct order_held *held;
     size_t n_held, held_capacity;
     struct order_duplicate duplicates[ORDER_MAX_DUPLICATES + 1];

@@ -215,9 +215,33 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
 
 enum { PAGE_KIB = 4 }; // as the player counts
 
+// How much other blocks of the same size class, and from calloc or not, were used so far: of the same call site if it is
+// recorded. NULL: out of memory.
+static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size, bool zeroed)
+{
+    uint64_t site = op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
+    unsigned class = 63 - (unsigned)__builtin_clzll(size);
+    if (!site)
+        return &p->uses[zeroed][class];
+    uint64_t key = site << 7 | class << 1 | zeroed, number = map_get(&p->use_of_site, key);
+    if (number)
+        return &p->site_uses[number - 1];
+    if (HT_GROW(&p->site_uses, &p->site_uses_capacity, p->n_site_uses + 1) < 0 ||
+        map_put(&p->use_of_site, key, p->n_site_uses + 1) < 0)
+        return NULL;
+    p->site_uses[p->n_site_uses] = (struct plan_use){0};
+    return &p->site_uses[p->n_site_uses++];
+}
+
+static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
+{
+    to->bytes += bytes;
+    to->used += used;
+}
+
 // Says how much of the op's block the program used, where that is known or can be estimated: else the player guesses. Of a
-// block that was not measured, or that lay in memory that was resident before, the part is used that others of its size
-// class used so far.
+// block that was not measured, or that lay in memory that was resident before, the part is used that others of its call site
+// and size class used so far, or where those are not known, others of its size class.
 static int put_touch(struct pending_op *a, struct plan_stream *s, const struct plan_slot *slot)
 {
     struct plan *p = a->plan;
@@ -225,7 +249,11 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, const struct p
         return 0;
     bool zeroed = (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
     uint64_t kib = slot->size >> 10;
-    struct plan_use *others = &p->uses[zeroed][63 - __builtin_clzll(slot->size)];
+    struct plan_use *alike = &p->uses[zeroed][63 - __builtin_clzll(slot->size)],
+                    *of_site = use_by_site(p, a->op, slot->size, zeroed);
+    if (!of_site)
+        return plan_no_memory(a->e);
+    const struct plan_use *others = of_site->bytes ? of_site : alike;
     const struct workload_residency *r =
         p->residency ? samples_residency_find(p->residency, a->recorded, a->number) : NULL;
     p->facts.big_bytes += slot->size;
@@ -240,8 +268,9 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, const struct p
     uint64_t front = known ? r->front : used;
     if (known) {
         p->facts.big_known_bytes += slot->size;
-        others->bytes += slot->size;
-        others->used += (uint64_t)r->used << 10;
+        add_use(alike, slot->size, (uint64_t)r->used << 10);
+        if (of_site != alike)
+            add_use(of_site, slot->size, (uint64_t)r->used << 10);
     } else {
         p->facts.big_estimated_bytes += slot->size;
         // What is known of it holds in any case.

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_PLAN_BUILD_H
 #define HEAPTAPE_PLAN_BUILD_H
 
+#include "base/map.h"
 #include "plan/ops.h"
 #include "plan/plan.h"
 #include "plan/streams.h"
@@ -72,6 +73,9 @@ struct plan {
     uint64_t *op_numbers;                      // by thread of the workload: of its next op
     size_t n_op_numbers, op_numbers_capacity;
     struct plan_use uses[2][PLAN_SIZE_CLASSES]; // of blocks so far, not from calloc and from calloc, by power of two
+    struct plan_use *site_uses;                 // the same of the blocks of a call site; their numbers + 1 are in …
+    size_t n_site_uses, site_uses_capacity;
+    struct map use_of_site; // … by site << 7 | class << 1 | from calloc
     struct plan_settings settings;
     struct plan_memory memory; // header, array of threads, and streams
     struct plan_memory ring;   // streams of the threads of a streamed plan: the window that is filled; unused otherwise

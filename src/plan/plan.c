@@ -64,6 +64,8 @@ void plan_free(struct plan *p)
     free(p->op_numbers);
     free(p->samples);
     plan_release_snapshots(p);
+    map_release(&p->use_of_site);
+    free(p->site_uses);
     plan_release_coupling(p);
     free(p->recorded);
     free(p->points);

@@ -106,8 +106,11 @@ void samples_residency_sort(struct samples_residency *l)
     if (l->n)
         qsort(l->items, l->n, sizeof *l->items, compare_ops);
     for (size_t i = 0; i < l->n; i++) {
-        if (!kept || compare_ops(&l->items[kept - 1], &l->items[i]) != 0)
+        bool again = kept && compare_ops(&l->items[kept - 1], &l->items[i]) == 0;
+        if (!again)
             l->items[kept++] = l->items[i];
+        else if (l->items[i].used > l->items[kept - 1].used)
+            l->items[kept - 1] = l->items[i];
     }
     l->n = kept;
 }

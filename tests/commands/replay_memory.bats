@@ -211,3 +211,61 @@ assert d["replayed_peak_live_bytes"] > 5 * d["peak_live_bytes"] and d["fidelity"
   heaptape replay -q -r 1 --no-latency w.htw
   [[ "$output" != *"threads as fast as they can"* ]]
 }
+
+# peak FILE: of its replay on glibc, in MiB; each big block is a mapping of its own.
+peak() {
+  GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1048576 "$HEAPTAPE" replay -q -a glibc --runs 1 --json "$1" >result
+  jq '.peak_rss_bytes / 1048576' result
+}
+
+# between LOW HIGH NUMBER
+between() {
+  echo "$3: from $1 to $2"
+  awk -v n="$3" -v low="$1" -v high="$2" 'BEGIN { exit n < low || n > high }'
+}
+
+@test "big blocks: what the program uses after a realloc that failed counts, too" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 p
+0 1000 malloc size=67108864 result=0x10000000
+0 1100 heaptape.residency ptr=0x10000000 size=67108864 count=1048576 align=1048576 value=1048576
+0 1200 realloc.begin ptr=0x10000000
+0 1300 realloc size=9000000000000 error=12
+0 1400 heaptape.residency ptr=0x10000000 size=67108864 count=2097152 align=2097152 value=2097152
+0 1500 realloc.begin ptr=0x10000000
+0 1600 realloc size=9000000000000 error=12
+0 1700 heaptape.residency ptr=0x10000000 size=67108864 count=41943040 align=41943040 value=41943040
+0 1800 free ptr=0x10000000
+end
+END
+  between 39 42 "$(peak a.ht)"
+  [ "$(jq .big_block_measured_bytes result)" -eq 67108864 ]
+}
+
+@test "big blocks: the use of those that were not measured is that of their call site" {
+  # Blocks of 4 MiB: site 1 uses all of them, site 2 nothing, site 3 is not known.
+  awk 'BEGIN {
+    print "process 100 p"
+    for (site = 1; site <= 3; site++)
+      print 0, 900, "heaptape.frame ptr=" site * 4096, "size=0 value=" site
+    for (i = 0; i < 8; i++)
+      for (site = 1; site <= 2; site++) {
+        at = 268435456 + i * 16777216 + site * 8388608
+        used = site == 1 ? 4194304 : 0
+        print 0, 1000 + i, "malloc size=4194304 site=" site, "result=" at
+        print 0, 1000 + i, "heaptape.residency ptr=" at, "size=4194304 count=" used, "align=" used, "value=" used
+        print 0, 1000 + i, "free ptr=" at
+      }
+    for (i = 0; i < 10; i++)
+      print 0, 2000 + i, "malloc size=4194304 site=" SITE, "result=" 268435456 + i * 8388608
+    print "end"
+  }' >lines
+  for site in 1 2 3; do
+    sed "s/site= result/site=$site result/" lines | "$HEAPTAPE_PROGRAMS/make_trace" $site.ht
+    peak $site.ht >peak.$site
+    [ "$(jq .big_block_estimated_bytes result)" -eq 41943040 ]
+  done
+  between 39 42 "$(cat peak.1)"
+  between 3.9 6 "$(cat peak.2)"
+  between 19 22 "$(cat peak.3)"
+}
