@@ -46,7 +46,7 @@ static const uint8_t nearest[HT_KIND_LIMIT] = {
 static bool writes(const struct format_export *f, unsigned kind)
 {
     if (!f->kinds)
-        return event_counts(kind) || event_defines_sites(kind);
+        return event_counts(kind) || event_defines_sites(kind) || kind == HT_RESIDENCY;
     for (const uint8_t *k = f->kinds; *k; k++) {
         if (*k == kind)
             return true;

@@ -122,7 +122,8 @@ static int put_recorded(void *context, const struct walk_call *w)
 {
     struct export_job *j = context;
     unsigned kind = w->event->kind;
-    if (!event_counts(kind) && !event_defines_sites(kind))
+    bool holds = kind == HT_RESIDENCY && j->settings->format->export.holds & FORMAT_HOLDS_RESIDENCY;
+    if (!event_counts(kind) && !event_defines_sites(kind) && !holds)
         return 0;
     struct export_call c = call_from_walk(j->session, w);
     return put_call(j, w->process->number, &c);

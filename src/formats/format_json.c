@@ -208,7 +208,7 @@ const struct format format_json = {
     .export =
         {
             .holds = FORMAT_HOLDS_STAMPS | FORMAT_HOLDS_PIDS | FORMAT_HOLDS_TIDS | FORMAT_HOLDS_FAILED |
-                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES,
+                     FORMAT_HOLDS_FREED | FORMAT_HOLDS_NULL | FORMAT_HOLDS_ADDRESSES | FORMAT_HOLDS_RESIDENCY,
             .notes = ~0u,
             .state_bytes = sizeof(struct json_export),
             .put = json_put,

@@ -256,7 +256,8 @@ static bool read_argument(struct scan *s, struct event *ev, const char *key, siz
     const struct {
         const struct event_argument *argument;
         uint64_t *value;
-    } all[] = {{&own->size, &ev->size}, {&own->count, &ev->count}, {&own->value, &ev->value}};
+    } all[] = {
+        {&own->size, &ev->size}, {&own->count, &ev->count}, {&own->align, &ev->align}, {&own->value, &ev->value}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!all[i].argument->name || !is(key, n, all[i].argument->name))
             continue;

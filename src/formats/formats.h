@@ -23,7 +23,8 @@ enum format_holds {
     FORMAT_HOLDS_ADDRESSES = 32, // addresses: it can be written from a raw trace as recorded, too
     FORMAT_HOLDS_FREED = 64,     // a realloc that only freed
     FORMAT_ALTERNATES = 128,     // addresses alone name blocks: in the file's order each is allocated, freed, allocated
-    FORMAT_HOLDS_EARLIER = 512,  // frees and reallocs of blocks that no call before them allocated
+    FORMAT_HOLDS_RESIDENCY = 256, // how much of big blocks the program used
+    FORMAT_HOLDS_EARLIER = 512,   // frees and reallocs of blocks that no call before them allocated
 };
 
 // How files of a format are read. Only `read` is always needed.
