@@ -28,6 +28,7 @@ struct file_stat_counter {
     size_t n_samples, samples_capacity;
     struct by_site by_site; // empty until an op has a call site
     struct workload_sites sites;
+    struct big_blocks big_blocks;
 };
 
 static void counter_free(struct file_stat_counter *c)
@@ -38,6 +39,7 @@ static void counter_free(struct file_stat_counter *c)
     usage_release(&c->usage);
     by_site_release(&c->by_site);
     workload_sites_release(&c->sites);
+    big_blocks_release(&c->big_blocks);
     free(c->samples);
     free(c);
 }
@@ -60,6 +62,7 @@ void file_stat_release(struct file_stat *s)
     by_site_release(&s->by_site);
     workload_sites_release(&s->sites);
     coverage_release(&s->coverage);
+    big_blocks_release(&s->big_blocks);
     *s = (struct file_stat){0};
 }
 
@@ -109,6 +112,8 @@ static int count_ops(void *context, const struct workload_thread_op *ops, size_t
     int rc = summary_ops(&c->summary, ops, n);
     if (rc == 0 && c->file->part != FILE_STAT_BRIEF)
         rc = count_sites(&c->by_site, c->file->sums ? &c->usage : NULL, 0, &ops->op, sizeof *ops, n);
+    for (size_t i = 0; rc == 0 && c->file->sums && i < n; i++)
+        rc = big_blocks_op(&c->big_blocks, ops[i].thread, &ops[i].op);
     return rc < 0 || !c->file->sums ? rc : usage_ops(&c->usage, ops, n);
 }
 
@@ -174,6 +179,7 @@ static int count_done(void *context, const struct order_counts *counts, const st
     struct workload_summary *s = &p->summary;
     *s = summary_result(&c->summary);
     order_summarise(counts, s);
+    big_blocks_measure(&c->big_blocks, counts->residency, &c->file->big_bytes, &c->file->big_measured_bytes);
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;
     for (size_t i = 0; i < c->usage.n_threads && i < counts->threads; i++)
         c->usage.threads[i].tid = counts->tids[i];
@@ -303,6 +309,8 @@ static int count_all(struct file_stat *s, struct workload_reader *r, struct err 
         int failed = s->part == FILE_STAT_BRIEF
                          ? 0
                          : count_sites(&s->by_site, s->sums ? &s->usage : NULL, thread, ops, sizeof *ops, n);
+        for (size_t i = 0; failed == 0 && s->sums && i < n; i++)
+            failed = big_blocks_op(&s->big_blocks, thread, &ops[i]);
         if (s->sums && failed == 0)
             failed = usage_run(&s->usage, thread, ops, n);
         if (failed < 0)
@@ -344,6 +352,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
         s->cut = *e;
         *e = (struct err){0};
     }
+    big_blocks_measure(&s->big_blocks, workload_reader_residency(r), &s->big_bytes, &s->big_measured_bytes);
     rc = s->sums ? usage_finish(&s->usage) : 0;
     if (rc == 0 && s->by_site.n_sites)
         rc = workload_sites_copy_all(&s->sites, workload_reader_sites(r));

@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_ANALYSIS_FILE_STAT_H
 #define HEAPTAPE_ANALYSIS_FILE_STAT_H
 
+#include "analysis/big_blocks.h"
 #include "analysis/by_site.h"
 #include "analysis/coverage.h"
 #include "analysis/symbols.h"
@@ -42,6 +43,8 @@ struct file_stat {
     struct err cut;    // where the file is cut off; empty when it is not
     bool partial;      // not the whole life of each process: what is live at the end may have been freed later
     bool summary_only; // the totals are those of the file's summary, which was not compared with its ops
+    // Requested in blocks of HT_BIG_BYTES and more, and of that where it was measured how much was used; FILE_STAT_ALL alone.
+    uint64_t big_bytes, big_measured_bytes;
     // How the heap is used.
     struct usage_sums *sums;         // of all processes; NULL unless FILE_STAT_ALL
     struct usage usage;              // of the process with the highest peak of live bytes …
@@ -49,11 +52,12 @@ struct file_stat {
     bool kept;                       // there is one
     struct workload_sample *samples; // of its memory
     size_t n_samples;
-    struct by_site by_site;      // of that process; empty when no call sites were recorded
-    uint64_t stack_sample_bytes; // call sites are those of one allocation per so many bytes; 0: of all, or none
-    struct workload_sites sites; // the same
-    struct symbols *symbols;     // of them; NULL: none
-    struct coverage coverage;    // of the stacks of all processes
+    struct by_site by_site;       // of that process; empty when no call sites were recorded
+    uint64_t stack_sample_bytes;  // call sites are those of one allocation per so many bytes; 0: of all, or none
+    struct workload_sites sites;  // the same
+    struct symbols *symbols;      // of them; NULL: none
+    struct coverage coverage;     // of the stacks of all processes
+    struct big_blocks big_blocks; // of a workload
     // While it is read.
     enum file_stat_part part;
     double ns_per_stamp;

@@ -103,6 +103,31 @@ between() {
   grep -q 'the program used was not recorded' text
 }
 
+# shares FILE: of the bytes of big blocks, those whose use was measured.
+shares() {
+  "$HEAPTAPE" stat --json "$1" | jq -c '[.big_block_bytes, .big_block_measured_bytes]'
+}
+
+@test "stat says of how much the use was measured, of the trace as of the workload, and JSON keeps it" {
+  skip_under_sanitizer
+  for how in malloc calloc recycled; do
+    measured $how
+    "$HEAPTAPE" convert -q -f -o t.htw t.ht
+    "$HEAPTAPE" export -q -f -F json -o t.json t.ht
+    "$HEAPTAPE" import -q -f -F json -o u.htw t.json
+    [ "$(shares t.htw)" = "$(shares t.ht)" ]
+    [ "$(shares u.htw)" = "$(shares t.ht)" ]
+    "$HEAPTAPE" replay -q --runs 1 --json t.htw >result
+    [ "$(shares t.ht)" = "$(jq -c '[.. | objects | select(has("big_block_bytes"))][0] | [.big_block_bytes, .big_block_measured_bytes]' result)" ]
+    [ "$(shares t.ht | jq '.[1] > 0')" = true ]
+    between 0.97 1.03 "$(jq -n "$(peak t.htw) / $(peak u.htw)")"
+  done
+  "$HEAPTAPE" stat t.ht >text
+  grep -q 'blocks from 32 KiB .* % with their use measured' text
+  record_options=--no-residency record "$HEAPTAPE_PROGRAMS/residency" malloc
+  [ "$(shares t.ht | jq '.[0] > 0 and .[1] == 0')" = true ]
+}
+
 @test "convert, slice and merge keep what was measured" {
   skip_under_sanitizer
   measured malloc

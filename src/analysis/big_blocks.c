@@ -1,0 +1,45 @@
+#include "analysis/big_blocks.h"
+
+#include "base/buf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void big_blocks_release(struct big_blocks *b)
+{
+    free(b->items);
+    free(b->next);
+    *b = (struct big_blocks){0};
+}
+
+static bool holds_block(const struct workload_op *op)
+{
+    unsigned class = event_infos[op->kind].class;
+    return (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && op->slot != WORKLOAD_NO_SLOT &&
+           !(op->flags & (WORKLOAD_FAILED | WORKLOAD_FREED | WORKLOAD_SIZE_UNKNOWN));
+}
+
+int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_op *op)
+{
+    if (thread >= b->n_threads && HT_EXTEND(&b->next, &b->n_threads, &b->threads_capacity, thread + 1ull) < 0)
+        return -ENOMEM;
+    uint64_t number = b->next[thread]++, size = event_requested(op->kind, op->size, op->count);
+    if (size < HT_BIG_BYTES || !holds_block(op))
+        return 0;
+    if (HT_GROW(&b->items, &b->capacity, b->n + 1) < 0)
+        return -ENOMEM;
+    unsigned kind = op->kind == HT_PREEXISTING ? (uint8_t)op->value : op->kind;
+    b->items[b->n++] = (struct big_block){number, size, thread, kind == HT_CALLOC};
+    return 0;
+}
+
+void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known, uint64_t *bytes,
+                        uint64_t *measured)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const struct big_block *at = &b->items[i];
+        const struct workload_residency *r = samples_residency_find(known, at->thread, at->op);
+        *bytes += at->size;
+        *measured += r && r->used <= at->size >> 10 && (at->zeroed || r->used == r->resident) ? at->size : 0;
+    }
+}
