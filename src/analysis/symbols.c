@@ -520,3 +520,37 @@ uint64_t symbols_missing(const struct symbols *s, const char **path)
     *path = s->missing_path;
     return s->missing;
 }
+
+// The innermost function of the stack outside of libraries; where there is none the innermost one. False: none is known.
+static bool find_function(struct symbols *s, const struct workload_sites *sites, const struct workload_site *site,
+                          struct symbol *to)
+{
+    const struct symbol *found;
+    bool any = false;
+    for (uint32_t i = 0; i < site->n; i++) {
+        size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
+        for (size_t k = 0; k < n; k++) {
+            if (!any || !found[k].library)
+                *to = found[k];
+            any = true;
+            if (!found[k].library)
+                return true;
+        }
+    }
+    return any;
+}
+
+const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites, uint64_t site,
+                                  char text[SYMBOLS_FUNCTION_BYTES])
+{
+    struct symbol found;
+    if (!s || !site || site > sites->n_sites || !find_function(s, sites, &sites->sites[site - 1], &found))
+        return NULL;
+    const char *file = found.file[0] ? found.file : found.module, *slash = strrchr(file, '/');
+    int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.100s", found.function);
+    if (file[0] && n > 0)
+        n += snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, " (%.80s", slash ? slash + 1 : file);
+    if (file[0] && n > 0)
+        snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
+    return text;
+}

@@ -32,6 +32,12 @@ void symbols_free(struct symbols *s);
 // The functions of a frame, the innermost one first: several where calls were inlined. 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
+// The innermost function of the stack of a call site outside of libraries, and where it is; where there is none the
+// innermost one. NULL: none is known.
+enum { SYMBOLS_FUNCTION_BYTES = 200 };
+const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites, uint64_t site,
+                                  char text[SYMBOLS_FUNCTION_BYTES]);
+
 // Is a function, by its name, one of a language's own library, or of the allocator? Where inlined functions are not known,
 // the line is theirs, so it does not tell.
 bool symbols_is_library(const char *function);

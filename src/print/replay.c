@@ -2,6 +2,7 @@
 #include "analysis/measure.h"
 #include "cli/command.h"
 #include "cli/wrap.h"
+#include "print/fragmentation.h"
 #include "replay/fidelity.h"
 #include "replay/program.h"
 #include "replay/real.h"
@@ -237,57 +238,6 @@ static void print_fidelity_line(const struct fidelity *f, const char *allocator)
                f->is_far ? "; the memory of the other rows may be off as much" : "");
 }
 
-static void group_label(const struct replay_session *s, char text[REPLAY_FUNCTION_BYTES],
-                        enum fragmentation_by grouping, uint64_t key)
-{
-    uint64_t range[2];
-    char t[2][32];
-    if (grouping == FRAGMENTATION_BY_SIZE) {
-        fragmentation_size_range(key, range);
-        snprintf(text, REPLAY_FUNCTION_BYTES, "%llu to %llu bytes", (unsigned long long)range[0],
-                 (unsigned long long)range[1]);
-    } else if (grouping == FRAGMENTATION_BY_AGE) {
-        fragmentation_age_range(key, range);
-        snprintf(text, REPLAY_FUNCTION_BYTES, "%s to %s calls old", human_count(t[0], range[0]),
-                 human_count(t[1], range[1]));
-    } else if (grouping == FRAGMENTATION_BY_SITE && replay_session_function(s, key, text)) {
-        return;
-    } else if (key == (grouping == FRAGMENTATION_BY_SITE ? 0 : FRAGMENTATION_UNKNOWN)) {
-        snprintf(text, REPLAY_FUNCTION_BYTES, grouping == FRAGMENTATION_BY_SITE ? "unknown call site" : "preexisting");
-    } else {
-        snprintf(text, REPLAY_FUNCTION_BYTES, "%s %llu", grouping == FRAGMENTATION_BY_SITE ? "call site" : "thread",
-                 (unsigned long long)key);
-    }
-}
-
-static int by_stranded(const void *a, const void *b)
-{
-    const struct fragmentation_group *x = a, *y = b;
-    return x->stranded_bytes < y->stranded_bytes ? 1 : x->stranded_bytes > y->stranded_bytes ? -1 : 0;
-}
-
-// The groups with the most stranded bytes.
-static void print_groups(const struct replay_session *s, const struct fragmentation_groups *all,
-                         enum fragmentation_by grouping)
-{
-    enum { TOP = 4 };
-    struct fragmentation_group top[TOP + 1];
-    size_t n = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        top[n] = all->groups[i];
-        n += top[n].stranded_bytes > 0;
-        qsort(top, n, sizeof *top, by_stranded);
-        n -= n > TOP;
-    }
-    for (size_t i = 0; i < n; i++) {
-        char name[REPLAY_FUNCTION_BYTES], t[4][32];
-        group_label(s, name, grouping, top[i].key);
-        printf("%12s %12s %14s %14s  %s\n", human_bytes(t[2], top[i].stranded_bytes),
-               human_bytes(t[1], top[i].live_bytes), human_count(t[0], top[i].blocks),
-               human_count(t[3], top[i].sparse_pages), name);
-    }
-}
-
 // A column of the table of statistics; those that the allocator does not report are left out.
 struct stats_column {
     const char *label;
@@ -354,13 +304,7 @@ static void print_fragmentation_at(const struct replay_session *s, const char *w
     printf("\nfragmentation %s, after %s calls: %s live in %s pages, of which %s are sparse with %s stranded\n", when,
            human_count(t[0], h->event), human_bytes(t[1], h->live_bytes), human_count(t[2], h->pages),
            human_count(t[3], h->sparse_pages), human_bytes(t[4], h->stranded_bytes));
-    if (!h->stranded_bytes)
-        return;
-    cli_table_head("%12s %12s %14s %14s  %s", "stranded", "live", "blocks", "sparse pages", "pinning blocks");
-    for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
-        if (grouping != FRAGMENTATION_BY_SITE || fragmentation_has_sites(&h->by[grouping]))
-            print_groups(s, &h->by[grouping], grouping);
-    }
+    fragmentation_print(h, s->symbols, &s->sites);
 }
 
 static void print_fragmentation(const struct replay_session *s, const struct replay_result *r)

@@ -12,9 +12,9 @@
 #include "analysis/measure.h"
 #include "analysis/symbols.h"
 #include "base/progress.h"
+#include "fragmentation/fragmentation.h"
 #include "plan/plan.h"
 #include "replay/cache.h"
-#include "replay/fragmentation.h"
 #include "replay/machine.h"
 #include "replay/run.h"
 #include "workload/file.h"
@@ -134,9 +134,5 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s, const 
 
 // session_fragmentation.c: the part of replay_session_run for settings.fragmentation.
 int replay_session_find_fragmentation(struct replay_session *s, struct err *e);
-
-// "function (file:line)" of a call site's innermost frame; NULL if the site is not known.
-enum { REPLAY_FUNCTION_BYTES = 200 };
-const char *replay_session_function(const struct replay_session *s, uint64_t site, char text[REPLAY_FUNCTION_BYTES]);
 
 #endif

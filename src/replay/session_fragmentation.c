@@ -2,9 +2,10 @@
 #include "replay/session.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+_Static_assert(PLAN_BEFORE_START == FRAGMENTATION_BEFORE_START, "a block of the one is a block of the other");
 
 // The plan of the other runs with a point where all threads stop, without a pace.
 static int make_plan(struct replay_session *s, struct plan **p, struct output *file, struct err *e)
@@ -23,15 +24,30 @@ static int make_plan(struct replay_session *s, struct plan **p, struct output *f
     return rc < 0 ? rc : plan_read(*p, s->input->reader, NULL, e);
 }
 
-static int find(struct replay_result *r, const struct plan *p, const struct replay_run *run, struct err *e)
+static int find_at(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *addresses, size_t n)
 {
     long page_bytes = sysconf(_SC_PAGESIZE);
+    struct fragmentation_heap heap = {.event = h->event,
+                                      .page_bytes = page_bytes > 0 ? (uint64_t)page_bytes : 4096,
+                                      .blocks = calloc(h->n + 1, sizeof *heap.blocks)};
+    for (size_t i = 0; heap.blocks && i < h->n; i++) {
+        const struct plan_snapshot_block *b = &h->blocks[i];
+        if (b->entry < n)
+            heap.blocks[heap.n++] = (struct fragmentation_block){addresses[b->entry], b->size, b->size,
+                                                                 b->allocated_at,     b->site, b->thread};
+    }
+    int rc = heap.blocks ? fragmentation_find(out, &heap) : -ENOMEM;
+    free(heap.blocks);
+    return rc;
+}
+
+static int find(struct replay_result *r, const struct plan *p, const struct replay_run *run, struct err *e)
+{
     for (unsigned i = 0; i < PLAN_SNAPSHOTS; i++) {
         unsigned copy;
         const struct plan_snapshot *h = plan_snapshots(p, i, &copy);
         const uint64_t *addresses = run->snapshots + copy * run->snapshot_entries;
-        if (fragmentation_find(&r->fragmentation[i], h, addresses, run->snapshot_entries,
-                               page_bytes > 0 ? (uint64_t)page_bytes : 4096) < 0)
+        if (find_at(&r->fragmentation[i], h, addresses, run->snapshot_entries) < 0)
             return err_set(e, -ENOMEM, "out of memory");
         fragmentation_sort(&r->fragmentation[i]);
     }
@@ -79,36 +95,4 @@ int replay_session_find_fragmentation(struct replay_session *s, struct err *e)
     plan_free(p);
     output_close(&file, false, NULL);
     return rc;
-}
-
-// The innermost function of the stack outside of libraries; where there is none the innermost one. False: none is known.
-static bool find_function(const struct replay_session *s, const struct workload_site *site, struct symbol *to)
-{
-    const struct symbol *found;
-    bool any = false;
-    for (uint32_t i = 0; i < site->n; i++) {
-        size_t n = symbols_of(s->symbols, &s->sites.frames[site->first + i], &found);
-        for (size_t k = 0; k < n; k++) {
-            if (!any || !found[k].library)
-                *to = found[k];
-            any = true;
-            if (!found[k].library)
-                return true;
-        }
-    }
-    return any;
-}
-
-const char *replay_session_function(const struct replay_session *s, uint64_t site, char text[REPLAY_FUNCTION_BYTES])
-{
-    struct symbol found;
-    if (!site || site > s->sites.n_sites || !find_function(s, &s->sites.sites[site - 1], &found))
-        return NULL;
-    const char *file = found.file[0] ? found.file : found.module, *slash = strrchr(file, '/');
-    int n = snprintf(text, REPLAY_FUNCTION_BYTES, "%.100s", found.function);
-    if (file[0] && n > 0)
-        n += snprintf(text + n, REPLAY_FUNCTION_BYTES - (size_t)n, " (%.80s", slash ? slash + 1 : file);
-    if (file[0] && n > 0)
-        snprintf(text + n, REPLAY_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
-    return text;
 }

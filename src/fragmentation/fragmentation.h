@@ -1,8 +1,6 @@
 // Fragmentation: the live blocks that pin sparse pages.
-#ifndef HEAPTAPE_REPLAY_FRAGMENTATION_H
-#define HEAPTAPE_REPLAY_FRAGMENTATION_H
-
-#include "plan/plan.h"
+#ifndef HEAPTAPE_FRAGMENTATION_FRAGMENTATION_H
+#define HEAPTAPE_FRAGMENTATION_FRAGMENTATION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +17,29 @@ enum fragmentation_by {
     FRAGMENTATION_GROUPINGS
 };
 
-#define FRAGMENTATION_UNKNOWN UINT64_MAX // the thread of a preexisting block
+#define FRAGMENTATION_UNKNOWN      UINT64_MAX // the thread of a preexisting block
+
+#define FRAGMENTATION_BEFORE_START UINT64_MAX
+
+struct fragmentation_block {
+    uint64_t address, bytes; // what it takes of its pages; of 0 bytes it takes one
+    uint64_t size;           // requested
+    uint64_t
+        allocated_at; // calls before it was allocated or last resized; FRAGMENTATION_BEFORE_START: it existed at the start
+    uint64_t site;    // number of the call site of that call, 0: not known
+    uint32_t thread;
+};
+
+// The live blocks at one moment. Sorted by fragmentation_find.
+struct fragmentation_heap {
+    uint64_t event; // calls made before
+    uint64_t page_bytes;
+    struct fragmentation_block *blocks;
+    size_t n;
+    // Does the page with this number, address / page_bytes, count? Called for sparse pages only. NULL: all do.
+    bool (*counts)(const void *context, uint64_t page);
+    const void *context;
+};
 
 struct fragmentation_group {
     uint64_t key;
@@ -44,10 +64,8 @@ struct fragmentation {
     struct fragmentation_groups by[FRAGMENTATION_GROUPINGS];
 };
 
-// Finds the fragmentation among the blocks of `h`; addresses[i] is that of entry i < n of the slot table, 0: NULL. A block
-// of 0 bytes takes one of its page. *out is to be released in any case. 0 or -ENOMEM.
-int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *addresses, size_t n,
-                       uint64_t page_bytes);
+// *out is to be released in any case. 0 or -ENOMEM.
+int fragmentation_find(struct fragmentation *out, const struct fragmentation_heap *h);
 void fragmentation_release(struct fragmentation *h);
 
 // Sorts the groups: those of sizes and ages by key, the others by stranded bytes, most first.

@@ -1,4 +1,4 @@
-#include "replay/fragmentation.h"
+#include "fragmentation/fragmentation.h"
 #include "base/buf.h"
 #include "base/map.h"
 
@@ -18,6 +18,7 @@ struct block_part {
 
 struct finding {
     struct fragmentation *out;
+    const struct fragmentation_heap *heap;
     struct map index[FRAGMENTATION_GROUPINGS]; // number of a key's group + 1
     struct placed_block *blocks;
     size_t n;
@@ -26,7 +27,7 @@ struct finding {
     size_t n_pieces, pieces_capacity;
 };
 
-static uint64_t key_of(const struct plan_snapshot *h, const struct plan_snapshot_block *b,
+static uint64_t key_of(const struct fragmentation_heap *h, const struct fragmentation_block *b,
                        enum fragmentation_by grouping)
 {
     uint64_t key = 0, age = b->allocated_at < h->event ? h->event - b->allocated_at - 1 : h->event;
@@ -38,7 +39,7 @@ static uint64_t key_of(const struct plan_snapshot *h, const struct plan_snapshot
             key++;
         return key;
     case FRAGMENTATION_BY_THREAD:
-        return b->allocated_at == PLAN_BEFORE_START ? FRAGMENTATION_UNKNOWN : b->thread;
+        return b->allocated_at == FRAGMENTATION_BEFORE_START ? FRAGMENTATION_UNKNOWN : b->thread;
     case FRAGMENTATION_BY_SITE:
     case FRAGMENTATION_GROUPINGS:
         break;
@@ -60,19 +61,18 @@ static int group_of(struct finding *f, enum fragmentation_by grouping, uint64_t 
     return 0;
 }
 
-static int add_block(struct finding *f, const struct plan_snapshot *h, const struct plan_snapshot_block *held,
-                     uint64_t address)
+static int add_block(struct finding *f, const struct fragmentation_block *from)
 {
     struct placed_block *b = &f->blocks[f->n++];
-    *b = (struct placed_block){.address = address, .bytes = held->size ? held->size : 1};
+    *b = (struct placed_block){.address = from->address, .bytes = from->bytes ? from->bytes : 1};
     f->out->blocks++;
-    f->out->live_bytes += held->size;
+    f->out->live_bytes += from->size;
     for (unsigned grouping = 0; grouping < FRAGMENTATION_GROUPINGS; grouping++) {
-        if (group_of(f, grouping, key_of(h, held, grouping), &b->groups[grouping]) < 0)
+        if (group_of(f, grouping, key_of(f->heap, from, grouping), &b->groups[grouping]) < 0)
             return -ENOMEM;
         struct fragmentation_group *g = &f->out->by[grouping].groups[b->groups[grouping]];
         g->blocks++;
-        g->live_bytes += held->size;
+        g->live_bytes += from->size;
     }
     return 0;
 }
@@ -95,7 +95,8 @@ static void end_page(struct finding *f)
     for (size_t i = 0; i < f->n_pieces; i++)
         live += f->pieces[i].bytes;
     f->out->pages += f->n_pieces > 0;
-    if (f->n_pieces && live < page_bytes / 2) {
+    const struct fragmentation_heap *h = f->heap;
+    if (f->n_pieces && live < page_bytes / 2 && (!h->counts || h->counts(h->context, f->page))) {
         f->out->sparse_pages++;
         f->out->stranded_bytes += page_bytes - live;
         for (size_t i = 0; i < f->n_pieces; i++) {
@@ -137,22 +138,19 @@ static int lay_out(struct finding *f, const struct placed_block *b)
 
 static int by_address(const void *a, const void *b)
 {
-    const struct placed_block *x = a, *y = b;
+    const struct fragmentation_block *x = a, *y = b;
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
-int fragmentation_find(struct fragmentation *out, const struct plan_snapshot *h, const uint64_t *addresses, size_t n,
-                       uint64_t page_bytes)
+int fragmentation_find(struct fragmentation *out, const struct fragmentation_heap *h)
 {
-    struct finding f = {.out = out, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
+    struct finding f = {.out = out, .heap = h, .blocks = calloc(h->n + 1, sizeof *f.blocks), .page = UINT64_MAX};
     int rc = f.blocks ? 0 : -ENOMEM;
-    *out = (struct fragmentation){.event = h->event, .page_bytes = page_bytes};
-    for (size_t i = 0; rc == 0 && i < h->n; i++) {
-        uint64_t address = h->blocks[i].entry < n ? addresses[h->blocks[i].entry] : 0;
-        rc = address ? add_block(&f, h, &h->blocks[i], address) : 0;
-    }
-    if (rc == 0)
-        qsort(f.blocks, f.n, sizeof *f.blocks, by_address);
+    *out = (struct fragmentation){.event = h->event, .page_bytes = h->page_bytes};
+    if (h->n > 1)
+        qsort(h->blocks, h->n, sizeof *h->blocks, by_address);
+    for (size_t i = 0; rc == 0 && i < h->n; i++)
+        rc = h->blocks[i].address ? add_block(&f, &h->blocks[i]) : 0;
     for (size_t i = 0; rc == 0 && i < f.n; i++)
         rc = lay_out(&f, &f.blocks[i]);
     end_page(&f);
