@@ -49,7 +49,7 @@ struct record_options {
     struct spool_stacks stacks;
     bool force;
     bool usable;
-    bool no_residency;
+    bool no_residency, no_pages;
     bool maps;
     bool lossy;
     bool verbose;
@@ -118,6 +118,9 @@ static const struct option options[] = {
     {0, "no-residency", OPTION_FLAG, NULL, NULL,
      "do not record how much of its blocks of 32 KiB and more PROGRAM uses, which is measured when they are freed",
      offsetof(struct record_options, no_residency)},
+    {0, "no-pages", OPTION_FLAG, NULL, NULL,
+     "do not read now and then which pages of the processes are resident, for 'heaptape stat --rss'",
+     offsetof(struct record_options, no_pages)},
     {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events instead of making PROGRAM wait for the recorder",
      offsetof(struct record_options, lossy)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also report the cost of recording",
@@ -465,6 +468,7 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .usable = o->usable,
                                 .maps = o->maps,
                                 .residency = !o->no_residency,
+                                .pages = !o->no_pages,
                                 .paused = o->start == RECORD_PAUSED,
                                 .codec = o->compression.codec,
                                 .level = o->compression.level,

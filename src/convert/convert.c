@@ -301,6 +301,7 @@ static int handle_item(struct converter *c, const struct trace_item *item, struc
         break;
     case TRACE_SESSION:
     case TRACE_UNRECORDED:
+    case TRACE_PAGES:
         break;
     }
     return 0;

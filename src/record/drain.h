@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "proc/watch.h"
 #include "record/code_names.h"
 #include "record/guard.h"
 #include "spool/spool.h"
@@ -83,6 +84,7 @@ struct drain_spool {
     uint64_t sampled_ns, named_ns; // the recorder's: when its memory was last looked at, and the names of its threads
     uint64_t sampled_cpu_ns;       // its CPU time then
     struct buf thread_names;       // these, as TRACE_F_THREAD_NAMES holds them
+    struct proc_due pages_due;     // the recorder's: of its maps of pages
     struct code_names code;        // the recorder's: of code that the process compiles
 };
 

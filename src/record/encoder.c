@@ -31,6 +31,7 @@ enum encoder_piece_kind {
     PIECE_PROCESS_END,
     PIECE_SAMPLES,
     PIECE_NAMES,
+    PIECE_PAGES,
     PIECE_BEGIN_BATCH,
     PIECE_SEGMENT,
     PIECE_END_BATCH
@@ -48,6 +49,7 @@ struct encoder_piece {
             struct names *names; // owned
             uint32_t of;         // process
         };
+        struct buf pages; // owned
     };
 };
 
@@ -81,6 +83,8 @@ static void bundle_clear(struct encoder_bundle *p)
             names_release(p->pieces[i].names);
             free(p->pieces[i].names);
         }
+        if (p->pieces[i].kind == PIECE_PAGES)
+            buf_release(&p->pieces[i].pages);
     }
     p->n_pieces = 0;
     p->n_words = p->n_samples = 0;
@@ -182,6 +186,8 @@ static int write_piece(struct encoder *n, const struct encoder_bundle *p, struct
         return trace_write_samples(w, p->samples + *samples - piece->samples, piece->samples, e);
     case PIECE_NAMES:
         return trace_write_names(w, piece->of, piece->names, e);
+    case PIECE_PAGES:
+        return trace_write_pages(w, piece->pages.data, piece->pages.size, e);
     case PIECE_BEGIN_BATCH:
         adapt_codec(n);
         return trace_batch_begin(w, e);
@@ -389,6 +395,17 @@ int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, 
     }
     *names = (struct names){0};
     return piece ? 0 : err_set(e, -ENOMEM, "out of memory");
+}
+
+int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e)
+{
+    struct encoder_piece *piece = add(n, PIECE_PAGES, 0, e);
+    if (piece)
+        piece->pages = *payload;
+    else
+        buf_release(payload);
+    *payload = (struct buf){0};
+    return piece ? 0 : -ENOMEM;
 }
 
 int encoder_begin_batch(struct encoder *n, struct err *e)

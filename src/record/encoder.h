@@ -4,6 +4,7 @@
 #ifndef HEAPTAPE_RECORD_ENCODER_H
 #define HEAPTAPE_RECORD_ENCODER_H
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fio.h"
@@ -46,6 +47,9 @@ int encoder_put_process_end(struct encoder *n, struct trace_process *p, struct e
 int encoder_put_samples(struct encoder *n, const struct trace_sample *samples, size_t count, struct err *e);
 // Names of code of a process, outside of a batch; taken over, also on failure.
 int encoder_put_names(struct encoder *n, uint32_t process, struct names *names, struct err *e);
+
+// A map of pages (trace_pages_put), outside of a batch; taken over, also on failure.
+int encoder_put_pages(struct encoder *n, struct buf *payload, struct err *e);
 
 int encoder_begin_batch(struct encoder *n, struct err *e);
 

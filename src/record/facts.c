@@ -23,6 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define NAMES_NS       500000000u  // between looks at the names of threads
+#define CPU_SAMPLE_NS  15000000u   // CPU time after which a process that records nothing is sampled …
+#define IDLE_SAMPLE_NS 1000000000u // … or time
+
 // The CPU's name as the kernel has it; "" where it has none (aarch64).
 static char *cpu_model(void)
 {
@@ -229,7 +233,7 @@ static bool put_name(struct buf *names, unsigned long tid, const char *name, siz
     return buf_put(names, name, n) == 0;
 }
 
-void facts_thread_names(struct buf *names, pid_t pid)
+static void read_thread_names(struct buf *names, pid_t pid)
 {
     char path[64], name[NAME_BYTES];
     struct dirent *d;
@@ -250,6 +254,14 @@ void facts_thread_names(struct buf *names, pid_t pid)
         closedir(tasks);
 }
 
+void facts_update_thread_names(struct drain_spool *s, uint64_t now)
+{
+    if (s->named_ns && now - s->named_ns < NAMES_NS && s->thread_names.size)
+        return;
+    read_thread_names(&s->thread_names, s->visible_pid);
+    s->named_ns = now;
+}
+
 uint64_t facts_cpu_ns(pid_t pid)
 {
     clockid_t clock;
@@ -257,6 +269,18 @@ uint64_t facts_cpu_ns(pid_t pid)
     if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0)
         return 0;
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool facts_is_sample_due(struct drain_spool *s, uint64_t now)
+{
+    // A program may use for long what it has allocated, and an allocator may return memory to the kernel from a thread of
+    // its own while the program is idle.
+    uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
+    if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < CPU_SAMPLE_NS && now - s->sampled_ns < IDLE_SAMPLE_NS)
+        return false;
+    s->sampled_ns = now;
+    s->sampled_cpu_ns = cpu_ns;
+    return true;
 }
 
 // From the text of /proc/PID/statm. A zombie has no memory.

@@ -18,9 +18,12 @@ void facts_add(struct record_result *result, const struct trace_process *p);
 // When recording began and ended, where that was not the life of the process. end_stamp is known.
 void facts_window(struct trace_process *p, const struct drain_spool *s);
 
-// Replaces `names` by those of the threads that live, as TRACE_F_THREAD_NAMES holds them; of a process that has ended
-// they stay. Of very many threads, some.
-void facts_thread_names(struct buf *names, pid_t pid);
+// Replaces the spool's names of threads by those of the threads that live; of a process that has ended they stay. Of very
+// many threads, some. Often at first, so that programs that live for moments have some, later twice a second.
+void facts_update_thread_names(struct drain_spool *s, uint64_t now);
+
+// Should its memory be sampled, at each of the recorder's occasions? If so, it counts as sampled now.
+bool facts_is_sample_due(struct drain_spool *s, uint64_t now);
 
 // Fills in the memory of a process from /proc/PID/statm: what is resident, and what of it is not of files nor shared. False:
 // it cannot be read, or the process has ended.

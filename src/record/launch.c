@@ -318,3 +318,15 @@ void record_launch_forward(struct record_launch *l)
     l->terminations = signals_seen;
     l->last_signal = last_signal;
 }
+
+void record_launch_continue_untraced(struct record_launch *l, struct drain *c)
+{
+    drain_stop(c);
+    for (;;) {
+        uint32_t seen = drain_wakeups(c);
+        record_launch_forward(l);
+        if (record_launch_reap(l, false) || l->terminations >= 2)
+            return;
+        drain_sleep(c, seen, 500000000u);
+    }
+}

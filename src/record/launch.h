@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_RECORD_LAUNCH_H
 #define HEAPTAPE_RECORD_LAUNCH_H
 
+#include "record/drain.h"
 #include "record/record.h"
 
 #include <sys/resource.h>
@@ -52,5 +53,8 @@ bool record_launch_reap(struct record_launch *l, bool wait);
 
 // Counts what has come for heaptape. The first one is passed on to the program.
 void record_launch_forward(struct record_launch *l);
+
+// Ends the recording and waits for the program: a full disk is no reason to end somebody's program.
+void record_launch_continue_untraced(struct record_launch *l, struct drain *c);
 
 #endif

@@ -1,6 +1,7 @@
 #include "record/record.h"
 
 #include "attach/attach.h"
+#include "proc/watch.h"
 #include "record/drain_private.h"
 #include "record/encoder.h"
 #include "record/facts.h"
@@ -33,17 +34,15 @@ enum {
     RECORDER_NICE = 5,  // the program comes first …
     BACKUP_UNNICE = 10, // … but it should not have to wait
 };
-#define BATCH_NS       MS(20)   // … or is this old
-#define SAMPLE_NS      MS(10)   // RSS of each process
-#define CPU_SAMPLE_NS  MS(15)   // … that records nothing: each time it has used so much CPU time …
-#define IDLE_SAMPLE_NS MS(1000) // … or after so long
-#define NAMES_NS       MS(500)  // names of its threads
-#define CHECK_NS       MS(2)    // between checks for processes that have ended
-#define BACKUP_NAP     400000u  // ns
-#define CALM_NS        MS(50)   // between its looks while no chunk gets full: what a process may hold lasts longer
-#define IDLE_NS        MS(20)   // sleep when few chunks get full: published events must not wait longer
-#define BUSY_NS        MS(1)    // … when many did: processes that may make no system call cannot end it
-#define SURVIVORS_NS   MS(50)   // between searches for processes of the session that have no spool yet
+#define BATCH_NS     MS(20)  // … or is this old
+#define SAMPLE_NS    MS(10)  // RSS of each process
+#define NAMES_NS     MS(500) // names of its code
+#define CHECK_NS     MS(2)   // between checks for processes that have ended
+#define BACKUP_NAP   400000u // ns
+#define CALM_NS      MS(50)  // between its looks while no chunk gets full: what a process may hold lasts longer
+#define IDLE_NS      MS(20)  // sleep when few chunks get full: published events must not wait longer
+#define BUSY_NS      MS(1)   // … when many did: processes that may make no system call cannot end it
+#define SURVIVORS_NS MS(50)  // between searches for processes of the session that have no spool yet
 
 struct ended_process {
     struct trace_process facts;
@@ -68,6 +67,7 @@ struct recorder {
     pthread_mutex_t draining;
     pthread_cond_t active_again;
     pthread_t backup;
+    struct proc_watch *pages; // NULL: maps of pages are not taken
     bool has_backup, ending;
     bool visiting;       // a program that ran already …
     uint64_t visited_ns; // … since then
@@ -243,15 +243,6 @@ static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *
     return rc;
 }
 
-// Often at first, so that programs that live for moments have some.
-static void update_thread_names(struct drain_spool *s, uint64_t now)
-{
-    if (s->named_ns && now - s->named_ns < NAMES_NS && s->thread_names.size)
-        return;
-    facts_thread_names(&s->thread_names, s->visible_pid);
-    s->named_ns = now;
-}
-
 static void update_code_names(struct recorder *r, struct drain_spool *s, uint64_t now)
 {
     if (s->code.checked_ns && now - s->code.checked_ns < NAMES_NS)
@@ -268,23 +259,36 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
     int rc = 0;
     for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
         struct drain_spool *s = r->drain.spools[i];
-        // A program may use for long what it has allocated, and an allocator may return memory to the kernel from a thread
-        // of its own while the program is idle.
-        uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
-        if (s->dead ||
-            (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < CPU_SAMPLE_NS && now - s->sampled_ns < IDLE_SAMPLE_NS))
+        if (s->dead || !facts_is_sample_due(s, now))
             continue;
-        s->sampled_ns = now;
-        s->sampled_cpu_ns = cpu_ns;
-        update_thread_names(s, now);
+        facts_update_thread_names(s, now);
         update_code_names(r, s, now);
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];
         *sample = (struct trace_sample){.process = s->number, .stamp = stamp_now(r)};
-        r->n_samples += facts_memory(sample, s->visible_pid);
+        if (!facts_memory(sample, s->visible_pid))
+            continue;
+        r->n_samples++;
+        proc_watch_ask(r->pages, &s->pages_due, s->number, s->visible_pid, sample->rss_bytes);
     }
     return rc;
+}
+
+// A map of pages that is complete, unless its process has ended or begun anew meanwhile.
+static int write_pages(struct recorder *r, struct err *e)
+{
+    struct buf payload = {0};
+    uint32_t number;
+    if (r->in_batch || !proc_watch_take(r->pages, &payload, &number))
+        return 0;
+    for (size_t i = 0; i < r->drain.n_spools; i++) {
+        const struct drain_spool *s = r->drain.spools[i];
+        if (s->number == number && s->pages_due.last_ns)
+            return encoder_put_pages(r->encoder, &payload, e) < 0 ? -ENOMEM : encoder_flush(r->encoder, e);
+    }
+    buf_release(&payload);
+    return 0;
 }
 
 static int discover(struct recorder *r, struct err *e)
@@ -334,6 +338,7 @@ static int restart(struct recorder *r, struct err *e)
     r->result->processes = 0;
     for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
         code_names_restart(&r->drain.spools[i]->code);
+        r->drain.spools[i]->pages_due = (struct proc_due){0};
         rc = announce(r, r->drain.spools[i], e);
     }
     drain_answer(&r->drain, SPOOL_RESET, 0);
@@ -399,6 +404,8 @@ static int drain_pass(struct recorder *r, struct err *e)
         rc = end_processes(r, e);
     if (rc == 0 && r->in_batch && (r->batch_words >= BATCH_WORDS || now >= r->batch_began_ns + BATCH_NS))
         rc = end_batch(r, e);
+    if (rc == 0)
+        rc = write_pages(r, e);
     return rc < 0 ? rc : settle(r, now, e);
 }
 
@@ -510,6 +517,7 @@ static int begin_backup(struct recorder *r, struct err *e)
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
     int rc = pthread_create(&r->backup, NULL, drain_as_backup, r);
+    r->pages = r->settings->pages ? proc_watch_new("heaptape", r->clock) : NULL;
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     r->has_backup = rc == 0;
     return rc == 0 ? 0 : err_set(e, -rc, "cannot start a thread: %s", strerror(rc));
@@ -517,6 +525,8 @@ static int begin_backup(struct recorder *r, struct err *e)
 
 static void end_backup(struct recorder *r)
 {
+    proc_watch_free(r->pages);
+    r->pages = NULL;
     if (!r->has_backup)
         return;
     pthread_mutex_lock(&r->draining);
@@ -678,19 +688,6 @@ static int begin_encoder(struct recorder *r, struct err *e)
     return r->encoder ? 0 : -EAGAIN;
 }
 
-// A full disk is no reason to end somebody's program.
-static void continue_untraced(struct recorder *r)
-{
-    drain_stop(&r->drain);
-    for (;;) {
-        uint32_t seen = drain_wakeups(&r->drain);
-        record_launch_forward(&r->launch);
-        if (record_launch_reap(&r->launch, false) || r->launch.terminations >= 2)
-            return;
-        drain_sleep(&r->drain, seen, MS(500));
-    }
-}
-
 static int run(struct recorder *r, struct err *e)
 {
     int rc = begin(r, e);
@@ -714,7 +711,7 @@ static int run(struct recorder *r, struct err *e)
         rc = finish(r, e);
     r->result->full = r->encoder && encoder_has_ended(r->encoder);
     if ((rc < 0 || r->result->full) && !is_visit(r))
-        continue_untraced(r);
+        record_launch_continue_untraced(&r->launch, &r->drain);
     record_launch_forward(&r->launch);
     if (r->launch.terminations >= 2 && !is_visit(r))
         r->result->stopped_by = r->launch.last_signal;

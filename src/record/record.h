@@ -37,6 +37,7 @@ struct record_settings {
     bool usable;    // the usable size of each block is recorded
     bool maps;      // so are the programs' own mappings
     bool residency; // … how many pages of their big blocks they use
+    bool pages;     // which pages of the processes are resident, from outside
     bool live;      // somebody reads the output as it is written: what is recorded must not wait for what comes next
     bool lossy;     // the program does not wait for a recorder that falls behind; what is dropped is counted
 };

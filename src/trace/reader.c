@@ -244,6 +244,17 @@ static int read_names(struct trace_reader *r, const struct frame *f, struct trac
     return 0;
 }
 
+static int read_pages(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
+{
+    uint32_t number = fields_process_number(f->data, f->size);
+    if (number >= r->n_processes)
+        return corrupt(r, f, "a map of pages belongs to an unknown process", e);
+    item->process = r->processes[number];
+    item->pages = f->data;
+    item->pages_bytes = f->size;
+    return 0;
+}
+
 static int read_end(struct trace_reader *r, const struct frame *f, struct trace_item *item)
 {
     item->end_stamp = fields_number(f->data, f->size, TRACE_F_END_STAMP, 0);
@@ -274,6 +285,9 @@ int trace_read_frame(struct trace_reader *r, const struct frame *f, struct trace
         break;
     case TRACE_NAMES:
         rc = read_names(r, f, item, e);
+        break;
+    case TRACE_PAGES:
+        rc = read_pages(r, f, item, e);
         break;
     case TRACE_END:
         rc = read_end(r, f, item);

@@ -11,7 +11,7 @@
 struct trace_item {
     enum trace_frame type;
     uint64_t offset; // of the frame in the file
-    // TRACE_PROCESS, TRACE_PROCESS_END and TRACE_NAMES: the process, with what is known so far
+    // TRACE_PROCESS, TRACE_PROCESS_END, TRACE_NAMES and TRACE_PAGES: the process, with what is known so far
     struct trace_process *process;
     // TRACE_EVENTS
     uint64_t batch, watermark;
@@ -24,6 +24,9 @@ struct trace_item {
     // TRACE_NAMES, with `process`: a payload for names_get (trace/names.h)
     const uint8_t *names;
     size_t names_bytes;
+    // TRACE_PAGES, with `process`: a payload for trace_pages_get (trace/pages.h)
+    const uint8_t *pages;
+    size_t pages_bytes;
     // TRACE_END
     uint64_t end_stamp, events;
     uint64_t clock_hz; // of the session, measured over all of it; 0: not given

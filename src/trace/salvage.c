@@ -137,6 +137,8 @@ static int keep(struct salvage *s, const struct trace_item *item, struct err *e)
         return trace_write_unrecorded(&s->writer, &s->reader.unrecorded, e);
     case TRACE_NAMES:
         return keep_names(s, item, e);
+    case TRACE_PAGES:
+        return trace_write_pages(&s->writer, item->pages, item->pages_bytes, e);
     case TRACE_END:
         s->end_stamp = item->end_stamp;
         s->clock_hz = item->clock_hz;

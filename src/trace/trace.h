@@ -18,6 +18,7 @@ enum trace_frame {
     TRACE_SAMPLES = 5,     // memory of the processes, sampled from outside
     TRACE_END = 6,         // fields: totals; always the last frame of a recording that was not cut off
     TRACE_NAMES = 8,       // of code addresses of a process
+    TRACE_PAGES = 9,       // fields: which pages of a process are resident (trace/pages.h)
     TRACE_UNRECORDED = 7,  // fields: processes that ran and were not recorded; at most one, before END
 };
 
@@ -74,6 +75,21 @@ enum trace_field {
     // Of a process with DEEPBOUND: what glibc's malloc had in use at its end, and had of the system (PROCESS_END)
     TRACE_F_MALLOC_IN_USE_BYTES = 54,
     TRACE_F_MALLOC_SYSTEM_BYTES = 55,
+    // Of PAGES frames.
+    TRACE_F_PAGES_STAMP = 60,     // when its reading began …
+    TRACE_F_PAGES_END_STAMP = 61, // … and ended
+    TRACE_F_PAGE_BYTES = 62,      // before the first mapping
+    TRACE_F_RSS_BYTES = 63,       // of the whole process, as the three that follow
+    TRACE_F_PSS_BYTES = 64,
+    TRACE_F_SWAP_BYTES = 65,
+    TRACE_F_HUGE_BYTES = 66, // anonymous memory in huge pages
+    TRACE_F_MINOR_FAULTS = 67,
+    TRACE_F_MAJOR_FAULTS = 68,
+    TRACE_F_PROCESS_CPU_NS = 69, // since the process started
+    TRACE_F_CGROUP_BYTES = 70,   // memory that its cgroup uses; absent: there is no such controller
+    TRACE_F_CGROUP_LIMIT_BYTES = 71,
+    TRACE_F_UNLISTED = 72, // varints: enum trace_memory, resident bytes of its mappings that have no field of their own
+    TRACE_F_MAPPING = 73,  // varints, see docs/reference/trace-format.md
 };
 
 // One run of words of one stream of one thread, as an EVENTS frame holds it.

@@ -144,6 +144,12 @@ int trace_write_names(struct trace_writer *w, uint32_t process, const struct nam
     return rc;
 }
 
+int trace_write_pages(struct trace_writer *w, const uint8_t *at, size_t n, struct err *e)
+{
+    w->payload.size = 0;
+    return write_payload(w, TRACE_PAGES, buf_put(&w->payload, at, n), e);
+}
+
 static enum columns_transform transform_of(const struct trace_writer *w)
 {
     // Columns exist for what compresses them.

@@ -43,6 +43,9 @@ int trace_write_samples(struct trace_writer *w, const struct trace_sample *sampl
 // Names of code of a process, in as many frames as they need; outside of a batch.
 int trace_write_names(struct trace_writer *w, uint32_t process, const struct names *names, struct err *e);
 
+// The payload of a PAGES frame (trace_pages_put); outside of a batch.
+int trace_write_pages(struct trace_writer *w, const uint8_t *at, size_t n, struct err *e);
+
 // A batch is written in as many EVENTS frames as the frame limit asks for; the last of them comes with
 // trace_batch_end, also when nothing was added: it moves the watermark.
 int trace_batch_begin(struct trace_writer *w, struct err *e);

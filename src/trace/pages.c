@@ -1,0 +1,217 @@
+#include "trace/pages.h"
+
+#include "base/tlv.h"
+#include "base/varint.h"
+#include "trace/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    MAX_PAYLOAD = 8 << 20, // half of what a frame may hold
+    AFTER_FILE = 1,        // a flag of a mapping
+};
+#define MAX_PAGE_BYTES (1u << 20)
+#define ADDRESS_LIMIT  (1ull << 57) // of user space with five levels of page tables
+
+void trace_pages_release(struct trace_pages *p)
+{
+    free(p->mappings);
+    free(p->runs);
+    *p = (struct trace_pages){0};
+}
+
+int trace_pages_add(struct trace_pages *p, const struct trace_mapping *m)
+{
+    if (HT_GROW(&p->mappings, &p->mappings_capacity, p->n_mappings + 1) < 0)
+        return -ENOMEM;
+    struct trace_mapping *to = &p->mappings[p->n_mappings++];
+    *to = *m;
+    to->first_run = p->n_runs;
+    to->n_runs = 0;
+    return 0;
+}
+
+int trace_pages_add_run(struct trace_pages *p, uint64_t first, uint64_t n)
+{
+    struct trace_mapping *m = &p->mappings[p->n_mappings - 1];
+    struct trace_page_run *last = m->n_runs ? &p->runs[p->n_runs - 1] : NULL;
+    if (last && last->first + last->n == first) {
+        last->n += n;
+        return 0;
+    }
+    if (HT_GROW(&p->runs, &p->runs_capacity, p->n_runs + 1) < 0)
+        return -ENOMEM;
+    p->runs[p->n_runs++] = (struct trace_page_run){first, n};
+    m->n_runs++;
+    return 0;
+}
+
+// The numbers of a frame that stand for themselves.
+struct pages_number {
+    unsigned tag;
+    size_t offset;
+};
+
+#define AT(member) offsetof(struct trace_pages, member)
+static const struct pages_number numbers[] = {
+    {TRACE_F_PAGES_STAMP, AT(stamp)},         {TRACE_F_PAGES_END_STAMP, AT(end_stamp)},
+    {TRACE_F_PAGE_BYTES, AT(page_bytes)},     {TRACE_F_RSS_BYTES, AT(rss_bytes)},
+    {TRACE_F_PSS_BYTES, AT(pss_bytes)},       {TRACE_F_SWAP_BYTES, AT(swap_bytes)},
+    {TRACE_F_HUGE_BYTES, AT(huge_bytes)},     {TRACE_F_MINOR_FAULTS, AT(minor_faults)},
+    {TRACE_F_MAJOR_FAULTS, AT(major_faults)}, {TRACE_F_PROCESS_CPU_NS, AT(cpu_ns)},
+    {TRACE_F_CGROUP_BYTES, AT(cgroup_bytes)}, {TRACE_F_CGROUP_LIMIT_BYTES, AT(cgroup_limit_bytes)},
+};
+#undef AT
+
+static uint64_t *number_of(struct trace_pages *p, const struct pages_number *n)
+{
+    return (uint64_t *)(void *)((char *)p + n->offset);
+}
+
+static int put_varint(struct buf *b, uint64_t v)
+{
+    if (buf_reserve(b, VARINT_MAX_BYTES) < 0)
+        return -ENOMEM;
+    b->size += varint_put(b->data + b->size, v);
+    return 0;
+}
+
+static int put_mapping(struct buf *b, struct buf *field, const struct trace_pages *p, const struct trace_mapping *m,
+                       uint64_t *end)
+{
+    uint64_t page = p->page_bytes, first = m->start / page, pages = m->bytes / page, at = first;
+    const uint64_t head[] = {m->kind,
+                             m->after_file ? AFTER_FILE : 0,
+                             first - *end,
+                             pages,
+                             m->rss_bytes / page,
+                             m->swap_bytes / page,
+                             m->huge_bytes / page};
+    field->size = 0;
+    int rc = 0;
+    for (size_t i = 0; i < sizeof head / sizeof *head && rc == 0; i++)
+        rc = put_varint(field, head[i]);
+    for (size_t i = m->first_run; i < m->first_run + m->n_runs && rc == 0; i++) {
+        rc = put_varint(field, p->runs[i].first - at);
+        if (rc == 0)
+            rc = put_varint(field, p->runs[i].n);
+        at = p->runs[i].first + p->runs[i].n;
+    }
+    *end = first + pages;
+    return rc < 0 ? rc : tlv_put_bytes(b, TRACE_F_MAPPING, field->data, field->size);
+}
+
+int trace_pages_put(struct buf *b, const struct trace_pages *p)
+{
+    struct trace_pages copy = *p;
+    struct buf field = {0};
+    uint64_t end = 0;
+    size_t from = b->size;
+    int rc = tlv_put_u64(b, TRACE_F_PROCESS, p->process);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == 0; i++) {
+        uint64_t v = *number_of(&copy, &numbers[i]);
+        rc = v == TRACE_PAGES_UNKNOWN ? 0 : tlv_put_u64(b, numbers[i].tag, v);
+    }
+    for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS && rc == 0; kind++) {
+        field.size = 0;
+        rc = put_varint(&field, kind);
+        if (rc == 0)
+            rc = put_varint(&field, p->rss_of[kind]);
+        if (rc == 0 && p->rss_of[kind])
+            rc = tlv_put_bytes(b, TRACE_F_UNLISTED, field.data, field.size);
+    }
+    for (size_t i = 0; i < p->n_mappings && rc == 0; i++) {
+        rc = put_mapping(b, &field, p, &p->mappings[i], &end);
+        if (rc == 0 && b->size - from > MAX_PAYLOAD)
+            rc = -EMSGSIZE;
+    }
+    buf_release(&field);
+    return rc;
+}
+
+// The next of the field's varints, at most `max`.
+static bool get(const uint8_t **at, const uint8_t *end, uint64_t max, uint64_t *v)
+{
+    size_t n = varint_get(*at, end, v);
+    *at += n;
+    return n && *v <= max;
+}
+
+static int get_runs(struct trace_pages *p, const uint8_t *at, const uint8_t *end, uint64_t pages)
+{
+    uint64_t page = p->mappings[p->n_mappings - 1].start / p->page_bytes, gap, n;
+    for (; at < end; page += n, pages -= n) {
+        if (!get(&at, end, pages, &gap) || !get(&at, end, pages - gap, &n) || !n)
+            return -EBADMSG;
+        page += gap;
+        pages -= gap;
+        if (trace_pages_add_run(p, page, n) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int get_mapping(struct trace_pages *p, const struct tlv *f)
+{
+    const uint8_t *at = f->bytes, *end = at + f->size;
+    const struct trace_mapping *before = p->n_mappings ? &p->mappings[p->n_mappings - 1] : NULL;
+    uint64_t page = p->page_bytes, from = before ? before->start + before->bytes : 0, v[7] = {0};
+    uint64_t limit = page ? (ADDRESS_LIMIT - from) / page : 0;
+    if (!page)
+        return -EBADMSG;
+    for (unsigned i = 0; i < 7; i++) {
+        uint64_t max = i < 2 ? UINT64_MAX : i == 2 ? limit : i == 3 ? limit - v[2] : v[3];
+        if (!get(&at, end, max, &v[i]))
+            return -EBADMSG;
+    }
+    const struct trace_mapping m = {
+        .start = from + v[2] * page,
+        .bytes = v[3] * page,
+        .kind = v[0] < TRACE_MEMORY_KINDS ? (enum trace_memory)v[0] : TRACE_MEMORY_OTHER,
+        .after_file = v[1] & AFTER_FILE,
+        .rss_bytes = v[4] * page,
+        .swap_bytes = v[5] * page,
+        .huge_bytes = v[6] * page,
+    };
+    int rc = trace_pages_add(p, &m);
+    return rc < 0 ? rc : get_runs(p, at, end, v[3]);
+}
+
+static int get_unlisted(struct trace_pages *p, const struct tlv *f)
+{
+    const uint8_t *at = f->bytes, *end = at + f->size;
+    uint64_t kind, bytes;
+    if (!get(&at, end, UINT64_MAX, &kind))
+        return -EBADMSG;
+    uint64_t *to = &p->rss_of[kind < TRACE_MEMORY_KINDS ? kind : TRACE_MEMORY_OTHER];
+    if (!get(&at, end, ADDRESS_LIMIT - *to, &bytes))
+        return -EBADMSG;
+    *to += bytes;
+    return 0;
+}
+
+static int set_field(void *to, const struct tlv *f)
+{
+    struct trace_pages *p = to;
+    if (f->tag == TRACE_F_PROCESS)
+        p->process = f->number < UINT32_MAX ? (uint32_t)f->number : UINT32_MAX;
+    if (f->tag == TRACE_F_MAPPING)
+        return get_mapping(p, f);
+    if (f->tag == TRACE_F_UNLISTED)
+        return get_unlisted(p, f);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (f->tag == numbers[i].tag)
+            *number_of(p, &numbers[i]) = f->number;
+    }
+    bool good = !(p->page_bytes & (p->page_bytes - 1)) && p->page_bytes <= MAX_PAGE_BYTES;
+    return good && (f->tag != TRACE_F_PAGE_BYTES || !p->n_mappings) ? 0 : -EBADMSG;
+}
+
+int trace_pages_get(const uint8_t *at, size_t n, struct trace_pages *p)
+{
+    p->process = UINT32_MAX;
+    p->cgroup_bytes = p->cgroup_limit_bytes = TRACE_PAGES_UNKNOWN;
+    int rc = tlv_read(at, n, set_field, p);
+    return rc == 0 && !p->page_bytes ? -EBADMSG : rc;
+}

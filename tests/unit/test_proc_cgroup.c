@@ -1,0 +1,111 @@
+#include "proc/cgroup.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char root[] = "/tmp/heaptape-cgroup-XXXXXX";
+static uint64_t used, limit;
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s%s", root, folder);
+    for (char *slash = path + strlen(root); (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s%s/%s", root, folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    strcpy(root + sizeof root - 7, "XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+static void test_version_2(void **state)
+{
+    (void)state;
+    put("/a/b", "memory.current", "1000\n");
+    put("/a/b", "memory.max", "max\n");
+    put("/a", "memory.max", "5000\n");
+    proc_cgroup_read("0::/a/b\n", root, &used, &limit);
+    assert_int_equal(used, 1000);
+    assert_int_equal(limit, 5000); // that of the one above
+    put("/a/b", "memory.max", "3000\n");
+    proc_cgroup_read("0::/a/b\n", root, &used, &limit);
+    assert_int_equal(limit, 3000);
+    put("/a/b", "memory.max", "max\n");
+    put("/a", "memory.max", "max\n");
+    proc_cgroup_read("0::/a/b", root, &used, &limit);
+    assert_int_equal(used, 1000);
+    assert_true(limit == UINT64_MAX);
+}
+
+static void test_version_1(void **state)
+{
+    (void)state;
+    put("/memory/a", "memory.usage_in_bytes", "2000\n");
+    put("/memory/a", "memory.limit_in_bytes", "9223372036854771712\n");
+    put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
+    proc_cgroup_read("5:cpu,cpuacct:/x\n4:memory:/a\n0::/\n", root, &used, &limit);
+    assert_int_equal(used, 2000);
+    assert_true(limit == UINT64_MAX); // there is none
+    put("/memory/a", "memory.limit_in_bytes", "7000\n");
+    proc_cgroup_read("4:hugetlb,memory:/a\n", root, &used, &limit);
+    assert_int_equal(limit, 7000);
+}
+
+// The path is that of the host, and what is mounted is the cgroup itself.
+static void test_container(void **state)
+{
+    (void)state;
+    put("/memory", "memory.usage_in_bytes", "2000\n");
+    put("/memory", "memory.limit_in_bytes", "8000\n");
+    proc_cgroup_read("4:memory:/docker/0123\n", root, &used, &limit);
+    assert_int_equal(used, 2000);
+    assert_int_equal(limit, 8000);
+    put("", "memory.current", "300\n");
+    put("", "memory.max", "400\n");
+    proc_cgroup_read("0::/docker/0123\n", root, &used, &limit);
+    assert_int_equal(used, 300);
+    assert_int_equal(limit, 400);
+}
+
+static void test_none(void **state)
+{
+    static const char *const lines[] = {"", "\n", "garbage", "4:memory", "0::/a\n", "3:cpu:/a\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        proc_cgroup_read(lines[i], root, &used, &limit);
+        assert_true(used == UINT64_MAX && limit == UINT64_MAX);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_version_2, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_version_1, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_container, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

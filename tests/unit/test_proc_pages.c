@@ -1,0 +1,112 @@
+#include "proc/pages.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const struct proc_pages_how how = {"no such path", 60000000000};
+static struct trace_pages found;
+
+static void look(void)
+{
+    trace_pages_release(&found);
+    assert_int_equal(proc_pages_read(&found, getpid(), &how), 0);
+}
+
+// How many of the pages from `at` on the map has as resident.
+static uint64_t resident(const char *at, uint64_t pages)
+{
+    uint64_t first = (uintptr_t)at / found.page_bytes, n = 0;
+    for (size_t i = 0; i < found.n_runs; i++) {
+        for (uint64_t page = found.runs[i].first; page < found.runs[i].first + found.runs[i].n; page++)
+            n += page >= first && page < first + pages;
+    }
+    return n;
+}
+
+// Alone between two pages that may not be used.
+static char *map(uint64_t pages)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = mmap(NULL, (pages + 2) * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(at != MAP_FAILED);
+    assert_int_equal(mprotect(at + page, pages * page, PROT_READ | PROT_WRITE), 0);
+    return at + page;
+}
+
+static void test_runs(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = map(1000);
+    (void)state;
+    madvise(at, 1000 * page, MADV_NOHUGEPAGE);
+    look();
+    assert_int_equal(resident(at, 1000), 0);
+    for (unsigned i = 100; i < 1000; i += 100)
+        memset(at + i * page, 1, 3 * page);
+    look();
+    assert_int_equal(resident(at, 1000), 27);
+    assert_int_equal(resident(at + 100 * page, 3), 3);
+    madvise(at + 100 * page, page, MADV_DONTNEED);
+    look();
+    assert_int_equal(resident(at, 1000), 26);
+    munmap(at, 1000 * page);
+}
+
+// The page of zeros that a read maps is nobody's.
+static void test_zeros(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    volatile char *at = map(100);
+    char sum = 0;
+    (void)state;
+    madvise((char *)at, 100 * page, MADV_NOHUGEPAGE);
+    for (unsigned i = 0; i < 100; i++)
+        sum = (char)(sum + at[i * page]);
+    at[50 * page] = (char)(sum + 1);
+    look();
+    assert_int_equal(resident((char *)at, 100), 1);
+    munmap((char *)at, 100 * page);
+}
+
+static void test_sums(void **state)
+{
+    uint64_t sum = 0;
+    (void)state;
+    look();
+    for (size_t i = 0; i < found.n_runs; i++)
+        sum += found.runs[i].n * found.page_bytes;
+    for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS; kind++)
+        sum += found.rss_of[kind];
+    // What it allocates itself while it looks.
+    assert_true(sum + (1 << 20) > found.rss_bytes && sum < found.rss_bytes + (1 << 20));
+    assert_true(found.rss_of[TRACE_MEMORY_FILE] > 0 && found.rss_of[TRACE_MEMORY_STACK] > 0);
+    assert_true(found.pss_bytes > 0 && found.pss_bytes <= found.rss_bytes);
+    assert_true(found.minor_faults > 0);
+}
+
+static void test_limits(void **state)
+{
+    const struct proc_pages_how no_time = {"no such path", 0};
+    struct trace_pages p = {0};
+    (void)state;
+    assert_int_equal(proc_pages_read(&p, getpid(), &no_time), -ETIME);
+    trace_pages_release(&p);
+    assert_true(proc_pages_read(&p, 0x3fffffff, &how) < 0);
+    trace_pages_release(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_limits),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    trace_pages_release(&found);
+    return failed;
+}
