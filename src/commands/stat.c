@@ -6,12 +6,14 @@
 #include "commands/parts.h"
 #include "print/coverage.h"
 #include "print/findings.h"
+#include "print/rss.h"
 #include "print/unrecorded.h"
 #include "print/usage.h"
 #include "print/watch.h"
 #include "report/profile.h"
 #include "report/sites_json.h"
 #include "report/stat_json.h"
+#include "rss/rss_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,12 +26,12 @@ enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE };
 enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF, STAT_SPEEDSCOPE, STAT_FIREFOX };
 
 struct stat_options {
-    bool json, brief;
+    bool json, brief, rss;
     enum stat_by by;
     enum stat_format format;
     enum profile_weight weight; // -1: not given
     uint64_t top;
-    const char *from, *to;
+    const char *from, *to, *at;
     const char *debug_dirs;
 };
 
@@ -54,6 +56,12 @@ static const struct option options[] = {
      offsetof(struct stat_options, from)},
     {0, "to", OPTION_STRING, "POINT", NULL, "with --by: end of that span (default: the end)",
      offsetof(struct stat_options, to)},
+    {0, "rss", OPTION_FLAG, NULL, NULL,
+     "print what the resident memory (RSS) of the process with most of it was made up of, and which blocks pin free memory; needs a trace",
+     offsetof(struct stat_options, rss)},
+    {0, "at", OPTION_STRING, "peak|end|POINT", "peak",
+     "with --rss: when RSS was highest, at the last map of pages, or at the first one at or after POINT",
+     offsetof(struct stat_options, at)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
      offsetof(struct stat_options, top)},
     {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
@@ -391,6 +399,38 @@ static void print(const struct file_stat *s, const struct stat_options *o)
         print_text(s), findings_print(&f);
 }
 
+static int print_rss(const struct stat_options *o, const char *path)
+{
+    struct rss_options how = {.at = RSS_AT_POINT};
+    struct file f;
+    struct rss r = {0};
+    struct err e = {0};
+    if (strcmp(o->at, "peak") == 0)
+        how.at = RSS_AT_PEAK;
+    else if (strcmp(o->at, "end") == 0)
+        how.at = RSS_AT_END;
+    else if (command_parse_point(o->at, &how.point) < 0)
+        return usage_error(&cmd_stat, "--at: '%s' is not peak, end, an event number, a time such as 1.5s, or mark:TEXT",
+                           o->at);
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, &e);
+    if (rc == 0 && f.kind == FILE_WORKLOAD)
+        die(EXIT_FAILED, "%s: a workload has no addresses: --rss needs the trace that it was made from", path);
+    if (rc == 0)
+        rc = rss_read(&r, &f.trace, &how, watch_begin("stat"), &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    if (r.n_processes > 1)
+        note("resident memory of process %u (%s), one of %zu processes", r.pid, r.exe ? r.exe : "unknown program",
+             r.n_processes);
+    if (o->json)
+        rss_json(&(struct json){.to = stdout, .pretty = true}, &r);
+    else
+        rss_print(&r);
+    rss_release(&r);
+    file_close(&f);
+    return EXIT_DONE;
+}
+
 static int run(const void *fields, int argc, char **argv)
 {
     struct stat_options given = *(const struct stat_options *)fields, *o = &given;
@@ -407,13 +447,21 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_stat, "--weight span needs --from or --to");
     if ((int)o->weight < 0)
         o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
+    if (o->rss && (o->by == STAT_BY_SITE || o->brief))
+        return usage_error(&cmd_stat, "--rss cannot be combined with --by or --brief");
+    if (!o->rss && strcmp(o->at, "peak") != 0)
+        return usage_error(&cmd_stat, "--at needs --rss");
+    if (o->rss && argc > 1)
+        return usage_error(&cmd_stat, "--rss is of one FILE");
+    symbols_debug_dirs(o->debug_dirs);
+    if (o->rss)
+        return print_rss(o, argv[0]);
     enum file_stat_part part = o->by == STAT_BY_SITE ? FILE_STAT_SITES : o->brief ? FILE_STAT_BRIEF : FILE_STAT_ALL;
     bool text = !o->json && o->format == STAT_TEXT;
     if (argc > 1 && (int)o->format > STAT_JSON)
         return usage_error(&cmd_stat, "a profile is of one FILE");
     if (text)
         wrap_lines();
-    symbols_debug_dirs(o->debug_dirs);
     for (int i = 0; i < argc; i++) {
         struct file_stat s;
         struct err e = {0};
@@ -451,7 +499,9 @@ const struct command cmd_stat = {
         "second one. A POINT is the number of an event in the order of `dump` (1200), a time since the start of the "
         "program (1.5s), or the first mark with a text (mark:warm). --weight growth sorts by steady growth: the median "
         "growth of live bytes in the eighths of the run (by events), times eight. A leak grows in all of them; a burst "
-        "that stays grows in one, and does not count.",
+        "that stays grows in one, and does not count.\n\n"
+        "With --rss, 'stat' prints what the resident memory was made up of at one moment: live blocks, rounding, free bytes "
+        "of pages that live blocks pin, wholly free pages, the allocator's own, and what is not the heap's.",
     .options = options,
     .options_bytes = sizeof(struct stat_options),
     .min_operands = 1,

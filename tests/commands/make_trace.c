@@ -3,12 +3,19 @@
 //   process PID ARGV...          a process; what follows is of it, up to the next one
 //   THREAD STAMP KIND [KEY=N...] a record; KEY is ptr, size, count, align, result, value, error, or text=WORD,
 //                                in which ^ is a space, or the name of a note
+//   allocator PATH               what answers malloc in the processes that follow
+//   sample STAMP RSS             of the process's memory
+//   pages STAMP [KEY=N...]       a map of its pages, of 4096 bytes; KEY is pss, swap, huge, minor, major, cpu, cgroup, limit,
+//                                or files, stack, shared, recording, other: bytes in mappings of that kind, or more: of RSS
+//   mapping ADDRESS PAGES KIND [FIRST+N...]  one of the last map's; KIND is heap, anonymous or library, and FIRST the place
+//                                in the mapping from which on N pages are resident
 //   lost THREAD WORDS            so many words of the thread's stream are missing here
 //   round                        ends a batch; its watermark is the greatest stamp so far
 //   end [HZ]                     the process and the recording end well, with HZ as the clock rate that was measured
 //                                over all of it; without it the trace is cut off
 // Stamps are nanoseconds.
 #include "trace/codec.h"
+#include "trace/pages.h"
 #include "trace/writer.h"
 
 #include <stdio.h>
@@ -28,6 +35,8 @@ static struct stream *streams[PROCESSES * THREADS];
 static struct trace_process processes[PROCESSES];
 static uint32_t n_processes;
 static uint64_t latest;
+static char *allocator;
+static struct trace_pages pages; // not written yet where page_bytes is not 0
 static struct trace_writer writer;
 static struct err e;
 
@@ -45,6 +54,7 @@ static void begin_process(char *words)
     char *pid = strtok(words, " \n"), *word, argv[1024];
     *p =
         (struct trace_process){.number = n_processes++, .pid = (uint32_t)atoi(pid), .ppid = 1, .exe = strdup("/bin/x")};
+    p->allocator = allocator ? strdup(allocator) : NULL;
     while ((word = strtok(NULL, " \n"))) {
         memcpy(argv + p->argv_bytes, word, strlen(word) + 1);
         p->argv_bytes += (uint32_t)strlen(word) + 1;
@@ -146,9 +156,93 @@ static void end_all(uint64_t clock_hz)
     must(trace_write_end(&writer, latest, clock_hz, &e));
 }
 
+static void write_pages(void)
+{
+    struct buf b = {0};
+    if (!pages.page_bytes)
+        return;
+    for (unsigned kind = 0; kind < TRACE_MEMORY_KINDS; kind++)
+        pages.rss_bytes += pages.rss_of[kind];
+    must(trace_pages_put(&b, &pages));
+    must(trace_write_pages(&writer, b.data, b.size, &e));
+    trace_pages_release(&pages);
+    buf_release(&b);
+}
+
+static void begin_pages(char *words)
+{
+    static const char *const names[] = {"pss",   "swap",  "huge",  "minor",  "major",     "cpu",   "cgroup",
+                                        "limit", "files", "stack", "shared", "recording", "other", "more"};
+    uint64_t *const fields[] = {&pages.pss_bytes,
+                                &pages.swap_bytes,
+                                &pages.huge_bytes,
+                                &pages.minor_faults,
+                                &pages.major_faults,
+                                &pages.cpu_ns,
+                                &pages.cgroup_bytes,
+                                &pages.cgroup_limit_bytes,
+                                &pages.rss_of[TRACE_MEMORY_FILE],
+                                &pages.rss_of[TRACE_MEMORY_STACK],
+                                &pages.rss_of[TRACE_MEMORY_SHARED],
+                                &pages.rss_of[TRACE_MEMORY_RECORDING],
+                                &pages.rss_of[TRACE_MEMORY_OTHER],
+                                &pages.rss_bytes};
+    uint64_t stamp = strtoull(strtok(words, " \n"), NULL, 0);
+    write_batch();
+    pages = (struct trace_pages){.process = n_processes - 1,
+                                 .stamp = stamp,
+                                 .end_stamp = stamp,
+                                 .page_bytes = 4096,
+                                 .cgroup_bytes = TRACE_PAGES_UNKNOWN,
+                                 .cgroup_limit_bytes = TRACE_PAGES_UNKNOWN};
+    for (char *word; (word = strtok(NULL, " \n"));) {
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            if (strncmp(word, names[i], strlen(names[i])) == 0)
+                *fields[i] = strtoull(strchr(word, '=') + 1, NULL, 0);
+        }
+    }
+}
+
+static void add_mapping(char *words)
+{
+    struct trace_mapping m = {.start = strtoull(strtok(words, " \n"), NULL, 0)};
+    m.bytes = strtoull(strtok(NULL, " \n"), NULL, 0) * 4096;
+    const char *kind = strtok(NULL, " \n");
+    m.kind = strcmp(kind, "heap") == 0 ? TRACE_MEMORY_HEAP : TRACE_MEMORY_ANONYMOUS;
+    m.after_file = strcmp(kind, "library") == 0;
+    must(trace_pages_add(&pages, &m));
+    for (char *word; (word = strtok(NULL, " \n"));) {
+        uint64_t n = strtoull(strchr(word, '+') + 1, NULL, 0);
+        must(trace_pages_add_run(&pages, m.start / 4096 + strtoull(word, NULL, 0), n));
+        pages.mappings[pages.n_mappings - 1].rss_bytes += n * 4096;
+        pages.rss_bytes += n * 4096;
+    }
+}
+
+static void add_sample(char *words)
+{
+    struct trace_sample s = {.process = n_processes - 1, .stamp = strtoull(strtok(words, " \n"), NULL, 0)};
+    s.rss_bytes = strtoull(strtok(NULL, " \n"), NULL, 0);
+    write_batch();
+    must(trace_write_samples(&writer, &s, 1, &e));
+}
+
 static void do_line(char *line)
 {
-    if (strncmp(line, "process ", 8) == 0)
+    if (strncmp(line, "mapping ", 8) == 0) {
+        add_mapping(line + 8);
+        return;
+    }
+    write_pages();
+    if (strncmp(line, "pages ", 6) == 0)
+        begin_pages(line + 6);
+    else if (strncmp(line, "sample ", 7) == 0)
+        add_sample(line + 7);
+    else if (strncmp(line, "allocator ", 10) == 0) {
+        line[strcspn(line, "\n")] = 0;
+        free(allocator);
+        allocator = strdup(line + 10);
+    } else if (strncmp(line, "process ", 8) == 0)
         begin_process(line + 8);
     else if (strncmp(line, "round", 5) == 0)
         write_batch();
@@ -176,6 +270,8 @@ int main(int argc, char **argv)
         memcpy(copy, line, sizeof line);
         do_line(copy);
     }
+    write_pages();
+    free(allocator);
     trace_writer_release(&writer);
     must(output_close(&out, true, &e));
     for (size_t i = 0; i < PROCESSES * THREADS; i++)

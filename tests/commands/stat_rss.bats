@@ -1,0 +1,241 @@
+load ../helper
+
+# make EXTRA: a trace of glibc's main heap with a page of each kind, and what EXTRA adds to its map of pages.
+# Page 0: a block of 24 bytes, which takes a chunk of 32. Page 2: one of 1001, which takes 1024. Page 4: freed. Page 5: never used.
+make() {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<END
+allocator ${2:-/lib/x86_64-linux-gnu/libc.so.6}
+process 100 prog
+0 1000 malloc size=24 result=0x100010
+0 1100 malloc size=1001 result=0x102010
+0 1200 malloc size=4000 result=0x104010
+0 1300 free ptr=0x104010
+pages 2000 ${3-files=8192}
+mapping 0x100000 10 heap 0+1 2+1 4+2
+$1
+0 3000 malloc size=100 result=0x106010
+0 4000 mark text=later
+pages 5000
+mapping 0x100000 10 heap 0+1
+0 6000 free ptr=0x100010
+end
+END
+}
+
+# rss EXPRESSION [OPTION...]: a value of stat --rss --json, by a Python expression on r.
+rss() {
+  "$HEAPTAPE" stat --rss --json "${@:2}" a.ht >rss.json
+  python3 -c "import json; r=json.load(open('rss.json')); print(($1))"
+}
+
+parts="[r[k + '_bytes'] for k in ('live', 'rounding', 'partly_free', 'wholly_free', 'allocator')] + [(r['not_heap'] or {}).get('bytes')]"
+
+# says SENTENCE [OPTION...], says_not SENTENCE [OPTION...]: of the text's sentences, lines joined.
+text_of() {
+  "$HEAPTAPE" stat --rss "$@" a.ht >text
+  awk 'length > 80 { print "over 80 columns: " $0; exit 1 }' text
+  tr '\n' ' ' <text >joined
+}
+
+says() {
+  text_of "${@:2}"
+  grep -q "$1" joined
+}
+
+says_not() {
+  text_of "${@:2}"
+  ! grep -q "$1" joined
+}
+
+@test "stat --rss: each byte of resident pages has its part" {
+  make
+  [ "$(rss "$parts")" = "[1025, 15, 7136, 4096, 4112, 8192]" ]
+  [ "$(rss "r['sum_bytes'], r['sampled']['rss_bytes']")" = "(24576, 24576)" ]
+  [ "$(rss "r['used_pages'], r['sparse_pages'], r['free_pages'], r['allocator_pages']")" = "(0, 2, 1, 1)" ]
+  [ "$(rss "r['blocks'], r['requested_bytes'], r['page_maps'], r['pid'], r['time_ns']")" = "(2, 1025, 2, 100, 2000)" ]
+  [ "$(rss "r['pinned']['sparse_pages'], r['pinned']['stranded_bytes']")" = "(2, 7136)" ]
+  [ "$(rss "[(g['size_from'], g['stranded_bytes']) for g in r['pinned']['by_size']]")" = "[(16, 4064), (512, 3072)]" ]
+  says "^process 100: RSS 24.0 KiB"
+  grep -q "^= sum *24.0 KiB  100.0 %$" text
+  grep -q "^+ not heap *8.0 KiB   33.3 %$" text
+}
+
+@test "stat --rss: what is not the heap's is told apart" {
+  make "mapping 0x7f0000000000 4 anonymous 0+3
+mapping 0x7f0000100000 2 library 1+1" "" "files=8192 stack=4096 shared=12288 recording=16384 other=4096"
+  [ "$(rss "r['not_heap']")" = "{'bytes': 61440, 'brk_bytes': 0, 'mappings_bytes': 12288, 'stack_bytes': 4096, 'files_bytes': 12288, 'shared_bytes': 12288, 'recording_bytes': 16384, 'other_bytes': 4096}" ]
+  [ "$(rss "r['sum_bytes'] - r['sampled']['rss_bytes']")" = 0 ]
+  says "More than half of RSS is not the heap's[.]"
+  make
+  says_not "More than half of RSS is not"
+}
+
+@test "stat --rss --at: the peak, the end, and the first map at or after a point" {
+  make
+  [ "$(rss "r['time_ns'], r['is_after_point']")" = "(2000, True)" ]
+  [ "$(rss "r['time_ns']" --at end)" = 5000 ]
+  [ "$(rss "r['time_ns'], r['blocks']" --at mark:later)" = "(5000, 3)" ]
+  [ "$(rss "r['time_ns']" --at 3)" = 2000 ]
+  [ "$(rss "r['time_ns']" --at 0.000003s)" = 5000 ]
+  says_not "this is the last one" --at 0.000003s
+  [ "$(rss "r['time_ns'], r['is_after_point']" --at 0.0000055s)" = "(5000, False)" ]
+  says "There is no map of pages at or after this point: this is the last one[.]" --at 0.0000055s
+  heaptape stat --rss --at mark:never a.ht
+  fails_with 1 "does not come to this point"
+}
+
+@test "stat --rss: glibc's heaps by their addresses, and blocks that it mapped" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+allocator /lib/libc.so.6
+process 100 prog
+0 1000 malloc size=100 result=0x100010
+1 1100 malloc size=100 result=0x7f0004000b20
+1 1200 malloc size=200 result=0x7f0008000030
+0 1300 malloc size=200000 result=0x7f0010100010
+0 1400 malloc size=300000 result=0x7f0010200010
+0 1500 free ptr=0x7f0010200010
+pages 2000
+mapping 0x100000 10 heap 0+2
+mapping 0x7f0004000000 33 anonymous 0+1 3+1
+mapping 0x7f0008000000 33 anonymous 0+1
+mapping 0x7f0010100000 49 anonymous 0+49
+mapping 0x7f0010200000 1 anonymous 0+1
+end
+END
+  [ "$(rss "[(a['kind'], a['address'], a['blocks']) for a in r['arenas']]")" = \
+    "[('main', '0x100000', 1), ('thread_heap', '0x7f0004000000', 1), ('thread_heap', '0x7f0008000000', 1), ('mapped_blocks', None, 1)]" ]
+  # The block's chunk ends with its page. Where one was, that glibc has unmapped, another mapping of the program lies.
+  [ "$(rss "[r['arenas'][3][k + '_bytes'] for k in ('live', 'rounding', 'partly_free', 'wholly_free', 'allocator')]")" = "[200000, 688, 0, 0, 16]" ]
+  [ "$(rss "r['not_heap']['mappings_bytes']")" = 4096 ]
+  [ "$(rss "r['sum_bytes'] - r['sampled']['rss_bytes']")" = 0 ]
+  says " heap 0x7f0004000000"
+  grep -q "blocks mapped one by one" text
+}
+
+@test "stat --rss: of another allocator mappings are arenas, and rounding is what was recorded" {
+  make "" /usr/lib/libjemalloc.so.2
+  [ "$(rss "r['rounding_known'], r['rounding_bytes'], r['allocator_bytes'], r['live_bytes']")" = "(False, 0, 4096, 1025)" ]
+  says "Rounding of this allocator is not known without 'record --usable'"
+  make
+  says_not "Rounding of this allocator"
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+allocator /usr/lib/libjemalloc.so.2
+process 100 prog
+0 1000 malloc size=1000 usable=1024 result=0x7f0000002000
+pages 2000
+mapping 0x7f0000000000 10 anonymous 0+3
+end
+END
+  [ "$(rss "$parts, r['rounding_known'], r['arenas'][0]['kind']")" = "([1000, 24, 3072, 0, 8192, 0], True, 'mapping')" ]
+  says_not "Rounding of this allocator"
+}
+
+@test "stat --rss: sentences stand where they are true" {
+  # 1 of 6 pages is wholly free, 7136 of 24576 bytes are stranded
+  make
+  says_not "The allocator keeps"
+  says "Live blocks pin 2 sparse pages, in which 7.0 KiB is free[.]"
+  says_not "is not resident"
+  # half of the heap is
+  make "" "" ""
+  says "The allocator keeps 4.0 KiB in pages without any live block[.]"
+  # hardly any of it
+  make "" "" "files=819200"
+  says_not "Live blocks pin"
+  # the block of 100 bytes that came later lies in a page that is not resident, as does that of 1001
+  says "1.1 KiB of 1.1 KiB live is not resident: never written, or swapped out[.]" --at end
+}
+
+@test "stat --rss: it says when the parts do not add up" {
+  # Pages that RSS counts and no mapping has.
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+allocator /lib/libc.so.6
+process 100 prog
+0 1000 malloc size=24 result=0x100010
+pages 2000 more=40960
+mapping 0x100000 10 heap 0+9
+end
+END
+  says "The sum differs from RSS by 52.6 %: the program went on while its pages were read[.]"
+  make
+  says_not "The sum differs"
+}
+
+@test "stat --rss: without maps of pages it says what cannot be known" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+allocator /lib/libc.so.6
+process 100 prog
+0 1000 malloc size=24 result=0x100010
+0 1100 malloc size=5000 result=0x101010
+sample 2000 40960
+0 3000 free ptr=0x101010
+sample 4000 4096
+end
+END
+  [ "$(rss "$parts, r['unknown_bytes'], r['page_maps'], r['sampled']['pss_bytes']")" = "([5024, 0, 7248, None, 16, None], 28672, 0, None)" ]
+  [ "$(rss "r['requested_bytes']" --at end)" = 24 ]
+  says "There are no maps of pages .* free pages cannot be distinguished from what is not the heap's"
+  make
+  says_not "There are no maps of pages"
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000 malloc size=24 result=0x100010
+end
+END
+  heaptape stat --rss a.ht
+  fails_with 1 "contains no samples of resident memory"
+}
+
+@test "stat --rss: of several processes that with most RSS" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+allocator /lib/libc.so.6
+process 100 small
+0 1000 malloc size=24 result=0x100010
+0 1001 malloc size=24 result=0x100030
+pages 1500
+mapping 0x100000 10 heap 0+1
+process 200 large
+0 2000 malloc size=24 result=0x100010
+pages 2500
+mapping 0x100000 10 heap 0+3
+end
+END
+  heaptape stat --rss a.ht
+  [ "$status" -eq 0 ]
+  [[ "$stderr" == *"resident memory of process 200"*"one of 2 processes"* ]]
+  [ "$(rss "r['pid'], r['processes'], r['blocks']")" = "(200, 2, 1)" ]
+  make
+  heaptape stat --rss a.ht
+  [ -z "$stderr" ]
+}
+
+@test "stat --rss: what was sampled along" {
+  make "" "" "pss=3000 swap=4096 huge=2097152 minor=7 major=8 cpu=9000 cgroup=123456 limit=234567 files=8192"
+  [ "$(rss "[r['sampled'][k] for k in ('pss_bytes', 'swap_bytes', 'huge_bytes', 'minor_faults', 'major_faults', 'cpu_ns', 'cgroup_bytes', 'cgroup_limit_bytes')]")" = \
+    "[3000, 4096, 2097152, 7, 8, 9000, 123456, 234567]" ]
+  says "memory of its cgroup .* limit "
+  make
+  [ "$(rss "r['sampled']['cgroup_bytes']")" = None ]
+  says_not "cgroup"
+}
+
+@test "stat --rss: usage errors, and a workload, which has no addresses" {
+  make
+  heaptape stat --rss --by site a.ht
+  usage_fails "--rss cannot be combined with --by or --brief"
+  heaptape stat --at end a.ht
+  usage_fails "--at needs --rss"
+  heaptape stat --rss a.ht a.ht
+  usage_fails "--rss is of one FILE"
+  heaptape stat --rss --at soon a.ht
+  usage_fails "--at: 'soon' is not peak, end, an event number, a time such as 1.5s, or mark:TEXT"
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  heaptape stat --rss a.htw
+  fails_with 1 "a workload has no addresses: --rss needs the trace that it was made from"
+}
+
+@test "stat --rss: the golden trace" {
+  cp "$HEAPTAPE_SOURCE/tests/golden/pages-1.ht" a.ht
+  [ "$(rss "$parts, r['sum_bytes'], [r['sampled'][k] for k in ('rss_bytes', 'pss_bytes', 'swap_bytes', 'huge_bytes', 'minor_faults', 'major_faults', 'cpu_ns', 'cgroup_bytes', 'cgroup_limit_bytes')]")" = \
+    "([1025, 15, 7136, 4096, 4112, 20480], 36864, [36864, 20000, 4096, 8192, 7, 8, 9000, 123456, 234567])" ]
+}
