@@ -140,3 +140,16 @@ needs_root() {
   [ "$(cut -d' ' -f3 /proc/"$started"/stat)" != T ]
   grep -q '^TracerPid:.0' /proc/"$started"/status
 }
+
+@test "blocks from before have their usable size when they are freed or reallocated" {
+  starts "$awkward" keeps
+  is_recorded
+  "$HEAPTAPE" convert -q -f t.ht -o t.htw
+  "$HEAPTAPE" dump t.htw | grep preexisting >found
+  # None of another size, and some of both.
+  local free resize
+  { read -r free && read -r resize; } <out
+  [ "$(grep -cF "preexisting($free)" found)" -ge 20 ]
+  [ "$(grep -cF "preexisting($resize)" found)" -ge 20 ]
+  run ! grep -vF -e "preexisting($free)" -e "preexisting($resize)" found
+}

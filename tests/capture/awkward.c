@@ -1,5 +1,8 @@
-// Programs that are hard to attach to; they print "ready" and go on until they are killed: awkward calls | execs | vforks MS. `execs`
-// executes itself again all the time; in `vforks` the thread stands in vfork for MS milliseconds each time, where no signal stops it.
+// Programs that are hard to attach to; they print "ready" and go on until they are killed: awkward calls | execs | vforks MS | keeps. `execs`
+// executes itself again all the time; in `vforks` the thread stands in vfork for MS milliseconds each time, where no signal stops it;
+// `keeps` frees and reallocates blocks that it allocated at its start, whose usable sizes it prints.
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +17,36 @@ static void call(void)
     }
 }
 
+enum { KEPT = 2000, TO_FREE = 5001, TO_RESIZE = 3001 };
+
+static void *to_free[KEPT], *to_resize[KEPT];
+
+static void keep(void)
+{
+    for (int i = 0; i < KEPT; i++) {
+        to_free[i] = malloc(TO_FREE);
+        to_resize[i] = malloc(TO_RESIZE);
+    }
+    printf("%zu\n%zu\n", malloc_usable_size(to_free[0]), malloc_usable_size(to_resize[0]));
+}
+
+static void release(void)
+{
+    for (int i = 0; i < KEPT; i++) {
+        free(to_free[i]);
+        to_resize[i] = realloc(to_resize[i], 100);
+        usleep(5000);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int status;
+    bool keeps = argc > 1 && strcmp(argv[1], "keeps") == 0;
     if (argc < 2)
         return 2;
+    if (keeps)
+        keep();
     if (!getenv("AWKWARD")) {
         printf("ready\n");
         fflush(stdout);
@@ -35,6 +63,8 @@ int main(int argc, char **argv)
         if (waitpid(child, &status, 0) != child || status != 0)
             return 1;
     }
+    if (keeps)
+        release();
     do
         call();
     while (strcmp(argv[1], "execs") != 0);
