@@ -551,10 +551,12 @@ static int run(pid_t pid, const char *library, const char *session_dir, struct a
     struct caller c;
     struct filters_verdict allowed;
     int rc = check(pid, &s->error);
-    if (rc == 0)
-        rc = remote_open(&r, pid, &s->error);
     if (rc < 0)
         return rc;
+    rc = remote_open(&r, pid, &s->error);
+    // What cannot be attached to has no library: it is another program by now.
+    if (rc < 0)
+        return rc == -ENOTSUP && !library ? -ENOENT : rc;
     if (!library && !remote_last_function(&r, "heaptape_detach")) {
         remote_close(&r);
         return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);

@@ -168,13 +168,21 @@ static int advance(struct merged *m, struct merged_source *s, struct err *e)
     return 0;
 }
 
-// The source whose op is next; NULL at the end of all. The first ones win: so they are not starved by equal stamps.
+// The number in the merged workload of the thread whose op is next; a new one gets the highest.
+static uint32_t thread_number(const struct merged_source *s)
+{
+    return s->thread < s->threads.n ? s->threads.at[s->thread] : NO_NUMBER;
+}
+
+// The source whose op is next; NULL at the end of all. Equal stamps go by thread, as the reader has them, so that the peak
+// in the summary is that which is read.
 static struct merged_source *choose(struct merged *m)
 {
     struct merged_source *best = NULL;
     for (size_t i = 0; i < m->n_sources; i++) {
         struct merged_source *s = &m->sources[i];
-        if (s->op && (!best || s->stamp < best->stamp))
+        if (s->op &&
+            (!best || s->stamp < best->stamp || (s->stamp == best->stamp && thread_number(s) < thread_number(best))))
             best = s;
     }
     return best;

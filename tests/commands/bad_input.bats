@@ -82,7 +82,8 @@ each_reader() {
     usage_fails "an operand is missing"
     # shellcheck disable=SC2086
     heaptape $words a b
-    usage_fails "unexpected operand 'b'"
+    # Which reads several files.
+    [ "$words" = stat ] || usage_fails "unexpected operand 'b'"
     # shellcheck disable=SC2086
     heaptape $words --nonsense a
     usage_fails "unknown option '--nonsense'"
