@@ -530,11 +530,12 @@ static int check(pid_t pid, struct err *e)
         return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
     if (state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
-    if (state == 'T' || state == 't')
-        return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
+    // Who is traced may stand still, too.
     if (tracer)
         return err_set(e, -EBUSY, "%ld: is traced by process %llu (a debugger, or strace)", (long)pid,
                        (unsigned long long)tracer);
+    if (state == 'T' || state == 't')
+        return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
     if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
         return err_set(e, -ESRCH, "%ld: is a thread and no process", (long)pid);
     if (needs_trap(pid))
