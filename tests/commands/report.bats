@@ -352,7 +352,7 @@ browser() {
 }
 
 # A leak, a burst, a cache, and buffers that live shortly, in threads with names,
-# which the recorder looks up every 20 ms.
+# which the recorder looks up within a second and a half of an idle program.
 with_heap() {
   cat >heap.c <<'END'
 #define _GNU_SOURCE
@@ -366,7 +366,7 @@ __attribute__((noinline)) char *cache(int i) { static char *all[64]; free(all[i 
 __attribute__((noinline)) void buffer(int i) { char *b = malloc(20 + i % 3000); b[0] = 1; free(strdup("a copy")); free(b); }
 __attribute__((noinline)) void burst(void) { void *b[300]; for (int i = 0; i < 300; i++) b[i] = malloc(5000); for (int i = 0; i < 300; i++) free(b[i]); }
 __attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) { leak(i); cache(i); buffer(i); if (i == n / 2) burst(); } }
-static void *helper(void *unused) { pthread_setname_np(pthread_self(), "helper"); work(2000); usleep(100000); return unused; }
+static void *helper(void *unused) { pthread_setname_np(pthread_self(), "helper"); work(2000); usleep(2500000); return unused; }
 int main(void) { pthread_t t; pthread_create(&t, NULL, helper, NULL); pthread_join(t, NULL); work(8000); return 0; }
 END
   gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o heap heap.c -lpthread
