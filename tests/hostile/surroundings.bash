@@ -3,7 +3,7 @@
 # In the folder at hand, which is empty; in a mount namespace of its own. Writes:
 #   what      the command line and all else that was chosen
 #   out, err  standard output and error; `status`
-#   want      what known prints, its exit status, and how many bursts it makes
+#   want      what known prints, its exit status, and how many bursts and threads it makes
 # and the trace t.ht.
 # shellcheck disable=SC2154 # what pick assigns
 RANDOM=$1
@@ -17,17 +17,17 @@ pick() {
 pick n 1 50 2000
 pick m 1 3 5
 pick mode threads short kill abort _exit fork exec sighandler
-says=$n exits=0 bursts=$n
+says=$n exits=0 bursts=$n threads=0
 case $mode in
-  threads) n=$((20 * n)) says=$((n * m)) bursts=$((n * m)) ;;
-  short) says=$((n * 16 * m)) bursts=$says ;;
+  threads) threads=$m n=$((20 * n)) says=$((n * m)) bursts=$((n * m)) ;;
+  short) threads=$((16 * n)) says=$((n * 16 * m)) bursts=$says ;;
   kill) exits=137 ;;
   abort) exits=134 ;;
   fork) says=$((n + 2 * n * m)) bursts=$says ;;
   exec) bursts=$((n * m)) ;;
   sighandler) says=$((n * m + m)) bursts=$((n * m)) ;;
 esac
-echo "$says $exits $bursts" >want
+echo "$says $exits $bursts $threads" >want
 mkdir -p disk shm empty
 chmod 555 empty
 
