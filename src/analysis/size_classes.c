@@ -21,7 +21,7 @@ static uint64_t glibc_usable(uint64_t size)
     return size <= 24 ? 24 : ((size + 8 + 15) & ~15ull) - 8;
 }
 
-static uint64_t four_max(uint64_t size)
+uint64_t size_classes_four_max(uint64_t size)
 {
     if (size <= 8)
         return 8;
@@ -29,7 +29,7 @@ static uint64_t four_max(uint64_t size)
         return (size + 15) & ~15ull;
     unsigned doubling = 63 - (unsigned)__builtin_clzll(size - 1);
     uint64_t step = 1ull << (doubling - 2);
-    return (size + step - 1) & ~(step - 1);
+    return size <= UINT64_MAX - step ? (size + step - 1) & ~(step - 1) : size;
 }
 
 uint64_t size_classes_above(uint64_t size)
@@ -80,7 +80,7 @@ void size_classes_four(const struct usage_sums *s, struct size_classes *c)
 {
     *c = (struct size_classes){0};
     for (uint64_t size = 0; size <= USAGE_EXACT; size++)
-        add(c, four_max(size), exact(s, size), s->exact[size] * (four_max(size) - size));
+        add(c, size_classes_four_max(size), exact(s, size), s->exact[size] * (size_classes_four_max(size) - size));
     for (unsigned i = 0; i < USAGE_LARGE; i++)
         add(c, large_max(i), s->large[i], s->large[i].blocks * large_max(i) - s->large[i].bytes);
 }

@@ -28,6 +28,9 @@ void size_classes_glibc(const struct usage_sums *s, struct size_classes *c);
 // classes").
 void size_classes_four(const struct usage_sums *s, struct size_classes *c);
 
+// The largest size of the class of `size`, of these; `size` itself where that is above all numbers.
+uint64_t size_classes_four_max(uint64_t size);
+
 // What a request of this size adds to reach its class, if it is above 128 bytes and above the next smaller class by no more
 // than 16 bytes and an eighth of the distance between the two; else 0.
 uint64_t size_classes_above(uint64_t size);

@@ -1,3 +1,4 @@
+#include "analysis/size_classes.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/progress.h"
@@ -59,16 +60,6 @@ static uint64_t stamp_of(const struct anonymizing *a, uint64_t stamp)
     return START_STAMP + since - since % a->unit;
 }
 
-// As analysis/size_classes.h has them for jemalloc.
-static uint64_t round_size(uint64_t size)
-{
-    if (size <= 8)
-        return size ? 8 : 0;
-    unsigned bits = 64 - (unsigned)__builtin_clzll(size - 1);
-    uint64_t step = bits > 7 ? 1ull << (bits - 3) : 16;
-    return size <= UINT64_MAX - step ? (size + step - 1) & ~(step - 1) : size;
-}
-
 static void round_op(struct workload_op *op)
 {
     if (op->flags & WORKLOAD_FAILED)
@@ -77,7 +68,8 @@ static void round_op(struct workload_op *op)
         op->size = event_requested(op->kind, op->size, op->count);
         op->count = 1;
     }
-    op->size = round_size(op->size);
+    if (op->size)
+        op->size = size_classes_four_max(op->size);
 }
 
 static int put_op(struct anonymizing *a, uint32_t thread, const struct workload_op *from)
