@@ -20,14 +20,13 @@ enum {
 struct c_stream {
     unsigned line_bytes; // of the row that is open; 0: none
     uint64_t skipped;    // calls that are not made since the last one that is
+    bool created;        // of a thread that a call of another one starts
 };
 
 struct c_export {
     struct streams text;
     struct c_stream *streams;
     size_t n, capacity;
-    bool *created; // by thread: starts by a call of another one
-    size_t created_capacity;
     uint64_t highest, calls; // slot, calls that are made
 };
 
@@ -38,12 +37,7 @@ static int no_memory(struct export *x)
 
 static int put_text(struct c_export *c, size_t stream, const char *text)
 {
-    int rc = 0;
-    for (size_t n = strlen(text); rc == 0 && n; n -= n < MAX_CALL_BYTES ? n : MAX_CALL_BYTES) {
-        rc = streams_put(&c->text, stream, text, n < MAX_CALL_BYTES ? n : MAX_CALL_BYTES);
-        text += n < MAX_CALL_BYTES ? n : MAX_CALL_BYTES;
-    }
-    return rc;
+    return streams_put(&c->text, stream, text, strlen(text));
 }
 
 // Makes it, with those before it.
@@ -52,12 +46,10 @@ static int make_stream(struct export *x, size_t stream)
     struct c_export *c = x->state;
     char head[MAX_CALL_BYTES];
     int rc = 0;
-    if (HT_GROW(&c->streams, &c->capacity, stream + 1) < 0 ||
-        HT_GROW(&c->created, &c->created_capacity, stream + 1) < 0)
+    if (HT_GROW(&c->streams, &c->capacity, stream + 1) < 0)
         return no_memory(x);
     for (; rc == 0 && c->n <= stream; c->n++) {
         c->streams[c->n] = (struct c_stream){0};
-        c->created[c->n] = false;
         if (c->n)
             snprintf(head, sizeof head, "static const char *const thread%zu[] = {\n", c->n - 1);
         rc = put_text(c, c->n, c->n ? head : "static const char *const before[] = {\n");
@@ -97,7 +89,7 @@ static int put_skipped(struct export *x, size_t stream)
 static int put_waits(struct export *x, const struct export_call *call)
 {
     char text[MAX_CALL_BYTES];
-    int rc = 0;
+    int rc = call->n_dependencies ? put_skipped(x, call->thread + 1ull) : 0;
     for (uint32_t i = 0; rc == 0 && i < call->n_dependencies; i++) {
         const struct workload_dependency *d = &call->dependencies[i];
         snprintf(text, sizeof text, "w%" PRIu32 ",%" PRIu64, d->thread, d->op + 1);
@@ -150,8 +142,6 @@ static int skip(struct export *x, const struct export_call *call)
     struct c_export *c = x->state;
     size_t stream = call->thread + 1ull;
     int rc = stream < c->n ? 0 : make_stream(x, stream);
-    if (rc == 0 && call->n_dependencies)
-        rc = put_skipped(x, stream);
     if (rc == 0)
         rc = put_waits(x, call);
     if (rc == 0)
@@ -172,13 +162,13 @@ static int c_put(struct export *x, const struct export_call *call)
         return rc == 0 ? skip(x, call) : rc;
     }
     if (rc == 0)
-        rc = put_skipped(x, stream);
-    if (rc == 0)
         rc = put_waits(x, call);
+    if (rc == 0)
+        rc = put_skipped(x, stream);
     if (rc < 0)
         return rc;
     c->calls += !started;
-    c->created[started] |= started != 0;
+    c->streams[started].created |= started != 0;
     print_call(&call->ev, text);
     return put_call(x, stream, text);
 }
@@ -199,8 +189,10 @@ static void put_threads(struct export *x)
         put_string(&x->out, text);
     }
     put_string(&x->out, "\n};\nstatic const unsigned char created[] = {");
-    for (size_t i = 1; i < c->n; i++)
-        put_string(&x->out, i % 32 == 1 ? c->created[i] ? "\n1," : "\n0," : c->created[i] ? " 1," : " 0,");
+    for (size_t i = 1; i < c->n; i++) {
+        snprintf(text, sizeof text, "%s%d,", i % 32 == 1 ? "\n" : " ", c->streams[i].created);
+        put_string(&x->out, text);
+    }
     put_string(&x->out, "\n};\n");
 }
 
@@ -240,7 +232,6 @@ static void c_release(struct export *x)
 {
     struct c_export *c = x->state;
     free(c->streams);
-    free(c->created);
     streams_release(&c->text);
 }
 

@@ -20,8 +20,8 @@ struct streams {
 
 void streams_release(struct streams *s);
 
-// Appends up to 64 bytes to stream number `i`, which is made when it is new, with those before it. 0 or a negative errno
-// with the text set.
+// Appends to stream number `i`, which is made when it is new, with those before it. 0 or a negative errno with the
+// text set.
 int streams_put(struct streams *s, size_t i, const void *bytes, size_t n);
 
 // Bytes in the stream.
