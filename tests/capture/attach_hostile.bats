@@ -45,7 +45,7 @@ is_refused() {
   [ "${#lines[@]}" -eq 1 ]
   [[ "$output" = "heaptape: $started: "*"$1"* ]]
   kill -0 "$started"
-  ! grep -q heaptape /proc/"$started"/maps
+  ! grep -q heaptape /proc/"$started"/maps || false
 }
 
 needs_root() {

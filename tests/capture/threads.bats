@@ -71,5 +71,5 @@ assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, 
   "$HEAPTAPE" slice -q --from 0.1s -o part.htw t.htw
   "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc part.htw >said
   grep -q 'cannot be said: the workload does not have the CPU time of a whole process' said
-  ! grep -q 'the calls take at least' said
+  ! grep -q 'the calls take at least' said || false
 }

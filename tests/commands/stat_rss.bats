@@ -44,7 +44,7 @@ says() {
 
 says_not() {
   text_of "${@:2}"
-  ! grep -q "$1" joined
+  ! grep -q "$1" joined || false
 }
 
 @test "stat --rss: each byte of resident pages has its part" {

@@ -37,7 +37,7 @@ fault() {
 
 # Nothing but lines of heaptape's own.
 only_messages() {
-  ! grep -v '^heaptape: ' err
+  ! grep -v '^heaptape: ' err || false
 }
 
 # each FUNCTION:HOW... with CHECK FUNCTION:HOW:N, for N until there is no such call.

@@ -53,6 +53,16 @@ sources() {
   [ "$status" -eq 0 ]
 }
 
+# bash ignores the status of `! command`, so only `! command || false` is a condition.
+@test "no negation in a test is without effect" {
+  sources 'tests/*.bats' 'tests/*.bash' >files
+  [ -s files ]
+  run xargs -a files awk '/^ *! / && !/[|][|]/ { print FILENAME ":" FNR ": " $0 }'
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ -z "$output" ]
+}
+
 @test "the capture library's symbols" {
   library=$HEAPTAPE_BUILD/src/capture/libheaptape.so
   [ -f "$library" ] || skip "no capture library in this build"
