@@ -285,3 +285,26 @@ END
   done
   grep -q "its seccomp filter kills programs that make a system call the library needs" err
 }
+
+# Their waits are shortened, and the service is the test's own.
+@test "the commands of docs/guide/attach-to-a-service.md, as they stand there" {
+  skip_under_sanitizer
+  command -v g++ >/dev/null || skip "no g++"
+  g++ -O2 -g -pthread -o service "$HEAPTAPE_SOURCE/tests/capture/server.cc"
+  ./service 1000000 4 1000 >out 3>&- &
+  service=$!
+  mkdir bin
+  ln -s "$HEAPTAPE" bin/heaptape
+  sed -n 's/^    //p' "$HEAPTAPE_SOURCE/docs/guide/attach-to-a-service.md" |
+    sed "s/(pgrep .*)/(echo $service)/; s/^heaptape record.*/& \&/; s/^heaptape ctl.* detach/sleep 4; &; wait/
+      s/^heaptape ctl.* status/until & | grep recording; do sleep 0.1; done/; s/60s/1s/; s/540s/3s/" >commands
+  cat commands
+  run env PATH="$PWD/bin:$PATH" timeout 120 bash -ec "$(cat commands)" 3>&-
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(grep -c ^heaptape commands)" -ge 6 ]
+  [[ "$output" = *"recorded "*"steady growth"*"SessionTable::touch"* ]]
+  [ -s service.html ]
+  kill -0 "$service"
+  run -1 grep -q spool /proc/"$service"/maps
+}
