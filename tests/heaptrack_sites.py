@@ -24,7 +24,7 @@ def name(frame):
     short = ""
     while short != frame:
         short, frame = frame, re.sub(r"<[^<>]*>", "", frame)
-    frame = frame.replace("operator()", "operator_call").split("(")[0]
+    frame = frame.replace("std::__cxx11::basic_string", "std::string").replace("operator()", "operator_call").split("(")[0]
     return frame.split()[-1] if frame.split() else ""
 
 

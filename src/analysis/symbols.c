@@ -289,9 +289,22 @@ static void open_module(struct module *to, const struct workload_module *m)
         open_from_server(to, m);
 }
 
+// The demangler has the short name of the strings of the old ABI only.
+static void shorten_strings(char *name)
+{
+    static const char whole[] = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    static const char shorter[] = "std::string";
+    for (char *at = name; (at = strstr(at, whole)); at += sizeof shorter - 1) {
+        memcpy(at, shorter, sizeof shorter - 1);
+        memmove(at + sizeof shorter - 1, at + sizeof whole - 1, strlen(at + sizeof whole - 1) + 1);
+    }
+}
+
 static const char *demangled(struct symbols *s, const char *name)
 {
     char *text = cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+    if (text)
+        shorten_strings(text);
     return text ? keep(s, text) : name;
 }
 

@@ -194,6 +194,15 @@ END
   [[ "$output" != *"estimate"* && "$output" != *"interval"* ]]
 }
 
+@test "call sites: strings have their short name, also in what they are parts of" {
+  command -v g++ >/dev/null || skip "no g++"
+  g++ -O2 -g -o strings "$HEAPTAPE_SOURCE/tests/capture/strings.cc"
+  "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./strings
+  "$HEAPTAPE" stat --by site --format folded t.ht >folded
+  grep -q ';std::vector<std::string, std::allocator<std::string > >::' folded
+  ! grep 'basic_string<char, std::char_traits<char>, std::allocator<char> >' folded || false
+}
+
 # One stack per 64 KiB, so that a sample of this small recording has some hundreds. Each site is a stack, most of which
 # are small. HEAPTAPE_TEST_SAMPLES draws other than 10 samples.
 @test "call sites: intervals of samples drawn from a whole recording hold the truth" {
