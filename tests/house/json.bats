@@ -37,6 +37,21 @@ needs_jsonschema() {
   check_copy 1 "0 schemas"
 }
 
+@test "the schema of dump has every kind and member of the table of events" {
+  table=$HEAPTAPE_SOURCE/src/event/event_table.h
+  jq -r '.. | objects | select(has("kind")) | .kind.enum[]?' "$schemas/dump.schema.json" | sort -u >kinds
+  jq -r '.. | objects | .properties? | select(.) | keys[]' "$schemas/dump.schema.json" | sort -u >members
+  sed -n '/define HT_NOTE_TABLE/q; s/^ *X( *[0-9]*, *[A-Z0-9_]*, *"\([^"]*\)".*/\1/p' "$table" | sort >want
+  [ "$(wc -l <want)" -gt 50 ]
+  diff kinds want
+  {
+    grep -o 'HT_\(NAMED\|SIGNED\)("[^"]*")' "$table" | sed 's/.*("\(.*\)")/\1/'
+    sed -n '/define HT_NOTE_TABLE/,$s/^ *X( *[0-9]*, *[A-Z]*, *"\([^"]*\)".*/\1/p' "$table"
+  } | sort -u >want
+  [ "$(wc -l <want)" -gt 10 ]
+  [ "$(comm -13 members want)" = "" ]
+}
+
 @test "an unknown key, a missing key and what is no JSON are found" {
   needs_jsonschema
   heaptape allocators --json
