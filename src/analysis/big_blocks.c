@@ -1,5 +1,6 @@
 #include "analysis/big_blocks.h"
 
+#include "analysis/by_site.h"
 #include "base/buf.h"
 
 #include <errno.h>
@@ -28,18 +29,36 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
         return 0;
     if (HT_GROW(&b->items, &b->capacity, b->n + 1) < 0)
         return -ENOMEM;
-    unsigned kind = op->kind == HT_PREEXISTING ? (uint8_t)op->value : op->kind;
-    b->items[b->n++] = (struct big_block){number, size, thread, kind == HT_CALLOC};
+    bool before = op->kind == HT_PREEXISTING;
+    uint64_t site = before ? op->value >> 8 : op->value;
+    b->items[b->n++] = (struct big_block){number, size, thread, site > BY_SITE_MAX ? 0 : (uint32_t)site,
+                                          (before ? (uint8_t)op->value : op->kind) == HT_CALLOC};
     return 0;
 }
 
-void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known, uint64_t *bytes,
-                        uint64_t *measured)
+// The pages at both ends may have been used for the neighbours'.
+static uint64_t unused_bytes(uint64_t size, const struct workload_residency *r)
+{
+    enum { ENDS_BYTES = 2 * 4096 };
+    uint64_t used = ((uint64_t)r->used << 10) + ENDS_BYTES;
+    return size > used ? size - used : 0;
+}
+
+void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known, struct big_blocks_use *all,
+                        struct site_uses *sites)
 {
     for (size_t i = 0; i < b->n; i++) {
         const struct big_block *at = &b->items[i];
         const struct workload_residency *r = samples_residency_find(known, at->thread, at->op);
-        *bytes += at->size;
-        *measured += r && r->used <= at->size >> 10 && (at->zeroed || r->used == r->resident) ? at->size : 0;
+        all->bytes += at->size;
+        if (!r || r->used > at->size >> 10 || !(at->zeroed || r->used == r->resident))
+            continue;
+        uint64_t unused = unused_bytes(at->size, r);
+        all->measured += at->size;
+        all->unused += unused;
+        if (at->site < sites->n_sites) {
+            sites->sites[at->site].big_measured += at->size;
+            sites->sites[at->site].big_unused += unused;
+        }
     }
 }

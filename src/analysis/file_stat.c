@@ -179,7 +179,7 @@ static int count_done(void *context, const struct order_counts *counts, const st
     struct workload_summary *s = &p->summary;
     *s = summary_result(&c->summary);
     order_summarise(counts, s);
-    big_blocks_measure(&c->big_blocks, counts->residency, &c->file->big_bytes, &c->file->big_measured_bytes);
+    big_blocks_measure(&c->big_blocks, counts->residency, &c->file->big, &c->by_site.uses);
     int rc = c->file->sums ? usage_finish(&c->usage) : 0;
     for (size_t i = 0; i < c->usage.n_threads && i < counts->threads; i++)
         c->usage.threads[i].tid = counts->tids[i];
@@ -352,7 +352,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
         s->cut = *e;
         *e = (struct err){0};
     }
-    big_blocks_measure(&s->big_blocks, workload_reader_residency(r), &s->big_bytes, &s->big_measured_bytes);
+    big_blocks_measure(&s->big_blocks, workload_reader_residency(r), &s->big, &s->by_site.uses);
     rc = s->sums ? usage_finish(&s->usage) : 0;
     if (rc == 0 && s->by_site.n_sites)
         rc = workload_sites_copy_all(&s->sites, workload_reader_sites(r));

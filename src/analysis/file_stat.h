@@ -44,7 +44,7 @@ struct file_stat {
     bool partial;      // not the whole life of each process: what is live at the end may have been freed later
     bool summary_only; // the totals are those of the file's summary, which was not compared with its ops
     // Requested in blocks of HT_BIG_BYTES and more, and of that where it was measured how much was used; FILE_STAT_ALL alone.
-    uint64_t big_bytes, big_measured_bytes;
+    struct big_blocks_use big;
     // How the heap is used.
     struct usage_sums *sums;         // of all processes; NULL unless FILE_STAT_ALL
     struct usage usage;              // of the process with the highest peak of live bytes …

@@ -14,6 +14,7 @@ struct site_use {
     struct usage_count regrown;
     struct usage_count
         above; // requests up to 16 bytes above a size class of size_classes_four, and what that adds to them
+    uint64_t big_measured, big_unused; // bytes, by big_blocks_measure
 };
 
 struct site_uses_slot {

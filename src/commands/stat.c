@@ -190,9 +190,12 @@ static void print_text(const struct file_stat *s)
         printf("%-22s %15s\n", "  of recording, about", human_ns(text, (double)t->recording_ns));
     print_bytes("requested", t->requested_bytes);
     print_usable(t);
-    if (s->big_bytes)
+    if (s->big.bytes)
         printf("%-22s %15s  %5.1f %% with their use measured\n", "  blocks from 32 KiB",
-               human_bytes(text, s->big_bytes), 100.0 * (double)s->big_measured_bytes / (double)s->big_bytes);
+               human_bytes(text, s->big.bytes), 100.0 * (double)s->big.measured / (double)s->big.bytes);
+    if (s->big.measured)
+        printf("%-22s %15s  %5.1f %% of these\n", "    not used", human_bytes(text, s->big.unused),
+               100.0 * (double)s->big.unused / (double)s->big.measured);
     print_bytes("peak live", t->peak_live_bytes);
     if (t->preexisting_blocks) {
         print_bytes("live at start", t->preexisting_bytes);

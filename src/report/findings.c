@@ -20,6 +20,8 @@
 #define ABOVE_SHARE     0.01  // of requested bytes
 #define REMOTE_SHARE    0.05  // of freed blocks
 #define LARGE_SHARE     0.5   // of requested bytes
+#define BIG_SHARE       0.1   // of requested bytes, in big blocks whose use was measured …
+#define UNUSED_SHARE    0.75  // … and of these
 #define SMALL_SHARE     0.3   // of requests
 #define SIZE_SHARE      0.5   // of the peak in one class of sizes
 #define ZEROED_SHARE    0.25  // of requested bytes
@@ -416,22 +418,53 @@ static bool find_rounding_four(const struct findings_input *in, struct findings_
                          "four size classes per doubling");
 }
 
+static const char *requests_are(char text[64], uint64_t n)
+{
+    char count[32];
+    snprintf(text, 64, n == 1 ? "%s request is" : "%s requests are", human_count(count, n));
+    return text;
+}
+
 static bool find_above_class(const struct findings_input *in, struct findings_item *f)
 {
     const struct json_value *site =
         first_site(in, "by_above_class", "above_class_lost_bytes", number(in, "requests.bytes"), ABOVE_SHARE);
-    char frame[FRAME_BYTES], blocks[32], bytes[32];
+    char frame[FRAME_BYTES], blocks[64], bytes[32];
     if (!site)
         return false;
     findings_say(
         f,
-        "%s requests are just above one of four size classes per doubling, as jemalloc has them, which costs %s of "
-        "internal fragmentation there: %s.",
-        human_count(blocks, (uint64_t)json_value_number_at(site, "above_class_blocks")),
+        "%s just above one of four size classes per doubling, as jemalloc has them, which costs %s of internal "
+        "fragmentation there: %s.",
+        requests_are(blocks, (uint64_t)json_value_number_at(site, "above_class_blocks")),
         human_bytes(bytes, (uint64_t)json_value_number_at(site, "above_class_lost_bytes")),
         frame_text(frame, own_frame(site)));
     findings_advise(f, "Request up to 16 bytes less.");
     return true;
+}
+
+static bool find_hardly_used(const struct findings_input *in, struct findings_item *f)
+{
+    double measured = number(in, "big_block_measured_bytes"), part = number(in, "big_block_unused_bytes") / measured;
+    char bytes[32], percent[32];
+    if (!(measured > 0 && measured >= BIG_SHARE * number(in, "requests.bytes") && part >= UNUSED_SHARE))
+        return false;
+    findings_say(
+        f,
+        "Of %s in blocks of 32 KiB and more, %s was not used: pages that were never written to, or of calloc's "
+        "blocks that held zeros only.",
+        human_bytes(bytes, (uint64_t)measured), findings_percent(percent, part));
+    findings_advise(f, "Request less: an allocator that clears or populates these blocks, or huge pages, would make "
+                       "them resident.");
+    return true;
+}
+
+static bool find_hardly_used_of_a_site(const struct findings_input *in, struct findings_item *f)
+{
+    struct findings_item unused = {0};
+    findings_say(f, "Of the bytes that were not used, ");
+    return find_hardly_used(in, &unused) &&
+           find_part(in, f, "by_unused", "big_block_unused_bytes", number(in, "big_block_unused_bytes"));
 }
 
 static bool find_small_requests(const struct findings_input *in, struct findings_item *f)

@@ -85,6 +85,8 @@ static void put_uses(struct json *j, const struct site_use *u)
     json_put_u64(j, "regrown_bytes", u->regrown.bytes);
     json_put_u64(j, "above_class_blocks", u->above.blocks);
     json_put_u64(j, "above_class_lost_bytes", u->above.bytes);
+    json_put_u64(j, "big_block_measured_bytes", u->big_measured);
+    json_put_u64(j, "big_block_unused_bytes", u->big_unused);
 }
 
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
@@ -223,6 +225,7 @@ void sites_json_top(struct json *j, const struct sites_json *n)
     put_top(j, "by_remote_frees", n, BY_USE(remote));
     put_top(j, "by_regrown", n, BY_USE(regrown.bytes));
     put_top(j, "by_above_class", n, BY_USE(above.bytes));
+    put_top(j, "by_unused", n, BY_USE(big_unused));
 #undef BY_USE
     json_put_u64(j, "unresolved_addresses", symbols_missing(n->symbols, &missing));
     json_end_object(j);

@@ -210,8 +210,9 @@ void stat_json(struct json *j, const struct file_stat *s, const struct findings 
         put_unrecorded(j, &s->unrecorded);
     }
     if (s->sums) {
-        json_put_u64(j, "big_block_bytes", s->big_bytes);
-        json_put_u64(j, "big_block_measured_bytes", s->big_measured_bytes);
+        json_put_u64(j, "big_block_bytes", s->big.bytes);
+        json_put_u64(j, "big_block_measured_bytes", s->big.measured);
+        json_put_u64(j, "big_block_unused_bytes", s->big.unused);
         uint32_t pid = s->n_processes ? s->processes[s->of_usage].pid : 0;
         usage_json_sums(j, s->sums, &s->usage);
         usage_json_process(j, &s->usage, s->n_processes ? &s->processes[s->of_usage] : NULL);

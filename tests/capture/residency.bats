@@ -108,6 +108,16 @@ shares() {
   "$HEAPTAPE" stat --json "$1" | jq -c '[.big_block_bytes, .big_block_measured_bytes]'
 }
 
+@test "stat says how much was not used, without the pages at both ends" {
+  skip_under_sanitizer
+  measured malloc
+  unused=$("$HEAPTAPE" dump -F json -k heaptape.residency t.ht | jq -s '[.[] | [.size - .used_bytes - 8192, 0] | max] | add')
+  [ "$unused" -gt 16000000 ]
+  [ "$("$HEAPTAPE" stat --json t.ht | jq .big_block_unused_bytes)" -eq "$unused" ]
+  "$HEAPTAPE" stat t.ht >text
+  grep -q '  not used .* % of these' text
+}
+
 @test "stat says of how much the use was measured, of the trace as of the workload, and JSON keeps it" {
   skip_under_sanitizer
   for how in malloc calloc recycled; do

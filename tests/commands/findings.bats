@@ -291,6 +291,49 @@ for i in range(1000): free(malloc(130000))'
   unsaid large_requests
 }
 
+# Blocks of 1 MiB of which so many KiB are used.
+used='
+def used(kib, site=0, kind="malloc", more=0):
+    block = malloc(1 << 20, site, kind=kind)
+    put("heaptape.residency", 1, ptr=hex(block), size=1 << 20, resident_bytes=(kib + more) << 10, used_bytes=kib << 10,
+        front_bytes=kib << 10)
+    free(block)
+'
+
+@test "hardly_used: yes" {
+  workload "$used"'for i in range(10): used(128); free(malloc(100 << 10))'
+  said hardly_used
+  has "$output" "Of 10.0 MiB in blocks of 32 KiB and more, 87 % was not used"
+}
+
+@test "hardly_used: no" {
+  # Just too much of them is used.
+  workload "$used"'for i in range(10): used(250)'
+  unsaid hardly_used
+  # Pages that were resident before may have been used.
+  workload "$used"'for i in range(10): used(0, more=1)'
+  unsaid hardly_used
+  # Nothing is known of what has most of the bytes.
+  workload "$used"'used(0); free(malloc(10 << 20))'
+  unsaid hardly_used
+}
+
+@test "hardly_used_of_a_site: yes" {
+  workload "$used"'for i in range(10): used(0, 2 + i); used(0, 7)'
+  said hardly_used_of_a_site
+  has "$output" "Of the bytes that were not used, 55 % are allocated in 0x7000."
+}
+
+@test "hardly_used_of_a_site: no" {
+  # The site with most bytes uses them, and of the others each has a tenth.
+  workload "$used"'for i in range(10): used(0, 2 + i)
+used(1000, 1); used(1000, 1)'
+  said hardly_used
+  unsaid hardly_used_of_a_site
+  workload "$used"'for i in range(10): used(1000, 2)'
+  unsaid hardly_used_of_a_site
+}
+
 @test "few_sizes: yes" {
   workload 'for i in range(100):
     for n in 100, 200, 300, 400, 500: free(malloc(n))
@@ -333,6 +376,9 @@ for i in range(600): free(malloc(1000 + i))'
   said above_class
   has "$output" "100 requests are just above one of four size classes per doubling"
   has "$output" "costs 23.4 KiB of internal fragmentation there: 0x4000."
+  workload 'free(malloc(1040, 4))'
+  said above_class
+  has "$output" "1 request is just above one of four size classes per doubling"
 }
 
 @test "above_class: no" {
