@@ -1,5 +1,6 @@
 #include "attach/attach.h"
 
+#include "attach/blocks.h"
 #include "attach/filters.h"
 #include "attach/status.h"
 #include "attach/tracees.h"
@@ -38,6 +39,7 @@ enum {
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define STOP_NS  MS(100)
+#define LIST_NS  MS(200) // for which threads are waited for that are in malloc
 
 // Shared by parent and child.
 struct attach_shared {
@@ -481,19 +483,102 @@ static int join(struct caller *c, const char *session_dir, struct err *e)
                                            (long)c->tracees->remote->pid, strerror((int)error));
 }
 
-static int begin_recording(struct caller *c, const char *library, const char *session_dir,
-                           const struct filters_verdict *allowed, struct err *e)
+static int begin_recording(struct caller *c, const struct attach_how *how, const struct filters_verdict *allowed,
+                           struct err *e)
 {
     struct remote *r = c->tracees->remote;
     bool loaded = remote_last_function(r, "heaptape_attach");
     int rc = loaded ? end_recording(c, e) : 0;
     if (loaded && rc == 0)
-        rc = join(c, session_dir, e);
+        rc = join(c, how->session_dir, e);
     // The library of another version of heaptape, which attached to the process before, knows no such session: it stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
-    rc = allowed->memfd ? load_memory(c, library, e) : load_from_session(c, library, session_dir, e);
-    return rc < 0 ? rc : join(c, session_dir, e);
+    rc = allowed->memfd ? load_memory(c, how->library, e) : load_from_session(c, how->library, how->session_dir, e);
+    return rc < 0 ? rc : join(c, how->session_dir, e);
+}
+
+// The registers of all threads, which stand, or NULL. The list of blocks is that of one moment only if no thread is about to
+// record a call that has changed it, or has recorded one that will.
+static struct user_regs_struct *read_threads(const struct caller *c, uint64_t state_offset)
+{
+    const struct tracees *t = c->tracees;
+    struct user_regs_struct *all = calloc(t->n + 1, sizeof *all);
+    uint64_t own = remote_last_function(t->remote, "heaptape_list");
+    bool good = all && own;
+    for (size_t i = 0; good && i < t->n; i++) {
+        struct spool_thread state;
+        good = ptrace(PTRACE_GETREGS, t->all[i].tid, 0, &all[i]) == 0 &&
+               remote_read(t->remote, all[i].fs_base + state_offset, &state, sizeof state) && !state.busy &&
+               !remote_is_beside(t->remote, own, all[i].rip);
+    }
+    if (good)
+        return all;
+    free(all);
+    return NULL;
+}
+
+// By the caller, through what its stack has room for beside a call's own.
+static int list_found(struct caller *c, const struct blocks *b, struct err *e)
+{
+    const size_t room = (STACK_BYTES / 2 - MAX_PATH - RED_ZONE) / sizeof *b->all;
+    uint64_t at = c->stack + STACK_BYTES / 2 + RED_ZONE, error = 0;
+    int rc = 0;
+    for (size_t i = 0, n; rc == 0 && !(int)error && i < b->n; i += n) {
+        n = b->n - i < room ? b->n - i : room;
+        rc = remote_write(c->tracees->remote, at, b->all + i, n * sizeof *b->all)
+                 ? call_by_name(c, "heaptape_list", (const uint64_t[6]){at, n}, &error, e)
+                 : gone(c, e);
+    }
+    return rc == 0 && (int)error ? err_set(e, -EPROTO, "nothing is recorded at the moment") : rc;
+}
+
+// Once all threads stand outside of malloc.
+static int list_now(struct caller *c, uint64_t state_offset, const char *version, struct attach_result *result,
+                    struct err *e)
+{
+    struct blocks b = {0};
+    struct user_regs_struct *threads = read_threads(c, state_offset);
+    int rc = threads ? blocks_find(&b, c->tracees->remote, version, threads, c->tracees->n, e)
+                     : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
+    free(threads);
+    if (rc == 0)
+        rc = list_found(c, &b, e);
+    for (size_t i = 0; rc == 0 && i < b.n; i++)
+        result->listed_bytes += b.all[i].size;
+    result->listed_blocks += rc == 0 ? b.n : 0;
+    blocks_release(&b);
+    return rc;
+}
+
+static int read_version(struct caller *c, char version[16], struct err *e)
+{
+    uint64_t at = 0;
+    int rc = call_by_name(c, "gnu_get_libc_version", no_arguments, &at, e);
+    version[15] = 0;
+    return rc == 0 && !remote_read(c->tracees->remote, at, version, 15) ? gone(c, e) : rc;
+}
+
+// A failure leaves the recording as it is without the list.
+static void list_blocks(struct caller *c, struct attach_result *result)
+{
+    struct tracees *t = c->tracees;
+    struct err e = {0};
+    uint64_t start = clock_monotonic_ns(), at = 0;
+    char version[16];
+    int rc = read_version(c, version, &e);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
+    uint64_t offset = at - thread_pointer(c->tid);
+    for (bool again = rc == 0; again; again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
+        rc = tracees_stop_all(t, STOP_NS) && !t->gone ? list_now(c, offset, version, result, &e)
+                                                      : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
+        tracees_continue_all(t, number_of(t, c->tid));
+        if (rc == -EAGAIN)
+            nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
+    }
+    if (rc < 0)
+        snprintf(result->not_listed, sizeof result->not_listed, "%.*s", (int)sizeof result->not_listed - 1, e.text);
 }
 
 // Looked up before a thread stands still for them.
@@ -544,8 +629,8 @@ static int check(pid_t pid, struct err *e)
     return 0;
 }
 
-// In the child. Without `library` the recording ends.
-static int run(pid_t pid, const char *library, const char *session_dir, struct attach_shared *s)
+// In the child. Without `how` the recording ends.
+static int run(pid_t pid, const struct attach_how *how, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
@@ -557,8 +642,8 @@ static int run(pid_t pid, const char *library, const char *session_dir, struct a
     rc = remote_open(&r, pid, &s->error);
     // What cannot be attached to has no library: it is another program by now.
     if (rc < 0)
-        return rc == -ENOTSUP && !library ? -ENOENT : rc;
-    if (!library && !remote_last_function(&r, "heaptape_detach")) {
+        return rc == -ENOTSUP && !how ? -ENOENT : rc;
+    if (!how && !remote_last_function(&r, "heaptape_detach")) {
         remote_close(&r);
         return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
     }
@@ -570,7 +655,9 @@ static int run(pid_t pid, const char *library, const char *session_dir, struct a
     if (rc == 0)
         rc = find_caller(&c, &t, &s->result, &s->error);
     if (rc == 0) {
-        rc = library ? begin_recording(&c, library, session_dir, &allowed, &s->error) : end_recording(&c, &s->error);
+        rc = how ? begin_recording(&c, how, &allowed, &s->error) : end_recording(&c, &s->error);
+        if (rc == 0 && how && how->list_blocks)
+            list_blocks(&c, &s->result);
         give_back(&c, &s->result);
     }
     tracees_release(&t);
@@ -591,8 +678,8 @@ static void remove_breakpoints(pid_t pid, struct attach_shared *s)
     remote_close(&r);
 }
 
-static int run_in_child(pid_t pid, const char *library, const char *session_dir,
-                        const struct attach_meanwhile *meanwhile, struct attach_result *result, struct err *e)
+static int run_in_child(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
+                        struct attach_result *result, struct err *e)
 {
     struct attach_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sigset_t all;
@@ -607,7 +694,7 @@ static int run_in_child(pid_t pid, const char *library, const char *session_dir,
         sigprocmask(SIG_SETMASK, &all, NULL);
         // A thread of the process stands still meanwhile; who may not do this goes on without.
         setpriority(PRIO_PROCESS, 0, PRIO_MIN);
-        s->rc = run(pid, library, session_dir, s);
+        s->rc = run(pid, how, s);
         _exit(0);
     }
     while (child > 0 && waitpid(child, &status, WNOHANG) == 0) {
@@ -624,17 +711,22 @@ static int run_in_child(pid_t pid, const char *library, const char *session_dir,
     }
     result->threads = s->result.threads > result->threads ? s->result.threads : result->threads;
     result->paused_ns = s->result.paused_ns > result->paused_ns ? s->result.paused_ns : result->paused_ns;
+    if (how && how->list_blocks) {
+        result->listed_blocks = s->result.listed_blocks;
+        result->listed_bytes = s->result.listed_bytes;
+        memcpy(result->not_listed, s->result.not_listed, sizeof result->not_listed);
+    }
     munmap(s, sizeof *s);
     return rc;
 }
 
-int attach_begin(pid_t pid, const char *library, const char *session_dir, const struct attach_meanwhile *meanwhile,
+int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e)
 {
-    return run_in_child(pid, library, session_dir, meanwhile, result, e);
+    return run_in_child(pid, how, meanwhile, result, e);
 }
 
 int attach_end(pid_t pid, const struct attach_meanwhile *meanwhile, struct attach_result *result, struct err *e)
 {
-    return run_in_child(pid, NULL, NULL, meanwhile, result, e);
+    return run_in_child(pid, NULL, meanwhile, result, e);
 }

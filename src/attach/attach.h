@@ -15,7 +15,15 @@
 struct attach_result {
     uint32_t threads;
     uint64_t paused_ns; // the longest time for which a thread stood still
-};                      // all zero before the first use; then the maxima of all
+    uint64_t listed_blocks, listed_bytes;
+    char not_listed[200]; // why they are not; "": they are, or nobody asked
+};                        // all zero before the first use; then the maxima of all
+
+struct attach_how {
+    const char *library;     // path of libheaptape.so here
+    const char *session_dir; // as the process sees it
+    bool list_blocks;        // record glibc's live blocks, too
+};
 
 // What the caller does while it waits; called often. NULL: nothing.
 struct attach_meanwhile {
@@ -23,11 +31,10 @@ struct attach_meanwhile {
     void *context;
 };
 
-// Begins a recording into a session. `session_dir` is its path as the process sees it, `library` that of libheaptape.so here.
-// A recording whose recorder has died is ended first. 0, or a negative errno with the process as it was: -ESRCH, -EPERM,
+// Begins a recording into a session. A recording whose recorder has died is ended first. 0, or a negative errno with the process as it was: -ESRCH, -EPERM,
 // -EACCES, -ENOTSUP (what cannot be attached to), -EBUSY (no thread came to a safe place in time), -EIO,
 // -EPROTO (the library could not join the session).
-int attach_begin(pid_t pid, const char *library, const char *session_dir, const struct attach_meanwhile *meanwhile,
+int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e);
 
 // Ends it: afterwards the process calls malloc as before, and of the recording only the library is left, idle. 0, or a

@@ -303,3 +303,12 @@ bool remote_is_libc(const struct remote *r, uint64_t address)
 {
     return is_within(r, r->loader, address) || is_within(r, r->libc, address);
 }
+
+bool remote_is_beside(const struct remote *r, uint64_t function, uint64_t address)
+{
+    for (size_t i = 0; i < r->n_objects; i++) {
+        if (is_within(r, r->objects[i].base, function))
+            return is_within(r, r->objects[i].base, address);
+    }
+    return false;
+}

@@ -57,4 +57,7 @@ size_t remote_count(const struct remote *r, const char *name);
 // Is the address in code of the dynamic linker, or of the C library?
 bool remote_is_libc(const struct remote *r, uint64_t address);
 
+// Is it in the object that has the function?
+bool remote_is_beside(const struct remote *r, uint64_t function, uint64_t address);
+
 #endif

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-int attach_begin(pid_t pid, const char *library, const char *session_dir, const struct attach_meanwhile *meanwhile,
+int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e)
 {
-    (void)library, (void)session_dir, (void)meanwhile, (void)result;
+    (void)how, (void)meanwhile, (void)result;
     return err_set(e, -ENOTSUP, "%ld: heaptape attaches to processes on x86-64 only", (long)pid);
 }
 

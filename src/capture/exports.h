@@ -30,5 +30,6 @@
     EXPORT("heaptape_status")                                                                                          \
     EXPORT("heaptape_attach")                                                                                          \
     EXPORT("heaptape_detach")                                                                                          \
+    EXPORT("heaptape_list")                                                                                            \
     EXPORT("heaptape_clear")                                                                                           \
     EXPORT("heaptape_thread")

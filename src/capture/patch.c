@@ -252,6 +252,12 @@ int heaptape_clear(void)
     return producer_clear();
 }
 
+WRAPPER int heaptape_list(const struct spool_block *blocks, size_t n);
+int heaptape_list(const struct spool_block *blocks, size_t n)
+{
+    return producer_list(blocks, n);
+}
+
 _Static_assert(offsetof(struct producer_tls, thread) == offsetof(struct spool_thread, state) &&
                    offsetof(struct producer_tls, busy) == offsetof(struct spool_thread, busy) &&
                    (int)PRODUCER_WRITING == (int)SPOOL_THREAD_WRITING,

@@ -261,6 +261,25 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
         producer_cost_add(p->header, clock_ticks(p->clock) - begin);
 }
 
+int producer_list(const struct spool_block *blocks, size_t n)
+{
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
+    struct producer_thread *t = off ? NULL : producer_thread_ready(p);
+    uint32_t busy = producer_tls.busy;
+    p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (!t || busy & PRODUCER_WRITING ||
+        atomic_load_explicit(&p->header->control.state, memory_order_acquire) != SPOOL_RECORDING)
+        return EAGAIN;
+    producer_tls.busy = busy | PRODUCER_WRITING;
+    for (size_t i = 0; i < n; i++) {
+        const struct event ev = {.kind = HT_PREEXISTING, .size = blocks[i].size, .result = blocks[i].address};
+        producer_stream_put(p, t, &t->streams[0], &ev);
+    }
+    producer_tls.busy = busy;
+    return 0;
+}
+
 void producer_record(const struct event *ev, const void *caller)
 {
     uint32_t busy = producer_tls.busy;

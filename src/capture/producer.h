@@ -15,6 +15,7 @@
 #include "capture/producer_residency.h"
 #include "capture/producer_site.h"
 #include "event/event.h"
+#include "spool/attach.h"
 #include "spool/control.h"
 #include "spool/spool.h"
 #include "trace/codec.h"
@@ -248,7 +249,10 @@ int producer_attach(const char *dir);
 // Ends the recording of this process.
 void producer_detach(void);
 
-// After that, when no thread but this one runs or is in the middle of a record: forgets everything, so that the process may
+// Records blocks from before the recording. No other thread runs. 0, or EAGAIN: the process is not recorded now.
+int producer_list(const struct spool_block *blocks, size_t n);
+
+// After producer_detach, when no thread but this one runs or is in the middle of a record: forgets everything, so that the process may
 // be attached to again. 0, or EAGAIN: a thread has been created that has not begun yet.
 int producer_clear(void);
 

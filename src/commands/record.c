@@ -48,6 +48,7 @@ struct record_options {
     uint64_t max_bytes;
     struct spool_stacks stacks;
     bool force;
+    bool walk;
     bool usable;
     bool no_residency, no_pages;
     bool maps;
@@ -111,6 +112,9 @@ static const struct option options[] = {
      offsetof(struct record_options, pid), .min = 1, .max = INT_MAX},
     {0, "duration", OPTION_NUMBER, "SECONDS", NULL, "with --pid, stop recording after SECONDS",
      offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
+    {0, "walk", OPTION_FLAG, NULL, NULL,
+     "with --pid, also record the blocks that are live at the start, found in the heap of glibc 2.35 to 2.40",
+     offsetof(struct record_options, walk)},
     {0, "usable", OPTION_FLAG, NULL, NULL, "also record the usable size of each block (malloc_usable_size)",
      offsetof(struct record_options, usable)},
     {0, "maps", OPTION_FLAG, NULL, NULL, "also record PROGRAM's own calls of mmap, munmap, mremap, brk and sbrk",
@@ -169,8 +173,9 @@ static void print_deepbound(const struct record_result *r)
 static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
 {
     char events[64], processes[64], bytes[32], ns[32], batches[64], fallbacks[64];
+    uint64_t listed = r->visit.listed_blocks < r->events ? r->visit.listed_blocks : 0;
     double n = r->events ? (double)r->events : 1;
-    human_plural(events, r->events, "event", "events");
+    human_plural(events, r->events - listed, "event", "events");
     human_plural(processes, r->processes, "process", "processes");
     if (out)
         note("recorded %s of %s to %s: %s, %.2f bytes per event", events, processes, out->name,
@@ -180,6 +185,11 @@ static void print_summary(const struct record_options *o, const struct record_re
     if (r->visit.threads)
         note("%s, one of which stood still for at most %s",
              human_plural(processes, r->visit.threads, "thread", "threads"), human_ns(ns, (double)r->visit.paused_ns));
+    if (r->visit.listed_blocks)
+        note("%s from before: %s", human_plural(events, r->visit.listed_blocks, "block", "blocks"),
+             human_bytes(bytes, r->visit.listed_bytes));
+    if (r->visit.not_listed[0])
+        note("blocks from before are not listed: %s", r->visit.not_listed);
     if (r->not_left[0])
         note("the library stays between the program and its allocator: %s", r->not_left);
     if (r->lost_words)
@@ -448,7 +458,7 @@ static int record_running(const struct record_options *o, struct record_settings
 {
     struct target t;
     struct err e = {0};
-    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u};
+    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u, o->walk};
     s->argv = read_argv(s->attach.pid);
     // Not one that another recorder has.
     if (target_open(&t, s->attach.pid, &e) == 0) {
@@ -481,6 +491,8 @@ static int run_record(const void *fields, int argc, char **argv)
         return usage_error(&cmd_record, "--pid takes no PROGRAM, --collect or --allocator");
     if (o->duration_s && !o->pid)
         return usage_error(&cmd_record, "--duration requires --pid");
+    if (o->walk && (!o->pid || o->start == RECORD_PAUSED))
+        return usage_error(&cmd_record, "--walk requires --pid, and recording from the start");
     if (!o->collect && !o->pid && argc == 0)
         return usage_error(&cmd_record, "an operand is missing");
     if (o->collect && argc > 0)
@@ -524,7 +536,7 @@ const struct command cmd_record = {
         "system call, loads the capture library and redirects the calls of the malloc API of every loaded object; the other "
         "threads continue meanwhile. Child processes that it forks are recorded too, but not programs that they execute. When "
         "the recording ends, the process calls malloc as before and only the library stays loaded, unused. Blocks "
-        "from before are recorded when they are freed or reallocated, with the size that malloc_usable_size returns. "
+        "from before are recorded when they are freed or reallocated, with the size that malloc_usable_size returns; with --walk, all blocks that are live at the start are. "
         "heaptape needs the right to use ptrace on the process: the same user, as kernel.yama.ptrace_scope allows, or root. "
         "It refuses a process that is stopped, traced by another program, statically linked, linked with another C library than "
         "glibc, restricted by a seccomp filter that does not allow the system calls of the library or that only root may read, or that ignores SIGTRAP, or both blocks and handles it. The exit status is 0 when the recording ended as it was asked to.\n\n"

@@ -265,6 +265,13 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
     return rc;
 }
 
+int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
+{
+    int rc = address ? order_thread_name(o, t) : 0;
+    op->value = HT_MALLOC; // as if it were known
+    return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
+}
+
 // Finds the block that the thread frees and unbinds it from its address. 0, ORDER_HELD or a negative errno.
 static inline int unbind(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address, uint32_t *slot)
 {

@@ -145,6 +145,8 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
     o->call.result = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE ? result : 0;
     switch (class) {
     case HT_CLASS_ALLOC:
+        if (__builtin_expect(op->kind == HT_PREEXISTING, 0))
+            return order_listed(o, t, op, result);
         if (__builtin_expect(result != 0, 1))
             return order_allocate(o, t, op, result);
         op->flags = WORKLOAD_FAILED;

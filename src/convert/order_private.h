@@ -185,6 +185,8 @@ int order_allocate(struct order *o, struct order_thread *t, struct workload_op *
 int order_release(struct order *o, struct merge_stream *s, struct workload_op *op, uint64_t address);
 // A block from before the process's first event, in a slot of its own. The address of one that there is has none.
 int order_inherit(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
+// A block that the recording found live when it began.
+int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address);
 int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, uint64_t address);
 int order_resize_end(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t result);
 

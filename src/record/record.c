@@ -573,9 +573,10 @@ static void go_on(void *context)
 
 static int begin_visit(struct recorder *r, struct err *e)
 {
-    const char *dir = r->drain.dir + r->drain.root_bytes;
-    int rc = attach_begin(r->launch.pid, r->settings->library, dir, &(struct attach_meanwhile){go_on, r},
-                          &r->result->visit, e);
+    const struct attach_how how = {.library = r->settings->library,
+                                   .session_dir = r->drain.dir + r->drain.root_bytes,
+                                   .list_blocks = r->settings->attach.list_blocks};
+    int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){go_on, r}, &r->result->visit, e);
     go_on(r); // its spool is there
     r->visiting = rc == 0;
     r->visited_ns = clock_monotonic_ns();

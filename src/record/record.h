@@ -19,6 +19,7 @@ struct record_attach {
     pid_t pid;            // 0: there is none, and the recorder starts the program
     int report;           // descriptor at which it waits, since it has started the recorder itself; -1: it has not
     uint64_t duration_ns; // then: after which the recording ends and the program goes on; 0: when it is asked to
+    bool list_blocks;     // then: record its live blocks at the start
 };
 
 struct record_settings {

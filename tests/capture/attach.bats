@@ -308,3 +308,57 @@ END
   kill -0 "$service"
   run -1 grep -q spool /proc/"$service"/maps
 }
+
+# What the program printed against what is listed. `others` are blocks of the loader and the C library: few, and some of them where
+# the program has freed a block.
+compare_blocks() {
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht | awk '
+    FNR == NR { if ($1 == "live") live["0x" $2] = $3; if ($1 == "free") freed["0x" $2]; next }
+    $5 != "preexisting" { next }
+    $10 in live { n++; if ($7 != live[$10]) { print "size of " $10 ": " $7 ", not " live[$10]; bad = 1 }; next }
+    { others++; bytes += $7; free_ones += $10 in freed }
+    END {
+      for (i in live) known++
+      print known " live, listed " n ", others " others " of " bytes " bytes, " free_ones + 0 " where a block was freed"
+      exit bad || n != known || others > 40 || bytes > 65536
+    }' out -
+}
+
+@test "--walk lists the blocks that are live, of threads that rest and of busy ones" {
+  [ "$(getconf GNU_LIBC_VERSION)" = "glibc 2.36" ] || skip "another glibc"
+  local how
+  for how in rests busy; do
+    rm -f out
+    "$HEAPTAPE_PROGRAMS/walked" $how >out 3>&- &
+    service=$!
+    until_line ready
+    attach --walk --duration 1
+    cat err
+    grep -q "blocks from before: 1.2 GiB" err
+    compare_blocks
+    "$HEAPTAPE" convert -q -f t.ht -o t.htw
+    "$HEAPTAPE" check -q t.htw
+    "$HEAPTAPE" stat --json t.htw >json
+    [ "$(jq '.preexisting_blocks > 13000' json)" = true ]
+    [ "$(jq '.unmatched_frees <= 5' json)" = true ]
+    [ "$(jq '.live_at_end_bytes > 1200000000' json)" = true ]
+    end_service >/dev/null
+  done
+}
+
+@test "--walk of another allocator: said, and recorded without" {
+  local jemalloc
+  jemalloc=$(ldconfig -p | sed -n 's/.*libjemalloc\.so\.2 .*=> //p' | head -n 1)
+  [ -n "$jemalloc" ] || skip "no jemalloc"
+  under="env LD_PRELOAD=$jemalloc" start_service 2
+  attach --walk --duration 1
+  cat err
+  grep -q "^heaptape: blocks from before are not listed: its malloc is not glibc's$" err
+  all_calls_are_there
+  end_service
+}
+
+@test "--walk needs a process that runs" {
+  run -2 "$HEAPTAPE" record --walk -o t.ht -- true
+  [[ "$output" = *"--walk requires --pid"* ]]
+}

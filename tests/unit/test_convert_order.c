@@ -248,6 +248,27 @@ static void unmatched_free_becomes_a_block_from_before(void **state)
     (void)state;
 }
 
+static void listed_block_is_there_from_the_start(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 32, P);
+    history_put(&h, 0, &(struct event){.kind = HT_PREEXISTING, .stamp = 20, .size = 64, .result = Q});
+    // One whose allocation was recorded before the list was made.
+    history_put(&h, 0, &(struct event){.kind = HT_PREEXISTING, .stamp = 30, .size = 40, .result = P});
+    history_free(&h, 0, 40, Q);
+    history_free(&h, 0, 50, P);
+    check_counts(history_finish(&h), 0, 0, 0);
+    assert_int_equal(h.n_ops, 4);
+    const struct workload_op *listed = &h.ops[history_find(&h, 0, 1) - 1].op;
+    unit_assert_kind(listed->kind, HT_PREEXISTING);
+    assert_int_equal(listed->size, 64);
+    assert_int_equal(listed->value, HT_MALLOC);
+    assert_int_equal(h.ops[history_find(&h, 0, 1)].op.slot, listed->slot);
+    history_release(&h);
+    (void)state;
+}
+
 // In a process of one thread nobody else can have taken or given: nothing is waited for.
 static void one_thread_never_waits(void **state)
 {
@@ -549,6 +570,7 @@ int main(void)
         cmocka_unit_test(undecided_gives_are_told),
         cmocka_unit_test(close_gives_in_their_order),
         cmocka_unit_test(unmatched_free_becomes_a_block_from_before),
+        cmocka_unit_test(listed_block_is_there_from_the_start),
         cmocka_unit_test(one_thread_never_waits),
         cmocka_unit_test(lost_give),
         cmocka_unit_test(very_many_lost_frees),

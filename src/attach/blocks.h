@@ -1,0 +1,23 @@
+// The live blocks of glibc's malloc in another process, found in its memory: chunk by chunk through all arenas, less those in
+// fastbins and in the threads' caches. Reads only.
+#ifndef HEAPTAPE_ATTACH_BLOCKS_H
+#define HEAPTAPE_ATTACH_BLOCKS_H
+
+#include "attach/remote.h"
+#include "spool/attach.h"
+
+#include <sys/user.h>
+
+struct blocks {
+    struct spool_block *all; // ordered by address; sizes are the usable ones
+    size_t n, capacity;
+};
+
+// All threads stand, with these registers. `version` is glibc's. 0, or a negative errno: -EAGAIN (a thread is in the middle of
+// malloc: later), -ENOTSUP (not every word is as this version of glibc leaves it, so nothing is listed), -ENOMEM.
+int blocks_find(struct blocks *b, struct remote *r, const char *version, const struct user_regs_struct *threads,
+                size_t n, struct err *e);
+
+void blocks_release(struct blocks *b);
+
+#endif
