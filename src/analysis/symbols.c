@@ -37,6 +37,7 @@ struct symbols {
     const struct workload_sites *sites;
     struct names_index names; // that the file holds
     struct module *modules;
+    size_t n_modules;      // sites may get more later
     struct map by_address; // module and address → index in `found` + 1
     struct symbols_found *found;
     size_t n_found, found_capacity;
@@ -80,9 +81,10 @@ struct symbols *symbols_new(const struct workload_sites *sites, const char *exe)
         return NULL;
     bound_downloads();
     s->sites = sites;
-    s->modules = calloc(sites->n_modules + 1, sizeof *s->modules);
+    s->n_modules = sites->n_modules;
+    s->modules = calloc(s->n_modules + 1, sizeof *s->modules);
     if (s->modules && names_index_init(&s->names, &sites->names) == 0) {
-        for (size_t i = 0; i < sites->n_modules; i++)
+        for (size_t i = 0; i < s->n_modules; i++)
             s->modules[i].own = coverage_is_own(&sites->modules[i], exe);
         return s;
     }
@@ -95,7 +97,7 @@ void symbols_free(struct symbols *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->sites->n_modules; i++) {
+    for (size_t i = 0; i < s->n_modules; i++) {
         debug_info_free(s->modules[i].debug);
         if (s->modules[i].dwfl)
             dwfl_end(s->modules[i].dwfl);
@@ -534,12 +536,13 @@ uint64_t symbols_missing(const struct symbols *s, const char **path)
     return s->missing;
 }
 
-// The innermost function of the stack outside of libraries; where there is none the innermost one. False: none is known.
-static bool find_function(struct symbols *s, const struct workload_sites *sites, const struct workload_site *site,
-                          struct symbol *to)
+bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number, struct symbol *to)
 {
     const struct symbol *found;
     bool any = false;
+    if (!s || !number || number > sites->n_sites)
+        return false;
+    const struct workload_site *site = &sites->sites[number - 1];
     for (uint32_t i = 0; i < site->n; i++) {
         size_t n = symbols_of(s, &sites->frames[site->first + i], &found);
         for (size_t k = 0; k < n; k++) {
@@ -557,7 +560,7 @@ const char *symbols_site_function(struct symbols *s, const struct workload_sites
                                   char text[SYMBOLS_FUNCTION_BYTES])
 {
     struct symbol found;
-    if (!s || !site || site > sites->n_sites || !find_function(s, sites, &sites->sites[site - 1], &found))
+    if (!symbols_site(s, sites, site, &found))
         return NULL;
     const char *file = found.file[0] ? found.file : found.module, *slash = strrchr(file, '/');
     int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.100s", found.function);

@@ -32,8 +32,11 @@ void symbols_free(struct symbols *s);
 // The functions of a frame, the innermost one first: several where calls were inlined. 0 when out of memory.
 size_t symbols_of(struct symbols *s, const struct workload_frame *f, const struct symbol **found);
 
-// The innermost function of the stack of a call site outside of libraries, and where it is; where there is none the
-// innermost one. NULL: none is known.
+// The innermost function of the stack of a call site outside of libraries; where there is none the innermost one. False:
+// none is known, or `s` is NULL. The site's modules were known when `s` was made.
+bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number, struct symbol *to);
+
+// The same as a text, with where it is. NULL: none is known.
 enum { SYMBOLS_FUNCTION_BYTES = 200 };
 const char *symbols_site_function(struct symbols *s, const struct workload_sites *sites, uint64_t site,
                                   char text[SYMBOLS_FUNCTION_BYTES]);

@@ -51,24 +51,24 @@ void heap_release(struct heap *h)
 // The ids of sites by their numbers, to be freed by the caller. NULL when out of memory.
 static uint64_t *site_ids(const struct order *o)
 {
-    uint64_t *ids = calloc(o->site_numbers.n + 1, sizeof *ids);
-    for (size_t i = 0; ids && i < o->site_numbers.capacity; i++)
-        ids[o->site_numbers.cells[i].value] = o->site_numbers.cells[i].key;
+    uint64_t *ids = calloc(o->sites.numbers.n + 1, sizeof *ids);
+    for (size_t i = 0; ids && i < o->sites.numbers.capacity; i++)
+        ids[o->sites.numbers.cells[i].value] = o->sites.numbers.cells[i].key;
     return ids;
 }
 
 static int take_sites(struct heap *h, const struct order *o)
 {
-    if (o->n_frames && HT_GROW(&h->frames, &h->frames_capacity, o->n_frames) < 0)
+    if (o->sites.n_frames && HT_GROW(&h->frames, &h->frames_capacity, o->sites.n_frames) < 0)
         return -ENOMEM;
-    for (size_t i = 0; o->n_frames && i < o->frame_numbers.capacity; i++) {
-        const struct map_cell *c = &o->frame_numbers.cells[i];
+    for (size_t i = 0; o->sites.n_frames && i < o->sites.frame_numbers.capacity; i++) {
+        const struct map_cell *c = &o->sites.frame_numbers.cells[i];
         if (!c->value)
             continue;
-        const struct order_frame *f = &o->frames[c->value - 1];
+        const struct site_table_frame *f = &o->sites.frames[c->value - 1];
         h->frames[h->n_frames++] = (struct heap_frame){c->key, f->parent, f->frame};
     }
-    return workload_sites_copy_modules(&h->modules, &o->sites);
+    return workload_sites_copy_modules(&h->modules, &o->sites.all);
 }
 
 // Does a later block have the address?
@@ -93,7 +93,7 @@ static int take_blocks(struct heap *h, const struct order *o, const struct heap_
             return -ENOMEM;
         h->blocks[h->n_blocks++] = (struct heap_block){.address = o->slots[slot].address,
                                                        .size = n->size,
-                                                       .site = n->site <= o->site_numbers.n ? ids[n->site] : 0,
+                                                       .site = n->site <= o->sites.numbers.n ? ids[n->site] : 0,
                                                        .kind = n->kind,
                                                        .align_log2 = n->align_log2,
                                                        .size_unknown = n->size_unknown};
@@ -114,16 +114,17 @@ int heap_take(struct heap *h, struct order *parent, const struct heap_notes *not
 
 static int give_sites(const struct heap *h, struct order *o)
 {
-    int rc = workload_sites_copy_modules(&o->sites, &h->modules);
-    o->inherited_modules = (uint32_t)o->sites.n_modules;
+    int rc = workload_sites_copy_modules(&o->sites.all, &h->modules);
+    o->inherited_modules = (uint32_t)o->sites.all.n_modules;
     for (size_t i = 0; rc == 0 && i < h->n_frames; i++)
-        rc = order_define_frame(o, h->frames[i].id, &(struct order_frame){h->frames[i].parent, h->frames[i].frame});
+        rc = site_table_frame(&o->sites, h->frames[i].id,
+                              &(struct site_table_frame){h->frames[i].parent, h->frames[i].frame});
     return rc;
 }
 
 static int give_block(const struct heap *h, struct order *o, struct order_thread *t, const struct heap_block *b)
 {
-    uint32_t site = b->site ? order_number_site(o, b->site) : 0;
+    uint32_t site = b->site ? site_table_number(&o->sites, b->site) : 0;
     struct workload_op op = {.kind = HT_PREEXISTING,
                              .flags = b->size_unknown ? WORKLOAD_SIZE_UNKNOWN : 0,
                              .stamp = h->stamp,

@@ -44,7 +44,8 @@ void order_free(struct order *o)
     free(o->held);
     free(o->coming);
     free(o->due);
-    order_sites_release(o);
+    site_table_release(&o->sites);
+    names_release(&o->names);
     samples_residency_release(&o->residency);
     map_release(&o->failed_resizes);
     merge_release(&o->merge);
@@ -73,7 +74,7 @@ int order_names(struct order *o, const uint8_t *at, size_t n)
 
 const struct workload_sites *order_sites(const struct order *o)
 {
-    return &o->sites;
+    return &o->sites.all;
 }
 
 void order_summarise(const struct order_counts *counts, struct workload_summary *s)

@@ -132,7 +132,8 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
     }
     if (op->kind == HT_RESIDENCY)
         return order_note_residency(o, op, ptr);
-    return event_defines_sites(op->kind) ? order_define_site(o, op, ptr) : 0;
+    const struct site_table_record site = {op->kind, ptr, op->size, op->value, op->text, op->text_bytes};
+    return event_defines_sites(op->kind) ? site_table_define(&o->sites, &site) : 0;
 }
 
 // One record, decoded: `op` but for slot, flags and dependencies; `ptr` and `result` as the record has them.
@@ -201,7 +202,7 @@ static int do_long(struct order *o, struct merge_stream *s, unsigned *words)
         .error = ev.error,
     };
     if (ev.notes[HT_NOTE_SITE]) {
-        op.value = order_number_site(o, ev.notes[HT_NOTE_SITE]);
+        op.value = site_table_number(&o->sites, ev.notes[HT_NOTE_SITE]);
         if (!op.value)
             return -ENOMEM;
     }
@@ -300,5 +301,7 @@ int order_finish(struct order *o)
 {
     int rc = order_advance(o, UINT64_MAX);
     samples_residency_sort(&o->residency);
-    return rc < 0 ? rc : order_finish_sites(o);
+    if (rc == 0)
+        rc = names_copy(&o->sites.all.names, &o->names, o->inherited_modules);
+    return rc < 0 ? rc : site_table_resolve_all(&o->sites);
 }

@@ -5,6 +5,7 @@
 #include "convert/merge.h"
 #include "convert/order.h"
 #include "convert/pool.h"
+#include "convert/site_table.h"
 #include "convert/table.h"
 
 enum {
@@ -70,12 +71,6 @@ struct order_released {
     uint32_t thread;
 };
 
-// A frame of the prefix tree of stacks.
-struct order_frame {
-    uint64_t parent; // the trace's id of its caller's, or one without a definition
-    struct workload_frame frame;
-};
-
 struct order {
     struct order_options options;
     struct order_sink sink;
@@ -94,11 +89,7 @@ struct order {
     struct table_block *slots;
     size_t n_slots, slots_capacity;
     struct pool_shared shared;
-    struct map site_numbers;  // ids of the trace → numbers of the workload
-    struct map frame_numbers; // ids of the trace → index in frames + 1
-    struct order_frame *frames;
-    size_t n_frames, frames_capacity;
-    struct workload_sites sites;
+    struct site_table sites;    // their numbers are the workload's
     struct names names;         // of the process's own modules, which come behind …
     uint32_t inherited_modules; // … those of its parent
     struct samples_residency residency;
@@ -223,19 +214,5 @@ void order_deadline(struct order *o);
 
 // Closes the oldest block of an address with two as lost.
 int order_duplicate_lost(struct order *o, size_t i);
-
-void order_sites_release(struct order *o);
-
-// The workload's number of a call site by its id in the trace, assigned when it is new. 0 when out of memory.
-uint32_t order_number_site(struct order *o, uint64_t id);
-
-// Defines a stack frame by its id in the trace. 0 or -ENOMEM.
-int order_define_frame(struct order *o, uint64_t id, const struct order_frame *frame);
-
-// Takes a record that defines a site, a frame or a module; `ptr` as the record has it. 0 or -ENOMEM.
-int order_define_site(struct order *o, const struct workload_op *op, uint64_t ptr);
-
-// Puts the sites together from their frames, when all records have been taken. 0 or -ENOMEM.
-int order_finish_sites(struct order *o);
 
 #endif

@@ -57,7 +57,8 @@ static int handle_record(struct walk *w, struct merge_stream *s, struct event *e
     if (event_infos[ev->kind].class != HT_CLASS_HALF)
         return handle_call(w, s, ev);
     begin_resize(s->user, ev->ptr);
-    return 0;
+    struct walk_call half = {w->reader->processes[s->process], s->thread, s->tid, ev};
+    return w->options->halves ? w->options->call(w->options->context, &half) : 0;
 }
 
 static int run(struct walk *w, struct merge_stream *s, uint64_t bound)
@@ -177,15 +178,45 @@ static int hand_on_samples(struct walk *w, const struct trace_item *item)
     return rc;
 }
 
+struct walk *walk_new(struct trace_reader *r, const struct walk_options *options)
+{
+    struct walk *w = calloc(1, sizeof *w);
+    if (w)
+        *w = (struct walk){.reader = r, .options = options};
+    return w;
+}
+
+void walk_free(struct walk *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->merge.n_streams; i++)
+        free(w->merge.streams[i]->user);
+    merge_release(&w->merge);
+    free(w->ended);
+    free(w->first);
+    free(w);
+}
+
+int walk_feed(struct walk *w, const struct trace_item *item)
+{
+    return item->type == TRACE_EVENTS        ? feed_events(w, item)
+           : item->type == TRACE_PROCESS_END ? process_end(w, item->process->number)
+           : item->type == TRACE_SAMPLES     ? hand_on_samples(w, item)
+                                             : 0;
+}
+
+int walk_settle(struct walk *w)
+{
+    return advance(w, UINT64_MAX);
+}
+
 static int walk_items(struct walk *w, struct err *cut, struct err *e)
 {
     struct trace_item item;
     int rc;
     while ((rc = trace_next(w->reader, &item, e)) > 0) {
-        rc = item.type == TRACE_EVENTS        ? feed_events(w, &item)
-             : item.type == TRACE_PROCESS_END ? process_end(w, item.process->number)
-             : item.type == TRACE_SAMPLES     ? hand_on_samples(w, &item)
-                                              : 0;
+        rc = walk_feed(w, &item);
         if (rc < 0)
             return rc;
     }
@@ -201,16 +232,12 @@ static int walk_items(struct walk *w, struct err *cut, struct err *e)
 
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut, struct err *e)
 {
-    struct walk w = {.reader = r, .options = options};
+    struct walk *w = walk_new(r, options);
     *cut = (struct err){0};
-    int rc = walk_items(&w, cut, e);
+    int rc = w ? walk_items(w, cut, e) : -ENOMEM;
     if (rc == 0)
-        rc = advance(&w, UINT64_MAX);
-    for (size_t i = 0; i < w.merge.n_streams; i++)
-        free(w.merge.streams[i]->user);
-    merge_release(&w.merge);
-    free(w.ended);
-    free(w.first);
+        rc = walk_settle(w);
+    walk_free(w);
     if (rc == -ENOMEM)
         err_set(e, rc, "%s: out of memory", r->in->name);
     return rc;

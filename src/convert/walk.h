@@ -23,8 +23,21 @@ struct walk_options {
     int (*ended)(void *context, const struct trace_process *p);
     // A sample of a process's memory, where it stands in the trace. 0 or a negative errno. NULL: not wanted.
     int (*sample)(void *context, const struct trace_sample *sample);
+    // Hand on the release halves of reallocs too, when they come: until its second half the block is neither here nor there.
+    bool halves;
     void *context;
 };
+
+// A walk whose caller reads the frames: of a trace that is still written. Reader and options are borrowed. NULL when out of
+// memory.
+struct walk *walk_new(struct trace_reader *r, const struct walk_options *options);
+void walk_free(struct walk *w);
+
+// Takes what trace_next gave. 0 or a negative errno, which may be the callbacks'; without a text.
+int walk_feed(struct walk *w, const struct trace_item *item);
+
+// Hands on all that has been fed: at the end, and where nothing has come for longer than a batch takes.
+int walk_settle(struct walk *w);
 
 // Reads all of the trace, in memory that does not depend on its length. 0 or a negative errno with the text set, unless
 // `call` returned it. When the recording was cut off, `*cut` holds the message; its text is empty else.
