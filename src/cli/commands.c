@@ -6,6 +6,7 @@
 #define COMMANDS(COMMAND) \
     COMMAND(record) \
     COMMAND(ctl) \
+    COMMAND(top) \
     COMMAND(convert) \
     COMMAND(slice) \
     COMMAND(anonymize) \

@@ -1,7 +1,10 @@
 #include "record/target.h"
 
+#include "base/bytes.h"
+#include "base/frame.h"
 #include "record/drain_private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -153,4 +156,49 @@ void target_close(struct target *a)
     munmap(a->control.header, SPOOL_HEADER_BYTES);
     munmap((void *)a->control.futexes, sizeof *a->control.futexes);
     *a = (struct target){0};
+}
+
+// Is it a trace that the recorder has open for writing?
+static bool is_output(uint32_t recorder, const char *number, const char *path)
+{
+    char info[64];
+    uint8_t magic[4];
+    unsigned flags = 0;
+    struct stat st;
+    snprintf(info, sizeof info, "/proc/%u/fdinfo/%.20s", recorder, number);
+    FILE *f = fopen(info, "re");
+    bool known = f && fscanf(f, "pos: %*u flags: %o", &flags) == 1;
+    if (f)
+        fclose(f);
+    // Opening what is no regular file could do something.
+    if (!known || (flags & O_ACCMODE) == O_RDONLY || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is =
+        fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic && get_u32(magic) == FRAME_MAGIC_TRACE;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e)
+{
+    uint32_t pid = a->control.process, recorder = a->session.recorder_pid;
+    char folder[32];
+    const struct dirent *entry;
+    bool found = false;
+    if (a->session.flags & SPOOL_NO_RECORDER)
+        return err_set(e, -ENOENT, "%u: has no recorder: its trace is written later, by 'heaptape record --collect'",
+                       pid);
+    snprintf(folder, sizeof folder, "/proc/%u/fd", recorder);
+    DIR *d = opendir(folder);
+    if (!d)
+        return err_set(e, errno == EACCES ? -EACCES : -ENOENT, "%u: the files of its recorder, process %u: %s", pid,
+                       recorder, strerror(errno));
+    while (!found && (entry = readdir(d))) {
+        snprintf(path, TARGET_PATH_BYTES, "%s/%.20s", folder, entry->d_name);
+        found = entry->d_name[0] != '.' && is_output(recorder, entry->d_name, path);
+    }
+    closedir(d);
+    return found ? 0 : err_set(e, -ENOENT, "%u: its recorder, process %u, writes no trace to a file", pid, recorder);
 }

@@ -17,4 +17,9 @@ struct target {
 int target_open(struct target *a, pid_t pid, struct err *e);
 void target_close(struct target *a);
 
+// A path to the trace that its recorder is writing: through /proc, so that it need not have a name. -ENOENT: there is no such
+// file, or nothing in it yet; -EACCES.
+enum { TARGET_PATH_BYTES = 64 };
+int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e);
+
 #endif

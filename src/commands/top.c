@@ -1,0 +1,283 @@
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/wrap.h"
+#include "record/target.h"
+#include "top/screen.h"
+#include "top/terminal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+extern const struct command cmd_top;
+
+enum {
+    TICK_NS = 100000000, // between looks at the file: longer than the recorder takes for a batch
+    TABLE_ROWS = 20,
+    FRAME_ROWS = 7, // lines around the table
+};
+
+struct top_options {
+    bool batch;
+    uint64_t iterations, interval_ms, rows, pid;
+    enum live_by by; // -1: not given
+    enum screen_sort sort;
+};
+
+static const struct option options[] = {
+    {'b', "batch", OPTION_FLAG, NULL, NULL,
+     "print tables one after the other instead of using the screen; so it is done where standard output is no terminal",
+     offsetof(struct top_options, batch)},
+    {'n', "iterations", OPTION_NUMBER, "N", NULL,
+     "print N tables as --batch does, then exit (default: until the recording ends)",
+     offsetof(struct top_options, iterations), .min = 1},
+    {'d', "interval", OPTION_NUMBER, "MS", "500", "draw every MS milliseconds",
+     offsetof(struct top_options, interval_ms), .min = 100, .max = 3600000},
+    {0, "by", OPTION_CHOICE, "site|size|thread", NULL,
+     "begin with a table by call site, size or thread (default: site if the recording has call stacks, else size)",
+     offsetof(struct top_options, by)},
+    {0, "sort", OPTION_CHOICE, "live|blocks|growth|allocs|bytes", "live",
+     "sort by live bytes, live blocks, growth of live bytes, allocations or bytes allocated, the last three per second",
+     offsetof(struct top_options, sort)},
+    {0, "top", OPTION_NUMBER, "N", NULL, "print at most N rows of a table (default: 20; as many as fit on the screen)",
+     offsetof(struct top_options, rows), .min = 1, .max = 1000000},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL,
+     "show this process of FILE (default: the one with the highest peak of live bytes)",
+     offsetof(struct top_options, pid), .min = 1, .max = UINT32_MAX},
+    {0},
+};
+
+struct top {
+    const struct top_options *options;
+    struct follow follow;
+    struct screen screen;
+    bool terminal;
+    bool drawn_waiting; // at the last drawing, all had been read
+    uint64_t drawn_ns;
+};
+
+static bool is_over(const struct top *t)
+{
+    return t->follow.state == FOLLOW_ENDED || t->follow.state == FOLLOW_CUT_OFF;
+}
+
+// Rates are those since the last drawing, where both are of a recording as it goes on; else those of all that was read.
+static void cut(struct top *t, uint64_t now)
+{
+    bool waiting = t->follow.state == FOLLOW_WAITING, whole = !waiting || !t->drawn_waiting;
+    double seconds = (double)(whole ? follow_time_ns(&t->follow) : now - t->drawn_ns) / 1e9;
+    for (size_t i = 0; i < t->follow.n_lives; i++)
+        live_cut(t->follow.lives[i], seconds, whole);
+    t->screen.seconds = whole ? 0 : seconds;
+    t->drawn_waiting = waiting;
+    t->drawn_ns = now;
+}
+
+static void draw(struct top *t)
+{
+    char *text = NULL;
+    size_t n = 0;
+    unsigned rows;
+    const struct live *l = screen_process(&t->screen, &t->follow);
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        die(EXIT_FAILED, "out of memory");
+    if (t->terminal) {
+        terminal_size(&t->screen.columns, &rows);
+        t->screen.rows = rows > FRAME_ROWS ? rows - FRAME_ROWS : 1;
+        if (t->options->rows && t->options->rows < t->screen.rows)
+            t->screen.rows = (unsigned)t->options->rows;
+    }
+    if (t->screen.automatic)
+        t->screen.by = l && l->rows[LIVE_SITES].n > 1 ? LIVE_SITES : LIVE_SIZES;
+    if (screen_draw(&t->screen, &t->follow, t->terminal, to) < 0 || fclose(to) != 0)
+        die(EXIT_FAILED, "out of memory");
+    // The last line has no end, which would move the others up.
+    if (t->terminal)
+        printf("\033[H%.*s\033[J", (int)(n ? n - 1 : 0), text);
+    else
+        fwrite(text, 1, n, stdout);
+    free(text);
+    fflush(stdout);
+    if (ferror(stdout))
+        die(EXIT_FAILED, "(stdout): cannot write");
+}
+
+static void read_on(struct top *t, uint64_t until_ns)
+{
+    struct err e = {0};
+    if (follow_read(&t->follow, until_ns, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+}
+
+static void wait_until(uint64_t until_ns)
+{
+    const struct timespec t = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+        ;
+}
+
+static void run_batch(struct top *t)
+{
+    uint64_t left = t->options->iterations ? t->options->iterations : UINT64_MAX, draw_ns = 0;
+    while (left) {
+        uint64_t now = clock_monotonic_ns(), tick = now + TICK_NS;
+        read_on(t, tick);
+        if (t->follow.state == FOLLOW_READING)
+            continue;
+        // The first table waits for what the last batch has, which is counted when nothing comes behind it.
+        draw_ns = draw_ns ? draw_ns : tick;
+        if (is_over(t) || now >= draw_ns) {
+            cut(t, now);
+            draw(t);
+            left = is_over(t) ? 0 : left - 1;
+            draw_ns += t->options->interval_ms * 1000000;
+            if (left)
+                putchar('\n');
+        }
+        if (left)
+            wait_until(tick < draw_ns ? tick : draw_ns);
+    }
+}
+
+// False: the user wants no more.
+static bool handle_key(struct top *t, int key)
+{
+    struct screen *s = &t->screen;
+    switch (key) {
+    case 'q':
+        return false;
+    case 's':
+    case 'z':
+    case 't':
+        s->by = key == 's' ? LIVE_SITES : key == 'z' ? LIVE_SIZES : LIVE_THREADS;
+        break;
+    case TERMINAL_LEFT:
+    case TERMINAL_RIGHT:
+        s->by = (s->by + (key == TERMINAL_LEFT ? LIVE_VIEWS - 1 : 1)) % LIVE_VIEWS;
+        break;
+    case '<':
+    case '>':
+        s->sort = (s->sort + (key == '<' ? SCREEN_SORTS - 1 : 1)) % SCREEN_SORTS;
+        return true;
+    case 'p':
+        screen_next_process(s, &t->follow);
+        return true;
+    case TERMINAL_UP:
+        s->first -= s->first > 0;
+        return true;
+    case TERMINAL_DOWN:
+        s->first++;
+        return true;
+    default:
+        return true;
+    }
+    s->automatic = false;
+    s->first = 0;
+    return true;
+}
+
+static void run_screen(struct top *t)
+{
+    const uint64_t interval = t->options->interval_ms * 1000000;
+    uint64_t draw_ns = 0;
+    int key = TERMINAL_NONE;
+    terminal_begin();
+    do {
+        uint64_t now = clock_monotonic_ns(), tick = now + TICK_NS;
+        bool was_over = is_over(t);
+        if (!was_over)
+            read_on(t, tick);
+        if (!was_over && (now >= draw_ns || is_over(t))) {
+            cut(t, now);
+            draw(t);
+            draw_ns = now + interval;
+        } else if (key != TERMINAL_NONE) {
+            draw(t);
+        }
+        // Nothing comes any more but keys.
+        uint64_t until = is_over(t) ? now + 3600 * 1000000000ull : tick < draw_ns ? tick : draw_ns;
+        key = terminal_key(t->follow.state == FOLLOW_READING ? 0 : until);
+    } while (handle_key(t, key));
+    terminal_end();
+}
+
+// The trace that the recorder of a process writes. The first bytes come within a batch or two.
+static void find_output(uint32_t pid, char path[TARGET_PATH_BYTES])
+{
+    struct target a;
+    struct err e = {0};
+    if (target_open(&a, (pid_t)pid, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    int rc = target_output(&a, path, &e);
+    for (unsigned i = 0; rc == -ENOENT && i < 10; i++) {
+        wait_until(clock_monotonic_ns() + TICK_NS);
+        rc = target_output(&a, path, &e);
+    }
+    target_close(&a);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct top_options *o = fields;
+    struct top t = {.options = o, .screen = {.sort = o->sort, .pid = (uint32_t)o->pid, .automatic = (int)o->by < 0}};
+    struct err e = {0};
+    char path[TARGET_PATH_BYTES];
+    uint64_t pid = 0;
+    (void)argc;
+    bool is_pid = options_parse_number(argv[0], &pid) == 0;
+    if (is_pid && (pid == 0 || pid > INT_MAX))
+        return usage_error(&cmd_top, "'%s' is not a process ID", argv[0]);
+    if (is_pid && o->pid)
+        return usage_error(&cmd_top, "--pid needs a FILE");
+    if (is_pid) {
+        find_output((uint32_t)pid, path);
+        t.screen.pid = (uint32_t)pid;
+    }
+    // A lease of ours that somebody breaks (follow.c).
+    signal(SIGIO, SIG_IGN);
+    if (follow_open(&t.follow, is_pid ? path : argv[0], &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    human_ascii = !wrap_is_utf8();
+    t.terminal = isatty(STDOUT_FILENO) && !o->batch && !o->iterations;
+    t.screen.lists_keys = t.terminal;
+    t.screen.by = (int)o->by < 0 ? LIVE_SITES : o->by;
+    t.screen.columns = wrap_columns();
+    t.screen.rows = o->rows ? (unsigned)o->rows : TABLE_ROWS;
+    (t.terminal ? run_screen : run_batch)(&t);
+    follow_close(&t.follow);
+    return EXIT_DONE;
+}
+
+const struct command cmd_top = {
+    .name = "top",
+    .operands = "PID|FILE",
+    .summary = "Show what is live while a program is being recorded",
+    .description =
+        "Follows a trace while 'heaptape record' writes it, and shows live bytes and blocks, their growth, allocations and "
+        "allocated bytes per second by call site, size or thread, and the RSS of the process. PID is a process that is "
+        "being recorded to a file; FILE is a trace, which may be complete. A file whose name is a number is given as "
+        "./NUMBER.\n\n"
+        "Keys: s, z and t (or the left and right arrows) switch to call sites, sizes and threads; < and > to the previous and "
+        "next column to sort by, which is marked with *; the up and down arrows scroll; p switches to the next process; q "
+        "quits. When the recording ends, its last state remains on the screen, with rates that are those of the whole "
+        "recording.\n\n"
+        "Where standard output is no terminal, and with --batch or -n, 'top' prints tables one after the other, until the "
+        "recording ends.\n\n"
+        "Every call is counted, in the order of timestamps; the few calls whose timestamps contradict each other are put in "
+        "order by 'heaptape stat' alone. What a fork child has of its parent, and blocks from before the recording, are not "
+        "counted. Where stacks are sampled, the figures of call sites are estimates.",
+    .options = options,
+    .options_bytes = sizeof(struct top_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,242 @@
+load ../helper
+
+golden=$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht
+
+# grow BLOCKS SIZE: the program that is recorded has done so, and the trace has it.
+grow() {
+  local answer
+  echo "$1 $2" >&7
+  read -t 20 -r answer <&8
+  [ "$answer" = done ]
+  "$HEAPTAPE" ctl "$(pgrep -P "$recorder")" sync
+}
+
+# begin: `grows` runs under the recorder, which writes t.ht.
+begin() {
+  mkfifo in out
+  "$HEAPTAPE" record -q -f --stacks=4 -o t.ht -- "$HEAPTAPE_PROGRAMS/grows" <in >out 2>err &
+  recorder=$!
+  exec 7>in 8<out
+  grow 1000 5000
+}
+
+end() {
+  exec 7>&- 8<&-
+  wait "$recorder"
+}
+
+# until_table PATTERN: it stands in `tables`.
+until_table() {
+  for _ in $(seq 400); do
+    grep -q "$1" tables && return
+    sleep 0.05
+  done
+  cat tables
+  return 1
+}
+
+# on_terminal STEPS COMMAND...: runs it on a pseudo terminal; see tests/terminal.py.
+on_terminal() {
+  run timeout 60 python3 "$HEAPTAPE_SOURCE/tests/terminal.py" "$@"
+}
+
+@test "top: a complete trace: what stat says of its end" {
+  heaptape top "$golden"
+  [ "$status" -eq 0 ]
+  has "$output" "(process 28837): ended after 176.2 ms"
+  has "$output" "live 4.0 KiB in 1 block, peak 6.8 KiB"
+  grep -Eq '^ +4\.0 KiB +1 ' <<<"$output"
+  has "$output" "call site"
+  [ "$(grep -c $'\033' <<<"$output")" -eq 0 ]
+  heaptape stat "$golden"
+  has "$(tr -s ' ' <<<"$output")" "live at end 4.0 KiB"
+  has "$(tr -s ' ' <<<"$output")" "peak live 6.8 KiB"
+  heaptape top -n 5 --by thread "$golden"
+  [ "$(grep -c 'ended after' <<<"$output")" -eq 1 ]
+  has "$output" "28837"
+}
+
+@test "top: live bytes and blocks of a recording under way" {
+  skip_under_sanitizer
+  begin
+  heaptape top -n 1 --by size t.ht
+  grep -Eq '^grows \(process [0-9]+\): recording ' <<<"$output"
+  grep -Eq '^ +4\.8 MiB +1 000 .* up to 8\.0 KiB$' <<<"$output"
+  has "$output" "RSS "
+  [ "$(grep -c "RSS not known" <<<"$output")" -eq 0 ]
+  # Rows are those of the function that allocates.
+  heaptape top -n 1 t.ht
+  grep -Eq '^ +4\.8 MiB +1 000 .* grow' <<<"$output"
+  grow 500 5000
+  heaptape top -n 1 --by size "$(pgrep -P "$recorder")"
+  [ "$status" -eq 0 ]
+  grep -Eq '^ +7\.2 MiB +1 500 .* up to 8\.0 KiB$' <<<"$output"
+  end
+}
+
+@test "top: follows to the end, with rates of each interval" {
+  skip_under_sanitizer
+  begin
+  "$HEAPTAPE" top -b -d 300 --by size t.ht >tables 7>&- 8<&- &
+  local top=$!
+  until_table "recording"
+  grow 100000 40
+  until_table "in the last"
+  sleep 1
+  end
+  wait "$top"
+  # In some interval the blocks came, in a later one nothing did.
+  grep -Eq '^ +3\.8 MiB +100 000 +\+[0-9.]+ MiB .* up to 64 B$' tables
+  grep -Eq '^ +3\.8 MiB +100 000 +0 B +0 +0 B  up to 64 B$' tables
+  [ "$(grep -c 'ended after' tables)" -eq 1 ]
+  tail -n 20 tables | grep -q "ended after"
+}
+
+@test "top: a reset begins anew" {
+  skip_under_sanitizer
+  begin
+  "$HEAPTAPE" top -b -d 200 --by size t.ht >tables 7>&- 8<&- &
+  local top=$!
+  until_table '1 000 .* up to 8.0 KiB'
+  heaptape ctl "$(pgrep -P "$recorder")" reset
+  [ "$status" -eq 0 ]
+  grow 700 5000
+  sleep 1
+  end
+  wait "$top"
+  tail -n 12 tables | grep -Eq '^ +3\.3 MiB +700 .* up to 8\.0 KiB$'
+}
+
+@test "top: a recorder that was killed" {
+  skip_under_sanitizer
+  begin
+  "$HEAPTAPE" top -b --by size t.ht >tables 7>&- 8<&- &
+  local top=$!
+  until_table "recording"
+  kill -KILL "$recorder"
+  wait "$top"
+  grep -q "cut off after" tables
+  exec 7>&- 8<&-
+  wait "$recorder" || true
+}
+
+@test "top: a file that grows piece by piece" {
+  exec 9>t.ht
+  head -c 700 "$golden" >&9
+  "$HEAPTAPE" top -b -d 100 t.ht >tables 7>&- 8<&- &
+  local top=$!
+  sleep 0.5
+  # In the middle of a frame.
+  tail -c +701 "$golden" | head -c 1000 >&9
+  until_table "recording"
+  tail -c +1701 "$golden" >&9
+  wait "$top"
+  exec 9>&-
+  [ "$(grep -c "ended after 176.2 ms" tables)" -eq 1 ]
+  grep -q "live 4.0 KiB in 1 block" tables
+}
+
+@test "top: a file that nobody writes any more" {
+  head -c -5 "$golden" >t.ht
+  heaptape top t.ht
+  [ "$status" -eq 0 ]
+  has "$output" "cut off after"
+}
+
+@test "top: damaged and wrong files, usage" {
+  local size
+  size=$(stat -c %s "$golden")
+  cp "$golden" t.ht
+  printf 'damage' | dd of=t.ht bs=1 seek=$((size / 2)) conv=notrunc status=none
+  heaptape top t.ht
+  fails_with 1 "t.ht: " "at byte"
+  heaptape top nowhere.ht
+  fails_with 1 "nowhere.ht: No such file"
+  : >empty
+  heaptape top empty
+  fails_with 1 "empty: is empty"
+  heaptape top .
+  fails_with 1 ".: is a directory"
+  heaptape top "$HEAPTAPE_SOURCE/tests/golden/workload-1.htw"
+  fails_with 1 "is a workload, expected a trace"
+  mkfifo pipe
+  cat "$golden" >pipe &
+  heaptape top pipe
+  fails_with 1 "pipe: is not a regular file"
+  heaptape top $$
+  fails_with 1 "$$: is not being recorded"
+  heaptape top 0
+  usage_fails "'0' is not a process ID"
+  heaptape top --pid 1 1
+  usage_fails "--pid needs a FILE"
+  cp "$golden" 12
+  heaptape top ./12
+  [ "$status" -eq 0 ]
+}
+
+@test "top: a recording that is written to a pipe has no file" {
+  skip_under_sanitizer
+  mkfifo in out
+  "$HEAPTAPE" record -q -o - -- "$HEAPTAPE_PROGRAMS/grows" <in 2>err > >(cat >/dev/null) &
+  recorder=$!
+  exec 7>in
+  local pid
+  for _ in $(seq 200); do
+    pid=$(pgrep -P "$recorder" grows) && "$HEAPTAPE" ctl "$pid" status >status 2>&1 && break
+    sleep 0.02
+  done
+  heaptape top "$pid"
+  fails_with 1 "$pid: its recorder, process $recorder, writes no trace to a file"
+  exec 7>&-
+  wait "$recorder"
+}
+
+@test "top: names cannot reach the terminal" {
+  skip_under_sanitizer
+  local name=$'evil\033[31m\a'
+  cp "$HEAPTAPE_PROGRAMS/grows" "$name"
+  "$HEAPTAPE" record -q -o t.ht -- "./$name" </dev/null
+  heaptape top t.ht
+  has "$output" 'evil\x1b[31m\x07 (process'
+  [ "$(grep -c $'[\001-\011\013-\037]' <<<"$output")" -eq 0 ]
+}
+
+@test "top: keys, resizes and the way out on a terminal" {
+  [ -z "$NO_COLOR" ]
+  # Sizes, sorted by the next column, the view to the right, then out.
+  on_terminal "wait:ended,key:z,wait:up to,key:>,wait:*blocks,key:right,wait:28837,size:10x60,wait:28837,key:q" \
+    "$HEAPTAPE" top "$golden"
+  expect "all steps" [ "$status" -eq 0 ]
+  has "$output" "exit 0"
+  has "$output" "restored"
+  has "$output" "after resize: at most 10 rows, cut at 60 columns"
+  on_terminal "wait:ended,key:q" env NO_COLOR=1 LANG=C "$HEAPTAPE" top "$golden"
+  has "$output" "restored"
+  has "$output" "bold 0"
+  on_terminal "wait:ended,key:q" "$HEAPTAPE" top "$golden"
+  has "$output" "bold 1"
+}
+
+@test "top: every signal leaves the terminal as it was" {
+  local signal
+  for signal in INT TERM HUP QUIT SEGV; do
+    on_terminal "wait:ended,signal:$signal" "$HEAPTAPE" top "$golden"
+    expect "SIG$signal" [ "$status" -eq 0 ]
+    has "$output" "killed by SIG$signal"
+    has "$output" "restored"
+  done
+  # Nor does an error, which is found later.
+  head -c 700 "$golden" >t.ht
+  exec 9>>t.ht
+  on_terminal "wait:recording,append:t.ht,wait:heaptape" "$HEAPTAPE" top t.ht
+  exec 9>&-
+  has "$output" "exit 1"
+  has "$output" "restored"
+}
+
+@test "top: stopped and continued" {
+  on_terminal "wait:ended,signal:TSTP,stopped:,signal:CONT,wait:ended,key:q" "$HEAPTAPE" top "$golden"
+  expect "all steps" [ "$status" -eq 0 ]
+  has "$output" "exit 0"
+  has "$output" "restored"
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Runs a program on a pseudo terminal of 80 columns and 24 rows, and prints how it left it.
+
+    terminal.py STEP,STEP,... COMMAND...
+
+Steps, done in turn: wait:TEXT (until it is written, after the step before), key:CHARACTER (or up, down, left, right),
+size:ROWSxCOLUMNS, signal:NAME (to the program), stopped: (until the program is, and the terminal is as it was),
+append:FILE (bytes that are no part of a trace). Status 1 when a step was not done in 20 seconds.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+
+SECONDS = 20
+ARROWS = {"up": b"\x1b[A", "down": b"\x1b[B", "right": b"\x1b[C", "left": b"\x1b[D"}
+SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    def __init__(self, command):
+        self.out = b""
+        self.seen = 0  # up to where a step has waited
+        self.resized = None
+        ready, go = os.pipe()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.close(go)
+            os.read(ready, 1)  # until the terminal has its size
+            os.execvp(command[0], command)
+        os.close(ready)
+        self.resize(24, 80)
+        self.before = termios.tcgetattr(self.fd)
+        os.close(go)
+
+    def resize(self, rows, columns):
+        self.size = rows, columns
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self, seconds):
+        """What is written within so many seconds; False at the end."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:
+            data = b""
+        self.out += data
+        return data != b""
+
+    def wait(self, text):
+        end = time.time() + SECONDS
+        while text not in self.out[self.seen:]:
+            if time.time() > end or (not self.read(0.1) and text not in self.out[self.seen:]):
+                sys.exit("terminal.py: '%s' was not written; the end is %r" % (text.decode(), self.out[-300:]))
+        self.seen = len(self.out)
+
+    def stopped(self):
+        end = time.time() + SECONDS
+        while os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG) == (0, 0):
+            if time.time() > end:
+                sys.exit("terminal.py: the program does not stop")
+            self.read(0.1)
+        if not self.is_restored():
+            sys.exit("terminal.py: the terminal of the stopped program is not as it was")
+
+    def is_restored(self):
+        on = [m for m in re.findall(rb"\x1b\[\?(1049|25|7)([hl])", self.out)]
+        last = {mode: how for mode, how in on}
+        return termios.tcgetattr(self.fd) == self.before and last in ({}, {b"1049": b"l", b"25": b"h", b"7": b"h"})
+
+    def step(self, what, text):
+        if what == "wait":
+            self.wait(text.encode())
+        elif what == "key":
+            os.write(self.fd, ARROWS.get(text, text.encode()))
+        elif what == "size":
+            rows, columns = (int(n) for n in text.split("x"))
+            self.seen = self.resized = len(self.out)
+            self.resize(rows, columns)
+        elif what == "signal":
+            self.seen = len(self.out)
+            os.kill(self.pid, getattr(signal, "SIG" + text))
+        elif what == "stopped":
+            self.stopped()
+        elif what == "append":
+            with open(text, "ab") as f:
+                f.write(b"no frame of a trace" * 1000)
+        else:
+            sys.exit("terminal.py: unknown step '%s'" % what)
+
+    def finish(self):
+        end = time.time() + SECONDS
+        while self.read(0.1):
+            if time.time() > end:
+                os.kill(self.pid, signal.SIGKILL)
+                sys.exit("terminal.py: the program does not end")
+        return os.waitpid(self.pid, 0)[1]
+
+
+def lines(out):
+    return SEQUENCE.sub(b"", out).replace(b"\r", b"").split(b"\n")
+
+
+def screens(out):
+    """What was written between two times that the cursor went to the start."""
+    return out.split(b"\x1b[H")[1:]
+
+
+def longest(drawn):
+    return max(len(line.decode(errors="replace")) for screen in drawn for line in lines(screen))
+
+
+def main():
+    t = Terminal(sys.argv[2:])
+    for step in sys.argv[1].split(","):
+        what, _, text = step.partition(":")
+        t.step(what, text)
+    status = t.finish()
+    if os.WIFSIGNALED(status):
+        print("killed by", signal.Signals(os.WTERMSIG(status)).name)
+    else:
+        print("exit", os.WEXITSTATUS(status))
+    print("restored" if t.is_restored() else "not restored: %r" % t.out[-100:])
+    print("bold", int(b"\x1b[1m" in t.out))
+    if t.resized is not None:
+        after = [s for s in screens(t.out[t.resized:]) if b"live " in s][-1:]
+        few = len(lines(after[0])) <= t.size[0]
+        print("after resize: %s %d rows, %s %d columns" % ("at most" if few else "more than", t.size[0],
+              "cut at" if longest(after) == t.size[1] else "not cut at", t.size[1]))
+
+
+if __name__ == "__main__":
+    main()
