@@ -472,12 +472,20 @@ static int end_recording(struct caller *c, struct err *e)
                           : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
 }
 
-static int join(struct caller *c, const char *session_dir, struct err *e)
+static int join(struct caller *c, const struct attach_how *how, struct err *e)
 {
-    uint64_t error = 0;
-    int rc = put_text(c, session_dir, e);
+    uint64_t error = 0, names = c->stack + STACK_BYTES / 2 + RED_ZONE;
+    int rc = put_text(c, how->session_dir, e);
+    if (rc == 0 && how->names && !remote_write(c->tracees->remote, names, how->names, sizeof *how->names))
+        rc = gone(c, e);
     if (rc == 0)
-        rc = call_by_name(c, "heaptape_attach", (const uint64_t[6]){c->text}, &error, e);
+        rc = call_by_name(c, "heaptape_attach", (const uint64_t[6]){c->text, how->names ? names : 0}, &error, e);
+    if (rc == 0 && (int)error == ENOLINK)
+        return err_set(
+            e, -ENOTSUP,
+            "%ld: a function of --wrap is called directly, not through the loader's tables; link its allocator "
+            "as a shared library, or libheaptape.so into the program",
+            (long)c->tracees->remote->pid);
     return rc < 0 || !(int)error ? rc
                                  : err_set(e, -EPROTO, "%ld: the library cannot join the recording: %s",
                                            (long)c->tracees->remote->pid, strerror((int)error));
@@ -490,12 +498,12 @@ static int begin_recording(struct caller *c, const struct attach_how *how, const
     bool loaded = remote_last_function(r, "heaptape_attach");
     int rc = loaded ? end_recording(c, e) : 0;
     if (loaded && rc == 0)
-        rc = join(c, how->session_dir, e);
+        rc = join(c, how, e);
     // The library of another version of heaptape, which attached to the process before, knows no such session: it stays idle.
     if (loaded && rc != -EPROTO)
         return rc;
     rc = allowed->memfd ? load_memory(c, how->library, e) : load_from_session(c, how->library, how->session_dir, e);
-    return rc < 0 ? rc : join(c, how->session_dir, e);
+    return rc < 0 ? rc : join(c, how, e);
 }
 
 // The registers of all threads, which stand, or NULL. The list of blocks is that of one moment only if no thread is about to
@@ -629,6 +637,19 @@ static int check(pid_t pid, struct err *e)
     return 0;
 }
 
+// Those that are to be wrapped by other names must be functions of an object that the loader knows.
+static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
+{
+    for (unsigned i = 0; names && i < SPOOL_WRAPPED; i++) {
+        if (names->names[i][0] && !remote_last_function(r, names->names[i]))
+            return err_set(e, -ENOTSUP,
+                           "%ld: no object exports %s: it is static; link its allocator as a shared library, or "
+                           "libheaptape.so into the program",
+                           (long)r->pid, names->names[i]);
+    }
+    return 0;
+}
+
 // In the child. Without `how` the recording ends.
 static int run(pid_t pid, const struct attach_how *how, struct attach_shared *s)
 {
@@ -646,6 +667,11 @@ static int run(pid_t pid, const struct attach_how *how, struct attach_shared *s)
     if (!how && !remote_last_function(&r, "heaptape_detach")) {
         remote_close(&r);
         return err_set(&s->error, -ENOENT, "%ld: is not being recorded", (long)pid);
+    }
+    rc = how ? check_names(&r, how->names, &s->error) : 0;
+    if (rc < 0) {
+        remote_close(&r);
+        return rc;
     }
     find_functions(&r);
     rc = tracees_seize(&t, &r, s->breakpoints, &s->error);

@@ -7,6 +7,7 @@
 #define HEAPTAPE_ATTACH_ATTACH_H
 
 #include "base/err.h"
+#include "spool/attach.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,9 +21,10 @@ struct attach_result {
 };                        // all zero before the first use; then the maxima of all
 
 struct attach_how {
-    const char *library;     // path of libheaptape.so here
-    const char *session_dir; // as the process sees it
-    bool list_blocks;        // record glibc's live blocks, too
+    const char *library;            // path of libheaptape.so here
+    const char *session_dir;        // as the process sees it
+    bool list_blocks;               // record glibc's live blocks, too
+    const struct spool_wrap *names; // functions that are wrapped by other names, too; NULL: none
 };
 
 // What the caller does while it waits; called often. NULL: nothing.

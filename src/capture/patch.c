@@ -76,9 +76,15 @@ static bool leads_to(const struct object *o, const char *name, uintptr_t value, 
     return value == real || (own && !object_function(o, name)) || (of_main && !own);
 }
 
+static void *wrapper_of(const struct object *own, const char *name)
+{
+    void *named = wrap_named(name);
+    return named ? named : object_function(own, name);
+}
+
 static void patch_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
-    void *wrapper = object_function(context, name), *real = wrapper ? real_of(wrapper, name) : NULL;
+    void *wrapper = wrapper_of(context, name), *real = wrapper ? real_of(wrapper, name) : NULL;
     uintptr_t value = __atomic_load_n(slot, __ATOMIC_RELAXED);
     if (!real || !value || value == (uintptr_t)wrapper || patch.n == MAX_SLOTS ||
         !leads_to(o, name, value, (uintptr_t)real))
@@ -144,7 +150,7 @@ static int patch_all(void)
 static void unpatch_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
 {
     uintptr_t value = __atomic_load_n(slot, __ATOMIC_RELAXED);
-    void *wrapper = object_function(context, name);
+    void *wrapper = wrapper_of(context, name);
     if (!wrapper || value != (uintptr_t)wrapper)
         return;
     // The last one: an object may have been unloaded, and another one have come to lie there.
@@ -165,6 +171,39 @@ static int unpatch_object(struct dl_phdr_info *info, size_t size, void *own)
     if (!is_own(&o))
         object_each_slot(&o, unpatch_slot, own);
     return 0;
+}
+
+// How often functions are called by other names: through how many places.
+struct name_count {
+    const struct spool_wrap *names;
+    unsigned places[SPOOL_WRAPPED];
+};
+
+static void count_slot(const struct object *o, const char *name, uintptr_t *slot, void *context)
+{
+    struct name_count *c = context;
+    (void)o, (void)slot;
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
+        c->places[i] += *name && strcmp(c->names->names[i], name) == 0;
+}
+
+static int count_object(struct dl_phdr_info *info, size_t size, void *count)
+{
+    struct object o;
+    (void)size;
+    object_read(&o, info);
+    object_each_slot(&o, count_slot, count);
+    return 0;
+}
+
+static bool are_called(const struct spool_wrap *names)
+{
+    struct name_count count = {.names = names};
+    bool called = true;
+    dl_iterate_phdr(count_object, &count);
+    for (unsigned i = 0; i < SPOOL_WRAPPED; i++)
+        called = called && (i == SPOOL_WRAP_USABLE_SIZE || !names->names[i][0] || count.places[i]);
+    return called;
 }
 
 static int look_for_changes(struct dl_phdr_info *info, size_t size, void *data)
@@ -201,12 +240,18 @@ void wrap_look_for_objects(void)
     errno = saved_errno;
 }
 
-WRAPPER int heaptape_attach(const char *dir);
-int heaptape_attach(const char *dir)
+WRAPPER int heaptape_attach(const char *dir, const struct spool_wrap *names);
+int heaptape_attach(const char *dir, const struct spool_wrap *names)
 {
     static bool forks_known;
     uint32_t was = producer_enter(PRODUCER_MUTED);
+    if (names && !are_called(names)) {
+        producer_leave(was);
+        return ENOLINK;
+    }
     next_resolve();
+    wrap_set_names(names);
+    patch.n_wrappers = 0;
     if (next_loaded("libstdc++.so") || next_loaded("libc++"))
         wrap_cxx_resolve();
     int error = producer_attach(dir);

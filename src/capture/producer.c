@@ -32,6 +32,13 @@ void producer_set_usable(size_t (*usable)(unsigned kind, void *block))
     usable_size = usable;
 }
 
+static size_t (*named_usable_size)(void *block);
+
+void producer_set_named_usable(size_t (*usable)(void *block))
+{
+    named_usable_size = usable;
+}
+
 static bool is_in(enum object object, const void *address)
 {
     return (uintptr_t)address >= objects[object].start && (uintptr_t)address < objects[object].end;
@@ -208,6 +215,8 @@ static uint64_t note_usable(const struct producer_process *p, const struct event
     uint64_t block = allocates(ev) && (p->flags & SPOOL_USABLE) ? ev->result : 0;
     if ((class == HT_CLASS_FREE || class == HT_CLASS_HALF) && has_unseen_blocks(p->header))
         block = ev->ptr;
+    if (producer_tls.busy & PRODUCER_NAMED)
+        return block && named_usable_size ? named_usable_size((void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
     return block && usable_size ? usable_size(ev->kind, (void *)block) & codec_mask(CODEC_NOTE_BITS) : 0;
 }
 

@@ -73,6 +73,7 @@ enum producer_busy {
     PRODUCER_IN_OPERATOR = 4,   // the same for the C++ operators' object
     PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event
     PRODUCER_IN_RUNTIME = 32,   // never set: names the C++ runtime's object, whose operators call each other
+    PRODUCER_NAMED = 64,        // recording a call of an allocator beside the one in use, by its own names
     PRODUCER_INTERRUPTING = 16, // a record in stream 1: the interrupted one is finished afterwards
 };
 
@@ -217,6 +218,9 @@ bool producer_wants_maps(void);
 // Sets the function that returns the usable size of the block that an event of that kind allocates or frees; 0: unknown.
 // Call before the first event. Without it no usable sizes are recorded.
 void producer_set_usable(size_t (*usable)(unsigned kind, void *block));
+
+// The same for the blocks of calls that are recorded under PRODUCER_NAMED; NULL: it is not known.
+void producer_set_named_usable(size_t (*usable)(void *block));
 
 // Sets the path of the allocator that the process's spool names. `path` is copied. Call before the first event.
 void producer_set_allocator(const char *path);

@@ -22,6 +22,12 @@ uint8_t wrap_error(const void *p, size_t size);
 // recorded, too.
 void wrap_look_for_objects(void);
 
+// The functions that are wrapped by other names too, from now on; NULL: none.
+void wrap_set_names(const struct spool_wrap *names);
+
+// The wrapper of a function by another name, or NULL.
+void *wrap_named(const char *name);
+
 // Finds the C++ operators that come next. The first call of an operator does it, too; at the start it is done where no
 // other thread can hold the loader's lock.
 void wrap_cxx_resolve(void);

@@ -34,6 +34,8 @@ struct compression {
     int level;
 };
 
+#define WRAP_FUNCTIONS "malloc, calloc, realloc, free, memalign, aligned_alloc, posix_memalign or malloc_usable_size"
+
 struct record_options {
     const char *output;
     const struct format *format;
@@ -49,6 +51,7 @@ struct record_options {
     struct spool_stacks stacks;
     bool force;
     bool walk;
+    const char *wrap;
     bool usable;
     bool no_residency, no_pages;
     bool maps;
@@ -115,6 +118,10 @@ static const struct option options[] = {
     {0, "walk", OPTION_FLAG, NULL, NULL,
      "with --pid, also record the blocks that are live at the start, found in the heap of glibc 2.35 to 2.40",
      offsetof(struct record_options, walk)},
+    {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL,
+     "with --pid, also record an allocator whose functions have other names, such as je_malloc=malloc,je_free=free. "
+     "FUNCTION is " WRAP_FUNCTIONS,
+     offsetof(struct record_options, wrap)},
     {0, "usable", OPTION_FLAG, NULL, NULL, "also record the usable size of each block (malloc_usable_size)",
      offsetof(struct record_options, usable)},
     {0, "maps", OPTION_FLAG, NULL, NULL, "also record PROGRAM's own calls of mmap, munmap, mremap, brk and sbrk",
@@ -454,11 +461,11 @@ static int record_attached(const struct record_options *o, struct record_setting
     return record_program(&named, s);
 }
 
-static int record_running(const struct record_options *o, struct record_settings *s)
+static int record_running(const struct record_options *o, const struct spool_wrap *names, struct record_settings *s)
 {
     struct target t;
     struct err e = {0};
-    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u, o->walk};
+    s->attach = (struct record_attach){(pid_t)o->pid, -1, o->duration_s * 1000000000u, o->walk, names};
     s->argv = read_argv(s->attach.pid);
     // Not one that another recorder has.
     if (target_open(&t, s->attach.pid, &e) == 0) {
@@ -473,6 +480,7 @@ static int record_running(const struct record_options *o, struct record_settings
 static int run_record(const void *fields, int argc, char **argv)
 {
     const struct record_options *o = fields;
+    struct spool_wrap names;
     struct record_settings s = {.argv = argv,
                                 .lossy = o->lossy,
                                 .usable = o->usable,
@@ -491,6 +499,11 @@ static int run_record(const void *fields, int argc, char **argv)
         return usage_error(&cmd_record, "--pid takes no PROGRAM, --collect or --allocator");
     if (o->duration_s && !o->pid)
         return usage_error(&cmd_record, "--duration requires --pid");
+    if (o->wrap && !o->pid)
+        return usage_error(&cmd_record, "--wrap requires --pid");
+    if (o->wrap && spool_parse_wrap(o->wrap, &names) < 0)
+        return usage_error(&cmd_record,
+                           "--wrap needs NAME=FUNCTION, each once, separated by commas; FUNCTION is " WRAP_FUNCTIONS);
     if (o->walk && (!o->pid || o->start == RECORD_PAUSED))
         return usage_error(&cmd_record, "--walk requires --pid, and recording from the start");
     if (!o->collect && !o->pid && argc == 0)
@@ -507,7 +520,7 @@ static int run_record(const void *fields, int argc, char **argv)
         return usage_error(&cmd_record, "--follow must be all, none or a pattern of at most %d bytes",
                            SPOOL_MAX_FOLLOW - 1);
     if (o->pid)
-        return record_running(o, &s);
+        return record_running(o, o->wrap ? &names : NULL, &s);
     return record_program(o, &s);
 }
 

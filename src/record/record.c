@@ -575,7 +575,8 @@ static int begin_visit(struct recorder *r, struct err *e)
 {
     const struct attach_how how = {.library = r->settings->library,
                                    .session_dir = r->drain.dir + r->drain.root_bytes,
-                                   .list_blocks = r->settings->attach.list_blocks};
+                                   .list_blocks = r->settings->attach.list_blocks,
+                                   .names = r->settings->attach.names};
     int rc = attach_begin(r->launch.pid, &how, &(struct attach_meanwhile){go_on, r}, &r->result->visit, e);
     go_on(r); // its spool is there
     r->visiting = rc == 0;

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/fio.h"
 #include "base/frame.h"
+#include "spool/attach.h"
 #include "spool/spool.h"
 #include "trace/trace.h"
 
@@ -20,6 +21,7 @@ struct record_attach {
     int report;           // descriptor at which it waits, since it has started the recorder itself; -1: it has not
     uint64_t duration_ns; // then: after which the recording ends and the program goes on; 0: when it is asked to
     bool list_blocks;     // then: record its live blocks at the start
+    const struct spool_wrap *names; // then: wrap these functions, too; NULL: none
 };
 
 struct record_settings {

@@ -1,8 +1,9 @@
 // How libheaptape.so is used by `heaptape record --pid`, which loads it into a process that runs already and has a thread of that
 // process call what is exported for it (src/capture/patch.c):
 //
-//     int heaptape_attach(const char *session_dir)
-// begins the recording of the process in the session of the directory. 0 or an errno; then nothing has changed.
+//     int heaptape_attach(const char *session_dir, const struct spool_wrap *names)
+// begins the recording of the process in the session of the directory, with functions of other names if `names` is not NULL. 0
+// or an errno, then nothing has changed; ENOLINK: no object calls one of these through the loader's tables.
 //     int heaptape_detach(void)
 // ends it: calls that begin from then on go past the library, whose functions some threads may still be in. 0, or ENOTSUP: the
 // program was started with the library.
@@ -24,6 +25,32 @@
 // that is forbidden, from a file of this name in the session's directory. By its path it knows how it came.
 #define SPOOL_ATTACHED_FD   "/proc/self/fd/"
 #define SPOOL_ATTACHED_FILE "libheaptape-attached.so"
+
+// Functions of an allocator that may be wrapped by another name. X(symbol of the event table or USABLE_SIZE, name)
+#define SPOOL_WRAP_TABLE(X)                                                                                            \
+    X(MALLOC, malloc)                                                                                                  \
+    X(CALLOC, calloc)                                                                                                  \
+    X(REALLOC, realloc)                                                                                                \
+    X(FREE, free)                                                                                                      \
+    X(MEMALIGN, memalign)                                                                                              \
+    X(ALIGNED_ALLOC, aligned_alloc)                                                                                    \
+    X(POSIX_MEMALIGN, posix_memalign)                                                                                  \
+    X(USABLE_SIZE, malloc_usable_size)
+enum {
+#define SPOOL_WRAP_ROW(SYMBOL, name) SPOOL_WRAP_##SYMBOL,
+    SPOOL_WRAP_TABLE(SPOOL_WRAP_ROW)
+#undef SPOOL_WRAP_ROW
+        SPOOL_WRAPPED,
+    SPOOL_WRAP_BYTES = 64,
+};
+
+// Their names, "" where there is none.
+struct spool_wrap {
+    char names[SPOOL_WRAPPED][SPOOL_WRAP_BYTES];
+};
+
+// "je_malloc=malloc,je_free=free". 0, -EINVAL, or -EEXIST: a function or a name comes twice.
+int spool_parse_wrap(const char *text, struct spool_wrap *to);
 
 struct spool_block {
     uint64_t address, size;

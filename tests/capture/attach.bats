@@ -362,3 +362,65 @@ compare_blocks() {
   run -2 "$HEAPTAPE" record --walk -o t.ht -- true
   [[ "$output" = *"--walk requires --pid"* ]]
 }
+
+pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,pre_usable_size=malloc_usable_size
+
+@test "--wrap: an allocator with other names, and not what it calls itself" {
+  "$HEAPTAPE_PROGRAMS/named" >out 3>&- &
+  service=$!
+  until_line ready
+  local i
+  for i in 1 2; do
+    attach --wrap "$pre_names" --duration 1
+    run -1 grep lost err
+    all_calls_are_there
+  done
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  grep -q ' malloc 0 77 ' lines
+  grep -q ' calloc 0 40 3 ' lines
+  grep -q ' realloc 0x[0-9a-f]* 50 ' lines
+  # With its head, a block that pre_malloc takes of malloc.
+  run -1 grep -E ' malloc 0 (184|114) ' lines
+  "$HEAPTAPE" convert -q -f t.ht -o t.htw
+  "$HEAPTAPE" check -q t.htw
+  "$HEAPTAPE" dump t.htw >ops
+  grep -q preexisting ops
+  run -1 grep -E "preexisting.*unknown" ops
+  [ "$("$HEAPTAPE" stat --json t.htw | jq '.unmatched_frees')" -ge 60 ]
+  # Without the names, what its functions call is recorded.
+  attach --duration 1
+  "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
+  grep -q ' malloc 0 184 ' lines
+  run -1 grep -q ' calloc ' lines
+  end_service
+}
+
+@test "--wrap: what is static is refused, and what to do instead is said" {
+  "$HEAPTAPE_PROGRAMS/named_static" >out 3>&- &
+  service=$!
+  until_line ready
+  run -125 "$HEAPTAPE" record --pid "$service" --wrap "$pre_names" -f -o t.ht
+  [ "$output" = "heaptape: $service: no object exports pre_malloc: it is static; link its allocator as a shared library, or libheaptape.so into the program" ]
+  run -1 grep -q heaptape /proc/"$service"/maps
+  end_service
+}
+
+@test "--wrap: exported by the executable, and called directly" {
+  cc -fno-builtin -rdynamic -o direct "$HEAPTAPE_SOURCE"/tests/capture/named.c "$HEAPTAPE_SOURCE"/tests/capture/named_library.c
+  ./direct >out 3>&- &
+  service=$!
+  until_line ready
+  run -125 "$HEAPTAPE" record --pid "$service" --wrap pre_malloc=malloc,pre_free=free -f -o t.ht
+  [ "$output" = "heaptape: $service: a function of --wrap is called directly, not through the loader's tables; link its allocator as a shared library, or libheaptape.so into the program" ]
+  end_service
+}
+
+@test "--wrap: names that are none" {
+  local names
+  for names in x "x=" "=malloc" "x=mallok" "x=malloc,y=malloc" "x=malloc,x=free" "x=malloc," ""; do
+    run -2 "$HEAPTAPE" record --pid $$ --wrap "$names" -f -o t.ht
+    [[ "$output" = *"--wrap needs NAME=FUNCTION"* ]]
+  done
+  run -2 "$HEAPTAPE" record --wrap x=malloc -o t.ht -- true
+  [[ "$output" = *"--wrap requires --pid"* ]]
+}
