@@ -8,6 +8,8 @@ const struct producer_thread producer_no_thread;
 
 _Thread_local struct producer_tls producer_tls = {.thread = (struct producer_thread *)&producer_no_thread};
 
+_Atomic uint32_t producer_releases[PRODUCER_RELEASES];
+
 // Code of the objects whose nested calls are no events: of the allocator, of the C++ operators, and heaptape's own, to
 // which a real function seems to return when it ends in a tail call.
 enum object { OBJECT_ALLOCATOR, OBJECT_OPERATOR, OBJECT_RUNTIME, OBJECT_OWN, OBJECTS };
@@ -106,6 +108,22 @@ static uint64_t stamp_now(const struct producer_process *p)
     return clock_ticks(p->clock) >> CODEC_STAMP_SHIFT;
 }
 
+// The fence is always paid here: these events cost more anyway.
+static uint64_t stamp_release(const struct producer_process *p, uint64_t address)
+{
+    uint64_t ticks = p->clock == CLOCK_KIND_MONOTONIC ? clock_monotonic_ns() : clock_counter_ordered();
+    atomic_store_explicit(producer_release_at(address), producer_release_word(ticks, producer_tls.releaser),
+                          memory_order_relaxed);
+    return ticks >> CODEC_STAMP_SHIFT;
+}
+
+static uint64_t stamp_of(const struct producer_process *p, const struct event *ev)
+{
+    enum event_class class = event_infos[ev->kind].class;
+    bool is_release = (class == HT_CLASS_FREE || class == HT_CLASS_HALF) && ev->ptr;
+    return is_release && producer_tls.releaser ? stamp_release(p, ev->ptr) : stamp_now(p);
+}
+
 // There is room for the record and what may precede it.
 static void put_record(struct producer_stream *stream, const struct event *ev, uint64_t stamp)
 {
@@ -161,7 +179,7 @@ void producer_stream_put(struct producer_process *p, struct producer_thread *t, 
                          const struct event *ev)
 {
     if (make_room(p, t, stream, ev))
-        put_record(stream, ev, stamp_now(p));
+        put_record(stream, ev, stamp_of(p, ev));
 }
 
 void producer_stream_end(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
@@ -240,6 +258,13 @@ static void put(struct producer_process *p, struct producer_thread *t, struct pr
     producer_stream_put(p, t, stream, &noted);
 }
 
+// Threads whose numbers are UINT16_MAX apart have no fence against each other.
+static uint32_t releaser_of(const struct producer_process *p, const struct producer_thread *t)
+{
+    bool alone = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed) < 2;
+    return alone ? 0 : 1 + t->index % UINT16_MAX;
+}
+
 static void record(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
@@ -252,6 +277,7 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
             count_unrecorded(p, ev);
         return;
     }
+    producer_tls.releaser = releaser_of(p, t);
     bool interrupting = busy & PRODUCER_WRITING, timed = producer_cost_is_due(t);
     uint64_t begin = timed ? clock_ticks(p->clock) : 0;
     struct producer_stream *stream = &t->streams[interrupting];

@@ -84,13 +84,67 @@ struct producer_tls {
     void *failing;                  // capture's: the innermost operator new under way that may throw
     // Bytes to be allocated until the next stack is recorded: below 0 where all are, far away where none is.
     int64_t stack_left;
-    uint64_t random;  // state of the generator that it is drawn from; 0: not seeded yet
-    uint32_t decided; // enum producer_decided, of an event that takes the slow path
+    uint64_t random;   // state of the generator that it is drawn from; 0: not seeded yet
+    uint32_t decided;  // enum producer_decided, of an event that takes the slow path
+    uint32_t releaser; // the thread's number in producer_releases; 0 as long as it is known to be the only one
 };
 // Is the stack of the event recorded?
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
 
 extern _Thread_local struct producer_tls producer_tls __attribute__((visibility("hidden"), tls_model("initial-exec")));
+
+// When blocks were freed last, by where they lie: the number of the thread, and above it the coarse time by the counter.
+//
+// The counter may be read before the load that brings the pointer to the block has got its cache line from another thread.
+// So a free may seem to come before the free by which another thread gave up the same address shortly before, and then
+// nothing tells to which of the two blocks each free belongs. That other free stands here: it was stored before the address
+// could be allocated again, and it is found through the very pointer. Only where there may be one, because another thread
+// has freed nearby within PRODUCER_NEAR_UNITS, is the counter read again, after a fence. A fence at every free would keep
+// the program's cache misses from overlapping.
+//
+// Of two threads that store here at the same moment, one may hide its free from the other: then a fence is missing, and the
+// converter sees what it would see without.
+enum {
+    PRODUCER_RELEASES = 4096,
+    PRODUCER_RELEASES_SHIFT = 10, // bytes that share an entry; threads with heaps of their own share no cache line
+    PRODUCER_UNIT_SHIFT = 8,      // ticks of the coarse time: 100 ns at 2.6 GHz. It wraps after 6 ms.
+    PRODUCER_NEAR_UNITS = 16,     // more than the counter can be early, CONVERT_SKID_NS
+};
+extern _Atomic uint32_t producer_releases[PRODUCER_RELEASES] __attribute__((visibility("hidden")));
+
+static inline _Atomic uint32_t *producer_release_at(uint64_t address)
+{
+    uint64_t place = (address ^ address >> PRODUCER_RELEASES_SHIFT) >> PRODUCER_RELEASES_SHIFT;
+    return &producer_releases[place & (PRODUCER_RELEASES - 1)];
+}
+
+static inline uint32_t producer_release_word(uint64_t ticks, uint32_t releaser)
+{
+    return (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) << 16 | releaser;
+}
+
+// Was the free of `last` another thread's, at most shortly before the counter was at `ticks`, or after that?
+static inline bool producer_release_is_near(uint32_t last, uint64_t ticks, uint32_t releaser)
+{
+    uint32_t now = (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) + PRODUCER_NEAR_UNITS;
+    return (uint16_t)last != releaser && (uint16_t)(now - (last >> 16)) < 2 * PRODUCER_NEAR_UNITS;
+}
+
+// The counter, for the free of the block.
+static inline __attribute__((always_inline)) uint64_t producer_release_ticks(uint64_t address)
+{
+    uint64_t ticks = clock_counter();
+    uint32_t releaser = producer_tls.releaser;
+    if (producer_unlikely(releaser)) {
+        _Atomic uint32_t *at = producer_release_at(address);
+        if (producer_release_is_near(atomic_load_explicit(at, memory_order_relaxed), ticks, releaser))
+            ticks = clock_counter_ordered();
+        // All threads free NULL, and often.
+        if (address)
+            atomic_store_explicit(at, producer_release_word(ticks, releaser), memory_order_relaxed);
+    }
+    return ticks;
+}
 
 // Pieces of chunks are full by alignment alone: the fast path needs no end pointer, and NULL is full too.
 static inline bool producer_no_room(const uint64_t *pos)
@@ -112,7 +166,8 @@ static inline void producer_compiler_fence(void)
 
 // Writes the one-word record of a SIZED kind. False: nothing was done and producer_record must be called. The stamp is
 // read after `busy` is set, so that a handler's event never comes between a stamp and its record: streams are monotonic.
-static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address)
+static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address,
+                                                                     bool is_release)
 {
     // A handler that comes before the flag is set leaves all as it was.
     if (producer_unlikely(producer_tls.busy))
@@ -126,7 +181,7 @@ static inline __attribute__((always_inline)) bool producer_put_sized(unsigned ki
         producer_tls.busy = 0;
         return false;
     }
-    uint64_t ticks = clock_counter();
+    uint64_t ticks = is_release ? producer_release_ticks(address) : clock_counter();
     uint64_t rel = codec_relative(address, stream->state.base);
     // Big blocks take the slow path, which knows them.
     uint64_t odd =
@@ -149,13 +204,13 @@ static inline __attribute__((always_inline)) bool producer_put_taken(unsigned ki
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
     if (producer_unlikely(producer_tls.stack_left < 0))
         return producer_put_called(kind, size, address, caller, __builtin_frame_address(0));
-    if (producer_put_sized(kind, size, address))
+    if (producer_put_sized(kind, size, address, false))
         return true;
     producer_tls.decided = PRODUCER_WITHOUT_STACK;
     return false;
 }
 
-// The same for a PLAIN kind.
+// The same for a PLAIN kind, each of which releases its block.
 static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind, uint64_t address)
 {
     // A handler that comes before the flag is set leaves all as it was. The hint is 0 unless the block may be a big one.
@@ -170,7 +225,7 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
         producer_tls.busy = 0;
         return false;
     }
-    uint64_t ticks = clock_counter();
+    uint64_t ticks = producer_release_ticks(address);
     // As with base 0: not a multiple of 8, or above 2^48, carries bits above the field.
     uint64_t odd = (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS;
     if (producer_unlikely(odd)) {

@@ -202,7 +202,7 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(size)) {
-        bool done = producer_put_sized(kind, size, address);
+        bool done = producer_put_sized(kind, size, address, false);
         // The first event of all joins the session, and only then is it known.
         producer_tls.decided = done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
         return done;

@@ -303,7 +303,7 @@ DELETE(_ZdaPv, HT_DELETE_ARRAY)
     WRAPPER void symbol(void *p, size_t size);                                                                         \
     void symbol(void *p, size_t size)                                                                                  \
     {                                                                                                                  \
-        if (!producer_put_sized(kind, size, (uintptr_t)p))                                                             \
+        if (!producer_put_sized(kind, size, (uintptr_t)p, true))                                                       \
             record_delete(kind, p, size, 0, WRAP_CALLER);                                                              \
         give(kind, p, size, 0);                                                                                        \
     }

@@ -273,6 +273,68 @@ static void on_alarm(int sig)
     atomic_fetch_add(in_handlers, 1);
 }
 
+static void which_frees_are_near(void **state)
+{
+    (void)state;
+    const uint64_t unit = 1 << PRODUCER_UNIT_SHIFT, wrap = 0x10000 * unit, skid = PRODUCER_NEAR_UNITS * unit;
+    for (uint64_t ticks = 5 * wrap - 2 * skid; ticks <= 5 * wrap + 2 * skid; ticks += unit / 4) {
+        assert_false(producer_release_is_near(producer_release_word(ticks, 7), ticks, 7));
+        assert_false(producer_release_is_near(producer_release_word(ticks - unit, 7), ticks, 7));
+        assert_true(producer_release_is_near(producer_release_word(ticks, 8), ticks, 7));
+        assert_true(producer_release_is_near(producer_release_word(ticks - skid + unit, 8), ticks, 7));
+        assert_true(producer_release_is_near(producer_release_word(ticks + skid, 8), ticks, 7));
+        assert_false(producer_release_is_near(producer_release_word(ticks - skid, 8), ticks, 7));
+        assert_false(producer_release_is_near(producer_release_word(ticks - wrap / 2, 8), ticks, 7));
+    }
+}
+
+static void release(uint64_t address)
+{
+    const struct event ev = {.kind = HT_FREE, .ptr = address};
+    if (!producer_put_plain(HT_FREE, address))
+        producer_record(&ev, NULL);
+}
+
+static uint32_t releaser_at(uint64_t address)
+{
+    return (uint16_t)atomic_load(producer_release_at(address));
+}
+
+// What a free leaves for those of other threads: nothing as long as there are none.
+static void frees_of_several_threads(void **state)
+{
+    (void)state;
+    const uint64_t address = 1 << 20, unaligned = address + (1 << 16) + 1; // that takes the slow path
+    struct drain c = open_session(0);
+    struct seen seen = {0};
+    pid_t child = begin(&c);
+    if (child == 0) {
+        put_blocks(1);
+        release(address);
+        release(unaligned);
+        if (producer_tls.releaser || releaser_at(address) || releaser_at(unaligned))
+            _exit(3);
+        producer_thread_cancel(producer_thread_create(NULL, NULL));
+        release(0);
+        release(address);
+        release(unaligned);
+        if (!producer_tls.releaser || releaser_at(0) || releaser_at(address) != producer_tls.releaser ||
+            releaser_at(unaligned) != producer_tls.releaser)
+            _exit(4);
+        // Another thread's, of the same moment: the fence, and what the thread itself leaves.
+        uint32_t other = producer_release_word(clock_counter(), producer_tls.releaser + 1);
+        atomic_store(producer_release_at(address), other);
+        release(address);
+        if (releaser_at(address) != producer_tls.releaser)
+            _exit(5);
+        finish();
+    }
+    drain_all(&c, &seen, child);
+    assert_int_equal(seen.in_handlers, 6);
+    assert_int_equal(seen.wrong + seen.gaps + seen.lost, 0);
+    drain_close(&c);
+}
+
 // Handlers interrupt the writing of records: none is lost or torn.
 static void a_signal_handler(void **state)
 {
@@ -474,6 +536,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_thread),
     cmocka_unit_test(chunks_are_used_again),
     cmocka_unit_test(several_threads),
+    cmocka_unit_test(which_frees_are_near),
+    cmocka_unit_test(frees_of_several_threads),
     cmocka_unit_test(a_signal_handler),
     cmocka_unit_test(lossy),
     cmocka_unit_test(paused),
