@@ -125,18 +125,19 @@ static int put_sample(struct pending_op *a)
     return plan_note_point(p, a->e);
 }
 
-// Ops soon after a PACE have none of their own: the player's sleep is not more precise than that.
+// Ops soon after a PACE have none of their own: a sleep is precise to some 10 us, and allocators return memory by the clock 10
+// ms or more after its last use.
 static int put_pace(struct pending_op *a)
 {
-    enum { PACE_STEP_NS = 20000 };
+    enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
     struct plan *p = a->plan;
-    if (a->op->kind == HT_PREEXISTING)
+    if (a->op->kind == HT_PREEXISTING || a->op->stamp < a->stream->pace_stamp)
         return 0;
     double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
     if (ns >= (double)(1ull << 55))
-        return bad(a, "is more than a year later than the first one");
-    if ((uint64_t)ns < a->stream->paced_ns + PACE_STEP_NS)
-        return 0;
+        return p->settings.paced ? bad(a, "is more than a year later than the first one") : 0;
+    double step = (p->settings.paced ? PACE_STEP_NS : CLOCK_STEP_NS) / p->settings.ns_per_stamp;
+    a->stream->pace_stamp = a->op->stamp + (uint64_t)step;
     return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
 }
 

@@ -42,7 +42,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 // How many ops may be added before something else is to be added between them.
 static size_t count_before_others(const struct plan *p, const struct plan_stream *s, uint32_t thread, size_t n)
 {
-    if (p->settings.snapshots || p->settings.ns_per_stamp > 0 || !s->span.ops || !p->facts.events)
+    if (p->settings.snapshots || !s->span.ops || !p->facts.events)
         return 0;
     if (!p->facts.one_thread && s->section != p->coupling.number)
         return 0;
@@ -159,6 +159,8 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, co
     enum { AHEAD = 8 };
     size_t most = count_before_others(p, s, thread, n);
     uint64_t until = p->n_passed < p->n_recorded ? p->recorded[p->n_passed].sample.stamp : UINT64_MAX;
+    if (p->settings.ns_per_stamp > 0)
+        until = s->pace_stamp ? least(until, s->pace_stamp - 1) : 0;
     bool narrow = p->slot_table.limit <= 1u << PLAN_ENTRY_BITS;
     if (!most || !narrow || HT_GROW(&s->index, &s->index_capacity, s->indexed + most / PLAN_INDEX_OPS + 1) < 0)
         return 0;

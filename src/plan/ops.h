@@ -44,7 +44,8 @@ enum plan_op {
     PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
     PLAN_TOUCH,    // bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes,
                    // of those that belong to it alone; extra: how many of them are at its start
-    PLAN_PACE,     // bits 8-63: nanoseconds after the start before which the thread does not go on
+    PLAN_PACE,     // bits 8-63: nanoseconds after the start. At a pace the thread does not go on before that; else the
+                   // allocator's clock is set to it
     PLAN_SWITCH,   // all threads in one: the following ops were recorded in the thread in bits 9-63
     PLAN_JUMP,     // bits 8-63: words to skip
     PLAN_NEXT_SEGMENT, // end of the thread's ops in this window; the stream goes on in a later window or ends

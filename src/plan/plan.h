@@ -62,7 +62,8 @@ struct plan_settings {
     uint64_t trim_every;  // ask it to return free memory every so many calls; 0: never
     bool snapshots;       // record the address and the owner of each live block, at two points:
     uint64_t snapshot_after_ops; // when so many ops have been added, and at the end
-    double ns_per_stamp;         // nanoseconds of the replay for each unit of a stamp; 0: do not keep a pace
+    double ns_per_stamp;         // nanoseconds of the replay for each unit of a stamp; 0: there are no PACE ops
+    bool paced;                  // they are as close as a thread's sleeps are precise
 };
 
 // Creates an empty plan. `name` is the workload's name in messages; it is borrowed. 0 or negative errno.

@@ -89,7 +89,6 @@ int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e)
 
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e)
 {
-    s->paced_ns = ns;
     return put_word(p, s, (uint64_t)PLAN_PACE | ns << 8, e);
 }
 

@@ -73,7 +73,7 @@ struct plan_stream {
     int64_t live_change;
     struct slot_table_pool pool;
     struct plan_span span;
-    uint64_t paced_ns;             // of the last PACE
+    uint64_t pace_stamp;           // from this stamp on an op is preceded by the next PACE
     uint64_t section;              // the last one in which it has an op: see couple.c
     struct plan_segment *segments; // in windows: the last PLAN_WINDOWS, number i at i % PLAN_WINDOWS
     uint64_t n_segments;

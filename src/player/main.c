@@ -143,6 +143,7 @@ static void play_all(void)
         player_thread_exited(&main_thread);
     }
     player_join_all();
+    player_clock_run();
     r->figures.wall_ns = clock_monotonic_ns() - player.start_ns;
     player_counters_stop();
     getrusage(RUSAGE_SELF, &after);
@@ -211,6 +212,7 @@ int main(void)
         return 0;
     }
     map_plan();
+    player_clock_init();
     player_memory_init();
     player_find_functions();
     player_wait_init();

@@ -178,6 +178,12 @@ void player_futex_wake(_Atomic uint32_t *word);
 void player_pace(struct player_thread *t, uint64_t due_ns); // PACE
 void player_idle(uint64_t ns);
 
+// clock.c: the allocator's clock. Set to so many ns after the start of the replay (ignored if it is past that), and the clock
+// stands still; started again, it goes on from there.
+void player_clock_init(void);
+void player_clock_set(uint64_t ns);
+void player_clock_run(void);
+
 // counters.c: hardware counters, from start to stop.
 void player_counters_init(void);
 void player_counters_start(void);

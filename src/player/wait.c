@@ -108,8 +108,10 @@ static void sleep_until(uint64_t ns)
 
 void player_pace(struct player_thread *t, uint64_t due_ns)
 {
-    if (!player.results->paced)
+    if (!player.results->paced) {
+        player_clock_set(due_ns);
         return;
+    }
     uint64_t due = player.start_ns + due_ns, now = clock_monotonic_ns();
     if (due > now + WORTH_SLEEPING_NS)
         sleep_until(due);

@@ -94,7 +94,7 @@ static bool locate(struct cache *c, const struct plan_settings *s)
         return false;
     struct {
         struct plan_key workload;
-        uint64_t heaptape[4], streamed, memory_bytes, one_thread, stats_every, trim_every;
+        uint64_t heaptape[4], streamed, memory_bytes, one_thread, stats_every, trim_every, paced;
         double ns_per_stamp;
     } parts = {.workload = c->workload,
                .heaptape = {heaptape.st_ino, (uint64_t)heaptape.st_size, (uint64_t)heaptape.st_mtim.tv_sec,
@@ -104,6 +104,7 @@ static bool locate(struct cache *c, const struct plan_settings *s)
                .one_thread = s->one_thread,
                .stats_every = s->stats_every,
                .trim_every = s->trim_every,
+               .paced = s->paced,
                .ns_per_stamp = s->ns_per_stamp};
     XXH128_hash_t hash = XXH3_128bits(&parts, sizeof parts);
     c->key = (struct plan_key){{hash.low64, hash.high64}};

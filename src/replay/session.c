@@ -84,15 +84,16 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
     return summary.events;
 }
 
-// The length of a stamp at the speed.
+// The length of a stamp at the speed. A replay at full speed sets the allocator's clock.
 static int set_pace(struct replay_session *s, const struct workload_file *w, struct err *e)
 {
     const struct workload_header *h = workload_reader_header(w->reader);
-    if (!(s->settings.speed > 0))
-        return 0;
-    if (!h->has_stamps || !h->clock_hz)
+    bool is_paced = s->settings.speed > 0;
+    if (h->has_stamps && h->clock_hz)
+        s->plan_settings.ns_per_stamp = s->ns_per_stamp / (is_paced ? s->settings.speed : 1);
+    else if (is_paced)
         return err_set(e, -EINVAL, "%s: has no times, which --speed needs", w->in.name);
-    s->plan_settings.ns_per_stamp = s->ns_per_stamp / s->settings.speed;
+    s->plan_settings.paced = is_paced;
     return 0;
 }
 

@@ -195,6 +195,22 @@ assert d["peak_rss_bytes"] < 1.3 * d["peak_live_bytes"], d["peak_rss_bytes"]'
   done
 }
 
+@test "at full speed the allocator's clock shows the recorded time" {
+  # A block every 10 ms of each thread, which the allocator keeps for 45 ms.
+  kept() {
+    make_workload paced "$1" 60
+    CLOCK_COUNTS=$PWD/kept "$HEAPTAPE" replay -q -r 1 --no-latency --idle 0 -a "$HEAPTAPE_PROGRAMS/libtest-clock.so" \
+      "${@:2}" w.htw >out
+  }
+  kept 1
+  [ "$(cat kept)" = 4 ] || { cat kept; return 1; }
+  kept 3 --threads one
+  [ "$(cat kept)" = 12 ] || { cat kept; return 1; }
+  # At a pace the clock is the kernel's, and 45 ms are 45 blocks of 1 ms.
+  kept 1 --speed x10
+  [ "$(cat kept)" -gt 14 ] || { cat kept; return 1; }
+}
+
 @test "a thread that runs ahead is seen in live bytes" {
   make_workload queue 2 2000 64
   slow=$HEAPTAPE_PROGRAMS/libtest-slow.so
