@@ -5,27 +5,39 @@
 // called what REAL_RSS_PROGRAM says, else the one started last. The program's LD_PRELOAD is PRELOAD.so, what it was and, if
 // REAL_RSS_ALLOCATOR is set, that library. With REAL_RSS_LOOK=0 nothing is looked at but times.
 //
+// Looks every 2 ms would miss how far the heap grows between two of them, in a short program by a third. So the kernel stops
+// the program (seccomp_unotify(2)) before each call that can make memory less, munmap, madvise, mremap, brk and exit_group,
+// until it has been looked at, unless less than 64 KiB are concerned since the last look: the peak is at most so much too low.
+//
 // Heap is what lies, private and present, in [heap] or a mapping without a name, but neither in one that the program made
 // itself, nor its variables; less what of that there was before main.
 #include "real_rss.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { EVERY_NS = 2000000 };
+enum { EVERY_MS = 2, LEAST_BYTES = 64 << 10 };
 
 static struct real_rss *noted;
-static uint64_t heap_peak, anon_peak, high_water, looks;
+static uint64_t heap_peak, anon_peak, looks;
+static uint64_t released, last_break; // since the last look; of the process that counts
 static char maps[4 << 20];
 
 static uint64_t now_ns(void)
@@ -92,15 +104,13 @@ static void find_zeros(struct real_rss *r)
 static void sample(pid_t pid)
 {
     char path[64], status[4096];
-    uint64_t between = 0;
     if (read_file(pid, "status", status, sizeof status)) {
         uint64_t high = bytes_of(status, "VmHWM:"), anon = bytes_of(status, "RssAnon:"),
                  shared = bytes_of(status, "RssFile:") + bytes_of(status, "RssShmem:");
-        // A peak since the last look, of which the heap is taken to be what is gone again.
-        if (high > high_water && high > shared + anon)
-            between = high - shared - anon;
-        high_water = high;
-        anon_peak = anon + between > anon_peak ? anon + between : anon_peak;
+        // A peak since the last look.
+        if (high > shared + anon)
+            anon = high - shared;
+        anon_peak = anon > anon_peak ? anon : anon_peak;
     }
     read_file(pid, "maps", maps, sizeof maps);
     snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
@@ -108,24 +118,120 @@ static void sample(pid_t pid)
     if (pagemap < 0)
         return;
     uint64_t heap = real_rss_heap(noted, pagemap, maps);
-    heap = heap + between > noted->heap_at_start ? heap + between - noted->heap_at_start : 0;
+    heap = heap > noted->heap_at_start ? heap - noted->heap_at_start : 0;
     close(pagemap);
     looks++;
+    released = 0;
     if (heap > heap_peak)
         heap_peak = heap;
 }
 
-static pid_t start(const char *preload, const char *file, char **argv)
+// The most by which the call makes the process's memory less.
+static uint64_t bytes_released(const struct seccomp_data *call)
 {
+    uint64_t bytes = 0;
+    switch (call->nr) {
+    case SYS_munmap:
+        return call->args[1];
+    case SYS_madvise:
+        return call->args[2] == MADV_DONTNEED || call->args[2] == MADV_FREE ? call->args[1] : 0;
+    case SYS_mremap:
+        return call->args[1] > call->args[2] ? call->args[1] - call->args[2] : 0;
+    case SYS_brk:
+        bytes = call->args[0] && call->args[0] < last_break ? last_break - call->args[0] : 0;
+        last_break = call->args[0] ? call->args[0] : last_break;
+        return bytes;
+    default:
+        return LEAST_BYTES;
+    }
+}
+
+static bool is_of(pid_t thread, pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d", pid, thread);
+    return access(path, F_OK) == 0;
+}
+
+// Waits for a call, and looks before it is made.
+static void look(int listener)
+{
+    struct pollfd event = {.fd = listener, .events = POLLIN};
+    struct seccomp_notif call = {0};
+    if (poll(&event, 1, EVERY_MS) <= 0 || !(event.revents & POLLIN)) {
+        if (event.revents)
+            nanosleep(&(struct timespec){0, EVERY_MS * 1000000}, NULL); // no process is left
+        if (noted->pid)
+            sample(noted->pid);
+        return;
+    }
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)
+        return;
+    if (noted->pid && is_of((pid_t)call.pid, noted->pid)) {
+        released += bytes_released(&call.data);
+        if (released >= LEAST_BYTES)
+            sample(noted->pid);
+    }
+    struct seccomp_notif_resp go_on = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on); // fails if the call was interrupted
+}
+
+// In the process to be looked at: a descriptor for its calls.
+static int install_filter(void)
+{
+#define CALL(name)                                                                                                     \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        CALL(munmap),
+        CALL(madvise),
+        CALL(mremap),
+        CALL(brk),
+        CALL(exit_group),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof code / sizeof *code, code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+}
+
+// *listener: of the new process's calls, -1 where it is only to be timed.
+static pid_t start(const char *preload, const char *file, char **argv, int *listener)
+{
+    int number = -1, ends[2], got[2];
+    const char *looks_at = getenv("REAL_RSS_LOOK");
+    bool is_looked_at = !looks_at || *looks_at != '0';
+    if (pipe2(ends, O_CLOEXEC) < 0 || pipe2(got, O_CLOEXEC) < 0)
+        return -1;
     pid_t pid = fork();
-    if (pid)
-        return pid;
+    *listener = -1;
+    if (pid) {
+        close(ends[1]);
+        if (pid > 0 && read(ends[0], &number, sizeof number) == sizeof number && number >= 0) {
+            int process = (int)syscall(SYS_pidfd_open, pid, 0);
+            *listener = (int)syscall(SYS_pidfd_getfd, process, number, 0);
+            close(process);
+        }
+        close(ends[0]);
+        close(got[0]);
+        close(got[1]);
+        return is_looked_at && *listener < 0 ? -1 : pid;
+    }
     char all[8192];
     const char *first = getenv("LD_PRELOAD"), *more = getenv("REAL_RSS_ALLOCATOR");
     snprintf(all, sizeof all, "%s%s%s%s%s", preload, first ? ":" : "", first ? first : "", more ? ":" : "",
              more ? more : "");
     setenv("LD_PRELOAD", all, 1);
     setenv("REAL_RSS", file, 1);
+    if (is_looked_at) {
+        number = install_filter();
+        close(got[1]);
+        if (write(ends[1], &number, sizeof number) != sizeof number || number < 0)
+            _exit(126);
+        // execvp closes the listener: not before the other side has it.
+        char none;
+        (void)!read(got[0], &none, 1);
+    }
     execvp(argv[0], argv);
     _exit(127);
 }
@@ -153,18 +259,21 @@ int main(int argc, char **argv)
     const char *preload = argv[1];
     unsetenv("REAL_RSS");
     uint64_t began = now_ns();
-    pid_t pid = start(preload, file, argv + 2);
+    int listener;
+    pid_t pid = start(preload, file, argv + 2, &listener);
+    if (pid < 0) {
+        fprintf(stderr, "real_rss: the program's calls cannot be looked at\n");
+        unlink(file);
+        return 2;
+    }
     uint32_t starts = 0;
     struct rusage usage;
-    const char *look = getenv("REAL_RSS_LOOK");
-    while (wait4(pid, &status, look && *look == '0' ? 0 : WNOHANG, &usage) == 0) {
+    while (wait4(pid, &status, listener < 0 ? 0 : WNOHANG, &usage) == 0) {
         if (noted->starts != starts) {
             starts = noted->starts;
-            heap_peak = anon_peak = high_water = 0;
+            heap_peak = anon_peak = last_break = 0;
         }
-        if (noted->pid)
-            sample(noted->pid);
-        nanosleep(&(struct timespec){0, EVERY_NS}, NULL);
+        look(listener);
     }
     uint64_t wall = now_ns() - began;
     unlink(file);

@@ -25,10 +25,10 @@ struct real_rss {
     struct real_rss_range ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables
 };
 
-static inline bool real_rss_is_own(const struct real_rss *r, uintptr_t page)
+static inline bool real_rss_is_own(const struct real_rss_range *own, uint32_t n, uintptr_t page)
 {
-    for (uint32_t i = 0; i < r->n && i < REAL_RSS_RANGES; i++) {
-        if (page >= r->ranges[i].from && page < r->ranges[i].to)
+    for (uint32_t i = 0; i < n; i++) {
+        if (page >= own[i].from && page < own[i].to)
             return true;
     }
     return false;
@@ -45,7 +45,13 @@ static inline bool real_rss_is_zeros(const struct real_rss *r, uint64_t entry)
 static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uintptr_t from, uintptr_t to)
 {
     static uint64_t entries[16384];
+    static struct real_rss_range own[REAL_RSS_RANGES]; // that lie there
     uint64_t bytes = 0;
+    uint32_t n_own = 0;
+    for (uint32_t i = 0; i < r->n && i < REAL_RSS_RANGES; i++) {
+        if (r->ranges[i].from < to && r->ranges[i].to > from)
+            own[n_own++] = r->ranges[i];
+    }
     while (from < to) {
         size_t n = (to - from) / REAL_RSS_PAGE < 16384 ? (to - from) / REAL_RSS_PAGE : 16384;
         ssize_t got = pread(pagemap, entries, n * 8, (off_t)(from / REAL_RSS_PAGE * 8));
@@ -54,7 +60,7 @@ static inline uint64_t real_rss_count(const struct real_rss *r, int pagemap, uin
         for (size_t i = 0; i < (size_t)got / 8; i++) {
             // proc(5): bit 63: present; bit 61: of a file, or shared.
             if (entries[i] >> 63 && !(entries[i] >> 61 & 1) && !real_rss_is_zeros(r, entries[i]) &&
-                !real_rss_is_own(r, from + i * REAL_RSS_PAGE))
+                !real_rss_is_own(own, n_own, from + i * REAL_RSS_PAGE))
                 bytes += REAL_RSS_PAGE;
         }
         from += (size_t)got / 8 * REAL_RSS_PAGE;

@@ -100,14 +100,14 @@ static void forget(uintptr_t from, uintptr_t to)
     }
 }
 
-static void note(void *at, size_t bytes, int add)
+static void note(void *at, size_t bytes)
 {
     if (!noted || at == MAP_FAILED)
         return;
     uintptr_t from = (uintptr_t)at, to = (from + bytes + 4095) & ~(uintptr_t)4095;
     pthread_mutex_lock(&lock);
     forget(from, to);
-    if (add && noted->n < REAL_RSS_RANGES)
+    if (noted->n < REAL_RSS_RANGES)
         noted->ranges[noted->n++] = (struct real_rss_range){from, to};
     pthread_mutex_unlock(&lock);
 }
@@ -116,7 +116,7 @@ void *mmap(void *hint, size_t bytes, int protection, int flags, int fd, off_t of
 {
     void *at = (void *)syscall(SYS_mmap, hint, bytes, protection, flags, fd, offset);
     if (noted && !is_allocators(__builtin_return_address(0)))
-        note(at, bytes, 1);
+        note(at, bytes);
     return at;
 }
 
@@ -124,12 +124,19 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int fd, off_t 
 {
     void *at = (void *)syscall(SYS_mmap, hint, bytes, protection, flags, fd, offset);
     if (noted && !is_allocators(__builtin_return_address(0)))
-        note(at, bytes, 1);
+        note(at, bytes);
     return at;
 }
 
 int munmap(void *at, size_t bytes)
 {
-    note(at, bytes, 0);
-    return (int)syscall(SYS_munmap, at, bytes);
+    // It is noted until it is gone: real_rss looks just before. Another thread that gets the same addresses notes them later.
+    if (noted)
+        pthread_mutex_lock(&lock);
+    int rc = (int)syscall(SYS_munmap, at, bytes);
+    if (noted) {
+        forget((uintptr_t)at, ((uintptr_t)at + bytes + 4095) & ~(uintptr_t)4095);
+        pthread_mutex_unlock(&lock);
+    }
+    return rc;
 }
