@@ -15,6 +15,7 @@ struct slice *slice_new(const struct slice_options *options, const struct slice_
     s->options = *options;
     s->sink = *sink;
     s->some_thread = SLICE_NO_NUMBER;
+    s->has_gaps = options->threads || options->choice;
     if (!options->threads) {
         s->options.n_threads = 0;
         return s;
@@ -175,8 +176,8 @@ static int wait_for_last(struct slice *s, uint32_t thread, const struct slice_sl
     if (slot->last_thread == SLICE_NO_NUMBER || slot->last_thread == thread)
         return 0;
     s->needed += slot->state == SLICE_INSIDE;
-    // The dependencies of the source cover it already, unless they lead through threads that are left out.
-    return s->ranges ? slice_depend(s, thread, slot->last_thread, slot->last_op) : 0;
+    // The dependencies of the source cover it already, unless they lead through ops that are left out.
+    return s->has_gaps ? slice_depend(s, thread, slot->last_thread, slot->last_op) : 0;
 }
 
 // The op belongs to the part: its slot gets the part's number. Comes before slice_keep_dependencies.
@@ -224,9 +225,26 @@ static int name_thread(struct slice *s, uint32_t thread, struct workload_op *op)
     return 1;
 }
 
+static bool is_chosen_thread(const struct slice_choice *c, uint64_t thread)
+{
+    return thread < c->n_threads && c->threads[thread];
+}
+
+// Does an op without a block belong to the part?
+static bool is_chosen(const struct slice_choice *c, uint32_t thread, const struct workload_op *op)
+{
+    if (!c)
+        return true;
+    if (event_infos[op->kind].class != HT_CLASS_THREAD)
+        return c->others;
+    return is_chosen_thread(c, thread) && (op->kind != HT_THREAD_CREATE || is_chosen_thread(c, op->value));
+}
+
 static int put_op(struct slice *s, uint32_t thread, const struct workload_op *from)
 {
     struct workload_op op = *from;
+    if (op.slot == WORKLOAD_NO_SLOT && !is_chosen(s->options.choice, thread, &op))
+        return slice_drop(s, thread);
     s->needed = s->threads[thread].created && !s->threads[thread].in_part;
     int rc = name_thread(s, thread, &op);
     if (rc <= 0)
@@ -259,6 +277,25 @@ static bool slot_valid(const struct slice_slot *slot, const struct workload_op *
     return (slot->state == SLICE_EMPTY) == (format_slot_use(op->kind, op->flags) == FORMAT_SLOT_ALLOCATED);
 }
 
+// A block that is not chosen stands in its slot until it is freed, and all its ops are left out.
+static int use_dropped(struct slice *s, uint32_t thread, struct slice_slot *slot, enum format_slot_use use)
+{
+    slot->state = use == FORMAT_SLOT_FREED ? SLICE_EMPTY : SLICE_OUTSIDE;
+    slot->own = false;
+    return s->begun && s->threads[thread].wanted ? slice_drop(s, thread) : 0;
+}
+
+// Is the block that the op uses, or allocates, left out of the part?
+static bool is_dropped(struct slice *s, struct slice_slot *slot, enum format_slot_use use)
+{
+    const struct slice_choice *c = s->options.choice;
+    if (c && c->blocks && use == FORMAT_SLOT_ALLOCATED) {
+        slot->dropped = s->n_blocks >= c->n_blocks || !c->blocks[s->n_blocks];
+        s->n_blocks++;
+    }
+    return slot->dropped;
+}
+
 int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
 {
     struct slice_thread *t = slice_thread_get(s, thread);
@@ -279,6 +316,9 @@ int slice_op(struct slice *s, uint32_t thread, const struct workload_op *op)
             return -ENOMEM;
         if (!slot_valid(slot, op))
             return -EBADMSG;
+        enum format_slot_use use = format_slot_use(op->kind, op->flags);
+        if (is_dropped(s, slot, use))
+            return use_dropped(s, thread, slot, use);
     }
     if (op->kind == HT_PREEXISTING && slot) {
         // It is there from the start, of any part of the workload: it comes into this one when it is used.

@@ -34,15 +34,26 @@ struct slice_range {
     uint32_t first, last;
 };
 
+// Which blocks belong to the part, each with all of its calls, and what belongs to it beside them.
+struct slice_choice {
+    // By number: in the order in which they are allocated, or are PREEXISTING, in the source. NULL: all.
+    const bool *blocks;
+    uint64_t n_blocks;   // those from here on do not belong to it
+    const bool *threads; // whose creation, start and exit belong to it
+    size_t n_threads;
+    bool others; // so do ops without a block: marks, calls that failed, frees of NULL
+};
+
 struct slice_options {
     struct slice_point from,
         to; // the op at `to` does not belong to it. The part is what stands between in the total order
     // Threads of it; NULL: all. Borrowed.
     const struct slice_range *threads;
     size_t n_threads;
-    bool has_stamps;    // else the part's stamps count its ops
-    bool rebase;        // the part's first op gets the stamp …
-    uint64_t rebase_to; // … and the others follow
+    const struct slice_choice *choice; // NULL: all. Borrowed until slice_free
+    bool has_stamps;                   // else the part's stamps count its ops
+    bool rebase;                       // the part's first op gets the stamp …
+    uint64_t rebase_to;                // … and the others follow
 };
 
 // Where the part's ops go, in its total order. They are borrowed until the call returns. 0 or a negative errno, which

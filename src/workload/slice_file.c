@@ -145,7 +145,7 @@ static void set_recorded(const struct slicing *j, const struct slice_counts *c, 
     bool from = j->how.from.at != SLICE_AT_EDGE, to = j->how.to.at != SLICE_AT_EDGE;
     s->recorded_from = j->source.recorded_from;
     s->recorded_to = j->source.recorded_to;
-    if (!from && !to && !j->how.n_threads)
+    if (!from && !to && !j->how.n_threads && !j->how.choice)
         return;
     // 0 in recorded_to means that nothing is missing.
     if (from || !j->source.recorded_to)

@@ -45,8 +45,9 @@ struct slice_slot {
     uint8_t allocated_by;            // kind of call; 0: not known
     uint8_t align_log2;              // 0: none was asked for
     bool unknown_size;
-    bool own;   // allocated, before the part began, by a thread that belongs to it
-    bool stale; // a thread outside resized it: what the part knows as its size is an earlier one
+    bool own;     // allocated, before the part began, by a thread that belongs to it
+    bool dropped; // the block does not belong to the part by slice_options.choice
+    bool stale;   // a thread outside resized it: what the part knows as its size is an earlier one
 };
 
 struct slice {
@@ -60,7 +61,9 @@ struct slice {
     size_t n_slots, slots_capacity;
     struct slice_slot *left; // blocks from before that a thread outside has freed unused
     size_t n_left, left_capacity;
+    uint64_t n_blocks; // of the source that have come
     bool begun, over;
+    bool has_gaps; // ops inside the part are left out: the source's dependencies may lead through them
     uint32_t next_thread, next_slot; // numbers in the part
     uint32_t some_thread;            // of the source, that has ops in the part
     uint64_t events, ops_out;

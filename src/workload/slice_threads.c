@@ -100,7 +100,7 @@ static struct workload_dependency *waited_row(struct slice_thread *t, uint32_t o
 
 int slice_depend(struct slice *s, uint32_t thread, uint32_t on, uint64_t op)
 {
-    if (s->ranges) {
+    if (s->has_gaps) {
         bool added;
         struct workload_dependency *row = waited_row(&s->threads[thread], on, &added);
         if (!row)

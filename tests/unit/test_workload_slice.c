@@ -102,7 +102,33 @@ static void what_cannot_be_a_part(void **state)
     assert_string_equal(e.text, "w: the workload has no timestamps and cannot be sliced by time");
 }
 
+static void by_blocks(void **state)
+{
+    const bool blocks[BLOCKS] = {true, false, false, true}, threads[] = {true};
+    struct slice_choice choice = {blocks, BLOCKS, threads, 1, true};
+    struct workload_summary s;
+    struct err e = {0};
+    (void)state;
+    // Two blocks with all of their calls, and the mark.
+    assert_int_equal(slice((struct slice_options){.choice = &choice}, true, &s, &e), 0);
+    assert_int_equal(s.events, 5);
+    assert_int_equal(s.by_kind[HT_MALLOC], 2);
+    assert_int_equal(s.by_kind[HT_FREE], 2);
+    assert_int_equal(s.slots, 2);
+    assert_int_equal(s.preexisting_blocks, 0);
+    choice.others = false;
+    choice.n_blocks = 1;
+    assert_int_equal(slice((struct slice_options){.choice = &choice}, true, &s, &e), 0);
+    assert_int_equal(s.events, 2);
+    // With a span: the blocks that are live where it begins, of those that are chosen.
+    choice.n_blocks = BLOCKS;
+    assert_int_equal(slice((struct slice_options){{SLICE_AT_EVENT, 2, NULL}, .choice = &choice}, true, &s, &e), 0);
+    assert_int_equal(s.events, 3);
+    assert_int_equal(s.preexisting_blocks, 1);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(by_blocks),
     cmocka_unit_test(by_events),
     cmocka_unit_test(by_times_and_marks),
     cmocka_unit_test(what_cannot_be_a_part),
