@@ -9,6 +9,7 @@
     COMMAND(top) \
     COMMAND(convert) \
     COMMAND(slice) \
+    COMMAND(reduce) \
     COMMAND(anonymize) \
     COMMAND(merge) \
     COMMAND(replay) \

@@ -18,6 +18,7 @@ struct shared {
     int fd;
     struct results *results;
     size_t bytes;
+    int wait_status; // of the player
 };
 
 static void shared_release(struct shared *s)
@@ -60,6 +61,11 @@ static uint64_t ticks_per_second(void)
     if (!hz)
         hz = clock_hz(clock_best());
     return hz;
+}
+
+void replay_run_calibrate(void)
+{
+    ticks_per_second();
 }
 
 static int set_library(struct results *r, const struct allocator *a, struct err *e)
@@ -121,6 +127,7 @@ static int play(const struct plan *p, const struct allocator *a, const struct re
         rc = launch_player(set->player, a, &files, &s, e);
     if (rc < 0)
         return rc;
+    shared->wait_status = s.status;
     set_lengths(r, n); // which an allocator may have overwritten
     rc = stop_streaming(streaming, shared->results, e);
     if (rc == 0)
@@ -295,8 +302,11 @@ int replay_run(const struct plan *p, const struct allocator *a, const struct rep
     }
     if (rc == 0)
         rc = copy_results(run, p, s, shared.results, e);
-    if (rc < 0)
+    if (rc < 0) {
         replay_run_release(run);
+        run->violation = shared.results ? shared.results->failed_violation : 0;
+        run->wait_status = shared.wait_status;
+    }
     streaming_free(streaming);
     shared_release(&shared);
     return rc;

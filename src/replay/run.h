@@ -49,15 +49,21 @@ struct replay_run {
     char trim_function[RESULTS_NAME_BYTES]; // called by TRIM ops, "": none
     struct replay_call *calls;              // HT_KIND_LIMIT, NULL when not timed
     struct replay_call *sizes;              // of calls that ask for a size, by results_size_class; NULL when not timed
+    uint32_t violation;                     // after -EILSEQ: enum results_violation
+    int wait_status;                        // after -ECHILD: how the player ended, as of wait(2)
     char *library;                          // path of the file that provides malloc
     char version[RESULTS_VERSION_BYTES];    // as the allocator reports it, "": unknown
 };
 
 // Plays once. -ECHILD when the player died, -ETIMEDOUT when it made no progress, -ENOEXEC when malloc is another library's than the one asked for, -ENOMEM
 // when the allocator had no memory, -EILSEQ when it violated the malloc contract (RESULTS_TOUCH_VERIFY); other negative
-// errno. The output of the allocator goes to stderr.
+// errno. The output of the allocator goes to stderr. After a failure
+// *run holds nothing to release.
 int replay_run(const struct plan *p, const struct allocator *a, const struct replay_run_settings *s,
                struct replay_run *run, struct err *e);
+
+// Measures the frequency of the clock, once in a process: before processes are forked that replay.
+void replay_run_calibrate(void);
 
 // Replaces what `run` says about memory by what `memory` says, which gets the rest and is to be released as before.
 void replay_run_take_memory(struct replay_run *run, struct replay_run *memory);

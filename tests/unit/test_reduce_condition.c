@@ -1,0 +1,98 @@
+// Conditions: what is one, and when it holds.
+#include "reduce/condition.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static struct condition_figures figures(void)
+{
+    static struct replay_call calls[HT_KIND_LIMIT];
+    struct condition_figures f = {.calls = calls};
+    f.figures.peak_rss_bytes = 3 << 20;
+    f.figures.peak_live_bytes = 1 << 20;
+    f.figures.wall_ns = 2e9;
+    f.figures.cycles = NAN;
+    calls[HT_MALLOC] = (struct replay_call){.count = 999, .p99_ns = 5000, .p999_ns = 70000, .max_ns = 80000};
+    return f;
+}
+
+static bool holds(const char *text, double floor_bytes, unsigned needs)
+{
+    struct condition c;
+    struct condition_seen seen;
+    struct err e = {0};
+    const struct condition_figures f = figures();
+    assert_int_equal(condition_parse(&c, text, "glibc", &e), 0);
+    assert_int_equal(c.kind, CONDITION_FIGURES);
+    assert_int_equal(c.needs, needs);
+    c.floor_bytes = floor_bytes;
+    bool does = condition_compare(&c, &f, &seen);
+    condition_release(&c);
+    return does;
+}
+
+static void comparisons(void **state)
+{
+    enum { MEMORY = CONDITION_NEEDS_MEMORY, TIME = CONDITION_NEEDS_TIME, LATENCY = CONDITION_NEEDS_LATENCY };
+    (void)state;
+    assert_true(holds("peak_rss_bytes > 2MiB", 0, MEMORY));
+    assert_true(holds("peak_rss/peak_live>2", 0, MEMORY));
+    assert_true(holds("peak_rss / peak_live >= 3", 0, MEMORY));
+    assert_false(holds("peak_rss / peak_live > 3", 0, MEMORY));
+    assert_true(holds("(peak_rss - peak_live) * 2 <= 4096KiB", 0, MEMORY));
+    assert_true(holds("peak_rss - peak_live - peak_live >= 1 * 1024KiB", 0, MEMORY));
+    assert_false(holds("peak_rss - peak_live / 2 < 2560KiB", 0, MEMORY));
+    assert_true(holds("2 < 1s * wall / 1s / 1s + peak_live", 0, MEMORY | TIME));
+    assert_true(holds("wall > 1999.5ms", 0, TIME));
+    assert_true(holds("malloc.p99 > 4.9us", 0, LATENCY));
+}
+
+static void what_is_not_known(void **state)
+{
+    (void)state;
+    assert_false(holds("cycles > 0", 0, CONDITION_NEEDS_TIME));
+    assert_false(holds("cycles < 1", 0, CONDITION_NEEDS_TIME));
+    // A thousand calls are needed, and there are 999.
+    assert_false(holds("malloc.p999 > 1ns", 0, CONDITION_NEEDS_LATENCY));
+    assert_true(holds("malloc.max > 79us", 0, CONDITION_NEEDS_LATENCY));
+    assert_false(holds("free.mean >= 0", 0, CONDITION_NEEDS_LATENCY));
+}
+
+static void the_floor_is_under_dividends(void **state)
+{
+    (void)state;
+    assert_true(holds("peak_rss/peak_live > 2", 3 << 20, CONDITION_NEEDS_MEMORY));
+    assert_false(holds("peak_rss/peak_live > 2", (3 << 20) + 1, CONDITION_NEEDS_MEMORY));
+    assert_true(holds("peak_live/peak_rss < 2", 1e9, CONDITION_NEEDS_MEMORY));
+    assert_true(holds("peak_rss > 1", 1e9, CONDITION_NEEDS_MEMORY));
+    assert_true(holds("peak_rss/2 > 1MiB", 1e9, CONDITION_NEEDS_MEMORY));
+}
+
+static void failures_and_allocators(void **state)
+{
+    struct condition c;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(condition_parse(&c, "glibc,MALLOC_ARENA_MAX=1:2: verify", "nobody", &e), 0);
+    assert_int_equal(c.kind, CONDITION_VERIFY);
+    assert_string_equal(c.allocator.name, "glibc");
+    assert_string_equal(c.allocator.tunables[0], "MALLOC_ARENA_MAX=1:2");
+    condition_release(&c);
+    assert_int_equal(condition_parse(&c, "hang", "glibc", &e), 0);
+    assert_int_equal(c.kind, CONDITION_HANG);
+    condition_release(&c);
+    assert_int_equal(condition_parse(&c, "nobody: crash", "glibc", &e), -ENOENT);
+    assert_non_null(strstr(e.text, "nobody"));
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(comparisons),
+    cmocka_unit_test(what_is_not_known),
+    cmocka_unit_test(the_floor_is_under_dividends),
+    cmocka_unit_test(failures_and_allocators),
+};
+
+UNIT_MAIN(tests)
