@@ -240,11 +240,14 @@ int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
     struct by_site_block *block = slot_at(b, op->slot);
     if (!block)
         return -ENOMEM;
+    bool frees = class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED;
+    if (frees && block->live)
+        b->sites[block->site].freed_blocks++;
     release_block(b, block,
                   b->ns_per_stamp > 0
                       ? op->stamp
                       : b->events); // of an ALLOC there is nothing in the slot, unless the workload is broken
-    return class == HT_CLASS_FREE || op->flags & WORKLOAD_FREED ? 0 : add_block(b, block, thread, op);
+    return frees ? 0 : add_block(b, block, thread, op);
 }
 
 bool by_site_known(const struct workload_op *op)
@@ -283,6 +286,8 @@ static void set_estimates(struct by_site_totals *t)
     t->peak_bytes = rounded(t->peak.bytes);
     t->live_blocks = rounded(t->live.blocks);
     t->live_bytes = rounded(t->live.bytes);
+    if (t->freed_blocks)
+        t->freed_blocks = t->calls > t->live_blocks ? t->calls - t->live_blocks : 1;
 }
 
 static int by_value(const void *a, const void *b)

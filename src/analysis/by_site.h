@@ -16,11 +16,15 @@ enum { BY_SITE_MAX = 1 << 22 };
 // when there are as many. Growth is that of the eighths of the run.
 enum { BY_SITE_BINS = 64, BY_SITE_PARTS = 8 };
 
+// In the order by growth, a site that frees blocks counts as one of a quarter of its growth, see by_site_growth_rank.
+enum { BY_SITE_FREES_WEIGH = 4 };
+
 struct by_site_totals {
     uint64_t calls, bytes;            // allocations, and their requested bytes
     uint64_t peak_blocks, peak_bytes; // of its blocks, at the moment when most bytes were live in all
     uint64_t live_blocks, live_bytes; // still live: at the end of the pass, never freed by then
-    uint64_t seen_peak;               // at which peak the two above it were last brought up to date
+    uint64_t freed_blocks; // freed, not resized; where call sites are sampled, an estimate with the resized ones
+    uint64_t seen_peak;    // at which peak the two above it were last brought up to date
     uint64_t span_blocks, span_bytes; // allocated in the span, and live at its end
     // Bytes by which it grew steadily: the median of its growth in the eighths of the run, times eight. One burst that
     // stays is in one eighth and leaves the median at 0; a leak is in all. 0 where it shrank.
@@ -103,6 +107,14 @@ int by_site_begin(struct by_site *b, const struct usage *before);
 
 // Has the op a call site?
 bool by_site_known(const struct workload_op *op);
+
+// What sites are ordered by to find leaks first. Until a cache has reached its limit it grows as a leak does, and nothing
+// but the frees tells the two apart: a program frees what it replaces or expires in a cache, if seldom at first, and never a
+// block of a leak. A leak among blocks that are freed is possible, too, so growth still counts there, but less.
+static inline double by_site_growth_rank(double growth_bytes, double freed_blocks)
+{
+    return freed_blocks > 0 ? growth_bytes / BY_SITE_FREES_WEIGH : growth_bytes;
+}
 
 // Brings what was live at the peak up to date for all sites, and finds their growth. Call after the last op.
 void by_site_finish(struct by_site *b);

@@ -286,7 +286,7 @@ static void print_site(const struct file_stat *s, uint32_t number, enum profile_
     const struct by_site_totals *t = &s->by_site.sites[number];
     const struct workload_site *site = sites_json_frames(&s->sites, number);
     if (weight == PROFILE_GROWTH)
-        printf("%13s", human_bytes(first, t->growth_bytes));
+        printf("%13s%13s", human_bytes(first, t->growth_bytes), human_count(peak, t->freed_blocks));
     if (weight == PROFILE_SPAN)
         printf("%13s%13s", human_bytes(first, t->span_bytes), human_count(peak, t->span_blocks));
     printf("%13s%13s%12s%14s", human_bytes(peak, t->peak_bytes), human_bytes(end, t->live_bytes),
@@ -329,7 +329,7 @@ static void print_sites(const struct file_stat *s, const uint32_t *order, size_t
         printf("estimates: the stack of one allocation per %s allocated was recorded\n",
                human_bytes(rate, s->stack_sample_bytes));
     cli_table_head("%s%13s%13s%12s%14s  %s",
-                   o->weight == PROFILE_GROWTH ? "steady growth"
+                   o->weight == PROFILE_GROWTH ? "steady growth blocks freed"
                    : o->weight == PROFILE_SPAN ? "bytes in span       blocks"
                                                : "",
                    "live at peak", "live at end", "allocated", "allocations", is_narrow() ? "" : "call site");
@@ -502,7 +502,9 @@ const struct command cmd_stat = {
         "second one. A POINT is the number of an event in the order of `dump` (1200), a time since the start of the "
         "program (1.5s), or the first mark with a text (mark:warm). --weight growth sorts by steady growth: the median "
         "growth of live bytes in the eighths of the run (by events), times eight. A leak grows in all of them; a burst "
-        "that stays grows in one, and does not count.\n\n"
+        "that stays grows in one, and does not count. A cache that is not full grows as a leak does. But a block of a leak "
+        "is never freed, so in this order the growth of a call site counts four times as much if none of its blocks was "
+        "freed.\n\n"
         "With --rss, 'stat' prints what the resident memory was made up of at one moment: live blocks, rounding, free bytes "
         "of pages that live blocks pin, wholly free pages, the allocator's own, and what is not the heap's.",
     .options = options,

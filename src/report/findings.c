@@ -1,5 +1,6 @@
 #include "report/findings.h"
 
+#include "analysis/by_site.h"
 #include "cli/human.h"
 #include "report/stat_json.h"
 
@@ -134,10 +135,11 @@ struct findings_line {
     double bytes, freed; // freed blocks; NAN: not known
 };
 
-static int by_bytes(const void *a, const void *b)
+static int by_growth(const void *a, const void *b)
 {
     const struct findings_line *x = a, *y = b;
-    return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->text, y->text);
+    double left = by_site_growth_rank(x->bytes, x->freed), right = by_site_growth_rank(y->bytes, y->freed);
+    return left < right ? 1 : left > right ? -1 : strcmp(x->text, y->text);
 }
 
 enum { LINES = 20, SHOWN_LINES = 4 };
@@ -158,7 +160,7 @@ static size_t growing_lines(const struct json_value *sites, struct findings_line
         lines[at].bytes += json_value_number_at(site, "steady_growth_bytes");
         lines[at].freed += json_value_number_at(site, "freed_blocks");
     }
-    qsort(lines, n, sizeof *lines, by_bytes);
+    qsort(lines, n, sizeof *lines, by_growth);
     return n;
 }
 

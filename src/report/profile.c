@@ -24,6 +24,12 @@ uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weigh
     return 0;
 }
 
+uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight)
+{
+    return weight == PROFILE_GROWTH ? (uint64_t)by_site_growth_rank((double)t->growth_bytes, (double)t->freed_blocks)
+                                    : profile_weigh(t, weight);
+}
+
 struct weighed {
     uint64_t weight;
     uint32_t number;
@@ -44,7 +50,7 @@ uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, siz
     for (size_t i = 0; all && i < b->n_sites; i++) {
         const struct by_site_totals *t = &b->sites[i];
         if (t->calls || t->peak_blocks || t->live_blocks)
-            all[(*n)++] = (struct weighed){profile_weigh(t, weight), (uint32_t)i};
+            all[(*n)++] = (struct weighed){profile_rank(t, weight), (uint32_t)i};
     }
     if (all)
         qsort(all, *n, sizeof *all, by_weight);

@@ -20,7 +20,10 @@ enum profile_weight {
 
 uint64_t profile_weigh(const struct by_site_totals *t, enum profile_weight weight);
 
-// The numbers of all sites that have anything, the heaviest first, to be freed. NULL when out of memory.
+// What sites are ordered by: their weight, but for growth (by_site_growth_rank).
+uint64_t profile_rank(const struct by_site_totals *t, enum profile_weight weight);
+
+// The numbers of all sites that have anything, that of the highest rank first, to be freed. NULL when out of memory.
 uint32_t *profile_order(const struct by_site *b, enum profile_weight weight, size_t *n);
 
 // A stack is the one that leads to it, and a frame.

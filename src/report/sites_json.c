@@ -168,7 +168,7 @@ struct weight {
 static uint64_t weigh(const struct by_site *b, size_t site, struct weight by)
 {
     if (!by.use)
-        return profile_weigh(&b->sites[site], by.profile);
+        return profile_rank(&b->sites[site], by.profile);
     const char *use = site < b->uses.n_sites ? (const char *)&b->uses.sites[site] : NULL;
     return use ? *(const uint64_t *)(const void *)(use + by.use - 1) : 0;
 }

@@ -255,7 +255,8 @@ END
   [ "$(cat n.nonsense)" -eq 0 ]
 }
 
-# A program with marks, a leak, a burst that stays, and a cache that is emptied.
+# growing [OPTION...]: a program with marks, a leak, a burst that stays, and a cache that is emptied; with -DFILLS also a larger
+# cache that is not full at the end: of its blocks one in a hundred is replaced.
 growing() {
   skip_under_sanitizer
   command -v gcc >/dev/null || skip "no gcc"
@@ -265,12 +266,18 @@ growing() {
 __attribute__((noinline)) static void *leak(void) { return malloc(100); }
 __attribute__((noinline)) static void *burst(void) { return malloc(1000); }
 __attribute__((noinline)) static void *pass(void) { return malloc(500); }
+__attribute__((noinline)) static void *fill(void) { return malloc(300); }
 int main(void)
 {
     void *volatile kept;
     for (int i = 0; i < 4000; i++) {
         kept = leak();
         free(pass());
+#ifdef FILLS
+        kept = fill();
+        if (i % 100 == 99)
+            free(kept);
+#endif
         if (i == 1000)
             heaptape_mark("before");
         for (int k = 0; i == 2000 && k < 2000; k++)
@@ -281,7 +288,7 @@ int main(void)
     return kept == NULL;
 }
 END
-  gcc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -I"$HEAPTAPE_SOURCE/include" -o growing growing.c
+  gcc -g -O1 -Wno-unused-function "$@" -fno-omit-frame-pointer -fno-optimize-sibling-calls -I"$HEAPTAPE_SOURCE/include" -o growing growing.c
   "$HEAPTAPE" record -q -f --stacks=8 -o g.ht -- ./growing
 }
 
@@ -301,11 +308,25 @@ of_site() {
   [ "$growth" -gt 200000 ]
   [ "$growth" -le 400000 ]
   "$HEAPTAPE" stat --by site --weight growth g.ht >text
-  has "$(sed -n 1p text)" "steady growth live at peak"
+  has "$(sed -n 1p text)" "steady growth blocks freed live at peak"
   has "$(sed -n 2p text)" "leak (growing.c:3)"
   # Other orders have the burst first.
   "$HEAPTAPE" stat --by site --weight end g.ht >text
   has "$(sed -n 2p text)" "burst (growing.c:4)"
+}
+
+@test "stat --by site --weight growth: the leak is before a cache that grows more and is not full" {
+  growing -DFILLS
+  "$HEAPTAPE" stat --by site --weight growth --format json g.ht >g.json
+  [ "$(of_site g.json fill steady_growth_bytes)" -gt "$((2 * $(of_site g.json leak steady_growth_bytes)))" ]
+  [ "$(jq -r '[.sites[:2][].frames[0].function] | join(" ")' g.json)" = "leak fill" ]
+  [ "$(of_site g.json burst steady_growth_bytes)" -eq 0 ]
+  "$HEAPTAPE" stat --by site --weight growth g.ht >text
+  has "$(sed -n 2p text)" "leak (growing.c:3)"
+  [[ "$(tr -s ' ' <text)" = *" KiB 0 "*"leak (growing.c:3)"*" 40 "*"fill (growing.c:6)"* ]]
+  # The report orders lines as stat does.
+  "$HEAPTAPE" stat g.ht >text
+  [[ "$(tr -s ' \n' ' ' <text)" = *"Live bytes grow steadily over the run, by "*", allocated in leak (growing.c:3) "*" and none of its blocks freed, fill (growing.c:6) "* ]]
 }
 
 @test "stat --by site --from --to: what was allocated between two points and stayed, by site, thread and size" {

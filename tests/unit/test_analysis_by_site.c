@@ -74,6 +74,49 @@ static void test_a_leak_grows_and_a_burst_does_not(void **state)
     assert_int_equal(t[SHRINKS].growth_bytes, 0);
 }
 
+// A leak is before a cache that grows more but is not full, of whose blocks one is replaced now and then, and before what
+// levels off; a leak among blocks that are freed counts still.
+static void test_the_order_by_growth(void **state)
+{
+    enum { LEAK = 1, CACHE, LEVELS, MIXED, STEPS = 20000 };
+    (void)state;
+    for (int i = 0; i < STEPS; i++) {
+        add(0, LEAK, 10);
+        uint32_t entry = add(0, CACHE, 30), mixed = add(0, MIXED, 600);
+        if (i % 500 == 499)
+            drop(entry);
+        if (i % 10 > 0)
+            drop(mixed);
+        if (i < STEPS / 3)
+            add(0, LEVELS, 30);
+    }
+    by_site_finish(&sites);
+    const struct by_site_totals *t = sites.sites;
+    double ranks[MIXED + 1];
+    for (unsigned i = LEAK; i <= MIXED; i++)
+        ranks[i] = by_site_growth_rank((double)t[i].growth_bytes, (double)t[i].freed_blocks);
+    assert_int_equal(t[LEAK].freed_blocks, 0);
+    assert_int_equal(t[CACHE].freed_blocks, STEPS / 500);
+    assert_true(t[CACHE].growth_bytes > 2 * t[LEAK].growth_bytes);
+    assert_true(ranks[LEAK] > ranks[CACHE]);
+    assert_true(ranks[CACHE] > ranks[LEVELS]);
+    assert_true(ranks[MIXED] > ranks[LEAK]);
+}
+
+// A block that is resized is not freed.
+static void test_resized_blocks_are_not_freed(void **state)
+{
+    struct workload_op op = {.kind = HT_REALLOC, .size = 20, .value = 1};
+    (void)state;
+    op.slot = add(0, 1, 10);
+    assert_int_equal(by_site_op(&sites, 0, &op), 0);
+    assert_int_equal(sites.sites[1].freed_blocks, 0);
+    assert_int_equal(sites.sites[1].live_bytes, 20);
+    op.flags = WORKLOAD_FREED;
+    assert_int_equal(by_site_op(&sites, 0, &op), 0);
+    assert_int_equal(sites.sites[1].freed_blocks, 1);
+}
+
 static void test_short_runs_have_no_more_growth_than_is_live(void **state)
 {
     (void)state;
@@ -201,6 +244,8 @@ static void test_flows_and_parts_are_of_each_op(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_a_leak_grows_and_a_burst_does_not, empty, release),
+    cmocka_unit_test_setup_teardown(test_the_order_by_growth, empty, release),
+    cmocka_unit_test_setup_teardown(test_resized_blocks_are_not_freed, empty, release),
     cmocka_unit_test_setup_teardown(test_short_runs_have_no_more_growth_than_is_live, empty, release),
     cmocka_unit_test_setup_teardown(test_span_by_site_thread_and_size, empty, release),
     cmocka_unit_test_setup_teardown(test_a_span_that_is_not_reached, empty, release),
