@@ -1,5 +1,6 @@
 #include "attach/remote.h"
 
+#include "attach/status.h"
 #include "base/buf.h"
 #include "base/gnu_hash.h"
 
@@ -41,7 +42,7 @@ static int open_file(const struct remote *r, const char *name, int flags, struct
         return fd;
     if (errno == ENOENT || errno == ESRCH)
         return err_set(e, -ESRCH, "%ld: no such process", (long)r->pid);
-    return err_set(e, -EACCES, "%ld: not permitted: %s", (long)r->pid, strerror(errno));
+    return status_denied(r->pid, e);
 }
 
 // The kernel's facts for the loader.

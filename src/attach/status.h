@@ -2,6 +2,8 @@
 #ifndef HEAPTAPE_ATTACH_STATUS_H
 #define HEAPTAPE_ATTACH_STATUS_H
 
+#include "base/err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,5 +12,8 @@
 // The number in the field of that name, such as "Tgid", and the first letter of its text; 0 where there is no such thread.
 uint64_t status_number(pid_t pid, pid_t tid, const char *field, int base);
 char status_letter(pid_t pid, pid_t tid, const char *field);
+
+// Describes why ptrace of the process is not permitted, and what to do. Returns -EACCES.
+int status_denied(pid_t pid, struct err *e);
 
 #endif

@@ -73,8 +73,7 @@ static int seize_new(struct tracees *t, struct err *e)
             continue;
         found++;
         if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0 && errno != ESRCH)
-            found = err_set(e, -EPERM, "%ld: ptrace is not permitted: %s (see kernel.yama.ptrace_scope)",
-                            (long)t->remote->pid, strerror(errno));
+            found = status_denied(t->remote->pid, e);
         else if (errno != ESRCH && !add(t, tid))
             found = err_set(e, -ENOMEM, "out of memory");
         errno = 0;
@@ -187,6 +186,15 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
     resume(who, 0);
 }
 
+// Has it executed a breakpoint whose SIGTRAP it has not taken yet? A stop that was asked for comes first. Were the thread left
+// like that, the signal would end the process.
+static bool is_trapped(const struct tracees *t, pid_t tid)
+{
+    uint64_t pc = pc_of(tid);
+    bool behind = (t->entry->at && pc == t->entry->at + 1) || (t->trap->at && pc == t->trap->at + 1);
+    return behind && status_number(t->remote->pid, tid, "SigPnd", 16) & TRAP_BIT;
+}
+
 static bool is_group_stop(int sig)
 {
     return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
@@ -194,7 +202,6 @@ static bool is_group_stop(int sig)
 
 static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig)
 {
-    (void)t;
     if (is_group_stop(sig)) {
         who->state = TRACEE_LISTENS;
         ptrace(PTRACE_LISTEN, who->tid, 0, 0);
@@ -202,6 +209,10 @@ static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig
     }
     if (!who->interrupted) { // a new thread
         resume(who, 0);
+        return TRACEES_NOTHING;
+    }
+    if (is_trapped(t, who->tid)) { // the next stop is that
+        ptrace(PTRACE_CONT, who->tid, 0, 0);
         return TRACEES_NOTHING;
     }
     who->interrupted = false;
@@ -385,12 +396,25 @@ void tracees_continue_all(struct tracees *t, size_t except)
     }
 }
 
+// Does a thread wait for a CPU, and not in the kernel? It may have executed a breakpoint and not taken the signal yet.
+static bool is_any_runnable(const struct tracees *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->all[i].state == TRACEE_RUNS && status_letter(t->remote->pid, t->all[i].tid, "State") == 'R')
+            return true;
+    }
+    return false;
+}
+
 void tracees_release(struct tracees *t)
 {
-    const uint64_t most_ns = 2000000000u;
+    const uint64_t at_once_ns = 100000000u, most_ns = 2000000000u, starved_ns = 60000000000u;
+    uint64_t start = clock_monotonic_ns(), now = start;
     tracees_lift(t, t->entry);
     tracees_lift(t, t->trap);
-    tracees_stop_all(t, most_ns);
+    while (!tracees_stop_all(t, at_once_ns) && !t->gone &&
+           (now - start < most_ns || (now - start < starved_ns && is_any_runnable(t))))
+        now = clock_monotonic_ns();
     for (size_t i = 0; i < t->n; i++) {
         if (t->all[i].state == TRACEE_CHILD)
             repair(t, t->all[i].tid);

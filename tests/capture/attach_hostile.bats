@@ -153,3 +153,46 @@ needs_root() {
   [ "$(grep -cF "preexisting($resize)" found)" -ge 20 ]
   run ! grep -vF -e "preexisting($free)" -e "preexisting($resize)" found
 }
+
+# The kernel's own refusal is that of a process that cannot be dumped: Yama's comes in the same way.
+@test "ptrace_scope forbids it: said which, and what to do" {
+  needs_root
+  unshare -m true 2>/dev/null || skip "no mount namespaces"
+  mkdir -m 777 own
+  printf '%s\n' '#include <stdio.h>' '#include <sys/prctl.h>' '#include <unistd.h>' \
+    'int main(void) { prctl(PR_SET_DUMPABLE, 0); puts("ready"); fflush(stdout); for (;;) pause(); }' >closed.c
+  cc -o own/closed closed.c
+  starts $nobody own/closed
+  local scope text
+  for scope in 0 1 2 3; do
+    run -125 unshare -m sh -c "mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama &&
+      echo $scope >/proc/sys/kernel/yama/ptrace_scope && exec $nobody '$HEAPTAPE' record --pid $started -f -o own/t.ht" 3>&-
+    case $scope in
+      0) text="it has rights that heaptape lacks; run heaptape as root" ;;
+      1) text="kernel.yama.ptrace_scope is 1; run heaptape as root, or set it to 0 (sysctl kernel.yama.ptrace_scope=0)" ;;
+      2) text="kernel.yama.ptrace_scope is 2; run heaptape as root" ;;
+      3) text="kernel.yama.ptrace_scope is 3, which forbids it until the next boot" ;;
+    esac
+    [ "$output" = "heaptape: $started: not permitted: $text" ]
+  done
+  kill -0 "$started"
+}
+
+@test "no static TLS is left for the library: refused" {
+  printf '%s\n' '__attribute__((tls_model("initial-exec"))) __thread long word;' \
+    'long *use(void) { return &word; }' >tls.c
+  cc -shared -fPIC -o tls.so tls.c
+  local i
+  for ((i = 0; i < 400; i++)); do cp tls.so "tls$i.so"; done
+  printf '%s\n' '#include <dlfcn.h>' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
+    'int main(void) { char name[32]; int i = 0;' \
+    '  for (void *h = (void *)1; h && i < 400; i++) { sprintf(name, "./tls%d.so", i); h = dlopen(name, RTLD_NOW); }' \
+    '  puts(i < 400 ? "ready" : "enough"); fflush(stdout);' \
+    '  for (;;) { free(malloc(10)); usleep(1000); } }' >full.c
+  cc -fno-builtin -o full full.c
+  starts ./full
+  is_refused "static TLS"
+  [ "$(awk '/^State/ { print $2 }' /proc/"$started"/status)" = S ]
+  # It has still what it had.
+  is_refused "static TLS"
+}
