@@ -77,6 +77,18 @@ static bool used_its_blocks(const struct plan *p)
     return compared > 0 && missing <= compared / 8;
 }
 
+// Did it write to most of what it got from calloc? Big blocks of which that was measured stand for all. Else private memory
+// has to do, of which much may be none of the heap's: a program's variables, its own mappings.
+static bool used_zeroed(const struct plan *p)
+{
+    uint64_t bytes = 0, used = 0;
+    for (unsigned i = 0; i < PLAN_SIZE_CLASSES; i++) {
+        bytes += p->uses[1][i].bytes;
+        used += p->uses[1][i].used;
+    }
+    return bytes ? used >= bytes / 2 : used_its_blocks(p);
+}
+
 // Preexisting blocks are live from the start, but may turn up late.
 void plan_finish_recorded(struct plan *p)
 {
@@ -89,7 +101,7 @@ void plan_finish_recorded(struct plan *p)
         locate_sample(p, &p->recorded[p->n_passed++]);
     for (size_t i = 0; i < p->n_recorded; i++)
         p->recorded[i].live_bytes += (int64_t)p->preexisting_bytes;
-    p->facts.touch_zeroed = used_its_blocks(p);
+    p->facts.touch_zeroed = used_zeroed(p);
 }
 
 const struct plan_recorded_sample *plan_recorded_samples(const struct plan *p, size_t *n)

@@ -181,6 +181,32 @@ END
   json 'assert not d["touch_zeroed"] and d["peak_rss_bytes"] < 1e6, d["peak_rss_bytes"]'
 }
 
+@test "calloc: where the use of big blocks was measured, memory that is not heap does not count as theirs" {
+  cat >zeroed.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+static char variables[128 << 20];
+int main(void)
+{
+    memset(variables, 1, sizeof variables);
+    char *last = NULL;
+    for (int i = 0; i < 40; i++) {
+        last = calloc(1, 1 << 20);
+        nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    return last == 0;
+}
+END
+  cc -O0 -o zeroed zeroed.c
+  "$HEAPTAPE" record -q -o zeroed.ht -- ./zeroed
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json zeroed.ht >out.json
+  json 'assert not d["touch_zeroed"] and d["big_block_measured_bytes"] > 0, d'
+  "$HEAPTAPE" record -q --no-residency -o guessed.ht -- ./zeroed
+  "$HEAPTAPE" replay -q -r 1 --no-latency --json guessed.ht >out.json
+  json 'assert d["touch_zeroed"] and d["big_block_measured_bytes"] == 0, d'
+}
+
 @test "a thread that a bounded queue held back does not run ahead" {
   make_workload queue 2 2000 64
   "$HEAPTAPE" replay -q -r 1 --no-latency --json -a "$HEAPTAPE_PROGRAMS/libtest-slow.so" w.htw >out.json
