@@ -39,7 +39,7 @@ enum {
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define STOP_NS  MS(100)
-#define LIST_NS  MS(200) // for which threads are waited for that are in malloc
+#define LIST_NS  MS(1000) // for which threads are waited for that are in malloc
 
 // Shared by parent and child.
 struct attach_shared {
