@@ -293,6 +293,8 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
         const struct trace_process *facts = t->reader.processes[i];
         p->cpu_ns = facts->recorded_to ? 0 : facts->cpu_ns;
         p->recording_ns = clock_to_ns(facts->recording_ticks, t->reader.session.clock_hz);
+        p->calls_min_ns = p->cpu_ns ? clock_to_ns(facts->call_min_ticks, t->reader.session.clock_hz) : 0;
+        p->calls_max_ns = p->cpu_ns ? clock_to_ns(facts->call_max_ticks, t->reader.session.clock_hz) : 0;
     }
     keep_facts(s, &t->reader);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;

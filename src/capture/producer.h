@@ -60,6 +60,7 @@ struct producer_thread {
     struct unwind_memory *unwind;    // NULL: no walk yet
     uint64_t walks;
     uint32_t slow_events;
+    uint32_t timed_calls;
     // The big block that a realloc under way has released: by producer_residency.c.
     uint64_t resized, resized_bytes;
     bool resized_zeroed;
@@ -87,6 +88,7 @@ struct producer_tls {
     uint64_t random;   // state of the generator that it is drawn from; 0: not seeded yet
     uint32_t decided;  // enum producer_decided, of an event that takes the slow path
     uint32_t releaser; // the thread's number in producer_releases; 0 as long as it is known to be the only one
+    uint32_t untimed;  // calls of real functions until the next one is timed
 };
 // Is the stack of the event recorded?
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
@@ -244,6 +246,27 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 // from those of a signal handler or new_handler. Never fails: when tracing is off, nothing happens. Keeps errno. May
 // wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
+
+// Is the call of a real function that comes now, outside of others, one of the few that are timed? If so, the next one is
+// chosen, and the ticks of this one go to producer_call_add.
+bool producer_call_chosen(void);
+void producer_call_add(uint64_t ticks);
+static inline bool producer_call_is_timed(void)
+{
+    return producer_unlikely(producer_tls.untimed-- == 0) && producer_call_chosen();
+}
+
+// The ticks when a call that is timed begins, else 0; and its end.
+static inline uint64_t producer_call_begin(void)
+{
+    return producer_call_is_timed() ? clock_counter() : 0;
+}
+
+static inline void producer_call_end(uint64_t begin)
+{
+    if (producer_unlikely(begin))
+        producer_call_add(clock_counter() - begin);
+}
 
 // Brackets a real function that may itself call wrapped functions.
 static inline uint32_t producer_enter(enum producer_busy what)

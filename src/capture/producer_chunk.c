@@ -220,8 +220,26 @@ void producer_cost_add(struct spool_header *h, uint64_t ticks)
     atomic_fetch_add_explicit(&h->slow_ticks, ticks * SPOOL_COST_EVENTS, memory_order_relaxed);
 }
 
+static uint64_t timing_ticks; // that a call of nothing seems to take
+
+// The median: the counter is read out of order, so single differences are anything from 0 up.
+static void measure_timing(enum clock_kind clock)
+{
+    enum { TRIES = 63 };
+    uint64_t sorted[TRIES];
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t begin = clock_ticks(clock), ticks = clock_ticks(clock) - begin;
+        unsigned at = i;
+        for (; at > 0 && sorted[at - 1] > ticks; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = ticks;
+    }
+    timing_ticks = sorted[TRIES / 2];
+}
+
 uint64_t producer_cost_measure(enum clock_kind clock)
 {
+    measure_timing(clock);
     enum { WORDS = 64, TRIES = 4 };
     static _Atomic uint64_t words[WORDS];
     static _Atomic uint32_t published;
@@ -237,6 +255,46 @@ uint64_t producer_cost_measure(enum clock_kind clock)
         least = ticks < least ? ticks : least;
     }
     return least;
+}
+
+// The first calls of a thread are timed more often, so that short programs have enough of them, too.
+enum { MIN_PERIOD = 8, MAX_PERIOD = 256, CALLS_A_PERIOD = 256 };
+
+// Calls for each one that is timed, on average.
+static uint32_t period_of(const struct producer_thread *t)
+{
+    uint32_t doubled = t->timed_calls / CALLS_A_PERIOD;
+    return doubled < 5 ? MIN_PERIOD << doubled : MAX_PERIOD;
+}
+_Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has made many calls");
+
+bool producer_call_chosen(void)
+{
+    struct producer_thread *t = producer_tls.thread;
+    const struct producer_stream *stream = &t->streams[0];
+    producer_tls.untimed = MIN_PERIOD;
+    // As for the fast path: else the counter may be forbidden, or the call is none of the program's.
+    if (producer_tls.busy || stream->fast_epoch == PRODUCER_NO_EPOCH || producer_no_room(stream->pos))
+        return false;
+    // A program's calls have a rhythm, too: the distances are drawn at random from 1 to twice the period less 1.
+    uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
+    producer_tls.untimed = (uint32_t)(bits * (2 * period_of(t) - 1) >> 32);
+    return true;
+}
+
+void producer_call_add(uint64_t ticks)
+{
+    struct producer_thread *t = producer_tls.thread;
+    struct spool_header *h = producer_inherited.spool;
+    uint64_t period = period_of(t);
+    // A signal handler may have forked meanwhile, or ended the recording.
+    if (!h || producer_no_room(t->streams[0].pos) || ticks >> INTERRUPTED_BITS)
+        return;
+    t->timed_calls++;
+    atomic_fetch_add_explicit(&h->timed_calls, 1, memory_order_relaxed);
+    // A short call may seem to take less than nothing: only the sum counts.
+    atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->call_max_ticks, ticks * period, memory_order_relaxed);
 }
 
 uint64_t producer_cpu_ns(void)

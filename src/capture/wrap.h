@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_CAPTURE_WRAP_H
 #define HEAPTAPE_CAPTURE_WRAP_H
 
+#include "capture/next.h"
 #include "capture/producer.h"
 
 // What the version script then exports, if the symbol is in the event table.
@@ -14,6 +15,18 @@
 
 // Records a call that took `p`, or failed, in any form; returns `p`, so that a wrapper can end with a tail call.
 void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller);
+
+// The real functions, timed.
+WRAP_COLD void *wrap_timed_malloc(size_t size);
+WRAP_COLD void wrap_timed_free(void *p);
+
+static inline void wrap_free(void *p)
+{
+    if (producer_call_is_timed())
+        wrap_timed_free(p);
+    else
+        next.free(p);
+}
 
 // The error of a call that returned `p`: 0 when it succeeded, or was asked for nothing.
 uint8_t wrap_error(const void *p, size_t size);

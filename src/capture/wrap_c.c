@@ -22,9 +22,24 @@ WRAP_COLD void *wrap_taken(enum event_kind kind, size_t size, void *p, const voi
     return p;
 }
 
+void *wrap_timed_malloc(size_t size)
+{
+    uint64_t begin = clock_counter();
+    void *p = next.malloc(size);
+    producer_call_add(clock_counter() - begin);
+    return p;
+}
+
+void wrap_timed_free(void *p)
+{
+    uint64_t begin = clock_counter();
+    next.free(p);
+    producer_call_add(clock_counter() - begin);
+}
+
 WRAPPER void *malloc(size_t size)
 {
-    void *p = next.malloc(size);
+    void *p = producer_call_is_timed() ? wrap_timed_malloc(size) : next.malloc(size);
     if (producer_put_taken(HT_MALLOC, size, (uintptr_t)p, WRAP_CALLER))
         return p;
     return wrap_taken(HT_MALLOC, size, p, WRAP_CALLER);
@@ -35,13 +50,13 @@ static WRAP_COLD void free_slow(void *p, const void *caller)
     wrap_look_for_objects();
     const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
     producer_record(&ev, caller);
-    next.free(p);
+    wrap_free(p);
 }
 
 WRAPPER void free(void *p)
 {
     if (producer_put_plain(HT_FREE, (uintptr_t)p))
-        next.free(p);
+        wrap_free(p);
     else
         free_slow(p, WRAP_CALLER);
 }
@@ -56,9 +71,11 @@ static WRAP_COLD void *calloc_slow(size_t count, size_t size, void *p, const voi
 
 WRAPPER void *calloc(size_t count, size_t size)
 {
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.calloc(count, size);
     producer_leave(was);
+    producer_call_end(begin);
     if (count == 1 && producer_put_taken(HT_CALLOC, size, (uintptr_t)p, WRAP_CALLER))
         return p;
     return calloc_slow(count, size, p, WRAP_CALLER);
@@ -88,9 +105,11 @@ static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void 
 WRAPPER void *realloc(void *old, size_t size)
 {
     resize_begin(old, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.realloc(old, size);
     producer_leave(was);
+    producer_call_end(begin);
     if (producer_put_taken(HT_REALLOC, size, (uintptr_t)p, WRAP_CALLER))
         return p;
     return realloc_slow(old, size, p, WRAP_CALLER);
@@ -99,9 +118,11 @@ WRAPPER void *realloc(void *old, size_t size)
 WRAPPER void *reallocarray(void *old, size_t count, size_t size)
 {
     resize_begin(old, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.reallocarray(old, count, size);
     producer_leave(was);
+    producer_call_end(begin);
     const struct event ev = {.kind = HT_REALLOCARRAY,
                              .ptr = (uintptr_t)old,
                              .size = size,
@@ -121,27 +142,33 @@ static void record_aligned(enum event_kind kind, size_t align, size_t size, void
 
 WRAPPER void *memalign(size_t align, size_t size)
 {
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.memalign(align, size);
     producer_leave(was);
+    producer_call_end(begin);
     record_aligned(HT_MEMALIGN, align, size, p, WRAP_CALLER);
     return p;
 }
 
 WRAPPER void *aligned_alloc(size_t align, size_t size)
 {
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.aligned_alloc(align, size);
     producer_leave(was);
+    producer_call_end(begin);
     record_aligned(HT_ALIGNED_ALLOC, align, size, p, WRAP_CALLER);
     return p;
 }
 
 WRAPPER int posix_memalign(void **to, size_t align, size_t size)
 {
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     int error = next.posix_memalign(to, align, size);
     producer_leave(was);
+    producer_call_end(begin);
     const struct event ev = {.kind = HT_POSIX_MEMALIGN,
                              .size = size,
                              .align = align,
@@ -153,17 +180,21 @@ WRAPPER int posix_memalign(void **to, size_t align, size_t size)
 
 WRAPPER void *valloc(size_t size)
 {
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.valloc(size);
     producer_leave(was);
+    producer_call_end(begin);
     return wrap_taken(HT_VALLOC, size, p, WRAP_CALLER);
 }
 
 WRAPPER void *pvalloc(size_t size)
 {
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     void *p = next.pvalloc(size);
     producer_leave(was);
+    producer_call_end(begin);
     return wrap_taken(HT_PVALLOC, size, p, WRAP_CALLER);
 }
 
@@ -182,12 +213,14 @@ void free_sized(void *p, size_t size)
     }
     const struct event ev = {.kind = HT_FREE_SIZED, .ptr = (uintptr_t)p, .size = size};
     producer_record(&ev, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     if (real_free_sized)
         real_free_sized(p, size);
     else
         next.free(p);
     producer_leave(was);
+    producer_call_end(begin);
 }
 
 void free_aligned_sized(void *p, size_t align, size_t size)
@@ -199,12 +232,14 @@ void free_aligned_sized(void *p, size_t align, size_t size)
     }
     const struct event ev = {.kind = HT_FREE_ALIGNED_SIZED, .ptr = (uintptr_t)p, .size = size, .align = align};
     producer_record(&ev, WRAP_CALLER);
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_ALLOCATOR);
     if (real_free_aligned_sized)
         real_free_aligned_sized(p, align, size);
     else
         next.free(p);
     producer_leave(was);
+    producer_call_end(begin);
 }
 
 // An allocator beside the one in use, whose functions have other names. What it calls of the one in use is its own business.

@@ -145,8 +145,11 @@ static void *call_real(struct call *c)
     void *(*operator)(size_t, uintptr_t, const void *) = (void *(*)(size_t, uintptr_t, const void *))real[c->kind];
     if (!operator)
         return NULL;
+    uint64_t begin = producer_call_begin();
     producer_enter(PRODUCER_IN_OPERATOR);
-    return c->align ? operator(c->size, c->align, c->nothrow) : operator(c->size, (uintptr_t)c->nothrow, NULL);
+    void *p = c->align ? operator(c->size, c->align, c->nothrow) : operator(c->size, (uintptr_t)c->nothrow, NULL);
+    producer_call_end(begin);
+    return p;
 }
 
 static bool is_power_of_two(size_t n)
@@ -215,7 +218,8 @@ static inline __attribute__((always_inline)) void *plain_new(enum event_kind kin
 {
     void *p = NULL;
     if (__builtin_expect(atomic_load_explicit(&operators, memory_order_relaxed) == OPERATORS_STANDARD, 1)) {
-        p = next.malloc(size ? size : 1);
+        size_t asked = size ? size : 1;
+        p = producer_call_is_timed() ? wrap_timed_malloc(asked) : next.malloc(asked);
         if (producer_put_taken(kind, size, (uintptr_t)p, caller))
             return p;
     }
@@ -233,9 +237,11 @@ static WRAP_COLD void own_delete(enum event_kind kind, void *p, uintptr_t second
 {
     void *found = real[kind] ? real[kind] : real[HT_DELETE];
     void (*operator)(void *, uintptr_t, uintptr_t) = (void (*)(void *, uintptr_t, uintptr_t))found;
+    uint64_t begin = producer_call_begin();
     uint32_t was = producer_enter(PRODUCER_IN_OPERATOR);
     operator(p, second, third);
     producer_leave(was);
+    producer_call_end(begin);
 }
 
 static inline void give(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
@@ -243,7 +249,7 @@ static inline void give(enum event_kind kind, void *p, uintptr_t second, uintptr
     if (operators_known() == OPERATORS_OWN)
         own_delete(kind, p, second, third);
     else
-        next.free(p);
+        wrap_free(p);
 }
 
 static void record_delete(enum event_kind kind, void *p, size_t size, size_t align, const void *caller)

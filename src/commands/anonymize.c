@@ -178,6 +178,8 @@ static int put_end(struct anonymizing *a)
     s.lost_records = from->lost_records;
     s.cpu_ns = from->cpu_ns;
     s.recording_ns = from->recording_ns;
+    s.calls_min_ns = from->calls_min_ns;
+    s.calls_max_ns = from->calls_max_ns;
     if (from->recorded_to) {
         s.recorded_from = stamp_of(a, from->recorded_from);
         s.recorded_to = stamp_of(a, from->recorded_to) + 1;

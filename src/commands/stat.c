@@ -171,7 +171,7 @@ static void print_order(const struct workload_summary *t)
 static void print_text(const struct file_stat *s)
 {
     const struct workload_summary *t = &s->total;
-    char text[32];
+    char text[32], max[32];
     print_text_of_file(s->name);
     printf(": %s\n\n", s->is_trace ? "trace" : "workload");
     print_count("events", t->events);
@@ -188,6 +188,9 @@ static void print_text(const struct file_stat *s)
         printf("%-22s %15s\n", "CPU time", human_ns(text, (double)t->cpu_ns));
     if (t->cpu_ns)
         printf("%-22s %15s\n", "  of recording, about", human_ns(text, (double)t->recording_ns));
+    if (t->calls_max_ns)
+        printf("%-22s %15s  to %s\n", "  of the calls", human_ns(text, (double)t->calls_min_ns),
+               human_ns(max, (double)t->calls_max_ns));
     print_bytes("requested", t->requested_bytes);
     print_usable(t);
     if (s->big.bytes)

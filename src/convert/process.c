@@ -80,6 +80,8 @@ int convert_process_done(void *context, const struct order_counts *counts, const
     // Of a process that was recorded in part, the rest of its CPU time is not told apart.
     s->cpu_ns = c->process->recorded_to ? 0 : c->process->cpu_ns;
     s->recording_ns = clock_to_ns(c->process->recording_ticks, c->clock_hz);
+    s->calls_min_ns = s->cpu_ns ? clock_to_ns(c->process->call_min_ticks, c->clock_hz) : 0;
+    s->calls_max_ns = s->cpu_ns ? clock_to_ns(c->process->call_max_ticks, c->clock_hz) : 0;
     workload_write_sites(c->to.writer, sites);
     workload_write_residency(c->to.writer, counts->residency);
     int rc = check_strict(c, s);

@@ -195,12 +195,15 @@ static void print_program(const struct replay_session *s)
     if (p.missing_reason)
         printf("%-12s how much of the program's CPU time the calls take cannot be said: %s\n", "program",
                p.missing_reason);
-    else
+    else if (isnan(p.max_share))
         printf(
             "%-12s the calls take at least %.1f %% of its CPU time: %s, as replayed, of %s, which is without about %s "
             "of recording\n",
             "program", 100 * p.share, human_ns(t[0], p.calls_ns), human_ns(t[1], p.cpu_ns),
             human_ns(t[2], p.recording_ns));
+    else
+        printf("%-12s the calls take %.1f to %.1f %% of its CPU time, %s, which is without about %s of recording\n",
+               "program", 100 * p.share, 100 * p.max_share, human_ns(t[0], p.cpu_ns), human_ns(t[1], p.recording_ns));
 }
 
 static void print_fidelity(const struct replay_session *s, const struct replay_result *r)

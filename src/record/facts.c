@@ -27,6 +27,8 @@
 #define CPU_SAMPLE_NS  15000000u   // CPU time after which a process that records nothing is sampled …
 #define IDLE_SAMPLE_NS 1000000000u // … or time
 
+enum { MIN_TIMED_CALLS = 100 }; // fewer say little of all
+
 // The CPU's name as the kernel has it; "" where it has none (aarch64).
 static char *cpu_model(void)
 {
@@ -121,6 +123,11 @@ static void add_cpu_time(struct trace_process *p, const struct drain_spool *s)
     p->recording_ticks =
         atomic_load(&h->slow_ticks) +
         (uint64_t)((double)__atomic_load_n(&h->fast_ticks, __ATOMIC_RELAXED) / SPOOL_FAST_EVENTS * (double)fast);
+    int64_t calls = (int64_t)atomic_load(&h->call_min_ticks);
+    if (atomic_load(&h->timed_calls) < MIN_TIMED_CALLS)
+        return;
+    p->call_min_ticks = calls > 0 ? (uint64_t)calls : 0;
+    p->call_max_ticks = atomic_load(&h->call_max_ticks);
 }
 
 int facts_process(struct trace_process *p, const struct drain_spool *s)

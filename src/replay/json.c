@@ -324,7 +324,9 @@ static void put_program(struct json *j, const struct replay_session *s, const st
     json_put_double(j, "cpu_ns", t.cpu_ns);
     json_put_double(j, "recording_cpu_ns", t.recording_ns);
     json_put_double(j, "recorded_calls_cpu_ns", t.calls_ns);
+    json_put_double(j, "timed_calls_cpu_ns", t.timed_calls_ns);
     json_put_double(j, "calls_share", t.share);
+    json_put_double(j, "calls_max_share", t.max_share);
     json_put_double(j, "calls_cpu_ns", program_calls_ns(s, r));
     json_put_double(j, "cpu_ratio", program_ratio(s, &t, r));
     json_end_object(j);

@@ -36,10 +36,10 @@ static const char *missing_reason(const struct replay_session *s, const struct p
     if (!s->recorded_cpu_ns)
         return "the workload does not have the CPU time of a whole process";
     if (isnan(t->calls_ns))
-        return "the recorded allocator is not among those replayed";
+        return "the recording did not time the calls, and the recorded allocator is not among those replayed";
     if (t->recording_ns > RECORDING_PART * t->cpu_ns)
         return "recording took too much of the CPU time";
-    return t->calls_ns > t->cpu_ns ? "the replayed calls took more CPU time than the program" : NULL;
+    return t->calls_ns > t->cpu_ns ? "the calls took more CPU time than the program" : NULL;
 }
 
 struct program_time program_time(const struct replay_session *s)
@@ -48,15 +48,22 @@ struct program_time program_time(const struct replay_session *s)
     struct program_time t = {
         .recording_ns = (double)s->recording_ns,
         .cpu_ns = (double)s->recorded_cpu_ns - (double)s->recording_ns,
-        .calls_ns = r ? program_calls_ns(s, r) : NAN,
+        .replayed_calls_ns = r ? program_calls_ns(s, r) : NAN,
+        .timed_calls_ns = s->calls_max_ns ? (double)s->calls_min_ns : NAN,
     };
+    // Each is too low, for another reason; fmax passes over NAN.
+    t.calls_ns = fmax(t.replayed_calls_ns, t.timed_calls_ns);
     t.missing_reason = missing_reason(s, &t);
     t.share = t.missing_reason ? NAN : t.calls_ns / t.cpu_ns;
+    t.max_share =
+        t.missing_reason || !s->calls_max_ns ? NAN : fmin(1, fmax(t.calls_ns, (double)s->calls_max_ns) / t.cpu_ns);
     return t;
 }
 
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
 {
-    double rest = t->cpu_ns - t->calls_ns;
-    return t->missing_reason ? NAN : (rest + program_calls_ns(s, r)) / (rest + program_calls_ns(s, &s->results[0]));
+    double rest = t->cpu_ns - t->calls_ns, slower = t->calls_ns / t->replayed_calls_ns;
+    if (t->missing_reason || !(t->replayed_calls_ns > 0))
+        return NAN;
+    return (rest + slower * program_calls_ns(s, r)) / (rest + slower * program_calls_ns(s, &s->results[0]));
 }

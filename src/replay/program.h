@@ -7,17 +7,21 @@
 struct program_time {
     const char *missing_reason; // why malloc's share cannot be said; NULL: it can
     // Known if missing_reason is NULL, in nanoseconds of CPU time. That of the program is without recording.
-    double cpu_ns, recording_ns, calls_ns;
-    double share; // calls_ns of cpu_ns
+    double cpu_ns, recording_ns;
+    // Of the calls: in replay on the recorded allocator, whose caches are warm, and as timed in the recorded program, without
+    // all that reading the clock takes. NAN: not known. At least the greater of the two, calls_ns.
+    double replayed_calls_ns, timed_calls_ns, calls_ns;
+    double share;     // at least: calls_ns of cpu_ns
+    double max_share; // at most: as timed, with all that reading the clock takes. NAN: not known
 };
 
-// Of the calls in replay on the recorded allocator, which must be among those that were replayed.
 struct program_time program_time(const struct replay_session *s);
 
 // CPU time of the calls on that allocator: the replay's less that on the null allocator. NAN: not measured.
 double program_calls_ns(const struct replay_session *s, const struct replay_result *r);
 
-// The program's CPU time on this allocator divided by that on the first one, if only the calls change. NAN: not known.
+// The program's CPU time on this allocator divided by that on the first one, if only the calls change, each as
+// much as in replay. NAN: not known.
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r);
 
 #endif

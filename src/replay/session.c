@@ -81,6 +81,8 @@ static uint64_t read_summary(struct replay_session *s, const struct workload_fil
         return 0;
     s->recorded_cpu_ns = summary.cpu_ns;
     s->recording_ns = summary.recording_ns < summary.cpu_ns ? summary.recording_ns : summary.cpu_ns;
+    s->calls_min_ns = summary.calls_min_ns;
+    s->calls_max_ns = summary.calls_max_ns;
     return summary.events;
 }
 

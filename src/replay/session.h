@@ -77,10 +77,11 @@ struct replay_session {
     uint32_t forked_from;        // pid of the process whose blocks the recorded one began with; 0: there is none
     char *recorded_argv;         // each argument ended by NUL
     size_t recorded_argv_bytes;
-    double ns_per_stamp;      // of the recording; 0: it has no times
-    bool has_samples;         // of the recorded program's memory
-    uint64_t recorded_cpu_ns; // CPU time of the recorded process, 0: not known …
-    uint64_t recording_ns;    // … and how much of it recording took, an estimate
+    double ns_per_stamp;                 // of the recording; 0: it has no times
+    bool has_samples;                    // of the recorded program's memory
+    uint64_t recorded_cpu_ns;            // CPU time of the recorded process, 0: not known …
+    uint64_t recording_ns;               // … and how much of it recording took, an estimate
+    uint64_t calls_min_ns, calls_max_ns; // … and the allocator's functions, as timed; max 0: not known
     struct plan *plan;
     struct plan_settings plan_settings;
     struct cache cache;

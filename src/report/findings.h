@@ -23,7 +23,7 @@
     X(recorded_more_unmapped, true, "the same, where its own mappings were not recorded, or it had none") \
     X(kept, false, "RSS after all blocks are freed is at least half of the peak") \
     X(calls_matter, true, "the calls take at least 5 % of the program's CPU time, where that can be said") \
-    X(calls_hardly_matter, false, "they take less") \
+    X(calls_hardly_matter, false, "they take less than that at most, as timed in the program") \
     X(peak, false, "always, of a recording") \
     X(peak_of_a_size, true, "one class of sizes has at least half of the peak") \
     X(peak_of_a_site, true, "one call site has at least 20 % of the peak") \

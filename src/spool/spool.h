@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x416c6f6f70735448ull // "HTspoolA"
+#define SPOOL_MAGIC          0x426c6f6f70735448ull // "HTspoolB"
 #define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -210,6 +210,9 @@ struct spool_header {
 
     // Events that did not take the fast path, and what they cost: estimated from one in SPOOL_COST_EVENTS of a thread.
     _Alignas(64) _Atomic uint64_t slow_events, slow_ticks;
+    // Calls of the real functions that were timed, and two estimates of the ticks that all calls took: less what reading the
+    // clock takes by itself, as if it all came on top (signed), and with it.
+    _Atomic uint64_t timed_calls, call_min_ticks, call_max_ticks;
 
     _Alignas(64) struct spool_control control;
 

@@ -136,6 +136,10 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_CPU_NS, p->cpu_ns);
     if (rc == 0 && p->cpu_ns)
         rc = tlv_put_u64(b, TRACE_F_RECORDING_TICKS, p->recording_ticks);
+    if (rc == 0 && p->call_max_ticks)
+        rc = tlv_put_u64(b, TRACE_F_CALL_MIN_TICKS, p->call_min_ticks);
+    if (rc == 0 && p->call_max_ticks)
+        rc = tlv_put_u64(b, TRACE_F_CALL_MAX_TICKS, p->call_max_ticks);
     if (rc == 0 && p->malloc_system_bytes)
         rc = tlv_put_u64(b, TRACE_F_MALLOC_IN_USE_BYTES, p->malloc_in_use_bytes);
     if (rc == 0 && p->malloc_system_bytes)
@@ -324,6 +328,12 @@ static int set_process(void *to, const struct tlv *f)
         return 0;
     case TRACE_F_RECORDING_TICKS:
         p->recording_ticks = f->number;
+        return 0;
+    case TRACE_F_CALL_MIN_TICKS:
+        p->call_min_ticks = f->number;
+        return 0;
+    case TRACE_F_CALL_MAX_TICKS:
+        p->call_max_ticks = f->number;
         return 0;
     case TRACE_F_THREADS:
         p->threads = f->number;

@@ -75,6 +75,9 @@ enum trace_field {
     // Of a process with DEEPBOUND: what glibc's malloc had in use at its end, and had of the system (PROCESS_END)
     TRACE_F_MALLOC_IN_USE_BYTES = 54,
     TRACE_F_MALLOC_SYSTEM_BYTES = 55,
+    // Ticks that the calls of the real functions took, at least and at most; absent: too few were timed (PROCESS_END)
+    TRACE_F_CALL_MIN_TICKS = 56,
+    TRACE_F_CALL_MAX_TICKS = 57,
     // Of PAGES frames.
     TRACE_F_PAGES_STAMP = 60,     // when its reading began …
     TRACE_F_PAGES_END_STAMP = 61, // … and ended
@@ -148,6 +151,7 @@ struct trace_process {
     uint32_t deepbound_bytes;
     // CPU time since its first event, 0: not known, and the part that recording took: an estimate in ticks of the clock.
     uint64_t cpu_ns, recording_ticks;
+    uint64_t call_min_ticks, call_max_ticks; // that the allocator's functions took; max 0: not known
     // What glibc's malloc had at the end, where some calls of it were not recorded. 0: not known.
     uint64_t malloc_in_use_bytes, malloc_system_bytes;
     uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them

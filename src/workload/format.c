@@ -173,6 +173,10 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->preexisting_blocks;
     case FORMAT_F_PREEXISTING_BYTES:
         return &s->preexisting_bytes;
+    case FORMAT_F_CALLS_MIN_NS:
+        return &s->calls_min_ns;
+    case FORMAT_F_CALLS_MAX_NS:
+        return &s->calls_max_ns;
     }
     return NULL;
 }

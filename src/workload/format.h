@@ -72,7 +72,9 @@ enum format_field {
     FORMAT_F_RECORDING_NS = 45,
     FORMAT_F_PREEXISTING_BLOCKS = 46,
     FORMAT_F_PREEXISTING_BYTES = 47,
-    FORMAT_F_LAST_NUMBER = FORMAT_F_PREEXISTING_BYTES,
+    FORMAT_F_CALLS_MIN_NS = 48,
+    FORMAT_F_CALLS_MAX_NS = 49,
+    FORMAT_F_LAST_NUMBER = FORMAT_F_CALLS_MAX_NS,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.

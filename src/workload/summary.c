@@ -211,4 +211,6 @@ void summary_add(struct workload_summary *to, const struct workload_summary *mor
     to->usable_requested_bytes += more->usable_requested_bytes;
     to->cpu_ns += more->cpu_ns;
     to->recording_ns += more->recording_ns;
+    to->calls_min_ns += more->calls_min_ns;
+    to->calls_max_ns += more->calls_max_ns;
 }

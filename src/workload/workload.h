@@ -97,6 +97,7 @@ struct workload_summary {
     uint64_t recorded_from, recorded_to; // stamps: of the recording, or of a slice; to 0: all the process's life
     uint64_t cpu_ns;                     // CPU time of the process since its first event; 0: not known
     uint64_t recording_ns;               // of it, what recording took: an estimate
+    uint64_t calls_min_ns, calls_max_ns; // … and what the allocator's functions took, as timed; max 0: not known
     uint64_t samples_at;                 // offset of the frame of samples, 0: there is none; filled in by the writer
     uint64_t sites_at;                   // the same of the first frame of call sites
     uint64_t residency_at;               // the same of the frame of residency

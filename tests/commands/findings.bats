@@ -615,32 +615,35 @@ recorded() {
   unsaid kept r.html
 }
 
-# calls SHARE: the calls' share of the program's CPU time.
+# calls MIN MAX: the calls' share of the program's CPU time.
 calls() {
-  results "a.update(fidelity={'program': {'calls_share': $1, 'recorded_calls_cpu_ns': 1e9 * $1, 'cpu_ns': 1e9}})"
+  results "a.update(fidelity={'program': {'calls_share': $1, 'calls_max_share': $2, 'recorded_calls_cpu_ns': 1e9 * $1, 'cpu_ns': 1e9}})"
 }
 
 @test "calls_matter: yes" {
-  calls 0.05
+  calls 0.05 None
   said calls_matter r.html
-  has "$output" "The calls take at least 5 % of the program's CPU time: 50.0 ms, as replayed, of 1.00 s."
+  has "$output" "The calls take at least 5 % of the program's CPU time: 50.0 ms of 1.00 s."
 }
 
 @test "calls_matter: no" {
-  calls 0.049
+  calls 0.049 0.2
   unsaid calls_matter r.html
   results ''
   unsaid calls_matter r.html
 }
 
 @test "calls_hardly_matter: yes" {
-  calls 0.049
+  calls 0.01 0.049
   said calls_hardly_matter r.html
+  has "$output" "The calls take at most 4.9 % of the program's CPU time, 1.00 s."
   has "$output" "compare memory instead"
 }
 
 @test "calls_hardly_matter: no" {
-  calls 0.05
+  calls 0.049 0.05
+  unsaid calls_hardly_matter r.html
+  calls 0.01 None # what a replay takes is no upper bound
   unsaid calls_hardly_matter r.html
   results ''
   unsaid calls_hardly_matter r.html

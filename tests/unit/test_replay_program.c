@@ -57,8 +57,29 @@ static void the_recorded_allocator_need_not_be_the_first(void **state)
     f.results[0] = f.results[1];
     f.results[1] = own;
     struct program_time t = program_time(s);
-    assert_true(t.share == 0.25);
+    assert_true(t.share == 0.25 && isnan(t.max_share));
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 400.0 / 350) < 1e-9);
+}
+
+// Timed in the program, calls find colder caches than in replay: the share is at least the greater of the two.
+static void timed_calls(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, 500, 100);
+    s->calls_min_ns = (uint64_t)(200 * MS);
+    s->calls_max_ns = (uint64_t)(240 * MS);
+    struct program_time t = program_time(s);
+    assert_true(t.share == 0.5 && t.max_share == 0.6);
+    assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 300.0 / 400) < 1e-9);
+    s->calls_min_ns = (uint64_t)(60 * MS);
+    t = program_time(s);
+    assert_true(t.share == 0.25 && t.max_share == 0.6);
+    s->calls_max_ns = (uint64_t)(80 * MS);
+    assert_true(program_time(s).max_share == 0.25);
+    s->recorded_allocator = NULL;
+    t = program_time(s);
+    assert_true(t.share == 0.15 && t.max_share == 0.2 && isnan(program_ratio(s, &t, &f.results[1])));
 }
 
 static void missing(struct replay_session *s, const char *reason)
@@ -74,17 +95,18 @@ static void what_cannot_be_said(void **state)
     struct fixture f;
     missing(make(&f, 0, 0), "the workload does not have the CPU time of a whole process");
     missing(make(&f, 500, 200), "recording took too much of the CPU time");
-    missing(make(&f, 90, 0), "the replayed calls took more CPU time than the program");
+    missing(make(&f, 90, 0), "the calls took more CPU time than the program");
     struct replay_session *s = make(&f, 500, 100);
     s->recorded_allocator = "/lib/third.so";
-    missing(s, "the recorded allocator is not among those replayed");
+    missing(s, "the recording did not time the calls, and the recorded allocator is not among those replayed");
     s->recorded_allocator = NULL;
-    missing(s, "the recorded allocator is not among those replayed");
+    missing(s, "the recording did not time the calls, and the recorded allocator is not among those replayed");
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(share_and_ratio),
     cmocka_unit_test(the_recorded_allocator_need_not_be_the_first),
+    cmocka_unit_test(timed_calls),
     cmocka_unit_test(what_cannot_be_said),
 };
 
