@@ -78,7 +78,7 @@ static void report(const struct reduce *r, const char *name)
          " threads; %" PRIu64 " candidates%s",
          name, b->events, from->events, 100.0 * (double)b->events / (double)(from->events ? from->events : 1),
          b->ops - b->events, b->threads, r->judged, r->stopped ? "; stopped before the smallest was found" : "");
-    if (r->is_confirmed && r->judged > 1)
+    if (r->is_confirmed && r->is_shown)
         note("%s: shows it in %d of %d replays", name, REDUCE_CONFIRMATIONS, REDUCE_CONFIRMATIONS);
 }
 

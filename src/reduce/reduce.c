@@ -226,6 +226,7 @@ int reduce_confirm(struct reduce *r, struct err *e)
     if (shown) {
         input_close(&r->confirmed);
         r->confirmed = copy;
+        r->is_shown = true;
         return 1;
     }
     unsigned runs = 2 * r->settings.runs;

@@ -31,6 +31,7 @@ struct reduce {
     struct reduce_blocks blocks; // of it
     struct input confirmed;      // the last part that was shown REDUCE_CONFIRMATIONS times; fd -1: none
     bool is_confirmed;           // the part under work is that one
+    bool is_shown;               // `confirmed` is not the workload that it began with, of which fewer replays were made
     struct reduce_blocks input;  // counts of the workload that it began with; without items
     uint64_t judged;             // candidates
     bool *kept, *kept_threads;

@@ -26,6 +26,10 @@ valid() {
   valid small.htw
   [ "$(ops small.htw)" -eq 1 ]
   has "$("$HEAPTAPE" dump small.htw)" "calloc("
+  # What cannot become smaller is judged by fewer replays.
+  heaptape reduce --keep "$(buggy zero 0): verify" -o same.htw small.htw
+  has "$stderr" "same.htw: 1 of 1 events"
+  [ "${#stderr_lines[@]}" -eq 1 ]
   heaptape replay -q --verify -r 10 -a "$(buggy zero 0)" small.htw
   fails_with 1 "not zeroed: calloc of "
 }
