@@ -7,6 +7,7 @@
 #include "report/findings.h"
 #include "report/sites_profile.h"
 #include "report/stat_json.h"
+#include "rss/map.h"
 #include "workload/file.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ void document_release(struct document *d)
     for (size_t i = 0; i < d->n_items; i++) {
         free(d->items[i].name);
         free(d->items[i].profile);
+        free(d->items[i].address_map);
     }
     for (size_t i = 0; i < d->n_files; i++)
         json_value_free(d->files[i]);
@@ -35,7 +37,7 @@ static int add_item(struct document *d, const char *name, int side, const struct
         free(copy);
         return -ENOMEM;
     }
-    d->items[d->n_items++] = (struct document_item){copy, side, file, result, NULL, false};
+    d->items[d->n_items++] = (struct document_item){copy, side, file, result, NULL, NULL, false};
     return 0;
 }
 
@@ -117,6 +119,34 @@ static int add_profile(struct document *d, const struct file_stat *s, struct err
     return 0;
 }
 
+// Nothing where the trace has no maps of pages.
+static int add_address_map(struct document *d, const char *path, struct err *e)
+{
+    struct file f;
+    struct err why = {0};
+    char *text = NULL;
+    size_t n;
+    struct rss_map *m = malloc(sizeof *m);
+    if (!m)
+        return err_set(e, -ENOMEM, "%s: out of memory", path);
+    int rc = file_open(&f, path, FILE_TRACE | FILE_TRACE_TWICE, e);
+    if (rc == 0) {
+        rc = rss_map_read(m, &f.trace, d->watch, &why);
+        FILE *to = rc == 0 && m->rss.maps ? open_memstream(&text, &n) : NULL;
+        if (to)
+            rss_map_json(&(struct json){.to = to}, m);
+        if ((to && fclose(to) != 0) || rc == -ENOMEM)
+            rc = err_set(e, -ENOMEM, "%s: out of memory", path);
+        else
+            rc = 0; // what is wrong with the file has been said when it was counted
+        rss_map_release(m);
+        file_close(&f);
+    }
+    d->items[d->n_items - 1].address_map = text;
+    free(m);
+    return rc;
+}
+
 static int add_counted(struct document *d, const char *path, int side, struct err *e)
 {
     struct file_stat s;
@@ -136,6 +166,8 @@ static int add_counted(struct document *d, const char *path, int side, struct er
         rc = document_add(d, path, side, text, n, e);
     if (rc == 0)
         rc = add_profile(d, &s, e);
+    if (rc == 0 && s.is_trace && strcmp(d->mode, "report") == 0)
+        rc = add_address_map(d, path, e);
     free(text);
     file_stat_release(&s);
     return rc;
@@ -317,6 +349,8 @@ static void write_items(struct json *j, const struct document *d, bool results)
         write_member(j, results ? "result" : "stat", results ? item->result : item->file);
         if (item->profile)
             json_put_raw(j, "profile", item->profile);
+        if (item->address_map)
+            json_put_raw(j, "address_map", item->address_map);
         json_end_object(j);
     }
     json_end_array(j);

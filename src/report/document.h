@@ -20,6 +20,7 @@ struct document_item {
     const struct json_value *file;
     const struct json_value *result; // in it; NULL: the file is of a workload
     char *profile;                   // JSON of sites_profile; owned; NULL: there is none
+    char *address_map;               // JSON of rss_map_json; owned; NULL: there is none
     bool counted;                    // a trace or workload itself, not JSON
 };
 

@@ -12,7 +12,7 @@ struct extent {
 };
 
 struct finder {
-    struct rss *to;
+    struct rss *to; // rss_find_blocks only reads it
     const struct rss_heap *heap;
     struct fragmentation_block *blocks; // sorted
     struct extent *extents;             // of these
@@ -60,7 +60,7 @@ static bool is_resident(const struct trace_pages *p, const struct trace_mapping 
     return low < m->first_run + m->n_runs && p->runs[low].first <= page;
 }
 
-static bool is_resident_page(const void *context, uint64_t page)
+bool rss_is_resident(const void *context, uint64_t page)
 {
     const struct trace_pages *p = context;
     const struct trace_mapping *m = mapping_of(p, page * p->page_bytes);
@@ -132,6 +132,18 @@ static int add_blocks(struct finder *f)
     }
     free(sorted);
     return rc;
+}
+
+struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap, size_t *n)
+{
+    struct finder f = {.to = (struct rss *)r, .heap = heap};
+    int rc = add_blocks(&f);
+    free(f.extents);
+    *n = f.n;
+    if (rc == 0)
+        return f.blocks;
+    free(f.blocks);
+    return NULL;
 }
 
 // The arena of the address in the mapping; a new one has the highest address so far. NULL: out of memory.
@@ -307,7 +319,7 @@ int rss_find(struct rss *r, const struct rss_heap *heap)
     if (!r->maps)
         add_rest(r);
     const struct fragmentation_heap sparse = {heap->events, r->pages.page_bytes, f.blocks,
-                                              f.n,          is_resident_page,    &r->pages};
+                                              f.n,          rss_is_resident,     &r->pages};
     if (rc == 0)
         rc = fragmentation_find(&r->pinned, &sparse);
     if (rc == 0)

@@ -22,11 +22,14 @@ struct rss_reading {
     struct rss_heap heap;
     struct moment *moments;
     size_t n, capacity;
-    uint32_t process;          // the one that is looked at
-    struct slice_point point;  // as a stamp, where it is a time
-    const struct moment *at;   // the one that was chosen; NULL: the point has not come
-    bool over;                 // the blocks are those of that moment
-    uint64_t start_stamp;      // of the process
+    uint32_t process;         // the one that is looked at
+    struct slice_point point; // as a stamp, where it is a time
+    const struct moment *at;  // the one that was chosen; NULL: the point has not come
+    bool over;                // the blocks are those of that moment
+    uint64_t start_stamp;     // of the process
+    const struct rss_moments *wanted;
+    struct trace_pages kept[RSS_MOMENTS]; // for these
+    size_t n_kept, taken;
     struct progress *progress; // NULL: none
 };
 
@@ -62,9 +65,10 @@ static int add_moment(struct rss_reading *r, struct moment m)
     return 0;
 }
 
-// The maps of all processes; or, if `frame` is one's number, that one alone, which is left in r->to->pages. Damage ends it as
+// Calls `take` with each map, which it may keep by leaving an empty one, until it returns 1 or an error. Damage ends it as
 // the end of the file does.
-static int read_maps(struct rss_reading *r, uint32_t frame, struct err *e)
+static int each_map(struct rss_reading *r, int (*take)(struct rss_reading *r, struct trace_pages *p, uint32_t frame),
+                    struct err *e)
 {
     struct frame_reader frames;
     struct frame f;
@@ -75,24 +79,60 @@ static int read_maps(struct rss_reading *r, uint32_t frame, struct err *e)
     frame_reader_init(&frames, &r->file->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
     for (uint32_t i = 0; (rc = frame_next_of(&frames, TRACE_PAGES, &f, &ignored)) > 0; i++) {
         struct trace_pages p = {0};
-        if (frame != UINT32_MAX && i < frame)
-            continue;
         rc = trace_pages_get(f.data, f.size, &p);
-        if (rc == 0 && i == frame) {
-            r->to->pages = p;
-            break;
-        }
         if (rc == 0)
-            rc = add_moment(r, (struct moment){p.stamp + (p.end_stamp - p.stamp) / 2, p.rss_bytes, p.process, i});
-        r->heap.page_bytes = p.page_bytes;
+            rc = take(r, &p, i);
         trace_pages_release(&p);
-        if (rc == -ENOMEM)
+        if (rc == -ENOMEM || rc > 0)
             break;
     }
     frame_reader_release(&frames);
     if (rc == -ENOMEM)
         return no_memory(r, e);
     return trace_file_rewind(r->file, e);
+}
+
+static uint64_t middle_of(const struct trace_pages *p)
+{
+    return p->stamp + (p->end_stamp - p->stamp) / 2;
+}
+
+static int take_map(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+{
+    r->heap.page_bytes = p->page_bytes;
+    return add_moment(r, (struct moment){middle_of(p), p->rss_bytes, p->process, frame});
+}
+
+static int keep_chosen(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+{
+    if (frame != r->at->frame)
+        return 0;
+    r->to->pages = *p;
+    *p = (struct trace_pages){0};
+    return 1;
+}
+
+// Is this the frame of one of the moments from all of the run?
+static bool is_spread(const struct rss_reading *r, uint32_t frame)
+{
+    const struct moment *most = r->moments;
+    size_t n = r->n < RSS_MOMENTS ? r->n : RSS_MOMENTS - 1;
+    for (size_t i = 0; i < r->n; i++)
+        most = r->moments[i].rss_bytes > most->rss_bytes ? &r->moments[i] : most;
+    for (size_t i = 0; i < n; i++) {
+        if (r->moments[n == r->n ? i : i * (r->n - 1) / (n - 1)].frame == frame)
+            return true;
+    }
+    return most->frame == frame;
+}
+
+static int keep_spread(struct rss_reading *r, struct trace_pages *p, uint32_t frame)
+{
+    if (p->process != r->process || !is_spread(r, frame) || r->n_kept == RSS_MOMENTS)
+        return 0;
+    r->kept[r->n_kept++] = *p;
+    *p = (struct trace_pages){0};
+    return 0;
 }
 
 // Older traces have samples of RSS alone, as have processes that ended before a map of theirs was taken.
@@ -161,6 +201,27 @@ static const struct moment *choose_moment(struct rss_reading *r)
     return most;
 }
 
+static uint64_t since_start_ns(const struct rss_reading *r, uint64_t stamp)
+{
+    const struct trace_session *s = &r->file->reader.session;
+    uint64_t since = stamp > r->start_stamp ? stamp - r->start_stamp : 0;
+    return clock_to_ns(since << s->stamp_shift, s->clock_hz);
+}
+
+// The wanted moments before the stamp.
+static int take_moments(struct rss_reading *r, uint64_t stamp)
+{
+    int rc = 0;
+    for (; rc == 0 && r->taken < r->n_kept && middle_of(&r->kept[r->taken]) < stamp; r->taken++) {
+        struct trace_pages *p = &r->kept[r->taken];
+        trace_pages_release(&r->to->pages);
+        r->to->pages = *p;
+        *p = (struct trace_pages){0};
+        rc = r->wanted->take(r->wanted->context, r->to, &r->heap, since_start_ns(r, middle_of(&r->to->pages)));
+    }
+    return rc;
+}
+
 static int take_calls(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
 {
     struct rss_reading *r = context;
@@ -169,6 +230,8 @@ static int take_calls(void *context, const struct workload_thread_op *ops, const
             r->at = first_from(r, ops[i].op.stamp);
         r->over = r->at && ops[i].op.stamp > r->at->stamp;
         r->to->has_usable |= calls[i].notes[HT_NOTE_USABLE] != 0;
+        if (take_moments(r, ops[i].op.stamp) < 0)
+            return -ENOMEM;
         if (!r->over && rss_heap_op(&r->heap, &ops[i], &calls[i]) < 0)
             return -ENOMEM;
     }
@@ -221,14 +284,24 @@ static int read_blocks(struct rss_reading *r, struct convert_result *result, str
     if (rc == 0)
         rc = convert_run(&r->file->reader, &how, result, e);
     trace_forks_release(&forks);
+    if (rc == 0 && take_moments(r, UINT64_MAX) < 0)
+        rc = no_memory(r, e);
     if (rc == 0 && !r->at)
         rc = err_set(e, -ENODATA, "%s: the recording does not come to this point", r->file->in.name);
     return rc;
 }
 
+static int read_moments(struct rss_reading *r, struct convert_result *result, struct err *e)
+{
+    int rc = each_map(r, keep_spread, e);
+    if (rc == 0 && r->wanted->begin(r->wanted->context, r->kept, r->n_kept) < 0)
+        rc = no_memory(r, e);
+    return rc < 0 ? rc : read_blocks(r, result, e);
+}
+
 static int read_all(struct rss_reading *r, struct convert_result *result, struct err *e)
 {
-    int rc = read_maps(r, UINT32_MAX, e);
+    int rc = each_map(r, take_map, e);
     bool has_maps = r->n > 0;
     if (rc == 0 && !has_maps)
         rc = read_samples(r, e);
@@ -237,11 +310,14 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
     if (rc < 0)
         return rc;
     choose_process(r);
+    r->to->maps = has_maps ? r->n : 0;
     if (!r->heap.page_bytes)
         r->heap.page_bytes = 4096;
+    if (r->wanted)
+        return has_maps ? read_moments(r, result, e) : 0;
     rc = read_blocks(r, result, e);
     if (rc == 0 && has_maps)
-        rc = read_maps(r, r->at->frame, e);
+        rc = each_map(r, keep_chosen, e);
     else if (rc == 0)
         r->to->pages = (struct trace_pages){.stamp = r->at->stamp,
                                             .end_stamp = r->at->stamp,
@@ -249,39 +325,59 @@ static int read_all(struct rss_reading *r, struct convert_result *result, struct
                                             .rss_bytes = r->at->rss_bytes,
                                             .cgroup_bytes = TRACE_PAGES_UNKNOWN,
                                             .cgroup_limit_bytes = TRACE_PAGES_UNKNOWN};
-    r->to->maps = has_maps ? r->n : 0;
     return rc;
 }
 
-static uint64_t time_ns(const struct rss_reading *r)
+// What has been read so far: who the sites are.
+static int name_sites(struct rss_reading *r, struct err *e)
 {
-    const struct trace_session *s = &r->file->reader.session;
-    uint64_t since = r->at->stamp > r->start_stamp ? r->at->stamp - r->start_stamp : 0;
-    return clock_to_ns(since << s->stamp_shift, s->clock_hz);
+    struct rss *to = r->to;
+    if (to->sites.n_sites && !(to->symbols = symbols_new(&to->sites, to->exe)))
+        return no_memory(r, e);
+    return 0;
+}
+
+static int finish(struct rss_reading *r, struct err *e)
+{
+    struct rss *to = r->to;
+    to->time_ns = since_start_ns(r, r->at->stamp);
+    if (rss_find(to, &r->heap) < 0)
+        return no_memory(r, e);
+    return fragmentation_has_sites(&to->pinned.by[FRAGMENTATION_BY_SITE]) ? name_sites(r, e) : 0;
+}
+
+static int read_with(struct rss_reading *r, const struct convert_watch *watch, struct err *e)
+{
+    struct convert_result result = {0};
+    *r->to = (struct rss){.name = r->file->in.name};
+    r->progress = watch ? watch->progress : NULL;
+    if (r->progress)
+        r->progress->total = r->file->in.size_bytes;
+    int rc = read_all(r, &result, e);
+    if (rc == 0)
+        rc = r->wanted ? name_sites(r, e) : finish(r, e);
+    if (r->progress)
+        progress_clear(r->progress);
+    if (rc == 0 && result.cut.text[0] && watch && watch->note)
+        watch->note(result.cut.text);
+    for (size_t i = 0; i < r->n_kept; i++)
+        trace_pages_release(&r->kept[i]);
+    rss_heap_release(&r->heap);
+    free(r->moments);
+    return rc;
 }
 
 int rss_read(struct rss *to, struct trace_file *t, const struct rss_options *o, const struct convert_watch *watch,
              struct err *e)
 {
-    struct rss_reading r = {
-        .to = to, .file = t, .options = o, .point = o->point, .progress = watch ? watch->progress : NULL};
-    struct convert_result result = {0};
-    *to = (struct rss){.name = t->in.name};
-    if (r.progress)
-        r.progress->total = t->in.size_bytes;
-    int rc = read_all(&r, &result, e);
-    if (rc == 0)
-        to->time_ns = time_ns(&r);
-    if (rc == 0 && rss_find(to, &r.heap) < 0)
-        rc = no_memory(&r, e);
-    if (rc == 0 && fragmentation_has_sites(&to->pinned.by[FRAGMENTATION_BY_SITE]) && to->sites.n_sites &&
-        !(to->symbols = symbols_new(&to->sites, to->exe)))
-        rc = no_memory(&r, e);
-    if (r.progress)
-        progress_clear(r.progress);
-    if (rc == 0 && result.cut.text[0] && watch && watch->note)
-        watch->note(result.cut.text);
-    rss_heap_release(&r.heap);
-    free(r.moments);
-    return rc;
+    struct rss_reading r = {.to = to, .file = t, .options = o, .point = o->point};
+    return read_with(&r, watch, e);
+}
+
+int rss_read_moments(struct rss *to, struct trace_file *t, const struct rss_moments *m,
+                     const struct convert_watch *watch, struct err *e)
+{
+    static const struct rss_options to_the_end = {.at = RSS_AT_END};
+    struct rss_reading r = {.to = to, .file = t, .options = &to_the_end, .wanted = m};
+    return read_with(&r, watch, e);
 }

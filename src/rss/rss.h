@@ -73,6 +73,16 @@ struct rss {
     struct symbols *symbols; // NULL: no call sites were recorded
 };
 
+// For those who want to see more than one moment: up to RSS_MOMENTS maps from all of the run, the first and the last one and
+// that with most RSS among them. `begin` gets them all before the first, `take` one after the other, with what lives then.
+enum { RSS_MOMENTS = 24 };
+struct rss_heap;
+struct rss_moments {
+    void *context;
+    int (*begin)(void *context, const struct trace_pages *maps, size_t n);                          // 0 or -ENOMEM
+    int (*take)(void *context, const struct rss *r, const struct rss_heap *heap, uint64_t time_ns); // likewise
+};
+
 // Reads the trace, which must have been opened to be read twice, for the process with most RSS. 0, or a negative errno with
 // the text set: -ENODATA if the file says nothing about resident memory, or does not come to the point. *r is to be released
 // in any case.
@@ -80,12 +90,19 @@ int rss_read(struct rss *r, struct trace_file *t, const struct rss_options *o, c
              struct err *e);
 void rss_release(struct rss *r);
 
+// The same for all these moments. r->maps is 0 where the process has no map, and then no function is called.
+int rss_read_moments(struct rss *r, struct trace_file *t, const struct rss_moments *m,
+                     const struct convert_watch *watch, struct err *e);
+
 // The sum of the parts.
 uint64_t rss_sum(const struct rss *r);
 
-struct rss_heap;
-
 // Fills in what follows from the blocks and r->pages. 0 or -ENOMEM. Inside of the folder.
 int rss_find(struct rss *r, const struct rss_heap *heap);
+
+// The live blocks by address, with their headers and rounding, for the caller to free. NULL: out of memory. Inside of the
+// folder, as is the next one: is the page with this number resident in the struct trace_pages?
+struct fragmentation_block *rss_find_blocks(const struct rss *r, const struct rss_heap *heap, size_t *n);
+bool rss_is_resident(const void *pages, uint64_t page);
 
 #endif

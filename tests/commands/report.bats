@@ -413,6 +413,52 @@ assert live[-1] >= 0 and sum(v > 0 for v in live) > len(live) / 2, live
 END
 }
 
+# map_of FILE: the heap by address that a report of the trace has, as JSON; null without one.
+map_of() {
+  "$HEAPTAPE" report -q -f -o map.html "$1"
+  python3 -c 'import json, re
+d = json.loads(re.search(r"id=\"data\">(.*?)</script>", open("map.html", encoding="utf-8").read(), re.S).group(1))
+print(json.dumps(d["workloads"][0].get("address_map")))'
+}
+
+@test "report: the heap by address is that of stat --rss" {
+  with_heap
+  map_of heap.ht >map.json
+  "$HEAPTAPE" stat --json --rss --at end heap.ht >rss.json
+  python3 - <<'END'
+import json, os
+m, r = json.load(open("map.json")), json.load(open("rss.json"))
+assert 1 <= len(m["moments"]) <= 24 and 1 <= len(m["addresses"]) <= 64
+assert m["moments"][-1]["rss_bytes"] == r["sampled"]["rss_bytes"]
+assert m["moments"] == sorted(m["moments"], key=lambda x: x["time_ns"])
+n = len(m["moments"])
+for key in ("resident_bytes", "occupied_bytes", "stranded_bytes", "pinning"):
+    assert [len(row) for row in m[key]] == [n] * len(m["addresses"]), key
+for resident, occupied in zip(m["resident_bytes"], m["occupied_bytes"]):
+    assert all(0 <= o <= x <= m["row_bytes"] for o, x in zip(occupied, resident))
+end = lambda key: sum(row[-1] for row in m[key])
+# With the blocks' headers, which are the allocator's own.
+live = r["live_bytes"] + r["rounding_bytes"]
+assert live <= end("occupied_bytes") <= live + r["allocator_bytes"], (end("occupied_bytes"), r)
+assert abs(end("stranded_bytes") - r["pinned"]["stranded_bytes"]) <= 0.02 * r["pinned"]["stranded_bytes"] + 8192, (end("stranded_bytes"), r["pinned"])
+named = {s["site"]: s["function"] for s in m["sites"]}
+first = max((p for row in m["pinning"] for p in row[-1]), key=lambda p: p[1])
+assert "heap.c" in named[first[0]], named
+assert os.path.getsize("map.json") < 200000
+END
+}
+
+@test "report: no heap by address without maps of pages" {
+  with_heap
+  "$HEAPTAPE" record -q -f --no-pages -o none.ht -- ./heap
+  [ "$(map_of none.ht)" = null ]
+  "$HEAPTAPE" convert -q -o heap.htw heap.ht
+  [ "$(map_of heap.htw)" = null ]
+  browser
+  node "$HEAPTAPE_SOURCE/tests/page/look.mjs" "$chromium" map.html >look.json
+  grep -q 'There is no map of the heap by address: the file has no maps of the pages' look.json
+}
+
 @test "report, used: clicked, brushed, searched, sorted, and zoomed by keyboard" {
   browser
   with_heap

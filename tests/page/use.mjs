@@ -155,6 +155,34 @@ async function siteTable() {
   await evaluate("(() => { const e = document.querySelector('[data-filter=word]'); e.value = ''; e.dispatchEvent(new Event('input')); })()");
 }
 
+async function addresses() {
+  const cells = '#addresses .addressmap [role="gridcell"]';
+  expect('the heap by address is drawn', (await evaluate(`document.querySelectorAll('${cells}').length`)) > 0, 'no cell');
+  const said = () => text('[data-address-details]');
+  // A cell whose pages are sparse: a click says who pins them.
+  const sparse = `${cells}:is(.occupied-1, .occupied-2, .occupied-3)`;
+  await click(sparse);
+  expect('a click says what is stranded', /0x[0-9a-f]+ to 0x[0-9a-f]+ at .* of .* resident is occupied; .* are stranded/.test(await said()), await said());
+  const pins = await column('address-pins', 'site');
+  expect('and which call sites pin it', pins.length > 0 && pins.every((p) => /heap\.c:\d+|call site/.test(p)) && pins.some((p) => /leak|cache/.test(p)), pins);
+  expect('most first', falls((await column('address-pins', 'stranded')).map(bytesOf)), await column('address-pins', 'stranded'));
+  const first = await said();
+  const [rows, columns] = await evaluate("[document.querySelectorAll('.addressmap [role=row]').length, document.querySelector('.addressmap [role=row]').childElementCount]");
+  for (const [to, other] of [['ArrowDown', 'ArrowUp'], ['ArrowRight', 'ArrowLeft']]) {
+    const n = to === 'ArrowDown' ? rows : columns;
+    await key(to);
+    const moved = (await said()) !== first;
+    if (!moved) {
+      await key(other);
+    }
+    expect('moved by ' + to, (await said()) !== first || n === 1, [n, first]);
+    await key(moved ? other : to);
+    expect('and back', (await said()) === first, await said());
+  }
+  expect('the selected cell has the focus', (await evaluate("document.activeElement.getAttribute('aria-selected')")) === 'true', '');
+  expect('the table has all ranges', (await column('address-map', 'resident')).length === rows, rows);
+}
+
 async function faults(path, what) {
   await evaluate(readFileSync(path, 'utf8') + ';0');
   await evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
@@ -179,6 +207,7 @@ async function main() {
   await selections();
   await flames();
   await siteTable();
+  await addresses();
   for (const [width, dark] of [[1280, false], [1280, true], [360, false], [360, true]]) {
     const name = `${width}-${dark ? 'dark' : 'light'}`;
     await open(url, width, dark);

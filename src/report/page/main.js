@@ -67,6 +67,7 @@ function build(data) {
       : workloads.flatMap((w) => sitesSections(w, several))),
     ...(single ? resultSections(results, workloads, data.figures) : []),
     chart ? memorySection(workloads, results) : null,
+    ...(data.mode === 'diff' ? [] : workloads.map(addressMapSection)),
     ...(data.mode === 'diff' && several ? [] : workloads.flatMap(usageSections)),
     single ? findingsSection(found) : null,
   ].filter(Boolean);
