@@ -456,7 +456,7 @@ END
   [ "$(map_of heap.htw)" = null ]
   browser
   node "$HEAPTAPE_SOURCE/tests/page/look.mjs" "$chromium" map.html >look.json
-  grep -q 'There is no map of the heap by address: the file has no maps of the pages' look.json
+  grep -q '"addresses":\["There is no map of the heap by address: the file has no maps of the pages' look.json
 }
 
 @test "report, used: clicked, brushed, searched, sorted, and zoomed by keyboard" {

@@ -34,6 +34,7 @@ const LOOK = `(() => {
       name: t.dataset.table, caption: text(t.caption),
       rows: [...t.tBodies[0].rows].map((r) => Object.fromEntries([...r.querySelectorAll('[data-column]')].map((c) => [c.dataset.column, text(c)]))),
     })),
+    addresses: [...document.querySelectorAll('#addresses > p')].map(text),
     coverage: [...document.querySelectorAll('[data-coverage]')].map(text),
     findings: [...document.querySelectorAll('#findings .findings li')].map(text),
     unnamed: [...document.querySelectorAll('button, input, a, figure')].filter((e) => e.getClientRects().length && !(e.getAttribute('aria-labelledby') ||
