@@ -308,6 +308,8 @@ END
     [ "$(jq .big_block_estimated_bytes result)" -eq 41943040 ]
   done
   between 39 42 "$(cat peak.1)"
-  between 3.9 6 "$(cat peak.2)"
+  # One block of site 1. The kernel counts resident pages by CPU and adds them up 32 at a time, so that a short peak may
+  # seem lower.
+  between 3.5 6 "$(cat peak.2)"
   between 19 22 "$(cat peak.3)"
 }
