@@ -152,7 +152,7 @@ all_calls_are_there() {
   run -125 timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
   [[ "$output" = *"did not call the malloc API"* ]]
   kill -0 "$service"
-  [ "$(cut -d' ' -f3 /proc/"$service"/stat)" = S ]
+  [[ "$(cut -d" " -f3 /proc/"$service"/stat)" == [SR] ]]
 }
 
 @test "one that calls malloc hardly ever, and waits now and then" {

@@ -74,14 +74,20 @@ assert abs(p["calls_share"] - p["recorded_calls_cpu_ns"] / p["cpu_ns"]) < 1e-6, 
   ! grep -q 'the calls take [0-9]' said || false
 }
 
-# share TIMES: what a program says is malloc's share that works TIMES as long between its calls as malloc does.
+# share TIMES LEAST MOST: what a program says is malloc's share that works TIMES as long between its calls as malloc does
+# lies between them. Other work on the machine interrupts calls that are timed, so that one of five recordings is enough.
 share() {
-  LD_PRELOAD="$PWD/slow.so" "$HEAPTAPE" record -q -f -o s.ht ./works "$1"
-  "$HEAPTAPE" stat --json s.ht >stat.json
-  python3 -c 'import json
-s = json.load(open("stat.json"))
-cpu = s["cpu_ns"] - s["recording_cpu_ns"]
-print(s["calls_min_cpu_ns"] / cpu, s["calls_max_cpu_ns"] / cpu)'
+  local i
+  for i in 1 2 3 4 5; do
+    LD_PRELOAD="$PWD/slow.so" "$HEAPTAPE" record -q -f -o s.ht ./works "$1"
+    "$HEAPTAPE" stat --json s.ht >stat.json
+    jq -r '(.cpu_ns - .recording_cpu_ns) as $cpu | "\(.calls_min_cpu_ns / $cpu) to \(.calls_max_cpu_ns / $cpu)"' \
+      stat.json >shares
+    read -r min _ max <shares
+    echo "works $1: malloc's share is $min to $max"
+    if python3 -c "import sys; sys.exit(not $2 <= $min <= $max < $3)"; then return; fi
+  done
+  return 1
 }
 
 @test "malloc's share of the CPU time is that of an allocator whose time is known" {
@@ -107,10 +113,7 @@ END
   cc -O1 -shared -fPIC -fno-builtin -o slow.so slow.c
   cc -O1 -fno-builtin -o works works.c
   # A quarter of a quarter is left for calls that were interrupted and for the start of the program.
-  read -r min max <<<"$(share 3)"
-  python3 -c "assert 0.18 < $min <= $max < 0.32, ($min, $max)"
-  read -r min max <<<"$(share 0)"
-  python3 -c "assert 0.75 < $min <= $max < 1.1, ($min, $max)"
-  read -r min max <<<"$(share 59)"
-  python3 -c "assert $max < 0.05, ($min, $max)"
+  share 3 0.18 0.32
+  share 0 0.75 1.1
+  share 59 0 0.05
 }
