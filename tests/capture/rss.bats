@@ -8,7 +8,7 @@ setup_file() {
 # judge NAME COMMAND...: at each of the five times the parts add up to what the program read itself.
 judge() {
   skip_under_sanitizer
-  timeout 200 /usr/bin/python3 "$HEAPTAPE_SOURCE/tests/capture/judge_rss.py" "$1.ht" "${@:2}"
+  timeout 600 /usr/bin/python3 "$HEAPTAPE_SOURCE/tests/capture/judge_rss.py" "$1.ht" "${@:2}"
 }
 
 @test "RSS is what its parts add up to: small blocks, beside smaps and mallinfo2" {
