@@ -24,6 +24,22 @@ skip_under_sanitizer() {
   [ -z "$HEAPTAPE_SANITIZED" ] || skip "the capture library cannot be preloaded under -fsanitize=$HEAPTAPE_SANITIZED"
 }
 
+# wait_until COMMAND...: until it succeeds. Fails after a minute: machines differ in speed and are busy with other work.
+wait_until() {
+  local end=$((SECONDS + 60))
+  until "$@"; do
+    [ $SECONDS -lt $end ] || { echo "not within a minute: $*"; return 1; }
+    sleep 0.02
+  done
+}
+
+# has_events PID N: of that process the recorder has read so many.
+has_events() {
+  local n
+  n=$("$HEAPTAPE" ctl "$1" status --json 2>/dev/null | jq .events)
+  [ "${n:-0}" -ge "$2" ]
+}
+
 # Runs heaptape with standard output and error apart: $status, $output, $stderr, ${lines[@]}, ${stderr_lines[@]}.
 heaptape() {
   bats_require_minimum_version 1.5.0

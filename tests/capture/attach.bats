@@ -23,12 +23,7 @@ start_service() {
 }
 
 until_line() {
-  for ((i = 0; i < 1000; i++)); do
-    ! grep -qsx "$1" out || return 0
-    sleep 0.01
-  done
-  cat out
-  return 1
+  wait_until grep -qsx "$1" out || { cat out; return 1; }
 }
 
 # The service ends as it would have, and finds the loader's tables as they were.
@@ -56,7 +51,7 @@ all_calls_are_there() {
     last[$3] = $7
     n++
   }
-  END { exit bad || n < 1000 }'
+  END { print n + 0 " calls in order"; exit bad || n < 1000 }'
 }
 
 @test "a process that runs is recorded for a while and goes on: every call, no block unknown in size" {
@@ -108,11 +103,7 @@ all_calls_are_there() {
   # A shell has its background jobs ignore SIGINT.
   env --default-signal=INT "$HEAPTAPE" record -f -o t.ht --pid "$service" 2>err 3>&- &
   recorder=$!
-  for ((i = 0; i < 1000; i++)); do
-    ! grep -q memfd:libheaptape /proc/"$service"/maps || break
-    sleep 0.01
-  done
-  sleep 0.5
+  wait_until has_events "$service" 10000
   kill -INT "$recorder"
   wait "$recorder"
   all_calls_are_there
@@ -123,7 +114,7 @@ all_calls_are_there() {
   start_service 2
   attach &
   recorder=$!
-  sleep 1
+  wait_until has_events "$service" 10000
   kill -USR1 "$service"
   wait "$service"
   wait "$recorder"
@@ -136,7 +127,7 @@ all_calls_are_there() {
   start_service 4
   "$HEAPTAPE" record -f -o t.ht --pid "$service" 2>err 3>&- &
   recorder=$!
-  sleep 1
+  wait_until has_events "$service" 10000
   kill -9 "$recorder"
   wait "$recorder" || true
   sleep 0.2
@@ -145,10 +136,15 @@ all_calls_are_there() {
   end_service
 }
 
+# sleeps PID: it is sleep(1), and has come to its only system call that waits.
+sleeps() {
+  grep -qs '^Name:.sleep$' /proc/"$1"/status && grep -qs '^State:.S' /proc/"$1"/status
+}
+
 @test "one that waits in a system call" {
   sleep 100 3>&- &
   service=$!
-  sleep 0.1
+  wait_until sleeps "$service"
   run -125 timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
   [[ "$output" = *"did not call the malloc API"* ]]
   kill -0 "$service"
@@ -191,15 +187,16 @@ while True:
   [ "$output" = "heaptape: 4194303: no such process" ]
   start_service 1
   kill -STOP "$service"
-  sleep 0.1
+  wait_until grep -q '^State:.T' /proc/"$service"/status
   run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
   [ "$output" = "heaptape: $service: is stopped; continue it first" ]
   kill -CONT "$service"
-  "$HEAPTAPE" record -q -f -o other.ht --pid "$service" --duration 2 3>&- &
+  "$HEAPTAPE" record -q -f -o other.ht --pid "$service" 3>&- &
   recorder=$!
-  sleep 1
+  wait_until has_events "$service" 1
   run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
   [ "$output" = "heaptape: $service: is being recorded already" ]
+  "$HEAPTAPE" ctl "$service" detach
   wait "$recorder"
   end_service
 }

@@ -19,11 +19,7 @@ teardown() {
 starts() {
   "$@" >out 3>&- &
   started=$!
-  for ((i = 0; i < 1000; i++)); do
-    ! grep -qsx ready out || return 0
-    sleep 0.01
-  done
-  return 1
+  wait_until grep -qsx ready out
 }
 
 attach() {
@@ -94,7 +90,7 @@ needs_root() {
   starts "$awkward" calls
   strace -qq -o strace.out -p "$started" 3>&- &
   local tracer=$!
-  until grep -q '^TracerPid:.[1-9]' /proc/"$started"/status; do sleep 0.01; done
+  wait_until grep -q '^TracerPid:.[1-9]' /proc/"$started"/status
   is_refused "is traced by process $tracer"
   kill "$tracer"
 }
@@ -123,7 +119,7 @@ needs_root() {
   kill -9 "$started"
   # Longer than heaptape waits.
   starts "$awkward" vforks 30000
-  sleep 0.5
+  wait_until grep -q '^State:.D' /proc/"$started"/status
   is_refused "a thread cannot be stopped"
 }
 

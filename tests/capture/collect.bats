@@ -62,17 +62,22 @@ collect() {
   [ "$(grep -c '"unmatched_frees": [1-9]' stat)" -eq 0 ]
 }
 
+# works: it sleeps after each few calls, and has done so.
+works() {
+  [ "$(awk '/^voluntary/ { print $2 }' "/proc/$pid/status")" -ge 50 ]
+}
+
 @test "a process that still runs has to be stopped" {
   skip_under_sanitizer
   mkdir spool
   env HEAPTAPE_SPOOL="$PWD/spool" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" \
     "$HEAPTAPE_PROGRAMS/control" loop >told 3>&- &
   pid=$!
-  until "$HEAPTAPE" ctl $pid status; do sleep 0.05; done
-  sleep 0.3
+  wait_until "$HEAPTAPE" ctl $pid status
   heaptape record --collect spool -o t.ht
   fails_with 1 "spool: process $pid is still running; stop it with 'heaptape ctl $pid stop'"
   [ ! -e t.ht ]
+  wait_until works
   "$HEAPTAPE" ctl $pid sync
   heaptape ctl $pid reset
   fails_with 1 "$pid: "
@@ -101,10 +106,12 @@ collect() {
 
 @test "a recorder's session is its own" {
   skip_under_sanitizer
-  "$HEAPTAPE" record -q -o t.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >dir; sleep 0.5' &
-  until [ -s dir ]; do sleep 0.05; done
+  mkfifo go
+  "$HEAPTAPE" record -q -o t.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >dir; read -r _ <go' &
+  wait_until [ -s dir ]
   heaptape record --collect "$(cat dir)" -o u.ht
   fails_with 1 "a recorder uses this directory"
+  echo >go
   wait $!
   # It is gone, and nobody makes a new one there.
   env HEAPTAPE_SPOOL="$(cat dir)" LD_PRELOAD="$HEAPTAPE_BUILD/src/capture/libheaptape.so" ls

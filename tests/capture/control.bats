@@ -10,12 +10,12 @@ trace_of() {
   # shellcheck disable=SC2086
   "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$@" >told 2>err &
   recorder=$!
-  for _ in $(seq 200); do
-    pid=$(pgrep -P "$recorder") && "$HEAPTAPE" ctl "$pid" status >status 2>&1 && return 0
-    sleep 0.02
-  done
-  cat err status
-  return 1
+  wait_until answers || { cat err status; return 1; }
+}
+
+# answers: the program has come to its first call; its pid is in $pid.
+answers() {
+  pid=$(pgrep -P "$recorder") && "$HEAPTAPE" ctl "$pid" status >status 2>&1
 }
 
 # ended: the program has been told to end; lines are the trace's.
@@ -131,10 +131,9 @@ END
   [ "$(field state)" = paused ]
   [ "$(field events)" -eq 0 ]
   "$HEAPTAPE" ctl "$pid" start
-  sleep 0.2
+  wait_until has_events "$pid" 100
   "$HEAPTAPE" ctl "$pid" sync
   [ "$(field state)" = recording ]
-  [ "$(field events)" -gt 100 ]
   "$HEAPTAPE" ctl "$pid" pause
   "$HEAPTAPE" ctl "$pid" sync
   at=$(field events)
@@ -162,11 +161,9 @@ END
   skip_under_sanitizer
   trace_of bash -c "ulimit -f 10; exec '$HEAPTAPE_PROGRAMS/control' loop"
   # It is bash, until it is the program.
-  for _ in $(seq 200); do
-    [ "$(field state)" = recording ] && grep -q "/session$" "/proc/$pid/maps" && ! grep -q '[.]spool$' "/proc/$pid/maps" && break
-    sleep 0.02
-  done
-  [ "$(field state)" = recording ]
+  is_in_reserve() { [ "$(field state)" = recording ] && grep -q "/session$" "/proc/$pid/maps" && ! grep -q '[.]spool$' "/proc/$pid/maps"; }
+  wait_until is_in_reserve
+  wait_until has_events "$pid" 101
   "$HEAPTAPE" ctl "$pid" stop
   [ "$(field state)" = stopped ]
   at=$(field events)
@@ -208,7 +205,7 @@ END
   skip_under_sanitizer
   command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null || skip "no redis"
   record_options=--start=paused trace_of redis-server --port 0 --unixsocket "$PWD/socket" --save '' --daemonize no
-  for _ in $(seq 100); do [ -S socket ] && break || sleep 0.05; done
+  wait_until [ -S socket ]
   redis-benchmark -s "$PWD/socket" -q -l -t set,lpush -r 1000 -d 100 >/dev/null 2>&1 &
   load=$!
   sleep 0.5
@@ -225,7 +222,9 @@ END
   kill $load
   redis-cli -s "$PWD/socket" shutdown nosave || kill "$pid"
   ended
+  echo "$synced events synced, $stopped in all"
   [ "$synced" -gt 1000 ]
+  # Of the second most: on a busy machine the server may not run at its begin and end.
   # The calls of the trace, births and ends of threads apart, span no more than the time that was recorded.
   grep -v ' thread\.' lines >calls
   [ "$(wc -l <calls)" -gt 1000 ]
@@ -234,6 +233,6 @@ END
   last=$(tail -n 1 calls | cut -d' ' -f1)
   hz=$("$HEAPTAPE_PROGRAMS/trace_lines" -c t.ht)
   awk -v ticks=$((last - first)) -v hz="$hz" -v ns=$((after - before)) \
-    'BEGIN { s = ticks * 16 / hz; print s; exit !(s > 0.8 && s * 1e9 <= ns * 1.02) }'
+    'BEGIN { s = ticks * 16 / hz; print s " s of " ns / 1e9; exit !(s > 0.5 && s * 1e9 <= ns * 1.02) }'
   good
 }

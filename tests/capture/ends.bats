@@ -26,7 +26,9 @@ all_there() {
 
 @test "SIGKILL from outside in the middle" {
   skip_under_sanitizer
-  record sh -c "'$HEAPTAPE_PROGRAMS/ends' exit 0 slowly & sleep 0.3; kill -9 \$!; wait"
+  # shellcheck disable=SC2016
+  record sh -c '"$0" exit 0 slowly & until n=$(od -An -tu8 -N8 count 2>&1) && [ ${n:-0} -gt 1000 ]; do sleep 0.05; done
+    kill -9 $!; wait' "$HEAPTAPE_PROGRAMS/ends"
   read -r counted < <(od -An -tu8 -N8 count)
   read -r _ _ taken < <(count_lines | grep malloc)
   [ "$counted" -gt 1000 ]
