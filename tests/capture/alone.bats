@@ -10,11 +10,11 @@ setup() {
   library=$HEAPTAPE_BUILD/src/capture/libheaptape.so
 }
 
-# alone OPTIONS COMMAND...: under the library alone, within 20 s.
+# alone OPTIONS COMMAND...: under the library alone, within two minutes.
 alone() {
   local options=$1
   shift
-  run --separate-stderr timeout -k 1 20 env HEAPTAPE_RECORD="$options" LD_PRELOAD="$library" "$@"
+  run --separate-stderr timeout -k 1 120 env HEAPTAPE_RECORD="$options" LD_PRELOAD="$library" "$@"
 }
 
 # events PROGRAM: in processes of t.ht with that command.
@@ -55,8 +55,8 @@ completes() {
 wait: no child
 signals: 1"
   # A parent that ignores SIGCHLD, or blocks it.
-  (trap '' CHLD && timeout -k 1 20 "$HEAPTAPE_PROGRAMS/children" >want2) || true
-  (trap '' CHLD && HEAPTAPE_RECORD='-o u.ht' LD_PRELOAD=$library timeout -k 1 20 "$HEAPTAPE_PROGRAMS/children" >got2) || true
+  (trap '' CHLD && timeout -k 1 120 "$HEAPTAPE_PROGRAMS/children" >want2) || true
+  (trap '' CHLD && HEAPTAPE_RECORD='-o u.ht' LD_PRELOAD=$library timeout -k 1 120 "$HEAPTAPE_PROGRAMS/children" >got2) || true
   diff want2 got2
 }
 
@@ -93,7 +93,7 @@ P
 }
 
 @test "alone: other tools' variables" {
-  run --separate-stderr timeout 20 env MALLOC_LOG=3 LD_PRELOAD="$library" ls / 3>log
+  run --separate-stderr timeout 120 env MALLOC_LOG=3 LD_PRELOAD="$library" ls / 3>log
   expect "status" [ "$status" -eq 0 ]
   expect "many lines" [ "$(wc -l <log)" -gt 20 ]
   MALLOC_LOG=named LD_PRELOAD=$library ls / >/dev/null
@@ -108,7 +108,7 @@ P
   alone "-o t.ht" sh -c 'exec 0<&- 1>&- 2>&-; ls /'
   "$HEAPTAPE" check -q t.ht
   rm t.ht
-  HEAPTAPE_RECORD='-o t.ht' LD_PRELOAD=$library timeout 20 ls / <&- >&- 2>&- || true
+  HEAPTAPE_RECORD='-o t.ht' LD_PRELOAD=$library timeout 120 ls / <&- >&- 2>&- || true
   "$HEAPTAPE" check -q t.ht
 }
 
@@ -160,7 +160,7 @@ refuses() {
 
 @test "alone: not where the recorder would become the program's child" {
   unshare -rpf true 2>/dev/null || skip "no pid namespaces"
-  run --separate-stderr timeout 20 unshare -rpf env HEAPTAPE_RECORD= LD_PRELOAD="$library" sh -c 'exit 3'
+  run --separate-stderr timeout 120 unshare -rpf env HEAPTAPE_RECORD= LD_PRELOAD="$library" sh -c 'exit 3'
   refuses 3 "the program inherits processes whose parents end, and the recorder would be one"
 }
 

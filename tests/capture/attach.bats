@@ -38,7 +38,7 @@ end_service() {
 }
 
 attach() {
-  timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" "$@" 2>err 3>&- || {
+  timeout 120 "$HEAPTAPE" record -f -o t.ht --pid "$service" "$@" 2>err 3>&- || {
     cat err
     return 1
   }
@@ -145,7 +145,7 @@ sleeps() {
   sleep 100 3>&- &
   service=$!
   wait_until sleeps "$service"
-  run -125 timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
+  run -125 timeout 120 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
   [[ "$output" = *"did not call the malloc API"* ]]
   kill -0 "$service"
   [[ "$(cut -d" " -f3 /proc/"$service"/stat)" == [SR] ]]
@@ -160,7 +160,7 @@ while True:
     time.sleep(0.0005)' >out 3>&- &
   service=$!
   until_line ready
-  run timeout 60 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
+  run timeout 120 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
   [[ "$output" = *"recorded"* ]]
   grep -q memfd:libheaptape /proc/"$service"/maps
   kill -0 "$service"

@@ -23,7 +23,7 @@ starts() {
 }
 
 attach() {
-  run timeout 60 ${as:-} "$HEAPTAPE" record -f -o "${trace:-t.ht}" --pid "$started" --duration 1 3>&-
+  run timeout 120 ${as:-} "$HEAPTAPE" record -f -o "${trace:-t.ht}" --pid "$started" --duration 1 3>&-
   echo "$output"
 }
 

@@ -155,10 +155,10 @@ mallocs_of() {
 @test "live: lines come while the program runs and when it pauses" {
   skip_under_sanitizer
   mkfifo log
-  "$HEAPTAPE" record -q -F logalloc --force -o log -- sh -c 'ls >/dev/null; : >paused; exec sleep 20' &
+  "$HEAPTAPE" record -q -F logalloc --force -o log -- sh -c 'ls >/dev/null; : >paused; exec sleep 1000' &
   recorder=$!
   exec 6<log
-  timeout 15 grep -qm 1 'malloc(' <&6
+  timeout 120 grep -qm 1 'malloc(' <&6
   while [ ! -e paused ]; do sleep 0.05; done
   expect "still running" kill -0 $recorder
   kill $recorder

@@ -15,8 +15,8 @@ needs() {
 # be 0. Times are left out.
 same() {
   local traced=0
-  timeout 30 "$@" >want 2>want.err || { cat want.err && return 1; }
-  timeout 60 "$HEAPTAPE" record -q -f -o t.ht -- "$@" >got 2>got.err || traced=$?
+  timeout 120 "$@" >want 2>want.err || { cat want.err && return 1; }
+  timeout 120 "$HEAPTAPE" record -q -f -o t.ht -- "$@" >got 2>got.err || traced=$?
   sed -i 's/ in [0-9.]*s$//' want.err got.err
   diff want got && diff want.err got.err && [ "$traced" -eq 0 ] || { echo "status $traced" && return 1; }
 }

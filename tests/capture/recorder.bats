@@ -9,16 +9,20 @@ start() {
   until_count 10000
 }
 
-# until_count N: waits until the program has made N calls; fails after 20 s.
+# counted: how many calls the program has made.
+counted() {
+  local n=0
+  [ ! -s count ] || read -r n < <(od -An -tu8 -N8 count)
+  echo "$n"
+}
+
+has_counted() {
+  [ "$(counted)" -ge "$1" ]
+}
+
+# until_count N: waits until the program has made N calls.
 until_count() {
-  local counted=0 i
-  for ((i = 0; i < 2000; i++)); do
-    [ -s count ] && read -r counted < <(od -An -tu8 -N8 count)
-    [ "$counted" -lt "$1" ] || return 0
-    sleep 0.01
-  done
-  echo "counted $counted of $1"
-  return 1
+  wait_until has_counted "$1" || { echo "counted $(counted) of $1"; return 1; }
 }
 
 events() {
@@ -28,7 +32,8 @@ events() {
 @test "SIGKILL of the recorder: the program goes on unharmed, the trace up to there is whole" {
   skip_under_sanitizer
   start 300000
-  for _ in $(seq 500); do [ "$(stat -c %s t.ht)" -gt 40000 ] && break; sleep 0.01; done
+  has_bytes() { [ "$(stat -c %s t.ht)" -gt 40000 ]; }
+  wait_until has_bytes
   kill -9 "$recorder"
   until_count 300000
   wait "$recorder" || true
@@ -76,22 +81,25 @@ folder_of() {
   "$HEAPTAPE" record -q -f -o v.ht ls >told
   [ -d "$outer" ]
   kill "$pid"
-  for _ in $(seq 100); do [ -d "/proc/$pid" ] || break; sleep 0.02; done
-  "$HEAPTAPE" record -q -f -o v.ht ls >told
-  [ ! -e "$outer" ]
+  is_removed() { "$HEAPTAPE" record -q -f -o v.ht ls >told && [ ! -e "$outer" ]; }
+  wait_until is_removed
 }
 
 @test "SIGSTOP of the recorder: the program waits, and nothing is lost" {
   skip_under_sanitizer
   start 300000
   kill -STOP "$recorder"
-  sleep 1
-  read -r before < <(od -An -tu8 -N8 count)
-  sleep 0.3
-  read -r after < <(od -An -tu8 -N8 count)
+  waits() {
+    local before
+    before=$(counted)
+    sleep 0.5
+    [ "$(counted)" -eq "$before" ]
+  }
+  wait_until waits
+  many=$(counted)
   kill -CONT "$recorder"
-  [ "$before" -eq "$after" ]
-  [ "$after" -lt 300000 ]
+  echo "it made $many calls"
+  [ "$many" -lt 300000 ]
   wait "$recorder"
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
   [ "$(count_lines | tr '\n' ,)" = "free 5050 300000,malloc 5050 300000," ]
@@ -116,9 +124,9 @@ folder_of() {
 @test "a realloc that is lost is one call, in the trace as at the end" {
   skip_under_sanitizer
   local known=$HEAPTAPE_PROGRAMS/hostile/known few i lost off
-  counted() { "$HEAPTAPE" stat --json --brief t.ht | jq '.processes[-1] | .events + .lost_records'; }
+  all_events() { "$HEAPTAPE" stat --json --brief t.ht | jq '.processes[-1] | .events + .lost_records'; }
   "$HEAPTAPE" record -q -f -o t.ht -- "$known" threads 1 2
-  few=$(counted)
+  few=$(all_events)
   mkfifo go
   # shellcheck disable=SC2016 # the inner shell's
   "$HEAPTAPE" record -q --lossy -f -o t.ht -- sh -c 'read -r _ <go; exec "$0" threads 300000 2' "$known" >out 3>&- &
@@ -137,7 +145,7 @@ folder_of() {
   lost=$("$HEAPTAPE" stat --json --brief t.ht | jq .lost_records)
   [ "$lost" -gt 1000 ]
   # Starts and ends of threads are no calls, and may be lost, too; and what remains of half a realloc is an event.
-  off=$(($(counted) - few - 11 * 2 * 299999))
+  off=$(($(all_events) - few - 11 * 2 * 299999))
   echo "$lost lost, off by $off"
   [ "${off#-}" -le $((20 + lost / 50)) ]
 }

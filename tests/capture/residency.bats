@@ -9,7 +9,7 @@ setup_file() {
 measured() {
   # shellcheck disable=SC2086
   status=0
-  timeout 60 "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$HEAPTAPE_PROGRAMS/residency" "$1" >told 2>err || status=$?
+  timeout 120 "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$HEAPTAPE_PROGRAMS/residency" "$1" >told 2>err || status=$?
   cat err
   [ "$status" -eq 0 ]
   "$HEAPTAPE" dump -k heaptape.residency t.ht |

@@ -7,7 +7,7 @@ load ../helper
 record() {
   status=0
   # shellcheck disable=SC2086
-  timeout 60 "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$@" >told 2>err || status=$?
+  timeout 120 "$HEAPTAPE" record -q -f -o t.ht $record_options -- "$@" >told 2>err || status=$?
   cat err
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
 }

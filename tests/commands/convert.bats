@@ -355,12 +355,12 @@ many_trace() {
 
 @test "convert: an error of any of its threads ends all, with one line" {
   many_trace a.ht
-  run timeout 20 "$HEAPTAPE" convert -o /dev/full a.ht
+  run timeout 120 "$HEAPTAPE" convert -o /dev/full a.ht
   expect "the output's error" [ "$output" = "heaptape: /dev/full: cannot write at byte 0: No space left on device" ]
   size=$(stat -c %s a.ht)
   cp a.ht b.ht
   printf X | dd of=b.ht bs=1 seek=$((size / 2)) conv=notrunc status=none
-  run timeout 20 "$HEAPTAPE" convert -o b.htw b.ht
+  run timeout 120 "$HEAPTAPE" convert -o b.htw b.ht
   expect "status 1" [ "$status" -eq 1 ]
   expect "the input's error" [ "${#lines[@]}" -eq 1 ]
   has "$output" "heaptape: b.ht: "

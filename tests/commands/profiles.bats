@@ -106,12 +106,12 @@ for i in range(40):
 END
   for i in $(seq 0 39); do
     cp "bad$i" "$file"
-    run timeout 10 "$HEAPTAPE" stat --by site --format folded --debug-dir d t.htw
+    run timeout 120 "$HEAPTAPE" stat --by site --format folded --debug-dir d t.htw
     expect "garbled $i" [ "$status" -eq 0 ]
   done
   # A named pipe is not waited for.
   rm "$file"
   mkfifo "$file"
-  run timeout 10 "$HEAPTAPE" stat --by site --format folded --debug-dir d t.htw
+  run timeout 120 "$HEAPTAPE" stat --by site --format folded --debug-dir d t.htw
   expect "pipe" [ "$status" -eq 0 ]
 }

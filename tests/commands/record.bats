@@ -6,22 +6,13 @@ record_setup() {
   [ -f "$HEAPTAPE_BUILD/src/capture/libheaptape.so" ] || skip "no capture library in this build"
 }
 
-# Names the session directories that there are, of this and of other recordings.
-sessions() {
-  find /dev/shm "${TMPDIR:-/tmp}" -maxdepth 1 -name 'heaptape-??????' 2>/dev/null | sort
-}
-
-# no_session_left BEFORE: each session that is new goes away. Those of recordings that run beside this test do so too.
+# no_session_left: that of the program, which has written its folder to the file `session`, is gone. Root's lies in a
+# folder of its own.
 no_session_left() {
-  local left tries
-  left=$(comm -13 <(echo "$1") <(sessions))
-  for ((tries = 0; tries < 100; tries++)); do
-    # shellcheck disable=SC2086 # one word a folder
-    ls -d $left / 2>/dev/null | grep -q heaptape- || return 0
-    sleep 0.1
-  done
-  echo "left: $left"
-  return 1
+  local folder
+  folder=$(sed -n 's,\(/heaptape-[^/]*\).*,\1,p' session)
+  expect "the name of a folder" [ -n "$folder" ]
+  expect "no $folder is left" [ ! -e "$folder" ]
 }
 
 @test "the program's exit status is passed on" {
@@ -115,18 +106,14 @@ no_session_left() {
 
 @test "a killed recorder leaves a trace that is cut off, which converts and can be salvaged" {
   record_setup
-  "$HEAPTAPE" record -q -o a.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >session; i=0; while [ $i -lt 60 ]; do ls / >/dev/null; sleep 0.02; i=$((i+1)); done; echo done >finished' &
+  "$HEAPTAPE" record -q -o a.ht -- sh -c 'echo "$HEAPTAPE_SPOOL" >session; while [ -e session ] && [ ! -e killed ]; do ls / >/dev/null; sleep 0.02; done; echo done >finished' &
   pid=$!
-  for ((i = 0; i < 200; i++)); do
-    [ -s a.ht ] && [ "$(stat -c %s a.ht)" -gt 4000 ] && break
-    sleep 0.02
-  done
+  has_bytes() { [ -s a.ht ] && [ "$(stat -c %s a.ht)" -gt 4000 ]; }
+  wait_until has_bytes
   kill -9 $pid
   wait $pid || true
-  for ((i = 0; i < 500; i++)); do
-    [ -s finished ] && break
-    sleep 0.02
-  done
+  : >killed
+  wait_until [ -s finished ]
   expect "the program ran on" [ "$(cat finished)" = done ]
   # Nobody else can remove it now. Root's lies in a folder of its own.
   rm -rf "$(cat session)"
@@ -251,8 +238,8 @@ assert plain and plain == traced, (plain, traced)
 
 @test "SIGTERM is passed on, the second one ends the recording" {
   record_setup
-  before=$(sessions)
-  "$HEAPTAPE" record -o a.ht -- bash -c 'trap "echo got >got" TERM; echo ready >ready; i=0; while [ $i -lt 40 ]; do sleep 0.1; i=$((i+1)); done' 2>err &
+  "$HEAPTAPE" record -o a.ht -- bash -c 'trap "echo got >got" TERM; echo "$HEAPTAPE_SPOOL" >session; echo ready >ready
+    while [ -e ready ] && [ ! -e over ]; do sleep 0.1; done' 2>err &
   pid=$!
   until [ -e ready ]; do sleep 0.05; done
   kill -TERM $pid
@@ -264,7 +251,8 @@ assert plain and plain == traced, (plain, traced)
   has "$(cat err)" "signal 15 stopped the recording"
   heaptape check a.ht
   expect "status 0" [ "$status" -eq 0 ]
-  expect "no session is left" no_session_left "$before"
+  no_session_left
+  : >over
 }
 
 @test "children that outlive the program are recorded to their end" {
@@ -276,15 +264,15 @@ assert plain and plain == traced, (plain, traced)
 
 @test "a program killed while it allocates: nothing is left, nothing waits" {
   record_setup
-  before=$(sessions)
   heaptape record -o a.ht -- python3 -c '
 import os, signal
+open("session", "w").write(os.environ["HEAPTAPE_SPOOL"])
 x = [str(i) * 10 for i in range(300000)]
 os.kill(os.getpid(), signal.SIGKILL)'
   expect "status 137" [ "$status" -eq 137 ]
   heaptape check a.ht
   expect "status 0" [ "$status" -eq 0 ]
-  expect "no session is left" no_session_left "$before"
+  no_session_left
 }
 
 @test "a path with spaces and colons" {

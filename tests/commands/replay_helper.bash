@@ -10,7 +10,7 @@ make_workload() {
 
 # Replays w.htw on the allocator that checks its caller: whatever it finds fails, and its counts must be those expected.
 replay_verified() {
-  VERIFY_COUNTS=$PWD/counts run timeout 60 "$HEAPTAPE" replay -q -r 1 --no-latency \
+  VERIFY_COUNTS=$PWD/counts run timeout 120 "$HEAPTAPE" replay -q -r 1 --no-latency \
     -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" "$@" w.htw
   [ "$status" -eq 0 ] || { echo "$output"; return 1; }
   sort counts | diff expected -

@@ -5,10 +5,15 @@ bats_require_minimum_version 1.5.0
 
 BAD=libtest-badalloc.so
 
-# plays MODE [OPTION...]: one replay of w.htw on the allocator in that mode, within 15 s. 3>&-: a fork must not hold bats.
+# plays MODE [OPTION...]: one replay of w.htw on the allocator in that mode, within two minutes. 3>&-: a fork must not hold bats.
 plays() {
   bats_require_minimum_version 1.5.0
-  BADMODE=$1 run --separate-stderr timeout -k 1 15 "$HEAPTAPE" replay -q -r 1 --no-latency --timeout 1 "${@:2}" \
+  local seconds=60
+  case $1 in
+    deadlock | spin) seconds=1 ;;
+    slow) seconds=3 ;; # which its replay takes longer than
+  esac
+  BADMODE=$1 run --separate-stderr timeout -k 1 120 "$HEAPTAPE" replay -q -r 1 --no-latency --timeout $seconds "${@:2}" \
     -a "$HEAPTAPE_PROGRAMS/hostile/$BAD" w.htw 3>&-
   expect "no hang" [ "$status" -ne 124 ]
   expect "no hang" [ "$status" -ne 137 ]
@@ -43,7 +48,7 @@ setup() {
 
 @test "trace_run stops an allocator that hangs, too" {
   "$HEAPTAPE" export -q -F wl -o w.wl w.htw
-  run --separate-stderr env BADMODE=deadlock timeout -k 1 15 "$HEAPTAPE" trace_run --timeout 1 \
+  run --separate-stderr env BADMODE=deadlock timeout -k 1 120 "$HEAPTAPE" trace_run --timeout 1 \
     -a "$HEAPTAPE_PROGRAMS/hostile/$BAD" w.wl
   fails_with 1 "no progress for 1 s during the replay (see --timeout): in malloc of "
 }

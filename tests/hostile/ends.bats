@@ -37,16 +37,14 @@ stops_though_blocked() {
   exec 7<>fifo
   "$HEAPTAPE" record "$@" -o fifo -- sh -c 'trap "echo got >got" TERM; churn 20000000; echo done >finished' 2>err 7>&- 3>&- &
   recorder=$!
-  for ((i = 0; i < 200; i++)); do grep -q pipe_write "/proc/$recorder/wchan" 2>/dev/null && break; sleep 0.02; done
-  sleep 0.3
+  wait_until waits_in "$recorder" pipe_write
   kill -TERM "$recorder"
-  sleep 0.1
+  wait_until has_received "$recorder" 15
   kill -TERM "$recorder"
   ends_within 40 "$recorder"
   exec 7>&-
   cat err
-  for ((i = 0; i < 200; i++)); do [ -s finished ] && break; sleep 0.05; done
-  expect "the program ended" [ -s finished ]
+  wait_until [ -s finished ]
   expect "the first SIGTERM was passed on" [ -s got ]
 }
 
@@ -65,12 +63,14 @@ stops_though_blocked() {
 
 @test "^C is the program's while it runs, and the recorder's when only what it left behind runs" {
   skip_under_sanitizer
-  foreground "$HEAPTAPE" record -o t.ht -- sh -c '(while :; do churn 10 >churned; sleep 0.1; done) & echo $! >daemon; echo $$ >program; sleep 0.5; exit 3' 2>err 3>&- &
+  mkfifo go
+  foreground "$HEAPTAPE" record -o t.ht -- sh -c '(while :; do churn 10 >churned; sleep 0.1; done) & echo $! >daemon; echo $$ >program; read -r _ <go; exit 3' 2>err 3>&- &
   recorder=$!
-  until [ -s program ]; do sleep 0.05; done
+  wait_until [ -s program ]
   kill -INT "$recorder"
-  sleep 0.1
+  wait_until has_received "$recorder" 2
   kill -0 "$recorder"
+  echo >go
   while kill -0 "$(cat program)" 2>/dev/null; do sleep 0.05; done
   kill -INT "$recorder"
   ends_within 40 "$recorder"

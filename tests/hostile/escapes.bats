@@ -35,13 +35,13 @@ PYTHON
   for how in "stat" "stat --json" "stat --by site" "stat --by site --json" "stat --by site --format folded" "dump" "dump --format json" \
     "convert -f -o a.htw" "convert -f -p all -o a.%p.htw" "export -F json" "export -F android" "check"; do
     echo "$how"
-    timeout -k 1 20 "$HEAPTAPE" $how a.ht >out 2>said || true
+    timeout -k 1 120 "$HEAPTAPE" $how a.ht >out 2>said || true
     [ -s out ] || [ -s said ]
     clean out
     clean said
   done
   for how in "stat" "dump" "export -F json" "export -F logalloc"; do
-    timeout -k 1 20 "$HEAPTAPE" $how a.htw >out 2>said
+    timeout -k 1 120 "$HEAPTAPE" $how a.htw >out 2>said
     clean out
     clean said
   done
@@ -60,7 +60,7 @@ process 100 first
 round
 0 1000 malloc size=32 result=0x5000 site=7
 END
-  timeout -k 1 20 "$HEAPTAPE" stat --by site --json b.ht >out 2>said
+  timeout -k 1 120 "$HEAPTAPE" stat --by site --json b.ht >out 2>said
   [ "$(jq .cut_off out)" = true ]
   has "$(cat said)" "cut off"
   "$HEAPTAPE" record -q -o c.ht -- sh -c 'ls / >/dev/null; ls -R /usr/include | head -c 300000 >/dev/null; true'

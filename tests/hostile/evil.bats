@@ -21,10 +21,10 @@ known 0" ]
 # whole: the recording of the other program is, to the call.
 whole() {
   local found
-  found=$(timeout -k 1 30 "$HEAPTAPE" dump t.ht | grep -c 'realloc(.*, 5003)')
+  found=$(timeout -k 1 120 "$HEAPTAPE" dump t.ht | grep -c 'realloc(.*, 5003)')
   echo "$found of $((4 * calls)) calls"
   [ "$found" -eq $((4 * calls)) ]
-  timeout -k 1 30 "$HEAPTAPE" check -q t.ht
+  timeout -k 1 120 "$HEAPTAPE" check -q t.ht
 }
 
 # each MODE...: with all seeds.

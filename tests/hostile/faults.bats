@@ -30,7 +30,7 @@ fault() {
   rm -f met
   status=0
   HEAPTAPE_FAULT=$what HEAPTAPE_FAULT_MET=met LD_PRELOAD=$HEAPTAPE_PROGRAMS/hostile/libtest-faults.so \
-    timeout -k 1 30 "$HEAPTAPE" "$@" >out 2>err || status=$?
+    timeout -k 1 120 "$HEAPTAPE" "$@" >out 2>err || status=$?
   echo "$what $1: status $status, output '$(head -n 6 out)', $(cat err)"
   [ -e met ]
 }
@@ -95,7 +95,7 @@ record_late() {
   (
     export HEAPTAPE_FAULT=openat:ENOMEM:$1 HEAPTAPE_FAULT_MET=met HEAPTAPE_FAULT_AFTER=stopped
     export LD_PRELOAD=$HEAPTAPE_PROGRAMS/hostile/libtest-faults.so
-    exec timeout -k 1 30 "$HEAPTAPE" record -o t.ht -- sh late.sh >out 2>err
+    exec timeout -k 1 120 "$HEAPTAPE" record -o t.ht -- sh late.sh >out 2>err
   ) &
   until grep -qs "^status" out || ! kill -0 $! 2>/dev/null; do sleep 0.01; done
   pkill -CONT -x -P $! heaptape || true

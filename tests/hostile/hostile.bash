@@ -1,10 +1,10 @@
 # What the tests of hostile surroundings share: `load hostile`.
 load ../helper
 
-# records COMMAND...: under record, within 20 s; nothing may hang, and nothing may be lost that is not said.
+# records COMMAND...: under record, within two minutes; nothing may hang, and nothing may be lost that is not said.
 records() {
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- "$@"
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- "$@"
   expect "no hang" [ "$status" -ne 124 ]
   expect "no hang" [ "$status" -ne 137 ]
 }
@@ -27,6 +27,18 @@ at_least() {
   have=$("$@")
   echo "$have of at least $want"
   [ "$have" -ge "$want" ]
+}
+
+# waits_in PID FUNCTION: the kernel has it wait there.
+waits_in() {
+  grep -q "$2" "/proc/$1/wchan" 2>/dev/null
+}
+
+# has_received PID SIGNAL-NUMBER: none that was sent to it is pending; two that are pending would be one.
+has_received() {
+  local pending
+  pending=$(awk '/^ShdPnd/ { print $2 }' "/proc/$1/status")
+  [ $((16#$pending >> ($2 - 1) & 1)) -eq 0 ]
 }
 
 # Namespaces that are to be had here, or the test is skipped.

@@ -13,7 +13,7 @@ setup_file() {
 start_counted() {
   rm -rf t.ht s.ht counts* synced out err pipe
   mkfifo pipe
-  timeout -k 1 30 cat pipe >out 3>&- &
+  timeout -k 1 120 cat pipe >out 3>&- &
   reader=$!
   # shellcheck disable=SC2016 # the inner shell's
   "$HEAPTAPE" record -q -f -o t.ht -- sh -c 'counted counts "$0" "$1"; echo "status $?"' $THREADS $PAIRS >pipe 2>err 3>&- &

@@ -42,7 +42,7 @@ setup_file() {
   skip_under_sanitizer
   need_unshare -pf
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -o t.ht -- churn 1000000
+  run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -o t.ht -- churn 1000000
   expect "output" [ "$output" = "done 1000000" ]
   at_least 2000000 events
 }
@@ -51,7 +51,7 @@ setup_file() {
   skip_under_sanitizer
   need_unshare -pf
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -o t.ht -- unshare -pf bash -c 'churn 1000000; echo'
+  run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -o t.ht -- unshare -pf bash -c 'churn 1000000; echo'
   expect "output" [ "$output" = "done 1000000" ]
   expect "an end" [ "$status" -eq 0 ]
   at_least 2000000 events
@@ -63,7 +63,7 @@ setup_file() {
   bats_require_minimum_version 1.5.0
   for who in "$HEAPTAPE record -f -o t.ht -- sh -c 'umount -l /proc; exec churn 1000000'" \
     "$HEAPTAPE record -f -o t.ht -- unshare -m sh -c 'umount -l /proc; exec churn 1000000'"; do
-    run --separate-stderr timeout -k 1 20 unshare -m sh -c "exec $who"
+    run --separate-stderr timeout -k 1 120 unshare -m sh -c "exec $who"
     expect "output" [ "$output" = "done 1000000" ]
     at_least 2000000 events
   done
@@ -82,7 +82,7 @@ cd "$1" && shift
 PATH=$PWD:$PATH exec "$@"
 END
   for how in "$HEAPTAPE" ./heaptape heaptape "$PWD/bin/linked"; do
-    run --separate-stderr timeout -k 1 20 unshare -m bash try "$(dirname "$HEAPTAPE")" \
+    run --separate-stderr timeout -k 1 120 unshare -m bash try "$(dirname "$HEAPTAPE")" \
       "$how" record -f -o "$PWD/t.ht" -- "$HEAPTAPE_PROGRAMS/hostile/churn" 1000
     expect "$how" [ "$output" = "done 1000" ]
     at_least 2000 events
@@ -95,7 +95,7 @@ END
   need_unshare -m
   bats_require_minimum_version 1.5.0
   # shellcheck disable=SC2016 # the inner shell's
-  run --separate-stderr timeout -k 1 20 unshare -m \
+  run --separate-stderr timeout -k 1 120 unshare -m \
     bash -c 'umount -l /proc; exec "$0" record -f -o t.ht -- bash -c "ulimit -f 0; known short 500 5 | cat"' "$HEAPTAPE"
   expect "output" [ "$output" = 40000 ]
   has "$stderr" "not recorded"
@@ -123,12 +123,12 @@ END
   skip_under_sanitizer
   bats_require_minimum_version 1.5.0
   # The soft limit is the recorder's to raise; the program keeps its own.
-  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -Sn 40; exec "$0" record -o t.ht -- bash -c "manyprocs 60 1000; ulimit -Sn"' "$HEAPTAPE"
+  run --separate-stderr timeout -k 1 120 bash -c 'ulimit -Sn 40; exec "$0" record -o t.ht -- bash -c "manyprocs 60 1000; ulimit -Sn"' "$HEAPTAPE"
   [ "$output" = "all done
 40" ]
   at_least 120000 events
   # The hard one is not: then some are refused, and that is said.
-  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -n 40; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
+  run --separate-stderr timeout -k 1 120 bash -c 'ulimit -n 40; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
   [ "$output" = "all done" ]
   has "$stderr" "were not recorded: no space, memory or file descriptor"
 }
@@ -136,20 +136,26 @@ END
 @test "a recorder that is short of address space" {
   skip_under_sanitizer
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -v 400000; exec "$0" record -o t.ht -- manyprocs 60 1000' "$HEAPTAPE"
+  run --separate-stderr timeout -k 1 120 bash -c 'ulimit -v 400000; exec "$0" record -o t.ht -- manyprocs 60 1000' "$HEAPTAPE"
   [ "$output" = "all done" ]
   at_least 120000 events
-  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -v 250000; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
+  run --separate-stderr timeout -k 1 120 bash -c 'ulimit -v 250000; exec "$0" record -f -o t.ht -- manyprocs 60 200000' "$HEAPTAPE"
   [ "$output" = "all done" ]
   # Either some processes are refused, or the recorder ends for want of memory of its own.
   case $stderr in *"were not recorded: no space, memory or file descriptor"* | *"out of memory"*) ;; *) false ;; esac
 }
 
-# Runs a program under a recorder, and kills that after half a second.
+# has_begun: the recorder's program has allocated, and is in $program.
+has_begun() {
+  program=$(pgrep -P "$recorder") && has_events "$program" 1
+}
+
+# Runs a program under a recorder, and kills that. Its session is in $folder.
 kill_recorder() {
   "$HEAPTAPE" record -q -f -o t.ht -- "$@" 3>&- &
   recorder=$!
-  sleep 0.5
+  wait_until has_begun
+  folder=$(tr '\0' '\n' <"/proc/$program/environ" | sed -n 's/^HEAPTAPE_SPOOL=//p')
   kill -9 "$recorder"
   wait "$recorder" || true
 }
@@ -162,31 +168,30 @@ kill_recorder() {
   # shellcheck disable=SC2016 # the inner shell's
   bash -c 'for ((try = 0; try < 50; try++)); do
     echo $(($0 - 1)) >/proc/sys/kernel/ns_last_pid
-    sleep 5 &
+    sleep 100 &
     [ $! -eq "$0" ] && break
     kill $!
   done' "$recorder" 3>&-
-  sleep 3
-  [ -s idle.done ]
+  wait_until [ -s idle.done ]
   kill "$recorder" || true
 }
 
 @test "after a recorder was killed new processes are not recorded, and what it left goes with the next use" {
   skip_under_sanitizer
-  before=$(find /dev/shm -name 'heaptape-*' -maxdepth 1 | sort)
+  local first
   kill_recorder forkloop 100000
-  sleep 0.2
-  folder=$(comm -13 <(echo "$before") <(find /dev/shm -name 'heaptape-*' -maxdepth 1 | sort))
-  [ -d "$folder" ] || { pkill -x forkloop; skip "the session is not in /dev/shm, or not alone"; }
+  has_forked() { [ "$(cat forkloop.n)" -gt "$1" ]; }
+  # One that was forked before may have a spool yet.
+  wait_until has_forked $(($(cat forkloop.n) + 2))
   first=$(du -s "$folder" | cut -f1)
-  sleep 1
+  wait_until has_forked $(($(cat forkloop.n) + 100))
   # More processes than before, but no more memory.
   echo "$first KiB, then $(du -s "$folder")"
   [ "$(du -s "$folder" | cut -f1)" -le "$first" ]
-  pkill -x forkloop
-  sleep 0.2
-  "$HEAPTAPE" record -q -f -o t.ht -- churn 10
-  [ ! -e "$folder" ]
+  kill "$program"
+  # Once all of them have ended.
+  is_removed() { "$HEAPTAPE" record -q -f -o t.ht -- churn 10 && [ ! -e "$folder" ]; }
+  wait_until is_removed
 }
 
 @test "what another version has recorded without a recorder stays for that" {
@@ -231,7 +236,7 @@ kill_recorder() {
   # shellcheck disable=SC2016 # the inner shell's
   for n in $(seq 5 20); do
     status=0
-    timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- sh -c 'prlimit --pid $PPID --nofile="$0:$0"
+    timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- sh -c 'prlimit --pid $PPID --nofile="$0:$0"
       { ulimit -f 0; known short 500 5; echo "status $?"; } | cat' "$n" >out 2>err || status=$?
     expect "the output with $n: $(cat err)" [ "$(cat out)" = $'40000\nstatus 0' ]
     # Nothing, and it says so; or all; or what is missing.

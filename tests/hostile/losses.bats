@@ -28,7 +28,7 @@ adds_up() {
   skip_under_sanitizer
   all_calls known _exit 100000
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- known _exit 100000
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- known _exit 100000
   expect "output" [ "$output" = 100000 ]
   adds_up "$(events)"
 }
@@ -38,11 +38,11 @@ adds_up() {
   all_calls known _exit 10000
   bats_require_minimum_version 1.5.0
   # Neither a file nor, since the recorder is limited, too, a place in the session's.
-  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -f 100; exec "$0" record -o - -- known _exit 10000 >/dev/null' "$HEAPTAPE"
+  run --separate-stderr timeout -k 1 120 bash -c 'ulimit -f 100; exec "$0" record -o - -- known _exit 10000 >/dev/null' "$HEAPTAPE"
   expect "status" [ "$status" -eq 125 ]
   has "$stderr" "nothing was recorded: no spool could be made for it: File too large"
   # A recorder without such limits has places in its session, which those take that have no files.
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- bash -c 'ulimit -f 100; known _exit 10000'
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- bash -c 'ulimit -f 100; known _exit 10000'
   at_least 110000 events
 }
 
@@ -68,13 +68,13 @@ is_said_exactly() {
   bats_require_minimum_version 1.5.0
   program='(ulimit -v $0; exec known _exit 500); exec known _exit 100000'
   all_calls sh -c "$program" 4000000
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- sh -c "$program" 4000
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- sh -c "$program" 4000
   has "$stderr" "(known) was not recorded: no spool could be made for it: Cannot allocate memory (5500 calls)"
   has "$stderr" "the recording stopped at --max-size"
   is_said_exactly
   adds_up "$(events)"
   # The first alone.
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht -- sh -c "$program" 4000
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht -- sh -c "$program" 4000
   expect "5500" [ "$(said_lost)" = 5500 ]
   is_said_exactly
   adds_up "$(events)"
@@ -84,7 +84,7 @@ is_said_exactly() {
 records_beside() {
   bats_require_minimum_version 1.5.0
   # shellcheck disable=SC2016 # the inner shell's
-  run --separate-stderr timeout -k 1 20 unshare -m bash -c 'mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm
+  run --separate-stderr timeout -k 1 120 unshare -m bash -c 'mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm
     (read -r _ <begun; head -c "$0" /dev/zero >/dev/shm/fill 2>/dev/null; echo >filled) 3>&- &
     exec "$HEAPTAPE" record -f -o t.ht -- sh -c "echo >begun; read -r x <filled; exec known _exit 20000"' "$1"
 }
@@ -112,7 +112,7 @@ records_beside() {
   calls=$((all - 3 * 300))
   "$HEAPTAPE" record -f -o t.ht -- bash -c "$program" >out 2>err &
   recorder=$!
-  for ((i = 0; i < 200; i++)); do ls -l /proc/$recorder/map_files 2>/dev/null | grep -q '[.]spool' && break; sleep 0.02; done
+  wait_until grep -q '[.]spool' /proc/$recorder/maps
   # Enough for a spool of 128 chunks beside the shell's, too little for 512.
   prlimit --pid $recorder --as=$((($(awk '/VmSize/ { print $2 }' /proc/$recorder/status) + 16384) * 1024))
   echo >go
@@ -136,19 +136,19 @@ records_beside() {
   exec 7<>fifo
   "$HEAPTAPE" record -z none -o fifo -- sh -c 'trap "" TERM; known _exit 300000 >calls' 2>err 7>&- 3>&- &
   recorder=$!
-  for ((i = 0; i < 200; i++)); do grep -q pipe_write "/proc/$recorder/wchan" 2>/dev/null && break; sleep 0.02; done
-  sleep 0.3
+  wait_until waits_in $recorder pipe_write
+  # The chunks that a process of one thread may hold are full when it waits.
+  wait_until waits_in "$(pgrep -P "$(pgrep -P $recorder)")" futex
   kill -TERM $recorder
-  sleep 0.1
+  wait_until has_received $recorder 15
   kill -TERM $recorder
   wait $recorder || true
   exec 7>&-
   stderr=$(cat err)
   has "$stderr" "signal 15 stopped the recording before the program exited"
   expect "a bound" grep -q "^heaptape: at least [0-9 ]* records were lost" err
-  for ((i = 0; i < 200; i++)); do [ -s calls ] && break; sleep 0.05; done
+  wait_until [ -s calls ]
   echo "$(said_lost) of $((11 * $(cat calls))) calls"
-  # The chunks that a process of one thread may hold are full when it waits.
   [ "$(said_lost)" -ge 150000 ]
   [ "$(said_lost)" -le 3300100 ]
 }

@@ -10,8 +10,8 @@ setup_file() {
   for ((turn = 0; turn < times; turn++)); do # `run` sets i
     records mre
     for format in android logalloc logalloc-munged mtrace; do
-      timeout -k 1 20 "$HEAPTAPE" export -f -F $format -o exported t.ht 2>said
-      timeout -k 1 20 "$HEAPTAPE" record -f -F $format -o live -- mre 2>>said
+      timeout -k 1 120 "$HEAPTAPE" export -f -F $format -o exported t.ht 2>said
+      timeout -k 1 120 "$HEAPTAPE" record -f -F $format -o live -- mre 2>>said
       expect "nothing added or dropped" [ -z "$(grep -E 'added|never allocated' said)" ]
       for file in exported live; do
         echo "$format $file"

@@ -4,7 +4,7 @@ load hostile
 # limited KIB OPTION...: a replay of w.htw in an address space of so many KiB.
 limited() {
   bats_require_minimum_version 1.5.0
-  run --separate-stderr timeout -k 1 30 bash -c 'ulimit -v "$1" && shift && exec "$HEAPTAPE" replay -q -r 1 "$@" w.htw' - "$@"
+  run --separate-stderr timeout -k 1 120 bash -c 'ulimit -v "$1" && shift && exec "$HEAPTAPE" replay -q -r 1 "$@" w.htw' - "$@"
 }
 
 @test "an address space of twice the live bytes and 1 GiB suffices" {

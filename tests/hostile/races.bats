@@ -33,14 +33,14 @@ replays() {
 @test "recorder: threads, fork children, backpressure, control, live export" {
   local format
   # More than the spool holds: threads wait, and the backup drainer works beside the encoder.
-  timeout 60 "$HEAPTAPE" record -f -o t.ht -- known threads 6000 4
-  timeout 60 "$HEAPTAPE" record -f -z none --usable -o t.ht -- known fork 300 10
-  timeout 60 "$HEAPTAPE" record -f --stacks=4 --max-size=200K -o t.ht -- churn 300000
-  timeout 60 "$HEAPTAPE" record -f --lossy -o t.ht -- churn 300000
+  timeout 120 "$HEAPTAPE" record -f -o t.ht -- known threads 6000 4
+  timeout 120 "$HEAPTAPE" record -f -z none --usable -o t.ht -- known fork 300 10
+  timeout 120 "$HEAPTAPE" record -f --stacks=4 --max-size=200K -o t.ht -- churn 300000
+  timeout 120 "$HEAPTAPE" record -f --lossy -o t.ht -- churn 300000
   for format in json android mtrace; do
-    timeout 60 "$HEAPTAPE" record -f -F "$format" -o t.txt -- known threads 500 4
+    timeout 120 "$HEAPTAPE" record -f -F "$format" -o t.txt -- known threads 500 4
   done
-  timeout 60 "$HEAPTAPE" record -f -o t.ht -- churn 1000000000 &
+  timeout 120 "$HEAPTAPE" record -f -o t.ht -- churn 1000000000 &
   sleep 0.3
   kill -TERM $!
   wait $! || true
@@ -49,20 +49,20 @@ replays() {
 @test "recorder: processes end while the backup drains" {
   # Many small bundles for the encoder, so that its thread works, and between them an end that the backup may find.
   for _ in 1 2 3; do
-    timeout 60 "$HEAPTAPE" record -q -f -z none -o t.ht -- sh -c 'for i in 1 2 3 4 5 6 7 8; do known fork 20 4 & done; wait' >/dev/null
+    timeout 120 "$HEAPTAPE" record -q -f -z none -o t.ht -- sh -c 'for i in 1 2 3 4 5 6 7 8; do known fork 20 4 & done; wait' >/dev/null
   done
 }
 
 @test "converter, statistics, and what reads ahead in a thread" {
-  timeout 60 "$HEAPTAPE" record -q -o t.ht -- known threads 3000 4
-  timeout 60 "$HEAPTAPE" convert -o t.htw t.ht
-  timeout 60 "$HEAPTAPE" convert -o each.htw -p all t.ht
-  timeout 60 "$HEAPTAPE" stat t.ht >/dev/null
-  timeout 60 "$HEAPTAPE" check t.htw
-  timeout 60 "$HEAPTAPE" slice --from=1000 --to=200000 -o part.htw t.htw
-  timeout 60 "$HEAPTAPE" merge -o two.htw t.htw part.htw
-  timeout 60 "$HEAPTAPE" dump t.htw >/dev/null
-  timeout 60 "$HEAPTAPE" export -F wl -o t.wl t.htw
+  timeout 120 "$HEAPTAPE" record -q -o t.ht -- known threads 3000 4
+  timeout 120 "$HEAPTAPE" convert -o t.htw t.ht
+  timeout 120 "$HEAPTAPE" convert -o each.htw -p all t.ht
+  timeout 120 "$HEAPTAPE" stat t.ht >/dev/null
+  timeout 120 "$HEAPTAPE" check t.htw
+  timeout 120 "$HEAPTAPE" slice --from=1000 --to=200000 -o part.htw t.htw
+  timeout 120 "$HEAPTAPE" merge -o two.htw t.htw part.htw
+  timeout 120 "$HEAPTAPE" dump t.htw >/dev/null
+  timeout 120 "$HEAPTAPE" export -F wl -o t.wl t.htw
 }
 
 @test "player" {

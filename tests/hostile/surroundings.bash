@@ -84,7 +84,7 @@ record="$outer_limit; exec $HEAPTAPE record -f $options -o disk/t.ht -- bash -c 
 # shellcheck disable=SC2086 # words
 {
   {
-    timeout -k 1 20 $outer bash -c "$record"
+    timeout -k 1 120 $outer bash -c "$record"
     echo $? >status
   } 2>&3 3>&- | cat >out 3>&-
 } 3>&1 | cat >err

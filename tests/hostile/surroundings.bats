@@ -87,7 +87,7 @@ judge() {
   need_unshare -m
   bats_require_minimum_version 1.5.0
   # shellcheck disable=SC2016 # the inner shell's
-  HEAPTAPE_LIBEXEC=$LIBEXEC run --separate-stderr timeout -k 1 20 unshare -m bash -c 'umount -l /proc; exec "$0" record -o t.ht --stacks=8 -- odd_frame' "$HEAPTAPE"
+  HEAPTAPE_LIBEXEC=$LIBEXEC run --separate-stderr timeout -k 1 120 unshare -m bash -c 'umount -l /proc; exec "$0" record -o t.ht --stacks=8 -- odd_frame' "$HEAPTAPE"
   expect "output" [ "$output" = "done" ]
   [ "$status" -eq 0 ]
 }

@@ -258,7 +258,7 @@ not_seen() {
 }
 
 @test "unrecorded: a file-size limit is not an own malloc" {
-  run --separate-stderr timeout -k 1 20 bash -c 'ulimit -f 100; exec "$0" record -o - -- ./plain >/dev/null' "$HEAPTAPE"
+  run --separate-stderr timeout -k 1 120 bash -c 'ulimit -f 100; exec "$0" record -o - -- ./plain >/dev/null' "$HEAPTAPE"
   fails_with 125 "nothing was recorded: no spool could be made for it: File too large"
 }
 
@@ -296,11 +296,11 @@ not_seen() {
 }
 
 @test "unrecorded: what --follow leaves out is no loss" {
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --follow none -- sh -c './static; ./plain; :'
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --follow none -- sh -c './static; ./plain; :'
   missed 0
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --follow 'pl*' -- sh -c './static 200000; ./plain; :'
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --follow 'pl*' -- sh -c './static 200000; ./plain; :'
   missed 0
-  run --separate-stderr timeout -k 1 20 "$HEAPTAPE" record -f -o t.ht --follow 'st*' -- sh -c './static 200000; ./plain; :'
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --follow 'st*' -- sh -c './static 200000; ./plain; :'
   says static "is statically linked"
   missed 1
 }
@@ -323,7 +323,7 @@ not_seen() {
 
 @test "unrecorded: where the kernel reports nothing, /proc is searched, and that is said" {
   need_unshare -rpf --mount-proc
-  run --separate-stderr timeout -k 1 20 unshare -rpf --mount-proc "$HEAPTAPE" record -f -o t.ht -- \
+  run --separate-stderr timeout -k 1 120 unshare -rpf --mount-proc "$HEAPTAPE" record -f -o t.ht -- \
     sh -c './static 500000; env -i ./plain 500000; ./plain; :'
   says static "is statically linked"
   says plain "was started with an environment without"
@@ -337,10 +337,10 @@ not_seen() {
 
 @test "unrecorded: in a pid namespace that /proc does not show, nobody else is named" {
   need_unshare -pf
-  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './plain 300000; ./plain; :'
+  run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './plain 300000; ./plain; :'
   missed 0
   # What it starts itself is.
-  run --separate-stderr timeout -k 1 20 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './static 500000; ./plain; :'
+  run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -f -o t.ht -- sh -c './static 500000; ./plain; :'
   [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = proc ] || skip "the kernel reports processes"
   says static "is statically linked"
   missed 1
