@@ -181,13 +181,18 @@ assert f["rss"] is None and "too few samples" in f["rss_missing_reason"], f'
 @test "recorded pace, and N times that" {
   make_workload paced 3 50
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed recorded --idle 1 w.htw >out.json
-  json 'assert 0.49e9 <= d["wall_ns"] < 0.9e9 and d["speed"] == 1, d["wall_ns"]
+  # A call may be as late as the machine is busy, and what comes after it as well.
+  json 'print(d["wall_ns"], d["max_lag_ns"])
+assert 0.49e9 <= d["wall_ns"] < 0.9e9 + 2 * d["max_lag_ns"] and d["speed"] == 1
 assert d["rss_after_idle_bytes"] is not None and d["max_lag_ns"] >= 0
 assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
   "$HEAPTAPE" replay -q -r 1 --no-latency --json --speed x5 --idle 1 w.htw >out.json
-  json 'assert 0.098e9 <= d["wall_ns"] < 0.4e9 and d["speed"] == 5, d["wall_ns"]'
-  "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json
-  json 'assert d["wall_ns"] < 0.09e9 and d["speed"] is None, d["wall_ns"]'
+  json 'print(d["wall_ns"], d["max_lag_ns"])
+assert 0.098e9 <= d["wall_ns"] < 0.4e9 + 2 * d["max_lag_ns"] and d["speed"] == 5'
+  # Without a pace nothing is waited for: the quickest of some runs is that which little has interrupted.
+  "$HEAPTAPE" replay -q -r 20 --no-latency --json w.htw >out.json
+  json 'least = min(r["wall_ns"] for r in d["runs"])
+assert least < 0.09e9 and d["speed"] is None, least'
   VERIFY_COUNTS=$PWD/counts "$HEAPTAPE" replay -q -r 1 --no-latency --speed x20 --idle 1 \
     -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out
   sort counts | diff expected -
@@ -217,14 +222,15 @@ assert d["overhead_ns_per_event"] * d["events"] < 0.2e9'
 #include <stdlib.h>
 #include <unistd.h>
 void *__libc_malloc(size_t); void __libc_free(void *); void *__libc_calloc(size_t, size_t); void *__libc_realloc(void *, size_t);
-void *malloc(size_t n) { static int calls; if (++calls == 5000) usleep(200000); return __libc_malloc(n); }
+void *malloc(size_t n) { static int calls; if (++calls == 5000) usleep(500000); return __libc_malloc(n); }
 void free(void *p) { __libc_free(p); }
 void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
 void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
 END
   "$HEAPTAPE" replay -q -r 1 --json -a ./slow.so w.htw >out.json
   json 'm = d["calls"]["malloc"]
-assert m["outliers"] >= 1 and m["max_ns"] > 1.9e8 and m["mean_ns"] < 2e8 / m["count"] / 4, m
+# With that call the mean would be its time divided by the number of calls, or more.
+assert m["outliers"] >= 1 and m["max_ns"] > 4.9e8 and m["mean_ns"] < m["max_ns"] / m["count"], m
 assert sum(c["outliers"] for c in d["calls_by_size"]) >= 1'
   "$HEAPTAPE" replay -q -r 1 -a ./slow.so w.htw >out
   grep -E '^means without [0-9 ]+ outliers?: calls of over 10 µs and ten times the p99$' out

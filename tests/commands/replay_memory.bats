@@ -122,14 +122,16 @@ for a, own in zip(d["allocators"], (0, 8 << 20)):
 }
 
 @test "touch decides what memory is used" {
-  make_workload kinds 1 3000
+  make_workload big-malloc 1 10
   unset MALLOC_PERTURB_ # which meson sets: libc would write to all blocks
   for touch in none page all; do
     "$HEAPTAPE" replay -q -r 1 --no-latency --touch $touch --json w.htw >out.json
     json 'print(d["peak_rss_bytes"])' >$touch
   done
-  [ "$(cat none)" -lt "$(cat page)" ]
-  [ "$(cat page)" -le "$(($(cat all) + 65536))" ]
+  echo "none $(cat none), page $(cat page), all $(cat all)"
+  [ "$(cat none)" -lt 1048576 ]
+  [ "$(cat page)" -gt 83000000 ]
+  [ "$(cat page)" -le "$(($(cat all) + 524288))" ]
 }
 
 @test "of zeroed blocks and of growth not all pages are touched" {
@@ -147,9 +149,11 @@ def rss(name):
   rss, live = map(int, open(name).read().split())
   assert live == 80 * mib, live
   return rss / mib
-# Ten blocks of 8 MiB; realloc grew them from 4 MiB.
-assert rss("malloc") > 79.9 and all(rss(k + ".all") > 79.9 for k in ("calloc", "malloc", "realloc"))
-assert rss("calloc") < 1 and 59.9 < rss("realloc") < 61
+names = "calloc", "malloc", "realloc", "calloc.all", "malloc.all", "realloc.all"
+print({name: rss(name) for name in names})
+# Ten blocks of 8 MiB; realloc grew them from 4 MiB. The kernel counts resident pages by CPU, and may seem to miss some.
+assert all(rss(name) > 79.5 for name in names if name[-3:] == "all" or name == "malloc")
+assert rss("calloc") < 1 and 59.5 < rss("realloc") < 61
 END
 }
 

@@ -41,10 +41,8 @@ assert s["events"] >= int(sys.argv[1]), s["events"]' "$1"
   "$HEAPTAPE" record -q -f -o t.ht -- redis-server --port 0 --unixsocket "$PWD/s" --save '' \
     --io-threads 4 --io-threads-do-reads yes >server 2>&1 3>&- &
   server=$!
-  for _ in $(seq 500); do
-    redis-cli -s s ping >pong 2>&1 && break
-    sleep 0.01
-  done
+  answers() { redis-cli -s s ping >pong 2>&1; }
+  wait_until answers
   # Where there are fewer processors than threads, each request costs a time slice: many at a time make more of it.
   redis-benchmark -s s -q -n $((20000 * times)) -c 64 -P 32 -r 10000 -d 100 -t set,get >benchmark
   redis-cli -s s shutdown nosave
