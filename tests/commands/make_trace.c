@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 32, WORDS = 1 << 16, PROCESSES = 8 };
+enum { THREADS = 32, WORDS = 1 << 16, PROCESSES = 8, RECORD_WORDS = 1024 };
 
 struct stream {
     uint32_t process, thread;
@@ -98,32 +98,6 @@ static void set(struct event *ev, const char *key, const char *value)
     }
 }
 
-static void add_record(char *line)
-{
-    char *words = line;
-    struct stream *s = stream_of((unsigned)atoi(strtok(words, " \n")));
-    struct event ev = {.stamp = strtoull(strtok(NULL, " \n"), NULL, 0)};
-    int kind = event_kind_by_name(strtok(NULL, " \n"));
-    if (kind < 0)
-        must(err_set(&e, -1, "unknown kind"));
-    ev.kind = (uint8_t)kind;
-    for (char *word; (word = strtok(NULL, " \n"));) {
-        char *value = strchr(word, '=');
-        *value++ = 0;
-        set(&ev, word, value);
-    }
-    latest = ev.stamp > latest ? ev.stamp : latest;
-    if (codec_epoch(ev.stamp) != s->epoch) {
-        s->epoch = codec_epoch(ev.stamp);
-        s->words[s->n++] = codec_epoch_record(s->epoch);
-    }
-    for (unsigned i = 0; i < HT_NOTES; i++) {
-        if (ev.notes[i])
-            s->words[s->n++] = codec_note(i, ev.notes[i]);
-    }
-    s->n += codec_put_long(s->words + s->n, &ev);
-}
-
 static void write_batch(void)
 {
     must(trace_batch_begin(&writer, &e));
@@ -144,6 +118,34 @@ static void write_batch(void)
         s->n = 0;
     }
     must(trace_batch_end(&writer, latest, &e));
+}
+
+static void add_record(char *line)
+{
+    char *words = line;
+    struct stream *s = stream_of((unsigned)atoi(strtok(words, " \n")));
+    struct event ev = {.stamp = strtoull(strtok(NULL, " \n"), NULL, 0)};
+    int kind = event_kind_by_name(strtok(NULL, " \n"));
+    if (kind < 0)
+        must(err_set(&e, -1, "unknown kind"));
+    ev.kind = (uint8_t)kind;
+    for (char *word; (word = strtok(NULL, " \n"));) {
+        char *value = strchr(word, '=');
+        *value++ = 0;
+        set(&ev, word, value);
+    }
+    if (s->n + RECORD_WORDS > WORDS)
+        write_batch();
+    latest = ev.stamp > latest ? ev.stamp : latest;
+    if (codec_epoch(ev.stamp) != s->epoch) {
+        s->epoch = codec_epoch(ev.stamp);
+        s->words[s->n++] = codec_epoch_record(s->epoch);
+    }
+    for (unsigned i = 0; i < HT_NOTES; i++) {
+        if (ev.notes[i])
+            s->words[s->n++] = codec_note(i, ev.notes[i]);
+    }
+    s->n += codec_put_long(s->words + s->n, &ev);
 }
 
 static void end_all(uint64_t clock_hz)
