@@ -255,6 +255,59 @@ assert [' '.join(x.split()) for x in json.load(open('look.json'))['findings']] =
 END
 }
 
+@test "report: charts are on paper, too, light and dark" {
+  browser
+  make_workload
+  "$HEAPTAPE" report -q -f -o print.html a.htw
+  for how in "" --dark; do
+    node "$HEAPTAPE_SOURCE/tests/page/look.mjs" "$chromium" print.html $how --pdf print.pdf >look.json
+    python3 - <<'END'
+import json, re, zlib
+charts = len(json.load(open('look.json'))['charts'])
+pdf, painted, masks = open('print.pdf', 'rb').read(), 0, 0
+for m in re.finditer(rb'<<((?:[^<>]|<<[^<>]*>>)*)>>\s*stream\r?\n', pdf):
+    if b'/Image' in m[1] and b'/DeviceGray' in m[1] and b'/FlateDecode' in m[1]:
+        n = int(re.search(rb'/Length (\d+)', m[1])[1])
+        opacity = zlib.decompress(pdf[m.end():m.end() + n])
+        masks += 1
+        painted += any(opacity)
+assert charts and painted >= charts, (charts, painted, masks)
+END
+  done
+}
+
+@test "report: says of which runs the figures are, and live bytes of a replay that differ" {
+  browser
+  make_workload
+  "$HEAPTAPE" replay -q --json --no-latency -r 1 a.htw >one.json
+  python3 - <<'END'
+import json
+r = json.load(open('one.json'))
+live = r['fidelity']['live']
+r['threads'], r['memory_threads'], r['speed'] = 2, 'coupled', None
+live['max_difference_bytes'] = 0
+json.dump(r, open('same.json', 'w'))
+live['max_difference_bytes'] = r['peak_live_bytes'] // 2
+r['memory_threads'] = 'real'
+json.dump(r, open('far.json', 'w'))
+r['threads'] = 1
+json.dump(r, open('single.json', 'w'))
+END
+  for name in same far single; do
+    "$HEAPTAPE" report -q -f -o $name.html a.htw $name.json
+    node "$HEAPTAPE_SOURCE/tests/page/look.mjs" "$chromium" $name.html >$name.look
+  done
+  python3 - <<'END'
+import json
+same, far, single = (json.load(open(n + '.look')) for n in ('same', 'far', 'single'))
+has = lambda look: any(s.startswith('live, replayed on glibc') for c in look['series'] for s in c)
+assert (has(same), has(far)) == (False, True), (same['series'], far['series'])
+assert same['how'] == ['Memory is that of runs whose threads stay as close to each other as recorded, times and latencies are those of runs at full speed.'], same['how']
+assert far['how'] == ['Memory and time are those of threads that run as fast as their dependencies allow.'], far['how']
+assert single['how'] == [], single['how']
+END
+}
+
 @test "report: named after its file" {
   make_workload
   mkdir -p logs

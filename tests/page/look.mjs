@@ -1,7 +1,7 @@
-// look.mjs CHROMIUM PAGE.html [--width N] [--dark] [--print] [--run SCRIPT] [--twice] [--shot OUT.png --top Y --height N]
+// look.mjs CHROMIUM PAGE.html [--width N] [--dark] [--print] [--run SCRIPT] [--twice] [--shot OUT.png --top Y --height N] [--pdf OUT.pdf]
 // Opens a page in headless Chromium over its debugging pipe and prints one JSON object: what the browser complained of, what it asked the
 // network for, which charts were drawn, and the tables: name, caption, and the texts of the cells of each row by column; --run does something to it before, --twice looks again at 360 pixels in the
-// dark, --shot takes a picture. Needs nothing but Node.
+// dark, --shot takes a picture, --pdf prints on A4. Needs nothing but Node.
 import {writeFileSync} from 'node:fs';
 import {resolve} from 'node:path';
 import {pathToFileURL} from 'node:url';
@@ -36,6 +36,8 @@ const LOOK = `(() => {
     })),
     addresses: [...document.querySelectorAll('#addresses > p')].map(text),
     coverage: [...document.querySelectorAll('[data-coverage]')].map(text),
+    series: [...document.querySelectorAll('.lines')].map((l) => [...l.closest('figure').querySelectorAll('.legend button')].map(text)),
+    how: [...document.querySelectorAll('p.how')].map(text),
     findings: [...document.querySelectorAll('#findings .findings li')].map(text),
     unnamed: [...document.querySelectorAll('button, input, a, figure')].filter((e) => e.getClientRects().length && !(e.getAttribute('aria-labelledby') ||
       e.closest('label') || text(e))).map((e) => e.outerHTML.slice(0, 100)),
@@ -61,6 +63,10 @@ async function main() {
   const seen = await evaluate(LOOK);
   if (options.shot) {
     await shoot(options.shot);
+  }
+  if (options.pdf) {
+    const {data} = await send('Page.printToPDF', {paperWidth: 8.27, paperHeight: 11.69});
+    writeFileSync(options.pdf, Buffer.from(data, 'base64'));
   }
   if (options.twice) {
     await open(url, 360, true);

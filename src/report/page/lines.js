@@ -60,6 +60,7 @@ class Lines {
     this.series = series;
     this.rows = merge(series);
     this.graph = new Dygraph(this.box, this.rows, this.settings());
+    this.box.style.setProperty('--width', this.box.clientWidth);
     this.drawLegend();
     this.tables.replaceChildren(details('Show as table', this.asTable()));
     this.showValues(this.rows.length - 1);
@@ -84,9 +85,9 @@ class Lines {
       fillAlpha: this.options.stacked ? 0.6 : 0.12,
       includeZero: this.options.zero !== false,
       gridLineColor: grid, axisLineColor: grid,
-      axisLabelFontSize: 12,
+      axisLabelFontSize: 12, xAxisHeight: 24,
       axes: {
-        x: {axisLabelFormatter: x, valueFormatter: x, pixelsPerLabel: 70, ticker: Dygraph.numericTicks},
+        x: {axisLabelFormatter: x, valueFormatter: x, pixelsPerLabel: 55, ticker: Dygraph.numericTicks},
         y: {axisLabelFormatter: y, valueFormatter: y, axisLabelWidth: 64, labelsKMG2: this.options.unit === 'bytes'},
       },
       xRangePad: 2,
@@ -297,6 +298,7 @@ function showAt(x, from) {
 // Draws all charts over events or time ('ns').
 function drawLines(axis) {
   setAxis(axis);
+  document.documentElement.dataset.drawn = matchMedia('(prefers-color-scheme: dark) and (not print)').matches ? 'dark' : 'light';
   charts.forEach((c) => c.draw(axis));
   select(selection.from, selection.to);
 }

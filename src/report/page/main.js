@@ -100,10 +100,9 @@ function start() {
   } catch (error) {
     showError(error);
   }
-  const redraw = () => drawLines(axisNow());
-  // Canvases do not follow the style by themselves.
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  matchMedia('print').addEventListener('change', redraw);
+  // Canvases do not follow the style by themselves. One that is drawn while Chromium prints comes out empty: paper gets those of
+  // the screen, and page.css inverts dark ones.
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => matchMedia('print').matches || drawLines(axisNow()));
   performance.mark('drawn');
   document.documentElement.dataset.ready = 'yes';
 }

@@ -102,6 +102,24 @@ function fidelity(results, names) {
     'program’s private memory minus what it had at the start and, with record --maps, minus its own mappings. docs/reference/figures.md explains the limits.'));
 }
 
+// Of which run each figure is: a workload with threads is replayed twice for them.
+const HOW_REPLAYED = {
+  coupled: 'Memory is that of runs whose threads stay as close to each other as recorded',
+  real: 'Memory and time are those of threads that run as fast as their dependencies allow',
+  one: 'All calls were made by one thread',
+};
+
+function howReplayed(results, names) {
+  const texts = results.map((item) => {
+    const r = item.result;
+    const pace = isNumber(r.speed) ? `; the pace was ${r.speed === 1 ? 'the recorded one' : r.speed + ' × the recorded one'}` :
+      r.memory_threads === 'coupled' ? ', times and latencies are those of runs at full speed' : '';
+    return HOW_REPLAYED[r.memory_threads] && (r.threads > 1 || r.memory_threads === 'one') ? HOW_REPLAYED[r.memory_threads] + pace + '.' : null;
+  });
+  const same = texts.every((t) => t === texts[0]);
+  return texts.map((t, i) => (t && (i === 0 || !same) ? element('p.note.how', null, same ? null : names[i] + ': ', t) : null));
+}
+
 function provenance(results, names) {
   const rows = results.map((item, i) => {
     const a = item.result.allocator || {};
@@ -169,7 +187,7 @@ function resultSections(results, workloads, figures) {
   }
   const names = resultNames(results);
   return [
-    section('results', 'Allocators compared', resultTable(results, names, figures), fidelity(results, names), wallTimes(results, names),
+    section('results', 'Allocators compared', resultTable(results, names, figures), howReplayed(results, names), fidelity(results, names), wallTimes(results, names),
       tails(results, names), bySize(results, names), provenance(results, names)),
     fragmentationSection(results, names, workloads),
   ];

@@ -61,6 +61,12 @@ function recordedSeries(w, of, axis) {
   ];
 }
 
+// Did threads interleave so differently from the recorded ones that the live bytes of the replay are another curve?
+function hasOwnLive(item) {
+  const live = (item.result.fidelity || {}).live;
+  return Boolean(live) && live.max_difference_bytes > 0.02 * item.result.peak_live_bytes;
+}
+
 function memorySeries(workloads, results, names, axis) {
   const several = workloads.length > 1;
   const series = workloads.map((w, i) => ({name: several ? `live, ${w.name}` : 'live bytes', points: livePoints(w.stat, axis),
@@ -68,6 +74,10 @@ function memorySeries(workloads, results, names, axis) {
   results.forEach((item, i) => {
     const w = workloads.find((x) => x.side === item.side) || workloads[0];
     series.push({name: 'RSS, ' + names[i], points: replayPoints(w && w.stat, item, axis, (r) => r[2]), colour: i});
+    if (hasOwnLive(item)) {
+      series.push({name: 'live, replayed on ' + names[i], points: replayPoints(w && w.stat, item, axis, (r) => r[3]), colour: i,
+        dash: [1, 3]});
+    }
   });
   workloads.forEach((w) => {
     series.push(...recordedSeries(w, several ? ', ' + w.name : '', axis));
@@ -118,7 +128,9 @@ function memoryChart(workloads, results) {
 function memoryNote(workloads, results) {
   const recorded = workloads.some((w) => (w.stat.timeline.rss_ns_min_mean_max_anon || []).length);
   return 'Live bytes are the requested sizes of all blocks that are allocated and not yet freed. ' + (results.length ? 'RSS above live bytes is headers, rounding, ' +
-    'caches and holes; RSS below live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. ' : '') +
+    'caches and holes; RSS below live bytes means pages that were never written. A sample of a replay is drawn where the recorded program was at the same event. ' +
+    (results.some(hasOwnLive) ? 'Threads of a replay interleave differently from the recorded ones: its RSS belongs to its own live bytes, which are drawn beside it. ' :
+      'The live bytes of each replay are within 2 % of the recorded peak at every sample, so one line stands for all. ') : '') +
     (recorded ? 'The anonymous memory of the recorded program includes its own mappings, RSS also its code and libraries. ' : '') +
     'Lines keep the minimum and maximum of each interval.';
 }
