@@ -5,7 +5,7 @@
 
 Steps, done in turn: wait:TEXT (until it is written, after the step before), key:CHARACTER (or up, down, left, right),
 size:ROWSxCOLUMNS, signal:NAME (to the program), stopped: (until the program is, and the terminal is as it was),
-append:FILE (bytes that are no part of a trace). Status 1 when a step was not done in 20 seconds.
+append:FILE (bytes that are no part of a trace). Status 1 when a step was not done in 60 seconds.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ import sys
 import termios
 import time
 
-SECONDS = 20
+SECONDS = 60
 ARROWS = {"up": b"\x1b[A", "down": b"\x1b[B", "right": b"\x1b[C", "left": b"\x1b[D"}
 SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 

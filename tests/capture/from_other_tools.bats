@@ -69,9 +69,10 @@ run_one() {
     cat out err
     failed=1
   done <list
-  # The default name is the one file that is not in this folder. Others may be writing such files right now.
+  # The default name is the one file that is not in this folder. Others may be writing such files right now, and live.bats
+  # has the lock while it needs its own.
   sleep 2
-  find /tmp -maxdepth 1 -name 'mtrace.out.*' -newer before ! -newermt '-1 second' -delete
+  flock "$HEAPTAPE_BUILD/mtrace.lock" find /tmp -maxdepth 1 -name 'mtrace.out.*' -newer before ! -newermt '-1 second' -delete
   [ $failed -eq 0 ]
   expect "munged" grep -q '^1 1 malloc(' munged
   expect "recorded" [ -s ls.ht ]

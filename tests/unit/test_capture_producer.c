@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 5, DEADLINE_S = 30, MANY_THREADS = PRODUCER_MAX_THREADS };
+enum { THREADS = 5, DEADLINE_S = 120, MANY_THREADS = PRODUCER_MAX_THREADS };
 
 // What the drain handed on: in each thread's main stream blocks 0, 1, 2, …
 struct seen {

@@ -147,7 +147,7 @@ static uint64_t drain_all(struct drain *c, struct seen *seen, pid_t child)
 {
     const struct drain_sink sink = {.ctx = seen, .segment = see};
     struct err e = {0};
-    uint64_t lost = 0, end_ns = clock_monotonic_ns() + 20000000000ull;
+    uint64_t lost = 0, end_ns = clock_monotonic_ns() + 120000000000ull;
     bool found = false;
     while (!found || c->n_spools) {
         assert_true(clock_monotonic_ns() < end_ns);
