@@ -7,6 +7,22 @@ setup() {
   export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
 }
 
+teardown() {
+  show_failure
+}
+
+# show_failure: what a test that has failed saw last, since its log is all that one has of another machine: the last `run`,
+# and the starts of the texts that it wrote last.
+show_failure() {
+  local name
+  [ -z "${BATS_TEST_COMPLETED:-}" ] || return 0
+  printf 'status: %s\nstdout: %s\nstderr: %s\n' "${status:-}" "${output:-}" "${stderr:-}" | head -c 4000 | cat -v
+  echo
+  find . -maxdepth 1 -type f -size -1000k -printf '%T@ %f\n' | sort -rn | head -n 6 | cut -d' ' -f2- | while read -r name; do
+    ! grep -Iq . "./$name" || { printf '%q:\n' "$name" && head -c 2000 "./$name" | cat -v && echo; }
+  done
+}
+
 # Every JSON document that the tests of a file have printed is as docs/reference/json says.
 teardown_file() {
   check_json

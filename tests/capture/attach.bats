@@ -10,6 +10,7 @@ setup() {
 }
 
 teardown() {
+  show_failure
   [ -z "${service:-}" ] || kill -9 "$service" 2>/dev/null || true
 }
 

@@ -12,6 +12,7 @@ setup() {
 }
 
 teardown() {
+  show_failure
   [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
 }
 

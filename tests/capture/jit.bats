@@ -9,6 +9,7 @@ setup() {
 }
 
 teardown() {
+  show_failure
   [ ! -s told ] || rm -f "$(grep -o '^/tmp/perf-[0-9]*\.map$' told | head -1)"
 }
 

@@ -6,6 +6,7 @@ setup_file() {
 
 # What a failed test has left running.
 teardown() {
+  show_failure
   [ ! -f daemon ] || kill "$(cat daemon)" 2>/dev/null || true
 }
 
