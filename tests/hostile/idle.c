@@ -4,7 +4,7 @@
 int main(void)
 {
     free(malloc(1));
-    usleep(1500000);
+    usleep(8000000);
     for (long i = 0; i < 1000000; i++) {
         void *p = malloc(100);
         __asm__ volatile("" ::"r"(p) : "memory");
