@@ -126,22 +126,24 @@ static void wait_until(uint64_t until_ns)
 static void run_batch(struct top *t)
 {
     uint64_t left = t->options->iterations ? t->options->iterations : UINT64_MAX, draw_ns = 0;
+    const uint64_t interval_ns = t->options->interval_ms * 1000000;
     while (left) {
         uint64_t now = clock_monotonic_ns(), tick = now + TICK_NS;
         read_on(t, tick);
-        if (t->follow.state == FOLLOW_READING)
-            continue;
-        // The first table waits for what the last batch has, which is counted when nothing comes behind it.
-        draw_ns = draw_ns ? draw_ns : tick;
-        if (is_over(t) || now >= draw_ns) {
+        bool behind = t->follow.state == FOLLOW_READING;
+        // The first table waits for what the last batch has, which is counted when nothing comes behind it; where there is
+        // more to read, for an interval.
+        draw_ns = draw_ns ? draw_ns : behind ? now + interval_ns : tick;
+        // Of a complete file there is one table, at its end.
+        if (is_over(t) || (now >= draw_ns && (!behind || follow_is_written(&t->follow)))) {
             cut(t, now);
             draw(t);
             left = is_over(t) ? 0 : left - 1;
-            draw_ns += t->options->interval_ms * 1000000;
+            draw_ns = (behind ? now : draw_ns) + interval_ns;
             if (left)
                 putchar('\n');
         }
-        if (left)
+        if (left && !behind)
             wait_until(tick < draw_ns ? tick : draw_ns);
     }
 }
@@ -272,6 +274,9 @@ const struct command cmd_top = {
         "recording.\n\n"
         "Where standard output is no terminal, and with --batch or -n, 'top' prints tables one after the other, until the "
         "recording ends.\n\n"
+        "Each call costs 'top' CPU time: a program that makes more than some hundred thousand calls a second takes it more than 2 % "
+        "of a CPU, and one that calls faster than 'top' reads leaves it behind. The first line of a table then says so, and how much of the file has been "
+        "read.\n\n"
         "Every call is counted, in the order of timestamps; the few calls whose timestamps contradict each other are put in "
         "order by 'heaptape stat' alone. What a fork child has of its parent, and blocks from before the recording, are not "
         "counted. Where stacks are sampled, the figures of call sites are estimates.",

@@ -94,10 +94,10 @@ static int take(struct follow *f, const struct trace_item *item)
     return rc < 0 ? rc : walk_feed(f->walk, item);
 }
 
-// Has anybody the file open for writing? The kernel grants a read lease only if not; who opens the file meanwhile breaks it.
-// True where that cannot be found out.
-static bool is_written(const struct input *in)
+// The kernel grants a read lease only if nobody has; who opens the file meanwhile breaks it.
+bool follow_is_written(const struct follow *f)
 {
+    const struct input *in = &f->in;
     if (fcntl(in->fd, F_SETLEASE, F_RDLCK) < 0)
         return true;
     fcntl(in->fd, F_SETLEASE, F_UNLCK);
@@ -107,7 +107,7 @@ static bool is_written(const struct input *in)
 // Everything in the file has been read. What waits for a later batch is counted when none has come since the last time.
 static int reach_end(struct follow *f, bool nothing_new)
 {
-    bool over = f->reader.saw_end || (nothing_new && !is_written(&f->in));
+    bool over = f->reader.saw_end || (nothing_new && !follow_is_written(f));
     f->state = f->reader.saw_end ? FOLLOW_ENDED : over && f->settled ? FOLLOW_CUT_OFF : FOLLOW_WAITING;
     if (f->settled || !(over || nothing_new))
         return 0;

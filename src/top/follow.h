@@ -32,6 +32,9 @@ void follow_close(struct follow *f);
 // or a negative errno with the text set.
 int follow_read(struct follow *f, uint64_t until_ns, struct err *e);
 
+// Has anybody the file open for writing? True where that cannot be found out.
+bool follow_is_written(const struct follow *f);
+
 // Since the start of the recording, up to where it is read.
 uint64_t follow_time_ns(const struct follow *f);
 

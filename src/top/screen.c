@@ -102,7 +102,7 @@ static uint64_t rss_now(const struct trace_process *p)
 
 static void put_state(const struct screen *s, const struct follow *f, const struct live *l, bool terminal, FILE *to)
 {
-    char program[240] = "", time[32], percent[32] = "";
+    char program[240] = "", time[32], percent[64] = "";
     const char *state[] = {"reading", "recording", "ended after", "cut off after"};
     if (l) {
         const struct trace_process *p = l->process;
@@ -113,7 +113,8 @@ static void put_state(const struct screen *s, const struct follow *f, const stru
         snprintf(program + strlen(program), sizeof program - strlen(program), " (process %u): ", p->pid);
     }
     if (f->state == FOLLOW_READING && f->in.size_bytes)
-        snprintf(percent, sizeof percent, ", %.0f %% read", 100.0 * (double)f->in.offset / (double)f->in.size_bytes);
+        snprintf(percent, sizeof percent, ", %.0f %% read%s", 100.0 * (double)f->in.offset / (double)f->in.size_bytes,
+                 follow_is_written(f) ? ": behind the recording" : "");
     put(s, terminal, to, "%s%s %s%s", program, state[f->state], human_ns(time, (double)follow_time_ns(f)), percent);
 }
 

@@ -127,6 +127,24 @@ on_terminal() {
   grep -q "live 4.0 KiB in 1 block" tables
 }
 
+@test "top: tables while the recording is ahead of it" {
+  skip_under_sanitizer
+  printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 4000000; i++) free(malloc(i %% 100 + 1)); }\n' >many.c
+  gcc -O0 -o many many.c
+  "$HEAPTAPE" record -q -f -o many.ht -- ./many
+  # Nobody writes a complete trace: one table.
+  heaptape top -b -d 100 --by size many.ht
+  [ "$(grep -c "(process " <<<"$output")" -eq 1 ]
+  exec 9>>many.ht
+  heaptape top -b -d 100 --by size many.ht
+  exec 9>&-
+  grep -Eq '\(process [0-9]+\): reading .*, [0-9]+ % read: behind the recording$' <<<"$output"
+  [ "$(grep -c "ended after" <<<"$output")" -eq 1 ]
+  heaptape top -n 1 --by size many.ht 9>>many.ht
+  [ "$(grep -c "(process " <<<"$output")" -eq 1 ]
+  has "$output" "behind the recording"
+}
+
 @test "top: a file that nobody writes any more" {
   head -c -5 "$golden" >t.ht
   heaptape top t.ht
