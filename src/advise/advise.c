@@ -25,6 +25,12 @@ uint64_t advise_trim_interval(uint64_t events)
     return interval >= LEAST_CALLS ? interval : 0;
 }
 
+uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first)
+{
+    uint64_t all_ns = budget_ns / 2;
+    return is_first ? all_ns : all_ns / ADVISE_GROUPS * (group + 1u);
+}
+
 static bool is_present(const struct advise *a, const struct advise_setting *s)
 {
     const struct allocator *present = &a->session->results[0].allocator;
@@ -231,6 +237,15 @@ static int make_rows(struct advise *a, struct err *e)
     return a->rows ? 0 : err_set(e, -ENOMEM, "out of memory");
 }
 
+static uint64_t turn_ns(const struct advise *a, size_t row)
+{
+    enum advise_group group = a->rows[row].setting->group;
+    bool is_first = true;
+    for (size_t i = 1; i < row; i++)
+        is_first &= !a->rows[i].tried || a->rows[i].setting->group != group;
+    return advise_turn_ns(a->budget_ns, group, is_first);
+}
+
 int advise_run(struct advise *a, uint64_t start_ns, struct err *e)
 {
     struct replay_session *s = a->session;
@@ -245,7 +260,7 @@ int advise_run(struct advise *a, uint64_t start_ns, struct err *e)
         a->rows[0].tried = true;
         a->rows[0].first_ns = longest_ns = clock_monotonic_ns() - before_ns;
         for (size_t i = 1; i < a->n_rows; i++) {
-            try_row(a, &a->rows[i], start_ns + a->budget_ns / 2, longest_ns);
+            try_row(a, &a->rows[i], start_ns + turn_ns(a, i), longest_ns);
             longest_ns = a->rows[i].first_ns > longest_ns ? a->rows[i].first_ns : longest_ns;
         }
         repeat(a, start_ns + a->budget_ns);

@@ -1,6 +1,7 @@
 // Which allocator and which settings would help a workload: replays on those of a table, within a budget of time.
 //
-// Each setting is replayed once first, in the order of the table, for half of the budget. The best ones by each figure
+// Each setting is replayed once first, in the order of the table, for half of the budget, of which each group of settings has
+// its part: what one does not use is for the next ones. The best ones by each figure
 // are then repeated in turn with the present setting, and only these repetitions are compared.
 #ifndef HEAPTAPE_ADVISE_ADVISE_H
 #define HEAPTAPE_ADVISE_ADVISE_H
@@ -54,6 +55,10 @@ struct advise {
     uint64_t budget_ns, spent_ns;
     unsigned rounds; // repetitions after the first run of each
 };
+
+// Until when after the start a setting of the group may be tried first: each group has its share of half of the budget, and
+// its first setting may use what is left of all.
+uint64_t advise_turn_ns(uint64_t budget_ns, enum advise_group group, bool is_first);
 
 // Calls between two trims of the setting that trims most often, for a workload of so many: 1, 2 or 5 times a power of
 // 10; 0 where it is too short for it.

@@ -3,7 +3,7 @@
 #define HEAPTAPE_ADVISE_SETTINGS_H
 
 // In the order in which they are tried: a group costs a user more to deploy than the one before it.
-enum advise_group { ADVISE_ALLOCATOR, ADVISE_TRIM, ADVISE_DECAY, ADVISE_ARENAS, ADVISE_HUGE_PAGES };
+enum advise_group { ADVISE_ALLOCATOR, ADVISE_TRIM, ADVISE_DECAY, ADVISE_ARENAS, ADVISE_HUGE_PAGES, ADVISE_GROUPS };
 
 // What a setting needs to have an effect, or to be measured; bits.
 enum advise_needs {

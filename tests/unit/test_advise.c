@@ -50,6 +50,18 @@ static void equal_settings_look_different_in_one_of_a_thousand(void **state)
     assert_true(different <= TIMES / 1000);
 }
 
+// A kind cannot use up the time of those after it, but what it leaves is theirs.
+static void each_kind_gets_its_turn(void **state)
+{
+    (void)state;
+    const uint64_t budget = 100 * 1000;
+    assert_int_equal(advise_turn_ns(budget, ADVISE_ALLOCATOR, false), 10 * 1000);
+    assert_int_equal(advise_turn_ns(budget, ADVISE_TRIM, false), 20 * 1000);
+    assert_int_equal(advise_turn_ns(budget, ADVISE_HUGE_PAGES, false), 50 * 1000);
+    for (unsigned g = 0; g < ADVISE_GROUPS; g++)
+        assert_int_equal(advise_turn_ns(budget, g, true), 50 * 1000);
+}
+
 static void intervals_of_trims(void **state)
 {
     (void)state;
@@ -82,6 +94,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_overlaps_or_is_near_is_no_difference),
     cmocka_unit_test(equal_settings_look_different_in_one_of_a_thousand),
     cmocka_unit_test(intervals_of_trims),
+    cmocka_unit_test(each_kind_gets_its_turn),
     cmocka_unit_test(the_table_is_ordered),
 };
 UNIT_MAIN(tests)
