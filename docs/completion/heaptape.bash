@@ -13,7 +13,7 @@ declare -gA _heaptape_options=(
   [stat]=' --json --brief --by= --format= --weight= --from= --to= --rss --at= --top= --debug-dir= --help -h --quiet -q --color='
   [symbolize]=' --output= -o --force -f --debug-dir= --help -h --quiet -q --color='
   [diff]=' --fail-on= --json --junit= --markdown= --top= --help -h --quiet -q --color='
-  [report]=' --output= -o --force -f --open --diff -d --help -h --quiet -q --color='
+  [report]=' --output= -o --force -f --open --diff -d --pool --help -h --quiet -q --color='
   [dump]=' --format= -F --pid= -p --kind= -k --help -h --quiet -q --color='
   [import]=' --format= -F --output= -o --force -f --pid= -p --trace --keep-going -k --strict --level= -l --no-timestamps --list --help -h --quiet -q --color='
   [export]=' --format= -F --output= -o --force -f --pid= -p --no-timestamps --list --help -h --quiet -q --color='

@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "commands/parts.h"
+#include "print/pooled.h"
 #include "print/watch.h"
 #include "report/diff.h"
 #include "report/page.h"
@@ -17,7 +18,7 @@ extern const struct command cmd_report;
 
 struct report_options {
     const char *output;
-    bool force, diff, open;
+    bool force, diff, open, pool;
 };
 
 static const struct option options[] = {
@@ -30,6 +31,9 @@ static const struct option options[] = {
     {'d', "diff", OPTION_FLAG, NULL, NULL,
      "compare two files side by side, as a table and, with -o or --open, as an HTML report",
      offsetof(struct report_options, diff)},
+    {0, "pool", OPTION_FLAG, NULL, NULL,
+     "print the ratios of allocators from all runs in JSON files of one workload on one machine",
+     offsetof(struct report_options, pool)},
     {0},
 };
 
@@ -148,7 +152,9 @@ static int run(const void *fields, int argc, char **argv)
     struct err e = {0};
     if (o->diff && argc != 2)
         return usage_error(&cmd_report, "--diff needs exactly two files");
-    bool wanted = o->output || !o->diff || o->open, to_stdout = o->output && strcmp(o->output, "-") == 0;
+    if (o->pool && (o->diff || o->output || o->open))
+        return usage_error(&cmd_report, "--pool prints a table: it cannot be used with --diff, --output and --open");
+    bool wanted = o->output || (!o->diff && !o->pool) || o->open, to_stdout = o->output && strcmp(o->output, "-") == 0;
     if (o->open && to_stdout)
         return usage_error(&cmd_report, "--open needs a file, not standard output");
     char *named = wanted && !o->output ? default_name(argv[0]) : NULL;
@@ -161,6 +167,8 @@ static int run(const void *fields, int argc, char **argv)
         if (document_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
     }
+    if (o->pool && pooled_print(&d, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
     if (o->diff)
         compare_sides(&d, argv, !to_stdout);
     if (wanted && page_save(&d, output, o->force, &e) < 0)
@@ -183,7 +191,11 @@ const struct command cmd_report = {
         "--json. The file holds its data, styles and scripts: it needs no network and no server, and can be mailed and "
         "printed. docs/reference/report.md describes it.\n\n"
         "With --diff, the main figures of two files are printed side by side: of two workloads or traces, or of two "
-        "results. Results with several allocators are matched by the name of the allocator.",
+        "results. Results with several allocators are matched by the name of the allocator.\n\n"
+        "With --pool, all runs of an allocator that JSON files of 'replay' and 'compare' hold count together, and the ratios to "
+        "the allocator of the first file have 95 % bootstrap intervals. Files of another machine, another workload or other "
+        "options of the replay are refused, and so are the same runs a second time. Where the replays are still to be made, "
+        "'compare' is better: it replays in turn.",
     .options = options,
     .options_bytes = sizeof(struct report_options),
     .min_operands = 1,

@@ -308,6 +308,61 @@ assert single['how'] == [], single['how']
 END
 }
 
+@test "report --pool: ratios with intervals from results of several files" {
+  make_workload
+  for i in 1 2; do
+    for a in glibc glibc,MALLOC_ARENA_MAX=1; do
+      "$HEAPTAPE" replay -q --json --no-latency -r 2 -a "$a" a.htw >"$a.$i.json"
+    done
+  done
+  heaptape report --pool glibc.1.json glibc.2.json glibc,MALLOC_ARENA_MAX=1.{1,2}.json
+  [ "$status" -eq 0 ]
+  grep -Eq '^glibc +2 +4 .* 1$' <<<"$output"
+  grep -Eq '^glibc,MALLOC_ARENA_MAX=1 +2 +4 .* (no difference|[0-9.]+ \[[0-9.]+, [0-9.]+\])$' <<<"$output"
+  [ "$(awk 'length > 80' <<<"$output")" = "" ]
+  # Two runs have no interval; four times as fast is a ratio of a fourth.
+  python3 - <<'END'
+import json
+for i in '1', '2':
+    r = json.load(open(f'glibc.{i}.json'))
+    r['allocator']['name'] = 'quick'
+    for run in r['runs']:
+        run['wall_ns'] /= 4
+        run['peak_rss_bytes'] *= 3
+    json.dump(r, open(f'quick.{i}.json', 'w'))
+def other(name, change):
+    r = json.load(open('glibc.2.json'))
+    change(r)
+    json.dump(r, open(name, 'w'))
+other('machine.json', lambda r: r['machine'].update(cpu_model='Another'))
+other('load.json', lambda r: r['machine'].update(load_at_start=99.5))
+other('workload.json', lambda r: r.update(events=r['events'] + 1))
+other('options.json', lambda r: r.update(speed=1))
+other('build.json', lambda r: (r['allocator'].update(build_id='0123456789abcdef'), r['runs'].reverse()))
+END
+  heaptape report --pool glibc.1.json quick.1.json
+  grep -Eq '^quick +1 +2 .* 0\.25$' <<<"$output"
+  grep -Eq '^quick +1 +2 .* 3\.00$' <<<"$output"
+  heaptape report --pool glibc.1.json glibc.2.json quick.1.json quick.2.json
+  grep -Eq '^quick +2 +4 .* 3\.00 \[[0-9.]+, [0-9.]+\]$' <<<"$output"
+  heaptape report --pool glibc.1.json build.json
+  grep -Eq '^glibc \(build 01234567\) +1 +2 ' <<<"$output"
+  heaptape report --pool glibc.1.json load.json
+  grep -Eq '^glibc +2 +4 ' <<<"$output"
+  heaptape report --pool glibc.1.json machine.json
+  fails_with 1 "machine.json: was measured on another machine than in glibc.1.json: 'cpu_model' differs"
+  heaptape report --pool glibc.1.json workload.json
+  fails_with 1 "workload.json: is of another workload than in glibc.1.json: 'events' differs"
+  heaptape report --pool glibc.1.json options.json
+  fails_with 1 "options.json: was replayed with other options than in glibc.1.json: 'speed' differs"
+  heaptape report --pool glibc.1.json glibc.2.json glibc.1.json
+  fails_with 1 "glibc.1.json: its runs on glibc are those of another file"
+  heaptape report --pool a.htw glibc.1.json
+  fails_with 1 "a.htw: is not the result of 'replay --json' or 'compare --json'"
+  heaptape report --pool -o x.html glibc.1.json
+  usage_fails "--pool prints a table"
+}
+
 @test "report: named after its file" {
   make_workload
   mkdir -p logs

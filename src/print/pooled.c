@@ -1,0 +1,232 @@
+#include "print/pooled.h"
+
+#include "analysis/measure.h"
+#include "base/buf.h"
+#include "cli/command.h"
+#include "replay/figures.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES = 120 };
+
+// All runs on an allocator with the same tunables, of the same build.
+struct pooled_group {
+    char name[NAME_BYTES];              // "glibc,MALLOC_ARENA_MAX=2"
+    const struct json_value *allocator; // of its first file
+    size_t n_files, n_runs;
+    double *values; // FIGURES of each run; NAN those that no ratio is made of
+};
+
+struct pooled {
+    struct pooled_group *groups; // in the order of the files
+    size_t n, capacity;
+};
+
+// What two results must have in common, or their times and memory are not of the same thing.
+static const char *const machine_keys[] = {
+    "architecture",          "cpu_model", "cores", "memory_bytes", "page_bytes", "kernel", "cpu_governor",
+    "transparent_hugepages", NULL,
+};
+static const char *const workload_keys[] = {
+    "events", "skipped", "preexisting", "preexisting_bytes", "peak_live_bytes", "live_at_end_bytes", NULL,
+};
+static const char *const settings_keys[] = {"threads", "memory_threads", "speed", "touch_zeroed", NULL};
+
+static bool is_same(const struct json_value *a, const struct json_value *b)
+{
+    const char *s = json_value_string(a), *t = json_value_string(b);
+    double x = json_value_number(a), y = json_value_number(b);
+    if (s || t)
+        return s && t && strcmp(s, t) == 0;
+    return json_value_kind(a) == json_value_kind(b) && json_value_bool(a) == json_value_bool(b) &&
+           (isnan(x) ? isnan(y) : x == y);
+}
+
+static int expect_same(const struct json_value *a, const struct json_value *b, const char *const *keys,
+                       const char *what, const char *names[2], struct err *e)
+{
+    for (; *keys; keys++) {
+        if (!is_same(json_value_get(a, *keys), json_value_get(b, *keys)))
+            return err_set(e, -EINVAL, "%s: %s than in %s: '%s' differs", names[1], what, names[0], *keys);
+    }
+    return 0;
+}
+
+static int expect_comparable(const struct document_item *a, const struct document_item *b, struct err *e)
+{
+    const char *names[2] = {a->name, b->name};
+    int rc = expect_same(json_value_get(a->file, "machine"), json_value_get(b->file, "machine"), machine_keys,
+                         "was measured on another machine", names, e);
+    if (rc == 0)
+        rc = expect_same(a->result, b->result, workload_keys, "is of another workload", names, e);
+    return rc < 0 ? rc : expect_same(a->result, b->result, settings_keys, "was replayed with other options", names, e);
+}
+
+static void name_allocator(const struct json_value *allocator, char name[NAME_BYTES])
+{
+    const struct json_value *tunables = json_value_get(allocator, "tunables");
+    const char *text = json_value_string(json_value_get(allocator, "name"));
+    size_t n = (size_t)snprintf(name, NAME_BYTES, "%s", text ? text : "?");
+    for (size_t i = 0; i < json_value_length(tunables) && n < NAME_BYTES; i++) {
+        text = json_value_string(json_value_at(tunables, i));
+        n += (size_t)snprintf(name + n, NAME_BYTES - n, ",%s", text ? text : "?");
+    }
+}
+
+// The group of an allocator; a new one where there is none yet. Another build of it is another allocator: its name tells.
+static struct pooled_group *find_group(struct pooled *p, const struct json_value *allocator)
+{
+    char name[NAME_BYTES];
+    const struct json_value *build = json_value_get(allocator, "build_id");
+    name_allocator(allocator, name);
+    for (size_t i = 0; i < p->n; i++) {
+        char other[NAME_BYTES];
+        name_allocator(p->groups[i].allocator, other);
+        if (strcmp(name, other) != 0)
+            continue;
+        if (is_same(json_value_get(p->groups[i].allocator, "build_id"), build))
+            return &p->groups[i];
+        const char *id = json_value_string(build);
+        size_t n = strlen(name);
+        snprintf(name + n, sizeof name - n, " (build %.8s)", id ? id : "unknown");
+    }
+    if (HT_GROW(&p->groups, &p->capacity, p->n + 1) < 0)
+        return NULL;
+    struct pooled_group *g = &p->groups[p->n++];
+    *g = (struct pooled_group){.allocator = allocator};
+    memcpy(g->name, name, sizeof g->name);
+    return g;
+}
+
+// Are the runs in [at, n_runs), those of a file that was added last, there before as well?
+static bool is_twice(const struct pooled_group *g, size_t at)
+{
+    size_t n = g->n_runs - at;
+    for (size_t i = 0; n && i + n <= at; i++) {
+        size_t same = 0;
+        while (same < n &&
+               g->values[(i + same) * FIGURES + FIGURE_wall_ns] == g->values[(at + same) * FIGURES + FIGURE_wall_ns])
+            same++;
+        if (same == n)
+            return true;
+    }
+    return false;
+}
+
+static int add_runs(struct pooled_group *g, const struct document_item *item, struct err *e)
+{
+    const struct json_value *runs = json_value_get(item->result, "runs");
+    size_t n = json_value_length(runs), at = g->n_runs;
+    if (n > MEASURE_MAX_RUNS - at)
+        return err_set(e, -EINVAL, "%s: makes over %d runs on %s", item->name, MEASURE_MAX_RUNS, g->name);
+    double *values = realloc(g->values, (at + n + 1) * FIGURES * sizeof *values);
+    if (!values)
+        return -ENOMEM;
+    g->values = values;
+    for (size_t r = 0; r < n; r++) {
+        for (size_t i = 0; i < FIGURES; i++)
+            values[(at + r) * FIGURES + i] =
+                figure_infos[i].ratio ? json_value_number_at(json_value_at(runs, r), figure_infos[i].name) : NAN;
+    }
+    g->n_runs += n;
+    g->n_files++;
+    return is_twice(g, at) ? err_set(e, -EINVAL, "%s: its runs on %s are those of another file", item->name, g->name)
+                           : 0;
+}
+
+static int pool_results(struct pooled *p, const struct document *d, struct err *e)
+{
+    const struct document_item *first = NULL;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < d->n_items; i++) {
+        const struct document_item *item = &d->items[i];
+        if (!item->result)
+            return err_set(e, -EINVAL, "%s: is not the result of 'replay --json' or 'compare --json'", item->name);
+        first = first ? first : item;
+        rc = expect_comparable(first, item, e);
+        struct pooled_group *g = rc == 0 ? find_group(p, json_value_get(item->result, "allocator")) : NULL;
+        if (rc == 0)
+            rc = g ? add_runs(g, item, e) : -ENOMEM;
+    }
+    return rc;
+}
+
+static void release(struct pooled *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->groups[i].values);
+    free(p->groups);
+    *p = (struct pooled){0};
+}
+
+static size_t values_of(const struct pooled_group *g, size_t figure, double *values)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_runs; i++) {
+        double v = g->values[i * FIGURES + figure];
+        if (!isnan(v))
+            values[n++] = v;
+    }
+    return n;
+}
+
+static double median_of(const struct pooled_group *g, size_t figure)
+{
+    double values[MEASURE_MAX_RUNS];
+    size_t n = values_of(g, figure, values);
+    return n ? measure_median(values, n) : NAN;
+}
+
+static struct measure_ratio ratio_of(const struct pooled *p, const struct pooled_group *g, size_t figure)
+{
+    double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
+    size_t n = values_of(g, figure, of), n_to = values_of(&p->groups[0], figure, to);
+    return measure_ratio(of, n, to, n_to);
+}
+
+static void print_row(const struct pooled *p, const struct pooled_group *g, size_t figure)
+{
+    const struct measure_ratio r = ratio_of(p, g, figure);
+    const struct figure_info *info = &figure_infos[figure];
+    double median = median_of(g, figure);
+    char value[32] = "-", ratio[64] = "1";
+    enum cli_color color = CLI_PLAIN;
+    if (!isnan(median) && info->unit == FIGURE_BYTES)
+        human_bytes(value, (uint64_t)median);
+    else if (!isnan(median))
+        human_ns(value, median);
+    if (g != p->groups && !measure_has_interval(&r))
+        snprintf(ratio, sizeof ratio, "%.2f", r.ratio);
+    else if (g != p->groups && measure_is_same(&r))
+        snprintf(ratio, sizeof ratio, "no difference");
+    else if (g != p->groups) {
+        snprintf(ratio, sizeof ratio, "%.2f [%.2f, %.2f]", r.ratio, r.low, r.high);
+        color = cli_color_of_change(r.ratio, info->better == FIGURE_MORE);
+    }
+    printf("%-28.28s %5zu %5zu %11s  %s%s%s\n", g->name, g->n_files, g->n_runs, value, color ? cli_color(color) : "",
+           ratio, color ? cli_color(CLI_PLAIN) : "");
+}
+
+int pooled_print(const struct document *d, struct err *e)
+{
+    struct pooled p = {0};
+    int rc = pool_results(&p, d, e);
+    for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
+        if (!figure_infos[i].ratio)
+            continue;
+        cli_table_head("%-28s %5s %5s %11s  %s", figure_infos[i].label, "files", "runs", "median", "ratio [95 %]");
+        for (size_t k = 0; k < p.n; k++)
+            print_row(&p, &p.groups[k], i);
+        putchar('\n');
+    }
+    if (rc == 0)
+        printf("Runs of different files were not made in turn: what else the machine did is in\n"
+               "the ratios. Below %d runs of an allocator there is no interval.\n",
+               MEASURE_MIN_RUNS);
+    release(&p);
+    return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
+}
