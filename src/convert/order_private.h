@@ -19,7 +19,7 @@ enum {
     // as two processors can need 0.4 a word, and more processors more in proportion.
     ORDER_STEPS_PER_WORD = 128,
     ORDER_FIRST_STEPS = 1 << 20,
-    ORDER_COMING = 1 << 13, // places for frees that are still to come: addresses seldom share one within some skids
+    ORDER_COMING = 1 << 12, // places for frees that are still to come: addresses seldom share one within some skids
 };
 
 // The release half of a realloc: the block that it has allocated from its address.
@@ -101,9 +101,9 @@ struct order {
     size_t n_duplicates;
     struct order_released released[ORDER_RECENT]; // the last ones, in a ring, while there are several threads
     size_t n_released;
-    // While there are several threads: by hash of the address, the low bits of the greatest stamp of the frees seen ahead,
-    // and one more if two have it; all up to seen_ahead are seen.
-    uint32_t *coming;
+    // While there are several threads: by hash of the address, the greatest stamp of the frees seen ahead, and one more if
+    // two have it; all up to seen_ahead are seen.
+    uint64_t *coming;
     uint64_t seen_ahead;
     struct merge_stream **due; // room for all streams
     size_t due_capacity;

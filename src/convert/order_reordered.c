@@ -156,22 +156,16 @@ static bool overtakes(struct order *o, struct pair *p, uint64_t address)
     return too_early(p->b, p->for_a, p->a) < as_stamped;
 }
 
-static uint32_t *coming_at(const struct order *o, uint64_t address)
+static uint64_t *coming_at(const struct order *o, uint64_t address)
 {
     return &o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)];
 }
 
-// Is the first stamp later, as far as their low bits tell? A stamp from long ago may seem to be: that costs a search.
-static bool is_later(uint32_t a, uint64_t b)
-{
-    return (int32_t)(a - (uint32_t)b) > 0;
-}
-
 static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
 {
-    uint32_t *latest = coming_at(o, address);
-    if (!is_later(*latest, stamp))
-        *latest = (uint32_t)stamp + (*latest == (uint32_t)stamp);
+    uint64_t *latest = coming_at(o, address);
+    if (*latest <= stamp)
+        *latest = stamp + (*latest == stamp);
 }
 
 // Notes the stream's frees up to the limit that have not been seen yet.
@@ -212,7 +206,7 @@ static bool may_be_freed_again(struct order *o, uint64_t stamp, uint64_t address
             see_ahead(o, o->due[i], to);
         o->seen_ahead = o->steps ? to : 0;
     }
-    return !o->steps || is_later(*coming_at(o, address), stamp);
+    return !o->steps || *coming_at(o, address) > stamp;
 }
 
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address)
