@@ -7,6 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 // Linux 5.14
+#endif
+
 enum {
     FIRST_CHUNK_WORDS = 64, // 20,000 threads of a few calls each take 10 MB
     MAX_CHUNK_WORDS = 32768,
@@ -148,6 +152,9 @@ static int add_chunk(struct plan_stream *s, struct err *e)
         *plan_memory_at(m, s->next) = (uint64_t)PLAN_JUMP | (at - s->next - 1) << 8;
     if (rc < 0)
         return rc;
+    // One call is cheaper than a page fault for each page. An older kernel does nothing.
+    if (words == MAX_CHUNK_WORDS && !m->window_words)
+        madvise((void *)((uintptr_t)(m->words + at) & ~(uintptr_t)4095), words * 8, MADV_POPULATE_WRITE);
     s->next = at;
     s->end = at + words - 1;
     s->chunk_words = words;
