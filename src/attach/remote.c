@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -20,7 +21,9 @@ enum {
     MAX_DYNAMIC = 1024,
     DYNAMIC_AT_ONCE = 8,
     MAX_CHAIN = 1 << 20,
-    VERSION_HIDDEN = 0x8000
+    VERSION_HIDDEN = 0x8000,
+    LIST_TRIES = 50, // to read the loader's list while it does not change
+    LIST_PAUSE_NS = 200000,
 };
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes)
@@ -165,26 +168,67 @@ static uint64_t find_function(const struct remote *r, const struct remote_object
     return found;
 }
 
-// Adds the objects that have been loaded since the last call.
-static int read_objects(struct remote *r)
+// The tables of an object that is known already, by what `map` at `at` says; else reads them.
+static bool find_tables(const struct remote *r, uint64_t at, const struct link_map *map, struct remote_object *o)
 {
+    char name[REMOTE_NAME] = "";
+    if (pread(r->memory, name, sizeof name - 1, (off_t)(uintptr_t)map->l_name) < 0)
+        return false;
+    for (size_t i = 0; i < r->n_objects; i++) {
+        *o = r->objects[i];
+        // Another object may have the place of an unloaded one, and its map, too.
+        if (o->map == at && o->base == map->l_addr && strcmp(o->name, name) == 0)
+            return true;
+    }
+    if (!read_tables(r, map, o))
+        return false;
+    o->map = at;
+    strcpy(o->name, name);
+    return true;
+}
+
+// Appends the objects that the loader has listed. *whole: it was not changing the list meanwhile.
+static int list_objects(const struct remote *r, struct remote *to, bool *whole)
+{
+    struct r_debug before, after;
     struct link_map m = {0};
-    uint64_t at = 0;
-    size_t known = r->n_objects;
-    if (!remote_read(r, r->r_debug + offsetof(struct r_debug, r_map), &at, sizeof at))
+    uint64_t previous = 0;
+    if (!remote_read(r, r->r_debug, &before, sizeof before))
         return -EACCES;
+    uint64_t at = (uintptr_t)before.r_map;
+    *whole = before.r_state == RT_CONSISTENT;
     for (unsigned i = 0; at && i < MAX_OBJECTS && remote_read(r, at, &m, sizeof m); i++) {
         struct remote_object o;
-        size_t k = 0;
-        while (k < known && r->objects[k].map != at)
-            k++;
-        if (k == known && read_tables(r, &m, &o)) {
-            o.map = at;
-            if (HT_GROW(&r->objects, &r->capacity, r->n_objects + 1) < 0)
+        *whole = *whole && (uintptr_t)m.l_prev == previous;
+        if (find_tables(r, at, &m, &o)) {
+            if (HT_GROW(&to->objects, &to->capacity, to->n_objects + 1) < 0)
                 return -ENOMEM;
-            r->objects[r->n_objects++] = o;
+            to->objects[to->n_objects++] = o;
         }
+        previous = at;
         at = (uintptr_t)m.l_next;
+    }
+    *whole = *whole && !at && remote_read(r, r->r_debug, &after, sizeof after) && after.r_state == RT_CONSISTENT;
+    return 0;
+}
+
+// Reads the objects that are loaded now. A thread that has been stopped while it changes the list keeps it so: then as it is.
+static int read_objects(struct remote *r)
+{
+    bool whole = false;
+    for (unsigned i = 0; i < LIST_TRIES && !whole; i++) {
+        struct remote now = {0};
+        if (i > 0)
+            nanosleep(&(struct timespec){.tv_nsec = LIST_PAUSE_NS}, NULL);
+        int rc = list_objects(r, &now, &whole);
+        if (rc < 0) {
+            free(now.objects);
+            return rc;
+        }
+        free(r->objects);
+        r->objects = now.objects;
+        r->n_objects = now.n_objects;
+        r->capacity = now.capacity;
     }
     return 0;
 }

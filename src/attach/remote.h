@@ -10,10 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { REMOTE_NAME = 128 };
+
 // Of a loaded object with dynamic symbols, its tables. A thread that stands still must not wait until they are read again.
 struct remote_object {
     uint64_t map; // of the loader
     uint64_t base;
+    char name[REMOTE_NAME]; // of its file, the start
     uint64_t symbols, strings, hash, versions;
     uint32_t head[4]; // of the hash table
 };

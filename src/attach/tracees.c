@@ -72,11 +72,11 @@ static int seize_new(struct tracees *t, struct err *e)
         if (tid <= 0 || find(t, tid))
             continue;
         found++;
-        if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0 && errno != ESRCH)
+        bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
+        if (!seized && errno != ESRCH)
             found = status_denied(t->remote->pid, e);
-        else if (errno != ESRCH && !add(t, tid))
+        else if (seized && !add(t, tid))
             found = err_set(e, -ENOMEM, "out of memory");
-        errno = 0;
     }
     closedir(tasks);
     return found;
