@@ -53,8 +53,11 @@ bool producer_is_allocator(const void *address)
 
 bool producer_wants_maps(void)
 {
+    uint32_t was = producer_enter(PRODUCER_WRITING);
     const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF)
+    bool off = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_OFF;
+    producer_leave(was);
+    if (off)
         return false;
     if (!producer_inherited.session.magic)
         producer_start();

@@ -69,7 +69,9 @@ struct producer_thread {
 
 // Bits of producer_tls.busy: what the thread is doing, so that an event can see what it interrupts.
 enum producer_busy {
-    PRODUCER_WRITING = 1,       // a record: stream 0 must not be touched
+    // A record: stream 0 must not be touched. Also whatever else uses the state of the thread, the process or the spool: while a
+    // thread does, detaching does not unmap them.
+    PRODUCER_WRITING = 1,
     PRODUCER_IN_ALLOCATOR = 2,  // inside a real function that may call wrapped ones: what its object calls is no event
     PRODUCER_IN_OPERATOR = 4,   // the same for the C++ operators' object
     PRODUCER_MUTED = 8,         // inside heaptape's own calls of libc: nothing is an event

@@ -270,19 +270,24 @@ _Static_assert(MIN_PERIOD << 5 == MAX_PERIOD, "the period of a thread that has m
 
 bool producer_call_chosen(void)
 {
-    struct producer_thread *t = producer_tls.thread;
-    const struct producer_stream *stream = &t->streams[0];
     producer_tls.untimed = MIN_PERIOD;
     // As for the fast path: else the counter may be forbidden, or the call is none of the program's.
-    if (producer_tls.busy || stream->fast_epoch == PRODUCER_NO_EPOCH || producer_no_room(stream->pos))
+    if (producer_tls.busy)
         return false;
-    // A program's calls have a rhythm, too: the distances are drawn at random from 1 to twice the period less 1.
-    uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
-    producer_tls.untimed = (uint32_t)(bits * (2 * period_of(t) - 1) >> 32);
-    return true;
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    const struct producer_thread *t = producer_tls.thread;
+    const struct producer_stream *stream = &t->streams[0];
+    bool chosen = stream->fast_epoch != PRODUCER_NO_EPOCH && !producer_no_room(stream->pos);
+    if (chosen) {
+        // A program's calls have a rhythm, too: the distances are drawn at random from 1 to twice the period less 1.
+        uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
+        producer_tls.untimed = (uint32_t)(bits * (2 * period_of(t) - 1) >> 32);
+    }
+    producer_leave(was);
+    return chosen;
 }
 
-void producer_call_add(uint64_t ticks)
+static void add_call(uint64_t ticks)
 {
     struct producer_thread *t = producer_tls.thread;
     struct spool_header *h = producer_inherited.spool;
@@ -295,6 +300,13 @@ void producer_call_add(uint64_t ticks)
     // A short call may seem to take less than nothing: only the sum counts.
     atomic_fetch_add_explicit(&h->call_min_ticks, (ticks - timing_ticks) * period, memory_order_relaxed);
     atomic_fetch_add_explicit(&h->call_max_ticks, ticks * period, memory_order_relaxed);
+}
+
+void producer_call_add(uint64_t ticks)
+{
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    add_call(ticks);
+    producer_leave(was);
 }
 
 uint64_t producer_cpu_ns(void)

@@ -479,8 +479,9 @@ static bool begin(struct producer_process *p)
         return false;
     if (!join_session(in) || (!alone && !in->attached && !producer_is_followed(&in->session)))
         return false;
+    // What comes after the end of the recording of a process that ran already is not missing.
     if (!producer_has_recorder(p))
-        return refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
+        return !in->attached && refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
         p->pid = (uint32_t)syscall(SYS_getpid);
     in->pid = p->pid;
@@ -542,7 +543,7 @@ static struct producer_process *process_mapping(void)
     return &i->process;
 }
 
-void producer_before_fork(void)
+static void before_fork(void)
 {
     struct producer_inherited *in = &producer_inherited;
     const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
@@ -551,9 +552,15 @@ void producer_before_fork(void)
         return;
     in->recording = atomic_load_explicit(&p->header->control.state, memory_order_acquire);
     // One that is off may have forbidden itself the counter.
-    bool running = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
-    bool reads = running && !producer_tls.thread->forbidden;
-    in->fork_stamp = reads ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
+    bool reads = atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    in->fork_stamp = reads && !producer_tls.thread->forbidden ? clock_ticks(p->clock) >> CODEC_STAMP_SHIFT : 0;
+}
+
+void producer_before_fork(void)
+{
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    before_fork();
+    producer_leave(was);
 }
 
 void producer_after_fork(void)
@@ -697,8 +704,8 @@ void producer_set_allocator(const char *path)
 
 void producer_set_bypass(const char *path)
 {
-    char *to = producer_inherited.bypassed_by;
-    append(to, to + sizeof producer_inherited.bypassed_by, path);
+    append(producer_inherited.bypassed_by, producer_inherited.bypassed_by + sizeof producer_inherited.bypassed_by,
+           path);
 }
 
 static bool is_listed(const struct spool_header *h, uint32_t bytes, const char *path)
@@ -740,8 +747,11 @@ struct spool_header *producer_may_ask_malloc(void)
 
 bool producer_is_uncertain(void)
 {
+    uint32_t was = producer_enter(PRODUCER_WRITING);
     const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    return producer_inherited.forked || !p || !p->header;
+    bool ready = p && p->header;
+    producer_leave(was);
+    return producer_inherited.forked || !ready;
 }
 
 void producer_set_library(const char *path, const char *heaptape)
@@ -783,6 +793,8 @@ void producer_forbid(bool process)
 
 void producer_allow(void)
 {
+    uint32_t was = producer_enter(PRODUCER_WRITING);
     if (producer_tls.thread->live)
         producer_tls.thread->forbidden = 0;
+    producer_leave(was);
 }

@@ -104,7 +104,9 @@ bool producer_site_chosen(uint64_t size)
     bool first = !tls->random;
     if (!producer_depth) {
         // Not before the session has been joined, which may ask for stacks.
+        uint32_t was = producer_enter(PRODUCER_WRITING);
         tls->stack_left = tls->thread->live ? INT64_MAX : -1;
+        producer_leave(was);
         return false;
     }
     if (!producer_sample_bytes)
@@ -197,9 +199,6 @@ static inline void watch(struct producer_thread *t)
 
 bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller, const void *frame)
 {
-    struct producer_thread *t = producer_tls.thread;
-    struct producer_stream *stream = &t->streams[0];
-    const struct producer_sites *sites = producer_inherited.sites;
     // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(size)) {
@@ -209,10 +208,17 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
         return done;
     }
     producer_tls.decided = PRODUCER_WITH_STACK;
-    if (producer_tls.busy || at[1] != (uintptr_t)caller || !is_on_stack(t, (uintptr_t)frame))
+    if (producer_tls.busy || at[1] != (uintptr_t)caller)
         return false;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
+    struct producer_thread *t = producer_tls.thread;
+    struct producer_stream *stream = &t->streams[0];
+    const struct producer_sites *sites = producer_inherited.sites;
+    if (!is_on_stack(t, (uintptr_t)frame)) {
+        producer_tls.busy = 0;
+        return false;
+    }
     uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT,
              rel = codec_relative(address, stream->state.base);
     uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;

@@ -210,14 +210,17 @@ struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg
     if (self)
         producer_thread_reap(p);
     struct producer_thread *t = self ? producer_thread_take(p) : NULL;
+    struct event ev = {.kind = HT_THREAD_CREATE};
+    if (t) {
+        t->parent = self->number;
+        t->start = start;
+        t->arg = arg;
+        ev.value = t->number;
+    }
     producer_leave(was);
-    if (!t)
-        return NULL;
-    t->parent = self->number;
-    t->start = start;
-    t->arg = arg;
-    const struct event ev = {.kind = HT_THREAD_CREATE, .value = t->number};
-    producer_record(&ev, NULL);
+    // From here on the state stays mapped, because it waits for the thread that it was made for.
+    if (t)
+        producer_record(&ev, NULL);
     return t;
 }
 
@@ -226,6 +229,7 @@ void producer_thread_begin(struct producer_thread *t)
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     struct producer_process *p = producer_process_ready();
+    t->start = NULL;
     if (p && t != producer_tls.thread)
         begin(p, t);
     producer_leave(was);

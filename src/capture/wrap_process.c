@@ -116,7 +116,6 @@ static void *begin(void *data)
     struct producer_thread *t = data;
     void *(*start)(void *) = t->start;
     void *arg = t->arg;
-    t->start = NULL;
     producer_thread_begin(t);
     return start(arg);
 }
