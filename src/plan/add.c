@@ -127,17 +127,17 @@ static int put_sample(struct pending_op *a)
 
 // Ops soon after a PACE have none of their own: a sleep is precise to some 10 us, and allocators return memory by the clock 10
 // ms or more after its last use.
-static int put_pace(struct pending_op *a)
+static int put_pace(struct pending_op *a, uint64_t stamp)
 {
     enum { PACE_STEP_NS = 20000, CLOCK_STEP_NS = 500000 };
     struct plan *p = a->plan;
-    if (a->op->kind == HT_PREEXISTING || a->op->stamp < a->stream->pace_stamp)
+    if (!(p->settings.ns_per_stamp > 0) || a->op->kind == HT_PREEXISTING || stamp < a->stream->pace_stamp)
         return 0;
-    double ns = a->op->stamp > p->first_stamp ? (double)(a->op->stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
+    double ns = stamp > p->first_stamp ? (double)(stamp - p->first_stamp) * p->settings.ns_per_stamp : 0;
     if (ns >= (double)(1ull << 55))
         return p->settings.paced ? bad(a, "is more than a year later than the first one") : 0;
     double step = (p->settings.paced ? PACE_STEP_NS : CLOCK_STEP_NS) / p->settings.ns_per_stamp;
-    a->stream->pace_stamp = a->op->stamp + (uint64_t)step;
+    a->stream->pace_stamp = stamp + (uint64_t)step;
     return plan_put_pace(p, a->stream, (uint64_t)ns, a->e);
 }
 
@@ -240,12 +240,23 @@ static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
     to->used += used;
 }
 
+static int put_late(struct pending_op *a, struct plan_slot *slot, const struct plan_late *late)
+{
+    return plan_late_allocated(a->plan, slot, late) < 0 ? plan_no_memory(a->e) : 0;
+}
+
+static int release_late(struct pending_op *a, struct plan_slot *slot)
+{
+    return slot->size < HT_BIG_BYTES ? 0 : plan_late_released(a->plan, a->stream, slot, a->e);
+}
+
 // Says how much of the op's block the program used, where that is known or can be estimated: else the player guesses. Of a
 // block that was not measured, or that lay in memory that was resident before, the part is used that others of its call site
 // and size class used so far, or where those are not known, others of its size class.
-static int put_touch(struct pending_op *a, struct plan_stream *s, const struct plan_slot *slot)
+static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_slot *slot)
 {
     struct plan *p = a->plan;
+    bool is_live_at_start = a->op->kind == HT_PREEXISTING;
     if (slot->size < HT_BIG_BYTES)
         return 0;
     bool zeroed = (a->op->kind == HT_PREEXISTING ? (uint8_t)a->op->value : a->op->kind) == HT_CALLOC;
@@ -261,8 +272,12 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, const struct p
     if (r && r->used > kib)
         r = NULL;
     bool known = r && (zeroed || r->used == r->resident);
-    if (!known && !others->bytes && !r)
-        return 0;
+    struct plan_late late = {
+        .owner = s, .thread = a->recorded, .entry = slot->entry, .pages = kib / PAGE_KIB, .fresh = true};
+    if (!known && !others->bytes && !r) {
+        late.used = zeroed ? 0 : kib / PAGE_KIB;
+        return is_live_at_start ? 0 : put_late(a, slot, &late);
+    }
     uint64_t used = known           ? r->used
                     : others->bytes ? (uint64_t)((double)kib * (double)others->used / (double)others->bytes)
                                     : r->resident;
@@ -279,7 +294,10 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, const struct p
         used = r && used > r->resident ? r->resident : used;
         front = used;
     }
-    return plan_put_touch(p, s, used / PAGE_KIB, front / PAGE_KIB, a->e);
+    late.used = used / PAGE_KIB;
+    late.front = front / PAGE_KIB;
+    int rc = plan_put_touch(p, s, &late, &late.touch, a->e);
+    return rc < 0 || is_live_at_start ? rc : put_late(a, slot, &late);
 }
 
 // The call of an op that allocates; a realloc does if it is one of NULL.
@@ -350,8 +368,10 @@ static int add_free(struct pending_op *a)
     c.entry = slot->entry;
     if (op->kind == HT_REALLOC || op->kind == HT_REALLOCARRAY)
         c.op = PLAN_REALLOC_FREE;
+    rc = release_late(a, slot);
     count_live(a, 0 - slot->size);
-    rc = put_counted(a, &c);
+    if (rc == 0)
+        rc = put_counted(a, &c);
     return rc < 0 ? rc : free_entry(a, slot);
 }
 
@@ -375,7 +395,9 @@ static int add_realloc(struct pending_op *a)
         c.extra[0] = op->count;
         c.extra[1] = slot->size;
     }
-    rc = set_size(a, slot);
+    rc = release_late(a, slot);
+    if (rc == 0)
+        rc = set_size(a, slot);
     if (rc == 0)
         rc = note_allocation(a);
     if (rc == 0)
@@ -459,7 +481,9 @@ static int add_thread_create(struct pending_op *a)
 static int add_thread_exit(struct pending_op *a)
 {
     struct slot_table_pool *pool = &a->stream->pool;
-    int rc = put_without_call(a);
+    int rc = plan_late_put(a->plan, a->stream, a->recorded, true, a->e);
+    if (rc == 0)
+        rc = put_without_call(a);
     a->plan->current_exited = true;
     if (a->plan->facts.one_thread)
         return rc;
@@ -532,6 +556,23 @@ static int put_periodic(struct pending_op *a)
     return plan_put_stats(p, a->stream, a->e);
 }
 
+// The replay's memory is sampled where the program's was.
+static int put_recorded_samples(struct pending_op *a)
+{
+    struct plan *p = a->plan;
+    const struct workload_sample *sample;
+    int rc = 0;
+    while (rc == 0 && (sample = plan_pass_sample(p, a->op))) {
+        plan_late_sample(p, sample);
+        rc = put_pace(a, sample->stamp);
+        if (rc == 0)
+            rc = plan_late_put(p, a->stream, a->recorded, false, a->e);
+        if (rc == 0 && p->facts.events)
+            rc = put_sample(a);
+    }
+    return rc < 0 || !p->n_lates ? rc : plan_late_put(p, a->stream, a->recorded, false, a->e);
+}
+
 // Any op.
 static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const struct workload_op *op, struct err *e)
 {
@@ -548,12 +589,14 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
         return rc;
     if (p->facts.events == 0 && !p->first_stamp && op->kind != HT_PREEXISTING)
         p->first_stamp = op->stamp;
-    plan_follow(p, &a.stream->span, op);
     rc = put_periodic(&a);
-    if (rc == 0 && p->settings.ns_per_stamp > 0)
-        rc = put_pace(&a);
     if (rc == 0 && !p->facts.one_thread)
         rc = plan_couple(p, a.stream, e);
+    if (rc == 0)
+        rc = put_recorded_samples(&a);
+    plan_follow(p, &a.stream->span, op);
+    if (rc == 0)
+        rc = put_pace(&a, op->stamp);
     if (rc == 0 && a.stream->unsampled_events >= PLAN_SAMPLE_EVENTS)
         rc = put_sample(&a);
     if (rc == 0 && op->n_dependencies && !p->facts.one_thread)

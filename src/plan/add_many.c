@@ -134,7 +134,8 @@ static inline bool add(const struct plan *p, struct plan_stream *s, const struct
         resize(slot, op->size, p->added + a->done + 1, a);
         break;
     case FREES:
-        if (!entry || op->flags || a->n_free + 1 >= SLOT_TABLE_SURPLUS || a->n_free == s->pool.capacity)
+        if (!entry || op->flags || slot->size >> HT_BIG_SIZE_BITS || a->n_free + 1 >= SLOT_TABLE_SURPLUS ||
+            a->n_free == s->pool.capacity)
             return false;
         a->live = plan_wrapping_add(a->live, (int64_t)(0 - slot->size));
         a->bytes += slot->size;
@@ -142,7 +143,7 @@ static inline bool add(const struct plan *p, struct plan_stream *s, const struct
         slot->entry = 0;
         break;
     case RESIZES:
-        if (!entry || op->flags & ~WORKLOAD_MOVED)
+        if (!entry || slot->size >> HT_BIG_SIZE_BITS || op->flags & ~WORKLOAD_MOVED)
             return false;
         a->next[1] = slot->size;
         resize(slot, op->size, p->added + a->done + 1, a);

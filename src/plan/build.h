@@ -12,6 +12,26 @@ struct plan_slot {
     uint64_t size;                 // requested bytes
     uint32_t entry;                // of the slot table; 0: holds no block
     uint8_t free_kind, align_log2; // kind of call that can free the block, and its alignment for that
+    uint16_t unused;               // of a big block, in parts of PLAN_UNUSED_ALL: what the program did not use of it
+};
+#define PLAN_UNUSED_ALL UINT16_MAX
+
+// A big block whose use may be late: see late.c. Pages are those of 4 KiB that it uses.
+struct plan_late {
+    struct plan_stream *owner; // of the op that allocated or resized it
+    uint32_t thread;           // the same, of the workload
+    uint32_t entry;
+    uint64_t touch;              // word number of the pages in its TOUCH; 0: it has none
+    uint64_t pages, used, front; // pages: of its size
+    uint64_t due, touched;       // pages used up to now; and of them those that the ops so far touch
+    bool fresh;                  // no sample has come since: the TOUCH touches all
+    bool has_touched;            // there is a TOUCH_LATE …
+    uint64_t touched_before;     // … before this op of the owner
+};
+
+struct plan_touch_late {
+    uint32_t entry;
+    uint64_t from, to, used, front, pages;
 };
 
 // A window in the file of a streamed plan.
@@ -114,6 +134,11 @@ struct plan {
     struct plan_recorded_sample *recorded;
     size_t n_recorded, n_passed; // samples; of these, those that are older than the ops so far
     uint64_t mapped_bytes;
+    struct plan_late *lates; // in the order of their allocation
+    size_t n_lates, lates_capacity;
+    uint64_t unused, late_bytes; // bytes of live big blocks that the program did not use, and those that it used later
+    bool has_beside;             // there was a sample, which had …
+    int64_t beside_heap;         // … so much private memory beside what blocks use
     struct plan_coupling coupling;
     struct plan_live_point *points; // one for each SAMPLE
     size_t n_points, points_capacity;
@@ -165,8 +190,11 @@ int plan_put_snapshot(struct plan *p, struct plan_stream *s, struct err *e);
 // SWITCH: the following ops were recorded in `thread`.
 int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, struct err *e);
 
-// TOUCH: pages used of the block of the next call.
-int plan_put_touch(struct plan *p, struct plan_stream *s, uint64_t used, uint64_t front, struct err *e);
+// TOUCH: pages used of the block of the next call. *at is the word number of the second word.
+int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t *at, struct err *e);
+
+// TOUCH_LATE: further pages of a block.
+int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_touch_late *t, struct err *e);
 
 // PACE: the following ops wait until `ns` (less than 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);
@@ -207,7 +235,22 @@ static inline bool plan_section_is_full(const struct plan *p, uint64_t calls, ui
            calls >= PLAN_SECTION_CALLS;
 }
 
-// recorded.c: an op is about to be added; a SAMPLE was added; all ops have been added.
+// late.c: a big block of the slot has been allocated, of which `late` says what is used. 0, or negative when out of memory.
+int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late);
+
+// The slot's big block is about to be freed or resized by an op of `s`: puts the touches that are left.
+int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e);
+
+// The sample lies between the ops so far and the next one.
+void plan_late_sample(struct plan *p, const struct workload_sample *sample);
+
+// Puts the touches that are due of blocks of the stream and the workload's thread, all of them if the thread exits.
+int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e);
+
+// recorded.c: before an op is added, the samples that came before it, one after the other; then NULL.
+const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op);
+
+// An op is about to be added; a SAMPLE was added; all ops have been added.
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op);
 int plan_note_point(struct plan *p, struct err *e);
 void plan_finish_recorded(struct plan *p);

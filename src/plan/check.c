@@ -59,6 +59,8 @@ static bool check_other(struct checked *c, const uint64_t *w)
     case PLAN_TOUCH:
     case PLAN_SKIPPED:
         return true;
+    case PLAN_TOUCH_LATE:
+        return entry < c->header->slot_table_entries;
     case PLAN_SWITCH:
         return *w >> 9 < c->header->n_caches;
     case PLAN_START_THREAD:

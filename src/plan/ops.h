@@ -43,11 +43,15 @@ enum plan_op {
     PLAN_TRIM,   // ask the allocator to return free memory to the kernel
     PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
     PLAN_TOUCH,    // bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes,
-                   // of those that belong to it alone; extra: how many of them are at its start
-    PLAN_PACE,     // bits 8-63: nanoseconds after the start. At a pace the thread does not go on before that; else the
-                   // allocator's clock is set to it
-    PLAN_SWITCH,   // all threads in one: the following ops were recorded in the thread in bits 9-63
-    PLAN_JUMP,     // bits 8-63: words to skip
+                   // of those that belong to it alone; extra: how many of them are at its start, and from bit 32 on how
+                   // many of them are left to TOUCH_LATE
+    // More of the pages of the entry's block. Size field: up to this one of those used, by number; extra: from this one,
+    // and from bit 32 on pages used; pages used at the start, and from bit 32 on pages of the block
+    PLAN_TOUCH_LATE,
+    PLAN_PACE,   // bits 8-63: nanoseconds after the start. At a pace the thread does not go on before that; else the
+                 // allocator's clock is set to it
+    PLAN_SWITCH, // all threads in one: the following ops were recorded in the thread in bits 9-63
+    PLAN_JUMP,   // bits 8-63: words to skip
     PLAN_NEXT_SEGMENT, // end of the thread's ops in this window; the stream goes on in a later window or ends
     PLAN_FIRST_NUMBERED,
     PLAN_CALLOC_MANY = PLAN_FIRST_NUMBERED, // calloc with a count other than 1. Extra: count
@@ -120,6 +124,7 @@ static inline unsigned plan_extra_words(enum plan_op op)
     case PLAN_REALLOCARRAY_NEW:
     case PLAN_REALLOC:
         return 1;
+    case PLAN_TOUCH_LATE:
     case PLAN_REALLOCARRAY:
     case PLAN_PREEXISTING: // its alignment, at least 1; the kind of call that allocates it
         return 2;

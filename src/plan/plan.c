@@ -68,6 +68,7 @@ void plan_free(struct plan *p)
     free(p->site_uses);
     plan_release_coupling(p);
     free(p->recorded);
+    free(p->lates);
     free(p->points);
     plan_memory_release(&p->memory);
     plan_memory_release(&p->ring);

@@ -92,9 +92,24 @@ int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err
     return put_word(p, s, (uint64_t)PLAN_PACE | ns << 8, e);
 }
 
-int plan_put_touch(struct plan *p, struct plan_stream *s, uint64_t used, uint64_t front, struct err *e)
+int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t *at, struct err *e)
 {
-    return put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_TOUCH | used << 8, front}, e);
+    int rc = put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_TOUCH | late->used << 8, late->front}, e);
+    *at = s->next - 1;
+    return rc;
+}
+
+int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_touch_late *t, struct err *e)
+{
+    uint64_t *w;
+    int rc = reserve(p, s, 3, &w, e);
+    if (rc < 0)
+        return rc;
+    w[0] = plan_word(PLAN_TOUCH_LATE, t->entry, t->to);
+    w[1] = t->from | t->used << 32;
+    w[2] = t->front | t->pages << 32;
+    s->next += 3;
+    return 0;
 }
 
 int plan_put_wait(struct plan *p, struct plan_stream *s, uint32_t thread, uint64_t position, struct err *e)

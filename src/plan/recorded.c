@@ -37,10 +37,16 @@ static void locate_sample(const struct plan *p, struct plan_recorded_sample *r)
     r->mapped_bytes = p->mapped_bytes;
 }
 
+const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op)
+{
+    if (p->n_passed == p->n_recorded || p->recorded[p->n_passed].sample.stamp >= op->stamp)
+        return NULL;
+    locate_sample(p, &p->recorded[p->n_passed]);
+    return &p->recorded[p->n_passed++].sample;
+}
+
 void plan_follow(struct plan *p, struct plan_span *span, const struct workload_op *op)
 {
-    while (p->n_passed < p->n_recorded && p->recorded[p->n_passed].sample.stamp < op->stamp)
-        locate_sample(p, &p->recorded[p->n_passed++]);
     if (event_infos[op->kind].class == HT_CLASS_MAP)
         follow_mapping(p, op);
     if (op->kind == HT_PREEXISTING)

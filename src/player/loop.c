@@ -69,23 +69,42 @@ ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
     touch_pages(block, had / 2, had + (size - had) / 2);
 }
 
-// Writes to as many pages of the block as the program used, of those that belong to it alone: the first ones, then others at
-// equal distances. Where a realloc found the start of the block in use, that is done already.
-static __attribute__((noinline)) void touch_measured(struct player_thread *t, char *block, size_t had, size_t size)
+// Which of the pages that the program used of a block, of those that belong to it alone: the first ones are at its start, the
+// others at equal distances.
+struct player_use {
+    uint64_t used, front, from, to;
+};
+
+static __attribute__((noinline)) void touch_used(char *block, size_t size, struct player_use u)
 {
     uintptr_t mask = PLAYER_PAGE_BYTES - 1, start = ((uintptr_t)block + mask) & ~mask,
               end = ((uintptr_t)block + size) & ~mask;
     uint64_t pages = end > start ? (end - start) / PLAYER_PAGE_BYTES : 0;
-    uint64_t used = t->touch_pages < pages ? t->touch_pages : pages,
-             front = t->touch_front < used ? t->touch_front : used;
-    uint64_t old = had / PLAYER_PAGE_BYTES, others = used - front;
+    uint64_t used = u.used < pages ? u.used : pages, front = u.front < used ? u.front : used,
+             to = u.to < used ? u.to : used;
+    for (uint64_t i = u.from; i < to; i++) {
+        uint64_t page = i < front ? i : front + (pages - front) * (i - front) / (used - front);
+        *(volatile char *)(start + page * PLAYER_PAGE_BYTES) = 1;
+    }
+}
+
+// Where a realloc found the start of the block in use, that is done already.
+static __attribute__((noinline)) void touch_measured(struct player_thread *t, char *block, size_t had, size_t size)
+{
+    uint64_t old = had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
+             now = t->touch_pages > late ? t->touch_pages - late : 0;
     t->touches = false;
-    if (used)
+    if (now)
         *(volatile char *)block = 1;
-    for (uint64_t i = front > old ? old : 0; i < front; i++)
-        *(volatile char *)(start + i * PLAYER_PAGE_BYTES) = 1;
-    for (uint64_t i = 0; i < others; i++)
-        *(volatile char *)(start + (front + (pages - front) * i / others) * PLAYER_PAGE_BYTES) = 1;
+    touch_used(block, size, (struct player_use){t->touch_pages, t->touch_front, t->touch_front > old ? old : 0, now});
+}
+
+// The plan's file may have been written by others.
+static __attribute__((noinline)) void touch_late(char *block, uint64_t to, const uint64_t *extra)
+{
+    uint64_t size = (extra[1] >> 32) * PLAYER_PAGE_BYTES;
+    if (block && player.usable_size && player.usable_size(block) >= size)
+        touch_used(block, size, (struct player_use){extra[0] >> 32, (uint32_t)extra[1], (uint32_t)extra[0], to});
 }
 
 // Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never
@@ -418,7 +437,13 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
         case PLAN_TOUCH:
             t->touches = true;
             t->touch_pages = word >> 8;
-            t->touch_front = *pc++;
+            t->touch_front = (uint32_t)*pc;
+            t->touch_late = *pc++ >> 32;
+            continue;
+        case PLAN_TOUCH_LATE:
+            if (touch == RESULTS_TOUCH_PAGE)
+                touch_late(slots[entry], size, pc);
+            pc += 2;
             continue;
         case PLAN_PACE:
             player_pace(t, word >> 8);

@@ -57,14 +57,19 @@ struct fidelity_live fidelity_live(const struct plan *p, const struct replay_run
     return f;
 }
 
-// The replay's heap after `event` calls, linear between samples.
-static double replayed_heap(const struct replay_run *run, uint64_t event)
+// The replay's heap at a recorded sample, the `place`th of `places` after as many calls: of the replay's own samples after as
+// many, the one in the same place, or linear between others.
+static double replayed_heap(const struct replay_run *run, uint64_t event, size_t place, size_t places)
 {
-    size_t i = 0;
+    size_t i = 0, n = 0;
     while (i < run->n_samples && run->samples[i].event < event)
         i++;
     if (i == run->n_samples)
         return run->figures.end_rss_bytes - run->figures.baseline_rss_bytes;
+    while (i + n < run->n_samples && run->samples[i + n].event == event)
+        n++;
+    if (n)
+        return (double)run->samples[i + place * n / places].rss_bytes - run->figures.baseline_rss_bytes;
     const struct results_sample *b = &run->samples[i], *a = i ? b - 1 : b;
     if (b->event <= a->event)
         return (double)b->rss_bytes - run->figures.baseline_rss_bytes;
@@ -91,14 +96,21 @@ struct fidelity_memory fidelity_memory(const struct plan *p, const struct replay
     const struct plan_recorded_sample *r = plan_recorded_samples(p, &n);
     struct fidelity_memory f = {0};
     double off = 0, bias = 0, sum = 0;
+    size_t first = 0, end = 0; // samples after as many calls
     if (n) {
         f.baseline_bytes = find_baseline(r);
         f.first_live_bytes = r->live_bytes > 0 ? (uint64_t)r->live_bytes : 0;
     }
     for (size_t i = 0; i < n; i++) {
+        if (i == end) {
+            first = i;
+            while (end < n && r[end].event == r[first].event)
+                end++;
+        }
         if (r[i].event == 0 && i > 0)
             continue;
-        double heap = heap_of(&r[i], f.baseline_bytes), was = heap > 0 ? heap : 0, is = replayed_heap(run, r[i].event);
+        double heap = heap_of(&r[i], f.baseline_bytes), was = heap > 0 ? heap : 0,
+               is = replayed_heap(run, r[i].event, i - first, end - first);
         f.samples++;
         f.overmapped += heap < 0 && r[i].mapped_bytes > 0;
         off += is > was ? is - was : was - is;

@@ -138,6 +138,20 @@ shares() {
   [ "$(shares t.ht | jq '.[0] > 0 and .[1] == 0')" = true ]
 }
 
+@test "a block that is used late has its pages in the replay when it had them in the program" {
+  skip_under_sanitizer
+  measured late
+  between 15.6 16.7 "$(peak t.ht)"
+  jq -c '[.fidelity.rss.samples, .fidelity.rss.mean_error, .timeline]' result
+  [ "$(jq '.fidelity.rss.samples' result)" -ge 12 ] || skip "the recorder did not come to look"
+  [ "$(jq '.fidelity.rss.mean_error < 0.1' result)" = true ]
+  # At thirds of its time: nothing, half of it, all.
+  jq '.timeline | map(select(.[3] > 16000000) | .[2] / 1048576 | round)' result >mib
+  [ "$(jq 'min <= 1' mib)" = true ]
+  [ "$(jq 'any(. >= 7 and . <= 9)' mib)" = true ]
+  [ "$(jq '. == sort' mib)" = true ]
+}
+
 @test "convert, slice and merge keep what was measured" {
   skip_under_sanitizer
   measured malloc

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PAGES = 4096, PAGE = 4096, BYTES = PAGES * PAGE };
@@ -46,6 +47,13 @@ static void *take(size_t bytes)
     if (!block)
         _exit(2);
     return block;
+}
+
+// The recorder looks at a program's memory by the CPU time that it takes.
+static void work(void)
+{
+    for (clock_t from = clock(); clock() - from < CLOCKS_PER_SEC / 4;)
+        continue;
 }
 
 int main(int argc, char **argv)
@@ -113,6 +121,15 @@ int main(int argc, char **argv)
         // The program itself could not read them: they count as used.
         mprotect(first_page(block) + 4 * PAGE, 4 * PAGE, PROT_NONE);
         end(block, 8, 8);
+    } else if (strcmp(how, "late") == 0) {
+        // Used long after it is allocated, and in two steps.
+        block = take(BYTES + PAGE);
+        for (int half = 0; half < 2; half++) {
+            work();
+            use(block, half * PAGES / 2, (half + 1) * PAGES / 2, 1);
+        }
+        work();
+        end(block, PAGES, PAGES);
     } else if (strcmp(how, "small") == 0) {
         block = take(32767);
         memset(block, 1, 32767);

@@ -15,6 +15,7 @@ static const char *const plan_own_names[PLAN_OP_LIMIT] = {
     [PLAN_SNAPSHOT] = "SNAPSHOT",
     [PLAN_PACE] = "PACE",
     [PLAN_TOUCH] = "TOUCH",
+    [PLAN_TOUCH_LATE] = "TOUCH_LATE",
     [PLAN_SWITCH] = "SWITCH",
     [PLAN_JUMP] = "JUMP",
     [PLAN_NEXT_SEGMENT] = "NEXT_SEGMENT",

@@ -1,0 +1,153 @@
+// Late use of big blocks. The player touches a block when it is allocated, but the program may have used it later, or bit by
+// bit. Its recorded memory shows that: where a sample has less private memory than the blocks that are live and used would
+// take, the newest big blocks were not yet used by so much, and where a later sample has more again, the oldest were. What is
+// left of a block is touched right before it is freed or resized, or before its thread exits.
+#include "base/buf.h"
+#include "plan/build.h"
+
+#include <stdlib.h>
+
+enum {
+    PAGE_BYTES = 4096, // as the player counts
+    MAX_LATE = 1024,   // blocks; further ones are touched when they are allocated
+    // What a sample may lack before a block is late: the kernel counts resident pages by thread and CPU, and adds them up
+    // some dozens at a time.
+    SLACK_BYTES = 512 << 10,
+    SLACK_PART = 32, // of what is used
+};
+
+static uint64_t unused_bytes(const struct plan_slot *slot)
+{
+    return (uint64_t)((double)slot->size * slot->unused / PLAN_UNUSED_ALL);
+}
+
+int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late)
+{
+    uint64_t used = late->used * PAGE_BYTES < slot->size ? late->used * PAGE_BYTES : slot->size;
+    slot->unused = (uint16_t)((double)(slot->size - used) / (double)slot->size * PLAN_UNUSED_ALL);
+    p->unused += unused_bytes(slot);
+    if (!late->touch || !late->used || p->facts.streamed || late->pages > UINT32_MAX ||
+        late->entry >> PLAN_ENTRY_BITS || p->n_lates == MAX_LATE || p->n_passed == p->n_recorded)
+        return 0;
+    if (HT_GROW(&p->lates, &p->lates_capacity, p->n_lates + 1) < 0)
+        return -1;
+    p->lates[p->n_lates] = *late;
+    p->lates[p->n_lates++].due = late->used;
+    return 0;
+}
+
+static void remove_late(struct plan *p, size_t i)
+{
+    p->n_lates--;
+    for (; i < p->n_lates; i++)
+        p->lates[i] = p->lates[i + 1];
+}
+
+// Appends a TOUCH_LATE up to page number `to` of those used.
+static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l, uint64_t to, struct err *e)
+{
+    if (to == l->touched)
+        return 0;
+    const struct plan_touch_late t = {l->entry, l->touched, to, l->used, l->front, l->pages};
+    l->touched = to;
+    return plan_put_touch_late(p, s, &t, e);
+}
+
+int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e)
+{
+    int rc = 0;
+    p->unused -= unused_bytes(slot);
+    slot->unused = 0;
+    for (size_t i = p->n_lates; i-- > 0;) {
+        struct plan_late *l = &p->lates[i];
+        if (l->entry != slot->entry)
+            continue;
+        p->late_bytes -= (l->used - l->due) * PAGE_BYTES;
+        uint64_t position;
+        if (!l->fresh && l->touched < l->used && l->owner != s && l->has_touched) {
+            plan_stream_publish(l->owner, l->touched_before, &position);
+            rc = plan_put_wait(p, s, l->owner->number, position, e);
+        }
+        if (rc == 0 && !l->fresh)
+            rc = put_touch(p, s, l, l->used, e);
+        remove_late(p, i);
+        break;
+    }
+    return rc;
+}
+
+// The newest blocks were not yet used by so many bytes.
+static void defer(struct plan *p, uint64_t bytes)
+{
+    for (size_t i = p->n_lates; i-- > 0 && bytes >= PAGE_BYTES;) {
+        struct plan_late *l = &p->lates[i];
+        uint64_t pages = bytes / PAGE_BYTES < l->used ? bytes / PAGE_BYTES : l->used;
+        if (!l->fresh)
+            continue;
+        p->memory.words[l->touch] |= pages << 32;
+        l->fresh = false;
+        l->due = l->touched = l->used - pages;
+        p->late_bytes += pages * PAGE_BYTES;
+        bytes -= pages * PAGE_BYTES;
+    }
+}
+
+static void use(struct plan *p, uint64_t bytes)
+{
+    for (size_t i = 0; i < p->n_lates && bytes >= PAGE_BYTES; i++) {
+        struct plan_late *l = &p->lates[i];
+        uint64_t pages = bytes / PAGE_BYTES < l->used - l->due ? bytes / PAGE_BYTES : l->used - l->due;
+        l->due += pages;
+        p->late_bytes -= pages * PAGE_BYTES;
+        bytes -= pages * PAGE_BYTES;
+    }
+}
+
+// What a replay uses at the moment.
+static int64_t used_bytes(const struct plan *p)
+{
+    return p->live - (int64_t)p->unused - (int64_t)p->late_bytes;
+}
+
+void plan_late_sample(struct plan *p, const struct workload_sample *sample)
+{
+    int64_t is = used_bytes(p), was = (int64_t)sample->anon_bytes;
+    // Of what is live before the start, its allocation is not known, and when it was found live may be late.
+    if (p->facts.preexisting || is < 0)
+        return;
+    if (!p->has_beside) {
+        p->has_beside = true;
+        p->beside_heap = was > is ? was - is : 0;
+    }
+    was -= p->beside_heap;
+    if (was > is)
+        use(p, (uint64_t)(was - is));
+    else if (is - was > SLACK_BYTES + is / SLACK_PART)
+        defer(p, (uint64_t)(is - was));
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_lates; i++) {
+        if (!p->lates[i].fresh)
+            p->lates[n++] = p->lates[i];
+    }
+    p->n_lates = n;
+}
+
+int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->n_lates && rc == 0; i++) {
+        struct plan_late *l = &p->lates[i];
+        if (l->fresh || l->owner != s || l->thread != thread)
+            continue;
+        if (exits) {
+            p->late_bytes -= (l->used - l->due) * PAGE_BYTES;
+            l->due = l->used;
+        }
+        if (l->due == l->touched)
+            continue;
+        rc = put_touch(p, s, l, l->due, e);
+        l->has_touched = true;
+        l->touched_before = s->ops;
+    }
+    return rc;
+}

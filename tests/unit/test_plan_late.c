@@ -1,0 +1,172 @@
+// Big blocks that the program used later than it allocated them: where the plan touches their pages.
+#include "plan/build.h"
+#include "plan_op_name.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MIB = 1 << 20, PAGES = 16384, SIZE = PAGES * 4096 };
+
+struct case_of {
+    struct plan *plan;
+    struct samples_residency residency;
+    struct workload_residency block;
+};
+
+// Of the first op of thread 0 all is used. The samples, in MiB, are taken at 10, 20, 30, ...
+static void begin(struct case_of *c, size_t n, const unsigned *mib, bool one_thread)
+{
+    struct workload_sample samples[8];
+    struct err e = {0};
+    for (size_t i = 0; i < n; i++)
+        samples[i] = (struct workload_sample){.stamp = 10 * (i + 1), .anon_bytes = (uint64_t)mib[i] * MIB};
+    assert_int_equal(
+        plan_new(&c->plan, "test.htw", &(struct plan_settings){.memory_bytes = 64 << 20, .one_thread = one_thread}, &e),
+        0);
+    assert_int_equal(plan_set_samples(c->plan, samples, n, &e), 0);
+    c->block = (struct workload_residency){.op = 1, .used = SIZE >> 10, .resident = SIZE >> 10, .front = SIZE >> 10};
+    c->residency = (struct samples_residency){.items = &c->block, .n = 1};
+    c->plan->residency = &c->residency;
+}
+
+static void add(struct case_of *c, uint32_t thread, uint64_t stamp, struct workload_op op)
+{
+    struct err e = {0};
+    op.stamp = stamp;
+    if (plan_add_ops(c->plan, thread, &op, 1, &e) != 0)
+        fail_msg("%s", e.text);
+}
+
+static struct workload_op small(uint32_t slot)
+{
+    return (struct workload_op){.kind = HT_MALLOC, .slot = slot}; // of 0 bytes
+}
+
+static const struct workload_op big = {.kind = HT_MALLOC, .slot = 1, .size = SIZE};
+
+// The calls of the thread, its samples, waits and touches: of these the pages that are used by then.
+static void ops_are(struct case_of *c, uint32_t thread, const char *expected)
+{
+    char text[1000] = "";
+    struct err e = {0};
+    if (!c->plan->facts.bytes && plan_finish(c->plan, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_true(plan_check(c->plan));
+    const uint64_t *w = c->plan->memory.words + c->plan->streams[thread]->first;
+    for (; plan_op_of(*w) != PLAN_STOP; w += plan_op_words(*w)) {
+        enum plan_op op = plan_op_of(*w);
+        size_t n = strlen(text);
+        if (op == PLAN_TOUCH)
+            snprintf(text + n, sizeof text - n, "TOUCH %u ", (unsigned)((*w >> 8) - (w[1] >> 32)));
+        else if (op == PLAN_TOUCH_LATE)
+            snprintf(text + n, sizeof text - n, "LATE %u-%u ", (unsigned)(uint32_t)w[1], (unsigned)plan_size_of(*w));
+        else if (op != PLAN_COUNT && op != PLAN_COUPLE)
+            snprintf(text + n, sizeof text - n, "%s ", plan_op_name(op));
+    }
+    if (strcmp(text, expected) != 0)
+        fail_msg("thread %u: %sinstead of %s", thread, text, expected);
+    if (!thread)
+        plan_free(c->plan);
+}
+
+static void test_bit_by_bit(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 4, (const unsigned[]){1, 1, 33, 65}, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 25, small(2));
+    add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE malloc LATE 0-8192 SAMPLE LATE 8192-16384 SAMPLE free ");
+}
+
+static void test_what_is_left_is_touched_before_the_block_is_freed(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 2, (const unsigned[]){1, 33}, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 50, (struct workload_op){.kind = HT_REALLOC, .slot = 1, .size = 100});
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 8192 malloc SAMPLE LATE 8192-16384 realloc ");
+}
+
+static void test_or_before_its_thread_exits(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 2, (const unsigned[]){1, 1}, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 50, (struct workload_op){.kind = HT_THREAD_END});
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-16384 SKIPPED ");
+}
+
+static void test_a_program_that_uses_its_block_at_once(void **state)
+{
+    (void)state;
+    struct case_of c;
+    // The second sample lacks less than what a sample may lack; the third less than there was: the allocator kept it.
+    begin(&c, 3, (const unsigned[]){1, 64, 10}, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 16384 malloc SAMPLE SAMPLE free ");
+}
+
+static void test_without_samples(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 0, NULL, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0, "malloc TOUCH 16384 malloc free ");
+}
+
+// Nobody touches a block that is free: the thread that frees it waits for the touches of the one that allocated it.
+static void test_another_thread_frees(void **state)
+{
+    (void)state;
+    struct case_of c;
+    const struct workload_dependency allocated = {.thread = 0, .op = 1};
+    struct workload_op freed = {.kind = HT_FREE, .slot = 1, .dependencies = &allocated, .n_dependencies = 1};
+    begin(&c, 3, (const unsigned[]){1, 1, 33}, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 1, 25, small(2));
+    add(&c, 0, 35, small(3));
+    add(&c, 1, 50, freed);
+    ops_are(&c, 1, "SAMPLE malloc WAIT WAIT LATE 8192-16384 free ");
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc LATE 0-8192 SAMPLE malloc ");
+}
+
+static void test_all_threads_in_one(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 3, (const unsigned[]){1, 1, 33}, true);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 1, 25, small(2));
+    add(&c, 0, 35, small(3));
+    add(&c, 1, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0,
+            "malloc SAMPLE TOUCH 0 malloc SWITCH SAMPLE malloc SWITCH LATE 0-8192 SAMPLE malloc SWITCH "
+            "LATE 8192-16384 free ");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_bit_by_bit),
+    cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
+    cmocka_unit_test(test_or_before_its_thread_exits),
+    cmocka_unit_test(test_a_program_that_uses_its_block_at_once),
+    cmocka_unit_test(test_without_samples),
+    cmocka_unit_test(test_another_thread_frees),
+    cmocka_unit_test(test_all_threads_in_one),
+};
+
+UNIT_MAIN(tests)
