@@ -76,7 +76,7 @@ measured() {
 
 # peak FILE: of the replay on glibc, in MiB. As in the program, each block is a mapping of its own.
 peak() {
-  GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1048576 "$HEAPTAPE" replay -q --runs 1 --json "$1" >result
+  GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1048576 "$HEAPTAPE" replay -q --runs 5 --json "$1" >result
   jq '.peak_rss_bytes / 1048576' result
 }
 
