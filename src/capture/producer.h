@@ -127,11 +127,13 @@ static inline uint32_t producer_release_word(uint64_t ticks, uint32_t releaser)
     return (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) << 16 | releaser;
 }
 
-// Was the free of `last` another thread's, at most shortly before the counter was at `ticks`, or after that?
+// Was the free of `last` another thread's, at most shortly before the counter was at `ticks`, or after that? In one
+// condition: whose free it was is hard to predict, and waits for the entry.
 static inline bool producer_release_is_near(uint32_t last, uint64_t ticks, uint32_t releaser)
 {
     uint32_t now = (uint32_t)(ticks >> PRODUCER_UNIT_SHIFT) + PRODUCER_NEAR_UNITS;
-    return (uint16_t)last != releaser && (uint16_t)(now - (last >> 16)) < 2 * PRODUCER_NEAR_UNITS;
+    uint32_t apart = (uint16_t)(now - (last >> 16)), other = (uint16_t)last ^ releaser;
+    return (apart / (2 * PRODUCER_NEAR_UNITS) | (other - 1) >> 31) == 0;
 }
 
 // The counter, for the free of the block.
