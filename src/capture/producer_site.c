@@ -13,7 +13,6 @@ uint64_t producer_sample_bytes;
 enum {
     OWN_FRAMES = 8, // of this library, between the walk and the wrapper
     SCANS_AT_ONCE = 16,
-    LINES_AHEAD = 10,   // of the table of sites, fetched before they are read
     WATCH_WALKS = 1024, // of a thread, between looks whether objects have been unloaded
 };
 
@@ -359,9 +358,6 @@ static void define(struct producer_process *p, struct producer_thread *t, struct
     bool locked = atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0;
     if (locked)
         forget_older(sites);
-    // A new stack has several new frames, each in a cache line of its own, which are fetched at once.
-    for (uint32_t i = 1; i < stack->n && i < LINES_AHEAD; i++)
-        __builtin_prefetch((const void *)&sites->seen[producer_site_place(sites, stack->sites[i])]);
     while (fresh < stack->n && !is_seen(stack->sites[fresh]))
         fresh++;
     uint64_t outer = fresh < stack->n ? stack->sites[fresh] : 0;

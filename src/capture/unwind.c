@@ -77,25 +77,24 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 
 #endif
 
-// An entry is 36 bits of the address, of which the others choose the set, and the rule: no rule is 0. The first entry of a
-// set is the one that was used last.
+// An entry is 35 bits of the address, of which the others are the place, and the rule: no rule is 0.
 static uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
 {
     enum { ADDRESS_BITS = 47, TAG_BITS = 64 - UNWIND_RULE_BITS };
-    _Static_assert(UNWIND_RULES == 2 << (ADDRESS_BITS - TAG_BITS), "set and tag are the address");
+    _Static_assert(UNWIND_RULES == 1 << (ADDRESS_BITS - TAG_BITS), "place and tag are the address");
     if (pc < LOWEST_CODE)
         return unwind_make_rule(WAY_NOTHING, 0, 0);
     if (!m || pc >> ADDRESS_BITS)
         return unwind_find_rule(pc - 1);
     // Multiplication by an odd number is a bijection.
     uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1), tag = key & ((1ull << TAG_BITS) - 1);
-    uint64_t *set = &m->rules[(key >> TAG_BITS) * 2], first = set[0], second = set[1];
-    if (first >> UNWIND_RULE_BITS != tag || !first) {
-        set[1] = first;
-        bool kept = second >> UNWIND_RULE_BITS == tag && second;
-        set[0] = kept ? second : tag << UNWIND_RULE_BITS | unwind_find_rule(pc - 1);
-    }
-    return (uint32_t)set[0] & ((1u << UNWIND_RULE_BITS) - 1);
+    uint64_t *kept = &m->rules[key >> TAG_BITS];
+    uint32_t rule = (uint32_t)*kept & ((1u << UNWIND_RULE_BITS) - 1);
+    if (*kept >> UNWIND_RULE_BITS == tag && rule)
+        return rule;
+    rule = unwind_find_rule(pc - 1);
+    *kept = tag << UNWIND_RULE_BITS | rule;
+    return rule;
 }
 
 // The caller's registers. False: there is none, or none that can be found.

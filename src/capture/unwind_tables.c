@@ -433,9 +433,6 @@ static const uint8_t *search(const uint8_t *header, const uint8_t *limit, uint64
     int32_t pair[2];
     while (n > 1) {
         uint64_t half = n / 2;
-        // Large tables are not in the cache: both places where the next step may look are fetched while this one's is.
-        __builtin_prefetch(low + half / 2 * PAIR);
-        __builtin_prefetch(low + (half + (n - half) / 2) * PAIR);
         memcpy(pair, low + half * PAIR, PAIR);
         if (pair[0] <= want)
             low += half * PAIR;
