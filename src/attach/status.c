@@ -37,7 +37,7 @@ char status_letter(pid_t pid, pid_t tid, const char *field)
     return text[0];
 }
 
-enum { CAP_SYS_PTRACE_BIT = 19 };
+enum { CAP_DAC_OVERRIDE_BIT = 1, CAP_SYS_PTRACE_BIT = 19 };
 
 // Of the Yama security module; 0: anything goes that the user's rights allow.
 static int ptrace_scope(void)
@@ -59,6 +59,12 @@ int status_denied(pid_t pid, struct err *e)
         return err_set(e, -EACCES,
                        "%ld: not permitted: kernel.yama.ptrace_scope is 3, which forbids it until the next boot",
                        (long)pid);
+    // /proc/PID/mem is a file of the process's user.
+    if (rights >> CAP_SYS_PTRACE_BIT & ~rights >> CAP_DAC_OVERRIDE_BIT & 1 && user != geteuid())
+        return err_set(e, -EACCES,
+                       "%ld: not permitted: it belongs to user %llu; run heaptape as that user, or with "
+                       "CAP_DAC_OVERRIDE beside CAP_SYS_PTRACE",
+                       (long)pid, (unsigned long long)user);
     if (rights >> CAP_SYS_PTRACE_BIT & 1)
         return err_set(e, -EACCES,
                        "%ld: not permitted, although heaptape has CAP_SYS_PTRACE: by a security module, or "

@@ -86,6 +86,22 @@ needs_root() {
   as=$nobody trace=own/t.ht is_refused "not permitted"
 }
 
+# As in another container of the same pod: root with few capabilities, and a /dev/shm of its own.
+@test "another user's process, from another mount namespace, by capabilities" {
+  needs_root
+  unshare -m true 2>/dev/null || skip "no mount namespaces"
+  starts $nobody "$awkward" calls
+  local few="unshare -m sh -c 'mount -t tmpfs none /dev/shm && exec setpriv --inh-caps=-all --bounding-set=-all"
+  printf '%s\n' '#!/bin/sh' "exec $few,+sys_ptrace \"\$@\"' few \"\$@\"" >alone
+  printf '%s\n' '#!/bin/sh' "exec $few,+sys_ptrace,+dac_override \"\$@\"' few \"\$@\"" >both
+  chmod +x alone both
+  as=./alone is_refused "run heaptape as that user, or with CAP_DAC_OVERRIDE beside CAP_SYS_PTRACE"
+  for _ in 1 2 3; do
+    as=./both is_recorded
+    [ "$("$HEAPTAPE" stat --json t.ht | python3 -c 'import json, sys; print(json.load(sys.stdin)["duration_ns"] > 5e8)')" = True ]
+  done
+}
+
 @test "traced by a debugger: refused" {
   command -v strace >/dev/null || skip "no strace"
   starts "$awkward" calls
