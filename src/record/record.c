@@ -450,16 +450,15 @@ static bool is_asked_to_finish(struct recorder *r)
 // Of a program that runs already: it was recorded for as long as was asked for, or somebody else has ended that.
 static bool is_visit_over(const struct recorder *r)
 {
-    const struct record_attach *to = &r->settings->attach;
-    return is_visit(r) && r->visiting &&
-           (r->drain.n_spools == 0 || (to->duration_ns && clock_monotonic_ns() - r->visited_ns >= to->duration_ns));
+    uint64_t ns = clock_monotonic_ns() - r->visited_ns, asked_ns = r->settings->attach.duration_ns;
+    // Its spool may be found only by a later look. A program waits less than six seconds for that.
+    bool left = r->drain.n_spools == 0 && (r->drain.n_made || ns >= MS(6000));
+    return r->visiting && (left || (asked_ns && ns >= asked_ns));
 }
 
 static bool is_over(struct recorder *r)
 {
-    if (is_visit_over(r))
-        return true;
-    if (r->launch.terminations >= (r->launch.attached ? 1 : 2))
+    if (is_visit_over(r) || r->launch.terminations >= (r->launch.attached ? 1 : 2))
         return true;
     if (r->launch.attached && is_asked_to_finish(r))
         return true;
@@ -706,7 +705,7 @@ static int run(struct recorder *r, struct err *e)
         errno = 0;
     if (rc == 0)
         rc = loop(r, e);
-    if (is_visit(r) && r->visiting)
+    if (r->visiting)
         end_visit(r);
     end_backup(r);
     if (rc == 0)

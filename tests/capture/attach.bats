@@ -55,6 +55,13 @@ all_calls_are_there() {
   END { print n + 0 " calls in order"; exit bad || n < 1000 }'
 }
 
+# A recording that has ended early lacks no call in between.
+lasted_half_a_second() {
+  local ns
+  ns=$("$HEAPTAPE" stat --json t.ht | python3 -c 'import json, sys; print(json.load(sys.stdin)["duration_ns"])')
+  [ "$ns" -ge 500000000 ]
+}
+
 @test "a process that runs is recorded for a while and goes on: every call, no block unknown in size" {
   start_service 4
   attach --duration 1
@@ -90,6 +97,7 @@ all_calls_are_there() {
     cat err
     ! grep lost err || false
     all_calls_are_there
+    lasted_half_a_second
   done
   # The children's calls, and those of an object that was loaded while it was recorded.
   "$HEAPTAPE_PROGRAMS/trace_lines" t.ht >lines
