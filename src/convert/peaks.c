@@ -14,8 +14,12 @@ enum {
     SIZE_BITS = 40,        // of a block's value; the number of its process is above
 };
 
+#define ANY        UINT32_MAX
+#define NEARLY_ALL 0.75
+
 // Of a process, by its number.
 struct tally {
+    uint32_t pid;
     uint64_t live, blocks, peak, events;
     uint64_t first_private, most_private; // first_private: + 1; 0: no sample has come
     bool ended;
@@ -28,7 +32,9 @@ struct count {
     size_t n, capacity;
     struct map blocks;
     uint64_t step, seed;
-    uint32_t pid;
+    uint32_t pid;       // 0: of all
+    uint32_t only, but; // numbers of images, or ANY
+    uint64_t enough;    // the walk ends where a peak is as high
     struct trace_file *trace;
     struct progress *progress;
 };
@@ -122,12 +128,18 @@ static int add_block(struct count *c, const struct walk_call *call)
     add(c, of, value);
     of->peak = of->live > of->peak ? of->live : of->peak;
     int rc = map_put(&c->blocks, key, value);
+    if (rc == 0 && of->peak >= c->enough)
+        return -ECANCELED;
     return rc == 0 && c->blocks.n > MOST_BLOCKS ? make_room(c) : rc;
 }
 
-static int reserve(struct count *c, uint32_t number)
+// NULL when out of memory.
+static struct tally *tally_of(struct count *c, const struct trace_process *p)
 {
-    return number < c->n ? 0 : HT_EXTEND(&c->tallies, &c->n, &c->capacity, number + 1ull);
+    if (p->number >= c->n && HT_EXTEND(&c->tallies, &c->n, &c->capacity, p->number + 1ull) < 0)
+        return NULL;
+    c->tallies[p->number].pid = p->pid;
+    return &c->tallies[p->number];
 }
 
 static int count_call(void *context, const struct walk_call *call)
@@ -135,9 +147,9 @@ static int count_call(void *context, const struct walk_call *call)
     struct count *c = context;
     const struct event *ev = call->event;
     unsigned class = event_infos[ev->kind].class;
-    if (reserve(c, call->process->number) < 0)
+    struct tally *of = tally_of(c, call->process);
+    if (!of)
         return -ENOMEM;
-    struct tally *of = &c->tallies[call->process->number];
     of->events += event_counts(ev->kind);
     bool frees = class == HT_CLASS_FREE || (class == HT_CLASS_RESIZE && (ev->result || !ev->error));
     if (frees && ev->ptr)
@@ -148,9 +160,9 @@ static int count_call(void *context, const struct walk_call *call)
 static int count_sample(void *context, const struct trace_sample *s)
 {
     struct count *c = context;
-    if (reserve(c, s->process) < 0)
+    struct tally *of = tally_of(c, c->trace->reader.processes[s->process]);
+    if (!of)
         return -ENOMEM;
-    struct tally *of = &c->tallies[s->process];
     of->first_private = of->first_private ? of->first_private : s->anon_bytes + 1;
     of->most_private = s->anon_bytes > of->most_private ? s->anon_bytes : of->most_private;
     return 0;
@@ -159,13 +171,13 @@ static int count_sample(void *context, const struct trace_sample *s)
 static bool is_wanted(void *context, const struct trace_process *p)
 {
     const struct count *c = context;
-    return !c->pid || p->pid == c->pid;
+    return (!c->pid || p->pid == c->pid) && (c->only == ANY || p->number == c->only) && p->number != c->but;
 }
 
 static int end_process(void *context, const struct trace_process *p)
 {
     struct count *c = context;
-    if (p->number < c->n)
+    if (p->number < c->n && is_wanted(c, p))
         c->tallies[p->number].ended = true;
     return 0;
 }
@@ -188,7 +200,7 @@ static int by_peak(const void *a, const void *b)
     return x->process < y->process ? -1 : 1;
 }
 
-static int list_peaks(struct peaks *p, const struct count *c)
+static int list_peaks(struct peaks *p, const struct count *c, struct err *e)
 {
     p->items = calloc(c->n + 1, sizeof *p->items);
     for (size_t i = 0; p->items && i < c->n; i++) {
@@ -199,7 +211,7 @@ static int list_peaks(struct peaks *p, const struct count *c)
         p->n += t->events != 0;
         p->items[p->with_idle++] =
             (struct peak){.process = (uint32_t)i,
-                          .pid = c->trace->reader.processes[i]->pid,
+                          .pid = t->pid,
                           .events = t->events,
                           .peak_bytes = t->peak,
                           .end_bytes = t->live,
@@ -207,32 +219,54 @@ static int list_peaks(struct peaks *p, const struct count *c)
                           .private_bytes = t->most_private > first ? t->most_private - first : 0};
     }
     if (!p->items)
-        return -ENOMEM;
+        return err_set(e, -ENOMEM, "%s: out of memory", c->trace->in.name);
     qsort(p->items, p->with_idle, sizeof *p->items, by_peak);
     p->estimated = c->step != 0;
     return 0;
 }
 
-int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
+static struct count count_of(struct trace_file *t, uint32_t pid, struct progress *progress)
 {
-    struct count c = {.pid = pid, .seed = seed_random(), .trace = t, .progress = progress};
+    return (struct count){.pid = pid,
+                          .only = ANY,
+                          .but = ANY,
+                          .enough = UINT64_MAX,
+                          .seed = seed_random(),
+                          .trace = t,
+                          .progress = progress};
+}
+
+static void release_count(struct count *c)
+{
+    free(c->tallies);
+    map_release(&c->blocks);
+}
+
+// 0, also where the walk has seen enough.
+static int walk(struct count *c, struct err *e)
+{
     const struct walk_options how = {.call = count_call,
                                      .wants = is_wanted,
                                      .pause = show_progress,
                                      .ended = end_process,
                                      .sample = count_sample,
-                                     .context = &c};
+                                     .context = c};
     struct err cut;
+    if (c->progress)
+        c->progress->total = c->trace->in.size_bytes;
+    int rc = walk_run(&c->trace->reader, &how, &cut, e);
+    if (c->progress)
+        progress_clear(c->progress);
+    return rc == -ECANCELED ? 0 : rc;
+}
+
+int peaks_count(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress, struct err *e)
+{
+    struct count c = count_of(t, pid, progress);
     *p = (struct peaks){0};
-    if (progress)
-        progress->total = t->in.size_bytes;
-    int rc = walk_run(&t->reader, &how, &cut, e);
-    if (progress)
-        progress_clear(progress);
-    if (rc == 0 && list_peaks(p, &c) < 0)
-        rc = err_set(e, -ENOMEM, "%s: out of memory", t->in.name);
-    free(c.tallies);
-    map_release(&c.blocks);
+    int rc = walk(&c, e);
+    rc = rc == 0 ? list_peaks(p, &c, e) : rc;
+    release_count(&c);
     return rc;
 }
 
@@ -255,29 +289,67 @@ static int no_process(const struct trace_file *t, uint32_t pid, struct err *e)
                    pid, pids);
 }
 
-// By the counts at the end of the file: the images that may be meant, of which *process is one.
-static size_t count_candidates(const struct trace_file *t, uint32_t pid, uint32_t *process)
+// By the counts at the end of the file: how many images may be meant. *most is the one with most events; *part, which
+// share of all their events it has.
+static size_t count_candidates(const struct trace_file *t, uint32_t pid, const struct trace_count **most, double *part)
 {
     size_t candidates = 0;
+    double events = 0;
+    *most = NULL;
     for (size_t i = 0; i < t->tail.n; i++) {
         const struct trace_count *c = &t->tail.counts[i];
         if (!c->events || (pid && c->pid != pid))
             continue;
-        *process = c->process;
+        *most = *most && (*most)->events >= c->events ? *most : c;
+        events += (double)c->events;
         candidates++;
     }
+    *part = *most ? (double)(*most)->events / events : 0;
     return candidates;
+}
+
+static uint64_t highest(const struct count *c)
+{
+    uint64_t peak = 0;
+    for (size_t i = 0; i < c->n; i++)
+        peak = c->tallies[i].peak > peak ? c->tallies[i].peak : peak;
+    return peak;
+}
+
+// The image that makes nearly all calls, as of `env PROGRAM` or `sh -c PROGRAM`, is read only until it has as many live bytes
+// as any other one ever had: the frames that are its alone need not be decoded before.
+static int walk_others_first(struct count *c, const struct trace_count *most, struct err *e)
+{
+    c->but = most->process;
+    int rc = walk(c, e);
+    rc = rc == 0 ? trace_file_rewind(c->trace, e) : rc;
+    c->but = ANY;
+    c->only = most->process;
+    c->enough = highest(c);
+    rc = rc == 0 ? walk(c, e) : rc;
+    if (most->process < c->n)
+        c->tallies[most->process].events = most->events;
+    return rc;
 }
 
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e)
 {
+    const struct trace_count *most;
+    double part;
     *p = (struct peaks){0};
     int rc = trace_file_read_tail(t, e);
     *n = t->tail.n;
-    if (rc < 0 || count_candidates(t, pid, process) == 1)
+    if (rc < 0)
         return rc;
-    rc = peaks_count(p, t, pid, progress, e);
+    if (count_candidates(t, pid, &most, &part) == 1) {
+        *process = most->process;
+        return 0;
+    }
+    struct count c = count_of(t, pid, progress);
+    rc = part > NEARLY_ALL ? walk_others_first(&c, most, e) : walk(&c, e);
+    rc = rc == 0 ? list_peaks(p, &c, e) : rc;
+    release_count(&c);
     if (rc < 0)
         return rc;
     if (!p->n)

@@ -29,7 +29,7 @@ void peaks_release(struct peaks *p);
 
 // Chooses the process with the highest peak, or that of the images with this pid (0: any), and starts again. The trace was
 // opened to be read twice; it is read through only if its end names several. Then *p lists them, else it is empty; release
-// it in either case. *n is the number of processes with events in the trace. -ENOENT if there is none; the text then lists
+// it in either case. The figures of a chosen process that makes nearly all calls are those up to where it was chosen. *n is the number of processes with events in the trace. -ENOENT if there is none; the text then lists
 // the pids that there are.
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, uint32_t *process, size_t *n,
                  struct progress *progress, struct err *e);

@@ -298,10 +298,12 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
     if (rc == 0 && !j.n_targets)
         rc = err_set(e, -EBADMSG, "%s: the end counts events of process %u, which is not in the trace", t->in.name,
                      j.process);
-    if (rc == 0 && processes > 1 && s->watch && s->watch->chosen)
-        s->watch->chosen(&t->reader, j.process, processes, &peaks);
     if (rc == 0)
         *summary = j.targets[0]->of.summary;
+    if (rc == 0 && peaks.n)
+        peaks.items[0].peak_bytes = summary->peak_live_bytes - summary->preexisting_bytes;
+    if (rc == 0 && processes > 1 && s->watch && s->watch->chosen)
+        s->watch->chosen(&t->reader, j.process, processes, &peaks);
     release_targets(&j);
     peaks_release(&peaks);
     return rc;

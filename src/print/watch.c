@@ -30,7 +30,7 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
         watch_program(r->processes[p->process], program, sizeof program);
         human_bytes(bytes, p->peak_bytes);
         if (i == 0)
-            note("converted process %u of %zu: %s (peak live %s%s)", p->pid, n, program, about, bytes);
+            note("converted process %u of %zu: %s (peak live %s)", p->pid, n, program, bytes);
         else
             note("the next by peak live bytes is process %u: %s (%s%s)", p->pid, program, about, bytes);
     }

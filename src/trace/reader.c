@@ -190,6 +190,15 @@ static bool read_words(struct trace_reader *r, enum columns_transform transform,
     return columns_ended(&source);
 }
 
+static bool is_wanted(const struct trace_reader *r, size_t n_segments)
+{
+    const struct trace_segment *s = (const struct trace_segment *)(const void *)r->segments.data;
+    bool wanted = !r->wants;
+    for (size_t i = 0; !wanted && i < n_segments; i++)
+        wanted = r->wants(r->wants_context, r->processes[s[i].process]);
+    return wanted;
+}
+
 static int read_events(struct trace_reader *r, const struct frame *f, struct trace_item *item, struct err *e)
 {
     if (f->size < EVENTS_HEADER_BYTES)
@@ -206,6 +215,11 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     // Even in columns each word takes a byte or more.
     if (words > EVENTS_MAX_WORDS || words > f->size)
         return corrupt(r, f, "an events frame holds too many words", e);
+    item->batch = get_u64(f->data);
+    item->watermark = get_u64(f->data + 8);
+    item->batch_ends = flags & EVENTS_LAST_OF_BATCH;
+    if (!is_wanted(r, n))
+        return 0;
     if (!r->columns) {
         r->columns = malloc(sizeof *r->columns);
         if (!r->columns)
@@ -217,9 +231,6 @@ static int read_events(struct trace_reader *r, const struct frame *f, struct tra
     size_t head = EVENTS_HEADER_BYTES + n * EVENTS_SEGMENT_BYTES;
     if (!read_words(r, (enum columns_transform)transform, f->data + head, f->size - head, n))
         return corrupt(r, f, "the records are invalid", e);
-    item->batch = get_u64(f->data);
-    item->watermark = get_u64(f->data + 8);
-    item->batch_ends = flags & EVENTS_LAST_OF_BATCH;
     item->segments = (const struct trace_segment *)(void *)r->segments.data;
     item->n_segments = n;
     return 0;

@@ -42,6 +42,10 @@ struct trace_reader {
     bool saw_unrecorded;
     bool saw_end; // an END frame came: the recording was not cut off
     struct columns *columns;
+    // NULL, or the reader's user: is the process wanted? A frame of events that has none of a wanted process is given without
+    // segments, and its records are not decoded.
+    bool (*wants)(void *context, const struct trace_process *p);
+    void *wants_context;
     // Storage of the item.
     struct buf words, segments, samples;
 };

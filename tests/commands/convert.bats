@@ -140,11 +140,11 @@ many() {
   }'
 }
 
-@test "convert: peaks of more blocks than are kept are estimated" {
+@test "convert: peaks of more blocks than are kept are estimated, but of the one that is converted" {
   { many 100 20000 999; many 200 600000 100; many 300 1 59000000; many 400 1 61000000; echo end; } |
     "$HEAPTAPE_PROGRAMS/make_trace" a.ht
   heaptape convert -o a.htw a.ht
-  has "${stderr_lines[0]}" "process 400 of 4: p400 (peak live about 58.2 MiB)"
+  has "${stderr_lines[0]}" "process 400 of 4: p400 (peak live 58.2 MiB)"
   has "${stderr_lines[1]}" "process 200: p200 (about 57."
   has "${stderr_lines[2]}" "process 300: p300 (about 56.3 MiB)"
   has "${stderr_lines[3]}" "process 100: p100 (about 19."

@@ -78,6 +78,47 @@ static void make_trace(uint64_t freed, bool end)
     notes[0] = written[0] = 0;
 }
 
+// Process 100 makes 40 blocks of 8 bytes, of which all live if it `keeps` them, else one at a time; process 200 has two of 50.
+static void make_unequal_trace(bool keeps)
+{
+    struct output out;
+    struct trace_writer w;
+    struct err e = {0};
+    uint64_t words[2][400] = {0};
+    uint32_t at[2] = {0};
+    assert_int_equal(output_open(&out, trace, OUTPUT_FORCE, &e), 0);
+    trace_writer_init(&w, &out, FRAME_CODEC_NONE, 0);
+    assert_int_equal(trace_write_session(&w, &(struct trace_session){.clock_hz = 1000000000}, &e), 0);
+    for (unsigned i = 1; i <= 40; i++) {
+        struct event made = {.kind = HT_MALLOC, .stamp = 2 * i, .size = 8, .result = 0x1000ull * i};
+        struct event freed = {.kind = HT_FREE, .stamp = 2 * i + 1, .ptr = 0x1000ull * i};
+        at[0] += codec_put_long(words[0] + at[0], &made);
+        at[0] += keeps ? 0 : codec_put_long(words[0] + at[0], &freed);
+        made.size = 50;
+        at[1] += i <= 2 ? codec_put_long(words[1] + at[1], &made) : 0;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct trace_process p = {.number = i, .pid = 100 * (i + 1)};
+        struct trace_segment s = {.process = i, .tid = 1, .n_words = at[i], .words = words[i]};
+        assert_int_equal(trace_write_process(&w, &p, &e), 0);
+        assert_int_equal(trace_write_batch(&w, 100 * (i + 1), &s, 1, &e), 0);
+    }
+    assert_int_equal(trace_write_end(&w, 1000, 0, &e), 0);
+    trace_writer_release(&w);
+    assert_int_equal(output_close(&out, true, &e), 0);
+}
+
+static struct peak peaks[2];
+
+static void keep_peaks(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *p)
+{
+    (void)r;
+    assert_int_equal(n, 2);
+    assert_int_equal(p->n, 2);
+    assert_int_equal(p->items[0].process, process);
+    memcpy(peaks, p->items, sizeof peaks);
+}
+
 static int convert(const struct convert_settings *how, struct workload_summary *s, struct err *e)
 {
     struct output out;
@@ -104,6 +145,29 @@ static void the_process_with_the_highest_peak(void **state)
     assert_int_equal(peak.process, 1);
     assert_int_equal(peak.peak_bytes, 4 * 8);
     assert_int_equal(peak.end_blocks, 4);
+}
+
+// The one that makes nearly all calls is not read through to be chosen, and is not chosen for that.
+static void of_processes_with_unequal_counts(void **state)
+{
+    static const struct convert_watch watches = {.note = keep_note, .chosen = keep_peaks};
+    struct workload_summary s;
+    struct err e = {0};
+    (void)state;
+    make_unequal_trace(true);
+    assert_int_equal(convert(&(struct convert_settings){.level = 1, .watch = &watches}, &s, &e), 0);
+    assert_int_equal(s.events, 40);
+    assert_int_equal(peaks[0].pid, 100);
+    assert_int_equal(peaks[0].peak_bytes, 40 * 8);
+    assert_int_equal(peaks[1].peak_bytes, 2 * 50);
+    make_unequal_trace(false);
+    assert_int_equal(convert(&(struct convert_settings){.level = 1, .watch = &watches}, &s, &e), 0);
+    assert_int_equal(s.events, 2);
+    assert_int_equal(peaks[0].pid, 200);
+    assert_int_equal(peaks[0].peak_bytes, 2 * 50);
+    assert_int_equal(peaks[1].pid, 100);
+    assert_int_equal(peaks[1].peak_bytes, 8);
+    assert_int_equal(peaks[1].events, 80);
 }
 
 static void the_process_asked_for(void **state)
@@ -220,9 +284,13 @@ static int remove_folder(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_process_with_the_highest_peak), cmocka_unit_test(the_process_asked_for),
-    cmocka_unit_test(strict_fails_on_an_unknown_block),  cmocka_unit_test(a_cut_off_trace_is_noted),
-    cmocka_unit_test(each_process_has_a_file),           cmocka_unit_test(a_trace_is_opened_as_a_workload),
+    cmocka_unit_test(the_process_with_the_highest_peak),
+    cmocka_unit_test(of_processes_with_unequal_counts),
+    cmocka_unit_test(the_process_asked_for),
+    cmocka_unit_test(strict_fails_on_an_unknown_block),
+    cmocka_unit_test(a_cut_off_trace_is_noted),
+    cmocka_unit_test(each_process_has_a_file),
+    cmocka_unit_test(a_trace_is_opened_as_a_workload),
 };
 
 int main(void)
