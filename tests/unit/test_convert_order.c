@@ -1,4 +1,6 @@
 // Histories made by hand, each with one difficulty.
+#include "convert/order_private.h"
+
 #include "history.h"
 
 enum { P = 0x10000, Q = 0x20000 };
@@ -554,9 +556,32 @@ static void lost_words_are_counted(void **state)
     (void)state;
 }
 
+// Steps of search that are left after 300 blocks that another thread frees, from this time on.
+static uint64_t steps_left(uint64_t from)
+{
+    struct history h;
+    history_init(&h);
+    for (uint64_t i = 1; i <= 300; i++) {
+        history_malloc(&h, 0, from + i * 100000, 32, P * i);
+        history_free(&h, 1, from + i * 100000 + 50000, P * i);
+    }
+    check_counts(history_finish(&h), 0, 0, 0);
+    uint64_t left = h.order->steps;
+    history_release(&h);
+    return left;
+}
+
+static void the_time_of_day_costs_no_search(void **state)
+{
+    assert_int_equal(steps_left(1ull << 31), steps_left(0));
+    assert_int_equal(steps_left(5ull << 31), steps_left(0));
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_time_of_day_costs_no_search),
         cmocka_unit_test(one_thread),
         cmocka_unit_test(block_freed_by_another_thread_waits),
         cmocka_unit_test(inverted_reuse),
