@@ -178,11 +178,18 @@ static void mutations_stay_within_the_line(void **state)
 
 static void numbers_come_out_as_they_went_in(void **state)
 {
-    static const uint64_t edges[] = {0, 1, 9, 10, 15, 16, 99, 100, 101, 999, 1000, UINT32_MAX, UINT64_MAX};
+    static const uint64_t edges[] = {
+        UINT32_MAX, 1ull << 32,       UINT64_MAX,        99999999,
+        100000000,  9999999999999999, 10000000000000000, 10000000000000000000u,
+    };
     uint64_t seed = 1;
     (void)state;
-    for (int i = 0; i < 10000; i++) {
-        uint64_t v = i < 13 ? edges[i] : unit_random(&seed) >> unit_random(&seed) % 64, got;
+    // All groups of four digits, then some of each length.
+    for (uint64_t i = 0; i < 30000; i++) {
+        uint64_t v = i < 10000   ? i * 10001
+                     : i < 10008 ? edges[i - 10000]
+                                 : unit_random(&seed) >> unit_random(&seed) % 64,
+                 got;
         char text[64], want[64];
         strcpy(text_decimal(text, v), "\n");
         snprintf(want, sizeof want, "%llu\n", (unsigned long long)v);
