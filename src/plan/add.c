@@ -216,6 +216,14 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
 
 enum { PAGE_KIB = 4 }; // as the player counts
 
+// Only pages that belong to the block alone were measured: as many as its size holds, or one fewer, by its address. If all
+// are used, so is the rest of the block, and on another allocator it may lie at the start of a page.
+static uint64_t of_block_kib(uint64_t kib, uint64_t size)
+{
+    uint64_t whole = PAGE_KIB << 10;
+    return kib / PAGE_KIB >= size / whole - 1 ? (size + whole - 1) / whole * PAGE_KIB : kib;
+}
+
 // How much other blocks of the same size class, and from calloc or not, were used so far: of the same call site if it is
 // recorded. NULL: out of memory.
 static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op, uint64_t size, bool zeroed)
@@ -278,20 +286,24 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
         late.used = zeroed ? 0 : kib / PAGE_KIB;
         return is_live_at_start ? 0 : put_late(a, slot, &late);
     }
-    uint64_t used = known           ? r->used
-                    : others->bytes ? (uint64_t)((double)kib * (double)others->used / (double)others->bytes)
-                                    : r->resident;
-    uint64_t front = known ? r->front : used;
+    uint64_t resident = r ? of_block_kib(r->resident, slot->size) : 0,
+             used = known ? of_block_kib(r->used, slot->size)
+                    : others->bytes
+                        ? (uint64_t)((double)slot->size * (double)others->used / (double)others->bytes) >> 10
+                        : resident;
+    uint64_t front = known && r->front < r->used ? r->front : used;
     if (known) {
+        uint64_t bytes = used << 10 < slot->size ? used << 10 : slot->size;
         p->facts.big_known_bytes += slot->size;
-        add_use(alike, slot->size, (uint64_t)r->used << 10);
+        add_use(alike, slot->size, bytes);
         if (of_site != alike)
-            add_use(of_site, slot->size, (uint64_t)r->used << 10);
+            add_use(of_site, slot->size, bytes);
     } else {
         p->facts.big_estimated_bytes += slot->size;
         // What is known of it holds in any case.
         used = r && used < r->used ? r->used : used;
-        used = r && used > r->resident ? r->resident : used;
+        used = r && used > resident ? resident : used;
+        used = of_block_kib(used, slot->size);
         front = used;
     }
     late.used = used / PAGE_KIB;

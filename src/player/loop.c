@@ -86,6 +86,9 @@ static __attribute__((noinline)) void touch_used(char *block, size_t size, struc
         uint64_t page = i < front ? i : front + (pages - front) * (i - front) / (used - front);
         *(volatile char *)(start + page * PLAYER_PAGE_BYTES) = 1;
     }
+    // All is used: also what is left behind the last page that belongs to the block alone.
+    if (u.to >= pages && u.to > u.from)
+        ((volatile char *)block)[size - 1] = 1;
 }
 
 // Where a realloc found the start of the block in use, that is done already.

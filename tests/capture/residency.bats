@@ -103,6 +103,15 @@ between() {
   grep -q 'the program used was not recorded' text
 }
 
+@test "blocks that were used as a whole are, on an allocator that lays them out otherwise" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/residency" whole
+  [ "$status" -eq 0 ]
+  # Each in a mapping of its own: 400 times 10 pages.
+  GLIBC_TUNABLES=glibc.malloc.mmap_threshold=32768 "$HEAPTAPE" replay -q --runs 1 --json t.ht >result
+  between 15.5 16.1 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
+}
+
 # shares FILE: of the bytes of big blocks, those whose use was measured.
 shares() {
   "$HEAPTAPE" stat --json "$1" | jq -c '[.big_block_bytes, .big_block_measured_bytes]'

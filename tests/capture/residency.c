@@ -130,6 +130,10 @@ int main(int argc, char **argv)
         }
         work();
         end(block, PAGES, PAGES);
+    } else if (strcmp(how, "whole") == 0) {
+        // Of 40,000 bytes 8 or 9 pages belong to a block alone.
+        for (int i = 0; i < 400; i++)
+            memset(take(40000), 1, 40000);
     } else if (strcmp(how, "small") == 0) {
         block = take(32767);
         memset(block, 1, 32767);

@@ -159,6 +159,20 @@ static void test_all_threads_in_one(void **state)
             "LATE 8192-16384 free ");
 }
 
+// Of 66,000 bytes 15 or 16 pages belong to the block alone, by its address: 15 that were used may be all.
+static void test_a_block_that_is_used_as_a_whole(void **state)
+{
+    (void)state;
+    for (unsigned pages = 14; pages < 17; pages++) {
+        struct case_of c;
+        begin(&c, 0, NULL, false);
+        c.block.used = c.block.resident = c.block.front = pages * 4;
+        add(&c, 0, 5, small(0));
+        add(&c, 0, 12, (struct workload_op){.kind = HT_MALLOC, .slot = 1, .size = 66000});
+        ops_are(&c, 0, pages == 14 ? "malloc TOUCH 14 malloc " : "malloc TOUCH 17 malloc ");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_bit_by_bit),
     cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
@@ -167,6 +181,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_without_samples),
     cmocka_unit_test(test_another_thread_frees),
     cmocka_unit_test(test_all_threads_in_one),
+    cmocka_unit_test(test_a_block_that_is_used_as_a_whole),
 };
 
 UNIT_MAIN(tests)
