@@ -3,14 +3,17 @@
 // biggest process), wall_ns, cpu_ns, looks.
 // Of a tree of processes, the one counts whose program is
 // called what REAL_RSS_PROGRAM says, else the one started last. The program's LD_PRELOAD is PRELOAD.so, what it was and, if
-// REAL_RSS_ALLOCATOR is set, that library. With REAL_RSS_LOOK=0 nothing is looked at but times.
+// REAL_RSS_ALLOCATOR is set, that library. With REAL_RSS_LOOK=0 nothing is looked at but times, and PRELOAD.so is not preloaded.
+// To the file REAL_RSS_CURVE go, a line for each look, the calls of the allocator so far, CPU time in ns and the heap's bytes.
 //
 // Looks every 2 ms would miss how far the heap grows between two of them, in a short program by a third. So the kernel stops
 // the program (seccomp_unotify(2)) before each call that can make memory less, munmap, madvise, mremap, brk and exit_group,
 // until it has been looked at, unless less than 64 KiB are concerned since the last look: the peak is at most so much too low.
 //
+// It is stopped, too, each 256 calls of the allocator, and less often later: allocators return memory after some time.
+//
 // Heap is what lies, private and present, in [heap] or a mapping without a name, but neither in one that the program made
-// itself, nor its variables; less what of that there was before main.
+// itself, nor its variables; less what of that there was before the first constructor: the loader's and the allocator's own.
 #include "real_rss.h"
 
 #include <errno.h>
@@ -37,6 +40,10 @@ enum { EVERY_MS = 2, LEAST_BYTES = 64 << 10 };
 
 static struct real_rss *noted;
 static uint64_t heap_peak, anon_peak, looks;
+static struct {
+    uint64_t calls, cpu_ns, heap_bytes;
+} curve[1 << 18]; // where further points would be is not known
+static size_t n_curve;
 static uint64_t released, last_break; // since the last look; of the process that counts
 static char maps[4 << 20];
 
@@ -101,9 +108,22 @@ static void find_zeros(struct real_rss *r)
     munmap(at, 2 * HUGE_BYTES);
 }
 
+static void put_point(pid_t pid, uint64_t calls, uint64_t heap_bytes)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (n_curve == sizeof curve / sizeof *curve || clock_getcpuclockid(pid, &clock) != 0 ||
+        clock_gettime(clock, &t) < 0)
+        return;
+    curve[n_curve].calls = calls;
+    curve[n_curve].cpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    curve[n_curve++].heap_bytes = heap_bytes;
+}
+
 static void sample(pid_t pid)
 {
     char path[64], status[4096];
+    uint64_t calls = __atomic_load_n(&noted->calls, __ATOMIC_RELAXED);
     if (read_file(pid, "status", status, sizeof status)) {
         uint64_t high = bytes_of(status, "VmHWM:"), anon = bytes_of(status, "RssAnon:"),
                  shared = bytes_of(status, "RssFile:") + bytes_of(status, "RssShmem:");
@@ -122,6 +142,7 @@ static void sample(pid_t pid)
     close(pagemap);
     looks++;
     released = 0;
+    put_point(pid, calls, heap);
     if (heap > heap_peak)
         heap_peak = heap;
 }
@@ -132,7 +153,7 @@ static uint64_t bytes_released(const struct seccomp_data *call)
     uint64_t bytes = 0;
     switch (call->nr) {
     case SYS_munmap:
-        return call->args[1];
+        return call->args[0] ? call->args[1] : LEAST_BYTES; // the second: calls of the allocator were counted
     case SYS_madvise:
         return call->args[2] == MADV_DONTNEED || call->args[2] == MADV_FREE ? call->args[1] : 0;
     case SYS_mremap:
@@ -219,8 +240,8 @@ static pid_t start(const char *preload, const char *file, char **argv, int *list
     }
     char all[8192];
     const char *first = getenv("LD_PRELOAD"), *more = getenv("REAL_RSS_ALLOCATOR");
-    snprintf(all, sizeof all, "%s%s%s%s%s", preload, first ? ":" : "", first ? first : "", more ? ":" : "",
-             more ? more : "");
+    snprintf(all, sizeof all, "%s%s%s%s%s", is_looked_at ? preload : "", first ? ":" : "", first ? first : "",
+             more ? ":" : "", more ? more : "");
     setenv("LD_PRELOAD", all, 1);
     setenv("REAL_RSS", file, 1);
     if (is_looked_at) {
@@ -244,6 +265,16 @@ static uint64_t time_ns(const struct timeval *t)
 static void print(const char *name, uint64_t n)
 {
     fprintf(stderr, "%s %llu\n", name, (unsigned long long)n);
+}
+
+static void print_curve(const char *path)
+{
+    FILE *f = path ? fopen(path, "w") : NULL;
+    for (size_t i = 0; f && i < n_curve; i++)
+        fprintf(f, "%llu %llu %llu\n", (unsigned long long)curve[i].calls, (unsigned long long)curve[i].cpu_ns,
+                (unsigned long long)curve[i].heap_bytes);
+    if (f && fclose(f) != 0)
+        perror(path);
 }
 
 int main(int argc, char **argv)
@@ -271,7 +302,7 @@ int main(int argc, char **argv)
     while (wait4(pid, &status, listener < 0 ? 0 : WNOHANG, &usage) == 0) {
         if (noted->starts != starts) {
             starts = noted->starts;
-            heap_peak = anon_peak = last_break = 0;
+            heap_peak = anon_peak = last_break = n_curve = 0;
         }
         look(listener);
     }
@@ -284,5 +315,6 @@ int main(int argc, char **argv)
     print("wall_ns", wall);
     print("cpu_ns", time_ns(&usage.ru_utime) + time_ns(&usage.ru_stime));
     print("looks", looks);
+    print_curve(getenv("REAL_RSS_CURVE"));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -10,7 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REAL_RSS_RANGES = 65536, REAL_RSS_PAGE = 4096 };
+enum {
+    REAL_RSS_RANGES = 65536,
+    REAL_RSS_PAGE = 4096,
+    REAL_RSS_LOOK_CALLS = 256, // of the allocator at least, and …
+    REAL_RSS_LOOK_PART = 64,   // … such a part of those so far: looks take time, after which allocators return memory
+};
 
 struct real_rss_range {
     uintptr_t from, to;
@@ -20,7 +25,9 @@ struct real_rss {
     int32_t pid;
     uint32_t starts; // processes so far
     uint32_t n;
-    uint64_t heap_at_start;                        // what real_rss_heap said before main
+    uint64_t calls;                                // of the allocator, so far
+    uint64_t next_look;                            // after so many of them
+    uint64_t heap_at_start;                        // what real_rss_heap said before any other constructor
     struct real_rss_range zeros[2];                // page frames full of zeros, which reading maps: in no process's RSS
     struct real_rss_range ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables
 };

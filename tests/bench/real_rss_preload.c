@@ -1,5 +1,6 @@
-// Preloaded by real_rss: notes in shared memory which mappings the program makes itself. libc's own calls of mmap, for its
-// malloc or for stacks of threads, do not come here; those of another allocator are left out.
+// Preloaded by real_rss: notes in shared memory which mappings the program makes itself, and counts its calls of the
+// allocator. libc's own calls of mmap, for its malloc or for stacks of threads, do not come here; those of another allocator
+// are left out.
 // Both mmap and mmap64 are wanted, not one under the name of the other.
 #undef _FILE_OFFSET_BITS
 #include "real_rss.h"
@@ -7,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -17,7 +19,8 @@
 #include <unistd.h>
 
 static struct real_rss *noted;
-static void *allocator; // load address of malloc's object
+static void *allocator;                 // load address of malloc's object
+static struct real_rss_range inside[2]; // code of that object, unless it is libc, and of this one
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Variables that no file holds: without a name too, and perhaps in one piece with memory that lies behind them.
@@ -50,35 +53,86 @@ static uint64_t heap_now(const struct real_rss *r)
     return heap;
 }
 
-__attribute__((constructor)) static void init(void)
+// libc's getenv and program_invocation_short_name do not work yet.
+static const char *variable(char **envp, const char *name)
 {
-    const char *path = getenv("REAL_RSS");
+    for (size_t n = strlen(name); *envp; envp++) {
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+            return *envp + n + 1;
+    }
+    return NULL;
+}
+
+static void forget_all(void)
+{
+    noted = NULL;
+}
+
+// It is linked to be the first constructor (-z initfirst): what others allocate is of the program's heap. What there is so
+// far is the loader's, and what the first call of malloc adds is the allocator's.
+__attribute__((constructor)) static void init(int argc, char **argv, char **envp)
+{
+    const char *path = variable(envp, "REAL_RSS"), *wanted = variable(envp, "REAL_RSS_PROGRAM");
+    const char *name = argc ? strrchr(argv[0], '/') : NULL;
+    name = name ? name + 1 : argc ? argv[0] : "";
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
     void *at = (void *)syscall(SYS_mmap, NULL, sizeof *noted, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
-    const char *wanted = getenv("REAL_RSS_PROGRAM");
-    if (at == MAP_FAILED || (wanted && *wanted && strcmp(wanted, program_invocation_short_name) != 0))
+    if (at == MAP_FAILED || (wanted && *wanted && strcmp(wanted, name) != 0))
         return;
     struct real_rss *r = at;
     // Of a tree of processes the one asked for counts: gcc's cc1.
     r->n = 0;
     r->pid = getpid();
     dl_iterate_phdr(note_bss, r);
+    free(malloc(1));
     r->heap_at_start = heap_now(r);
+    r->calls = r->next_look = 0;
     __atomic_fetch_add(&r->starts, 1, __ATOMIC_RELEASE);
-    Dl_info info;
+    noted = r;
+    pthread_atfork(NULL, NULL, forget_all);
+}
+
+// The code around an address, which the range begins with.
+static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct real_rss_range *r = arg;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + h->p_vaddr;
+        if (h->p_type == PT_LOAD && r->from - from < h->p_memsz) {
+            *r = (struct real_rss_range){from, from + h->p_memsz};
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void find_allocator(void)
+{
+    Dl_info info, libc;
     // Not &malloc, which in a program that is not position-independent may be an entry of its own table of calls.
     void *next = dlsym(RTLD_NEXT, "malloc");
-    allocator = next && dladdr(next, &info) ? info.dli_fbase : NULL;
-    noted = r;
+    if (!next || !dladdr(next, &info))
+        return;
+    if (dladdr((void *)gnu_get_libc_version, &libc) && libc.dli_fbase != info.dli_fbase) {
+        inside[0].from = (uintptr_t)next;
+        inside[1].from = (uintptr_t)find_allocator;
+        dl_iterate_phdr(find_code, &inside[0]);
+        dl_iterate_phdr(find_code, &inside[1]);
+    }
+    allocator = info.dli_fbase;
 }
 
 // tbb's malloc is one library and what maps memory for it another; both are called malloc.
 static int is_allocators(void *caller)
 {
     Dl_info info;
+    if (!allocator)
+        find_allocator();
     return dladdr(caller, &info) && (info.dli_fbase == allocator || strstr(info.dli_fname, "malloc"));
 }
 
@@ -140,3 +194,74 @@ int munmap(void *at, size_t bytes)
     }
     return rc;
 }
+
+// Not with a variable of each thread: the tables for those are on the heap, and blocks would lie elsewhere.
+static void count_call(void *caller)
+{
+    // jemalloc's operator delete calls free, or jumps to it and leaves the wrapper of operator delete as the caller.
+    if (!noted || real_rss_is_own(inside, 2, (uintptr_t)caller))
+        return;
+    uint64_t calls = __atomic_add_fetch(&noted->calls, 1, __ATOMIC_RELAXED);
+    if (calls < __atomic_load_n(&noted->next_look, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&noted->next_look, calls + REAL_RSS_LOOK_CALLS + calls / REAL_RSS_LOOK_PART, __ATOMIC_RELAXED);
+    // Does nothing but let real_rss look.
+    int saved = errno;
+    syscall(SYS_munmap, NULL, 0);
+    errno = saved;
+}
+
+// The next function of the name; `counts` if it is the allocator's own. libstdc++'s operator new calls malloc.
+#define NEXT(type, name, parameters)                                                                                   \
+    static type(*next) parameters;                                                                                     \
+    static bool counts;                                                                                                \
+    if (!next) {                                                                                                       \
+        next = (type(*) parameters)dlsym(RTLD_NEXT, #name);                                                            \
+        counts = is_allocators((void *)next);                                                                          \
+    }
+#define COUNTED(type, name, parameters, arguments)                                                                     \
+    type name parameters;                                                                                              \
+    type name parameters                                                                                               \
+    {                                                                                                                  \
+        NEXT(type, name, parameters);                                                                                  \
+        type result = next arguments;                                                                                  \
+        if (counts)                                                                                                    \
+            count_call(__builtin_return_address(0));                                                                   \
+        return result;                                                                                                 \
+    }
+#define COUNTED_FREE(name, parameters, arguments)                                                                      \
+    void name parameters;                                                                                              \
+    void name parameters                                                                                               \
+    {                                                                                                                  \
+        NEXT(void, name, parameters);                                                                                  \
+        next arguments;                                                                                                \
+        if (counts)                                                                                                    \
+            count_call(__builtin_return_address(0));                                                                   \
+    }
+#define COUNTED_NEW(name)                                                                                              \
+    COUNTED(void *, name##m, (size_t bytes), (bytes))                                                                  \
+    COUNTED(void *, name##mRKSt9nothrow_t, (size_t bytes, const void *tag), (bytes, tag))                              \
+    COUNTED(void *, name##mSt11align_val_t, (size_t bytes, size_t align), (bytes, align))                              \
+    COUNTED(void *, name##mSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t align, const void *tag),               \
+            (bytes, align, tag))
+#define COUNTED_DELETE(name)                                                                                           \
+    COUNTED_FREE(name##Pv, (void *at), (at))                                                                           \
+    COUNTED_FREE(name##Pvm, (void *at, size_t bytes), (at, bytes))                                                     \
+    COUNTED_FREE(name##PvRKSt9nothrow_t, (void *at, const void *tag), (at, tag))                                       \
+    COUNTED_FREE(name##PvSt11align_val_t, (void *at, size_t align), (at, align))                                       \
+    COUNTED_FREE(name##PvmSt11align_val_t, (void *at, size_t bytes, size_t align), (at, bytes, align))                 \
+    COUNTED_FREE(name##PvSt11align_val_tRKSt9nothrow_t, (void *at, size_t align, const void *tag), (at, align, tag))
+
+// clang-format off
+COUNTED(void *, malloc, (size_t bytes), (bytes))
+COUNTED(void *, calloc, (size_t n, size_t bytes), (n, bytes))
+COUNTED(void *, realloc, (void *at, size_t bytes), (at, bytes))
+COUNTED(void *, aligned_alloc, (size_t align, size_t bytes), (align, bytes))
+COUNTED(void *, memalign, (size_t align, size_t bytes), (align, bytes))
+COUNTED(int, posix_memalign, (void **at, size_t align, size_t bytes), (at, align, bytes))
+COUNTED_FREE(free, (void *at), (at))
+COUNTED_NEW(_Znw)
+COUNTED_NEW(_Zna)
+COUNTED_DELETE(_Zdl)
+COUNTED_DELETE(_Zda)
+// clang-format on
