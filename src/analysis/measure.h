@@ -8,7 +8,8 @@
 enum {
     MEASURE_RESAMPLES = 4000,
     MEASURE_MAX_RUNS = 1000,
-    MEASURE_MIN_RUNS = 3, // of each side, for an interval: of fewer the bootstrap draws hardly anything but what it has
+    // Of each side, for an interval. Simulated, of equal sides 3 runs claim a difference in 10 %, 4 in 7 %, 5 in 4 %.
+    MEASURE_MIN_RUNS = 5,
 };
 
 // The median; of an even number the mean of the two in the middle. 0 of none. `n` ≤ MEASURE_MAX_RUNS.

@@ -26,7 +26,7 @@ static const struct option options[] = {
     {0, "real", OPTION_FLAG, NULL, NULL,
      "run PROGRAM itself, or the recorded command line, under each allocator too, and print how well the replay predicted it",
      offsetof(struct replay_options, real)},
-    REPLAY_OPTIONS,
+    REPLAY_OPTIONS("5"),
     {0},
 };
 
@@ -124,7 +124,7 @@ const struct command cmd_compare = {
         "Replays the workload on each allocator in turn and repeats that --runs times, so that disturbances "
         "of the machine affect all allocators alike. Times and memory are medians. Each ratio to the first "
         "allocator has a 95 % bootstrap interval; if the interval contains 1, the table shows \"no "
-        "difference\".\n\n"
+        "difference\". Fewer than five runs are too few for an interval.\n\n"
         "With --sweep, one allocator is enough [glibc], and ratios are to its first value: "
         "--sweep MALLOC_ARENA_MAX=1,2,4.\n\n"
         "With --real, the program runs under each allocator too, --runs times in turns, with /dev/null as "

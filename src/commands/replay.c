@@ -17,7 +17,7 @@ static const struct option options[] = {
     {0, "fragmentation", OPTION_FLAG, NULL, NULL,
      "add a run that finds the blocks that pin sparse pages, at the peak of live bytes and at the end",
      offsetof(struct replay_options, fragmentation)},
-    REPLAY_OPTIONS,
+    REPLAY_OPTIONS("3"),
     {0},
 };
 

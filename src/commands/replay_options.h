@@ -37,8 +37,8 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
 
 // Rows of an option table whose struct begins with struct replay_options.
 // clang-format off
-#define REPLAY_OPTIONS                                                                                                 \
-    {'r', "runs", OPTION_NUMBER, "N", "3", "replay N times on each allocator and report medians",                    \
+#define REPLAY_OPTIONS(default_runs)                                                                                   \
+    {'r', "runs", OPTION_NUMBER, "N", default_runs, "replay N times on each allocator and report medians",                    \
      offsetof(struct replay_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},                                                                           \
     {0, "touch", OPTION_CHOICE, "page|none|all", "page",                                                               \
      "write to each block: its first byte and each of its pages, nothing, or every byte",                           \

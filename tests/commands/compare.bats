@@ -19,7 +19,7 @@ json() {
 
 @test "--json has each allocator, with ratios" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 200000 >/dev/null
-  "$HEAPTAPE" compare -q --json -r 3 -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out.json
+  "$HEAPTAPE" compare -q --json -r 5 -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw >out.json
   json 'assert d["workload"] == "w.htw"
 a, b = d["allocators"]
 assert a["allocator"]["name"] == "glibc" and b["allocator"]["name"] == "libtest-verify.so"
@@ -28,7 +28,7 @@ assert a["wall_ratio_ci95"][0] <= 1 <= a["wall_ratio_ci95"][1]
 # An allocator that never uses memory again uses more.
 assert b["rss_ratio"] > 3 and 3 < b["rss_ratio_ci95"][0] <= b["rss_ratio"] <= b["rss_ratio_ci95"][1]
 assert abs(b["wall_ratio"] - b["wall_ns"] / a["wall_ns"]) < 0.001 * b["wall_ratio"]
-assert len(a["runs"]) == len(b["runs"]) == 3
+assert len(a["runs"]) == len(b["runs"]) == 5
 assert a["calls"]["malloc"]["count"] == b["calls"]["malloc"]["count"] == 110000
 assert a["timeline"] and b["timeline"]'
 }
@@ -75,7 +75,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   ("waste.so", "X=y", "A=2", "B=4")]'
   # By chance, or for other work on the machine, two that are the same may seem to differ.
   for _ in 1 2 3; do
-    heaptape compare -q --no-latency -r 3 --sweep MALLOC_ARENA_MAX=1,2 w.htw
+    heaptape compare -q --no-latency -r 5 --sweep MALLOC_ARENA_MAX=1,2 w.htw
     [ "$status" -eq 0 ]
     echo "$output"
     [[ "${lines[4]}" != *"no difference"* ]] || break
@@ -103,9 +103,9 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   fails_with 1 "libtest-bogus.so: malloc is not from"
 }
 
-@test "fewer than three runs have no interval, and no difference is denied or claimed" {
+@test "fewer than five runs have no interval, and no difference is denied or claimed" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 20000 >/dev/null
-  for runs in 1 2; do
+  for runs in 1 4; do
     heaptape compare -q --no-latency -r $runs -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
     [ "$status" -eq 0 ]
     [[ "${lines[3]}" =~ ^libtest-verify.so\ .*\ [0-9]+\.[0-9][0-9]\  ]]
@@ -113,7 +113,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
     "$HEAPTAPE" compare -q --json --no-latency -r $runs -a glibc -a glibc w.htw >out.json
     json 'assert all(a[k] is None for a in d["allocators"] for k in ("wall_ratio_ci95", "rss_ratio_ci95")), d["allocators"]'
   done
-  heaptape compare -q --no-latency -r 3 -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
+  heaptape compare -q --no-latency -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" w.htw
   [[ "${lines[3]}" =~ \[[0-9]+\.[0-9][0-9],\ [0-9]+\.[0-9][0-9]\] ]]
 }
 
@@ -154,7 +154,7 @@ END
   cmp plain stripped
   [ "$(grep -c $'\033' plain)" -eq 0 ]
   # An allocator that never uses memory again.
-  heaptape compare -q --no-latency --color=always -r 3 -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" b.htw
+  heaptape compare -q --no-latency --color=always -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" b.htw
   has "${lines[1]}" "${bold}allocator"
   has "${lines[3]}" "$red"
   heaptape stat --color=always a.htw

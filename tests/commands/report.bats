@@ -312,15 +312,15 @@ END
   make_workload
   for i in 1 2; do
     for a in glibc glibc,MALLOC_ARENA_MAX=1; do
-      "$HEAPTAPE" replay -q --json --no-latency -r 2 -a "$a" a.htw >"$a.$i.json"
+      "$HEAPTAPE" replay -q --json --no-latency -r 3 -a "$a" a.htw >"$a.$i.json"
     done
   done
   heaptape report --pool glibc.1.json glibc.2.json glibc,MALLOC_ARENA_MAX=1.{1,2}.json
   [ "$status" -eq 0 ]
-  grep -Eq '^glibc +2 +4 .* 1$' <<<"$output"
-  grep -Eq '^glibc,MALLOC_ARENA_MAX=1 +2 +4 .* (no difference|[0-9.]+ \[[0-9.]+, [0-9.]+\])$' <<<"$output"
+  grep -Eq '^glibc +2 +6 .* 1$' <<<"$output"
+  grep -Eq '^glibc,MALLOC_ARENA_MAX=1 +2 +6 .* (no difference|[0-9.]+ \[[0-9.]+, [0-9.]+\])$' <<<"$output"
   [ "$(awk 'length > 80' <<<"$output")" = "" ]
-  # Two runs have no interval; four times as fast is a ratio of a fourth.
+  # Three runs have no interval; four times as fast is a ratio of a fourth.
   python3 - <<'END'
 import json
 for i in '1', '2':
@@ -341,14 +341,14 @@ other('options.json', lambda r: r.update(speed=1))
 other('build.json', lambda r: (r['allocator'].update(build_id='0123456789abcdef'), r['runs'].reverse()))
 END
   heaptape report --pool glibc.1.json quick.1.json
-  grep -Eq '^quick +1 +2 .* 0\.25$' <<<"$output"
-  grep -Eq '^quick +1 +2 .* 3\.00$' <<<"$output"
+  grep -Eq '^quick +1 +3 .* 0\.25$' <<<"$output"
+  grep -Eq '^quick +1 +3 .* 3\.00$' <<<"$output"
   heaptape report --pool glibc.1.json glibc.2.json quick.1.json quick.2.json
-  grep -Eq '^quick +2 +4 .* 3\.00 \[[0-9.]+, [0-9.]+\]$' <<<"$output"
+  grep -Eq '^quick +2 +6 .* 3\.00 \[[0-9.]+, [0-9.]+\]$' <<<"$output"
   heaptape report --pool glibc.1.json build.json
-  grep -Eq '^glibc \(build 01234567\) +1 +2 ' <<<"$output"
+  grep -Eq '^glibc \(build 01234567\) +1 +3 ' <<<"$output"
   heaptape report --pool glibc.1.json load.json
-  grep -Eq '^glibc +2 +4 ' <<<"$output"
+  grep -Eq '^glibc +2 +6 ' <<<"$output"
   heaptape report --pool glibc.1.json machine.json
   fails_with 1 "machine.json: was measured on another machine than in glibc.1.json: 'cpu_model' differs"
   heaptape report --pool glibc.1.json workload.json
