@@ -2,11 +2,10 @@
 // which the program steers its own recording.
 #include "capture/next.h"
 #include "capture/wrap.h"
+#define HEAPTAPE_LIBRARY
 #include "heaptape/heaptape.h"
 
 #include <errno.h>
-
-#undef heaptape_mark
 
 static void mark(enum event_kind kind, uint64_t value, uint64_t count, const void *caller)
 {
@@ -80,15 +79,6 @@ WRAPPER int mallopt(int option, int value)
     mark(HT_MALLOPT, (uint64_t)value, (uint64_t)option, WRAP_CALLER);
     return next.mallopt(option, value);
 }
-
-#undef heaptape_start
-#undef heaptape_stop
-#undef heaptape_pause
-#undef heaptape_resume
-#undef heaptape_unpause
-#undef heaptape_sync
-#undef heaptape_reset
-#undef heaptape_status
 
 #define VERB(name, verb)                                                                                               \
     WRAPPER int heaptape_##name(void)                                                                                  \

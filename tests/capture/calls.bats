@@ -82,6 +82,42 @@ failed() {
   done
 }
 
+@test "the public header compiles as C++ without a warning, beside members of its functions' names" {
+  skip_under_sanitizer
+  cat >mark.cc <<'EOF'
+#include <dlfcn.h>
+#include "heaptape/heaptape.h"
+struct profiler {
+    int heaptape_mark(const char *text) { return text[0]; }
+    int heaptape_pause() { return 1; }
+    int heaptape_status = 2;
+};
+int main()
+{
+    profiler p;
+    int sum = p.heaptape_mark("m") + p.heaptape_pause() + p.heaptape_status;
+    heaptape_pause();
+    heaptape_mark("not recorded");
+    heaptape_resume();
+    heaptape_mark("from C++");
+    return sum == 'm' + 3 && (heaptape_status() == HEAPTAPE_NONE || heaptape_status() == HEAPTAPE_RECORDING) ? 0 : 1;
+}
+EOF
+  local compiler flags
+  for compiler in g++ clang++; do
+    command -v "$compiler" || continue
+    for flags in '-fPIE -pie' '-fno-pie -no-pie' '-fPIE -pie -O2 -std=c++11'; do
+      # shellcheck disable=SC2086
+      "$compiler" -Wall -Wextra -Wpedantic -Wold-style-cast -Werror $flags -I"$HEAPTAPE_SOURCE/include" -o mark mark.cc
+      ./mark
+      record ./mark
+      grep -q 'mark .* from C++$' lines
+      run grep 'not recorded' lines
+      [ "$status" -eq 1 ]
+    done
+  done
+}
+
 @test "mallctl of an allocator that has it, and of one that has not" {
   skip_under_sanitizer
   record "$HEAPTAPE_PROGRAMS/mallctl"
