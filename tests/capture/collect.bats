@@ -36,6 +36,29 @@ collect() {
   cmp before lines
 }
 
+@test "process 1 of a container that is started twice, as another user" {
+  skip_under_sanitizer
+  [ "$(id -u)" -eq 0 ] || skip "becoming another user needs root"
+  unshare -mpfiu --mount-proc true 2>/dev/null || skip "no namespaces"
+  local nobody="setpriv --reuid nobody --regid nogroup --clear-groups"
+  $nobody test -x "$HEAPTAPE" || skip "the user nobody cannot run heaptape here"
+  chmod o+x .
+  mkdir lib && cp "$HEAPTAPE_BUILD/src/capture/libheaptape.so" lib
+  install -d -m 700 -o nobody spool
+  install -d -m 777 out
+  for _ in 1 2; do
+    unshare -mpfiu --mount-proc sh -c "mount -t tmpfs none /dev/shm && mount --bind . /mnt && cd /mnt/out && exec $nobody \
+      --no-new-privs --bounding-set=-all env HEAPTAPE_SPOOL=/mnt/spool LD_PRELOAD=/mnt/lib/libheaptape.so \
+      $HEAPTAPE_PROGRAMS/ends exit 1000"
+  done
+  $nobody "$HEAPTAPE" record -q --collect spool -o out/t.ht
+  "$HEAPTAPE" stat --json out/t.ht >stat.json
+  python3 -c 'import json
+p = json.load(open("stat.json"))["processes"]
+assert [q["pid"] for q in p] == [1, 1], p
+assert p[0]["events"] == p[1]["events"] == 2000, p'
+}
+
 @test "two programs one after the other, and their pauses" {
   skip_under_sanitizer
   alone "$HEAPTAPE_PROGRAMS/control" phases 3 20
