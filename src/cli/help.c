@@ -122,6 +122,7 @@ void help_print_commands(FILE *to)
         fprintf(to, "  %-12s%s\n", (*c)->name, (*c)->summary);
     fputs("  help        Show this list, or the help of a command\n"
           "\n"
-          "'heaptape COMMAND --help' shows a command's options; 'heaptape --version' the version.\n",
+          "'heaptape COMMAND --help' shows a command's options; 'heaptape --version' the version.\n"
+          "'heaptape --version --verbose' adds how it was built, and the libraries.\n",
           to);
 }

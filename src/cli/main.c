@@ -3,6 +3,8 @@
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/suggest.h"
+#include "cli/version.h"
+#include "cli/wrap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,7 +116,10 @@ static int dispatch(int argc, char **argv)
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return help(0, NULL);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
-        puts("heaptape " HEAPTAPE_VERSION);
+        bool verbose = argc > 2 && strcmp(argv[2], "--verbose") == 0;
+        if (argc > 2 + verbose)
+            return usage_error(NULL, "unexpected operand '%s'", argv[2 + verbose]);
+        version_print(stdout, verbose);
         return EXIT_DONE;
     }
     if (word[0] == '-')

@@ -23,6 +23,24 @@ load ../helper
   [[ $output =~ ^heaptape\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
 
+@test "--version --verbose lists how heaptape was built, the libraries that are loaded, and its files" {
+  heaptape --version --verbose
+  [ "$status" -eq 0 ]
+  local fact
+  for fact in 'heaptape +[0-9.]+' 'compiler +(gcc|.*[Cc]lang) ?.*[0-9]' "architecture +$(uname -m)" 'attach +(yes|no)' \
+    "glibc +$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)" "zstd +$(pkg-config --modversion libzstd)" \
+    "elfutils +$(pkg-config --modversion libdw)" "libheaptape.so +$HEAPTAPE_BUILD/.*libheaptape.so"; do
+    grep -Eq "^$fact" <<<"$output"
+  done
+  heaptape --version --nonsense
+  usage_fails "unexpected operand '--nonsense'"
+}
+
+@test "the version is the one of the change log" {
+  heaptape --version
+  [ "$output" = "heaptape $(sed -n 's/^## \([0-9.]*\).*/\1/p' "$HEAPTAPE_SOURCE/CHANGELOG.md" | head -n 1)" ]
+}
+
 @test "an unknown command is refused" {
   heaptape xyzzy
   usage_fails "unknown command 'xyzzy'"
