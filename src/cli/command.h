@@ -63,6 +63,7 @@ struct command {
     const struct option *options;        // ended by a row without a name; may be NULL
     size_t options_bytes;                // of the options struct; ≤ 1024
     unsigned min_operands, max_operands; // wrong numbers are a usage error before `run` is called
+    bool prints_text;  // for people, unless it has --json and that is given: long lines are broken on a terminal
     bool runs_program; // operands from the first one on are a command line of their own: options end there
     // Returns an exit code. `options` is the filled-in struct; argv[0..argc) are the operands.
     int (*run)(const void *options, int argc, char **argv);

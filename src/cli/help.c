@@ -1,6 +1,7 @@
 #include "cli/help.h"
 
 #include "cli/options.h"
+#include "cli/wrap.h"
 
 #include <string.h>
 
@@ -8,11 +9,12 @@ enum { HELP_WIDTH = 80, HELP_COLUMN = 28 };
 
 void help_print_usage(FILE *to, const struct command *c)
 {
-    if (!c)
-        fputs("usage: heaptape COMMAND [options] [operands]   (heaptape help lists the commands)\n", to);
-    else
-        fprintf(to, "usage: heaptape %s [options]%s%s\n", c->name, c->operands ? " " : "",
-                c->operands ? c->operands : "");
+    char text[512] = "usage: heaptape COMMAND [options] [operands]   (heaptape help lists commands)";
+    if (c)
+        snprintf(text, sizeof text, "usage: heaptape %s [options]%s%s", c->name, c->operands ? " " : "",
+                 c->operands ? c->operands : "");
+    wrap_text(to, text, strlen(text), to == stderr ? wrap_error_columns() : 0);
+    putc('\n', to);
 }
 
 // Prints words, broken at HELP_WIDTH; the cursor is at `column`, later lines begin at `indent`.

@@ -44,6 +44,15 @@ static bool use_color(enum options_color when)
     return isatty(STDOUT_FILENO);
 }
 
+static bool prints_json(const struct command *c, const char *fields)
+{
+    for (const struct option *o = c->options; o && o->name; o++) {
+        if (o->type == OPTION_FLAG && strcmp(o->name, "json") == 0)
+            return *(const bool *)(fields + o->offset);
+    }
+    return false;
+}
+
 static int run_command(const struct command *c, int argc, char **argv)
 {
     _Alignas(max_align_t) char fields[OPTIONS_MAX_BYTES];
@@ -53,11 +62,14 @@ static int run_command(const struct command *c, int argc, char **argv)
     int n = options_parse(c, fields, &common, argc, argv);
     int code = EXIT_USAGE;
     if (n >= 0 && common.help) {
+        wrap_lines();
         help_print_command(stdout, c);
         code = EXIT_DONE;
     } else if (n >= 0) {
         cli_common.quiet = common.quiet;
         cli_common.color = use_color(common.color);
+        if (c->prints_text && !prints_json(c, fields))
+            wrap_lines();
         code = c->run(fields, n, argv);
     }
     options_release(c, fields);
@@ -91,6 +103,7 @@ static int help(int argc, char **argv)
     }
     if (argc && argv[0][0] == '-')
         return usage_error(NULL, "unknown option '%s'", argv[0]);
+    wrap_lines();
     if (argc == 0) {
         help_print_commands(stdout);
         return EXIT_DONE;

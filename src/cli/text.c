@@ -2,6 +2,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/wrap.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,14 +11,18 @@
 
 struct cli_common cli_common;
 
-// One line, whatever the names in it hold.
+// One line, whatever the names in it hold; on a terminal broken at its width.
 static void print_line(const char *fmt, va_list args)
 {
-    char text[2048], line[4096];
-    vsnprintf(text, sizeof text, fmt, args);
+    char text[2048] = "heaptape: ", line[4096];
+    size_t n = strlen(text);
+    vsnprintf(text + n, sizeof text - n, fmt, args);
     printable_copy(line, sizeof line, text, strlen(text));
     fflush(stdout);
-    fprintf(stderr, "heaptape: %s\n", line);
+    flockfile(stderr);
+    wrap_text(stderr, line, strlen(line), wrap_error_columns());
+    putc('\n', stderr);
+    funlockfile(stderr);
 }
 
 void die(int code, const char *fmt, ...)

@@ -19,16 +19,32 @@ static struct {
     unsigned columns;
     char line[LINE_BYTES];
     size_t n;
+    bool keeps; // does not break it
 } wrap;
+
+static unsigned long terminal_columns(int fd)
+{
+    struct winsize size;
+    if (!isatty(fd))
+        return 0;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static unsigned usable(unsigned long columns)
+{
+    return columns >= MIN_COLUMNS && columns < UINT_MAX ? (unsigned)columns : 0;
+}
 
 unsigned wrap_columns(void)
 {
     const char *given = getenv("COLUMNS");
-    struct winsize size;
     unsigned long n = given ? strtoul(given, NULL, 10) : 0;
-    if (!n && isatty(STDOUT_FILENO))
-        n = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
-    return n >= MIN_COLUMNS && n < UINT_MAX ? (unsigned)n : 0;
+    return usable(n ? n : terminal_columns(STDOUT_FILENO));
+}
+
+unsigned wrap_error_columns(void)
+{
+    return usable(terminal_columns(STDERR_FILENO));
 }
 
 bool wrap_is_utf8(void)
@@ -69,19 +85,24 @@ static size_t fitting(const char *text, size_t n, unsigned columns)
     return at == n ? n : space ? space : at;
 }
 
-static void put_line(bool ended)
+void wrap_text(FILE *to, const char *text, size_t n, unsigned columns)
 {
-    const char *text = wrap.line;
-    size_t n = wrap.n, cut = fitting(text, n, wrap.columns);
-    fwrite(text, 1, cut, wrap.to);
+    size_t cut = columns ? fitting(text, n, columns) : n;
+    fwrite(text, 1, cut, to);
     for (text += cut, n -= cut; n; text += cut, n -= cut) {
         while (n && *text == ' ')
             text++, n--;
-        cut = fitting(text, n, wrap.columns - INDENT);
+        cut = fitting(text, n, columns - INDENT);
         if (n)
-            fprintf(wrap.to, "\n%*s", INDENT, "");
-        fwrite(text, 1, cut, wrap.to);
+            fprintf(to, "\n%*s", INDENT, "");
+        fwrite(text, 1, cut, to);
     }
+}
+
+static void put_line(bool ended)
+{
+    wrap_text(wrap.to, wrap.line, wrap.n, wrap.keeps ? 0 : wrap.columns);
+    wrap.keeps = wrap.keeps && !ended;
     if (ended)
         putc('\n', wrap.to);
     wrap.n = 0;
@@ -107,6 +128,12 @@ static void finish(void)
     if (wrap.n)
         put_line(false);
     fflush(wrap.to);
+}
+
+void wrap_keep_line(void)
+{
+    fflush(stdout);
+    wrap.keeps = wrap.to != NULL;
 }
 
 void wrap_lines(void)

@@ -139,6 +139,7 @@ const struct command cmd_advise = {
         "of either; other ratios are marked with ~. Ratios of CPU time include the replay overhead.\n\n"
         "Where a setting is not a matter of the environment, the line says what the program must call.\n\n"
         "If the input is a trace, its process with the highest peak of live bytes is converted first.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct advise_options),
     .min_operands = 1,

@@ -1,7 +1,6 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/paths.h"
-#include "cli/wrap.h"
 #include "replay/run.h"
 
 #include <errno.h>
@@ -71,9 +70,7 @@ static int run(const void *o, int argc, char **argv)
     int rc = paths_find("heaptape-replay", player, sizeof player);
     if (rc < 0)
         die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s", strerror(-rc));
-    if (!opts->json) {
-        wrap_lines();
-    } else {
+    if (opts->json) {
         json_begin_object(&j);
         json_put_u64(&j, "schema_version", 2);
         json_key(&j, "allocators");
@@ -102,6 +99,7 @@ const struct command cmd_allocators = {
     .description =
         "Loads each allocator that heaptape knows by name into the player and prints the library that then provides "
         "malloc, and the version that the library reports.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct allocators_options),
     .min_operands = 0,

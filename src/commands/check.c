@@ -180,6 +180,7 @@ const struct command cmd_check = {
         "contradicts itself, prints the byte offset of the first error and exits with status 1.\n\n"
         "With --salvage, copies all intact frames of a damaged or cut-off trace to another file, and reports the "
         "losses on standard error.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct check_options),
     .min_operands = 1,

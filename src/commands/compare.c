@@ -132,6 +132,7 @@ const struct command cmd_compare = {
         "its children's. Below stands, for each allocator but the first, how much it differs from the "
         "first one, really and in the replay.\n\n"
         "If the input is a trace, its process with the highest peak of live bytes is converted first.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct replay_options),
     .min_operands = 1,

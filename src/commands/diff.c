@@ -301,6 +301,7 @@ const struct command cmd_diff = {
         "begins with a match. Several --fail-on are checked each: 'peak_live>+5%', 'calls>+2%', "
         "'site:parse.*:bytes>+1MiB', 'end_live>64MiB'.\n\n"
         "Exit status: 0 if B is within all limits, 1 if it is not or a file cannot be read, 2 for a usage error.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct diff_options),
     .min_operands = 2,

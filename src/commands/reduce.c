@@ -180,6 +180,7 @@ const struct command cmd_reduce = {
         "A CONDITION is [ALLOCATOR: ]A > B (or >=, <, <=), where A and B are made of numbers (with B, KiB, MiB, GiB, ns, us, ms or s), of figures as `replay --json` names them, with or without _bytes and _ns, and of + - * / and parentheses: 'glibc: peak_rss/peak_live > 2'. The time of a call is KIND.QUANTILE, with mean, p50, p99, p999 or max: 'glibc: malloc.p999 > 50us'; a quantile needs the calls that it speaks of: p999 at least 1,000. Or it is [ALLOCATOR: ]verify, crash or hang: `replay --verify` finds a violation of the kind that it finds in the input; the allocator ends the replay by the signal of the input's; the replay makes no progress for --timeout.\n\n"
         "A condition that does not hold for the input is refused with what was measured. An allocator's fixed costs make any quotient of a few calls large: --floor keeps the part from becoming that small. Conditions on times are judged by 6 replays, which is a 97 % interval of their median, one candidate at a time.\n\n"
         "In the end the result is replayed 10 times. If one of them does not show it, the search goes on from the last part of which all did, with more replays for each candidate. SIGINT, SIGTERM and --budget end the search: the smallest part so far is written, and the exit status is 0.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct reduce_options),
     .min_operands = 1,

@@ -59,6 +59,7 @@ const struct command cmd_replay = {
         "With --verify, the replay stops at the first violation of the malloc contract and reports its kind, the "
         "call, and the position in the workload. Nothing is measured.\n\n"
         "Calls that failed when they were recorded are skipped, and so are the program's own mappings.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct replay_options),
     .min_operands = 1,

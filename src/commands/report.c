@@ -196,6 +196,7 @@ const struct command cmd_report = {
         "the allocator of the first file have 95 % bootstrap intervals. Files of another machine, another workload or other "
         "options of the replay are refused, and so are the same runs a second time. Where the replays are still to be made, "
         "'compare' is better: it replays in turn.",
+    .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct report_options),
     .min_operands = 1,

@@ -1,5 +1,6 @@
 #include "print/advise.h"
 #include "cli/command.h"
+#include "cli/wrap.h"
 #include "print/replay.h"
 
 #include <math.h>
@@ -92,6 +93,9 @@ static void print_best(const struct advise *a, const struct advise_row *r, const
         if (has(a, f))
             print_change(a, r, f);
     }
+    const char *environment = advise_environment(a, r, deploy);
+    if (environment && *environment)
+        wrap_keep_line();
     printf("  deploy: %s\n", advise_deploy(a, r, deploy));
 }
 

@@ -79,12 +79,12 @@ static void print_calls(const struct replay_session *s, const struct replay_resu
     const struct plan_facts *facts = plan_facts(s->plan);
     char t[6][32];
     uint64_t outliers = 0;
-    cli_table_head("\n%-22s %12s %10s %10s %10s %10s %10s", "call", "count", "mean", "p50", "p99", "p99.9", "max");
+    cli_table_head("\n%-18s %11s %9s %9s %9s %9s %9s", "call", "count", "mean", "p50", "p99", "p99.9", "max");
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         struct replay_call c = replay_session_call(s, r, kind);
         if (!facts->by_kind[kind] || !c.count)
             continue;
-        printf("%-22s %12s %10s %10s %10s %10s %10s\n", event_infos[kind].name, human_count(t[0], c.count),
+        printf("%-18s %11s %9s %9s %9s %9s %9s\n", event_infos[kind].name, human_count(t[0], c.count),
                human_ns(t[1], c.mean_ns), human_ns(t[2], c.p50_ns), human_ns(t[3], c.p99_ns), human_ns(t[4], c.p999_ns),
                human_ns(t[5], c.max_ns));
         outliers += c.outliers;
@@ -377,7 +377,7 @@ static char *ratio_text(char text[64], const struct measure_ratio *r, bool is_fi
     return text;
 }
 
-enum { NAME_BYTES = 64 };
+enum { NAME_BYTES = 64, LEAST_NAME_WIDTH = 16 };
 
 // "glibc", or "glibc,MALLOC_ARENA_MAX=2".
 static void row_name(const struct allocator *a, char text[NAME_BYTES])
@@ -403,9 +403,8 @@ static void print_program_ratios(const struct replay_session *s)
 
 static int name_width(const struct replay_session *s)
 {
-    enum { LEAST = 16 };
     char name[NAME_BYTES];
-    size_t width = LEAST;
+    size_t width = LEAST_NAME_WIDTH;
     for (size_t i = 0; i < s->n_results; i++) {
         row_name(&s->results[i].allocator, name);
         if (strlen(name) > width)
@@ -429,34 +428,82 @@ static int column_width(const struct figure_info *info, bool is_marked)
     return width > FIGURE_WIDTH ? (int)width : FIGURE_WIDTH;
 }
 
-static void print_head(const struct replay_session *s, bool is_marked)
+// The columns of a table that fit into the terminal's width: figures from `first` up to `end`; FIGURES is the latency of
+// the most frequent call. The name of an allocator that leaves no room for the widest column has a line of its own.
+struct band {
+    size_t first, end;
+    int name_width;
+    bool is_marked;
+};
+
+enum { CELL_MAX = 1 + FIGURE_WIDTH + 2 + RATIO_WIDTH };
+
+static void band_init(struct band *b, const struct replay_session *s, bool is_marked)
+{
+    unsigned columns = wrap_columns();
+    *b = (struct band){.name_width = name_width(s), .is_marked = is_marked};
+    if (columns && (unsigned)b->name_width + CELL_MAX > columns)
+        b->name_width = LEAST_NAME_WIDTH;
+}
+
+// Is there another band?
+static bool band_next(struct band *b)
+{
+    unsigned columns = wrap_columns();
+    size_t used = (size_t)b->name_width;
+    b->first = b->end;
+    while (b->end <= FIGURES) {
+        const struct figure_info *info = b->end < FIGURES ? &figure_infos[b->end] : NULL;
+        size_t width = 1 + FIGURE_WIDTH;
+        if (info && !(info->shown & FIGURE_IN_COLUMN))
+            width = 0;
+        else if (info)
+            width = 1 + (size_t)column_width(info, b->is_marked) + (info->ratio ? 2 + RATIO_WIDTH : 0);
+        if (columns && used > (size_t)b->name_width && used + width > columns)
+            break;
+        used += width;
+        b->end++;
+    }
+    return used > (size_t)b->name_width;
+}
+
+static void print_name(const struct band *b, const char *name)
+{
+    if (strlen(name) > (size_t)b->name_width)
+        printf("%s\n%*s", name, b->name_width, "");
+    else
+        printf("%-*s", b->name_width, name);
+}
+
+static void print_head(const struct replay_session *s, const struct band *b)
 {
     char text[64];
-    printf("%s%-*s", cli_color(CLI_BOLD), name_width(s), "allocator");
-    for (size_t i = 0; i < FIGURES; i++) {
+    bool is_marked = b->is_marked;
+    printf("%s%-*s", cli_color(CLI_BOLD), b->name_width, "allocator");
+    for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
         if (!(figure_infos[i].shown & FIGURE_IN_COLUMN))
             continue;
         printf(" %*s", column_width(&figure_infos[i], is_marked), head_text(text, &figure_infos[i], is_marked));
         if (figure_infos[i].ratio)
             printf("  %-*s", RATIO_WIDTH, "ratio [95 %]");
     }
-    if (s->settings.latency)
+    if (s->settings.latency && b->end > FIGURES)
         printf("   p99 %s", event_infos[main_kind(plan_facts(s->plan))].name);
     puts(cli_color(CLI_PLAIN));
 }
 
-static void print_row(const struct replay_session *s, size_t row, bool is_marked)
+static void print_row(const struct replay_session *s, size_t row, const struct band *b)
 {
     const struct replay_result *r = &s->results[row];
     struct replay_call c = replay_session_call(s, r, main_kind(plan_facts(s->plan)));
     char name[NAME_BYTES], text[64];
     row_name(&r->allocator, name);
-    printf("%-*s", name_width(s), name);
-    for (size_t i = 0; i < FIGURES; i++) {
+    print_name(b, name);
+    for (size_t i = b->first; i < b->end && i < FIGURES; i++) {
         const struct figure_info *info = &figure_infos[i];
         if (!(info->shown & FIGURE_IN_COLUMN))
             continue;
-        printf(" %*s", column_width(info, is_marked), figure_text(text, info->unit, r->figures.values[i]));
+        printf(" %*s", column_width(info, b->is_marked), figure_text(text, info->unit, r->figures.values[i]));
         if (!info->ratio)
             continue;
         struct measure_ratio ratio = replay_session_ratio(s, r, i);
@@ -466,7 +513,7 @@ static void print_row(const struct replay_session *s, size_t row, bool is_marked
         printf("  %s%-*s%s", color ? cli_color(color) : "", RATIO_WIDTH, ratio_text(text, &ratio, row == 0),
                color ? cli_color(CLI_PLAIN) : "");
     }
-    if (c.count)
+    if (c.count && b->end > FIGURES)
         printf(" %10s", human_ns(text, c.p99_ns));
     printf("\n");
 }
@@ -486,9 +533,15 @@ void replay_print_table(const struct replay_session *s)
 {
     size_t recorded;
     const struct fidelity f = recorded_fidelity(s, &recorded);
-    print_head(s, f.peak_is_far);
-    for (size_t i = 0; i < s->n_results; i++)
-        print_row(s, i, f.peak_is_far);
+    struct band b;
+    band_init(&b, s, f.peak_is_far);
+    while (band_next(&b)) {
+        if (b.first)
+            putchar('\n');
+        print_head(s, &b);
+        for (size_t i = 0; i < s->n_results; i++)
+            print_row(s, i, &b);
+    }
     print_stalls(s);
     print_fidelity_line(&f, s->results[recorded].allocator.name);
     printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,
@@ -506,12 +559,12 @@ static const struct {
     [REAL_PEAK_RSS] = {"peak RSS", FIGURE_BYTES, FIGURE_peak_rss_bytes},
 };
 
-static void print_real_row(const struct replay_session *s, const struct replay_result *r)
+static void print_real_row(const struct replay_session *s, const struct replay_result *r, const struct band *b)
 {
     char name[NAME_BYTES], text[64];
     row_name(&r->allocator, name);
-    printf("%-*s", name_width(s), name);
-    for (unsigned i = 0; i < REAL_FIGURES; i++) {
+    print_name(b, name);
+    for (unsigned i = (unsigned)b->first; i < b->end; i++) {
         struct measure_ratio ratio = replay_real_ratio(s, r, i);
         printf(" %*s", FIGURE_WIDTH, figure_text(text, real_figures[i].unit, replay_real_median(r, i)));
         printf("  %-*s", RATIO_WIDTH, ratio_text(text, &ratio, r == s->results));
@@ -556,12 +609,20 @@ static void print_prediction(const struct replay_session *s, const struct replay
 
 void replay_print_real(const struct replay_session *s)
 {
-    printf("\n%-*s", name_width(s), "the program");
-    for (unsigned i = 0; i < REAL_FIGURES; i++)
-        printf(" %*s  %-*s", FIGURE_WIDTH, real_figures[i].label, RATIO_WIDTH, "ratio [95 %]");
-    printf("\n");
-    for (size_t i = 0; i < s->n_results; i++)
-        print_real_row(s, &s->results[i]);
+    struct band b;
+    unsigned columns = wrap_columns();
+    band_init(&b, s, false);
+    unsigned fit = columns ? (columns - (unsigned)b.name_width) / CELL_MAX : REAL_FIGURES;
+    for (b.first = 0; b.first < REAL_FIGURES; b.first = b.end) {
+        b.end = b.first + (fit ? fit : 1);
+        b.end = b.end < REAL_FIGURES ? b.end : REAL_FIGURES;
+        printf("\n%-*s", b.name_width, "the program");
+        for (size_t i = b.first; i < b.end; i++)
+            printf(" %*s  %-*s", FIGURE_WIDTH, real_figures[i].label, RATIO_WIDTH, "ratio [95 %]");
+        printf("\n");
+        for (size_t i = 0; i < s->n_results; i++)
+            print_real_row(s, &s->results[i], &b);
+    }
     printf("%zu run%s each. Differences from %s:\n", s->results[0].n_real, s->results[0].n_real == 1 ? "" : "s",
            s->results[0].allocator.name);
     for (size_t i = 1; i < s->n_results; i++)

@@ -43,10 +43,10 @@ static int run(const void *fields, int argc, char **argv)
 }
 
 static const struct command plain = {
-    "plain", "FILE...", "Test", NULL, options, sizeof(struct fields), 0, 3, false, run,
+    "plain", "FILE...", "Test", NULL, options, sizeof(struct fields), 0, 3, false, false, run,
 };
 static const struct command runner = {
-    "runner", "[--] PROGRAM", "Test", NULL, options, sizeof(struct fields), 1, 1, true, run,
+    "runner", "[--] PROGRAM", "Test", NULL, options, sizeof(struct fields), 1, 1, false, true, run,
 };
 const struct command *const cli_commands[] = {&plain, &runner, NULL};
 
