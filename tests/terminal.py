@@ -68,8 +68,11 @@ class Terminal:
             if time.time() > end:
                 sys.exit("terminal.py: the program does not stop")
             self.read(0.1)
-        if not self.is_restored():
-            sys.exit("terminal.py: the terminal of the stopped program is not as it was")
+        # What it wrote before it stopped may not have been read.
+        while not self.is_restored():
+            if time.time() > end:
+                sys.exit("terminal.py: the terminal of the stopped program is not as it was")
+            self.read(0.1)
 
     def is_restored(self):
         on = [m for m in re.findall(rb"\x1b\[\?(1049|25|7)([hl])", self.out)]
