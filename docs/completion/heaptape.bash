@@ -1,5 +1,5 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --collect= --pid= -p --duration= --walk --wrap= --usable --maps --no-residency --no-pages --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --aggregate= --period= --collect= --pid= -p --duration= --walk --wrap= --usable --maps --no-residency --no-pages --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [top]=' --batch -b --iterations= -n --interval= -d --by= --sort= --top= --pid= -p --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --no-timestamps --help -h --quiet -q --color='
@@ -36,6 +36,8 @@ declare -gA _heaptape_values=(
   ['record --follow']='all|none|PATTERN'
   ['record --stacks']='DEPTH|sample[:BYTES]'
   ['record --max-size']='SIZE'
+  ['record --aggregate']='SECONDS'
+  ['record --period']='SECONDS'
   ['record --collect']='DIR'
   ['record --pid']='PID'
   ['record -p']='PID'

@@ -146,7 +146,7 @@ static void join_bins(struct by_site *b)
 }
 
 // Bin i holds the levels after i times bin_events.
-static int cut(struct by_site *b)
+int by_site_cut(struct by_site *b)
 {
     b->bin_events += !b->bin_events;
     size_t n_flows = b->n_levels;
@@ -167,36 +167,68 @@ static int cut(struct by_site *b)
     return 0;
 }
 
+// Site 0 has no estimates, see by_site_finish.
+static bool is_estimated(const struct by_site *b, uint32_t site)
+{
+    return b->sample_bytes && site;
+}
+
+void by_site_remove(struct by_site *b, uint32_t site, uint64_t bytes)
+{
+    struct by_site_totals *t = &b->sites[site];
+    note_peak(b, t);
+    t->live_blocks--;
+    t->live_bytes -= bytes;
+    if (is_estimated(b, site))
+        estimate_remove(&t->live, bytes, b->sample_bytes);
+    b->live_bytes -= bytes;
+}
+
+int by_site_add(struct by_site *b, uint32_t site, uint64_t bytes, bool before)
+{
+    struct by_site_totals *t = site_at(b, site);
+    if (!t)
+        return -ENOMEM;
+    note_peak(b, t);
+    t->calls += !before;
+    t->bytes += before ? 0 : bytes;
+    t->live_blocks++;
+    t->live_bytes += bytes;
+    if (is_estimated(b, site)) {
+        estimate_add(&t->live, bytes, b->sample_bytes);
+        if (!before)
+            estimate_add(&t->allocated, bytes, b->sample_bytes);
+    }
+    b->live_bytes += bytes;
+    if (b->live_bytes > b->peak_bytes) {
+        b->peak_bytes = b->live_bytes;
+        b->peaks++;
+    }
+    return 0;
+}
+
 static void release_block(struct by_site *b, struct by_site_block *block, uint64_t stamp)
 {
-    struct by_site_totals *t = &b->sites[block->site];
     if (!block->live)
         return;
     if (block->in_span && !b->span.over)
         count_span(b, block, -1);
-    note_peak(b, t);
     if (block->part)
         release_part(b, block, stamp);
-    t->live_blocks--;
-    t->live_bytes -= block->bytes;
-    if (b->sample_bytes)
-        estimate_remove(&t->live, block->bytes, b->sample_bytes);
-    b->live_bytes -= block->bytes;
+    by_site_remove(b, block->site, block->bytes);
     block->live = false;
 }
 
 static int add_block(struct by_site *b, struct by_site_block *block, uint32_t thread, const struct workload_op *op)
 {
     bool before = op->kind == HT_PREEXISTING;
-    uint32_t site = (uint32_t)(before ? op->value >> 8 : op->value);
-    struct by_site_totals *t = site_at(b, site <= BY_SITE_MAX ? site : 0);
-    if (!t)
+    uint32_t site = by_site_of(op);
+    if (!site_at(b, site))
         return -ENOMEM;
-    note_peak(b, t);
     *block = (struct by_site_block){
         .bytes = event_requested(op->kind, op->size, op->count),
         .stamp = b->ns_per_stamp > 0 ? op->stamp : b->events,
-        .site = (uint32_t)(t - b->sites),
+        .site = site,
         .thread = thread,
         .live = true,
         .in_span = b->span.begun && !b->span.over && !before,
@@ -208,21 +240,7 @@ static int add_block(struct by_site *b, struct by_site_block *block, uint32_t th
     }
     if (b->detailed && !b->sample_bytes && add_part(b, block, before) < 0)
         return -ENOMEM;
-    t->calls += !before;
-    t->bytes += before ? 0 : block->bytes;
-    t->live_blocks++;
-    t->live_bytes += block->bytes;
-    if (b->sample_bytes) {
-        estimate_add(&t->live, block->bytes, b->sample_bytes);
-        if (!before)
-            estimate_add(&t->allocated, block->bytes, b->sample_bytes);
-    }
-    b->live_bytes += block->bytes;
-    if (b->live_bytes > b->peak_bytes) {
-        b->peak_bytes = b->live_bytes;
-        b->peaks++;
-    }
-    return 0;
+    return by_site_add(b, site, block->bytes, before);
 }
 
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
@@ -230,7 +248,7 @@ int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
     unsigned class = event_infos[op->kind].class;
     if (b->span.wanted && !b->span.over)
         follow_span(&b->span, op, b->events);
-    if (op->kind != HT_PREEXISTING && b->events++ == b->next_cut && cut(b) < 0)
+    if (op->kind != HT_PREEXISTING && b->events++ == b->next_cut && by_site_cut(b) < 0)
         return -ENOMEM;
     if (b->count_uses && site_uses_op(&b->uses, thread, op) < 0)
         return -ENOMEM;
@@ -253,9 +271,7 @@ int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
 bool by_site_known(const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
-    if (class != HT_CLASS_ALLOC && class != HT_CLASS_RESIZE)
-        return false;
-    return op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
+    return (class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE) && by_site_of(op);
 }
 
 int by_site_begin(struct by_site *b, const struct usage *before)

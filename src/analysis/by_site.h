@@ -82,6 +82,7 @@ struct by_site {
     struct site_uses uses;
     uint64_t events, next_cut; // of the bins
     uint64_t bin_events;       // 0: 1
+    bool by_time;              // `events`, `next_cut` and `bin_events` count stamps since the start, not events
     uint64_t first_event;      // how many there were before the first one here
     size_t n_bins;
     uint64_t (*levels)[BY_SITE_BINS]; // of the sites
@@ -97,6 +98,20 @@ struct by_site {
 };
 
 void by_site_release(struct by_site *b);
+
+// The site of an op that allocates; 0: not known.
+static inline uint32_t by_site_of(const struct workload_op *op)
+{
+    uint64_t site = op->kind == HT_PREEXISTING ? op->value >> 8 : op->value;
+    return site <= BY_SITE_MAX ? (uint32_t)site : 0;
+}
+
+// The parts of by_site_op, for those who know themselves which block has which site: a block of the site is allocated
+// (`before`: it was there before the first op), or is there no more; and the end of a bin, which joins bins when there are
+// as many as fit. 0 or -ENOMEM.
+int by_site_add(struct by_site *b, uint32_t site, uint64_t bytes, bool before);
+void by_site_remove(struct by_site *b, uint32_t site, uint64_t bytes);
+int by_site_cut(struct by_site *b);
 
 // Counts an op of a thread. 0 or -ENOMEM.
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op);

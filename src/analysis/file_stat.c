@@ -267,6 +267,16 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
+void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts, uint64_t clock_hz)
+{
+    // The losses that the recorder reports include processes without any event.
+    s->lost_records = facts->lost_records > s->lost_records ? facts->lost_records : s->lost_records;
+    s->cpu_ns = facts->recorded_to ? 0 : facts->cpu_ns;
+    s->recording_ns = clock_to_ns(facts->recording_ticks, clock_hz);
+    s->calls_min_ns = s->cpu_ns ? clock_to_ns(facts->call_min_ticks, clock_hz) : 0;
+    s->calls_max_ns = s->cpu_ns ? clock_to_ns(facts->call_max_ticks, clock_hz) : 0;
+}
+
 static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
 {
     struct convert_result result;
@@ -285,17 +295,8 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
         return rc;
     s->cut = result.cut;
     s->duration_ns = trace_duration_ns(&t->reader, result.end_stamp);
-    // The losses that the recorder reports include processes without any event.
-    for (size_t i = 0; i < s->n_processes; i++) {
-        struct workload_summary *p = &s->processes[i].summary;
-        uint64_t lost = t->reader.processes[i]->lost_records;
-        p->lost_records = lost > p->lost_records ? lost : p->lost_records;
-        const struct trace_process *facts = t->reader.processes[i];
-        p->cpu_ns = facts->recorded_to ? 0 : facts->cpu_ns;
-        p->recording_ns = clock_to_ns(facts->recording_ticks, t->reader.session.clock_hz);
-        p->calls_min_ns = p->cpu_ns ? clock_to_ns(facts->call_min_ticks, t->reader.session.clock_hz) : 0;
-        p->calls_max_ns = p->cpu_ns ? clock_to_ns(facts->call_max_ticks, t->reader.session.clock_hz) : 0;
-    }
+    for (size_t i = 0; i < s->n_processes; i++)
+        file_stat_set_facts(&s->processes[i].summary, t->reader.processes[i], t->reader.session.clock_hz);
     keep_facts(s, &t->reader);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;
     return 0;
@@ -395,6 +396,41 @@ static int finish_sites(struct file_stat *s)
     return s->symbols || !s->by_site.n_sites || !s->sites.n_sites ? 0 : -ENOMEM;
 }
 
+int file_stat_add_process(struct file_stat *s, struct trace_process *facts)
+{
+    int rc = add_process(s, facts->pid, facts->argv, facts->argv_bytes, facts->exe);
+    if (rc == 0) {
+        s->processes[s->n_processes - 1].facts = *facts;
+        *facts = (struct trace_process){0};
+    }
+    return rc;
+}
+
+int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites, bool *kept)
+{
+    struct file_stat_counter c = {.file = s, .process = s->n_processes - 1, .by_site = *b, .sites = *sites};
+    int rc = cover(s, &s->processes[c.process], &c.by_site, &c.sites);
+    keep_usage(s, &c);
+    *b = c.by_site;
+    *sites = c.sites;
+    *kept = s->of_usage == c.process;
+    return rc;
+}
+
+int file_stat_finish(struct file_stat *s)
+{
+    for (size_t i = 0; i < s->n_processes; i++)
+        summary_add(&s->total, &s->processes[i].summary), s->partial |= s->processes[i].summary.recorded_to != 0;
+    s->partial |= s->cut.text[0] != 0;
+    return finish_sites(s);
+}
+
+const char *file_stat_kind_name(const struct file_stat *s)
+{
+    static const char *const names[] = {"workload", "trace", "aggregate"};
+    return names[s->kind];
+}
+
 int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, const struct convert_watch *watch,
               struct err *e)
 {
@@ -404,22 +440,32 @@ int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, c
 int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part, const struct file_stat_points *span,
                    const struct convert_watch *watch, struct err *e)
 {
+    struct input in;
+    int rc = input_open(&in, path, e);
+    if (rc == 0)
+        rc = file_stat_input(s, &in, part, span, watch, e);
+    if (rc == 0)
+        s->name = path;
+    return rc;
+}
+
+int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
+                    const struct file_stat_points *span, const struct convert_watch *watch, struct err *e)
+{
     struct file f;
+    const char *path = in->name;
     *s = (struct file_stat){.name = path, .part = part, .span = span, .progress = watch ? watch->progress : NULL};
-    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
+    int rc = file_adopt(&f, in, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
     if (rc == 0 && (part == FILE_STAT_ALL || part == FILE_STAT_REPORT) && !(s->sums = calloc(1, sizeof *s->sums)))
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
-    s->is_trace = f.kind == FILE_TRACE;
+    s->kind = f.kind == FILE_TRACE ? FILE_STAT_TRACE : FILE_STAT_WORKLOAD;
     if (rc == 0 && s->progress)
         s->progress->total = file_input(&f)->size_bytes;
     if (rc == 0)
         rc = f.kind == FILE_TRACE ? stat_trace(s, &f.trace, e) : stat_workload(s, &f.workload, e);
     if (s->progress)
         progress_clear(s->progress);
-    for (size_t i = 0; rc == 0 && i < s->n_processes; i++)
-        summary_add(&s->total, &s->processes[i].summary), s->partial |= s->processes[i].summary.recorded_to != 0;
-    s->partial |= s->cut.text[0] != 0;
-    if (rc == 0 && finish_sites(s) < 0)
+    if (rc == 0 && file_stat_finish(s) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     if (rc == 0 && s->cut.text[0] && watch && watch->note)
         watch->note(s->cut.text);

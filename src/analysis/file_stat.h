@@ -16,13 +16,15 @@ enum file_stat_part {
     FILE_STAT_SITES,  // the totals, and the call sites of the process with the highest peak of live bytes
 };
 
+enum file_stat_kind { FILE_STAT_WORKLOAD, FILE_STAT_TRACE, FILE_STAT_AGGREGATE };
+
 struct file_stat_process {
     uint32_t pid;
     char *argv; // each argument ended by NUL; owned
     uint32_t argv_bytes;
     char *exe; // owned, may be NULL
     struct workload_summary summary;
-    struct trace_process facts;        // of a trace
+    struct trace_process facts;        // of a trace or an aggregate
     struct file_stat_counter *counter; // while it is counted; owned
 };
 
@@ -31,13 +33,23 @@ struct file_stat_points {
     struct slice_point from, to;
 };
 
+// What an aggregate holds of the process that is kept: its live bytes at the ends of periods of equal length.
+struct file_stat_periods {
+    uint64_t period_ns;
+    size_t n;
+    uint64_t live_bytes[BY_SITE_BINS];
+};
+
 struct file_stat {
     const char *name; // borrowed
-    bool is_trace;
+    enum file_stat_kind kind;
     struct file_stat_process *processes; // those of a trace that have events; one of a workload
     size_t n_processes, capacity;
-    struct trace_session session;       // of a trace
-    struct trace_unrecorded unrecorded; // of a trace
+    struct trace_session session;       // of a trace or an aggregate
+    struct trace_unrecorded unrecorded; // the same
+    bool under_way;                     // an aggregate: the recording was not over when it was written
+    uint64_t others;                    // further processes of an aggregate, which are in the totals alone
+    struct file_stat_periods periods;   // of an aggregate
     struct workload_summary total;
     uint64_t duration_ns, file_bytes;
     struct err cut;    // where the file is cut off; empty when it is not
@@ -76,6 +88,27 @@ int file_stat(struct file_stat *s, const char *path, enum file_stat_part part, c
 // The same, with the span of FILE_STAT_SITES counted, which must outlive the call.
 int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part part, const struct file_stat_points *span,
                    const struct convert_watch *watch, struct err *e);
+// The same of an input that stands at its first byte, which is moved or closed; its name becomes that of *s.
+int file_stat_input(struct file_stat *s, struct input *in, enum file_stat_part part,
+                    const struct file_stat_points *span, const struct convert_watch *watch, struct err *e);
 void file_stat_release(struct file_stat *s);
+
+// The name of the kind of file.
+const char *file_stat_kind_name(const struct file_stat *s);
+
+// The steps, for readers of files whose figures were counted before. Each has 0 or -ENOMEM.
+//
+// Adds a process; *facts becomes that of *s.
+int file_stat_add_process(struct file_stat *s, struct trace_process *facts);
+
+// Sets what the trace says itself of a process in its summary.
+void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts, uint64_t clock_hz);
+
+// The summary of the last process that was added is set: finishes its call sites, counts what their stacks cover, and, if
+// the process is the one to be kept, moves them to *s. The caller releases what is left. *kept says whether it is.
+int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload_sites *sites, bool *kept);
+
+// All processes are there: adds up the totals.
+int file_stat_finish(struct file_stat *s);
 
 #endif

@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 // First four bytes of every frame: say the file's kind.
-#define FRAME_MAGIC_TRACE    0x31725448u // "HTr1"
-#define FRAME_MAGIC_WORKLOAD 0x31775448u // "HTw1"
+#define FRAME_MAGIC_TRACE     0x31725448u // "HTr1"
+#define FRAME_MAGIC_WORKLOAD  0x31775448u // "HTw1"
+#define FRAME_MAGIC_AGGREGATE 0x31615448u // "HTa1"
 
 enum {
     FRAME_HEADER_BYTES = 40,

@@ -1,4 +1,5 @@
 #include "record/record.h"
+#include "aggregate/write.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -42,6 +43,7 @@ struct record_options {
     uint64_t log_fd;
     const char *allocator;
     struct compression compression;
+    uint64_t aggregate_s, period_s; // 0: no aggregate
     const char *collect;
     uint64_t pid;
     uint64_t duration_s;
@@ -107,6 +109,13 @@ static const struct option options[] = {
      offsetof(struct record_options, stacks), .bare = "128", .parse = parse_stacks, .min = 1, .max = SPOOL_MAX_DEPTH},
     {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop recording when FILE reaches SIZE; PROGRAM continues untraced",
      offsetof(struct record_options, max_bytes)},
+    {0, "aggregate", OPTION_NUMBER, "SECONDS", NULL,
+     "write no events but what is live and what was allocated by call site, in a file of some MiB that is rewritten every "
+     "SECONDS, 60 by default; with --stacks=sample unless --stacks is given",
+     offsetof(struct record_options, aggregate_s), .bare = "60", .min = 1, .max = UINT32_MAX},
+    {0, "period", OPTION_NUMBER, "SECONDS", "3600",
+     "with --aggregate, keep the live bytes of each call site at the end of each period of SECONDS",
+     offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
     {0, "collect", OPTION_STRING, "DIR", NULL,
      "run nothing; write the trace of processes that recorded themselves into DIR",
      offsetof(struct record_options, collect)},
@@ -396,6 +405,45 @@ static int record_to_format(const struct record_options *o, struct record_settin
     return code;
 }
 
+static int write_aggregate(const void *settings, struct err *e)
+{
+    return aggregate_write(settings, e);
+}
+
+static void note_aggregate(const char *text)
+{
+    note("%s; the file stays as it was until it can be written", text);
+}
+
+static int record_to_aggregate(const struct record_options *o, struct record_settings *s, const char *path)
+{
+    enum { NS_PER_S = 1000000000 };
+    struct record_result r;
+    struct output out;
+    struct export_live live;
+    struct err e = {0}, lost = {0};
+    const struct aggregate_settings how = {.path = path,
+                                           .force = o->force,
+                                           .rewrite_ns = o->aggregate_s * NS_PER_S,
+                                           .period_ns = o->period_s * NS_PER_S,
+                                           .note = note_aggregate};
+    s->codec = FRAME_CODEC_NONE; // nobody keeps it
+    s->live = true;
+    s->beat_ns = NS_PER_S / 5;
+    if (aggregate_check(&how, &e) < 0 || export_live_start_other(&live, write_aggregate, &how, &out, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    int rc = record_run(s, &out, &r, &e);
+    output_close(&out, true, NULL);
+    int written = export_live_finish(&live, false, &lost);
+    if (written < 0 && (rc < 0 || (!r.start_errno && !is_nothing(s, &r))))
+        die(EXIT_RECORD, "%s: %s", path, lost.text);
+    if (rc < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    int code = conclude(o, s, &r, NULL);
+    trace_unrecorded_release(&r.unrecorded);
+    return code;
+}
+
 static int record_program(const struct record_options *o, struct record_settings *s)
 {
     struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
@@ -413,7 +461,9 @@ static int record_program(const struct record_options *o, struct record_settings
         die(EXIT_RECORD, "%s", e.text);
     s->library = library;
     set_allocator(s, &allocator);
-    int code = target.format ? record_to_format(o, s, &target) : record_to_trace(o, s, target.output);
+    int code = o->aggregate_s  ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
+               : target.format ? record_to_format(o, s, &target)
+                               : record_to_trace(o, s, target.output);
     allocator_release(&allocator);
     free(target.made);
     return code;
@@ -453,7 +503,7 @@ static int record_attached(const struct record_options *o, struct record_setting
     unsetenv(SPOOL_ENV_ATTACH);
     fcntl(s->attach.report, F_SETFD, FD_CLOEXEC);
     // Programs that are started so are often several, and have no place for options.
-    snprintf(output, sizeof output, "heaptape.%ld.ht", (long)s->attach.pid);
+    snprintf(output, sizeof output, "heaptape.%ld.%s", (long)s->attach.pid, o->aggregate_s ? "hta" : "ht");
     struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
     if (export_live_complete(&target) == 0 && !target.format && !o->output)
         named.output = output;
@@ -493,6 +543,8 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .stacks = o->stacks};
+    if (o->aggregate_s && !s.stacks.depth)
+        spool_parse_stacks("sample", &s.stacks);
     if (!o->collect && !o->pid && argc == 0 && read_attach(&s.attach))
         return record_attached(o, &s);
     if (o->pid && (argc > 0 || o->collect || o->allocator))
@@ -512,6 +564,9 @@ static int run_record(const void *fields, int argc, char **argv)
         return usage_error(&cmd_record, "--collect takes no PROGRAM");
     if (o->collect && (o->format || o->log_fd))
         return usage_error(&cmd_record, "--collect writes a trace; convert it with 'heaptape export' afterwards");
+    if (o->aggregate_s && (o->format || o->log_fd || o->collect || o->max_bytes))
+        return usage_error(&cmd_record,
+                           "--aggregate cannot be combined with --format, --log-fd, --collect or --max-size");
     if (o->output && o->log_fd)
         return usage_error(&cmd_record, "-o and --log-fd cannot be combined");
     if (o->collect)
@@ -576,6 +631,11 @@ const struct command cmd_record = {
         "exited; if a signal terminated the program, or processes that it started still run, some moments later or when the "
         "last of them has exited. Where the recorder cannot be started, one line on standard error says why, and the program "
         "runs without being recorded.\n\n"
+        "With --aggregate, heaptape keeps figures in the place of events: the live blocks and the totals of each process, by call "
+        "site. FILE (heaptape.hta by default) has some KiB to a few MiB, however long the recording lasts. It is replaced by a "
+        "new one, which is whole, every SECONDS; a recorder that is killed or cannot write leaves the last one. 'heaptape stat', 'report' and 'top' read it. "
+        "--period sets how often the live bytes are kept: at most 64 times, then every other one is dropped and the period doubles. "
+        "What a fork child has of its parent is not counted as the child's. Of processes that have ended, the 64 with the highest peaks of live bytes are listed, and the others are in the totals.\n\n"
         "A process that was not recorded is named with the reason, such as a static executable or a cleared environment; the "
         "trace keeps the list, and 'heaptape stat' and 'heaptape check' print it. If the kernel does not report processes to "
         "heaptape (before Linux 6.6 it does so only with CAP_NET_ADMIN, and never in a container's namespaces), heaptape searches /proc and says "

@@ -118,7 +118,7 @@ static void compare_sides(struct document *d, char **names, bool print)
 // "run.html" for "logs/run.ht", in the current folder. NULL when out of memory.
 static char *default_name(const char *file)
 {
-    static const char *const suffixes[] = {".ht", ".htw", ".json"};
+    static const char *const suffixes[] = {".ht", ".htw", ".hta", ".json"};
     const char *base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
     size_t n = strlen(base);
     char *name = NULL;
@@ -187,7 +187,7 @@ const struct command cmd_report = {
     .operands = "FILE...",
     .summary = "Write an HTML report of heap usage and allocator results",
     .description =
-        "Writes one HTML file from traces, workloads, and the JSON that 'stat', 'replay' and 'compare' print with "
+        "Writes one HTML file from traces, workloads, aggregates ('heaptape record --aggregate'), and the JSON that 'stat', 'replay' and 'compare' print with "
         "--json. The file holds its data, styles and scripts: it needs no network and no server, and can be mailed and "
         "printed. docs/reference/report.md describes it.\n\n"
         "With --diff, the main figures of two files are printed side by side: of two workloads or traces, or of two "

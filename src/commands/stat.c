@@ -1,4 +1,4 @@
-#include "analysis/file_stat.h"
+#include "aggregate/stat.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/command.h"
@@ -168,19 +168,43 @@ static void print_order(const struct workload_summary *t)
     print_count("lost records", t->lost_records);
 }
 
+// From one end of a period to the next: bin i is what was live after i of them.
+static void print_growth(const struct file_stat *s)
+{
+    char until[32], live[32], grown[32];
+    const struct file_stat_periods *p = &s->periods;
+    if (p->n < 2)
+        return;
+    if (s->n_processes > 1)
+        printf("\nlive bytes of process %u:", s->processes[s->of_usage].pid);
+    cli_table_head("\n%15s %15s %15s", "time", "live", "growth");
+    for (size_t i = 1; i < p->n; i++) {
+        uint64_t now = p->live_bytes[i], before = p->live_bytes[i - 1];
+        human_bytes(grown, now > before ? now - before : before - now);
+        printf("%15s %15s %*s%s\n", human_ns(until, (double)(i * p->period_ns)), human_bytes(live, now),
+               15 - (int)strlen(grown),
+               now > before   ? "+"
+               : now < before ? "-"
+                              : "",
+               grown);
+    }
+}
+
 static void print_text(const struct file_stat *s)
 {
     const struct workload_summary *t = &s->total;
     char text[32], max[32];
     print_text_of_file(s->name);
-    printf(": %s\n\n", s->is_trace ? "trace" : "workload");
+    printf(": %s%s\n\n", file_stat_kind_name(s), s->under_way ? " of a recording under way" : "");
     print_count("events", t->events);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (t->by_kind[kind] && event_infos[kind].name)
             print_share(event_infos[kind].name, t->by_kind[kind], t->events);
     }
     print_count("threads", t->threads);
-    print_count("processes", s->n_processes);
+    print_count("processes", s->n_processes + s->others);
+    if (s->others)
+        print_count("  not listed", s->others);
     if (s->unrecorded.by)
         print_count("  not recorded", s->unrecorded.processes);
     printf("%-22s %15s\n", "duration", human_ns(text, (double)s->duration_ns));
@@ -211,10 +235,12 @@ static void print_text(const struct file_stat *s)
     printf("%-22s %15.2f\n", "bytes per event", stat_json_bytes_per_event(s));
     if (s->summary_only)
         printf("%-22s %15s  (without --brief, they are)\n", "compared with events", "no");
-    if (s->is_trace)
+    if (s->kind != FILE_STAT_WORKLOAD)
         print_recording(&s->session);
     print_processes(s);
     print_unrecorded(&s->unrecorded);
+    if (s->kind == FILE_STAT_AGGREGATE)
+        print_growth(s);
     usage_print(s);
     coverage_print(&s->coverage);
 }
@@ -460,18 +486,18 @@ static int run(const void *fields, int argc, char **argv)
     if (o->rss && argc > 1)
         return usage_error(&cmd_stat, "--rss is of one FILE");
     symbols_debug_dirs(o->debug_dirs);
+    bool text = !o->json && o->format == STAT_TEXT;
+    if (text)
+        wrap_lines();
     if (o->rss)
         return print_rss(o, argv[0]);
     enum file_stat_part part = o->by == STAT_BY_SITE ? FILE_STAT_SITES : o->brief ? FILE_STAT_BRIEF : FILE_STAT_ALL;
-    bool text = !o->json && o->format == STAT_TEXT;
     if (argc > 1 && (int)o->format > STAT_JSON)
         return usage_error(&cmd_stat, "a profile is of one FILE");
-    if (text)
-        wrap_lines();
     for (int i = 0; i < argc; i++) {
         struct file_stat s;
         struct err e = {0};
-        if (file_stat_span(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"), &e) < 0)
+        if (aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"), &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
         if (text && argc > 1 && o->by == STAT_BY_SITE)
             print_text_of_file(s.name), puts(":");
@@ -490,11 +516,13 @@ static int run(const void *fields, int argc, char **argv)
 const struct command cmd_stat = {
     .name = "stat",
     .operands = "FILE|-...",
-    .summary = "Print heap usage statistics of a trace or workload",
+    .summary = "Print heap usage statistics of a trace, workload or aggregate",
     .description =
         "Prints how a program uses its heap: calls, sizes, lifetimes, live bytes and their peak, realloc, alignment, "
         "blocks that are never freed, and frees by other threads. 'heaptape report' shows the same figures as an HTML "
         "report; docs/reference/figures.md defines each figure.\n\n"
+        "Of an aggregate ('heaptape record --aggregate') there are the totals, the live bytes at the ends of its periods, and "
+        "with --by the call sites.\n\n"
         "The events of a trace are first put in order as 'convert' does, each process on its own. Counts and live "
         "bytes of several processes are added up. So are their peaks, although they may not have been reached at the "
         "same time. A fork child begins with the blocks that its parent had at the fork (start live); they count in "

@@ -70,6 +70,10 @@ static bool is_over(const struct top *t)
 // Rates are those since the last drawing, where both are of a recording as it goes on; else those of all that was read.
 static void cut(struct top *t, uint64_t now)
 {
+    if (t->follow.path) {
+        t->screen.seconds = t->follow.interval_s;
+        return;
+    }
     bool waiting = t->follow.state == FOLLOW_WAITING, whole = !waiting || !t->drawn_waiting;
     double seconds = (double)(whole ? follow_time_ns(&t->follow) : now - t->drawn_ns) / 1e9;
     for (size_t i = 0; i < t->follow.n_lives; i++)
@@ -95,7 +99,7 @@ static void draw(struct top *t)
             t->screen.rows = (unsigned)t->options->rows;
     }
     if (t->screen.automatic)
-        t->screen.by = l && l->rows[LIVE_SITES].n > 1 ? LIVE_SITES : LIVE_SIZES;
+        t->screen.by = t->follow.path || (l && l->rows[LIVE_SITES].n > 1) ? LIVE_SITES : LIVE_SIZES;
     if (screen_draw(&t->screen, &t->follow, t->terminal, to) < 0 || fclose(to) != 0)
         die(EXIT_FAILED, "out of memory");
     // The last line has no end, which would move the others up.
@@ -267,7 +271,8 @@ const struct command cmd_top = {
         "Follows a trace while 'heaptape record' writes it, and shows live bytes and blocks, their growth, allocations and "
         "allocated bytes per second by call site, size or thread, and the RSS of the process. PID is a process that is "
         "being recorded to a file; FILE is a trace, which may be complete. A file whose name is a number is given as "
-        "./NUMBER.\n\n"
+        "./NUMBER. FILE can also be an aggregate ('heaptape record --aggregate'), which has call sites alone: the rates are those since "
+        "it was rewritten last.\n\n"
         "Keys: s, z and t (or the left and right arrows) switch to call sites, sizes and threads; < and > to the previous and "
         "next column to sort by, which is marked with *; the up and down arrows scroll; p switches to the next process; q "
         "quits. When the recording ends, its last state remains on the screen, with rates that are those of the whole "

@@ -232,6 +232,23 @@ static int process_end(struct converter *c, uint32_t process)
     return rc < 0 ? rc : finish_due(c);
 }
 
+static int show_so_far(struct converter *c)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->n_open; i++) {
+        struct process *p = c->processes[c->open[i]];
+        if (!p->order || !p->wanted || !p->sink.so_far)
+            continue;
+        struct order_counts counts = order_counts(p->order);
+        struct workload_sites sites = {0};
+        rc = order_sites_so_far(p->order, &sites);
+        if (rc == 0)
+            rc = p->sink.so_far(p->sink.ops.context, &counts, &sites);
+        workload_sites_release(&sites);
+    }
+    return rc;
+}
+
 // All that an event up to the watermark of the batch before depends on has been published before it, so it stands in
 // that batch or, where its stream was read earlier than the event's, in this one (docs/design/convert.md). A parent comes
 // before its children.
@@ -247,8 +264,14 @@ static int batch_end(struct converter *c, uint64_t watermark)
         c->open[c->n_open++] = c->open[i];
         rc = process_advance(c, p);
     }
-    c->watermark = watermark > c->watermark ? watermark : c->watermark;
-    return rc < 0 ? rc : finish_due(c);
+    uint64_t passed = c->watermark;
+    c->watermark = watermark > passed ? watermark : passed;
+    if (rc == 0)
+        rc = finish_due(c);
+    if (rc < 0 || !c->options->advanced)
+        return rc;
+    rc = c->options->advanced(c->options->context, passed);
+    return rc > 0 ? show_so_far(c) : rc;
 }
 
 static int feed_events(struct converter *c, const struct trace_item *item)

@@ -12,6 +12,9 @@ struct convert_sink {
     int (*samples)(void *context, const struct trace_sample *samples, size_t n);
     // All ops have been handed on. `context` is that of ops; the sites are borrowed. NULL: not wanted.
     int (*done)(void *context, const struct order_counts *counts, const struct workload_sites *sites);
+    // The same while the process goes on, when convert_options.advanced asks for it: what has come so far. The stack of a
+    // site of which not every frame has come is not there yet. NULL: not wanted.
+    int (*so_far)(void *context, const struct order_counts *counts, const struct workload_sites *sites);
 };
 
 struct convert_options {
@@ -21,6 +24,9 @@ struct convert_options {
     // Of the processes that are chosen, their parents and so on, which are then read, too. NULL: every process begins with an
     // empty heap. Borrowed.
     const struct trace_forks *forks;
+    // All events up to the stamp have been handed on, except those that wait for others: 1 to have so_far called, 0, or a
+    // negative errno, which ends all. NULL: not wanted.
+    int (*advanced)(void *context, uint64_t stamp);
     // After each frame, which begins at `offset`, for a progress line; NULL: not wanted.
     void (*progress)(void *context, uint64_t offset);
     void *context;

@@ -77,6 +77,14 @@ const struct workload_sites *order_sites(const struct order *o)
     return &o->sites.all;
 }
 
+int order_sites_so_far(const struct order *o, struct workload_sites *sites)
+{
+    int rc = workload_sites_copy_all(sites, &o->sites.all);
+    if (rc == 0)
+        rc = site_table_resolve_whole(&o->sites, sites);
+    return rc < 0 ? rc : names_copy(&sites->names, &o->names, o->inherited_modules);
+}
+
 void order_summarise(const struct order_counts *counts, struct workload_summary *s)
 {
     s->order_repaired = counts->repaired + counts->late;

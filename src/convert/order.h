@@ -82,6 +82,10 @@ struct order_counts order_counts(const struct order *o);
 // The call sites that its ops have named; borrowed until the order is freed.
 const struct workload_sites *order_sites(const struct order *o);
 
+// A copy of them while the order goes on, into the empty *sites, which the caller releases. A site of whose stack frames some
+// have not come yet is not defined in it. 0 or -ENOMEM.
+int order_sites_so_far(const struct order *o, struct workload_sites *sites);
+
 // Adds names of code that the trace holds, the payload of a frame, to those of the sites. 0, -EBADMSG, -ENOMEM.
 int order_names(struct order *o, const uint8_t *at, size_t n);
 

@@ -71,12 +71,23 @@ int site_table_define(struct site_table *t, const struct site_table_record *r)
     return number ? workload_sites_define(&t->all, number, r->text, r->text_bytes / 8) : -ENOMEM;
 }
 
-int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number)
+// The frames that are known by now, the innermost one first. *outer is the id of what the last of them was called from: 0, or a
+// frame that is not known.
+static uint32_t collect_frames(const struct site_table *t, uint64_t id, struct workload_frame frames[MAX_FRAMES],
+                               uint64_t *outer)
 {
-    struct workload_frame frames[MAX_FRAMES];
     uint32_t n = 0;
     for (size_t i; n < MAX_FRAMES && (i = map_get(&t->frame_numbers, id)); id = t->frames[i - 1].parent)
         frames[n++] = t->frames[i - 1].frame;
+    *outer = n < MAX_FRAMES ? id : 0;
+    return n;
+}
+
+int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number)
+{
+    struct workload_frame frames[MAX_FRAMES];
+    uint64_t outer;
+    uint32_t n = collect_frames(t, id, frames, &outer);
     return n ? workload_sites_set(&t->all, number, frames, n) : 0;
 }
 
@@ -86,6 +97,19 @@ int site_table_resolve_all(struct site_table *t)
     for (size_t i = 0; rc == 0 && t->n_frames && i < t->numbers.capacity; i++) {
         const struct map_cell *c = &t->numbers.cells[i];
         rc = c->value ? site_table_resolve(t, c->key, (uint32_t)c->value) : 0;
+    }
+    return rc;
+}
+
+int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to)
+{
+    struct workload_frame frames[MAX_FRAMES];
+    uint64_t outer;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && t->n_frames && i < t->numbers.capacity; i++) {
+        const struct map_cell *c = &t->numbers.cells[i];
+        uint32_t n = c->value ? collect_frames(t, c->key, frames, &outer) : 0;
+        rc = n && !outer ? workload_sites_set(to, (uint32_t)c->value, frames, n) : 0;
     }
     return rc;
 }

@@ -46,4 +46,7 @@ int site_table_resolve(struct site_table *t, uint64_t id, uint32_t number);
 // The same for all sites.
 int site_table_resolve_all(struct site_table *t);
 
+// Puts those sites together in *to, a copy of t->all, of which all frames are known by now. 0 or -ENOMEM.
+int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to);
+
 #endif

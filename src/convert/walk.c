@@ -234,7 +234,10 @@ int walk_run(struct trace_reader *r, const struct walk_options *options, struct 
 {
     struct walk *w = walk_new(r, options);
     *cut = (struct err){0};
+    r->wants = options->wants;
+    r->wants_context = options->context;
     int rc = w ? walk_items(w, cut, e) : -ENOMEM;
+    r->wants = NULL;
     if (rc == 0)
         rc = walk_settle(w);
     walk_free(w);

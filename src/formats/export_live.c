@@ -96,12 +96,12 @@ int export_live_complete(struct export_live_target *t)
 }
 
 // The writer's process.
-static _Noreturn void write_all(const struct export_settings *s, int from, struct err *e)
+static _Noreturn void write_all(int (*write)(const void *, struct err *), const void *context, int from, struct err *e)
 {
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
-    int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace") : export_file("-", s, e);
+    int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace") : write(context, e);
     // Nothing came: the recorder knows why.
     _exit(rc < 0 && rc != -ENODATA);
 }
@@ -116,7 +116,8 @@ static void forget(struct output *out)
 }
 
 // *to is the pipe to the writer.
-static int start_writer(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e)
+static int start_writer(struct export_live *l, int (*write)(const void *, struct err *), const void *context,
+                        struct output *to, struct err *e)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -127,7 +128,7 @@ static int start_writer(struct export_live *l, const struct export_settings *s, 
     l->writer = fork();
     if (l->writer == 0) {
         close(ends[1]);
-        write_all(s, ends[0], l->failure);
+        write_all(write, context, ends[0], l->failure);
     }
     int rc = l->writer < 0 ? err_set_errno(e, "cannot start a process") : 0;
     close(ends[0]);
@@ -135,6 +136,23 @@ static int start_writer(struct export_live *l, const struct export_settings *s, 
     if (rc < 0)
         output_close(to, false, NULL);
     return rc;
+}
+
+int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
+                            const void *context, struct output *to, struct err *e)
+{
+    l->failure = mmap(NULL, sizeof *l->failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (l->failure == MAP_FAILED)
+        return err_set_errno(e, "cannot share memory");
+    int rc = start_writer(l, write, context, to, e);
+    if (rc < 0)
+        munmap(l->failure, sizeof *l->failure);
+    return rc;
+}
+
+static int write_format(const void *settings, struct err *e)
+{
+    return export_file("-", settings, e);
 }
 
 int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e)
@@ -147,8 +165,7 @@ int export_live_start(struct export_live *l, const struct export_settings *s, st
     if (rc < 0)
         return rc;
     how.opened = &opened;
-    l->failure = mmap(NULL, sizeof *l->failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    rc = l->failure == MAP_FAILED ? err_set_errno(e, "cannot share memory") : start_writer(l, &how, to, e);
+    rc = export_live_start_other(l, write_format, &how, to, e);
     if (rc < 0)
         output_close(&opened, false, NULL);
     else

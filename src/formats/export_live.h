@@ -33,6 +33,11 @@ struct export_live {
 // from the writer. 0 or a negative errno with the text set.
 int export_live_start(struct export_live *l, const struct export_settings *s, struct output *to, struct err *e);
 
+// The same with another writer: `write` reads the trace from standard input, in the new process. 0 or a negative errno with
+// the text set, as for export_live_finish; -ENODATA where nothing came.
+int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
+                            const void *context, struct output *to, struct err *e);
+
 // Waits for the writer, whose pipe has been closed; with `hurry` for a second at most, as its output may accept no data. 0
 // or a negative errno with the text set when it failed.
 int export_live_finish(struct export_live *l, bool hurry, struct err *e);

@@ -362,13 +362,13 @@ static int answer(struct recorder *r, struct err *e)
 }
 
 // When the output is read live, a pause of the program must not delay its last events: batches without records move the
-// watermark past those of the last batch that had some.
+// watermark past those of the last batch that had some; later ones, if they are wanted, say how late it is.
 static int settle(struct recorder *r, uint64_t now, struct err *e)
 {
-    if (!r->settings->live || r->in_batch || !r->unsettled || now < r->batch_began_ns + BATCH_NS)
-        return 0;
-    int rc = begin_batch(r, e);
-    return rc < 0 ? rc : end_batch(r, e);
+    uint64_t pause_ns = r->unsettled ? BATCH_NS : r->settings->beat_ns;
+    bool due = r->settings->live && !r->in_batch && r->batches_begun && pause_ns;
+    int rc = due && now >= r->batch_began_ns + pause_ns ? begin_batch(r, e) : 0;
+    return rc < 0 || !due || !r->in_batch ? rc : end_batch(r, e);
 }
 
 // One pass over everything: processes that ended, new processes, published chunks. Holds `draining`.

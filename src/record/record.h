@@ -37,12 +37,13 @@ struct record_settings {
     const char *follow; // "all", "none" or a glob: children to be recorded, by the name of their executable
     bool paused;        // recording starts on request (ctl start)
     struct spool_stacks stacks;
-    bool usable;    // the usable size of each block is recorded
-    bool maps;      // so are the programs' own mappings
-    bool residency; // … how many pages of their big blocks they use
-    bool pages;     // which pages of the processes are resident, from outside
-    bool live;      // somebody reads the output as it is written: what is recorded must not wait for what comes next
-    bool lossy;     // the program does not wait for a recorder that falls behind; what is dropped is counted
+    bool usable;      // the usable size of each block is recorded
+    bool maps;        // so are the programs' own mappings
+    bool residency;   // … how many pages of their big blocks they use
+    bool pages;       // which pages of the processes are resident, from outside
+    bool live;        // somebody reads the output as it is written: what is recorded must not wait for what comes next
+    uint64_t beat_ns; // … and wants a batch at least so often, although nothing is recorded; 0: it does not
+    bool lossy;       // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 
 struct record_result {

@@ -1,5 +1,6 @@
 #include "report/document.h"
 
+#include "aggregate/stat.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "replay/figures.h"
@@ -55,6 +56,8 @@ static int add_file(struct document *d, const char *name, int side, const struct
         return rc;
     if (!json_value_is_object(json_value_get(file, "by_kind")))
         return err_set(e, -EPROTO, "%s: is JSON, but was not printed by stat, replay or compare", name);
+    if (json_value_is_object(json_value_get(file, "growth")))
+        return add_item(d, name, side, file, NULL);
     if (!json_value_is_object(json_value_get(file, "timeline")))
         return err_set(e, -EPROTO,
                        "%s: was printed by 'stat --brief' and has no figures to show; use 'stat --json' alone", name);
@@ -152,21 +155,27 @@ static int add_counted(struct document *d, const char *path, int side, struct er
     struct file_stat s;
     char *text = NULL;
     size_t n = 0;
-    int rc = file_stat(&s, path, FILE_STAT_REPORT, d->watch, e);
+    int rc = aggregate_file_stat(&s, path, FILE_STAT_REPORT, NULL, d->watch, e);
     if (rc < 0)
         return rc;
+    bool aggregate = s.kind == FILE_STAT_AGGREGATE;
+    if (aggregate && strcmp(d->mode, "report") != 0) {
+        file_stat_release(&s);
+        return err_set(e, -EPROTO,
+                       "%s: is an aggregate, which is not compared: --diff needs traces, workloads or results", path);
+    }
     struct findings *f = malloc(sizeof *f);
-    FILE *to = f && findings_of_file(f, &s) == 0 ? open_memstream(&text, &n) : NULL;
+    FILE *to = f && (aggregate || findings_of_file(f, &s) == 0) ? open_memstream(&text, &n) : NULL;
     if (to)
-        stat_json(&(struct json){.to = to}, &s, f);
+        stat_json(&(struct json){.to = to}, &s, aggregate ? NULL : f);
     free(f);
     if (!to || fclose(to) != 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", path);
     else
         rc = document_add(d, path, side, text, n, e);
-    if (rc == 0)
+    if (rc == 0 && !aggregate)
         rc = add_profile(d, &s, e);
-    if (rc == 0 && s.is_trace && strcmp(d->mode, "report") == 0)
+    if (rc == 0 && s.kind == FILE_STAT_TRACE && strcmp(d->mode, "report") == 0)
         rc = add_address_map(d, path, e);
     free(text);
     file_stat_release(&s);
@@ -179,7 +188,7 @@ int document_add_file(struct document *d, const char *path, int side, struct err
     int rc = input_open(&in, path, e);
     if (rc < 0)
         return rc;
-    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_JSON, e);
+    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE | FILE_JSON, e);
     bool json = kind == FILE_JSON, pipe = !json && kind >= 0 && !in.size_bytes;
     rc = kind < 0 ? kind : json ? add_json(d, &in, side, e) : 0;
     input_close(&in);

@@ -89,6 +89,14 @@ static void put_uses(struct json *j, const struct site_use *u)
     json_put_u64(j, "big_block_unused_bytes", u->big_unused);
 }
 
+static void put_levels(struct json *j, const struct by_site *b, uint32_t number)
+{
+    json_put_array(j, "live_bytes_by_period");
+    for (size_t i = 0; i < b->n_bins; i++)
+        json_u64(j, number < b->n_levels ? b->levels[number][i] : 0);
+    json_end_array(j);
+}
+
 void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number, bool brief)
 {
     const struct by_site_totals *t = &n->totals->sites[number];
@@ -114,6 +122,8 @@ void sites_json_site(struct json *j, const struct sites_json *n, uint32_t number
         put_range(j, "live_at_peak_bytes_range", &t->peak, n->totals->sample_bytes);
         put_range(j, "live_at_end_bytes_range", &t->live, n->totals->sample_bytes);
     }
+    if (n->totals->by_time)
+        put_levels(j, n->totals, number);
     json_put_array(j, "frames");
     for (uint32_t i = 0; i < site->n && left; i++)
         left -= put_functions(j, n, &n->sites->frames[site->first + i], left, brief);

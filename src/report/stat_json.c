@@ -161,7 +161,7 @@ static void put_live(struct json *j, const struct workload_summary *s)
     json_put_u64(j, "preexisting_bytes", s->preexisting_bytes);
 }
 
-static void put_process(struct json *j, const struct file_stat_process *p, bool is_trace)
+static void put_process(struct json *j, const struct file_stat_process *p, bool has_facts)
 {
     json_begin_object(j);
     json_put_u64(j, "pid", p->pid);
@@ -171,8 +171,20 @@ static void put_process(struct json *j, const struct file_stat_process *p, bool 
     json_put_u64(j, "events", p->summary.events);
     json_put_u64(j, "lost_records", p->summary.lost_records);
     put_live(j, &p->summary);
-    if (is_trace)
+    if (has_facts)
         put_facts(j, &p->facts);
+    json_end_object(j);
+}
+
+static void put_growth(struct json *j, const struct file_stat *s)
+{
+    json_put_object(j, "growth");
+    json_put_u64(j, "pid", s->n_processes ? s->processes[s->of_usage].pid : 0);
+    json_put_u64(j, "period_ns", s->periods.period_ns);
+    json_put_array(j, "live_bytes");
+    for (size_t i = 0; i < s->periods.n; i++)
+        json_u64(j, s->periods.live_bytes[i]);
+    json_end_array(j);
     json_end_object(j);
 }
 
@@ -180,14 +192,16 @@ void stat_json(struct json *j, const struct file_stat *s, const struct findings 
 {
     json_begin_object(j);
     json_put_u64(j, "schema_version", 2);
-    json_put_string(j, "kind", s->is_trace ? "trace" : "workload");
+    json_put_string(j, "kind", file_stat_kind_name(s));
     json_put_u64(j, "events", s->total.events);
     put_by_kind(j, &s->total);
     json_put_u64(j, "threads", s->total.threads);
     json_put_array(j, "processes");
     for (size_t i = 0; i < s->n_processes; i++)
-        put_process(j, &s->processes[i], s->is_trace);
+        put_process(j, &s->processes[i], s->kind != FILE_STAT_WORKLOAD);
     json_end_array(j);
+    if (s->kind == FILE_STAT_AGGREGATE)
+        json_put_u64(j, "other_processes", s->others);
     json_put_u64(j, "duration_ns", s->duration_ns);
     json_put_double(j, "cpu_ns", s->total.cpu_ns ? (double)s->total.cpu_ns : NAN);
     json_put_double(j, "recording_cpu_ns", s->total.cpu_ns ? (double)s->total.recording_ns : NAN);
@@ -207,10 +221,16 @@ void stat_json(struct json *j, const struct file_stat *s, const struct findings 
     json_put_bool(j, "summary_only", s->summary_only);
     json_put_u64(j, "file_bytes", s->file_bytes);
     json_put_double(j, "bytes_per_event", stat_json_bytes_per_event(s));
-    if (s->is_trace) {
+    if (s->kind == FILE_STAT_AGGREGATE)
+        put_growth(j, s);
+    if (s->kind != FILE_STAT_WORKLOAD) {
         put_session(j, &s->session);
         put_unrecorded(j, &s->unrecorded);
     }
+    if (s->kind == FILE_STAT_AGGREGATE && s->symbols)
+        sites_json_top(j, &(struct sites_json){&s->by_site, &s->sites, s->symbols});
+    if (s->kind == FILE_STAT_AGGREGATE)
+        sites_json_coverage(j, &s->coverage);
     if (s->sums) {
         json_put_u64(j, "big_block_bytes", s->big.bytes);
         json_put_u64(j, "big_block_measured_bytes", s->big.measured);

@@ -2,6 +2,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "top/follow_aggregate.h"
+#include "workload/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +59,13 @@ static int begin(struct follow *f, struct err *e)
 int follow_open(struct follow *f, const char *path, struct err *e)
 {
     *f = (struct follow){0};
-    int rc = input_open(&f->in, path, e);
+    int rc = input_open(&f->in, path, e), kind = rc < 0 ? 0 : file_sniff(&f->in, FILE_TRACE | FILE_AGGREGATE, e);
+    if (kind == FILE_AGGREGATE) {
+        input_close(&f->in);
+        f->in.name = f->path = path;
+        return follow_read_aggregate(f, e);
+    }
+    rc = kind < 0 ? kind : rc;
     if (rc == 0 && !f->in.size_bytes)
         rc = err_set(e, -ESPIPE, "%s: is not a regular file", f->in.name);
     return rc < 0 ? rc : begin(f, e);
@@ -65,6 +73,7 @@ int follow_open(struct follow *f, const char *path, struct err *e)
 
 void follow_close(struct follow *f)
 {
+    file_stat_release(&f->counts);
     forget(f);
     input_close(&f->in);
 }
@@ -153,8 +162,10 @@ static int read_frames(struct follow *f, uint64_t until_ns, struct err *e)
 int follow_read(struct follow *f, uint64_t until_ns, struct err *e)
 {
     struct stat st;
-    if (f->state == FOLLOW_ENDED)
+    if (f->state == FOLLOW_ENDED || f->state == FOLLOW_CUT_OFF)
         return 0;
+    if (f->path)
+        return follow_read_aggregate(f, e);
     if (fstat(f->in.fd, &st) < 0)
         return err_set_errno(e, "%s", f->in.name);
     int rc = 1;
@@ -168,5 +179,5 @@ int follow_read(struct follow *f, uint64_t until_ns, struct err *e)
 
 uint64_t follow_time_ns(const struct follow *f)
 {
-    return f->walk ? trace_stamp_ns(&f->reader.session, f->stamp) : 0;
+    return f->path ? f->counts.duration_ns : f->walk ? trace_stamp_ns(&f->reader.session, f->stamp) : 0;
 }

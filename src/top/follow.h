@@ -1,7 +1,9 @@
-// Reads a trace that a recorder is still writing, frame by frame, and counts what is live in each process.
+// Reads a trace that a recorder is still writing, frame by frame, and counts what is live in each process; or an aggregate,
+// each time that it is rewritten.
 #ifndef HEAPTAPE_TOP_FOLLOW_H
 #define HEAPTAPE_TOP_FOLLOW_H
 
+#include "analysis/file_stat.h"
 #include "top/live.h"
 #include "trace/reader.h"
 
@@ -22,9 +24,14 @@ struct follow {
     uint64_t stamp;      // up to which the recording is read: of the last watermark, or of the end
     struct live **lives; // by number of the process
     size_t n_lives, capacity;
+    // Of an aggregate:
+    const char *path;        // NULL: it is a trace
+    struct file_stat counts; // as read last, on which the lives stand
+    uint64_t read_ino, read_ns;
+    double interval_s; // of which the rates are; 0: of the whole recording
 };
 
-// Opens the trace at `path`, which must outlive *f. 0 or a negative errno with the text set; *f can be closed in either case.
+// Opens the trace or aggregate at `path`, which must outlive *f. 0 or a negative errno with the text set; *f can be closed in either case.
 int follow_open(struct follow *f, const char *path, struct err *e);
 void follow_close(struct follow *f);
 

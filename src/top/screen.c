@@ -123,9 +123,11 @@ static void put_head(const struct screen *s, const struct follow *f, const struc
     char live[32], blocks[64], peak[32], rss[32], threads[64], allocs[32], size[32], frees[32], grows[33], over[64];
     uint64_t resident = rss_now(l->process);
     resident = resident ? resident : l->rss_bytes;
-    put(s, terminal, to, "live %s in %s, peak %s; RSS %s; %s", bytes(live, l->total.now[LIVE_BYTES]),
+    bool counted = !f->path; // an aggregate does not say which threads have ended
+    put(s, terminal, to, "live %s in %s, peak %s; RSS %s%s%s", bytes(live, l->total.now[LIVE_BYTES]),
         human_plural(blocks, rounded(l->total.now[LIVE_BLOCKS]), "block", "blocks"), bytes(peak, l->peak_bytes),
-        resident ? human_bytes(rss, resident) : "not known", human_plural(threads, l->running, "thread", "threads"));
+        resident ? human_bytes(rss, resident) : "not known", counted ? "; " : "",
+        counted ? human_plural(threads, l->running, "thread", "threads") : "");
     snprintf(over, sizeof over, "in the last %.1f s", s->seconds);
     put(s, terminal, to, "%s: %s allocs/s of %s/s, %s frees/s, growth %s/s", s->seconds > 0 ? over : "on average",
         count(allocs, l->total.per_s[LIVE_ALLOCS]), bytes(size, l->total.per_s[LIVE_ALLOCATED]),

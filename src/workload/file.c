@@ -10,6 +10,8 @@ static unsigned kind_of(const uint8_t *bytes, size_t n)
         return FILE_TRACE;
     if (frame_magic_at(bytes, n, FRAME_MAGIC_WORKLOAD))
         return FILE_WORKLOAD;
+    if (frame_magic_at(bytes, n, FRAME_MAGIC_AGGREGATE))
+        return FILE_AGGREGATE;
     while (i < n && bytes[i] && strchr(" \t\r\n", bytes[i]))
         i++;
     return i < n && bytes[i] == '{' ? FILE_JSON : 0;
@@ -26,6 +28,9 @@ int file_sniff(struct input *in, unsigned accept, struct err *e)
     unsigned kind = kind_of(bytes, (size_t)n);
     if (kind & accept)
         return (int)kind;
+    if (kind == FILE_AGGREGATE)
+        return err_set(e, -EPROTO, "%s: is an aggregate, which has no events: 'stat', 'report' and 'top' read it",
+                       in->name);
     if (accept & FILE_JSON)
         return err_set(e, -EPROTO, "%s: is not a heaptape trace, workload or JSON document, at byte 0", in->name);
     if (kind == FILE_WORKLOAD)
@@ -61,20 +66,24 @@ int file_open(struct file *f, const char *path, unsigned accept, struct err *e)
     struct input in;
     *f = (struct file){.trace.in.fd = -1, .workload.in.fd = -1, .json.fd = -1};
     int rc = input_open(&in, path, e);
-    if (rc < 0)
-        return rc;
-    rc = file_sniff(&in, accept, e);
+    return rc < 0 ? rc : file_adopt(f, &in, accept, e);
+}
+
+int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e)
+{
+    *f = (struct file){.trace.in.fd = -1, .workload.in.fd = -1, .json.fd = -1};
+    int rc = file_sniff(in, accept, e);
     f->kind = rc < 0 ? 0 : (unsigned)rc;
     if (f->kind == FILE_TRACE)
-        return trace_file_adopt(&f->trace, &in, accept & (FILE_TWICE | FILE_TRACE_TWICE), e);
+        return trace_file_adopt(&f->trace, in, accept & (FILE_TWICE | FILE_TRACE_TWICE), e);
     if (rc > 0 && accept & FILE_TWICE)
-        rc = input_make_seekable(&in, e);
+        rc = input_make_seekable(in, e);
     if (rc >= 0 && f->kind == FILE_WORKLOAD)
-        return workload_file_adopt(&f->workload, &in, e);
+        return workload_file_adopt(&f->workload, in, e);
     if (rc < 0)
-        input_close(&in);
+        input_close(in);
     else
-        f->json = in;
+        f->json = *in;
     return rc < 0 ? rc : 0;
 }
 

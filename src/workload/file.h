@@ -21,6 +21,7 @@ enum {
     FILE_JSON = 4,         // begins with "{" as the output of --json does
     FILE_TWICE = 8,        // it is going to be read again from the start: a pipe is first copied to a temporary file
     FILE_TRACE_TWICE = 16, // if it is a trace
+    FILE_AGGREGATE = 32,   // for file_sniff alone: aggregate/stat.h reads it
 };
 
 struct workload_file {
@@ -39,6 +40,9 @@ struct file {
 // errno with the text set, -EPROTO if it is of another kind. *f can be closed in either case.
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);
+
+// The same with an input that stands at its first byte, which is moved into *f or closed.
+int file_adopt(struct file *f, struct input *in, unsigned accept, struct err *e);
 
 // What is read, for its size and the position in it.
 const struct input *file_input(const struct file *f);

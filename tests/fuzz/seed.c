@@ -1,4 +1,4 @@
-// seed FILE: the frames of a trace or workload in the form that fuzz_trace and fuzz_workload want, for a corpus; those that
+// seed FILE: the frames of a trace, workload or aggregate in the form that fuzz_trace, fuzz_workload and fuzz_aggregate want, for a corpus; those that
 // are too long for it are left out.
 #include "base/frame.h"
 
@@ -14,8 +14,11 @@ int main(int argc, char **argv)
     if (argc < 2 || input_open(&in, argv[1], &e) < 0)
         return 1;
     ssize_t n = input_peek(&in, FRAME_HEADER_BYTES, &bytes, &e);
-    bool trace = n > 0 && frame_magic_at(bytes, (size_t)n, FRAME_MAGIC_TRACE);
-    frame_reader_init(&r, &in, trace ? FRAME_MAGIC_TRACE : FRAME_MAGIC_WORKLOAD, 1);
+    static const uint32_t magics[] = {FRAME_MAGIC_TRACE, FRAME_MAGIC_AGGREGATE, FRAME_MAGIC_WORKLOAD};
+    size_t kind = 0;
+    while (kind < 2 && !(n > 0 && frame_magic_at(bytes, (size_t)n, magics[kind])))
+        kind++;
+    frame_reader_init(&r, &in, magics[kind], 1);
     while (frame_next(&r, &f, &e) > 0) {
         if (f.size >> 16)
             continue;

@@ -43,7 +43,7 @@ static void write_workload(const struct workload_sites *sites)
 
 static void check_totals(const struct file_stat *s)
 {
-    assert_false(s->is_trace);
+    assert_int_equal(s->kind, FILE_STAT_WORKLOAD);
     assert_int_equal(s->n_processes, 1);
     assert_int_equal(s->processes[0].pid, 77);
     assert_string_equal(s->processes[0].argv, "x");

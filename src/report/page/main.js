@@ -4,7 +4,7 @@ const UNKNOWN = '(not recorded)';
 
 // The command line of the process that the timeline is of.
 function wordsOf(s) {
-  const p = s.processes.find((x) => x.pid === s.timeline.pid) || s.processes[0];
+  const p = s.processes.find((x) => x.pid === (s.timeline || s.growth).pid) || s.processes[0];
   return p && p.argv.length ? p.argv : [p && p.exe ? p.exe : UNKNOWN];
 }
 
@@ -52,8 +52,10 @@ function contents(sections) {
 }
 
 function build(data) {
-  const {workloads, results} = data;
-  const single = data.mode === 'report' && workloads.length === 1;
+  const {results} = data;
+  const workloads = data.workloads.filter((w) => !isAggregate(w));
+  const aggregates = data.workloads.filter(isAggregate);
+  const single = data.mode === 'report' && workloads.length === 1 && !aggregates.length;
   const several = workloads.length > 1;
   const found = data.findings || [];
   selection.workloads = workloads;
@@ -69,10 +71,11 @@ function build(data) {
     chart ? memorySection(workloads, results) : null,
     ...(data.mode === 'diff' ? [] : workloads.map(addressMapSection)),
     ...(data.mode === 'diff' && several ? [] : workloads.flatMap(usageSections)),
+    ...aggregates.flatMap(aggregateSections),
     single ? findingsSection(found) : null,
   ].filter(Boolean);
   document.title = titleOf(data) + ' · heaptape';
-  append(document.getElementById('top'), [element('h1', null, titleOf(data)), single ? factsOf(workloads[0]) : workloads.map(workloadLine)]);
+  append(document.getElementById('top'), [element('h1', null, titleOf(data)), single ? factsOf(workloads[0]) : data.workloads.map(workloadLine)]);
   const main = document.getElementById('main');
   main.replaceChildren();
   append(main, [top, contents(sections), selectionBar(workloads), sections]);
@@ -93,7 +96,7 @@ function showError(error) {
 function start() {
   try {
     const data = JSON.parse(document.getElementById('data').textContent);
-    selection.axis = isTimed(data.workloads) ? 'ns' : 'events';
+    selection.axis = isTimed(data.workloads.filter((w) => !isAggregate(w))) ? 'ns' : 'events';
     build(data);
     followSelection(() => charts.forEach((c) => c.follow()));
     drawLines(axisNow());

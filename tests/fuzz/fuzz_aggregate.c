@@ -1,0 +1,21 @@
+// Aggregates whose frames have right checksums.
+#include "aggregate/stat.h"
+#include "base/frame.h"
+
+#include "fuzz.h"
+
+#include <stdio.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    char path[64];
+    struct input in;
+    struct file_stat s;
+    struct err e = {0};
+    fuzz_frames(&in, FRAME_MAGIC_AGGREGATE, data, n);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", in.fd);
+    if (aggregate_file_stat(&s, path, FILE_STAT_SITES, NULL, NULL, &e) == 0)
+        file_stat_release(&s);
+    input_close(&in);
+    return 0;
+}
