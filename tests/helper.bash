@@ -96,6 +96,25 @@ expect() {
   return 1
 }
 
+# on_terminal COLUMNS COMMAND...: what it prints on a terminal of so many columns, standard error too.
+on_terminal() {
+  python3 - "$@" <<'END'
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(sys.argv[1]), 0, 0))
+    os.execvp(sys.argv[2], sys.argv[2:])
+text = b""
+try:
+    while chunk := os.read(fd, 65536):
+        text += chunk
+except OSError:
+    pass
+os.waitpid(pid, 0)
+sys.stdout.buffer.write(text.replace(b"\r\n", b"\n"))
+END
+}
+
 # has TEXT PART
 has() {
   case $1 in

@@ -117,24 +117,6 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   [[ "${lines[3]}" =~ \[[0-9]+\.[0-9][0-9],\ [0-9]+\.[0-9][0-9]\] ]]
 }
 
-# report --diff on a terminal, with this environment.
-on_a_terminal() {
-  env "$@" python3 - <<'END'
-import os, pty, sys
-pid, fd = pty.fork()
-if pid == 0:
-    os.execvp(os.environ["HEAPTAPE"], ["heaptape", "report", "-q", "--diff", "a.htw", "b.htw"])
-text = b""
-try:
-    while chunk := os.read(fd, 65536):
-        text += chunk
-except OSError:
-    pass
-os.waitpid(pid, 0)
-sys.stdout.buffer.write(text)
-END
-}
-
 @test "--color: heads are bold, worse is red and better is green" {
   local bold=$'\033[1m' red=$'\033[31m' green=$'\033[32m'
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 1000 >/dev/null
@@ -164,9 +146,9 @@ END
 @test "--color=auto: on a terminal, unless NO_COLOR is set" {
   "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 1000 >/dev/null
   "$HEAPTAPE_PROGRAMS/make_workload" b.htw churn 1 2000 >/dev/null
-  on_a_terminal TERM=xterm >out
+  on_terminal 80 env TERM=xterm "$HEAPTAPE" report -q --diff a.htw b.htw >out
   grep -qF $'\033[31m' out
-  on_a_terminal TERM=xterm NO_COLOR=1 >out
+  on_terminal 80 env TERM=xterm NO_COLOR=1 "$HEAPTAPE" report -q --diff a.htw b.htw >out
   grep -qF requested out
   [ "$(grep -cF $'\033' out)" -eq 0 ]
 }

@@ -25,25 +25,6 @@ END
   "$HEAPTAPE" replay -q --json --no-latency -r 3 -a glibc,MALLOC_ARENA_MAX=1 b.htw >arena.json
 }
 
-# on_a_terminal COMMAND...: what it prints on a terminal of 80 columns, standard error too.
-on_a_terminal() {
-  python3 - "$@" <<'END'
-import fcntl, os, pty, struct, sys, termios
-pid, fd = pty.fork()
-if pid == 0:
-    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
-    os.execvp(sys.argv[1], sys.argv[1:])
-text = b''
-try:
-    while chunk := os.read(fd, 65536):
-        text += chunk
-except OSError:
-    pass
-os.waitpid(pid, 0)
-sys.stdout.buffer.write(text.replace(b'\r\n', b'\n'))
-END
-}
-
 # The commands, one a line. LONG stands for a tunable that is wider than half of the terminal.
 commands() {
   local command
@@ -91,7 +72,7 @@ END
   cp "$BATS_FILE_TMPDIR"/*.* .
   while read -r line; do
     read -ra command <<<"${line/LONG/GLIBC_TUNABLES=glibc.malloc.tcache_count=0}"
-    on_a_terminal env -u COLUMNS LC_ALL=C TERM=xterm "$HEAPTAPE" "${command[@]}" >out
+    on_terminal 80 env -u COLUMNS LC_ALL=C TERM=xterm "$HEAPTAPE" "${command[@]}" >out
     [ -s out ] || { echo "printed nothing: $line"; false; }
     # A line of progress is written again and again in its place.
     python3 - "$line" <<'END'
