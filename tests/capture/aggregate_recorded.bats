@@ -23,6 +23,17 @@ teardown() {
   [ -z "${recorder:-}" ] || kill -9 "$recorder" 2>/dev/null || true
 }
 
+# have_equal N FIGURES [OPTION...]: figures of the trace and of the aggregate, by jq; more than N.
+have_equal() {
+  local least=$1 figures=$2 file
+  shift 2
+  for file in t.ht a.hta; do
+    "$HEAPTAPE" stat --json "$@" $file | jq -c "$figures" | sort >$file.figures
+  done
+  [ "$(wc -l <t.ht.figures)" -gt "$least" ]
+  diff t.ht.figures a.hta.figures
+}
+
 # live_is BYTES: the file says that at least so much is live, and less than 1 MB more.
 live_is() {
   local live
@@ -39,11 +50,7 @@ live_is() {
   "$HEAPTAPE" stat --json a.hta | jq "$of" >aggregate.json
   diff trace.json aggregate.json
   # The numbers and addresses of sites differ from run to run.
-  sites() { "$HEAPTAPE" stat --by site --top 0 --json "$1" | jq -c '.sites[] | [.allocs, .allocated_bytes, .live_at_end_bytes]' | sort; }
-  sites t.ht >trace.sites
-  sites a.hta >aggregate.sites
-  [ "$(wc -l <trace.sites)" -gt 5 ]
-  diff trace.sites aggregate.sites
+  have_equal 5 '.sites[] | [.allocs, .allocated_bytes, .live_at_end_bytes]' --by site --top 0
 }
 
 @test "aggregate: call sites are sampled unless --stacks says otherwise" {
@@ -108,11 +115,7 @@ live_is() {
   skip_under_sanitizer
   "$HEAPTAPE" record -q -o t.ht -- "$HEAPTAPE_PROGRAMS/forks" fork vfork spawn exec >/dev/null
   "$HEAPTAPE" record -q -o a.hta --aggregate -- "$HEAPTAPE_PROGRAMS/forks" fork vfork spawn exec >/dev/null
-  events() { "$HEAPTAPE" stat --json "$1" | jq -c '.processes[] | [.argv, .events]' | sort; }
-  events t.ht >trace.events
-  events a.hta >aggregate.events
-  [ "$(wc -l <trace.events)" -gt 1 ]
-  diff trace.events aggregate.events
+  have_equal 1 '.processes[] | [.argv, .events]'
 }
 
 @test "aggregate: many processes: the totals are kept of all" {
