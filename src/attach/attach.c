@@ -39,7 +39,7 @@ enum {
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define STOP_NS  MS(100)
-#define LIST_NS  MS(1000) // for which threads are waited for that are in malloc
+#define LIST_NS  MS(3000) // for which threads are waited for that are in malloc
 
 // Shared by parent and child.
 struct attach_shared {
@@ -542,12 +542,11 @@ static int list_found(struct caller *c, const struct blocks *b, struct err *e)
 }
 
 // Once all threads stand outside of malloc.
-static int list_now(struct caller *c, uint64_t state_offset, const char *version, struct attach_result *result,
-                    struct err *e)
+static int list_now(struct caller *c, uint64_t state_offset, struct attach_result *result, struct err *e)
 {
     struct blocks b = {0};
     struct user_regs_struct *threads = read_threads(c, state_offset);
-    int rc = threads ? blocks_find(&b, c->tracees->remote, version, threads, c->tracees->n, e)
+    int rc = threads ? blocks_find(&b, c->tracees->remote, threads, c->tracees->n, e)
                      : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
     free(threads);
     if (rc == 0)
@@ -576,10 +575,12 @@ static void list_blocks(struct caller *c, struct attach_result *result)
     char version[16];
     int rc = read_version(c, version, &e);
     if (rc == 0)
+        rc = blocks_check(t->remote, version, &e);
+    if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
     uint64_t offset = at - thread_pointer(c->tid);
     for (bool again = rc == 0; again; again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
-        rc = tracees_stop_all(t, STOP_NS) && !t->gone ? list_now(c, offset, version, result, &e)
+        rc = tracees_stop_all(t, STOP_NS) && !t->gone ? list_now(c, offset, result, &e)
                                                       : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
         tracees_continue_all(t, number_of(t, c->tid));
         if (rc == -EAGAIN)

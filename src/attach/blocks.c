@@ -534,16 +534,18 @@ static int walk(struct heap_walk *w, const struct user_regs_struct *threads, siz
     return rc < 0 ? rc : remove_free(w);
 }
 
-int blocks_find(struct blocks *b, struct remote *r, const char *version, const struct user_regs_struct *threads,
-                size_t n, struct err *e)
+int blocks_check(struct remote *r, const char *version, struct err *e)
 {
-    struct heap_walk w = {.to = b, .remote = r, .e = e};
     int minor = 0, end = 0;
-    b->n = 0;
     if (sscanf(version, "2.%d%n", &minor, &end) != 1 || version[end] || minor < FIRST_VERSION || minor > LAST_VERSION)
         return err_set(e, -ENOTSUP, "the heap of glibc %s is not known", version);
-    if (!remote_is_libc(r, remote_function(r, "malloc")))
-        return err_set(e, -ENOTSUP, "its malloc is not glibc's");
+    return remote_is_libc(r, remote_function(r, "malloc")) ? 0 : err_set(e, -ENOTSUP, "its malloc is not glibc's");
+}
+
+int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads, size_t n, struct err *e)
+{
+    struct heap_walk w = {.to = b, .remote = r, .e = e};
+    b->n = 0;
     for (size_t i = 0; i < n; i++) {
         if (is_in_malloc(r, threads[i].rip))
             return err_set(e, -EAGAIN, "its threads did not leave malloc in time");

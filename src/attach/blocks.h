@@ -13,10 +13,13 @@ struct blocks {
     size_t n, capacity;
 };
 
-// All threads stand, with these registers. `version` is glibc's. 0, or a negative errno: -EAGAIN (a thread is in the middle of
+// Can the blocks of this process be found, whose glibc has this version? 0, or -ENOTSUP with the text set: its malloc is
+// another one, or the version is not known. No thread has to stand still for it.
+int blocks_check(struct remote *r, const char *version, struct err *e);
+
+// After blocks_check. All threads stand, with these registers. 0, or a negative errno: -EAGAIN (a thread is in the middle of
 // malloc: later), -ENOTSUP (not every word is as this version of glibc leaves it, so nothing is listed), -ENOMEM.
-int blocks_find(struct blocks *b, struct remote *r, const char *version, const struct user_regs_struct *threads,
-                size_t n, struct err *e);
+int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads, size_t n, struct err *e);
 
 void blocks_release(struct blocks *b);
 
