@@ -94,7 +94,7 @@ static struct live **make_lives(const struct follow *f, struct file_stat *counts
     return lives;
 }
 
-static int take(struct follow *f, struct file_stat *counts)
+static int adopt(struct follow *f, struct file_stat *counts)
 {
     uint64_t since_ns = counts->duration_ns > f->counts.duration_ns ? counts->duration_ns - f->counts.duration_ns : 0;
     struct live **lives = make_lives(f, counts, (double)since_ns / 1e9);
@@ -127,7 +127,7 @@ int follow_read_aggregate(struct follow *f, struct err *e)
     int rc = aggregate_file_stat(&counts, f->path, FILE_STAT_SITES, NULL, NULL, e);
     if (rc == 0 && counts.kind != FILE_STAT_AGGREGATE)
         rc = err_set(e, -EPROTO, "%s: is no aggregate any more", f->path);
-    else if (rc == 0 && take(f, &counts) < 0)
+    else if (rc == 0 && adopt(f, &counts) < 0)
         rc = err_set(e, -ENOMEM, "%s: out of memory", f->path);
     else
         return rc;
