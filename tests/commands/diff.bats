@@ -60,7 +60,9 @@ json_of() {
   version 2000 0 a
   version 2100 1 b
   # HEAPTAPE_TEST_TIMES=100 does it that often.
-  for ((i = 0; i < ${HEAPTAPE_TEST_TIMES:-3}; i++)); do
+  # `run` has a variable i of its own.
+  local round
+  for ((round = 0; round < ${HEAPTAPE_TEST_TIMES:-3}; round++)); do
     "$HEAPTAPE" record -q --stacks=8 -f -o a1.ht -- ./a
     "$HEAPTAPE" record -q --stacks=8 -f -o b1.ht -- ./b
     heaptape diff --fail-on 'calls>+2%' a.ht b1.ht
