@@ -211,6 +211,8 @@ async function main() {
   for (const [width, dark] of [[1280, false], [1280, true], [360, false], [360, true]]) {
     const name = `${width}-${dark ? 'dark' : 'light'}`;
     await open(url, width, dark);
+    const lines = await evaluate(`[...document.querySelectorAll('[data-table="top-sites"] [data-column="place"] .frame')].map((e) => e.getClientRects().length)`);
+    expect('a place is one line, ' + name, lines.length > 0 && lines.every((n) => n === 1), lines);
     expect('no wider than ' + width, !(await evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')), name);
     if (option('--shots')) {
       await shoot(name);
