@@ -1,6 +1,7 @@
 #include "analysis/file_stat.h"
 
 #include "base/buf.h"
+#include "trace/fields.h"
 #include "workload/file.h"
 #include "workload/summary.h"
 
@@ -267,6 +268,23 @@ static void keep_facts(struct file_stat *s, struct trace_reader *r)
     }
 }
 
+// Threads that have not ended, and threads of traces by versions that recorded no name at their end, are named by the recorder.
+static void name_threads(struct file_stat *s)
+{
+    const struct trace_process *p = s->of_usage < s->n_processes ? &s->processes[s->of_usage].facts : NULL;
+    const uint8_t *at = p ? p->thread_names : NULL, *end = at ? at + p->thread_names_bytes : NULL;
+    uint64_t tid;
+    const char *name;
+    size_t n;
+    while (at < end && fields_next_name(&at, end, &tid, &name, &n)) {
+        for (size_t i = 0; i < s->usage.n_threads; i++) {
+            struct usage_thread *t = &s->usage.threads[i];
+            if (t->tid == tid && !t->name[0])
+                usage_name_thread(t, name, n);
+        }
+    }
+}
+
 void file_stat_set_facts(struct workload_summary *s, const struct trace_process *facts, uint64_t clock_hz)
 {
     // The losses that the recorder reports include processes without any event.
@@ -298,6 +316,7 @@ static int stat_trace(struct file_stat *s, struct trace_file *t, struct err *e)
     for (size_t i = 0; i < s->n_processes; i++)
         file_stat_set_facts(&s->processes[i].summary, t->reader.processes[i], t->reader.session.clock_hz);
     keep_facts(s, &t->reader);
+    name_threads(s);
     s->file_bytes = t->in.size_bytes ? t->in.size_bytes : t->in.offset;
     return 0;
 }

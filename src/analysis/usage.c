@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 const double usage_growth_limits[USAGE_GROWTHS - 1] = {1.125, 1.25, 1.5, 1.75, 2, 3, 4, 8};
 
@@ -299,6 +300,14 @@ static int resize(struct usage *u, uint32_t thread, const struct workload_op *op
     return rc;
 }
 
+void usage_name_thread(struct usage_thread *t, const char *name, size_t n)
+{
+    n = n < sizeof t->name ? n : sizeof t->name - 1;
+    if (n)
+        memcpy(t->name, name, n);
+    t->name[n] = 0;
+}
+
 static int use_resize(struct usage *u, uint32_t thread, const struct workload_op *op, uint64_t event)
 {
     struct usage_resizes *r = &u->sums->resizes;
@@ -329,6 +338,10 @@ static inline int use(struct usage *u, uint32_t thread, const struct workload_op
         return 0;
     case HT_CLASS_RESIZE:
         return use_resize(u, thread, op, event);
+    case HT_CLASS_THREAD:
+        if (op->kind == HT_THREAD_END)
+            usage_name_thread(&u->threads[thread], op->text, op->text_bytes);
+        return 0;
     }
     return 0;
 }

@@ -69,6 +69,7 @@ struct usage_thread {
     uint64_t remotely_freed;            // of its blocks
     uint64_t live_bytes;                // of its blocks, now
     uint32_t tid;                       // 0: not known
+    char name[16];                      // the kernel's, which it had last; "": not known
 };
 
 // Blocks that thread `from` allocated and thread `to` freed or resized.
@@ -114,6 +115,9 @@ struct usage {
 // `start_stamp` is the time 0 of the timeline by time; 0: the first op's. Stamps without meaning have ns_per_stamp 0.
 void usage_init(struct usage *u, struct usage_sums *sums, uint64_t start_stamp, double ns_per_stamp);
 void usage_release(struct usage *u);
+
+// Of `n` bytes, which need no end; more than fit are cut off.
+void usage_name_thread(struct usage_thread *t, const char *name, size_t n);
 
 // Counts ops. 0 or -ENOMEM.
 int usage_ops(struct usage *u, const struct workload_thread_op *ops, size_t n);

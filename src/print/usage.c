@@ -1,6 +1,7 @@
 // The sections of `stat` about heap usage.
 #include "print/usage.h"
 #include "analysis/size_classes.h"
+#include "base/printable.h"
 #include "cli/bar.h"
 #include "cli/command.h"
 
@@ -179,18 +180,23 @@ static void print_resizes(const struct usage_resizes *r)
 
 static void print_threads(const struct usage *u)
 {
-    char t[4][32];
+    char t[4][32], name[4 * sizeof u->threads->name];
     size_t n = 0;
     if (u->n_threads < 2)
         return;
-    cli_table_head("\n%8s %15s %15s %15s %15s", "thread", "events", "local frees", "remote frees", "remotely freed");
+    bool named = false;
+    for (size_t i = 0; i < u->n_threads; i++)
+        named |= u->threads[i].name[0] != 0;
+    cli_table_head("\n%8s %15s %15s %15s %15s%s", "thread", "events", "local frees", "remote frees", "remotely freed",
+                   named ? " name" : "");
     for (size_t i = 0; i < u->n_threads; i++) {
         const struct usage_thread *h = &u->threads[i];
         n += h->events > 0;
         if (!h->events || n > TOP_THREADS)
             continue;
-        printf("%8zu %15s %15s %15s %15s\n", i, human_count(t[0], h->events), human_count(t[1], h->local_frees),
-               human_count(t[2], h->remote_frees), human_count(t[3], h->remotely_freed));
+        printable_copy(name, sizeof name, h->name, strlen(h->name));
+        printf("%8zu %15s %15s %15s %15s%s%s\n", i, human_count(t[0], h->events), human_count(t[1], h->local_frees),
+               human_count(t[2], h->remote_frees), human_count(t[3], h->remotely_freed), *name ? " " : "", name);
     }
     if (n > TOP_THREADS)
         printf("%8s %zu more threads (--json prints up to 64)\n", "...", n - TOP_THREADS);

@@ -25,33 +25,17 @@ static void print_peak(struct json *j, const struct usage *u, uint32_t pid)
     json_end_object(j);
 }
 
-// The name that the thread had last, where it is known.
-static void print_name(struct json *j, const struct trace_process *p, uint64_t of)
-{
-    const uint8_t *at = p->thread_names, *end = at + p->thread_names_bytes;
-    uint64_t tid;
-    const char *name;
-    size_t bytes;
-    while (at < end && fields_next_name(&at, end, &tid, &name, &bytes)) {
-        if (tid != of)
-            continue;
-        json_key(j, "name");
-        json_string_n(j, name, bytes);
-        return;
-    }
-}
-
-static void print_thread(struct json *j, size_t number, const struct usage_thread *t, const struct trace_process *p)
+static void print_thread(struct json *j, size_t number, const struct usage_thread *t)
 {
     json_begin_object(j);
     if (number == SIZE_MAX)
         json_put_string(j, "thread", NULL);
     else
         json_put_u64(j, "thread", number);
-    if (t->tid) {
+    if (t->tid)
         json_put_u64(j, "tid", t->tid);
-        print_name(j, p, t->tid);
-    }
+    if (t->name[0])
+        json_put_string(j, "name", t->name);
     json_put_u64(j, "events", t->events);
     json_put_u64(j, "allocs", t->allocs);
     json_put_u64(j, "allocated_bytes", t->allocated_bytes);
@@ -91,19 +75,19 @@ static uint64_t min_events(const struct usage *u)
 }
 
 // Those with most events in the order of their numbers, and the others as one without a number.
-static void print_threads(struct json *j, const struct usage *u, const struct trace_process *p)
+static void print_threads(struct json *j, const struct usage *u)
 {
     struct usage_thread others = {0};
     uint64_t limit = u->n_threads > TOP_THREADS ? min_events(u) : 0;
     json_put_array(j, "by_thread");
     for (size_t i = 0; i < u->n_threads; i++) {
         if (u->n_threads <= TOP_THREADS || u->threads[i].events > limit)
-            print_thread(j, i, &u->threads[i], p);
+            print_thread(j, i, &u->threads[i]);
         else
             add_thread(&others, &u->threads[i]);
     }
     if (others.events)
-        print_thread(j, SIZE_MAX, &others, p);
+        print_thread(j, SIZE_MAX, &others);
     json_end_array(j);
 }
 
@@ -154,7 +138,7 @@ void usage_json_process(struct json *j, const struct usage *u, const struct file
     static const struct file_stat_process none;
     p = p ? p : &none;
     print_peak(j, u, p->pid);
-    print_threads(j, u, &p->facts);
+    print_threads(j, u);
     print_pairs(j, u);
 }
 

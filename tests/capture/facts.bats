@@ -31,6 +31,8 @@ json() {
   record "$HEAPTAPE_PROGRAMS/names" 1500
   "$HEAPTAPE" dump -k thread.end t.ht | grep -q 'thread.end("short-lived")$'
   json t.ht "[t['name'] for t in s['processes'][0]['thread_names']]" | grep -q long-lived
+  [ "$(json t.ht "[t['name'] for t in s['by_thread']]")" = "['names', 'short-lived', 'long-lived']" ]
+  "$HEAPTAPE" stat t.ht | grep -Eq "^ +1 .* short-lived$"
   # Births and ends, in the workload too.
   "$HEAPTAPE" convert -q -o t.htw t.ht
   [ "$("$HEAPTAPE" dump -k thread.create t.htw | wc -l)" -eq 2 ]
