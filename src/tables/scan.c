@@ -1,0 +1,332 @@
+// Reads a trace or workload once, and hands on the rows of the tables that are wanted.
+#include "convert/convert.h"
+#include "convert/process.h"
+#include "tables/scan_private.h"
+#include "workload/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A trace while it is read.
+struct trace_scan {
+    const struct tables_scan *scan;
+    const struct trace_session *session;
+    struct tables_process **processes;
+    size_t n, capacity;
+    bool addresses; // columns that only the records of a trace have are wanted
+};
+
+static bool wants_rows(const struct tables_scan *s, enum tables_id table)
+{
+    return s->of[table].rows;
+}
+
+static uint32_t columns_of(const struct tables_scan *s, enum tables_id table)
+{
+    const struct tables_wanted *w = &s->of[table];
+    return w->rows ? w->columns | tables_condition_columns(w) : 0;
+}
+
+static bool wants_ops(const struct tables_scan *s)
+{
+    return wants_rows(s, TABLES_TABLE_EVENTS) || wants_rows(s, TABLES_TABLE_BLOCKS);
+}
+
+static struct tables_process process_of(const struct tables_scan *s)
+{
+    bool freed = columns_of(s, TABLES_TABLE_EVENTS) >> TABLES_EVENT_FREED_BLOCK & 1;
+    return (struct tables_process){.scan = s, .follows_blocks = freed || wants_rows(s, TABLES_TABLE_BLOCKS)};
+}
+
+static void show_progress(const struct tables_scan *s, uint64_t offset)
+{
+    if (s->watch && s->watch->progress)
+        progress_update(s->watch->progress, offset);
+}
+
+static void note_cut(const struct tables_scan *s, const struct err *cut)
+{
+    if (cut->text[0] && s->watch && s->watch->note)
+        s->watch->note(cut->text);
+}
+
+static int put_sample(struct tables_process *p, uint64_t stamp, uint64_t rss_bytes, uint64_t anon_bytes)
+{
+    struct tables_row row = {0};
+    tables_row_set(&row, TABLES_SAMPLE_PROCESS, p->number);
+    if (p->has_times)
+        tables_row_set(&row, TABLES_SAMPLE_TIME, (uint64_t)tables_process_ns(p, stamp));
+    tables_row_set(&row, TABLES_SAMPLE_RSS, rss_bytes);
+    tables_row_set(&row, TABLES_SAMPLE_ANON, anon_bytes);
+    return tables_put_checked(p->scan, TABLES_TABLE_SAMPLES, &row);
+}
+
+// Arguments with spaces between them, in p->text.
+static int put_command(struct tables_process *p, struct tables_row *row, const char *argv, uint32_t bytes)
+{
+    p->text.size = 0;
+    if (!bytes)
+        return 0;
+    if (buf_put(&p->text, argv, bytes) < 0)
+        return -ENOMEM;
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        if (!p->text.data[i])
+            p->text.data[i] = ' ';
+    }
+    if (buf_put_u8(&p->text, 0) < 0)
+        return -ENOMEM;
+    tables_row_set_text(row, TABLES_PROCESS_COMMAND, (const char *)p->text.data);
+    return 0;
+}
+
+// What processes of traces and of workloads have.
+static int put_process(struct tables_process *p, struct tables_row *row, const char *argv, uint32_t argv_bytes)
+{
+    tables_row_set(row, TABLES_PROCESS_PROCESS, p->number);
+    tables_row_set(row, TABLES_PROCESS_THREADS, p->threads);
+    tables_row_set(row, TABLES_PROCESS_EVENTS, p->next_event - p->preexisting);
+    tables_row_set(row, TABLES_PROCESS_LOST, p->lost);
+    int rc = put_command(p, row, argv, argv_bytes);
+    return rc < 0 ? rc : tables_put_checked(p->scan, TABLES_TABLE_PROCESSES, row);
+}
+
+static int put_traced_process(struct tables_process *p)
+{
+    const struct trace_process *t = p->of;
+    struct tables_row row = {0};
+    p->lost = t->lost_records > p->lost ? t->lost_records : p->lost;
+    tables_row_set(&row, TABLES_PROCESS_PID, t->pid);
+    tables_row_set(&row, TABLES_PROCESS_PARENT_PID, t->ppid);
+    if (t->forked_from)
+        tables_row_set(&row, TABLES_PROCESS_FORKED_FROM, t->forked_from);
+    tables_row_set_text(&row, TABLES_PROCESS_EXE, t->exe);
+    tables_row_set_text(&row, TABLES_PROCESS_ALLOCATOR, t->allocator);
+    if (p->has_times)
+        tables_row_set(&row, TABLES_PROCESS_START_TIME, (uint64_t)tables_process_ns(p, t->start_stamp));
+    if (p->has_times && t->ended)
+        tables_row_set(&row, TABLES_PROCESS_END_TIME, (uint64_t)tables_process_ns(p, t->end_stamp));
+    if (t->has_exit_status)
+        tables_row_set(&row, TABLES_PROCESS_EXIT_STATUS, t->exit_status);
+    return put_process(p, &row, t->argv, t->argv_bytes);
+}
+
+static int put_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    struct tables_process *p = context;
+    int rc = 0;
+    if (!wants_ops(p->scan)) {
+        for (size_t i = 0; i < n; i++)
+            p->preexisting += ops[i].op.kind == HT_PREEXISTING;
+        p->next_event += n;
+        return 0;
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = tables_process_op(p, ops[i].thread, &ops[i].op, NULL);
+    return rc;
+}
+
+static int put_calls(void *context, const struct workload_thread_op *ops, const struct order_call *calls, size_t n)
+{
+    struct tables_process *p = context;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = tables_process_op(p, ops[i].thread, &ops[i].op, &calls[i]);
+    return rc;
+}
+
+static int put_samples(void *context, const struct trace_sample *samples, size_t n)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = put_sample(context, samples[i].stamp, samples[i].rss_bytes, samples[i].anon_bytes);
+    return rc;
+}
+
+static int end_process(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+{
+    struct tables_process *p = context;
+    p->threads = counts->threads;
+    p->lost = counts->lost;
+    int rc = tables_process_end(p);
+    free(p->live);
+    p->live = NULL;
+    p->n_live = p->live_capacity = 0;
+    return rc < 0 ? rc : tables_process_sites(p, sites, p->of->exe);
+}
+
+static int choose_process(void *context, const struct trace_process *from, struct convert_sink *sink)
+{
+    struct trace_scan *t = context;
+    struct tables_process *p = HT_GROW(&t->processes, &t->capacity, t->n + 1) < 0 ? NULL : calloc(1, sizeof *p);
+    if (!p)
+        return -ENOMEM;
+    t->processes[t->n++] = p;
+    *p = process_of(t->scan);
+    p->of = from;
+    p->number = from->number;
+    p->has_times = !t->session->order_only;
+    p->start_stamp = t->session->start_stamp;
+    p->clock_hz = t->session->clock_hz;
+    p->stamp_shift = t->session->stamp_shift;
+    *sink = (struct convert_sink){.ops = {.context = p, .ops = put_ops}, .done = end_process};
+    if (t->addresses)
+        sink->ops = (struct order_sink){.context = p, .calls = put_calls};
+    if (wants_rows(t->scan, TABLES_TABLE_SAMPLES))
+        sink->samples = put_samples;
+    return 1;
+}
+
+static void show_trace_progress(void *context, uint64_t offset)
+{
+    struct trace_scan *t = context;
+    show_progress(t->scan, offset);
+}
+
+static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct err *e)
+{
+    const uint32_t event_addresses =
+        1 << TABLES_EVENT_USABLE | 1 << TABLES_EVENT_ADDRESS | 1 << TABLES_EVENT_FREED_ADDRESS;
+    const uint32_t block_addresses = 1 << TABLES_BLOCK_USABLE | 1 << TABLES_BLOCK_ADDRESS;
+    struct trace_scan t = {.scan = s,
+                           .addresses = columns_of(s, TABLES_TABLE_EVENTS) & event_addresses ||
+                                        columns_of(s, TABLES_TABLE_BLOCKS) & block_addresses};
+    struct convert_result result = {0};
+    struct trace_forks forks = {0};
+    int rc = trace_forks_find(&forks, f, e);
+    t.session = &f->reader.session;
+    const struct convert_options how = {
+        .choose = choose_process, .forks = &forks, .progress = show_trace_progress, .context = &t};
+    if (rc == 0)
+        rc = convert_run(&f->reader, &how, &result, e);
+    trace_forks_release(&forks);
+    for (size_t i = 0; i < t.n; i++) {
+        if (rc == 0 && wants_rows(s, TABLES_TABLE_PROCESSES))
+            rc = put_traced_process(t.processes[i]);
+        tables_process_release(t.processes[i]);
+        free(t.processes[i]);
+    }
+    free(t.processes);
+    if (rc == 0)
+        note_cut(s, &result.cut);
+    return rc;
+}
+
+static int put_workload_process(struct tables_process *p, const struct workload_header *h)
+{
+    struct tables_row row = {0};
+    tables_row_set(&row, TABLES_PROCESS_PID, h->pid);
+    if (h->forked_from)
+        tables_row_set(&row, TABLES_PROCESS_FORKED_FROM, h->forked_from);
+    tables_row_set_text(&row, TABLES_PROCESS_EXE, h->exe);
+    tables_row_set_text(&row, TABLES_PROCESS_ALLOCATOR, h->allocator);
+    if (p->has_times)
+        tables_row_set(&row, TABLES_PROCESS_START_TIME, 0);
+    return put_process(p, &row, h->argv, h->argv_bytes);
+}
+
+// What stands behind the ops.
+static int put_workload_rest(struct tables_process *p, const struct workload_header *h,
+                             const struct workload_summary *sum, const struct workload_sample *samples, size_t n,
+                             const struct workload_sites *sites)
+{
+    int rc = tables_process_sites(p, sites, h->exe);
+    p->threads = sum->threads;
+    p->lost = sum->lost_records;
+    p->next_event = sum->events;
+    p->preexisting = 0;
+    if (rc == 0 && wants_rows(p->scan, TABLES_TABLE_PROCESSES))
+        rc = put_workload_process(p, h);
+    for (size_t i = 0; rc == 0 && wants_rows(p->scan, TABLES_TABLE_SAMPLES) && i < n; i++)
+        rc = put_sample(p, samples[i].stamp, samples[i].rss_bytes, samples[i].anon_bytes);
+    return rc;
+}
+
+// By the index at the end of the file, without its ops. -ESPIPE: that does not work.
+static int scan_workload_end(struct tables_process *p, struct workload_reader *r)
+{
+    struct err e = {0};
+    struct workload_summary sum;
+    struct workload_sites sites = {0};
+    const struct workload_sample *samples;
+    size_t n;
+    if (workload_read_summary(r, &sum, &e) < 0 || workload_read_samples(r, &samples, &n, &e) < 0)
+        return -ESPIPE;
+    int rc = workload_read_sites(r, &sites, &e) < 0
+                 ? -ESPIPE
+                 : put_workload_rest(p, workload_reader_header(r), &sum, samples, n, &sites);
+    workload_sites_release(&sites);
+    return rc;
+}
+
+static int scan_workload_ops(struct tables_process *p, struct workload_file *f, struct err *cut, struct err *e)
+{
+    const struct workload_op *ops;
+    uint32_t thread;
+    size_t n;
+    int rc;
+    bool wanted = wants_ops(p->scan);
+    while ((rc = workload_next_ops(f->reader, &thread, &ops, &n, e)) > 0) {
+        int failed = 0;
+        for (size_t i = 0; wanted && failed == 0 && i < n; i++)
+            failed = tables_process_op(p, thread, &ops[i], NULL);
+        if (failed < 0)
+            return failed;
+        show_progress(p->scan, f->in.offset);
+    }
+    // The rows of a file that is cut off are those that are there.
+    if (rc != -ENODATA)
+        return rc;
+    *cut = *e;
+    *e = (struct err){0};
+    return 0;
+}
+
+static int scan_workload(const struct tables_scan *s, struct workload_file *f, struct err *e)
+{
+    const struct workload_header *h = workload_reader_header(f->reader);
+    struct tables_process p = process_of(s);
+    struct err cut = {0};
+    p.has_times = h->has_stamps;
+    p.start_stamp = h->start_stamp;
+    p.clock_hz = h->clock_hz;
+    p.stamp_shift = h->stamp_shift;
+    int rc = wants_ops(s) ? -ESPIPE : scan_workload_end(&p, f->reader);
+    if (rc == -ESPIPE) {
+        rc = scan_workload_ops(&p, f, &cut, e);
+        rc = rc < 0 ? rc : tables_process_end(&p);
+        size_t n;
+        const struct workload_sample *samples = workload_reader_samples(f->reader, &n);
+        const struct workload_summary *end = workload_reader_summary(f->reader);
+        struct workload_summary sum = end ? *end : workload_reader_counted(f->reader);
+        if (rc == 0)
+            rc = put_workload_rest(&p, h, &sum, samples, n, workload_reader_sites(f->reader));
+    }
+    tables_process_release(&p);
+    if (rc == 0)
+        note_cut(s, &cut);
+    return rc;
+}
+
+int tables_scan(const char *path, const struct tables_scan *s, struct err *e)
+{
+    struct progress *progress = s->watch ? s->watch->progress : NULL;
+    struct file f;
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
+    if (rc == 0 && progress)
+        progress->total = file_input(&f)->size_bytes;
+    if (rc == 0)
+        rc = f.kind == FILE_TRACE ? scan_trace(s, &f.trace, e) : scan_workload(s, &f.workload, e);
+    if (progress)
+        progress_clear(progress);
+    file_close(&f);
+    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", path) : rc;
+}
+
+int tables_check(const char *path, struct err *e)
+{
+    struct file f;
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD, e);
+    file_close(&f);
+    return rc;
+}

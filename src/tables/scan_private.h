@@ -1,0 +1,65 @@
+// What the parts of a scan share.
+#ifndef HEAPTAPE_TABLES_SCAN_PRIVATE_H
+#define HEAPTAPE_TABLES_SCAN_PRIVATE_H
+
+#include "base/buf.h"
+#include "convert/order.h"
+#include "tables/tables.h"
+#include "workload/workload.h"
+
+struct tables_block;
+
+// A process whose ops are read.
+struct tables_process {
+    const struct tables_scan *scan;
+    const struct trace_process *of; // of a trace; the reader's
+    uint32_t number;
+    // Of its timestamps.
+    bool has_times;
+    uint64_t start_stamp, clock_hz;
+    unsigned stamp_shift;
+    bool follows_blocks; // it keeps what is live
+    uint64_t next_event, preexisting, threads, lost;
+    struct tables_block *live; // by slot
+    size_t n_live, live_capacity;
+    struct buf text; // of the row under way
+};
+
+void tables_process_release(struct tables_process *p);
+
+// The rows of an op; `call` is what the trace says beyond it, or NULL. 0 or a negative errno.
+int tables_process_op(struct tables_process *p, uint32_t thread, const struct workload_op *op,
+                      const struct order_call *call);
+
+// The rows of blocks that are live after the last op.
+int tables_process_end(struct tables_process *p);
+
+// The rows of its call sites; `exe` may be NULL.
+int tables_process_sites(struct tables_process *p, const struct workload_sites *sites, const char *exe);
+
+// A time in a row.
+int64_t tables_process_ns(const struct tables_process *p, uint64_t stamp);
+
+// The row if it meets the conditions of the table. 0 or a negative errno.
+int tables_put_checked(const struct tables_scan *scan, enum tables_id table, const struct tables_row *row);
+
+// Does the row meet all conditions?
+bool tables_row_meets(const struct tables_wanted *w, const struct tables_row *row);
+
+// Columns that the conditions need.
+uint32_t tables_condition_columns(const struct tables_wanted *w);
+
+static inline void tables_row_set(struct tables_row *row, unsigned column, uint64_t value)
+{
+    row->present |= 1u << column;
+    row->values[column].integer = value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+// NULL text: NULL.
+static inline void tables_row_set_text(struct tables_row *row, unsigned column, const char *text)
+{
+    row->present |= (uint32_t)(text != NULL) << column;
+    row->values[column].text = text;
+}
+
+#endif
