@@ -18,6 +18,7 @@
     COMMAND(stat) \
     COMMAND(symbolize) \
     COMMAND(diff) \
+    COMMAND(sql) \
     COMMAND(report) \
     COMMAND(dump) \
     COMMAND(import) \

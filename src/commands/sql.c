@@ -1,0 +1,91 @@
+#include "sql/sql.h"
+
+#include "cli/command.h"
+#include "print/watch.h"
+#include "tables/tables.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const struct command cmd_sql;
+
+struct sql_options {
+    bool json, csv, tables;
+};
+
+static const struct option options[] = {
+    {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct sql_options, json)},
+    {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV, with the names of the columns in the first line",
+     offsetof(struct sql_options, csv)},
+    {0, "tables", OPTION_FLAG, NULL, NULL, "print the tables, their columns, types, units and meanings, and exit",
+     offsetof(struct sql_options, tables)},
+    {0},
+};
+
+static int print_tables(void)
+{
+    for (unsigned i = 0; i < TABLES_N; i++) {
+        const struct tables_definition *t = &tables_definitions[i];
+        printf("%s%s: %s\n", i ? "\n" : "", t->name, t->meaning);
+        for (unsigned c = 0; c < t->n_columns; c++) {
+            const struct tables_column *column = &t->columns[c];
+            printf("  %-15s %-8s %-6s %s\n", column->name, tables_type_name(column->type), column->unit,
+                   column->meaning);
+        }
+    }
+    return EXIT_DONE;
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct sql_options *o = fields;
+    struct err e = {0};
+    if (o->tables)
+        return print_tables();
+    if (argc < 2)
+        return usage_error(&cmd_sql, argc ? "the query is missing" : "FILE is missing");
+    if (o->json && o->csv)
+        return usage_error(&cmd_sql, "--json and --csv exclude each other");
+    for (int i = 0; i + 1 < argc; i++) {
+        if (strcmp(argv[i], "-") == 0)
+            return usage_error(&cmd_sql, "a query may read a file several times: it cannot be standard input");
+    }
+    const struct sql_settings how = {
+        .files = (const char *const *)argv,
+        .n_files = (size_t)argc - 1,
+        .query = argv[argc - 1],
+        .form = o->json  ? SQL_JSON
+                : o->csv ? SQL_CSV
+                         : SQL_TABLE,
+        .to = stdout,
+        .watch = watch_notes(),
+    };
+    int rc = sql_run(&how, &e);
+    if (rc == -EINVAL)
+        die(EXIT_USAGE, "query: %s", e.text);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
+}
+
+const struct command cmd_sql = {
+    .name = "sql",
+    .operands = "TRACE|WORKLOAD... QUERY",
+    .summary = "Run an SQL query on the events and blocks of recordings",
+    .description =
+        "Runs a SELECT statement of SQLite on the tables events, blocks, sites, processes and samples. With several "
+        "files, each table has the rows of all of them, and 'file' as its first column. --tables prints the columns.\n\n"
+        "Rows of events and blocks are not stored: each scan of such a table reads the files. Columns that the query "
+        "does not use are not computed, and comparisons of a column with a number are checked before a row is made. "
+        "To join events and blocks with each other, materialize one of them first: WITH name AS MATERIALIZED "
+        "(SELECT ...).\n\n"
+        "The function size_class(SIZE) returns the largest size of the class of SIZE, in classes of which each power "
+        "of two has four, as jemalloc has them.\n\n"
+        "The exit code is 2 if the query is wrong, and 1 if a file cannot be read.",
+    .options = options,
+    .options_bytes = sizeof(struct sql_options),
+    .min_operands = 0,
+    .max_operands = 1000,
+    .run = run,
+};

@@ -1,0 +1,28 @@
+// SELECT statements on the tables of traces and workloads (tables/tables.h), by SQLite.
+#ifndef HEAPTAPE_SQL_SQL_H
+#define HEAPTAPE_SQL_SQL_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct convert_watch;
+
+enum sql_form { SQL_TABLE, SQL_JSON, SQL_CSV };
+
+struct sql_settings {
+    const char *const *files; // each can be read several times
+    size_t n_files;           // if there are several, each table has the column `file`
+    const char *query;
+    enum sql_form form;
+    FILE *to;
+    const struct convert_watch *watch; // its notes; NULL: nothing
+};
+
+// Runs the query and prints its rows. 0 or a negative errno with the text set: -EINVAL if the query is wrong, -ENOTSUP if
+// heaptape was built without SQLite.
+int sql_run(const struct sql_settings *s, struct err *e);
+
+#endif

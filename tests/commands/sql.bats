@@ -1,0 +1,236 @@
+load ../helper
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL
+  "$HEAPTAPE" sql --help >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog -x
+0 1000 malloc size=32 result=0x1000 usable=40
+0 2000 thread.create value=1
+1 2500 thread.start value=0 text=worker
+1 3000 calloc size=48 count=3 result=0x2000
+1 4000 free ptr=0x1000
+0 5000 realloc.begin ptr=0x2000
+0 5100 realloc size=96 result=0x3000
+0 5200 posix_memalign size=96 align=64 result=0x4000
+0 5300 malloc size=99999999999 error=12
+0 5400 mark text=h"e,re
+0 6000 free ptr=0x3000
+1 7000 thread.end
+process 200 second
+0 8000 new[](nothrow) size=32 result=0x1000
+0 9000 delete[](size) size=32 ptr=0x1000
+end
+END
+  heaptape sql a.ht 'SELECT 1'
+  [[ $stderr != *"without SQLite"* ]] || skip "heaptape was built without SQLite"
+}
+
+# csv FILE... QUERY
+csv() {
+  "$HEAPTAPE" sql --csv "$@"
+}
+
+@test "sql: a table, aligned, numbers to the right" {
+  heaptape sql a.ht 'SELECT kind, size, text FROM events WHERE event BETWEEN 5 AND 8 AND process = 0'
+  expect "status 0" [ "$status" -eq 0 ]
+  diff - <(printf '%s\n' "$output") <<'END'
+kind                   size  text
+realloc                  96  
+posix_memalign           96  
+malloc          99999999999  
+mark                         h"e,re
+END
+}
+
+@test "sql: --json and --csv" {
+  heaptape sql --json a.ht 'SELECT event, text, NULL, 0.5 AS x FROM events WHERE text IS NOT NULL'
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "the document" [ "$output" = '{"schema_version":2,"columns":["event","text","NULL","x"],"rows":[[2,"worker",null,0.5],[8,"h\"e,re",null,0.5]]}' ]
+  csv a.ht 'SELECT event, text, NULL, 0.5 AS x FROM events WHERE text IS NOT NULL' >got
+  printf 'event,text,NULL,x\n2,worker,,0.5\n8,"h""e,re",,0.5\n' | diff - got
+}
+
+@test "sql: every table is what export writes" {
+  "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
+  for file in a.ht a.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht" "$HEAPTAPE_SOURCE/tests/golden/pages-1.ht"; do
+    for table in events blocks sites processes samples; do
+      "$HEAPTAPE" export -q -F csv -t "$table" "$file" >want
+      csv "$file" "SELECT * FROM $table" | diff want -
+    done
+  done
+}
+
+@test "sql: one column at a time is what all columns at once are" {
+  for table in events blocks processes; do
+    for column in $("$HEAPTAPE" export -q -F csv -t $table a.ht | head -1 | tr , ' '); do
+      csv a.ht "SELECT $column FROM $table" >one
+      csv a.ht "SELECT $column FROM (SELECT *, random() FROM $table LIMIT 1000)" >all
+      diff one all
+    done
+  done
+}
+
+@test "sql: conditions that are checked early are those that SQLite checks" {
+  local table column op value
+  for table in events blocks; do
+    for column in time_ns size event thread address failed process usable_size alloc_time_ns free_time_ns block preexisting; do
+      csv a.ht "SELECT $column FROM $table LIMIT 1" >/dev/null 2>&1 || continue
+      for op in = '<' '<=' '>' '>=' '<>' 'IN'; do
+        for value in 1 96 5100.5 "'96'"; do
+          [ "$op" != IN ] || value="(1, $value)"
+          csv a.ht "SELECT * FROM $table WHERE $column $op $value" >early
+          csv a.ht "SELECT * FROM (SELECT * FROM $table LIMIT 1000) WHERE $column $op $value" >late
+          cmp early late
+        done
+      done
+    done
+  done
+  [ "$(csv a.ht 'SELECT count(*) FROM events WHERE size = 96' | tail -1)" -eq 2 ]
+}
+
+@test "sql: several files have a column for the file" {
+  "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
+  csv a.ht a.htw "SELECT file, count(*) FROM blocks GROUP BY file" >got
+  printf 'file,count(*)\na.ht,5\na.htw,4\n' | diff - got
+  csv a.ht a.htw "SELECT * FROM blocks WHERE file = 'a.htw'" | cut -d, -f2- >got
+  csv a.htw "SELECT * FROM blocks" | diff - got
+  csv a.ht a.htw "SELECT b.file, size, pid FROM blocks b JOIN processes USING (file, process) WHERE size = 32" >got
+  printf 'file,size,pid\na.ht,32,100\na.ht,32,200\na.htw,32,100\n' | diff - got
+}
+
+@test "sql: a row that is not wanted any more ends the scan" {
+  csv a.ht 'SELECT event FROM events LIMIT 2' >got
+  printf 'event\n0\n1\n' | diff - got
+}
+
+@test "sql: what is wrong" {
+  heaptape sql
+  usage_fails "FILE is missing"
+  heaptape sql a.ht
+  usage_fails "the query is missing"
+  heaptape sql --json --csv a.ht 'SELECT 1'
+  usage_fails "exclude each other"
+  heaptape sql - 'SELECT 1'
+  usage_fails "standard input"
+  heaptape sql a.ht 'SELECT nope FROM events'
+  fails_with 2 "query: no such column: nope"
+  heaptape sql a.ht 'SELECT 1; SELECT 2'
+  fails_with 2 'only one statement' '"SELECT 2"'
+  heaptape sql a.ht "ATTACH 'new.db' AS new"
+  fails_with 2 "only SELECT"
+  heaptape sql a.ht "DELETE FROM sites"
+  fails_with 2 "only SELECT"
+  heaptape sql a.ht "PRAGMA page_size"
+  fails_with 2 "only SELECT"
+  heaptape sql a.ht ' '
+  fails_with 2 "empty"
+  heaptape sql missing.ht 'SELECT 1'
+  fails_with 1 "missing.ht: No such file"
+  printf 'no trace' >bad.ht
+  heaptape sql a.ht bad.ht 'SELECT * FROM events'
+  fails_with 1 "bad.ht: "
+}
+
+@test "sql: a damaged file is an error, and one that is cut off a note" {
+  "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
+  head -c $(($(stat -c %s a.ht) - 20)) a.ht >cut.ht
+  heaptape sql cut.ht 'SELECT count(*) FROM events e, processes'
+  expect "status 0" [ "$status" -eq 0 ]
+  expect "one note" [ "${#stderr_lines[@]}" -eq 1 ]
+  has "$stderr" "cut.ht: "
+  cp a.ht bad.ht
+  printf '\377\377\377\377' | dd of=bad.ht bs=1 seek=$(($(stat -c %s a.ht) / 2)) conv=notrunc status=none
+  heaptape sql bad.ht 'SELECT count(*) FROM events'
+  fails_with 1 "bad.ht: " "at byte"
+}
+
+@test "sql: --tables lists the columns" {
+  heaptape sql --tables
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "events: one row per event"
+  expect "each column that a SELECT has" [ "$(grep -c '^  ' <<<"$output")" -eq "$(for t in events blocks sites processes samples; do
+    csv a.ht "SELECT * FROM $t LIMIT 0" | tr , '\n'
+  done | wc -l)" ]
+}
+
+# The queries of the guide, each as a file query.N, from 1 on; what follows the ten is 11 and so on.
+guide() {
+  python3 - "$HEAPTAPE_SOURCE/docs/guide/sql.md" <<'END'
+import re, sys
+blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", open(sys.argv[1]).read(), re.M)
+found = [b for b in blocks if re.match(r"\s*heaptape sql app.ht \"|\s*heaptape sql old.ht", b)]
+for i, block in enumerate(found, 1):
+    open(f"query.{i}", "w").write(block.replace("heaptape sql", '"$HEAPTAPE" sql --csv', 1))
+print(len(found))
+END
+}
+
+@test "sql: the queries of the guide run, and say what stat says" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q --stacks --usable -o old.ht -- "$HEAPTAPE_PROGRAMS/threads" 1000 3 >/dev/null
+  "$HEAPTAPE" record -q --stacks --usable -o new.ht -- "$HEAPTAPE_PROGRAMS/threads" 3000 4 >/dev/null
+  "$HEAPTAPE" record -q --stacks --usable -o app.ht -- "$HEAPTAPE_PROGRAMS/queue" 6000 >/dev/null
+  [ "$(guide)" -eq 11 ]
+  "$HEAPTAPE" export -q -F csv -t blocks app.ht >blocks
+  "$HEAPTAPE" export -q -F csv -t samples app.ht >samples
+  # A moment of this run.
+  at=$(sed -n 3000p blocks | cut -d, -f3)
+  grep -q 2000000 query.8
+  sed -i "s/2000000/$at/g" query.8
+  grep -q '^## 10\.' "$HEAPTAPE_SOURCE/docs/guide/sql.md"
+  for i in {1..11}; do
+    echo "query $i"
+    bash "query.$i" >"got.$i"
+    [ "$(wc -l <"got.$i")" -ge 2 ]
+  done
+  for name in old new app; do
+    "$HEAPTAPE" stat --json $name.ht >$name.json
+    "$HEAPTAPE" stat --by site --format json $name.ht >$name.sites.json 2>/dev/null
+  done
+  python3 - "$at" <<'END'
+import csv, json, sys
+got = {i: list(csv.DictReader(open(f"got.{i}"))) for i in range(1, 12)}
+old, new, app = (json.load(open(f"{n}.json")) for n in ("old", "new", "app"))
+sites = json.load(open("app.sites.json"))["sites"]
+blocks = list(csv.DictReader(open("blocks")))
+total = lambda rows, key: sum(int(r[key]) for r in rows)
+
+assert [(int(r["pid"]), int(r["threads"]), int(r["events"])) for r in got[1]] == [
+    (p["pid"], p["threads"], p["events"]) for p in app["processes"]]
+assert total(got[2], "old_bytes") == old["live_at_end_bytes"]
+assert total(got[2], "new_bytes") == new["live_at_end_bytes"] != old["live_at_end_bytes"]
+classes = {c["max_bytes"]: c for c in app["size_classes"]["four_per_doubling"]["classes"]}
+for r in got[3]:
+    c = classes[int(r["class"])]
+    assert (int(r["blocks"]), int(r["bytes"]), int(r["lost_bytes"])) == (
+        c["count"], c["bytes"], c["internal_fragmentation_bytes"])
+assert len(got[3]) == min(20, len(classes))
+assert total(got[4], "bytes") == app["requested_bytes"]
+assert total(got[4], "added_bytes") == sum(int(b["usable_size"]) - int(b["size"]) for b in blocks)
+pairs = sorted([int(r[k]) for k in ("alloc_thread", "free_thread", "blocks", "bytes")] for r in got[5])
+assert pairs == sorted(app["thread_pairs"]["from_to_count_bytes"]) and pairs
+assert total(got[5], "blocks") == app["remote_frees"]
+lives = sorted((int(b["free_time_ns"]) - int(b["alloc_time_ns"]) for b in blocks if b["free_event"]), reverse=True)
+assert [float(r["ms"]) for r in got[6]] == [n / 1e6 for n in lives[:10]]
+assert total(got[7], "blocks") == len(lives) == app["requests"]["sized"] - app["live_at_end_blocks"]
+assert total(got[7], "short_lived") == sum(n < 1000 for n in lives)
+at = int(sys.argv[1])
+live = [b for b in blocks if int(b["alloc_time_ns"]) <= at and (not b["free_event"] or int(b["free_time_ns"]) > at)]
+assert total(got[8], "bytes") == total(live, "size") and total(got[8], "blocks") == len(live)
+assert [int(r["peak_bytes"]) for r in got[9]] == [app["peak_live_bytes"]]
+rows = list(csv.DictReader(open("samples")))
+assert [int(r["rss_bytes"]) for r in got[10]] == [int(r["rss_bytes"]) for r in rows]
+for r in got[10]:
+    t = int(r["time_ns"])
+    want = sum(int(b["size"]) for b in blocks if int(b["alloc_time_ns"]) <= t
+               and (not b["free_event"] or int(b["free_time_ns"]) > t))
+    assert int(r["live_bytes"]) == want
+assert {r["kind"]: int(r["count(*)"]) for r in got[11]} == {"free": len(lives)}
+# By call site.
+assert {s["site"]: s["live_at_end_bytes"] for s in sites if s["live_at_end_bytes"]} == {
+    s: sum(int(b["size"]) for b in blocks if int(b["site"]) == s and not b["free_event"])
+    for s in {int(b["site"]) for b in blocks if not b["free_event"]}}
+END
+}
