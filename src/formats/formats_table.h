@@ -41,6 +41,13 @@
       "the text trace of Android's memory_replay, unzipped, with or without timestamps.", \
       "the text trace of Android's memory_replay, with timestamps if FILE has them. Drops thread starts, " \
       "failed calls, frees of blocks from before the recording, and the duration of calls. Writes C++ functions as malloc and free, and other aligned allocations as memalign.") \
+    X(heaptrack, "heaptrack", IMPORT, \
+      "the data file of heaptrack, plain or in zstd frames, with its call stacks. It does not say which of the blocks of " \
+      "one size and call stack is freed: the newest one is. What heaptrack --raw writes does.", \
+      "") \
+    X(mallocbench, "mallocbench", IMPORT, \
+      "the recordings (.ops) that WebKit's MallocBench plays.", \
+      "") \
     X(ctf, "ctf", EXPORT, \
       "", \
       "a directory in the Common Trace Format 1.8, for babeltrace2 and Trace Compass. Drops dependencies between " \

@@ -58,7 +58,12 @@ static int process_new(struct import *im, uint32_t pid, uint32_t *number)
         return no_memory(im);
     *number = (uint32_t)im->n_processes++;
     im->processes[*number] = (struct import_process){.pid = pid};
-    struct trace_process p = {.number = *number, .pid = pid, .start_stamp = start_stamp(im)};
+    struct trace_process p = {.number = *number,
+                              .pid = pid,
+                              .start_stamp = start_stamp(im),
+                              .exe = im->exe,
+                              .argv = im->argv,
+                              .argv_bytes = im->argv_bytes};
     return im->sink.process(im->sink.context, &p);
 }
 
@@ -333,13 +338,15 @@ int import_run(struct import *im, struct input *in, struct err *e)
     if (rc == 0)
         rc = import_source_init(&im->source, in, e);
     im->source.cut_is_end = im->keep_going;
-    if (rc == 0 && im->format->import.seeks && im->source.unlz4)
+    if (rc == 0 && im->format->import.seeks && im->source.unpack)
         rc = err_set(e, -ESPIPE, "%s: is compressed; decompress it first", in->name);
     if (rc == 0)
         rc = im->format->import.read(im);
     if (rc == 0 && !im->begun)
         rc = err_set(e, -ENODATA, "%s: contains no events in %s format", in->name, im->format->name);
-    return rc == 0 && im->words ? end_batch(im) : rc;
+    if (rc == 0 && im->words)
+        rc = end_batch(im);
+    return rc == 0 && im->names.n_entries && im->sink.names ? im->sink.names(im->sink.context, &im->names) : rc;
 }
 
 void import_release(struct import *im)
@@ -354,6 +361,9 @@ void import_release(struct import *im)
     free(im->processes);
     map_release(&im->by_tid);
     map_release(&im->by_pid);
+    names_release(&im->names);
+    free(im->exe);
+    free(im->argv);
     import_source_release(&im->source);
     *im = (struct import){0};
 }

@@ -6,6 +6,7 @@
 #include "formats/formats.h"
 #include "formats/import_source.h"
 #include "trace/codec.h"
+#include "trace/names.h"
 #include "trace/trace.h"
 
 // Where the trace goes. Each returns 0 or a negative errno, which ends the import.
@@ -17,6 +18,8 @@ struct import_sink {
     int (*process)(void *context, const struct trace_process *p);
     // Segments are borrowed until it returns. All events up to the watermark are in it or were before.
     int (*batch)(void *context, struct trace_segment *segments, size_t n, uint64_t watermark);
+    // Last: names of code addresses of process image 0. NULL: not wanted.
+    int (*names)(void *context, const struct names *names);
 };
 
 struct import_thread;
@@ -31,6 +34,10 @@ struct import {
     bool has_times;  // set by the importer before its first event: event.stamp is in ns; else it need not be set
     bool from_start; // likewise: times count from the start of the recording, not from any time before it
     void *state;     // the importer's
+    // Facts of the process, set by the importer before its first event, where the format has them; owned by this.
+    char *exe, *argv;
+    uint32_t argv_bytes;            // of `argv`, whose words end in NUL
+    struct names names;             // likewise of code addresses, for formats of one process
     void (*note)(const char *text); // gets each invalid record that is skipped; NULL: not wanted
 
     // Results.

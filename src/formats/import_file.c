@@ -107,6 +107,12 @@ static int write_batch(void *context, struct trace_segment *segments, size_t n, 
     return trace_write_batch(&j->writer, watermark, segments, n, j->e);
 }
 
+static int write_names(void *context, const struct names *names)
+{
+    struct import_job *j = context;
+    return trace_write_names(&j->writer, 0, names, j->e);
+}
+
 static int finish_trace(struct import_job *j)
 {
     return trace_write_end(&j->writer, j->end_stamp, 0, j->e);
@@ -115,7 +121,7 @@ static int finish_trace(struct import_job *j)
 static int write_trace(struct import_job *j, struct input *in, enum frame_codec codec, int level)
 {
     trace_writer_init(&j->writer, j->out, codec, level);
-    int rc = run(j, in, (struct import_sink){j, write_session, write_process, write_batch}, finish_trace);
+    int rc = run(j, in, (struct import_sink){j, write_session, write_process, write_batch, write_names}, finish_trace);
     trace_writer_release(&j->writer);
     return rc;
 }
@@ -156,6 +162,21 @@ static int order_batch(void *context, struct trace_segment *segments, size_t n, 
     return rc < 0 ? rc : order_advance(j->order, watermark);
 }
 
+static int order_all_names(void *context, const struct names *names)
+{
+    struct import_job *j = context;
+    struct buf b = {0};
+    int rc = 0;
+    for (size_t entry = 0; rc == 0 && entry < names->n_entries;) {
+        b.size = 0;
+        rc = names_put(&b, names, 0, &entry);
+        if (rc == 0)
+            rc = order_names(j->order, b.data, b.size);
+    }
+    buf_release(&b);
+    return rc;
+}
+
 static int finish_workload(struct import_job *j)
 {
     int rc = order_finish(j->order);
@@ -167,7 +188,8 @@ static int finish_workload(struct import_job *j)
 static int write_workload(struct import_job *j, struct input *in, struct workload_summary *summary)
 {
     j->process = (struct convert_process){.settings = &j->convert, .source = in->name, .e = j->e};
-    int rc = run(j, in, (struct import_sink){j, begin_session, begin_process, order_batch}, finish_workload);
+    int rc = run(j, in, (struct import_sink){j, begin_session, begin_process, order_batch, order_all_names},
+                 finish_workload);
     *summary = j->process.summary;
     order_free(j->order);
     convert_process_release(&j->process);

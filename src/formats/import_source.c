@@ -6,42 +6,50 @@
 #include <lz4frame.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
-// The first four bytes of a frame (LZ4 frame format, version 1.6).
-#define LZ4_FRAME_MAGIC 0x184d2204u
+// The first four bytes of a frame (LZ4 frame format, version 1.6; RFC 8878).
+#define LZ4_FRAME_MAGIC  0x184d2204u
+#define ZSTD_FRAME_MAGIC 0xfd2fb528u
 
 enum { STEP_BYTES = 1 << 16 };
 
-struct unlz4 {
+struct unpack {
     struct input *in;
-    LZ4F_dctx *context;
+    LZ4F_dctx *lz4; // one of both
+    ZSTD_DCtx *zstd;
     uint8_t data[STEP_BYTES];
     size_t at, end;
-    size_t hint; // what LZ4F still wants of the frame under work; 0 between frames
+    size_t hint; // what the library still wants of the frame under work; 0 between frames
     bool ended;
 };
 
-static struct unlz4 *unlz4_new(struct input *in)
+static void unpack_free(struct unpack *u)
 {
-    struct unlz4 *u = calloc(1, sizeof *u);
+    if (!u)
+        return;
+    LZ4F_freeDecompressionContext(u->lz4);
+    ZSTD_freeDCtx(u->zstd);
+    free(u);
+}
+
+static struct unpack *unpack_new(struct input *in, bool is_zstd)
+{
+    struct unpack *u = calloc(1, sizeof *u);
     if (!u)
         return NULL;
     u->in = in;
-    if (!LZ4F_isError(LZ4F_createDecompressionContext(&u->context, LZ4F_VERSION)))
+    if (is_zstd)
+        u->zstd = ZSTD_createDCtx();
+    else if (LZ4F_isError(LZ4F_createDecompressionContext(&u->lz4, LZ4F_VERSION)))
+        u->lz4 = NULL;
+    if (u->lz4 || u->zstd)
         return u;
     free(u);
     return NULL;
 }
 
-static void unlz4_free(struct unlz4 *u)
-{
-    if (!u)
-        return;
-    LZ4F_freeDecompressionContext(u->context);
-    free(u);
-}
-
-static int refill(struct unlz4 *u, struct err *e)
+static int refill(struct unpack *u, struct err *e)
 {
     if (u->at < u->end || u->ended)
         return 0;
@@ -54,14 +62,34 @@ static int refill(struct unlz4 *u, struct err *e)
     return 0;
 }
 
-static int decompress(struct unlz4 *u, void *to, size_t most, size_t *got, struct err *e)
+static int bad_frame(const struct unpack *u, const char *what, struct err *e)
 {
+    return err_set(e, -EBADMSG, "%s: invalid %s frame (%s) before byte %llu", u->in->name, u->zstd ? "zstd" : "LZ4",
+                   what, (unsigned long long)u->in->offset);
+}
+
+static int decompress_zstd(struct unpack *u, void *to, size_t most, size_t *got, struct err *e)
+{
+    ZSTD_outBuffer out = {to, most, 0};
+    ZSTD_inBuffer in = {u->data, u->end, u->at};
+    size_t hint = ZSTD_decompressStream(u->zstd, &out, &in);
+    if (ZSTD_isError(hint))
+        return bad_frame(u, ZSTD_getErrorName(hint), e);
+    u->at = in.pos;
+    *got = out.pos;
+    u->hint = hint;
+    return 0;
+}
+
+static int decompress(struct unpack *u, void *to, size_t most, size_t *got, struct err *e)
+{
+    if (u->zstd)
+        return decompress_zstd(u, to, most, got, e);
     size_t used = u->end - u->at;
     *got = most;
-    size_t hint = LZ4F_decompress(u->context, to, got, u->data + u->at, &used, NULL);
+    size_t hint = LZ4F_decompress(u->lz4, to, got, u->data + u->at, &used, NULL);
     if (LZ4F_isError(hint))
-        return err_set(e, -EBADMSG, "%s: invalid LZ4 frame (%s) before byte %llu", u->in->name, LZ4F_getErrorName(hint),
-                       (unsigned long long)u->in->offset);
+        return bad_frame(u, LZ4F_getErrorName(hint), e);
     u->at += used;
     u->hint = hint;
     return 0;
@@ -69,7 +97,7 @@ static int decompress(struct unlz4 *u, void *to, size_t most, size_t *got, struc
 
 // Up to `most` decompressed bytes, at least one; 0 at the end. Negative errno with the text set: -EBADMSG for
 // an invalid frame, -ENODATA when the last one is cut off.
-static ssize_t unlz4_read(struct unlz4 *u, void *to, size_t most, struct err *e)
+static ssize_t unpack_read(struct unpack *u, void *to, size_t most, struct err *e)
 {
     size_t got = 0;
     while (!got) {
@@ -78,14 +106,14 @@ static ssize_t unlz4_read(struct unlz4 *u, void *to, size_t most, struct err *e)
             return rc;
         if (u->ended && !u->hint)
             return 0;
-        // At the input's end what LZ4F holds back is still asked for.
+        // At the input's end what the library holds back is still asked for.
         size_t before = u->at;
         rc = decompress(u, to, most, &got, e);
         if (rc < 0)
             return rc;
         if (u->ended && !got && u->at == before && u->hint)
-            return err_set(e, -ENODATA, "%s: the LZ4 frame is cut off at byte %llu", u->in->name,
-                           (unsigned long long)u->in->offset);
+            return err_set(e, -ENODATA, "%s: the %s frame is cut off at byte %llu", u->in->name,
+                           u->zstd ? "zstd" : "LZ4", (unsigned long long)u->in->offset);
     }
     return (ssize_t)got;
 }
@@ -95,15 +123,16 @@ int import_source_init(struct import_source *s, struct input *in, struct err *e)
     const uint8_t *bytes;
     *s = (struct import_source){.in = in, .offset = in->offset};
     ssize_t n = input_peek(in, 4, &bytes, e);
-    if (n < 4 || get_u32(bytes) != LZ4_FRAME_MAGIC)
+    uint32_t magic = n < 4 ? 0 : get_u32(bytes);
+    if (magic != LZ4_FRAME_MAGIC && magic != ZSTD_FRAME_MAGIC)
         return n < 0 ? (int)n : 0;
-    s->unlz4 = unlz4_new(in);
-    return s->unlz4 ? 0 : err_set(e, -ENOMEM, "%s: out of memory", in->name);
+    s->unpack = unpack_new(in, magic == ZSTD_FRAME_MAGIC);
+    return s->unpack ? 0 : err_set(e, -ENOMEM, "%s: out of memory", in->name);
 }
 
 void import_source_release(struct import_source *s)
 {
-    unlz4_free(s->unlz4);
+    unpack_free(s->unpack);
     free(s->data);
     *s = (struct import_source){0};
 }
@@ -135,8 +164,8 @@ ssize_t import_source_fill(struct import_source *s, size_t want, struct err *e)
     // A pipe holds little at a time: what is there already is worked on while more is written.
     while (import_source_left(s) < want && !s->ended) {
         size_t space = s->capacity - s->end;
-        ssize_t n = s->unlz4 ? unlz4_read(s->unlz4, s->data + s->end, space, e)
-                             : input_read_some(s->in, s->data + s->end, space, e);
+        ssize_t n = s->unpack ? unpack_read(s->unpack, s->data + s->end, space, e)
+                              : input_read_some(s->in, s->data + s->end, space, e);
         if (n == -ENODATA && s->cut_is_end) {
             *e = (struct err){0};
             n = 0;

@@ -12,12 +12,12 @@ enum {
     IMPORT_SOURCE_MAX_BYTES = 1 << 20,  // that can be looked at together, and the longest line
 };
 
-struct unlz4;
+struct unpack;
 
 // data[at..end) has been read and not been used.
 struct import_source {
-    struct input *in;    // borrowed
-    struct unlz4 *unlz4; // the input is LZ4 frames: offsets are those of what comes out; NULL: it is not
+    struct input *in;      // borrowed
+    struct unpack *unpack; // the input is LZ4 or zstd frames: offsets are those of what comes out; NULL: it is not
     uint8_t *data;
     size_t at, end, capacity;
     uint64_t offset; // of data[0] in the input
@@ -27,7 +27,7 @@ struct import_source {
     bool skip;       // what comes next is the rest of a line that was too long
 };
 
-// An input that begins as an LZ4 frame is decompressed. 0 or a negative errno with the text set; release it in either case.
+// An input that begins as an LZ4 or zstd frame is decompressed. 0 or a negative errno with the text set; release it in either case.
 int import_source_init(struct import_source *s, struct input *in, struct err *e);
 void import_source_release(struct import_source *s);
 

@@ -34,6 +34,7 @@ their_files() {
   cp "$foreign/api.mtrace" mtrace-22172.out
   cp "$foreign/synth2x.wl" workload.wl
   cp "$foreign/three.lz4" raw-trace-file.lz4
+  cp "$foreign/small.heaptrack.zst" heaptrack.your-program.1.zst
   cp "$HEAPTAPE_SOURCE/include/heaptape/heaptape.h" .
   printf '7: malloc 0x10 100\n7: calloc 0x20 2 8\n8: free 0x10\n' >surfaceflinger.txt
   zip -q surfaceflinger.zip surfaceflinger.txt

@@ -207,7 +207,11 @@ static void test_garbled(void **unused)
 // Formats that are only read: their real files.
 static void test_garbled_files(void **unused)
 {
-    static const char *const files[][2] = {{"tcmalloc", "three.lz4"}, {"wl", "api.wl"}, {"mtrace", "api.mtrace"}};
+    static const char *const files[][2] = {{"tcmalloc", "three.lz4"},
+                                           {"wl", "api.wl"},
+                                           {"mtrace", "api.mtrace"},
+                                           {"heaptrack", "small.heaptrack.zst"},
+                                           {"heaptrack", "small.heaptrack.raw.zst"}};
     const char *source = getenv("HEAPTAPE_SOURCE");
     static uint8_t bytes[1 << 17];
     (void)unused;

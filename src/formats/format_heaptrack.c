@@ -1,0 +1,416 @@
+// heaptrack's data files, of format 0 to 3, and what `heaptrack --raw` writes. docs/reference/foreign-formats.md, "heaptrack".
+#include "formats/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { LAST_VERSION = 3, NO_BLOCK = UINT32_MAX };
+
+// Addresses are made so that each lies in its module, wherever that was loaded: a data file does not say where.
+#define MODULE_BYTES (1ull << 32)
+
+struct heaptrack_string {
+    size_t at; // in texts
+    uint32_t n;
+    uint32_t module; // number of the module with this path; 0: there is none yet
+};
+
+// Requests of one size at one call site; its live blocks are a list.
+struct heaptrack_info {
+    uint64_t size;
+    uint32_t site, newest;
+};
+
+struct heaptrack_import {
+    uint64_t version, ns;
+    bool is_raw; // frames are addresses, and so are blocks, as in format 0
+    struct buf texts;
+    struct heaptrack_string *strings; // numbered from 1
+    uint64_t *frames;                 // addresses, numbered from 1
+    struct heaptrack_info *infos;
+    uint32_t *older; // of each block: the next of its list
+    size_t n_strings, n_frames, n_infos, n_blocks, n_sites;
+    size_t strings_capacity, frames_capacity, infos_capacity, blocks_capacity;
+    uint32_t unused; // list of blocks that are free
+    uint32_t n_modules;
+};
+
+static int no_memory(struct import *im)
+{
+    return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
+}
+
+// A space and a number.
+static bool next(const char **at, uint64_t *v)
+{
+    const char *p = *at;
+    if (!text_match(&p, ' ') || !text_parse_hex(&p, v))
+        return false;
+    *at = p;
+    return true;
+}
+
+// The same, up to `most`.
+static bool next_index(const char **at, size_t most, uint64_t *v)
+{
+    const char *p = *at;
+    if (!next(&p, v) || *v > most)
+        return false;
+    *at = p;
+    return true;
+}
+
+// A space, and of format 3 the length of the text, and a space; then the text. NULL, or what was expected.
+static const char *next_text(const struct heaptrack_import *h, const char **at, const char *end, const char **text,
+                             size_t *n)
+{
+    uint64_t length;
+    if (h->version >= 3 && !next(at, &length))
+        return "the length of a text";
+    if (!text_match(at, ' '))
+        return "a space";
+    if (h->version < 3)
+        length = (uint64_t)(end - *at);
+    if (length > (uint64_t)(end - *at))
+        return "a text as long as said";
+    *text = *at;
+    *n = (size_t)length;
+    *at += length;
+    return NULL;
+}
+
+static int put(struct import *im, struct event ev)
+{
+    const struct heaptrack_import *h = im->state;
+    ev.stamp = h->ns;
+    return import_put(im, 1, 1, &ev);
+}
+
+static int put_module(struct import *im, const char *path, size_t n, uint64_t start, uint64_t bytes, uint64_t offset)
+{
+    struct heaptrack_import *h = im->state;
+    char text[CODEC_MAX_TEXT_BYTES];
+    n = n < sizeof text ? n : sizeof text - 1;
+    text[0] = ' '; // without a build id
+    memcpy(text + 1, path, n);
+    h->n_modules++;
+    return put(im, (struct event){.kind = HT_MODULE,
+                                  .ptr = start,
+                                  .size = bytes,
+                                  .value = offset,
+                                  .text = text,
+                                  .text_bytes = (uint32_t)n + 1});
+}
+
+static int read_version(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    uint64_t program;
+    if (!next(&at, &program))
+        return text_bad(im, line, at, "the version of heaptrack");
+    h->version = program == 0x10200;
+    if (at < line->end && !next_index(&at, LAST_VERSION, &h->version))
+        return text_bad(im, line, at, "the version of the format, at most 3");
+    return 0;
+}
+
+// The command line, whose words heaptrack has joined by spaces.
+static int read_command(struct import *im, const struct text_line *line, const char *at)
+{
+    if (!text_match(&at, ' ') || at == line->end)
+        return text_bad(im, line, at, "a command line");
+    size_t n = (size_t)(line->end - at);
+    if (im->begun || im->argv)
+        return 0;
+    im->argv = malloc(n + 1);
+    if (!im->argv)
+        return no_memory(im);
+    im->argv_bytes = (uint32_t)n + 1;
+    for (size_t i = 0; i < n; i++)
+        im->argv[i] = at[i] == ' ' ? 0 : at[i];
+    im->argv[n] = 0;
+    return 0;
+}
+
+static int keep_exe(struct import *im, const char *path, size_t n)
+{
+    if (im->exe || im->begun || n == 0 || path[0] != '/')
+        return 0;
+    im->exe = strndup(path, n);
+    return im->exe ? 0 : no_memory(im);
+}
+
+static int read_string(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    const char *text = NULL, *expected;
+    size_t n = 0;
+    expected = next_text(h, &at, line->end, &text, &n);
+    if (expected)
+        return text_bad(im, line, at, expected);
+    if (HT_GROW(&h->strings, &h->strings_capacity, h->n_strings + 1) < 0)
+        return no_memory(im);
+    h->strings[h->n_strings++] = (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n};
+    if (buf_put(&h->texts, text, n) < 0)
+        return no_memory(im);
+    // The first one is the path of the program.
+    return h->n_strings == 1 ? keep_exe(im, text, n) : 0;
+}
+
+static int read_exe(struct import *im, const struct text_line *line, const char *at)
+{
+    const char *text = NULL, *expected;
+    size_t n = 0;
+    expected = next_text(im->state, &at, line->end, &text, &n);
+    return expected ? text_bad(im, line, at, expected) : keep_exe(im, text, n);
+}
+
+// Where a module is mapped: its path, or - for "none any more"; its address; then the address and size of each segment. The
+// offsets of segments in the file are not there: those of code are as a rule their addresses.
+static int read_mapping(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    const char *path = NULL, *expected;
+    uint64_t base, start, bytes;
+    size_t n = 0;
+    h->is_raw = true;
+    expected = next_text(h, &at, line->end, &path, &n);
+    if (expected)
+        return text_bad(im, line, at, expected);
+    if (n == 1 && *path == '-' && at == line->end)
+        return 0;
+    if (!next(&at, &base))
+        return text_bad(im, line, at, "the address of a module");
+    if (n == 1 && *path == 'x' && im->exe) {
+        path = im->exe;
+        n = strlen(path);
+    }
+    while (at < line->end) {
+        if (!next(&at, &start) || !next(&at, &bytes))
+            return text_bad(im, line, at, "the address and size of a segment");
+        int rc = put_module(im, path, n, base + start, bytes, start);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static const struct heaptrack_string *string_of(const struct heaptrack_import *h, uint64_t number)
+{
+    static const struct heaptrack_string none;
+    return number ? &h->strings[number - 1] : &none;
+}
+
+// A function, or the address if its name is not known, and where it is.
+static int name_function(struct import *im, uint64_t address, const uint64_t triple[3])
+{
+    const struct heaptrack_import *h = im->state;
+    const struct heaptrack_string *function = string_of(h, triple[0]), *file = string_of(h, triple[1]);
+    const char *texts = (const char *)h->texts.data;
+    char text[20];
+    int n = snprintf(text, sizeof text, "0x%llx", (unsigned long long)address);
+    return names_function(&im->names, triple[0] ? texts + function->at : text, triple[0] ? function->n : (size_t)n,
+                          texts + file->at, file->n, triple[2] < UINT32_MAX ? (uint32_t)triple[2] : 0);
+}
+
+// A frame: its address, the module, and of it and of what was inlined there: function, file and line.
+static int read_frame(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    uint64_t address, path, triple[3];
+    int rc = 0;
+    if (!next(&at, &address) || !next_index(&at, h->n_strings, &path))
+        return text_bad(im, line, at, "an address and the number of a module");
+    struct heaptrack_string *of = path ? &h->strings[path - 1] : NULL;
+    if (of && !of->module && h->n_modules < UINT16_MAX - 1) {
+        rc = put_module(im, (const char *)h->texts.data + of->at, of->n, (h->n_modules + 1) * MODULE_BYTES,
+                        MODULE_BYTES, 0);
+        of->module = h->n_modules;
+    }
+    uint32_t module = of ? of->module : 0;
+    uint64_t made = module ? module * MODULE_BYTES + address % MODULE_BYTES : address;
+    if (rc == 0 && names_begin(&im->names, module, made - 1, 1) < 0)
+        return no_memory(im);
+    do {
+        // Where the function or the file is not known, the rest is not there.
+        memset(triple, 0, sizeof triple);
+        if (at < line->end && !next_index(&at, h->n_strings, &triple[0]))
+            return text_bad(im, line, at, "the number of a function");
+        if (at < line->end && (!next_index(&at, h->n_strings, &triple[1]) || !next(&at, &triple[2])))
+            return text_bad(im, line, at, "the number of a file, and a line");
+        if (name_function(im, address, triple) < 0)
+            return no_memory(im);
+    } while (rc == 0 && at < line->end);
+    if (rc == 0 && HT_GROW(&h->frames, &h->frames_capacity, h->n_frames + 1) < 0)
+        return no_memory(im);
+    if (rc == 0)
+        h->frames[h->n_frames++] = made;
+    return rc;
+}
+
+// A call site: its frame, and the site that this was called from; 0 is none.
+static int read_site(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    uint64_t frame, outer;
+    if (!next(&at, &frame) || !next_index(&at, h->n_sites, &outer))
+        return text_bad(im, line, at, "a frame and the number of a call site");
+    if (!h->is_raw && (frame == 0 || frame > h->n_frames))
+        return text_bad(im, line, at, "the number of a frame");
+    h->n_sites++;
+    return put(
+        im, (struct event){
+                .kind = HT_FRAME, .ptr = h->is_raw ? frame : h->frames[frame - 1], .size = outer, .value = h->n_sites});
+}
+
+static int read_info(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    uint64_t size, site;
+    if (!next(&at, &size) || !next_index(&at, h->n_sites, &site))
+        return text_bad(im, line, at, "a size and the number of a call site");
+    if (h->n_infos == UINT32_MAX - 1 || HT_GROW(&h->infos, &h->infos_capacity, h->n_infos + 1) < 0)
+        return no_memory(im);
+    h->infos[h->n_infos++] = (struct heaptrack_info){.size = size, .site = (uint32_t)site, .newest = NO_BLOCK};
+    return 0;
+}
+
+static uint64_t address_of(uint32_t block)
+{
+    return text_slot_address(block + 1ull);
+}
+
+static int put_alloc(struct import *im, uint64_t size, uint64_t site, uint64_t result)
+{
+    struct event ev = {.kind = HT_MALLOC, .size = size, .result = result};
+    ev.notes[HT_NOTE_SITE] = site;
+    return put(im, ev);
+}
+
+static int allocate(struct import *im, struct heaptrack_info *info)
+{
+    struct heaptrack_import *h = im->state;
+    uint32_t block = h->unused;
+    if (block == NO_BLOCK) {
+        if (h->n_blocks == NO_BLOCK || HT_GROW(&h->older, &h->blocks_capacity, h->n_blocks + 1) < 0)
+            return no_memory(im);
+        block = (uint32_t)h->n_blocks++;
+    } else {
+        h->unused = h->older[block];
+    }
+    h->older[block] = info->newest;
+    info->newest = block;
+    return put_alloc(im, info->size, info->site, address_of(block));
+}
+
+// Which of the blocks is freed is not in the file: the newest one is.
+static int release(struct import *im, struct heaptrack_info *info)
+{
+    struct heaptrack_import *h = im->state;
+    uint32_t block = info->newest;
+    if (block == NO_BLOCK) // from before heaptrack was attached
+        return put(im, (struct event){.kind = HT_FREE, .ptr = text_slot_address(1ull << 40)});
+    info->newest = h->older[block];
+    h->older[block] = h->unused;
+    h->unused = block;
+    return put(im, (struct event){.kind = HT_FREE, .ptr = address_of(block)});
+}
+
+static bool has_addresses(const struct heaptrack_import *h)
+{
+    return h->is_raw || h->version == 0;
+}
+
+static int read_alloc(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    uint64_t first, site, block;
+    if (has_addresses(h)) {
+        if (!next(&at, &first) || !next_index(&at, h->n_sites, &site) || !next(&at, &block))
+            return text_bad(im, line, at, "a size, the number of a call site, and an address");
+        return put_alloc(im, first, site, block);
+    }
+    if (!next(&at, &first) || first >= h->n_infos)
+        return text_bad(im, line, at, "the number of an allocation");
+    return allocate(im, &h->infos[first]);
+}
+
+static int read_free(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    uint64_t of;
+    if (!next(&at, &of))
+        return text_bad(im, line, at, "an allocation or an address");
+    if (has_addresses(h))
+        return put(im, (struct event){.kind = HT_FREE, .ptr = of});
+    return of < h->n_infos ? release(im, &h->infos[of]) : text_bad(im, line, at, "the number of an allocation");
+}
+
+static int read_time(struct import *im, const struct text_line *line, const char *at)
+{
+    struct heaptrack_import *h = im->state;
+    uint64_t ms;
+    if (!next(&at, &ms) || ms > UINT64_MAX / 4000000)
+        return text_bad(im, line, at, "a time in ms");
+    h->ns = ms * 1000000 > h->ns ? ms * 1000000 : h->ns;
+    return 0;
+}
+
+static int read_line(struct import *im, const struct text_line *line)
+{
+    const char *at = line->text + 1;
+    switch (line->text < line->end ? *line->text : '#') {
+    case '+':
+        return read_alloc(im, line, at);
+    case '-':
+        return read_free(im, line, at);
+    case 'a':
+        return read_info(im, line, at);
+    case 't':
+        return read_site(im, line, at);
+    case 'i':
+        return read_frame(im, line, at);
+    case 's':
+        return read_string(im, line, at);
+    case 'c':
+        return read_time(im, line, at);
+    case 'v':
+        return read_version(im, line, at);
+    case 'x':
+        return read_exe(im, line, at);
+    case 'X':
+        return read_command(im, line, at);
+    case 'm':
+        return read_mapping(im, line, at);
+    case 'A': // heaptrack was attached
+    case 'I': // facts of the machine
+    case 'R': // resident memory
+    case 'S': // a suppression
+    case '#':
+        return 0;
+    }
+    return text_bad(im, line, line->text, "a line of heaptrack");
+}
+
+static int import_heaptrack(struct import *im)
+{
+    struct heaptrack_import h = {.unused = NO_BLOCK};
+    struct text_line line;
+    int rc;
+    im->state = &h;
+    im->has_times = im->from_start = true;
+    while ((rc = text_next(im, &line)) > 0 && (rc = read_line(im, &line)) >= 0)
+        ;
+    buf_release(&h.texts);
+    free(h.strings);
+    free(h.frames);
+    free(h.infos);
+    free(h.older);
+    return rc;
+}
+
+const struct format format_heaptrack = {
+    .name = "heaptrack",
+    .import = {.read = import_heaptrack, .window = 1},
+};
