@@ -1,7 +1,7 @@
+#include "tables/export.h"
 #include "cli/command.h"
 #include "formats/export_file.h"
 #include "print/watch.h"
-#include "tables/csv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 
 extern const struct command cmd_export;
 
-#define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv")[1])
+#define CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE) "|csv|parquet")[1])
 
 // A format of calls, or one of tables.
 struct export_cli_format {
     const struct format *calls; // NULL: none
-    bool csv;
+    const struct tables_format *table;
 };
 
 struct export_cli_options {
@@ -29,15 +29,17 @@ struct export_cli_options {
 static int parse_format(const char *name, void *field)
 {
     struct export_cli_format *f = field;
-    f->csv = strcmp(name, "csv") == 0;
-    return f->csv ? 0 : formats_parse_export(name, &f->calls);
+    f->table = strcmp(name, tables_csv.name) == 0       ? &tables_csv
+               : strcmp(name, tables_parquet.name) == 0 ? &tables_parquet
+                                                        : NULL;
+    return f->table ? 0 : formats_parse_export(name, &f->calls);
 }
 
 static const struct option options[] = {
     {'F', "format", OPTION_PARSED, CHOICES, NULL, "write this format (see above)",
      offsetof(struct export_cli_options, format), .parse = parse_format},
-    {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL, "write this table, with --format csv",
-     offsetof(struct export_cli_options, table)},
+    {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL,
+     "write this table, with --format csv or parquet", offsetof(struct export_cli_options, table)},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write to FILE (default: standard output); %p in FILE stands for the process id and makes one file per process",
      offsetof(struct export_cli_options, output)},
@@ -58,20 +60,21 @@ static int list(void)
         if ((*f)->export.put)
             puts((*f)->name);
     }
-    puts("csv");
+    puts("csv\nparquet");
     return EXIT_DONE;
 }
 
 static int export_table(const struct export_cli_options *o, const char *from, const struct convert_watch *watch)
 {
     struct err e = {0};
-    const struct tables_csv_settings how = {
+    const struct tables_export_settings how = {
+        .format = o->format.table,
         .table = (enum tables_id)o->table,
         .output = o->output ? o->output : "-",
         .force = o->force,
         .watch = watch,
     };
-    if (tables_csv_export(from, &how, &e) < 0)
+    if (tables_export(from, &how, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }
@@ -84,17 +87,18 @@ static int run(const void *fields, int argc, char **argv)
         return list();
     if (argc == 0)
         return usage_error(&cmd_export, "FILE is missing");
-    if (!o->format.calls && !o->format.csv)
+    if (!o->format.calls && !o->format.table)
         return usage_error(&cmd_export, "--format is missing: %s", CHOICES);
-    if (o->format.csv != (o->table >= 0))
-        return usage_error(&cmd_export, o->format.csv ? "--format csv writes a table: name it with --table"
-                                                      : "--table is for --format csv");
-    if (o->format.csv && (o->pid || !o->timestamps))
-        return usage_error(&cmd_export, "--format csv writes all processes and columns: %s is for other formats",
-                           o->pid ? "--pid" : "--no-timestamps");
+    if (o->format.table && o->table < 0)
+        return usage_error(&cmd_export, "--format %s writes a table: name it with --table", o->format.table->name);
+    if (!o->format.table && o->table >= 0)
+        return usage_error(&cmd_export, "--table is for --format csv and parquet");
+    if (o->format.table && (o->pid || !o->timestamps))
+        return usage_error(&cmd_export, "--format %s writes all processes and columns: %s is for other formats",
+                           o->format.table->name, o->pid ? "--pid" : "--no-timestamps");
     bool on_terminal = (!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO);
     const struct convert_watch *watch = on_terminal ? watch_notes() : watch_begin("export");
-    if (o->format.csv)
+    if (o->format.table)
         return export_table(o, argv[0], watch);
     const struct export_settings how = {
         .format = o->format.calls,
@@ -118,7 +122,8 @@ const struct command cmd_export = {
         "Writes the calls of FILE in a format that another tool reads. Formats that store addresses are written from a raw trace as it was recorded, with all its processes if the format can hold several. For the other formats, a trace is first converted to a workload.\n\n"
         "Calls that the format cannot store are dropped or written as the nearest function it has; standard error reports which and how many. Only json stores usable sizes and call sites.\n\n"
         "Formats:" FORMATS_EXPORT_HELP
-        "\n\ncsv: one of the tables events, blocks, sites, processes and samples, named with --table, for databases and spreadsheets. Holds all processes; the first line has the names of the columns.",
+        "\n\ncsv: one of the tables events, blocks, sites, processes and samples, named with --table, for databases and spreadsheets. Holds all processes; the first line has the names of the columns.\n\n"
+        "parquet: the same tables as Apache Parquet, for DuckDB, Spark, Trino, ClickHouse and pandas: columns compressed by zstd, in groups of rows with the smallest and largest value of each column.",
     .options = options,
     .options_bytes = sizeof(struct export_cli_options),
     .min_operands = 0,

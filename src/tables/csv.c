@@ -1,19 +1,11 @@
 #include "tables/csv.h"
 
-#include "base/buf.h"
-#include "base/fio.h"
+#include "tables/export.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum { CHUNK_BYTES = 1 << 16 };
-
-struct csv {
-    const struct tables_definition *table;
-    struct output out;
-    struct buf text;
-    struct err *e;
-};
 
 static bool needs_quotes(const char *text, size_t n)
 {
@@ -62,54 +54,35 @@ static int put_number(struct buf *b, uint64_t v)
     return buf_put(b, at, (size_t)(digits + sizeof digits - at));
 }
 
-static int flush(struct csv *c)
+static int csv_row(struct tables_output *o, const struct tables_row *row)
 {
-    int rc = output_write(&c->out, c->text.data, c->text.size, c->e);
-    c->text.size = 0;
-    return rc;
-}
-
-static int put_row(void *context, enum tables_id table, const struct tables_row *row)
-{
-    struct csv *c = context;
     int rc = 0;
-    (void)table;
-    for (unsigned i = 0; rc == 0 && i < c->table->n_columns; i++) {
-        bool is_text = c->table->columns[i].type >= TABLES_NAME;
-        rc = i ? buf_put_u8(&c->text, ',') : 0;
+    for (unsigned i = 0; rc == 0 && i < o->table->n_columns; i++) {
+        bool is_text = o->table->columns[i].type >= TABLES_NAME;
+        rc = i ? buf_put_u8(&o->text, ',') : 0;
         if (rc == 0 && row->present >> i & 1)
-            rc = is_text ? put_text(&c->text, row->values[i].text)
-                         : put_number(&c->text, (uint64_t)row->values[i].integer);
+            rc = is_text ? put_text(&o->text, row->values[i].text)
+                         : put_number(&o->text, (uint64_t)row->values[i].integer);
     }
-    rc = rc < 0 ? rc : buf_put_u8(&c->text, '\n');
-    return rc < 0 || c->text.size < CHUNK_BYTES ? rc : flush(c);
+    rc = rc < 0 ? rc : buf_put_u8(&o->text, '\n');
+    return rc < 0 || o->text.size < CHUNK_BYTES ? rc : tables_export_flush(o);
 }
 
-static int put_head(struct csv *c)
+// A line of names. Lines end with a newline; NULL is empty.
+static int csv_begin(struct tables_output *o)
 {
     int rc = 0;
-    for (unsigned i = 0; rc == 0 && i < c->table->n_columns; i++) {
-        rc = i ? buf_put_u8(&c->text, ',') : 0;
-        rc = rc < 0 ? rc : buf_put(&c->text, c->table->columns[i].name, strlen(c->table->columns[i].name));
+    for (unsigned i = 0; rc == 0 && i < o->table->n_columns; i++) {
+        rc = i ? buf_put_u8(&o->text, ',') : 0;
+        rc = rc < 0 ? rc : buf_put(&o->text, o->table->columns[i].name, strlen(o->table->columns[i].name));
     }
-    return rc < 0 ? rc : buf_put_u8(&c->text, '\n');
+    return rc < 0 ? rc : buf_put_u8(&o->text, '\n');
 }
 
-int tables_csv_export(const char *from, const struct tables_csv_settings *s, struct err *e)
+static int csv_end(struct tables_output *o)
 {
-    struct csv c = {.table = &tables_definitions[s->table], .out = {.fd = -1}, .e = e};
-    struct tables_scan scan = {.row = put_row, .context = &c, .watch = s->watch};
-    scan.of[s->table] = (struct tables_wanted){.rows = true, .columns = (1u << c.table->n_columns) - 1};
-    // The file is opened first: a name that is wrong leaves no output.
-    int rc = strcmp(from, "-") == 0 ? 0 : tables_check(from, e);
-    rc = rc < 0 ? rc : output_open(&c.out, s->output, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);
-    if (rc < 0)
-        return rc;
-    rc = put_head(&c);
-    rc = rc < 0 ? rc : tables_scan(from, &scan, e);
-    rc = rc < 0 ? rc : flush(&c);
-    int closed = output_close(&c.out, rc == 0, e);
-    buf_release(&c.text);
-    rc = rc < 0 ? rc : closed;
-    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", from) : rc;
+    (void)o;
+    return 0;
 }
+
+const struct tables_format tables_csv = {.name = "csv", .begin = csv_begin, .row = csv_row, .end = csv_end};

@@ -279,6 +279,12 @@ int tables_process_op(struct tables_process *p, uint32_t thread, const struct wo
     return rc;
 }
 
+void tables_process_prefetch(const struct tables_process *p, const struct workload_op *op)
+{
+    if (op->slot < p->n_live)
+        __builtin_prefetch(&p->live[op->slot], 1);
+}
+
 int tables_process_end(struct tables_process *p)
 {
     int rc = 0;

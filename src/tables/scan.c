@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Memory of blocks is fetched so many ops before it is used.
+enum { AHEAD = 16 };
+
 // A trace while it is read.
 struct trace_scan {
     const struct tables_scan *scan;
@@ -121,8 +124,11 @@ static int put_ops(void *context, const struct workload_thread_op *ops, size_t n
         p->next_event += n;
         return 0;
     }
-    for (size_t i = 0; rc == 0 && i < n; i++)
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (i + AHEAD < n)
+            tables_process_prefetch(p, &ops[i + AHEAD].op);
         rc = tables_process_op(p, ops[i].thread, &ops[i].op, NULL);
+    }
     return rc;
 }
 
@@ -130,8 +136,11 @@ static int put_calls(void *context, const struct workload_thread_op *ops, const 
 {
     struct tables_process *p = context;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++)
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (i + AHEAD < n)
+            tables_process_prefetch(p, &ops[i + AHEAD].op);
         rc = tables_process_op(p, ops[i].thread, &ops[i].op, &calls[i]);
+    }
     return rc;
 }
 
@@ -268,8 +277,11 @@ static int scan_workload_ops(struct tables_process *p, struct workload_file *f, 
     bool wanted = wants_ops(p->scan);
     while ((rc = workload_next_ops(f->reader, &thread, &ops, &n, e)) > 0) {
         int failed = 0;
-        for (size_t i = 0; wanted && failed == 0 && i < n; i++)
+        for (size_t i = 0; wanted && failed == 0 && i < n; i++) {
+            if (i + AHEAD < n)
+                tables_process_prefetch(p, &ops[i + AHEAD]);
             failed = tables_process_op(p, thread, &ops[i], NULL);
+        }
         if (failed < 0)
             return failed;
         show_progress(p->scan, f->in.offset);

@@ -31,6 +31,9 @@ void tables_process_release(struct tables_process *p);
 int tables_process_op(struct tables_process *p, uint32_t thread, const struct workload_op *op,
                       const struct order_call *call);
 
+// Fetches what tables_process_op will need of the op, soon.
+void tables_process_prefetch(const struct tables_process *p, const struct workload_op *op);
+
 // The rows of blocks that are live after the last op.
 int tables_process_end(struct tables_process *p);
 

@@ -1,0 +1,46 @@
+// Writes a table to a file in a format of tables.
+#ifndef HEAPTAPE_TABLES_EXPORT_H
+#define HEAPTAPE_TABLES_EXPORT_H
+
+#include "base/buf.h"
+#include "base/fio.h"
+#include "tables/tables.h"
+
+struct convert_watch;
+
+// What a format writes to. `state` is the format's own.
+struct tables_output {
+    const struct tables_definition *table;
+    struct output out;
+    struct buf text; // not written yet
+    void *state;
+    struct err *e;
+};
+
+// The functions return 0 or a negative errno.
+struct tables_format {
+    const char *name;
+    int (*begin)(struct tables_output *o);
+    int (*row)(struct tables_output *o, const struct tables_row *row);
+    int (*end)(struct tables_output *o);
+    void (*release)(struct tables_output *o); // also after an error; NULL: nothing
+};
+
+extern const struct tables_format tables_csv, tables_parquet;
+
+struct tables_export_settings {
+    const struct tables_format *format;
+    enum tables_id table;
+    const char *output; // FILE or "-"
+    bool force;         // replace the output
+    const struct convert_watch *watch;
+};
+
+// Writes the table of the trace or workload at `from` ("-": stdin), aside until it is whole. 0 or a negative errno with the
+// text set.
+int tables_export(const char *from, const struct tables_export_settings *s, struct err *e);
+
+// Writes `text` to the output and empties it. 0 or a negative errno with the text set.
+int tables_export_flush(struct tables_output *o);
+
+#endif

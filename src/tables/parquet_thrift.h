@@ -1,0 +1,93 @@
+// Thrift's compact protocol, as far as the headers of Parquet need it.
+// https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+#ifndef HEAPTAPE_TABLES_PARQUET_THRIFT_H
+#define HEAPTAPE_TABLES_PARQUET_THRIFT_H
+
+#include "base/buf.h"
+#include "base/varint.h"
+
+#include <stdbool.h>
+
+enum parquet_thrift_type {
+    PARQUET_THRIFT_I32 = 5,
+    PARQUET_THRIFT_I64 = 6,
+    PARQUET_THRIFT_BINARY = 8,
+    PARQUET_THRIFT_LIST = 9,
+    PARQUET_THRIFT_STRUCT = 12,
+};
+
+// A struct that is being written. {0} with `to` begins one; out of memory is kept until the end.
+struct parquet_thrift {
+    struct buf *to;
+    int last_field; // of the struct under way
+    bool failed;
+};
+
+static inline void parquet_thrift_bytes(struct parquet_thrift *t, const void *bytes, size_t n)
+{
+    t->failed |= buf_put(t->to, bytes, n) < 0;
+}
+
+static inline void parquet_thrift_varint(struct parquet_thrift *t, uint64_t v)
+{
+    uint8_t bytes[VARINT_MAX_BYTES];
+    parquet_thrift_bytes(t, bytes, varint_put(bytes, v));
+}
+
+// Fields of a struct come in rising order, at most 15 apart.
+static inline void parquet_thrift_field(struct parquet_thrift *t, int field, enum parquet_thrift_type type)
+{
+    uint8_t head = (uint8_t)((field - t->last_field) << 4 | (int)type);
+    parquet_thrift_bytes(t, &head, 1);
+    t->last_field = field;
+}
+
+static inline void parquet_thrift_i32(struct parquet_thrift *t, int field, int64_t v)
+{
+    parquet_thrift_field(t, field, PARQUET_THRIFT_I32);
+    parquet_thrift_varint(t, zigzag_put(v));
+}
+
+static inline void parquet_thrift_i64(struct parquet_thrift *t, int field, uint64_t v)
+{
+    parquet_thrift_field(t, field, PARQUET_THRIFT_I64);
+    parquet_thrift_varint(t, zigzag_put((int64_t)v));
+}
+
+static inline void parquet_thrift_element(struct parquet_thrift *t, const void *bytes, size_t n)
+{
+    parquet_thrift_varint(t, n);
+    parquet_thrift_bytes(t, bytes, n);
+}
+
+static inline void parquet_thrift_binary(struct parquet_thrift *t, int field, const void *bytes, size_t n)
+{
+    parquet_thrift_field(t, field, PARQUET_THRIFT_BINARY);
+    parquet_thrift_element(t, bytes, n);
+}
+
+// The elements follow: of structs each from parquet_thrift_begin to parquet_thrift_end.
+static inline void parquet_thrift_list(struct parquet_thrift *t, int field, enum parquet_thrift_type of, size_t n)
+{
+    parquet_thrift_field(t, field, PARQUET_THRIFT_LIST);
+    uint8_t head = (uint8_t)((n < 15 ? n : 15) << 4 | of);
+    parquet_thrift_bytes(t, &head, 1);
+    if (n >= 15)
+        parquet_thrift_varint(t, n);
+}
+
+// A struct inside: what parquet_thrift_begin returned is for parquet_thrift_end.
+static inline int parquet_thrift_begin(struct parquet_thrift *t)
+{
+    int outer = t->last_field;
+    t->last_field = 0;
+    return outer;
+}
+
+static inline void parquet_thrift_end(struct parquet_thrift *t, int outer)
+{
+    parquet_thrift_bytes(t, "", 1);
+    t->last_field = outer;
+}
+
+#endif
