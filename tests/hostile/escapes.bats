@@ -63,7 +63,7 @@ END
   timeout -k 1 120 "$HEAPTAPE" stat --by site --json b.ht >out 2>said
   [ "$(jq .cut_off out)" = true ]
   has "$(cat said)" "cut off"
-  "$HEAPTAPE" record -q -o c.ht -- sh -c 'ls / >/dev/null; ls -R /usr/include | head -c 300000 >/dev/null; true'
+  "$HEAPTAPE" record -q -o c.ht -- sh -c 'ls / >/dev/null; sleep 0.5; ls -R /usr/include >/dev/null; true'
   python3 - <<'PYTHON'
 data = bytearray(open("c.ht", "rb").read())
 at = len(data) * 4 // 5
