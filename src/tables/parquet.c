@@ -30,9 +30,8 @@ struct parquet_column {
     uint8_t *names;    // likewise: numbers in `dictionary`
     const char *dictionary[MAX_NAMES];
     unsigned n_names;
-    struct buf text;  // TABLES_TEXT, as PLAIN has them
-    uint8_t *present; // a byte a row
-    size_t n;         // values that are not NULL
+    struct buf text; // TABLES_TEXT, as PLAIN has them
+    size_t n;        // values that are not NULL
     // Of the chunk that was written last.
     size_t raw_bytes, bytes;
     uint64_t data_at, dictionary_at; // offsets in the file; 0: none
@@ -41,7 +40,10 @@ struct parquet_column {
 
 struct parquet {
     struct parquet_column columns[TABLES_MAX_COLUMNS];
-    size_t rows; // of the group under way
+    uint32_t *present; // of each row
+    uint32_t integers; // columns that have them
+    size_t rows;       // of the group under way
+    uint8_t *levels;   // for a column
     uint64_t all_rows;
     struct buf groups; // of the footer
     size_t n_groups;
@@ -54,16 +56,20 @@ static int parquet_begin(struct tables_output *o)
     struct parquet *p = o->state = calloc(1, sizeof *p);
     if (!p || !(p->zstd = ZSTD_createCCtx()))
         return -ENOMEM;
+    p->present = malloc(GROUP_ROWS * sizeof *p->present);
+    p->levels = malloc(GROUP_ROWS);
+    if (!p->present || !p->levels)
+        return -ENOMEM;
     ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
     for (unsigned i = 0; i < o->table->n_columns; i++) {
         struct parquet_column *c = &p->columns[i];
         enum tables_type type = o->table->columns[i].type;
-        c->present = malloc(GROUP_ROWS);
+        p->integers |= (uint32_t)(type <= TABLES_BOOLEAN) << i;
         if (type <= TABLES_BOOLEAN)
             c->integers = malloc(GROUP_ROWS * sizeof *c->integers);
         if (type == TABLES_NAME)
             c->names = malloc(GROUP_ROWS);
-        if (!c->present || (type <= TABLES_BOOLEAN && !c->integers) || (type == TABLES_NAME && !c->names))
+        if ((type <= TABLES_BOOLEAN && !c->integers) || (type == TABLES_NAME && !c->names))
             return -ENOMEM;
     }
     return buf_put(&o->text, "PAR1", 4);
@@ -75,10 +81,11 @@ static void parquet_release(struct tables_output *o)
     for (unsigned i = 0; p && i < TABLES_MAX_COLUMNS; i++) {
         free(p->columns[i].integers);
         free(p->columns[i].names);
-        free(p->columns[i].present);
         buf_release(&p->columns[i].text);
     }
     if (p) {
+        free(p->present);
+        free(p->levels);
         buf_release(&p->groups);
         buf_release(&p->page);
         buf_release(&p->packed);
@@ -186,7 +193,10 @@ static int put_column(struct tables_output *o, struct parquet_column *c, enum ta
     int rc = c->encoding == RLE_DICTIONARY ? put_dictionary(o, c) : 0;
     c->data_at = o->out.offset + o->text.size;
     rc = rc < 0 ? rc : buf_resize(&p->page, 4);
-    rc = rc < 0 ? rc : parquet_encode_hybrid(&p->page, c->present, p->rows, 1);
+    unsigned number = (unsigned)(c - p->columns);
+    for (size_t i = 0; i < p->rows; i++)
+        p->levels[i] = p->present[i] >> number & 1;
+    rc = rc < 0 ? rc : parquet_encode_hybrid(&p->page, p->levels, p->rows, 1);
     if (rc < 0)
         return rc;
     put_u32(p->page.data, (uint32_t)p->page.size - 4);
@@ -289,26 +299,34 @@ static int put_group(struct tables_output *o)
     return t.failed ? -ENOMEM : tables_export_flush(o);
 }
 
-static int parquet_row(struct tables_output *o, const struct tables_row *row)
+// Names and texts of a row.
+static int put_texts(struct parquet *p, const struct tables_row *row, bool *full)
 {
-    struct parquet *p = o->state;
-    bool full = false;
-    for (unsigned i = 0; i < o->table->n_columns; i++) {
+    for (uint32_t left = row->present & ~p->integers; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
         struct parquet_column *c = &p->columns[i];
-        bool present = row->present >> i & 1;
-        c->present[p->rows] = present;
-        if (!present)
-            continue;
-        if (c->integers)
-            c->integers[c->n] = row->values[i].integer;
-        else if (c->names)
+        if (c->names)
             c->names[c->n] = name_number(c, row->values[i].text);
         else if (put_text(&c->text, row->values[i].text) < 0)
             return -ENOMEM;
         c->n++;
-        full |= c->text.size >= GROUP_TEXT_BYTES;
+        *full |= c->text.size >= GROUP_TEXT_BYTES;
     }
-    return ++p->rows == GROUP_ROWS || full ? put_group(o) : 0;
+    return 0;
+}
+
+static int parquet_row(struct tables_output *o, const struct tables_row *row)
+{
+    struct parquet *p = o->state;
+    bool full = false;
+    for (uint32_t left = row->present & p->integers; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctz(left);
+        struct parquet_column *c = &p->columns[i];
+        c->integers[c->n++] = row->values[i].integer;
+    }
+    p->present[p->rows] = row->present;
+    int rc = put_texts(p, row, &full);
+    return rc < 0 ? rc : ++p->rows == GROUP_ROWS || full ? put_group(o) : 0;
 }
 
 static void put_schema(struct parquet_thrift *t, const struct tables_definition *table)

@@ -97,7 +97,8 @@ int parquet_encode_hybrid(struct buf *to, const uint8_t *values, size_t n, unsig
         *at++ = values[0];
     for (size_t g = 0; same < n && g < groups; g++) {
         uint64_t word = 0;
-        for (size_t i = 0; i < 8 && 8 * g + i < n; i++)
+        size_t many = n - 8 * g < 8 ? n - 8 * g : 8;
+        for (size_t i = 0; i < many; i++)
             word |= (uint64_t)values[8 * g + i] << (i * width);
         put_u64(at, word);
         at += width;
