@@ -14,6 +14,7 @@
     COMMAND(merge) \
     COMMAND(replay) \
     COMMAND(compare) \
+    COMMAND(matrix) \
     COMMAND(advise) \
     COMMAND(stat) \
     COMMAND(symbolize) \

@@ -16,26 +16,31 @@
 
 enum { IDLE_SECONDS = 10 };
 
-// Is it VARIABLE= and something behind?
-static bool is_sweep(const char *sweep)
+bool replay_is_sweep(const char *sweep)
 {
     const char *equals = strchr(sweep, '=');
     return equals && equals != sweep && equals[1];
 }
 
-// Adds `spec` once for each combination of the values of the sweeps from number `i` on.
-static int add_swept(struct replay_session *s, const struct option_list *sweeps, const char *spec, size_t i,
-                     struct err *e)
+struct each_swept {
+    const struct option_list *sweeps;
+    int (*add)(void *context, const char *spec, struct err *e);
+    void *context;
+};
+
+// From the sweep number `i` on.
+static int add_swept(const struct each_swept *s, const char *spec, size_t i, struct err *e)
 {
+    const struct option_list *sweeps = s->sweeps;
     if (i == sweeps->n)
-        return replay_session_add(s, spec, e);
+        return s->add(s->context, spec, e);
     const char *sweep = sweeps->items[i], *value = strchr(sweep, '=') + 1;
     int rc = 0;
     while (rc == 0 && value) {
         char *with = NULL;
         if (asprintf(&with, "%s,%.*s=%.*s", spec, (int)strcspn(sweep, "="), sweep, (int)strcspn(value, ","), value) < 0)
             return err_set(e, -ENOMEM, "out of memory");
-        rc = add_swept(s, sweeps, with, i + 1, e);
+        rc = add_swept(s, with, i + 1, e);
         free(with);
         value = strchr(value, ',');
         value += value != NULL;
@@ -43,14 +48,25 @@ static int add_swept(struct replay_session *s, const struct option_list *sweeps,
     return rc;
 }
 
+int replay_each_swept(const struct option_list *sweeps, const char *spec,
+                      int (*add)(void *context, const char *spec, struct err *e), void *context, struct err *e)
+{
+    return add_swept(&(struct each_swept){sweeps, add, context}, spec, 0, e);
+}
+
+static int add_to_session(void *session, const char *spec, struct err *e)
+{
+    return replay_session_add(session, spec, e);
+}
+
 static int add_allocators(struct replay_session *s, const struct option_list *allocators,
                           const struct option_list *sweeps, struct err *e)
 {
     int rc = 0;
     if (!allocators->n)
-        return add_swept(s, sweeps, allocator_preloaded() ?: "glibc", 0, e);
+        return replay_each_swept(sweeps, allocator_preloaded() ?: "glibc", add_to_session, s, e);
     for (size_t i = 0; rc == 0 && i < allocators->n; i++)
-        rc = add_swept(s, sweeps, allocators->items[i], 0, e);
+        rc = replay_each_swept(sweeps, allocators->items[i], add_to_session, s, e);
     return rc;
 }
 
@@ -86,7 +102,7 @@ static int check_options(const struct command *c, const struct replay_options *o
     if (o->fragmentation && o->verify)
         return usage_error(c, "--fragmentation cannot be used with --verify, which measures nothing");
     for (size_t i = 0; i < o->sweeps.n; i++) {
-        if (!is_sweep(o->sweeps.items[i]))
+        if (!replay_is_sweep(o->sweeps.items[i]))
             return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
     }
     return EXIT_DONE;

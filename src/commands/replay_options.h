@@ -84,6 +84,13 @@ int replay_parse_idle(const char *text, void *field);
 int replay_options_run(const struct command *c, const struct replay_options *o, const char *path,
                        void (*print)(struct replay_session *s, const struct replay_options *o));
 
+// Is it VARIABLE= and something behind?
+bool replay_is_sweep(const char *sweep);
+
+// Calls `add` with `spec` and each combination of the values of the sweeps. What it returns, when that is not 0.
+int replay_each_swept(const struct option_list *sweeps, const char *spec,
+                      int (*add)(void *context, const char *spec, struct err *e), void *context, struct err *e);
+
 // What every command that replays does first: finds heaptape-replay and libheaptape-null.so, whose paths are stored, and
 // sees to it that SIGTERM names its sender. Dies when they are not there.
 void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);

@@ -18,7 +18,7 @@ extern const struct command cmd_report;
 
 struct report_options {
     const char *output;
-    bool force, diff, open, pool;
+    bool force, diff, open, pool, across_machines;
 };
 
 static const struct option options[] = {
@@ -34,6 +34,8 @@ static const struct option options[] = {
     {0, "pool", OPTION_FLAG, NULL, NULL,
      "print the ratios of allocators from all runs in JSON files of one workload on one machine",
      offsetof(struct report_options, pool)},
+    {0, "across-machines", OPTION_FLAG, NULL, NULL, "with --pool, also where runs are of different machines",
+     offsetof(struct report_options, across_machines)},
     {0},
 };
 
@@ -154,6 +156,8 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_report, "--diff needs exactly two files");
     if (o->pool && (o->diff || o->output || o->open))
         return usage_error(&cmd_report, "--pool prints a table: it cannot be used with --diff, --output and --open");
+    if (o->across_machines && !o->pool)
+        return usage_error(&cmd_report, "--across-machines is for --pool");
     bool wanted = o->output || (!o->diff && !o->pool) || o->open, to_stdout = o->output && strcmp(o->output, "-") == 0;
     if (o->open && to_stdout)
         return usage_error(&cmd_report, "--open needs a file, not standard output");
@@ -167,8 +171,10 @@ static int run(const void *fields, int argc, char **argv)
         if (document_add_file(&d, argv[i], o->diff ? i : 0, &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
     }
-    if (o->pool && pooled_print(&d, &e) < 0)
+    if (o->pool && pooled_print(&d, o->across_machines, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
+    if (o->pool)
+        puts("Runs of different files were not made in turn: what else the machine did is in\nthe ratios.");
     if (o->diff)
         compare_sides(&d, argv, !to_stdout);
     if (wanted && page_save(&d, output, o->force, &e) < 0)

@@ -56,11 +56,13 @@ static int expect_same(const struct json_value *a, const struct json_value *b, c
     return 0;
 }
 
-static int expect_comparable(const struct document_item *a, const struct document_item *b, struct err *e)
+static int expect_comparable(const struct document_item *a, const struct document_item *b, bool across_machines,
+                             struct err *e)
 {
     const char *names[2] = {a->name, b->name};
-    int rc = expect_same(json_value_get(a->file, "machine"), json_value_get(b->file, "machine"), machine_keys,
-                         "was measured on another machine", names, e);
+    int rc = across_machines ? 0
+                             : expect_same(json_value_get(a->file, "machine"), json_value_get(b->file, "machine"),
+                                           machine_keys, "was measured on another machine", names, e);
     if (rc == 0)
         rc = expect_same(a->result, b->result, workload_keys, "is of another workload", names, e);
     return rc < 0 ? rc : expect_same(a->result, b->result, settings_keys, "was replayed with other options", names, e);
@@ -138,7 +140,7 @@ static int add_runs(struct pooled_group *g, const struct document_item *item, st
                            : 0;
 }
 
-static int pool_results(struct pooled *p, const struct document *d, struct err *e)
+static int pool_results(struct pooled *p, const struct document *d, bool across_machines, struct err *e)
 {
     const struct document_item *first = NULL;
     int rc = 0;
@@ -147,7 +149,7 @@ static int pool_results(struct pooled *p, const struct document *d, struct err *
         if (!item->result)
             return err_set(e, -EINVAL, "%s: is not the result of 'replay --json' or 'compare --json'", item->name);
         first = first ? first : item;
-        rc = expect_comparable(first, item, e);
+        rc = expect_comparable(first, item, across_machines, e);
         struct pooled_group *g = rc == 0 ? find_group(p, json_value_get(item->result, "allocator")) : NULL;
         if (rc == 0)
             rc = g ? add_runs(g, item, e) : -ENOMEM;
@@ -211,10 +213,10 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
            ratio, color ? cli_color(CLI_PLAIN) : "");
 }
 
-int pooled_print(const struct document *d, struct err *e)
+int pooled_print(const struct document *d, bool across_machines, struct err *e)
 {
     struct pooled p = {0};
-    int rc = pool_results(&p, d, e);
+    int rc = pool_results(&p, d, across_machines, e);
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         if (!figure_infos[i].ratio)
             continue;
@@ -224,9 +226,7 @@ int pooled_print(const struct document *d, struct err *e)
         putchar('\n');
     }
     if (rc == 0)
-        printf("Runs of different files were not made in turn: what else the machine did is in\n"
-               "the ratios. Below %d runs of an allocator there is no interval.\n",
-               MEASURE_MIN_RUNS);
+        printf("Below %d runs of an allocator there is no interval.\n", MEASURE_MIN_RUNS);
     release(&p);
     return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
 }

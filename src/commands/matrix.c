@@ -1,0 +1,217 @@
+#include "matrix/engine.h"
+
+#include "cli/options.h"
+#include "commands/replay_options.h"
+#include "print/pooled.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern const struct command cmd_matrix;
+
+struct matrix_options {
+    struct option_list workloads, allocators, sweeps, replay_options, engine_options;
+    uint64_t runs, job;
+    enum matrix_engine engine;
+    bool retry, across_machines;
+};
+
+static const struct option options[] = {
+    {'w', "workload", OPTION_LIST, "FILE", NULL, "replay FILE", offsetof(struct matrix_options, workloads)},
+    {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
+     "replay on this allocator, as for 'heaptape compare'; ratios are to the first",
+     offsetof(struct matrix_options, allocators)},
+    {0, "sweep", OPTION_LIST, "VARIABLE=VALUE,VALUE...", NULL,
+     "try each value of an environment variable on each allocator", offsetof(struct matrix_options, sweeps)},
+    {'r', "runs", OPTION_NUMBER, "N", "5", "replay each workload N times on each allocator",
+     offsetof(struct matrix_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
+    {0, "replay-option", OPTION_LIST, "OPTION", NULL,
+     "an option of 'heaptape replay' for all jobs: --replay-option=--touch=none",
+     offsetof(struct matrix_options, replay_options)},
+    {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local",
+     "run the jobs one after the other here (local), by GNU parallel (parallel), or as a job array of Slurm (slurm)",
+     offsetof(struct matrix_options, engine)},
+    {0, "engine-option", OPTION_LIST, "OPTION", NULL,
+     "an option for parallel or sbatch: --engine-option=--sshlogin=a,b",
+     offsetof(struct matrix_options, engine_options)},
+    {0, "retry", OPTION_FLAG, NULL, NULL, "run failed jobs again", offsetof(struct matrix_options, retry)},
+    {0, "across-machines", OPTION_FLAG, NULL, NULL, "print ratios also where runs are of different machines",
+     offsetof(struct matrix_options, across_machines)},
+    {0, "job", OPTION_NUMBER, "N", NULL, "run job N alone, as the engines do", offsetof(struct matrix_options, job),
+     .min = 1, .max = UINT32_MAX},
+    {0},
+};
+
+struct matrix_adding {
+    struct matrix *m;
+    const char *workload;
+};
+
+static int add_job(void *context, const char *allocator, struct err *e)
+{
+    const struct matrix_adding *a = context;
+    return matrix_add(a->m, a->workload, allocator, e);
+}
+
+static int add_workload(struct matrix *m, const struct matrix_options *o, const char *file, struct err *e)
+{
+    char path[PATH_MAX];
+    struct matrix_adding a = {m, path};
+    if (!realpath(file, path))
+        return err_set_errno(e, "%s", file);
+    int rc = o->allocators.n ? 0 : replay_each_swept(&o->sweeps, "glibc", add_job, &a, e);
+    for (size_t i = 0; rc == 0 && i < o->allocators.n; i++)
+        rc = replay_each_swept(&o->sweeps, o->allocators.items[i], add_job, &a, e);
+    return rc;
+}
+
+// In turn, so that what a machine does beside affects all alike.
+static int make(struct matrix *m, const struct matrix_options *o, const char *folder, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < o->replay_options.n; i++)
+        rc = matrix_add_option(m, o->replay_options.items[i], e);
+    for (uint64_t run = 0; rc == 0 && run < o->runs; run++) {
+        for (size_t i = 0; rc == 0 && i < o->workloads.n; i++)
+            rc = add_workload(m, o, o->workloads.items[i], e);
+    }
+    return rc < 0 ? rc : matrix_create(m, folder, e);
+}
+
+static void show_job(size_t number, size_t left, size_t of)
+{
+    note("job %zu: %zu of %zu", number, of - left + 1, of);
+}
+
+// The last line that the job wrote before it failed.
+static void print_failure(const struct matrix *m, size_t number)
+{
+    char line[512] = "", text[512] = "", *path = matrix_path(m, number, true);
+    FILE *f = path ? fopen(path, "re") : NULL;
+    while (f && fgets(line, sizeof line, f))
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
+    if (f)
+        fclose(f);
+    const char *said = strncmp(text, "heaptape: ", 10) == 0 ? text + 10 : text;
+    note("job %zu failed: %s on %s: %s", number, m->jobs[number - 1].workload, m->jobs[number - 1].allocator,
+         *said ? said : "it wrote nothing");
+    free(path);
+}
+
+// The results of one workload, which is that of job `first`, pooled.
+static void print_workload(const struct matrix *m, size_t first, bool across_machines)
+{
+    struct document d = {.mode = "report"};
+    struct err e = {0};
+    int rc = 0;
+    for (size_t i = first; rc == 0 && i <= m->n_jobs; i++) {
+        if (strcmp(m->jobs[i - 1].workload, m->jobs[first - 1].workload) != 0 || matrix_state(m, i) != MATRIX_DONE)
+            continue;
+        char *path = matrix_path(m, i, false);
+        rc = path ? document_add_file(&d, path, 0, &e) : err_set(&e, -ENOMEM, "out of memory");
+        free(path);
+    }
+    if (rc == 0 && d.n_items) {
+        printf("%s\n\n", m->jobs[first - 1].workload);
+        rc = pooled_print(&d, across_machines, &e);
+        putchar('\n');
+    }
+    document_release(&d);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+}
+
+static bool is_first_of_workload(const struct matrix *m, size_t number)
+{
+    for (size_t i = 1; i < number; i++) {
+        if (strcmp(m->jobs[i - 1].workload, m->jobs[number - 1].workload) == 0)
+            return false;
+    }
+    return true;
+}
+
+static int print(const struct matrix *m, bool across_machines)
+{
+    size_t counts[3] = {0};
+    for (size_t i = 1; i <= m->n_jobs; i++) {
+        enum matrix_state state = matrix_state(m, i);
+        counts[state]++;
+        if (state == MATRIX_FAILED)
+            print_failure(m, i);
+    }
+    for (size_t i = 1; i <= m->n_jobs; i++) {
+        if (is_first_of_workload(m, i))
+            print_workload(m, i, across_machines);
+    }
+    printf("%zu jobs done, %zu failed, %zu not run\n", counts[MATRIX_DONE], counts[MATRIX_FAILED],
+           counts[MATRIX_UNDONE]);
+    return counts[MATRIX_DONE] == m->n_jobs ? EXIT_DONE : EXIT_FAILED;
+}
+
+static void find_self(char path[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (n < 0)
+        die(EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
+    path[n] = 0;
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    const struct matrix_options *o = fields;
+    char heaptape[PATH_MAX];
+    struct matrix m = {0};
+    struct err e = {0};
+    (void)argc;
+    bool is_new = o->workloads.n || o->allocators.n || o->sweeps.n || o->replay_options.n;
+    if (is_new && (o->job || !o->workloads.n))
+        return usage_error(&cmd_matrix, o->job ? "--job runs a job that is in DIR already" : "-w is missing");
+    for (size_t i = 0; i < o->sweeps.n; i++) {
+        if (!replay_is_sweep(o->sweeps.items[i]))
+            return usage_error(&cmd_matrix, "--sweep %s: expected VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
+    }
+    if (o->engine_options.n && o->engine == MATRIX_LOCAL)
+        return usage_error(&cmd_matrix, "--engine-option is for --engine=parallel and --engine=slurm");
+    find_self(heaptape);
+    int rc = is_new ? make(&m, o, argv[0], &e) : matrix_open(&m, argv[0], &e);
+    struct matrix_how how = {.engine = o->engine,
+                             .heaptape = heaptape,
+                             .options = o->engine_options.items,
+                             .n_options = o->engine_options.n,
+                             .started = show_job};
+    if (rc == 0)
+        rc = o->job ? matrix_run(&m, o->job, heaptape, &e) : matrix_run_all(&m, &how, o->retry, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    int code = o->job ? (rc ? EXIT_FAILED : EXIT_DONE) : print(&m, o->across_machines);
+    matrix_release(&m);
+    return code;
+}
+
+const struct command cmd_matrix = {
+    .name = "matrix",
+    .operands = "DIR",
+    .summary = "Replay workloads on allocators as jobs of GNU parallel or Slurm",
+    .description =
+        "Writes a list of independent jobs into the folder DIR, one replay of a workload on an allocator each, runs them, and "
+        "prints for each workload the ratios of the allocators from all runs, as 'heaptape report --pool' does.\n\n"
+        "Each job leaves its result in DIR as JSON. If DIR has a list of jobs already, those that have no result are run, so "
+        "an interrupted matrix goes on with the same command, or with DIR alone. Jobs that failed are listed, and run again "
+        "with --retry.\n\n"
+        "On several hosts, DIR, the workloads and heaptape itself need the same path everywhere, and DIR must be on a shared "
+        "file system. A host runs one job at a time, and Slurm's tasks have nodes of their own, unless an --engine-option "
+        "says otherwise: jobs beside each other disturb each other's times. Results of different machines are not mixed "
+        "without --across-machines.\n\n"
+        "For the allocators of one machine, 'heaptape compare' is better: it decodes a workload once and replays in turn.\n\n"
+        "The exit code is 0 if all jobs are done, and 1 if one failed or was not run.",
+    .prints_text = true,
+    .options = options,
+    .options_bytes = sizeof(struct matrix_options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

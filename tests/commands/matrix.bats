@@ -1,0 +1,208 @@
+load ../helper
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 2000 >/dev/null
+  "$HEAPTAPE_PROGRAMS/make_workload" "b 'quoted'.htw" churn 2 1000 >/dev/null
+}
+
+teardown() {
+  show_failure
+  for daemon in "${daemons[@]}"; do kill "$daemon" 2>/dev/null || true; done
+}
+
+# matrix OPTION...: on glibc with two values of a tunable.
+matrix() {
+  heaptape matrix --replay-option=--no-latency --sweep MALLOC_ARENA_MAX=1,2 "$@"
+}
+
+# is_complete FOLDER: two workloads, two values, two runs.
+is_complete() {
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "$(find "$1" -name '[0-9]*.json' | wc -l)" -eq 8 ]
+  [ "$(find "$1" | wc -l)" -eq 10 ] # nothing else but the folder and the list
+  [ "$(grep -c '^wall time' <<<"$output")" -eq 2 ]
+  [ "$(grep -c '^glibc,MALLOC_ARENA_MAX=1 .* 2  *2 ' <<<"$output")" -ge 4 ]
+  has "$output" "/a.htw"
+  has "$output" "/b 'quoted'.htw"
+  has "$output" "8 jobs done, 0 failed, 0 not run"
+}
+
+@test "matrix: each workload on each allocator, in turn; what is done is not done again" {
+  matrix -r 2 -w a.htw -w "b 'quoted'.htw" m
+  is_complete m
+  cut -f 2,3 m/jobs | sed "s|$PWD/||" >jobs
+  printf '%s\n' "heaptape matrix 1" "--no-latency" >expected
+  for _ in 1 2; do
+    for workload in a.htw "b 'quoted'.htw"; do
+      for arenas in 1 2; do printf '%s\t%s\n' "$workload" "glibc,MALLOC_ARENA_MAX=$arenas"; done
+    done
+  done >>expected
+  diff expected jobs
+  [ "$(jq -r '.allocator.tunables | join(" ")' m/2.json)" = "MALLOC_ARENA_MAX=2" ]
+  sha256sum m/*.json >before
+  rm m/3.json
+  heaptape matrix m
+  is_complete m
+  has "$stderr" "job 3: 1 of 1"
+  grep -v "m/3.json" before | sha256sum -c --quiet
+  matrix -q -r 2 -w a.htw -w "b 'quoted'.htw" m
+  is_complete m
+  [ -z "$stderr" ]
+  matrix -r 3 -w a.htw m
+  fails_with 1 "m: has other jobs"
+}
+
+@test "matrix: jobs that fail are listed, and run again when asked to" {
+  heaptape matrix -r 2 -w a.htw -a glibc -a "$PWD/late.so" m
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$stderr" "job 2 failed: $PWD/a.htw on $PWD/late.so: "
+  has "$output" "2 jobs done, 2 failed, 0 not run"
+  cp "$HEAPTAPE_PROGRAMS/libtest-verify.so" late.so
+  heaptape matrix m
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$output" "2 jobs done, 2 failed, 0 not run"
+  heaptape matrix --retry m
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "4 jobs done, 0 failed, 0 not run"
+  [ "$(find m -name '*.err' | wc -l)" -eq 0 ]
+}
+
+@test "matrix: results of other machines are not mixed unless that is asked for" {
+  heaptape matrix -q -r 2 -w a.htw m
+  [ "$status" -eq 0 ]
+  jq '.machine.cpu_model = "another"' m/2.json >other
+  cp other m/2.json
+  heaptape matrix m
+  fails_with 1 "m/2.json: was measured on another machine than in " "'cpu_model' differs"
+  heaptape matrix --across-machines m
+  expect "status 0" [ "$status" -eq 0 ]
+  [[ "$output" =~ glibc\ +2\ +2\  ]]
+  heaptape report --pool m/*.json
+  fails_with 1 "was measured on another machine"
+  heaptape report --pool --across-machines m/*.json
+  expect "status 0" [ "$status" -eq 0 ]
+}
+
+@test "matrix: an interrupted one goes on" {
+  "$HEAPTAPE_PROGRAMS/make_workload" long.htw churn 1 300000 >/dev/null
+  "$HEAPTAPE" matrix -r 3 -w long.htw m >/dev/null 2>&1 3>&- &
+  local pid=$!
+  wait_until test -e m/1.json
+  kill "$pid"
+  wait "$pid" || true
+  [ "$(find m | wc -l)" -eq $(($(find m -name '[0-9]*.json' | wc -l) + 2)) ]
+  [ "$(find m -name '*.err' | wc -l)" -eq 0 ]
+  [ "$(find m -name '[0-9]*.json' | wc -l)" -lt 3 ]
+  heaptape matrix m
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "3 jobs done"
+}
+
+@test "matrix: usage, and lists that are none" {
+  heaptape matrix
+  usage_fails "an operand is missing"
+  heaptape matrix -a glibc m
+  usage_fails "-w is missing"
+  heaptape matrix --job 1 -w a.htw m
+  usage_fails "--job"
+  heaptape matrix -w a.htw --sweep X m
+  usage_fails "--sweep X: expected VARIABLE=VALUE,VALUE..."
+  heaptape matrix -w a.htw --engine-option=-x m
+  usage_fails "--engine-option"
+  heaptape matrix -w none.htw m
+  fails_with 1 "none.htw: No such file"
+  heaptape matrix none
+  fails_with 1 "none: No such file"
+  mkdir m
+  heaptape matrix m
+  fails_with 1 "m/jobs: No such file"
+  printf 'heaptape matrix 1\njob\ta\n' >m/jobs
+  heaptape matrix m
+  fails_with 1 "m/jobs: is not a list of jobs, at byte 18"
+  head -c 100 /dev/urandom >m/jobs
+  heaptape matrix m
+  fails_with 1 "m/jobs: is not a list of jobs, at byte 0"
+  heaptape matrix -w "$(printf 'a\tb')" other
+  fails_with 1
+  heaptape matrix -q -r 1 -w a.htw good
+  heaptape matrix --job 2 good
+  fails_with 1 "good: has jobs 1 to 1"
+}
+
+@test "matrix: by GNU parallel" {
+  parallel --version 2>/dev/null | grep -q "^GNU parallel" || skip "no GNU parallel"
+  mkdir "of 'others'"
+  matrix -r 2 -w a.htw -w "b 'quoted'.htw" --engine parallel --engine-option=--jobs --engine-option=2 "of 'others'/m"
+  is_complete "of 'others'/m"
+  heaptape matrix -r 1 -w a.htw -a "$PWD/none.so" -a glibc --engine parallel m
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$output" "1 jobs done, 1 failed, 0 not run"
+  heaptape matrix -r 1 -w a.htw --engine parallel --engine-option=--no-such-option n
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$stderr" "heaptape: parallel ended with status 255"
+}
+
+# A cluster of this host alone, on ports of its own.
+start_slurm() {
+  local program folder=$PWD/slurm host port
+  for program in munged slurmctld slurmd sbatch sinfo; do
+    command -v $program >/dev/null || skip "no $program"
+  done
+  [ "$(id -u)" -eq 0 ] || skip "Slurm's daemons need root"
+  host=$(hostname -s) port=$((20000 + $$ % 20000))
+  mkdir -p "$folder/spool" "$folder/state"
+  chmod o+x "$PWD" "$folder"
+  head -c 1024 /dev/urandom >"$folder/key"
+  chmod 600 "$folder/key"
+  cat >"$folder/slurm.conf" <<END
+ClusterName=test
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge.socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+JobAcctGatherType=jobacct_gather/none
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES State=UP
+END
+  munged --force -F --socket="$folder/munge.socket" --key-file="$folder/key" --pid-file="$folder/munge.pid" \
+    --seed-file="$folder/seed" --log-file="$folder/munge.log" >"$folder/munged" 2>&1 3>&- &
+  daemons+=($!)
+  export SLURM_CONF=$folder/slurm.conf
+  wait_until test -S "$folder/munge.socket"
+  slurmctld -D >"$folder/slurmctld" 2>&1 3>&- &
+  daemons+=($!)
+  slurmd -D >"$folder/slurmd" 2>&1 3>&- &
+  daemons+=($!)
+  for _ in $(seq 100); do
+    [ "$(timeout 5 sinfo -h -o %t 2>/dev/null)" != idle ] || return 0
+    sleep 0.1
+  done
+  skip "Slurm's daemons do not work here"
+}
+
+@test "matrix: as a job array of Slurm" {
+  skip_under_sanitizer
+  start_slurm
+  matrix -r 2 -w a.htw -w "b 'quoted'.htw" --engine slurm --engine-option=--oversubscribe --engine-option=--ntasks=1 m
+  is_complete m
+  heaptape matrix -r 1 -w a.htw -a "$PWD/none.so" -a glibc --engine slurm n
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$output" "1 jobs done, 1 failed, 0 not run"
+  heaptape matrix -r 1 -w a.htw --engine slurm --engine-option=--partition=none o
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$output$stderr" "1 not run"
+}
