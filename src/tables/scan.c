@@ -202,7 +202,9 @@ static int scan_trace(const struct tables_scan *s, struct trace_file *f, struct 
                                         columns_of(s, TABLES_TABLE_BLOCKS) & block_addresses};
     struct convert_result result = {0};
     struct trace_forks forks = {0};
-    int rc = trace_forks_find(&forks, f, e);
+    // The end has the clock rate of the whole recording, by which workloads are converted.
+    int rc = trace_file_read_tail(f, e);
+    rc = rc < 0 ? rc : trace_forks_find(&forks, f, e);
     t.session = &f->reader.session;
     const struct convert_options how = {
         .choose = choose_process, .forks = &forks, .progress = show_trace_progress, .context = &t};

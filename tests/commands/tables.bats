@@ -121,6 +121,15 @@ END
   done
 }
 
+@test "csv: times by the clock rate that was measured over the whole recording, as in the workload" {
+  printf '%s\n' 'process 100 prog' '0 1000 malloc size=32 result=0x1000' '0 3000 free ptr=0x1000' 'end 500000000' |
+    "$HEAPTAPE_PROGRAMS/make_trace" a.ht
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  for file in a.ht a.htw; do
+    expect "$file" [ "$(table events $file | cut -d, -f3 | tr '\n' ' ')" = "time_ns 2000 6000 " ]
+  done
+}
+
 @test "csv: from a pipe, into a file, and cut off" {
   example
   table events a.ht >want
