@@ -1,28 +1,8 @@
-load ../helper
+load tables_helper
 
-# a.ht: two processes, with events of all sorts.
-example() {
-  sed "s/BAD/b$1d/" <<'END' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
-process 100 prog -x
-0 1000 malloc size=32 result=0x1000 usable=40
-0 2000 thread.create value=1
-1 2500 thread.start value=0 text=worker
-1 3000 calloc size=48 count=3 result=0x2000
-1 4000 free ptr=0x1000
-0 5000 realloc.begin ptr=0x2000
-0 5100 realloc size=96 result=0x3000
-0 5200 posix_memalign size=96 align=64 result=0x4000
-0 5300 malloc size=99999999999 error=12
-0 5400 mark text=h"e,re
-0 5500 mark text=BAD
-0 6000 free ptr=0x3000
-0 6100 free ptr=0x9000
-1 7000 thread.end
-process 200 second
-0 8000 new[](nothrow) size=32 result=0x1000
-0 9000 delete[](size) size=32 ptr=0x1000
-end
-END
+# make_example BYTES: a.ht, with a mark that holds them.
+make_example() {
+  example | sed -e "/ 5400 /a 0 5500 mark text=b$1d" -e '/^sample/d' | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
 }
 
 reader() {
@@ -45,7 +25,7 @@ END
 
 @test "parquet: a second reader reads what csv has, of every table" {
   command -v zstd >/dev/null || skip "zstd is not installed"
-  example a
+  make_example a
   "$HEAPTAPE_PROGRAMS/make_workload" churn.htw churn 2 2000 30 >/dev/null
   for file in a.ht churn.htw "$HEAPTAPE_SOURCE"/tests/golden/{trace-1,stacks-2,pages-1}.ht; do
     for table in events blocks sites processes samples; do
@@ -75,7 +55,7 @@ END
   export NODE_PATH=${NODE_PATH:-$(npm root -g 2>/dev/null)}
   duckdb 'SELECT 1' >/dev/null 2>&1 || skip "@duckdb/node-api is not installed (npm)"
   # Texts that are no UTF-8 are made so: engines refuse others.
-  example $'\xff\xc3'
+  make_example $'\xff\xc3'
   "$HEAPTAPE_PROGRAMS/make_workload" churn.htw churn 2 55000 30 >/dev/null
   "$HEAPTAPE" sql --tables >tables
   for table in events blocks sites processes samples; do
@@ -100,7 +80,7 @@ END
 }
 
 @test "parquet: what is wrong" {
-  example a
+  make_example a
   heaptape export -F parquet a.ht
   usage_fails "--format parquet writes a table"
   heaptape export -F parquet -t blocks -o new.parquet missing.ht

@@ -1,28 +1,8 @@
-load ../helper
+load tables_helper
 
-# a.ht: two processes, with events of all sorts.
-example() {
-  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
-process 100 prog -x
-0 1000 malloc size=32 result=0x1000 usable=40
-0 2000 thread.create value=1
-1 2500 thread.start value=0 text=worker
-1 3000 calloc size=48 count=3 result=0x2000
-1 4000 free ptr=0x1000
-0 5000 realloc.begin ptr=0x2000
-0 5100 realloc size=96 result=0x3000
-0 5200 posix_memalign size=96 align=64 result=0x4000
-0 5300 malloc size=99999999999 error=12
-0 5400 mark text=h"e,re
-0 6000 free ptr=0x3000
-0 6100 free ptr=0x9000
-1 7000 thread.end
-sample 7500 4096
-process 200 second
-0 8000 new[](nothrow) size=32 result=0x1000
-0 9000 delete[](size) size=32 ptr=0x1000
-end
-END
+# a.ht
+make_example() {
+  example | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
 }
 
 # table NAME FILE: as CSV.
@@ -31,7 +11,7 @@ table() {
 }
 
 @test "csv: the events of a trace, with addresses" {
-  example
+  make_example
   table events a.ht >got
   cat >want <<'END'
 process,event,time_ns,thread,kind,size,count,align,usable_size,address,freed_address,freed_block,site,failed,error,text
@@ -55,7 +35,7 @@ END
 }
 
 @test "csv: the blocks of a trace, and of the workload made of it, without addresses" {
-  example
+  make_example
   table blocks a.ht >got
   cat >want <<'END'
 process,block,alloc_time_ns,free_event,free_time_ns,alloc_thread,free_thread,alloc_kind,free_kind,size,align,usable_size,address,site,preexisting
@@ -81,7 +61,7 @@ END
 }
 
 @test "csv: processes, samples and sites" {
-  example
+  make_example
   table processes a.ht >got
   cat >want <<'END'
 process,pid,parent_pid,forked_from,exe,command,allocator,start_time_ns,end_time_ns,exit_status,threads,events,lost_records
@@ -101,7 +81,7 @@ END
 }
 
 @test "csv: sums are those of stat" {
-  example
+  make_example
   for file in a.ht "$HEAPTAPE_SOURCE"/tests/golden/{stacks-2.ht,pages-1.ht}; do
     "$HEAPTAPE" stat --json "$file" | jq -r '.events, .requested_bytes, .live_at_end_blocks, .live_at_end_bytes, .remote_frees' >want
     table blocks "$file" >blocks
@@ -131,7 +111,7 @@ END
 }
 
 @test "csv: from a pipe, into a file, and cut off" {
-  example
+  make_example
   table events a.ht >want
   "$HEAPTAPE" export -q -F csv -t events - <a.ht | diff want -
   "$HEAPTAPE" export -q -F csv -t events -o a.csv a.ht
@@ -148,7 +128,7 @@ END
 }
 
 @test "csv: what is wrong" {
-  example
+  make_example
   heaptape export -F csv a.ht
   usage_fails "name it with --table"
   heaptape export -F json -t events a.ht
