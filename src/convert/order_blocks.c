@@ -268,7 +268,7 @@ int order_inherit(struct order *o, struct order_thread *t, struct workload_op *o
 int order_listed(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t address)
 {
     int rc = address ? order_thread_name(o, t) : 0;
-    op->value = HT_MALLOC; // as if it were known
+    op->value = HT_MALLOC | op->value << 8; // as if the function were known; the site is what the record says
     return rc < 0 || !address ? rc : order_inherit(o, t, op, address);
 }
 

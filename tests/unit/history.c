@@ -118,6 +118,9 @@ void history_put_in(struct history *h, unsigned thread, unsigned stream, const s
         l->state.epoch = codec_epoch(ev->stamp);
         put_word(l, codec_epoch_record(l->state.epoch));
     }
+    for (unsigned i = 0; i < HT_NOTES; i++)
+        if (ev->notes[i])
+            put_word(l, codec_note((enum event_note)i, ev->notes[i]));
     if (put_short(l, ev))
         return;
     GROW(&l->words, &l->capacity, l->n + CODEC_MAX_LONG_WORDS);

@@ -271,6 +271,25 @@ static void listed_block_is_there_from_the_start(void **state)
     (void)state;
 }
 
+static void listed_block_has_the_call_site_of_its_note(void **state)
+{
+    struct history h;
+    history_init(&h);
+    history_put(&h, 0,
+                &(struct event){.kind = HT_MALLOC, .stamp = 10, .size = 32, .result = P, .notes[HT_NOTE_SITE] = 71});
+    history_put(
+        &h, 0,
+        &(struct event){.kind = HT_PREEXISTING, .stamp = 20, .size = 64, .result = Q, .notes[HT_NOTE_SITE] = 72});
+    history_free(&h, 0, 40, Q);
+    check_counts(history_finish(&h), 0, 0, 0);
+    const struct workload_op *listed = &h.ops[history_find(&h, 0, 1) - 1].op;
+    unit_assert_kind(listed->kind, HT_PREEXISTING);
+    // Sites are numbered in the order in which they are named.
+    assert_int_equal(listed->value, HT_MALLOC | 2 << 8);
+    history_release(&h);
+    (void)state;
+}
+
 // In a process of one thread nobody else can have taken or given: nothing is waited for.
 static void one_thread_never_waits(void **state)
 {
@@ -596,6 +615,7 @@ int main(void)
         cmocka_unit_test(close_gives_in_their_order),
         cmocka_unit_test(unmatched_free_becomes_a_block_from_before),
         cmocka_unit_test(listed_block_is_there_from_the_start),
+        cmocka_unit_test(listed_block_has_the_call_site_of_its_note),
         cmocka_unit_test(one_thread_never_waits),
         cmocka_unit_test(lost_give),
         cmocka_unit_test(very_many_lost_frees),
