@@ -4,11 +4,12 @@
 
 enum { TCACHE_MAX = 1032 };
 
-// The largest size of a class of USAGE_LARGE.
+// The largest size of a class of USAGE_LARGE; UINT64_MAX for the last one.
 static uint64_t large_max(unsigned i)
 {
     unsigned doubling = 13 + i / 4;
-    return (uint64_t)(4 + i % 4 + 1) << (doubling - 2);
+    uint64_t quarters = 4 + i % 4 + 1;
+    return quarters > UINT64_MAX >> (doubling - 2) ? UINT64_MAX : quarters << (doubling - 2);
 }
 
 static uint64_t power_above(uint64_t size)

@@ -200,3 +200,10 @@ END
   heaptape stat --by site --format pprof a.htw b.htw
   usage_fails "a profile is of one FILE"
 }
+
+@test "stat: sizes up to 2^64 have a class, and the JSON is as its schema says" {
+  "$HEAPTAPE" stat --json "$HEAPTAPE_SOURCE/tests/golden/trace-1.ht" >stat.json
+  [ "$(jq -c '[.size_classes[].classes[].max_bytes == 0] | any' stat.json)" = false ]
+  [ "$(jq -c '[.size_classes[].classes[-1].max_bytes]' stat.json)" = "[null,null]" ]
+  "$HEAPTAPE_SOURCE/tools/check-json" stat stat.json || [ $? -eq 77 ]
+}
