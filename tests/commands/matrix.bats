@@ -9,7 +9,9 @@ setup() {
 
 teardown() {
   show_failure
+  # They write into the folder until they end.
   for daemon in "${daemons[@]}"; do kill "$daemon" 2>/dev/null || true; done
+  for daemon in "${daemons[@]}"; do timeout 10 tail -s 0.1 --pid="$daemon" -f /dev/null || kill -9 "$daemon" || true; done
 }
 
 # matrix OPTION...: on glibc with two values of a tunable.
