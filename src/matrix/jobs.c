@@ -115,7 +115,9 @@ static int write_all(const char *path, const char *text, size_t n, struct err *e
         return no_memory(e);
     FILE *f = fopen(beside, "wex");
     int rc = f ? 0 : err_set_errno(e, "%s", beside);
-    if (f && ((fwrite(text, 1, n, f) != n) | (fclose(f) != 0)))
+    if (f && fwrite(text, 1, n, f) != n)
+        rc = err_set_errno(e, "%s", beside);
+    if (f && fclose(f) != 0 && rc == 0)
         rc = err_set_errno(e, "%s", beside);
     if (rc == 0 && rename(beside, path) < 0)
         rc = err_set_errno(e, "%s", path);

@@ -34,14 +34,14 @@ is_complete() {
 @test "matrix: each workload on each allocator, in turn; what is done is not done again" {
   matrix -r 2 -w a.htw -w "b 'quoted'.htw" m
   is_complete m
-  cut -f 2,3 m/jobs | sed "s|$PWD/||" >jobs
+  cut -f 2,3 m/jobs | sed "s|$PWD/||" >"$BATS_TEST_TMPDIR/list"
   printf '%s\n' "heaptape matrix 1" "--no-latency" >expected
   for _ in 1 2; do
     for workload in a.htw "b 'quoted'.htw"; do
       for arenas in 1 2; do printf '%s\t%s\n' "$workload" "glibc,MALLOC_ARENA_MAX=$arenas"; done
     done
   done >>expected
-  diff expected jobs
+  diff expected list
   [ "$(jq -r '.allocator.tunables | join(" ")' m/2.json)" = "MALLOC_ARENA_MAX=2" ]
   sha256sum m/*.json >before
   rm m/3.json
