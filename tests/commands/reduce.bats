@@ -42,10 +42,12 @@ valid() {
   valid small.htw
   heaptape replay -q --verify -r 1 -a "$(buggy unaligned 4)" small.htw
   fails_with 1 "misaligned: "
-  # Of blocks that were aligned: five are allocated, and the last one ends it.
+  # Of blocks that were aligned: five are allocated, and the last one ends it. Where it lay on a multiple by chance, a free of
+  # one before it stays.
   "$HEAPTAPE" dump small.htw >dump.txt
   [ "$(grep -c ' = #' dump.txt)" -eq 5 ]
-  [ "$(grep -cE 'align|valloc' dump.txt)" -eq "$(wc -l <dump.txt)" ]
+  [ "$(grep -cE 'align|valloc| free\(' dump.txt)" -eq "$(wc -l <dump.txt)" ]
+  [ "$(grep -c ' free(' dump.txt)" -le 4 ]
 }
 
 @test "reduce: a crash stays a crash by the same signal" {
