@@ -42,8 +42,8 @@
       "the text trace of Android's memory_replay, with timestamps if FILE has them. Drops thread starts, " \
       "failed calls, frees of blocks from before the recording, and the duration of calls. Writes C++ functions as malloc and free, and other aligned allocations as memalign.") \
     X(heaptrack, "heaptrack", IMPORT, \
-      "the data file of heaptrack, plain or in zstd frames, with its call stacks. It does not say which of the blocks of " \
-      "one size and call stack is freed: the newest one is. What heaptrack --raw writes does.", \
+      "the data file of heaptrack, plain or in zstd frames, with its call stacks, or the file of heaptrack --raw. A data " \
+      "file does not say which of several blocks of one size and call stack is freed: the newest one is assumed.", \
       "") \
     X(mallocbench, "mallocbench", IMPORT, \
       "the recordings (.ops) that WebKit's MallocBench plays.", \
