@@ -93,45 +93,6 @@ void generate_man(FILE *to, const struct command *c)
     put_options(to, options_common);
 }
 
-// ' --output= --force': what takes a value ends in '='.
-static void bash_options(FILE *to, const struct option *options)
-{
-    for (const struct option *o = options; o && o->name; o++) {
-        fprintf(to, " --%s%s%s", help_option_prefix(o), o->name, o->type == OPTION_FLAG ? "" : "=");
-        if (o->letter)
-            fprintf(to, " -%c", o->letter);
-    }
-}
-
-static void bash_values(FILE *to, const char *command, const struct option *options)
-{
-    for (const struct option *o = options; o && o->name; o++) {
-        if (o->type == OPTION_FLAG)
-            continue;
-        fprintf(to, "  ['%s --%s']='%s'\n", command, o->name, o->argument);
-        if (o->letter)
-            fprintf(to, "  ['%s -%c']='%s'\n", command, o->letter, o->argument);
-    }
-}
-
-void generate_bash(FILE *to)
-{
-    fputs("declare -gA _heaptape_options=(\n", to);
-    for (const struct command *const *c = cli_commands; *c; c++) {
-        fprintf(to, "  [%s]='", (*c)->name);
-        bash_options(to, (*c)->options);
-        bash_options(to, options_common);
-        fputs("'\n", to);
-    }
-    fputs(")\n# What stands for the value: a kind of thing, or words parted by '|'.\ndeclare -gA _heaptape_values=(\n",
-          to);
-    for (const struct command *const *c = cli_commands; *c; c++) {
-        bash_values(to, (*c)->name, (*c)->options);
-        bash_values(to, (*c)->name, options_common);
-    }
-    fputs(")\n", to);
-}
-
 struct kind_row {
     unsigned wire, fields;
     const char *name, *symbol, *class, *stamp, *form;

@@ -1,5 +1,4 @@
-// What tools/generate makes checked-in files from: the command table as man pages and for shell
-// completion, the event table as a table of a document.
+// What tools/generate makes checked-in files from: the command table as man pages, the event table as a table of a document.
 #ifndef HEAPTAPE_CLI_GENERATE_H
 #define HEAPTAPE_CLI_GENERATE_H
 
@@ -9,9 +8,6 @@
 
 // The man page of a command in scdoc's language, up to and with OPTIONS; of heaptape as a whole when `c` is NULL.
 void generate_man(FILE *to, const struct command *c);
-
-// Bash arrays of the commands, of each one's options, and of the words that an option's value may be.
-void generate_bash(FILE *to);
 
 // The table of event kinds in Markdown.
 void generate_kinds(FILE *to);

@@ -1,4 +1,5 @@
 #include "cli/command.h"
+#include "cli/completion.h"
 #include "cli/generate.h"
 #include "cli/help.h"
 #include "cli/options.h"
@@ -76,17 +77,30 @@ static int run_command(const struct command *c, int argc, char **argv)
     return code;
 }
 
-// For tools/generate, not for people: `heaptape help --man [COMMAND]`, `--bash`, `--kinds`.
-static int generate(int argc, char **argv)
+// For tools/generate, not for people: `heaptape help --man [COMMAND]`, and these.
+static const struct generated {
+    const char *option;
+    void (*put)(FILE *to);
+} generated[] = {
+    {"--bash", completion_bash},
+    {"--fish", completion_fish},
+    {"--zsh", completion_zsh},
+    {"--kinds", generate_kinds},
+};
+
+static bool put_generated(const char *option)
 {
-    if (strcmp(argv[0], "--bash") == 0) {
-        generate_bash(stdout);
-        return EXIT_DONE;
+    for (size_t i = 0; i < sizeof generated / sizeof *generated; i++) {
+        if (strcmp(option, generated[i].option) == 0) {
+            generated[i].put(stdout);
+            return true;
+        }
     }
-    if (strcmp(argv[0], "--kinds") == 0) {
-        generate_kinds(stdout);
-        return EXIT_DONE;
-    }
+    return false;
+}
+
+static int man(int argc, char **argv)
+{
     const struct command *c = argc > 1 ? find_command(argv[1]) : NULL;
     if (argc > 1 && !c)
         return unknown_command(argv[1]);
@@ -96,11 +110,10 @@ static int generate(int argc, char **argv)
 
 static int help(int argc, char **argv)
 {
-    static const char *const generated[] = {"--man", "--bash", "--kinds"};
-    for (size_t i = 0; argc && i < sizeof generated / sizeof *generated; i++) {
-        if (strcmp(argv[0], generated[i]) == 0)
-            return generate(argc, argv);
-    }
+    if (argc && strcmp(argv[0], "--man") == 0)
+        return man(argc, argv);
+    if (argc && put_generated(argv[0]))
+        return EXIT_DONE;
     if (argc && argv[0][0] == '-')
         return usage_error(NULL, "unknown option '%s'", argv[0]);
     wrap_lines();

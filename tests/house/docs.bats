@@ -30,22 +30,6 @@ load ../helper
   done
 }
 
-# complete WORD...: what bash offers for the last word.
-complete_line() {
-  bash -c 'complete() { :; }; compopt() { :; }
-    . "$HEAPTAPE_SOURCE/docs/completion/heaptape.bash"
-    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-    _heaptape
-    printf "%s\n" "${COMPREPLY[@]}"' - "$@"
-}
-
-@test "completion offers commands and options" {
-  run complete_line heaptape hel
-  [ "$output" = help ]
-  run complete_line heaptape --v
-  [ "$output" = --version ]
-}
-
 @test "prose fits into 100 columns, and links lead somewhere" {
   run "$HEAPTAPE_SOURCE/tools/check-docs" "$HEAPTAPE_SOURCE"
   echo "$output"

@@ -22,4 +22,6 @@ install_and_move() {
   has "$output" "glibc"
   [ -s moved/share/man/man1/heaptape-record.1 ] || ! command -v scdoc
   [ -s moved/share/bash-completion/completions/heaptape ]
+  [ -s moved/share/fish/vendor_completions.d/heaptape.fish ]
+  [ "$(head -n 1 moved/share/zsh/site-functions/_heaptape)" = "#compdef heaptape" ]
 }
