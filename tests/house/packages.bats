@@ -1,0 +1,119 @@
+# The Debian packages. HEAPTAPE_TEST_PACKAGES=1 builds and installs them, which takes minutes.
+load ../helper
+
+long() {
+  local program
+  [ -n "${HEAPTAPE_TEST_PACKAGES:-}" ] || skip "HEAPTAPE_TEST_PACKAGES=1 builds and installs the packages"
+  for program; do
+    command -v "$program" >/dev/null || skip "no $program"
+  done
+}
+
+@test "the packages have the version of the project" {
+  project=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" "$HEAPTAPE_SOURCE/meson.build")
+  changelog=$(sed -n '1s/^heaptape (\(.*\)-[0-9a-z]*) .*/\1/p' "$HEAPTAPE_SOURCE/debian/changelog")
+  [ -n "$project" ]
+  [ "$project" = "$changelog" ]
+}
+
+@test "each file that is installed is in one package, and no package lists others" {
+  DESTDIR=$PWD/stage meson install -C "$HEAPTAPE_BUILD" --no-rebuild --quiet
+  prefix=$(dirname "$(dirname "$(find stage -type f -name heaptape -path '*/bin/*')")")
+  (cd "$prefix" && find . ! -type d -printf 'usr/%P\n') | sort >files
+  [ -s files ]
+  # Those of the documentation are not installed by meson.
+  cat "$HEAPTAPE_SOURCE"/debian/{heaptape,libheaptape-dev}.install | cut -d' ' -f1 >places
+  while read -r file; do
+    echo "$file"
+    n=0
+    while read -r place; do
+      [[ $file != "$place" && $file != "$place"/* ]] || n=$((n + 1))
+    done <places
+    [ "$n" -eq 1 ]
+  done <files
+  while read -r place; do
+    echo "$place"
+    grep -q "^$place\(/\|$\)" files
+  done <places
+}
+
+@test "the packages need for their build what tools/setup installs for it" {
+  sed -n '/^Build-Depends:/,/^[A-Z][a-z]*-/p' "$HEAPTAPE_SOURCE/debian/control" | tr ',' ' ' | xargs -n 1 | sed 's/:any//' >named
+  # The compiler and ninja come with others; pkg-config is now in pkgconf.
+  sed -n 's/^build  \([^ ]*\).*/\1/p' "$HEAPTAPE_SOURCE/tools/setup" |
+    grep -vx 'gcc\|libc6-dev\|ninja-build\|pkg-config' >wanted
+  [ -s wanted ]
+  while read -r package; do
+    echo "$package"
+    grep -qx "$package" named
+  done <wanted
+}
+
+@test "tools/package says what it needs" {
+  run "$HEAPTAPE_SOURCE/tools/package"
+  [ "$status" -eq 2 ]
+  [ "$output" = "usage: tools/package [--check] FOLDER" ]
+  run "$HEAPTAPE_SOURCE/tools/package" --nonsense
+  [ "$status" -eq 2 ]
+  mkdir bin
+  for program in sh sed dirname mkdir; do
+    ln -s "$(command -v "$program")" bin/
+  done
+  PATH=$PWD/bin run "$HEAPTAPE_SOURCE/tools/package" packages
+  [ "$status" -eq 1 ]
+  has "$output" "tools/package: no dpkg-buildpackage: run apt-get install dpkg-dev"
+}
+
+# The second time by Debian's own command alone, in another folder, by another umask, locale and time zone.
+@test "long: the packages are built twice, bit for bit the same" {
+  long dpkg-buildpackage dh
+  "$HEAPTAPE_SOURCE/tools/package" "$BATS_FILE_TMPDIR/packages"
+  mkdir again
+  cd again
+  dpkg-source -x "$BATS_FILE_TMPDIR"/packages/*.dsc elsewhere
+  (
+    cd elsewhere
+    umask 027
+    export LC_ALL=POSIX TZ=Asia/Tokyo HOME=/nonexistent DEB_BUILD_OPTIONS="nocheck parallel=3" DEB_BUILD_PROFILES=nocheck
+    unset SOURCE_DATE_EPOCH
+    dpkg-buildpackage -b -us -uc
+  )
+  packages=(*.deb)
+  [ ${#packages[@]} -eq 4 ]
+  for package in "${packages[@]}"; do
+    echo "$package"
+    cmp "$package" "$BATS_FILE_TMPDIR/packages/$package"
+  done
+}
+
+@test "long: lintian has neither errors nor warnings" {
+  long lintian
+  [ -d "$BATS_FILE_TMPDIR/packages" ] || skip "no packages were built"
+  run lintian --fail-on error,warning --tag-display-limit 0 "$BATS_FILE_TMPDIR"/packages/*.changes
+  echo "$output"
+  [ "$status" -eq 0 ]
+}
+
+@test "long: installed in a chroot, heaptape records, reads and replays, and has man pages and completion" {
+  long mmdebstrap
+  [ -d "$BATS_FILE_TMPDIR/packages" ] || skip "no packages were built"
+  cat >chrooted <<'END'
+#!/bin/sh
+set -eux
+cd /tmp
+apt-get install -y -q ./heaptape_*.deb ./libheaptape-dev_*.deb ./heaptape-doc_*.deb
+./record
+test -s /usr/share/bash-completion/completions/heaptape
+test -s /usr/share/fish/vendor_completions.d/heaptape.fish
+test -s /usr/share/zsh/vendor-completions/_heaptape
+test -s /usr/include/heaptape/heaptape.h
+test -s /usr/share/doc/heaptape/docs/guide/record.md
+apt-get purge -y -q heaptape libheaptape-dev heaptape-doc
+left=$(find / -xdev -name '*heaptape*' ! -path '/tmp/*' ! -path '/var/log/*')
+test -z "$left"
+END
+  chmod +x chrooted
+  mmdebstrap --variant=apt --include=man-db --format=null \
+    --customize-hook="copy-in $(echo "$BATS_FILE_TMPDIR"/packages/*.deb) $HEAPTAPE_SOURCE/debian/tests/record chrooted /tmp" \
+    --chrooted-customize-hook=/tmp/chrooted "$(. /etc/os-release && echo "$VERSION_CODENAME")" /dev/null
+}
