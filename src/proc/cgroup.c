@@ -22,24 +22,42 @@ static uint64_t read_number(const char *folder, const char *name)
     return found ? n : UINT64_MAX;
 }
 
+// The number behind the word that a line of the file begins with; UINT64_MAX: there is no such line.
+static uint64_t read_count(const char *folder, const char *name, const char *word)
+{
+    char path[PATH_MAX + 32], line[128], found[64];
+    unsigned long long n;
+    uint64_t count = UINT64_MAX;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%63s %llu", found, &n) == 2 && strcmp(found, word) == 0)
+            count = n;
+    }
+    if (f)
+        fclose(f);
+    return count;
+}
+
 // In `folder`, whose first root_bytes are where the hierarchy is mounted.
-static bool read_folder(char *folder, size_t root_bytes, bool v2, uint64_t *used, uint64_t *limit)
+static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cgroup *c)
 {
     const char *limit_name = v2 ? "memory.max" : "memory.limit_in_bytes";
-    *used = read_number(folder, v2 ? "memory.current" : "memory.usage_in_bytes");
-    while (*used != UINT64_MAX) {
+    c->used = read_number(folder, v2 ? "memory.current" : "memory.usage_in_bytes");
+    c->oom_kills = read_count(folder, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
+    while (c->used != UINT64_MAX) {
         uint64_t here = read_number(folder, limit_name);
-        *limit = here < *limit && (v2 || here < NO_LIMIT_V1) ? here : *limit;
+        c->limit = here < c->limit && (v2 || here < NO_LIMIT_V1) ? here : c->limit;
         char *slash = strrchr(folder + root_bytes, '/');
         if (!slash)
             break;
         *slash = 0;
     }
-    return *used != UINT64_MAX;
+    return c->used != UINT64_MAX;
 }
 
 // A line is ID:CONTROLLERS:PATH; version 2 names no controllers.
-static bool read_line(const char *line, size_t bytes, const char *root, uint64_t *used, uint64_t *limit)
+static bool read_line(const char *line, size_t bytes, const char *root, struct proc_cgroup *c)
 {
     static const char *const mounts[][2] = {{"/memory", NULL}, {"", "/unified"}};
     const char *list = memchr(line, ':', bytes),
@@ -59,18 +77,29 @@ static bool read_line(const char *line, size_t bytes, const char *root, uint64_t
             break;
         int length = snprintf(folder, sizeof folder, "%s%s%.*s", root, mount, i % 2 ? 0 : n, path + 1);
         size_t root_bytes = strlen(root) + strlen(mount);
-        if (length < (int)sizeof folder && read_folder(folder, root_bytes, v2, used, limit))
+        if (length < (int)sizeof folder && read_folder(folder, root_bytes, v2, c))
             return true;
     }
     return false;
 }
 
-void proc_cgroup_read(const char *lines, const char *root, uint64_t *used, uint64_t *limit)
+void proc_cgroup_read(const char *lines, const char *root, struct proc_cgroup *c)
 {
-    *used = *limit = UINT64_MAX;
+    *c = (struct proc_cgroup){UINT64_MAX, UINT64_MAX, UINT64_MAX};
     for (const char *end; *lines; lines = *end ? end + 1 : end) {
         end = strchrnul(lines, '\n');
-        if (read_line(lines, (size_t)(end - lines), root, used, limit))
+        if (read_line(lines, (size_t)(end - lines), root, c))
             return;
     }
+}
+
+void proc_cgroup_lines(pid_t pid, char *lines, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/cgroup", (long)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(lines, 1, bytes - 1, f) : 0;
+    if (f)
+        fclose(f);
+    lines[n] = 0;
 }

@@ -208,8 +208,11 @@ static void read_faults(struct trace_pages *p, pid_t pid)
 static void read_cgroup(struct trace_pages *p, pid_t pid)
 {
     char lines[4096];
-    read_text(pid, "cgroup", lines, sizeof lines);
-    proc_cgroup_read(lines, "/sys/fs/cgroup", &p->cgroup_bytes, &p->cgroup_limit_bytes);
+    struct proc_cgroup c;
+    proc_cgroup_lines(pid, lines, sizeof lines);
+    proc_cgroup_read(lines, "/sys/fs/cgroup", &c);
+    p->cgroup_bytes = c.used;
+    p->cgroup_limit_bytes = c.limit;
 }
 
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how)

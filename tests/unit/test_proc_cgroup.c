@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 static char root[] = "/tmp/heaptape-cgroup-XXXXXX";
-static uint64_t used, limit;
+static struct proc_cgroup c;
 
 static void put(const char *folder, const char *name, const char *text)
 {
@@ -46,17 +46,20 @@ static void test_version_2(void **state)
     put("/a/b", "memory.current", "1000\n");
     put("/a/b", "memory.max", "max\n");
     put("/a", "memory.max", "5000\n");
-    proc_cgroup_read("0::/a/b\n", root, &used, &limit);
-    assert_int_equal(used, 1000);
-    assert_int_equal(limit, 5000); // that of the one above
+    proc_cgroup_read("0::/a/b\n", root, &c);
+    assert_int_equal(c.used, 1000);
+    assert_int_equal(c.limit, 5000); // that of the one above
+    assert_true(c.oom_kills == UINT64_MAX);
+    put("/a/b", "memory.events", "low 0\noom 7\noom_kill 3\n");
     put("/a/b", "memory.max", "3000\n");
-    proc_cgroup_read("0::/a/b\n", root, &used, &limit);
-    assert_int_equal(limit, 3000);
+    proc_cgroup_read("0::/a/b\n", root, &c);
+    assert_int_equal(c.limit, 3000);
+    assert_int_equal(c.oom_kills, 3);
     put("/a/b", "memory.max", "max\n");
     put("/a", "memory.max", "max\n");
-    proc_cgroup_read("0::/a/b", root, &used, &limit);
-    assert_int_equal(used, 1000);
-    assert_true(limit == UINT64_MAX);
+    proc_cgroup_read("0::/a/b", root, &c);
+    assert_int_equal(c.used, 1000);
+    assert_true(c.limit == UINT64_MAX);
 }
 
 static void test_version_1(void **state)
@@ -65,12 +68,12 @@ static void test_version_1(void **state)
     put("/memory/a", "memory.usage_in_bytes", "2000\n");
     put("/memory/a", "memory.limit_in_bytes", "9223372036854771712\n");
     put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
-    proc_cgroup_read("5:cpu,cpuacct:/x\n4:memory:/a\n0::/\n", root, &used, &limit);
-    assert_int_equal(used, 2000);
-    assert_true(limit == UINT64_MAX); // there is none
+    proc_cgroup_read("5:cpu,cpuacct:/x\n4:memory:/a\n0::/\n", root, &c);
+    assert_int_equal(c.used, 2000);
+    assert_true(c.limit == UINT64_MAX); // there is none
     put("/memory/a", "memory.limit_in_bytes", "7000\n");
-    proc_cgroup_read("4:hugetlb,memory:/a\n", root, &used, &limit);
-    assert_int_equal(limit, 7000);
+    proc_cgroup_read("4:hugetlb,memory:/a\n", root, &c);
+    assert_int_equal(c.limit, 7000);
 }
 
 // The path is that of the host, and what is mounted is the cgroup itself.
@@ -79,14 +82,14 @@ static void test_container(void **state)
     (void)state;
     put("/memory", "memory.usage_in_bytes", "2000\n");
     put("/memory", "memory.limit_in_bytes", "8000\n");
-    proc_cgroup_read("4:memory:/docker/0123\n", root, &used, &limit);
-    assert_int_equal(used, 2000);
-    assert_int_equal(limit, 8000);
+    proc_cgroup_read("4:memory:/docker/0123\n", root, &c);
+    assert_int_equal(c.used, 2000);
+    assert_int_equal(c.limit, 8000);
     put("", "memory.current", "300\n");
     put("", "memory.max", "400\n");
-    proc_cgroup_read("0::/docker/0123\n", root, &used, &limit);
-    assert_int_equal(used, 300);
-    assert_int_equal(limit, 400);
+    proc_cgroup_read("0::/docker/0123\n", root, &c);
+    assert_int_equal(c.used, 300);
+    assert_int_equal(c.limit, 400);
 }
 
 static void test_none(void **state)
@@ -94,8 +97,8 @@ static void test_none(void **state)
     static const char *const lines[] = {"", "\n", "garbage", "4:memory", "0::/a\n", "3:cpu:/a\n"};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        proc_cgroup_read(lines[i], root, &used, &limit);
-        assert_true(used == UINT64_MAX && limit == UINT64_MAX);
+        proc_cgroup_read(lines[i], root, &c);
+        assert_true(c.used == UINT64_MAX && c.limit == UINT64_MAX);
     }
 }
 
