@@ -159,20 +159,19 @@ int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const ch
     return 1;
 }
 
-// In the reader's own storage.
-static int unpack(struct frame_reader *r, struct frame *f, struct err *e)
+int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f, struct err *e)
 {
     if (!r->zstd)
         r->zstd = ZSTD_createDCtx();
     if (!r->zstd)
         return err_set(e, -ENOMEM, "%s: out of memory", r->in->name);
-    return frame_unpack(&r->stored, &r->raw, r->zstd, r->in->name, f, e);
+    return frame_unpack(stored, &r->raw, r->zstd, r->in->name, f, e);
 }
 
 int frame_next(struct frame_reader *r, struct frame *f, struct err *e)
 {
     int rc = frame_read_stored(r, &r->stored, f, e);
-    return rc <= 0 ? rc : unpack(r, f, e);
+    return rc <= 0 ? rc : frame_reader_unpack(r, &r->stored, f, e);
 }
 
 int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct err *e)
@@ -186,7 +185,7 @@ int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct 
     }
     if (rc > 0)
         rc = read_payload(r, &r->stored, f, e);
-    return rc <= 0 ? rc : unpack(r, f, e);
+    return rc <= 0 ? rc : frame_reader_unpack(r, &r->stored, f, e);
 }
 
 int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e)

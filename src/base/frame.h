@@ -105,6 +105,8 @@ int frame_next_of(struct frame_reader *r, uint8_t type, struct frame *f, struct 
 int frame_read_stored(struct frame_reader *r, struct buf *stored, struct frame *f, struct err *e);
 int frame_unpack(const struct buf *stored, struct buf *raw, void *zstd, const char *name, struct frame *f,
                  struct err *e);
+// The second step in the reader's own storage.
+int frame_reader_unpack(struct frame_reader *r, const struct buf *stored, struct frame *f, struct err *e);
 
 // Skips forward to the next intact frame header, for salvage: 1 found (frame_next reads it), 0 none, negative
 // errno. *skipped_bytes counts what was passed over.

@@ -20,8 +20,10 @@ struct process {
     struct convert_sink sink;
     struct order *order;     // NULL: left out, or finished
     bool wanted, fed, ended; // ended: nothing of it comes any more
+    bool may_fork;           // in ways that are not among `children` yet
     struct fork *fork;       // until it has got its heap; NULL: it begins with an empty one
-    size_t next_fork, forks; // of its children: by_parent[next_fork … forks) are still to come
+    struct fork **children;  // by stamp; those from next_fork on are still to come
+    size_t next_fork, forks, children_capacity;
     struct heap_notes notes;
 };
 
@@ -30,16 +32,18 @@ struct converter {
     struct trace_ahead *ahead; // reads it, when that is another thread's work
     const struct convert_options *options;
     struct order_options order;
-    struct process **processes;
+    struct process **processes; // NULL: finished
     size_t n, capacity;
     uint32_t *open; // processes that are converted and have not ended, in the order in which they came
     size_t n_open, open_capacity;
     uint32_t *due; // those that have ended and are to be finished
     size_t n_due, due_capacity;
-    struct fork *forks;      // by child
+    struct fork *forks;      // that were known before, by child
     struct fork **by_parent; // the same by parent and stamp
     size_t n_forks;
-    uint64_t watermark; // of the batch before
+    struct trace_forks_finder finder; // of the others
+    uint64_t watermark;               // of the batch before
+    uint64_t end_stamp;               // that the trace states; 0: it has not yet
 };
 
 static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
@@ -101,7 +105,64 @@ static size_t first_fork(const struct converter *c, uint64_t parent)
 
 static bool has_children(const struct process *p)
 {
-    return p->next_fork < p->forks;
+    return p->next_fork < p->forks || p->may_fork;
+}
+
+static int add_child(struct process *parent, struct fork *f)
+{
+    if (HT_GROW(&parent->children, &parent->children_capacity, parent->forks + 1) < 0)
+        return -ENOMEM;
+    size_t at = parent->forks++;
+    for (; at > parent->next_fork && parent->children[at - 1]->of.stamp > f->of.stamp; at--)
+        parent->children[at] = parent->children[at - 1];
+    parent->children[at] = f;
+    return 0;
+}
+
+// The forks of the process that were known before.
+static int add_known(const struct converter *c, struct process *p, uint32_t number)
+{
+    int rc = 0;
+    p->fork = fork_of(c, number);
+    for (size_t i = first_fork(c, number); rc == 0 && i < first_fork(c, number + 1ull); i++)
+        rc = add_child(p, c->by_parent[i]);
+    return rc;
+}
+
+// Is the process a fork of one that is being converted?
+static int find_fork(struct converter *c, struct process *to, const struct trace_process *p)
+{
+    struct trace_fork found;
+    int rc = trace_forks_finder_add(&c->finder, p, &found);
+    struct process *parent = rc > 0 ? c->processes[found.parent] : NULL;
+    if (rc < 0 || !parent || !parent->order)
+        return rc < 0 ? rc : 0;
+    to->fork = calloc(1, sizeof *to->fork);
+    if (!to->fork)
+        return -ENOMEM;
+    to->fork->of = found;
+    return add_child(parent, to->fork);
+}
+
+// The child has it, or needs it no more.
+static void fork_release(const struct converter *c, struct process *child)
+{
+    struct fork *f = child->fork;
+    child->fork = NULL;
+    if (!f)
+        return;
+    heap_release(&f->heap);
+    if (c->options->find_forks)
+        free(f);
+}
+
+static void process_release(const struct converter *c, struct process *p)
+{
+    order_free(p->order);
+    heap_notes_release(&p->notes);
+    fork_release(c, p);
+    free(p->children);
+    free(p);
 }
 
 static int note_ops(void *context, const struct workload_thread_op *ops, size_t n)
@@ -125,11 +186,11 @@ static int process_begin(struct converter *c, const struct trace_process *p)
         return -ENOMEM;
     uint32_t number = (uint32_t)c->n;
     c->processes[c->n++] = to;
-    int rc = c->options->choose(c->options->context, p, &to->sink);
+    to->may_fork = c->options->find_forks;
+    int rc = to->may_fork ? find_fork(c, to, p) : add_known(c, to, number);
+    if (rc == 0)
+        rc = c->options->choose(c->options->context, p, &to->sink);
     to->wanted = rc > 0;
-    to->fork = fork_of(c, number);
-    to->next_fork = first_fork(c, number);
-    to->forks = first_fork(c, number + 1ull);
     if (rc < 0 || (!to->wanted && !has_children(to)))
         return rc;
     const struct order_sink notes = {.context = to, .ops = note_ops, .calls = to->sink.ops.calls ? note_calls : NULL};
@@ -152,13 +213,13 @@ static int push_due(struct converter *c, uint32_t process)
 static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
 {
     int rc = 0;
-    for (; rc == 0 && has_children(p); p->next_fork++) {
-        struct fork *f = c->by_parent[p->next_fork];
+    for (; rc == 0 && p->next_fork < p->forks; p->next_fork++) {
+        struct fork *f = p->children[p->next_fork];
         if (limit < c->order.skid || f->of.stamp > limit - c->order.skid)
             break;
         rc = heap_take(&f->heap, p->order, &p->notes, f->of.stamp);
         f->taken = true;
-        if (rc == 0 && f->of.child < c->n && c->processes[f->of.child]->ended)
+        if (rc == 0 && f->of.child < c->n && c->processes[f->of.child] && c->processes[f->of.child]->ended)
             rc = push_due(c, f->of.child);
     }
     return rc;
@@ -166,7 +227,7 @@ static int pass_forks(struct converter *c, struct process *p, uint64_t limit)
 
 // Gives the process the heap that it begins with. 1; 0 when the parent has not come so far; negative errno. A process without
 // events needs none.
-static int begin_heap(struct process *p)
+static int begin_heap(const struct converter *c, struct process *p)
 {
     struct fork *f = p->fork;
     if (!f)
@@ -176,14 +237,13 @@ static int begin_heap(struct process *p)
     if (!p->fed && !has_children(p))
         return 1;
     int rc = heap_give(&f->heap, p->order);
-    heap_release(&f->heap);
-    p->fork = NULL;
+    fork_release(c, p);
     return rc < 0 ? rc : 1;
 }
 
 static int process_advance(struct converter *c, struct process *p)
 {
-    int rc = begin_heap(p);
+    int rc = begin_heap(c, p);
     if (rc <= 0)
         return rc;
     rc = pass_forks(c, p, c->watermark);
@@ -198,7 +258,7 @@ static int process_advance(struct converter *c, struct process *p)
 
 static int process_finish(struct converter *c, struct process *p)
 {
-    int rc = begin_heap(p);
+    int rc = begin_heap(c, p);
     if (rc <= 0)
         return rc;
     rc = pass_forks(c, p, UINT64_MAX);
@@ -218,8 +278,12 @@ static int finish_due(struct converter *c)
 {
     int rc = 0;
     while (rc == 0 && c->n_due) {
-        struct process *p = c->processes[c->due[--c->n_due]];
-        rc = p->order ? process_finish(c, p) : 0;
+        struct process **p = &c->processes[c->due[--c->n_due]];
+        rc = *p && (*p)->order ? process_finish(c, *p) : 0;
+        if (rc < 0 || !*p || (*p)->order)
+            continue;
+        process_release(c, *p);
+        *p = NULL;
     }
     return rc;
 }
@@ -227,6 +291,8 @@ static int finish_due(struct converter *c)
 // Nothing of an ended process comes after its end.
 static int process_end(struct converter *c, uint32_t process)
 {
+    if (!c->processes[process])
+        return 0;
     c->processes[process]->ended = true;
     int rc = push_due(c, process);
     return rc < 0 ? rc : finish_due(c);
@@ -237,7 +303,7 @@ static int show_so_far(struct converter *c)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < c->n_open; i++) {
         struct process *p = c->processes[c->open[i]];
-        if (!p->order || !p->wanted || !p->sink.so_far)
+        if (!p || !p->order || !p->wanted || !p->sink.so_far)
             continue;
         struct order_counts counts = order_counts(p->order);
         struct workload_sites sites = {0};
@@ -259,7 +325,7 @@ static int batch_end(struct converter *c, uint64_t watermark)
     c->n_open = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct process *p = c->processes[c->open[i]];
-        if (!p->order)
+        if (!p || !p->order)
             continue;
         c->open[c->n_open++] = c->open[i];
         rc = process_advance(c, p);
@@ -278,10 +344,10 @@ static int feed_events(struct converter *c, const struct trace_item *item)
 {
     for (size_t i = 0; i < item->n_segments; i++) {
         struct process *p = c->processes[item->segments[i].process];
-        int rc = p->ended ? -EBADMSG : p->order ? order_feed(p->order, &item->segments[i]) : 0;
-        p->fed = true;
+        int rc = !p || p->ended ? -EBADMSG : p->order ? order_feed(p->order, &item->segments[i]) : 0;
         if (rc < 0)
             return rc;
+        p->fed = true;
     }
     return item->batch_ends ? batch_end(c, item->watermark) : 0;
 }
@@ -294,7 +360,7 @@ static int feed_samples(struct converter *c, const struct trace_item *item)
         const struct process *p = c->processes[s->process];
         for (n = 1; i + n < item->n_samples && s[n].process == s->process; n++)
             ;
-        int rc = p->order && p->wanted && p->sink.samples ? p->sink.samples(p->sink.ops.context, s, n) : 0;
+        int rc = p && p->order && p->wanted && p->sink.samples ? p->sink.samples(p->sink.ops.context, s, n) : 0;
         if (rc < 0)
             return rc;
     }
@@ -303,10 +369,10 @@ static int feed_samples(struct converter *c, const struct trace_item *item)
 
 static int feed_names(struct process *p, const struct trace_item *item)
 {
-    return p->order ? order_names(p->order, item->names, item->names_bytes) : 0;
+    return p && p->order ? order_names(p->order, item->names, item->names_bytes) : 0;
 }
 
-static int handle_item(struct converter *c, const struct trace_item *item, struct convert_result *result)
+int convert_feed(struct converter *c, const struct trace_item *item)
 {
     switch (item->type) {
     case TRACE_PROCESS:
@@ -320,7 +386,7 @@ static int handle_item(struct converter *c, const struct trace_item *item, struc
     case TRACE_NAMES:
         return feed_names(c->processes[item->process->number], item);
     case TRACE_END:
-        result->end_stamp = item->end_stamp;
+        c->end_stamp = item->end_stamp;
         break;
     case TRACE_SESSION:
     case TRACE_UNRECORDED:
@@ -340,7 +406,7 @@ static int convert_items(struct converter *c, struct convert_result *result, str
     struct trace_item item;
     int rc;
     while ((rc = next_item(c, &item, e)) > 0) {
-        rc = handle_item(c, &item, result);
+        rc = convert_feed(c, &item);
         if (rc < 0)
             return rc;
         if (c->options->progress)
@@ -359,43 +425,87 @@ static int convert_items(struct converter *c, struct convert_result *result, str
     return rc == -ENODATA ? 0 : rc;
 }
 
-static void release(struct converter *c)
+struct converter *convert_new(struct trace_reader *r, const struct convert_options *options)
 {
+    struct converter *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->reader = r;
+    c->options = options;
+    c->order.window = to_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
+    // Stamps that count events are never reordered.
+    c->order.skid = r->session.order_only ? 0 : to_stamps(&r->session, CONVERT_SKID_NS);
+    if (copy_forks(c, options->forks) == 0)
+        return c;
+    convert_free(c);
+    return NULL;
+}
+
+void convert_free(struct converter *c)
+{
+    if (!c)
+        return;
     for (size_t i = 0; i < c->n; i++) {
-        order_free(c->processes[i]->order);
-        heap_notes_release(&c->processes[i]->notes);
-        free(c->processes[i]);
+        if (c->processes[i])
+            process_release(c, c->processes[i]);
     }
     for (size_t i = 0; c->forks && i < c->n_forks; i++)
         heap_release(&c->forks[i].heap);
+    trace_forks_finder_release(&c->finder);
     free(c->processes);
     free(c->open);
     free(c->due);
     free(c->forks);
     free(c->by_parent);
+    free(c);
+}
+
+uint64_t convert_watermark(const struct converter *c)
+{
+    return c->watermark;
+}
+
+int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_open *p), void *context)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->n; i++) {
+        struct process *p = c->processes[i];
+        if (!p || !p->order)
+            continue;
+        if (p->fork && p->fork->taken)
+            rc = begin_heap(c, p);
+        const struct convert_open of = {(uint32_t)i, p->order, &p->notes, p->fork != NULL};
+        rc = rc < 0 ? rc : visit(context, &of);
+    }
+    return rc;
+}
+
+// The end of the trace, which may have come too early.
+static int finish(struct converter *c, struct convert_result *result)
+{
+    int rc = 0;
+    for (size_t i = 0; result->cut_off && i < c->n; i++) {
+        if (c->processes[i] && c->processes[i]->order)
+            order_cut_off(c->processes[i]->order);
+    }
+    for (size_t i = 0; rc == 0 && i < c->n; i++)
+        rc = process_end(c, (uint32_t)i);
+    result->end_stamp = c->end_stamp ? c->end_stamp : c->watermark;
+    return rc;
 }
 
 int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
                 struct err *e)
 {
-    struct converter c = {.reader = r, .options = options};
-    c.order.window = to_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
-    // Stamps that count events are never reordered.
-    c.order.skid = r->session.order_only ? 0 : to_stamps(&r->session, CONVERT_SKID_NS);
+    struct converter *c = convert_new(r, options);
     *result = (struct convert_result){0};
-    int rc = copy_forks(&c, options->forks);
-    c.ahead = rc < 0 ? NULL : trace_ahead_start(r);
+    if (!c)
+        return err_set(e, -ENOMEM, "%s: cannot convert: %s", r->in->name, strerror(ENOMEM));
+    c->ahead = trace_ahead_start(r);
+    int rc = convert_items(c, result, e);
+    trace_ahead_stop(c->ahead);
     if (rc == 0)
-        rc = convert_items(&c, result, e);
-    trace_ahead_stop(c.ahead);
-    for (size_t i = 0; result->cut_off && i < c.n; i++) {
-        if (c.processes[i]->order)
-            order_cut_off(c.processes[i]->order);
-    }
-    for (size_t i = 0; rc == 0 && i < c.n; i++)
-        rc = process_end(&c, (uint32_t)i);
-    if (rc == 0 && !result->end_stamp)
-        result->end_stamp = c.watermark;
-    release(&c);
+        rc = finish(c, result);
+    convert_free(c);
     return rc < 0 ? err_set(e, rc, "%s: cannot convert: %s", r->in->name, strerror(-rc)) : 0;
 }

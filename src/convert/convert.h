@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_CONVERT_CONVERT_H
 #define HEAPTAPE_CONVERT_CONVERT_H
 
+#include "convert/heap.h"
 #include "convert/order.h"
 #include "trace/forks.h"
 
@@ -24,6 +25,9 @@ struct convert_options {
     // Of the processes that are chosen, their parents and so on, which are then read, too. NULL: every process begins with an
     // empty heap. Borrowed.
     const struct trace_forks *forks;
+    // Instead: forks are found as the processes come. A child gets the heap that its parent has then, if that has come farther
+    // than the fork.
+    bool find_forks;
     // All events up to the stamp have been handed on, except those that wait for others: 1 to have so_far called, 0, or a
     // negative errno, which ends all. NULL: not wanted.
     int (*advanced)(void *context, uint64_t stamp);
@@ -49,5 +53,28 @@ struct convert_result {
 // is no error.
 int convert_run(struct trace_reader *r, const struct convert_options *options, struct convert_result *result,
                 struct err *e);
+
+// The same in pieces, for a caller that reads the frames itself and goes on for as long as they come. Reader and options are
+// borrowed. NULL when out of memory.
+struct converter *convert_new(struct trace_reader *r, const struct convert_options *options);
+void convert_free(struct converter *c);
+
+// Takes what trace_next gave. 0 or a negative errno without a text; errors of sinks are passed on. A frame that announces a
+// process may be handed on before its turn.
+int convert_feed(struct converter *c, const struct trace_item *item);
+
+// That of the last batch that was fed as a whole.
+uint64_t convert_watermark(const struct converter *c);
+
+// A process that has begun and of which not all has been handed on. Borrowed.
+struct convert_open {
+    uint32_t number;
+    const struct order *order;
+    const struct heap_notes *notes; // of its blocks, with find_forks
+    bool waits;                     // it is a fork that has not got its parent's heap yet
+};
+
+// Visits all of these by their numbers. 0, a negative errno, or what is not 0 of what `visit` returned, which ends it.
+int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_open *p), void *context);
 
 #endif

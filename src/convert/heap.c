@@ -83,32 +83,42 @@ static bool is_replaced(const struct order *o, uint32_t slot)
     return false;
 }
 
-static int take_blocks(struct heap *h, const struct order *o, const struct heap_notes *notes, const uint64_t *ids)
+int heap_each(const struct order *o, const struct heap_notes *notes,
+              int (*visit)(void *context, const struct heap_block *b), void *context)
 {
-    for (uint32_t slot = 0; slot < o->n_slots && slot < notes->n; slot++) {
+    uint64_t *ids = site_ids(o);
+    int rc = ids ? 0 : -ENOMEM;
+    for (uint32_t slot = 0; rc == 0 && slot < o->n_slots && slot < notes->n; slot++) {
         const struct heap_note *n = &notes->items[slot];
         if (!o->slots[slot].address || is_replaced(o, slot))
             continue;
-        if (HT_GROW(&h->blocks, &h->blocks_capacity, h->n_blocks + 1) < 0)
-            return -ENOMEM;
-        h->blocks[h->n_blocks++] = (struct heap_block){.address = o->slots[slot].address,
-                                                       .size = n->size,
-                                                       .site = n->site <= o->sites.numbers.n ? ids[n->site] : 0,
-                                                       .kind = n->kind,
-                                                       .align_log2 = n->align_log2,
-                                                       .size_unknown = n->size_unknown};
+        const struct heap_block b = {.address = o->slots[slot].address,
+                                     .size = n->size,
+                                     .site = n->site <= o->sites.numbers.n ? ids[n->site] : 0,
+                                     .kind = n->kind,
+                                     .align_log2 = n->align_log2,
+                                     .size_unknown = n->size_unknown};
+        rc = visit(context, &b);
     }
+    free(ids);
+    return rc;
+}
+
+static int take_block(void *context, const struct heap_block *b)
+{
+    struct heap *h = context;
+    if (HT_GROW(&h->blocks, &h->blocks_capacity, h->n_blocks + 1) < 0)
+        return -ENOMEM;
+    h->blocks[h->n_blocks++] = *b;
     return 0;
 }
 
 int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp)
 {
     int rc = order_settle(parent, stamp);
-    uint64_t *ids = rc == 0 ? site_ids(parent) : NULL;
     h->stamp = stamp;
     if (rc == 0)
-        rc = ids ? take_blocks(h, parent, notes, ids) : -ENOMEM;
-    free(ids);
+        rc = heap_each(parent, notes, take_block, h);
     return rc < 0 ? rc : take_sites(h, parent);
 }
 

@@ -52,6 +52,11 @@ void heap_release(struct heap *h);
 // and the skid behind it have been fed. 0 or a negative errno, which may be the sink's.
 int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
+// The blocks of an order that are live by what it has put out; those of a realloc that is under way are. 0, or what `visit`
+// returned that is not 0, which ends it; -ENOMEM.
+int heap_each(const struct order *o, const struct heap_notes *notes,
+              int (*visit)(void *context, const struct heap_block *b), void *context);
+
 // The child's first ops: the blocks, as PREEXISTING, by the thread that the fork began with. 0 or a negative errno.
 int heap_give(const struct heap *h, struct order *child);
 

@@ -1,6 +1,5 @@
 #include "trace/forks.h"
 
-#include "base/map.h"
 #include "trace/fields.h"
 
 #include <errno.h>
@@ -12,13 +11,6 @@ struct forks_image {
     size_t older; // the image of the same pid before it + 1; 0: none
 };
 
-struct search {
-    struct trace_forks *to;
-    struct map by_pid; // the last image + 1
-    struct forks_image *images;
-    size_t n, capacity;
-};
-
 enum { MAX_OLDER = 1000 }; // images of a pid that are looked at: a chain of exec is shorter
 
 void trace_forks_release(struct trace_forks *f)
@@ -27,8 +19,15 @@ void trace_forks_release(struct trace_forks *f)
     *f = (struct trace_forks){0};
 }
 
+void trace_forks_finder_release(struct trace_forks_finder *s)
+{
+    map_release(&s->by_pid);
+    free(s->images);
+    *s = (struct trace_forks_finder){0};
+}
+
 // The number of the parent + 1. Older traces name its pid alone: the last image of it. 0: it is not in the trace.
-static size_t find_parent(const struct search *s, const struct trace_process *p)
+static size_t find_parent(const struct trace_forks_finder *s, const struct trace_process *p)
 {
     size_t at = p->forked_from ? map_get(&s->by_pid, p->forked_from) : 0;
     for (unsigned i = 0; at && p->forked_from_start && s->images[at - 1].start_stamp != p->forked_from_start; i++)
@@ -36,21 +35,32 @@ static size_t find_parent(const struct search *s, const struct trace_process *p)
     return at;
 }
 
-static int add_process(struct search *s, const struct trace_process *p)
+int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_process *p, struct trace_fork *fork)
 {
     size_t parent = find_parent(s, p);
-    if (HT_GROW(&s->images, &s->capacity, s->n + 1) < 0 || HT_GROW(&s->to->items, &s->to->capacity, s->to->n + 1) < 0)
+    if (HT_GROW(&s->images, &s->capacity, s->n + 1) < 0)
         return -ENOMEM;
     uint32_t number = (uint32_t)s->n++;
     s->images[number] = (struct forks_image){p->start_stamp, map_get(&s->by_pid, p->pid)};
+    if (map_put(&s->by_pid, p->pid, number + 1ull) < 0)
+        return -ENOMEM;
     if (parent)
-        s->to->items[s->to->n++] = (struct trace_fork){(uint32_t)parent - 1, number,
-                                                       p->fork_stamp ? p->fork_stamp : p->start_stamp, p->fork_stamp};
-    return map_put(&s->by_pid, p->pid, number + 1ull);
+        *fork = (struct trace_fork){(uint32_t)parent - 1, number, p->fork_stamp ? p->fork_stamp : p->start_stamp,
+                                    p->fork_stamp};
+    return parent > 0;
+}
+
+static int add_process(struct trace_forks *f, struct trace_forks_finder *s, const struct trace_process *p)
+{
+    if (HT_GROW(&f->items, &f->capacity, f->n + 1) < 0)
+        return -ENOMEM;
+    int rc = trace_forks_finder_add(s, p, &f->items[f->n]);
+    f->n += rc > 0;
+    return rc < 0 ? rc : 0;
 }
 
 // 1 to go on; 0 at the end, and where the trace is damaged; -ENOMEM.
-static int read_process(struct search *s, struct frame_reader *frames)
+static int read_process(struct trace_forks *to, struct trace_forks_finder *s, struct frame_reader *frames)
 {
     struct frame f;
     struct err ignored;
@@ -62,14 +72,14 @@ static int read_process(struct search *s, struct frame_reader *frames)
         return 0;
     rc = fields_get_process(f.data, f.size, &p);
     if (rc == 0)
-        rc = add_process(s, &p);
+        rc = add_process(to, s, &p);
     trace_process_release(&p);
     return rc == -ENOMEM ? rc : rc == 0;
 }
 
 int trace_forks_find(struct trace_forks *f, struct trace_file *t, struct err *e)
 {
-    struct search s = {.to = f};
+    struct trace_forks_finder s = {0};
     struct frame_reader frames;
     *f = (struct trace_forks){0};
     if (!t->in.size_bytes)
@@ -78,11 +88,10 @@ int trace_forks_find(struct trace_forks *f, struct trace_file *t, struct err *e)
     if (rc < 0)
         return rc;
     frame_reader_init(&frames, &t->in, FRAME_MAGIC_TRACE, TRACE_VERSION);
-    while ((rc = read_process(&s, &frames)) > 0)
+    while ((rc = read_process(f, &s, &frames)) > 0)
         continue;
     frame_reader_release(&frames);
-    map_release(&s.by_pid);
-    free(s.images);
+    trace_forks_finder_release(&s);
     if (rc < 0)
         return err_set(e, rc, "%s: out of memory", t->in.name);
     return trace_file_rewind(t, e);

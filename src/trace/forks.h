@@ -3,6 +3,7 @@
 #ifndef HEAPTAPE_TRACE_FORKS_H
 #define HEAPTAPE_TRACE_FORKS_H
 
+#include "base/map.h"
 #include "trace/file.h"
 
 struct trace_fork {
@@ -18,6 +19,18 @@ struct trace_forks {
 };
 
 void trace_forks_release(struct trace_forks *f);
+
+// Tells which processes are forks as they come, in the order of their numbers. All zero has seen none.
+struct trace_forks_finder {
+    struct map by_pid; // the last image + 1
+    struct forks_image *images;
+    size_t n, capacity;
+};
+
+void trace_forks_finder_release(struct trace_forks_finder *s);
+
+// Takes the next process. 1: it is a fork, and *fork says of which; 0: of none that came before; -ENOMEM.
+int trace_forks_finder_add(struct trace_forks_finder *s, const struct trace_process *p, struct trace_fork *fork);
 
 // Finds all forks, from where the trace begins, and starts again there. Events are not read; what is damaged ends the
 // search. Nothing is found in a pipe. 0 or a negative errno with the text set.
