@@ -1,5 +1,5 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --aggregate= --period= --collect= --pid= -p --duration= --walk --wrap= --usable --maps --no-residency --no-pages --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --aggregate= --period= --flight= --trigger= --keep= --on-dump= --collect= --pid= -p --duration= --walk --wrap= --usable --maps --no-residency --no-pages --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [top]=' --batch -b --iterations= -n --interval= -d --by= --sort= --top= --pid= -p --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --no-timestamps --help -h --quiet -q --color='
@@ -40,6 +40,10 @@ declare -gA _heaptape_values=(
   ['record --max-size']=''
   ['record --aggregate=']=''
   ['record --period']=''
+  ['record --flight']=''
+  ['record --trigger']=''
+  ['record --keep']=''
+  ['record --on-dump']=''
   ['record --collect']='@folders'
   ['record --pid']='@processes'
   ['record -p']='@processes'
@@ -212,7 +216,7 @@ declare -gA _heaptape_values=(
 # The same of operands.
 declare -gA _heaptape_operands=(
   [record]='@programs'
-  [ctl]='@processes start stop pause resume sync reset status detach'
+  [ctl]='@processes start stop pause resume sync reset status detach dump'
   [top]='@processes @files'
   [convert]='@files'
   [slice]='@files'

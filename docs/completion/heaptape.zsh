@@ -38,6 +38,10 @@ _heaptape_record() {
     '--max-size=[stop recording when FILE reaches SIZE; PROGRAM continues untraced]:SIZE: _heaptape_words ' \
     '--aggregate=-[write no events but what is live and what was allocated by call site, in a file of some MiB that is rewritten every SECONDS, 60 by default; with --stacks=sample unless --stacks is given]::SECONDS: _heaptape_words ' \
     '--period=[with --aggregate, keep the live bytes of each call site at the end of each period of SECONDS]:SECONDS: _heaptape_words ' \
+    '--flight=[keep the last SIZE of the trace in memory, or what it has of the last DURATION (30s, 5min, 1h; at most 256M unless SIZE is given), and write it with all blocks that were live before as a trace when a trigger asks for it; with --stacks=sample unless --stacks is given]:SIZE|DURATION\[,...\]: _heaptape_words ' \
+    '--trigger=[with --flight, what asks for a dump besides SIGUSR2 and '\''heaptape ctl PID dump'\''\: rss>SIZE, rss+N%/DURATION, cgroup>N%, oom, exit!=0 or exit, which is the default]:TRIGGER\[,...\]: _heaptape_words ' \
+    '--keep=[with --flight, remove older dumps than the last N]:N: _heaptape_words ' \
+    '--on-dump=[with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER]:CMD: _heaptape_words ' \
     '--collect=[run nothing; write the trace of processes that recorded themselves into DIR]:DIR: _heaptape_words @folders' \
     '(-p --pid)'{-p+,--pid=}'[record a process that runs already, until it exits, a signal ends heaptape, or --duration is over]:PID: _heaptape_words @processes' \
     '--duration=[with --pid, stop recording after SECONDS]:SECONDS: _heaptape_words ' \
@@ -60,7 +64,7 @@ _heaptape_ctl() {
     '(-h --help)'{-h,--help}'[show this help and exit]' \
     '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
     '--color=[colour the output; auto\: on a terminal, unless NO_COLOR is set]:auto|always|never: _heaptape_words auto always never' \
-    '*:operand: _heaptape_words @processes start stop pause resume sync reset status detach'
+    '*:operand: _heaptape_words @processes start stop pause resume sync reset status detach dump'
 }
 _heaptape_top() {
   _arguments -s -S : \

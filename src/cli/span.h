@@ -1,4 +1,4 @@
-// Spans of time as people write them: 1.5s, 20ms, 300us, 1000ns.
+// Spans of time as people write them: 1h, 5min, 1.5s, 20ms, 300us, 1000ns.
 #ifndef HEAPTAPE_CLI_SPAN_H
 #define HEAPTAPE_CLI_SPAN_H
 

@@ -61,8 +61,8 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
              (unsigned long long)s->order_repaired);
     if (s->preexisting_blocks)
         note(
-            "%s: begins with %llu blocks (%s) that were live before: in the parent, with which the program shared their "
-            "pages until either wrote there, or found by 'record --walk'",
+            "%s: begins with %llu blocks (%s) that were live before: at the start of a dump of 'record --flight', found by "
+            "'record --walk', or in the parent at the fork, which shares their pages until one of the two writes there",
             to, (unsigned long long)s->preexisting_blocks, human_bytes(text, s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
         note("%s: %llu frees have no recorded allocation, the order of %llu events is ambiguous, %llu words are lost",

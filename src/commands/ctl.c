@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,12 @@ static const struct option options[] = {
     {0},
 };
 
-enum { VERB_STATUS = CONTROL_RESET + 1, VERB_DETACH, VERBS };
+enum { VERB_STATUS = CONTROL_RESET + 1, VERB_DETACH, VERB_DUMP, VERBS };
 
 static const char *const verbs[VERBS] = {
-    [CONTROL_START] = "start", [CONTROL_STOP] = "stop",   [CONTROL_PAUSE] = "pause", [CONTROL_RESUME] = "resume",
-    [CONTROL_SYNC] = "sync",   [CONTROL_RESET] = "reset", [VERB_STATUS] = "status",  [VERB_DETACH] = "detach",
+    [CONTROL_START] = "start",   [CONTROL_STOP] = "stop",  [CONTROL_PAUSE] = "pause",
+    [CONTROL_RESUME] = "resume", [CONTROL_SYNC] = "sync",  [CONTROL_RESET] = "reset",
+    [VERB_STATUS] = "status",    [VERB_DETACH] = "detach", [VERB_DUMP] = "dump",
 };
 
 // VERBS if no verb has this name. glibc's word for resume is accepted, too.
@@ -133,6 +135,37 @@ static int detach(pid_t pid)
     return EXIT_DONE;
 }
 
+// Does the process handle the signal? -1: it cannot be seen.
+static int handles(pid_t pid, int sig)
+{
+    char path[64], line[256];
+    unsigned long long mask;
+    int found = -1;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    FILE *f = fopen(path, "re");
+    while (f && found < 0 && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "SigCgt: %llx", &mask) == 1)
+            found = mask >> (sig - 1) & 1;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+// A recorder without --flight would be killed by the signal.
+static int dump(pid_t pid, const struct target *a)
+{
+    pid_t recorder = (pid_t)a->control.session->recorder_pid;
+    if (!control_recorder_lives(a->control.futexes, a->control.session->owner))
+        die(EXIT_FAILED, "%ld: %s", (long)pid, explain(EPIPE));
+    int asked = handles(recorder, SIGUSR2);
+    if (asked < 0)
+        die(EXIT_FAILED, "%ld: its recorder is not in this PID namespace", (long)pid);
+    if (!asked)
+        die(EXIT_FAILED, "%ld: is not recorded with --flight", (long)pid);
+    return kill(recorder, SIGUSR2) < 0 ? -errno : 0;
+}
+
 static int run(const void *fields, int argc, char **argv)
 {
     const struct ctl_options *o = fields;
@@ -156,6 +189,8 @@ static int run(const void *fields, int argc, char **argv)
     int rc = 0;
     if (verb == VERB_STATUS)
         print_status(a.control.header, pid, o->json);
+    else if (verb == VERB_DUMP)
+        rc = dump((pid_t)pid, &a);
     else
         rc = control_do(&a.control, (enum control_verb)verb);
     target_close(&a);
@@ -166,7 +201,7 @@ static int run(const void *fields, int argc, char **argv)
 
 const struct command cmd_ctl = {
     .name = "ctl",
-    .operands = "PID start|stop|pause|resume|sync|reset|status|detach",
+    .operands = "PID start|stop|pause|resume|sync|reset|status|detach|dump",
     .summary = "Control recording in a running process",
     .description =
         "Controls the recording of the process PID, which 'heaptape record' started or which records itself "
@@ -176,7 +211,8 @@ const struct command cmd_ctl = {
         "resume. stop pauses and then syncs; after it, only start continues. sync returns when all events so far "
         "are in the trace file. reset empties the trace file: it discards what was recorded so far, of all "
         "processes of the recording. status prints the state of the recording. detach ends the recording of a process that "
-        "'heaptape record --pid' attached to, also if the recorder was killed: afterwards the process calls malloc as before.\n\n"
+        "'heaptape record --pid' attached to, also if the recorder was killed: afterwards the process calls malloc as before. "
+        "dump asks the recorder of a process that is recorded with --flight for a dump, which is written while the process continues.\n\n"
         "Pausing is exact: no call that begins after pause or stop returned is recorded, and every call that "
         "begins after start or resume returned is recorded. Thread starts and exits are always recorded.\n\n"
         "A verb applies to PID and to the processes that it forks later. After exec, a process is recorded as its "

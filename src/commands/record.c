@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
+#include "flight/flight.h"
 #include "formats/export_live.h"
 #include "print/coverage.h"
 #include "print/unrecorded.h"
@@ -44,6 +45,10 @@ struct record_options {
     const char *allocator;
     struct compression compression;
     uint64_t aggregate_s, period_s; // 0: no aggregate
+    struct flight_window flight;    // bytes 0: no flight recording
+    struct flight_triggers triggers;
+    uint64_t keep;
+    const char *on_dump;
     const char *collect;
     uint64_t pid;
     uint64_t duration_s;
@@ -77,6 +82,16 @@ static int parse_compression(const char *text, void *field)
         rc = strncmp(text, "zstd:", 5) == 0 ? options_parse_number(text + 5, &level) : -EINVAL;
     *c = (struct compression){codec < 0 ? FRAME_CODEC_ZSTD : (enum frame_codec)codec, (int)level};
     return rc == 0 && (level < 1 || level > MAX_LEVEL) ? -ERANGE : rc;
+}
+
+static int parse_flight(const char *text, void *field)
+{
+    return flight_window_parse(text, field);
+}
+
+static int parse_triggers(const char *text, void *field)
+{
+    return flight_triggers_parse(text, field);
 }
 
 static const struct option options[] = {
@@ -116,6 +131,20 @@ static const struct option options[] = {
     {0, "period", OPTION_NUMBER, "SECONDS", "3600",
      "with --aggregate, keep the live bytes of each call site at the end of each period of SECONDS",
      offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
+    {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
+     "keep the last SIZE of the trace in memory, or what it has of the last DURATION (30s, 5min, 1h; at most 256M unless SIZE "
+     "is given), and write it with all blocks that were live before as a trace when a trigger asks for it; with "
+     "--stacks=sample unless --stacks is given",
+     offsetof(struct record_options, flight), .parse = parse_flight},
+    {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL,
+     "with --flight, what asks for a dump besides SIGUSR2 and 'heaptape ctl PID dump': rss>SIZE, rss+N%/DURATION, cgroup>N%, "
+     "oom, exit!=0 or exit, which is the default",
+     offsetof(struct record_options, triggers), .parse = parse_triggers},
+    {0, "keep", OPTION_NUMBER, "N", NULL, "with --flight, remove older dumps than the last N",
+     offsetof(struct record_options, keep), .min = 1, .max = UINT32_MAX},
+    {0, "on-dump", OPTION_STRING, "CMD", NULL,
+     "with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER",
+     offsetof(struct record_options, on_dump)},
     {0, "collect", OPTION_STRING, "DIR", NULL,
      "run nothing; write the trace of processes that recorded themselves into DIR",
      offsetof(struct record_options, collect)},
@@ -415,33 +444,100 @@ static void note_aggregate(const char *text)
     note("%s; the file stays as it was until it can be written", text);
 }
 
-static int record_to_aggregate(const struct record_options *o, struct record_settings *s, const char *path)
+enum { NS_PER_S = 1000000000 };
+
+// A process of its own that makes something else of the trace than a file of all of it.
+struct record_reader {
+    const char *path;
+    const void *settings;
+    int (*check)(const void *settings, struct err *e);
+    int (*read)(const void *settings, struct err *e);
+    bool asked; // it is asked by SIGUSR2
+};
+
+static pid_t asked_reader;
+
+static void ask_reader(int sig)
 {
-    enum { NS_PER_S = 1000000000 };
+    kill(asked_reader, sig);
+}
+
+static int record_to_reader(const struct record_options *o, struct record_settings *s, const struct record_reader *to)
+{
+    const struct sigaction action = {.sa_handler = ask_reader, .sa_flags = SA_RESTART};
+    struct sigaction before;
     struct record_result r;
     struct output out;
     struct export_live live;
     struct err e = {0}, lost = {0};
+    sigset_t ask;
+    s->live = true;
+    s->beat_ns = NS_PER_S / 5;
+    // Until both processes handle it. The reader unblocks it itself.
+    sigemptyset(&ask);
+    sigaddset(&ask, SIGUSR2);
+    if (to->asked)
+        sigprocmask(SIG_BLOCK, &ask, NULL);
+    if (to->check(to->settings, &e) < 0 || export_live_start_other(&live, to->read, to->settings, &out, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    asked_reader = live.writer;
+    // One that is ignored stays so, as PROGRAM inherits it.
+    if (to->asked && sigaction(SIGUSR2, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGUSR2, &action, NULL);
+    sigprocmask(SIG_UNBLOCK, &ask, NULL);
+    int rc = record_run(s, &out, &r, &e);
+    output_close(&out, true, NULL);
+    int written = export_live_finish(&live, false, &lost);
+    if (written < 0 && (rc < 0 || (!r.start_errno && !is_nothing(s, &r))))
+        die(EXIT_RECORD, "%s: %s", to->path, lost.text);
+    if (rc < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    int code = conclude(o, s, &r, NULL);
+    trace_unrecorded_release(&r.unrecorded);
+    return code;
+}
+
+static int check_aggregate(const void *settings, struct err *e)
+{
+    return aggregate_check(settings, e);
+}
+
+static int record_to_aggregate(const struct record_options *o, struct record_settings *s, const char *path)
+{
     const struct aggregate_settings how = {.path = path,
                                            .force = o->force,
                                            .rewrite_ns = o->aggregate_s * NS_PER_S,
                                            .period_ns = o->period_s * NS_PER_S,
                                            .note = note_aggregate};
     s->codec = FRAME_CODEC_NONE; // nobody keeps it
-    s->live = true;
-    s->beat_ns = NS_PER_S / 5;
-    if (aggregate_check(&how, &e) < 0 || export_live_start_other(&live, write_aggregate, &how, &out, &e) < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    int rc = record_run(s, &out, &r, &e);
-    output_close(&out, true, NULL);
-    int written = export_live_finish(&live, false, &lost);
-    if (written < 0 && (rc < 0 || (!r.start_errno && !is_nothing(s, &r))))
-        die(EXIT_RECORD, "%s: %s", path, lost.text);
-    if (rc < 0)
-        die(EXIT_RECORD, "%s", e.text);
-    int code = conclude(o, s, &r, NULL);
-    trace_unrecorded_release(&r.unrecorded);
-    return code;
+    return record_to_reader(o, s, &(struct record_reader){path, &how, check_aggregate, write_aggregate, false});
+}
+
+static int check_flight(const void *settings, struct err *e)
+{
+    return flight_check(settings, e);
+}
+
+static int run_flight(const void *settings, struct err *e)
+{
+    return flight_run(settings, e);
+}
+
+static void note_flight(const char *text)
+{
+    note("%s", text);
+}
+
+static int record_flight(const struct record_options *o, struct record_settings *s, const char *path)
+{
+    const struct flight_settings how = {.path = path,
+                                        .force = o->force,
+                                        .window = o->flight,
+                                        .triggers = o->triggers,
+                                        .keep = o->keep,
+                                        .command = o->on_dump,
+                                        .note = note_flight};
+    return record_to_reader(o, s, &(struct record_reader){path, &how, check_flight, run_flight, true});
 }
 
 static int record_program(const struct record_options *o, struct record_settings *s)
@@ -461,9 +557,10 @@ static int record_program(const struct record_options *o, struct record_settings
         die(EXIT_RECORD, "%s", e.text);
     s->library = library;
     set_allocator(s, &allocator);
-    int code = o->aggregate_s  ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
-               : target.format ? record_to_format(o, s, &target)
-                               : record_to_trace(o, s, target.output);
+    int code = o->aggregate_s    ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
+               : o->flight.bytes ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
+               : target.format   ? record_to_format(o, s, &target)
+                                 : record_to_trace(o, s, target.output);
     allocator_release(&allocator);
     free(target.made);
     return code;
@@ -503,7 +600,10 @@ static int record_attached(const struct record_options *o, struct record_setting
     unsetenv(SPOOL_ENV_ATTACH);
     fcntl(s->attach.report, F_SETFD, FD_CLOEXEC);
     // Programs that are started so are often several, and have no place for options.
-    snprintf(output, sizeof output, "heaptape.%ld.%s", (long)s->attach.pid, o->aggregate_s ? "hta" : "ht");
+    snprintf(output, sizeof output, "heaptape.%ld.%s", (long)s->attach.pid,
+             o->aggregate_s    ? "hta"
+             : o->flight.bytes ? "%n.ht"
+                               : "ht");
     struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
     if (export_live_complete(&target) == 0 && !target.format && !o->output)
         named.output = output;
@@ -543,7 +643,7 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .stacks = o->stacks};
-    if (o->aggregate_s && !s.stacks.depth)
+    if ((o->aggregate_s || o->flight.bytes) && !s.stacks.depth)
         spool_parse_stacks("sample", &s.stacks);
     if (!o->collect && !o->pid && argc == 0 && read_attach(&s.attach))
         return record_attached(o, &s);
@@ -567,6 +667,11 @@ static int run_record(const void *fields, int argc, char **argv)
     if (o->aggregate_s && (o->format || o->log_fd || o->collect || o->max_bytes))
         return usage_error(&cmd_record,
                            "--aggregate cannot be combined with --format, --log-fd, --collect or --max-size");
+    if (o->flight.bytes && (o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
+        return usage_error(&cmd_record,
+                           "--flight cannot be combined with --aggregate, --format, --log-fd, --collect or --max-size");
+    if ((o->triggers.any || o->keep || o->on_dump) && !o->flight.bytes)
+        return usage_error(&cmd_record, "--trigger, --keep and --on-dump require --flight");
     if (o->output && o->log_fd)
         return usage_error(&cmd_record, "-o and --log-fd cannot be combined");
     if (o->collect)
@@ -636,6 +741,14 @@ const struct command cmd_record = {
         "new one, which is whole, every SECONDS; a recorder that is killed or cannot write leaves the last one. 'heaptape stat', 'report' and 'top' read it. "
         "--period sets how often the live bytes are kept: at most 64 times, then every other one is dropped and the period doubles. "
         "What a fork child has of its parent is not counted as the child's. Of processes that have ended, the 64 with the highest peaks of live bytes are listed, and the others are in the totals.\n\n"
+        "With --flight, heaptape keeps the last part of the trace in memory, and what was live before it. A dump is a trace that begins "
+        "with these blocks, and can be converted and replayed; FILE (heaptape.%n.ht by default) is its name, with its number in the place "
+        "of %n. Without %n each dump replaces the one before. Dumps are asked for by SIGUSR2 to heaptape, by 'heaptape ctl PID dump', and by "
+        "the triggers: rss>SIZE, a process has more resident memory, again when it was below 90 % of SIZE in between; rss+N%/DURATION, it "
+        "has N % more than that long before; cgroup>N%, the cgroup of the first process uses more than N % of its memory limit; oom, the kernel killed a process "
+        "of that cgroup for want of memory; exit!=0, a signal terminated the program or its exit status is not 0; exit, the recording ended. "
+        "With --trigger, exit is one only if it is named. Where the memory limit is one of a cgroup, the recorder must be in another one, or it may be killed "
+        "too. heaptape waits for CMD to end before it exits. The program continues while a dump is written.\n\n"
         "A process that was not recorded is named with the reason, such as a static executable or a cleared environment; the "
         "trace keeps the list, and 'heaptape stat' and 'heaptape check' print it. If the kernel does not report processes to "
         "heaptape (before Linux 6.6 it does so only with CAP_NET_ADMIN, and never in a container's namespaces), heaptape searches /proc and says "

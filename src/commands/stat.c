@@ -119,6 +119,11 @@ static void print_recording(const struct trace_session *s)
     fputs(", ", stdout);
     print_text_of_file(s->cpu);
     printf(", %u CPUs\n", s->cpus);
+    if (s->dumped) {
+        printf("%-22s ", "dumped because");
+        print_text_of_file(s->dumped);
+        putchar('\n');
+    }
     printf("%-22s %15s at %.3f MHz\n", "clock", clock_kind_name(s->clock), (double)s->clock_hz / 1e6);
 }
 

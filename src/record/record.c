@@ -196,8 +196,8 @@ static int end_batch(struct recorder *r, struct err *e)
     r->in_batch = false;
     r->unsettled = r->batch_words ? SETTLING_BATCHES : r->unsettled - (r->unsettled > 0);
     int rc = encoder_end_batch(r->encoder, r->watermark, e);
-    // Their processes end here at the earliest.
-    if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE))
+    // Their processes end here at the earliest. Who wants batches wants to know of the memory, too.
+    if (rc == 0 && (r->n_ended || r->n_samples == SAMPLES_AT_ONCE || r->settings->beat_ns))
         rc = write_samples(r, e);
     if (rc == 0)
         rc = write_code_names(r, e);

@@ -37,6 +37,8 @@ static void put_session(struct json *j, const struct trace_session *s)
     json_put_u64(j, "clock_hz", s->clock_hz);
     json_put_u64(j, "timestamp_ticks", 1ull << s->stamp_shift);
     json_put_u64(j, "realtime_ns", s->realtime_ns);
+    if (s->dumped)
+        json_put_string(j, "dumped_because", s->dumped);
     json_end_object(j);
 }
 

@@ -13,6 +13,7 @@ void trace_session_release(struct trace_session *s)
     free(s->kernel);
     free(s->cpu);
     free(s->heaptape);
+    free(s->dumped);
     *s = (struct trace_session){0};
 }
 
@@ -98,7 +99,9 @@ int fields_put_session(struct buf *b, const struct trace_session *s)
         rc = tlv_put_string(b, TRACE_F_KERNEL, s->kernel);
     if (rc == 0)
         rc = tlv_put_string(b, TRACE_F_CPU, s->cpu);
-    return rc ? rc : tlv_put_string(b, TRACE_F_HEAPTAPE, s->heaptape);
+    if (rc == 0)
+        rc = tlv_put_string(b, TRACE_F_HEAPTAPE, s->heaptape);
+    return rc ? rc : tlv_put_string(b, TRACE_F_DUMPED, s->dumped);
 }
 
 int fields_put_process(struct buf *b, const struct trace_process *p)
@@ -247,6 +250,8 @@ static int set_session(void *to, const struct tlv *f)
         return set_string(&s->cpu, f);
     case TRACE_F_HEAPTAPE:
         return set_string(&s->heaptape, f);
+    case TRACE_F_DUMPED:
+        return set_string(&s->dumped, f);
     }
     return 0;
 }

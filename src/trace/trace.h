@@ -39,6 +39,7 @@ enum trace_field {
     TRACE_F_HEAPTAPE = 12,     // version that recorded
     TRACE_F_ORDER_ONLY = 13,   // not 0: stamps are no times, they only order the events (SESSION)
     TRACE_F_STACK_SAMPLE_BYTES = 14,
+    TRACE_F_DUMPED = 15,  // text: why it was written; a trace of the last part of a recording (SESSION)
     TRACE_F_PROCESS = 20, // number of the process in this trace, from 0, in order of appearance
     TRACE_F_PID = 21,
     TRACE_F_PPID = 22,
@@ -128,6 +129,7 @@ struct trace_session {
     bool order_only;             // stamps are no times
     uint64_t stack_sample_bytes; // one call site is recorded per so many bytes allocated; 0: all or none are
     char *argv, *host, *kernel, *cpu, *heaptape;
+    char *dumped; // why `record --flight` wrote it; NULL: it is a whole recording
     uint32_t argv_bytes, cpus;
     uint64_t memory_bytes;
 };

@@ -304,6 +304,7 @@ END
   sed -n 's/^    //p' "$HEAPTAPE_SOURCE/docs/guide/attach-to-a-service.md" |
     sed "s/(pgrep .*)/(echo $service)/; s/^heaptape record --aggregate.*/timeout 60 & --duration 2/
       s/^heaptape top/timeout 60 heaptape top --batch -n 1/; s/^heaptape record.*/& \&/; s/^heaptape ctl.* detach/sleep 4; &; wait/
+      s/^heaptape ctl.* dump/sleep 2; until &; do sleep 0.1; done/
       s/^heaptape ctl.* status/until & | grep recording; do sleep 0.1; done/; s/60s/1s/; s/540s/3s/" >commands
   cat commands
   run env PATH="$PWD/bin:$PATH" timeout 120 bash -ec "$(cat commands)" 3>&-

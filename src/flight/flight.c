@@ -1,0 +1,408 @@
+#include "flight/flight.h"
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "cli/human.h"
+#include "cli/options.h"
+#include "cli/span.h"
+#include "flight/dump.h"
+#include "trace/columns.h"
+#include "trace/fields.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DEFAULT_BYTES = 256 << 20, LEAST_BYTES = 1 << 20 };
+
+// What the process that writes a dump says of it.
+struct written {
+    int rc;
+    struct err e;
+    struct dump_result result;
+    uint64_t bytes;
+};
+
+struct flight {
+    const struct flight_settings *settings;
+    struct trace_reader reader;
+    struct converter *converter;
+    struct flight_ring ring;
+    struct watch watch;
+    struct buf stored;
+    bool batch_ended; // the last frame of events ends a batch
+    bool asked;       // a dump is to be written, and
+    char reason[WATCH_REASON_BYTES];
+    uint64_t dumps;          // begun
+    pid_t writer;            // of the dump under work; 0: there is none
+    char *path;              // … its path …
+    char *why;               // … and its reason
+    struct written *written; // shared with that process
+    char **kept;             // paths of dumps, the oldest first
+    size_t n_kept, kept_capacity;
+    size_t hooks; // commands that run
+};
+
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    signalled = 1;
+}
+
+int flight_window_parse(const char *text, struct flight_window *w)
+{
+    char *copy = strdup(text), *rest = copy;
+    int rc = copy ? 0 : -ENOMEM;
+    *w = (struct flight_window){0, UINT64_MAX};
+    for (char *one; rc == 0 && (one = strsep(&rest, ","));) {
+        if (w->ns == UINT64_MAX && span_parse(one, &w->ns) == 0)
+            rc = w->ns ? 0 : -EINVAL;
+        else
+            rc = w->bytes || options_parse_size(one, &w->bytes) < 0 || w->bytes < LEAST_BYTES ? -EINVAL : 0;
+    }
+    w->bytes = w->bytes ? w->bytes : DEFAULT_BYTES;
+    free(copy);
+    return rc;
+}
+
+// The path of a dump, to be freed. NULL when out of memory.
+static char *path_of(const struct flight_settings *s, uint64_t number)
+{
+    const char *at = strstr(s->path, "%n");
+    char *path = NULL;
+    if (!at)
+        return strdup(s->path);
+    if (asprintf(&path, "%.*s%llu%s", (int)(at - s->path), s->path, (unsigned long long)number, at + 2) < 0)
+        return NULL;
+    return path;
+}
+
+int flight_check(const struct flight_settings *s, struct err *e)
+{
+    struct stat st;
+    struct output out;
+    char *path = path_of(s, 1);
+    if (!path)
+        return err_set(e, -ENOMEM, "%s: out of memory", s->path);
+    int rc = 0;
+    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+        rc = err_set(e, -EINVAL, "%s: is no regular file, which a dump has to be: it is written aside and renamed",
+                     s->path);
+    if (rc == 0)
+        rc = output_open(&out, path, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);
+    if (rc == 0)
+        rc = output_close(&out, false, e);
+    free(path);
+    return rc;
+}
+
+// Says it, with room for a path.
+__attribute__((format(printf, 2, 3))) static void say(const struct flight *f, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    f->settings->note(n < 0 ? "out of memory" : text);
+    if (n >= 0)
+        free(text);
+}
+
+static int write_to(const struct flight *f, struct written *w)
+{
+    struct output out;
+    const struct dump_source from = {(struct trace_reader *)&f->reader, f->converter, &f->ring, f->why};
+    // One without a number replaces the one before.
+    bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
+    int rc = output_open(&out, f->path, OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
+    if (rc < 0)
+        return rc;
+    rc = dump_write(&from, &out, &w->result, &w->e);
+    w->bytes = out.offset;
+    int closed = output_close(&out, rc == 0, rc == 0 ? &w->e : NULL);
+    return rc < 0 ? rc : closed;
+}
+
+// In a process of its own, which has all as it is now, while this one goes on: the recorder must not wait.
+static void begin_dump(struct flight *f)
+{
+    f->asked = false;
+    f->dumps++;
+    f->path = path_of(f->settings, f->dumps);
+    f->why = strdup(f->reason);
+    *f->written = (struct written){.rc = -EINTR};
+    f->writer = f->path && f->why ? fork() : -1;
+    if (f->writer == 0) {
+        signal(SIGUSR2, SIG_IGN);
+        f->written->rc = write_to(f, f->written);
+        _exit(0);
+    }
+    if (f->writer > 0)
+        return;
+    say(f, "%s: cannot start a process to write it: %s", f->path ? f->path : f->settings->path, strerror(errno));
+    free(f->path);
+    free(f->why);
+    f->writer = 0;
+}
+
+// Removes the oldest dumps, of those that this recording has written.
+static void keep(struct flight *f)
+{
+    bool numbered = strstr(f->settings->path, "%n");
+    if (!numbered || !f->settings->keep || HT_GROW(&f->kept, &f->kept_capacity, f->n_kept + 1) < 0)
+        return;
+    f->kept[f->n_kept++] = strdup(f->path);
+    while (f->n_kept > f->settings->keep) {
+        if (f->kept[0])
+            unlink(f->kept[0]);
+        free(f->kept[0]);
+        memmove(f->kept, f->kept + 1, --f->n_kept * sizeof *f->kept);
+    }
+}
+
+static void run_command(struct flight *f)
+{
+    static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR2};
+    pid_t pid = f->settings->command ? fork() : 0;
+    if (pid < 0)
+        say(f, "%s: cannot be run: %s", f->settings->command, strerror(errno));
+    f->hooks += pid > 0;
+    if (!f->settings->command || pid)
+        return;
+    for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
+        signal(reset[i], SIG_DFL);
+    setenv("HEAPTAPE_TRIGGER", f->why, 1);
+    execl("/bin/sh", "sh", "-c", f->settings->command, "sh", f->path, (char *)NULL);
+    _exit(127);
+}
+
+static void end_dump(struct flight *f, int status)
+{
+    const struct written *w = f->written;
+    char events[64], blocks[64], bytes[32], ns[32];
+    f->writer = 0;
+    if (WIFSIGNALED(status))
+        say(f, "%s: the process that writes it was killed by signal %d", f->path, WTERMSIG(status));
+    else if (w->rc < 0)
+        say(f, "%s", w->e.text);
+    else
+        say(f, "wrote %s: the last %s, %s, after %s that were live: %s (%s)", f->path,
+            human_ns(ns, (double)w->result.ns), human_plural(events, w->result.events, "event", "events"),
+            human_plural(blocks, w->result.blocks, "block", "blocks"), human_bytes(bytes, w->bytes), f->why);
+    if (!WIFSIGNALED(status) && w->rc == 0) {
+        keep(f);
+        run_command(f);
+    }
+    free(f->path);
+    free(f->why);
+    f->path = f->why = NULL;
+}
+
+// Takes note of the processes that have ended; `block`: waits for one.
+static void reap(struct flight *f, bool block)
+{
+    int status;
+    pid_t pid;
+    while ((f->writer || f->hooks) && (pid = waitpid(-1, &status, block ? 0 : WNOHANG)) != 0) {
+        if (pid < 0 && errno != EINTR)
+            break;
+        if (pid > 0 && pid == f->writer)
+            end_dump(f, status);
+        else if (pid > 0)
+            f->hooks--;
+        if (pid > 0 && block)
+            break;
+    }
+}
+
+// Hands the oldest frame on, which leaves the ring.
+static int pass_on(struct flight *f, struct err *e)
+{
+    const struct ring_frame *oldest = flight_ring_at(&f->ring, 0);
+    struct frame frame = oldest->frame;
+    struct trace_item item;
+    int rc = frame_reader_unpack(&f->reader.frames, &oldest->stored, &frame, e);
+    if (rc > 0)
+        rc = trace_read_frame(&f->reader, &frame, &item, e);
+    int fed = rc > 0 ? convert_feed(f->converter, &item) : 0;
+    flight_ring_drop(&f->ring);
+    if (fed < 0)
+        return err_set(e, fed, "%s: cannot follow what is live: %s", f->reader.in->name, strerror(-fed));
+    return rc < 0 ? rc : 0;
+}
+
+static void see_samples(struct flight *f, const struct trace_item *item)
+{
+    for (size_t i = 0; i < item->n_samples && !f->asked; i++) {
+        const struct trace_sample *s = &item->samples[i];
+        f->asked = watch_sample(&f->watch, f->reader.processes[s->process], s, f->reason);
+    }
+}
+
+static int see_end(struct flight *f, const struct frame *frame, struct err *e)
+{
+    struct trace_process p = {0};
+    int rc = fields_get_process(frame->data, frame->size, &p);
+    if (rc == 0)
+        watch_process_end(&f->watch, &p);
+    trace_process_release(&p);
+    return rc < 0 ? err_set(e, rc, "%s: the end of a process is invalid", f->reader.in->name) : 0;
+}
+
+// Looks at a frame that comes in. A process is announced at once: a fork child, before its parent has come so far.
+static int see(struct flight *f, struct frame *frame, struct err *e)
+{
+    struct trace_item item;
+    bool events = frame->type == TRACE_EVENTS;
+    // Where a batch ends matters only when a dump is to be written.
+    if (frame->type == TRACE_UNRECORDED || frame->type == TRACE_END || (events && !f->asked))
+        return 0;
+    int rc = frame_reader_unpack(&f->reader.frames, &f->stored, frame, e);
+    if (rc < 0)
+        return rc;
+    if (events) {
+        f->batch_ended = frame->size >= EVENTS_HEADER_BYTES && get_u32(frame->data + 16) & EVENTS_LAST_OF_BATCH;
+        return 0;
+    }
+    if (frame->type == TRACE_PROCESS_END)
+        return see_end(f, frame, e);
+    if (frame->type != TRACE_PROCESS && frame->type != TRACE_SAMPLES)
+        return 0;
+    rc = trace_read_frame(&f->reader, frame, &item, e);
+    if (rc > 0 && item.type == TRACE_SAMPLES)
+        see_samples(f, &item);
+    int fed = rc > 0 && item.type == TRACE_PROCESS ? convert_feed(f->converter, &item) : 0;
+    return rc < 0 ? rc : fed < 0 ? err_set(e, fed, "%s: out of memory", f->reader.in->name) : 0;
+}
+
+static void see_outside(struct flight *f, uint64_t now_ns)
+{
+    if (f->writer || f->hooks)
+        reap(f, false);
+    if (!f->asked && f->reader.n_processes)
+        f->asked = watch_cgroup(&f->watch, f->reader.processes[0], now_ns, f->reason);
+    if (signalled && !f->asked) {
+        signalled = 0;
+        f->asked = true;
+        snprintf(f->reason, sizeof f->reason, "asked for");
+    }
+}
+
+// The next frame from the recorder: 1, 0 at the end, or a negative errno.
+static int take(struct flight *f, struct err *e)
+{
+    struct frame frame;
+    f->batch_ended = false;
+    int rc = frame_read_stored(&f->reader.frames, &f->stored, &frame, e);
+    if (rc <= 0)
+        return rc;
+    uint64_t now_ns = clock_monotonic_ns();
+    see_outside(f, now_ns);
+    rc = see(f, &frame, e);
+    if (rc == 0 && frame.type != TRACE_PROCESS && flight_ring_push(&f->ring, &frame, &f->stored, now_ns) < 0)
+        rc = err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
+    while (rc == 0 && flight_ring_is_over(&f->ring, now_ns))
+        rc = pass_on(f, e);
+    if (rc == 0 && f->asked && f->batch_ended && !f->writer)
+        begin_dump(f);
+    return rc < 0 ? rc : 1;
+}
+
+// The live set needs no ops.
+static int ignore_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    (void)context, (void)ops, (void)n;
+    return 0;
+}
+
+static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    (void)context, (void)p;
+    *sink = (struct convert_sink){.ops = {.ops = ignore_ops}};
+    return 1;
+}
+
+static void end(struct flight *f, bool all)
+{
+    while (f->writer)
+        reap(f, true);
+    if (signalled)
+        snprintf(f->reason, sizeof f->reason, "asked for");
+    if (f->asked || signalled || watch_end(&f->watch, f->reason)) {
+        begin_dump(f);
+        while (f->writer)
+            reap(f, true);
+    } else if (!f->dumps) {
+        say(f, "nothing asked for a dump: none was written");
+    }
+    while (all && f->hooks)
+        reap(f, true);
+}
+
+static int run(struct flight *f, struct err *e)
+{
+    // The converter needs them until it is freed.
+    static const struct convert_options options = {.choose = choose, .find_forks = true};
+    int rc = 1;
+    f->converter = convert_new(&f->reader, &options);
+    f->written = mmap(NULL, sizeof *f->written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!f->converter || f->written == MAP_FAILED)
+        return err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
+    while (rc > 0)
+        rc = take(f, e);
+    bool nothing = !f->ring.n && !convert_watermark(f->converter);
+    if (!nothing)
+        end(f, true);
+    munmap(f->written, sizeof *f->written);
+    // A recorder that was killed is no failure of this side.
+    return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
+}
+
+static void release(struct flight *f)
+{
+    convert_free(f->converter);
+    flight_ring_release(&f->ring);
+    watch_release(&f->watch);
+    buf_release(&f->stored);
+    trace_reader_close(&f->reader);
+    for (size_t i = 0; i < f->n_kept; i++)
+        free(f->kept[i]);
+    free(f->kept);
+}
+
+int flight_run(const struct flight_settings *s, struct err *e)
+{
+    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct flight *f = calloc(1, sizeof *f);
+    struct input in;
+    if (!f)
+        return err_set(e, -ENOMEM, "%s: out of memory", s->path);
+    sigset_t asks;
+    sigaction(SIGUSR2, &action, NULL);
+    sigemptyset(&asks);
+    sigaddset(&asks, SIGUSR2);
+    sigprocmask(SIG_UNBLOCK, &asks, NULL);
+    f->settings = s;
+    f->ring = (struct flight_ring){.max_bytes = s->window.bytes, .max_ns = s->window.ns};
+    int rc = input_open(&in, "-", e);
+    if (rc == 0)
+        rc = trace_reader_open(&f->reader, &in, e);
+    if (rc == 0) {
+        watch_init(&f->watch, &s->triggers, &f->reader.session);
+        rc = run(f, e);
+        release(f);
+    }
+    input_close(&in);
+    free(f);
+    return rc;
+}

@@ -1,0 +1,76 @@
+# Dumps of a flight recording against the whole trace that it was fed: what stands in them is the same, call for call.
+bats_require_minimum_version 1.5.0
+load ../helper
+
+golden=$HEAPTAPE_SOURCE/tests/golden
+
+record() {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -f -z lz4 --stacks=8 -o t.ht -- "$@" >/dev/null
+  "$HEAPTAPE" dump t.ht | sed 's/ +[0-9.]* / /' >whole.txt
+}
+
+# dump BYTES: of a ring of so many bytes, into d.ht.
+dump() {
+  "$HEAPTAPE_PROGRAMS/flight_trace" d.ht "$1" <t.ht
+  "$HEAPTAPE" check -q d.ht
+  "$HEAPTAPE" dump d.ht | grep -v ' preexisting(' | sed 's/ +[0-9.]* / /' >part.txt || true
+}
+
+# The calls are the last ones of the recording, and what is live in its processes afterwards is what it was.
+is_the_end() {
+  local file
+  tail -n "$(wc -l <part.txt)" whole.txt | cmp - part.txt
+  for file in t.ht d.ht; do
+    "$HEAPTAPE" stat --json $file |
+      jq -c '.processes[] | [.pid, .exe, .live_at_end_bytes, .live_at_end_blocks, .unmatched_frees, .lost_records]' | sort >$file.processes
+  done
+  [ -s d.ht.processes ]
+  ! grep -vxFf t.ht.processes d.ht.processes || false
+}
+
+# sites FILE: what is live at the end of its first process, by stack.
+sites() {
+  "$HEAPTAPE" stat --by site --top 0 --json "$1" |
+    jq -c '.sites[] | select(.live_at_end_bytes > 0) | [.live_at_end_bytes, .live_at_end_blocks, [.frames[].address]]' | sort
+}
+
+@test "flight: threads that allocate, free and resize" {
+  record "$HEAPTAPE_PROGRAMS/churn_mt" 4 20000
+  for bytes in 2000 20000 200000; do
+    dump $bytes
+    [ -s part.txt ]
+    [ "$bytes" -gt 20000 ] || [ "$(wc -l <part.txt)" -lt "$(wc -l <whole.txt)" ]
+    is_the_end
+    diff <(sites t.ht) <(sites d.ht)
+  done
+  dump 1000000000
+  [ "$(wc -l <part.txt)" -eq "$(wc -l <whole.txt)" ]
+  is_the_end
+}
+
+@test "flight: forks, of which each has its parent's blocks" {
+  record "$HEAPTAPE_PROGRAMS/inherits" points
+  for bytes in 2000 5000 10000 1000000; do
+    dump $bytes
+    is_the_end
+  done
+}
+
+@test "flight: the dump converts and replays" {
+  record "$HEAPTAPE_PROGRAMS/churn_mt" 4 20000
+  dump 20000
+  "$HEAPTAPE" convert -q d.ht
+  "$HEAPTAPE" replay -q -r 1 --json d.htw >replay.json
+  [ "$(jq .live_at_end_bytes replay.json)" -eq "$("$HEAPTAPE" stat --json d.ht | jq .live_at_end_bytes)" ]
+  [ "$(jq .preexisting replay.json)" -gt 0 ]
+}
+
+@test "flight: what is cut off or no trace is refused in a line" {
+  head -c "$(($(stat -c %s "$golden/trace-1.ht") - 300))" "$golden/trace-1.ht" >cut
+  echo "no trace" >whole.txt
+  run -1 "$HEAPTAPE_PROGRAMS/flight_trace" d.ht 100000 <whole.txt
+  [ "${#lines[@]}" -eq 1 ]
+  "$HEAPTAPE_PROGRAMS/flight_trace" d.ht 100000 <cut
+  "$HEAPTAPE" check -q d.ht
+}

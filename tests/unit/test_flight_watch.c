@@ -1,0 +1,142 @@
+// What asks for a dump of a flight recording.
+#include "cli/command.h"
+#include "flight/watch.h"
+#include "unit.h"
+
+#include <string.h>
+
+// The options that are parsed here are those of no command.
+const struct command *const cli_commands[] = {NULL};
+
+static struct trace_session session = {.clock = CLOCK_KIND_MONOTONIC, .clock_hz = 1000000000};
+static struct trace_process process = {.number = 2, .pid = 77};
+static char reason[WATCH_REASON_BYTES];
+
+static bool sees(struct watch *w, uint64_t second, uint64_t mib)
+{
+    const struct trace_sample s = {.process = 2, .stamp = second * 1000000000u, .rss_bytes = mib << 20};
+    reason[0] = 0;
+    return watch_sample(w, &process, &s, reason);
+}
+
+static struct watch watch_of(const char *text, struct flight_triggers *t)
+{
+    struct watch w;
+    assert_int_equal(flight_triggers_parse(text, t), 0);
+    watch_init(&w, t, &session);
+    return w;
+}
+
+static void test_parse(void **state)
+{
+    static const char *const bad[] = {"",           "rss",       "rss>",        "rss>0",     "rss>1X",
+                                      "rss+20%",    "rss+%/5s",  "rss+0%/5s",   "rss+20/5s", "rss+20%/5",
+                                      "rss+20%/0s", "cgroup>0%", "cgroup>100%", "cgroup>9",  "oom,",
+                                      "exit=0",     "exit,,oom"};
+    struct flight_triggers t;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_true(flight_triggers_parse(bad[i], &t) < 0);
+    assert_int_equal(flight_triggers_parse("rss>2G,rss+20%/5min,cgroup>90%,oom,exit!=0", &t), 0);
+    assert_int_equal(t.rss_bytes, 2ull << 30);
+    assert_int_equal(t.growth_percent, 20);
+    assert_int_equal(t.growth_ns, 300000000000);
+    assert_int_equal(t.cgroup_percent, 90);
+    assert_true(t.any && t.oom && t.failure && !t.exit);
+}
+
+// Once when it is crossed, and again when the memory was well below it.
+static void test_rss(void **state)
+{
+    struct flight_triggers t;
+    struct watch w = watch_of("rss>100M", &t);
+    (void)state;
+    assert_false(sees(&w, 1, 100));
+    assert_true(sees(&w, 2, 101));
+    assert_string_equal(reason, "rss>100.0 MiB: process 77 has 101.0 MiB");
+    assert_false(sees(&w, 3, 102));
+    assert_false(sees(&w, 4, 95));
+    assert_false(sees(&w, 5, 120));
+    assert_false(sees(&w, 6, 80));
+    assert_true(sees(&w, 7, 120));
+    watch_release(&w);
+}
+
+static void test_growth(void **state)
+{
+    struct flight_triggers t;
+    struct watch w = watch_of("rss+20%/60s", &t);
+    (void)state;
+    // It starts, which is no growth of something that ran for a while.
+    for (uint64_t s = 0; s < 60; s++)
+        assert_false(sees(&w, s, 10 * s));
+    // As fast as before, but from 600 MiB on 60 s are less than a fifth.
+    for (uint64_t s = 125; s < 300; s++)
+        assert_false(sees(&w, s, 600));
+    unsigned seen = 0;
+    for (uint64_t s = 300; s < 400; s++)
+        seen += sees(&w, s, 600 + 3 * (s - 300));
+    assert_int_equal(seen, 1);
+    watch_release(&w);
+}
+
+static void test_growth_says(void **state)
+{
+    struct flight_triggers t;
+    struct watch w = watch_of("rss+50%/10s", &t);
+    (void)state;
+    for (uint64_t s = 0; s <= 20; s++)
+        assert_false(sees(&w, s, 100));
+    assert_true(sees(&w, 21, 151));
+    assert_memory_equal(reason, "rss+50%: process 77 has 151.0 MiB, and had 100.0 MiB ", 50);
+    assert_false(sees(&w, 22, 151));
+    watch_release(&w);
+}
+
+// The end, by the status of the program: -1, nothing is known of it.
+static bool ends(const char *text, int status)
+{
+    struct flight_triggers t = {0};
+    struct watch w;
+    if (text)
+        assert_int_equal(flight_triggers_parse(text, &t), 0);
+    watch_init(&w, &t, &session);
+    struct trace_process p = {.has_exit_status = status >= 0, .exit_status = (uint64_t)(status >= 0 ? status : 0)};
+    watch_process_end(&w, &p);
+    // One of the program's children ends.
+    watch_process_end(&w, &(struct trace_process){0});
+    reason[0] = 0;
+    bool seen = watch_end(&w, reason);
+    watch_release(&w);
+    return seen;
+}
+
+static void test_end(void **state)
+{
+    (void)state;
+    assert_true(ends(NULL, 0));
+    assert_string_equal(reason, "exit: the program exited with status 0");
+    assert_true(ends(NULL, -1));
+    assert_string_equal(reason, "exit: the recording ended");
+    assert_false(ends("exit!=0", 0));
+    assert_false(ends("exit!=0", -1));
+    assert_true(ends("exit!=0", 3 << 8));
+    assert_string_equal(reason, "exit!=0: the program exited with status 3");
+    assert_true(ends("exit!=0", 11));
+    assert_string_equal(reason, "exit!=0: signal 11 terminated the program");
+    assert_true(ends("exit", 0));
+    assert_false(ends("rss>1G", 0));
+    assert_false(ends("oom", 0));
+    assert_false(ends("oom", 15));
+    assert_true(ends("oom", 9));
+    assert_string_equal(reason, "oom: SIGKILL terminated the program, perhaps for want of memory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parse),       cmocka_unit_test(test_rss), cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_growth_says), cmocka_unit_test(test_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
