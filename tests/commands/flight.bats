@@ -17,10 +17,13 @@ dump() {
   "$HEAPTAPE" dump d.ht | grep -v ' preexisting(' | sed 's/ +[0-9.]* / /' >part.txt || true
 }
 
-# The calls are the last ones of the recording, and what is live in its processes afterwards is what it was.
+# The calls are the last ones of each process, and what is live in it afterwards is what it was.
 is_the_end() {
   local file
-  tail -n "$(wc -l <part.txt)" whole.txt | cmp - part.txt
+  awk 'NR == FNR { whole[$1, ++n[$1]] = $0; next }
+       { part[$1, ++m[$1]] = $0 }
+       END { for (p in m) for (i = 1; i <= m[p]; i++) if (whole[p, n[p] - m[p] + i] != part[p, i]) { print part[p, i]; exit 1 } }' \
+    whole.txt part.txt
   for file in t.ht d.ht; do
     "$HEAPTAPE" stat --json $file |
       jq -c '.processes[] | [.pid, .exe, .live_at_end_bytes, .live_at_end_blocks, .unmatched_frees, .lost_records]' | sort >$file.processes
