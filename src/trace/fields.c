@@ -27,6 +27,7 @@ void trace_process_release(struct trace_process *p)
     free(p->bypassed_by);
     free(p->deepbound);
     free(p->thread_names);
+    free(p->whole);
     *p = (struct trace_process){0};
 }
 
@@ -101,6 +102,10 @@ int fields_put_session(struct buf *b, const struct trace_session *s)
         rc = tlv_put_string(b, TRACE_F_CPU, s->cpu);
     if (rc == 0)
         rc = tlv_put_string(b, TRACE_F_HEAPTAPE, s->heaptape);
+    if (rc == 0 && s->segment)
+        rc = tlv_put_u64(b, TRACE_F_SEGMENT, s->segment);
+    if (rc == 0 && s->segment)
+        rc = tlv_put_u64(b, TRACE_F_RECORDING, s->recording_ns);
     return rc ? rc : tlv_put_string(b, TRACE_F_DUMPED, s->dumped);
 }
 
@@ -119,6 +124,8 @@ int fields_put_process(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_FORKED_FROM_START, p->forked_from_start);
     if (rc == 0 && p->fork_stamp)
         rc = tlv_put_u64(b, TRACE_F_FORK_STAMP, p->fork_stamp);
+    if (rc == 0 && p->inherited_modules)
+        rc = tlv_put_u64(b, TRACE_F_INHERITED_MODULES, p->inherited_modules);
     if (rc == 0)
         rc = tlv_put_string(b, TRACE_F_EXE, p->exe);
     if (rc == 0)
@@ -155,6 +162,8 @@ int fields_put_process_end(struct buf *b, const struct trace_process *p)
         rc = tlv_put_u64(b, TRACE_F_EXIT_STATUS, p->exit_status);
     if (rc == 0 && p->thread_names_bytes)
         rc = tlv_put_bytes(b, TRACE_F_THREAD_NAMES, p->thread_names, p->thread_names_bytes);
+    if (rc == 0 && p->whole_bytes)
+        rc = tlv_put_bytes(b, TRACE_F_WHOLE, p->whole, p->whole_bytes);
     if (rc == 0)
         rc = tlv_put_string(b, TRACE_F_BYPASSED_BY, p->bypassed_by);
     if (rc == 0 && p->deepbound_bytes)
@@ -250,21 +259,27 @@ static int set_session(void *to, const struct tlv *f)
         return set_string(&s->cpu, f);
     case TRACE_F_HEAPTAPE:
         return set_string(&s->heaptape, f);
+    case TRACE_F_SEGMENT:
+        s->segment = f->number;
+        return 0;
+    case TRACE_F_RECORDING:
+        s->recording_ns = f->number;
+        return 0;
     case TRACE_F_DUMPED:
         return set_string(&s->dumped, f);
     }
     return 0;
 }
 
-static int set_names(struct trace_process *p, const struct tlv *field)
+static int set_bytes(uint8_t **bytes, size_t *n, const struct tlv *field)
 {
-    free(p->thread_names);
-    p->thread_names_bytes = 0;
-    p->thread_names = malloc(field->size + 1);
-    if (!p->thread_names)
+    free(*bytes);
+    *n = 0;
+    *bytes = malloc(field->size + 1);
+    if (!*bytes)
         return -ENOMEM;
-    memcpy(p->thread_names, field->bytes, field->size);
-    p->thread_names_bytes = field->size;
+    memcpy(*bytes, field->bytes, field->size);
+    *n = field->size;
     return 0;
 }
 
@@ -299,7 +314,12 @@ static int set_process(void *to, const struct tlv *f)
     case TRACE_F_ALLOCATOR_BUILD_ID:
         return set_string(&p->allocator_build_id, f);
     case TRACE_F_THREAD_NAMES:
-        return set_names(p, f);
+        return set_bytes(&p->thread_names, &p->thread_names_bytes, f);
+    case TRACE_F_WHOLE:
+        return set_bytes(&p->whole, &p->whole_bytes, f);
+    case TRACE_F_INHERITED_MODULES:
+        p->inherited_modules = (uint32_t)f->number;
+        return 0;
     case TRACE_F_END_STAMP:
         p->end_stamp = f->number;
         return 0;

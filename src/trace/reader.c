@@ -271,6 +271,7 @@ static int read_end(struct trace_reader *r, const struct frame *f, struct trace_
     item->end_stamp = fields_number(f->data, f->size, TRACE_F_END_STAMP, 0);
     item->events = fields_number(f->data, f->size, TRACE_F_EVENTS, 0);
     item->clock_hz = fields_number(f->data, f->size, TRACE_F_CLOCK_HZ, 0);
+    item->continues = fields_number(f->data, f->size, TRACE_F_CONTINUES, 0);
     r->saw_end = true;
     return 0;
 }

@@ -30,6 +30,7 @@ struct trace_item {
     // TRACE_END
     uint64_t end_stamp, events;
     uint64_t clock_hz; // of the session, measured over all of it; 0: not given
+    bool continues;    // another segment follows
 };
 
 struct trace_reader {

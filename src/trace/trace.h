@@ -39,8 +39,10 @@ enum trace_field {
     TRACE_F_HEAPTAPE = 12,     // version that recorded
     TRACE_F_ORDER_ONLY = 13,   // not 0: stamps are no times, they only order the events (SESSION)
     TRACE_F_STACK_SAMPLE_BYTES = 14,
-    TRACE_F_DUMPED = 15,  // text: why it was written; a trace of the last part of a recording (SESSION)
-    TRACE_F_PROCESS = 20, // number of the process in this trace, from 0, in order of appearance
+    TRACE_F_DUMPED = 15,    // text: why it was written; a trace of the last part of a recording (SESSION)
+    TRACE_F_SEGMENT = 16,   // number of this segment of a recording, from 1 (SESSION)
+    TRACE_F_RECORDING = 17, // REALTIME_NS of the first segment (SESSION)
+    TRACE_F_PROCESS = 20,   // number of the process in this trace, from 0, in order of appearance
     TRACE_F_PID = 21,
     TRACE_F_PPID = 22,
     TRACE_F_EXE = 23,
@@ -49,6 +51,7 @@ enum trace_field {
     TRACE_F_FORKED_FROM = 25,        // pid of the process whose memory this one began with (fork without exec)
     TRACE_F_FORKED_FROM_START = 27,  // start_stamp of that process image
     TRACE_F_FORK_STAMP = 28,         // of the fork
+    TRACE_F_INHERITED_MODULES = 29,  // of the modules listed first: so many are the parent's
     TRACE_F_END_STAMP = 30,
     TRACE_F_EXIT_STATUS = 31,  // as wait gives it; only of the recorder's own child
     TRACE_F_LOST_RECORDS = 32, // words dropped under --lossy, or missing in a stream
@@ -79,6 +82,8 @@ enum trace_field {
     // Ticks that the calls of the real functions took, at least and at most; absent: too few were timed (PROCESS_END)
     TRACE_F_CALL_MIN_TICKS = 56,
     TRACE_F_CALL_MAX_TICKS = 57,
+    TRACE_F_CONTINUES = 58, // not 0: another segment follows (END)
+    TRACE_F_WHOLE = 59, // fields of the frame that ends the process in the whole recording (PROCESS_END of a segment)
     // Of PAGES frames.
     TRACE_F_PAGES_STAMP = 60,     // when its reading began …
     TRACE_F_PAGES_END_STAMP = 61, // … and ended
@@ -129,7 +134,8 @@ struct trace_session {
     bool order_only;             // stamps are no times
     uint64_t stack_sample_bytes; // one call site is recorded per so many bytes allocated; 0: all or none are
     char *argv, *host, *kernel, *cpu, *heaptape;
-    char *dumped; // why `record --flight` wrote it; NULL: it is a whole recording
+    uint64_t segment, recording_ns; // as TRACE_F_SEGMENT and TRACE_F_RECORDING; 0: it is no segment
+    char *dumped;                   // why `record --flight` wrote it; NULL: it is a whole recording
     uint32_t argv_bytes, cpus;
     uint64_t memory_bytes;
 };
@@ -141,6 +147,7 @@ struct trace_process {
     uint64_t fork_stamp;        // 0: the fork was not seen, it was before start_stamp
     char *exe, *argv, *allocator, *allocator_build_id;
     uint32_t argv_bytes;
+    uint32_t inherited_modules; // as TRACE_F_INHERITED_MODULES
     // From PROCESS_END; `ended` is 0 when there is none.
     int ended;
     uint64_t end_stamp;
@@ -158,6 +165,8 @@ struct trace_process {
     uint64_t malloc_in_use_bytes, malloc_system_bytes;
     uint8_t *thread_names; // as TRACE_F_THREAD_NAMES holds them
     size_t thread_names_bytes;
+    uint8_t *whole; // as TRACE_F_WHOLE; NULL: the process goes on behind this segment, or it is none
+    size_t whole_bytes;
 };
 
 // How the processes were found that were not recorded.

@@ -101,7 +101,7 @@ static int put_counts(struct trace_writer *w)
     return rc;
 }
 
-int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e)
+static int write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, bool continues, struct err *e)
 {
     w->payload.size = 0;
     int rc = tlv_put_u64(&w->payload, TRACE_F_END_STAMP, end_stamp);
@@ -109,9 +109,21 @@ int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_h
         rc = tlv_put_u64(&w->payload, TRACE_F_EVENTS, w->events);
     if (rc == 0 && clock_hz)
         rc = tlv_put_u64(&w->payload, TRACE_F_CLOCK_HZ, clock_hz);
+    if (rc == 0 && continues)
+        rc = tlv_put_u64(&w->payload, TRACE_F_CONTINUES, 1);
     if (rc == 0)
         rc = put_counts(w);
     return write_payload(w, TRACE_END, rc, e);
+}
+
+int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e)
+{
+    return write_end(w, end_stamp, clock_hz, false, e);
+}
+
+int trace_write_segment_end(struct trace_writer *w, uint64_t end_stamp, struct err *e)
+{
+    return write_end(w, end_stamp, 0, true, e);
 }
 
 int trace_write_samples(struct trace_writer *w, const struct trace_sample *samples, size_t n, struct err *e)

@@ -73,5 +73,7 @@ int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_s
 
 // `clock_hz`: as measured over the whole recording; 0 when nothing better is known than what SESSION says.
 int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e);
+// The same of a segment that another one follows.
+int trace_write_segment_end(struct trace_writer *w, uint64_t end_stamp, struct err *e);
 
 #endif
