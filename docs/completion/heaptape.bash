@@ -1,5 +1,5 @@
 declare -gA _heaptape_options=(
-  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --aggregate= --period= --flight= --trigger= --keep= --on-dump= --collect= --pid= -p --duration= --walk --wrap= --usable --maps --no-residency --no-pages --lossy --verbose -v --help -h --quiet -q --color='
+  [record]=' --output= -o --format= -F --log-fd= --allocator= -a --compress= -z --force -f --start= --follow= --stacks= --max-size= --aggregate= --period= --flight= --trigger= --segment= --on-segment= --keep= --on-dump= --collect= --pid= -p --duration= --walk --wrap= --usable --maps --no-residency --no-pages --lossy --verbose -v --help -h --quiet -q --color='
   [ctl]=' --json --help -h --quiet -q --color='
   [top]=' --batch -b --iterations= -n --interval= -d --by= --sort= --top= --pid= -p --help -h --quiet -q --color='
   [convert]=' --output= -o --force -f --pid= -p --strict --window= --level= -l --no-timestamps --help -h --quiet -q --color='
@@ -42,6 +42,8 @@ declare -gA _heaptape_values=(
   ['record --period']=''
   ['record --flight']=''
   ['record --trigger']=''
+  ['record --segment']=''
+  ['record --on-segment']=''
   ['record --keep']=''
   ['record --on-dump']=''
   ['record --collect']='@folders'

@@ -40,7 +40,9 @@ _heaptape_record() {
     '--period=[with --aggregate, keep the live bytes of each call site at the end of each period of SECONDS]:SECONDS: _heaptape_words ' \
     '--flight=[keep the last SIZE of the trace in memory, or what it has of the last DURATION (30s, 5min, 1h; at most 256M unless SIZE is given), and write it with all blocks that were live before as a trace when a trigger asks for it; with --stacks=sample unless --stacks is given]:SIZE|DURATION\[,...\]: _heaptape_words ' \
     '--trigger=[with --flight, what asks for a dump besides SIGUSR2 and '\''heaptape ctl PID dump'\''\: rss>SIZE, rss+N%/DURATION, cgroup>N%, oom, exit!=0 or exit, which is the default]:TRIGGER\[,...\]: _heaptape_words ' \
-    '--keep=[with --flight, remove older dumps than the last N]:N: _heaptape_words ' \
+    '--segment=[write the trace as files of SIZE or DURATION, each of which is a trace that begins with the blocks that are live; %n in FILE is their number. The folder of them is read as one trace]:SIZE|DURATION\[,...\]: _heaptape_words ' \
+    '--on-segment=[with --segment, run CMD by the shell after each segment, with its path as $1]:CMD: _heaptape_words ' \
+    '--keep=[with --flight or --segment, remove older dumps or segments than the last N]:N: _heaptape_words ' \
     '--on-dump=[with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER]:CMD: _heaptape_words ' \
     '--collect=[run nothing; write the trace of processes that recorded themselves into DIR]:DIR: _heaptape_words @folders' \
     '(-p --pid)'{-p+,--pid=}'[record a process that runs already, until it exits, a signal ends heaptape, or --duration is over]:PID: _heaptape_words @processes' \

@@ -175,7 +175,7 @@ int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_pa
                         const struct file_stat_points *span, const struct convert_watch *watch, struct err *e)
 {
     struct input in;
-    int rc = input_open(&in, path, e);
+    int rc = file_open_input(&in, path, e);
     if (rc < 0)
         return rc;
     int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE, e);

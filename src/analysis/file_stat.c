@@ -460,7 +460,7 @@ int file_stat_span(struct file_stat *s, const char *path, enum file_stat_part pa
                    const struct convert_watch *watch, struct err *e)
 {
     struct input in;
-    int rc = input_open(&in, path, e);
+    int rc = file_open_input(&in, path, e);
     if (rc == 0)
         rc = file_stat_input(s, &in, part, span, watch, e);
     if (rc == 0)

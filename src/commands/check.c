@@ -144,7 +144,7 @@ static int run_check(const void *fields, int argc, char **argv)
         return usage_error(&cmd_check, "--salvage and -o FILE require each other");
     if (o->salvage)
         return salvage(o, argv[0]);
-    if (input_open(&in, argv[0], &e) < 0)
+    if (file_open_input(&in, argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD, &e);
     if (kind < 0)

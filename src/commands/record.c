@@ -1,13 +1,13 @@
 #include "record/record.h"
 #include "aggregate/write.h"
-#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/paths.h"
+#include "commands/record_summary.h"
 #include "flight/flight.h"
+#include "flight/segments.h"
 #include "formats/export_live.h"
 #include "print/coverage.h"
-#include "print/unrecorded.h"
 #include "print/unseen.h"
 #include "print/watch.h"
 #include "record/target.h"
@@ -45,10 +45,11 @@ struct record_options {
     const char *allocator;
     struct compression compression;
     uint64_t aggregate_s, period_s; // 0: no aggregate
-    struct flight_window flight;    // bytes 0: no flight recording
+    struct flight_window flight;    // ns 0: no flight recording
     struct flight_triggers triggers;
+    struct flight_window segment; // ns 0: the trace is one file
     uint64_t keep;
-    const char *on_dump;
+    const char *on_dump, *on_segment;
     const char *collect;
     uint64_t pid;
     uint64_t duration_s;
@@ -84,7 +85,7 @@ static int parse_compression(const char *text, void *field)
     return rc == 0 && (level < 1 || level > MAX_LEVEL) ? -ERANGE : rc;
 }
 
-static int parse_flight(const char *text, void *field)
+static int parse_window(const char *text, void *field)
 {
     return flight_window_parse(text, field);
 }
@@ -135,12 +136,19 @@ static const struct option options[] = {
      "keep the last SIZE of the trace in memory, or what it has of the last DURATION (30s, 5min, 1h; at most 256M unless SIZE "
      "is given), and write it with all blocks that were live before as a trace when a trigger asks for it; with "
      "--stacks=sample unless --stacks is given",
-     offsetof(struct record_options, flight), .parse = parse_flight},
+     offsetof(struct record_options, flight), .parse = parse_window},
     {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL,
      "with --flight, what asks for a dump besides SIGUSR2 and 'heaptape ctl PID dump': rss>SIZE, rss+N%/DURATION, cgroup>N%, "
      "oom, exit!=0 or exit, which is the default",
      offsetof(struct record_options, triggers), .parse = parse_triggers},
-    {0, "keep", OPTION_NUMBER, "N", NULL, "with --flight, remove older dumps than the last N",
+    {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
+     "write the trace as files of SIZE or DURATION, each of which is a trace that begins with the blocks that are live; %n in "
+     "FILE is their number. The folder of them is read as one trace",
+     offsetof(struct record_options, segment), .parse = parse_window},
+    {0, "on-segment", OPTION_STRING, "CMD", NULL,
+     "with --segment, run CMD by the shell after each segment, with its path as $1",
+     offsetof(struct record_options, on_segment)},
+    {0, "keep", OPTION_NUMBER, "N", NULL, "with --flight or --segment, remove older dumps or segments than the last N",
      offsetof(struct record_options, keep), .min = 1, .max = UINT32_MAX},
     {0, "on-dump", OPTION_STRING, "CMD", NULL,
      "with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER",
@@ -176,137 +184,6 @@ static const struct option options[] = {
      offsetof(struct record_options, verbose)},
     {0},
 };
-
-static void print_unrecorded(const struct record_options *o, const struct record_result *r)
-{
-    enum { PRINTED = 10 };
-    char processes[64];
-    const struct trace_unrecorded *u = &r->unrecorded;
-    uint64_t printed = 0;
-    for (size_t i = 0; i < u->n && i < PRINTED; i++) {
-        char *line = unrecorded_line(&u->items[i]);
-        note("%s", line ? line : "out of memory");
-        free(line);
-        printed += 1 + u->items[i].forks;
-    }
-    if (u->processes > printed)
-        note("%s not recorded",
-             human_plural(processes, u->processes - printed, "other process was", "other processes were"));
-    const char *limits = unrecorded_limits(u);
-    if (limits && (u->processes || o->verbose))
-        note("%s", limits);
-}
-
-// A program may write there.
-static const char *bypass_name(const struct record_result *r)
-{
-    static char name[4 * sizeof r->bypassed_by];
-    printable_copy(name, sizeof name, r->bypassed_by, strlen(r->bypassed_by));
-    return name;
-}
-
-static void print_deepbound(const struct record_result *r)
-{
-    static char name[4 * sizeof r->deepbound];
-    for (uint32_t at = 0; at < r->deepbound_bytes; at += (uint32_t)strlen(r->deepbound + at) + 1) {
-        printable_copy(name, sizeof name, r->deepbound + at, strlen(r->deepbound + at));
-        note("%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded", name);
-    }
-}
-
-// `out` is NULL when it was no trace.
-static void print_summary(const struct record_options *o, const struct record_result *r, const struct output *out)
-{
-    char events[64], processes[64], bytes[32], ns[32], batches[64], fallbacks[64];
-    uint64_t listed = r->visit.listed_blocks < r->events ? r->visit.listed_blocks : 0;
-    double n = r->events ? (double)r->events : 1;
-    human_plural(events, r->events - listed, "event", "events");
-    human_plural(processes, r->processes, "process", "processes");
-    if (out)
-        note("recorded %s of %s to %s: %s, %.2f bytes per event", events, processes, out->name,
-             human_bytes(bytes, out->offset), (double)out->offset / n);
-    else
-        note("recorded %s of %s", events, processes);
-    if (r->visit.threads)
-        note("%s, one of which stood still for at most %s",
-             human_plural(processes, r->visit.threads, "thread", "threads"), human_ns(ns, (double)r->visit.paused_ns));
-    if (r->visit.listed_blocks)
-        note("%s from before: %s", human_plural(events, r->visit.listed_blocks, "block", "blocks"),
-             human_bytes(bytes, r->visit.listed_bytes));
-    if (r->visit.not_listed[0])
-        note("blocks from before are not listed: %s", r->visit.not_listed);
-    if (r->not_left[0])
-        note("the library stays between the program and its allocator: %s", r->not_left);
-    if (r->lost_words)
-        note("%s%s lost", r->lost_is_bound ? "at least " : "",
-             human_plural(events, r->lost_words, "record was", "records were"));
-    if (r->untraced)
-        note("%s not recorded: no space, memory or file descriptor was left for a spool",
-             human_plural(processes, r->untraced, "process was", "processes were"));
-    if (r->unreadable)
-        note("%s could not be read: a program truncated or overwrote it before the recorder looked",
-             human_plural(processes, r->unreadable, "spool", "spools"));
-    if (r->unopened)
-        note("%s could not be opened: the recorder had no memory or file descriptor left",
-             human_plural(processes, r->unopened, "spool", "spools"));
-    print_unrecorded(o, r);
-    if (r->left > r->unrecorded.processes)
-        note("%s not recorded after exec: the new program is static, privileged or in another root directory",
-             human_plural(processes, r->left - r->unrecorded.processes, "process was", "processes were"));
-    if (r->bad_code_names)
-        note("%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump",
-             human_plural(processes, r->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
-                          "records of perf-PID.map or jit-PID.dump were"));
-    if (r->cut_code_names)
-        note("only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s",
-             human_plural(processes, r->cut_code_names, "process", "processes"));
-    if (r->bypassed_by[0])
-        note("a process calls its own malloc (in %s): those calls were not recorded", bypass_name(r));
-    print_deepbound(r);
-    if (r->off_reason[0])
-        note("recording turned itself off in a process: %s", r->off_reason);
-    if (r->session_broken)
-        note("a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
-    if (r->full)
-        note("the recording stopped at --max-size; the program continued untraced");
-    if (r->stopped_by)
-        note("signal %d stopped the recording%s", r->stopped_by, r->exited ? "" : " before the program exited");
-    if (r->cut_off && out)
-        note("%s accepted no more data: the trace is cut off (keep what is whole with 'heaptape check --salvage')",
-             out->name);
-    else if (r->cut_off)
-        note("the output accepted no more data: it is cut off");
-    if (o->verbose)
-        note(
-            "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",
-            (double)r->cpu_ns / n, human_plural(batches, r->batches, "batch", "batches"),
-            human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"), human_ns(ns, (double)r->wait_ns));
-}
-
-// Says why nothing was recorded. The file is discarded.
-static int explain_nothing(const char *program, const struct record_result *r)
-{
-    const char *why = record_explain(program);
-    if (r->off_reason[0])
-        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
-    if (why)
-        die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
-    if (r->untraced)
-        die(EXIT_RECORD, "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
-            program);
-    if (r->unreadable)
-        die(EXIT_RECORD, "%s: nothing was recorded: its spool was truncated or overwritten", program);
-    if (r->unopened)
-        die(EXIT_RECORD, "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
-            program);
-    if (r->unrecorded.n)
-        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
-    if (r->bypassed_by[0])
-        die(EXIT_RECORD, "%s: nothing was recorded: the program calls its own malloc (in %s)", program, bypass_name(r));
-    if (r->processes)
-        die(EXIT_RECORD, "%s: nothing was recorded: the program did not call the malloc API", program);
-    die(EXIT_RECORD, "%s: nothing was recorded: libheaptape.so never started in it", program);
-}
 
 static int exit_code(const struct record_result *r)
 {
@@ -351,7 +228,7 @@ static int run_collect(const struct record_options *o, const struct record_setti
         output_close(&out, false, NULL);
         die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect, r.off_reason[0] ? ": " : "", r.off_reason);
     }
-    print_summary(o, &r, &out);
+    record_summary_print(o->verbose, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     coverage_note(path);
@@ -373,8 +250,8 @@ static int conclude(const struct record_options *o, const struct record_settings
         die(r->start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", s->argv[0],
             r->start_errno == ENOENT ? "not found" : strerror(r->start_errno));
     if (is_nothing(s, r))
-        return explain_nothing(s->argv[0], r);
-    print_summary(o, r, out);
+        record_summary_nothing(s->argv[0], r);
+    record_summary_print(o->verbose, r, out);
     return exit_code(r);
 }
 
@@ -540,6 +417,27 @@ static int record_flight(const struct record_options *o, struct record_settings 
     return record_to_reader(o, s, &(struct record_reader){path, &how, check_flight, run_flight, true});
 }
 
+static int check_segments(const void *settings, struct err *e)
+{
+    return segments_check(settings, e);
+}
+
+static int run_segments(const void *settings, struct err *e)
+{
+    return segments_run(settings, e);
+}
+
+static int record_segments(const struct record_options *o, struct record_settings *s, const char *path)
+{
+    const struct segments_settings how = {.path = path,
+                                          .force = o->force,
+                                          .window = o->segment,
+                                          .keep = o->keep,
+                                          .command = o->on_segment,
+                                          .note = note_flight};
+    return record_to_reader(o, s, &(struct record_reader){path, &how, check_segments, run_segments, false});
+}
+
 static int record_program(const struct record_options *o, struct record_settings *s)
 {
     struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
@@ -557,10 +455,11 @@ static int record_program(const struct record_options *o, struct record_settings
         die(EXIT_RECORD, "%s", e.text);
     s->library = library;
     set_allocator(s, &allocator);
-    int code = o->aggregate_s    ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
-               : o->flight.bytes ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
-               : target.format   ? record_to_format(o, s, &target)
-                                 : record_to_trace(o, s, target.output);
+    int code = o->aggregate_s  ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
+               : o->flight.ns  ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
+               : o->segment.ns ? record_segments(o, s, o->output ? o->output : "heaptape.%n.ht")
+               : target.format ? record_to_format(o, s, &target)
+                               : record_to_trace(o, s, target.output);
     allocator_release(&allocator);
     free(target.made);
     return code;
@@ -601,9 +500,9 @@ static int record_attached(const struct record_options *o, struct record_setting
     fcntl(s->attach.report, F_SETFD, FD_CLOEXEC);
     // Programs that are started so are often several, and have no place for options.
     snprintf(output, sizeof output, "heaptape.%ld.%s", (long)s->attach.pid,
-             o->aggregate_s    ? "hta"
-             : o->flight.bytes ? "%n.ht"
-                               : "ht");
+             o->aggregate_s                  ? "hta"
+             : o->flight.ns || o->segment.ns ? "%n.ht"
+                                             : "ht");
     struct export_live_target target = {.format = o->format, .output = o->output, .fd = (int)o->log_fd};
     if (export_live_complete(&target) == 0 && !target.format && !o->output)
         named.output = output;
@@ -643,7 +542,7 @@ static int run_record(const void *fields, int argc, char **argv)
                                 .follow = o->follow,
                                 .max_bytes = o->max_bytes,
                                 .stacks = o->stacks};
-    if ((o->aggregate_s || o->flight.bytes) && !s.stacks.depth)
+    if ((o->aggregate_s || o->flight.ns) && !s.stacks.depth)
         spool_parse_stacks("sample", &s.stacks);
     if (!o->collect && !o->pid && argc == 0 && read_attach(&s.attach))
         return record_attached(o, &s);
@@ -667,11 +566,20 @@ static int run_record(const void *fields, int argc, char **argv)
     if (o->aggregate_s && (o->format || o->log_fd || o->collect || o->max_bytes))
         return usage_error(&cmd_record,
                            "--aggregate cannot be combined with --format, --log-fd, --collect or --max-size");
-    if (o->flight.bytes && (o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
+    if (o->flight.ns && (o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
         return usage_error(&cmd_record,
                            "--flight cannot be combined with --aggregate, --format, --log-fd, --collect or --max-size");
-    if ((o->triggers.any || o->keep || o->on_dump) && !o->flight.bytes)
-        return usage_error(&cmd_record, "--trigger, --keep and --on-dump require --flight");
+    if (o->segment.ns && (o->flight.ns || o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
+        return usage_error(&cmd_record, "--segment cannot be combined with --flight, --aggregate, --format, --log-fd, "
+                                        "--collect or --max-size");
+    if (o->segment.ns && o->output && !strstr(o->output, "%n"))
+        return usage_error(&cmd_record, "--segment needs %%n in FILE, the number of the segment");
+    if ((o->triggers.any || o->on_dump) && !o->flight.ns)
+        return usage_error(&cmd_record, "--trigger and --on-dump require --flight");
+    if (o->on_segment && !o->segment.ns)
+        return usage_error(&cmd_record, "--on-segment requires --segment");
+    if (o->keep && !o->flight.ns && !o->segment.ns)
+        return usage_error(&cmd_record, "--keep requires --flight or --segment");
     if (o->output && o->log_fd)
         return usage_error(&cmd_record, "-o and --log-fd cannot be combined");
     if (o->collect)
@@ -749,6 +657,11 @@ const struct command cmd_record = {
         "of that cgroup for want of memory; exit!=0, a signal terminated the program or its exit status is not 0; exit, the recording ended. "
         "With --trigger, exit is one only if it is named. Where the memory limit is one of a cgroup, the recorder must be in another one, or it may be killed "
         "too. heaptape waits for CMD to end before it exits. The program continues while a dump is written.\n\n"
+        "With --segment, heaptape writes the trace as files FILE (heaptape.%n.ht by default), with their number, from 1, in the place of %n. "
+        "A segment that has reached SIZE or DURATION ends with the batch under work; until then it is FILE.part, which is valid as far as it goes. "
+        "Each is a trace of its own: all but the first begin with the blocks that are live, and repeat the last moments of the one before. "
+        "Commands that read a trace take the folder of the segments as the whole trace, exactly as it would be in one file; they need the space of "
+        "a copy in $TMPDIR or /tmp. With --keep the first segments are missing, and the whole begins with what was live.\n\n"
         "A process that was not recorded is named with the reason, such as a static executable or a cleared environment; the "
         "trace keeps the list, and 'heaptape stat' and 'heaptape check' print it. If the kernel does not report processes to "
         "heaptape (before Linux 6.6 it does so only with CAP_NET_ADMIN, and never in a container's namespaces), heaptape searches /proc and says "

@@ -25,7 +25,7 @@ int convert_open(struct workload_file *w, const char *path, const struct convert
     struct input in;
     struct trace_file t;
     *w = (struct workload_file){.in.fd = -1};
-    int rc = input_open(&in, path, e);
+    int rc = file_open_input(&in, path, e);
     if (rc < 0)
         return rc;
     int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD, e);

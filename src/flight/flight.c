@@ -3,9 +3,9 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "cli/human.h"
-#include "cli/options.h"
-#include "cli/span.h"
 #include "flight/dump.h"
+#include "flight/hook.h"
+#include "flight/part.h"
 #include "trace/columns.h"
 #include "trace/fields.h"
 
@@ -19,8 +19,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { DEFAULT_BYTES = 256 << 20, LEAST_BYTES = 1 << 20 };
 
 // What the process that writes a dump says of it.
 struct written {
@@ -58,39 +56,11 @@ static void on_signal(int sig)
     signalled = 1;
 }
 
-int flight_window_parse(const char *text, struct flight_window *w)
-{
-    char *copy = strdup(text), *rest = copy;
-    int rc = copy ? 0 : -ENOMEM;
-    *w = (struct flight_window){0, UINT64_MAX};
-    for (char *one; rc == 0 && (one = strsep(&rest, ","));) {
-        if (w->ns == UINT64_MAX && span_parse(one, &w->ns) == 0)
-            rc = w->ns ? 0 : -EINVAL;
-        else
-            rc = w->bytes || options_parse_size(one, &w->bytes) < 0 || w->bytes < LEAST_BYTES ? -EINVAL : 0;
-    }
-    w->bytes = w->bytes ? w->bytes : DEFAULT_BYTES;
-    free(copy);
-    return rc;
-}
-
-// The path of a dump, to be freed. NULL when out of memory.
-static char *path_of(const struct flight_settings *s, uint64_t number)
-{
-    const char *at = strstr(s->path, "%n");
-    char *path = NULL;
-    if (!at)
-        return strdup(s->path);
-    if (asprintf(&path, "%.*s%llu%s", (int)(at - s->path), s->path, (unsigned long long)number, at + 2) < 0)
-        return NULL;
-    return path;
-}
-
 int flight_check(const struct flight_settings *s, struct err *e)
 {
     struct stat st;
     struct output out;
-    char *path = path_of(s, 1);
+    char *path = flight_path(s->path, 1);
     if (!path)
         return err_set(e, -ENOMEM, "%s: out of memory", s->path);
     int rc = 0;
@@ -138,7 +108,7 @@ static void begin_dump(struct flight *f)
 {
     f->asked = false;
     f->dumps++;
-    f->path = path_of(f->settings, f->dumps);
+    f->path = flight_path(f->settings->path, f->dumps);
     f->why = strdup(f->reason);
     *f->written = (struct written){.rc = -EINTR};
     f->writer = f->path && f->why ? fork() : -1;
@@ -172,18 +142,11 @@ static void keep(struct flight *f)
 
 static void run_command(struct flight *f)
 {
-    static const int reset[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR2};
-    pid_t pid = f->settings->command ? fork() : 0;
-    if (pid < 0)
-        say(f, "%s: cannot be run: %s", f->settings->command, strerror(errno));
+    const char *command = f->settings->command;
+    pid_t pid = command ? hook_run(command, f->path, f->why) : 0;
     f->hooks += pid > 0;
-    if (!f->settings->command || pid)
-        return;
-    for (size_t i = 0; i < sizeof reset / sizeof *reset; i++)
-        signal(reset[i], SIG_DFL);
-    setenv("HEAPTAPE_TRIGGER", f->why, 1);
-    execl("/bin/sh", "sh", "-c", f->settings->command, "sh", f->path, (char *)NULL);
-    _exit(127);
+    if (pid < 0)
+        say(f, "%s: cannot be run: %s", command, strerror(-pid));
 }
 
 static void end_dump(struct flight *f, int status)
@@ -318,20 +281,6 @@ static int take(struct flight *f, struct err *e)
     return rc < 0 ? rc : 1;
 }
 
-// The live set needs no ops.
-static int ignore_ops(void *context, const struct workload_thread_op *ops, size_t n)
-{
-    (void)context, (void)ops, (void)n;
-    return 0;
-}
-
-static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
-{
-    (void)context, (void)p;
-    *sink = (struct convert_sink){.ops = {.ops = ignore_ops}};
-    return 1;
-}
-
 static void end(struct flight *f, bool all)
 {
     while (f->writer)
@@ -351,10 +300,8 @@ static void end(struct flight *f, bool all)
 
 static int run(struct flight *f, struct err *e)
 {
-    // The converter needs them until it is freed.
-    static const struct convert_options options = {.choose = choose, .find_forks = true};
     int rc = 1;
-    f->converter = convert_new(&f->reader, &options);
+    f->converter = convert_new(&f->reader, &part_follow);
     f->written = mmap(NULL, sizeof *f->written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!f->converter || f->written == MAP_FAILED)
         return err_set(e, -ENOMEM, "%s: out of memory", f->reader.in->name);
@@ -393,7 +340,8 @@ int flight_run(const struct flight_settings *s, struct err *e)
     sigaddset(&asks, SIGUSR2);
     sigprocmask(SIG_UNBLOCK, &asks, NULL);
     f->settings = s;
-    f->ring = (struct flight_ring){.max_bytes = s->window.bytes, .max_ns = s->window.ns};
+    f->ring =
+        (struct flight_ring){.max_bytes = s->window.bytes ? s->window.bytes : FLIGHT_BYTES, .max_ns = s->window.ns};
     int rc = input_open(&in, "-", e);
     if (rc == 0)
         rc = trace_reader_open(&f->reader, &in, e);

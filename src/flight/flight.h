@@ -5,17 +5,12 @@
 
 #include "base/err.h"
 #include "flight/watch.h"
+#include "flight/window.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// What is kept: of stored frames so many bytes, and no longer than this.
-struct flight_window {
-    uint64_t bytes, ns; // ns is UINT64_MAX when only bytes limit it
-};
-
-// Parses "64M", "5min" or both, separated by a comma. 0 or -EINVAL.
-int flight_window_parse(const char *text, struct flight_window *w);
+enum { FLIGHT_BYTES = 256 << 20 }; // kept when no limit is set
 
 struct flight_settings {
     const char *path; // of a dump; %n in it is its number, from 1

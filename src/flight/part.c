@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "trace/fields.h"
-#include "trace/pages.h"
+#include "trace/renumber.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +13,21 @@ enum {
     LATE_NS = 100000000,
     LEVEL = 1, // of zstd
 };
+
+static int ignore_ops(void *context, const struct workload_thread_op *ops, size_t n)
+{
+    (void)context, (void)ops, (void)n;
+    return 0;
+}
+
+static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
+{
+    (void)context, (void)p;
+    *sink = (struct convert_sink){.ops = {.ops = ignore_ops}};
+    return 1;
+}
+
+const struct convert_options part_follow = {.choose = choose, .find_forks = true};
 
 static int no_memory(struct part *part)
 {
@@ -31,7 +46,7 @@ static int know(struct part *part, size_t n)
         HT_GROW(&part->shifts, &part->shifts_capacity, n) < 0 || HT_GROW(&part->ended, &part->ended_capacity, n) < 0)
         return -ENOMEM;
     for (; part->known < n; part->known++) {
-        part->numbers[part->known] = PART_NONE;
+        part->numbers[part->known] = RENUMBER_NONE;
         part->shifts[part->known] = 0;
         part->ended[part->known] = false;
     }
@@ -141,51 +156,10 @@ static int put_events(struct part *part, const struct trace_item *item)
         struct trace_segment s = item->segments[i];
         s.first_word = snapshot_first_word(&part->snapshot, &s);
         s.process = part->numbers[s.process];
-        if (s.process != PART_NONE)
+        if (s.process != RENUMBER_NONE)
             rc = trace_batch_add(&part->writer, &s, part->e);
     }
     return rc == 0 && item->batch_ends ? end_batch(part, item->watermark) : rc;
-}
-
-static int put_samples(struct part *part, const struct trace_item *item)
-{
-    struct trace_sample *samples = malloc((item->n_samples + 1) * sizeof *samples);
-    size_t n = 0;
-    for (size_t i = 0; samples && i < item->n_samples; i++) {
-        samples[n] = item->samples[i];
-        samples[n].process = part->numbers[item->samples[i].process];
-        n += samples[n].process != PART_NONE;
-    }
-    int rc = samples ? trace_write_samples(&part->writer, samples, n, part->e) : no_memory(part);
-    free(samples);
-    return rc;
-}
-
-static int put_names(struct part *part, const struct trace_item *item)
-{
-    struct names as_read = {0}, names = {0};
-    uint32_t process;
-    int rc = names_get(item->names, item->names_bytes, &as_read, &process);
-    if (rc == 0)
-        rc = names_copy(&names, &as_read, part->shifts[process]);
-    rc = rc < 0 ? no_memory(part) : trace_write_names(&part->writer, part->numbers[process], &names, part->e);
-    names_release(&as_read);
-    names_release(&names);
-    return rc;
-}
-
-static int put_pages(struct part *part, const struct trace_item *item)
-{
-    struct trace_pages pages = {0};
-    struct buf b = {0};
-    int rc = trace_pages_get(item->pages, item->pages_bytes, &pages);
-    pages.process = part->numbers[item->process->number];
-    if (rc == 0)
-        rc = trace_pages_put(&b, &pages);
-    rc = rc < 0 ? no_memory(part) : trace_write_pages(&part->writer, b.data, b.size, part->e);
-    trace_pages_release(&pages);
-    buf_release(&b);
-    return rc;
 }
 
 // What the recording knows of the whole process is true of the part only where it says when, or what happened at the end. A
@@ -217,19 +191,19 @@ int part_item(struct part *part, const struct trace_item *item)
     int rc = part->in_batch && item->type != TRACE_EVENTS ? end_batch(part, part->watermark) : 0;
     if (rc == 0 && item->type == TRACE_PROCESS)
         return put_process(part, item->process);
-    if (rc < 0 || (item->process && part->numbers[item->process->number] == PART_NONE))
+    if (rc < 0 || (item->process && part->numbers[item->process->number] == RENUMBER_NONE))
         return rc;
     switch (item->type) {
     case TRACE_EVENTS:
         return put_events(part, item);
     case TRACE_SAMPLES:
-        return put_samples(part, item);
+        return renumber_samples(&part->writer, item, part->numbers, part->e);
     case TRACE_PROCESS_END:
         return put_end_of(part, item->process);
     case TRACE_NAMES:
-        return put_names(part, item);
+        return renumber_names(&part->writer, item, part->numbers, part->shifts[item->process->number], part->e);
     case TRACE_PAGES:
-        return put_pages(part, item);
+        return renumber_pages(&part->writer, item, part->numbers, part->e);
     case TRACE_END:
         part->end_stamp = item->end_stamp;
         part->clock_hz = item->clock_hz;
@@ -246,7 +220,7 @@ int part_end(struct part *part, const struct trace_unrecorded *unrecorded, bool 
 {
     int rc = part->in_batch ? end_batch(part, part->watermark) : 0;
     for (size_t i = 0; rc == 0 && i < part->known; i++) {
-        if (part->numbers[i] != PART_NONE && !part->ended[i])
+        if (part->numbers[i] != RENUMBER_NONE && !part->ended[i])
             rc = put_end_of(part, part->from->reader->processes[i]);
     }
     if (rc == 0 && unrecorded)

@@ -6,6 +6,9 @@
 #include "convert/convert.h"
 #include "flight/snapshot.h"
 
+// How a converter follows what is live, and hands nothing on.
+extern const struct convert_options part_follow;
+
 struct part_start {
     struct trace_reader *reader; // of the frames that came before
     struct converter *converter; // has been fed all of these
@@ -18,7 +21,7 @@ struct part {
     const struct part_start *from;
     struct trace_writer writer;
     struct snapshot snapshot;
-    uint32_t *numbers; // by number in the recording: in the part, or PART_NONE
+    uint32_t *numbers; // by number in the recording: in the part, or RENUMBER_NONE
     uint32_t *shifts;  // … how much later the module numbers come in it
     bool *ended;       // …
     size_t known, numbers_capacity, shifts_capacity, ended_capacity;
@@ -28,8 +31,6 @@ struct part {
     uint64_t end_stamp, clock_hz;
     struct err *e;
 };
-
-enum { PART_NONE = 0xffffffff };
 
 // Writes what stands before the frames. `from` and `out` are borrowed. *p is to be released in any case. 0 or a negative errno
 // with the text set.

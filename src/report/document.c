@@ -185,7 +185,7 @@ static int add_counted(struct document *d, const char *path, int side, struct er
 int document_add_file(struct document *d, const char *path, int side, struct err *e)
 {
     struct input in;
-    int rc = input_open(&in, path, e);
+    int rc = file_open_input(&in, path, e);
     if (rc < 0)
         return rc;
     int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE | FILE_JSON, e);

@@ -1,7 +1,10 @@
 #include "workload/file.h"
 
+#include "trace/join.h"
+
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static unsigned kind_of(const uint8_t *bytes, size_t n)
 {
@@ -61,11 +64,18 @@ void workload_file_close(struct workload_file *w)
     *w = (struct workload_file){.in = {.fd = -1}};
 }
 
+int file_open_input(struct input *in, const char *path, struct err *e)
+{
+    struct stat st;
+    bool folder = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return folder ? trace_join(in, path, e) : input_open(in, path, e);
+}
+
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e)
 {
     struct input in;
     *f = (struct file){.trace.in.fd = -1, .workload.in.fd = -1, .json.fd = -1};
-    int rc = input_open(&in, path, e);
+    int rc = accept & FILE_TRACE ? file_open_input(&in, path, e) : input_open(&in, path, e);
     return rc < 0 ? rc : file_adopt(f, &in, accept, e);
 }
 

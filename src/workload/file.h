@@ -36,7 +36,10 @@ struct file {
     struct input json;             // at its first byte
 };
 
-// Opens the file at `path` ("-": stdin), which must outlive *f, if it is of one of the kinds in `accept`. 0 or negative
+// As input_open; of a folder, the trace whose segments are in it (trace/join.h).
+int file_open_input(struct input *in, const char *path, struct err *e);
+
+// Opens the file at `path` (file_open_input), which must outlive *f, if it is of one of the kinds in `accept`. 0 or negative
 // errno with the text set, -EPROTO if it is of another kind. *f can be closed in either case.
 int file_open(struct file *f, const char *path, unsigned accept, struct err *e);
 void file_close(struct file *f);

@@ -1,13 +1,6 @@
 # record --aggregate: figures in the place of events.
 load trace
 
-grow() {
-  local answer
-  echo "$1 $2" >&7
-  read -t 60 -r answer <&8
-  [ "$answer" = done ]
-}
-
 # begin OPTION...: `grows` runs under the recorder, which rewrites a.hta every second.
 begin() {
   mkfifo in out

@@ -2,13 +2,6 @@
 bats_require_minimum_version 1.5.0
 load trace
 
-grow() {
-  local answer
-  echo "$1 $2" >&7
-  read -t 60 -r answer <&8
-  [ "$answer" = done ]
-}
-
 # begin OPTION...: `grows` runs under a flight recorder; $program is its PID.
 begin() {
   skip_under_sanitizer

@@ -45,3 +45,11 @@ counts_as_told() {
   count_lines >recorded
   [ -s want ] && diff want recorded
 }
+
+# grow BLOCKS SIZE: the program `grows`, whose input is descriptor 7 and output 8, allocates them.
+grow() {
+  local answer
+  echo "$1 $2" >&7
+  read -t 60 -r answer <&8
+  [ "$answer" = done ]
+}

@@ -12,7 +12,7 @@ record() {
 
 # dump BYTES: of a ring of so many bytes, into d.ht.
 dump() {
-  "$HEAPTAPE_PROGRAMS/flight_trace" d.ht "$1" <t.ht
+  "$HEAPTAPE_PROGRAMS/parts_of_trace" dump d.ht "$1" <t.ht
   "$HEAPTAPE" check -q d.ht
   "$HEAPTAPE" dump d.ht | grep -v ' preexisting(' | sed 's/ +[0-9.]* / /' >part.txt || true
 }
@@ -72,8 +72,8 @@ sites() {
 @test "flight: what is cut off or no trace is refused in a line" {
   head -c "$(($(stat -c %s "$golden/trace-1.ht") - 300))" "$golden/trace-1.ht" >cut
   echo "no trace" >whole.txt
-  run -1 "$HEAPTAPE_PROGRAMS/flight_trace" d.ht 100000 <whole.txt
+  run -1 "$HEAPTAPE_PROGRAMS/parts_of_trace" dump d.ht 100000 <whole.txt
   [ "${#lines[@]}" -eq 1 ]
-  "$HEAPTAPE_PROGRAMS/flight_trace" d.ht 100000 <cut
+  "$HEAPTAPE_PROGRAMS/parts_of_trace" dump d.ht 100000 <cut
   "$HEAPTAPE" check -q d.ht
 }

@@ -1,0 +1,138 @@
+#include "commands/record_summary.h"
+
+#include "base/printable.h"
+#include "cli/command.h"
+#include "cli/human.h"
+#include "print/unrecorded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void print_unrecorded(bool verbose, const struct record_result *r)
+{
+    enum { PRINTED = 10 };
+    char processes[64];
+    const struct trace_unrecorded *u = &r->unrecorded;
+    uint64_t printed = 0;
+    for (size_t i = 0; i < u->n && i < PRINTED; i++) {
+        char *line = unrecorded_line(&u->items[i]);
+        note("%s", line ? line : "out of memory");
+        free(line);
+        printed += 1 + u->items[i].forks;
+    }
+    if (u->processes > printed)
+        note("%s not recorded",
+             human_plural(processes, u->processes - printed, "other process was", "other processes were"));
+    const char *limits = unrecorded_limits(u);
+    if (limits && (u->processes || verbose))
+        note("%s", limits);
+}
+
+// A program may write there.
+static const char *bypass_name(const struct record_result *r)
+{
+    static char name[4 * sizeof r->bypassed_by];
+    printable_copy(name, sizeof name, r->bypassed_by, strlen(r->bypassed_by));
+    return name;
+}
+
+static void print_deepbound(const struct record_result *r)
+{
+    static char name[4 * sizeof r->deepbound];
+    for (uint32_t at = 0; at < r->deepbound_bytes; at += (uint32_t)strlen(r->deepbound + at) + 1) {
+        printable_copy(name, sizeof name, r->deepbound + at, strlen(r->deepbound + at));
+        note("%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded", name);
+    }
+}
+
+void record_summary_print(bool verbose, const struct record_result *r, const struct output *out)
+{
+    char events[64], processes[64], bytes[32], ns[32], batches[64], fallbacks[64];
+    uint64_t listed = r->visit.listed_blocks < r->events ? r->visit.listed_blocks : 0;
+    double n = r->events ? (double)r->events : 1;
+    human_plural(events, r->events - listed, "event", "events");
+    human_plural(processes, r->processes, "process", "processes");
+    if (out)
+        note("recorded %s of %s to %s: %s, %.2f bytes per event", events, processes, out->name,
+             human_bytes(bytes, out->offset), (double)out->offset / n);
+    else
+        note("recorded %s of %s", events, processes);
+    if (r->visit.threads)
+        note("%s, one of which stood still for at most %s",
+             human_plural(processes, r->visit.threads, "thread", "threads"), human_ns(ns, (double)r->visit.paused_ns));
+    if (r->visit.listed_blocks)
+        note("%s from before: %s", human_plural(events, r->visit.listed_blocks, "block", "blocks"),
+             human_bytes(bytes, r->visit.listed_bytes));
+    if (r->visit.not_listed[0])
+        note("blocks from before are not listed: %s", r->visit.not_listed);
+    if (r->not_left[0])
+        note("the library stays between the program and its allocator: %s", r->not_left);
+    if (r->lost_words)
+        note("%s%s lost", r->lost_is_bound ? "at least " : "",
+             human_plural(events, r->lost_words, "record was", "records were"));
+    if (r->untraced)
+        note("%s not recorded: no space, memory or file descriptor was left for a spool",
+             human_plural(processes, r->untraced, "process was", "processes were"));
+    if (r->unreadable)
+        note("%s could not be read: a program truncated or overwrote it before the recorder looked",
+             human_plural(processes, r->unreadable, "spool", "spools"));
+    if (r->unopened)
+        note("%s could not be opened: the recorder had no memory or file descriptor left",
+             human_plural(processes, r->unopened, "spool", "spools"));
+    print_unrecorded(verbose, r);
+    if (r->left > r->unrecorded.processes)
+        note("%s not recorded after exec: the new program is static, privileged or in another root directory",
+             human_plural(processes, r->left - r->unrecorded.processes, "process was", "processes were"));
+    if (r->bad_code_names)
+        note("%s skipped: expected START SIZE NAME in a line, in hexadecimal digits, or a record of jitdump",
+             human_plural(processes, r->bad_code_names, "record of perf-PID.map or jit-PID.dump was",
+                          "records of perf-PID.map or jit-PID.dump were"));
+    if (r->cut_code_names)
+        note("only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s",
+             human_plural(processes, r->cut_code_names, "process", "processes"));
+    if (r->bypassed_by[0])
+        note("a process calls its own malloc (in %s): those calls were not recorded", bypass_name(r));
+    print_deepbound(r);
+    if (r->off_reason[0])
+        note("recording turned itself off in a process: %s", r->off_reason);
+    if (r->session_broken)
+        note("a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
+    if (r->full)
+        note("the recording stopped at --max-size; the program continued untraced");
+    if (r->stopped_by)
+        note("signal %d stopped the recording%s", r->stopped_by, r->exited ? "" : " before the program exited");
+    if (r->cut_off && out)
+        note("%s accepted no more data: the trace is cut off (keep what is whole with 'heaptape check --salvage')",
+             out->name);
+    else if (r->cut_off)
+        note("the output accepted no more data: it is cut off");
+    if (verbose)
+        note(
+            "recorder: %.1f ns of CPU per event, %s, %s to cheaper compression; backpressure: threads waited %s for it",
+            (double)r->cpu_ns / n, human_plural(batches, r->batches, "batch", "batches"),
+            human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"), human_ns(ns, (double)r->wait_ns));
+}
+
+_Noreturn void record_summary_nothing(const char *program, const struct record_result *r)
+{
+    const char *why = record_explain(program);
+    if (r->off_reason[0])
+        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
+    if (why)
+        die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
+    if (r->untraced)
+        die(EXIT_RECORD, "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
+            program);
+    if (r->unreadable)
+        die(EXIT_RECORD, "%s: nothing was recorded: its spool was truncated or overwritten", program);
+    if (r->unopened)
+        die(EXIT_RECORD, "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
+            program);
+    if (r->unrecorded.n)
+        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
+    if (r->bypassed_by[0])
+        die(EXIT_RECORD, "%s: nothing was recorded: the program calls its own malloc (in %s)", program, bypass_name(r));
+    if (r->processes)
+        die(EXIT_RECORD, "%s: nothing was recorded: the program did not call the malloc API", program);
+    die(EXIT_RECORD, "%s: nothing was recorded: libheaptape.so never started in it", program);
+}

@@ -1,0 +1,337 @@
+#include "trace/join.h"
+
+#include "base/map.h"
+#include "trace/fields.h"
+#include "trace/reader.h"
+#include "trace/renumber.h"
+#include "trace/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct piece {
+    char *path;
+    uint64_t number, recording_ns;
+};
+
+// A process of the whole.
+struct joined {
+    uint32_t pid;
+    uint64_t start_stamp;
+    bool ended;
+    uint64_t recorded_from;    // that its first segment says; 0: it began to be recorded there
+    struct trace_process last; // as its last segment ends it
+};
+
+struct join {
+    const char *path;
+    struct piece *pieces;
+    size_t n_pieces, pieces_capacity;
+    struct joined *processes;
+    size_t n_processes, processes_capacity;
+    struct map by_start; // of processes, by start_stamp and pid: index + 1
+    struct map ends;     // of streams of the whole: words so far + 1
+    struct trace_writer writer;
+    // Of the segment under work.
+    struct trace_reader reader;
+    uint32_t *numbers; // of its processes in the whole
+    size_t n_numbers, numbers_capacity;
+    struct map shifts; // by stream of the whole: what is to be added to the numbers of words, + 1
+    bool repeats;      // what comes stands in the segment before, too
+    bool in_batch;
+    uint64_t watermark;
+    bool continues; // another segment follows
+    uint64_t end_stamp, clock_hz;
+    bool saw_end;
+    struct err *e;
+};
+
+static int no_memory(const struct join *j)
+{
+    return err_set(j->e, -ENOMEM, "%s: out of memory", j->path);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+static int add_piece(struct join *j, const char *name)
+{
+    struct trace_reader r;
+    struct input in;
+    struct piece *p = NULL;
+    if (HT_GROW(&j->pieces, &j->pieces_capacity, j->n_pieces + 1) == 0)
+        p = &j->pieces[j->n_pieces];
+    if (!p || asprintf(&p->path, "%s/%s", j->path, name) < 0)
+        return no_memory(j);
+    j->n_pieces++;
+    int rc = input_open(&in, p->path, j->e);
+    if (rc < 0)
+        return rc;
+    rc = trace_reader_open(&r, &in, j->e);
+    if (rc == 0) {
+        p->number = r.session.segment;
+        p->recording_ns = r.session.recording_ns;
+        trace_reader_close(&r);
+    }
+    input_close(&in);
+    return rc == 0 && !p->number ? err_set(j->e, -EPROTO, "%s: is no segment of a recording", p->path) : rc;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static int find_pieces(struct join *j)
+{
+    DIR *folder = opendir(j->path);
+    if (!folder)
+        return err_set_errno(j->e, "%s", j->path);
+    int rc = 0;
+    for (const struct dirent *d; rc == 0 && (d = readdir(folder));) {
+        if (ends_with(d->d_name, ".ht") || ends_with(d->d_name, ".ht.part"))
+            rc = add_piece(j, d->d_name);
+    }
+    closedir(folder);
+    if (rc == 0 && !j->n_pieces)
+        rc = err_set(j->e, -EPROTO, "%s: is a directory without segments of a recording (NAME.ht)", j->path);
+    if (rc < 0)
+        return rc;
+    qsort(j->pieces, j->n_pieces, sizeof *j->pieces, by_number);
+    for (size_t i = 1; i < j->n_pieces; i++) {
+        const struct piece *p = &j->pieces[i];
+        if (p->recording_ns != p[-1].recording_ns || p->number == p[-1].number)
+            return err_set(j->e, -EBADMSG, "%s: is of another recording than %s", p->path, p[-1].path);
+        if (p->number != p[-1].number + 1)
+            return err_set(j->e, -EBADMSG, "%s: segment %llu of the recording is missing", j->path,
+                           (unsigned long long)p[-1].number + 1);
+    }
+    return 0;
+}
+
+static int put_process(struct join *j, const struct trace_process *p)
+{
+    struct trace_process of = *p;
+    uint64_t key = p->start_stamp << 22 ^ p->pid;
+    size_t i = map_get(&j->by_start, key);
+    if (HT_GROW(&j->numbers, &j->numbers_capacity, j->n_numbers + 1) < 0 ||
+        HT_GROW(&j->processes, &j->processes_capacity, j->n_processes + 1) < 0)
+        return no_memory(j);
+    // Two with the same key are told apart by looking at all.
+    for (i -= i > 0;
+         i < j->n_processes && (j->processes[i].pid != p->pid || j->processes[i].start_stamp != p->start_stamp);)
+        i = map_get(&j->by_start, key) ? i + 1 : j->n_processes;
+    j->numbers[j->n_numbers++] = (uint32_t)i;
+    if (i < j->n_processes)
+        return 0;
+    j->processes[j->n_processes++] = (struct joined){.pid = p->pid, .start_stamp = p->start_stamp};
+    if (!map_get(&j->by_start, key) && map_put(&j->by_start, key, i + 1) < 0)
+        return no_memory(j);
+    of.number = (uint32_t)i;
+    return trace_write_process(&j->writer, &of, j->e);
+}
+
+static uint64_t key_of(const struct trace_segment *s)
+{
+    return (uint64_t)s->process << 33 ^ (uint64_t)s->thread << 1 ^ s->stream;
+}
+
+// The words of the segment before are not written again, but counted.
+static int pass_over(struct join *j, const struct trace_segment *s)
+{
+    uint64_t key = key_of(s), end = map_get(&j->ends, key);
+    uint64_t shift = (end ? end - 1 : 0) - (s->first_word + s->n_words);
+    return map_put(&j->shifts, key, shift + 1) < 0 ? no_memory(j) : 0;
+}
+
+static int put_segment(struct join *j, struct trace_segment s)
+{
+    uint64_t key = key_of(&s), shift = map_get(&j->shifts, key), end = map_get(&j->ends, key);
+    if (!shift) {
+        shift = (end ? end - 1 : 0) + 1;
+        if (map_put(&j->shifts, key, shift) < 0)
+            return no_memory(j);
+    }
+    s.first_word += shift - 1;
+    int rc = trace_batch_add(&j->writer, &s, j->e);
+    return rc == 0 && map_put(&j->ends, key, s.first_word + s.n_words + 1) < 0 ? no_memory(j) : rc;
+}
+
+static int end_batch(struct join *j, uint64_t watermark)
+{
+    j->watermark = watermark > j->watermark ? watermark : j->watermark;
+    j->in_batch = false;
+    return trace_batch_end(&j->writer, j->watermark, j->e);
+}
+
+static int put_events(struct join *j, const struct trace_item *item)
+{
+    int rc = j->in_batch || j->repeats ? 0 : trace_batch_begin(&j->writer, j->e);
+    j->in_batch |= !j->repeats;
+    for (size_t i = 0; rc == 0 && i < item->n_segments; i++) {
+        struct trace_segment s = item->segments[i];
+        s.process = j->numbers[s.process];
+        rc = j->repeats ? pass_over(j, &s) : put_segment(j, s);
+    }
+    if (rc == 0 && item->batch_ends && !j->repeats)
+        rc = end_batch(j, item->watermark);
+    j->repeats &= !item->batch_ends;
+    return rc;
+}
+
+// Where the process has ended, the segment holds what the recorder said of it. Else another segment may follow.
+static int put_process_end(struct join *j, const struct trace_process *p)
+{
+    uint32_t number = j->numbers[p->number];
+    struct joined *of = &j->processes[number];
+    struct trace_process whole = {.number = number, .ended = 1};
+    trace_process_release(&of->last);
+    if (!p->whole) {
+        of->recorded_from = of->recorded_from ? of->recorded_from : p->recorded_from;
+        of->last = (struct trace_process){
+            .number = number, .ended = 1, .end_stamp = p->end_stamp, .recorded_to = p->recorded_to};
+        return 0;
+    }
+    int rc = fields_get_process(p->whole, p->whole_bytes, &whole);
+    whole.number = number;
+    of->ended = true;
+    rc = rc < 0 ? err_set(j->e, rc, "%s: the end of a process is invalid", j->reader.in->name)
+                : trace_write_process_end(&j->writer, &whole, j->e);
+    trace_process_release(&whole);
+    return rc;
+}
+
+static int put_item(struct join *j, const struct trace_item *item)
+{
+    int rc = j->in_batch && item->type != TRACE_EVENTS ? end_batch(j, j->watermark) : 0;
+    if (rc < 0)
+        return rc;
+    switch (item->type) {
+    case TRACE_PROCESS:
+        return put_process(j, item->process);
+    case TRACE_EVENTS:
+        return put_events(j, item);
+    case TRACE_SAMPLES:
+        return renumber_samples(&j->writer, item, j->numbers, j->e);
+    case TRACE_NAMES:
+        // In the whole, the modules of a fork child are its own alone.
+        return j->repeats ? 0 : renumber_names(&j->writer, item, j->numbers, -item->process->inherited_modules, j->e);
+    case TRACE_PAGES:
+        return renumber_pages(&j->writer, item, j->numbers, j->e);
+    case TRACE_PROCESS_END:
+        return put_process_end(j, item->process);
+    case TRACE_END:
+        j->saw_end = true;
+        j->continues = item->continues;
+        j->end_stamp = item->end_stamp;
+        j->clock_hz = item->clock_hz;
+        return 0;
+    case TRACE_UNRECORDED:
+        return trace_write_unrecorded(&j->writer, &j->reader.unrecorded, j->e);
+    case TRACE_SESSION:
+        break;
+    }
+    return 0;
+}
+
+static int put_session(struct join *j)
+{
+    struct trace_session s = j->reader.session;
+    s.segment = s.recording_ns = 0;
+    return trace_write_session(&j->writer, &s, j->e);
+}
+
+static int put_piece(struct join *j, size_t i)
+{
+    struct input in;
+    struct trace_item item;
+    int rc = input_open(&in, j->pieces[i].path, j->e);
+    if (rc < 0)
+        return rc;
+    rc = trace_reader_open(&j->reader, &in, j->e);
+    if (rc < 0) {
+        input_close(&in);
+        return rc;
+    }
+    j->n_numbers = 0;
+    map_release(&j->shifts);
+    j->repeats = i > 0;
+    j->saw_end = false;
+    if (i == 0)
+        rc = put_session(j);
+    int read = 1;
+    while (rc == 0 && (read = trace_next(&j->reader, &item, j->e)) > 0)
+        rc = put_item(j, &item);
+    // The last one may be cut off, or still be written.
+    if (rc == 0 && read < 0 && (read != -ENODATA || i + 1 < j->n_pieces))
+        rc = read;
+    if (rc == 0 && !j->saw_end && i + 1 < j->n_pieces)
+        rc = err_set(j->e, -EBADMSG, "%s: is cut off, and another segment follows", j->pieces[i].path);
+    if (rc == 0 && j->in_batch)
+        rc = end_batch(j, j->watermark);
+    trace_reader_close(&j->reader);
+    input_close(&in);
+    return rc;
+}
+
+// Of a recording that goes on, what there is has no end, like one that is cut off.
+static int put_end(struct join *j)
+{
+    int rc = 0;
+    if (!j->saw_end || j->continues)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < j->n_processes; i++) {
+        struct joined *p = &j->processes[i];
+        p->last.recorded_from = p->recorded_from;
+        if (!p->ended)
+            rc = trace_write_process_end(&j->writer, &p->last, j->e);
+    }
+    return rc < 0 ? rc : trace_write_end(&j->writer, j->end_stamp, j->clock_hz, j->e);
+}
+
+static int join(struct join *j, struct output *out)
+{
+    enum { LEVEL = 1 };
+    int rc = 0;
+    trace_writer_init(&j->writer, out, FRAME_CODEC_LZ4, LEVEL);
+    for (size_t i = 0; rc == 0 && i < j->n_pieces; i++)
+        rc = put_piece(j, i);
+    if (rc == 0)
+        rc = put_end(j);
+    trace_writer_release(&j->writer);
+    return rc;
+}
+
+int trace_join(struct input *in, const char *path, struct err *e)
+{
+    struct join j = {.path = path, .e = e};
+    struct output out;
+    int rc = find_pieces(&j);
+    if (rc == 0)
+        rc = output_open_unnamed(&out, e);
+    if (rc == 0) {
+        rc = join(&j, &out);
+        if (rc == 0)
+            rc = input_from_output(in, &out, path, e);
+        else
+            output_close(&out, false, NULL);
+    }
+    for (size_t i = 0; i < j.n_pieces; i++)
+        free(j.pieces[i].path);
+    for (size_t i = 0; i < j.n_processes; i++)
+        trace_process_release(&j.processes[i].last);
+    free(j.pieces);
+    free(j.processes);
+    free(j.numbers);
+    map_release(&j.by_start);
+    map_release(&j.ends);
+    map_release(&j.shifts);
+    return rc;
+}

@@ -1,0 +1,61 @@
+#include "trace/renumber.h"
+
+#include "trace/pages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int no_memory(const struct trace_writer *w, struct err *e)
+{
+    return err_set(e, -ENOMEM, "%s: out of memory", w->frames.out->name);
+}
+
+// A payload that cannot be read again: the reader does not look into it.
+static int failed(const struct trace_writer *w, int rc, struct err *e)
+{
+    return rc == -ENOMEM ? no_memory(w, e)
+                         : err_set(e, rc, "%s: cannot be written: %s", w->frames.out->name, strerror(-rc));
+}
+
+int renumber_samples(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers, struct err *e)
+{
+    struct trace_sample *samples = malloc((item->n_samples + 1) * sizeof *samples);
+    size_t n = 0;
+    for (size_t i = 0; samples && i < item->n_samples; i++) {
+        samples[n] = item->samples[i];
+        samples[n].process = numbers[item->samples[i].process];
+        n += samples[n].process != RENUMBER_NONE;
+    }
+    int rc = samples ? trace_write_samples(w, samples, n, e) : no_memory(w, e);
+    free(samples);
+    return rc;
+}
+
+int renumber_names(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers, uint32_t shift,
+                   struct err *e)
+{
+    struct names as_read = {0}, names = {0};
+    uint32_t process;
+    int rc = names_get(item->names, item->names_bytes, &as_read, &process);
+    if (rc == 0)
+        rc = names_copy(&names, &as_read, shift);
+    rc = rc < 0 ? failed(w, rc, e) : trace_write_names(w, numbers[process], &names, e);
+    names_release(&as_read);
+    names_release(&names);
+    return rc;
+}
+
+int renumber_pages(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers, struct err *e)
+{
+    struct trace_pages pages = {0};
+    struct buf b = {0};
+    int rc = trace_pages_get(item->pages, item->pages_bytes, &pages);
+    pages.process = numbers[item->process->number];
+    if (rc == 0)
+        rc = trace_pages_put(&b, &pages);
+    rc = rc < 0 ? failed(w, rc, e) : trace_write_pages(w, b.data, b.size, e);
+    trace_pages_release(&pages);
+    buf_release(&b);
+    return rc;
+}

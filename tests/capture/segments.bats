@@ -1,0 +1,102 @@
+# record --segment: a recording in files that each are a trace.
+bats_require_minimum_version 1.5.0
+load trace
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  skip_under_sanitizer
+}
+
+@test "segments: of a program, by size" {
+  run -0 "$HEAPTAPE" record --segment 1M -z none --on-segment 'echo "$1" >>said' -o s.%n.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 400000
+  mkdir s
+  [ "$(ls s.*.ht | wc -l)" -ge 2 ]
+  [ "$(sort -V said)" = "$(ls -v s.*.ht)" ]
+  [ -z "$(compgen -G '*.part')" ]
+  mv s.*.ht s/
+  "$HEAPTAPE" check -q s
+  [ "$("$HEAPTAPE" stat --json s | jq .events)" -ge 1600000 ]
+  [ "$("$HEAPTAPE" stat --json s | jq '.lost_records + .unmatched_frees')" -eq 0 ]
+}
+
+@test "segments: by time, of which the last ones are kept" {
+  mkdir s
+  "$HEAPTAPE" record -q --segment 300ms --keep 2 --stacks=4 -o s/%n.ht -- sh -c 'for i in 1 2 3 4 5 6 7 8; do sleep 0.2; ls >/dev/null; done'
+  [ "$(ls s | wc -l)" -eq 2 ]
+  [ ! -e s/1.ht ]
+  "$HEAPTAPE" check -q s
+  "$HEAPTAPE" stat s >/dev/null
+}
+
+@test "segments: the recorder is killed, and then all of it is" {
+  mkdir s
+  "$HEAPTAPE" record -q --segment 500ms -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
+  recorder=$!
+  for ((i = 0; i < 100; i++)); do
+    [ ! -e s/2.ht ] || break
+    sleep 0.1
+  done
+  writer=$(pgrep -P $recorder -x heaptape)
+  kill -9 $recorder "$writer"
+  wait $recorder || true
+  pkill -f 'while sleep 0.1; do ls; done' || true
+  [ "$(ls s/*.part | wc -l)" -eq 1 ]
+  "$HEAPTAPE" dump s >dumped
+  [ -s dumped ]
+}
+
+@test "segments: options that make no sense, and names that are taken" {
+  local option
+  for option in '--segment 1' '--segment 1M --flight 1M' '--segment 1M -o x.ht' '--segment 1M --aggregate' '--on-segment true' \
+    '--segment 1M --max-size 1G' '--segment 1M -F json'; do
+    # shellcheck disable=SC2086
+    run -2 "$HEAPTAPE" record $option -- true
+    [ "${#lines[@]}" -eq 2 ]
+  done
+  touch heaptape.1.ht
+  run -125 "$HEAPTAPE" record --segment 1M -- ls
+  [[ "$output" == "heaptape: heaptape.1.ht: exists; use -f to replace it" ]]
+  run -0 "$HEAPTAPE" record --segment 1M -f -- ls
+  "$HEAPTAPE" check -q heaptape.1.ht
+}
+
+# serve: takes PUT on port $port into up/.
+serve() {
+  python3 - "$port" >/dev/null 2>&1 3>&- <<'END' &
+import http.server, os, sys
+class Put(http.server.BaseHTTPRequestHandler):
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with open("up/" + os.path.basename(self.path), "wb") as f:
+            f.write(body)
+        self.send_response(201)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Put).serve_forever()
+END
+  server=$!
+}
+
+@test "segments: uploaded by curl, while the server is away for some seconds" {
+  command -v curl >/dev/null || skip "no curl"
+  port=$((20000 + $$ % 10000))
+  mkdir s up kept
+  serve
+  # shellcheck disable=SC2016
+  "$HEAPTAPE" record -q --segment 300ms -o s/%n.ht --on-segment 'cp "$1" kept/ && curl -fsS --retry 100 --retry-delay 1 --retry-all-errors -T "$1" http://127.0.0.1:'$port'/ && rm "$1"' \
+    -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.2; ls /; done' >/dev/null 2>&1 &
+  recorder=$!
+  for ((i = 0; i < 100; i++)); do
+    [ ! -e up/1.ht ] || break
+    sleep 0.1
+  done
+  kill $server
+  wait $server || true
+  sleep "${HEAPTAPE_TEST_OUTAGE:-3}"
+  serve
+  wait $recorder
+  kill $server
+  [ -z "$(ls s)" ]
+  [ "$(ls up | wc -l)" -ge 4 ]
+  diff -r kept up
+  "$HEAPTAPE" check -q up
+}

@@ -1,0 +1,116 @@
+# Segments of a recording: together they are the trace that it would be in one file.
+bats_require_minimum_version 1.5.0
+load ../helper
+
+golden=$HEAPTAPE_SOURCE/tests/golden
+
+# segment TRACE BYTES: into s/.
+segment() {
+  rm -rf s
+  mkdir s
+  "$HEAPTAPE_PROGRAMS/parts_of_trace" segments s/%n.ht "$2" <"$1"
+}
+
+# figures FILE: all but what is about the file.
+figures() {
+  "$HEAPTAPE" stat --json "$1" 2>/dev/null | jq -S 'del(.file, .file_bytes, .bytes_per_event)'
+}
+
+is_whole() {
+  diff <("$HEAPTAPE" dump "$1") <("$HEAPTAPE" dump s)
+  diff <(figures "$1") <(figures s)
+  "$HEAPTAPE" stat --by site --top 0 --json "$1" 2>/dev/null | jq .sites >whole.sites
+  diff whole.sites <("$HEAPTAPE" stat --by site --top 0 --json s 2>/dev/null | jq .sites)
+}
+
+# Each is a trace that begins with what is live, and ends with what is live in the next one.
+are_traces() {
+  local file
+  for file in s/*.ht; do
+    "$HEAPTAPE" check -q "$file"
+    "$HEAPTAPE" stat --json "$file" >stat.json
+    [ "$(jq '[.processes[].unmatched_frees] | add' stat.json)" -eq 0 ]
+    [ "$(jq .lost_records stat.json)" -eq 0 ]
+    "$HEAPTAPE" convert -q -f "$file" -o one.htw
+    "$HEAPTAPE" check -q one.htw
+  done
+}
+
+@test "segments: of threads, together and each for itself" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -z lz4 --stacks=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 4 40000
+  segment t.ht 100000
+  [ "$(ls s | wc -l)" -ge 3 ]
+  is_whole t.ht
+  are_traces
+  "$HEAPTAPE" convert -q t.ht -o whole.htw
+  "$HEAPTAPE" convert -q s -o joined.htw
+  diff <("$HEAPTAPE" dump whole.htw) <("$HEAPTAPE" dump joined.htw)
+  "$HEAPTAPE" report -q -o s.html s
+  [ -s s.html ]
+  run -0 "$HEAPTAPE" check s
+}
+
+@test "segments: of processes that fork" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -z lz4 --stacks=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/inherits" points >/dev/null
+  for bytes in 5000 20000; do
+    segment t.ht $bytes
+    [ "$(ls s | wc -l)" -ge 2 ]
+    is_whole t.ht
+    are_traces
+  done
+}
+
+@test "segments: of small recordings" {
+  for trace in trace-1 stacks-1 stacks-2 pages-1; do
+    segment "$golden/$trace.ht" 1
+    is_whole "$golden/$trace.ht"
+  done
+}
+
+@test "segments: when the first ones are gone, the rest begins with what was live" {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 4 40000
+  segment t.ht 100000
+  "$HEAPTAPE" dump s | sed 's/ +[0-9.]* / /' >whole.txt
+  # All but the last two.
+  (cd s && ls -v | head -n -2 | xargs rm)
+  "$HEAPTAPE" dump s | grep -v ' preexisting(' | sed 's/ +[0-9.]* / /' >part.txt
+  [ "$(wc -l <part.txt)" -lt "$(wc -l <whole.txt)" ]
+  [ -s part.txt ]
+  tail -n "$(wc -l <part.txt)" whole.txt | cmp - part.txt
+  [ "$("$HEAPTAPE" stat --json s | jq .live_at_end_bytes)" -eq "$("$HEAPTAPE" stat --json t.ht | jq .live_at_end_bytes)" ]
+}
+
+@test "segments: the last one is still being written" {
+  segment "$golden/trace-1.ht" 1
+  last=$(ls s | sort -n | tail -1)
+  head -c "$(($(stat -c %s "s/$last") - 60))" "s/$last" >"s/$last.part"
+  rm "s/$last"
+  run -0 "$HEAPTAPE" dump s
+  "$HEAPTAPE" stat s >/dev/null
+}
+
+# refuse LINE: what is wrong with the folder, in this line alone.
+refuse() {
+  run -1 "$HEAPTAPE" stat s
+  [ "$output" = "heaptape: $1" ]
+  run -1 "$HEAPTAPE" convert s -o out.htw
+  [ "$output" = "heaptape: $1" ]
+}
+
+@test "segments: one is missing, cut off, foreign, or there is none" {
+  segment "$golden/trace-1.ht" 1
+  [ "$(ls s | wc -l)" -ge 3 ]
+  mv s/2.ht two
+  refuse "s: segment 2 of the recording is missing"
+  head -c "$(($(stat -c %s two) - 60))" two >s/2.ht
+  run -1 "$HEAPTAPE" stat s
+  [[ "$output" == "heaptape: s/2.ht: "*"cut off"* ]]
+  [ "${#lines[@]}" -eq 1 ]
+  cp "$golden/stacks-1.ht" s/2.ht
+  refuse "s/2.ht: is no segment of a recording"
+  rm s/*
+  refuse "s: is a directory without segments of a recording (NAME.ht)"
+}
