@@ -20,12 +20,15 @@ struct process {
     struct convert_sink sink;
     struct order *order;     // NULL: left out, or finished
     bool wanted, fed, ended; // ended: nothing of it comes any more
+    uint64_t end_watermark;  // when its end came
     bool may_fork;           // in ways that are not among `children` yet
     struct fork *fork;       // until it has got its heap; NULL: it begins with an empty one
     struct fork **children;  // by stamp; those from next_fork on are still to come
     size_t next_fork, forks, children_capacity;
     struct heap_notes notes;
 };
+
+enum { MARKS = 32 };
 
 struct converter {
     struct trace_reader *reader;
@@ -43,7 +46,10 @@ struct converter {
     size_t n_forks;
     struct trace_forks_finder finder; // of the others
     uint64_t watermark;               // of the batch before
-    uint64_t end_stamp;               // that the trace states; 0: it has not yet
+    uint64_t lag, limit;              // stamps: options.lag_ns; up to which all is put out
+    uint64_t marks[MARKS];            // watermarks of the last `lag`, and one before it, the oldest first
+    size_t n_marks;
+    uint64_t end_stamp; // that the trace states; 0: it has not yet
 };
 
 static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
@@ -246,9 +252,9 @@ static int process_advance(struct converter *c, struct process *p)
     int rc = begin_heap(c, p);
     if (rc <= 0)
         return rc;
-    rc = pass_forks(c, p, c->watermark);
+    rc = pass_forks(c, p, c->limit);
     if (rc == 0)
-        rc = order_advance(p->order, c->watermark);
+        rc = order_advance(p->order, c->limit);
     if (rc == 0 && !p->wanted && !has_children(p)) {
         order_free(p->order);
         p->order = NULL;
@@ -289,13 +295,35 @@ static int finish_due(struct converter *c)
 }
 
 // Nothing of an ended process comes after its end.
-static int process_end(struct converter *c, uint32_t process)
+static int process_finish_now(struct converter *c, uint32_t process)
 {
     if (!c->processes[process])
         return 0;
     c->processes[process]->ended = true;
     int rc = push_due(c, process);
     return rc < 0 ? rc : finish_due(c);
+}
+
+static int process_end(struct converter *c, uint32_t process)
+{
+    struct process *p = c->processes[process];
+    if (!c->lag || !p || !p->order)
+        return process_finish_now(c, process);
+    p->ended = true;
+    p->end_watermark = c->watermark;
+    return 0;
+}
+
+// Up to where is put out when all has been fed that the watermark promises?
+static uint64_t limit_of(struct converter *c, uint64_t watermark)
+{
+    if (!c->lag)
+        return watermark;
+    if (!c->n_marks || watermark - c->marks[c->n_marks - 1] >= c->lag / (MARKS / 2))
+        c->marks[c->n_marks++] = watermark;
+    while (c->n_marks == MARKS || (c->n_marks > 1 && c->marks[1] + c->lag <= watermark))
+        memmove(c->marks, c->marks + 1, --c->n_marks * sizeof *c->marks);
+    return c->marks[0] + c->lag <= watermark ? c->marks[0] : c->limit;
 }
 
 static int show_so_far(struct converter *c)
@@ -323,15 +351,18 @@ static int batch_end(struct converter *c, uint64_t watermark)
     size_t n = c->n_open;
     int rc = 0;
     c->n_open = 0;
+    c->limit = limit_of(c, c->watermark);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct process *p = c->processes[c->open[i]];
         if (!p || !p->order)
             continue;
         c->open[c->n_open++] = c->open[i];
         rc = process_advance(c, p);
+        if (rc == 0 && c->lag && p->ended && c->limit >= p->end_watermark)
+            rc = push_due(c, c->open[i]);
     }
-    uint64_t passed = c->watermark;
-    c->watermark = watermark > passed ? watermark : passed;
+    uint64_t passed = c->limit;
+    c->watermark = watermark > c->watermark ? watermark : c->watermark;
     if (rc == 0)
         rc = finish_due(c);
     if (rc < 0 || !c->options->advanced)
@@ -435,6 +466,7 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
     c->order.window = to_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
     // Stamps that count events are never reordered.
     c->order.skid = r->session.order_only ? 0 : to_stamps(&r->session, CONVERT_SKID_NS);
+    c->lag = to_stamps(&r->session, options->lag_ns);
     if (copy_forks(c, options->forks) == 0)
         return c;
     convert_free(c);
@@ -489,7 +521,7 @@ static int finish(struct converter *c, struct convert_result *result)
             order_cut_off(c->processes[i]->order);
     }
     for (size_t i = 0; rc == 0 && i < c->n; i++)
-        rc = process_end(c, (uint32_t)i);
+        rc = process_finish_now(c, (uint32_t)i);
     result->end_stamp = c->end_stamp ? c->end_stamp : c->watermark;
     return rc;
 }

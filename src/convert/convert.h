@@ -25,9 +25,12 @@ struct convert_options {
     // Of the processes that are chosen, their parents and so on, which are then read, too. NULL: every process begins with an
     // empty heap. Borrowed.
     const struct trace_forks *forks;
-    // Instead: forks are found as the processes come. A child gets the heap that its parent has then, if that has come farther
-    // than the fork.
+    // Instead: forks are found as the processes come. A child that comes when its parent has been put out beyond the fork gets
+    // those blocks of that time which the parent has not freed since.
     bool find_forks;
+    // With find_forks: what is put out stays so far behind what is fed, and so long do processes that have ended wait for
+    // their children.
+    uint64_t lag_ns;
     // All events up to the stamp have been handed on, except those that wait for others: 1 to have so_far called, 0, or a
     // negative errno, which ends all. NULL: not wanted.
     int (*advanced)(void *context, uint64_t stamp);

@@ -19,6 +19,7 @@ static void note_block(struct heap_note *n, const struct workload_op *op)
     bool before = op->kind == HT_PREEXISTING;
     uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? PAGE_BYTES : op->align;
     *n = (struct heap_note){.size = event_requested(op->kind, op->size, op->count),
+                            .stamp = op->stamp,
                             .site = (uint32_t)(before ? op->value >> 8 : op->value),
                             .kind = before ? (uint8_t)op->value : op->kind,
                             .align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0,
@@ -94,6 +95,7 @@ int heap_each(const struct order *o, const struct heap_notes *notes,
             continue;
         const struct heap_block b = {.address = o->slots[slot].address,
                                      .size = n->size,
+                                     .stamp = n->stamp,
                                      .site = n->site <= o->sites.numbers.n ? ids[n->site] : 0,
                                      .kind = n->kind,
                                      .align_log2 = n->align_log2,
@@ -107,6 +109,8 @@ int heap_each(const struct order *o, const struct heap_notes *notes,
 static int take_block(void *context, const struct heap_block *b)
 {
     struct heap *h = context;
+    if (b->stamp > h->limit)
+        return 0;
     if (HT_GROW(&h->blocks, &h->blocks_capacity, h->n_blocks + 1) < 0)
         return -ENOMEM;
     h->blocks[h->n_blocks++] = *b;
@@ -117,6 +121,8 @@ int heap_take(struct heap *h, struct order *parent, const struct heap_notes *not
 {
     int rc = order_settle(parent, stamp);
     h->stamp = stamp;
+    // Up to there an allocation counts as one before the fork.
+    h->limit = stamp + parent->options.skid;
     if (rc == 0)
         rc = heap_each(parent, notes, take_block, h);
     return rc < 0 ? rc : take_sites(h, parent);

@@ -6,7 +6,7 @@
 
 // How the block of a slot was allocated: what the order does not keep.
 struct heap_note {
-    uint64_t size;
+    uint64_t size, stamp;
     uint32_t site; // the order's number of its call site, 0: not known
     uint8_t kind, align_log2;
     bool size_unknown;
@@ -25,7 +25,8 @@ int heap_note_ops(struct heap_notes *h, const struct workload_thread_op *ops, si
 
 struct heap_block {
     uint64_t address, size;
-    uint64_t site; // its id in the trace, 0: not known
+    uint64_t stamp; // of its allocation
+    uint64_t site;  // its id in the trace, 0: not known
     uint8_t kind, align_log2;
     bool size_unknown;
 };
@@ -38,7 +39,7 @@ struct heap_frame {
 
 // All zero is empty. Independent of the order that it was taken from.
 struct heap {
-    uint64_t stamp; // of the fork
+    uint64_t stamp, limit; // of the fork, and of the last allocations before it
     struct heap_block *blocks;
     size_t n_blocks, blocks_capacity;
     struct heap_frame *frames;
@@ -49,7 +50,7 @@ struct heap {
 void heap_release(struct heap *h);
 
 // Puts out what the parent has done up to a fork, and takes what is live then into the empty heap. All events up to the stamp
-// and the skid behind it have been fed. 0 or a negative errno, which may be the sink's.
+// and the skid behind it have been fed. If more has been put out, blocks that were freed since are missing. 0 or a negative errno, which may be the sink's.
 int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
 // The blocks of an order that are live by what it has put out; those of a realloc that is under way are. 0, or what `visit`

@@ -11,7 +11,6 @@ enum {
     // A record is written a moment after its stamp was taken. One whose thread was interrupted for so long in between stands
     // behind the blocks that it may free.
     LATE_NS = 100000000,
-    LEVEL = 1, // of zstd
 };
 
 static int ignore_ops(void *context, const struct workload_thread_op *ops, size_t n)
@@ -20,14 +19,23 @@ static int ignore_ops(void *context, const struct workload_thread_op *ops, size_
     return 0;
 }
 
+// It has ended, and so have its children or they have got its blocks: in a recording of days there may be many.
+static int forget(void *context, const struct order_counts *counts, const struct workload_sites *sites)
+{
+    (void)counts, (void)sites;
+    trace_process_forget(context);
+    return 0;
+}
+
 static int choose(void *context, const struct trace_process *p, struct convert_sink *sink)
 {
-    (void)context, (void)p;
-    *sink = (struct convert_sink){.ops = {.ops = ignore_ops}};
+    (void)context;
+    *sink = (struct convert_sink){.ops = {.context = (void *)p, .ops = ignore_ops}, .done = forget};
     return 1;
 }
 
-const struct convert_options part_follow = {.choose = choose, .find_forks = true};
+// A fork child is announced before its first call, and when the recorder has seen it: mostly some milliseconds after the fork.
+const struct convert_options part_follow = {.choose = choose, .find_forks = true, .lag_ns = 500000000};
 
 static int no_memory(struct part *part)
 {
@@ -116,7 +124,7 @@ static int write_blocks(void *context, const struct convert_open *p)
 int part_begin(struct part *part, const struct part_start *from, struct output *out, struct err *e)
 {
     *part = (struct part){.from = from, .e = e};
-    trace_writer_init(&part->writer, out, FRAME_CODEC_ZSTD, LEVEL);
+    trace_writer_init(&part->writer, out, from->codec, from->level);
     int rc = number_all(part);
     if (rc == 0)
         rc = write_session(part);

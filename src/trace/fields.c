@@ -31,6 +31,17 @@ void trace_process_release(struct trace_process *p)
     *p = (struct trace_process){0};
 }
 
+void trace_process_forget(struct trace_process *p)
+{
+    const struct trace_process kept = {.number = p->number,
+                                       .pid = p->pid,
+                                       .start_stamp = p->start_stamp,
+                                       .ended = p->ended,
+                                       .end_stamp = p->end_stamp};
+    trace_process_release(p);
+    *p = kept;
+}
+
 int trace_unrecorded_add(struct trace_unrecorded *u, const struct trace_missed *missed)
 {
     if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)

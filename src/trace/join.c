@@ -101,7 +101,7 @@ static int find_pieces(struct join *j)
     }
     closedir(folder);
     if (rc == 0 && !j->n_pieces)
-        rc = err_set(j->e, -EPROTO, "%s: is a directory without segments of a recording (NAME.ht)", j->path);
+        rc = err_set(j->e, -EISDIR, "%s: is a directory without segments of a recording (NAME.ht)", j->path);
     if (rc < 0)
         return rc;
     qsort(j->pieces, j->n_pieces, sizeof *j->pieces, by_number);
@@ -192,6 +192,9 @@ static int put_process_end(struct join *j, const struct trace_process *p)
     uint32_t number = j->numbers[p->number];
     struct joined *of = &j->processes[number];
     struct trace_process whole = {.number = number, .ended = 1};
+    // It is in the next segment, too, when not all of it had been put in order.
+    if (of->ended)
+        return 0;
     trace_process_release(&of->last);
     if (!p->whole) {
         of->recorded_from = of->recorded_from ? of->recorded_from : p->recorded_from;

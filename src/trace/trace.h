@@ -199,6 +199,9 @@ void trace_unrecorded_release(struct trace_unrecorded *u);
 void trace_session_release(struct trace_session *s);
 void trace_process_release(struct trace_process *p);
 
+// Frees the texts that are known of a process, and keeps its number, pid and stamps.
+void trace_process_forget(struct trace_process *p);
+
 // Stamps to nanoseconds since the start of the recording.
 static inline uint64_t trace_stamp_ns(const struct trace_session *s, uint64_t stamp)
 {

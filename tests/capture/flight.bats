@@ -67,7 +67,7 @@ is_between() {
 
 @test "flight: what has left the ring is live at the start of the dump, with its call site" {
   begin --flight 300ms
-  sleep 1
+  sleep 2
   grow 10 3000
   finish
   read -r end start <<<"$(live d.1.ht)"
@@ -192,7 +192,7 @@ is_between() {
   echo 64M >$group/memory.limit_in_bytes
   echo 64M >$group/memory.memsw.limit_in_bytes 2>/dev/null || true
   run -137 "$HEAPTAPE" record --flight 64M --stacks=4 --trigger oom -o d.ht -- \
-    sh -c "echo \$\$ >$group/cgroup.procs && sleep 0.5 && exec $HEAPTAPE_PROGRAMS/grows" <<<"1000000 10000"
+    sh -c "echo \$\$ >$group/cgroup.procs && sleep 2 && exec $HEAPTAPE_PROGRAMS/grows" <<<"1000000 10000"
   rmdir $group || true
   [[ "$output" =~ "(oom: the kernel killed a process of the cgroup for want of memory)"|"(oom: SIGKILL terminated the program, probably for want of memory)" ]]
   "$HEAPTAPE" check -q d.ht

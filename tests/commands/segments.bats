@@ -38,7 +38,7 @@ are_traces() {
 
 @test "segments: of threads, together and each for itself" {
   skip_under_sanitizer
-  "$HEAPTAPE" record -q -z lz4 --stacks=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 4 40000
+  "$HEAPTAPE" record -q -z lz4 --stacks=8 -o t.ht -- "$HEAPTAPE_PROGRAMS/paced" 4 2
   segment t.ht 100000
   [ "$(ls s | wc -l)" -ge 3 ]
   is_whole t.ht
@@ -71,7 +71,7 @@ are_traces() {
 
 @test "segments: when the first ones are gone, the rest begins with what was live" {
   skip_under_sanitizer
-  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 4 40000
+  "$HEAPTAPE" record -q -z lz4 -o t.ht -- "$HEAPTAPE_PROGRAMS/paced" 4 2
   segment t.ht 100000
   "$HEAPTAPE" dump s | sed 's/ +[0-9.]* / /' >whole.txt
   # All but the last two.

@@ -50,7 +50,7 @@ static uint64_t address_of(unsigned place)
 static void put(struct sim *s, unsigned p, unsigned t, struct event ev)
 {
     struct thread *of = &s->threads[p][t];
-    ev.stamp = s->stamp += 1 + unit_random(&s->random) % 2000;
+    ev.stamp = s->stamp += 1 + unit_random(&s->random) % 400000;
     of->n = (uint32_t)(codec_put(&of->state, of->words + of->n, ev.stamp, &ev) - of->words);
     assert_true(of->n + CODEC_MAX_RECORD_WORDS + CODEC_MAX_PREFIX_WORDS < WORDS);
 }
