@@ -20,6 +20,7 @@ struct import_job {
     // The workload.
     struct convert_settings convert;
     struct trace_session session;
+    struct trace_process of;
     struct convert_process process;
     struct order *order;
 };
@@ -148,7 +149,9 @@ static int begin_process(void *context, const struct trace_process *p)
     struct order_options how = {.window = j->convert.window_ns, .skid = is_ordered ? 0 : CONVERT_SKID_NS};
     struct order_sink to = {.context = &j->process, .ops = convert_process_ops, .output = convert_process_output};
     j->order = order_new(&how, &to);
-    return j->order ? convert_process_begin(&j->process, j->out, &j->session, p) : -ENOMEM;
+    // The conversion needs it to its end.
+    j->of = *p;
+    return j->order ? convert_process_begin(&j->process, j->out, &j->session, &j->of) : -ENOMEM;
 }
 
 // All up to the watermark has been fed, so that all of it can be put in order.
