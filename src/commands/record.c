@@ -432,9 +432,12 @@ static int record_segments(const struct record_options *o, struct record_setting
     const struct segments_settings how = {.path = path,
                                           .force = o->force,
                                           .window = o->segment,
+                                          .codec = o->compression.codec,
+                                          .level = o->compression.level,
                                           .keep = o->keep,
                                           .command = o->on_segment,
                                           .note = note_flight};
+    s->codec = FRAME_CODEC_NONE; // the segments are compressed when they are written
     return record_to_reader(o, s, &(struct record_reader){path, &how, check_segments, run_segments, false});
 }
 

@@ -21,7 +21,11 @@ static int put_ring(struct part *p, const struct flight_ring *ring, struct trace
 
 int dump_write(const struct dump_source *from, struct output *out, struct dump_result *result, struct err *e)
 {
-    const struct part_start start = {.reader = from->reader, .converter = from->converter, .dumped = from->reason};
+    const struct part_start start = {.reader = from->reader,
+                                     .converter = from->converter,
+                                     .dumped = from->reason,
+                                     .codec = FRAME_CODEC_ZSTD,
+                                     .level = 1};
     const struct trace_session *s = &from->reader->session;
     struct part p;
     struct trace_reader again = {.in = from->reader->in,

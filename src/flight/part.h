@@ -14,6 +14,8 @@ struct part_start {
     struct converter *converter; // has been fed all of these
     const char *dumped;          // why the part is written; NULL: it is a segment
     uint64_t segment;            // of that number; 0: it is none
+    enum frame_codec codec;      // of the frames
+    int level;                   // of zstd
 };
 
 // All is the part's own but what may be read: `start` and `watermark`, stamps of where it begins and of its last batch.

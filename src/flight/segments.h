@@ -3,6 +3,7 @@
 #define HEAPTAPE_FLIGHT_SEGMENTS_H
 
 #include "base/err.h"
+#include "base/frame.h"
 #include "flight/window.h"
 
 #include <stdbool.h>
@@ -12,8 +13,10 @@ struct segments_settings {
     const char *path;            // %n in it is a segment's number, from 1; it is PATH.part until it is whole
     bool force;                  // replace files that were there before
     struct flight_window window; // of a segment: one that is over the limit ends with its batch
-    uint64_t keep;               // segments, the last ones; 0: all
-    const char *command;         // run by the shell after each segment, with its path as $1; NULL: none
+    enum frame_codec codec;
+    int level;           // of zstd
+    uint64_t keep;       // segments, the last ones; 0: all
+    const char *command; // run by the shell after each segment, with its path as $1; NULL: none
     void (*note)(const char *text);
 };
 

@@ -28,6 +28,18 @@ setup() {
   "$HEAPTAPE" stat s >/dev/null
 }
 
+@test "segments: a command that fails is named, and no file that waits for it is removed" {
+  mkdir s
+  # shellcheck disable=SC2016
+  run -0 "$HEAPTAPE" record --segment 300ms --keep 1 -o s/%n.ht --on-segment 'sleep 0.7; echo "$1" >>said; [ "$1" != s/2.ht ]' \
+    -- sh -c 'for i in 1 2 3 4 5 6; do sleep 0.2; ls >/dev/null; done'
+  [[ "$output" == *"heaptape: s/2.ht: --on-segment failed"* ]]
+  [[ "$output" != *"s/1.ht: --on-segment failed"* ]]
+  [ "$(wc -l <said)" -ge 3 ]
+  sort -V -c said
+  [ "$(ls s)" = "$(basename "$(tail -1 said)")" ]
+}
+
 @test "segments: the recorder is killed, and then all of it is" {
   mkdir s
   "$HEAPTAPE" record -q --segment 500ms -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
