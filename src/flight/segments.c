@@ -192,9 +192,9 @@ static int run(struct segments *s, struct err *e)
         forget(s);
         return -ENODATA;
     }
-    // What a recorder that was killed has written is whole all the same.
+    // A recorder that was killed: the segment is whole, and the recording is not.
     if (rc == 0 && (read == 0 || read == -ENODATA))
-        rc = end(s, false, e);
+        rc = end(s, !s->reader.saw_end, e);
     forget(s);
     while (s->hook)
         reap(s, true);

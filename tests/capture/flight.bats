@@ -122,7 +122,7 @@ is_between() {
 
 @test "flight: --keep removes older dumps, --on-dump runs a command for each" {
   # shellcheck disable=SC2016
-  begin --keep 2 --on-dump 'echo "$1 $HEAPTAPE_TRIGGER" >>dumps'
+  begin --keep 2 --on-dump 'cat; echo "$1 $HEAPTAPE_TRIGGER" >>dumps'
   for n in 1 2 3; do
     kill -USR2 $recorder
     comes d.$n.ht

@@ -40,6 +40,24 @@ setup() {
   [ "$(ls s)" = "$(basename "$(tail -1 said)")" ]
 }
 
+@test "segments: the recorder is killed: the last one is whole, and the recording is not" {
+  mkdir s
+  "$HEAPTAPE" record -q --segment 400ms --on-segment cat -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
+  recorder=$!
+  wait_until test -e s/2.ht
+  kill -9 $recorder
+  wait $recorder || true
+  wait_until no_part
+  pkill -f 'while sleep 0.1; do ls; done' || true
+  "$HEAPTAPE" check -q "s/$(ls s | sort -n | tail -1)"
+  run "$HEAPTAPE" check s
+  [[ "$output" == *"cut off"* ]]
+}
+
+no_part() {
+  ! compgen -G 's/*.part' >/dev/null
+}
+
 @test "segments: the recorder is killed, and then all of it is" {
   mkdir s
   "$HEAPTAPE" record -q --segment 500ms -o s/%n.ht -- sh -c 'while sleep 0.1; do ls; done' >/dev/null 2>&1 &
@@ -49,7 +67,7 @@ setup() {
     sleep 0.1
   done
   writer=$(pgrep -P $recorder -x heaptape)
-  kill -9 $recorder "$writer"
+  kill -9 "$writer" $recorder
   wait $recorder || true
   pkill -f 'while sleep 0.1; do ls; done' || true
   [ "$(ls s/*.part | wc -l)" -eq 1 ]
