@@ -39,7 +39,7 @@ sites() {
 }
 
 @test "flight: threads that allocate, free and resize" {
-  record "$HEAPTAPE_PROGRAMS/paced" 4 2
+  record "$HEAPTAPE_PROGRAMS/paced" 2 1.5
   for bytes in 2000 20000 200000; do
     dump $bytes
     [ -s part.txt ]
@@ -61,7 +61,7 @@ sites() {
 }
 
 @test "flight: the dump converts and replays" {
-  record "$HEAPTAPE_PROGRAMS/paced" 4 2
+  record "$HEAPTAPE_PROGRAMS/paced" 2 1.5
   dump 20000
   "$HEAPTAPE" convert -q d.ht
   "$HEAPTAPE" replay -q -r 1 --json d.htw >replay.json
