@@ -515,8 +515,9 @@ static int begin_backup(struct recorder *r, struct err *e)
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    int rc = pthread_create(&r->backup, NULL, drain_as_backup, r);
+    // Before the backup, which takes the maps of pages, too.
     r->pages = r->settings->pages ? proc_watch_new("heaptape", r->clock) : NULL;
+    int rc = pthread_create(&r->backup, NULL, drain_as_backup, r);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     r->has_backup = rc == 0;
     return rc == 0 ? 0 : err_set(e, -rc, "cannot start a thread: %s", strerror(rc));
@@ -524,16 +525,17 @@ static int begin_backup(struct recorder *r, struct err *e)
 
 static void end_backup(struct recorder *r)
 {
+    if (r->has_backup) {
+        pthread_mutex_lock(&r->draining);
+        r->ending = true;
+        pthread_cond_signal(&r->active_again);
+        pthread_mutex_unlock(&r->draining);
+        pthread_join(r->backup, NULL);
+    }
+    r->has_backup = false;
+    // No sooner: the backup takes the maps of pages.
     proc_watch_free(r->pages);
     r->pages = NULL;
-    if (!r->has_backup)
-        return;
-    pthread_mutex_lock(&r->draining);
-    r->ending = true;
-    pthread_cond_signal(&r->active_again);
-    pthread_mutex_unlock(&r->draining);
-    pthread_join(r->backup, NULL);
-    r->has_backup = false;
 }
 
 // The result of the last pass of the recorder's own thread.
