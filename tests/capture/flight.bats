@@ -188,8 +188,7 @@ is_between() {
 @test "flight: a process that its cgroup's limit kills" {
   skip_under_sanitizer
   group=/sys/fs/cgroup/memory/heaptape-test-$$
-  mkdir $group 2>/dev/null || skip "no memory cgroup can be made here"
-  echo 64M >$group/memory.limit_in_bytes
+  { mkdir $group && echo 64M >$group/memory.limit_in_bytes; } 2>/dev/null || skip "no memory cgroup can be made here"
   echo 64M >$group/memory.memsw.limit_in_bytes 2>/dev/null || true
   run -137 "$HEAPTAPE" record --flight 64M --stacks=4 --trigger oom -o d.ht -- \
     sh -c "echo \$\$ >$group/cgroup.procs && sleep 2 && exec $HEAPTAPE_PROGRAMS/grows" <<<"1000000 10000"
