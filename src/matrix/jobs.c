@@ -224,10 +224,11 @@ static char **command_of(const struct matrix *m, const struct matrix_job *job, c
     return words;
 }
 
-static volatile sig_atomic_t running; // pid of the replay
+static volatile sig_atomic_t running, signalled; // pid of the replay; the signal that is to end it
 
 static void pass_on(int number)
 {
+    signalled = number;
     if (running > 0)
         kill((pid_t)running, number);
 }
@@ -256,12 +257,18 @@ static int spawn(char **words, const char *out, const char *err, struct err *e)
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out, flags, 0666);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err, flags, 0666);
+    // Before there are files that a signal would leave behind.
+    signalled = 0;
+    pass_signals_on(true, before);
     int rc = posix_spawn(&pid, words[0], &files, NULL, words, environ);
     posix_spawn_file_actions_destroy(&files);
-    if (rc != 0)
+    if (rc != 0) {
+        pass_signals_on(false, before);
         return err_set(e, -rc, "%s: %s", words[0], strerror(rc));
+    }
     running = pid;
-    pass_signals_on(true, before);
+    if (signalled)
+        kill(pid, signalled);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     pass_signals_on(false, before);

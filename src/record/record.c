@@ -515,7 +515,6 @@ static int begin_backup(struct recorder *r, struct err *e)
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &mask);
-    // Before the backup, which takes the maps of pages, too.
     r->pages = r->settings->pages ? proc_watch_new("heaptape", r->clock) : NULL;
     int rc = pthread_create(&r->backup, NULL, drain_as_backup, r);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);

@@ -55,7 +55,7 @@ setup() {
 }
 
 no_part() {
-  ! compgen -G 's/*.part' >/dev/null
+  [ -z "$(compgen -G 's/*.part')" ]
 }
 
 @test "segments: the recorder is killed, and then all of it is" {
