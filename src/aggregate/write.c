@@ -254,8 +254,7 @@ static int count_trace(struct job *j, struct trace_file *t, struct err *e)
     const struct convert_options how = {
         .choose = begin_process, .advanced = rewrite_if_due, .progress = end_rewriting, .context = j};
     j->session = &t->reader.session;
-    j->period_stamps =
-        (uint64_t)((double)j->settings->period_ns * (double)j->session->clock_hz / 1e9) >> j->session->stamp_shift;
+    j->period_stamps = trace_stamps(j->session, j->settings->period_ns);
     j->period_stamps += !j->period_stamps;
     j->due_ns = clock_monotonic_ns() + j->settings->rewrite_ns;
     int rc = convert_run(&t->reader, &how, &result, e);

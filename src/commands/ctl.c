@@ -1,4 +1,5 @@
 #include "attach/attach.h"
+#include "attach/status.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/suggest.h"
@@ -135,33 +136,15 @@ static int detach(pid_t pid)
     return EXIT_DONE;
 }
 
-// Does the process handle the signal? -1: it cannot be seen.
-static int handles(pid_t pid, int sig)
-{
-    char path[64], line[256];
-    unsigned long long mask;
-    int found = -1;
-    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-    FILE *f = fopen(path, "re");
-    while (f && found < 0 && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "SigCgt: %llx", &mask) == 1)
-            found = mask >> (sig - 1) & 1;
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
-
 // A recorder without --flight would be killed by the signal.
 static int dump(pid_t pid, const struct target *a)
 {
     pid_t recorder = (pid_t)a->control.session->recorder_pid;
     if (!control_recorder_lives(a->control.futexes, a->control.session->owner))
         die(EXIT_FAILED, "%ld: %s", (long)pid, explain(EPIPE));
-    int asked = handles(recorder, SIGUSR2);
-    if (asked < 0)
+    if (!status_number(recorder, recorder, "Tgid", 10))
         die(EXIT_FAILED, "%ld: its recorder is not in this PID namespace", (long)pid);
-    if (!asked)
+    if (!(status_number(recorder, recorder, "SigCgt", 16) >> (SIGUSR2 - 1) & 1))
         die(EXIT_FAILED, "%ld: is not recorded with --flight", (long)pid);
     return kill(recorder, SIGUSR2) < 0 ? -errno : 0;
 }

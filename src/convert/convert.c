@@ -52,11 +52,6 @@ struct converter {
     uint64_t end_stamp; // that the trace states; 0: it has not yet
 };
 
-static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
-{
-    return (uint64_t)((unsigned __int128)ns * s->clock_hz / 1000000000u) >> s->stamp_shift;
-}
-
 static int by_parent(const void *a, const void *b)
 {
     const struct fork *x = *(struct fork *const *)a, *y = *(struct fork *const *)b;
@@ -463,10 +458,10 @@ struct converter *convert_new(struct trace_reader *r, const struct convert_optio
         return NULL;
     c->reader = r;
     c->options = options;
-    c->order.window = to_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
+    c->order.window = trace_stamps(&r->session, options->window_ns ? options->window_ns : CONVERT_WINDOW_NS);
     // Stamps that count events are never reordered.
-    c->order.skid = r->session.order_only ? 0 : to_stamps(&r->session, CONVERT_SKID_NS);
-    c->lag = to_stamps(&r->session, options->lag_ns);
+    c->order.skid = r->session.order_only ? 0 : trace_stamps(&r->session, CONVERT_SKID_NS);
+    c->lag = trace_stamps(&r->session, options->lag_ns);
     if (copy_forks(c, options->forks) == 0)
         return c;
     convert_free(c);
@@ -497,7 +492,7 @@ uint64_t convert_watermark(const struct converter *c)
     return c->watermark;
 }
 
-int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_open *p), void *context)
+int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_unfinished *p), void *context)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < c->n; i++) {
@@ -506,7 +501,7 @@ int convert_visit(struct converter *c, int (*visit)(void *context, const struct 
             continue;
         if (p->fork && p->fork->taken)
             rc = begin_heap(c, p);
-        const struct convert_open of = {(uint32_t)i, p->order, &p->notes, p->fork != NULL};
+        const struct convert_unfinished of = {(uint32_t)i, p->order, &p->notes, p->fork != NULL};
         rc = rc < 0 ? rc : visit(context, &of);
     }
     return rc;

@@ -70,7 +70,7 @@ int convert_feed(struct converter *c, const struct trace_item *item);
 uint64_t convert_watermark(const struct converter *c);
 
 // A process that has begun and of which not all has been handed on. Borrowed.
-struct convert_open {
+struct convert_unfinished {
     uint32_t number;
     const struct order *order;
     const struct heap_notes *notes; // of its blocks, with find_forks
@@ -78,6 +78,6 @@ struct convert_open {
 };
 
 // Visits all of these by their numbers. 0, a negative errno, or what is not 0 of what `visit` returned, which ends it.
-int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_open *p), void *context);
+int convert_visit(struct converter *c, int (*visit)(void *context, const struct convert_unfinished *p), void *context);
 
 #endif

@@ -50,7 +50,8 @@ struct heap {
 void heap_release(struct heap *h);
 
 // Puts out what the parent has done up to a fork, and takes what is live then into the empty heap. All events up to the stamp
-// and the skid behind it have been fed. If more has been put out, blocks that were freed since are missing. 0 or a negative errno, which may be the sink's.
+// and the skid behind it have been fed. If more has been put out, blocks that were freed since are missing. 0 or a negative
+// errno, which may be the sink's.
 int heap_take(struct heap *h, struct order *parent, const struct heap_notes *notes, uint64_t stamp);
 
 // The blocks of an order that are live by what it has put out; those of a realloc that is under way are. 0, or what `visit`

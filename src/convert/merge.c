@@ -103,9 +103,7 @@ static struct merge_stream *stream_new(struct merge *m, const struct trace_segme
 
 static struct merge_stream *stream_of(struct merge *m, const struct trace_segment *s)
 {
-    // Streams are 0 and 1, processes far fewer than 2^31: the key is one of its own for all that a recorder writes, and
-    // where a damaged trace has others, streams are confused but nothing worse.
-    uint64_t key = (uint64_t)s->process << 33 ^ (uint64_t)s->thread << 1 ^ s->stream;
+    uint64_t key = trace_stream_key(s->process, s->thread, s->stream);
     uint64_t at = map_get(&m->by_place, key);
     return at ? m->streams[at - 1] : stream_new(m, s, key);
 }

@@ -88,10 +88,10 @@ __attribute__((format(printf, 2, 3))) static void say(const struct flight *f, co
         free(text);
 }
 
-static int write_to(const struct flight *f, struct written *w)
+static int write_to(struct flight *f, struct written *w)
 {
     struct output out;
-    const struct dump_source from = {(struct trace_reader *)&f->reader, f->converter, &f->ring, f->why};
+    const struct dump_source from = {&f->reader, f->converter, &f->ring, f->why};
     // One without a number replaces the one before.
     bool own = f->dumps > 1 && !strstr(f->settings->path, "%n");
     int rc = output_open(&out, f->path, OUTPUT_ASIDE | (f->settings->force || own ? OUTPUT_FORCE : 0), &w->e);
@@ -226,9 +226,10 @@ static int see_end(struct flight *f, const struct frame *frame, struct err *e)
 static int see(struct flight *f, struct frame *frame, struct err *e)
 {
     struct trace_item item;
-    bool events = frame->type == TRACE_EVENTS;
+    bool events = frame->type == TRACE_EVENTS, announced = frame->type == TRACE_PROCESS;
+    bool ends = frame->type == TRACE_PROCESS_END;
     // Where a batch ends matters only when a dump is to be written.
-    if (frame->type == TRACE_UNRECORDED || frame->type == TRACE_END || (events && !f->asked))
+    if (!(events && f->asked) && !announced && !ends && frame->type != TRACE_SAMPLES)
         return 0;
     int rc = frame_reader_unpack(&f->reader.frames, &f->stored, frame, e);
     if (rc < 0)
@@ -237,14 +238,12 @@ static int see(struct flight *f, struct frame *frame, struct err *e)
         f->batch_ended = frame->size >= EVENTS_HEADER_BYTES && get_u32(frame->data + 16) & EVENTS_LAST_OF_BATCH;
         return 0;
     }
-    if (frame->type == TRACE_PROCESS_END)
+    if (ends)
         return see_end(f, frame, e);
-    if (frame->type != TRACE_PROCESS && frame->type != TRACE_SAMPLES)
-        return 0;
     rc = trace_read_frame(&f->reader, frame, &item, e);
-    if (rc > 0 && item.type == TRACE_SAMPLES)
+    if (rc > 0 && !announced)
         see_samples(f, &item);
-    int fed = rc > 0 && item.type == TRACE_PROCESS ? convert_feed(f->converter, &item) : 0;
+    int fed = rc > 0 && announced ? convert_feed(f->converter, &item) : 0;
     return rc < 0 ? rc : fed < 0 ? err_set(e, fed, "%s: out of memory", f->reader.in->name) : 0;
 }
 
@@ -281,7 +280,7 @@ static int take(struct flight *f, struct err *e)
     return rc < 0 ? rc : 1;
 }
 
-static void end(struct flight *f, bool all)
+static void end(struct flight *f)
 {
     while (f->writer)
         reap(f, true);
@@ -294,7 +293,7 @@ static void end(struct flight *f, bool all)
     } else if (!f->dumps) {
         say(f, "nothing asked for a dump: none was written");
     }
-    while (all && f->hooks)
+    while (f->hooks)
         reap(f, true);
 }
 
@@ -309,7 +308,7 @@ static int run(struct flight *f, struct err *e)
         rc = take(f, e);
     bool nothing = !f->ring.n && !convert_watermark(f->converter);
     if (!nothing)
-        end(f, true);
+        end(f);
     munmap(f->written, sizeof *f->written);
     // A recorder that was killed is no failure of this side.
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;

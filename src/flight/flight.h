@@ -26,8 +26,8 @@ struct flight_settings {
 // Is the path free? 0, or a negative errno with the text set.
 int flight_check(const struct flight_settings *s, struct err *e);
 
-// Reads the trace from standard input, to its end; SIGUSR2, which may be blocked before, asks for a dump. 0 or a negative errno with the text set, -ENODATA
-// where nothing came. A dump that cannot be written is said, and the recording goes on.
+// Reads the trace from standard input, to its end; SIGUSR2, which may be blocked before, asks for a dump. 0 or a negative errno
+// with the text set, -ENODATA where nothing came. A dump that cannot be written is said, and the recording goes on.
 int flight_run(const struct flight_settings *s, struct err *e);
 
 #endif

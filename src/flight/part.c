@@ -42,11 +42,6 @@ static int no_memory(struct part *part)
     return err_set(part->e, -ENOMEM, "%s: out of memory", part->writer.frames.out->name);
 }
 
-static uint64_t to_stamps(const struct trace_session *s, uint64_t ns)
-{
-    return (uint64_t)((unsigned __int128)ns * s->clock_hz / 1000000000u) >> s->stamp_shift;
-}
-
 // Makes the processes of the recording up to this number known.
 static int know(struct part *part, size_t n)
 {
@@ -61,7 +56,7 @@ static int know(struct part *part, size_t n)
     return 0;
 }
 
-static int number_process(void *context, const struct convert_open *p)
+static int number_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
     uint64_t stamp = snapshot_stamp(p->order);
@@ -75,7 +70,7 @@ static int number_process(void *context, const struct convert_open *p)
 static int number_all(struct part *part)
 {
     const struct trace_session *s = &part->from->reader->session;
-    uint64_t late = to_stamps(s, LATE_NS);
+    uint64_t late = trace_stamps(s, LATE_NS);
     part->start = part->watermark = convert_watermark(part->from->converter);
     int rc = know(part, part->from->reader->n_processes);
     if (rc == 0)
@@ -99,7 +94,7 @@ static int write_session(struct part *part)
 }
 
 // A process that has its parent's blocks already is nobody's child in the part: it would get them a second time.
-static int write_process(void *context, const struct convert_open *p)
+static int write_process(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
     struct trace_process of = *part->from->reader->processes[p->number];
@@ -113,7 +108,7 @@ static int write_process(void *context, const struct convert_open *p)
     return rc < 0 ? rc : snapshot_write_names(&part->writer, of.number, p->order, part->e);
 }
 
-static int write_blocks(void *context, const struct convert_open *p)
+static int write_blocks(void *context, const struct convert_unfinished *p)
 {
     struct part *part = context;
     part->snapshot.process = part->numbers[p->number];

@@ -51,15 +51,9 @@ int snapshot_write_names(struct trace_writer *w, uint32_t process, const struct 
     return rc;
 }
 
-// Streams are 0 and 1. A trace of heaptape's own recorder has no others.
-static uint64_t key_of(uint32_t process, uint32_t thread, uint32_t stream)
-{
-    return (uint64_t)process << 33 ^ (uint64_t)thread << 1 ^ stream;
-}
-
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old)
 {
-    return old->first_word + map_get(&s->shifts, key_of(old->process, old->thread, old->stream));
+    return old->first_word + map_get(&s->shifts, trace_stream_key(old->process, old->thread, old->stream));
 }
 
 static int write_words(struct lane *l, const uint64_t *words, size_t n, const struct codec_state *before)
@@ -192,7 +186,7 @@ static int write_stream(struct lane *l, struct snapshot *to, uint32_t number, co
     if (rc == 0)
         rc = put_queue(l, s);
     uint64_t shift = l->next.first_word - s->next_word;
-    if (rc == 0 && shift && map_put(&to->shifts, key_of(number, s->thread, s->stream), shift) < 0)
+    if (rc == 0 && shift && map_put(&to->shifts, trace_stream_key(number, s->thread, s->stream), shift) < 0)
         rc = -ENOMEM;
     return rc;
 }
@@ -229,7 +223,8 @@ static int write_process(struct snapshot *to, struct lane *l, uint32_t number, c
         rc = write_stream(l, to, number, first);
     else if (rc == 0)
         rc = flush(l);
-    if (rc == 0 && !first && l->next.first_word && map_put(&to->shifts, key_of(number, 0, 0), l->next.first_word) < 0)
+    if (rc == 0 && !first && l->next.first_word &&
+        map_put(&to->shifts, trace_stream_key(number, 0, 0), l->next.first_word) < 0)
         rc = -ENOMEM;
     for (size_t i = 0; rc == 0 && i < o->merge.n_streams; i++) {
         l->next.first_word = 0;

@@ -132,7 +132,6 @@ bool watch_sample(struct watch *w, const struct trace_process *of, const struct 
     if (HT_EXTEND(&w->processes, &w->n, &w->capacity, of->number + 1ull) < 0)
         return false;
     struct watch_state *p = &w->processes[of->number];
-    p->rss_bytes = s->rss_bytes;
     return see_rss(w, p, of, s->rss_bytes, reason) ||
            see_growth(w, p, of, trace_stamp_ns(w->session, s->stamp), s->rss_bytes, reason);
 }

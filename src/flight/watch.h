@@ -22,7 +22,6 @@ int flight_triggers_parse(const char *text, struct flight_triggers *t);
 enum { WATCH_POINTS = 32, WATCH_REASON_BYTES = 200 };
 
 struct watch_state {
-    uint64_t rss_bytes;
     bool above; // rss_bytes of the triggers, since when it was reported
     // Of the last growth_ns: the memory at points in time.
     uint64_t stamps[WATCH_POINTS], points[WATCH_POINTS];

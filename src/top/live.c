@@ -17,7 +17,7 @@ struct live *live_new(const struct trace_session *s, const struct trace_process 
         return NULL;
     l->process = p;
     l->sample_bytes = s->stack_sample_bytes;
-    l->skid = (uint64_t)((double)CONVERT_SKID_NS * (double)s->clock_hz / 1e9) >> s->stamp_shift;
+    l->skid = trace_stamps(s, CONVERT_SKID_NS);
     return l;
 }
 

@@ -138,22 +138,18 @@ static int put_process(struct join *j, const struct trace_process *p)
     return trace_write_process(&j->writer, &of, j->e);
 }
 
-static uint64_t key_of(const struct trace_segment *s)
-{
-    return (uint64_t)s->process << 33 ^ (uint64_t)s->thread << 1 ^ s->stream;
-}
-
 // The words of the segment before are not written again, but counted.
 static int pass_over(struct join *j, const struct trace_segment *s)
 {
-    uint64_t key = key_of(s), end = map_get(&j->ends, key);
+    uint64_t key = trace_stream_key(s->process, s->thread, s->stream), end = map_get(&j->ends, key);
     uint64_t shift = (end ? end - 1 : 0) - (s->first_word + s->n_words);
     return map_put(&j->shifts, key, shift + 1) < 0 ? no_memory(j) : 0;
 }
 
 static int put_segment(struct join *j, struct trace_segment s)
 {
-    uint64_t key = key_of(&s), shift = map_get(&j->shifts, key), end = map_get(&j->ends, key);
+    uint64_t key = trace_stream_key(s.process, s.thread, s.stream), shift = map_get(&j->shifts, key),
+             end = map_get(&j->ends, key);
     if (!shift) {
         shift = (end ? end - 1 : 0) + 1;
         if (map_put(&j->shifts, key, shift) < 0)

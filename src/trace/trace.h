@@ -202,6 +202,19 @@ void trace_process_release(struct trace_process *p);
 // Frees the texts that are known of a process, and keeps its number, pid and stamps.
 void trace_process_forget(struct trace_process *p);
 
+// A stream's key in a map. Streams are 0 and 1, processes far fewer than 2^31: the key is one of its own for all that a recorder
+// writes, and where a damaged trace has others, streams are confused but nothing worse.
+static inline uint64_t trace_stream_key(uint32_t process, uint32_t thread, uint32_t stream)
+{
+    return (uint64_t)process << 33 ^ (uint64_t)thread << 1 ^ stream;
+}
+
+// Nanoseconds to stamps.
+static inline uint64_t trace_stamps(const struct trace_session *s, uint64_t ns)
+{
+    return (uint64_t)((unsigned __int128)ns * s->clock_hz / 1000000000u) >> s->stamp_shift;
+}
+
 // Stamps to nanoseconds since the start of the recording.
 static inline uint64_t trace_stamp_ns(const struct trace_session *s, uint64_t stamp)
 {
