@@ -1,6 +1,6 @@
 #include "trace/renumber.h"
 
-#include "trace/pages.h"
+#include "base/tlv.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,16 +46,18 @@ int renumber_names(struct trace_writer *w, const struct trace_item *item, const 
     return rc;
 }
 
+// Field by field: what this version does not know of a map, or cannot read, is not its matter.
 int renumber_pages(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers, struct err *e)
 {
-    struct trace_pages pages = {0};
+    const uint8_t *at = item->pages, *end = at + item->pages_bytes;
     struct buf b = {0};
-    int rc = trace_pages_get(item->pages, item->pages_bytes, &pages);
-    pages.process = numbers[item->process->number];
-    if (rc == 0)
-        rc = trace_pages_put(&b, &pages);
+    struct tlv f;
+    int rc = tlv_put_u64(&b, TRACE_F_PROCESS, numbers[item->process->number]), more = 1;
+    while (rc == 0 && (more = tlv_next(&at, end, &f)) > 0)
+        rc = f.tag == TRACE_F_PROCESS ? 0 : tlv_put_bytes(&b, f.tag, f.bytes, f.size);
+    if (rc == 0 && more < 0)
+        rc = more;
     rc = rc < 0 ? failed(w, rc, e) : trace_write_pages(w, b.data, b.size, e);
-    trace_pages_release(&pages);
     buf_release(&b);
     return rc;
 }

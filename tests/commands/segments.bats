@@ -65,6 +65,9 @@ are_traces() {
     segment "$golden/$trace.ht" 1
     is_whole "$golden/$trace.ht"
   done
+  # The last one has maps of pages.
+  diff <("$HEAPTAPE" stat --rss --json "$golden/pages-1.ht") <("$HEAPTAPE" stat --rss --json s)
+  [ "$("$HEAPTAPE" stat --rss --json s | jq .page_maps)" -gt 0 ]
 }
 
 @test "segments: when the first ones are gone, the rest begins with what was live" {
