@@ -1,6 +1,6 @@
 #include "sql/virtual.h"
 
-#include "sql/stream.h"
+#include "tables/stream.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct virtual_cursor {
     struct tables_wanted wanted;
     const char *only_file; // owned; NULL: all files
     size_t file;           // that is being read
-    struct sql_stream *stream;
+    struct tables_stream *stream;
     const struct tables_row *row; // NULL: at the end
     int64_t number;
 };
@@ -137,9 +137,17 @@ static int open_cursor(sqlite3_vtab *t, sqlite3_vtab_cursor **to)
 
 static void stop(struct virtual_cursor *c)
 {
-    sql_stream_stop(c->stream);
+    tables_stream_stop(c->stream);
     c->stream = NULL;
     c->row = NULL;
+}
+
+// c->stream stays NULL when out of memory.
+static void start(struct virtual_cursor *c, const struct sql_virtual *v)
+{
+    struct tables_scan how = {.watch = sql_virtual_watch(v->settings, v->noted, c->file)};
+    how.of[v->table] = c->wanted;
+    c->stream = tables_stream_start(v->settings->files[c->file], NULL, &how);
 }
 
 static int close_cursor(sqlite3_vtab_cursor *cursor)
@@ -169,11 +177,10 @@ static int next_row(sqlite3_vtab_cursor *cursor)
     while (c->file < s->n_files) {
         if (!c->only_file || strcmp(c->only_file, s->files[c->file]) == 0) {
             if (!c->stream)
-                c->stream =
-                    sql_stream_start(s->files[c->file], v->table, &c->wanted, sql_virtual_watch(s, v->noted, c->file));
+                start(c, v);
             if (!c->stream)
                 return SQLITE_NOMEM;
-            int rc = sql_stream_next(c->stream, &c->row, v->e);
+            int rc = tables_stream_next(c->stream, NULL, &c->row, v->e);
             if (rc < 0)
                 return fail(c, v->e->text);
             if (rc > 0)

@@ -80,8 +80,7 @@ static bool allocates(const struct workload_op *op)
     return class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE;
 }
 
-// The size of the row; false: the kind has none.
-static bool size_of(const struct workload_op *op, uint64_t *size)
+bool tables_op_size(const struct workload_op *op, uint64_t *size)
 {
     unsigned fields = event_infos[op->kind].fields;
     *size = op->kind == HT_MREMAP ? op->count
@@ -149,9 +148,11 @@ static int fill_event(struct tables_process *p, const struct source *s, uint32_t
         tables_row_set(row, TABLES_EVENT_TIME, (uint64_t)tables_process_ns(p, s->op->stamp));
     if (columns & 1 << TABLES_EVENT_THREAD)
         tables_row_set(row, TABLES_EVENT_THREAD, s->thread);
-    if (columns & 1 << TABLES_EVENT_KIND)
+    if (columns & 1 << TABLES_EVENT_KIND) {
+        row->event_kind = s->op->kind;
         tables_row_set_text(row, TABLES_EVENT_KIND, event_infos[s->op->kind].name);
-    if (columns & 1 << TABLES_EVENT_SIZE && size_of(s->op, &size))
+    }
+    if (columns & 1 << TABLES_EVENT_SIZE && tables_op_size(s->op, &size))
         tables_row_set(row, TABLES_EVENT_SIZE, size);
     return columns & ~common ? fill_event_rest(p, s, columns, row) : 0;
 }
@@ -161,6 +162,7 @@ static int put_event(struct tables_process *p, const struct source *s)
     const struct tables_wanted *w = &p->scan->of[TABLES_TABLE_EVENTS];
     struct tables_row row;
     row.present = 0;
+    row.event_kind = 0;
     uint32_t first = w->n_conditions ? tables_condition_columns(w) : 0;
     int rc = first ? fill_event(p, s, first, &row) : 0;
     if (rc < 0 || (first && !tables_row_meets(w, &row)))
@@ -213,6 +215,7 @@ static int put_block(struct tables_process *p, const struct tables_block *b, con
     const struct tables_wanted *w = &p->scan->of[TABLES_TABLE_BLOCKS];
     struct tables_row row;
     row.present = 0;
+    row.event_kind = 0;
     uint32_t first = w->n_conditions ? tables_condition_columns(w) : 0;
     if (first)
         fill_block(p, b, s, first, &row);
@@ -241,7 +244,7 @@ static int begin_block(struct tables_process *p, const struct source *s)
         .live = true,
         .preexisting = preexisting,
     };
-    b->size_known = size_of(op, &b->size);
+    b->size_known = tables_op_size(op, &b->size);
     if (s->call) {
         b->address = s->call->result ? s->call->result : preexisting ? s->call->ptr : 0;
         b->usable = s->call->notes[HT_NOTE_USABLE];

@@ -50,6 +50,8 @@ static void show_progress(const struct tables_scan *s, uint64_t offset)
 
 static void note_cut(const struct tables_scan *s, const struct err *cut)
 {
+    if (cut->text[0] && s->cut)
+        *s->cut = *cut;
     if (cut->text[0] && s->watch && s->watch->note)
         s->watch->note(cut->text);
 }
@@ -63,6 +65,11 @@ static int put_sample(struct tables_process *p, uint64_t stamp, uint64_t rss_byt
     tables_row_set(&row, TABLES_SAMPLE_RSS, rss_bytes);
     tables_row_set(&row, TABLES_SAMPLE_ANON, anon_bytes);
     return tables_put_checked(p->scan, TABLES_TABLE_SAMPLES, &row);
+}
+
+static int put_facts(const struct tables_process *p, const struct tables_facts *facts)
+{
+    return p->scan->facts ? p->scan->facts(p->scan->context, facts) : 0;
 }
 
 // Arguments with spaces between them, in p->text.
@@ -161,6 +168,8 @@ static int end_process(void *context, const struct order_counts *counts, const s
     free(p->live);
     p->live = NULL;
     p->n_live = p->live_capacity = 0;
+    const struct tables_facts facts = {p->number, p->of->exe, sites, counts->tids, counts->threads};
+    rc = rc < 0 ? rc : put_facts(p, &facts);
     return rc < 0 ? rc : tables_process_sites(p, sites, p->of->exe);
 }
 
@@ -241,7 +250,9 @@ static int put_workload_rest(struct tables_process *p, const struct workload_hea
                              const struct workload_summary *sum, const struct workload_sample *samples, size_t n,
                              const struct workload_sites *sites)
 {
-    int rc = tables_process_sites(p, sites, h->exe);
+    const struct tables_facts facts = {p->number, h->exe, sites, NULL, sum->threads};
+    int rc = put_facts(p, &facts);
+    rc = rc < 0 ? rc : tables_process_sites(p, sites, h->exe);
     p->threads = sum->threads;
     p->lost = sum->lost_records;
     p->next_event = sum->events;
@@ -322,17 +333,23 @@ static int scan_workload(const struct tables_scan *s, struct workload_file *f, s
     return rc;
 }
 
-int tables_scan(const char *path, const struct tables_scan *s, struct err *e)
+int tables_scan_file(struct file *f, const struct tables_scan *s, struct err *e)
 {
     struct progress *progress = s->watch ? s->watch->progress : NULL;
-    struct file f;
-    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
-    if (rc == 0 && progress)
-        progress->total = file_input(&f)->size_bytes;
-    if (rc == 0)
-        rc = f.kind == FILE_TRACE ? scan_trace(s, &f.trace, e) : scan_workload(s, &f.workload, e);
+    const struct input *in = file_input(f);
+    if (progress)
+        progress->total = in->size_bytes;
+    int rc = f->kind == FILE_TRACE ? scan_trace(s, &f->trace, e) : scan_workload(s, &f->workload, e);
     if (progress)
         progress_clear(progress);
+    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", in->name) : rc;
+}
+
+int tables_scan(const char *path, const struct tables_scan *s, struct err *e)
+{
+    struct file f;
+    int rc = file_open(&f, path, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
+    rc = rc < 0 ? rc : tables_scan_file(&f, s, e);
     file_close(&f);
     return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", path) : rc;
 }

@@ -142,6 +142,7 @@ union tables_value {
 // Of the columns that were asked for, those that are not NULL have a bit in `present`; other values are undefined.
 struct tables_row {
     uint32_t present;
+    uint8_t event_kind; // of a row of events for which the column is wanted: enum event_kind
     union tables_value values[TABLES_MAX_COLUMNS];
 };
 
@@ -163,19 +164,41 @@ struct tables_wanted {
 };
 
 struct convert_watch;
+struct file;
+struct workload_op;
+struct workload_sites;
+
+// What is known of a process when all its ops have come, beyond the rows. Borrowed.
+struct tables_facts {
+    uint32_t process;
+    const char *exe; // NULL: not known
+    const struct workload_sites *sites;
+    const uint32_t *tids; // of the threads, by number; NULL: not known
+    uint64_t threads;     // of these
+};
 
 struct tables_scan {
     struct tables_wanted of[TABLES_N];
     // 0 or a negative errno, which ends the scan.
     int (*row)(void *context, enum tables_id table, const struct tables_row *row);
+    // The same; NULL: not wanted.
+    int (*facts)(void *context, const struct tables_facts *facts);
     void *context;
     const struct convert_watch *watch; // progress, and a note where the file is cut off; NULL: nothing
+    struct err *cut;                   // message: where the file is cut off, which is no error; NULL: not wanted
 };
 
 // Reads the trace or workload at `path` ("-": stdin) once, in memory bounded by live blocks, threads, and call sites. Rows
 // of blocks come when they end, and at the end those that are live; rows of sites, processes and samples in the order of
 // the file. 0, what `row` returned, or a negative errno with the text set.
 int tables_scan(const char *path, const struct tables_scan *scan, struct err *e);
+
+// The same of a file at its first frame, opened by file_open with FILE_TRACE, FILE_WORKLOAD and
+// FILE_TRACE_TWICE; it stays the caller's to close.
+int tables_scan_file(struct file *f, const struct tables_scan *scan, struct err *e);
+
+// The size of an op as rows of events have it. False: it has none, or it is not known.
+bool tables_op_size(const struct workload_op *op, uint64_t *size);
 
 // 0 if the file can be opened and is a trace or workload; else a negative errno with the text set.
 int tables_check(const char *path, struct err *e);

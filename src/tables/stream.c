@@ -1,26 +1,28 @@
-#include "sql/stream.h"
+#include "tables/stream.h"
 
 #include "base/buf.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BATCHES = 4, BATCH_ROWS = 512 };
 
 struct batch {
     size_t n;
     struct buf text;
+    uint8_t tables[BATCH_ROWS];         // enum tables_id
     struct tables_row rows[BATCH_ROWS]; // a TABLES_TEXT is an offset into `text` until the batch is full
 };
 
-struct sql_stream {
+struct tables_stream {
     const char *path;
-    enum tables_id table;
-    struct tables_wanted wanted;
-    struct tables_condition *conditions; // owned
-    const struct convert_watch *watch;
-    uint32_t texts; // columns whose texts are borrowed
+    struct file *file;
+    struct tables_scan how;
+    struct tables_condition *conditions[TABLES_N]; // owned
+    uint32_t texts[TABLES_N];                      // columns whose texts are borrowed
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -36,11 +38,11 @@ struct sql_stream {
 };
 
 // The batch is full, or the last one. 0, or -ECANCELED when the reader wants no more.
-static int hand_over(struct sql_stream *s)
+static int hand_over(struct tables_stream *s)
 {
     struct batch *b = &s->batches[s->written % BATCHES];
-    for (size_t i = 0; s->texts && i < b->n; i++) {
-        for (uint32_t left = b->rows[i].present & s->texts; left; left &= left - 1) {
+    for (size_t i = 0; b->text.size && i < b->n; i++) {
+        for (uint32_t left = b->rows[i].present & s->texts[b->tables[i]]; left; left &= left - 1) {
             union tables_value *v = &b->rows[i].values[__builtin_ctz(left)];
             v->text = (const char *)b->text.data + v->integer;
         }
@@ -60,15 +62,16 @@ static int hand_over(struct sql_stream *s)
 
 static int put_row(void *context, enum tables_id table, const struct tables_row *row)
 {
-    struct sql_stream *s = context;
+    struct tables_stream *s = context;
     struct batch *b = &s->batches[s->written % BATCHES];
     struct tables_row *to = &b->rows[b->n];
-    (void)table;
+    b->tables[b->n] = (uint8_t)table;
     to->present = row->present;
+    to->event_kind = row->event_kind;
     for (uint32_t left = row->present; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
         to->values[i] = row->values[i];
-        if (s->texts >> i & 1) {
+        if (s->texts[table] >> i & 1) {
             to->values[i].integer = (int64_t)b->text.size;
             if (buf_put(&b->text, row->values[i].text, strlen(row->values[i].text) + 1) < 0)
                 return -ENOMEM;
@@ -77,12 +80,20 @@ static int put_row(void *context, enum tables_id table, const struct tables_row 
     return ++b->n == BATCH_ROWS ? hand_over(s) : 0;
 }
 
+static int put_facts(void *context, const struct tables_facts *facts)
+{
+    struct tables_stream *s = context;
+    return s->how.facts(s->how.context, facts);
+}
+
 static void *scan(void *context)
 {
-    struct sql_stream *s = context;
-    struct tables_scan how = {.row = put_row, .context = s, .watch = s->watch};
-    how.of[s->table] = s->wanted;
-    int rc = tables_scan(s->path, &how, &s->e);
+    struct tables_stream *s = context;
+    struct tables_scan how = s->how;
+    how.row = put_row;
+    how.facts = s->how.facts ? put_facts : NULL;
+    how.context = s;
+    int rc = s->file ? tables_scan_file(s->file, &how, &s->e) : tables_scan(s->path, &how, &s->e);
     if (rc == 0 && s->batches[s->written % BATCHES].n)
         rc = hand_over(s);
     pthread_mutex_lock(&s->mutex);
@@ -93,47 +104,77 @@ static void *scan(void *context)
     return NULL;
 }
 
-static void stream_free(struct sql_stream *s)
+static void stream_free(struct tables_stream *s)
 {
     for (size_t i = 0; i < BATCHES; i++)
         buf_release(&s->batches[i].text);
+    for (size_t i = 0; i < TABLES_N; i++)
+        free(s->conditions[i]);
     pthread_mutex_destroy(&s->mutex);
     pthread_cond_destroy(&s->changed);
-    free(s->conditions);
     free(s);
 }
 
-struct sql_stream *sql_stream_start(const char *path, enum tables_id table, const struct tables_wanted *wanted,
-                                    const struct convert_watch *watch)
+static int copy_wanted(struct tables_stream *s, enum tables_id table)
 {
-    struct sql_stream *s = calloc(1, sizeof *s);
+    struct tables_wanted *w = &s->how.of[table];
+    for (unsigned i = 0; i < tables_definitions[table].n_columns; i++)
+        s->texts[table] |= (uint32_t)(tables_definitions[table].columns[i].type == TABLES_TEXT) << i;
+    if (!w->n_conditions)
+        return 0;
+    s->conditions[table] = malloc(w->n_conditions * sizeof *w->conditions);
+    if (!s->conditions[table])
+        return -ENOMEM;
+    memcpy(s->conditions[table], w->conditions, w->n_conditions * sizeof *w->conditions);
+    w->conditions = s->conditions[table];
+    return 0;
+}
+
+// The thread inherits the mask: the program's signals go to its own threads.
+static int start_thread(struct tables_stream *s)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&s->thread, NULL, scan, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -rc;
+}
+
+struct tables_stream *tables_stream_start(const char *path, struct file *file, const struct tables_scan *how)
+{
+    struct tables_stream *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->path = path;
-    s->table = table;
-    s->watch = watch;
-    s->wanted = *wanted;
+    s->file = file;
+    s->how = *how;
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->changed, NULL);
-    for (unsigned i = 0; i < tables_definitions[table].n_columns; i++)
-        s->texts |= (uint32_t)(tables_definitions[table].columns[i].type == TABLES_TEXT) << i;
-    s->conditions = malloc((wanted->n_conditions + 1) * sizeof *s->conditions);
-    if (s->conditions && wanted->n_conditions)
-        memcpy(s->conditions, wanted->conditions, wanted->n_conditions * sizeof *s->conditions);
-    s->wanted.conditions = s->conditions;
-    if (!s->conditions || pthread_create(&s->thread, NULL, scan, s) != 0) {
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < TABLES_N; i++)
+        rc = copy_wanted(s, (enum tables_id)i);
+    if (rc < 0 || start_thread(s) < 0) {
         stream_free(s);
         return NULL;
     }
     return s;
 }
 
-int sql_stream_next(struct sql_stream *s, const struct tables_row **row, struct err *e)
+// The next row of the batch that is being read.
+static int next_row(struct tables_stream *s, enum tables_id *table, const struct tables_row **row)
 {
-    if (s->holds && s->at < s->batches[s->read % BATCHES].n) {
-        *row = &s->batches[s->read % BATCHES].rows[s->at++];
-        return 1;
-    }
+    const struct batch *b = &s->batches[s->read % BATCHES];
+    if (table)
+        *table = b->tables[s->at];
+    *row = &b->rows[s->at++];
+    return 1;
+}
+
+int tables_stream_next(struct tables_stream *s, enum tables_id *table, const struct tables_row **row, struct err *e)
+{
+    if (s->holds && s->at < s->batches[s->read % BATCHES].n)
+        return next_row(s, table, row);
     pthread_mutex_lock(&s->mutex);
     if (s->holds) {
         s->read++;
@@ -147,12 +188,11 @@ int sql_stream_next(struct sql_stream *s, const struct tables_row **row, struct 
     pthread_mutex_unlock(&s->mutex);
     if (!s->holds)
         return rc < 0 ? err_set(e, rc, "%s", s->e.text) : 0;
-    s->at = 1;
-    *row = &s->batches[s->read % BATCHES].rows[0];
-    return 1;
+    s->at = 0;
+    return next_row(s, table, row);
 }
 
-void sql_stream_stop(struct sql_stream *s)
+void tables_stream_stop(struct tables_stream *s)
 {
     if (!s)
         return;
