@@ -37,7 +37,8 @@ enum { HEAPTAPE_TRACE_FILE = 1, HEAPTAPE_WORKLOAD_FILE = 2 };
 #define HEAPTAPE_NONE32 UINT32_MAX
 
 // Bits of heaptape_event.known, and the columns of heaptape_trace_read_columns with the width of their items. The names are
-// those of the table events (docs/reference/tables.md), where each is described.
+// those of the table events (docs/reference/tables.md), where each is described, but that "operation" is "kind" there. Numbers
+// are those of the table: of 2^63 and more, which only broken calls have, they are 2^63 - 1.
 enum heaptape_column_id {
     HEAPTAPE_COLUMN_PROCESS = 0,        // uint32_t
     HEAPTAPE_COLUMN_EVENT = 1,          // uint64_t
@@ -198,6 +199,9 @@ int heaptape_trace_frame(heaptape_trace *t, uint32_t process, uint32_t site, siz
 
 // The name of an operation: "malloc", "free", …; NULL: there is none of this number. Numbers never change.
 const char *heaptape_trace_operation_name(unsigned operation);
+
+// 1: the operation allocates or resizes a block; 0: it does not.
+int heaptape_trace_allocates(unsigned operation);
 
 // "MAJOR.MINOR.PATCH" of heaptape.
 const char *heaptape_trace_version(void);

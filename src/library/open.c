@@ -91,6 +91,12 @@ const char *heaptape_trace_operation_name(unsigned operation)
     return operation < HT_KIND_LIMIT && event_counts(operation) ? event_infos[operation].name : NULL;
 }
 
+int heaptape_trace_allocates(unsigned operation)
+{
+    unsigned class = operation < HT_KIND_LIMIT ? event_infos[operation].class : HT_CLASS_NONE;
+    return class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE;
+}
+
 const char *heaptape_trace_version(void)
 {
     return HEAPTAPE_VERSION;
