@@ -267,7 +267,7 @@ class Trace:
             if not got:
                 break
             if n == room:
-                room *= 2
+                room += room // 4
                 for name in names:
                     _resize(arrays, name, room)
         for name in names:

@@ -22,18 +22,19 @@ long() {
   (cd "$prefix" && find . ! -type d -printf 'usr/%P\n') | sort >files
   [ -s files ]
   # Those of the documentation are not installed by meson.
-  cat "$HEAPTAPE_SOURCE"/debian/{heaptape,libheaptape-dev}.install | cut -d' ' -f1 >places
+  cat "$HEAPTAPE_SOURCE"/debian/{heaptape,libheaptape-dev,libheaptape-trace1,libheaptape-trace-dev,python3-heaptape}.install | cut -d' ' -f1 >places
   while read -r file; do
     echo "$file"
     n=0
     while read -r place; do
-      [[ $file != "$place" && $file != "$place"/* ]] || n=$((n + 1))
+      # shellcheck disable=SC2053 # a place may be a pattern
+    [[ $file != $place && $file != $place/* ]] || n=$((n + 1))
     done <places
     [ "$n" -eq 1 ]
   done <files
   while read -r place; do
     echo "$place"
-    grep -q "^$place\(/\|$\)" files
+    grep -q "^${place//\*/[^/]*}\(/\|$\)" files
   done <places
 }
 
