@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 enum { LEVEL = 3 }; // of zstd
 
@@ -285,11 +284,5 @@ int aggregate_write(const struct aggregate_settings *s, struct err *e)
 
 int aggregate_check(const struct aggregate_settings *s, struct err *e)
 {
-    struct stat st;
-    struct output out;
-    if (strcmp(s->path, "-") == 0 || (stat(s->path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-        return err_set(e, -EINVAL,
-                       "%s: is no regular file, which an aggregate has to be: it is replaced again and again", s->path);
-    int rc = output_open(&out, s->path, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);
-    return rc < 0 ? rc : output_close(&out, false, e);
+    return output_check_aside(s->path, s->force, "which an aggregate has to be: it is replaced again and again", e);
 }

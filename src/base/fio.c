@@ -384,6 +384,16 @@ int output_restart(struct output *out, struct err *e)
     return 0;
 }
 
+int output_check_aside(const char *path, bool force, const char *why, struct err *e)
+{
+    struct stat st;
+    struct output out;
+    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+        return err_set(e, -EINVAL, "%s: is no regular file, %s", path, why);
+    int rc = output_open(&out, path, OUTPUT_ASIDE | (force ? OUTPUT_FORCE : 0), e);
+    return rc < 0 ? rc : output_close(&out, false, e);
+}
+
 int output_close(struct output *out, bool commit, struct err *e)
 {
     bool named = commit && !out->grows;

@@ -98,6 +98,10 @@ int output_commit(struct output *out, struct err *e);
 // Throws away what was written to a regular file of its own. -ESPIPE for anything else.
 int output_restart(struct output *out, struct err *e);
 
+// Can `path` be written aside later on? -EINVAL, with a text that ends in `why`, unless it is a regular file or free; a
+// negative errno with the text of output_open. Nothing is left there.
+int output_check_aside(const char *path, bool force, const char *why, struct err *e);
+
 // Finishes: renames what was written aside. When `commit` is false, what was written aside is removed
 // instead.
 int output_close(struct output *out, bool commit, struct err *e);

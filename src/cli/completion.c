@@ -82,7 +82,7 @@ static unsigned put_operands(FILE *to, const struct command *c)
     return put_words(to, text);
 }
 
-// ' --output= --force': what takes a value ends in '='.
+// ' --output= --force': an option with a value ends in '='.
 static void bash_options(FILE *to, const struct option *options)
 {
     for (const struct option *o = options; o && o->name; o++) {

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "cli/human.h"
 #include "flight/dump.h"
-#include "flight/hook.h"
+#include "flight/files.h"
 #include "flight/part.h"
 #include "trace/columns.h"
 #include "trace/fields.h"
@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,9 +42,7 @@ struct flight {
     char *path;              // … its path …
     char *why;               // … and its reason
     struct written *written; // shared with that process
-    char **kept;             // paths of dumps, the oldest first
-    size_t n_kept, kept_capacity;
-    size_t hooks; // commands that run
+    struct flight_files files;
 };
 
 static volatile sig_atomic_t signalled;
@@ -58,19 +55,9 @@ static void on_signal(int sig)
 
 int flight_check(const struct flight_settings *s, struct err *e)
 {
-    struct stat st;
-    struct output out;
     char *path = flight_path(s->path, 1);
-    if (!path)
-        return err_set(e, -ENOMEM, "%s: out of memory", s->path);
-    int rc = 0;
-    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-        rc = err_set(e, -EINVAL, "%s: is no regular file, which a dump has to be: it is written aside and renamed",
-                     s->path);
-    if (rc == 0)
-        rc = output_open(&out, path, OUTPUT_ASIDE | (s->force ? OUTPUT_FORCE : 0), e);
-    if (rc == 0)
-        rc = output_close(&out, false, e);
+    int rc = path ? output_check_aside(path, s->force, "which a dump has to be: it is written aside and renamed", e)
+                  : err_set(e, -ENOMEM, "%s: out of memory", s->path);
     free(path);
     return rc;
 }
@@ -125,30 +112,6 @@ static void begin_dump(struct flight *f)
     f->writer = 0;
 }
 
-// Removes the oldest dumps, of those that this recording has written.
-static void keep(struct flight *f)
-{
-    bool numbered = strstr(f->settings->path, "%n");
-    if (!numbered || !f->settings->keep || HT_GROW(&f->kept, &f->kept_capacity, f->n_kept + 1) < 0)
-        return;
-    f->kept[f->n_kept++] = strdup(f->path);
-    while (f->n_kept > f->settings->keep) {
-        if (f->kept[0])
-            unlink(f->kept[0]);
-        free(f->kept[0]);
-        memmove(f->kept, f->kept + 1, --f->n_kept * sizeof *f->kept);
-    }
-}
-
-static void run_command(struct flight *f)
-{
-    const char *command = f->settings->command;
-    pid_t pid = command ? hook_run(command, f->path, f->why) : 0;
-    f->hooks += pid > 0;
-    if (pid < 0)
-        say(f, "%s: cannot be run: %s", command, strerror(-pid));
-}
-
 static void end_dump(struct flight *f, int status)
 {
     const struct written *w = f->written;
@@ -162,29 +125,23 @@ static void end_dump(struct flight *f, int status)
         say(f, "wrote %s: the last %s, %s, after %s that were live: %s (%s)", f->path,
             human_ns(ns, (double)w->result.ns), human_plural(events, w->result.events, "event", "events"),
             human_plural(blocks, w->result.blocks, "block", "blocks"), human_bytes(bytes, w->bytes), f->why);
-    if (!WIFSIGNALED(status) && w->rc == 0) {
-        keep(f);
-        run_command(f);
-    }
+    if (!WIFSIGNALED(status) && w->rc == 0 && flight_files_add(&f->files, f->path, f->why) < 0)
+        say(f, "%s: out of memory", f->path);
     free(f->path);
     free(f->why);
     f->path = f->why = NULL;
 }
 
-// Takes note of the processes that have ended; `block`: waits for one.
-static void reap(struct flight *f, bool block)
+// Has the process that writes a dump ended? `wait`: until it has.
+static void reap(struct flight *f, bool wait)
 {
     int status;
-    pid_t pid;
-    while ((f->writer || f->hooks) && (pid = waitpid(-1, &status, block ? 0 : WNOHANG)) != 0) {
-        if (pid < 0 && errno != EINTR)
-            break;
-        if (pid > 0 && pid == f->writer)
+    while (f->writer) {
+        pid_t pid = waitpid(f->writer, &status, wait ? 0 : WNOHANG);
+        if (pid == 0 || (pid < 0 && errno != EINTR))
+            return;
+        if (pid > 0)
             end_dump(f, status);
-        else if (pid > 0)
-            f->hooks--;
-        if (pid > 0 && block)
-            break;
     }
 }
 
@@ -249,8 +206,8 @@ static int see(struct flight *f, struct frame *frame, struct err *e)
 
 static void see_outside(struct flight *f, uint64_t now_ns)
 {
-    if (f->writer || f->hooks)
-        reap(f, false);
+    reap(f, false);
+    flight_files_reap(&f->files, false);
     if (!f->asked && f->reader.n_processes)
         f->asked = watch_cgroup(&f->watch, f->reader.processes[0], now_ns, f->reason);
     if (signalled && !f->asked) {
@@ -282,19 +239,16 @@ static int take(struct flight *f, struct err *e)
 
 static void end(struct flight *f)
 {
-    while (f->writer)
-        reap(f, true);
+    reap(f, true);
     if (signalled)
         snprintf(f->reason, sizeof f->reason, "asked for");
     if (f->asked || signalled || watch_end(&f->watch, f->reason)) {
         begin_dump(f);
-        while (f->writer)
-            reap(f, true);
+        reap(f, true);
     } else if (!f->dumps) {
         say(f, "nothing asked for a dump: none was written");
     }
-    while (f->hooks)
-        reap(f, true);
+    flight_files_reap(&f->files, true);
 }
 
 static int run(struct flight *f, struct err *e)
@@ -321,9 +275,7 @@ static void release(struct flight *f)
     watch_release(&f->watch);
     buf_release(&f->stored);
     trace_reader_close(&f->reader);
-    for (size_t i = 0; i < f->n_kept; i++)
-        free(f->kept[i]);
-    free(f->kept);
+    flight_files_release(&f->files);
 }
 
 int flight_run(const struct flight_settings *s, struct err *e)
@@ -339,6 +291,9 @@ int flight_run(const struct flight_settings *s, struct err *e)
     sigaddset(&asks, SIGUSR2);
     sigprocmask(SIG_UNBLOCK, &asks, NULL);
     f->settings = s;
+    // A dump without a number replaces the one before.
+    f->files = (struct flight_files){
+        .keep = strstr(s->path, "%n") ? s->keep : 0, .command = s->command, .option = "--on-dump", .note = s->note};
     f->ring =
         (struct flight_ring){.max_bytes = s->window.bytes ? s->window.bytes : FLIGHT_BYTES, .max_ns = s->window.ns};
     int rc = input_open(&in, "-", e);

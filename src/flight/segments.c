@@ -1,7 +1,7 @@
 #include "flight/segments.h"
 
 #include "base/clock.h"
-#include "flight/hook.h"
+#include "flight/files.h"
 #include "flight/part.h"
 
 #include <errno.h>
@@ -23,10 +23,7 @@ struct segments {
     char *path;       // of the segment …
     char *unfinished; // … and its name until it is whole
     uint64_t begun_ns;
-    char **kept; // paths of segments, the oldest first …
-    size_t n_kept, kept_capacity;
-    size_t commanded; // … of which the command has ended for so many
-    pid_t hook;       // it runs for the next one; 0: it does not
+    struct flight_files files;
 };
 
 static bool exists(const char *path)
@@ -49,15 +46,6 @@ static int no_memory(const struct segments *s, struct err *e)
     return err_set(e, -ENOMEM, "%s: out of memory", s->settings->path);
 }
 
-static void say(const struct segments *s, const char *path, const char *what, const char *why)
-{
-    char *text = NULL;
-    int n = asprintf(&text, "%s: %s%s", path, what, why);
-    s->settings->note(n < 0 ? "out of memory" : text);
-    if (n >= 0)
-        free(text);
-}
-
 static int begin(struct segments *s, struct err *e)
 {
     s->start.segment++;
@@ -74,44 +62,6 @@ static int begin(struct segments *s, struct err *e)
     return part_begin(&s->part, &s->start, &s->out, e);
 }
 
-// Removes the oldest segments, of those that this recording has written and the command is done with.
-static void keep(struct segments *s)
-{
-    while (s->settings->keep && s->n_kept > s->settings->keep && s->commanded) {
-        unlink(s->kept[0]);
-        free(s->kept[0]);
-        memmove(s->kept, s->kept + 1, --s->n_kept * sizeof *s->kept);
-        s->commanded--;
-    }
-}
-
-// Runs the command for one segment after the other: when the network is away, no crowd of them waits for it.
-static void run_next(struct segments *s)
-{
-    const char *command = s->settings->command;
-    while (s->commanded < s->n_kept && !s->hook) {
-        pid_t pid = command ? hook_run(command, s->kept[s->commanded], NULL) : 0;
-        s->hook = pid > 0 ? pid : 0;
-        s->commanded += pid <= 0;
-        if (pid < 0)
-            say(s, s->kept[s->commanded - 1], "--on-segment cannot be run: ", strerror(-pid));
-    }
-    keep(s);
-}
-
-static void reap(struct segments *s, bool block)
-{
-    int status;
-    pid_t pid = s->hook ? waitpid(s->hook, &status, block ? 0 : WNOHANG) : 0;
-    if (pid <= 0)
-        return;
-    s->hook = 0;
-    if (status != 0)
-        say(s, s->kept[s->commanded], "--on-segment failed", "");
-    s->commanded++;
-    run_next(s);
-}
-
 // The segment gets its name, which a file that came there meanwhile keeps.
 static int publish(struct segments *s, struct err *e)
 {
@@ -120,12 +70,7 @@ static int publish(struct segments *s, struct err *e)
         rc = rename(s->unfinished, s->path);
     if (rc < 0)
         return err_set_errno(e, "%s: cannot be renamed to %s", s->unfinished, s->path);
-    if (HT_GROW(&s->kept, &s->kept_capacity, s->n_kept + 1) < 0)
-        return no_memory(s, e);
-    s->kept[s->n_kept++] = s->path;
-    s->path = NULL;
-    run_next(s);
-    return 0;
+    return flight_files_add(&s->files, s->path, NULL) < 0 ? no_memory(s, e) : 0;
 }
 
 static void forget(struct segments *s)
@@ -165,7 +110,7 @@ static int put(struct segments *s, const struct trace_item *item, struct err *e)
     int fed = rc == 0 ? convert_feed(s->converter, item) : 0;
     if (fed < 0)
         return err_set(e, fed, "%s: cannot follow what is live: %s", s->reader.in->name, strerror(-fed));
-    reap(s, false);
+    flight_files_reap(&s->files, false);
     if (rc == 0 && item->type == TRACE_EVENTS && item->batch_ends && is_over(s)) {
         rc = end(s, true, e);
         if (rc == 0)
@@ -196,8 +141,7 @@ static int run(struct segments *s, struct err *e)
     if (rc == 0 && (read == 0 || read == -ENODATA))
         rc = end(s, !s->reader.saw_end, e);
     forget(s);
-    while (s->hook)
-        reap(s, true);
+    flight_files_reap(&s->files, true);
     return rc < 0 ? rc : read == -ENODATA ? 0 : read;
 }
 
@@ -208,6 +152,8 @@ int segments_run(const struct segments_settings *settings, struct err *e)
     if (!s)
         return err_set(e, -ENOMEM, "%s: out of memory", settings->path);
     s->settings = settings;
+    s->files = (struct flight_files){
+        .keep = settings->keep, .command = settings->command, .option = "--on-segment", .note = settings->note};
     s->start.codec = settings->codec;
     s->start.level = settings->level;
     int rc = input_open(&in, "-", e);
@@ -218,9 +164,7 @@ int segments_run(const struct segments_settings *settings, struct err *e)
         convert_free(s->converter);
         trace_reader_close(&s->reader);
     }
-    for (size_t i = 0; i < s->n_kept; i++)
-        free(s->kept[i]);
-    free(s->kept);
+    flight_files_release(&s->files);
     input_close(&in);
     free(s);
     return rc;

@@ -133,6 +133,29 @@ is_between() {
   [ "$(wc -l <dumps)" -eq 4 ]
 }
 
+@test "flight: --keep removes no dump that waits for its command, of which one runs at a time" {
+  # shellcheck disable=SC2016
+  begin --keep 1 --on-dump 'echo "begin $1" >>dumps; while [ ! -e go ]; do sleep 0.1; done; [ -s "$1" ] && echo "end $1" >>dumps; [ "$1" != d.2.ht ]'
+  for n in 1 2 3; do
+    kill -USR2 $recorder
+    comes d.$n.ht
+  done
+  [ "$(cat dumps)" = "begin d.1.ht" ]
+  : >go
+  finish
+  [ "$(ls d.*.ht)" = d.4.ht ]
+  [ "$(cat dumps)" = "$(for n in 1 2 3 4; do printf '%s d.%s.ht\n' begin $n end $n; done)" ]
+  [ "$(grep -c "on-dump failed" err)" -eq 1 ]
+  grep -q "heaptape: d.2.ht: --on-dump failed" err
+}
+
+@test "flight: the end of a command is known where SIGCHLD is ignored" {
+  skip_under_sanitizer
+  run -0 env --ignore-signal=CHLD "$HEAPTAPE" record --flight 1M --trigger exit --on-dump true -o d.ht -- ls
+  [ -s d.ht ]
+  [[ "$output" != *"failed"* ]]
+}
+
 @test "flight: without a number in its name, each dump replaces the one before" {
   begin -o one.ht
   kill -USR2 $recorder
