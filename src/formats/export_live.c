@@ -96,14 +96,17 @@ int export_live_complete(struct export_live_target *t)
 }
 
 // The writer's process.
-static _Noreturn void write_all(int (*write)(const void *, struct err *), const void *context, int from, struct err *e)
+static _Noreturn void write_all(int (*write)(const void *, struct err *), const void *context, int from,
+                                struct export_live_end *end)
 {
+    struct err *e = &end->e;
     static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
     int rc = dup2(from, STDIN_FILENO) < 0 ? err_set_errno(e, "cannot read the trace") : write(context, e);
     // Nothing came: the recorder knows why.
-    _exit(rc < 0 && rc != -ENODATA);
+    end->code = rc < 0 && rc != -ENODATA;
+    _exit(end->code);
 }
 
 // It is the writer's now.
@@ -128,7 +131,8 @@ static int start_writer(struct export_live *l, int (*write)(const void *, struct
     l->writer = fork();
     if (l->writer == 0) {
         close(ends[1]);
-        write_all(write, context, ends[0], l->failure);
+        signal(SIGCHLD, SIG_DFL); // where it was ignored, the ends of this process's children would be unknown
+        write_all(write, context, ends[0], l->end);
     }
     int rc = l->writer < 0 ? err_set_errno(e, "cannot start a process") : 0;
     close(ends[0]);
@@ -141,12 +145,13 @@ static int start_writer(struct export_live *l, int (*write)(const void *, struct
 int export_live_start_other(struct export_live *l, int (*write)(const void *context, struct err *e),
                             const void *context, struct output *to, struct err *e)
 {
-    l->failure = mmap(NULL, sizeof *l->failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (l->failure == MAP_FAILED)
+    l->end = mmap(NULL, sizeof *l->end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (l->end == MAP_FAILED)
         return err_set_errno(e, "cannot share memory");
+    l->end->code = -1;
     int rc = start_writer(l, write, context, to, e);
     if (rc < 0)
-        munmap(l->failure, sizeof *l->failure);
+        munmap(l->end, sizeof *l->end);
     return rc;
 }
 
@@ -190,15 +195,20 @@ int export_live_finish(struct export_live *l, bool hurry, struct err *e)
 {
     int status, rc = 0;
     bool cut_off = hurry && !wait_a_second(l);
-    while (rc == 0 && waitpid(l->writer, &status, 0) < 0)
-        rc = errno == EINTR ? 0 : err_set_errno(e, "cannot wait for the process that writes the log");
-    if (rc == 0 && cut_off)
+    while (waitpid(l->writer, &status, 0) < 0) {
+        if (errno == EINTR)
+            continue;
+        // SIGCHLD is ignored, which this process has inherited: it ended without a status.
+        status = l->end->code < 0 ? SIGKILL : W_EXITCODE(l->end->code, 0);
+        break;
+    }
+    if (cut_off)
         rc = err_set(e, -ECANCELED, "the output accepts no data: it is cut off");
-    else if (rc == 0 && WIFSIGNALED(status))
+    else if (WIFSIGNALED(status))
         rc = err_set(e, -EIO, "the process that writes the log was killed by signal %d", WTERMSIG(status));
-    else if (rc == 0 && WEXITSTATUS(status) != 0)
-        rc = err_set(e, -EIO, "%s", l->failure->text);
-    munmap(l->failure, sizeof *l->failure);
+    else if (WEXITSTATUS(status) != 0)
+        rc = err_set(e, -EIO, "%s", l->end->e.text);
+    munmap(l->end, sizeof *l->end);
     return rc;
 }
 

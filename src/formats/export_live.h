@@ -24,9 +24,15 @@ int export_live_complete(struct export_live_target *t);
 // Nothing was recorded: removes the file.
 void export_live_discard(const struct export_live_target *t);
 
+// How the writer ended.
+struct export_live_end {
+    int code; // its exit status; negative: it has not ended by itself
+    struct err e;
+};
+
 struct export_live {
     pid_t writer;
-    struct err *failure; // of the writer, in memory that both processes have
+    struct export_live_end *end; // in memory that both processes have
 };
 
 // Starts the writer; *to is the pipe to it. It ends when that is closed, whatever signals come. The notes of its watch come
