@@ -11,9 +11,14 @@ setup() {
   library=$(find "$HEAPTAPE_BUILD/src/library" -name 'libheaptape-trace.so.1')
 }
 
-# module PYTHON_CODE FILE...: with the Python module; the library has no sanitizer's runtime before it there.
+# with_module ARGUMENT...: runs python3 with the module; the library has no sanitizer's runtime before it there.
+with_module() {
+  PYTHONPATH=$HEAPTAPE_SOURCE/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1 HEAPTAPE_TRACE_LIBRARY=$library \
+    "${python:-python3}" "$@"
+}
+
 module() {
-  PYTHONPATH=$HEAPTAPE_SOURCE/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1 HEAPTAPE_TRACE_LIBRARY=$library python3 -c "$@"
+  with_module -c "$@"
 }
 
 # rows_of TABLE FILE COLUMN...: the rows of a table as heaptape exports them, without quotes; all columns if none is named.
@@ -24,8 +29,14 @@ for row in csv.DictReader(sys.stdin):
     print(*[row[name] for name in sys.argv[1:] or row], sep=",")' "${@:3}"
 }
 
+# Debian's package is for its own Python, which need not be the first one in PATH.
 needs_numpy() {
-  python3 -c 'import numpy' 2>/dev/null || skip "python3 has no numpy"
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c 'import numpy' 2>/dev/null; then
+      return 0
+    fi
+  done
+  skip "python3 has no numpy"
 }
 
 @test "only the functions of the header are exported, with a version" {
@@ -341,8 +352,7 @@ $columns_code" "$golden/workload-1.htw" >got
 @test "Python example: live bytes over time" {
   skip_under_sanitizer
   needs_numpy
-  PYTHONPATH=$HEAPTAPE_SOURCE/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1 HEAPTAPE_TRACE_LIBRARY=$library \
-    python3 "$HEAPTAPE_SOURCE/examples/growth.py" a.ht >got
+  with_module "$HEAPTAPE_SOURCE/examples/growth.py" a.ht >got
   tail -n 1 got
   "$HEAPTAPE" stat --json a.htw | jq -r '"peak \(.peak_live_bytes) bytes, at the end \(.live_at_end_bytes) bytes"' >want
   tail -n 1 got | diff want -
