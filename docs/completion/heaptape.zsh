@@ -3,6 +3,7 @@ _heaptape_commands=(
   'record:Run a program and record every malloc call of it and its child processes'
   'ctl:Control recording in a running process'
   'top:Show what is live while a program is being recorded'
+  'receive:Store the recordings that other hosts upload'
   'convert:Convert a trace into a replayable workload'
   'slice:Extract part of a workload'
   'reduce:Find a small workload that still shows a problem'
@@ -81,6 +82,20 @@ _heaptape_top() {
     '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
     '--color=[colour the output; auto\: on a terminal, unless NO_COLOR is set]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @processes @files'
+}
+_heaptape_receive() {
+  _arguments -s -S : \
+    '--listen=[accept connections on this address; without HOST on all, and with PORT 0 on a port that is free]:HOST\:PORT: _heaptape_words ' \
+    '--dir=[store the files below DIR, which is created if it is missing]:DIR: _heaptape_words @folders' \
+    '--token-file=[accept only uploads with one of the tokens in FILE, one a line, which is read again for each upload]:FILE: _heaptape_words @files' \
+    '--certificate=[use TLS with the certificate, and those of its issuers, in FILE (PEM)]:FILE: _heaptape_words @files' \
+    '--key=[use the private key in FILE (PEM) with --certificate]:FILE: _heaptape_words @files' \
+    '--max-size=[refuse files that are larger than SIZE]:SIZE: _heaptape_words ' \
+    '(-v --verbose)'{-v,--verbose}'[print a line for each file and each refusal]' \
+    '(-h --help)'{-h,--help}'[show this help and exit]' \
+    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '--color=[colour the output; auto\: on a terminal, unless NO_COLOR is set]:auto|always|never: _heaptape_words auto always never' \
+    '*:operand: _heaptape_words @folders'
 }
 _heaptape_convert() {
   _arguments -s -S : \

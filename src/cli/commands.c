@@ -7,6 +7,7 @@
     COMMAND(record) \
     COMMAND(ctl) \
     COMMAND(top) \
+    COMMAND(receive) \
     COMMAND(convert) \
     COMMAND(slice) \
     COMMAND(reduce) \

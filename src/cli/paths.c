@@ -11,7 +11,7 @@
 
 // Where the files are, seen from the folder of the executable. The first is what `meson install` makes; the others are
 // the build folder's layout.
-static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "src/capture", "src/player"};
+static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "src/capture", "src/player", "src/transfer"};
 
 static int try_place(const char *folder, const char *place, const char *name, char *out, size_t size)
 {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-// The absolute path of `name` (libheaptape.so, heaptape-replay, libheaptape-null.so) into out[size]: looked for relative
+// The absolute path of `name` (libheaptape.so, heaptape-replay, libheaptape-null.so, …) into out[size]: looked for relative
 // to this executable, so that a moved prefix and the build folder work; in $HEAPTAPE_LIBEXEC alone when that is set.
 // 0, -ENOENT when it is nowhere, -ENAMETOOLONG.
 int paths_find(const char *name, char *out, size_t size);

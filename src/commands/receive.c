@@ -1,0 +1,88 @@
+#include "transfer/receive.h"
+
+#include "cli/command.h"
+#include "transfer/module.h"
+
+#include <errno.h>
+
+extern const struct command cmd_receive;
+
+struct receive_options {
+    const char *listen, *folder, *token_file, *certificate, *key;
+    uint64_t max_bytes;
+    bool verbose;
+};
+
+static const struct option options[] = {
+    {0, "listen", OPTION_STRING, "HOST:PORT", "localhost:8470",
+     "accept connections on this address; without HOST on all, and with PORT 0 on a port that is free",
+     offsetof(struct receive_options, listen)},
+    {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR, which is created if it is missing",
+     offsetof(struct receive_options, folder)},
+    {0, "token-file", OPTION_STRING, "FILE", NULL,
+     "accept only uploads with one of the tokens in FILE, one a line, which is read again for each upload",
+     offsetof(struct receive_options, token_file)},
+    {0, "certificate", OPTION_STRING, "FILE", NULL,
+     "use TLS with the certificate, and those of its issuers, in FILE (PEM)",
+     offsetof(struct receive_options, certificate)},
+    {0, "key", OPTION_STRING, "FILE", NULL, "use the private key in FILE (PEM) with --certificate",
+     offsetof(struct receive_options, key)},
+    {0, "max-size", OPTION_SIZE, "SIZE", "1G", "refuse files that are larger than SIZE",
+     offsetof(struct receive_options, max_bytes), .min = 1, .max = INT64_MAX / 4},
+    {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file and each refusal",
+     offsetof(struct receive_options, verbose)},
+    {0},
+};
+
+static void print_note(const char *text)
+{
+    note("%s", text);
+}
+
+static int run_receive(const void *fields, int argc, char **argv)
+{
+    const struct receive_options *o = fields;
+    const struct receive_settings how = {.listen = o->listen,
+                                         .folder = o->folder,
+                                         .token_file = o->token_file,
+                                         .certificate = o->certificate,
+                                         .key = o->key,
+                                         .max_bytes = o->max_bytes,
+                                         .verbose = o->verbose,
+                                         .note = print_note};
+    struct err e = {0};
+    (void)argc;
+    (void)argv;
+    if (!o->folder)
+        return usage_error(&cmd_receive, "--dir is missing");
+    if (!o->certificate != !o->key)
+        return usage_error(&cmd_receive, "--certificate and --key require each other");
+    receive_function *receive =
+        (receive_function *)module_load(RECEIVE_LIBRARY, "receive_run", "libmicrohttpd-dev", &e);
+    if (!receive || receive(&how, &e) < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    return EXIT_DONE;
+}
+
+const struct command cmd_receive = {
+    .name = "receive",
+    .operands = "--dir DIR",
+    .summary = "Store the recordings that other hosts upload",
+    .description =
+        "Runs a server that stores traces uploaded by PUT, over HTTP or, with --certificate, HTTPS. The path of the URL is "
+        "/HOST/PROCESS/NAME.ht, which becomes the file DIR/HOST/PROCESS/NAME.ht; up to five folders may stand before HOST. "
+        "Names consist of letters, digits and '._+-', begin with none of '.' and '-', and have at most 128 bytes. "
+        "The folder DIR/HOST/PROCESS, with the segments of a recording, is read as one trace.\n\n"
+        "A file gets its name when it is whole and on the disk; only then is the upload answered with 201. The same file "
+        "again is answered with 200. A file with other content keeps its name, and the upload is answered with 409; 401 means that "
+        "the token is missing or wrong, 400 that the path is not allowed, 413 that the file is larger than --max-size, and 507 that "
+        "the disk is full. Nothing can be listed, read, replaced or removed.\n\n"
+        "Without --token-file, everybody who can connect can upload. Without --certificate, the token and the recordings are "
+        "not encrypted. At most 256 connections are open at a time, and one that is idle for 60 seconds is closed.\n\n"
+        "SIGTERM, SIGINT and SIGHUP end the server. Files that are not whole are removed.",
+    .options = options,
+    .options_bytes = sizeof(struct receive_options),
+    .min_operands = 0,
+    .max_operands = 0,
+    .run = run_receive,
+};

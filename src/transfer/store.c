@@ -1,0 +1,201 @@
+#include "transfer/store.h"
+
+#include "transfer/names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INCOMING ".incoming"
+
+enum { FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, COMPARED_BYTES = 65536 };
+
+// No other receiver is writing them: the folder is locked.
+static void remove_unfinished(int incoming)
+{
+    int fd = openat(incoming, ".", FOLDER);
+    DIR *all = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    while (all && (entry = readdir(all))) {
+        if (entry->d_name[0] != '.')
+            unlinkat(incoming, entry->d_name, 0);
+    }
+    if (all)
+        closedir(all);
+    else if (fd >= 0)
+        close(fd);
+}
+
+int store_open(struct store *s, const char *folder, struct err *e)
+{
+    s->incoming = -1;
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+        return s->folder = -1, err_set_errno(e, "%s", folder);
+    s->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder < 0 || (mkdirat(s->folder, INCOMING, 0700) < 0 && errno != EEXIST) ||
+        (s->incoming = openat(s->folder, INCOMING, FOLDER)) < 0 || flock(s->incoming, LOCK_EX | LOCK_NB) < 0) {
+        int rc = errno == EWOULDBLOCK ? err_set(e, -EBUSY, "%s: another receiver uses this folder", folder)
+                                      : err_set_errno(e, "%s", folder);
+        store_close(s);
+        return rc;
+    }
+    remove_unfinished(s->incoming);
+    return 0;
+}
+
+void store_close(struct store *s)
+{
+    if (s->incoming >= 0)
+        close(s->incoming);
+    if (s->folder >= 0)
+        close(s->folder);
+    s->incoming = s->folder = -1;
+}
+
+int store_begin(const struct store *s, struct store_file *f, uint64_t bytes)
+{
+    static atomic_ulong last;
+    f->bytes = 0;
+    snprintf(f->name, sizeof f->name, "%lu.part", ++last);
+    f->fd = openat(s->incoming, f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (f->fd < 0)
+        return -errno;
+    // Not posix_fallocate, which would write zeros where the file system has no such call.
+    if (bytes && fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) < 0 &&
+        (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+        int rc = -errno;
+        store_abort(s, f);
+        return rc;
+    }
+    return 0;
+}
+
+int store_write(struct store_file *f, const void *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t written = write(f->fd, (const char *)data + done, n - done);
+        if (written < 0 && errno != EINTR)
+            return -errno;
+        done += written > 0 ? (size_t)written : 0;
+    }
+    f->bytes += n;
+    return 0;
+}
+
+// The folder of `path` below `at`, made where it is missing and on the disk then. *last: the name in it. A file descriptor, or a
+// negative errno.
+static int open_parent(int at, const char *path, const char **last)
+{
+    char part[NAMES_MAX_PART_BYTES + 1];
+    int folder = openat(at, ".", FOLDER);
+    for (const char *slash; folder >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        bool there = mkdirat(folder, part, 0700) == 0 || errno == EEXIST;
+        // Also where another thread has made it.
+        int next = there && fsync(folder) == 0 ? openat(folder, part, FOLDER) : -1;
+        int failed = errno;
+        close(folder);
+        errno = failed;
+        folder = next;
+    }
+    *last = path;
+    return folder < 0 ? -errno : folder;
+}
+
+static ssize_t read_full(int fd, char *to, size_t n, off_t at)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t got = pread(fd, to + done, n - done, at + (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+// Has `name` what the file has? Negative errno where it cannot be read.
+static int is_same(const struct store_file *f, int folder, const char *name)
+{
+    char a[COMPARED_BYTES], b[COMPARED_BYTES];
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ELOOP ? false : -errno;
+    int same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == f->bytes;
+    for (uint64_t at = 0; same == true && at < f->bytes; at += sizeof a) {
+        ssize_t n = read_full(fd, a, sizeof a, (off_t)at), m = read_full(f->fd, b, sizeof b, (off_t)at);
+        same = n < 0 || m < 0 ? -errno : n == m && memcmp(a, b, (size_t)n) == 0;
+    }
+    // The answer says that it is on the disk.
+    if (same == true && fsync(fd) < 0)
+        same = -errno;
+    close(fd);
+    return same;
+}
+
+// As rename(2), which leaves a file that is there: -EEXIST.
+static int move(const struct store *s, const struct store_file *f, int folder, const char *name)
+{
+    if (renameat2(s->incoming, f->name, folder, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    // The file system has no such flag.
+    if (errno == EINVAL && linkat(s->incoming, f->name, folder, name, 0) == 0)
+        return unlinkat(s->incoming, f->name, 0) < 0 ? -errno : 0;
+    return -errno;
+}
+
+static int commit(const struct store *s, struct store_file *f, const char *path, enum store_result *result)
+{
+    const char *name;
+    if (fsync(f->fd) < 0)
+        return -errno;
+    int folder = open_parent(s->folder, path, &name);
+    if (folder < 0)
+        return folder;
+    int rc = move(s, f, folder, name), same = 0;
+    *result = STORE_NEW;
+    if (rc == -EEXIST) {
+        same = is_same(f, folder, name);
+        rc = same < 0 ? same : 0;
+        *result = same ? STORE_SAME : STORE_DIFFERENT;
+        unlinkat(s->incoming, f->name, 0);
+    }
+    if (rc == 0 && fsync(folder) < 0)
+        rc = -errno;
+    close(folder);
+    return rc;
+}
+
+int store_commit(const struct store *s, struct store_file *f, const char *path, enum store_result *result)
+{
+    // Space that was reserved and not used.
+    int rc = ftruncate(f->fd, (off_t)f->bytes) < 0 ? -errno : commit(s, f, path, result);
+    if (rc < 0) {
+        store_abort(s, f);
+        return rc;
+    }
+    close(f->fd);
+    f->fd = -1;
+    return 0;
+}
+
+void store_abort(const struct store *s, struct store_file *f)
+{
+    if (f->fd < 0)
+        return;
+    unlinkat(s->incoming, f->name, 0);
+    close(f->fd);
+    f->fd = -1;
+}

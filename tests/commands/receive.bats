@@ -1,0 +1,200 @@
+# heaptape receive: the server for uploads, with curl as the client.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
+load ../helper
+load ../receiver
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return
+  unset NO_COLOR HEAPTAPE_LIBEXEC HEAPTAPE_SPOOL http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
+  needs_module receive libmicrohttpd
+  command -v curl >/dev/null || skip "no curl"
+  head -c 3000000 /dev/urandom >large.ht
+  echo small >small.ht
+}
+
+teardown() {
+  no_servers
+  show_failure
+}
+
+# put STATUS FILE PATH CURL_OPTIONS...: uploads, and expects this answer.
+put() {
+  local want=$1 file=$2 path=$3 got
+  shift 3
+  got=$(curl -sS -o answer -w '%{http_code}' --path-as-is -T "$file" "$@" "${scheme:-http}://127.0.0.1:$port/$path")
+  [ "$got" = "$want" ] || { echo "PUT $path: $got, not $want: $(cat answer)"; return 1; }
+}
+
+@test "receive: files are stored, the same again is accepted, another one is refused" {
+  start_receiver
+  put 201 large.ht web1/redis-1/1.ht
+  put 201 small.ht web1/redis-1/2.ht
+  put 201 small.ht a/b/c/d/e/f/g/2.ht
+  put 200 large.ht web1/redis-1/1.ht
+  put 409 small.ht web1/redis-1/1.ht
+  put 201 large.ht web2/x/1.ht -H "Transfer-Encoding: chunked"
+  cmp large.ht up/web1/redis-1/1.ht
+  cmp small.ht up/web1/redis-1/2.ht
+  cmp large.ht up/web2/x/1.ht
+  [ "$(find up -type f | wc -l)" -eq 4 ]
+  [ "$(stat -c %a up/web1/redis-1/1.ht)" = 600 ]
+  stop_receiver
+}
+
+@test "receive: names that lead elsewhere, and other methods" {
+  local path
+  start_receiver
+  for path in 1.ht a/1.ht a/../../b/1.ht ../a/b/1.ht %2e%2e/a/b/1.ht a/b%2f..%2f..%2f/1.ht /etc/a/1.ht a/b/1.txt a/b/.ht \
+    a/.b/1.ht .incoming/b/1.ht a/b/1.ht%0a a/b/%00.ht 1/2/3/4/5/6/7/8/9.ht "a/$(printf '%0129d' 0)/1.ht"; do
+    put 400 small.ht "$path"
+    put 400 large.ht "$path"
+  done
+  put 405 small.ht a/b/1.ht -X POST
+  put 405 small.ht a/b/1.ht -X DELETE
+  [ "$(curl -s -o answer -w '%{http_code}' "http://127.0.0.1:$port/")" = 405 ]
+  [ -z "$(find . -name up -prune -o -name '*.ht' ! -name large.ht ! -name small.ht -print)" ]
+  [ "$(find up | sort | tr '\n' ' ')" = "up up/.incoming " ]
+  stop_receiver
+}
+
+@test "receive: tokens, which can be replaced meanwhile" {
+  printf 'first\nsecond\n' >tokens
+  start_receiver --token-file tokens
+  put 401 small.ht a/b/1.ht
+  put 401 large.ht a/b/1.ht
+  put 401 small.ht a/b/1.ht -H "Authorization: Bearer firs"
+  put 401 small.ht a/b/1.ht -H "Authorization: Basic first"
+  put 201 small.ht a/b/1.ht -H "Authorization: Bearer first"
+  put 201 small.ht a/b/2.ht -H "Authorization: Bearer second"
+  echo third >tokens
+  put 401 small.ht a/b/3.ht -H "Authorization: Bearer first"
+  put 201 small.ht a/b/3.ht -H "Authorization: Bearer third"
+  rm tokens
+  put 401 small.ht a/b/4.ht -H "Authorization: Bearer third"
+  grep -q 'tokens: No such file' received.log
+  [ "$(find up -name '*.ht' | wc -l)" -eq 3 ]
+  stop_receiver
+}
+
+@test "receive: over TLS" {
+  command -v openssl >/dev/null || skip "no openssl"
+  make_certificate
+  start_receiver --certificate cert.pem --key key.pem
+  scheme=https
+  put 201 large.ht a/b/1.ht --cacert cert.pem
+  cmp large.ht up/a/b/1.ht
+  run curl -sS -T small.ht "https://127.0.0.1:$port/a/b/2.ht"
+  expect "an unknown certificate" [ "$status" -eq 60 ]
+  stop_receiver
+}
+
+@test "receive: a file that is too large, announced or not" {
+  start_receiver --max-size 1M
+  put 413 large.ht a/b/1.ht
+  put 413 large.ht a/b/1.ht -H "Expect:" -H "Transfer-Encoding: chunked"
+  put 201 small.ht a/b/1.ht
+  [ "$(find up -name '*.ht' | wc -l)" -eq 1 ]
+  stop_receiver
+}
+
+@test "receive: the disk is full, and then it is not" {
+  unshare -rm true 2>unshare.log || skip "no user and mount namespaces"
+  mkdir up
+  # shellcheck disable=SC2016
+  unshare -rm sh -c 'mount -t tmpfs -o size=2m tmpfs up && exec "$0" receive --listen 127.0.0.1:0 --dir up' "$HEAPTAPE" 2>received.log 3>&- &
+  receiver=$!
+  wait_until grep -q . received.log
+  port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
+  [ -n "$port" ] || skip "no tmpfs: $(cat received.log)"
+  put 507 large.ht a/b/1.ht
+  put 507 large.ht a/b/1.ht -H "Expect:" -H "Transfer-Encoding: chunked"
+  grep -q 'full.*507' received.log
+  put 201 small.ht a/b/1.ht
+  [ -z "$(ls "/proc/$receiver/root/$PWD/up/.incoming" 2>/dev/null)" ]
+  kill "$receiver"
+  wait "$receiver"
+}
+
+# A client that stops in the middle.
+begin_upload() {
+  exec 7<>"/dev/tcp/127.0.0.1/$port"
+  printf 'PUT /a/b/1.ht HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n' >&7
+  head -c 1000000 large.ht >&7
+  wait_until incoming
+}
+
+incoming() {
+  [ -n "$(ls up/.incoming)" ]
+}
+
+not_incoming() {
+  ! incoming
+}
+
+@test "receive: a client that goes away, and a signal in the middle of a file" {
+  start_receiver
+  begin_upload
+  exec 7>&-
+  wait_until not_incoming
+  begin_upload
+  stop_receiver
+  exec 7>&-
+  [ -z "$(find up -name '*.ht')" ]
+}
+
+@test "receive: killed in the middle of a file, and started again" {
+  start_receiver
+  begin_upload
+  kill -9 "$receiver"
+  wait "$receiver" || true
+  exec 7>&-
+  incoming
+  port=0
+  start_receiver
+  not_incoming
+  put 201 large.ht a/b/1.ht
+  cmp large.ht up/a/b/1.ht
+  run "$HEAPTAPE" receive --listen 127.0.0.1:0 --dir up
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$output" "up: another receiver uses this folder"
+  stop_receiver
+}
+
+@test "receive: uploads at the same time" {
+  local i pids=()
+  start_receiver
+  for i in 1 2 3 4 5 6 7 8; do
+    put 201 large.ht "host$i/p/1.ht" 3>&- &
+    pids+=($!)
+    (put 201 small.ht same/p/1.ht || put 200 small.ht same/p/1.ht) 3>&- &
+    pids+=($!)
+  done
+  for i in "${pids[@]}"; do
+    wait "$i"
+  done
+  for i in 1 2 3 4 5 6 7 8; do
+    cmp large.ht "up/host$i/p/1.ht"
+  done
+  cmp small.ht up/same/p/1.ht
+  stop_receiver
+}
+
+@test "receive: what it cannot begin with" {
+  heaptape receive
+  usage_fails "--dir is missing"
+  heaptape receive --dir up --key k
+  usage_fails "--certificate and --key"
+  heaptape receive --dir up --listen 127.0.0.1
+  fails_with 1 "expected HOST:PORT"
+  heaptape receive --dir up --listen 192.0.2.1:0
+  fails_with 1 "--listen 192.0.2.1:0: Cannot assign"
+  heaptape receive --dir up --token-file none
+  fails_with 1 "none: No such file"
+  heaptape receive --dir small.ht
+  fails_with 1 "small.ht: Not a directory"
+  heaptape receive --dir up --certificate small.ht --key small.ht
+  fails_with 1 "small.ht: is not a PEM file"
+  printf -- '-----BEGIN CERTIFICATE-----\n' >bad.pem
+  heaptape receive --dir up --listen 127.0.0.1:0 --certificate bad.pem --key bad.pem
+  fails_with 1 "bad.pem, bad.pem: the server does not start"
+}

@@ -1,0 +1,36 @@
+# Servers of the tests of uploads: `load ../receiver`, after helper.
+
+# start_receiver OPTIONS...: heaptape receive into up/, on port $port, which is a free one unless it is set. Its messages are in
+# received.log.
+start_receiver() {
+  local host=127.0.0.1
+  "$HEAPTAPE" receive --listen "$host:${port:-0}" --dir up "$@" 2>received.log 3>&- &
+  receiver=$!
+  wait_until grep -q . received.log
+  port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
+  [ -n "$port" ]
+}
+
+# stop_receiver: ends the receiver, which leaves nothing unfinished.
+stop_receiver() {
+  kill "$receiver"
+  wait "$receiver"
+  [ -z "$(ls up/.incoming)" ]
+}
+
+# no_servers: for teardown.
+no_servers() {
+  [ -z "${receiver:-}" ] || kill -9 "$receiver" 2>/dev/null || true
+}
+
+# make_certificate: a certificate that signs itself for 127.0.0.1, cert.pem and key.pem.
+make_certificate() {
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1 \
+    -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem 2>openssl.log
+}
+
+needs_module() {
+  local library
+  library=$(find "$HEAPTAPE_BUILD/src/transfer" -name "libheaptape-$1.so")
+  [ -n "$library" ] || skip "heaptape was built without $2"
+}
