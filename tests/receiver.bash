@@ -21,6 +21,7 @@ stop_receiver() {
 # no_servers: for teardown.
 no_servers() {
   [ -z "${receiver:-}" ] || kill -9 "$receiver" 2>/dev/null || true
+  [ -z "${receiver:-}" ] || wait "$receiver" 2>/dev/null || true
 }
 
 # make_certificate: a certificate that signs itself for 127.0.0.1, cert.pem and key.pem.
@@ -33,4 +34,21 @@ needs_module() {
   local library
   library=$(find "$HEAPTAPE_BUILD/src/transfer" -name "libheaptape-$1.so")
   [ -n "$library" ] || skip "heaptape was built without $2"
+}
+
+# free_port: one that nothing listens on.
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# start_server: tests/put_server.py with server.py. Its requests are in requests.log.
+start_server() {
+  port=$(free_port)
+  python3 "$HEAPTAPE_SOURCE/tests/put_server.py" "$port" >requests.log 2>server.log 3>&- &
+  receiver=$!
+  wait_until listening
+}
+
+listening() {
+  (exec 9<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
 }

@@ -3,6 +3,7 @@ _heaptape_commands=(
   'record:Run a program and record every malloc call of it and its child processes'
   'ctl:Control recording in a running process'
   'top:Show what is live while a program is being recorded'
+  'upload:Upload the traces of a folder and remove them from it'
   'receive:Store the recordings that other hosts upload'
   'convert:Convert a trace into a replayable workload'
   'slice:Extract part of a workload'
@@ -27,7 +28,7 @@ _heaptape_commands=(
 )
 _heaptape_record() {
   _arguments -s -S : \
-    '(-o --output)'{-o+,--output=}'[write the trace to FILE, or to standard output for '\''-'\'' (default\: heaptape.ht; heaptape.FORMAT with --format)]:FILE|-: _heaptape_words @files' \
+    '(-o --output)'{-o+,--output=}'[write the trace to FILE, or to standard output for '\''-'\'' (default\: heaptape.ht; heaptape.FORMAT with --format); or upload it in segments to a server, whose URL begins with http\:// or https\://]:FILE|URL|-: _heaptape_words @files' \
     '(-F --format)'{-F+,--format=}'[write another tool'\''s format instead of a trace, while PROGRAM runs]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|c|json: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json' \
     '--log-fd=[write to an inherited file descriptor instead of a file, in the format logalloc unless --format is given]:FD: _heaptape_words ' \
     '(-a --allocator)'{-a+,--allocator=}'[run PROGRAM on this allocator\: a name or path, and tunables after commas (default\: PROGRAM'\''s own)]:ALLOCATOR: _heaptape_words @allocators' \
@@ -45,6 +46,11 @@ _heaptape_record() {
     '--on-segment=[with --segment, run CMD by the shell after each segment, with its path as $1]:CMD: _heaptape_words ' \
     '--keep=[with --flight or --segment, remove older dumps or segments than the last N]:N: _heaptape_words ' \
     '--on-dump=[with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER]:CMD: _heaptape_words ' \
+    '--spool=[with -o URL, keep segments below DIR until the server has them (default\: $XDG_STATE_HOME/heaptape/upload, or ~/.local/state/heaptape/upload)]:DIR: _heaptape_words @folders' \
+    '--spool-limit=[with -o URL, drop the oldest segments when more than SIZE of this recording waits for the server]:SIZE: _heaptape_words ' \
+    '--upload-wait=[with -o URL, wait at most SECONDS for uploads after the recording has ended]:SECONDS: _heaptape_words ' \
+    '--upload-token-file=[with -o URL, send the token in the first line of FILE, which is read again for each request, as '\''Authorization\: Bearer TOKEN'\'']:FILE: _heaptape_words @files' \
+    '--s3=-[with -o URL, sign requests for S3, for REGION or $AWS_REGION, with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN]::REGION: _heaptape_words ' \
     '--collect=[run nothing; write the trace of processes that recorded themselves into DIR]:DIR: _heaptape_words @folders' \
     '(-p --pid)'{-p+,--pid=}'[record a process that runs already, until it exits, a signal ends heaptape, or --duration is over]:PID: _heaptape_words @processes' \
     '--duration=[with --pid, stop recording after SECONDS]:SECONDS: _heaptape_words ' \
@@ -82,6 +88,17 @@ _heaptape_top() {
     '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
     '--color=[colour the output; auto\: on a terminal, unless NO_COLOR is set]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @processes @files'
+}
+_heaptape_upload() {
+  _arguments -s -S : \
+    '--token-file=[send the token in the first line of FILE, which is read again for each request, as '\''Authorization\: Bearer TOKEN'\'']:FILE: _heaptape_words @files' \
+    '--s3=-[sign requests for S3, for REGION or $AWS_REGION, with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN]::REGION: _heaptape_words ' \
+    '--wait=[stop when nothing could be uploaded for SECONDS]:SECONDS: _heaptape_words ' \
+    '(-v --verbose)'{-v,--verbose}'[print a line for each file]' \
+    '(-h --help)'{-h,--help}'[show this help and exit]' \
+    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '--color=[colour the output; auto\: on a terminal, unless NO_COLOR is set]:auto|always|never: _heaptape_words auto always never' \
+    '*:operand: _heaptape_words @folders'
 }
 _heaptape_receive() {
   _arguments -s -S : \

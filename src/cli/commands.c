@@ -7,6 +7,7 @@
     COMMAND(record) \
     COMMAND(ctl) \
     COMMAND(top) \
+    COMMAND(upload) \
     COMMAND(receive) \
     COMMAND(convert) \
     COMMAND(slice) \

@@ -13,6 +13,9 @@
 #include "record/target.h"
 #include "replay/allocators.h"
 #include "spool/spool.h"
+#include "transfer/feed.h"
+#include "transfer/queue.h"
+#include "transfer/upload_options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +31,9 @@
 extern const struct command cmd_record;
 
 enum { MAX_LEVEL = 19 }; // of zstd
+
+// A segment that is uploaded, unless --segment is given.
+enum { UPLOADED_BYTES = 64 << 20, UPLOADED_S = 600 };
 
 enum record_start { RECORD_NOW, RECORD_PAUSED };
 
@@ -50,6 +56,8 @@ struct record_options {
     struct flight_window segment; // ns 0: the trace is one file
     uint64_t keep;
     const char *on_dump, *on_segment;
+    const char *spool, *token_file, *s3; // of uploads
+    uint64_t spool_bytes, upload_wait_s;
     const char *collect;
     uint64_t pid;
     uint64_t duration_s;
@@ -66,6 +74,11 @@ struct record_options {
     bool lossy;
     bool verbose;
 };
+
+static bool is_upload(const struct record_options *o)
+{
+    return o->output && upload_is_url(o->output);
+}
 
 static int parse_stacks(const char *text, void *field)
 {
@@ -96,8 +109,9 @@ static int parse_triggers(const char *text, void *field)
 }
 
 static const struct option options[] = {
-    {'o', "output", OPTION_STRING, "FILE|-", NULL,
-     "write the trace to FILE, or to standard output for '-' (default: heaptape.ht; heaptape.FORMAT with --format)",
+    {'o', "output", OPTION_STRING, "FILE|URL|-", NULL,
+     "write the trace to FILE, or to standard output for '-' (default: heaptape.ht; heaptape.FORMAT with --format); or upload "
+     "it in segments to a server, whose URL begins with http:// or https://",
      offsetof(struct record_options, output)},
     {'F', "format", OPTION_PARSED, FORMATS_EXPORT_CHOICES, NULL,
      "write another tool's format instead of a trace, while PROGRAM runs", offsetof(struct record_options, format),
@@ -153,6 +167,20 @@ static const struct option options[] = {
     {0, "on-dump", OPTION_STRING, "CMD", NULL,
      "with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER",
      offsetof(struct record_options, on_dump)},
+    {0, "spool", OPTION_STRING, "DIR", NULL,
+     "with -o URL, keep segments below DIR until the server has them (default: $XDG_STATE_HOME/heaptape/upload, or "
+     "~/.local/state/heaptape/upload)",
+     offsetof(struct record_options, spool)},
+    {0, "spool-limit", OPTION_SIZE, "SIZE", "1G",
+     "with -o URL, drop the oldest segments when more than SIZE of this recording waits for the server",
+     offsetof(struct record_options, spool_bytes), .min = 1, .max = INT64_MAX},
+    {0, "upload-wait", OPTION_NUMBER, "SECONDS", "30",
+     "with -o URL, wait at most SECONDS for uploads after the recording has ended",
+     offsetof(struct record_options, upload_wait_s), .max = UINT32_MAX},
+    {0, "upload-token-file", OPTION_STRING, "FILE", NULL, "with -o URL, " UPLOAD_TOKEN_HELP,
+     offsetof(struct record_options, token_file)},
+    {0, "s3", OPTION_PARSED, "REGION", NULL, "with -o URL, " UPLOAD_S3_HELP, offsetof(struct record_options, s3),
+     .bare = "", .parse = upload_options_parse_s3},
     {0, "collect", OPTION_STRING, "DIR", NULL,
      "run nothing; write the trace of processes that recorded themselves into DIR",
      offsetof(struct record_options, collect)},
@@ -427,17 +455,62 @@ static int run_segments(const void *settings, struct err *e)
     return segments_run(settings, e);
 }
 
+// Segments that are uploaded, and how.
+struct record_upload {
+    struct segments_settings segments;
+    struct feed feed;
+};
+
+static int check_uploaded(const void *settings, struct err *e)
+{
+    const struct record_upload *u = settings;
+    return queue_make(u->feed.upload.folder, e);
+}
+
+// In the process of its own that writes the segments.
+static int run_uploaded(const void *settings, struct err *e)
+{
+    struct record_upload u = *(const struct record_upload *)settings;
+    u.segments.published = feed_added;
+    u.segments.context = &u.feed;
+    int rc = feed_start(&u.feed, e);
+    if (rc == 0) {
+        rc = segments_run(&u.segments, e);
+        feed_end(&u.feed);
+    }
+    return rc;
+}
+
+static int record_uploaded(const struct record_options *o, struct record_settings *s, struct segments_settings *how)
+{
+    struct record_upload u = {.segments = *how, .feed = {.limit = o->spool_bytes}};
+    struct err e = {0};
+    u.feed.upload = (struct upload_settings){
+        .token_file = o->token_file, .wait_ns = o->upload_wait_s * NS_PER_S, .note = note_flight};
+    if (feed_init(&u.feed, o->spool, o->output, s->argv[0], s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
+        upload_options_complete(&u.feed.upload, o->s3, &e) < 0)
+        die(EXIT_RECORD, "%s", e.text);
+    u.segments.path = u.feed.pattern;
+    if (!o->segment.ns)
+        u.segments.window = (struct flight_window){UPLOADED_BYTES, (uint64_t)UPLOADED_S * NS_PER_S};
+    int code = record_to_reader(o, s, &(struct record_reader){o->output, &u, check_uploaded, run_uploaded, false});
+    feed_release(&u.feed);
+    return code;
+}
+
 static int record_segments(const struct record_options *o, struct record_settings *s, const char *path)
 {
-    const struct segments_settings how = {.path = path,
-                                          .force = o->force,
-                                          .window = o->segment,
-                                          .codec = o->compression.codec,
-                                          .level = o->compression.level,
-                                          .keep = o->keep,
-                                          .command = o->on_segment,
-                                          .note = note_flight};
+    struct segments_settings how = {.path = path,
+                                    .force = o->force,
+                                    .window = o->segment,
+                                    .codec = o->compression.codec,
+                                    .level = o->compression.level,
+                                    .keep = o->keep,
+                                    .command = o->on_segment,
+                                    .note = note_flight};
     s->codec = FRAME_CODEC_NONE; // the segments are compressed when they are written
+    if (upload_is_url(path))
+        return record_uploaded(o, s, &how);
     return record_to_reader(o, s, &(struct record_reader){path, &how, check_segments, run_segments, false});
 }
 
@@ -458,11 +531,11 @@ static int record_program(const struct record_options *o, struct record_settings
         die(EXIT_RECORD, "%s", e.text);
     s->library = library;
     set_allocator(s, &allocator);
-    int code = o->aggregate_s  ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
-               : o->flight.ns  ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
-               : o->segment.ns ? record_segments(o, s, o->output ? o->output : "heaptape.%n.ht")
-               : target.format ? record_to_format(o, s, &target)
-                               : record_to_trace(o, s, target.output);
+    int code = o->aggregate_s                  ? record_to_aggregate(o, s, o->output ? o->output : "heaptape.hta")
+               : o->flight.ns                  ? record_flight(o, s, o->output ? o->output : "heaptape.%n.ht")
+               : o->segment.ns || is_upload(o) ? record_segments(o, s, o->output ? o->output : "heaptape.%n.ht")
+               : target.format                 ? record_to_format(o, s, &target)
+                                               : record_to_trace(o, s, target.output);
     allocator_release(&allocator);
     free(target.made);
     return code;
@@ -575,10 +648,19 @@ static int run_record(const void *fields, int argc, char **argv)
     if (o->segment.ns && (o->flight.ns || o->aggregate_s || o->format || o->log_fd || o->collect || o->max_bytes))
         return usage_error(&cmd_record, "--segment cannot be combined with --flight, --aggregate, --format, --log-fd, "
                                         "--collect or --max-size");
-    if (o->segment.ns && o->output && !strstr(o->output, "%n"))
+    if (o->segment.ns && o->output && !is_upload(o) && !strstr(o->output, "%n"))
         return usage_error(&cmd_record, "--segment needs %%n in FILE, the number of the segment");
     if ((o->triggers.any || o->on_dump) && !o->flight.ns)
         return usage_error(&cmd_record, "--trigger and --on-dump require --flight");
+    if (is_upload(o) &&
+        (o->flight.ns || o->aggregate_s || o->format || o->collect || o->max_bytes || o->keep || o->on_segment))
+        return usage_error(&cmd_record,
+                           "-o URL cannot be combined with --flight, --aggregate, --format, --collect, --max-size, "
+                           "--keep or --on-segment");
+    if (!is_upload(o) && (o->spool || o->token_file || o->s3))
+        return usage_error(&cmd_record, "--spool, --upload-token-file and --s3 require -o URL");
+    if (is_upload(o) && o->spool && strstr(o->spool, "%n"))
+        return usage_error(&cmd_record, "--spool is the name of a folder, without %%n");
     if (o->on_segment && !o->segment.ns)
         return usage_error(&cmd_record, "--on-segment requires --segment");
     if (o->keep && !o->flight.ns && !o->segment.ns)
@@ -665,6 +747,12 @@ const struct command cmd_record = {
         "Each is a trace of its own: all but the first begin with the blocks that are live, and repeat the last moments of the one before. "
         "Commands that read a trace accept the folder of the segments and read it as one trace, exactly as if it were one file; they need the space "
         "of a copy in $TMPDIR or /tmp. With --keep the first segments are missing, and the whole begins with what was live.\n\n"
+        "With -o URL, heaptape uploads segments, of 64 MiB or 10 minutes unless --segment is given, by PUT to "
+        "URL/HOST/PROGRAM-TIME-PID/N.ht. Until the server has answered with a status of 200 to 299, they are files of the same "
+        "path below the spool, DIR. A process of its own uploads them, so that neither PROGRAM nor the recorder waits for the network. When the "
+        "server does not answer, or with an error, it tries again, after at most a minute; a file that the server answers with 400, 409, 413, 415 "
+        "or 422 stays in the spool. 'heaptape upload' continues what was left. The exit status is that of PROGRAM also where segments are left or were dropped. " UPLOAD_ENVIRONMENT
+        "\n\n"
         "A process that was not recorded is named with the reason, such as a static executable or a cleared environment; the "
         "trace keeps the list, and 'heaptape stat' and 'heaptape check' print it. If the kernel does not report processes to "
         "heaptape (before Linux 6.6 it does so only with CAP_NET_ADMIN, and never in a container's namespaces), heaptape searches /proc and says "

@@ -70,6 +70,8 @@ static int publish(struct segments *s, struct err *e)
         rc = rename(s->unfinished, s->path);
     if (rc < 0)
         return err_set_errno(e, "%s: cannot be renamed to %s", s->unfinished, s->path);
+    if (s->settings->published)
+        s->settings->published(s->settings->context);
     return flight_files_add(&s->files, s->path, NULL) < 0 ? no_memory(s, e) : 0;
 }
 

@@ -18,6 +18,8 @@ struct segments_settings {
     uint64_t keep;       // segments, the last ones; 0: all
     const char *command; // run by the shell after each segment, with its path as $1; NULL: none
     void (*note)(const char *text);
+    void (*published)(void *context); // a segment has got its name; NULL: nothing is called
+    void *context;
 };
 
 // Are the first names free? 0, or a negative errno with the text set.

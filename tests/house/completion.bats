@@ -10,7 +10,7 @@ setup() {
 
 # options COMMAND: its options as the man page lists them.
 options() {
-  "$HEAPTAPE" help --man "$1" | sed -n '/^# OPTIONS/,$ s/.*\*\(--[a-z-]*\)\*.*/\1/p' | sort
+  "$HEAPTAPE" help --man "$1" | sed -n '/^# OPTIONS/,$ s/.*\*\(--[a-z0-9-]*\)\*.*/\1/p' | sort
 }
 
 commands() {
@@ -138,7 +138,7 @@ END
   for command in $(commands); do
     options "$command" >want
     sed -n "/^_heaptape_$command()/,/^}/p" "$HEAPTAPE_SOURCE/docs/completion/heaptape.zsh" |
-      sed -E -n "s/^    '[^[]*(--[a-z-]+)[^[]*\[.*/\1/p" | sort >found
+      sed -E -n "s/^    '[^[]*(--[a-z0-9-]+)[^[]*\[.*/\1/p" | sort >found
     diff want found
   done
 }

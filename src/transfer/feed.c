@@ -1,0 +1,236 @@
+#include "transfer/feed.h"
+
+#include "base/clock.h"
+#include "cli/human.h"
+#include "transfer/names.h"
+#include "transfer/queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+// Where segments wait, to be freed; NULL with the text set.
+static char *find_spool(const char *spool, struct err *e)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    char *path = NULL;
+    int n = 0;
+    if (spool)
+        n = asprintf(&path, "%s", spool);
+    else if (state && state[0] == '/')
+        n = asprintf(&path, "%s/heaptape/upload", state);
+    else if (home && home[0] == '/')
+        n = asprintf(&path, "%s/.local/state/heaptape/upload", home);
+    else
+        return err_set(e, -ENOENT, "--spool is needed: neither XDG_STATE_HOME nor HOME is set"), NULL;
+    if (n < 0)
+        return err_set(e, -ENOMEM, "out of memory"), NULL;
+    return path;
+}
+
+// To be freed; NULL when out of memory.
+static char *make_name(const char *program, pid_t pid)
+{
+    char host[65] = "", safe_host[65], safe_program[65], when[32] = "", *name = NULL;
+    const char *slash = strrchr(program, '/');
+    time_t now = time(NULL);
+    struct tm utc;
+    gethostname(host, sizeof host - 1);
+    names_make(host, safe_host, sizeof safe_host);
+    names_make(slash ? slash + 1 : program, safe_program, sizeof safe_program);
+    if (gmtime_r(&now, &utc))
+        strftime(when, sizeof when, "%Y%m%dT%H%M%SZ", &utc);
+    return asprintf(&name, "%s/%s-%s-%ld", safe_host, safe_program, when, (long)pid) < 0 ? NULL : name;
+}
+
+int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid, struct err *e)
+{
+    char *above = find_spool(spool, e), *base = above ? upload_url(url, e) : NULL, *name = make_name(program, pid);
+    f->lock = f->told = -1;
+    f->url = f->folder = f->pattern = NULL;
+    int rc = !base ? -EINVAL : 0;
+    if (rc == 0 && (!name || asprintf(&f->folder, "%s/%s", above, name) < 0 ||
+                    asprintf(&f->url, "%s%s/", base, name) < 0 || asprintf(&f->pattern, "%s/%%n.ht", f->folder) < 0))
+        rc = err_set(e, -ENOMEM, "out of memory");
+    f->upload.folder = f->folder;
+    f->upload.url = f->url;
+    free(above);
+    free(base);
+    free(name);
+    return rc;
+}
+
+void feed_release(struct feed *f)
+{
+    free(f->url);
+    free(f->folder);
+    free(f->pattern);
+}
+
+__attribute__((format(printf, 2, 3))) static void say(const struct feed *f, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    f->upload.note(n < 0 ? "out of memory" : text);
+    if (n >= 0)
+        free(text);
+}
+
+// All descriptors but these and standard error, so that no pipe is kept open.
+static void close_others(int a, int b)
+{
+    int low = a < b ? a : b, high = a < b ? b : a;
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(nothing, STDIN_FILENO);
+    dup2(nothing, STDOUT_FILENO);
+    if (low > STDERR_FILENO + 1)
+        close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
+    if (low >= 0 && high > low + 1)
+        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+    close_range((unsigned)high + 1, ~0u, 0);
+}
+
+static _Noreturn void upload(const struct feed *f, int added)
+{
+    struct upload_settings how = f->upload;
+    struct upload_result result;
+    struct err e = {0};
+    how.added = added;
+    close_others(added, f->lock);
+    if (upload_run(&how, &result, &e) < 0)
+        how.note(e.text);
+    _exit(0);
+}
+
+static int start(struct feed *f)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    f->pid = fork();
+    if (f->pid == 0) {
+        close(ends[1]);
+        upload(f, ends[0]);
+    }
+    int rc = f->pid < 0 ? -errno : 0;
+    f->pid = f->pid < 0 ? 0 : f->pid;
+    close(ends[0]);
+    f->told = ends[1];
+    if (rc < 0) {
+        close(f->told);
+        f->told = -1;
+    }
+    return rc;
+}
+
+int feed_start(struct feed *f, struct err *e)
+{
+    f->told = -1;
+    f->pid = 0;
+    f->lock = queue_lock(f->folder);
+    int rc = f->lock < 0 ? f->lock : start(f);
+    return rc < 0 ? err_set(e, rc, "%s: the uploads cannot begin: %s", f->folder, strerror(-rc)) : 0;
+}
+
+// Has the process ended before its time? Another one continues.
+static void restart(struct feed *f)
+{
+    if (f->pid && waitpid(f->pid, NULL, WNOHANG) == 0)
+        return;
+    if (f->told >= 0)
+        close(f->told);
+    f->told = -1;
+    f->pid = 0;
+    if (start(f) < 0)
+        f->upload.note("the process that uploads has ended, and another one cannot be started");
+}
+
+static void say_dropped(void *feed, const char *path, uint64_t bytes)
+{
+    struct feed *f = feed;
+    f->dropped_files++;
+    f->dropped_bytes += bytes;
+    say(f, "%s/%s: dropped, not uploaded: the spool has reached --spool-limit", f->folder, path);
+}
+
+void feed_added(void *feed)
+{
+    struct feed *f = feed;
+    struct err e = {0};
+    f->added_files++;
+    if (queue_limit(f->folder, f->limit, say_dropped, f, &e) < 0)
+        f->upload.note(e.text);
+    restart(f);
+    // When the pipe is full, the process knows already.
+    if (f->told >= 0 && write(f->told, "", 1) < 0 && errno != EAGAIN)
+        f->upload.note("the process that uploads has ended");
+}
+
+static void say_result(const struct feed *f, const struct queue *left)
+{
+    const struct upload_settings *u = &f->upload;
+    char files[64], bytes[32];
+    say(f, "uploaded %s to %s", human_plural(files, f->added_files - f->dropped_files - left->n, "segment", "segments"),
+        f->url);
+    if (f->dropped_files)
+        say(f, "%s dropped, %s: --spool-limit was reached before the server had them",
+            human_plural(files, f->dropped_files, "segment was", "segments were"),
+            human_bytes(bytes, f->dropped_bytes));
+    if (left->n)
+        say(f, "%s not uploaded yet, %s: run 'heaptape upload%s%s%s%s %s %s'",
+            human_plural(files, left->n, "segment is", "segments are"), human_bytes(bytes, left->bytes),
+            u->token_file ? " --token-file " : "", u->token_file ? u->token_file : "", u->s3_region ? " --s3=" : "",
+            u->s3_region ? u->s3_region : "", f->folder, f->url);
+}
+
+// The folder and that of the host.
+static void remove_empty(const char *folder)
+{
+    char *path = strdup(folder), *slash = path && rmdir(path) == 0 ? strrchr(path, '/') : NULL;
+    if (slash) {
+        *slash = 0;
+        rmdir(path);
+    }
+    free(path);
+}
+
+// It ends by itself; but a search for the address of a server may hold it for longer than it was to wait.
+static void wait_for_process(struct feed *f)
+{
+    enum { GRACE_S = 5 };
+    uint64_t end_ns = clock_monotonic_ns() + f->upload.wait_ns + GRACE_S * 1000000000ull;
+    bool killed = false;
+    pid_t pid;
+    while (f->pid && (pid = waitpid(f->pid, NULL, WNOHANG)) != f->pid && (pid == 0 || errno == EINTR)) {
+        if (!killed && clock_monotonic_ns() >= end_ns)
+            killed = kill(f->pid, SIGKILL) == 0;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
+void feed_end(struct feed *f)
+{
+    struct queue left = {0};
+    struct err e = {0};
+    if (f->told >= 0)
+        close(f->told);
+    wait_for_process(f);
+    if (queue_read(&left, f->folder, &e) < 0)
+        f->upload.note(e.text);
+    else if (f->added_files)
+        say_result(f, &left);
+    queue_release(&left);
+    if (f->lock >= 0)
+        close(f->lock);
+    remove_empty(f->folder);
+}

@@ -1,0 +1,236 @@
+#include "transfer/request.h"
+
+#include "base/printable.h"
+#include "transfer/module.h"
+#include "transfer/tokens.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { CONNECT_S = 20, STALLED_S = 60, BODY_BYTES = 120 };
+
+struct request {
+    const struct request_settings *settings;
+    CURL *curl;
+    int fd;
+    off_t at;
+    char body[BODY_BYTES + 1]; // the start of the answer
+    size_t body_bytes;
+    char error[CURL_ERROR_SIZE];
+};
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static int check(const struct request_settings *s, struct err *e)
+{
+    struct tokens tokens;
+    const char *authorities = variable("CURL_CA_BUNDLE");
+    if (s->token_file && tokens_read(s->token_file, &tokens, e) < 0)
+        return -EINVAL;
+    if (authorities && access(authorities, R_OK) < 0)
+        return err_set_errno(e, "%s (CURL_CA_BUNDLE)", authorities);
+    if (s->s3_region && (!variable("AWS_ACCESS_KEY_ID") || !variable("AWS_SECRET_ACCESS_KEY")))
+        return err_set(e, -EINVAL, "--s3 needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment");
+    return 0;
+}
+
+static struct request *open_request(const struct request_settings *s)
+{
+    struct request *r = calloc(1, sizeof *r);
+    if (r && (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(r->curl = curl_easy_init()))) {
+        free(r);
+        return NULL;
+    }
+    if (r)
+        r->settings = s;
+    return r;
+}
+
+static void close_request(struct request *r)
+{
+    curl_easy_cleanup(r->curl);
+    free(r);
+}
+
+static size_t read_body(char *to, size_t size, size_t n, void *context)
+{
+    struct request *r = context;
+    ssize_t got = pread(r->fd, to, size * n, r->at);
+    if (got < 0)
+        return CURL_READFUNC_ABORT;
+    r->at += got;
+    return (size_t)got;
+}
+
+// libcurl reads again what a connection that broke has swallowed.
+static int seek_body(void *context, curl_off_t offset, int origin)
+{
+    struct request *r = context;
+    if (origin != SEEK_SET)
+        return CURL_SEEKFUNC_CANTSEEK;
+    r->at = offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static size_t keep_answer(char *data, size_t size, size_t n, void *context)
+{
+    struct request *r = context;
+    size_t room = BODY_BYTES - r->body_bytes, kept = size * n < room ? size * n : room;
+    memcpy(r->body + r->body_bytes, data, kept);
+    r->body_bytes += kept;
+    return size * n;
+}
+
+static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    const struct request *r = context;
+    (void)a, (void)b, (void)c, (void)d;
+    return r->settings->ends(r->settings->context);
+}
+
+// Adds "NAME: VALUE", and forgets all when out of memory.
+static int add_header(struct curl_slist **headers, const char *name, const char *value)
+{
+    char *line = NULL;
+    struct curl_slist *more = asprintf(&line, "%s: %s", name, value) < 0 ? NULL : curl_slist_append(*headers, line);
+    free(line);
+    *headers = more ? more : *headers;
+    return more ? 0 : -ENOMEM;
+}
+
+static int add_headers(const struct request *r, struct curl_slist **headers, struct err *e)
+{
+    const struct request_settings *s = r->settings;
+    const char *session = variable("AWS_SESSION_TOKEN");
+    char bearer[TOKENS_FILE_BYTES + 16];
+    struct tokens tokens;
+    int rc = add_header(headers, "Content-Type", "application/octet-stream");
+    if (rc == 0 && s->token_file) {
+        rc = tokens_read(s->token_file, &tokens, e);
+        if (rc < 0)
+            return rc;
+        snprintf(bearer, sizeof bearer, "Bearer %s", tokens.text);
+        rc = add_header(headers, "Authorization", bearer);
+    }
+    // S3 wants it, and libcurl 7.88 does not add it: TLS protects the content.
+    if (rc == 0 && s->s3_region)
+        rc = add_header(headers, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
+    if (rc == 0 && s->s3_region && session)
+        rc = add_header(headers, "x-amz-security-token", session);
+    return rc < 0 ? err_set(e, rc, "out of memory") : 0;
+}
+
+static CURLcode set_up(struct request *r, const char *url, uint64_t bytes, struct curl_slist *headers)
+{
+    const struct request_settings *s = r->settings;
+    CURL *c = r->curl;
+    char provider[128];
+    const char *authorities = variable("CURL_CA_BUNDLE");
+    CURLcode rc = CURLE_OK;
+    curl_easy_reset(c); // connections stay
+#define SET(option, value) rc = rc ? rc : curl_easy_setopt(c, option, value)
+    SET(CURLOPT_URL, url);
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_UPLOAD, 1L);
+    SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)bytes);
+    SET(CURLOPT_READFUNCTION, read_body);
+    SET(CURLOPT_READDATA, r);
+    SET(CURLOPT_SEEKFUNCTION, seek_body);
+    SET(CURLOPT_SEEKDATA, r);
+    SET(CURLOPT_WRITEFUNCTION, keep_answer);
+    SET(CURLOPT_WRITEDATA, r);
+    SET(CURLOPT_HTTPHEADER, headers);
+    SET(CURLOPT_USERAGENT, "heaptape/" HEAPTAPE_VERSION);
+    SET(CURLOPT_ERRORBUFFER, r->error);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
+    SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    SET(CURLOPT_LOW_SPEED_TIME, (long)STALLED_S);
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, r);
+    // As the program curl, which reads this itself.
+    if (authorities)
+        SET(CURLOPT_CAINFO, authorities);
+    if (s->s3_region) {
+        snprintf(provider, sizeof provider, "aws:amz:%s:s3", s->s3_region);
+        SET(CURLOPT_AWS_SIGV4, provider);
+        SET(CURLOPT_USERNAME, variable("AWS_ACCESS_KEY_ID"));
+        SET(CURLOPT_PASSWORD, variable("AWS_SECRET_ACCESS_KEY"));
+    } else if (!s->token_file) {
+        SET(CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+    }
+#undef SET
+    return rc;
+}
+
+// Will it fail the same way again?
+static bool is_permanent(CURLcode rc)
+{
+    return rc == CURLE_UNSUPPORTED_PROTOCOL || rc == CURLE_URL_MALFORMAT || rc == CURLE_NOT_BUILT_IN ||
+           rc == CURLE_UNKNOWN_OPTION || rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE ||
+           rc == CURLE_SSL_CERTPROBLEM;
+}
+
+// Servers say in a line of text why; pages and documents are for others.
+static void read_answer(struct request *r, struct request_result *to)
+{
+    const char *type = NULL;
+    char line[BODY_BYTES + 1] = "";
+    curl_off_t after = 0;
+    curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &to->status);
+    curl_easy_getinfo(r->curl, CURLINFO_CONTENT_TYPE, &type);
+    curl_easy_getinfo(r->curl, CURLINFO_RETRY_AFTER, &after);
+    to->retry_after_s = after > 0 && after < UINT32_MAX ? (uint32_t)after : 0;
+    if (type && strncasecmp(type, "text/plain", 10) == 0)
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(r->body, "\r\n"), r->body);
+    char text[sizeof to->text];
+    snprintf(text, sizeof text, "the server answered %ld%s%s", to->status, *line ? ": " : "", line);
+    printable_copy(to->text, sizeof to->text, text, strlen(text));
+}
+
+static void put(struct request *r, const char *url, int fd, uint64_t bytes, struct request_result *result)
+{
+    struct curl_slist *headers = NULL;
+    struct err e = {0};
+    *result = (struct request_result){0};
+    r->fd = fd;
+    r->at = 0;
+    r->body_bytes = 0;
+    memset(r->body, 0, sizeof r->body);
+    r->error[0] = 0;
+    if (add_headers(r, &headers, &e) < 0) {
+        printable_copy(result->text, sizeof result->text, e.text, strlen(e.text));
+        result->permanent = true;
+        curl_slist_free_all(headers);
+        return;
+    }
+    CURLcode rc = set_up(r, url, bytes, headers);
+    rc = rc ? rc : curl_easy_perform(r->curl);
+    if (rc == CURLE_OK) {
+        read_answer(r, result);
+    } else {
+        const char *text = r->error[0] ? r->error : curl_easy_strerror(rc);
+        printable_copy(result->text, sizeof result->text, text, strlen(text));
+        result->permanent = is_permanent(rc);
+    }
+    // A server may answer and close before it has read all.
+    if (rc == CURLE_SEND_ERROR || rc == CURLE_RECV_ERROR) {
+        long status = 0;
+        curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
+        if (status >= 300)
+            read_answer(r, result);
+    }
+    curl_slist_free_all(headers);
+}
+
+TRANSFER_EXPORT const struct request_calls request_calls = {check, open_request, put, close_request};

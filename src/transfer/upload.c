@@ -1,0 +1,350 @@
+#include "transfer/upload.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/seed.h"
+#include "transfer/queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NS_PER_S  1000000000u
+#define NS_PER_MS 1000000u
+
+enum { FIRST_DELAY_MS = 500, MAX_DELAY_MS = 60000, MAX_RETRY_AFTER_S = 600 };
+
+struct upload {
+    const struct upload_settings *settings;
+    struct request *request;
+    struct upload_result *result;
+    int added;                                              // as in the settings, −1 after the end
+    uint64_t deadline_ns;                                   // UINT64_MAX while files are added
+    unsigned failures;                                      // since the last upload
+    uint64_t jitter;                                        // of the delays: the state of a random sequence
+    char trouble[sizeof((struct request_result *)0)->text]; // that was noted last; empty after an upload
+    char **refused;                                         // paths of files that the server refuses, which stay
+    size_t n_refused, refused_capacity;
+    bool over; // no file is to be uploaded any more
+};
+
+static volatile sig_atomic_t signalled;
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    signalled = 1;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(const struct upload *u, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&text, format, args);
+    va_end(args);
+    u->settings->note(n < 0 ? "out of memory" : text);
+    if (n >= 0)
+        free(text);
+}
+
+bool upload_is_url(const char *text)
+{
+    return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
+}
+
+char *upload_url(const char *text, struct err *e)
+{
+    char *url = NULL;
+    const char *host = strstr(text, "://");
+    host = host ? host + 3 : text;
+    size_t host_bytes = strcspn(host, "/");
+    if (!upload_is_url(text) || host_bytes == 0)
+        err_set(e, -EINVAL, "'%s' is not a URL of the form http://HOST/PATH/ or https://HOST/PATH/", text);
+    else if (memchr(host, '@', host_bytes))
+        err_set(e, -EINVAL,
+                "the URL has a name or password, which 'ps' would show: put them into ~/.netrc or a token file");
+    else if (strpbrk(text, "?#% \"'\\<>^`{|}"))
+        err_set(e, -EINVAL, "'%s': the URL of a folder has none of '?', '#', '%%' and space", text);
+    else if (asprintf(&url, "%s%s", text, text[strlen(text) - 1] == '/' ? "" : "/") < 0)
+        url = NULL, err_set(e, -ENOMEM, "out of memory");
+    return url;
+}
+
+// What is unreserved in a URL stays as it is, and slashes.
+static char *url_of(const struct upload *u, const char *path)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    const char *base = u->settings->url;
+    char *url = malloc(strlen(base) + 3 * strlen(path) + 1), *to = url ? stpcpy(url, base) : NULL;
+    for (; url && *path; path++) {
+        unsigned char c = (unsigned char)*path;
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~/", c)) {
+            *to++ = (char)c;
+            continue;
+        }
+        *to++ = '%';
+        *to++ = hex[c >> 4];
+        *to++ = hex[c & 15];
+    }
+    if (url)
+        *to = 0;
+    return url;
+}
+
+// Empties the pipe. The recording has ended when it has: from there on, time is limited, and signals are for this process.
+static void see_added(struct upload *u)
+{
+    char told[256];
+    ssize_t n = 1;
+    while (u->added >= 0 && n > 0)
+        n = read(u->added, told, sizeof told);
+    if (u->added < 0 || n < 0)
+        return;
+    u->added = -1;
+    signalled = 0;
+    u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
+}
+
+static bool is_over(struct upload *u)
+{
+    see_added(u);
+    if (u->added < 0 && (signalled || clock_monotonic_ns() >= u->deadline_ns))
+        u->over = true;
+    return u->over;
+}
+
+// During a request.
+static bool ends(void *context)
+{
+    struct upload *u = context;
+    see_added(u);
+    // What is under way may need longer than a wait for a server that is away.
+    bool bounded = u->settings->added >= 0;
+    return u->added < 0 && (signalled || (bounded && clock_monotonic_ns() >= u->deadline_ns));
+}
+
+// Until then, the end of the recording, or a signal.
+static void wait_until(struct upload *u, uint64_t then_ns)
+{
+    bool had_added = u->added >= 0;
+    for (uint64_t now; !is_over(u) && (u->added >= 0) == had_added && (now = clock_monotonic_ns()) < then_ns;) {
+        uint64_t until = u->deadline_ns < then_ns ? u->deadline_ns : then_ns;
+        uint64_t ms = (until - now) / NS_PER_MS + 1;
+        struct pollfd fd = {u->added, POLLIN, 0};
+        // A signal may come before poll begins.
+        poll(&fd, 1, ms < 1000 ? (int)ms : 1000);
+    }
+}
+
+// Until a file is added or none will be.
+static void wait_for_file(struct upload *u)
+{
+    struct pollfd fd = {u->added, POLLIN, 0};
+    poll(&fd, 1, 1000);
+    see_added(u);
+}
+
+// Doubles with each failure; clients that lost the same server come back at different times.
+static void wait_after_failure(struct upload *u, const struct request_result *r)
+{
+    unsigned doublings = u->failures < 8 ? u->failures : 8;
+    uint64_t ms = (uint64_t)FIRST_DELAY_MS << doublings;
+    uint64_t asked_s = r->retry_after_s < MAX_RETRY_AFTER_S ? r->retry_after_s : MAX_RETRY_AFTER_S;
+    ms = ms < MAX_DELAY_MS ? ms : MAX_DELAY_MS;
+    u->failures++;
+    u->jitter = u->jitter * 6364136223846793005u + 1442695040888963407u;
+    ms = ms / 2 + (u->jitter >> 33) % (ms / 2 + 1);
+    wait_until(u, clock_monotonic_ns() + (ms > asked_s * 1000 ? ms : asked_s * 1000) * NS_PER_MS);
+}
+
+static bool is_refused(const struct upload *u, const char *path)
+{
+    for (size_t i = 0; i < u->n_refused; i++) {
+        if (strcmp(u->refused[i], path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int add_refused(struct upload *u, const char *path)
+{
+    char *copy = strdup(path);
+    if (!copy || HT_GROW(&u->refused, &u->refused_capacity, u->n_refused + 1) < 0) {
+        free(copy);
+        return -ENOMEM;
+    }
+    u->refused[u->n_refused++] = copy;
+    return 0;
+}
+
+// Of this file, which another one need not share.
+static bool is_of_file(long status)
+{
+    return status == 400 || status == 409 || status == 413 || status == 415 || status == 422;
+}
+
+static bool is_temporary(const struct request_result *r)
+{
+    return r->status ? r->status >= 500 || r->status == 408 || r->status == 425 || r->status == 429 : !r->permanent;
+}
+
+static void see_success(struct upload *u, const struct queue_file *f)
+{
+    u->result->files++;
+    u->result->bytes += f->bytes;
+    u->failures = 0;
+    if (u->trouble[0])
+        say(u, "%s: the server accepts uploads again", u->settings->url);
+    u->trouble[0] = 0;
+    if (u->settings->verbose)
+        say(u, "%s: uploaded", f->path);
+    if (u->settings->added < 0)
+        u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
+}
+
+// 1 when the next file is to be tried, 0 after a wait, or a negative errno.
+static int see_failure(struct upload *u, const struct queue_file *f, const struct request_result *r)
+{
+    if (is_of_file(r->status)) {
+        say(u, "%s: %s; the file stays where it is", f->path, r->text);
+        return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
+    }
+    bool hopeless = u->settings->added < 0 && !is_temporary(r);
+    if (strcmp(u->trouble, r->text) != 0)
+        say(u, "%s: cannot be uploaded: %s%s", f->path, r->text, hopeless ? "" : "; heaptape tries again");
+    snprintf(u->trouble, sizeof u->trouble, "%s", r->text);
+    u->over |= hopeless;
+    if (!u->over)
+        wait_after_failure(u, r);
+    return 0;
+}
+
+// The answer to one request for a file that is open: 1 uploaded, 0 not, or a negative errno. It is held only as long as that, so
+// that it can be dropped while the server is away.
+static int try_open_file(struct upload *u, const struct queue_file *f, int fd, const char *path,
+                         struct request_result *r)
+{
+    char *url = url_of(u, f->path);
+    int rc = url ? queue_hold(fd) : -ENOMEM;
+    if (rc == 0) {
+        u->settings->calls->put(u->request, url, fd, f->bytes, r);
+        rc = r->status >= 200 && r->status < 300;
+    }
+    free(url);
+    if (rc == 1 && unlink(path) < 0 && errno != ENOENT)
+        rc = -errno;
+    return rc;
+}
+
+// The same, with the lock of its folder: 1 also where it was dropped meanwhile, or is left to another process.
+static int try_file(struct upload *u, const struct queue_file *f, const char *path, struct request_result *r)
+{
+    bool alone = u->settings->added < 0;
+    char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
+    int lock = !folder ? -ENOMEM : alone ? queue_lock(folder) : 0;
+    free(folder);
+    if (lock == -EWOULDBLOCK) {
+        say(u, "%s: is left to another process, which records or uploads it", path);
+        return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
+    }
+    int fd = lock < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int rc = lock < 0 ? lock : fd < 0 ? -errno : try_open_file(u, f, fd, path, r);
+    if (rc == 1)
+        see_success(u, f);
+    if (fd >= 0)
+        close(fd);
+    if (alone && lock >= 0) {
+        close(lock);
+        queue_clean(u->settings->folder, f->path);
+    }
+    return rc == -ENOENT ? 1 : rc;
+}
+
+// Tries it once, and waits where that fails: 1 when the next file is to be tried, 0 or a negative errno.
+static int upload_file(struct upload *u, const struct queue_file *f)
+{
+    struct request_result r = {0};
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", u->settings->folder, f->path) < 0)
+        return -ENOMEM;
+    int rc = try_file(u, f, path, &r);
+    free(path);
+    // An upload that was broken off here has no other reason.
+    if (rc == 0 && !ends(u))
+        rc = see_failure(u, f, &r);
+    return rc;
+}
+
+// All files that are there now, up to a failure. *tried: one of them was not refused before.
+static int upload_all(struct upload *u, bool *tried, struct err *e)
+{
+    struct queue q = {0};
+    int rc = queue_read(&q, u->settings->folder, e) < 0 ? -EIO : 1;
+    *tried = false;
+    for (size_t i = 0; rc == 1 && i < q.n && !is_over(u); i++) {
+        if (is_refused(u, q.files[i].path))
+            continue;
+        *tried = true;
+        rc = upload_file(u, &q.files[i]);
+        if (rc < 0)
+            err_set(e, rc, "%s/%s: %s", u->settings->folder, q.files[i].path, strerror(-rc));
+    }
+    queue_release(&q);
+    return rc < 0 ? rc : 0;
+}
+
+static int run(struct upload *u, struct err *e)
+{
+    bool tried;
+    int rc = 0;
+    while (rc == 0 && !is_over(u)) {
+        bool ended = u->added < 0;
+        rc = upload_all(u, &tried, e);
+        if (rc == 0 && !tried && ended)
+            break;
+        if (rc == 0 && !tried)
+            wait_for_file(u);
+    }
+    return rc;
+}
+
+static void catch_signals(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+        sigaction(caught[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int upload_run(const struct upload_settings *s, struct upload_result *result, struct err *e)
+{
+    struct queue left = {0};
+    struct upload u = {.settings = s, .result = result, .added = s->added, .jitter = seed_random()};
+    const struct request_settings how = {s->token_file, s->s3_region, ends, &u};
+    *result = (struct upload_result){0};
+    u.deadline_ns = s->added < 0 ? clock_monotonic_ns() + s->wait_ns : UINT64_MAX;
+    u.jitter ^= (uint64_t)getpid() << 32 ^ clock_monotonic_ns();
+    catch_signals();
+    u.request = s->calls->open(&how);
+    if (!u.request)
+        return err_set(e, -ENOMEM, "%s: out of memory", s->url);
+    int rc = run(&u, e);
+    if (rc == 0)
+        rc = queue_read(&left, s->folder, e);
+    result->left_files = left.n;
+    result->left_bytes = left.bytes;
+    queue_release(&left);
+    s->calls->close(u.request);
+    for (size_t i = 0; i < u.n_refused; i++)
+        free(u.refused[i]);
+    free(u.refused);
+    return rc;
+}

@@ -1,0 +1,215 @@
+# record -o URL: segments that leave the host.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
+bats_require_minimum_version 1.5.0
+load trace
+load ../receiver
+
+setup() {
+  cd "$BATS_TEST_TMPDIR" || return 1
+  skip_under_sanitizer
+  needs_module upload libcurl
+  needs_module receive libmicrohttpd
+  unset HEAPTAPE_SPOOL http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY port CURL_CA_BUNDLE
+  export XDG_STATE_HOME=$PWD/state
+}
+
+teardown() {
+  no_servers
+  show_failure
+}
+
+# The program of these tests: some seconds, with children.
+# shellcheck disable=SC2016
+lists='for i in $(seq "$0"); do sleep 0.1; ls / >/dev/null; done; exit 7'
+
+# events_of LOG: how many record has said that there are.
+events_of() {
+  sed -n 's/.*recorded \([0-9 ]*\) events of.*/\1/p' "$1" | tr -d ' '
+}
+
+@test "uploaded: every segment arrives, and nothing is left in the spool" {
+  start_receiver
+  run -7 "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --segment 300ms -- sh -c "$lists" 12
+  echo "$output" >record.log
+  [[ "$output" == *"uploaded "*" segments to http://127.0.0.1:$port/"* ]]
+  [[ "$output" != *"not uploaded"* ]]
+  [ -z "$(ls state/heaptape/upload)" ]
+  [[ $(echo up/*/*) == up/$(uname -n | tr -c 'A-Za-z0-9._+\n-' _)/sh-20*Z-* ]]
+  [ "$(find up -name '*.ht' | wc -l)" -ge 4 ]
+  "$HEAPTAPE" check -q up/*/*
+  [ "$("$HEAPTAPE" stat --json up/*/* | jq .events)" -eq "$(events_of record.log)" ]
+  [ "$("$HEAPTAPE" stat --json up/*/* | jq '.lost_records + .unmatched_frees')" -eq 0 ]
+  stop_receiver
+}
+
+@test "uploaded: the server is away for some seconds" {
+  local away=${HEAPTAPE_TEST_OUTAGE:-2} begun
+  start_receiver
+  "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --spool spool --segment 300ms -- sh -c "$lists" $((away * 10 + 20)) >out 2>record.log 3>&- &
+  recorder=$!
+  wait_until compgen -G 'up/*/*/1.ht'
+  stop_receiver
+  begun=$SECONDS
+  sleep "$away"
+  cp -r spool kept
+  find kept ! -name '*.ht' -type f -delete
+  start_receiver
+  wait $recorder || [ $? -eq 7 ]
+  echo "away for $((SECONDS - begun)) s"
+  [ -z "$(ls spool)" ]
+  [ "$(find kept -name '*.ht' | wc -l)" -ge 2 ]
+  for file in $(cd kept && find . -name '*.ht'); do
+    cmp "kept/$file" "up/$file"
+  done
+  "$HEAPTAPE" check -q up/*/*
+  [ "$("$HEAPTAPE" stat --json up/*/* | jq .events)" -eq "$(events_of record.log)" ]
+  grep -q 'cannot be uploaded: .*tries again' record.log
+  grep -q 'accepts uploads again' record.log
+  stop_receiver
+}
+
+@test "uploaded: the server stays away: the wait is bounded, and upload continues" {
+  local begun=$SECONDS
+  port=$(free_port)
+  run -7 "$HEAPTAPE" record -o "http://127.0.0.1:$port/a" --upload-wait 1 --spool "$PWD/spool" --segment 300ms -- sh -c "$lists" 10
+  [ $((SECONDS - begun)) -le 10 ]
+  cp -r spool kept
+  [ "$(find kept -name '*.ht' | wc -l)" -ge 3 ]
+  line=$(grep 'not uploaded yet' <<<"$output")
+  command=${line##*run \'}
+  command=${command%\'}
+  [[ "$command" == "heaptape upload $PWD/spool/"*" http://127.0.0.1:$port/a/"*/ ]]
+  start_receiver
+  # shellcheck disable=SC2086
+  "$HEAPTAPE" ${command#heaptape }
+  diff -r -x .incoming kept up/a
+  "$HEAPTAPE" check -q up/a/*/*
+  stop_receiver
+}
+
+@test "uploaded: a server that never answers does not keep the recorder" {
+  local begun=$SECONDS
+  echo 'def answer(h, path, body, number): return 0, {}' >server.py
+  start_server
+  run -7 "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --upload-wait 1 --segment 10s -- sh -c "$lists" 2
+  [[ "$output" == *"1 segment is not uploaded yet"* ]]
+  [ $((SECONDS - begun)) -le 10 ]
+  [ "$(wc -l <requests.log)" -eq 1 ]
+}
+
+# children PID: of a process, by the name of heaptape.
+children() {
+  pgrep -P "$1" -x heaptape
+}
+
+@test "uploaded: the process that uploads is killed, and another one continues" {
+  start_receiver
+  "$HEAPTAPE" record -q -o "http://127.0.0.1:$port/" --segment 300ms -- sh -c "$lists" 30 2>record.log 3>&- &
+  recorder=$!
+  wait_until compgen -G 'up/*/*/1.ht'
+  writer=$(children $recorder)
+  kill -9 "$(children "$writer")"
+  wait $recorder || [ $? -eq 7 ]
+  [ -z "$(ls state/heaptape/upload)" ]
+  [ "$(find up -name '*.ht' | wc -l)" -ge 6 ]
+  "$HEAPTAPE" check -q up/*/*
+  stop_receiver
+}
+
+@test "uploaded: everything is killed, and upload continues" {
+  start_receiver
+  "$HEAPTAPE" record -q -o "http://127.0.0.1:$port/" --spool spool --segment 300ms -- sh -c "$lists" 30 2>record.log 3>&- &
+  recorder=$!
+  wait_until compgen -G 'up/*/*/1.ht'
+  stop_receiver
+  wait_until two_wait
+  # Now this recording is uploaded by another process.
+  run -1 "$HEAPTAPE" upload --wait 1 spool "http://127.0.0.1:$port/"
+  [[ "$output" == *"is left to another process"* ]]
+  writer=$(children $recorder)
+  uploader=$(children "$writer")
+  kill -9 $recorder "$writer" "$uploader"
+  wait $recorder || true
+  cp -r spool kept
+  find kept ! -name '*.ht' -type f -delete
+  start_receiver
+  "$HEAPTAPE" upload spool "http://127.0.0.1:$port/"
+  [ -z "$(find spool -name '*.ht')" ]
+  for file in $(cd kept && find . -name '*.ht'); do
+    cmp "kept/$file" "up/$file"
+  done
+  run "$HEAPTAPE" check up/*/*
+  [[ "$output" == *"cut off"* ]]
+  "$HEAPTAPE" stat up/*/* >figures
+  stop_receiver
+}
+
+two_wait() {
+  [ "$(find spool -name '*.ht' | wc -l)" -ge 2 ]
+}
+
+@test "uploaded: a full spool drops the oldest, says so, and the program goes on" {
+  port=$(free_port)
+  run -0 "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --upload-wait 0 --spool spool --spool-limit 50M --segment 1M -z none \
+    -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 600000
+  [[ "$output" == *"/1.ht: dropped, not uploaded: the spool has reached --spool-limit"* ]]
+  [[ "$output" == *"segments were dropped, "*": --spool-limit was reached"* ]]
+  [[ "$output" == *"segments are not uploaded yet"* ]]
+  local left dropped
+  left=$(find spool -name '*.ht' | wc -l)
+  dropped=$(grep -c 'ht: dropped' <<<"$output")
+  [ "$left" -ge 2 ]
+  [ "$(du -sb spool | cut -f1)" -le $((51 << 20)) ]
+  [ "$dropped" -ge 2 ]
+  # The last ones are there, and can be read: they begin with what was live.
+  for n in $(seq $((dropped + 1)) $((dropped + left))); do
+    "$HEAPTAPE" check -q spool/*/*/"$n".ht
+  done
+  "$HEAPTAPE" check -q spool/*/*
+}
+
+@test "uploaded: a wrong token, which is replaced meanwhile" {
+  echo right >tokens
+  echo wrong >token
+  start_receiver --token-file tokens
+  "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --segment 300ms --upload-token-file token -- sh -c "$lists" 20 2>record.log 3>&- &
+  recorder=$!
+  wait_until grep -q 'answered 401' record.log
+  echo right >token
+  wait $recorder || [ $? -eq 7 ]
+  [ -z "$(ls state/heaptape/upload)" ]
+  "$HEAPTAPE" check -q up/*/*
+  # Once, as often as it was tried.
+  [ "$(grep -c 401 record.log)" -eq 1 ]
+  stop_receiver
+}
+
+@test "uploaded: over TLS" {
+  command -v openssl >/dev/null || skip "no openssl"
+  make_certificate
+  start_receiver --certificate cert.pem --key key.pem
+  CURL_CA_BUNDLE=$PWD/cert.pem "$HEAPTAPE" record -o "https://127.0.0.1:$port/" -- ls / >out 2>record.log
+  "$HEAPTAPE" check -q up/*/ls-*
+  stop_receiver
+}
+
+@test "uploaded: options that make no sense, and what cannot begin" {
+  local option
+  for option in '--flight 1M' '--aggregate' '-F json' '--keep 2' '--on-segment true' '--max-size 1G' '--spool a%nb'; do
+    # shellcheck disable=SC2086
+    run -2 "$HEAPTAPE" record -o http://127.0.0.1:1/ $option -- true
+    [ "${#lines[@]}" -eq 2 ]
+  done
+  run -2 "$HEAPTAPE" record --spool s -- true
+  run -125 "$HEAPTAPE" record -o "http://h/?x" -- true
+  run -125 "$HEAPTAPE" record -o http://127.0.0.1:1/ --upload-token-file none -- true
+  [ "$output" = "heaptape: none: No such file or directory" ]
+  touch file
+  run -125 "$HEAPTAPE" record -o http://127.0.0.1:1/ --spool file -- true
+  [[ "$output" == "heaptape: file/"*": Not a directory" ]]
+  run -125 env -u HOME -u XDG_STATE_HOME "$HEAPTAPE" record -o http://127.0.0.1:1/ -- true
+  [ "$output" = "heaptape: --spool is needed: neither XDG_STATE_HOME nor HOME is set" ]
+  run -127 "$HEAPTAPE" record -o http://127.0.0.1:1/ --spool s -- /nonexistent
+  [ "${#lines[@]}" -eq 1 ]
+  [ -z "$(ls s)" ]
+}

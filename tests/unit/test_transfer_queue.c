@@ -1,0 +1,178 @@
+#include "transfer/queue.h"
+#include "transfer/upload.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[] = "/tmp/heaptape-queue-XXXXXX";
+static char dropped[256];
+
+static int setup(void **state)
+{
+    (void)state;
+    strcpy(root + sizeof root - 7, "XXXXXX");
+    dropped[0] = 0;
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+static char *name_of(const char *path)
+{
+    static char name[256];
+    snprintf(name, sizeof name, "%s/%s", root, path);
+    return name;
+}
+
+static void put(const char *path, size_t bytes)
+{
+    struct err e = {0};
+    char *name = name_of(path), *slash = strrchr(name, '/');
+    *slash = 0;
+    assert_int_equal(queue_make(name, &e), 0);
+    *slash = '/';
+    int fd = open(name, O_CREAT | O_WRONLY, 0600);
+    assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+    close(fd);
+}
+
+// The paths and sizes as one text.
+static void has(const char *want, uint64_t bytes)
+{
+    struct queue q = {0};
+    struct err e = {0};
+    char text[512] = "";
+    assert_int_equal(queue_read(&q, root, &e), 0);
+    for (size_t i = 0; i < q.n; i++)
+        sprintf(text + strlen(text), "%s:%llu ", q.files[i].path, (unsigned long long)q.files[i].bytes);
+    assert_string_equal(text, want);
+    assert_int_equal(q.bytes, bytes);
+    queue_release(&q);
+}
+
+static void test_read(void **state)
+{
+    struct queue q = {0};
+    struct err e = {0};
+    (void)state;
+    has("", 0);
+    put("h/p/10.ht", 3);
+    put("h/p/9.ht", 2);
+    put("h/p/1.ht", 1);
+    put("h/a/2.ht", 0);
+    put("h/p/11.ht.part", 1);
+    put("h/p/x.txt", 1);
+    put("h/.a/1.ht", 1);
+    put("h/.1.ht", 1);
+    put("1/2/3/4/5/6/7/8.ht", 8);
+    put("1/2/3/4/5/6/7/8/9.ht", 8);
+    assert_int_equal(symlink("/etc/passwd", name_of("h/p/link.ht")), 0);
+    assert_int_equal(symlink("/", name_of("h/root")), 0);
+    has("1/2/3/4/5/6/7/8.ht:8 h/a/2.ht:0 h/p/1.ht:1 h/p/9.ht:2 h/p/10.ht:3 ", 14);
+    assert_int_equal(queue_read(&q, "/nowhere/spool", &e), -ENOENT);
+}
+
+static void on_dropped(void *context, const char *path, uint64_t bytes)
+{
+    (void)context;
+    sprintf(dropped + strlen(dropped), "%s:%llu ", path, (unsigned long long)bytes);
+}
+
+static void test_limit(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    put("1.ht", 10);
+    put("2.ht", 10);
+    put("3.ht", 10);
+    put("10.ht", 10);
+    assert_int_equal(queue_limit(root, 40, on_dropped, NULL, &e), 0);
+    assert_string_equal(dropped, "");
+    // One that is being uploaded stays.
+    int fd = open(name_of("1.ht"), O_RDONLY);
+    assert_int_equal(queue_hold(fd), 0);
+    assert_int_equal(queue_limit(root, 39, on_dropped, NULL, &e), 0);
+    assert_string_equal(dropped, "2.ht:10 ");
+    close(fd);
+    fd = open(name_of("1.ht"), O_RDONLY);
+    // The last one stays, however large it is.
+    assert_int_equal(queue_limit(root, 0, on_dropped, NULL, &e), 0);
+    assert_string_equal(dropped, "2.ht:10 1.ht:10 3.ht:10 ");
+    has("10.ht:10 ", 10);
+    assert_int_equal(queue_hold(fd), -ENOENT);
+    close(fd);
+}
+
+static void test_lock(void **state)
+{
+    (void)state;
+    int fd = queue_lock(root);
+    assert_true(fd >= 0);
+    assert_int_equal(queue_lock(root), -EWOULDBLOCK);
+    close(fd);
+    fd = queue_lock(root);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(queue_lock("/nowhere/spool"), -ENOENT);
+}
+
+static void test_clean(void **state)
+{
+    (void)state;
+    put("a/b/1.ht", 1);
+    put("a/c/1.ht", 1);
+    queue_clean(root, "a/b/1.ht");
+    assert_int_equal(access(name_of("a/b/1.ht"), F_OK), 0);
+    unlink(name_of("a/b/1.ht"));
+    queue_clean(root, "a/b/1.ht");
+    assert_int_equal(access(name_of("a/b"), F_OK), -1);
+    unlink(name_of("a/c/1.ht"));
+    queue_clean(root, "a/c/1.ht");
+    assert_int_equal(access(name_of("a"), F_OK), -1);
+    assert_int_equal(access(root, F_OK), 0);
+    queue_clean(root, "1.ht");
+    assert_int_equal(access(root, F_OK), 0);
+}
+
+static void test_url(void **state)
+{
+    static const char *const refused[] = {
+        "http://",      "https:///x",      "ftp://h/",    "h/x",         "",
+        "http://u@h/",  "http://u:p@h:1/", "http://h/?a", "http://h/#a", "http://h/%41",
+        "http://h/a b", "http://h/\"'"};
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct err e = {0};
+        assert_null(upload_url(refused[i], &e));
+        assert_true(e.text[0]);
+    }
+    struct err e = {0};
+    char *url = upload_url("http://h:80/a@b", &e);
+    assert_string_equal(url, "http://h:80/a@b/");
+    free(url);
+    url = upload_url("HTTPS://[::1]:80/", &e);
+    assert_string_equal(url, "HTTPS://[::1]:80/");
+    free(url);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_clean, setup, teardown),
+    cmocka_unit_test(test_url),
+};
+
+UNIT_MAIN(tests)
