@@ -357,7 +357,8 @@ struct record_reader {
     const void *settings;
     int (*check)(const void *settings, struct err *e);
     int (*read)(const void *settings, struct err *e);
-    bool asked; // it is asked by SIGUSR2
+    bool asked;   // it is asked by SIGUSR2
+    bool uploads; // it may last for longer than the recording: a signal ends it then
 };
 
 static pid_t asked_reader;
@@ -367,10 +368,24 @@ static void ask_reader(int sig)
     kill(asked_reader, sig);
 }
 
+// Signals that would end this process reach the reader from here on; it ends soon then, and says what is left.
+static void end_reader_by_signals(struct sigaction before[3], bool restore)
+{
+    static const int ends[3] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction action = {.sa_handler = ask_reader, .sa_flags = SA_RESTART};
+    for (int i = 0; i < 3; i++) {
+        if (!restore)
+            sigaction(ends[i], NULL, &before[i]);
+        // One that is ignored stays so.
+        if (before[i].sa_handler != SIG_IGN)
+            sigaction(ends[i], restore ? &before[i] : &action, NULL);
+    }
+}
+
 static int record_to_reader(const struct record_options *o, struct record_settings *s, const struct record_reader *to)
 {
     const struct sigaction action = {.sa_handler = ask_reader, .sa_flags = SA_RESTART};
-    struct sigaction before;
+    struct sigaction before, ended_by[3];
     struct record_result r;
     struct output out;
     struct export_live live;
@@ -391,8 +406,12 @@ static int record_to_reader(const struct record_options *o, struct record_settin
         sigaction(SIGUSR2, &action, NULL);
     sigprocmask(SIG_UNBLOCK, &ask, NULL);
     int rc = record_run(s, &out, &r, &e);
+    if (to->uploads)
+        end_reader_by_signals(ended_by, false);
     output_close(&out, true, NULL);
     int written = export_live_finish(&live, false, &lost);
+    if (to->uploads)
+        end_reader_by_signals(ended_by, true);
     if (written < 0 && (rc < 0 || (!r.start_errno && !is_nothing(s, &r))))
         die(EXIT_RECORD, "%s: %s", to->path, lost.text);
     if (rc < 0)
@@ -493,7 +512,8 @@ static int record_uploaded(const struct record_options *o, struct record_setting
     u.segments.path = u.feed.pattern;
     if (!o->segment.ns)
         u.segments.window = (struct flight_window){UPLOADED_BYTES, (uint64_t)UPLOADED_S * NS_PER_S};
-    int code = record_to_reader(o, s, &(struct record_reader){o->output, &u, check_uploaded, run_uploaded, false});
+    int code =
+        record_to_reader(o, s, &(struct record_reader){o->output, &u, check_uploaded, run_uploaded, .uploads = true});
     feed_release(&u.feed);
     return code;
 }

@@ -204,14 +204,28 @@ static void remove_empty(const char *folder)
     free(path);
 }
 
+static volatile sig_atomic_t ended; // by a signal
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    ended = 1;
+}
+
 // It ends by itself; but a search for the address of a server may hold it for longer than it was to wait.
 static void wait_for_process(struct feed *f)
 {
     enum { GRACE_S = 5 };
     uint64_t end_ns = clock_monotonic_ns() + f->upload.wait_ns + GRACE_S * 1000000000ull;
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     bool killed = false;
     pid_t pid;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        signal(ends[i], on_signal);
     while (f->pid && (pid = waitpid(f->pid, NULL, WNOHANG)) != f->pid && (pid == 0 || errno == EINTR)) {
+        // Each time: the process forgets signals from before it has seen the end of the recording.
+        if (ended)
+            kill(f->pid, SIGTERM);
         if (!killed && clock_monotonic_ns() >= end_ns)
             killed = kill(f->pid, SIGKILL) == 0;
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);

@@ -97,6 +97,21 @@ events_of() {
   [ "$(wc -l <requests.log)" -eq 1 ]
 }
 
+@test "uploaded: a signal ends the wait, and the status is that of the program" {
+  local begun=$SECONDS code=0
+  port=$(free_port)
+  "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --upload-wait 100 -- sh -c "$lists" 1 2>record.log >out 3>&- &
+  recorder=$!
+  wait_until grep -q 'tries again' record.log
+  sleep 0.5
+  kill $recorder
+  wait $recorder || code=$?
+  [ "$code" -eq 7 ]
+  [ $((SECONDS - begun)) -le 20 ]
+  grep -q '1 segment is not uploaded yet' record.log
+  grep -q 'recorded .* events' record.log
+}
+
 # children PID: of a process, by the name of heaptape.
 children() {
   pgrep -P "$1" -x heaptape
