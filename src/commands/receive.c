@@ -14,7 +14,7 @@ struct receive_options {
 };
 
 static const struct option options[] = {
-    {0, "listen", OPTION_STRING, "HOST:PORT", "localhost:8470",
+    {0, "listen", OPTION_STRING, "HOST:PORT", "127.0.0.1:8470",
      "accept connections on this address; without HOST on all, and with PORT 0 on a port that is free",
      offsetof(struct receive_options, listen)},
     {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR, which is created if it is missing",

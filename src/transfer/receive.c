@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -230,13 +231,16 @@ static int split(char *text, char **host, char **port)
     return 0;
 }
 
-static int listen_on(const struct addrinfo *a)
+// `both`: IPv6 and IPv4.
+static int listen_on(const struct addrinfo *a, bool both)
 {
-    const int on = 1;
+    const int on = 1, only = !both;
     int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol);
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (a->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
     if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
         return fd;
     int failed = errno;
@@ -258,11 +262,23 @@ static int open_socket(const char *listens, struct err *e)
     int rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0)
         return err_set(e, -EINVAL, "--listen %s: %s", listens, gai_strerror(rc));
+    // Without a host, one socket of IPv6 accepts both; a system without IPv6 has only the other.
+    for (const struct addrinfo *a = found; a && !host && fd < 0; a = a->ai_next)
+        fd = a->ai_family == AF_INET6 ? listen_on(a, true) : -1;
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
-        fd = listen_on(a);
+        fd = listen_on(a, false);
     rc = fd < 0 ? err_set_errno(e, "--listen %s", listens) : fd;
     freeaddrinfo(found);
     return rc;
+}
+
+static bool is_local(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
+    if (address->ss_family == AF_INET)
+        return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+    return address->ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
 static void say_address(const struct receiver *r, int fd)
@@ -278,6 +294,10 @@ static void say_address(const struct receiver *r, int fd)
     brackets = address.ss_family == AF_INET6;
     say(r, "listening on %s://%s%s%s:%s/", r->settings->certificate ? "https" : "http", brackets ? "[" : "", host,
         brackets ? "]" : "", port);
+    if (!r->settings->token_file && !is_local(&address))
+        say(r, "there is no --token-file: everybody who can connect can upload");
+    else if (!r->settings->certificate && !is_local(&address))
+        say(r, "there is no --certificate: tokens and recordings are not encrypted");
 }
 
 // The content of a PEM file as a string, to be freed.

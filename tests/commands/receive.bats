@@ -88,6 +88,42 @@ put() {
   stop_receiver
 }
 
+@test "receive: what is open to others is named" {
+  local address
+  echo token >tokens
+  for address in 0.0.0.0 ''; do
+    "$HEAPTAPE" receive --listen "$address:0" --dir up 2>received.log 3>&- &
+    receiver=$!
+    wait_until grep -q 'no --token-file: everybody' received.log
+    stop_receiver
+    "$HEAPTAPE" receive --listen "$address:0" --dir up --token-file tokens 2>received.log 3>&- &
+    receiver=$!
+    wait_until grep -q 'no --certificate: ' received.log
+    stop_receiver
+  done
+  start_receiver
+  [ "$(wc -l <received.log)" -eq 1 ]
+  stop_receiver
+}
+
+@test "receive: by IPv4 and IPv6" {
+  grep -q ' lo$' /proc/net/if_inet6 || skip "no IPv6"
+  "$HEAPTAPE" receive --listen ":0" --dir up 2>received.log 3>&- &
+  receiver=$!
+  wait_until grep -q token-file received.log
+  port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
+  put 201 small.ht a/b/1.ht
+  curl -fsS -T small.ht "http://[::1]:$port/a/b/2.ht"
+  stop_receiver
+  "$HEAPTAPE" receive --listen "[::1]:0" --dir up 2>received.log 3>&- &
+  receiver=$!
+  wait_until grep -q 'listening on http://\[::1\]:' received.log
+  port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
+  curl -fsS -T small.ht "http://[::1]:$port/a/b/3.ht"
+  stop_receiver
+  [ "$(find up -name '*.ht' | wc -l)" -eq 3 ]
+}
+
 @test "receive: a file that is too large, announced or not" {
   start_receiver --max-size 1M
   put 413 large.ht a/b/1.ht
