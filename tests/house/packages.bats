@@ -28,7 +28,7 @@ long() {
     n=0
     while read -r place; do
       # shellcheck disable=SC2053 # a place may be a pattern
-    [[ $file != $place && $file != $place/* ]] || n=$((n + 1))
+      [[ $file != $place && $file != $place/* ]] || n=$((n + 1))
     done <places
     [ "$n" -eq 1 ]
   done <files
@@ -80,7 +80,8 @@ long() {
     dpkg-buildpackage -b -us -uc
   )
   packages=(*.deb)
-  [ ${#packages[@]} -eq 4 ]
+  [ ${#packages[@]} -eq "$(ls "$BATS_FILE_TMPDIR"/packages/*.deb | wc -l)" ]
+  [ ${#packages[@]} -ge 7 ]
   for package in "${packages[@]}"; do
     echo "$package"
     cmp "$package" "$BATS_FILE_TMPDIR/packages/$package"
@@ -102,19 +103,21 @@ long() {
 #!/bin/sh
 set -eux
 cd /tmp
-apt-get install -y -q ./heaptape_*.deb ./libheaptape-dev_*.deb ./heaptape-doc_*.deb
+apt-get install -y -q ./heaptape_*.deb ./heaptape-doc_*.deb ./libheaptape-dev_*.deb \
+  ./libheaptape-trace1_*.deb ./libheaptape-trace-dev_*.deb ./python3-heaptape_*.deb gcc libc6-dev pkg-config
 ./record
+./read-library
 test -s /usr/share/bash-completion/completions/heaptape
 test -s /usr/share/fish/vendor_completions.d/heaptape.fish
 test -s /usr/share/zsh/vendor-completions/_heaptape
 test -s /usr/include/heaptape/heaptape.h
 test -s /usr/share/doc/heaptape/docs/guide/record.md
-apt-get purge -y -q heaptape libheaptape-dev heaptape-doc
+apt-get purge -y -q heaptape libheaptape-dev heaptape-doc libheaptape-trace1 libheaptape-trace-dev python3-heaptape
 left=$(find / -xdev -name '*heaptape*' ! -path '/tmp/*' ! -path '/var/log/*')
 test -z "$left"
 END
   chmod +x chrooted
   mmdebstrap --variant=apt --include=man-db --format=null \
-    --customize-hook="copy-in $(echo "$BATS_FILE_TMPDIR"/packages/*.deb) $HEAPTAPE_SOURCE/debian/tests/record chrooted /tmp" \
+    --customize-hook="copy-in $(echo "$BATS_FILE_TMPDIR"/packages/*.deb) $HEAPTAPE_SOURCE/debian/tests/record $HEAPTAPE_SOURCE/debian/tests/read-library chrooted /tmp" \
     --chrooted-customize-hook=/tmp/chrooted "$(. /etc/os-release && echo "$VERSION_CODENAME")" /dev/null
 }
