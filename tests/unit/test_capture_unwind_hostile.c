@@ -4,8 +4,6 @@
 #include "trace/codec.h"
 #include "unit.h"
 
-#if defined __x86_64__
-
 #include <dlfcn.h>
 #include <elf.h>
 #include <execinfo.h>
@@ -215,14 +213,10 @@ static void test_damaged(void **state)
     assert_in_range(complete, 1, walks - 1);
 }
 
-#endif
-
 static const struct CMUnitTest tests[] = {
-#if defined __x86_64__
     cmocka_unit_test(test_lies),
     cmocka_unit_test(test_reused_addresses),
     cmocka_unit_test(test_damaged),
-#endif
 };
 
 UNIT_MAIN(tests)

@@ -2,8 +2,6 @@
 #include "capture/unwind.h"
 #include "unit.h"
 
-#if defined __x86_64__
-
 // Code that is never run, and where its caller's frame is.
 #define CODE(name, table)                                                                                              \
     extern const char name[];                                                                                          \
@@ -75,16 +73,6 @@ static void test_same(void **unused)
     assert_in_range(frames, 2 * WALKS, UINT64_MAX);
     assert_in_range(known, WALKS / 2, WALKS);
 }
-
-#else
-
-static void test_same(void **state)
-{
-    (void)state;
-    skip();
-}
-
-#endif
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_same)};
 

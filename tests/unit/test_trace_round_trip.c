@@ -74,10 +74,13 @@ static void put_long(struct stream *s, unsigned kind, uint32_t text_bytes)
 
 static void put_short(struct stream *s, unsigned kind)
 {
-    if (event_infos[kind].form == HT_FORM_SIZED)
-        put(s, codec_sized(kind, s->stamp, random_u64() & 0xffff, random_u64() & codec_mask(CODEC_REL_BITS)));
-    else
+    // In the order in which the golden file's writer had them.
+    if (event_infos[kind].form == HT_FORM_SIZED) {
+        uint64_t relative = random_u64() & codec_mask(CODEC_REL_BITS);
+        put(s, codec_sized(kind, s->stamp, random_u64() & 0xffff, relative));
+    } else {
         put(s, codec_plain(kind, s->stamp, random_u64() & codec_mask(48) & ~7ull));
+    }
     s->events += event_counts(kind);
 }
 

@@ -9,7 +9,6 @@ void library_plain(void (*call)(void));
 void library_pointed(void (*call)(void));
 void library_nested(void (*call)(void));
 
-#if defined __x86_64__
 // `sub` has a 4-byte operand in both libraries.
 __asm__(".text\n.globl library_plain\n.type library_plain, @function\n"
         "library_plain: .cfi_startproc\n .byte 0x48, 0x81, 0xec\n .long " BYTES "\n .cfi_def_cfa_offset " CFA "\n"
@@ -27,4 +26,3 @@ __asm__(".text\n.globl library_plain\n.type library_plain, @function\n"
         "call library_pointed\n pop %rbx\n .cfi_def_cfa_offset 8\n ret\n .cfi_endproc\n"
         ".size library_nested, . - library_nested\n"
         ".section .note.GNU-stack, \"\", @progbits\n");
-#endif
