@@ -141,21 +141,7 @@ END
   done | wc -l)" ]
 }
 
-# The queries of the guide, each as a file query.N, from 1 on, and its SQL as sql.N; what follows the ten is 11 and so on.
-guide() {
-  python3 - "$HEAPTAPE_SOURCE/docs/guide/sql.md" <<'END'
-import re, sys
-blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", open(sys.argv[1]).read(), re.M)
-found = [b for b in blocks if re.match(r"\s*heaptape sql (app|old).ht", b) and '"' in b]
-for i, block in enumerate(found, 1):
-    open(f"query.{i}", "w").write(block.replace("heaptape sql", '"$HEAPTAPE" sql --csv', 1))
-    open(f"sql.{i}", "w").write(block.split('"')[1])
-print(len(found))
-END
-}
-
-# By the engine in npm's @duckdb/node-api, if it is found in NODE_PATH or among the global packages: the queries in files
-# sql.N, on tables in Parquet; the answers are duck.N.
+# By the engine in npm's @duckdb/node-api, if it is found in NODE_PATH or among the global packages.
 ask_duckdb() {
   export NODE_PATH=${NODE_PATH:-$(npm root -g 2>/dev/null)}
   command -v node >/dev/null && node -e "require('@duckdb/node-api')" 2>/dev/null || return 0
@@ -165,25 +151,8 @@ ask_duckdb() {
       "$HEAPTAPE" export -q -F parquet -t $table -o $name.$table.parquet $name.ht
     done
   done
-  node - <<'END'
-const { DuckDBInstance } = require('@duckdb/node-api');
-const fs = require('fs');
-(async () => {
-  const c = await (await DuckDBInstance.create(':memory:')).connect();
-  for (let i = 1; fs.existsSync(`sql.${i}`); i++) {
-    for (const t of ['events', 'blocks', 'sites', 'processes', 'samples']) {
-      await c.run(`CREATE OR REPLACE VIEW ${t} AS ` + (i === 2
-        ? `SELECT 'old.ht' AS file, * FROM 'old.${t}.parquet' UNION ALL SELECT 'new.ht', * FROM 'new.${t}.parquet'`
-        : `SELECT * FROM 'app.${t}.parquet'`));
-    }
-    // As allocators have it: a step is a fourth of the power of two below the size.
-    await c.run(`CREATE OR REPLACE MACRO size_class(s) AS CASE WHEN s <= 8 THEN 8 WHEN s <= 128 THEN ((s + 15) // 16) * 16
-      ELSE ((s - 1) // (2 ** (floor(log2(s - 1)) - 2))::BIGINT + 1) * (2 ** (floor(log2(s - 1)) - 2))::BIGINT END`);
-    const rows = (await c.runAndReadAll(fs.readFileSync(`sql.${i}`, 'utf8'))).getRowsJson();
-    fs.writeFileSync(`duck.${i}`, JSON.stringify(rows));
-  }
-})().catch(e => { console.error(e.message); process.exit(1); });
-END
+  node "$HEAPTAPE_SOURCE/tests/commands/duckdb_queries.js"
+  [ "$(ls duck.* | wc -l)" -eq 11 ]
 }
 
 @test "sql: the queries of the guide run, and say what stat says" {
@@ -191,7 +160,7 @@ END
   "$HEAPTAPE" record -q --stacks --usable -o old.ht -- "$HEAPTAPE_PROGRAMS/threads" 1000 3 >/dev/null
   "$HEAPTAPE" record -q --stacks --usable -o new.ht -- "$HEAPTAPE_PROGRAMS/threads" 3000 4 >/dev/null
   "$HEAPTAPE" record -q --stacks --usable -o app.ht -- "$HEAPTAPE_PROGRAMS/queue" 6000 >/dev/null
-  [ "$(guide)" -eq 11 ]
+  [ "$(python3 "$HEAPTAPE_SOURCE/tests/commands/guide_queries.py" "$HEAPTAPE_SOURCE/docs/guide/sql.md")" -eq 11 ]
   "$HEAPTAPE" export -q -F csv -t blocks app.ht >blocks
   "$HEAPTAPE" export -q -F csv -t samples app.ht >samples
   # A moment of this run.
@@ -253,14 +222,6 @@ assert {r["kind"]: int(r["count(*)"]) for r in got[11]} == {"free": len(lives)}
 assert {s["site"]: s["live_at_end_bytes"] for s in sites if s["live_at_end_bytes"]} == {
     s: sum(int(b["size"]) for b in blocks if int(b["site"]) == s and not b["free_event"])
     for s in {int(b["site"]) for b in blocks if not b["free_event"]}}
-# DuckDB says the same. Rows that are equal in what orders them may change places.
-def same(row):
-    values = ["" if v is None else str(v) for v in row]
-    return [round(float(v), 6) if v.replace(".", "", 1).replace("e-", "").isdigit() else v for v in values]
-for i in [i for i in got if os.path.exists(f"duck.{i}")]:
-    rows = sorted(str(same(r)) for r in json.load(open(f"duck.{i}")))
-    if i not in (6, 8):
-        assert rows == sorted(str(same(r.values())) for r in got[i]), i
-    assert len(rows) == len(got[i]), i
 END
+  python3 "$HEAPTAPE_SOURCE/tests/commands/same_answers.py"
 }
