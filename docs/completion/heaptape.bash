@@ -20,7 +20,7 @@ declare -gA _heaptape_options=(
   [report]=' --output= -o --force -f --open --diff -d --pool --across-machines --help -h --quiet -q --color='
   [dump]=' --format= -F --pid= -p --kind= -k --help -h --quiet -q --color='
   [import]=' --format= -F --output= -o --force -f --pid= -p --trace --keep-going -k --strict --level= -l --no-timestamps --list --help -h --quiet -q --color='
-  [export]=' --format= -F --table= -t --output= -o --force -f --pid= -p --no-timestamps --list --help -h --quiet -q --color='
+  [export]=' --format= -F --table= -t --partition --output= -o --force -f --pid= -p --no-timestamps --list --help -h --quiet -q --color='
   [check]=' --salvage --output= -o --force -f --help -h --quiet -q --color='
   [trace_run]=' --allocator= -a --touch= --timeout= --help -h --quiet -q --color='
   [allocators]=' --json --help -h --quiet -q --color='

@@ -289,6 +289,7 @@ complete -c heaptape -n '__heaptape_in import' -l color -x -a '(__heaptape_words
 complete -c heaptape -n '__heaptape_operand import' -F -a '(__heaptape_words @files)'
 complete -c heaptape -n '__heaptape_in export' -s F -l format -x -a '(__heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json csv parquet)' -d 'write this format (see above)'
 complete -c heaptape -n '__heaptape_in export' -s t -l table -x -a '(__heaptape_words events blocks sites processes samples)' -d 'write this table, with --format csv or parquet'
+complete -c heaptape -n '__heaptape_in export' -l partition -d 'with --table, write one file for each process, below the folder FILE: TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.FORMAT'
 complete -c heaptape -n '__heaptape_in export' -s o -l output -r -F -a '(__heaptape_words @files)' -d 'write to FILE (default: standard output); %p in FILE stands for the process id and makes one file per process'
 complete -c heaptape -n '__heaptape_in export' -s f -l force -d 'replace FILE if it exists'
 complete -c heaptape -n '__heaptape_in export' -s p -l pid -x -a '(__heaptape_words @processes)' -d 'export only process PID of a trace (default: all processes if the format holds several, else the one with the highest peak of live bytes)'

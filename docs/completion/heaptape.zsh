@@ -356,6 +356,7 @@ _heaptape_export() {
   _arguments -s -S : \
     '(-F --format)'{-F+,--format=}'[write this format (see above)]:mtrace|wl|tcmalloc|tcmalloc-replay|logalloc|logalloc-munged|android|ctf|c|json|csv|parquet: _heaptape_words mtrace wl tcmalloc tcmalloc-replay logalloc logalloc-munged android ctf c json csv parquet' \
     '(-t --table)'{-t+,--table=}'[write this table, with --format csv or parquet]:events|blocks|sites|processes|samples: _heaptape_words events blocks sites processes samples' \
+    '--partition[with --table, write one file for each process, below the folder FILE\: TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.FORMAT]' \
     '(-o --output)'{-o+,--output=}'[write to FILE (default\: standard output); %p in FILE stands for the process id and makes one file per process]:FILE|-: _heaptape_words @files' \
     '(-f --force)'{-f,--force}'[replace FILE if it exists]' \
     '(-p --pid)'{-p+,--pid=}'[export only process PID of a trace (default\: all processes if the format holds several, else the one with the highest peak of live bytes)]:PID: _heaptape_words @processes' \

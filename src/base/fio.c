@@ -384,6 +384,32 @@ int output_restart(struct output *out, struct err *e)
     return 0;
 }
 
+// 0 or a negative errno, of the last one.
+static int make_all(char *path)
+{
+    for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int output_make_folder(const char *folder, struct err *e)
+{
+    enum { TRIES = 3 };
+    struct stat st;
+    char *path = strdup(folder);
+    int rc = path ? -ENOENT : -ENOMEM;
+    // Another process may remove a folder that is empty in between.
+    for (int i = 0; i < TRIES && rc == -ENOENT; i++)
+        rc = make_all(path);
+    if (rc == 0 && stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        rc = -ENOTDIR;
+    free(path);
+    return rc < 0 ? err_set(e, rc, "%s: %s", folder, strerror(-rc)) : 0;
+}
+
 int output_check_aside(const char *path, bool force, const char *why, struct err *e)
 {
     struct stat st;

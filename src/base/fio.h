@@ -98,6 +98,9 @@ int output_commit(struct output *out, struct err *e);
 // Throws away what was written to a regular file of its own. -ESPIPE for anything else.
 int output_restart(struct output *out, struct err *e);
 
+// Makes the folder and those above it that are missing, for its owner alone. 0 or a negative errno with the text set.
+int output_make_folder(const char *folder, struct err *e);
+
 // Can `path` be written aside later on? -EINVAL, with a text that ends in `why`, unless it is a regular file or free; a
 // negative errno with the text of output_open. Nothing is left there.
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);

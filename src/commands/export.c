@@ -23,7 +23,7 @@ struct export_cli_options {
     int table; // enum tables_id
     const char *output;
     uint64_t pid;
-    bool force, timestamps, list;
+    bool force, timestamps, list, partition;
 };
 
 static int parse_format(const char *name, void *field)
@@ -40,6 +40,9 @@ static const struct option options[] = {
      offsetof(struct export_cli_options, format), .parse = parse_format},
     {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL,
      "write this table, with --format csv or parquet", offsetof(struct export_cli_options, table)},
+    {0, "partition", OPTION_FLAG, NULL, NULL,
+     "with --table, write one file for each process, below the folder FILE: TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.FORMAT",
+     offsetof(struct export_cli_options, partition)},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write to FILE (default: standard output); %p in FILE stands for the process id and makes one file per process",
      offsetof(struct export_cli_options, output)},
@@ -74,7 +77,7 @@ static int export_table(const struct export_cli_options *o, const char *from, co
         .force = o->force,
         .watch = watch,
     };
-    if (tables_export(from, &how, &e) < 0)
+    if ((o->partition ? tables_partition : tables_export)(from, &how, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }
@@ -96,6 +99,8 @@ static int run(const void *fields, int argc, char **argv)
     if (o->format.table && (o->pid || !o->timestamps))
         return usage_error(&cmd_export, "--format %s writes all processes and columns: %s is for other formats",
                            o->format.table->name, o->pid ? "--pid" : "--no-timestamps");
+    if (o->partition && (!o->format.table || !o->output || strcmp(o->output, "-") == 0))
+        return usage_error(&cmd_export, "--partition needs --table and, with -o, a folder");
     bool on_terminal = (!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO);
     const struct convert_watch *watch = on_terminal ? watch_notes() : watch_begin("export");
     if (o->format.table)
@@ -123,7 +128,10 @@ const struct command cmd_export = {
         "Calls that the format cannot store are dropped or written as the nearest function it has; standard error reports which and how many. Only json stores usable sizes and call sites.\n\n"
         "Formats:" FORMATS_EXPORT_HELP
         "\n\ncsv: one of the tables events, blocks, sites, processes and samples, named with --table, for databases and spreadsheets. Holds all processes; the first line has the names of the columns.\n\n"
-        "parquet: the same tables as Apache Parquet, for DuckDB, Spark, Trino, ClickHouse and pandas: columns compressed by zstd, in groups of rows with the smallest and largest value of each column.",
+        "parquet: the same tables as Apache Parquet, for DuckDB, Spark, Trino, ClickHouse and pandas: columns compressed by zstd, in groups of rows with the smallest and largest value of each column.\n\n"
+        "With --partition, traces of many hosts make one table: engines take host, recording and pid from the names of folders, as columns, and skip "
+        "folders that a query does not need. recording is the time in UTC at which the recording began. Together with host and process it says which "
+        "process a row is of. The table processes has the pid itself, and one file for each recording.",
     .options = options,
     .options_bytes = sizeof(struct export_cli_options),
     .min_operands = 0,

@@ -483,7 +483,7 @@ struct record_upload {
 static int check_uploaded(const void *settings, struct err *e)
 {
     const struct record_upload *u = settings;
-    return queue_make(u->feed.upload.folder, e);
+    return output_make_folder(u->feed.upload.folder, e);
 }
 
 // In the process of its own that writes the segments.

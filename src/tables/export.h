@@ -13,6 +13,7 @@ struct tables_output {
     const struct tables_definition *table;
     struct output out;
     struct buf text; // not written yet
+    size_t buffered; // rows that the format holds in memory
     void *state;
     struct err *e;
 };
@@ -23,6 +24,7 @@ struct tables_format {
     int (*begin)(struct tables_output *o);
     int (*row)(struct tables_output *o, const struct tables_row *row);
     int (*end)(struct tables_output *o);
+    int (*flush)(struct tables_output *o);    // writes the rows that are in memory, and frees it; NULL: there are none
     void (*release)(struct tables_output *o); // also after an error; NULL: nothing
 };
 
@@ -39,6 +41,11 @@ struct tables_export_settings {
 // Writes the table of the trace or workload at `from` ("-": stdin), aside until it is whole. 0 or a negative errno with the
 // text set.
 int tables_export(const char *from, const struct tables_export_settings *s, struct err *e);
+
+// The same of a trace as one file for each process: s->output is a folder, which is made, and a file in it is
+// TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.csv or .parquet, of the table of processes TABLE/host=HOST/recording=TIME/0.csv or
+// .parquet. Each has its name when it is whole. Memory is also bounded by the number of processes that run at once.
+int tables_partition(const char *from, const struct tables_export_settings *s, struct err *e);
 
 // Writes `text` to the output and empties it. 0 or a negative errno with the text set.
 int tables_export_flush(struct tables_output *o);

@@ -13,6 +13,7 @@
 
 enum {
     GROUP_ROWS = 122880,         // a unit of work of DuckDB
+    FIRST_ROWS = 960,            // memory for so many at first, and then twice as many
     GROUP_TEXT_BYTES = 64 << 20, // texts of a column: a group with more ends earlier
     LEVEL = 1,
     MAX_NAMES = 256,
@@ -26,8 +27,8 @@ enum { DATA_PAGE = 0, DICTIONARY_PAGE = 2 };
 
 // The values of a column in the row group under way.
 struct parquet_column {
-    int64_t *integers; // of GROUP_ROWS: TABLES_INTEGER, TABLES_BOOLEAN
-    uint8_t *names;    // likewise: numbers in `dictionary`
+    int64_t *integers; // TABLES_INTEGER, TABLES_BOOLEAN
+    uint8_t *names;    // TABLES_NAME: numbers in `dictionary`
     const char *dictionary[MAX_NAMES];
     unsigned n_names;
     struct buf text; // TABLES_TEXT, as PLAIN has them
@@ -43,6 +44,7 @@ struct parquet {
     uint32_t *present; // of each row
     uint32_t integers; // columns that have them
     size_t rows;       // of the group under way
+    size_t room;       // of all arrays, in rows
     uint8_t *levels;   // for a column
     uint64_t all_rows;
     struct buf groups; // of the footer
@@ -54,43 +56,66 @@ struct parquet {
 static int parquet_begin(struct tables_output *o)
 {
     struct parquet *p = o->state = calloc(1, sizeof *p);
-    if (!p || !(p->zstd = ZSTD_createCCtx()))
+    if (!p)
         return -ENOMEM;
-    p->present = malloc(GROUP_ROWS * sizeof *p->present);
-    p->levels = malloc(GROUP_ROWS);
-    if (!p->present || !p->levels)
-        return -ENOMEM;
-    ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
-    for (unsigned i = 0; i < o->table->n_columns; i++) {
+    for (unsigned i = 0; i < o->table->n_columns; i++)
+        p->integers |= (uint32_t)(o->table->columns[i].type <= TABLES_BOOLEAN) << i;
+    return buf_put(&o->text, "PAR1", 4);
+}
+
+static int grow_array(void *array, size_t rows, size_t item_bytes)
+{
+    void **to = array, *bigger = realloc(*to, rows * item_bytes);
+    *to = bigger ? bigger : *to;
+    return bigger ? 0 : -ENOMEM;
+}
+
+// Room for more rows, GROUP_ROWS at most.
+static int grow(struct tables_output *o)
+{
+    struct parquet *p = o->state;
+    size_t room = p->room ? 2 * p->room : FIRST_ROWS;
+    int rc = grow_array(&p->present, room, sizeof *p->present);
+    rc = rc < 0 ? rc : grow_array(&p->levels, room, 1);
+    for (unsigned i = 0; rc == 0 && i < o->table->n_columns; i++) {
         struct parquet_column *c = &p->columns[i];
         enum tables_type type = o->table->columns[i].type;
-        p->integers |= (uint32_t)(type <= TABLES_BOOLEAN) << i;
         if (type <= TABLES_BOOLEAN)
-            c->integers = malloc(GROUP_ROWS * sizeof *c->integers);
+            rc = grow_array(&c->integers, room, sizeof *c->integers);
         if (type == TABLES_NAME)
-            c->names = malloc(GROUP_ROWS);
-        if ((type <= TABLES_BOOLEAN && !c->integers) || (type == TABLES_NAME && !c->names))
-            return -ENOMEM;
+            rc = grow_array(&c->names, room, 1);
     }
-    return buf_put(&o->text, "PAR1", 4);
+    p->room = rc == 0 ? room : p->room;
+    return rc;
+}
+
+static void release_rows(struct parquet *p)
+{
+    for (unsigned i = 0; i < TABLES_MAX_COLUMNS; i++) {
+        free(p->columns[i].integers);
+        free(p->columns[i].names);
+        p->columns[i].integers = NULL;
+        p->columns[i].names = NULL;
+        buf_release(&p->columns[i].text);
+    }
+    free(p->present);
+    free(p->levels);
+    p->present = NULL;
+    p->levels = NULL;
+    p->room = 0;
+    buf_release(&p->page);
+    buf_release(&p->packed);
+    ZSTD_freeCCtx(p->zstd);
+    p->zstd = NULL;
 }
 
 static void parquet_release(struct tables_output *o)
 {
     struct parquet *p = o->state;
-    for (unsigned i = 0; p && i < TABLES_MAX_COLUMNS; i++) {
-        free(p->columns[i].integers);
-        free(p->columns[i].names);
-        buf_release(&p->columns[i].text);
-    }
-    if (p) {
-        free(p->present);
-        free(p->levels);
-        buf_release(&p->groups);
-        buf_release(&p->page);
-        buf_release(&p->packed);
-        ZSTD_freeCCtx(p->zstd);
-    }
+    if (!p)
+        return;
+    release_rows(p);
+    buf_release(&p->groups);
     free(p);
 }
 
@@ -129,6 +154,9 @@ static int put_page(struct tables_output *o, struct parquet_column *c, int type,
 {
     struct parquet *p = o->state;
     size_t room = ZSTD_compressBound(p->page.size);
+    if (!p->zstd && !(p->zstd = ZSTD_createCCtx()))
+        return -ENOMEM;
+    ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
     if (buf_resize(&p->packed, room) < 0)
         return -ENOMEM;
     size_t packed = ZSTD_compress2(p->zstd, p->packed.data, room, p->page.data, p->page.size);
@@ -295,7 +323,7 @@ static int put_group(struct tables_output *o)
     parquet_thrift_end(&t, 0);
     p->n_groups++;
     p->all_rows += p->rows;
-    p->rows = 0;
+    p->rows = o->buffered = 0;
     return t.failed ? -ENOMEM : tables_export_flush(o);
 }
 
@@ -319,6 +347,8 @@ static int parquet_row(struct tables_output *o, const struct tables_row *row)
 {
     struct parquet *p = o->state;
     bool full = false;
+    if (p->rows == p->room && grow(o) < 0)
+        return -ENOMEM;
     for (uint32_t left = row->present & p->integers; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctz(left);
         struct parquet_column *c = &p->columns[i];
@@ -326,7 +356,16 @@ static int parquet_row(struct tables_output *o, const struct tables_row *row)
     }
     p->present[p->rows] = row->present;
     int rc = put_texts(p, row, &full);
-    return rc < 0 ? rc : ++p->rows == GROUP_ROWS || full ? put_group(o) : 0;
+    o->buffered = ++p->rows;
+    return rc < 0 ? rc : p->rows == GROUP_ROWS || full ? put_group(o) : 0;
+}
+
+static int parquet_flush(struct tables_output *o)
+{
+    int rc = put_group(o);
+    release_rows(o->state);
+    buf_release(&o->text);
+    return rc;
 }
 
 static void put_schema(struct parquet_thrift *t, const struct tables_definition *table)
@@ -385,5 +424,6 @@ const struct tables_format tables_parquet = {
     .begin = parquet_begin,
     .row = parquet_row,
     .end = parquet_end,
+    .flush = parquet_flush,
     .release = parquet_release,
 };

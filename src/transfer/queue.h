@@ -25,9 +25,6 @@ struct queue {
 int queue_read(struct queue *q, const char *folder, struct err *e);
 void queue_release(struct queue *q);
 
-// Makes the folder and those above it that are missing. 0 or a negative errno with the text set.
-int queue_make(const char *folder, struct err *e);
-
 // Locks the folder, so that two processes do not upload the same files. A file descriptor that holds the lock until it is closed
 // by every process that has it, -EWOULDBLOCK where another process has it, or a negative errno.
 int queue_lock(const char *folder);

@@ -1,4 +1,6 @@
 #include "transfer/queue.h"
+
+#include "base/fio.h"
 #include "transfer/upload.h"
 #include "unit.h"
 
@@ -41,7 +43,7 @@ static void put(const char *path, size_t bytes)
     struct err e = {0};
     char *name = name_of(path), *slash = strrchr(name, '/');
     *slash = 0;
-    assert_int_equal(queue_make(name, &e), 0);
+    assert_int_equal(output_make_folder(name, &e), 0);
     *slash = '/';
     int fd = open(name, O_CREAT | O_WRONLY, 0600);
     assert_int_equal(ftruncate(fd, (off_t)bytes), 0);

@@ -1,0 +1,197 @@
+// A table as one file for each process, in folders whose names say which: KEY=VALUE, as Hive names partitions and as other engines
+// read them. https://duckdb.org/docs/data/partitioning/hive_partitioning
+#include "tables/export.h"
+#include "workload/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000u
+
+// What engines read as NULL.
+#define NO_VALUE "__HIVE_DEFAULT_PARTITION__"
+
+// Rows that all files together hold in memory: where many processes run at once, their row groups are smaller.
+enum { MAX_BUFFERED_ROWS = 1 << 19 };
+
+struct partition_file {
+    struct tables_output output;
+    char *path;
+};
+
+struct partitions {
+    const struct tables_export_settings *settings;
+    struct file file;              // that is read
+    char *folder;                  // of this recording
+    struct partition_file **files; // by number of the process; NULL: not open
+    size_t n, capacity;
+    size_t last;     // that had a row
+    size_t buffered; // rows
+    struct err *e;
+};
+
+// As Hive has it: what could be mistaken for a part of a path is %XX.
+static void put_value(FILE *to, const char *value)
+{
+    if (!value || !*value)
+        fputs(NO_VALUE, to);
+    for (; value && *value; value++) {
+        bool plain = (*value >= '0' && *value <= '9') || (*value >= 'a' && *value <= 'z') ||
+                     (*value >= 'A' && *value <= 'Z') || strchr("._-+", *value);
+        fprintf(to, plain ? "%c" : "%%%02X", (unsigned char)*value);
+    }
+}
+
+// DIR/TABLE/host=HOST/recording=TIME. NULL when out of memory.
+static char *make_folder(const struct partitions *p)
+{
+    const struct trace_session *s = &p->file.trace.reader.session;
+    char *folder = NULL, when[32] = "";
+    size_t bytes;
+    time_t seconds = (time_t)(s->realtime_ns / NS_PER_S);
+    struct tm utc;
+    FILE *to = open_memstream(&folder, &bytes);
+    if (!to)
+        return NULL;
+    if (gmtime_r(&seconds, &utc))
+        strftime(when, sizeof when, "%Y%m%dT%H%M%S", &utc);
+    fprintf(to, "%s/%s/host=", p->settings->output, tables_definitions[p->settings->table].name);
+    put_value(to, s->host);
+    fprintf(to, "/recording=%s.%09" PRIu64 "Z", when, (uint64_t)(s->realtime_ns % NS_PER_S));
+    bool failed = ferror(to);
+    if (fclose(to) != 0 || failed) {
+        free(folder);
+        return NULL;
+    }
+    return folder;
+}
+
+// The table of processes has their pids itself, and one file.
+static bool is_by_process(const struct partitions *p)
+{
+    return p->settings->table != TABLES_TABLE_PROCESSES;
+}
+
+static int open_file(struct partitions *p, struct partition_file *f, uint32_t process)
+{
+    char *folder = NULL;
+    const struct trace_reader *r = &p->file.trace.reader;
+    unsigned long pid = process < r->n_processes ? r->processes[process]->pid : 0;
+    int n = is_by_process(p) ? asprintf(&folder, "%s/pid=%lu", p->folder, pid) : asprintf(&folder, "%s", p->folder);
+    int rc = n < 0 ? -ENOMEM : output_make_folder(folder, p->e);
+    if (rc == 0 && asprintf(&f->path, "%s/%" PRIu32 ".%s", folder, process, p->settings->format->name) < 0) {
+        f->path = NULL;
+        rc = -ENOMEM;
+    }
+    if (n >= 0)
+        free(folder);
+    f->output = (struct tables_output){.table = &tables_definitions[p->settings->table], .out = {.fd = -1}, .e = p->e};
+    rc = rc < 0 ? rc
+                : output_open(&f->output.out, f->path, OUTPUT_ASIDE | (p->settings->force ? OUTPUT_FORCE : 0), p->e);
+    return rc < 0 ? rc : p->settings->format->begin(&f->output);
+}
+
+// Gives the file its name, if `whole`. 0 or a negative errno.
+static int close_file(struct partitions *p, size_t number, bool whole)
+{
+    const struct tables_format *format = p->settings->format;
+    struct partition_file *f = number < p->n ? p->files[number] : NULL;
+    if (!f)
+        return 0;
+    p->buffered -= f->output.buffered;
+    int rc = whole ? format->end(&f->output) : 0;
+    rc = rc < 0 || !whole ? rc : tables_export_flush(&f->output);
+    if (format->release)
+        format->release(&f->output);
+    int closed = output_close(&f->output.out, whole && rc == 0, rc == 0 ? p->e : NULL);
+    buf_release(&f->output.text);
+    free(f->path);
+    free(f);
+    p->files[number] = NULL;
+    return rc < 0 ? rc : closed;
+}
+
+static int get_file(struct partitions *p, uint32_t process, struct partition_file **to)
+{
+    if (HT_EXTEND(&p->files, &p->n, &p->capacity, (size_t)process + 1) < 0)
+        return -ENOMEM;
+    *to = p->files[process];
+    if (*to)
+        return 0;
+    *to = p->files[process] = calloc(1, sizeof **to);
+    return *to ? open_file(p, *to, process) : -ENOMEM;
+}
+
+// Writes what most memory is used for.
+static int flush_largest(struct partitions *p)
+{
+    struct tables_output *largest = NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->files[i] && (!largest || p->files[i]->output.buffered > largest->buffered))
+            largest = &p->files[i]->output;
+    }
+    p->buffered -= largest->buffered;
+    return p->settings->format->flush(largest);
+}
+
+static int put_row(void *context, enum tables_id table, const struct tables_row *row)
+{
+    struct partitions *p = context;
+    struct partition_file *f;
+    // The first column of each table is the process.
+    uint32_t process = is_by_process(p) ? (uint32_t)row->values[0].integer : 0;
+    // Call sites come process by process.
+    int rc = table == TABLES_TABLE_SITES && p->last != process ? close_file(p, p->last, true) : 0;
+    rc = rc < 0 ? rc : get_file(p, process, &f);
+    if (rc < 0)
+        return rc;
+    p->last = process;
+    p->buffered -= f->output.buffered;
+    rc = p->settings->format->row(&f->output, row);
+    p->buffered += f->output.buffered;
+    return rc == 0 && p->buffered > MAX_BUFFERED_ROWS ? flush_largest(p) : rc;
+}
+
+// No more rows of events, blocks and samples of the process come.
+static int end_process(void *context, const struct tables_facts *facts)
+{
+    struct partitions *p = context;
+    enum tables_id table = p->settings->table;
+    return table == TABLES_TABLE_SITES || table == TABLES_TABLE_PROCESSES ? 0 : close_file(p, facts->process, true);
+}
+
+static int check(struct partitions *p, const char *from, struct err *e)
+{
+    int rc = file_open(&p->file, from, FILE_TRACE | FILE_WORKLOAD | FILE_TRACE_TWICE, e);
+    if (rc == 0 && p->file.kind == FILE_WORKLOAD)
+        rc = err_set(e, -EINVAL, "%s: is a workload, which does not have the host and the time of its recording", from);
+    p->folder = rc == 0 ? make_folder(p) : NULL;
+    return rc < 0 ? rc : p->folder ? 0 : -ENOMEM;
+}
+
+int tables_partition(const char *from, const struct tables_export_settings *s, struct err *e)
+{
+    const struct tables_definition *table = &tables_definitions[s->table];
+    struct partitions p = {.settings = s, .e = e};
+    struct tables_scan scan = {.row = put_row, .facts = end_process, .context = &p, .watch = s->watch};
+    struct rlimit files;
+    // Each process that runs at a time has a file open.
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){files.rlim_max, files.rlim_max});
+    scan.of[s->table] = (struct tables_wanted){.rows = true, .columns = (1u << table->n_columns) - 1};
+    int rc = check(&p, from, e);
+    rc = rc < 0 ? rc : tables_scan_file(&p.file, &scan, e);
+    for (size_t i = 0; i < p.n; i++) {
+        int closed = close_file(&p, i, rc == 0);
+        rc = rc < 0 ? rc : closed;
+    }
+    free(p.files);
+    free(p.folder);
+    file_close(&p.file);
+    return rc == -ENOMEM ? err_set(e, rc, "%s: out of memory", from) : rc;
+}
