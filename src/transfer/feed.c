@@ -12,9 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { UPLOAD_NICE = 10 };
 
 // Where segments wait, to be freed; NULL with the text set.
 static char *find_spool(const char *spool, struct err *e)
@@ -106,6 +109,8 @@ static _Noreturn void upload(const struct feed *f, int added)
     struct upload_result result;
     struct err e = {0};
     how.added = added;
+    // On a machine that is busy, the program and the recorder, for which it may have to wait, come first.
+    setpriority(PRIO_PROCESS, 0, UPLOAD_NICE);
     close_others(added, f->lock);
     if (upload_run(&how, &result, &e) < 0)
         how.note(e.text);

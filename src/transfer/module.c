@@ -17,6 +17,6 @@ void *module_load(const char *library, const char *function, const char *package
     void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     void *found = loaded ? dlsym(loaded, function) : NULL;
     if (!found)
-        err_set(e, -ENOTSUP, "%s", dlerror());
+        err_set(e, -ENOTSUP, "%s: cannot be loaded: %s", library, dlerror());
     return found;
 }

@@ -292,4 +292,7 @@ END
   fails_with 1 "none: No such file"
   HEAPTAPE_LIBEXEC=$PWD heaptape upload spool http://127.0.0.1:1/
   fails_with 1 "libheaptape-upload.so: not found; install libcurl4-openssl-dev and build heaptape again"
+  echo x >libheaptape-upload.so
+  HEAPTAPE_LIBEXEC=$PWD heaptape upload spool http://127.0.0.1:1/
+  fails_with 1 "libheaptape-upload.so: cannot be loaded: " "file too short"
 }
