@@ -183,34 +183,43 @@ static double median_of(const struct pooled_group *g, size_t figure)
     return n ? measure_median(values, n) : NAN;
 }
 
-static struct measure_ratio ratio_of(const struct pooled *p, const struct pooled_group *g, size_t figure)
+static struct measure_ratio ratio_of(const struct pooled_group *base, const struct pooled_group *g, size_t figure)
 {
     double of[MEASURE_MAX_RUNS], to[MEASURE_MAX_RUNS];
-    size_t n = values_of(g, figure, of), n_to = values_of(&p->groups[0], figure, to);
+    size_t n = values_of(g, figure, of), n_to = values_of(base, figure, to);
     return measure_ratio(of, n, to, n_to);
+}
+
+static const char *median_text(const struct pooled_group *g, size_t figure, char text[32])
+{
+    double median = median_of(g, figure);
+    if (isnan(median))
+        return "-";
+    return figure_infos[figure].unit == FIGURE_BYTES ? human_bytes(text, (uint64_t)median) : human_ns(text, median);
+}
+
+// With its colour.
+static enum cli_color ratio_text(const struct pooled_group *base, const struct pooled_group *g, size_t figure,
+                                 char text[64])
+{
+    const struct measure_ratio r = ratio_of(base, g, figure);
+    if (!measure_has_interval(&r))
+        snprintf(text, 64, "%.2f", r.ratio);
+    else if (measure_is_same(&r))
+        snprintf(text, 64, "no difference");
+    else {
+        snprintf(text, 64, "%.2f [%.2f, %.2f]", r.ratio, r.low, r.high);
+        return cli_color_of_change(r.ratio, figure_infos[figure].better == FIGURE_MORE);
+    }
+    return CLI_PLAIN;
 }
 
 static void print_row(const struct pooled *p, const struct pooled_group *g, size_t figure)
 {
-    const struct measure_ratio r = ratio_of(p, g, figure);
-    const struct figure_info *info = &figure_infos[figure];
-    double median = median_of(g, figure);
-    char value[32] = "-", ratio[64] = "1";
-    enum cli_color color = CLI_PLAIN;
-    if (!isnan(median) && info->unit == FIGURE_BYTES)
-        human_bytes(value, (uint64_t)median);
-    else if (!isnan(median))
-        human_ns(value, median);
-    if (g != p->groups && !measure_has_interval(&r))
-        snprintf(ratio, sizeof ratio, "%.2f", r.ratio);
-    else if (g != p->groups && measure_is_same(&r))
-        snprintf(ratio, sizeof ratio, "no difference");
-    else if (g != p->groups) {
-        snprintf(ratio, sizeof ratio, "%.2f [%.2f, %.2f]", r.ratio, r.low, r.high);
-        color = cli_color_of_change(r.ratio, info->better == FIGURE_MORE);
-    }
-    printf("%-28.28s %5zu %5zu %11s  %s%s%s\n", g->name, g->n_files, g->n_runs, value, color ? cli_color(color) : "",
-           ratio, color ? cli_color(CLI_PLAIN) : "");
+    char value[32], ratio[64] = "1";
+    enum cli_color color = g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, ratio);
+    printf("%-28.28s %5zu %5zu %11s  %s%s%s\n", g->name, g->n_files, g->n_runs, median_text(g, figure, value),
+           color ? cli_color(color) : "", ratio, color ? cli_color(CLI_PLAIN) : "");
 }
 
 int pooled_print(const struct document *d, bool across_machines, struct err *e)
@@ -227,6 +236,55 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
     }
     if (rc == 0)
         printf("Below %d runs of an allocator there is no interval.\n", MEASURE_MIN_RUNS);
+    release(&p);
+    return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
+}
+
+enum { LABEL_WIDTH = 11, FIGURE_WIDTH = 10, COLUMN_WIDTH = 20 };
+
+void pooled_print_head(const char *const *names, size_t n)
+{
+    printf("%-*s%-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
+    for (size_t i = 0; i < n; i++)
+        printf(" %-*.*s", i + 1 < n ? COLUMN_WIDTH : 0, COLUMN_WIDTH, names[i]);
+    putchar('\n');
+}
+
+static const struct pooled_group *named_group(const struct pooled *p, const char *name)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (strncmp(p->groups[i].name, name, NAME_BYTES - 1) == 0)
+            return &p->groups[i];
+    }
+    return NULL;
+}
+
+static void print_cells(const struct pooled *p, const char *const *names, size_t n, size_t figure)
+{
+    const struct pooled_group *base = n ? named_group(p, names[0]) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct pooled_group *g = named_group(p, names[i]);
+        char value[32], ratio[64] = "-";
+        enum cli_color color = CLI_PLAIN;
+        if (g && i > 0 && base)
+            color = ratio_text(base, g, figure, ratio);
+        printf(" %s%-*s%s", color ? cli_color(color) : "", i + 1 < n ? COLUMN_WIDTH : 0,
+               i == 0 && g ? median_text(g, figure, value) : ratio, color ? cli_color(CLI_PLAIN) : "");
+    }
+    putchar('\n');
+}
+
+int pooled_print_rows(const struct document *d, const char *label, const char *const *names, size_t n, struct err *e)
+{
+    struct pooled p = {0};
+    int rc = pool_results(&p, d, false, e);
+    for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
+        if (!figure_infos[i].ratio)
+            continue;
+        printf("%-*s%-*.*s", LABEL_WIDTH, label, FIGURE_WIDTH, FIGURE_WIDTH, figure_infos[i].label);
+        print_cells(&p, names, n, i);
+        label = "";
+    }
     release(&p);
     return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
 }
