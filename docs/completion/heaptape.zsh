@@ -13,6 +13,7 @@ _heaptape_commands=(
   'replay:Replay a workload on an allocator and measure time and memory'
   'compare:Replay a workload on several allocators and compare them'
   'matrix:Replay workloads on allocators as jobs of GNU parallel or Slurm'
+  'corpus:Record workloads of twelve programs and compare allocators on them'
   'advise:Find the allocator and the settings that would help, by replays'
   'stat:Print heap usage statistics of a trace, workload or aggregate'
   'symbolize:Write the names of functions into a trace or workload'
@@ -247,6 +248,23 @@ _heaptape_matrix() {
     '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
     '--color=[colour the output; auto\: on a terminal, unless NO_COLOR is set]:auto|always|never: _heaptape_words auto always never' \
     '*:operand: _heaptape_words @folders'
+}
+_heaptape_corpus() {
+  _arguments -s -S : \
+    '(-d --dir)'{-d+,--dir=}'[the folder of the corpus; list without it prints the index that came with heaptape]:DIR: _heaptape_words @folders' \
+    '--install[record\: install missing programs with apt-get, as root]' \
+    '--size=[record\: do so much of the usual work]:PERCENT: _heaptape_words ' \
+    '--json[list\: print one JSON object]' \
+    '*'{-a+,--allocator=}'[run\: replay on this allocator; ratios are to the first \[all that '\''heaptape allocators'\'' finds\]]:ALLOCATOR: _heaptape_words @allocators' \
+    '(-r --runs)'{-r+,--runs=}'[run\: replay each workload N times on each allocator]:N: _heaptape_words ' \
+    '--results=[run\: the folder of the results \[results in the folder of the corpus\]]:DIR: _heaptape_words @folders' \
+    '--engine=[run\: as for '\''heaptape matrix'\'']:local|parallel|slurm: _heaptape_words local parallel slurm' \
+    '*--engine-option=[run\: as for '\''heaptape matrix'\'']:OPTION: _heaptape_words ' \
+    '--retry[run\: run failed jobs again]' \
+    '(-h --help)'{-h,--help}'[show this help and exit]' \
+    '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \
+    '--color=[colour the output; auto\: on a terminal, unless NO_COLOR is set]:auto|always|never: _heaptape_words auto always never' \
+    '*:operand: _heaptape_words record list run'
 }
 _heaptape_advise() {
   _arguments -s -S : \

@@ -17,6 +17,7 @@
     COMMAND(replay) \
     COMMAND(compare) \
     COMMAND(matrix) \
+    COMMAND(corpus) \
     COMMAND(advise) \
     COMMAND(stat) \
     COMMAND(symbolize) \

@@ -12,6 +12,7 @@
 // Where the files are, seen from the folder of the executable. The first is what `meson install` makes; the others are
 // the build folder's layout.
 static const char *const places[] = {HEAPTAPE_LIBEXEC_FROM_BIN, "src/capture", "src/player", "src/transfer"};
+static const char *const data_places[] = {HEAPTAPE_SHARE_FROM_BIN, "."};
 
 static int try_place(const char *folder, const char *place, const char *name, char *out, size_t size)
 {
@@ -41,19 +42,30 @@ static bool find_self(char self[PATH_MAX])
     return self[0] == '/';
 }
 
+// In the first of the `n` places that has it, seen from the folder of the executable.
+static int find_in(const char *const *from, size_t n, const char *name, char *out, size_t size)
+{
+    char self[PATH_MAX];
+    if (!find_self(self))
+        return -ENOENT;
+    *strrchr(self, '/') = 0;
+    for (size_t i = 0; i < n; i++) {
+        int rc = try_place(self, from[i], name, out, size);
+        if (rc != -ENOENT)
+            return rc;
+    }
+    return -ENOENT;
+}
+
 int paths_find(const char *name, char *out, size_t size)
 {
     const char *only = getenv("HEAPTAPE_LIBEXEC");
     if (only && *only)
         return try_place(".", only, name, out, size);
-    char self[PATH_MAX];
-    if (!find_self(self))
-        return -ENOENT;
-    *strrchr(self, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        int rc = try_place(self, places[i], name, out, size);
-        if (rc != -ENOENT)
-            return rc;
-    }
-    return -ENOENT;
+    return find_in(places, sizeof places / sizeof *places, name, out, size);
+}
+
+int paths_find_data(const char *name, char *out, size_t size)
+{
+    return find_in(data_places, sizeof data_places / sizeof *data_places, name, out, size);
 }

@@ -9,4 +9,8 @@
 // 0, -ENOENT when it is nowhere, -ENAMETOOLONG.
 int paths_find(const char *name, char *out, size_t size);
 
+// The same of a file that does not depend on the architecture, such as corpus/index.json: in share/heaptape, or in the build
+// folder.
+int paths_find_data(const char *name, char *out, size_t size);
+
 #endif

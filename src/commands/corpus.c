@@ -1,0 +1,578 @@
+#include "analysis/measure.h"
+#include "base/buf.h"
+#include "cli/command.h"
+#include "cli/paths.h"
+#include "cli/suggest.h"
+#include "corpus/index.h"
+#include "matrix/engine.h"
+#include "print/pooled.h"
+#include "replay/machine.h"
+#include "replay/run.h"
+#include "report/page.h"
+#include "workload/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern const struct command cmd_corpus;
+
+struct corpus_options {
+    const char *folder, *results;
+    struct option_list allocators, engine_options;
+    uint64_t size, runs;
+    enum matrix_engine engine;
+    bool install, retry, json;
+};
+
+static const struct option options[] = {
+    {'d', "dir", OPTION_STRING, "DIR", NULL,
+     "the folder of the corpus; list without it prints the index that came with heaptape",
+     offsetof(struct corpus_options, folder)},
+    {0, "install", OPTION_FLAG, NULL, NULL, "record: install missing programs with apt-get, as root",
+     offsetof(struct corpus_options, install)},
+    {0, "size", OPTION_NUMBER, "PERCENT", "100", "record: do so much of the usual work",
+     offsetof(struct corpus_options, size), .min = 1, .max = 10000},
+    {0, "json", OPTION_FLAG, NULL, NULL, "list: print one JSON object", offsetof(struct corpus_options, json)},
+    {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
+     "run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' finds]",
+     offsetof(struct corpus_options, allocators)},
+    {'r', "runs", OPTION_NUMBER, "N", "5", "run: replay each workload N times on each allocator",
+     offsetof(struct corpus_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
+    {0, "results", OPTION_STRING, "DIR", NULL, "run: the folder of the results [results in the folder of the corpus]",
+     offsetof(struct corpus_options, results)},
+    {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local", "run: as for 'heaptape matrix'",
+     offsetof(struct corpus_options, engine)},
+    {0, "engine-option", OPTION_LIST, "OPTION", NULL, "run: as for 'heaptape matrix'",
+     offsetof(struct corpus_options, engine_options)},
+    {0, "retry", OPTION_FLAG, NULL, NULL, "run: run failed jobs again", offsetof(struct corpus_options, retry)},
+    {0},
+};
+
+static _Noreturn void out_of_memory(void)
+{
+    die(EXIT_FAILED, "out of memory");
+}
+
+// The parts, one behind the other; for the caller to free.
+static char *join(const char *a, const char *b, const char *c)
+{
+    char *text = NULL;
+    if (asprintf(&text, "%s%s%s", a, b, c) < 0)
+        out_of_memory();
+    return text;
+}
+
+// Runs the command until it ends. The start of its standard output goes to `text`, the rest is dropped. Returns its exit status,
+// 128 + N after signal N, or a negative errno.
+static int run_command(char *const *words, char *text, size_t size)
+{
+    char rest[4096];
+    int ends[2], status = 0;
+    pid_t pid;
+    posix_spawn_file_actions_t files;
+    if (pipe(ends) < 0)
+        return -errno;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&files, ends[0]);
+    posix_spawn_file_actions_addclose(&files, ends[1]);
+    int rc = posix_spawnp(&pid, words[0], &files, NULL, words, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[1]);
+    size_t n = 0;
+    for (ssize_t got = 1; rc == 0 && got > 0;) {
+        bool full = n + 1 >= size;
+        got = read(ends[0], full ? rest : text + n, full ? sizeof rest : size - 1 - n);
+        if (got < 0 && errno == EINTR)
+            got = 1;
+        else if (got > 0 && !full)
+            n += (size_t)got;
+    }
+    if (size)
+        text[n] = 0;
+    close(ends[0]);
+    while (rc == 0 && waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return -errno;
+    }
+    return rc ? -rc : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void find_self(char path[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (n < 0)
+        die(EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
+    path[n] = 0;
+}
+
+static void find_data(const char *name, char path[PATH_MAX])
+{
+    int rc = paths_find_data(name, path, PATH_MAX);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
+}
+
+// The index of the folder, or that which came with heaptape. None is an empty one if `may_lack`.
+static char *read_index(struct corpus_index *x, const char *folder, bool may_lack)
+{
+    struct err e = {0};
+    char ours[PATH_MAX];
+    if (!folder)
+        find_data("corpus/index.json", ours);
+    char *path = folder ? join(folder, "/", "index.json") : strdup(ours);
+    if (!path)
+        out_of_memory();
+    int rc = corpus_index_read(x, path, &e);
+    if (rc < 0 && !(rc == -ENOENT && may_lack))
+        die(EXIT_FAILED, "%s", e.text);
+    return path;
+}
+
+static void expect_names(const struct corpus_index *x, const char *path, char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!corpus_index_find(x, names[i]))
+            die(EXIT_FAILED, "%s: has no workload '%s'", path, names[i]);
+    }
+}
+
+static bool is_wanted(const char *name, char **names, size_t n)
+{
+    bool wanted = n == 0;
+    for (size_t i = 0; i < n; i++)
+        wanted |= strcmp(names[i], name) == 0;
+    return wanted;
+}
+
+// list
+
+static int list(const struct corpus_options *o, char **names, size_t n)
+{
+    struct corpus_index x = {0};
+    char events[32], live[32], rss[32], file[32], ns[32];
+    char *path = read_index(&x, o->folder, false);
+    expect_names(&x, path, names, n);
+    if (o->json)
+        corpus_index_print(&x, (const char *const *)names, n, stdout);
+    else
+        cli_table_head("%-10s %-14s %-28s %10s %7s %10s %10s %9s %10s", "name", "program", "version", "events",
+                       "threads", "peak live", "peak RSS", "duration", "file");
+    for (size_t i = 0; !o->json && i < x.n; i++) {
+        const struct corpus_entry *c = &x.entries[i];
+        if (!is_wanted(c->name, names, n))
+            continue;
+        printf("%-10s %-14.14s %-28.28s %10s %7llu %10s %10s %9s %10s\n", c->name, c->program, c->version,
+               human_count(events, c->events), (unsigned long long)c->threads, human_bytes(live, c->peak_live_bytes),
+               c->peak_recorded_rss_bytes == UINT64_MAX ? "-" : human_bytes(rss, c->peak_recorded_rss_bytes),
+               human_ns(ns, (double)c->duration_ns), human_bytes(file, c->file_bytes));
+    }
+    free(path);
+    corpus_index_release(&x);
+    return EXIT_DONE;
+}
+
+// record
+
+static char *known(const char *text)
+{
+    char *copy = *text ? strdup(text) : NULL;
+    if (*text && !copy)
+        out_of_memory();
+    return copy;
+}
+
+static uint64_t known_number(uint64_t v)
+{
+    return v ? v : UINT64_MAX;
+}
+
+static void add_machine(struct corpus_entry *c)
+{
+    struct machine m;
+    machine_read(&m);
+    c->architecture = known(m.architecture);
+    c->cpu_model = known(m.cpu_model);
+    c->cpu_governor = known(m.governor);
+    c->transparent_hugepages = known(m.transparent_hugepages);
+    c->cores = known_number(m.cores);
+    c->memory_bytes = known_number(m.memory_bytes);
+    c->page_bytes = known_number(m.page_bytes);
+}
+
+// What the workload says of itself.
+static int add_workload(struct corpus_entry *c, const char *path, struct err *e)
+{
+    struct file f;
+    struct workload_summary s;
+    const struct workload_sample *samples = NULL;
+    size_t n = 0;
+    int rc = file_open(&f, path, FILE_WORKLOAD, e);
+    if (rc == 0)
+        rc = workload_read_summary(f.workload.reader, &s, e);
+    if (rc == 0)
+        rc = workload_read_samples(f.workload.reader, &samples, &n, e);
+    if (rc == 0) {
+        const struct workload_header *h = workload_reader_header(f.workload.reader);
+        uint64_t rss = 0;
+        for (size_t i = 0; i < n; i++)
+            rss = samples[i].rss_bytes > rss ? samples[i].rss_bytes : rss;
+        double ticks = (double)(s.last_stamp - s.first_stamp) * (double)(1ull << h->stamp_shift);
+        c->events = s.events;
+        c->threads = s.threads;
+        c->peak_live_bytes = s.peak_live_bytes;
+        c->peak_recorded_rss_bytes = known_number(rss);
+        c->duration_ns = h->clock_hz ? (uint64_t)(ticks * 1e9 / (double)h->clock_hz) : 0;
+        c->file_bytes = file_input(&f)->size_bytes;
+    }
+    file_close(&f);
+    return rc;
+}
+
+// The lines that the driver printed: program, version, licence, checksum.
+static int add_lines(struct corpus_entry *c, char *text)
+{
+    char **const members[] = {&c->program, &c->version, &c->licence, &c->sha256};
+    char *rest = text;
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        char *line = strsep(&rest, "\n");
+        if (!line || !*line)
+            return -EBADMSG;
+        *members[i] = known(line);
+    }
+    return 0;
+}
+
+struct recording {
+    char heaptape[PATH_MAX], driver[PATH_MAX], folder[PATH_MAX];
+    struct corpus_index index;
+    char *index_path;
+    const struct corpus_options *options;
+    size_t recorded, skipped, failed;
+};
+
+// Adds the entry of a workload that the driver has written.
+static int put_entry(struct recording *r, const char *name, char *text, struct err *e)
+{
+    struct corpus_entry c = {.name = known(name), .size_percent = r->options->size};
+    char *file = join(r->folder, "/", name), *path = join(file, ".htw", "");
+    int rc = add_lines(&c, text);
+    if (rc < 0)
+        err_set(e, rc, "%s: it did not print what it is", r->driver);
+    add_machine(&c);
+    if (rc == 0)
+        rc = add_workload(&c, path, e);
+    if (rc == 0 && (rc = corpus_index_put(&r->index, &c)) < 0)
+        out_of_memory();
+    if (rc == 0)
+        rc = corpus_index_write(&r->index, r->index_path, e);
+    corpus_entry_release(&c);
+    free(file);
+    free(path);
+    return rc;
+}
+
+static void record_one(struct recording *r, const char *name)
+{
+    enum { MISSING = 3 }; // of the driver
+    char size[24], text[1024];
+    struct err e = {0};
+    snprintf(size, sizeof size, "%llu", (unsigned long long)r->options->size);
+    char *words[] = {r->driver, r->heaptape, (char *)name, r->folder, size, r->options->install ? "1" : "0", NULL};
+    note("%s: recording", name);
+    int status = run_command(words, text, sizeof text);
+    if (status == EXIT_DONE && put_entry(r, name, text, &e) == 0) {
+        const struct corpus_entry *c = corpus_index_find(&r->index, name);
+        char events[64], bytes[32];
+        r->recorded++;
+        note("%s: %s, %s", name, human_plural(events, c->events, "event", "events"), human_bytes(bytes, c->file_bytes));
+        return;
+    }
+    text[strcspn(text, "\n")] = 0;
+    const char *said = *e.text ? e.text : status < 0 ? strerror(-status) : *text ? text : "it wrote nothing";
+    said += strncmp(said, "heaptape: ", 10) == 0 ? 10 : 0;
+    note("%s: %s: %s", name, status == MISSING ? "skipped" : "failed", said);
+    *(status == MISSING ? &r->skipped : &r->failed) += 1;
+}
+
+// The programs that have a script beside the driver, sorted. To be freed by globfree.
+static void find_scripts(const char *driver, glob_t *found)
+{
+    char pattern[PATH_MAX];
+    snprintf(pattern, sizeof pattern, "%.*s/*.sh", (int)(strrchr(driver, '/') - driver), driver);
+    if (glob(pattern, 0, NULL, found) != 0)
+        die(EXIT_FAILED, "%s: no program was found", pattern);
+    for (size_t i = 0; i < found->gl_pathc; i++) {
+        char *name = strrchr(found->gl_pathv[i], '/') + 1;
+        name[strlen(name) - 3] = 0;
+    }
+}
+
+static const char *script_name(const glob_t *scripts, size_t i)
+{
+    return strrchr(scripts->gl_pathv[i], '/') + 1;
+}
+
+static void expect_scripts(const glob_t *scripts, char **names, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        bool found = false;
+        for (size_t i = 0; i < scripts->gl_pathc; i++)
+            found |= strcmp(names[k], script_name(scripts, i)) == 0;
+        if (!found)
+            die(EXIT_FAILED, "'%s' is not a program of the corpus", names[k]);
+    }
+}
+
+static int record(const struct corpus_options *o, char **names, size_t n)
+{
+    struct recording r = {.options = o};
+    glob_t scripts;
+    find_self(r.heaptape);
+    find_data("corpus/driver", r.driver);
+    find_scripts(r.driver, &scripts);
+    expect_scripts(&scripts, names, n);
+    if ((mkdir(o->folder, 0777) < 0 && errno != EEXIST) || !realpath(o->folder, r.folder))
+        die(EXIT_FAILED, "%s: %s", o->folder, strerror(errno));
+    r.index_path = read_index(&r.index, r.folder, true);
+    for (size_t i = 0; i < scripts.gl_pathc; i++) {
+        if (is_wanted(script_name(&scripts, i), names, n))
+            record_one(&r, script_name(&scripts, i));
+    }
+    note("%zu recorded, %zu skipped, %zu failed", r.recorded, r.skipped, r.failed);
+    globfree(&scripts);
+    free(r.index_path);
+    corpus_index_release(&r.index);
+    return r.recorded && !r.failed ? EXIT_DONE : EXIT_FAILED;
+}
+
+// run
+
+// The command line of 'heaptape matrix'. All words are owned, and it ends with NULL.
+struct words {
+    char **items;
+    size_t n, capacity;
+};
+
+static void add_word(struct words *w, const char *a, const char *b, const char *c)
+{
+    if (HT_GROW(&w->items, &w->capacity, w->n + 2) < 0)
+        out_of_memory();
+    w->items[w->n++] = join(a, b, c);
+    w->items[w->n] = NULL;
+}
+
+static void release_words(struct words *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        free(w->items[i]);
+    free(w->items);
+}
+
+static void add_allocators(struct words *w)
+{
+    char player[PATH_MAX], version[128];
+    struct replay_run_settings how = {.player = player, .timeout_ns = REPLAY_TIMEOUT_SECONDS * 1000000000ull};
+    int rc = paths_find("heaptape-replay", player, sizeof player);
+    if (rc < 0)
+        die(EXIT_FAILED, "heaptape-replay: not found where heaptape was installed: %s", strerror(-rc));
+    for (const struct allocator_info *i = allocator_infos; i->name; i++) {
+        struct allocator a = {0};
+        struct err ignored = {0};
+        char *library = NULL;
+        if (allocator_parse(&a, i->name, &ignored) == 0 && replay_probe(&a, &how, version, &library, &ignored) == 0)
+            add_word(w, "--allocator=", i->name, "");
+        allocator_release(&a);
+        free(library);
+    }
+}
+
+static void make_words(struct words *w, const struct corpus_options *o, const struct corpus_index *x,
+                       const char *results, char **names, size_t n)
+{
+    static const char *const engines[] = {"local", "parallel", "slurm"};
+    char heaptape[PATH_MAX], runs[24];
+    find_self(heaptape);
+    snprintf(runs, sizeof runs, "%llu", (unsigned long long)o->runs);
+    add_word(w, heaptape, "", "");
+    add_word(w, "matrix", "", "");
+    add_word(w, "--engine=", engines[o->engine], "");
+    add_word(w, "--runs=", runs, "");
+    if (cli_common.quiet)
+        add_word(w, "--quiet", "", "");
+    if (o->retry)
+        add_word(w, "--retry", "", "");
+    for (size_t i = 0; i < o->engine_options.n; i++)
+        add_word(w, "--engine-option=", o->engine_options.items[i], "");
+    for (size_t i = 0; i < o->allocators.n; i++)
+        add_word(w, "--allocator=", o->allocators.items[i], "");
+    if (!o->allocators.n)
+        add_allocators(w);
+    for (size_t i = 0; i < x->n; i++) {
+        if (!is_wanted(x->entries[i].name, names, n))
+            continue;
+        char *file = join(o->folder, "/", x->entries[i].name);
+        add_word(w, "--workload=", file, ".htw");
+        free(file);
+    }
+    add_word(w, "--", "", "");
+    add_word(w, results, "", "");
+}
+
+// The allocators of a matrix in the order of its list. To be freed; the names are borrowed.
+static const char **list_allocators(const struct matrix *m, size_t *n)
+{
+    const char **names = calloc(m->n_jobs + 1, sizeof *names);
+    if (!names)
+        out_of_memory();
+    *n = 0;
+    for (size_t i = 0; i < m->n_jobs; i++) {
+        size_t k = 0;
+        while (k < *n && strcmp(names[k], m->jobs[i].allocator) != 0)
+            k++;
+        if (k == *n)
+            names[(*n)++] = m->jobs[i].allocator;
+    }
+    return names;
+}
+
+// Prints the rows of the workload of job `first`, and adds its results of one run to the page.
+static int add_results(const struct matrix *m, size_t first, const char *const *names, size_t n, struct document *page,
+                       struct err *e)
+{
+    struct document d = {.mode = "report"};
+    const char *workload = m->jobs[first - 1].workload, *slash = strrchr(workload, '/');
+    char label[64];
+    int rc = 0;
+    snprintf(label, sizeof label, "%s", slash ? slash + 1 : workload);
+    label[strcspn(label, ".")] = 0;
+    for (size_t i = first; rc == 0 && i <= m->n_jobs; i++) {
+        if (strcmp(m->jobs[i - 1].workload, workload) != 0 || matrix_state(m, i) != MATRIX_DONE)
+            continue;
+        char *path = matrix_path(m, i, false);
+        rc = path ? document_add_file(&d, path, 0, e) : -ENOMEM;
+        // The jobs of the first run stand side by side.
+        if (rc == 0 && i < first + n)
+            rc = document_add_file(page, path, 0, e);
+        free(path);
+    }
+    if (rc == 0)
+        rc = pooled_print_rows(&d, label, names, n, e);
+    document_release(&d);
+    return rc;
+}
+
+// The table and the page.
+static int show_results(const char *results, const char *page_path)
+{
+    struct matrix m = {0};
+    struct document page = {.mode = "report"};
+    struct err e = {0};
+    size_t n = 0;
+    int rc = matrix_open(&m, results, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    const char **names = list_allocators(&m, &n);
+    pooled_print_head(names, n);
+    for (size_t i = 1; rc == 0 && i <= m.n_jobs; i++) {
+        size_t k = 1;
+        while (k < i && strcmp(m.jobs[k - 1].workload, m.jobs[i - 1].workload) != 0)
+            k++;
+        if (k == i)
+            rc = add_results(&m, i, names, n, &page, &e);
+    }
+    fflush(stdout);
+    if (rc == 0 && page.n_items)
+        rc = page_save(&page, page_path, true, &e);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", *e.text ? e.text : "out of memory");
+    if (page.n_items)
+        note("wrote %s, with the first run of each workload on each allocator", page_path);
+    free(names);
+    document_release(&page);
+    matrix_release(&m);
+    return rc;
+}
+
+static int run_matrix(const struct corpus_options *o, char **names, size_t n)
+{
+    struct corpus_index x = {0};
+    struct words w = {0};
+    char *index_path = read_index(&x, o->folder, false);
+    expect_names(&x, index_path, names, n);
+    if (!x.n)
+        die(EXIT_FAILED, "%s: has no workload", index_path);
+    char *results = o->results ? join(o->results, "", "") : join(o->folder, "/", "results");
+    char *page = join(results, "/", "index.html");
+    make_words(&w, o, &x, results, names, n);
+    int status = run_command(w.items, NULL, 0);
+    char *list = join(results, "/", "jobs");
+    if (access(list, F_OK) == 0 && (status == EXIT_DONE || status == EXIT_FAILED))
+        show_results(results, page);
+    release_words(&w);
+    free(list);
+    free(page);
+    free(results);
+    free(index_path);
+    corpus_index_release(&x);
+    return status == EXIT_DONE ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int run(const void *fields, int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const struct corpus_options *o, char **names, size_t n);
+        bool needs_folder;
+    } verbs[] = {{"record", record, true}, {"list", list, false}, {"run", run_matrix, true}};
+    const struct corpus_options *o = fields;
+    struct suggest s;
+    suggest_init(&s, argv[0], strlen(argv[0]));
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        suggest_offer(&s, verbs[i].name);
+        if (strcmp(verbs[i].name, argv[0]) != 0)
+            continue;
+        if (verbs[i].needs_folder && !o->folder)
+            return usage_error(&cmd_corpus, "--dir is missing");
+        return verbs[i].run(o, argv + 1, (size_t)argc - 1);
+    }
+    if (s.best)
+        return usage_error(&cmd_corpus, "unknown verb '%s'; did you mean '%s'?", argv[0], s.best);
+    return usage_error(&cmd_corpus, "unknown verb '%s'", argv[0]);
+}
+
+const struct command cmd_corpus = {
+    .name = "corpus",
+    .operands = "record|list|run [NAME...]",
+    .summary = "Record workloads of twelve programs and compare allocators on them",
+    .description =
+        "A corpus is a folder of workloads with an index: twelve programs of Debian 12 that heaptape records with input of its "
+        "own making. NAME selects some of them; without NAME, a verb is for all.\n\n"
+        "'record' runs each program under 'heaptape record' in a temporary folder, converts and anonymizes the recording, and "
+        "writes DIR/NAME.htw and its entry in DIR/index.json. A program that is not installed is skipped, with a line that says "
+        "which packages it needs; --install installs them with apt-get. The programs need no network; nginx listens on "
+        "127.0.0.1, port 18473 or $CORPUS_PORT. A program that is recorded again replaces its workload and its entry.\n\n"
+        "'list' prints the index of DIR, or without --dir the one that came with heaptape. The peak RSS is that of the recorded "
+        "program. Two recordings of a program differ, and so do their checksums.\n\n"
+        "'run' replays all workloads of the index on allocators, as the jobs of a 'heaptape matrix' in the folder of results, "
+        "and prints one table: the median of the first allocator, and the ratios of the others to it with 95 % intervals, which "
+        "need 5 runs. The page index.html there shows the first run of each. An interrupted run goes on with the same "
+        "command. A corpus that was recorded again needs a new folder of results.\n\n"
+        "The exit code is 0 on success. It is 1 if a program failed or none was recorded, and if a job failed or was not run.",
+    .prints_text = true,
+    .options = options,
+    .options_bytes = sizeof(struct corpus_options),
+    .min_operands = 1,
+    .max_operands = 1000,
+    .run = run,
+};

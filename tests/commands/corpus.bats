@@ -1,0 +1,136 @@
+# Recording a corpus, its index, and allocators compared on it. Programs that are not installed are skipped.
+load ../helper
+
+# index ENTRIES: a valid document.
+index() {
+  printf '{"schema_version": 2, "entries": [%s]}\n' "$1"
+}
+
+# small NAME: a corpus in c with one workload, whose entry is that of sqlite in the index of heaptape.
+small() {
+  mkdir -p c
+  "$HEAPTAPE_PROGRAMS/make_workload" "c/$1.htw" churn 1 2000 >/dev/null
+  jq --arg name "$1" '.entries |= (map(select(.name == "sqlite")) | map(.name = $name))' \
+    "$HEAPTAPE_SOURCE/corpus/index.json" >c/index.json
+}
+
+@test "corpus list: the index that comes with heaptape, as a table and as JSON" {
+  heaptape corpus list
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq 13 ]
+  [[ "${lines[1]}" =~ ^cc1\ +gcc-12\ +[0-9] ]]
+  heaptape corpus list --json
+  expect "status 0" [ "$status" -eq 0 ]
+  diff <(printf '%s\n' "$output") "$HEAPTAPE_SOURCE/corpus/index.json"
+  [ "$(jq -r '.entries[].name' <<<"$output" | xargs)" = "cc1 clang git gs nginx node perl postgres python redis ruby sqlite" ]
+  heaptape corpus list --json perl git
+  [ "$(jq -r '.entries[].name' <<<"$output" | xargs)" = "git perl" ]
+  find "$HEAPTAPE_SOURCE/corpus" -name '*.sh' -printf '%f\n' | sort >scripts
+  diff scripts <(jq -r '.entries[].name + ".sh"' "$HEAPTAPE_SOURCE/corpus/index.json")
+}
+
+@test "corpus record: writes workloads without names, and their entries" {
+  skip_under_sanitizer
+  for program in perl sqlite3; do command -v $program >/dev/null || skip "no $program"; done
+  heaptape corpus record -d "a corpus" --size 2 perl sqlite
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "2 recorded, 0 skipped, 0 failed"
+  [ "$(find "a corpus" -type f -printf '%f\n' | sort | xargs)" = "index.json perl.htw sqlite.htw" ]
+  cp "a corpus/index.json" first
+  [ "$(jq -r '.entries[1].sha256' first)" = "$(sha256sum <"a corpus/sqlite.htw" | cut -d ' ' -f 1)" ]
+  [ "$(jq '.entries[1].events' first)" -eq "$("$HEAPTAPE" stat --json "a corpus/sqlite.htw" | jq .events)" ]
+  [ "$(jq -c '.entries[0] | [.program, .size_percent, .threads]' first)" = '["perl",2,1]' ]
+  [ "$("$HEAPTAPE" stat --json "a corpus/perl.htw" | jq -c '.processes[0].argv')" = '["program"]' ]
+  heaptape corpus list -d "a corpus" --json
+  diff <(printf '%s\n' "$output") first
+  heaptape corpus record -q -d "a corpus" --size 1 perl
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "$(jq -c '.entries[0].size_percent' "a corpus/index.json")" = 1 ]
+  [ "$(jq -c '.entries[1]' "a corpus/index.json")" = "$(jq -c '.entries[1]' first)" ]
+}
+
+@test "corpus record: a program that is missing is skipped, one that fails is reported" {
+  mkdir -p bin data
+  cp "$HEAPTAPE_SOURCE/corpus/driver" data
+  printf 'programs="no-such-program"; packages="a b"; licence=MIT\n' >data/missing.sh
+  printf 'programs="sh"; packages="sh"; licence=MIT\nrun() { echo first; echo last words; false; echo not here; }\n' >data/fails.sh
+  run data/driver "$HEAPTAPE" missing "$PWD" 100 0
+  [ "$status" -eq 3 ]
+  [ "$output" = "no-such-program is not installed (apt-get install a b)" ]
+  run data/driver "$HEAPTAPE" fails "$PWD" 100 0
+  [ "$status" -eq 1 ]
+  [ "$output" = "last words" ]
+  [ ! -e fails.htw ]
+}
+
+@test "corpus run: a table and a page, and what is done is not done again" {
+  small one
+  local words=(corpus run -d c -r 5 -a glibc -a "glibc,MALLOC_ARENA_MAX=1")
+  heaptape "${words[@]}"
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "job 10: 10 of 10"
+  [ "${#lines[@]}" -eq 3 ]
+  [[ "${lines[0]}" =~ ^workload\ +glibc\ +glibc,MALLOC_ARENA ]]
+  [[ "${lines[1]}" =~ ^one\ +wall\ time\ +[0-9.]+\ .s\ +(no difference|[0-9.]+ \[.*\]) ]]
+  [[ "${lines[2]}" =~ ^\ +peak\ RSS\ +[0-9.]+\ .iB\ +(no difference|[0-9.]+ \[.*\]) ]]
+  grep -qi "<!doctype html>" c/results/index.html
+  local table=$output
+  rm c/results/4.json
+  heaptape "${words[@]}"
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "job 4: 1 of 1"
+  sha256sum c/results/*.json >before
+  heaptape "${words[@]}"
+  [ "$(wc -l <<<"$table")" -eq "${#lines[@]}" ]
+  sha256sum -c --quiet before
+  heaptape corpus run -d c -r 2 -a glibc
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$stderr" "has other jobs"
+  heaptape corpus run -d c -r 1 -a glibc -a ./none.so --results other one
+  expect "status 1" [ "$status" -eq 1 ]
+  [[ "${lines[1]}" =~ ^one\ +wall\ time\ +[0-9.]+\ .s\ +-$ ]]
+}
+
+@test "corpus: usage, names that are none, and damaged indexes" {
+  heaptape corpus
+  usage_fails "an operand is missing"
+  heaptape corpus rn
+  usage_fails "unknown verb 'rn'; did you mean 'run'?"
+  heaptape corpus record
+  usage_fails "--dir is missing"
+  heaptape corpus run perl
+  usage_fails "--dir is missing"
+  heaptape corpus list nothing
+  fails_with 1 "index.json: has no workload 'nothing'"
+  heaptape corpus record -d c nothing
+  fails_with 1 "'nothing' is not a program of the corpus"
+  [ ! -e c ]
+  heaptape corpus list -d c
+  fails_with 1 "c/index.json: No such file"
+  heaptape corpus run -d c
+  fails_with 1 "c/index.json: No such file"
+  heaptape corpus record -d c/d perl
+  fails_with 1 "c/d: No such file"
+  mkdir c
+  index '' >c/index.json
+  heaptape corpus run -d c
+  fails_with 1 "c/index.json: has no workload"
+  index '{}' >c/index.json
+  heaptape corpus list -d c
+  fails_with 1 "c/index.json: is not an index of a corpus: entry 1 has no valid 'name'"
+  index '{"name": "../x"' >c/index.json
+  heaptape corpus list -d c
+  fails_with 1 "c/index.json: invalid JSON at byte 49"
+  echo '[]' >c/index.json
+  heaptape corpus list -d c
+  fails_with 1 "c/index.json: is not an index of a corpus, at byte 0"
+  small one
+  jq '.entries[0].name = "../one"' c/index.json >bad
+  cp bad c/index.json
+  heaptape corpus run -d c
+  fails_with 1 "entry 1 has no valid 'name'"
+  small one
+  truncate -s -20 c/index.json
+  heaptape corpus record -d c perl
+  fails_with 1 "c/index.json: truncated JSON at byte $(stat -c %s c/index.json)"
+}
