@@ -1,4 +1,4 @@
-#include "commands/record_summary.h"
+#include "print/record_summary.h"
 
 #include "base/printable.h"
 #include "cli/command.h"
