@@ -1,12 +1,24 @@
 # Servers of the tests of uploads: `load ../receiver`, after helper.
 
-# start_receiver OPTIONS...: heaptape receive into up/, on port $port, which is a free one unless it is set. Its messages are in
-# received.log.
-start_receiver() {
-  local host=127.0.0.1
-  "$HEAPTAPE" receive --listen "$host:${port:-0}" --dir up "$@" 2>received.log 3>&- &
+# run_receiver TEXT OPTIONS...: heaptape receive into up/, until it has said TEXT, in received.log.
+run_receiver() {
+  local text=$1
+  shift
+  # The shell opens it later, in the process of the server: not what was said before.
+  : >received.log
+  "$HEAPTAPE" receive --dir up "$@" 2>received.log 3>&- &
   receiver=$!
-  wait_until grep -q . received.log
+  wait_until grep -q "$text" received.log
+}
+
+# start_receiver OPTIONS...: the same on port $port, which is a free one unless it is set.
+start_receiver() {
+  run_receiver 'listening on' --listen "127.0.0.1:${port:-0}" "$@"
+  find_port
+}
+
+# find_port: sets $port to that of the receiver.
+find_port() {
   port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
   [ -n "$port" ]
 }

@@ -92,13 +92,9 @@ put() {
   local address
   echo token >tokens
   for address in 0.0.0.0 ''; do
-    "$HEAPTAPE" receive --listen "$address:0" --dir up 2>received.log 3>&- &
-    receiver=$!
-    wait_until grep -q 'no --token-file: everybody' received.log
+    run_receiver 'no --token-file: everybody' --listen "$address:0"
     stop_receiver
-    "$HEAPTAPE" receive --listen "$address:0" --dir up --token-file tokens 2>received.log 3>&- &
-    receiver=$!
-    wait_until grep -q 'no --certificate: ' received.log
+    run_receiver 'no --certificate: ' --listen "$address:0" --token-file tokens
     stop_receiver
   done
   start_receiver
@@ -108,17 +104,13 @@ put() {
 
 @test "receive: by IPv4 and IPv6" {
   grep -q ' lo$' /proc/net/if_inet6 || skip "no IPv6"
-  "$HEAPTAPE" receive --listen ":0" --dir up 2>received.log 3>&- &
-  receiver=$!
-  wait_until grep -q token-file received.log
-  port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
+  run_receiver token-file --listen :0
+  find_port
   put 201 small.ht a/b/1.ht
   curl -fsS -T small.ht "http://[::1]:$port/a/b/2.ht"
   stop_receiver
-  "$HEAPTAPE" receive --listen "[::1]:0" --dir up 2>received.log 3>&- &
-  receiver=$!
-  wait_until grep -q 'listening on http://\[::1\]:' received.log
-  port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
+  run_receiver 'listening on http://\[::1\]:' --listen '[::1]:0'
+  find_port
   curl -fsS -T small.ht "http://[::1]:$port/a/b/3.ht"
   stop_receiver
   [ "$(find up -name '*.ht' | wc -l)" -eq 3 ]
@@ -140,8 +132,7 @@ put() {
   unshare -rm sh -c 'mount -t tmpfs -o size=2m tmpfs up && exec "$0" receive --listen 127.0.0.1:0 --dir up' "$HEAPTAPE" 2>received.log 3>&- &
   receiver=$!
   wait_until grep -q . received.log
-  port=$(sed -n 's/.*listening on .*:\([0-9]*\)\/$/\1/p' received.log)
-  [ -n "$port" ] || skip "no tmpfs: $(cat received.log)"
+  find_port || skip "no tmpfs: $(cat received.log)"
   put 507 large.ht a/b/1.ht
   put 507 large.ht a/b/1.ht -H "Expect:" -H "Transfer-Encoding: chunked"
   grep -q 'full.*507' received.log
