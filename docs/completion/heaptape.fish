@@ -44,7 +44,7 @@ complete -c heaptape -n '__heaptape_in record' -l on-segment -x -a '(__heaptape_
 complete -c heaptape -n '__heaptape_in record' -l keep -x -a '(__heaptape_words )' -d 'with --flight or --segment, remove older dumps or segments than the last N'
 complete -c heaptape -n '__heaptape_in record' -l on-dump -x -a '(__heaptape_words )' -d 'with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER'
 complete -c heaptape -n '__heaptape_in record' -l spool -x -a '(__heaptape_words @folders)' -d 'with -o URL, keep segments below DIR until the server has them (default: $XDG_STATE_HOME/heaptape/upload, or ~/.local/state/heaptape/upload)'
-complete -c heaptape -n '__heaptape_in record' -l spool-limit -x -a '(__heaptape_words )' -d 'with -o URL, drop the oldest segments when more than SIZE of this recording waits for the server'
+complete -c heaptape -n '__heaptape_in record' -l spool-limit -x -a '(__heaptape_words )' -d 'with -o URL, drop the oldest segments, also those that earlier recordings left, when the spool has more than SIZE'
 complete -c heaptape -n '__heaptape_in record' -l upload-wait -x -a '(__heaptape_words )' -d 'with -o URL, wait at most SECONDS for uploads after the recording has ended'
 complete -c heaptape -n '__heaptape_in record' -l upload-token-file -r -F -a '(__heaptape_words @files)' -d 'with -o URL, send the token in the first line of FILE, which is read again for each request, as \'Authorization: Bearer TOKEN\''
 complete -c heaptape -n '__heaptape_in record' -l s3 -a '(__heaptape_words )' -d 'with -o URL, sign requests for S3, for REGION or $AWS_REGION, with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN'

@@ -48,7 +48,7 @@ _heaptape_record() {
     '--keep=[with --flight or --segment, remove older dumps or segments than the last N]:N: _heaptape_words ' \
     '--on-dump=[with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER]:CMD: _heaptape_words ' \
     '--spool=[with -o URL, keep segments below DIR until the server has them (default\: $XDG_STATE_HOME/heaptape/upload, or ~/.local/state/heaptape/upload)]:DIR: _heaptape_words @folders' \
-    '--spool-limit=[with -o URL, drop the oldest segments when more than SIZE of this recording waits for the server]:SIZE: _heaptape_words ' \
+    '--spool-limit=[with -o URL, drop the oldest segments, also those that earlier recordings left, when the spool has more than SIZE]:SIZE: _heaptape_words ' \
     '--upload-wait=[with -o URL, wait at most SECONDS for uploads after the recording has ended]:SECONDS: _heaptape_words ' \
     '--upload-token-file=[with -o URL, send the token in the first line of FILE, which is read again for each request, as '\''Authorization\: Bearer TOKEN'\'']:FILE: _heaptape_words @files' \
     '--s3=-[with -o URL, sign requests for S3, for REGION or $AWS_REGION, with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN]::REGION: _heaptape_words ' \

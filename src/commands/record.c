@@ -172,7 +172,7 @@ static const struct option options[] = {
      "~/.local/state/heaptape/upload)",
      offsetof(struct record_options, spool)},
     {0, "spool-limit", OPTION_SIZE, "SIZE", "1G",
-     "with -o URL, drop the oldest segments when more than SIZE of this recording waits for the server",
+     "with -o URL, drop the oldest segments, also those that earlier recordings left, when the spool has more than SIZE",
      offsetof(struct record_options, spool_bytes), .min = 1, .max = INT64_MAX},
     {0, "upload-wait", OPTION_NUMBER, "SECONDS", "30",
      "with -o URL, wait at most SECONDS for uploads after the recording has ended",

@@ -55,23 +55,25 @@ static char *make_name(const char *program, pid_t pid)
 
 int feed_init(struct feed *f, const char *spool, const char *url, const char *program, pid_t pid, struct err *e)
 {
-    char *above = find_spool(spool, e), *base = above ? upload_url(url, e) : NULL, *name = make_name(program, pid);
     f->lock = f->told = -1;
     f->url = f->folder = f->pattern = NULL;
+    f->spool = find_spool(spool, e);
+    f->name = make_name(program, pid);
+    char *base = f->spool ? upload_url(url, e) : NULL;
     int rc = !base ? -EINVAL : 0;
-    if (rc == 0 && (!name || asprintf(&f->folder, "%s/%s", above, name) < 0 ||
-                    asprintf(&f->url, "%s%s/", base, name) < 0 || asprintf(&f->pattern, "%s/%%n.ht", f->folder) < 0))
+    if (rc == 0 && (!f->name || asprintf(&f->folder, "%s/%s", f->spool, f->name) < 0 ||
+                    asprintf(&f->url, "%s%s/", base, f->name) < 0 || asprintf(&f->pattern, "%s/%%n.ht", f->folder) < 0))
         rc = err_set(e, -ENOMEM, "out of memory");
     f->upload.folder = f->folder;
     f->upload.url = f->url;
-    free(above);
     free(base);
-    free(name);
     return rc;
 }
 
 void feed_release(struct feed *f)
 {
+    free(f->spool);
+    free(f->name);
     free(f->url);
     free(f->folder);
     free(f->pattern);
@@ -163,9 +165,11 @@ static void restart(struct feed *f)
 static void say_dropped(void *feed, const char *path, uint64_t bytes)
 {
     struct feed *f = feed;
-    f->dropped_files++;
-    f->dropped_bytes += bytes;
-    say(f, "%s/%s: dropped, not uploaded: the spool has reached --spool-limit", f->folder, path);
+    if (queue_is_in(path, f->name)) {
+        f->dropped_files++;
+        f->dropped_bytes += bytes;
+    }
+    say(f, "%s/%s: dropped, not uploaded: the spool has reached --spool-limit", f->spool, path);
 }
 
 void feed_added(void *feed)
@@ -173,7 +177,7 @@ void feed_added(void *feed)
     struct feed *f = feed;
     struct err e = {0};
     f->added_files++;
-    if (queue_limit(f->folder, f->limit, say_dropped, f, &e) < 0)
+    if (queue_limit(f->spool, f->name, f->limit, say_dropped, f, &e) < 0)
         f->upload.note(e.text);
     restart(f);
     // When the pipe is full, the process knows already.

@@ -9,6 +9,7 @@
 struct feed {
     struct upload_settings upload; // `url`, `folder` and `added` are set here
     uint64_t limit;                // of the spool, in bytes
+    char *spool, *name;            // of all recordings, and of this one in it: owned
     char *url, *folder;            // of this recording: owned
     char *pattern;                 // of the paths of segments: FOLDER/%n.ht; owned
     int lock;                      // of the folder, or -1

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +21,15 @@ static bool is_trace(const char *name)
     return n > 3 && strcmp(name + n - 3, ".ht") == 0;
 }
 
-static int add(struct queue *q, char *path, uint64_t bytes)
+static int add(struct queue *q, char *path, const struct stat *st)
 {
     if (HT_GROW(&q->files, &q->capacity, q->n + 1) < 0) {
         free(path);
         return -ENOMEM;
     }
-    q->files[q->n++] = (struct queue_file){path, bytes};
-    q->bytes += bytes;
+    q->files[q->n++] = (struct queue_file){path, (uint64_t)st->st_size,
+                                           (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
+    q->bytes += (uint64_t)st->st_size;
     return 0;
 }
 
@@ -45,7 +47,7 @@ static int read_entry(struct queue *q, int folder, const char *prefix, const cha
     if (asprintf(&path, "%s%s%s", prefix, name, trace ? "" : "/") < 0)
         return -ENOMEM;
     if (trace)
-        return add(q, path, (uint64_t)st.st_size);
+        return add(q, path, &st);
     int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     int rc = fd >= 0 ? read_folder(q, fd, path, depth + 1) : errno == ENOENT ? 0 : -errno;
     free(path);
@@ -125,15 +127,74 @@ static bool drop(int folder, const char *path)
     return removed;
 }
 
-int queue_limit(const char *folder, uint64_t limit, void (*dropped)(void *context, const char *path, uint64_t bytes),
-                void *context, struct err *e)
+bool queue_is_in(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
+}
+
+// Of what an earlier recording left, while nobody uploads it.
+static bool drop_left(int fd, const char *spool, const char *path)
+{
+    char *folder = NULL;
+    if (asprintf(&folder, "%s/%s", spool, path) < 0)
+        return false;
+    *strrchr(folder, '/') = 0;
+    int lock = queue_lock(folder);
+    bool dropped = lock >= 0 && drop(fd, path);
+    if (lock >= 0)
+        close(lock);
+    if (dropped)
+        queue_clean(spool, path);
+    free(folder);
+    return dropped;
+}
+
+// Has a recording made it? Whatever else is in the folder that is named as a spool is nobody's to drop.
+static bool is_segment(const char *path)
+{
+#define DIGITS_6 "[0-9][0-9][0-9][0-9][0-9][0-9]"
+    return fnmatch("*/*-[0-9][0-9]" DIGITS_6 "T" DIGITS_6 "Z-[0-9]*/[0-9]*.ht", path, FNM_PATHNAME) == 0;
+#undef DIGITS_6
+}
+
+// Forgets all other files.
+static void keep_segments(struct queue *q)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < q->n; i++) {
+        if (is_segment(q->files[i].path)) {
+            q->files[n++] = q->files[i];
+            continue;
+        }
+        q->bytes -= q->files[i].bytes;
+        free(q->files[i].path);
+    }
+    q->n = n;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const struct queue_file *f = a, *g = b;
+    return f->time_ns == g->time_ns ? compare(a, b) : f->time_ns < g->time_ns ? -1 : 1;
+}
+
+int queue_limit(const char *spool, const char *own, uint64_t limit,
+                void (*dropped)(void *context, const char *path, uint64_t bytes), void *context, struct err *e)
 {
     struct queue q = {0};
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 ? err_set_errno(e, "%s", folder) : queue_read(&q, folder, e);
-    for (size_t i = 0; rc == 0 && i + 1 < q.n && q.bytes > limit; i++) {
+    const char *last = NULL;
+    int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 ? err_set_errno(e, "%s", spool) : queue_read(&q, spool, e);
+    keep_segments(&q);
+    for (size_t i = 0; i < q.n; i++)
+        last = queue_is_in(q.files[i].path, own) ? q.files[i].path : last;
+    if (rc == 0 && q.bytes > limit)
+        qsort(q.files, q.n, sizeof *q.files, compare_times);
+    for (size_t i = 0; rc == 0 && i < q.n && q.bytes > limit; i++) {
         const struct queue_file *f = &q.files[i];
-        if (!drop(fd, f->path))
+        bool is_own = queue_is_in(f->path, own);
+        if (f->path == last || !(is_own ? drop(fd, f->path) : drop_left(fd, spool, f->path)))
             continue;
         q.bytes -= f->bytes;
         dropped(context, f->path, f->bytes);

@@ -5,12 +5,14 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct queue_file {
     char *path; // below the folder
     uint64_t bytes;
+    int64_t time_ns; // of its last change
 };
 
 // The traces of a folder, folder by folder, those of each by number. All zero is an empty one.
@@ -33,10 +35,14 @@ int queue_lock(const char *folder);
 // dropped before.
 int queue_hold(int fd);
 
-// Removes the oldest traces until those that are left have at most `limit` bytes; never the last one, nor one that is held.
-// `dropped` is called for each.
-int queue_limit(const char *folder, uint64_t limit, void (*dropped)(void *context, const char *path, uint64_t bytes),
-                void *context, struct err *e);
+// Removes the oldest segments of a spool, HOST/PROGRAM-TIME-PID/N.ht, and no other files, until those that are left have at most
+// `limit` bytes; never the last one of the recording `own`, which is the path of its folder in the spool, nor one that is held, nor
+// those of another recording that runs. `dropped` is called for each.
+int queue_limit(const char *spool, const char *own, uint64_t limit,
+                void (*dropped)(void *context, const char *path, uint64_t bytes), void *context, struct err *e);
+
+// Is the path in that folder?
+bool queue_is_in(const char *path, const char *folder);
 
 // Removes the folder of `path` below `folder`, and those above it up to `folder`, which stays, as far as they are empty.
 void queue_clean(const char *folder, const char *path);

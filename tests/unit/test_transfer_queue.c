@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static char root[] = "/tmp/heaptape-queue-XXXXXX";
@@ -96,25 +97,64 @@ static void test_limit(void **state)
 {
     struct err e = {0};
     (void)state;
-    put("1.ht", 10);
-    put("2.ht", 10);
-    put("3.ht", 10);
-    put("10.ht", 10);
-    assert_int_equal(queue_limit(root, 40, on_dropped, NULL, &e), 0);
+    put("h/p-20260102T030405Z-7/1.ht", 10);
+    put("h/p-20260102T030405Z-7/2.ht", 10);
+    put("h/p-20260102T030405Z-7/3.ht", 10);
+    put("h/p-20260102T030405Z-7/10.ht", 10);
+    assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 40, on_dropped, NULL, &e), 0);
     assert_string_equal(dropped, "");
     // One that is being uploaded stays.
-    int fd = open(name_of("1.ht"), O_RDONLY);
+    int fd = open(name_of("h/p-20260102T030405Z-7/1.ht"), O_RDONLY);
     assert_int_equal(queue_hold(fd), 0);
-    assert_int_equal(queue_limit(root, 39, on_dropped, NULL, &e), 0);
-    assert_string_equal(dropped, "2.ht:10 ");
+    assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 39, on_dropped, NULL, &e), 0);
+    assert_string_equal(dropped, "h/p-20260102T030405Z-7/2.ht:10 ");
     close(fd);
-    fd = open(name_of("1.ht"), O_RDONLY);
+    fd = open(name_of("h/p-20260102T030405Z-7/1.ht"), O_RDONLY);
     // The last one stays, however large it is.
-    assert_int_equal(queue_limit(root, 0, on_dropped, NULL, &e), 0);
-    assert_string_equal(dropped, "2.ht:10 1.ht:10 3.ht:10 ");
-    has("10.ht:10 ", 10);
+    assert_int_equal(queue_limit(root, "h/p-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);
+    assert_string_equal(
+        dropped, "h/p-20260102T030405Z-7/2.ht:10 h/p-20260102T030405Z-7/1.ht:10 h/p-20260102T030405Z-7/3.ht:10 ");
+    has("h/p-20260102T030405Z-7/10.ht:10 ", 10);
     assert_int_equal(queue_hold(fd), -ENOENT);
     close(fd);
+}
+
+// Sets how many seconds ago a file was written.
+static void set_age(const char *path, int seconds)
+{
+    const struct timespec then = {.tv_sec = time(NULL) - seconds};
+    assert_int_equal(utimensat(AT_FDCWD, name_of(path), (const struct timespec[]){then, then}, 0), 0);
+}
+
+static void test_limit_of_all(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    put("h/left-20260102T030405Z-7/1.ht", 10);
+    put("h/runs-20260102T030405Z-7/1.ht", 10);
+    put("h/own-20260102T030405Z-7/1.ht", 10);
+    put("h/own-20260102T030405Z-7/2.ht", 10);
+    put("h/new-20260102T030405Z-7/1.ht", 10);
+    // Files of others, which only happen to be there.
+    put("h/own/9.ht", 1000);
+    put("mine.ht", 1000);
+    put("h/left-20260102T030405Z-7/mine.ht", 1000);
+    set_age("h/runs-20260102T030405Z-7/1.ht", 40);
+    set_age("h/left-20260102T030405Z-7/1.ht", 30);
+    set_age("h/own-20260102T030405Z-7/1.ht", 20);
+    set_age("h/new-20260102T030405Z-7/1.ht", 10);
+    int lock = queue_lock(name_of("h/runs-20260102T030405Z-7"));
+    assert_true(lock >= 0);
+    // Of others, only what no process has; the oldest of all first.
+    assert_int_equal(queue_limit(root, "h/own-20260102T030405Z-7", 40, on_dropped, NULL, &e), 0);
+    assert_string_equal(dropped, "h/left-20260102T030405Z-7/1.ht:10 ");
+    assert_int_equal(queue_limit(root, "h/own-20260102T030405Z-7", 0, on_dropped, NULL, &e), 0);
+    assert_string_equal(
+        dropped,
+        "h/left-20260102T030405Z-7/1.ht:10 h/own-20260102T030405Z-7/1.ht:10 h/new-20260102T030405Z-7/1.ht:10 ");
+    has("h/left-20260102T030405Z-7/mine.ht:1000 h/own-20260102T030405Z-7/2.ht:10 h/own/9.ht:1000 h/runs-20260102T030405Z-7/1.ht:10 mine.ht:1000 ",
+        3020);
+    close(lock);
 }
 
 static void test_lock(void **state)
@@ -172,6 +212,7 @@ static void test_url(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_read, setup, teardown),
     cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_limit_of_all, setup, teardown),
     cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
     cmocka_unit_test_setup_teardown(test_clean, setup, teardown),
     cmocka_unit_test(test_url),
