@@ -51,6 +51,9 @@ struct anonymizing {
     uint64_t unit;               // of times, in stamps
     uint64_t last_stamp;         // of the copy
     uint64_t marks, names, with_site;
+    uint32_t *slots; // of the copy, by those of the source, + 1; 0: not met
+    size_t n_slots, slots_capacity;
+    uint32_t slots_met;
     struct err *e;
 };
 
@@ -70,6 +73,20 @@ static void round_op(struct workload_op *op)
     }
     if (op->size)
         op->size = size_classes_four_max(op->size);
+}
+
+// Slots are numbered in the order of their first ops, and ops of equal stamps may come in another order than that in which the
+// source was written.
+static int renumber_slot(struct anonymizing *a, uint32_t *slot)
+{
+    if (*slot == WORKLOAD_NO_SLOT)
+        return 0;
+    if (HT_EXTEND(&a->slots, &a->n_slots, &a->slots_capacity, (size_t)*slot + 1) < 0)
+        return err_set(a->e, -ENOMEM, "%s: out of memory", a->in.in.name);
+    if (!a->slots[*slot])
+        a->slots[*slot] = ++a->slots_met;
+    *slot = a->slots[*slot] - 1;
+    return 0;
 }
 
 static int put_op(struct anonymizing *a, uint32_t thread, const struct workload_op *from)
@@ -94,7 +111,8 @@ static int put_op(struct anonymizing *a, uint32_t thread, const struct workload_
         op.text = mark;
         op.text_bytes = (uint32_t)snprintf(mark, sizeof mark, "mark %" PRIu64, ++a->marks);
     }
-    return workload_output_op(&a->to, thread, &op, a->e);
+    int rc = renumber_slot(a, &op.slot);
+    return rc < 0 ? rc : workload_output_op(&a->to, thread, &op, a->e);
 }
 
 static int put_ops(struct anonymizing *a)
@@ -250,6 +268,7 @@ static int anonymize(const char *path, const struct anonymize_options *o, struct
     if (rc == 0)
         report(&a, out.name);
     workload_sites_release(&a.sites);
+    free(a.slots);
     workload_file_close(&a.in);
     return rc;
 }

@@ -103,6 +103,18 @@ all_text() {
   has "$("$HEAPTAPE" stat --by site b.htw)" "function 1 (program)"
 }
 
+@test "threads whose times have become equal can be anonymized again" {
+  for i in 0 1 2 3 4 5; do
+    printf '{"kind":"malloc","pid":1,"tid":%d,"time_ns":%d,"size":10,"result":%d}\n' $((i % 2)) $((i + 1)) $((i + 1))
+  done >in.json
+  "$HEAPTAPE" import -q --format json -o in.htw in.json
+  "$HEAPTAPE" anonymize -q --times 1s -o once.htw in.htw
+  heaptape anonymize -q -o twice.htw once.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  "$HEAPTAPE" check -q twice.htw
+  [ "$("$HEAPTAPE" stat --json twice.htw | jq -c '[.events, .slots, .threads]')" = "[6,6,2]" ]
+}
+
 @test "what cannot be done is said in a line" {
   heaptape anonymize --times soon -o b.htw a.htw
   usage_fails "--times: 'soon' is not a time such as 1ms"
