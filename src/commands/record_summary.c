@@ -1,4 +1,4 @@
-#include "print/record_summary.h"
+#include "commands/record_summary.h"
 
 #include "base/printable.h"
 #include "cli/command.h"

@@ -1,6 +1,6 @@
 // What `record` says at its end.
-#ifndef HEAPTAPE_PRINT_RECORD_SUMMARY_H
-#define HEAPTAPE_PRINT_RECORD_SUMMARY_H
+#ifndef HEAPTAPE_COMMANDS_RECORD_SUMMARY_H
+#define HEAPTAPE_COMMANDS_RECORD_SUMMARY_H
 
 #include "record/record.h"
 
