@@ -274,11 +274,14 @@ static void set_allocator(struct record_settings *s, const struct allocator *a)
 static int conclude(const struct record_options *o, const struct record_settings *s, const struct record_result *r,
                     const struct output *out)
 {
+    struct err e = {0};
     if (r->start_errno)
         die(r->start_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, "%s: %s", s->argv[0],
             r->start_errno == ENOENT ? "not found" : strerror(r->start_errno));
-    if (is_nothing(s, r))
-        record_summary_nothing(s->argv[0], r);
+    if (is_nothing(s, r)) {
+        record_summary_nothing(s->argv[0], r, &e);
+        die(EXIT_RECORD, "%s", e.text);
+    }
     record_summary_print(o->verbose, r, out);
     return exit_code(r);
 }

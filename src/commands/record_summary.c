@@ -5,6 +5,7 @@
 #include "cli/human.h"
 #include "print/unrecorded.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,26 +114,28 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
             human_plural(fallbacks, r->steps_down, "fallback", "fallbacks"), human_ns(ns, (double)r->wait_ns));
 }
 
-_Noreturn void record_summary_nothing(const char *program, const struct record_result *r)
+void record_summary_nothing(const char *program, const struct record_result *r, struct err *e)
 {
     const char *why = record_explain(program);
     if (r->off_reason[0])
-        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->off_reason);
-    if (why)
-        die(EXIT_RECORD, "%s: nothing was recorded: the program %s", program, why);
-    if (r->untraced)
-        die(EXIT_RECORD, "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
-            program);
-    if (r->unreadable)
-        die(EXIT_RECORD, "%s: nothing was recorded: its spool was truncated or overwritten", program);
-    if (r->unopened)
-        die(EXIT_RECORD, "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool",
-            program);
-    if (r->unrecorded.n)
-        die(EXIT_RECORD, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
-    if (r->bypassed_by[0])
-        die(EXIT_RECORD, "%s: nothing was recorded: the program calls its own malloc (in %s)", program, bypass_name(r));
-    if (r->processes)
-        die(EXIT_RECORD, "%s: nothing was recorded: the program did not call the malloc API", program);
-    die(EXIT_RECORD, "%s: nothing was recorded: libheaptape.so never started in it", program);
+        err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, r->off_reason);
+    else if (why)
+        err_set(e, -ENODATA, "%s: nothing was recorded: the program %s", program, why);
+    else if (r->untraced)
+        err_set(e, -ENODATA, "%s: nothing was recorded: no space, memory or file descriptor was left for its spool",
+                program);
+    else if (r->unreadable)
+        err_set(e, -ENODATA, "%s: nothing was recorded: its spool was truncated or overwritten", program);
+    else if (r->unopened)
+        err_set(e, -ENODATA,
+                "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool", program);
+    else if (r->unrecorded.n)
+        err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
+    else if (r->bypassed_by[0])
+        err_set(e, -ENODATA, "%s: nothing was recorded: the program calls its own malloc (in %s)", program,
+                bypass_name(r));
+    else if (r->processes)
+        err_set(e, -ENODATA, "%s: nothing was recorded: the program did not call the malloc API", program);
+    else
+        err_set(e, -ENODATA, "%s: nothing was recorded: libheaptape.so never started in it", program);
 }

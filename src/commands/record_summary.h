@@ -7,7 +7,7 @@
 // What was recorded, and what is known to be missing. `out` is NULL when it was no trace.
 void record_summary_print(bool verbose, const struct record_result *r, const struct output *out);
 
-// Exits with the reason why nothing of the program was recorded.
-_Noreturn void record_summary_nothing(const char *program, const struct record_result *r);
+// The reason why nothing of the program was recorded, as the text of *e.
+void record_summary_nothing(const char *program, const struct record_result *r, struct err *e);
 
 #endif
