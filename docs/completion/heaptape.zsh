@@ -42,7 +42,7 @@ _heaptape_record() {
     '--aggregate=-[write no events but what is live and what was allocated by call site, in a file of some MiB that is rewritten every SECONDS, 60 by default; with --stacks=sample unless --stacks is given]::SECONDS: _heaptape_words ' \
     '--period=[with --aggregate, keep the live bytes of each call site at the end of each period of SECONDS]:SECONDS: _heaptape_words ' \
     '--flight=[keep the last SIZE of the trace in memory, or what it has of the last DURATION (30s, 5min, 1h; at most 256M unless SIZE is given), and write it with all blocks that were live before as a trace when a trigger asks for it; with --stacks=sample unless --stacks is given]:SIZE|DURATION\[,...\]: _heaptape_words ' \
-    '--trigger=[with --flight, what asks for a dump besides SIGUSR2 and '\''heaptape ctl PID dump'\''\: rss>SIZE, rss+N%/DURATION, cgroup>N%, oom, exit!=0 or exit, which is the default]:TRIGGER\[,...\]: _heaptape_words ' \
+    '--trigger=[with --flight, what asks for a dump besides SIGUSR2 and '\''heaptape ctl PID dump'\''\: rss>SIZE, rss+N%/DURATION, cgroup>N%, pressure>N%, oom, exit!=0 or exit, which is the default]:TRIGGER\[,...\]: _heaptape_words ' \
     '--segment=[write the trace as files of SIZE or DURATION, each of which is a trace that begins with the blocks that are live; %n in FILE is their number. The folder of them is read as one trace]:SIZE|DURATION\[,...\]: _heaptape_words ' \
     '--on-segment=[with --segment, run CMD by the shell after each segment, with its path as $1]:CMD: _heaptape_words ' \
     '--keep=[with --flight or --segment, remove older dumps or segments than the last N]:N: _heaptape_words ' \

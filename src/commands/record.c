@@ -153,7 +153,7 @@ static const struct option options[] = {
      offsetof(struct record_options, flight), .parse = parse_window},
     {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL,
      "with --flight, what asks for a dump besides SIGUSR2 and 'heaptape ctl PID dump': rss>SIZE, rss+N%/DURATION, cgroup>N%, "
-     "oom, exit!=0 or exit, which is the default",
+     "pressure>N%, oom, exit!=0 or exit, which is the default",
      offsetof(struct record_options, triggers), .parse = parse_triggers},
     {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
      "write the trace as files of SIZE or DURATION, each of which is a trace that begins with the blocks that are live; %n in "
@@ -761,7 +761,8 @@ const struct command cmd_record = {
         "with these blocks, and can be converted and replayed; FILE (heaptape.%n.ht by default) is its name, with its number in the place "
         "of %n. Without %n each dump replaces the one before. Dumps are asked for by SIGUSR2 to heaptape, by 'heaptape ctl PID dump', and by "
         "the triggers: rss>SIZE, a process has more resident memory, again when it was below 90 % of SIZE in between; rss+N%/DURATION, it "
-        "has N % more than that long before; cgroup>N%, the cgroup of the first process uses more than N % of its memory limit; oom, the kernel killed a process "
+        "has N % more than that long before; cgroup>N%, the cgroup of the first process uses more than N % of its memory limit; pressure>N%, tasks of that cgroup, "
+        "or of the host where the kernel does not measure it by cgroup, waited for memory for more than N % of the last 10 seconds; oom, the kernel killed a process "
         "of that cgroup for want of memory; exit!=0, a signal terminated the program or its exit status is not 0; exit, the recording ended. "
         "With --trigger, exit is one only if it is named. Where the memory limit is one of a cgroup, the recorder must be in another one, or it may be killed "
         "too. heaptape waits for CMD to end before it exits. The program continues while a dump is written.\n\n"

@@ -49,6 +49,8 @@ static int parse_one(char *text, struct flight_triggers *t)
         return parse_growth(text + 4, t);
     if (strncmp(text, "cgroup>", 7) == 0)
         return parse_percent(text + 7, 99, &t->cgroup_percent);
+    if (strncmp(text, "pressure>", 9) == 0)
+        return parse_percent(text + 9, 99, &t->pressure_percent);
     bool *const flags[] = {&t->exit, &t->failure, &t->oom};
     int at = options_parse_choice("exit|exit!=0|oom", text);
     if (at >= 0)
@@ -148,6 +150,17 @@ static bool see_limit(struct watch *w, const struct proc_cgroup *c, char *reason
     return true;
 }
 
+static bool see_pressure(struct watch *w, const struct proc_cgroup *c, char *reason)
+{
+    uint64_t percent = w->triggers->pressure_percent;
+    if (!percent || c->pressure == UINT64_MAX || !crosses(&w->above_pressure, c->pressure, 100 * percent))
+        return false;
+    snprintf(reason, WATCH_REASON_BYTES,
+             "pressure>%llu%%: in the last 10 s, tasks of the %s waited for memory for %.1f %%",
+             (unsigned long long)percent, c->pressure_of_host ? "host" : "cgroup", (double)c->pressure / 100);
+    return true;
+}
+
 static bool see_kills(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
     uint64_t before = w->oom_kills;
@@ -160,17 +173,23 @@ static bool see_kills(struct watch *w, const struct proc_cgroup *c, char *reason
     return true;
 }
 
+bool watch_limits(struct watch *w, const struct proc_cgroup *c, char *reason)
+{
+    return see_kills(w, c, reason) || see_limit(w, c, reason) || see_pressure(w, c, reason);
+}
+
 static bool look(struct watch *w, char *reason)
 {
     struct proc_cgroup c;
-    proc_cgroup_read(w->cgroup, "/sys/fs/cgroup", &c);
-    return see_kills(w, &c, reason) || see_limit(w, &c, reason);
+    proc_cgroup_read(w->cgroup, "/sys/fs/cgroup", "/proc/pressure", &c);
+    return watch_limits(w, &c, reason);
 }
 
 bool watch_cgroup(struct watch *w, const struct trace_process *p, uint64_t now_ns, char *reason)
 {
     char lines[sizeof w->cgroup];
-    if ((!w->triggers->cgroup_percent && !w->triggers->oom) || now_ns < w->look_ns)
+    const struct flight_triggers *t = w->triggers;
+    if ((!t->cgroup_percent && !t->pressure_percent && !t->oom) || now_ns < w->look_ns)
         return false;
     w->look_ns = now_ns + LOOK_NS;
     proc_cgroup_lines((pid_t)p->pid, lines, sizeof lines);

@@ -1,7 +1,6 @@
 #include "proc/cgroup.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +38,26 @@ static uint64_t read_count(const char *folder, const char *name, const char *wor
     return count;
 }
 
+static uint64_t read_pressure(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 32];
+    unsigned whole, hundredths;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "re");
+    bool found = f && fscanf(f, "some avg10=%3u.%2u", &whole, &hundredths) == 2;
+    if (f)
+        fclose(f);
+    return found ? 100ull * whole + hundredths : UINT64_MAX;
+}
+
 // In `folder`, whose first root_bytes are where the hierarchy is mounted.
 static bool read_folder(char *folder, size_t root_bytes, bool v2, struct proc_cgroup *c)
 {
     const char *limit_name = v2 ? "memory.max" : "memory.limit_in_bytes";
     c->used = read_number(folder, v2 ? "memory.current" : "memory.usage_in_bytes");
     c->oom_kills = read_count(folder, v2 ? "memory.events" : "memory.oom_control", "oom_kill");
+    if (c->used != UINT64_MAX)
+        c->pressure = read_pressure(folder, "memory.pressure");
     while (c->used != UINT64_MAX) {
         uint64_t here = read_number(folder, limit_name);
         c->limit = here < c->limit && (v2 || here < NO_LIMIT_V1) ? here : c->limit;
@@ -83,13 +96,17 @@ static bool read_line(const char *line, size_t bytes, const char *root, struct p
     return false;
 }
 
-void proc_cgroup_read(const char *lines, const char *root, struct proc_cgroup *c)
+void proc_cgroup_read(const char *lines, const char *root, const char *host, struct proc_cgroup *c)
 {
-    *c = (struct proc_cgroup){UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    *c = (struct proc_cgroup){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
     for (const char *end; *lines; lines = *end ? end + 1 : end) {
         end = strchrnul(lines, '\n');
         if (read_line(lines, (size_t)(end - lines), root, c))
-            return;
+            break;
+    }
+    if (c->pressure == UINT64_MAX && host) {
+        c->pressure = read_pressure(host, "memory");
+        c->pressure_of_host = c->pressure != UINT64_MAX;
     }
 }
 

@@ -29,10 +29,10 @@ static struct watch watch_of(const char *text, struct flight_triggers *t)
 
 static void test_parse(void **state)
 {
-    static const char *const bad[] = {"",           "rss",       "rss>",        "rss>0",     "rss>1X",
-                                      "rss+20%",    "rss+%/5s",  "rss+0%/5s",   "rss+20/5s", "rss+20%/5",
-                                      "rss+20%/0s", "cgroup>0%", "cgroup>100%", "cgroup>9",  "oom,",
-                                      "exit=0",     "exit,,oom"};
+    static const char *const bad[] = {
+        "",          "rss",         "rss>",       "rss>0",      "rss>1X",    "rss+20%",     "rss+%/5s",
+        "rss+0%/5s", "rss+20/5s",   "rss+20%/5",  "rss+20%/0s", "cgroup>0%", "cgroup>100%", "cgroup>9",
+        "oom,",      "pressure>0%", "pressure>5", "exit=0",     "exit,,oom"};
     struct flight_triggers t;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -132,11 +132,38 @@ static void test_end(void **state)
     assert_string_equal(reason, "oom: SIGKILL terminated the program, perhaps for want of memory");
 }
 
+static void test_pressure(void **state)
+{
+    struct flight_triggers t;
+    struct watch w = watch_of("pressure>20%", &t);
+    struct proc_cgroup c = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, false};
+    (void)state;
+    assert_false(watch_limits(&w, &c, reason));
+    c.pressure = 2000;
+    assert_false(watch_limits(&w, &c, reason));
+    c.pressure = 2110;
+    assert_true(watch_limits(&w, &c, reason));
+    assert_string_equal(reason, "pressure>20%: in the last 10 s, tasks of the cgroup waited for memory for 21.1 %");
+    c.pressure = 9000;
+    assert_false(watch_limits(&w, &c, reason));
+    c.pressure = 1700;
+    assert_false(watch_limits(&w, &c, reason));
+    c.pressure = 3000;
+    c.pressure_of_host = true;
+    assert_true(watch_limits(&w, &c, reason));
+    assert_non_null(strstr(reason, "tasks of the host waited"));
+    watch_release(&w);
+    // Not asked for.
+    w = watch_of("oom", &t);
+    assert_false(watch_limits(&w, &c, reason));
+    watch_release(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),       cmocka_unit_test(test_rss), cmocka_unit_test(test_growth),
-        cmocka_unit_test(test_growth_says), cmocka_unit_test(test_end),
+        cmocka_unit_test(test_growth_says), cmocka_unit_test(test_end), cmocka_unit_test(test_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

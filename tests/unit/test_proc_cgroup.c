@@ -46,18 +46,18 @@ static void test_version_2(void **state)
     put("/a/b", "memory.current", "1000\n");
     put("/a/b", "memory.max", "max\n");
     put("/a", "memory.max", "5000\n");
-    proc_cgroup_read("0::/a/b\n", root, &c);
+    proc_cgroup_read("0::/a/b\n", root, root, &c);
     assert_int_equal(c.used, 1000);
     assert_int_equal(c.limit, 5000); // that of the one above
     assert_true(c.oom_kills == UINT64_MAX);
     put("/a/b", "memory.events", "low 0\noom 7\noom_kill 3\n");
     put("/a/b", "memory.max", "3000\n");
-    proc_cgroup_read("0::/a/b\n", root, &c);
+    proc_cgroup_read("0::/a/b\n", root, root, &c);
     assert_int_equal(c.limit, 3000);
     assert_int_equal(c.oom_kills, 3);
     put("/a/b", "memory.max", "max\n");
     put("/a", "memory.max", "max\n");
-    proc_cgroup_read("0::/a/b", root, &c);
+    proc_cgroup_read("0::/a/b", root, root, &c);
     assert_int_equal(c.used, 1000);
     assert_true(c.limit == UINT64_MAX);
 }
@@ -68,11 +68,11 @@ static void test_version_1(void **state)
     put("/memory/a", "memory.usage_in_bytes", "2000\n");
     put("/memory/a", "memory.limit_in_bytes", "9223372036854771712\n");
     put("/memory", "memory.limit_in_bytes", "9223372036854771712\n");
-    proc_cgroup_read("5:cpu,cpuacct:/x\n4:memory:/a\n0::/\n", root, &c);
+    proc_cgroup_read("5:cpu,cpuacct:/x\n4:memory:/a\n0::/\n", root, root, &c);
     assert_int_equal(c.used, 2000);
     assert_true(c.limit == UINT64_MAX); // there is none
     put("/memory/a", "memory.limit_in_bytes", "7000\n");
-    proc_cgroup_read("4:hugetlb,memory:/a\n", root, &c);
+    proc_cgroup_read("4:hugetlb,memory:/a\n", root, root, &c);
     assert_int_equal(c.limit, 7000);
 }
 
@@ -82,12 +82,12 @@ static void test_container(void **state)
     (void)state;
     put("/memory", "memory.usage_in_bytes", "2000\n");
     put("/memory", "memory.limit_in_bytes", "8000\n");
-    proc_cgroup_read("4:memory:/docker/0123\n", root, &c);
+    proc_cgroup_read("4:memory:/docker/0123\n", root, root, &c);
     assert_int_equal(c.used, 2000);
     assert_int_equal(c.limit, 8000);
     put("", "memory.current", "300\n");
     put("", "memory.max", "400\n");
-    proc_cgroup_read("0::/docker/0123\n", root, &c);
+    proc_cgroup_read("0::/docker/0123\n", root, root, &c);
     assert_int_equal(c.used, 300);
     assert_int_equal(c.limit, 400);
 }
@@ -97,9 +97,29 @@ static void test_none(void **state)
     static const char *const lines[] = {"", "\n", "garbage", "4:memory", "0::/a\n", "3:cpu:/a\n"};
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        proc_cgroup_read(lines[i], root, &c);
+        proc_cgroup_read(lines[i], root, root, &c);
         assert_true(c.used == UINT64_MAX && c.limit == UINT64_MAX);
     }
+}
+
+static void test_pressure(void **state)
+{
+    (void)state;
+    put("/a", "memory.current", "1000\n");
+    proc_cgroup_read("0::/a\n", root, root, &c);
+    assert_true(c.pressure == UINT64_MAX && !c.pressure_of_host);
+    put("", "memory",
+        "some avg10=1.07 avg60=2.00 avg300=3.00 total=4\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+    proc_cgroup_read("0::/a\n", root, root, &c);
+    assert_int_equal(c.pressure, 107);
+    assert_true(c.pressure_of_host);
+    put("/a", "memory.pressure", "some avg10=100.00 avg60=2.00 avg300=3.00 total=4\n");
+    proc_cgroup_read("0::/a\n", root, root, &c);
+    assert_int_equal(c.pressure, 10000);
+    assert_false(c.pressure_of_host);
+    put("/a", "memory.pressure", "some avg\n");
+    proc_cgroup_read("", root, "/nowhere", &c);
+    assert_true(c.pressure == UINT64_MAX && !c.pressure_of_host);
 }
 
 int main(void)
@@ -109,6 +129,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_version_1, setup, teardown),
         cmocka_unit_test_setup_teardown(test_container, setup, teardown),
         cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pressure, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
