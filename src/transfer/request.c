@@ -198,6 +198,17 @@ static void read_answer(struct request *r, struct request_result *to)
     printable_copy(to->text, sizeof to->text, text, strlen(text));
 }
 
+// libcurl says how long a failed attempt took: "after 5 ms". Without it, the same trouble has the same text each time.
+static void drop_time(char *text)
+{
+    static const char before[] = " after ", behind[] = " ms";
+    char *at = strstr(text, before), *number = at ? at + sizeof before - 1 : text;
+    size_t digits = at ? strspn(number, "0123456789") : 0;
+    char *end = number + digits;
+    if (digits && strncmp(end, behind, sizeof behind - 1) == 0)
+        memmove(at, end + sizeof behind - 1, strlen(end + sizeof behind - 1) + 1);
+}
+
 static void put(struct request *r, const char *url, int fd, uint64_t bytes, struct request_result *result)
 {
     struct curl_slist *headers = NULL;
@@ -219,6 +230,7 @@ static void put(struct request *r, const char *url, int fd, uint64_t bytes, stru
     if (rc == CURLE_OK) {
         read_answer(r, result);
     } else {
+        drop_time(r->error);
         const char *text = r->error[0] ? r->error : curl_easy_strerror(rc);
         printable_copy(result->text, sizeof result->text, text, strlen(text));
         result->permanent = is_permanent(rc);
