@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int err_set(struct err *e, int code, const char *fmt, ...)
@@ -28,4 +29,16 @@ int err_set_errno(struct err *e, const char *fmt, ...)
             snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", strerror(saved));
     }
     return -saved;
+}
+
+void err_note(void (*note)(const char *text), const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    note(n < 0 ? "out of memory" : text);
+    if (n >= 0)
+        free(text);
 }

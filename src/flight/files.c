@@ -1,6 +1,7 @@
 #include "flight/files.h"
 
 #include "base/buf.h"
+#include "base/err.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,15 +32,6 @@ _Noreturn static void execute(const char *command, const struct flight_file *fil
     _exit(127);
 }
 
-static void say(const struct flight_files *f, const char *path, const char *what, const char *why)
-{
-    char *text = NULL;
-    int n = asprintf(&text, "%s: %s %s%s", path, f->option, what, why);
-    f->note(n < 0 ? "out of memory" : text);
-    if (n >= 0)
-        free(text);
-}
-
 static void release(struct flight_file *file)
 {
     free(file->path);
@@ -66,7 +58,7 @@ static void run_next(struct flight_files *f)
         if (f->command && pid == 0)
             execute(f->command, next);
         if (pid < 0)
-            say(f, next->path, "cannot be run: ", strerror(errno));
+            err_note(f->note, "%s: %s cannot be run: %s", next->path, f->option, strerror(errno));
         f->command_pid = pid > 0 ? pid : 0;
         f->commanded += pid <= 0;
     }
@@ -95,7 +87,7 @@ void flight_files_reap(struct flight_files *f, bool wait)
         if (pid == 0)
             return;
         if (pid < 0 || status != 0)
-            say(f, f->files[f->commanded].path, "failed", "");
+            err_note(f->note, "%s: %s failed", f->files[f->commanded].path, f->option);
         f->command_pid = 0;
         f->commanded++;
         run_next(f);

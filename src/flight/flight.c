@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,19 +61,6 @@ int flight_check(const struct flight_settings *s, struct err *e)
     return rc;
 }
 
-// Says it, with room for a path.
-__attribute__((format(printf, 2, 3))) static void say(const struct flight *f, const char *format, ...)
-{
-    char *text = NULL;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&text, format, args);
-    va_end(args);
-    f->settings->note(n < 0 ? "out of memory" : text);
-    if (n >= 0)
-        free(text);
-}
-
 static int write_to(struct flight *f, struct written *w)
 {
     struct output out;
@@ -106,7 +92,8 @@ static void begin_dump(struct flight *f)
     }
     if (f->writer > 0)
         return;
-    say(f, "%s: cannot start a process to write it: %s", f->path ? f->path : f->settings->path, strerror(errno));
+    err_note(f->settings->note, "%s: cannot start a process to write it: %s", f->path ? f->path : f->settings->path,
+             strerror(errno));
     free(f->path);
     free(f->why);
     f->writer = 0;
@@ -118,15 +105,16 @@ static void end_dump(struct flight *f, int status)
     char events[64], blocks[64], bytes[32], ns[32];
     f->writer = 0;
     if (WIFSIGNALED(status))
-        say(f, "%s: the process that writes it was killed by signal %d", f->path, WTERMSIG(status));
+        err_note(f->settings->note, "%s: the process that writes it was killed by signal %d", f->path,
+                 WTERMSIG(status));
     else if (w->rc < 0)
-        say(f, "%s", w->e.text);
+        err_note(f->settings->note, "%s", w->e.text);
     else
-        say(f, "wrote %s: the last %s, %s, after %s that were live: %s (%s)", f->path,
-            human_ns(ns, (double)w->result.ns), human_plural(events, w->result.events, "event", "events"),
-            human_plural(blocks, w->result.blocks, "block", "blocks"), human_bytes(bytes, w->bytes), f->why);
+        err_note(f->settings->note, "wrote %s: the last %s, %s, after %s that were live: %s (%s)", f->path,
+                 human_ns(ns, (double)w->result.ns), human_plural(events, w->result.events, "event", "events"),
+                 human_plural(blocks, w->result.blocks, "block", "blocks"), human_bytes(bytes, w->bytes), f->why);
     if (!WIFSIGNALED(status) && w->rc == 0 && flight_files_add(&f->files, f->path, f->why) < 0)
-        say(f, "%s: out of memory", f->path);
+        err_note(f->settings->note, "%s: out of memory", f->path);
     free(f->path);
     free(f->why);
     f->path = f->why = NULL;
@@ -246,7 +234,7 @@ static void end(struct flight *f)
         begin_dump(f);
         reap(f, true);
     } else if (!f->dumps) {
-        say(f, "nothing asked for a dump: none was written");
+        err_note(f->settings->note, "nothing asked for a dump: none was written");
     }
     flight_files_reap(&f->files, true);
 }

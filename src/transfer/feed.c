@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,18 +76,6 @@ void feed_release(struct feed *f)
     free(f->url);
     free(f->folder);
     free(f->pattern);
-}
-
-__attribute__((format(printf, 2, 3))) static void say(const struct feed *f, const char *format, ...)
-{
-    char *text = NULL;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&text, format, args);
-    va_end(args);
-    f->upload.note(n < 0 ? "out of memory" : text);
-    if (n >= 0)
-        free(text);
 }
 
 // All descriptors but these and standard error, so that no pipe is kept open.
@@ -169,7 +156,7 @@ static void say_dropped(void *feed, const char *path, uint64_t bytes)
         f->dropped_files++;
         f->dropped_bytes += bytes;
     }
-    say(f, "%s/%s: dropped, not uploaded: the spool has reached --spool-limit", f->spool, path);
+    err_note(f->upload.note, "%s/%s: dropped, not uploaded: the spool has reached --spool-limit", f->spool, path);
 }
 
 void feed_added(void *feed)
@@ -189,17 +176,17 @@ static void say_result(const struct feed *f, const struct queue *left)
 {
     const struct upload_settings *u = &f->upload;
     char files[64], bytes[32];
-    say(f, "uploaded %s to %s", human_plural(files, f->added_files - f->dropped_files - left->n, "segment", "segments"),
-        f->url);
+    err_note(f->upload.note, "uploaded %s to %s",
+             human_plural(files, f->added_files - f->dropped_files - left->n, "segment", "segments"), f->url);
     if (f->dropped_files)
-        say(f, "%s dropped, %s: --spool-limit was reached before the server had them",
-            human_plural(files, f->dropped_files, "segment was", "segments were"),
-            human_bytes(bytes, f->dropped_bytes));
+        err_note(f->upload.note, "%s dropped, %s: --spool-limit was reached before the server had them",
+                 human_plural(files, f->dropped_files, "segment was", "segments were"),
+                 human_bytes(bytes, f->dropped_bytes));
     if (left->n)
-        say(f, "%s not uploaded yet, %s: run 'heaptape upload%s%s%s%s %s %s'",
-            human_plural(files, left->n, "segment is", "segments are"), human_bytes(bytes, left->bytes),
-            u->token_file ? " --token-file " : "", u->token_file ? u->token_file : "", u->s3_region ? " --s3=" : "",
-            u->s3_region ? u->s3_region : "", f->folder, f->url);
+        err_note(f->upload.note, "%s not uploaded yet, %s: run 'heaptape upload%s%s%s%s %s %s'",
+                 human_plural(files, left->n, "segment is", "segments are"), human_bytes(bytes, left->bytes),
+                 u->token_file ? " --token-file " : "", u->token_file ? u->token_file : "",
+                 u->s3_region ? " --s3=" : "", u->s3_region ? u->s3_region : "", f->folder, f->url);
 }
 
 // The folder and that of the host.

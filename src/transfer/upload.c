@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,18 +39,6 @@ static void on_signal(int sig)
 {
     (void)sig;
     signalled = 1;
-}
-
-__attribute__((format(printf, 2, 3))) static void say(const struct upload *u, const char *format, ...)
-{
-    char *text = NULL;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&text, format, args);
-    va_end(args);
-    u->settings->note(n < 0 ? "out of memory" : text);
-    if (n >= 0)
-        free(text);
 }
 
 bool upload_is_url(const char *text)
@@ -201,10 +188,10 @@ static void see_success(struct upload *u, const struct queue_file *f)
     u->result->bytes += f->bytes;
     u->failures = 0;
     if (u->trouble[0])
-        say(u, "%s: the server accepts uploads again", u->settings->url);
+        err_note(u->settings->note, "%s: the server accepts uploads again", u->settings->url);
     u->trouble[0] = 0;
     if (u->settings->verbose)
-        say(u, "%s: uploaded", f->path);
+        err_note(u->settings->note, "%s: uploaded", f->path);
     if (u->settings->added < 0)
         u->deadline_ns = clock_monotonic_ns() + u->settings->wait_ns;
 }
@@ -213,12 +200,13 @@ static void see_success(struct upload *u, const struct queue_file *f)
 static int see_failure(struct upload *u, const struct queue_file *f, const struct request_result *r)
 {
     if (is_of_file(r->status)) {
-        say(u, "%s: %s; the file stays where it is", f->path, r->text);
+        err_note(u->settings->note, "%s: %s; the file stays where it is", f->path, r->text);
         return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
     }
     bool hopeless = u->settings->added < 0 && !is_temporary(r);
     if (strcmp(u->trouble, r->text) != 0)
-        say(u, "%s: cannot be uploaded: %s%s", f->path, r->text, hopeless ? "" : "; heaptape tries again");
+        err_note(u->settings->note, "%s: cannot be uploaded: %s%s", f->path, r->text,
+                 hopeless ? "" : "; heaptape tries again");
     snprintf(u->trouble, sizeof u->trouble, "%s", r->text);
     u->over |= hopeless;
     if (!u->over)
@@ -251,7 +239,7 @@ static int try_file(struct upload *u, const struct queue_file *f, const char *pa
     int lock = !folder ? -ENOMEM : alone ? queue_lock(folder) : 0;
     free(folder);
     if (lock == -EWOULDBLOCK) {
-        say(u, "%s: is left to another process, which records or uploads it", path);
+        err_note(u->settings->note, "%s: is left to another process, which records or uploads it", path);
         return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
     }
     int fd = lock < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
