@@ -71,7 +71,7 @@ int flight_triggers_parse(const char *text, struct flight_triggers *t)
 
 void watch_init(struct watch *w, const struct flight_triggers *t, const struct trace_session *s)
 {
-    *w = (struct watch){.triggers = t, .session = s, .oom_kills = UINT64_MAX};
+    *w = (struct watch){.triggers = t, .session = s, .group.oom_kills = UINT64_MAX, .left.oom_kills = UINT64_MAX};
 }
 
 void watch_release(struct watch *w)
@@ -161,12 +161,12 @@ static bool see_pressure(struct watch *w, const struct proc_cgroup *c, char *rea
     return true;
 }
 
-static bool see_kills(struct watch *w, const struct proc_cgroup *c, char *reason)
+static bool see_kills(const struct watch *w, struct watch_group *g, const struct proc_cgroup *c, char *reason)
 {
-    uint64_t before = w->oom_kills;
+    uint64_t before = g->oom_kills;
     if (c->oom_kills == UINT64_MAX)
         return false;
-    w->oom_kills = c->oom_kills;
+    g->oom_kills = c->oom_kills;
     if (!w->triggers->oom || before == UINT64_MAX || c->oom_kills <= before)
         return false;
     snprintf(reason, WATCH_REASON_BYTES, "oom: the kernel killed a process of the cgroup for want of memory");
@@ -175,27 +175,28 @@ static bool see_kills(struct watch *w, const struct proc_cgroup *c, char *reason
 
 bool watch_limits(struct watch *w, const struct proc_cgroup *c, char *reason)
 {
-    return see_kills(w, c, reason) || see_limit(w, c, reason) || see_pressure(w, c, reason);
+    return see_kills(w, &w->group, c, reason) || see_limit(w, c, reason) || see_pressure(w, c, reason);
 }
 
 static bool look(struct watch *w, char *reason)
 {
     struct proc_cgroup c;
-    proc_cgroup_read(w->cgroup, "/sys/fs/cgroup", "/proc/pressure", &c);
+    proc_cgroup_read(w->group.lines, "/sys/fs/cgroup", "/proc/pressure", &c);
     return watch_limits(w, &c, reason);
 }
 
 bool watch_cgroup(struct watch *w, const struct trace_process *p, uint64_t now_ns, char *reason)
 {
-    char lines[sizeof w->cgroup];
+    char lines[sizeof w->group.lines];
     const struct flight_triggers *t = w->triggers;
     if ((!t->cgroup_percent && !t->pressure_percent && !t->oom) || now_ns < w->look_ns)
         return false;
     w->look_ns = now_ns + LOOK_NS;
     proc_cgroup_lines((pid_t)p->pid, lines, sizeof lines);
-    if (*lines && strcmp(lines, w->cgroup) != 0) {
-        memcpy(w->cgroup, lines, sizeof lines);
-        w->oom_kills = UINT64_MAX;
+    if (*lines && strcmp(lines, w->group.lines) != 0) {
+        w->left = w->group;
+        memcpy(w->group.lines, lines, sizeof lines);
+        w->group.oom_kills = UINT64_MAX;
     }
     return look(w, reason);
 }
@@ -215,16 +216,24 @@ static bool is_failure(const struct watch *w)
     return w->ended && w->exit_status != 0;
 }
 
+// A process that exits is shown in the root of cgroups of version 1.
+static bool look_at_left(struct watch *w, char *reason)
+{
+    struct proc_cgroup c;
+    proc_cgroup_read(w->left.lines, "/sys/fs/cgroup", NULL, &c);
+    return see_kills(w, &w->left, &c, reason);
+}
+
 bool watch_end(struct watch *w, char *reason)
 {
     const struct flight_triggers *t = w->triggers;
     int status = (int)w->exit_status;
-    if (t->oom && look(w, reason))
+    if (t->oom && (look(w, reason) || (w->killed && look_at_left(w, reason))))
         return true;
     // The first look may have come after the kill; and where nothing counts such kills, each SIGKILL may be one.
-    if (t->oom && w->killed && w->oom_kills) {
+    if (t->oom && w->killed && w->group.oom_kills) {
         snprintf(reason, WATCH_REASON_BYTES, "oom: SIGKILL terminated the program, %sfor want of memory",
-                 w->oom_kills == UINT64_MAX ? "perhaps " : "probably ");
+                 w->group.oom_kills == UINT64_MAX ? "perhaps " : "probably ");
         return true;
     }
     if (t->any && !t->exit && !(t->failure && is_failure(w)))

@@ -34,13 +34,15 @@ struct watch {
     const struct trace_session *session;
     struct watch_state *processes; // by number
     size_t n, capacity;
-    uint64_t look_ns;     // when the cgroup is looked at next: CLOCK_MONOTONIC
-    char cgroup[4096];    // /proc/PID/cgroup, as it was last
-    uint64_t oom_kills;   // UINT64_MAX: not known yet
-    bool above_limit;     // as watch_state.above
-    bool above_pressure;  // likewise
-    bool ended, killed;   // the recording's own program: it has ended; by SIGKILL
-    uint64_t exit_status; // as wait(2)
+    uint64_t look_ns; // when the cgroup is looked at next: CLOCK_MONOTONIC
+    struct watch_group {
+        char lines[4096];   // /proc/PID/cgroup
+        uint64_t oom_kills; // UINT64_MAX: not known yet
+    } group, left;          // the first process's, and the one before it
+    bool above_limit;       // as watch_state.above
+    bool above_pressure;    // likewise
+    bool ended, killed;     // the recording's own program: it has ended; by SIGKILL
+    uint64_t exit_status;   // as wait(2)
 };
 
 void watch_init(struct watch *w, const struct flight_triggers *t, const struct trace_session *s);
