@@ -116,6 +116,21 @@ ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e)
     }
 }
 
+int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e)
+{
+    enum { STEP = 1 << 16 };
+    ssize_t n;
+    do {
+        if (buf_reserve(to, STEP) < 0)
+            return err_set(e, -ENOMEM, "%s: out of memory", in->name);
+        n = input_read(in, to->data + to->size, STEP, e);
+        to->size += n > 0 ? (size_t)n : 0;
+        if (to->size > max)
+            return -EFBIG;
+    } while (n > 0);
+    return (int)n;
+}
+
 int input_seek(struct input *in, uint64_t offset, struct err *e)
 {
     if (lseek(in->fd, (off_t)offset, SEEK_SET) < 0)

@@ -37,6 +37,10 @@ ssize_t input_read(struct input *in, void *to, size_t want, struct err *e);
 // Reads what is there, up to `most` bytes, and waits only when there is nothing: 0 at the end.
 ssize_t input_read_some(struct input *in, void *to, size_t most, struct err *e);
 
+// Appends all that is left to *to. 0, -EFBIG without a text when that makes it longer than `max` bytes, or a negative errno with
+// the text set.
+int input_read_all(struct input *in, struct buf *to, size_t max, struct err *e);
+
 // Moves to an absolute offset. -ESPIPE on a pipe.
 int input_seek(struct input *in, uint64_t offset, struct err *e);
 

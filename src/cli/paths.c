@@ -29,9 +29,9 @@ static int try_place(const char *folder, const char *place, const char *name, ch
     return 0;
 }
 
-// This executable, absolute. Where /proc is not mounted, as it was named when it was executed: that may be relative to the
-// current folder, which must still be the same.
-static bool find_self(char self[PATH_MAX])
+// Where /proc is not mounted, as it was named when it was executed: that may be relative to the current folder, which must
+// still be the same.
+bool paths_self(char self[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
     if (n < 0) {
@@ -46,7 +46,7 @@ static bool find_self(char self[PATH_MAX])
 static int find_in(const char *const *from, size_t n, const char *name, char *out, size_t size)
 {
     char self[PATH_MAX];
-    if (!find_self(self))
+    if (!paths_self(self))
         return -ENOENT;
     *strrchr(self, '/') = 0;
     for (size_t i = 0; i < n; i++) {

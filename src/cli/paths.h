@@ -2,7 +2,12 @@
 #ifndef HEAPTAPE_CLI_PATHS_H
 #define HEAPTAPE_CLI_PATHS_H
 
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
+
+// The absolute path of this executable. False where it cannot be known.
+bool paths_self(char self[PATH_MAX]);
 
 // The absolute path of `name` (libheaptape.so, heaptape-replay, libheaptape-null.so, …) into out[size]: looked for relative
 // to this executable, so that a moved prefix and the build folder work; in $HEAPTAPE_LIBEXEC alone when that is set.

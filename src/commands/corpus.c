@@ -110,10 +110,8 @@ static int run_command(char *const *words, char *text, size_t size)
 
 static void find_self(char path[PATH_MAX])
 {
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (n < 0)
+    if (!paths_self(path))
         die(EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
-    path[n] = 0;
 }
 
 static void find_data(const char *name, char path[PATH_MAX])
@@ -147,14 +145,6 @@ static void expect_names(const struct corpus_index *x, const char *path, char **
     }
 }
 
-static bool is_wanted(const char *name, char **names, size_t n)
-{
-    bool wanted = n == 0;
-    for (size_t i = 0; i < n; i++)
-        wanted |= strcmp(names[i], name) == 0;
-    return wanted;
-}
-
 // list
 
 static int list(const struct corpus_options *o, char **names, size_t n)
@@ -170,7 +160,7 @@ static int list(const struct corpus_options *o, char **names, size_t n)
                        "threads", "peak live", "peak RSS", "duration", "file");
     for (size_t i = 0; !o->json && i < x.n; i++) {
         const struct corpus_entry *c = &x.entries[i];
-        if (!is_wanted(c->name, names, n))
+        if (!corpus_index_wants((const char *const *)names, n, c->name))
             continue;
         printf("%-10s %-14.14s %-28.28s %10s %7llu %10s %10s %9s %10s\n", c->name, c->program, c->version,
                human_count(events, c->events), (unsigned long long)c->threads, human_bytes(live, c->peak_live_bytes),
@@ -346,7 +336,7 @@ static int record(const struct corpus_options *o, char **names, size_t n)
         die(EXIT_FAILED, "%s: %s", o->folder, strerror(errno));
     r.index_path = read_index(&r.index, r.folder, true);
     for (size_t i = 0; i < scripts.gl_pathc; i++) {
-        if (is_wanted(script_name(&scripts, i), names, n))
+        if (corpus_index_wants((const char *const *)names, n, script_name(&scripts, i)))
             record_one(&r, script_name(&scripts, i));
     }
     note("%zu recorded, %zu skipped, %zu failed", r.recorded, r.skipped, r.failed);
@@ -419,7 +409,7 @@ static void make_words(struct words *w, const struct corpus_options *o, const st
     if (!o->allocators.n)
         add_allocators(w);
     for (size_t i = 0; i < x->n; i++) {
-        if (!is_wanted(x->entries[i].name, names, n))
+        if (!corpus_index_wants((const char *const *)names, n, x->entries[i].name))
             continue;
         char *file = join(o->folder, "/", x->entries[i].name);
         add_word(w, "--workload=", file, ".htw");

@@ -1,6 +1,7 @@
 #include "matrix/engine.h"
 
 #include "cli/options.h"
+#include "cli/paths.h"
 #include "commands/replay_options.h"
 #include "print/pooled.h"
 
@@ -154,10 +155,8 @@ static int print(const struct matrix *m, bool across_machines)
 
 static void find_self(char path[PATH_MAX])
 {
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    if (n < 0)
+    if (!paths_self(path))
         die(EXIT_FAILED, "/proc/self/exe: %s", strerror(errno));
-    path[n] = 0;
 }
 
 static int run(const void *fields, int argc, char **argv)

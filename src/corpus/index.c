@@ -6,7 +6,6 @@
 #include "report/json_value.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,17 +108,11 @@ static int read_text_file(struct buf *text, const char *path, struct err *e)
     int rc = input_open(&in, path, e);
     if (rc < 0)
         return rc;
-    uint8_t piece[65536];
-    ssize_t got = 0;
-    while (rc == 0 && (got = input_read(&in, piece, sizeof piece, e)) > 0) {
-        rc = text->size + (size_t)got > MAX_BYTES
-                 ? err_set(e, -EFBIG, "%s: is not an index of a corpus, at byte %d", path, MAX_BYTES)
-                 : buf_put(text, piece, (size_t)got);
-        if (rc == -ENOMEM)
-            err_set(e, rc, "out of memory");
-    }
+    rc = input_read_all(&in, text, MAX_BYTES, e);
+    if (rc == -EFBIG)
+        err_set(e, rc, "%s: is not an index of a corpus, at byte %d", path, MAX_BYTES);
     input_close(&in);
-    return rc < 0 ? rc : (int)got;
+    return rc;
 }
 
 int corpus_index_read(struct corpus_index *x, const char *path, struct err *e)
@@ -178,6 +171,14 @@ static void print_members(struct json *j, const struct corpus_entry *entry, bool
     }
 }
 
+bool corpus_index_wants(const char *const *names, size_t n, const char *name)
+{
+    bool wanted = n == 0;
+    for (size_t i = 0; i < n; i++)
+        wanted |= strcmp(names[i], name) == 0;
+    return wanted;
+}
+
 void corpus_index_print(const struct corpus_index *x, const char *const *names, size_t n, FILE *to)
 {
     struct json j = {.to = to, .pretty = true};
@@ -185,10 +186,7 @@ void corpus_index_print(const struct corpus_index *x, const char *const *names, 
     json_put_u64(&j, "schema_version", 2);
     json_put_array(&j, "entries");
     for (size_t i = 0; i < x->n; i++) {
-        bool wanted = n == 0;
-        for (size_t k = 0; k < n; k++)
-            wanted |= strcmp(names[k], x->entries[i].name) == 0;
-        if (!wanted)
+        if (!corpus_index_wants(names, n, x->entries[i].name))
             continue;
         json_begin_object(&j);
         print_members(&j, &x->entries[i], false);

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +61,9 @@ int corpus_index_put(struct corpus_index *x, struct corpus_entry *entry);
 
 // NULL: there is none.
 const struct corpus_entry *corpus_index_find(const struct corpus_index *x, const char *name);
+
+// Is `name` one of the `n` names, or n 0, which stands for all?
+bool corpus_index_wants(const char *const *names, size_t n, const char *name);
 
 // The document, of the `n` names alone unless n is 0.
 void corpus_index_print(const struct corpus_index *x, const char *const *names, size_t n, FILE *to);

@@ -82,25 +82,12 @@ int document_add(struct document *d, const char *name, int side, const char *tex
 // JSON that is longer is not ours.
 enum { MAX_JSON_BYTES = 256 << 20 };
 
-static int read_all(struct input *in, struct buf *b, struct err *e)
-{
-    enum { STEP = 1 << 16 };
-    ssize_t n;
-    do {
-        if (b->size > MAX_JSON_BYTES)
-            return err_set(e, -EFBIG, "%s: JSON of over 256 MiB", in->name);
-        if (buf_reserve(b, STEP) < 0)
-            return err_set(e, -ENOMEM, "%s: out of memory", in->name);
-        n = input_read(in, b->data + b->size, STEP, e);
-        b->size += n > 0 ? (size_t)n : 0;
-    } while (n > 0);
-    return (int)n;
-}
-
 static int add_json(struct document *d, struct input *in, int side, struct err *e)
 {
     struct buf b = {0};
-    int rc = read_all(in, &b, e);
+    int rc = input_read_all(in, &b, MAX_JSON_BYTES, e);
+    if (rc == -EFBIG)
+        err_set(e, rc, "%s: JSON of over 256 MiB", in->name);
     if (rc == 0)
         rc = document_add(d, in->name, side, (const char *)b.data, b.size, e);
     buf_release(&b);
