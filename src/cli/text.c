@@ -44,6 +44,11 @@ void note(const char *fmt, ...)
     va_end(args);
 }
 
+void note_text(const char *text)
+{
+    note("%s", text);
+}
+
 const char *cli_color(enum cli_color c)
 {
     static const char *const codes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m"};

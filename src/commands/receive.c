@@ -34,11 +34,6 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_note(const char *text)
-{
-    note("%s", text);
-}
-
 static int run_receive(const void *fields, int argc, char **argv)
 {
     const struct receive_options *o = fields;
@@ -49,7 +44,7 @@ static int run_receive(const void *fields, int argc, char **argv)
                                          .key = o->key,
                                          .max_bytes = o->max_bytes,
                                          .verbose = o->verbose,
-                                         .note = print_note};
+                                         .note = note_text};
     struct err e = {0};
     (void)argc;
     (void)argv;

@@ -450,11 +450,6 @@ static int run_flight(const void *settings, struct err *e)
     return flight_run(settings, e);
 }
 
-static void note_flight(const char *text)
-{
-    note("%s", text);
-}
-
 static int record_flight(const struct record_options *o, struct record_settings *s, const char *path)
 {
     const struct flight_settings how = {.path = path,
@@ -463,7 +458,7 @@ static int record_flight(const struct record_options *o, struct record_settings 
                                         .triggers = o->triggers,
                                         .keep = o->keep,
                                         .command = o->on_dump,
-                                        .note = note_flight};
+                                        .note = note_text};
     return record_to_reader(o, s, &(struct record_reader){path, &how, check_flight, run_flight, true});
 }
 
@@ -508,7 +503,7 @@ static int record_uploaded(const struct record_options *o, struct record_setting
     struct record_upload u = {.segments = *how, .feed = {.limit = o->spool_bytes}};
     struct err e = {0};
     u.feed.upload = (struct upload_settings){
-        .token_file = o->token_file, .wait_ns = o->upload_wait_s * NS_PER_S, .note = note_flight};
+        .token_file = o->token_file, .wait_ns = o->upload_wait_s * NS_PER_S, .note = note_text};
     if (feed_init(&u.feed, o->spool, o->output, s->argv[0], s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
         upload_options_complete(&u.feed.upload, o->s3, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
@@ -530,7 +525,7 @@ static int record_segments(const struct record_options *o, struct record_setting
                                     .level = o->compression.level,
                                     .keep = o->keep,
                                     .command = o->on_segment,
-                                    .note = note_flight};
+                                    .note = note_text};
     s->codec = FRAME_CODEC_NONE; // the segments are compressed when they are written
     if (upload_is_url(path))
         return record_uploaded(o, s, &how);

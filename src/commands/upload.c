@@ -24,11 +24,6 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_note(const char *text)
-{
-    note("%s", text);
-}
-
 static int run_upload(const void *fields, int argc, char **argv)
 {
     const struct upload_command *o = fields;
@@ -39,7 +34,7 @@ static int run_upload(const void *fields, int argc, char **argv)
                                   .token_file = o->token_file,
                                   .wait_ns = o->wait_s * 1000000000u,
                                   .added = -1,
-                                  .note = print_note,
+                                  .note = note_text,
                                   .verbose = o->verbose};
     (void)argc;
     char *url = upload_url(argv[1], &e);

@@ -12,11 +12,6 @@ const char *watch_program(const struct trace_process *p, char *text, size_t room
     return text;
 }
 
-static void print_note(const char *text)
-{
-    note("%s", text);
-}
-
 static void print_choice(const struct trace_reader *r, uint32_t process, size_t n, const struct peaks *peaks)
 {
     enum { NEXT = 3 };
@@ -39,7 +34,7 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
 const struct convert_watch *watch_begin(const char *what)
 {
     static struct progress progress;
-    static const struct convert_watch watch = {&progress, print_note, print_choice};
+    static const struct convert_watch watch = {&progress, note_text, print_choice};
     progress_init(&progress, what, "B", 0, cli_common.quiet);
     return &watch;
 }
@@ -51,6 +46,6 @@ const struct convert_watch *watch_conversion(void)
 
 const struct convert_watch *watch_notes(void)
 {
-    static const struct convert_watch watch = {NULL, print_note, print_choice};
+    static const struct convert_watch watch = {NULL, note_text, print_choice};
     return &watch;
 }
