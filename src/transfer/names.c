@@ -1,7 +1,6 @@
 #include "transfer/names.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 // By hand: what isalnum accepts depends on the locale.
@@ -21,7 +20,7 @@ static bool is_part(const char *part, size_t n)
     return true;
 }
 
-static bool is_trace(const char *part, size_t n)
+bool names_is_trace(const char *part, size_t n)
 {
     return n > 3 && memcmp(part + n - 3, ".ht", 3) == 0;
 }
@@ -34,7 +33,7 @@ int names_check(const char *path)
     for (const char *part = path;; parts++) {
         size_t n = strcspn(part, "/");
         bool last = part[n] == 0;
-        if (!is_part(part, n) || is_trace(part, n) != last)
+        if (!is_part(part, n) || names_is_trace(part, n) != last)
             return -EINVAL;
         if (last)
             break;
@@ -56,6 +55,6 @@ void names_make(const char *text, char *out, size_t size)
         out[0] = '_';
     out[n] = 0;
     // A folder must not look like a trace.
-    if (is_trace(out, n))
+    if (names_is_trace(out, n))
         out[n - 3] = '_';
 }

@@ -15,12 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_trace(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 3 && strcmp(name + n - 3, ".ht") == 0;
-}
-
 static int add(struct queue *q, char *path, const struct stat *st)
 {
     if (HT_GROW(&q->files, &q->capacity, q->n + 1) < 0) {
@@ -41,7 +35,7 @@ static int read_entry(struct queue *q, int folder, const char *prefix, const cha
     char *path = NULL;
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    bool trace = S_ISREG(st.st_mode) && is_trace(name);
+    bool trace = S_ISREG(st.st_mode) && names_is_trace(name, strlen(name));
     if (!trace && !(S_ISDIR(st.st_mode) && depth < NAMES_MAX_PARTS))
         return 0;
     if (asprintf(&path, "%s%s%s", prefix, name, trace ? "" : "/") < 0)

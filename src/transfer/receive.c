@@ -37,16 +37,6 @@ struct receive_request {
     const char *why; // literal
 };
 
-__attribute__((format(printf, 2, 3))) static void say(const struct receiver *r, const char *format, ...)
-{
-    char text[NAMES_MAX_BYTES + 256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    r->settings->note(text);
-}
-
 static void refuse(struct receive_request *q, unsigned status, const char *why)
 {
     q->status = status;
@@ -72,7 +62,7 @@ static bool is_allowed(const struct receiver *r, struct MHD_Connection *c)
     if (!r->settings->token_file)
         return true;
     if (tokens_read(r->settings->token_file, &tokens, &e) < 0) {
-        say(r, "%s", e.text);
+        err_note(r->settings->note, "%s", e.text);
         return false;
     }
     return given && strncasecmp(given, scheme, sizeof scheme - 1) == 0 &&
@@ -145,7 +135,7 @@ static void say_answer(const struct receiver *r, struct MHD_Connection *c, const
         getnameinfo(info->client_addr,
                     info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in),
                     host, sizeof host, NULL, 0, NI_NUMERICHOST);
-    say(r, "%s from %s: %s (%u)", known ? path + 1 : "a request", host, q->why, q->status);
+    err_note(r->settings->note, "%s from %s: %s (%u)", known ? path + 1 : "a request", host, q->why, q->status);
 }
 
 static enum MHD_Result answer(const struct receiver *r, struct MHD_Connection *c, const char *path,
@@ -292,12 +282,12 @@ static void say_address(const struct receiver *r, int fd)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return;
     brackets = address.ss_family == AF_INET6;
-    say(r, "listening on %s://%s%s%s:%s/", r->settings->certificate ? "https" : "http", brackets ? "[" : "", host,
-        brackets ? "]" : "", port);
+    err_note(r->settings->note, "listening on %s://%s%s%s:%s/", r->settings->certificate ? "https" : "http",
+             brackets ? "[" : "", host, brackets ? "]" : "", port);
     if (!r->settings->token_file && !is_local(&address))
-        say(r, "there is no --token-file: everybody who can connect can upload");
+        err_note(r->settings->note, "there is no --token-file: everybody who can connect can upload");
     else if (!r->settings->certificate && !is_local(&address))
-        say(r, "there is no --certificate: tokens and recordings are not encrypted");
+        err_note(r->settings->note, "there is no --certificate: tokens and recordings are not encrypted");
 }
 
 // The content of a PEM file as a string, to be freed.
