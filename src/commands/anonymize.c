@@ -75,8 +75,8 @@ static void round_op(struct workload_op *op)
         op->size = size_classes_four_max(op->size);
 }
 
-// Slots are numbered in the order of their first ops, and ops of equal stamps may come in another order than that in which the
-// source was written.
+// Slots are numbered in the order of their first ops. Ops of threads with equal timestamps may be read in another order than
+// they were written.
 static int renumber_slot(struct anonymizing *a, uint32_t *slot)
 {
     if (*slot == WORKLOAD_NO_SLOT)

@@ -154,9 +154,12 @@ static int put_page(struct tables_output *o, struct parquet_column *c, int type,
 {
     struct parquet *p = o->state;
     size_t room = ZSTD_compressBound(p->page.size);
-    if (!p->zstd && !(p->zstd = ZSTD_createCCtx()))
-        return -ENOMEM;
-    ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
+    if (!p->zstd) {
+        p->zstd = ZSTD_createCCtx();
+        if (!p->zstd)
+            return -ENOMEM;
+        ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
+    }
     if (buf_resize(&p->packed, room) < 0)
         return -ENOMEM;
     size_t packed = ZSTD_compress2(p->zstd, p->packed.data, room, p->page.data, p->page.size);
