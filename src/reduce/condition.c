@@ -246,17 +246,11 @@ void condition_release(struct condition *c)
 bool condition_compare(const struct condition *c, const struct condition_figures *f, struct condition_seen *seen)
 {
     struct parser p = {.at = c->comparison, .figures = f};
-    switch (parse_comparison(&p, seen)) {
-    case GREATER:
-        return seen->left > seen->right && seen->dividend_bytes >= c->floor_bytes;
-    case GREATER_OR_EQUAL:
-        return seen->left >= seen->right && seen->dividend_bytes >= c->floor_bytes;
-    case LESS:
-        return seen->left < seen->right;
-    case LESS_OR_EQUAL:
-        return seen->left <= seen->right;
-    case NO_RELATION:
-        break;
-    }
-    return false;
+    enum relation r = parse_comparison(&p, seen);
+    bool greater = r == GREATER || r == GREATER_OR_EQUAL;
+    double most = fabs(seen->right) * c->margin, more = greater ? seen->left - seen->right : seen->right - seen->left;
+    seen->margin = seen->right != 0 ? more / fabs(seen->right) : 0;
+    // What is not known makes `more` NAN, which is neither.
+    bool holds = r == GREATER || r == LESS ? more > most : more >= most;
+    return holds && !(greater && seen->dividend_bytes < c->floor_bytes);
 }

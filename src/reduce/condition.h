@@ -36,6 +36,7 @@ struct condition {
     unsigned needs;
     struct condition_expected expected;
     double floor_bytes; // that a quotient of bytes must have as its dividend, in comparisons with > or >=
+    double margin;      // by which the sides must differ, as a part of the right one
 };
 
 // The result of replays that a comparison is about.
@@ -48,6 +49,7 @@ struct condition_figures {
 struct condition_seen {
     double left, right;    // of the comparison; NAN: not known
     double dividend_bytes; // the lowest dividend of its quotients of bytes, INFINITY: it has none
+    double margin;         // by which the sides differ, as a part of the right one
     uint32_t violation;    // CONDITION_VERIFY
     int wait_status;       // CONDITION_CRASH
 };

@@ -89,9 +89,12 @@ static bool hold_all(const struct judge *j, const struct plan *p, struct judge_r
         const struct condition *c = &j->conditions[r->failed];
         struct condition_seen seen = {0};
         bool holds = c->kind == CONDITION_FIGURES ? compare(j, p, c, &seen, r) : fails(j, p, c, &seen, r);
-        double lowest = r->shown ? r->seen[r->failed].dividend_bytes : INFINITY;
+        const struct condition_seen before = r->seen[r->failed];
         r->seen[r->failed] = seen;
-        r->seen[r->failed].dividend_bytes = fmin(lowest, seen.dividend_bytes);
+        if (r->shown) {
+            r->seen[r->failed].dividend_bytes = fmin(before.dividend_bytes, seen.dividend_bytes);
+            r->seen[r->failed].margin = fmin(before.margin, seen.margin);
+        }
         if (!holds)
             return false;
     }
@@ -170,6 +173,10 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
     return j->command ? run_command(j, path, runs, r, e) : 0;
 }
 
+// By how much times must hold in a candidate, where they do in the input: as a part of the right side. The search would
+// else go on to where one replay in two shows it.
+static const double TIME_MARGIN = 0.1;
+
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes)
 {
     for (size_t i = 0; i < j->n_conditions; i++) {
@@ -177,5 +184,7 @@ void judge_expect(struct judge *j, const struct judge_report *input, uint64_t fl
         const struct condition_seen *seen = &input->seen[i];
         c->expected = (struct condition_expected){true, seen->violation, seen->wait_status};
         c->floor_bytes = fmin((double)floor_bytes, seen->dividend_bytes / 2);
+        if (c->needs & (CONDITION_NEEDS_TIME | CONDITION_NEEDS_LATENCY))
+            c->margin = fmin(TIME_MARGIN, seen->margin / 2);
     }
 }

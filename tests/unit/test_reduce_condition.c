@@ -1,5 +1,5 @@
 // Conditions: what is one, and when it holds.
-#include "reduce/condition.h"
+#include "reduce/judge.h"
 
 #include "unit.h"
 
@@ -71,6 +71,59 @@ static void the_floor_is_under_dividends(void **state)
     assert_true(holds("peak_rss/2 > 1MiB", 1e9, CONDITION_NEEDS_MEMORY));
 }
 
+static void the_margin_is_between_the_sides(void **state)
+{
+    static const struct {
+        const char *text;
+        double margin;
+        bool holds;
+        double seen; // margin
+    } cases[] = {
+        {"malloc.p99 > 4us", 0, true, 0.25},     {"malloc.p99 > 4us", 0.24, true, 0.25},
+        {"malloc.p99 > 4us", 0.25, false, 0.25}, {"malloc.p99 >= 4us", 0.25, true, 0.25},
+        {"malloc.p99 < 8us", 0.37, true, 0.375}, {"malloc.p99 < 8us", 0.38, false, 0.375},
+        {"malloc.p99 < 4us", 0, false, -0.25},   {"malloc.p99 > 1us - 5us", 2, true, 2.25},
+        {"malloc.p99 > 0", 0.1, true, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct condition c;
+        struct condition_seen seen;
+        struct err e = {0};
+        const struct condition_figures f = figures();
+        assert_int_equal(condition_parse(&c, cases[i].text, "glibc", &e), 0);
+        c.margin = cases[i].margin;
+        assert_int_equal(condition_compare(&c, &f, &seen), cases[i].holds);
+        assert_true(fabs(seen.margin - cases[i].seen) < 1e-9);
+        condition_release(&c);
+    }
+}
+
+static void half_of_the_margin_of_the_input_at_most(void **state)
+{
+    static const struct {
+        const char *text;
+        double seen, expected;
+    } cases[] = {
+        {"malloc.p99 > 4us", 0.25, 0.1},
+        {"malloc.p99 > 4us", 0.08, 0.04},
+        {"wall < 4s", 3, 0.1},
+        {"peak_rss/peak_live > 2", 3, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static struct judge j;
+        static struct judge_report report;
+        struct err e = {0};
+        j.n_conditions = 1;
+        report.seen[0].margin = cases[i].seen;
+        assert_int_equal(condition_parse(&j.conditions[0], cases[i].text, "glibc", &e), 0);
+        judge_expect(&j, &report, 0);
+        assert_true(fabs(j.conditions[0].margin - cases[i].expected) < 1e-9);
+        condition_release(&j.conditions[0]);
+    }
+}
+
 static void failures_and_allocators(void **state)
 {
     struct condition c;
@@ -92,6 +145,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(comparisons),
     cmocka_unit_test(what_is_not_known),
     cmocka_unit_test(the_floor_is_under_dividends),
+    cmocka_unit_test(the_margin_is_between_the_sides),
+    cmocka_unit_test(half_of_the_margin_of_the_input_at_most),
     cmocka_unit_test(failures_and_allocators),
 };
 
