@@ -194,6 +194,7 @@ _heaptape_replay() {
     '--threads=[run one thread for each recorded thread, as fast as it can (real), or never far ahead of the others (coupled), or the first for time and the second for memory (auto); or make all calls in one thread in recorded order (one)]:auto|real|coupled|one: _heaptape_words auto real coupled one' \
     '--speed=[replay at full speed, at the recorded pace, or N times as fast as recorded]:max|recorded|xN: _heaptape_words max recorded' \
     '--idle=[measure memory again SECONDS after everything was freed; 0\: do not wait \[10 with --speed recorded or xN\]]:SECONDS: _heaptape_words ' \
+    '--cpus=[run on these CPUs only\: 2,3 or 0-7]:LIST: _heaptape_words ' \
     '--timeout=[stop when no thread has made progress for SECONDS, and report the call that each is in; 0\: never]:SECONDS: _heaptape_words ' \
     '--internal-fragmentation[add a run that compares requested sizes with malloc_usable_size]' \
     '--stats-every=[add a run that reads the allocator'\''s own statistics every N calls and at marks; without this option, it is added if the recorded program called malloc_stats or jemalloc_stats]:N: _heaptape_words ' \
@@ -219,6 +220,7 @@ _heaptape_compare() {
     '--threads=[run one thread for each recorded thread, as fast as it can (real), or never far ahead of the others (coupled), or the first for time and the second for memory (auto); or make all calls in one thread in recorded order (one)]:auto|real|coupled|one: _heaptape_words auto real coupled one' \
     '--speed=[replay at full speed, at the recorded pace, or N times as fast as recorded]:max|recorded|xN: _heaptape_words max recorded' \
     '--idle=[measure memory again SECONDS after everything was freed; 0\: do not wait \[10 with --speed recorded or xN\]]:SECONDS: _heaptape_words ' \
+    '--cpus=[run on these CPUs only\: 2,3 or 0-7]:LIST: _heaptape_words ' \
     '--timeout=[stop when no thread has made progress for SECONDS, and report the call that each is in; 0\: never]:SECONDS: _heaptape_words ' \
     '--internal-fragmentation[add a run that compares requested sizes with malloc_usable_size]' \
     '--stats-every=[add a run that reads the allocator'\''s own statistics every N calls and at marks; without this option, it is added if the recorded program called malloc_stats or jemalloc_stats]:N: _heaptape_words ' \

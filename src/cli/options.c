@@ -152,6 +152,8 @@ static const char *expected(const struct option *o, char text[256])
         return "a number of bytes such as 4096, 64K, 16M or 2G";
     case OPTION_CHOICE:
     case OPTION_PARSED:
+        if (strcmp(o->argument, "LIST") == 0)
+            return "a list of numbers such as 2,3 or 0-7";
         if (!strchr(o->argument, '|'))
             break;
         snprintf(text, 256, "one of %s", o->argument);

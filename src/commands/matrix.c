@@ -203,8 +203,10 @@ const struct command cmd_matrix = {
         "with --retry.\n\n"
         "On several hosts, DIR, the workloads and heaptape itself need the same path everywhere, and DIR must be on a shared "
         "file system. A host runs one job at a time, and Slurm's tasks have nodes of their own, unless an --engine-option "
-        "says otherwise: jobs beside each other disturb each other's times. Results of different machines are not mixed "
-        "without --across-machines.\n\n"
+        "says otherwise: jobs beside each other disturb each other's times. --replay-option=--cpus=2,3 pins them to CPUs. "
+        "Each result says on what it was measured: the CPUs that were used and those of the machine, their frequency "
+        "governor and boost, transparent huge pages, and the load at the start. What may have disturbed times is printed "
+        "below the ratios. Results of different machines are not mixed without --across-machines.\n\n"
         "For the allocators of one machine, 'heaptape compare' is better: it decodes a workload once and replays in turn.\n\n"
         "The exit code is 0 if all jobs are done, and 1 if one failed or was not run.",
     .prints_text = true,

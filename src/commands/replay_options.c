@@ -5,6 +5,7 @@
 #include "convert/open.h"
 #include "print/watch.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -81,6 +82,33 @@ int replay_parse_idle(const char *text, void *field)
     int rc = options_parse_number(text, &idle->seconds);
     idle->given = true;
     return rc == 0 && idle->seconds > REPLAY_MAX_IDLE_SECONDS ? -ERANGE : rc;
+}
+
+int replay_parse_cpus(const char *text, void *field)
+{
+    struct replay_cpus *cpus = field;
+    cpus->text = text;
+    CPU_ZERO(&cpus->set);
+    for (;;) {
+        char *end;
+        if (!isdigit((unsigned char)*text))
+            return -EINVAL;
+        unsigned long from = strtoul(text, &end, 10), to = from;
+        if (*end == '-') {
+            if (!isdigit((unsigned char)end[1]))
+                return -EINVAL;
+            to = strtoul(end + 1, &end, 10);
+        }
+        if (from > to || to >= CPU_SETSIZE)
+            return -ERANGE;
+        for (unsigned long i = from; i <= to; i++)
+            CPU_SET(i, &cpus->set);
+        if (!*end)
+            return 0;
+        if (*end != ',')
+            return -EINVAL;
+        text = end + 1;
+    }
 }
 
 int replay_parse_speed(const char *text, void *field)
@@ -201,6 +229,10 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
     int code = check_options(c, o);
     if (code != EXIT_DONE)
         return code;
+    // For the players, too, which are its children.
+    if (o->cpus.text && sched_setaffinity(0, sizeof o->cpus.set, &o->cpus.set) < 0)
+        die(EXIT_FAILED, "--cpus %s: %s", o->cpus.text,
+            errno == EINVAL ? "heaptape may run on none of them" : strerror(errno));
     struct replay_settings how = {
         .runs = (unsigned)o->runs,
         .touch = o->touch,

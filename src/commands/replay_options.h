@@ -7,6 +7,7 @@
 #include "replay/session.h"
 
 #include <limits.h>
+#include <sched.h>
 
 struct replay_options {
     struct option_list allocators;
@@ -20,6 +21,10 @@ struct replay_options {
         uint64_t seconds;
         bool given;
     } idle;
+    struct replay_cpus {
+        cpu_set_t set;
+        const char *text; // NULL: all that it may run on
+    } cpus;
     uint64_t timeout_seconds;
     uint64_t memory_bytes;
     bool latency, cache;
@@ -51,6 +56,8 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
     {0, "idle", OPTION_PARSED, "SECONDS", NULL,                                                                      \
      "measure memory again SECONDS after everything was freed; 0: do not wait [10 with --speed recorded or xN]",             \
      offsetof(struct replay_options, idle), .max = REPLAY_MAX_IDLE_SECONDS, .parse = replay_parse_idle},                                                                 \
+    {0, "cpus", OPTION_PARSED, "LIST", NULL, "run on these CPUs only: 2,3 or 0-7",                                    \
+     offsetof(struct replay_options, cpus), .parse = replay_parse_cpus},                                               \
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",                                                                     \
      "stop when no thread has made progress for SECONDS, and report the call that each is in; 0: never",               \
      offsetof(struct replay_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},                             \
@@ -78,6 +85,9 @@ int replay_parse_speed(const char *text, void *field);
 
 // OPTION_PARSED: up to REPLAY_MAX_IDLE_SECONDS, to a struct replay_idle.
 int replay_parse_idle(const char *text, void *field);
+
+// OPTION_PARSED: numbers and ranges of CPUs, to a struct replay_cpus. The text is borrowed.
+int replay_parse_cpus(const char *text, void *field);
 
 // Runs what the options ask for on the workload at `path`, and calls `print` with the finished session. EXIT_USAGE if the
 // options contradict each other, else EXIT_DONE; dies when anything fails.

@@ -29,7 +29,7 @@ struct pooled {
 // What two results must have in common, or their times and memory are not of the same thing.
 static const char *const machine_keys[] = {
     "architecture",          "cpu_model", "cores", "memory_bytes", "page_bytes", "kernel", "cpu_governor",
-    "transparent_hugepages", NULL,
+    "transparent_hugepages", "cpu_boost", NULL,
 };
 static const char *const workload_keys[] = {
     "events", "skipped", "preexisting", "preexisting_bytes", "peak_live_bytes", "live_at_end_bytes", NULL,
@@ -222,6 +222,34 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
            color ? cli_color(color) : "", ratio, color ? cli_color(CLI_PLAIN) : "");
 }
 
+// What may have disturbed times, in the files that say so.
+static void print_cautions(const struct document *d)
+{
+    const char *governor = NULL;
+    bool boost = false;
+    double cores = 0, online = 0;
+    for (size_t i = 0; i < d->n_items; i++) {
+        const struct json_value *m = json_value_get(d->items[i].file, "machine");
+        const char *text = json_value_string(json_value_get(m, "cpu_governor"));
+        double may_use = json_value_number(json_value_get(m, "cores")),
+               of = json_value_number(json_value_get(m, "online_cpus"));
+        governor = text && strcmp(text, "performance") != 0 ? text : governor;
+        boost |= json_value_bool(json_value_get(m, "cpu_boost"));
+        if (may_use < of) {
+            cores = may_use;
+            online = of;
+        }
+    }
+    if (governor)
+        printf("The frequency of CPUs may have changed during a run: their governor is %s, not performance.\n",
+               governor);
+    if (boost)
+        puts("CPUs may run above their base frequency (boost), which depends on their load and temperature.");
+    if (online > 0)
+        printf("Runs had %.0f of the machine's %.0f CPUs: what ran on the others shared caches and memory.\n", cores,
+               online);
+}
+
 int pooled_print(const struct document *d, bool across_machines, struct err *e)
 {
     struct pooled p = {0};
@@ -234,8 +262,10 @@ int pooled_print(const struct document *d, bool across_machines, struct err *e)
             print_row(&p, &p.groups[k], i);
         putchar('\n');
     }
-    if (rc == 0)
+    if (rc == 0) {
         printf("Below %d runs of an allocator there is no interval.\n", MEASURE_MIN_RUNS);
+        print_cautions(d);
+    }
     release(&p);
     return rc == -ENOMEM ? err_set(e, rc, "out of memory") : rc;
 }

@@ -4,8 +4,8 @@
 
 #include "report/document.h"
 
-// Prints the medians of all runs of each allocator, and their ratios to the allocator of the first file with intervals.
-// Runs of different machines are mixed only if `across_machines`.
+// Prints the medians of all runs of each allocator, and their ratios to the allocator of the first file with intervals,
+// and what is known to have disturbed times. Runs of different machines are mixed only if `across_machines`.
 // -EINVAL, with the text set, when a file is no such result, when two of them cannot be compared (and what differs), or when
 // the same runs are there twice; -ENOMEM.
 int pooled_print(const struct document *d, bool across_machines, struct err *e);

@@ -30,10 +30,16 @@ static void put_machine(struct json *j, const struct machine *m)
     put_text(j, "architecture", m->architecture);
     put_text(j, "cpu_model", m->cpu_model);
     put_known(j, "cores", m->cores);
+    put_known(j, "online_cpus", m->online_cpus);
+    put_text(j, "cpus", m->cpus);
     put_known(j, "memory_bytes", m->memory_bytes);
     put_known(j, "page_bytes", m->page_bytes);
     put_text(j, "kernel", m->kernel);
     put_text(j, "cpu_governor", m->governor);
+    if (m->boost < 0)
+        json_put_string(j, "cpu_boost", NULL);
+    else
+        json_put_bool(j, "cpu_boost", m->boost);
     put_text(j, "transparent_hugepages", m->transparent_hugepages);
     json_put_double(j, "load_at_start", m->load < 0 ? NAN : m->load);
     json_end_object(j);

@@ -41,11 +41,38 @@ static void find_cpu_model(char *model, size_t size)
         fclose(f);
 }
 
-static uint64_t count_cores(void)
+static void find_cpus(struct machine *m)
 {
     cpu_set_t set;
-    long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (uint64_t)n : 0;
+    size_t n = 0;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    m->online_cpus = online > 0 ? (uint64_t)online : 0;
+    m->cores = m->online_cpus;
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return;
+    m->cores = (uint64_t)CPU_COUNT(&set);
+    for (unsigned i = 0; i < CPU_SETSIZE && n < sizeof m->cpus; i++) {
+        unsigned from = i;
+        while (i < CPU_SETSIZE && CPU_ISSET(i, &set))
+            i++;
+        if (i > from)
+            n += (size_t)snprintf(m->cpus + n, sizeof m->cpus - n, i > from + 1 ? "%s%u-%u" : "%s%u", n ? "," : "",
+                                  from, i - 1);
+    }
+    // Half a list says nothing.
+    if (n >= sizeof m->cpus)
+        m->cpus[0] = 0;
+}
+
+// One of two files, depending on the driver; in the second one, 0 stands for yes.
+static int find_boost(void)
+{
+    char text[8];
+    read_text("/sys/devices/system/cpu/cpufreq/boost", text, sizeof text);
+    if (text[0])
+        return text[0] == '1';
+    read_text("/sys/devices/system/cpu/intel_pstate/no_turbo", text, sizeof text);
+    return text[0] ? text[0] == '0' : -1;
 }
 
 // The kernel puts the setting in force in brackets.
@@ -61,7 +88,8 @@ static void find_hugepages(char *setting, size_t size)
 void machine_read(struct machine *m)
 {
     struct utsname name;
-    *m = (struct machine){.cores = count_cores()};
+    *m = (struct machine){.boost = find_boost()};
+    find_cpus(m);
     if (uname(&name) == 0) {
         snprintf(m->architecture, sizeof m->architecture, "%s", name.machine);
         snprintf(m->kernel, sizeof m->kernel, "%s", name.release);

@@ -87,6 +87,33 @@ is_complete() {
   expect "status 0" [ "$status" -eq 0 ]
 }
 
+@test "matrix: what may have disturbed times is said" {
+  heaptape matrix -q -r 2 -w a.htw m
+  [ "$status" -eq 0 ]
+  for key in . '.machine.cpu_governor = "powersave"' '.machine.cpu_boost = true' '.machine.cores = 2 | .machine.online_cpus = 8'; do
+    for i in 1 2; do
+      jq '.machine.cpu_governor = "performance" | .machine.cpu_boost = false | .machine.online_cpus = .machine.cores' m/$i.json >$i
+      cp $i m/$i.json
+    done
+    jq "$key" 2 >m/2.json
+    heaptape matrix --across-machines m
+    expect "status 0" [ "$status" -eq 0 ]
+    lines=$(grep -cE "governor is powersave|boost|2 of the machine's 8 CPUs" <<<"$output") || true
+    expect "$key" [ "$lines" -eq "$([ "$key" = . ] && echo 0 || echo 1)" ]
+    cp 2 m/2.json
+  done
+}
+
+@test "matrix: jobs run on the CPUs that an option of theirs chooses" {
+  heaptape matrix -q -r 1 -w a.htw --replay-option=--cpus=0 m
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "$(jq -c '[.machine.cpus, .machine.cores]' m/1.json)" = '["0",1]' ]
+  heaptape replay -q -r 1 --cpus 0,x a.htw
+  usage_fails "--cpus: '0,x' is not"
+  heaptape replay -q -r 1 --cpus 1023 a.htw
+  fails_with 1 "--cpus 1023: heaptape may run on none of them"
+}
+
 only_results() {
   [ "$(find m | wc -l)" -eq $(($(find m -name '[0-9]*.json' | wc -l) + 2)) ]
 }
