@@ -286,7 +286,7 @@ _heaptape_stat() {
   _arguments -s -S : \
     '--json[print one JSON object for each FILE]' \
     '--brief[print only the totals; a workload stores them in its summary, so the rest of it is not read, and the totals are not compared with it]' \
-    '--by=[print what each call site allocated and what of it is live; needs a recording made with --stacks]:site: _heaptape_words site' \
+    '--by=[print what each call site allocated and what of it is live, by the malloc API (site) or from the program'\''s own pools (pool); needs a recording made with --stacks]:site|pool: _heaptape_words site pool' \
     '--format=[with --by\: output format; folded for flame graphs, pprof for '\''go tool pprof'\'', speedscope and firefox as JSON for www.speedscope.app and profiler.firefox.com]:text|json|folded|pprof|speedscope|firefox: _heaptape_words text json folded pprof speedscope firefox' \
     '--weight=[with --by\: sort by this and use it as the weight of folded, speedscope and firefox\: bytes live at the peak, bytes live at the end, allocated bytes, number of allocations, steady growth over the whole run, or bytes allocated between --from and --to and live at --to \[peak, or span with --from or --to\]]:peak|end|bytes|allocs|growth|span: _heaptape_words peak end bytes allocs growth span' \
     '--from=[with --by\: count what was allocated from POINT on and is live at --to, by call site, thread and size (default\: the start)]:POINT: _heaptape_words ' \

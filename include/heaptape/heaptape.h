@@ -5,9 +5,10 @@
 // process is recorded as the recording was started.
 //
 // heaptape_mark(text), heaptape_pause(), heaptape_resume(), heaptape_unpause(), heaptape_start(), heaptape_stop(),
-// heaptape_sync(), heaptape_reset(), heaptape_status().
+// heaptape_sync(), heaptape_reset(), heaptape_status(); heaptape_pool_alloc(pool, block, size),
+// heaptape_pool_free(pool, block), heaptape_pool_reset(pool).
 //
-// The functions return 0 or an errno value: ENOENT if the process is not recorded, ENODATA if recording has turned itself
+// The functions that return an int return 0 or an errno value: ENOENT if the process is not recorded, ENODATA if recording has turned itself
 // off, EPIPE if the recorder has ended.
 #ifndef HEAPTAPE_HEAPTAPE_H
 #define HEAPTAPE_HEAPTAPE_H
@@ -25,7 +26,8 @@ extern "C" {
 #if defined(HEAPTAPE_LIBRARY)
 // libheaptape.so defines the functions itself.
 void heaptape_mark(const char *text);
-#define HEAPTAPE_CONTROL(result, name, none) result heaptape_##name(void);
+#define HEAPTAPE_CONTROL(result, name, none)          result heaptape_##name(void);
+#define HEAPTAPE_POOL(name, parameters, types, given) void heaptape_pool_##name parameters;
 #elif defined(__PIC__) || defined(__PIE__)
 // The inline functions have symbols of their own: heaptape_mark is the library's.
 #define HEAPTAPE_CONTROL(result, name, none)                                                                           \
@@ -34,6 +36,15 @@ void heaptape_mark(const char *text);
     static inline result heaptape_##name(void)                                                                         \
     {                                                                                                                  \
         return heaptape_library_##name ? heaptape_library_##name() : none;                                             \
+    }
+
+#define HEAPTAPE_POOL(name, parameters, types, given)                                                                  \
+    void heaptape_library_pool_##name parameters __asm__("heaptape_pool_" #name) __attribute__((weak));                \
+    static inline void heaptape_pool_##name parameters __asm__("heaptape_inline_pool_" #name);                         \
+    static inline void heaptape_pool_##name parameters                                                                 \
+    {                                                                                                                  \
+        if (heaptape_library_pool_##name)                                                                              \
+            heaptape_library_pool_##name given;                                                                        \
     }
 
 void heaptape_library_mark(const char *text) __asm__("heaptape_mark") __attribute__((weak));
@@ -57,19 +68,47 @@ static inline void heaptape_mark(const char *text)
         return found ? found() : none;                                                                                 \
     }
 
+// The calls that are made often look once.
+#define HEAPTAPE_FOUND(types, name)                                                                                    \
+    static void(*found) types;                                                                                         \
+    static int looked;                                                                                                 \
+    if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {                                                                 \
+        void *symbol = dlsym(NULL, name);                                                                              \
+        __builtin_memcpy(&found, &symbol, sizeof found);                                                               \
+        __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);                                                                \
+    }
+
+#define HEAPTAPE_POOL(name, parameters, types, given)                                                                  \
+    static inline void heaptape_pool_##name parameters                                                                 \
+    {                                                                                                                  \
+        HEAPTAPE_FOUND(types, "heaptape_pool_" #name)                                                                  \
+        if (found)                                                                                                     \
+            found given;                                                                                               \
+    }
+
 static inline void heaptape_mark(const char *text)
 {
-    static void (*found)(const char *);
-    static int looked;
-    if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
-        void *symbol = dlsym(NULL, "heaptape_mark");
-        __builtin_memcpy(&found, &symbol, sizeof found);
-        __atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
-    }
+    HEAPTAPE_FOUND((const char *), "heaptape_mark")
     if (found)
         found(text);
 }
 #endif
+
+// A pool (arena, region, zone) hands out blocks of memory that it has from malloc or mmap, and often frees them all at once.
+// These calls record its blocks, so that `heaptape stat --by pool` can say which line has how much of it. `pool` is any
+// address that stands for the pool. The memory below is recorded as ever, and is what a replay asks for.
+
+// The pool has handed out `block`, of `size` bytes. NULL, of an allocation that failed, is recorded but counts as no block.
+HEAPTAPE_POOL(alloc, (const void *pool, const void *block, __SIZE_TYPE__ size),
+              (const void *, const void *, __SIZE_TYPE__), (pool, block, size))
+
+// The block goes back to the pool. To be called before the pool can hand it out again.
+HEAPTAPE_POOL(free, (const void *pool, const void *block), (const void *, const void *), (pool, block))
+
+// All blocks of the pool go back to it, or the pool ends.
+HEAPTAPE_POOL(reset, (const void *pool), (const void *), (pool))
+#undef HEAPTAPE_POOL
+#undef HEAPTAPE_FOUND
 
 // Pauses recording in all threads. Pausing is exact: no call of the malloc API and no mark that begins after
 // heaptape_pause has returned is recorded, and every one that begins after heaptape_resume has returned is recorded. A call

@@ -66,7 +66,7 @@ typedef struct heaptape_event {
     uint64_t event;         // number in its process, from 0
     uint64_t size;          // requested bytes, of all elements
     uint64_t count;         // requested elements
-    uint64_t align;         // requested alignment in bytes
+    uint64_t align;         // requested alignment in bytes; of pool.* the number of the pool
     uint64_t usable_size;   // malloc_usable_size of the block, where it was recorded
     uint64_t address;       // that was allocated: the result. Of traces only
     uint64_t freed_address; // that was freed or resized. Of traces only
@@ -99,11 +99,11 @@ typedef struct heaptape_dependency {
 
 // One operation of a workload, which names blocks by slots: a slot holds one block at a time.
 typedef struct heaptape_op {
-    uint64_t time_ns; // since the start of the process; HEAPTAPE_NONE64: the workload has no timestamps
-    uint64_t op;      // number in its thread, from 0
-    uint64_t size;    // requested bytes, of all elements; 0 where the operation has none
-    uint64_t count, align;
-    uint64_t value; // operand of operations that do not allocate: of thread.create the number of the new thread
+    uint64_t time_ns;      // since the start of the process; HEAPTAPE_NONE64: the workload has no timestamps
+    uint64_t op;           // number in its thread, from 0
+    uint64_t size;         // requested bytes, of all elements; 0 where the operation has none
+    uint64_t count, align; // as in heaptape_event
+    uint64_t value;        // operand of operations that do not allocate: of thread.create the number of the new thread
     const heaptape_dependency *dependencies; // on operations of other threads; borrowed like the operation
     const char *text;                        // of a mark, name of a thread; NULL: none. Borrowed likewise
     uint32_t n_dependencies;

@@ -187,7 +187,10 @@ int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_pa
     }
     *s = (struct file_stat){.name = path, .kind = FILE_STAT_AGGREGATE, .part = FILE_STAT_SITES};
     rc = span ? err_set(e, -EINVAL, "%s: is an aggregate, which has no events: --from and --to need a trace", path)
-              : stat_aggregate(s, &in, e);
+         : part == FILE_STAT_POOLS
+             ? err_set(e, -EINVAL, "%s: is an aggregate, which has no pools: --by pool needs a trace or a workload",
+                       path)
+             : stat_aggregate(s, &in, e);
     input_close(&in);
     if (rc == 0 && s->cut.text[0] && watch && watch->note)
         watch->note(s->cut.text);

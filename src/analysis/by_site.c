@@ -15,6 +15,9 @@ void by_site_release(struct by_site *b)
     free(b->flows);
     free(b->parts);
     map_release(&b->part_of);
+    map_release(&b->pools.part_of);
+    map_release(&b->pools.first_of);
+    free(b->pools.parts);
     *b = (struct by_site){0};
 }
 
@@ -243,6 +246,85 @@ static int add_block(struct by_site *b, struct by_site_block *block, uint32_t th
     return by_site_add(b, site, block->bytes, before);
 }
 
+static uint64_t pool_key(uint32_t pool, uint32_t site)
+{
+    return (uint64_t)pool << 32 | site;
+}
+
+// Its place; 0: out of memory.
+static size_t add_pool_part(struct by_site_pools *p, uint32_t pool, uint32_t site)
+{
+    if (HT_GROW(&p->parts, &p->parts_capacity, p->n_parts + 1) < 0)
+        return 0;
+    p->parts[p->n_parts] = (struct by_site_pool_part){.site = site, .next = map_get(&p->first_of, pool)};
+    size_t place = p->n_parts + 1;
+    if (map_put(&p->part_of, pool_key(pool, site), place) < 0 || map_put(&p->first_of, pool, place) < 0)
+        return 0;
+    p->n_parts++;
+    return place;
+}
+
+// The live blocks of the site in the pool; NULL: it never had any there.
+static struct by_site_pool_part *pool_part(const struct by_site_pools *p, uint32_t pool, uint32_t site)
+{
+    size_t place = map_get(&p->part_of, pool_key(pool, site));
+    return place ? &p->parts[place - 1] : NULL;
+}
+
+static int pool_alloc(struct by_site *b, uint32_t pool, uint32_t site, uint64_t bytes)
+{
+    if (!pool_part(&b->pools, pool, site) && !add_pool_part(&b->pools, pool, site))
+        return -ENOMEM;
+    struct by_site_pool_part *part = pool_part(&b->pools, pool, site);
+    part->blocks++;
+    part->bytes += bytes;
+    if (is_estimated(b, site))
+        estimate_add(&part->live, bytes, b->sample_bytes);
+    return by_site_add(b, site, bytes, false);
+}
+
+// Of a block that is not known nothing is taken out.
+static void pool_free(struct by_site *b, uint32_t pool, uint32_t site, uint64_t bytes)
+{
+    struct by_site_pool_part *part = pool_part(&b->pools, pool, site);
+    if (!part || !part->blocks || part->bytes < bytes)
+        return;
+    part->blocks--;
+    part->bytes -= bytes;
+    if (is_estimated(b, site))
+        estimate_remove(&part->live, bytes, b->sample_bytes);
+    b->sites[site].freed_blocks++;
+    by_site_remove(b, site, bytes);
+}
+
+static void pool_reset(struct by_site *b, uint32_t pool)
+{
+    for (size_t place = map_get(&b->pools.first_of, pool); place;) {
+        struct by_site_pool_part *part = &b->pools.parts[place - 1];
+        struct by_site_totals *t = &b->sites[part->site];
+        note_peak(b, t);
+        t->live_blocks -= part->blocks;
+        t->live_bytes -= part->bytes;
+        t->freed_blocks += part->blocks;
+        b->live_bytes -= part->bytes;
+        estimate_subtract(&t->live, &part->live);
+        place = part->next;
+        *part = (struct by_site_pool_part){.site = part->site, .next = place};
+    }
+}
+
+static int pool_op(struct by_site *b, const struct workload_op *op)
+{
+    uint32_t site = by_site_of(op), pool = (uint32_t)op->align; // converters give no number over this
+    if (op->kind == HT_POOL_ALLOC && !(op->flags & WORKLOAD_FAILED))
+        return pool_alloc(b, pool, site, op->size);
+    if (op->kind == HT_POOL_FREE)
+        pool_free(b, pool, site, op->size);
+    if (op->kind == HT_POOL_RESET)
+        pool_reset(b, pool);
+    return 0;
+}
+
 int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
 {
     unsigned class = event_infos[op->kind].class;
@@ -250,6 +332,8 @@ int by_site_op(struct by_site *b, uint32_t thread, const struct workload_op *op)
         follow_span(&b->span, op, b->events);
     if (op->kind != HT_PREEXISTING && b->events++ == b->next_cut && by_site_cut(b) < 0)
         return -ENOMEM;
+    if (b->of_pools)
+        return pool_op(b, op);
     if (b->count_uses && site_uses_op(&b->uses, thread, op) < 0)
         return -ENOMEM;
     if (class > HT_CLASS_RESIZE || class == HT_CLASS_NONE || op->slot == WORKLOAD_NO_SLOT ||

@@ -67,6 +67,22 @@ struct by_site_span {
     size_t n_threads, threads_capacity;
 };
 
+// The live blocks of a site in a pool.
+struct by_site_pool_part {
+    uint64_t blocks, bytes;
+    struct estimate live; // where call sites are sampled
+    size_t next;          // place of the next part of this pool; 0: there is none
+    uint32_t site;
+};
+
+// What is live in the pools of a program, by pool and call site: a reset releases the blocks of all sites at once. Places of parts are counted from 1.
+struct by_site_pools {
+    struct map part_of;  // pool and site → place
+    struct map first_of; // pool → place of its newest part
+    struct by_site_pool_part *parts;
+    size_t n_parts, parts_capacity;
+};
+
 // All zero is an empty count. Set sample_bytes before the first op, if call sites are sampled: then all figures are estimates
 // after by_site_finish, and site 0, which most calls have, has none.
 struct by_site {
@@ -78,6 +94,8 @@ struct by_site {
     uint64_t live_bytes, peak_bytes;
     uint64_t peaks; // how often live_bytes has been higher than ever before
     struct by_site_span span;
+    bool of_pools; // to be set before the first op: the blocks are those of the program's pools
+    struct by_site_pools pools;
     bool count_uses; // to be set before the first op; not where call sites are sampled
     struct site_uses uses;
     uint64_t events, next_cut; // of the bins

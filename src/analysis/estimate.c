@@ -27,6 +27,17 @@ void estimate_remove(struct estimate *e, uint64_t size, uint64_t sample_bytes)
     add(e, size, sample_bytes, -1);
 }
 
+void estimate_subtract(struct estimate *e, const struct estimate *part)
+{
+    e->bytes -= part->bytes;
+    e->blocks -= part->blocks;
+    e->variance -= part->variance;
+    e->sampled_bytes -= part->sampled_bytes;
+    e->sampled_blocks -= part->sampled_blocks;
+    if (!e->sampled_blocks)
+        *e = (struct estimate){0};
+}
+
 // The probability that a Gamma(shape) variable is at most x: the series of the incomplete gamma function, whose terms grow
 // up to about the x-th.
 static double gamma_at_most(double shape, double x)

@@ -23,6 +23,9 @@ struct estimate_range {
 void estimate_add(struct estimate *e, uint64_t size, uint64_t sample_bytes);
 void estimate_remove(struct estimate *e, uint64_t size, uint64_t sample_bytes);
 
+// Takes all of `part`, which was added to *e, out again.
+void estimate_subtract(struct estimate *e, const struct estimate *part);
+
 // The interval that holds the true bytes with a probability of 95 % or more. For sums of which something was sampled: one
 // of which nothing was is not listed, and that is allowed for.
 struct estimate_range estimate_bytes(const struct estimate *e, uint64_t sample_bytes);

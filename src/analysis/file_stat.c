@@ -212,6 +212,7 @@ static int count_process(void *context, const struct trace_process *p, struct co
     c->file = s;
     c->by_site.sample_bytes = s->stack_sample_bytes;
     c->by_site.count_uses = s->sums && !s->stack_sample_bytes;
+    c->by_site.of_pools = s->part == FILE_STAT_POOLS;
     c->by_site.detailed = s->part == FILE_STAT_REPORT;
     c->by_site.ns_per_stamp = s->ns_per_stamp;
     set_span(s, &c->by_site, p->start_stamp, s->clock_hz, s->stamp_shift);
@@ -360,6 +361,7 @@ static int read_ops(struct file_stat *s, struct workload_reader *r, bool has_sum
     usage_init(&s->usage, s->sums, h->start_stamp, h->has_stamps ? ns_per_stamp(h->stamp_shift, h->clock_hz) : 0);
     s->stack_sample_bytes = s->by_site.sample_bytes = h->stack_sample_bytes;
     s->by_site.count_uses = s->sums && !s->stack_sample_bytes;
+    s->by_site.of_pools = s->part == FILE_STAT_POOLS;
     s->by_site.detailed = s->part == FILE_STAT_REPORT;
     s->by_site.ns_per_stamp = s->usage.ns_per_stamp;
     if (s->span && !h->has_stamps && (s->span->from.at == SLICE_AT_TIME || s->span->to.at == SLICE_AT_TIME))

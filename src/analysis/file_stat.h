@@ -14,6 +14,7 @@ enum file_stat_part {
     FILE_STAT_BRIEF,  // the totals alone; of a workload only its end is read, where it can be
     FILE_STAT_REPORT, // all, and the flows and parts of call sites
     FILE_STAT_SITES,  // the totals, and the call sites of the process with the highest peak of live bytes
+    FILE_STAT_POOLS,  // the same, with the call sites of blocks of the program's pools
 };
 
 enum file_stat_kind { FILE_STAT_WORKLOAD, FILE_STAT_TRACE, FILE_STAT_AGGREGATE };

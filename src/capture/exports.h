@@ -9,6 +9,7 @@
 #define EXPORT_THREAD(symbol) EXPORT(symbol)
 #define EXPORT_MARK(symbol)   EXPORT(symbol)
 #define EXPORT_MAP(symbol)    EXPORT(symbol)
+#define EXPORT_POOL(symbol)   EXPORT(symbol)
 #define EXPORT_HALF(symbol)
 #define EXPORT_META(symbol)
 

@@ -254,7 +254,7 @@ static void put(struct producer_process *p, struct producer_thread *t, struct pr
                 const struct event *ev, const void *caller)
 {
     struct event noted = *ev;
-    if (producer_depth && allocates(ev) && has_stack(ev))
+    if (producer_depth && (allocates(ev) || ev->kind == HT_POOL_ALLOC) && has_stack(ev))
         noted.notes[HT_NOTE_SITE] = producer_site_find(p, t, stream, caller, __builtin_frame_address(0));
     if ((p->flags & SPOOL_USABLE) || producer_inherited.attached)
         noted.notes[HT_NOTE_USABLE] = note_usable(p, ev);

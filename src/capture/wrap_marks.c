@@ -25,6 +25,25 @@ WRAPPER void heaptape_mark(const char *text)
     mark_text(HT_MARK, text, WRAP_CALLER);
 }
 
+WRAPPER void heaptape_pool_alloc(const void *pool, const void *block, size_t size)
+{
+    producer_record(
+        &(const struct event){
+            .kind = HT_POOL_ALLOC, .align = (uintptr_t)pool, .result = (uintptr_t)block, .size = size},
+        WRAP_CALLER);
+}
+
+WRAPPER void heaptape_pool_free(const void *pool, const void *block)
+{
+    producer_record(&(const struct event){.kind = HT_POOL_FREE, .align = (uintptr_t)pool, .ptr = (uintptr_t)block},
+                    WRAP_CALLER);
+}
+
+WRAPPER void heaptape_pool_reset(const void *pool)
+{
+    producer_record(&(const struct event){.kind = HT_POOL_RESET, .align = (uintptr_t)pool}, WRAP_CALLER);
+}
+
 // jemalloc's. Where the allocator has none, no name is known.
 WRAPPER int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size);
 int mallctl(const char *name, void *old, size_t *old_size, void *new, size_t new_size)

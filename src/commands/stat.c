@@ -22,7 +22,7 @@
 
 extern const struct command cmd_stat;
 
-enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE };
+enum stat_by { STAT_BY_NOTHING = -1, STAT_BY_SITE, STAT_BY_POOL };
 enum stat_format { STAT_TEXT, STAT_JSON, STAT_FOLDED, STAT_PPROF, STAT_SPEEDSCOPE, STAT_FIREFOX };
 
 struct stat_options {
@@ -40,8 +40,9 @@ static const struct option options[] = {
     {0, "brief", OPTION_FLAG, NULL, NULL,
      "print only the totals; a workload stores them in its summary, so the rest of it is not read, and the totals are not compared with it",
      offsetof(struct stat_options, brief)},
-    {0, "by", OPTION_CHOICE, "site", NULL,
-     "print what each call site allocated and what of it is live; needs a recording made with --stacks",
+    {0, "by", OPTION_CHOICE, "site|pool", NULL,
+     "print what each call site allocated and what of it is live, by the malloc API (site) or from the program's own pools "
+     "(pool); needs a recording made with --stacks",
      offsetof(struct stat_options, by)},
     {0, "format", OPTION_CHOICE, "text|json|folded|pprof|speedscope|firefox", "text",
      "with --by: output format; folded for flame graphs, pprof for 'go tool pprof', speedscope and firefox as JSON for www.speedscope.app and profiler.firefox.com",
@@ -396,6 +397,8 @@ static void print_by_site(const struct file_stat *s, const struct stat_options *
     const char *missing = NULL;
     size_t n = 0;
     int rc = 0;
+    if (o->by == STAT_BY_POOL && !s->total.by_kind[HT_POOL_ALLOC])
+        die(EXIT_FAILED, "%s: no blocks of pools were recorded: the program has to call heaptape_pool_alloc", s->name);
     if (!s->symbols && s->cut.text[0])
         die(EXIT_FAILED, "%s: no call sites were read: they stand at its end, which is cut off", s->name);
     if (!s->symbols)
@@ -428,7 +431,7 @@ static void print(const struct file_stat *s, const struct stat_options *o)
     struct findings f = {.n = 0};
     if (s->sums && findings_of_file(&f, s) < 0)
         die(EXIT_FAILED, "%s: out of memory", s->name);
-    if (o->by == STAT_BY_SITE)
+    if (o->by != STAT_BY_NOTHING)
         print_by_site(s, o);
     else if (o->json)
         stat_json(&(struct json){.to = stdout, .pretty = true}, s, s->sums ? &f : NULL);
@@ -484,7 +487,7 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_stat, "--weight span needs --from or --to");
     if ((int)o->weight < 0)
         o->weight = has_span ? PROFILE_SPAN : PROFILE_PEAK;
-    if (o->rss && (o->by == STAT_BY_SITE || o->brief))
+    if (o->rss && (o->by != STAT_BY_NOTHING || o->brief))
         return usage_error(&cmd_stat, "--rss cannot be combined with --by or --brief");
     if (!o->rss && strcmp(o->at, "peak") != 0)
         return usage_error(&cmd_stat, "--at needs --rss");
@@ -496,7 +499,10 @@ static int run(const void *fields, int argc, char **argv)
         wrap_lines();
     if (o->rss)
         return print_rss(o, argv[0]);
-    enum file_stat_part part = o->by == STAT_BY_SITE ? FILE_STAT_SITES : o->brief ? FILE_STAT_BRIEF : FILE_STAT_ALL;
+    enum file_stat_part part = o->by == STAT_BY_SITE   ? FILE_STAT_SITES
+                               : o->by == STAT_BY_POOL ? FILE_STAT_POOLS
+                               : o->brief              ? FILE_STAT_BRIEF
+                                                       : FILE_STAT_ALL;
     if (argc > 1 && (int)o->format > STAT_JSON)
         return usage_error(&cmd_stat, "a profile is of one FILE");
     for (int i = 0; i < argc; i++) {
@@ -504,7 +510,7 @@ static int run(const void *fields, int argc, char **argv)
         struct err e = {0};
         if (aggregate_file_stat(&s, argv[i], part, has_span ? &span : NULL, watch_begin("stat"), &e) < 0)
             die(EXIT_FAILED, "%s", e.text);
-        if (text && argc > 1 && o->by == STAT_BY_SITE)
+        if (text && argc > 1 && o->by != STAT_BY_NOTHING)
             print_text_of_file(s.name), puts(":");
         print(&s, o);
         if (i + 1 < argc)
@@ -541,6 +547,9 @@ const struct command cmd_stat = {
         "that stays grows in one, and does not count. A cache that is not full grows as a leak does. But a block of a leak "
         "is never freed, so in this order the growth of a call site counts four times as much if none of its blocks was "
         "freed.\n\n"
+        "With --by pool, the blocks are those that the program's own pools (arenas, regions) hand out, which it says by "
+        "heaptape_pool_alloc, heaptape_pool_free and heaptape_pool_reset of heaptape/heaptape.h. They lie in blocks of the "
+        "malloc API or in mappings, and are not added to these.\n\n"
         "With --rss, 'stat' prints what the resident memory was made up of at one moment: live blocks, rounding, free bytes "
         "of pages that live blocks pin, wholly free pages, the allocator's own, and what is not the heap's.",
     .options = options,

@@ -106,7 +106,7 @@ static struct op make_op(const struct workload_op *from, const struct order_call
 // The address that the op frees, and the one that it allocates; 0: none.
 static uint64_t released(const struct op *op)
 {
-    return op->call.failed ? 0 : op->call.ev.ptr;
+    return op->call.failed || event_infos[op->call.ev.kind].class == HT_CLASS_POOL ? 0 : op->call.ev.ptr;
 }
 
 static uint64_t allocated(const struct op *op)

@@ -48,6 +48,7 @@ void order_free(struct order *o)
     names_release(&o->names);
     samples_residency_release(&o->residency);
     map_release(&o->failed_resizes);
+    order_pools_release(&o->pools);
     merge_release(&o->merge);
     map_release(&o->by_number);
     table_release(&o->table);

@@ -142,8 +142,8 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
 {
     struct order_thread *t = s->user;
     unsigned class = event_infos[op->kind].class;
-    o->call.ptr = class == HT_CLASS_FREE ? ptr : 0;
-    o->call.result = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE ? result : 0;
+    o->call.ptr = class == HT_CLASS_FREE || class == HT_CLASS_POOL ? ptr : 0;
+    o->call.result = class == HT_CLASS_ALLOC || class == HT_CLASS_RESIZE || class == HT_CLASS_POOL ? result : 0;
     switch (class) {
     case HT_CLASS_ALLOC:
         if (__builtin_expect(op->kind == HT_PREEXISTING, 0))
@@ -165,6 +165,8 @@ static inline int do_record(struct order *o, struct merge_stream *s, struct work
         return order_emit(o, t, op);
     case HT_CLASS_MARK:
         return order_emit(o, t, op);
+    case HT_CLASS_POOL:
+        return order_pool(o, t, op, ptr, result);
     case HT_CLASS_META:
         return do_meta(o, op, ptr);
     }

@@ -71,6 +71,17 @@ struct order_released {
     uint32_t thread;
 };
 
+// Pools of the program, and their blocks.
+struct order_pools {
+    struct map numbers;    // address of a pool → its number
+    struct map by_address; // of a block → its place in `blocks`
+    struct order_pool_block *blocks;
+    size_t n_blocks, blocks_capacity;
+    uint32_t *first; // by number of the pool: its last block, which leads to the others
+    size_t n_first, first_capacity, n_pools;
+    uint32_t unused; // the first of `blocks` that holds none
+};
+
 struct order {
     struct order_options options;
     struct order_sink sink;
@@ -89,7 +100,8 @@ struct order {
     struct table_block *slots;
     size_t n_slots, slots_capacity;
     struct pool_shared shared;
-    struct site_table sites;    // their numbers are the workload's
+    struct site_table sites; // their numbers are the workload's
+    struct order_pools pools;
     struct names names;         // of the process's own modules, which come behind …
     uint32_t inherited_modules; // … those of its parent
     struct samples_residency residency;
@@ -185,6 +197,11 @@ int order_resize_end(struct order *o, struct order_thread *t, struct workload_op
 // one under work, which stands first in `s` and is of a block that its thread did not allocate? Counts as ambiguous
 // what the records leave open.
 bool order_overtakes(struct order *o, const struct merge_stream *s, uint64_t stamp, uint64_t address);
+
+// An op of a pool: those of a block say its size and call site, a reset says how many bytes it releases; all have the pool's
+// number in place of its address. 0 or a negative errno.
+int order_pool(struct order *o, struct order_thread *t, struct workload_op *op, uint64_t ptr, uint64_t result);
+void order_pools_release(struct order_pools *p);
 
 // Takes a record of how much of the block at `ptr` was used. One of a block that is not known says nothing. 0 or -ENOMEM.
 int order_note_residency(struct order *o, const struct workload_op *op, uint64_t ptr);

@@ -21,6 +21,7 @@ enum event_class {
     HT_CLASS_MAP,      // the program's own mappings
     HT_CLASS_THREAD,   // starts and exits
     HT_CLASS_MARK,     // what the program or its allocator's statistics calls mark
+    HT_CLASS_POOL,     // what the program hands out itself of blocks or mappings that it has
     HT_CLASS_META,     // facts about the recording itself; never counted
 };
 

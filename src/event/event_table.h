@@ -86,6 +86,9 @@
     X(102, MALLOPT,                 "mallopt",            "mallopt",            MARK,   BEFORE, NONE,  HT_F_VALUE | HT_F_COUNT, \
       .count = HT_SIGNED("param"), .value = HT_SIGNED("value")) \
     X(103, MALLCTL,                 "mallctl",            "mallctl",            MARK,   BEFORE, NONE,  HT_F_TEXT) \
+    X(104, POOL_ALLOC,              "pool.alloc",         "heaptape_pool_alloc", POOL, AFTER,  NONE,  HT_ALLOCATES_ALIGNED, .align = HT_NAMED("pool")) \
+    X(105, POOL_FREE,               "pool.free",          "heaptape_pool_free", POOL,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_ALIGN, .align = HT_NAMED("pool")) \
+    X(106, POOL_RESET,              "pool.reset",         "heaptape_pool_reset", POOL,  BEFORE, NONE,  HT_F_SIZE | HT_F_ALIGN, .align = HT_NAMED("pool")) \
     X(112, WAITED,                  "heaptape.waited",    "",                   META,   AFTER,  NONE,  HT_F_VALUE, .value = HT_NAMED("backpressure_ns")) \
     X(113, LOST,                    "heaptape.lost",      "",                   META,   AFTER,  NONE,  HT_F_VALUE, .value = HT_NAMED("lost_records")) \
     X(114, STACK,                   "heaptape.stack",     "",                   META,   BEFORE, NONE,  HT_F_VALUE | HT_F_TEXT, .value = HT_NAMED("site")) \
@@ -101,7 +104,7 @@
 // asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
 // dump and JSON.
 // Tags are never reused either.
-//   site    call site of an allocation: the number that a heaptape.frames, heaptape.frame or heaptape.stack defines
+//   site    call site of an allocation, also from a pool: the number that a heaptape.frames, heaptape.frame or heaptape.stack defines
 //   usable  malloc_usable_size of the block: of an allocated one after the call, of a freed one before it
 //   path    how glibc's malloc served the call: a bit for each event_path; only imported (mtrace)
 // clang-format off

@@ -520,6 +520,7 @@ static int add_by_class(struct pending_op *a)
             return add_thread_create(a);
         return a->op->kind == HT_THREAD_END ? add_thread_exit(a) : put_without_call(a);
     case HT_CLASS_MARK:
+    case HT_CLASS_POOL: // the pool's memory comes from calls of its own
         return put_without_call(a);
     case HT_CLASS_MAP:
     case HT_CLASS_META:

@@ -24,6 +24,7 @@
 #define PLAN_IF_MAP(...)
 #define PLAN_IF_THREAD(...)
 #define PLAN_IF_MARK(...)
+#define PLAN_IF_POOL(...)
 #define PLAN_IF_META(...)
 
 // The player's own ops have the numbers from PLAN_OWN_FIRST to PLAN_OWN_LAST, which no call of the event table may

@@ -26,7 +26,7 @@ enum tables_type {
     X(KIND, "kind", NAME, "", "function or kind of event, as in the trace format") \
     X(SIZE, "size", INTEGER, "bytes", "requested bytes, of calloc and reallocarray all elements; NULL if the kind has no size") \
     X(COUNT, "count", INTEGER, "", "requested elements; NULL if the kind has none") \
-    X(ALIGN, "align", INTEGER, "bytes", "requested alignment; NULL if the kind has none") \
+    X(ALIGN, "align", INTEGER, "bytes", "requested alignment, of pool.* the number of the pool; NULL if the kind has neither") \
     X(USABLE, "usable_size", INTEGER, "bytes", "malloc_usable_size of the block; NULL if not recorded, and in workloads") \
     X(ADDRESS, "address", INTEGER, "", "address that was allocated; NULL if none, and in workloads") \
     X(FREED_ADDRESS, "freed_address", INTEGER, "", "address that was freed or resized; NULL if none, and in workloads") \

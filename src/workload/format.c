@@ -34,6 +34,8 @@ bool format_flags_valid(unsigned kind, unsigned flags, bool no_slot)
     case HT_CLASS_THREAD:
     case HT_CLASS_MARK:
         return flags == 0;
+    case HT_CLASS_POOL:
+        return flags == 0 || (kind == HT_POOL_ALLOC && flags == WORKLOAD_FAILED);
     }
     return false;
 }

@@ -154,7 +154,8 @@ static inline uint8_t format_op_fields(unsigned kind)
 static inline bool format_has_site(unsigned kind)
 {
     unsigned class = event_infos[kind].class;
-    return (class == HT_CLASS_ALLOC && kind != HT_PREEXISTING) || class == HT_CLASS_RESIZE;
+    return (class == HT_CLASS_ALLOC && kind != HT_PREEXISTING) || class == HT_CLASS_RESIZE || kind == HT_POOL_ALLOC ||
+           kind == HT_POOL_FREE;
 }
 
 // May ops of this kind have these WORKLOAD_* flags, and no slot where they say so?

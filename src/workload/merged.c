@@ -293,6 +293,9 @@ static int convert(struct merged *m, struct merged_source *s, uint32_t *thread)
         rc = number_slot(m, s, &op->slot);
     if (rc == 0 && op->value && (op->kind == HT_PREEXISTING || format_has_site(op->kind)))
         rc = number_site(m, s, op);
+    // Pools of different sources are different ones.
+    if (event_infos[op->kind].class == HT_CLASS_POOL)
+        op->align = op->align * m->n_sources + (size_t)(s - m->sources);
     if (rc == 0 && op->n_dependencies)
         rc = number_dependencies(m, s, op);
     if (rc < 0)

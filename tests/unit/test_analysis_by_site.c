@@ -242,7 +242,80 @@ static void test_flows_and_parts_are_of_each_op(void **state)
         assert_int_equal(lived[life], 0);
 }
 
+// Blocks of pools, beside each block on its own.
+static void pools_are_the_sum_of_their_blocks(void **state)
+{
+    enum { POOLS = 5, POOL_SITES = 4, MAX_BLOCKS = 2000 };
+    static struct {
+        uint32_t pool, site;
+        uint64_t bytes;
+    } live[MAX_BLOCKS];
+    (void)state;
+    for (uint64_t sample_bytes = 0; sample_bytes <= 512; sample_bytes += 512) {
+        struct by_site pooled = {.of_pools = true, .sample_bytes = sample_bytes},
+                       single = {.sample_bytes = sample_bytes};
+        size_t n = 0;
+        uint64_t seed = 7;
+        for (unsigned step = 0; step < 20000; step++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            unsigned what = seed >> 33 & 63;
+            struct workload_op op = {.slot = WORKLOAD_NO_SLOT, .align = 1 + (seed >> 40) % POOLS};
+            if (what == 0) {
+                op.kind = HT_POOL_RESET;
+                for (size_t i = 0; i < n;) {
+                    if (live[i].pool != op.align) {
+                        i++;
+                        continue;
+                    }
+                    by_site_remove(&single, live[i].site, live[i].bytes);
+                    live[i] = live[--n];
+                }
+            } else if (what < 16 && n) {
+                size_t i = (seed >> 45) % n;
+                op = (struct workload_op){.slot = WORKLOAD_NO_SLOT,
+                                          .kind = HT_POOL_FREE,
+                                          .align = live[i].pool,
+                                          .value = live[i].site,
+                                          .size = live[i].bytes};
+                by_site_remove(&single, live[i].site, live[i].bytes);
+                live[i] = live[--n];
+            } else if (n < MAX_BLOCKS) {
+                op.kind = HT_POOL_ALLOC;
+                op.size = 1 + (seed >> 50) % 1000;
+                op.value = 1 + (seed >> 60) % POOL_SITES;
+                op.flags = what == 63 ? WORKLOAD_FAILED : 0;
+                if (!op.flags) {
+                    live[n].pool = (uint32_t)op.align;
+                    live[n].site = (uint32_t)op.value;
+                    live[n++].bytes = op.size;
+                    assert_int_equal(by_site_add(&single, (uint32_t)op.value, op.size, false), 0);
+                }
+            } else {
+                continue;
+            }
+            assert_int_equal(by_site_op(&pooled, 0, &op), 0);
+        }
+        by_site_finish(&pooled);
+        by_site_finish(&single);
+        assert_int_equal(pooled.n_sites, single.n_sites);
+        assert_int_equal(pooled.peak_bytes, single.peak_bytes);
+        for (size_t i = 0; i < pooled.n_sites; i++) {
+            const struct by_site_totals *a = &pooled.sites[i], *b = &single.sites[i];
+            assert_int_equal(a->calls, b->calls);
+            assert_int_equal(a->bytes, b->bytes);
+            assert_int_equal(a->peak_bytes, b->peak_bytes);
+            assert_int_equal(a->live_blocks, b->live_blocks);
+            assert_int_equal(a->live_bytes, b->live_bytes);
+            assert_true(a->live.variance - b->live.variance < 1 && b->live.variance - a->live.variance < 1);
+        }
+        assert_true(pooled.sites[1].freed_blocks > 100);
+        by_site_release(&pooled);
+        by_site_release(&single);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(pools_are_the_sum_of_their_blocks),
     cmocka_unit_test_setup_teardown(test_a_leak_grows_and_a_burst_does_not, empty, release),
     cmocka_unit_test_setup_teardown(test_the_order_by_growth, empty, release),
     cmocka_unit_test_setup_teardown(test_resized_blocks_are_not_freed, empty, release),
