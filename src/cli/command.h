@@ -85,8 +85,9 @@ _Noreturn void die(int code, const char *fmt, ...) __attribute__((format(printf,
 // One line on stderr, "heaptape: TEXT"; silent under --quiet.
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-// The same of a text as it is, for functions that call a `note`.
+// The same of a text as it is, for functions that call a `note`; and one that is printed under --quiet, too.
 void note_text(const char *text);
+void error_text(const char *text);
 
 // Prints an error and the command's usage line; returns EXIT_USAGE.
 int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

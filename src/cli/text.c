@@ -44,9 +44,22 @@ void note(const char *fmt, ...)
     va_end(args);
 }
 
+static void print_text(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_line(fmt, args);
+    va_end(args);
+}
+
 void note_text(const char *text)
 {
     note("%s", text);
+}
+
+void error_text(const char *text)
+{
+    print_text("%s", text);
 }
 
 const char *cli_color(enum cli_color c)

@@ -500,7 +500,7 @@ static int run_uploaded(const void *settings, struct err *e)
 
 static int record_uploaded(const struct record_options *o, struct record_settings *s, struct segments_settings *how)
 {
-    struct record_upload u = {.segments = *how, .feed = {.limit = o->spool_bytes}};
+    struct record_upload u = {.segments = *how, .feed = {.limit = o->spool_bytes, .error = error_text}};
     struct err e = {0};
     u.feed.upload = (struct upload_settings){
         .token_file = o->token_file, .wait_ns = o->upload_wait_s * NS_PER_S, .note = note_text};
@@ -770,7 +770,7 @@ const struct command cmd_record = {
         "URL/HOST/PROGRAM-TIME-PID/N.ht. Until the server has answered with a status of 200 to 299, they are files of the same "
         "path below the spool, DIR. A process of its own uploads them, so that neither PROGRAM nor the recorder waits for the network. When the "
         "server does not answer, or with an error, it tries again, after at most a minute; a file that the server answers with 400, 409, 413, 415 "
-        "or 422 stays in the spool. 'heaptape upload' continues what was left. The exit status is that of PROGRAM also where segments are left or were dropped. " UPLOAD_ENVIRONMENT
+        "or 422 stays in the spool. 'heaptape upload' continues what was left. The exit status is that of PROGRAM also where segments are left or were dropped, which is printed even with --quiet. " UPLOAD_ENVIRONMENT
         "\n\n"
         "A process that was not recorded is named with the reason, such as a static executable or a cleared environment; the "
         "trace keeps the list, and 'heaptape stat' and 'heaptape check' print it. If the kernel does not report processes to "

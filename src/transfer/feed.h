@@ -7,14 +7,15 @@
 #include <sys/types.h>
 
 struct feed {
-    struct upload_settings upload; // `url`, `folder` and `added` are set here
-    uint64_t limit;                // of the spool, in bytes
-    char *spool, *name;            // of all recordings, and of this one in it: owned
-    char *url, *folder;            // of this recording: owned
-    char *pattern;                 // of the paths of segments: FOLDER/%n.ht; owned
-    int lock;                      // of the folder, or -1
-    int told;                      // the pipe to the process, or -1
-    pid_t pid;                     // 0: it does not run
+    struct upload_settings upload;   // `url`, `folder` and `added` are set here
+    void (*error)(const char *text); // called in the end where something was dropped or is left
+    uint64_t limit;                  // of the spool, in bytes
+    char *spool, *name;              // of all recordings, and of this one in it: owned
+    char *url, *folder;              // of this recording: owned
+    char *pattern;                   // of the paths of segments: FOLDER/%n.ht; owned
+    int lock;                        // of the folder, or -1
+    int told;                        // the pipe to the process, or -1
+    pid_t pid;                       // 0: it does not run
     uint64_t added_files, dropped_files, dropped_bytes;
 };
 

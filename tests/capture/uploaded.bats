@@ -163,6 +163,13 @@ two_wait() {
   [ "$(find spool -name '*.ht' | wc -l)" -ge 2 ]
 }
 
+@test "uploaded: --quiet does not hide what was not uploaded" {
+  port=$(free_port)
+  run -0 "$HEAPTAPE" record -q -o "http://127.0.0.1:$port/" --upload-wait 0 --spool spool --segment 1M -- "$HEAPTAPE_PROGRAMS/churn_mt" 1 1000
+  [[ "$output" == *"heaptape: 1 segment is not uploaded yet, "* ]]
+  [ "$(grep -c '^heaptape: ' <<<"$output")" -eq 1 ]
+}
+
 @test "uploaded: a full spool drops the oldest, says so, and the program goes on" {
   port=$(free_port)
   run -0 "$HEAPTAPE" record -o "http://127.0.0.1:$port/" --upload-wait 0 --spool spool --spool-limit 50M --segment 1M -z none \
