@@ -110,8 +110,10 @@ static int find_pieces(struct join *j)
         if (p->recording_ns != p[-1].recording_ns || p->number == p[-1].number)
             return err_set(j->e, -EBADMSG, "%s: is of another recording than %s", p->path, p[-1].path);
         if (p->number != p[-1].number + 1)
-            return err_set(j->e, -EBADMSG, "%s: segment %llu of the recording is missing", j->path,
-                           (unsigned long long)p[-1].number + 1);
+            return err_set(
+                j->e, -EBADMSG,
+                "%s: segment %llu of the recording is missing (those behind it can be read in a folder of their own)",
+                j->path, (unsigned long long)p[-1].number + 1);
     }
     return 0;
 }
