@@ -55,7 +55,7 @@ with subprocess.Popen([heaptape, "record", "-q", "-o", trace, "--"] + command, s
         for _ in range(2):
             if is_right(r, kib * 1024, used):
                 break
-            r = map_after(r["time_ns"] + 1)
+            r = map_after(r["time_ns"] + 1000000)  # times of points are rounded to the trace's units
         else:
             assert is_right(r, kib * 1024, used)
         program.stdin.write("\n")
