@@ -173,9 +173,9 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
     return j->command ? run_command(j, path, runs, r, e) : 0;
 }
 
-// By how much times must hold in a candidate, where they do in the input: as a part of the right side. The search would
-// else go on to where one replay in two shows it.
-static const double TIME_MARGIN = 0.1;
+// By how much a comparison must hold in a candidate, where it does in the input: as a part of the right side. The search
+// would else go on to where one replay in two shows it. RSS differs by pages from run to run.
+static const double TIME_MARGIN = 0.1, MEMORY_MARGIN = 0.01;
 
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes)
 {
@@ -184,7 +184,7 @@ void judge_expect(struct judge *j, const struct judge_report *input, uint64_t fl
         const struct condition_seen *seen = &input->seen[i];
         c->expected = (struct condition_expected){true, seen->violation, seen->wait_status};
         c->floor_bytes = fmin((double)floor_bytes, seen->dividend_bytes / 2);
-        if (c->needs & (CONDITION_NEEDS_TIME | CONDITION_NEEDS_LATENCY))
-            c->margin = fmin(TIME_MARGIN, seen->margin / 2);
+        bool times = c->needs & (CONDITION_NEEDS_TIME | CONDITION_NEEDS_LATENCY);
+        c->margin = fmin(times ? TIME_MARGIN : MEMORY_MARGIN, seen->margin / 2);
     }
 }

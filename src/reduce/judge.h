@@ -26,8 +26,8 @@ struct judge_report {
 int judge_workload(const struct judge *j, const char *path, unsigned runs, struct judge_report *r, struct err *e);
 
 // What the input has shown has to stay: its kind of violation or death, of its quotients of bytes a dividend of
-// `floor_bytes`, or of half of its own where that is less, and of times a tenth between both sides, or half of its own
-// margin where that is less.
+// `floor_bytes`, or of half of its own where that is less, and between both sides of a comparison a tenth for times and a
+// hundredth for memory, or half of its own margin where that is less.
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes);
 
 #endif
