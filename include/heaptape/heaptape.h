@@ -8,8 +8,8 @@
 // heaptape_sync(), heaptape_reset(), heaptape_status(); heaptape_pool_alloc(pool, block, size),
 // heaptape_pool_free(pool, block), heaptape_pool_reset(pool).
 //
-// The functions that return an int return 0 or an errno value: ENOENT if the process is not recorded, ENODATA if recording has turned itself
-// off, EPIPE if the recorder has ended.
+// The functions that return an int return 0 or an errno value: ENOENT if the process is not recorded, ENODATA if recording
+// has turned itself off, EPIPE if the recorder has ended.
 #ifndef HEAPTAPE_HEAPTAPE_H
 #define HEAPTAPE_HEAPTAPE_H
 

@@ -251,17 +251,18 @@ static uint64_t pool_key(uint32_t pool, uint32_t site)
     return (uint64_t)pool << 32 | site;
 }
 
-// Its place; 0: out of memory.
-static size_t add_pool_part(struct by_site_pools *p, uint32_t pool, uint32_t site)
+// NULL: out of memory.
+static struct by_site_pool_part *add_pool_part(struct by_site_pools *p, uint32_t pool, uint32_t site)
 {
     if (HT_GROW(&p->parts, &p->parts_capacity, p->n_parts + 1) < 0)
-        return 0;
-    p->parts[p->n_parts] = (struct by_site_pool_part){.site = site, .next = map_get(&p->first_of, pool)};
+        return NULL;
+    struct by_site_pool_part *part = &p->parts[p->n_parts];
+    *part = (struct by_site_pool_part){.site = site, .next = map_get(&p->first_of, pool)};
     size_t place = p->n_parts + 1;
     if (map_put(&p->part_of, pool_key(pool, site), place) < 0 || map_put(&p->first_of, pool, place) < 0)
-        return 0;
+        return NULL;
     p->n_parts++;
-    return place;
+    return part;
 }
 
 // The live blocks of the site in the pool; NULL: it never had any there.
@@ -273,9 +274,11 @@ static struct by_site_pool_part *pool_part(const struct by_site_pools *p, uint32
 
 static int pool_alloc(struct by_site *b, uint32_t pool, uint32_t site, uint64_t bytes)
 {
-    if (!pool_part(&b->pools, pool, site) && !add_pool_part(&b->pools, pool, site))
-        return -ENOMEM;
     struct by_site_pool_part *part = pool_part(&b->pools, pool, site);
+    if (!part)
+        part = add_pool_part(&b->pools, pool, site);
+    if (!part)
+        return -ENOMEM;
     part->blocks++;
     part->bytes += bytes;
     if (is_estimated(b, site))
