@@ -68,7 +68,7 @@ struct caller {
 
 static int gone(const struct caller *c, struct err *e)
 {
-    return err_set(e, -ESRCH, "%ld: the process ended, or executed another program", (long)c->tracees->remote->pid);
+    return remote_set_over(c->tracees->remote, e);
 }
 
 static size_t number_of(const struct tracees *t, pid_t tid)
@@ -294,7 +294,7 @@ static int find_caller(struct caller *c, struct tracees *t, struct attach_result
     if (!found && !t->gone)
         found = find_waiting(t, &who);
     if (t->gone)
-        return err_set(e, -ESRCH, "%ld: the process ended, or executed another program", (long)t->remote->pid);
+        return remote_set_over(t->remote, e);
     tracees_continue_all(t, found ? who : SIZE_MAX);
     if (!found)
         return err_set(e, -EBUSY,
@@ -688,6 +688,8 @@ static int run(pid_t pid, const struct attach_how *how, struct attach_shared *s)
         give_back(&c, &s->result);
     }
     tracees_release(&t);
+    if (rc < 0 && remote_is_over(&r))
+        rc = remote_set_over(&r, &s->error);
     remote_close(&r);
     return rc;
 }

@@ -23,7 +23,8 @@ enum {
     MAX_CHAIN = 1 << 20,
     VERSION_HIDDEN = 0x8000,
     LIST_TRIES = 50, // to read the loader's list while it does not change
-    LIST_PAUSE_NS = 200000,
+    PAUSE_NS = 200000,
+    START_TRIES = 500, // for a program that has just been executed to be loaded
 };
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes)
@@ -34,6 +35,20 @@ bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes)
 bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t bytes)
 {
     return pwrite(r->memory, from, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+// The kernel ends every transfer at once then, and nothing is at address 0 otherwise.
+bool remote_is_over(const struct remote *r)
+{
+    uint8_t byte;
+    return pread(r->memory, &byte, sizeof byte, 0) == 0;
+}
+
+int remote_set_over(const struct remote *r, struct err *e)
+{
+    if (e)
+        *e = (struct err){0};
+    return err_set(e, -ESRCH, "%ld: the process ended, or executed another program", (long)r->pid);
 }
 
 static int open_file(const struct remote *r, const char *name, int flags, struct err *e)
@@ -219,7 +234,7 @@ static int read_objects(struct remote *r)
     for (unsigned i = 0; i < LIST_TRIES && !whole; i++) {
         struct remote now = {0};
         if (i > 0)
-            nanosleep(&(struct timespec){.tv_nsec = LIST_PAUSE_NS}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
         int rc = list_objects(r, &now, &whole);
         if (rc < 0) {
             free(now.objects);
@@ -280,7 +295,8 @@ static uint64_t find_libc(const struct remote *r)
     return 0;
 }
 
-static int read_program(struct remote *r, struct err *e)
+// *wait: the loader may not have got that far yet, or another program has been executed meanwhile.
+static int read_program(struct remote *r, bool *wait, struct err *e)
 {
     ElfW(Phdr) s[MAX_SEGMENTS];
     uint64_t at = 0, n = 0, base = 0, dynamic = 0;
@@ -289,12 +305,16 @@ static int read_program(struct remote *r, struct err *e)
         return rc;
     if (!is_same_machine(r))
         return err_set(e, -ENOTSUP, "%ld: is not a program for the machine that heaptape was built for", (long)r->pid);
-    if (n > MAX_SEGMENTS || !remote_read(r, at, s, n * sizeof *s))
-        return err_set(e, -EACCES, "%ld: its memory cannot be read: %s", (long)r->pid, strerror(errno));
+    if (n > MAX_SEGMENTS || !remote_read(r, at, s, n * sizeof *s)) {
+        *wait = remote_is_over(r);
+        return *wait ? remote_set_over(r, e)
+                     : err_set(e, -EACCES, "%ld: its memory cannot be read", (long)r->pid);
+    }
     for (uint64_t i = 0; i < n; i++)
         base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;
     for (uint64_t i = 0; i < n; i++)
         dynamic = s[i].p_type == PT_DYNAMIC ? base + s[i].p_vaddr : dynamic;
+    *wait = r->loader != 0;
     r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
     if (!r->r_debug)
         return err_set(e, -ENOTSUP, "%ld: is statically linked, or has not finished starting", (long)r->pid);
@@ -307,17 +327,31 @@ static int read_program(struct remote *r, struct err *e)
     return 0;
 }
 
-int remote_open(struct remote *r, pid_t pid, struct err *e)
+static int try_open(struct remote *r, pid_t pid, bool *wait, struct err *e)
 {
     *r = (struct remote){.pid = pid, .memory = -1};
+    *wait = false;
     int rc = open_file(r, "mem", O_RDWR, e);
     if (rc < 0)
         return rc;
     r->memory = rc;
-    rc = read_program(r, e);
+    rc = read_program(r, wait, e);
     if (rc < 0)
         remote_close(r);
     return rc;
+}
+
+int remote_open(struct remote *r, pid_t pid, struct err *e)
+{
+    struct err last = {0};
+    bool wait;
+    int rc = try_open(r, pid, &wait, &last);
+    for (unsigned i = 1; rc < 0 && wait && i < START_TRIES; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        last = (struct err){0};
+        rc = try_open(r, pid, &wait, &last);
+    }
+    return rc < 0 ? err_set(e, rc, "%s", last.text) : rc;
 }
 
 void remote_close(struct remote *r)

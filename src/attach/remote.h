@@ -40,9 +40,16 @@ struct remote {
     size_t n_found;
 };
 
-// 0, or a negative errno: -ESRCH, -EACCES, -ENOTSUP (statically linked, or of another kind than this program).
+// Waits 0.1 s for a program that is being loaded. 0, or a negative errno: -ESRCH, -EACCES, -ENOTSUP (statically linked, or of
+// another kind than this program).
 int remote_open(struct remote *r, pid_t pid, struct err *e);
 void remote_close(struct remote *r);
+
+// Has the process ended, or executed another program, since remote_open? Then nothing can be read or written.
+bool remote_is_over(const struct remote *r);
+
+// Says so in the place of what failed because of it. Returns -ESRCH.
+int remote_set_over(const struct remote *r, struct err *e);
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes);
 bool remote_write(const struct remote *r, uint64_t at, const void *from, size_t bytes);
