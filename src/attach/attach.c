@@ -392,84 +392,89 @@ static int load_from_session(struct caller *c, const char *library, const char *
     return rc;
 }
 
-// What is at the same distance from the thread pointer in every thread.
-struct thread_place {
-    uint64_t offset;
-    uint64_t idle; // what `state` is to be made
-};
-
 static uint64_t thread_pointer(pid_t tid)
 {
     struct user_regs_struct r;
     return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
 }
 
-static bool is_writing(const struct tracees *t, const struct thread_place *place)
+static bool is_writing(const struct tracees *t, uint64_t offset)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct spool_thread state;
         uint64_t at = thread_pointer(t->all[i].tid);
-        if (at && remote_read(t->remote, at + place->offset, &state, sizeof state) &&
+        if (at && remote_read(t->remote, at + offset, &state, sizeof state) &&
             (state.busy & SPOOL_THREAD_WRITING))
             return true;
     }
     return false;
 }
 
-static bool set_idle(const struct tracees *t, const struct thread_place *place)
+// Makes the state of all threads that of the caller.
+static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
 {
+    const struct tracees *t = c->tracees;
+    struct spool_thread state;
+    if (!remote_read(t->remote, offset + thread_pointer(c->tid), &state, sizeof state))
+        return gone(c, e);
     for (size_t i = 0; i < t->n; i++) {
         uint64_t at = thread_pointer(t->all[i].tid);
-        if (at && !remote_write(t->remote, at + place->offset + offsetof(struct spool_thread, state), &place->idle,
-                                sizeof place->idle))
-            return false;
+        if (at && !remote_write(t->remote, at + offset + offsetof(struct spool_thread, state), &state.state,
+                                sizeof state.state))
+            return gone(c, e);
     }
-    return true;
+    return 0;
 }
 
 // With all other threads stopped.
-static int try_clear(struct caller *c, struct thread_place *place, bool *done, struct err *e)
+static int try_standing(struct caller *c, uint64_t offset, const char *name, bool *done, struct err *e)
 {
-    uint64_t rc = 0, at = place->offset + thread_pointer(c->tid);
-    struct spool_thread state;
+    uint64_t rc = 0;
     *done = false;
-    if (is_writing(c->tracees, place))
+    if (is_writing(c->tracees, offset))
         return 0;
-    int failed = call_by_name(c, "heaptape_clear", no_arguments, &rc, e);
+    int failed = call_by_name(c, name, no_arguments, &rc, e);
     if (failed || (int)rc == EAGAIN)
         return failed;
+    if ((int)rc == ENOTSUP)
+        return err_set(e, -ENOTSUP, "%ld: was started with the library", (long)c->tracees->remote->pid);
     *done = true;
-    if (!remote_read(c->tracees->remote, at, &state, sizeof state))
-        return gone(c, e);
-    place->idle = (uintptr_t)state.state;
-    return set_idle(c->tracees, place) ? 0 : gone(c, e);
+    return set_idle(c, offset, e);
 }
 
-static int end_recording(struct caller *c, struct err *e)
+// Calls the function of the library once all other threads stand and none of them is writing.
+static int call_standing(struct caller *c, uint64_t offset, const char *name, struct err *e)
 {
     struct tracees *t = c->tracees;
-    uint64_t error = 0, at = 0;
     bool done = false;
-    int rc = call_by_name(c, "heaptape_detach", no_arguments, &error, e);
-    if (rc == 0 && (int)error)
-        return err_set(e, -ENOTSUP, "%ld: was started with the library", (long)t->remote->pid);
-    if (rc == 0)
-        rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
-    struct thread_place place = {.offset = at - thread_pointer(c->tid)};
     uint64_t start = clock_monotonic_ns(), most_ns = STOP_NS;
+    int rc = 0;
     // Threads do not stand for long because one of them is late, unless the machine is so busy that one always is.
     for (; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; most_ns *= 2) {
         bool stand = tracees_stop_all(t, most_ns);
         if (t->gone)
             rc = gone(c, e);
         else if (stand)
-            rc = try_clear(c, &place, &done, e);
+            rc = try_standing(c, offset, name, &done, e);
         tracees_continue_all(t, number_of(t, c->tid));
         if (!done)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
     }
     return rc < 0 || done ? rc
                           : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
+}
+
+static int end_recording(struct caller *c, struct err *e)
+{
+    uint64_t ignored = 0, at = 0;
+    int rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
+    uint64_t offset = at - thread_pointer(c->tid);
+    // It ends in all threads at once, before the first place stops to lead to the library.
+    if (rc == 0)
+        rc = call_standing(c, offset, "heaptape_end", e);
+    if (rc == 0)
+        rc = call_by_name(c, "heaptape_detach", no_arguments, &ignored, e);
+    return rc < 0 ? rc : call_standing(c, offset, "heaptape_clear", e);
 }
 
 static int join(struct caller *c, const struct attach_how *how, struct err *e)

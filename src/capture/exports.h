@@ -30,6 +30,7 @@
     EXPORT("heaptape_reset")                                                                                           \
     EXPORT("heaptape_status")                                                                                          \
     EXPORT("heaptape_attach")                                                                                          \
+    EXPORT("heaptape_end")                                                                                             \
     EXPORT("heaptape_detach")                                                                                          \
     EXPORT("heaptape_list")                                                                                            \
     EXPORT("heaptape_clear")                                                                                           \

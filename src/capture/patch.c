@@ -173,6 +173,18 @@ static int unpatch_object(struct dl_phdr_info *info, size_t size, void *own)
     return 0;
 }
 
+static void unpatch_all(void)
+{
+    struct object own = {0};
+    if (!patch.slots)
+        return;
+    dl_iterate_phdr(find_own, &own);
+    dl_iterate_phdr(unpatch_object, &own);
+    patch.n = 0;
+    syscall(SYS_munmap, patch.slots, MAX_SLOTS * sizeof *patch.slots);
+    patch.slots = NULL;
+}
+
 // How often functions are called by other names: through how many places.
 struct name_count {
     const struct spool_wrap *names;
@@ -254,38 +266,43 @@ int heaptape_attach(const char *dir, const struct spool_wrap *names)
     patch.n_wrappers = 0;
     if (next_loaded("libstdc++.so") || next_loaded("libc++"))
         wrap_cxx_resolve();
-    int error = producer_attach(dir);
+    // Were calls recorded while only some of the places lead here, blocks would be allocated by a recorded call and freed by
+    // another one, or the other way round.
+    int error = producer_attach_later();
+    if (!error)
+        error = patch_all();
+    if (!error)
+        error = producer_attach(dir);
+    if (error)
+        unpatch_all();
+    else
+        atomic_store(&patched, true);
     if (!error && !forks_known) {
         forks_known = true;
         pthread_atfork(producer_before_fork, NULL, producer_after_fork);
-    }
-    if (!error) {
-        atomic_store(&patched, true);
-        error = patch_all();
     }
     producer_leave(was);
     return error;
 }
 
+WRAPPER int heaptape_end(void);
+int heaptape_end(void)
+{
+    if (!next_is_injected())
+        return ENOTSUP;
+    producer_detach();
+    return 0;
+}
+
 WRAPPER int heaptape_detach(void);
 int heaptape_detach(void)
 {
-    struct object own = {0};
-    if (!next_is_injected())
-        return ENOTSUP;
     uint32_t was = producer_enter(PRODUCER_MUTED);
     atomic_store(&patched, false);
     // Another thread is looking for new objects.
     while (atomic_exchange(&patching, true))
         syscall(SYS_sched_yield);
-    producer_detach();
-    if (patch.slots) {
-        dl_iterate_phdr(find_own, &own);
-        dl_iterate_phdr(unpatch_object, &own);
-        patch.n = 0;
-        syscall(SYS_munmap, patch.slots, MAX_SLOTS * sizeof *patch.slots);
-        patch.slots = NULL;
-    }
+    unpatch_all();
     atomic_store(&patching, false);
     producer_leave(was);
     return 0;

@@ -328,11 +328,15 @@ void producer_alone_share(void);
 // At the end of the process: waits until that recorder has ended, unless it goes on for other processes.
 void producer_alone_finish(void);
 
-// The same for a process that runs already, in the session of that directory. 0 or an errno. Then blocks that were allocated
-// before are freed with their usable size, if it is known.
+// Before producer_attach: calls that come meanwhile are not recorded, and none of them looks for a session. 0 or an errno.
+int producer_attach_later(void);
+
+// As producer_start for a process that runs already, in the session of that directory. 0 or an errno. Then blocks that were
+// allocated before are freed with their usable size, if it is known.
 int producer_attach(const char *dir);
 
-// Ends the recording of this process.
+// Ends the recording of this process, when no thread but this one runs or is in the middle of a record. The state of the other
+// threads must be made this one's before they go on.
 void producer_detach(void);
 
 // Records blocks from before the recording. No other thread runs. 0, or EAGAIN: the process is not recorded now.

@@ -505,8 +505,6 @@ static bool begin(struct producer_process *p)
     p->header = header;
     p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
     atomic_store_explicit(&p->open_chunks, chunks_to_open(p->max_chunks), memory_order_relaxed);
-    p->unrecorded = header->unrecorded;
-    p->counts = SPOOL_COUNTS;
     producer_sites_start(in->session.depth, in->session.sample_bytes);
     p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters);
     // The recorder looks for new spools every 20 ms, which takes it least time where processes live shorter. But a reserve is
@@ -514,6 +512,13 @@ static bool begin(struct producer_process *p)
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
         producer_wake_recorder(p);
     return true;
+}
+
+// Calls that come from now on and cannot be recorded are missing.
+static void count_missing(struct producer_process *p)
+{
+    p->unrecorded = p->header->unrecorded;
+    p->counts = SPOOL_COUNTS;
 }
 
 static bool start(struct producer_process *p)
@@ -586,8 +591,12 @@ struct producer_process *producer_process_ready(void)
             syscall(SYS_sched_yield);
             continue;
         }
-        if (atomic_compare_exchange_strong(&p->state, &state, PRODUCER_STARTING))
-            atomic_store_explicit(&p->state, start(p) ? PRODUCER_RUNNING : PRODUCER_OFF, memory_order_release);
+        if (!atomic_compare_exchange_strong(&p->state, &state, PRODUCER_STARTING))
+            continue;
+        bool begun = start(p);
+        if (begun)
+            count_missing(p);
+        atomic_store_explicit(&p->state, begun ? PRODUCER_RUNNING : PRODUCER_OFF, memory_order_release);
     }
     return NULL;
 }
@@ -602,23 +611,36 @@ void producer_process_off(struct producer_process *p, const char *reason)
     producer_wake_recorder(p);
 }
 
-int producer_attach(const char *dir)
+int producer_attach_later(void)
 {
-    struct producer_inherited *in = &producer_inherited;
-    uint32_t off = PRODUCER_OFF;
+    uint32_t new = PRODUCER_NEW;
     struct producer_process *p = process_mapping();
     if (!p)
         return ENOMEM;
-    // A thread that had been here before may have tried and found no session.
-    atomic_compare_exchange_strong(&p->state, &off, PRODUCER_NEW);
-    if (atomic_load(&p->state) != PRODUCER_NEW)
-        return EALREADY;
+    // A thread that has been here before may have tried and found no session.
+    atomic_compare_exchange_strong(&p->state, &new, PRODUCER_OFF);
+    return atomic_load(&p->state) == PRODUCER_OFF ? 0 : EALREADY;
+}
+
+int producer_attach(const char *dir)
+{
+    struct producer_inherited *in = &producer_inherited;
+    struct producer_process *p = atomic_load(&in->process);
     if (!append(in->dir, in->dir + sizeof in->dir, dir))
         return ENAMETOOLONG;
     in->dir_known = true;
     in->attached = true;
-    producer_start();
-    if (atomic_load(&p->state) != PRODUCER_RUNNING)
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    bool begun = start(p);
+    // Threads went on unrecorded until now.
+    if (begun) {
+        atomic_store_explicit(&p->state, PRODUCER_RUNNING, memory_order_release);
+        count_missing(p);
+    }
+    producer_leave(was);
+    producer_signals_restore(mask);
+    if (!begun)
         return ENOENT;
     producer_residency_hint_always();
     return 0;
@@ -633,6 +655,7 @@ void producer_detach(void)
     // What comes from now on is not missing.
     p->unrecorded = NULL;
     atomic_compare_exchange_strong(&p->state, &running, PRODUCER_OFF);
+    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
 }
 
 int producer_clear(void)
@@ -647,7 +670,6 @@ int producer_clear(void)
     }
     if (p)
         producer_thread_drop_all(p);
-    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
     if (in->spool)
         producer_leave_map(in);
     producer_unmap_left(in);

@@ -4,12 +4,14 @@
 //     int heaptape_attach(const char *session_dir, const struct spool_wrap *names)
 // begins the recording of the process in the session of the directory, with functions of other names if `names` is not NULL. 0
 // or an errno, then nothing has changed; ENOLINK: no object calls one of these through the loader's tables.
+//     int heaptape_end(void)
+// ends it, while all other threads are stopped and none of them is writing. 0, or ENOTSUP: the program was started with the
+// library. Afterwards `state` of all threads must be made that of the calling one.
 //     int heaptape_detach(void)
-// ends it: calls that begin from then on go past the library, whose functions some threads may still be in. 0, or ENOTSUP: the
-// program was started with the library.
+// after that: calls that begin from then on go past the library, whose functions some threads may still be in. 0.
 //     int heaptape_clear(void)
 // after that, while all other threads are stopped and none of them is writing, gives back all that the recording had. 0, or
-// EAGAIN: later. Afterwards `state` of all threads must be made that of the calling one.
+// EAGAIN: later.
 //     const struct spool_thread *heaptape_thread(void)
 // returns the calling thread's.
 //     int heaptape_list(const struct spool_block *blocks, size_t n)

@@ -17,3 +17,15 @@ void service_call(void)
 {
     free(malloc(8888));
 }
+
+void *service_take(size_t bytes);
+void *service_take(size_t bytes)
+{
+    return malloc(bytes);
+}
+
+void service_give(void *given);
+void service_give(void *given)
+{
+    free(given);
+}

@@ -1,0 +1,63 @@
+// Threads that allocate in one object and free in another, of two that the loader has far apart in its list: spread PAUSE_US LIBRARY...
+// Half of the threads go from the first library to the last, the others the other way. At any moment a thread has at most one
+// block that it was given.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { THREADS = 4 };
+
+struct ends {
+    void *(*take)(size_t bytes);
+    void (*give)(void *block);
+};
+
+static volatile sig_atomic_t stop;
+static useconds_t pause_us; // between bursts, so that the trace stays small
+
+static void *own(void *arg)
+{
+    const struct ends *ends = arg;
+    while (!stop) {
+        for (unsigned i = 0; i < 100 && !stop; i++)
+            ends->give(ends->take(100));
+        usleep(pause_us);
+    }
+    return NULL;
+}
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    stop = 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct ends ends[2];
+    pthread_t threads[THREADS];
+    if (argc < 4)
+        return 2;
+    pause_us = (useconds_t)atoi(argv[1]);
+    for (int i = 2; i < argc; i++) {
+        void *library = dlopen(argv[i], RTLD_NOW);
+        if (!library)
+            return 1;
+        if (i == 2 || i == argc - 1) {
+            *(void **)&ends[i > 2].take = dlsym(library, "service_take");
+            *(void **)&ends[i == 2].give = dlsym(library, "service_give");
+        }
+    }
+    signal(SIGUSR1, on_signal);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, own, &ends[i % 2]);
+    printf("ready\n");
+    fflush(stdout);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("the same\n");
+    return 0;
+}
