@@ -39,7 +39,9 @@ enum {
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define STOP_NS  MS(100)
-#define LIST_NS  MS(3000) // for which threads are waited for that are in malloc
+#define LIST_NS  MS(3000) // for which threads are waited for that are in malloc …
+#define LEAVE_NS MS(500)  // … while none runs
+#define STEP_NS  MS(20)
 
 // Shared by parent and child.
 struct attach_shared {
@@ -511,20 +513,46 @@ static int begin_recording(struct caller *c, const struct attach_how *how, const
     return rc < 0 ? rc : join(c, how, e);
 }
 
-// The registers of all threads, which stand, or NULL. The list of blocks is that of one moment only if no thread is about to
-// record a call that has changed it, or has recorded one that will.
+// What a thread must have left for the list of blocks to be that of one moment, at which no thread is about to record a call
+// that has changed it, or has recorded one that will.
+struct inside {
+    struct remote *remote;
+    uint64_t state_offset;
+    struct remote_range library;
+};
+
+static bool is_outside(const struct inside *in, pid_t tid, struct user_regs_struct *r, bool *known)
+{
+    struct spool_thread state;
+    *known = ptrace(PTRACE_GETREGS, tid, 0, r) == 0 &&
+             remote_read(in->remote, r->fs_base + in->state_offset, &state, sizeof state);
+    return *known && !state.busy && (r->rip < in->library.start || r->rip >= in->library.end) &&
+           !blocks_is_malloc(in->remote, r->rip);
+}
+
+// Step by step, since it may hardly ever be outside, and no other thread runs meanwhile.
+static bool leave(struct tracees *t, const struct inside *in, size_t who, uint64_t until_ns, struct user_regs_struct *r)
+{
+    bool known;
+    while (!is_outside(in, t->all[who].tid, r, &known)) {
+        if (!known || t->all[who].state != TRACEE_STOPPED || clock_monotonic_ns() >= until_ns ||
+            !tracees_step(t, who, STEP_NS))
+            return false;
+    }
+    return true;
+}
+
+// The registers of all threads, which stand, or NULL.
 static struct user_regs_struct *read_threads(const struct caller *c, uint64_t state_offset)
 {
-    const struct tracees *t = c->tracees;
-    struct user_regs_struct *all = calloc(t->n + 1, sizeof *all);
-    uint64_t own = remote_last_function(t->remote, "heaptape_list");
-    bool good = all && own;
-    for (size_t i = 0; good && i < t->n; i++) {
-        struct spool_thread state;
-        good = ptrace(PTRACE_GETREGS, t->all[i].tid, 0, &all[i]) == 0 &&
-               remote_read(t->remote, all[i].fs_base + state_offset, &state, sizeof state) && !state.busy &&
-               !remote_is_beside(t->remote, own, all[i].rip);
-    }
+    struct tracees *t = c->tracees;
+    uint64_t own = remote_last_function(t->remote, "heaptape_list"), until = clock_monotonic_ns() + LEAVE_NS;
+    const struct inside in = {t->remote, state_offset, remote_object_of(t->remote, own)};
+    size_t n = t->n;
+    struct user_regs_struct *all = calloc(n + 1, sizeof *all);
+    bool good = all && in.library.end;
+    for (size_t i = 0; good && i < n; i++)
+        good = leave(t, &in, i, until, &all[i]);
     if (good)
         return all;
     free(all);

@@ -17,8 +17,11 @@ struct blocks {
 // another one, or the version is not known. No thread has to stand still for it.
 int blocks_check(struct remote *r, const char *version, struct err *e);
 
-// After blocks_check. All threads stand, with these registers. 0, or a negative errno: -EAGAIN (a thread is in the middle of
-// malloc: later), -ENOTSUP (not every word is as this version of glibc leaves it, so nothing is listed), -ENOMEM.
+// Is the address in one of malloc's functions? They are those between malloc and malloc_info, and some that are not exported.
+bool blocks_is_malloc(struct remote *r, uint64_t address);
+
+// After blocks_check. All threads stand outside of malloc, with these registers. 0, or a negative errno: -EAGAIN (one of them is
+// in the kernel for malloc: later), -ENOTSUP (not every word is as this version of glibc leaves it, so nothing is listed), -ENOMEM.
 int blocks_find(struct blocks *b, struct remote *r, const struct user_regs_struct *threads, size_t n, struct err *e);
 
 void blocks_release(struct blocks *b);

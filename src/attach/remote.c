@@ -363,31 +363,39 @@ void remote_close(struct remote *r)
     r->objects = NULL;
 }
 
-// The object's segments, which begin with its ELF header.
-static bool is_within(const struct remote *r, uint64_t base, uint64_t address)
+// The object's segments, which begin with its ELF header. None: both 0.
+static struct remote_range range_of(const struct remote *r, uint64_t base)
 {
+    struct remote_range range = {0};
     ElfW(Ehdr) h;
     ElfW(Phdr) s;
     if (!remote_read(r, base, &h, sizeof h) || memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
-        return false;
+        return range;
     for (unsigned i = 0; i < h.e_phnum; i++) {
-        if (remote_read(r, base + h.e_phoff + i * sizeof s, &s, sizeof s) && s.p_type == PT_LOAD &&
-            address - base - s.p_vaddr < s.p_memsz)
-            return true;
+        if (!remote_read(r, base + h.e_phoff + i * sizeof s, &s, sizeof s) || s.p_type != PT_LOAD)
+            continue;
+        range.start = range.start ? range.start : base + s.p_vaddr;
+        range.end = base + s.p_vaddr + s.p_memsz;
     }
-    return false;
+    return range;
+}
+
+static bool is_within(struct remote_range range, uint64_t address)
+{
+    return address >= range.start && address < range.end;
 }
 
 bool remote_is_libc(const struct remote *r, uint64_t address)
 {
-    return is_within(r, r->loader, address) || is_within(r, r->libc, address);
+    return is_within(range_of(r, r->loader), address) || is_within(range_of(r, r->libc), address);
 }
 
-bool remote_is_beside(const struct remote *r, uint64_t function, uint64_t address)
+struct remote_range remote_object_of(const struct remote *r, uint64_t function)
 {
     for (size_t i = 0; i < r->n_objects; i++) {
-        if (is_within(r, r->objects[i].base, function))
-            return is_within(r, r->objects[i].base, address);
+        struct remote_range range = range_of(r, r->objects[i].base);
+        if (is_within(range, function))
+            return range;
     }
-    return false;
+    return (struct remote_range){0};
 }

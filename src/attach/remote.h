@@ -28,6 +28,10 @@ struct remote_found {
 
 enum { REMOTE_FOUND = 16 };
 
+struct remote_range {
+    uint64_t start, end;
+};
+
 struct remote {
     pid_t pid;
     int memory;            // /proc/PID/mem
@@ -67,7 +71,7 @@ size_t remote_count(const struct remote *r, const char *name);
 // Is the address in code of the dynamic linker, or of the C library?
 bool remote_is_libc(const struct remote *r, uint64_t address);
 
-// Is it in the object that has the function?
-bool remote_is_beside(const struct remote *r, uint64_t function, uint64_t address);
+// Where the object lies that has the function; both 0: none has.
+struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 
 #endif

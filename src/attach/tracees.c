@@ -188,11 +188,11 @@ static void on_vfork_done(struct tracees *t, struct tracee *who)
 
 // Has it executed a breakpoint whose SIGTRAP it has not taken yet? A stop that was asked for comes first. Were the thread left
 // like that, the signal would end the process.
-static bool is_trapped(const struct tracees *t, pid_t tid)
+static bool is_trapped(const struct tracees *t, const struct tracee *who)
 {
-    uint64_t pc = pc_of(tid);
+    uint64_t pc = pc_of(who->tid);
     bool behind = (t->entry->at && pc == t->entry->at + 1) || (t->trap->at && pc == t->trap->at + 1);
-    return behind && status_number(t->remote->pid, tid, "SigPnd", 16) & TRAP_BIT;
+    return (behind || who->steps) && status_number(t->remote->pid, who->tid, "SigPnd", 16) & TRAP_BIT;
 }
 
 static bool is_group_stop(int sig)
@@ -211,7 +211,7 @@ static enum tracees_event on_stop(struct tracees *t, struct tracee *who, int sig
         resume(who, 0);
         return TRACEES_NOTHING;
     }
-    if (is_trapped(t, who->tid)) { // the next stop is that
+    if (is_trapped(t, who)) { // the next stop is that
         ptrace(PTRACE_CONT, who->tid, 0, 0);
         return TRACEES_NOTHING;
     }
@@ -229,11 +229,26 @@ static void block_trap_again(pid_t tid)
     }
 }
 
+// Is it that of a single step? The program's own breakpoints have SI_KERNEL.
+static bool take_trap(struct tracee *who)
+{
+    siginfo_t info;
+    bool step = who->steps && ptrace(PTRACE_GETSIGINFO, who->tid, 0, &info) == 0 &&
+                (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT);
+    if (step)
+        who->steps = false;
+    if (who->blocks_trap)
+        block_trap_again(who->tid);
+    return step;
+}
+
 static enum tracees_event on_trap(struct tracees *t, struct tracee *who)
 {
     uint64_t pc = pc_of(who->tid);
-    if (who->blocks_trap)
-        block_trap_again(who->tid);
+    if (take_trap(who)) { // it was not waited for
+        resume(who, 0);
+        return TRACEES_NOTHING;
+    }
     who->state = TRACEE_STOPPED;
     if (pc == t->trap->at + 1 && t->trap->at)
         return TRACEES_AT_TRAP;
@@ -284,16 +299,8 @@ static bool is_thread(const struct tracees *t, pid_t tid)
     return access(path, F_OK) == 0;
 }
 
-enum tracees_event tracees_next(struct tracees *t, size_t *who)
+static enum tracees_event on_report(struct tracees *t, pid_t tid, int status, size_t *who)
 {
-    int status;
-    pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
-    if (tid < 0)
-        t->gone = true;
-    if (tid <= 0) {
-        nap();
-        return TRACEES_NOTHING;
-    }
     struct tracee *it = find(t, tid);
     if (WIFEXITED(status) || WIFSIGNALED(status)) {
         if (it)
@@ -316,28 +323,57 @@ enum tracees_event tracees_next(struct tracees *t, size_t *who)
     return event;
 }
 
+enum tracees_event tracees_next(struct tracees *t, size_t *who)
+{
+    int status;
+    pid_t tid = waitpid(-1, &status, __WALL | WNOHANG);
+    t->gone |= tid < 0;
+    if (tid > 0)
+        return on_report(t, tid, status, who);
+    nap();
+    return TRACEES_NOTHING;
+}
+
 void tracees_continue(struct tracees *t, size_t who)
 {
     resume(&t->all[who], 0);
 }
 
-// A signal that comes first is delivered, and its handler's first step is no step over: then the thread comes to the
-// breakpoint again.
-void tracees_step_over(struct tracees *t, size_t who)
+bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns)
 {
     struct tracee *it = &t->all[who];
+    const pid_t tid = it->tid;
+    uint64_t start = clock_monotonic_ns();
     int status = 0, sig = 0;
+    pid_t got;
+    do {
+        it->state = TRACEE_RUNS;
+        it->steps = ptrace(PTRACE_SINGLESTEP, tid, 0, sig) == 0;
+        while ((got = waitpid(tid, &status, __WALL | WNOHANG)) == 0 && clock_monotonic_ns() - start < most_ns)
+            nap();
+        if (got != tid)
+            return false;
+        sig = WIFSTOPPED(status) && !(status >> 16) ? WSTOPSIG(status) : 0;
+        if (sig == SIGTRAP && take_trap(it)) {
+            it->state = TRACEE_STOPPED;
+            return true;
+        }
+    } while (sig && sig != SIGTRAP);
+    on_report(t, tid, status, &who);
+    return false;
+}
+
+// After a signal's handler it comes to the breakpoint again.
+void tracees_step_over(struct tracees *t, size_t who)
+{
+    const uint64_t most_ns = 1000000000u;
     bool planted = t->entry->planted;
     tracees_lift(t, t->entry);
-    if (ptrace(PTRACE_SINGLESTEP, it->tid, 0, 0) == 0 && waitpid(it->tid, &status, __WALL) == it->tid &&
-        WIFSTOPPED(status))
-        sig = status >> 16 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+    bool stands = tracees_step(t, who, most_ns);
     if (planted)
         tracees_plant(t, t->entry, t->entry->at);
-    if (WIFSTOPPED(status))
-        resume(it, sig);
-    else
-        drop(t, it);
+    if (stands)
+        resume(&t->all[who], 0);
 }
 
 void tracees_interrupt(struct tracees *t, size_t who)

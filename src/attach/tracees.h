@@ -24,7 +24,8 @@ struct tracee {
     pid_t tid;
     enum tracee_state state;
     bool interrupted; // a stop has been asked for
-    bool blocks_trap; // it blocks SIGTRAP: the kernel takes that from it at a breakpoint
+    bool steps;       // the SIGTRAP of a single step is to come
+    bool blocks_trap; // it blocks SIGTRAP: the kernel takes that from it at a breakpoint or step
 };
 
 struct tracees {
@@ -63,6 +64,10 @@ void tracees_continue(struct tracees *t, size_t who);
 
 // Lets a thread that stands at the entry go on past it, and puts the breakpoint back in.
 void tracees_step_over(struct tracees *t, size_t who);
+
+// Lets a thread that stands execute one instruction, or begin a signal's handler. False: it did not in time, because it waits in
+// the kernel, and runs; or it has ended, and the numbers of threads may be others.
+bool tracees_step(struct tracees *t, size_t who, uint64_t most_ns);
 
 // Asks a thread to stop; all of them.
 void tracees_interrupt(struct tracees *t, size_t who);
