@@ -405,8 +405,7 @@ static bool is_writing(const struct tracees *t, uint64_t offset)
     for (size_t i = 0; i < t->n; i++) {
         struct spool_thread state;
         uint64_t at = thread_pointer(t->all[i].tid);
-        if (at && remote_read(t->remote, at + offset, &state, sizeof state) &&
-            (state.busy & SPOOL_THREAD_WRITING))
+        if (at && remote_read(t->remote, at + offset, &state, sizeof state) && (state.busy & SPOOL_THREAD_WRITING))
             return true;
     }
     return false;

@@ -307,8 +307,7 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
         return err_set(e, -ENOTSUP, "%ld: is not a program for the machine that heaptape was built for", (long)r->pid);
     if (n > MAX_SEGMENTS || !remote_read(r, at, s, n * sizeof *s)) {
         *wait = remote_is_over(r);
-        return *wait ? remote_set_over(r, e)
-                     : err_set(e, -EACCES, "%ld: its memory cannot be read", (long)r->pid);
+        return *wait ? remote_set_over(r, e) : err_set(e, -EACCES, "%ld: its memory cannot be read", (long)r->pid);
     }
     for (uint64_t i = 0; i < n; i++)
         base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;

@@ -259,6 +259,33 @@ void producer_finish(void)
     producer_signals_restore(mask);
 }
 
+void producer_forbid(bool process)
+{
+    int saved_errno = errno;
+    uint64_t mask = producer_signals_block();
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    struct producer_thread *t = was & PRODUCER_WRITING ? NULL : producer_thread_ready(p);
+    if (t) {
+        producer_stream_close(p, &t->streams[0]);
+        producer_stream_close(p, &t->streams[1]);
+        t->forbidden = 1;
+        if (process)
+            producer_process_off(producer_inherited.process, "the program has forbidden itself the time-stamp counter");
+    }
+    producer_leave(was);
+    producer_signals_restore(mask);
+    errno = saved_errno;
+}
+
+void producer_allow(void)
+{
+    uint32_t was = producer_enter(PRODUCER_WRITING);
+    if (producer_tls.thread->live)
+        producer_tls.thread->forbidden = 0;
+    producer_leave(was);
+}
+
 void producer_exit(void)
 {
     if (!producer_inherited.sandbox)
