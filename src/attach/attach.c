@@ -654,6 +654,9 @@ static int check(pid_t pid, struct err *e)
     char state = status_letter(pid, pid, "State");
     if (!state)
         return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
+    if (state == 'Z' && status_number(pid, pid, "Threads", 10) > 1)
+        return err_set(e, -ENOTSUP, "%ld: its main thread has ended, and /proc shows nothing of the others' memory",
+                       (long)pid);
     if (state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
     // Who is traced may stand still, too.

@@ -125,6 +125,20 @@ needs_root() {
   is_refused "its C library is not glibc"
 }
 
+@test "its main thread has ended: refused" {
+  printf '%s\n' '#include <pthread.h>' '#include <stdio.h>' '#include <stdlib.h>' '#include <unistd.h>' \
+    'static void *own(void *a) { for (;;) { free(malloc(10)); usleep(1000); } return a; }' \
+    'int main(void) { pthread_t t; pthread_create(&t, NULL, own, NULL); puts("ready"); fflush(stdout); pthread_exit(NULL); }' \
+    >leader.c
+  cc -pthread -o leader leader.c
+  starts ./leader
+  wait_until grep -q '^State:.Z' /proc/"$started"/status
+  attach
+  [ "$status" -eq 125 ]
+  [ "$output" = "heaptape: $started: its main thread has ended, and /proc shows nothing of the others' memory" ]
+  kill -0 "$started"
+}
+
 @test "ignores SIGTRAP: refused" {
   starts env --ignore-signal=TRAP "$awkward" calls
   is_refused "ignores SIGTRAP"
