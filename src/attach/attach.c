@@ -2,6 +2,7 @@
 
 #include "attach/blocks.h"
 #include "attach/filters.h"
+#include "attach/leave.h"
 #include "attach/status.h"
 #include "attach/tracees.h"
 #include "base/clock.h"
@@ -39,9 +40,7 @@ enum {
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define STOP_NS  MS(100)
-#define LIST_NS  MS(3000) // for which threads are waited for that are in malloc …
-#define LEAVE_NS MS(500)  // … while none runs
-#define STEP_NS  MS(20)
+#define LIST_NS  MS(3000) // for which threads are waited for that are in malloc
 
 // Shared by parent and child.
 struct attach_shared {
@@ -400,15 +399,12 @@ static uint64_t thread_pointer(pid_t tid)
     return ptrace(PTRACE_GETREGS, tid, 0, &r) < 0 ? 0 : r.fs_base;
 }
 
-static bool is_writing(const struct tracees *t, uint64_t offset)
+static struct leave_what inside_library(const struct caller *c, uint64_t state_offset)
 {
-    for (size_t i = 0; i < t->n; i++) {
-        struct spool_thread state;
-        uint64_t at = thread_pointer(t->all[i].tid);
-        if (at && remote_read(t->remote, at + offset, &state, sizeof state) && (state.busy & SPOOL_THREAD_WRITING))
-            return true;
-    }
-    return false;
+    struct remote *r = c->tracees->remote;
+    return (struct leave_what){.state_offset = state_offset,
+                               .busy = SPOOL_THREAD_WRITING,
+                               .library = remote_object_of(r, remote_last_function(r, "heaptape_thread"))};
 }
 
 // Makes the state of all threads that of the caller.
@@ -428,11 +424,13 @@ static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
 }
 
 // With all other threads stopped.
-static int try_standing(struct caller *c, uint64_t offset, const char *name, bool *done, struct err *e)
+static int try_standing(struct caller *c, const struct leave_what *in, const char *name, bool *done, struct err *e)
 {
     uint64_t rc = 0;
     *done = false;
-    if (is_writing(c->tracees, offset))
+    struct user_regs_struct *threads = leave_all(c->tracees, in);
+    free(threads);
+    if (!threads)
         return 0;
     int failed = call_by_name(c, name, no_arguments, &rc, e);
     if (failed || (int)rc == EAGAIN)
@@ -440,11 +438,11 @@ static int try_standing(struct caller *c, uint64_t offset, const char *name, boo
     if ((int)rc == ENOTSUP)
         return err_set(e, -ENOTSUP, "%ld: was started with the library", (long)c->tracees->remote->pid);
     *done = true;
-    return set_idle(c, offset, e);
+    return set_idle(c, in->state_offset, e);
 }
 
 // Calls the function of the library once all other threads stand and none of them is writing.
-static int call_standing(struct caller *c, uint64_t offset, const char *name, struct err *e)
+static int call_standing(struct caller *c, const struct leave_what *in, const char *name, struct err *e)
 {
     struct tracees *t = c->tracees;
     bool done = false;
@@ -456,7 +454,7 @@ static int call_standing(struct caller *c, uint64_t offset, const char *name, st
         if (t->gone)
             rc = gone(c, e);
         else if (stand)
-            rc = try_standing(c, offset, name, &done, e);
+            rc = try_standing(c, in, name, &done, e);
         tracees_continue_all(t, number_of(t, c->tid));
         if (!done)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
@@ -469,13 +467,13 @@ static int end_recording(struct caller *c, struct err *e)
 {
     uint64_t ignored = 0, at = 0;
     int rc = call_by_name(c, "heaptape_thread", no_arguments, &at, e);
-    uint64_t offset = at - thread_pointer(c->tid);
+    const struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
     // It ends in all threads at once, before the first place stops to lead to the library.
     if (rc == 0)
-        rc = call_standing(c, offset, "heaptape_end", e);
+        rc = call_standing(c, &in, "heaptape_end", e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_detach", no_arguments, &ignored, e);
-    return rc < 0 ? rc : call_standing(c, offset, "heaptape_clear", e);
+    return rc < 0 ? rc : call_standing(c, &in, "heaptape_clear", e);
 }
 
 static int join(struct caller *c, const struct attach_how *how, struct err *e)
@@ -512,52 +510,6 @@ static int begin_recording(struct caller *c, const struct attach_how *how, const
     return rc < 0 ? rc : join(c, how, e);
 }
 
-// What a thread must have left for the list of blocks to be that of one moment, at which no thread is about to record a call
-// that has changed it, or has recorded one that will.
-struct inside {
-    struct remote *remote;
-    uint64_t state_offset;
-    struct remote_range library;
-};
-
-static bool is_outside(const struct inside *in, pid_t tid, struct user_regs_struct *r, bool *known)
-{
-    struct spool_thread state;
-    *known = ptrace(PTRACE_GETREGS, tid, 0, r) == 0 &&
-             remote_read(in->remote, r->fs_base + in->state_offset, &state, sizeof state);
-    return *known && !state.busy && (r->rip < in->library.start || r->rip >= in->library.end) &&
-           !blocks_is_malloc(in->remote, r->rip);
-}
-
-// Step by step, since it may hardly ever be outside, and no other thread runs meanwhile.
-static bool leave(struct tracees *t, const struct inside *in, size_t who, uint64_t until_ns, struct user_regs_struct *r)
-{
-    bool known;
-    while (!is_outside(in, t->all[who].tid, r, &known)) {
-        if (!known || t->all[who].state != TRACEE_STOPPED || clock_monotonic_ns() >= until_ns ||
-            !tracees_step(t, who, STEP_NS))
-            return false;
-    }
-    return true;
-}
-
-// The registers of all threads, which stand, or NULL.
-static struct user_regs_struct *read_threads(const struct caller *c, uint64_t state_offset)
-{
-    struct tracees *t = c->tracees;
-    uint64_t own = remote_last_function(t->remote, "heaptape_list"), until = clock_monotonic_ns() + LEAVE_NS;
-    const struct inside in = {t->remote, state_offset, remote_object_of(t->remote, own)};
-    size_t n = t->n;
-    struct user_regs_struct *all = calloc(n + 1, sizeof *all);
-    bool good = all && in.library.end;
-    for (size_t i = 0; good && i < n; i++)
-        good = leave(t, &in, i, until, &all[i]);
-    if (good)
-        return all;
-    free(all);
-    return NULL;
-}
-
 // By the caller, through what its stack has room for beside a call's own.
 static int list_found(struct caller *c, const struct blocks *b, struct err *e)
 {
@@ -574,10 +526,10 @@ static int list_found(struct caller *c, const struct blocks *b, struct err *e)
 }
 
 // Once all threads stand outside of malloc.
-static int list_now(struct caller *c, uint64_t state_offset, struct attach_result *result, struct err *e)
+static int list_now(struct caller *c, const struct leave_what *in, struct attach_result *result, struct err *e)
 {
     struct blocks b = {0};
-    struct user_regs_struct *threads = read_threads(c, state_offset);
+    struct user_regs_struct *threads = leave_all(c->tracees, in);
     int rc = threads ? blocks_find(&b, c->tracees->remote, threads, c->tracees->n, e)
                      : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
     free(threads);
@@ -610,9 +562,12 @@ static void list_blocks(struct caller *c, struct attach_result *result)
         rc = blocks_check(t->remote, version, &e);
     if (rc == 0)
         rc = call_by_name(c, "heaptape_thread", no_arguments, &at, &e);
-    uint64_t offset = at - thread_pointer(c->tid);
+    // The list is that of one moment if no thread is about to record a call that has changed it, or has recorded one that will.
+    struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
+    in.busy = UINT32_MAX;
+    in.malloc = true;
     for (bool again = rc == 0; again; again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
-        rc = tracees_stop_all(t, STOP_NS) && !t->gone ? list_now(c, offset, result, &e)
+        rc = tracees_stop_all(t, STOP_NS) && !t->gone ? list_now(c, &in, result, &e)
                                                       : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
         tracees_continue_all(t, number_of(t, c->tid));
         if (rc == -EAGAIN)

@@ -111,7 +111,7 @@ lasted_half_a_second() {
 @test "blocks that one object allocates and another one frees" {
   local i
   for ((i = 0; i < 300; i++)); do cp "$HEAPTAPE_PROGRAMS/libservice_library.so" "lib$i.so"; done
-  "$HEAPTAPE_PROGRAMS/spread" 100 ./lib*.so >out 3>&- &
+  "$HEAPTAPE_PROGRAMS/spread" 4 100 ./lib*.so >out 3>&- &
   service=$!
   until_line ready
   attach --duration 1
@@ -376,16 +376,27 @@ compare_blocks() {
 @test "--walk while threads do nothing but allocate and free" {
   [ "$(getconf GNU_LIBC_VERSION)" = "glibc 2.36" ] || skip "another glibc"
   local library=$HEAPTAPE_PROGRAMS/libservice_library.so
-  "$HEAPTAPE_PROGRAMS/spread" 0 "$library" "$library" >out 3>&- &
+  "$HEAPTAPE_PROGRAMS/spread" 4 0 "$library" "$library" >out 3>&- &
   service=$!
   until_line ready
-  attach --walk --duration 1
+  attach --walk --max-size=32M
   cat err
   grep -q "^heaptape: .* blocks from before: " err
   end_service
   "$HEAPTAPE" convert -q -f t.ht -o t.htw
   "$HEAPTAPE" stat --json t.htw >json
   [ "$(jq '.unmatched_frees <= 5 and .order.ambiguous == 0' json)" = true ]
+}
+
+@test "many threads do nothing but allocate and free: they are left in time" {
+  local library=$HEAPTAPE_PROGRAMS/libservice_library.so
+  "$HEAPTAPE_PROGRAMS/spread" 32 0 "$library" "$library" >out 3>&- &
+  service=$!
+  until_line ready
+  attach --max-size=32M
+  cat err
+  ! grep -q "the library stays" err || false
+  end_service
 }
 
 @test "--walk of another allocator: said, and recorded without" {

@@ -1,4 +1,4 @@
-// Threads that allocate in one object and free in another, of two that the loader has far apart in its list: spread PAUSE_US LIBRARY...
+// Threads that allocate in one object and free in another, of two that the loader has far apart in its list: spread THREADS PAUSE_US LIBRARY...
 // Half of the threads go from the first library to the last, the others the other way. At any moment a thread has at most one
 // block that it was given.
 #include <dlfcn.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { THREADS = 4 };
+enum { MAX_THREADS = 64 };
 
 struct ends {
     void *(*take)(size_t bytes);
@@ -24,7 +24,8 @@ static void *own(void *arg)
     while (!stop) {
         for (unsigned i = 0; i < 100 && !stop; i++)
             ends->give(ends->take(100));
-        usleep(pause_us);
+        if (pause_us)
+            usleep(pause_us);
     }
     return NULL;
 }
@@ -38,25 +39,26 @@ static void on_signal(int sig)
 int main(int argc, char **argv)
 {
     struct ends ends[2];
-    pthread_t threads[THREADS];
-    if (argc < 4)
+    pthread_t threads[MAX_THREADS];
+    if (argc < 5 || atoi(argv[1]) > MAX_THREADS)
         return 2;
-    pause_us = (useconds_t)atoi(argv[1]);
-    for (int i = 2; i < argc; i++) {
+    unsigned n = (unsigned)atoi(argv[1]);
+    pause_us = (useconds_t)atoi(argv[2]);
+    for (int i = 3; i < argc; i++) {
         void *library = dlopen(argv[i], RTLD_NOW);
         if (!library)
             return 1;
-        if (i == 2 || i == argc - 1) {
-            *(void **)&ends[i > 2].take = dlsym(library, "service_take");
-            *(void **)&ends[i == 2].give = dlsym(library, "service_give");
+        if (i == 3 || i == argc - 1) {
+            *(void **)&ends[i > 3].take = dlsym(library, "service_take");
+            *(void **)&ends[i == 3].give = dlsym(library, "service_give");
         }
     }
     signal(SIGUSR1, on_signal);
-    for (unsigned i = 0; i < THREADS; i++)
+    for (unsigned i = 0; i < n; i++)
         pthread_create(&threads[i], NULL, own, &ends[i % 2]);
     printf("ready\n");
     fflush(stdout);
-    for (unsigned i = 0; i < THREADS; i++)
+    for (unsigned i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     printf("the same\n");
     return 0;
