@@ -2,6 +2,7 @@
 
 #include "attach/status.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/gnu_hash.h"
 
 #include <elf.h>
@@ -23,8 +24,8 @@ enum {
     MAX_CHAIN = 1 << 20,
     VERSION_HIDDEN = 0x8000,
     LIST_TRIES = 50, // to read the loader's list while it does not change
-    PAUSE_NS = 200000,
-    START_TRIES = 500, // for a program that has just been executed to be loaded
+    LIST_PAUSE_NS = 200000,
+    START_PAUSE_NS = 1000000,
 };
 
 bool remote_read(const struct remote *r, uint64_t at, void *to, size_t bytes)
@@ -227,14 +228,14 @@ static int list_objects(const struct remote *r, struct remote *to, bool *whole)
     return 0;
 }
 
-// Reads the objects that are loaded now. A thread that has been stopped while it changes the list keeps it so: then as it is.
+// Reads the objects that are loaded now. 1: the list is being changed. A thread that has been stopped meanwhile keeps it so.
 static int read_objects(struct remote *r)
 {
     bool whole = false;
     for (unsigned i = 0; i < LIST_TRIES && !whole; i++) {
         struct remote now = {0};
         if (i > 0)
-            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+            nanosleep(&(struct timespec){.tv_nsec = LIST_PAUSE_NS}, NULL);
         int rc = list_objects(r, &now, &whole);
         if (rc < 0) {
             free(now.objects);
@@ -245,7 +246,7 @@ static int read_objects(struct remote *r)
         r->n_objects = now.n_objects;
         r->capacity = now.capacity;
     }
-    return 0;
+    return !whole;
 }
 
 uint64_t remote_function(struct remote *r, const char *name)
@@ -313,18 +314,24 @@ static int read_program(struct remote *r, bool *wait, struct err *e)
         base = s[i].p_type == PT_PHDR ? at - s[i].p_vaddr : base;
     for (uint64_t i = 0; i < n; i++)
         dynamic = s[i].p_type == PT_DYNAMIC ? base + s[i].p_vaddr : dynamic;
-    *wait = r->loader != 0;
+    // The kernel has not written its facts yet, or the loader has not seen them.
+    *wait = !at || r->loader;
     r->r_debug = r->loader ? find_r_debug(r, dynamic) : 0;
     if (!r->r_debug)
-        return err_set(e, -ENOTSUP, "%ld: is statically linked, or has not finished starting", (long)r->pid);
+        return err_set(e, -ENOTSUP, *wait ? "%ld: has not finished starting" : "%ld: is statically linked",
+                       (long)r->pid);
     rc = read_objects(r);
     if (rc == -ENOMEM)
         return err_set(e, rc, "out of memory");
     r->libc = find_libc(r);
+    *wait = rc != 0 || !r->n_objects;
     if (!r->libc)
         return err_set(e, -ENOTSUP, "%ld: its C library is not glibc", (long)r->pid);
     return 0;
 }
+
+// For which a program that has just been executed is waited for, to be loaded.
+#define START_NS 2000000000u
 
 static int try_open(struct remote *r, pid_t pid, bool *wait, struct err *e)
 {
@@ -345,8 +352,8 @@ int remote_open(struct remote *r, pid_t pid, struct err *e)
     struct err last = {0};
     bool wait;
     int rc = try_open(r, pid, &wait, &last);
-    for (unsigned i = 1; rc < 0 && wait && i < START_TRIES; i++) {
-        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    for (uint64_t start = clock_monotonic_ns(); rc < 0 && wait && clock_monotonic_ns() - start < START_NS;) {
+        nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_NS}, NULL);
         last = (struct err){0};
         rc = try_open(r, pid, &wait, &last);
     }

@@ -44,7 +44,7 @@ struct remote {
     size_t n_found;
 };
 
-// Waits 0.1 s for a program that is being loaded. 0, or a negative errno: -ESRCH, -EACCES, -ENOTSUP (statically linked, or of
+// Waits 2 s for a program that is being loaded. 0, or a negative errno: -ESRCH, -EACCES, -ENOTSUP (statically linked, or of
 // another kind than this program).
 int remote_open(struct remote *r, pid_t pid, struct err *e);
 void remote_close(struct remote *r);

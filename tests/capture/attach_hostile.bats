@@ -18,6 +18,7 @@ teardown() {
 
 # starts COMMAND...: its pid is in $started.
 starts() {
+  rm -f out
   "$@" >out 3>&- &
   started=$!
   wait_until grep -qsx ready out
