@@ -47,6 +47,8 @@
       "CPU time in user mode of all threads") \
     X(system_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "system time", \
       "CPU time in the kernel of all threads") \
+    X(load_cpu_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "CPU time of the load", \
+      "CPU time of the player's process until main: the dynamic loader, with the allocator's libraries and constructors") \
     X(ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "time/event", \
       "wall time divided by the number of calls") \
     X(events_per_second, COUNT, DERIVED, MEDIAN, TIME, TEXT, NULL, MORE, "calls/s", \

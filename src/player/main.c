@@ -203,6 +203,8 @@ static void begin_null_allocator(void)
 
 int main(void)
 {
+    struct timespec loaded = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &loaded);
     map_results();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (player.results->probe) {
@@ -211,6 +213,7 @@ int main(void)
         atomic_store_explicit(&player.results->status, RESULTS_DONE, memory_order_release);
         return 0;
     }
+    player.results->figures.load_cpu_ns = (uint64_t)loaded.tv_sec * 1000000000u + (uint64_t)loaded.tv_nsec;
     map_plan();
     player_clock_init();
     player_memory_init();

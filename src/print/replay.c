@@ -396,8 +396,9 @@ static void print_program_ratios(const struct replay_session *s)
     for (size_t i = 1; !p.missing_reason && i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
         row_name(&r->allocator, name);
-        printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×)\n", "", name, program_ratio(s, &p, r),
-               program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]));
+        printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n", "", name,
+               program_ratio(s, &p, r), program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]),
+               (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
     }
 }
 

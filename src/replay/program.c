@@ -7,17 +7,17 @@
 // What recording took is an estimate that may be off by half: it must be so much less than what is left.
 #define RECORDING_PART 0.6
 
-static double median_cpu_ns(const struct replay_result *r)
+static double median_of(const struct replay_result *r, unsigned figure)
 {
-    double cpu[MEASURE_MAX_RUNS];
+    double values[MEASURE_MAX_RUNS];
     for (size_t i = 0; i < r->n_runs; i++)
-        cpu[i] = r->runs[i].figures.cpu_ns;
-    return r->n_runs ? measure_median(cpu, r->n_runs) : NAN;
+        values[i] = r->runs[i].figures.values[figure];
+    return r->n_runs ? measure_median(values, r->n_runs) : NAN;
 }
 
 double program_calls_ns(const struct replay_session *s, const struct replay_result *r)
 {
-    double ns = median_cpu_ns(r) - median_cpu_ns(&s->null);
+    double ns = median_of(r, FIGURE_cpu_ns) - median_of(&s->null, FIGURE_cpu_ns);
     return ns < 0 ? 0 : ns;
 }
 
@@ -60,10 +60,21 @@ struct program_time program_time(const struct replay_session *s)
     return t;
 }
 
+double program_load_ns(const struct replay_session *s, const struct replay_result *r)
+{
+    const struct replay_result *recorded = recorded_result(s);
+    return recorded ? median_of(r, FIGURE_load_cpu_ns) - median_of(recorded, FIGURE_load_cpu_ns) : NAN;
+}
+
+static double predicted_ns(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
+{
+    double slower = t->calls_ns / t->replayed_calls_ns;
+    return t->cpu_ns - t->calls_ns + slower * program_calls_ns(s, r) + program_load_ns(s, r);
+}
+
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
 {
-    double rest = t->cpu_ns - t->calls_ns, slower = t->calls_ns / t->replayed_calls_ns;
     if (t->missing_reason || !(t->replayed_calls_ns > 0))
         return NAN;
-    return (rest + slower * program_calls_ns(s, r)) / (rest + slower * program_calls_ns(s, &s->results[0]));
+    return predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
 }

@@ -20,8 +20,11 @@ struct program_time program_time(const struct replay_session *s);
 // CPU time of the calls on that allocator: the replay's less that on the null allocator. NAN: not measured.
 double program_calls_ns(const struct replay_session *s, const struct replay_result *r);
 
-// The program's CPU time on this allocator divided by that on the first one, if only the calls change, each as
-// much as in replay. NAN: not known.
+// By how much more CPU time a process takes to load this allocator than the recorded one. NAN: the latter was not replayed.
+double program_load_ns(const struct replay_session *s, const struct replay_result *r);
+
+// The program's CPU time on this allocator divided by that on the first one, if only the load of the allocator and the calls
+// change, each as much as in replay. NAN: not known.
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r);
 
 #endif

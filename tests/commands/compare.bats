@@ -198,6 +198,35 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   fails_with 1 "w.htw: the command line was not recorded; pass it after --"
 }
 
+@test "the time to load an allocator is part of the program's CPU time" {
+  cat >slow.c <<'END'
+#include <stddef.h>
+#include <time.h>
+#define FORWARD(type, name, parameters, ...) \
+    type __libc_##name parameters;           \
+    type name parameters { return __libc_##name(__VA_ARGS__); }
+FORWARD(void *, malloc, (size_t size), size)
+FORWARD(void *, calloc, (size_t n, size_t size), n, size)
+FORWARD(void *, realloc, (void *at, size_t size), at, size)
+FORWARD(void, free, (void *at), at)
+__attribute__((constructor)) static void load(void)
+{
+    while (clock() < CLOCKS_PER_SEC / 5)
+        ;
+}
+END
+  cc -shared -fPIC -o slow.so slow.c
+  command -v python3 >where || skip "no python3"
+  "$HEAPTAPE" record -q -o t.ht -- python3 -c 'x = [str(i) * 9 for i in range(200000)]'
+  "$HEAPTAPE" convert -q -o t.htw t.ht
+  "$HEAPTAPE" compare -q -r 3 --no-latency --json -a glibc -a ./slow.so t.htw >out.json
+  json 'a, b = d["allocators"]
+more = b["load_cpu_ns"] - a["load_cpu_ns"]
+assert a["load_cpu_ns"] > 0 and more > 0.1e9, (a["load_cpu_ns"], b["load_cpu_ns"])
+p = a["fidelity"]["program"]
+assert p is None or b["fidelity"]["program"]["cpu_ratio"] > 1 + more / p["cpu_ns"] / 2, b["fidelity"]'
+}
+
 @test "what the program would be cannot be said of a workload without its CPU time" {
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >facts
   "$HEAPTAPE" compare -q -r 3 --no-latency -a glibc -a jemalloc w.htw >out

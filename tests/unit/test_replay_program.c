@@ -61,6 +61,24 @@ static void the_recorded_allocator_need_not_be_the_first(void **state)
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 400.0 / 350) < 1e-9);
 }
 
+// A short program pays for the libraries that an allocator brings.
+static void the_load_of_an_allocator(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, 500, 100);
+    for (unsigned i = 0; i < 3; i++) {
+        f.runs[0][i].figures.load_cpu_ns = 2 * MS + i;
+        f.runs[1][i].figures.load_cpu_ns = 12 * MS + i;
+    }
+    struct program_time t = program_time(s);
+    assert_true(program_load_ns(s, &f.results[1]) == 10 * MS && program_load_ns(s, &f.results[0]) == 0);
+    assert_true(program_ratio(s, &t, &f.results[0]) == 1);
+    assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 360.0 / 400) < 1e-9);
+    s->recorded_allocator = "/lib/third.so";
+    assert_true(isnan(program_load_ns(s, &f.results[1])));
+}
+
 // Timed in the program, calls find colder caches than in replay: the share is at least the greater of the two.
 static void timed_calls(void **state)
 {
@@ -104,9 +122,8 @@ static void what_cannot_be_said(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(share_and_ratio),
-    cmocka_unit_test(the_recorded_allocator_need_not_be_the_first),
-    cmocka_unit_test(timed_calls),
+    cmocka_unit_test(share_and_ratio),          cmocka_unit_test(the_recorded_allocator_need_not_be_the_first),
+    cmocka_unit_test(the_load_of_an_allocator), cmocka_unit_test(timed_calls),
     cmocka_unit_test(what_cannot_be_said),
 };
 
