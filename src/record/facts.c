@@ -24,8 +24,9 @@
 #include <unistd.h>
 
 #define NAMES_NS       500000000u  // between looks at the names of threads
-#define CPU_SAMPLE_NS  15000000u   // CPU time after which a process that records nothing is sampled …
-#define IDLE_SAMPLE_NS 1000000000u // … or time
+#define IDLE_SAMPLE_NS 1000000000u // … of the memory of a process that records nothing and uses no CPU time
+#define YOUNG_NS       2000000u    // least time between samples of a young recording …
+#define YOUNG_PART     8           // … or such a part of its age
 
 enum { MIN_TIMED_CALLS = 100 }; // fewer say little of all
 
@@ -278,12 +279,18 @@ uint64_t facts_cpu_ns(pid_t pid)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-bool facts_is_sample_due(struct drain_spool *s, uint64_t now)
+uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most)
+{
+    uint64_t ns = age_ns / YOUNG_PART;
+    return ns < YOUNG_NS ? YOUNG_NS : ns < most ? ns : most;
+}
+
+bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns)
 {
     // A program may use for long what it has allocated, and an allocator may return memory to the kernel from a thread of
     // its own while the program is idle.
     uint64_t cpu_ns = facts_cpu_ns(s->visible_pid);
-    if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < CPU_SAMPLE_NS && now - s->sampled_ns < IDLE_SAMPLE_NS)
+    if (s->drain_words == 0 && cpu_ns - s->sampled_cpu_ns < least_cpu_ns && now - s->sampled_ns < IDLE_SAMPLE_NS)
         return false;
     s->sampled_ns = now;
     s->sampled_cpu_ns = cpu_ns;

@@ -22,8 +22,13 @@ void facts_window(struct trace_process *p, const struct drain_spool *s);
 // many threads, some. Often at first, so that programs that live for moments have some, later twice a second.
 void facts_update_thread_names(struct drain_spool *s, uint64_t now);
 
-// Should its memory be sampled, at each of the recorder's occasions? If so, it counts as sampled now.
-bool facts_is_sample_due(struct drain_spool *s, uint64_t now);
+// The time between samples of a recording of that age, `most` of one that is no longer young: a short program needs as many
+// samples as a long one.
+uint64_t facts_sample_ns(uint64_t age_ns, uint64_t most);
+
+// Should its memory be sampled, at each of the recorder's occasions? If so, it counts as sampled now. That of a process which
+// records nothing is after so much CPU time.
+bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu_ns);
 
 // Fills in the memory of a process from /proc/PID/statm: what is resident, and what of it is not of files nor shared. False:
 // it cannot be read, or the process has ended.

@@ -78,8 +78,7 @@ struct recorder {
     bool full;          // … which drained nothing, since the encoder's backlog is full
     uint64_t watermark; // of the last drain that left nothing behind
     uint64_t batch_began_ns, checked_ns, sampled_ns, survivors_ns, left_ns;
-    uint64_t batches_begun;
-    uint64_t batch_words;        // drained since the batch began
+    uint64_t batches_begun, batch_words; // words drained since the last one began
     unsigned unsettled;          // batches that a reader still has to see before it can order all records written
     struct ended_process *ended; // processes whose PROCESS_END is due after the batch
     size_t n_ended, ended_capacity;
@@ -253,13 +252,14 @@ static void update_code_names(struct recorder *r, struct drain_spool *s, uint64_
 
 static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 {
-    if (now - r->sampled_ns < SAMPLE_NS)
+    uint64_t between_ns = facts_sample_ns(now - r->started.ns, SAMPLE_NS);
+    if (now - r->sampled_ns < between_ns)
         return 0;
     r->sampled_ns = now;
     int rc = 0;
     for (size_t i = 0; i < r->drain.n_spools && rc == 0; i++) {
         struct drain_spool *s = r->drain.spools[i];
-        if (s->dead || !facts_is_sample_due(s, now))
+        if (s->dead || !facts_is_sample_due(s, now, between_ns + between_ns / 2))
             continue;
         facts_update_thread_names(s, now);
         update_code_names(r, s, now);
@@ -603,16 +603,16 @@ static void end_visit(struct recorder *r)
 static int loop(struct recorder *r, struct err *e)
 {
     struct record_pass o;
-    for (;;) {
-        int rc = own_pass(r, &o, e);
-        if (rc < 0 || o.over)
-            return rc;
+    int rc;
+    while ((rc = own_pass(r, &o, e)) >= 0 && !o.over) {
         if (!o.full)
             unrecorded_look(&r->unrecorded, r->launch.pid);
         if (encoder_work(r->encoder))
             continue;
-        drain_sleep(&r->drain, o.seen, o.chunks_done >= SPOOL_CHUNKS_A_WAKE ? BUSY_NS : IDLE_NS);
+        uint64_t idle_ns = facts_sample_ns(clock_monotonic_ns() - r->started.ns, IDLE_NS);
+        drain_sleep(&r->drain, o.seen, o.chunks_done >= SPOOL_CHUNKS_A_WAKE ? BUSY_NS : idle_ns);
     }
+    return rc;
 }
 
 static int finish_unrecorded(struct recorder *r, struct err *e)
