@@ -583,7 +583,11 @@ static int put_recorded_samples(struct pending_op *a)
         if (rc == 0 && p->facts.events)
             rc = put_sample(a);
     }
-    return rc < 0 || !p->n_lates ? rc : plan_late_put(p, a->stream, a->recorded, false, a->e);
+    if (rc < 0 || !p->n_lates)
+        return rc;
+    if (p->whole && p->n_passed == p->n_recorded)
+        plan_late_use_all(p);
+    return plan_late_put(p, a->stream, a->recorded, false, a->e);
 }
 
 // Any op.
@@ -681,8 +685,10 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
 {
     struct samples_residency residency;
+    struct workload_summary summary;
     bool known = workload_read_residency(r, &residency, NULL) == 0 && residency.n > 0;
     p->residency = known ? &residency : NULL;
+    p->whole = workload_read_summary(r, &summary, NULL) == 0 && !summary.recorded_to;
     int rc = plan_read_ops(p, r, progress, e);
     p->residency = NULL;
     samples_residency_release(&residency);

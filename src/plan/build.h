@@ -137,6 +137,7 @@ struct plan {
     struct plan_late *lates; // in the order of their allocation
     size_t n_lates, lates_capacity;
     uint64_t unused, late_bytes; // bytes of live big blocks that the program did not use, and those that it used later
+    bool whole;                  // the ops are those of a process to its end
     bool has_beside;             // there was a sample, which had …
     int64_t beside_heap;         // … so much private memory beside what blocks use
     struct plan_coupling coupling;
@@ -246,6 +247,12 @@ void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 
 // Puts the touches that are due of blocks of the stream and the workload's thread, all of them if the thread exits.
 int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e);
+
+// No sample follows that could show when the blocks are used: soon, as most blocks are.
+void plan_late_use_all(struct plan *p);
+
+// The program has ended: puts the touches that are left of the blocks that it did not free.
+int plan_late_finish(struct plan *p, struct err *e);
 
 // recorded.c: before an op is added, the samples that came before it, one after the other; then NULL.
 const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op);

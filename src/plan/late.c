@@ -132,6 +132,23 @@ void plan_late_sample(struct plan *p, const struct workload_sample *sample)
     p->n_lates = n;
 }
 
+void plan_late_use_all(struct plan *p)
+{
+    for (size_t i = 0; i < p->n_lates; i++)
+        p->lates[i].due = p->lates[i].used;
+    p->late_bytes = 0;
+}
+
+int plan_late_finish(struct plan *p, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < p->n_lates && rc == 0; i++) {
+        if (!p->lates[i].fresh)
+            rc = put_touch(p, p->lates[i].owner, &p->lates[i], p->lates[i].used, e);
+    }
+    return rc;
+}
+
 int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e)
 {
     int rc = 0;

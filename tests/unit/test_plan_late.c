@@ -104,6 +104,37 @@ static void test_or_before_its_thread_exits(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-16384 SKIPPED ");
 }
 
+// No further sample says when the rest is used. In a part of a program, that may be behind the part.
+static void test_or_after_the_last_sample(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        struct case_of c;
+        begin(&c, 2, (const unsigned[]){1, 33}, false);
+        c.plan->whole = whole;
+        add(&c, 0, 5, small(0));
+        add(&c, 0, 12, big);
+        add(&c, 0, 50, small(2));
+        ops_are(&c, 0,
+                whole ? "malloc SAMPLE TOUCH 8192 malloc SAMPLE LATE 8192-16384 malloc "
+                      : "malloc SAMPLE TOUCH 8192 malloc SAMPLE malloc ");
+    }
+}
+
+// ... even when its thread makes no further call.
+static void test_or_at_the_end_of_the_program(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 2, (const unsigned[]){1, 33}, false);
+    c.plan->whole = true;
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 1, 50, small(2));
+    ops_are(&c, 1, "SAMPLE malloc ");
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 8192 malloc LATE 8192-16384 ");
+}
+
 static void test_a_program_that_uses_its_block_at_once(void **state)
 {
     (void)state;
@@ -177,6 +208,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_bit_by_bit),
     cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
     cmocka_unit_test(test_or_before_its_thread_exits),
+    cmocka_unit_test(test_or_after_the_last_sample),
+    cmocka_unit_test(test_or_at_the_end_of_the_program),
     cmocka_unit_test(test_a_program_that_uses_its_block_at_once),
     cmocka_unit_test(test_without_samples),
     cmocka_unit_test(test_another_thread_frees),
