@@ -10,7 +10,8 @@
 // the program (seccomp_unotify(2)) before each call that can make memory less, munmap, madvise, mremap, brk and exit_group,
 // until it has been looked at, unless less than 64 KiB are concerned since the last look: the peak is at most so much too low.
 //
-// It is stopped, too, each 256 calls of the allocator, and less often later: allocators return memory after some time.
+// It is stopped, too, each 256 calls of the allocator, and less often later: allocators return memory after some time. The
+// time for which it is stopped is left out of the clock that it sees.
 //
 // Heap is what lies, private and present, in [heap] or a mapping without a name, but neither in one that the program made
 // itself, nor its variables; less what of that there was before the first constructor: the loader's and the allocator's own.
@@ -188,10 +189,14 @@ static void look(int listener)
     }
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)
         return;
+    uint64_t began = now_ns();
     if (noted->pid && is_of((pid_t)call.pid, noted->pid)) {
         released += bytes_released(&call.data);
         if (released >= LEAST_BYTES)
             sample(noted->pid);
+        // That of the preloaded library's own calls is measured there.
+        if (call.data.nr != SYS_munmap || call.data.args[0])
+            __atomic_fetch_add(&noted->stopped_ns, now_ns() - began, __ATOMIC_RELAXED);
     }
     struct seccomp_notif_resp go_on = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on); // fails if the call was interrupted

@@ -27,6 +27,7 @@ struct real_rss {
     uint32_t n;
     uint64_t calls;                                // of the allocator, so far
     uint64_t next_look;                            // after so many of them
+    uint64_t stopped_ns;                           // for which it stood still, to be looked at
     uint64_t heap_at_start;                        // what real_rss_heap said before any other constructor
     struct real_rss_range zeros[2];                // page frames full of zeros, which reading maps: in no process's RSS
     struct real_rss_range ranges[REAL_RSS_RANGES]; // that the program mapped itself, and its variables

@@ -1,6 +1,7 @@
 // Preloaded by real_rss: notes in shared memory which mappings the program makes itself, and counts its calls of the
 // allocator. libc's own calls of mmap, for its malloc or for stacks of threads, do not come here; those of another allocator
 // are left out.
+// Its clock leaves out the time for which the program was stopped: allocators return memory some time after its last use.
 // Both mmap and mmap64 are wanted, not one under the name of the other.
 #undef _FILE_OFFSET_BITS
 #include "real_rss.h"
@@ -16,12 +17,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct real_rss *noted;
 static void *allocator;                 // load address of malloc's object
 static struct real_rss_range inside[2]; // code of that object, unless it is libc, and of this one
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int (*clock_of_libc)(clockid_t id, struct timespec *t);
 
 // Variables that no file holds: without a name too, and perhaps in one piece with memory that lies behind them.
 static int note_bss(struct dl_phdr_info *info, size_t size, void *arg)
@@ -89,7 +92,8 @@ __attribute__((constructor)) static void init(int argc, char **argv, char **envp
     dl_iterate_phdr(note_bss, r);
     free(malloc(1));
     r->heap_at_start = heap_now(r);
-    r->calls = r->next_look = 0;
+    r->calls = r->next_look = r->stopped_ns = 0;
+    *(void **)&clock_of_libc = dlsym(RTLD_NEXT, "clock_gettime");
     __atomic_fetch_add(&r->starts, 1, __ATOMIC_RELEASE);
     noted = r;
     pthread_atfork(NULL, NULL, forget_all);
@@ -195,6 +199,14 @@ int munmap(void *at, size_t bytes)
     return rc;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t = {0};
+    if (clock_of_libc)
+        clock_of_libc(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 // Not with a variable of each thread: the tables for those are on the heap, and blocks would lie elsewhere.
 static void count_call(void *caller)
 {
@@ -207,8 +219,24 @@ static void count_call(void *caller)
     __atomic_store_n(&noted->next_look, calls + REAL_RSS_LOOK_CALLS + calls / REAL_RSS_LOOK_PART, __ATOMIC_RELAXED);
     // Does nothing but let real_rss look.
     int saved = errno;
+    uint64_t began = now_ns();
     syscall(SYS_munmap, NULL, 0);
+    __atomic_fetch_add(&noted->stopped_ns, now_ns() - began, __ATOMIC_RELAXED);
     errno = saved;
+}
+
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    static uint64_t shown; // the latest: other threads run while one is stopped
+    if (!noted || !clock_of_libc || (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE))
+        return (int)syscall(SYS_clock_gettime, id, t);
+    uint64_t ns = now_ns() - __atomic_load_n(&noted->stopped_ns, __ATOMIC_RELAXED),
+             last = __atomic_load_n(&shown, __ATOMIC_RELAXED);
+    while (ns > last && !__atomic_compare_exchange_n(&shown, &last, ns, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    ns = ns > last ? ns : last;
+    *t = (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    return 0;
 }
 
 // The next function of the name; `counts` if it is the allocator's own. libstdc++'s operator new calls malloc.
