@@ -103,11 +103,13 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, ch
 }
 
 // The plan's file may have been written by others.
-static __attribute__((noinline)) void touch_late(char *block, uint64_t to, const uint64_t *extra)
+static __attribute__((noinline)) void touch_late(struct player_thread *t, char *block, uint64_t to,
+                                                 const uint64_t *extra)
 {
-    uint64_t size = (extra[1] >> 32) * PLAYER_PAGE_BYTES;
+    uint64_t size = (extra[1] >> 32) * PLAYER_PAGE_BYTES, began_ns = clock_monotonic_ns();
     if (block && player.usable_size && player.usable_size(block) >= size)
         touch_used(block, size, (struct player_use){extra[0] >> 32, (uint32_t)extra[1], (uint32_t)extra[0], to});
+    t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 
 // Writes to the block as the program may have done; `had` bytes of it have been written before. Programs may never
@@ -134,6 +136,18 @@ struct player_block {
     size_t had, size;
 };
 
+// What the program would do, not the call: its time is measured.
+static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
+                                                struct player_block b)
+{
+    uint64_t began_ns = clock_monotonic_ns();
+    if (touch != RESULTS_TOUCH_PAGE || !t->touches)
+        touch_block(touch, b.kind, b.block, b.had, b.size);
+    else if (b.block)
+        touch_measured(t, b.block, b.had, b.size);
+    t->touch_ns += clock_monotonic_ns() - began_ns;
+}
+
 ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t, struct player_block b)
 {
     if (touch == RESULTS_TOUCH_USABLE) {
@@ -141,16 +155,12 @@ ALWAYS_INLINE void fill_block(enum results_touch touch, struct player_thread *t,
         t->usable_bytes += player.usable_size && b.block ? player.usable_size(b.block) : 0;
         return;
     }
-    if (touch == RESULTS_TOUCH_PAGE && UNLIKELY(b.size >= HT_BIG_BYTES) && t->touches) {
-        if (b.block)
-            touch_measured(t, b.block, b.had, b.size);
-        return;
-    }
-    if (touch != RESULTS_TOUCH_VERIFY) {
+    if (touch == RESULTS_TOUCH_VERIFY)
+        player_verify_allocated(t, b.kind, b.entry, b.block, b.size);
+    else if (UNLIKELY(b.size >= HT_BIG_BYTES))
+        touch_big(touch, t, b);
+    else
         touch_block(touch, b.kind, b.block, b.had, b.size);
-        return;
-    }
-    player_verify_allocated(t, b.kind, b.entry, b.block, b.size);
 }
 
 ALWAYS_INLINE void wait_for(struct player_thread *t, struct player_waits *w, uint32_t thread, uint64_t position)
@@ -445,7 +455,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
             continue;
         case PLAN_TOUCH_LATE:
             if (touch == RESULTS_TOUCH_PAGE)
-                touch_late(slots[entry], size, pc);
+                touch_late(t, slots[entry], size, pc);
             pc += 2;
             continue;
         case PLAN_PACE:

@@ -57,6 +57,7 @@ struct player_thread {
     bool touches;                           // a TOUCH came before the call: pages that are used of its block, and
     uint64_t touch_pages, touch_front;      // how many of them are at its start, and
     uint64_t touch_late;                    // how many are left to a TOUCH_LATE
+    uint64_t touch_ns;                      // time in which it has written to big blocks
     uint64_t max_lag_ns;                    // behind the recorded pace
     uint32_t window, segments;              // of a streamed plan: the thread's window, and segments obtained so far
     uint64_t stalls, stall_ns, free_space_wait_ns;

@@ -7,6 +7,9 @@
 // What recording took is an estimate that may be off by half: it must be so much less than what is left.
 #define RECORDING_PART 0.6
 
+// By how much calls are at most slower in the program than in replay, for its caches: beyond that, one of the two is off.
+#define MAX_SLOWER 4
+
 static double median_of(const struct replay_result *r, unsigned figure)
 {
     double values[MEASURE_MAX_RUNS];
@@ -15,10 +18,21 @@ static double median_of(const struct replay_result *r, unsigned figure)
     return r->n_runs ? measure_median(values, r->n_runs) : NAN;
 }
 
+// The null allocator gives out the same pages again and again.
+static double more_than_null(const struct replay_session *s, const struct replay_result *r, unsigned figure)
+{
+    double ns = median_of(r, figure) - median_of(&s->null, figure);
+    return ns < 0 ? 0 : ns;
+}
+
+double program_use_ns(const struct replay_session *s, const struct replay_result *r)
+{
+    return fmin(more_than_null(s, r, FIGURE_touch_ns), more_than_null(s, r, FIGURE_cpu_ns));
+}
+
 double program_calls_ns(const struct replay_session *s, const struct replay_result *r)
 {
-    double ns = median_of(r, FIGURE_cpu_ns) - median_of(&s->null, FIGURE_cpu_ns);
-    return ns < 0 ? 0 : ns;
+    return more_than_null(s, r, FIGURE_cpu_ns) - program_use_ns(s, r);
 }
 
 static const struct replay_result *recorded_result(const struct replay_session *s)
@@ -68,13 +82,14 @@ double program_load_ns(const struct replay_session *s, const struct replay_resul
 
 static double predicted_ns(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
 {
-    double slower = t->calls_ns / t->replayed_calls_ns;
-    return t->cpu_ns - t->calls_ns + slower * program_calls_ns(s, r) + program_load_ns(s, r);
+    double slower = t->replayed_calls_ns > 0 ? fmin(t->calls_ns / t->replayed_calls_ns, MAX_SLOWER) : 1;
+    return t->cpu_ns + slower * (program_calls_ns(s, r) - t->replayed_calls_ns) + program_use_ns(s, r) -
+           program_use_ns(s, recorded_result(s)) + program_load_ns(s, r);
 }
 
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
 {
-    if (t->missing_reason || !(t->replayed_calls_ns > 0))
+    if (t->missing_reason || isnan(t->replayed_calls_ns))
         return NAN;
     return predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
 }

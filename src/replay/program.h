@@ -17,14 +17,18 @@ struct program_time {
 
 struct program_time program_time(const struct replay_session *s);
 
-// CPU time of the calls on that allocator: the replay's less that on the null allocator. NAN: not measured.
+// CPU time of the first use of big blocks on that allocator: of the page faults that the program has then, outside of calls.
+// NAN: not measured.
+double program_use_ns(const struct replay_session *s, const struct replay_result *r);
+
+// CPU time of the calls on that allocator: the replay's less that on the null allocator and program_use_ns. NAN: not measured.
 double program_calls_ns(const struct replay_session *s, const struct replay_result *r);
 
 // By how much more CPU time a process takes to load this allocator than the recorded one. NAN: the latter was not replayed.
 double program_load_ns(const struct replay_session *s, const struct replay_result *r);
 
-// The program's CPU time on this allocator divided by that on the first one, if only the load of the allocator and the calls
-// change, each as much as in replay. NAN: not known.
+// The program's CPU time on this allocator divided by that on the first one, if only the load of the allocator, the calls and the first
+// use of big blocks change, each as much as in replay. NAN: not known.
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r);
 
 #endif

@@ -187,6 +187,28 @@ END
   [ "$(cat count)" -ge 8 ]
 }
 
+@test "page faults of the program in its big blocks are not the time of its calls" {
+  skip_under_sanitizer
+  cat >fill.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+int main(void)
+{
+    char *block = malloc(200 << 20);
+    memset(block, 1, 200 << 20);
+    return block[100];
+}
+END
+  cc -o fill fill.c
+  "$HEAPTAPE" record -q -f -o t.ht -- ./fill || [ $? -eq 1 ]
+  "$HEAPTAPE" convert -q -f -o t.htw t.ht
+  "$HEAPTAPE" replay -q --runs 3 --no-latency -a glibc --json t.htw >result
+  jq -c '[.touch_ns, .cpu_ns, .fidelity.program]' result
+  # Nearly all that the player does is to write to the block.
+  [ "$(jq '.touch_ns > 0.5 * .cpu_ns' result)" = true ]
+  [ "$(jq '.fidelity.program.calls_share < 0.1' result)" = true ]
+}
+
 @test "convert, slice and merge keep what was measured" {
   skip_under_sanitizer
   measured malloc

@@ -79,6 +79,36 @@ static void the_load_of_an_allocator(void **state)
     assert_true(isnan(program_load_ns(s, &f.results[1])));
 }
 
+// What the program writes to its big blocks is not the calls', but depends on the allocator, too.
+static void the_first_use_of_big_blocks(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct replay_session *s = make(&f, 500, 100);
+    for (unsigned i = 0; i < 3; i++) {
+        f.null_runs[i].figures.touch_ns = 10 * MS;
+        f.runs[0][i].figures.touch_ns = 50 * MS + i;
+        f.runs[1][i].figures.touch_ns = 20 * MS + i;
+    }
+    struct program_time t = program_time(s);
+    assert_true(fabs(program_use_ns(s, &f.results[0]) - 40 * MS) < 2 && fabs(t.calls_ns - 60 * MS) < 2);
+    assert_true(fabs(t.share - 0.15) < 1e-6 && fabs(program_calls_ns(s, &f.results[1]) - 40 * MS) < 2);
+    assert_true(program_ratio(s, &t, &f.results[0]) == 1);
+    assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
+    // Timed, the calls took twice as long; what the program does with its blocks is as in replay.
+    s->calls_min_ns = (uint64_t)(120 * MS);
+    s->calls_max_ns = (uint64_t)(130 * MS);
+    t = program_time(s);
+    assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 330.0 / 400) < 1e-6);
+    // All of it: no calls are left.
+    for (unsigned i = 0; i < 3; i++)
+        f.runs[0][i].figures.touch_ns = 200 * MS;
+    assert_true(program_calls_ns(s, &f.results[0]) == 0);
+    s->calls_max_ns = 0;
+    t = program_time(s);
+    assert_true(t.share == 0 && fabs(program_ratio(s, &t, &f.results[1]) - 350.0 / 400) < 1e-6);
+}
+
 // Timed in the program, calls find colder caches than in replay: the share is at least the greater of the two.
 static void timed_calls(void **state)
 {
@@ -122,8 +152,11 @@ static void what_cannot_be_said(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(share_and_ratio),          cmocka_unit_test(the_recorded_allocator_need_not_be_the_first),
-    cmocka_unit_test(the_load_of_an_allocator), cmocka_unit_test(timed_calls),
+    cmocka_unit_test(share_and_ratio),
+    cmocka_unit_test(the_recorded_allocator_need_not_be_the_first),
+    cmocka_unit_test(the_load_of_an_allocator),
+    cmocka_unit_test(the_first_use_of_big_blocks),
+    cmocka_unit_test(timed_calls),
     cmocka_unit_test(what_cannot_be_said),
 };
 
