@@ -681,6 +681,22 @@ int plan_read_ops(struct plan *p, struct workload_reader *r, const struct plan_p
     return rc;
 }
 
+// A program may use its blocks long after its last call.
+int plan_put_end(struct plan *p, struct err *e)
+{
+    const struct workload_sample *sample;
+    struct pending_op a = {.plan = p, .e = e};
+    int rc = 0;
+    while (rc == 0 && (a.stream = plan_late_stream(p)) && (sample = plan_pass_sample(p, NULL))) {
+        plan_late_sample(p, sample);
+        rc = plan_late_put_all(p, e);
+        if (rc == 0)
+            rc = put_sample(&a);
+    }
+    plan_late_use_all(p);
+    return rc < 0 ? rc : plan_late_put_all(p, e);
+}
+
 // Without residency where the index does not lead to it: of what is wrong with the file the reader of the ops says more.
 int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progress *progress, struct err *e)
 {
@@ -690,6 +706,8 @@ int plan_read(struct plan *p, struct workload_reader *r, const struct plan_progr
     p->residency = known ? &residency : NULL;
     p->whole = workload_read_summary(r, &summary, NULL) == 0 && !summary.recorded_to;
     int rc = plan_read_ops(p, r, progress, e);
+    if (rc == 0 && p->whole)
+        rc = plan_put_end(p, e);
     p->residency = NULL;
     samples_residency_release(&residency);
     return rc < 0 ? rc : plan_finish(p, e);

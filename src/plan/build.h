@@ -251,10 +251,18 @@ int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool e
 // No sample follows that could show when the blocks are used: soon, as most blocks are.
 void plan_late_use_all(struct plan *p);
 
-// The program has ended: puts the touches that are left of the blocks that it did not free.
-int plan_late_finish(struct plan *p, struct err *e);
+// At the end of the program: puts the touches that are due of all blocks.
+int plan_late_put_all(struct plan *p, struct err *e);
 
-// recorded.c: before an op is added, the samples that came before it, one after the other; then NULL.
+// A stream for what follows its last op, whose thread has not exited. NULL: all blocks are used.
+struct plan_stream *plan_late_stream(const struct plan *p);
+
+// add.c: the process has ended behind its last op: puts the samples that were taken since, and uses what is left of its big
+// blocks.
+int plan_put_end(struct plan *p, struct err *e);
+
+// recorded.c: before an op is added, the samples that came before it, one after the other, before the end (NULL) all that are
+// left; then NULL.
 const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op);
 
 // An op is about to be added; a SAMPLE was added; all ops have been added.

@@ -139,12 +139,21 @@ void plan_late_use_all(struct plan *p)
     p->late_bytes = 0;
 }
 
-int plan_late_finish(struct plan *p, struct err *e)
+struct plan_stream *plan_late_stream(const struct plan *p)
+{
+    for (size_t i = 0; i < p->n_lates; i++) {
+        if (p->lates[i].fresh || p->lates[i].touched < p->lates[i].used)
+            return p->lates[i].owner;
+    }
+    return NULL;
+}
+
+int plan_late_put_all(struct plan *p, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; i < p->n_lates && rc == 0; i++) {
         if (!p->lates[i].fresh)
-            rc = put_touch(p, p->lates[i].owner, &p->lates[i], p->lates[i].used, e);
+            rc = put_touch(p, p->lates[i].owner, &p->lates[i], p->lates[i].due, e);
     }
     return rc;
 }

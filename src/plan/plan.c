@@ -205,9 +205,7 @@ int plan_finish(struct plan *p, struct err *e)
         return err_set(e, -ENODATA, "%s: holds no call to replay", p->name);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
         h.by_kind[kind] = p->facts.by_kind[kind] + p->preexisting_by[kind];
-    int rc = p->whole ? plan_late_finish(p, e) : 0;
-    if (rc == 0)
-        rc = plan_finish_snapshots(p, e);
+    int rc = plan_finish_snapshots(p, e);
     if (rc == 0)
         rc = stop_stream(p, &p->preexisting, e);
     if (rc == 0)

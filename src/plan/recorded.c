@@ -39,7 +39,7 @@ static void locate_sample(const struct plan *p, struct plan_recorded_sample *r)
 
 const struct workload_sample *plan_pass_sample(struct plan *p, const struct workload_op *op)
 {
-    if (p->n_passed == p->n_recorded || p->recorded[p->n_passed].sample.stamp >= op->stamp)
+    if (p->n_passed == p->n_recorded || (op && p->recorded[p->n_passed].sample.stamp >= op->stamp))
         return NULL;
     locate_sample(p, &p->recorded[p->n_passed]);
     return &p->recorded[p->n_passed++].sample;

@@ -121,18 +121,20 @@ static void test_or_after_the_last_sample(void **state)
     }
 }
 
-// ... even when its thread makes no further call.
-static void test_or_at_the_end_of_the_program(void **state)
+// A program may go on for long after its last call.
+static void test_or_after_the_last_call(void **state)
 {
     (void)state;
+    struct err e = {0};
     struct case_of c;
-    begin(&c, 2, (const unsigned[]){1, 33}, false);
+    begin(&c, 4, (const unsigned[]){1, 1, 33, 49}, false);
     c.plan->whole = true;
     add(&c, 0, 5, small(0));
     add(&c, 0, 12, big);
-    add(&c, 1, 50, small(2));
-    ops_are(&c, 1, "SAMPLE malloc ");
-    ops_are(&c, 0, "malloc SAMPLE TOUCH 8192 malloc LATE 8192-16384 ");
+    add(&c, 1, 15, small(2));
+    assert_int_equal(plan_put_end(c.plan, &e), 0);
+    ops_are(&c, 1, "malloc ");
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-8192 SAMPLE LATE 8192-12288 SAMPLE LATE 12288-16384 ");
 }
 
 static void test_a_program_that_uses_its_block_at_once(void **state)
@@ -209,7 +211,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
     cmocka_unit_test(test_or_before_its_thread_exits),
     cmocka_unit_test(test_or_after_the_last_sample),
-    cmocka_unit_test(test_or_at_the_end_of_the_program),
+    cmocka_unit_test(test_or_after_the_last_call),
     cmocka_unit_test(test_a_program_that_uses_its_block_at_once),
     cmocka_unit_test(test_without_samples),
     cmocka_unit_test(test_another_thread_frees),
