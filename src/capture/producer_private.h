@@ -173,6 +173,9 @@ uint64_t producer_cost_measure(enum clock_kind clock);
 // CPU time of the process in ns, 0 where it is not known. A system call.
 uint64_t producer_cpu_ns(void);
 
+// Reads up to `room` bytes of a file of /proc/self, which the kernel hands over at once. Returns how many, 0 on any trouble.
+size_t producer_read_file(const char *path, char *to, size_t room);
+
 // Hands a chunk to the recorder.
 void producer_chunk_done(struct producer_process *p, struct spool_chunk *chunk);
 

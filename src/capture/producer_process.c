@@ -37,8 +37,7 @@ static void close_raw(int fd)
     syscall(SYS_close, fd);
 }
 
-// Reads up to `room` bytes of a file of /proc/self, which the kernel hands over at once. Returns how many, 0 on any trouble.
-static size_t read_file(const char *path, char *to, size_t room)
+size_t producer_read_file(const char *path, char *to, size_t room)
 {
     int fd = open_raw(path, O_RDONLY);
     long n = fd < 0 ? 0 : syscall(SYS_read, fd, to, room);
@@ -95,7 +94,7 @@ static void find_dir(struct producer_inherited *in)
         take_variable(in, *e);
     // Events may come before the C library has set environ.
     if (!environ) {
-        size_t n = read_file("/proc/self/environ", text, sizeof text - 1);
+        size_t n = producer_read_file("/proc/self/environ", text, sizeof text - 1);
         for (char *e = text; e < text + n; e += strlen(e) + 1)
             take_variable(in, e);
     }
@@ -396,13 +395,13 @@ static void fill_header(struct spool_header *h, struct producer_process *p, cons
     h->parent_start_stamp = parent->start_stamp;
     h->fork_stamp = parent->fork_stamp;
     if (!parent->pid)
-        read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
+        producer_read_file("/proc/self/statm", h->statm, sizeof h->statm - 1);
     append(h->allocator, h->allocator + sizeof h->allocator, producer_inherited.allocator);
     append(h->bypassed_by, h->bypassed_by + sizeof h->bypassed_by, producer_inherited.bypassed_by);
     long n = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof h->exe - 1);
     if (n <= 0)
         h->exe[0] = 0;
-    h->argv_bytes = (uint32_t)read_file("/proc/self/cmdline", h->argv, sizeof h->argv);
+    h->argv_bytes = (uint32_t)producer_read_file("/proc/self/cmdline", h->argv, sizeof h->argv);
     atomic_store_explicit(&h->status, SPOOL_RUNNING, memory_order_relaxed);
     // Pairs with the recorder's acquire: what stands above is there.
     __atomic_store_n(&h->magic, SPOOL_MAGIC, __ATOMIC_RELEASE);

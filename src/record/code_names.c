@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define EVERY_NS 500000000u // between readings while the process runs
+
 void code_names_init(struct code_names *c)
 {
     *c = (struct code_names){.map.fd = -1, .dump.fd = -1};
@@ -337,6 +339,14 @@ static void read_file(struct code_names *c, struct code_names_file *f, int (*rea
         c->too_long |= c->bytes >= CODE_NAMES_BYTES;
     }
     f->ended |= rc < 0 || c->too_long;
+}
+
+bool code_names_is_due(struct code_names *c, uint64_t now_ns)
+{
+    if (c->checked_ns && now_ns - c->checked_ns < EVERY_NS)
+        return false;
+    c->checked_ns = now_ns;
+    return true;
 }
 
 void code_names_read(struct code_names *c, const struct code_names_process *p, bool all)

@@ -27,7 +27,7 @@ struct code_names {
     uint64_t bytes;      // read in all, also when a file began anew
     struct names names;  // read and not yet written
     uint64_t bad_lines;  // of the map, and records of the dump, that are not as they should be
-    uint64_t checked_ns; // the recorder's: when it was last read
+    uint64_t checked_ns; // when it was last due
     bool too_long;       // there is more than CODE_NAMES_BYTES
 };
 
@@ -51,6 +51,9 @@ struct code_names_process {
 
 // Looks for the mapping of a dump among `n` words of whole records, of which some are HT_MODULE.
 void code_names_look(struct code_names *c, const uint64_t *words, uint32_t n);
+
+// Is it time to read what a running process has added? If so, it counts as read now.
+bool code_names_is_due(struct code_names *c, uint64_t now_ns);
 
 // Reads what has been added to the files; once the process has ended, all of it. A file of another user, an older one, or one that is
 // no regular file is left alone. Memory that is not to be had ends the reading.

@@ -308,11 +308,11 @@ static bool read_statm(struct trace_sample *sample, const char *text)
     return true;
 }
 
-bool facts_first_memory(struct trace_sample *sample, const struct drain_spool *s)
+bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end)
 {
     char text[sizeof s->header->statm + 1];
-    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm, s->header->statm);
-    return read_statm(sample, text);
+    snprintf(text, sizeof text, "%.*s", (int)sizeof s->header->statm, end ? s->header->end_statm : s->header->statm);
+    return !s->broken && read_statm(sample, text);
 }
 
 bool facts_memory(struct trace_sample *sample, pid_t pid)

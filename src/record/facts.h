@@ -34,8 +34,8 @@ bool facts_is_sample_due(struct drain_spool *s, uint64_t now, uint64_t least_cpu
 // it cannot be read, or the process has ended.
 bool facts_memory(struct trace_sample *sample, pid_t pid);
 
-// The same of a process before its first event. False: that is not known.
-bool facts_first_memory(struct trace_sample *sample, const struct drain_spool *s);
+// The same as the process itself said, before its first event or at its end. False: that is not known.
+bool facts_own_memory(struct trace_sample *sample, const struct drain_spool *s, bool end);
 
 // CPU time of a process so far, of all its threads; 0 when the kernel does not say.
 uint64_t facts_cpu_ns(pid_t pid);

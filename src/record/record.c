@@ -36,7 +36,6 @@ enum {
 };
 #define BATCH_NS     MS(20)  // … or is this old
 #define SAMPLE_NS    MS(10)  // RSS of each process
-#define NAMES_NS     MS(500) // names of its code
 #define CHECK_NS     MS(2)   // between checks for processes that have ended
 #define BACKUP_NAP   400000u // ns
 #define CALM_NS      MS(50)  // between its looks while no chunk gets full: what a process may hold lasts longer
@@ -101,9 +100,8 @@ static int announce(struct recorder *r, const struct drain_spool *s, struct err 
     uint64_t now = stamp_now(r);
     p.start_stamp = p.start_stamp < now ? p.start_stamp : now;
     struct trace_sample first = {.process = s->number, .stamp = p.start_stamp};
-    bool is_known = facts_first_memory(&first, s);
     int rc = encoder_put_process(r->encoder, &p, e);
-    return rc == 0 && is_known ? encoder_put_samples(r->encoder, &first, 1, e) : rc;
+    return rc == 0 && facts_own_memory(&first, s, false) ? encoder_put_samples(r->encoder, &first, 1, e) : rc;
 }
 
 // Is it of the process that the recorder started? That may have ended before its spool was seen: then only its own pid is
@@ -129,7 +127,7 @@ static void read_code_names(struct recorder *r, struct drain_spool *s, bool all)
 {
     const struct code_names_process p = {s->visible_pid, s->pid, r->realtime_ns};
     uint64_t bad = s->code.bad_lines;
-    if (!r->settings->stacks.depth)
+    if (!r->settings->stacks.depth || (!all && !code_names_is_due(&s->code, clock_monotonic_ns())))
         return;
     code_names_read(&s->code, &p, all);
     r->result->bad_code_names += s->code.bad_lines - bad;
@@ -144,6 +142,22 @@ static int write_code_names(struct recorder *r, struct err *e)
         if (s->code.names.n_entries)
             rc = encoder_put_names(r->encoder, s->number, &s->code.names, e);
     }
+    return rc;
+}
+
+static int write_samples(struct recorder *r, struct err *e)
+{
+    int rc = r->n_samples ? encoder_put_samples(r->encoder, r->samples, r->n_samples, e) : 0;
+    r->n_samples = 0;
+    return rc;
+}
+
+static int put_last_sample(struct recorder *r, const struct drain_spool *s, uint64_t end_stamp, struct err *e)
+{
+    int rc = r->n_samples == SAMPLES_AT_ONCE ? write_samples(r, e) : 0;
+    struct trace_sample *last = &r->samples[r->n_samples];
+    *last = (struct trace_sample){.process = s->number, .stamp = end_stamp};
+    r->n_samples += facts_own_memory(last, s, true);
     return rc;
 }
 
@@ -174,17 +188,11 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
         record_launch_reap(&r->launch, false);
     p->has_exit_status = is_last_image(r, s) && !r->launch.attached;
     p->exit_status = (uint64_t)r->launch.wait_status;
+    int rc = put_last_sample(r, s, p->end_stamp, e);
     facts_add(r->result, p);
     s->said_lost = p->lost_records;
     if (!goes_on)
         drain_drop(&r->drain, i);
-    return 0;
-}
-
-static int write_samples(struct recorder *r, struct err *e)
-{
-    int rc = r->n_samples ? encoder_put_samples(r->encoder, r->samples, r->n_samples, e) : 0;
-    r->n_samples = 0;
     return rc;
 }
 
@@ -242,14 +250,6 @@ static int take_segment(void *ctx, struct drain_spool *s, struct trace_segment *
     return rc;
 }
 
-static void update_code_names(struct recorder *r, struct drain_spool *s, uint64_t now)
-{
-    if (s->code.checked_ns && now - s->code.checked_ns < NAMES_NS)
-        return;
-    read_code_names(r, s, false);
-    s->code.checked_ns = now;
-}
-
 static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
 {
     uint64_t between_ns = facts_sample_ns(now - r->started.ns, SAMPLE_NS);
@@ -262,7 +262,7 @@ static int sample_memory(struct recorder *r, uint64_t now, struct err *e)
         if (s->dead || !facts_is_sample_due(s, now, between_ns + between_ns / 2))
             continue;
         facts_update_thread_names(s, now);
-        update_code_names(r, s, now);
+        read_code_names(r, s, false);
         if (r->n_samples == SAMPLES_AT_ONCE)
             rc = write_samples(r, e);
         struct trace_sample *sample = &r->samples[r->n_samples];

@@ -227,6 +227,7 @@ struct spool_header {
     char exe[4096];
     uint32_t argv_bytes; // of argv, each ended by NUL; cut at the room there is
     char argv[32768];
+    char end_statm[64]; // as statm, at the end of the process; "": unknown
 };
 _Static_assert(sizeof(struct spool_header) <= SPOOL_HEADER_BYTES, "the header has 64 KiB");
 
