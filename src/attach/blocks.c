@@ -334,36 +334,44 @@ static bool follow_cache(struct heap_walk *w, uint64_t at, bool add)
     return good && (!add || add_free(w, at) == 0);
 }
 
-// The variable that points to a thread's cache lies at the same distance from the thread pointer in all threads.
-static bool is_cache_variable(struct heap_walk *w, const struct user_regs_struct *threads, size_t n, uint64_t distance,
-                              bool add)
+// The variable that points to a thread's cache lies at the same distance from the thread pointer in all threads. Of how many
+// there is a cache, and none of anything else.
+static size_t count_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n, uint64_t distance,
+                           bool add)
 {
-    bool any = false, good = true;
+    size_t caches = 0;
+    bool good = true;
     for (size_t i = 0; i < n && good; i++) {
         uint64_t at;
         good = remote_read(w->remote, threads[i].fs_base - distance, &at, sizeof at);
         if (good && at) {
-            any = true;
+            caches++;
             good = follow_cache(w, at, add);
         }
     }
-    return good && any;
+    return good ? caches : 0;
 }
 
 static int add_caches(struct heap_walk *w, const struct user_regs_struct *threads, size_t n)
 {
     uint64_t found = 0;
+    size_t most = 0;
+    bool twice = false;
     if (!w->parameters.cached_count)
         return 0;
+    // Behind its variables lies the stack of a thread, which may have a copy of the pointer, where that of another has none.
     for (uint64_t distance = 8; distance <= TLS_BYTES; distance += 8) {
-        if (!is_cache_variable(w, threads, n, distance, false))
+        size_t caches = count_caches(w, threads, n, distance, false);
+        if (!caches || caches < most)
             continue;
-        if (found)
-            return err_set(w->e, -ENOTSUP, "its threads' caches were found twice");
+        twice = caches == most;
+        most = caches;
         found = distance;
     }
+    if (twice)
+        return err_set(w->e, -ENOTSUP, "its threads' caches were found twice");
     // A thread is about to change its own, or none has one yet.
-    if (!found || !is_cache_variable(w, threads, n, found, true))
+    if (!found || !count_caches(w, threads, n, found, true))
         return err_set(w->e, -EAGAIN, "its threads' caches were not found");
     return 0;
 }
