@@ -215,7 +215,7 @@ static int dump_text(struct buf *out, const struct dump_line *l)
 }
 
 // A JSON object on a line.
-static int dump_json(struct buf *out, const struct dump_line *l)
+static int dump_json(struct buf *out, struct format_json_heads *heads, const struct dump_line *l)
 {
     struct export_call c = {
         .ev = {.stamp = l->stamp_ns,
@@ -238,7 +238,7 @@ static int dump_json(struct buf *out, const struct dump_line *l)
     };
     if (l->notes)
         memcpy(c.ev.notes, l->notes, sizeof c.ev.notes);
-    return format_json_put(out, &c, (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
+    return format_json_put(out, heads, &c, (l->slots ? FORMAT_JSON_SLOTS : 0) | (l->timed ? FORMAT_JSON_TIMES : 0));
 }
 
 struct dump {
@@ -246,6 +246,7 @@ struct dump {
     const struct trace_session *session;
     bool kinds[HT_KIND_LIMIT];
     bool json;
+    struct format_json_heads heads;
     struct buf out; // lines that stdout has not got yet
 };
 
@@ -261,7 +262,7 @@ static int flush(void *context)
 
 static int put_line(struct dump *d, const struct dump_line *l)
 {
-    if ((d->json ? dump_json : dump_text)(&d->out, l) < 0)
+    if ((d->json ? dump_json(&d->out, &d->heads, l) : dump_text(&d->out, l)) < 0)
         die(EXIT_FAILED, "out of memory");
     return d->out.size < BUFFER_BYTES ? 0 : flush(d);
 }

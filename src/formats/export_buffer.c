@@ -1,7 +1,26 @@
 #include "formats/export_buffer.h"
 
+#include "base/ring.h"
+
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+
+enum { BUFFERS = 3 };
+
+struct export_writer {
+    pthread_t thread;
+    struct ring ring;
+    struct output *out;
+    struct {
+        uint8_t *data;
+        size_t n;
+    } buffers[BUFFERS];
+    unsigned filling; // the buffer that the exporter fills
+    // The thread's; the exporter's once the ring is stopped.
+    int failed;
+    struct err err;
+};
 
 int export_buffer_init(struct export_buffer *s, struct output *out, struct err *e)
 {
@@ -9,18 +28,112 @@ int export_buffer_init(struct export_buffer *s, struct output *out, struct err *
     return s->data ? 0 : err_set(e, -ENOMEM, "%s: out of memory", out->name);
 }
 
+static void *write_buffers(void *arg)
+{
+    struct export_writer *w = arg;
+    for (int i; !w->failed && (i = ring_wait_full(&w->ring)) >= 0; ring_empty(&w->ring))
+        w->failed = output_write(w->out, w->buffers[i].data, w->buffers[i].n, &w->err);
+    ring_stop(&w->ring);
+    return NULL;
+}
+
+static void writer_free(struct export_writer *w)
+{
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free(w->buffers[i].data);
+    ring_release(&w->ring);
+    free(w);
+}
+
+// The thread inherits the mask: the program's signals go to its own threads.
+static bool start_thread(struct export_writer *w)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&w->thread, NULL, write_buffers, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0;
+}
+
+// Takes over the buffer. Without a thread nothing changes.
+static void start_writer(struct export_buffer *s)
+{
+    struct export_writer *w = ring_cpus() > 1 ? calloc(1, sizeof *w) : NULL;
+    if (!w)
+        return;
+    ring_init(&w->ring, BUFFERS);
+    w->out = s->out;
+    bool has_memory = true;
+    for (unsigned i = 1; i < BUFFERS; i++)
+        has_memory &= (w->buffers[i].data = malloc(EXPORT_BUFFER_BYTES)) != NULL;
+    if (!has_memory || !start_thread(w)) {
+        writer_free(w);
+        return;
+    }
+    w->filling = (unsigned)ring_wait_empty(&w->ring);
+    w->buffers[w->filling].data = s->data;
+    s->writer = w;
+}
+
 void export_buffer_release(struct export_buffer *s)
 {
-    free(s->data);
+    if (s->writer) {
+        ring_over(&s->writer->ring);
+        pthread_join(s->writer->thread, NULL);
+        writer_free(s->writer);
+    } else {
+        free(s->data);
+    }
     *s = (struct export_buffer){0};
+}
+
+static void take_failure(struct export_buffer *s)
+{
+    if (s->writer->failed && !s->failed)
+        s->failed = err_set(s->e, s->writer->failed, "%s", s->writer->err.text);
+}
+
+static void hand_over(struct export_buffer *s)
+{
+    struct export_writer *w = s->writer;
+    w->buffers[w->filling].n = s->n;
+    ring_fill(&w->ring);
+    int next = ring_wait_empty(&w->ring);
+    if (next < 0) {
+        take_failure(s);
+        return;
+    }
+    w->filling = (unsigned)next;
+    s->data = w->buffers[next].data;
+}
+
+static void write_full(struct export_buffer *s)
+{
+    if (s->failed || !s->n)
+        return;
+    if (s->writer)
+        hand_over(s);
+    else
+        s->failed = output_write(s->out, s->data, s->n, s->e);
+}
+
+void export_buffer_next(struct export_buffer *s)
+{
+    if (!s->writer)
+        start_writer(s);
+    write_full(s);
+    s->n = 0;
 }
 
 int export_buffer_flush(struct export_buffer *s)
 {
-    size_t n = s->n;
+    write_full(s);
     s->n = 0;
-    if (n && !s->failed)
-        s->failed = output_write(s->out, s->data, n, s->e);
+    if (s->writer && !s->failed) {
+        ring_drain(&s->writer->ring);
+        take_failure(s);
+    }
     return s->failed;
 }
 

@@ -140,19 +140,42 @@ static char *put_depends_on(char *to, const struct export_call *c)
     return to;
 }
 
-int format_json_put(struct buf *b, const struct export_call *c, unsigned calls)
+static char *put_head(char *to, struct format_json_heads *h, const struct export_call *c)
 {
-    const struct event *ev = &c->ev;
-    bool slots = (calls & FORMAT_JSON_SLOTS) && event_infos[ev->kind].class != HT_CLASS_META;
-    size_t most = LINE_BYTES + (size_t)ev->text_bytes * ESCAPED_BYTES + (size_t)c->n_dependencies * DEPENDENCY_BYTES;
-    if (buf_reserve(b, most) < 0)
-        return -ENOMEM;
-    const char *name = event_infos[ev->kind].name;
-    char *to = (char *)b->data + b->size;
+    enum { HEADS = sizeof h->heads / sizeof *h->heads };
+    unsigned i = (c->ev.kind * 5u + (unsigned)c->tid) % HEADS;
+    if (h->heads[i].n && h->heads[i].kind == c->ev.kind && h->heads[i].tid == c->tid && h->heads[i].pid == c->pid) {
+        memcpy(to, h->heads[i].text, sizeof h->heads[i].text);
+        return to + h->heads[i].n;
+    }
+    const char *name = event_infos[c->ev.kind].name, *from = to;
     to = TEXT_PUT(to, "{\"kind\":\"");
     to = text_put(to, name, strlen(name));
     to = put_number(to, "\",\"pid\":", c->pid);
     to = put_number(to, ",\"tid\":", c->tid);
+    h->heads[i].n = 0;
+    if ((size_t)(to - from) > sizeof h->heads[i].text)
+        return to;
+    h->heads[i].kind = c->ev.kind;
+    h->heads[i].pid = c->pid;
+    h->heads[i].tid = c->tid;
+    h->heads[i].n = (unsigned)(to - from);
+    memcpy(h->heads[i].text, from, h->heads[i].n);
+    return to;
+}
+
+// Bytes of the object at most.
+static size_t most_bytes(const struct export_call *c)
+{
+    return LINE_BYTES + (size_t)c->ev.text_bytes * ESCAPED_BYTES + (size_t)c->n_dependencies * DEPENDENCY_BYTES;
+}
+
+// NULL when out of memory.
+static char *put_object(char *to, struct format_json_heads *heads, const struct export_call *c, unsigned calls)
+{
+    const struct event *ev = &c->ev;
+    bool slots = (calls & FORMAT_JSON_SLOTS) && event_infos[ev->kind].class != HT_CLASS_META;
+    to = put_head(to, heads, c);
     if (calls & FORMAT_JSON_TIMES)
         to = put_number(to, ",\"time_ns\":", ev->stamp);
     to = put_numbers(to, ev);
@@ -169,26 +192,42 @@ int format_json_put(struct buf *b, const struct export_call *c, unsigned calls)
         to = put_text(to, ev->text, ev->text_bytes);
     if (to && c->n_dependencies)
         to = put_depends_on(to, c);
-    if (!to)
+    return to ? TEXT_PUT(to, "}\n") : NULL;
+}
+
+int format_json_put(struct buf *b, struct format_json_heads *heads, const struct export_call *c, unsigned calls)
+{
+    if (buf_reserve(b, most_bytes(c)) < 0)
         return -ENOMEM;
-    to = TEXT_PUT(to, "}\n");
-    b->size = (size_t)((uint8_t *)to - b->data);
+    const char *end = put_object((char *)b->data + b->size, heads, c, calls);
+    if (!end)
+        return -ENOMEM;
+    b->size = (size_t)((const uint8_t *)end - b->data);
     return 0;
 }
 
 struct json_export {
     struct buf line;
+    struct format_json_heads heads;
 };
 
 static int json_put(struct export *x, const struct export_call *c)
 {
     struct json_export *j = x->state;
-    j->line.size = 0;
     unsigned calls = (x->facts.slots ? FORMAT_JSON_SLOTS : 0) | (x->facts.has_stamps ? FORMAT_JSON_TIMES : 0);
-    if (format_json_put(&j->line, c, calls) < 0)
-        return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
-    export_buffer_put(&x->out, j->line.data, j->line.size);
-    return 0;
+    size_t most = most_bytes(c);
+    j->line.size = 0;
+    if (most <= EXPORT_BUFFER_MAX_PIECE) {
+        const char *end = put_object((char *)export_buffer_reserve(&x->out, most), &j->heads, c, calls);
+        if (end) {
+            export_buffer_commit(&x->out, end);
+            return 0;
+        }
+    } else if (format_json_put(&j->line, &j->heads, c, calls) == 0) {
+        export_buffer_put(&x->out, j->line.data, j->line.size);
+        return 0;
+    }
+    return err_set(x->e, -ENOMEM, "%s: out of memory", x->out.out->name);
 }
 
 static void json_release(struct export *x)
