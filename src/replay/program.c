@@ -7,6 +7,10 @@
 // What recording took is an estimate that may be off by half: it must be so much less than what is left.
 #define RECORDING_PART 0.6
 
+// Page faults in big blocks depend on more than the allocator (huge pages): when they are a greater part of the time, what
+// is left of it cannot be told.
+#define USE_PART 0.5
+
 // By how much calls are at most slower in the program than in replay, for its caches: beyond that, one of the two is off.
 #define MAX_SLOWER 4
 
@@ -56,6 +60,17 @@ static const char *missing_reason(const struct replay_session *s, const struct p
     return t->calls_ns > t->cpu_ns ? "the calls took more CPU time than the program" : NULL;
 }
 
+static const char *ratio_missing_reason(const struct replay_session *s, const struct program_time *t)
+{
+    if (t->missing_reason)
+        return t->missing_reason;
+    if (isnan(t->replayed_calls_ns))
+        return "the recorded allocator is not among those replayed";
+    return program_use_ns(s, recorded_result(s)) > USE_PART * t->cpu_ns
+               ? "in replay, page faults in big blocks alone take over half of it"
+               : NULL;
+}
+
 struct program_time program_time(const struct replay_session *s)
 {
     const struct replay_result *r = recorded_result(s);
@@ -68,6 +83,7 @@ struct program_time program_time(const struct replay_session *s)
     // Each is too low, for another reason; fmax passes over NAN.
     t.calls_ns = fmax(t.replayed_calls_ns, t.timed_calls_ns);
     t.missing_reason = missing_reason(s, &t);
+    t.ratio_missing_reason = ratio_missing_reason(s, &t);
     t.share = t.missing_reason ? NAN : t.calls_ns / t.cpu_ns;
     t.max_share =
         t.missing_reason || !s->calls_max_ns ? NAN : fmin(1, fmax(t.calls_ns, (double)s->calls_max_ns) / t.cpu_ns);
@@ -89,7 +105,7 @@ static double predicted_ns(const struct replay_session *s, const struct program_
 
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
 {
-    if (t->missing_reason || isnan(t->replayed_calls_ns))
+    if (t->ratio_missing_reason)
         return NAN;
     return predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
 }

@@ -5,7 +5,8 @@
 #include "replay/session.h"
 
 struct program_time {
-    const char *missing_reason; // why malloc's share cannot be said; NULL: it can
+    const char *missing_reason;       // why malloc's share cannot be said; NULL: it can
+    const char *ratio_missing_reason; // the same of program_ratio
     // Known if missing_reason is NULL, in nanoseconds of CPU time. That of the program is without recording.
     double cpu_ns, recording_ns;
     // Of the calls: in replay on the recorded allocator, whose caches are warm, and as timed in the recorded program, without
@@ -27,8 +28,8 @@ double program_calls_ns(const struct replay_session *s, const struct replay_resu
 // By how much more CPU time a process takes to load this allocator than the recorded one. NAN: the latter was not replayed.
 double program_load_ns(const struct replay_session *s, const struct replay_result *r);
 
-// The program's CPU time on this allocator divided by that on the first one, if only the load of the allocator, the calls and the first
-// use of big blocks change, each as much as in replay. NAN: not known.
+// The program's CPU time on this allocator divided by that on the first one, if only the load of the allocator, the calls and
+// the first use of big blocks change, each as much as in replay. NAN: not known (ratio_missing_reason).
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r);
 
 #endif

@@ -100,6 +100,21 @@ static void the_first_use_of_big_blocks(void **state)
     s->calls_max_ns = (uint64_t)(130 * MS);
     t = program_time(s);
     assert_true(fabs(program_ratio(s, &t, &f.results[1]) - 330.0 / 400) < 1e-6);
+    // Half of it and more: what is left of the program cannot be told.
+    for (unsigned i = 0; i < 3; i++)
+        f.runs[0][i].figures.cpu_ns = 300 * MS;
+    for (unsigned i = 0; i < 3; i++)
+        f.runs[0][i].figures.touch_ns = 209 * MS;
+    t = program_time(s);
+    assert_null(t.ratio_missing_reason);
+    for (unsigned i = 0; i < 3; i++)
+        f.runs[0][i].figures.touch_ns = 211 * MS;
+    t = program_time(s);
+    assert_null(t.missing_reason);
+    assert_string_equal(t.ratio_missing_reason, "in replay, page faults in big blocks alone take over half of it");
+    assert_true(isnan(program_ratio(s, &t, &f.results[1])) && t.share > 0.2);
+    for (unsigned i = 0; i < 3; i++)
+        f.runs[0][i].figures.cpu_ns = 130 * MS;
     // All of it: no calls are left.
     for (unsigned i = 0; i < 3; i++)
         f.runs[0][i].figures.touch_ns = 200 * MS;
