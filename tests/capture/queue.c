@@ -1,17 +1,18 @@
 // A producer and a consumer with a bounded queue between them: queue ITEMS. Prints the most private memory in bytes that
 // the process had over what it had before the first item.
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BOUND = 128, SIZE = 16000 };
+enum { BOUND = 1024, SIZE = 16000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static char *queue[BOUND];
-static unsigned long first, n, items;
+static unsigned long first, n, longest, items;
 
 static void *consume(void *unused)
 {
@@ -25,7 +26,7 @@ static void *consume(void *unused)
         pthread_cond_signal(&changed);
         pthread_mutex_unlock(&lock);
         // Slower than the producer, so that the queue is full most of the time.
-        for (int k = 0; k < 10; k++)
+        for (int k = 0; k < 40; k++)
             memset(item, k, SIZE);
         free(item);
     }
@@ -62,9 +63,12 @@ int main(int argc, char **argv)
         while (n == BOUND)
             pthread_cond_wait(&changed, &lock);
         queue[(first + n++) % BOUND] = item;
+        bool longer = n > longest;
+        longest = longer ? n : longest;
         pthread_cond_signal(&changed);
         pthread_mutex_unlock(&lock);
-        if (i % 100 == 0) {
+        // When the queue is longer than ever, so that no peak is missed, and now and then.
+        if (longer || i % 100 == 0) {
             unsigned long now = private_bytes();
             most = now > most ? now : most;
         }

@@ -29,8 +29,8 @@ load trace
 @test "a producer that a bounded queue held back is held back in replay: peak RSS within 20 %" {
   skip_under_sanitizer
   unset MALLOC_PERTURB_
-  timeout 120 "$HEAPTAPE_PROGRAMS/queue" 20000 >real
-  timeout 120 "$HEAPTAPE" record -q -o t.ht "$HEAPTAPE_PROGRAMS/queue" 20000
+  # How full the queue gets depends on what else the machine does: only of the recorded run it is known.
+  timeout 120 "$HEAPTAPE" record -q -o t.ht "$HEAPTAPE_PROGRAMS/queue" 8000 >real
   "$HEAPTAPE" replay -q -r 1 --no-latency -a glibc --json t.ht >replay.json
   python3 -c 'import json
 real, d = int(open("real").read()), json.load(open("replay.json"))
