@@ -90,7 +90,7 @@ struct producer_tls {
     uint64_t random;   // state of the generator that it is drawn from; 0: not seeded yet
     uint32_t decided;  // enum producer_decided, of an event that takes the slow path
     uint32_t releaser; // the thread's number in producer_releases; 0 as long as it is known to be the only one
-    uint32_t untimed;  // calls of real functions until the next one is timed
+    int32_t untimed;   // calls of real functions until the next one is timed
 };
 // Is the stack of the event recorded?
 enum producer_decided { PRODUCER_UNDECIDED = 0, PRODUCER_WITHOUT_STACK, PRODUCER_WITH_STACK };
@@ -170,79 +170,82 @@ static inline void producer_compiler_fence(void)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-// Writes the one-word record of a SIZED kind. False: nothing was done and producer_record must be called. The stamp is
-// read after `busy` is set, so that a handler's event never comes between a stamp and its record: streams are monotonic.
-static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address,
-                                                                     bool is_release)
+// Begins a record of the fast path: the stream that it goes into, or NULL: nothing was done and producer_record must be called.
+// The counter is read after this, so that a handler's event never comes between a stamp and its record: streams are monotonic.
+static inline __attribute__((always_inline)) struct producer_stream *producer_begin(uint32_t obstacles)
 {
     // A handler that comes before the flag is set leaves all as it was.
-    if (producer_unlikely(producer_tls.busy))
-        return false;
+    if (producer_unlikely(producer_tls.busy | obstacles))
+        return NULL;
     producer_tls.busy = PRODUCER_WRITING;
     producer_compiler_fence();
     struct producer_stream *stream = &producer_tls.thread->streams[0];
-    uint64_t *w = stream->pos;
     // Before the counter is read, which a process without a recording may have forbidden itself.
-    if (producer_unlikely(producer_no_room(w))) {
+    if (producer_unlikely(producer_no_room(stream->pos))) {
         producer_tls.busy = 0;
-        return false;
+        return NULL;
     }
-    uint64_t ticks = is_release ? producer_release_ticks(address) : clock_counter();
-    uint64_t rel = codec_relative(address, stream->state.base);
-    // Big blocks take the slow path, which knows them.
-    uint64_t odd =
-        (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
+    return stream;
+}
+
+// Ends it with the record's word; false, and no record, if `odd` says that it does not fit the form, or the epoch.
+static inline __attribute__((always_inline)) bool producer_end(struct producer_stream *stream, uint64_t ticks,
+                                                               uint64_t odd, uint64_t word)
+{
+    odd |= codec_epoch_of_ticks(ticks) ^ stream->fast_epoch;
     if (producer_unlikely(odd)) {
         producer_tls.busy = 0;
         return false;
     }
-    *w = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel);
-    producer_publish(stream, w + 1);
+    *stream->pos = word;
+    producer_publish(stream, stream->pos + 1);
     producer_compiler_fence();
     producer_tls.busy = 0;
     return true;
 }
 
-// As producer_put_sized, for a call that allocates a block; `caller` is the wrapper's return address.
-static inline __attribute__((always_inline)) bool producer_put_taken(unsigned kind, uint64_t size, uint64_t address,
-                                                                     const void *caller)
+// Writes the one-word record of a SIZED kind. False: producer_record must be called. Big blocks take that path, which knows
+// them.
+static inline __attribute__((always_inline)) bool producer_put_sized(unsigned kind, uint64_t size, uint64_t address,
+                                                                     bool is_release)
+{
+    struct producer_stream *stream = producer_begin(0);
+    if (!stream)
+        return false;
+    uint64_t ticks = is_release ? producer_release_ticks(address) : clock_counter();
+    uint64_t rel = codec_relative(address, stream->state.base);
+    return producer_end(stream, ticks, size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS,
+                        codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel));
+}
+
+// The same for a call that allocates a block, unless its stack may have to be recorded.
+static inline __attribute__((always_inline)) bool producer_put_allocated(unsigned kind, uint64_t size, uint64_t address)
 {
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - size);
-    if (producer_unlikely(producer_tls.stack_left < 0))
-        return producer_put_called(kind, size, address, caller, __builtin_frame_address(0));
-    if (producer_put_sized(kind, size, address, false))
-        return true;
+    return !producer_unlikely(producer_tls.stack_left < 0) && producer_put_sized(kind, size, address, false);
+}
+
+// To be tried when that was false; `caller` is the wrapper's return address, `frame` that of the function that calls this.
+static inline bool producer_put_again(unsigned kind, uint64_t size, uint64_t address, const void *caller,
+                                      const void *frame)
+{
+    if (producer_tls.stack_left < 0)
+        return producer_put_called(kind, size, address, caller, frame);
     producer_tls.decided = PRODUCER_WITHOUT_STACK;
     return false;
 }
 
-// The same for a PLAIN kind, each of which releases its block.
+// The same for a PLAIN kind, each of which frees its block.
 static inline __attribute__((always_inline)) bool producer_put_plain(unsigned kind, uint64_t address)
 {
-    // A handler that comes before the flag is set leaves all as it was. The hint is 0 unless the block may be a big one.
-    if (producer_unlikely(producer_tls.busy | producer_residency_hint(address)))
+    // The hint is 0 unless the block may be a big one.
+    struct producer_stream *stream = producer_begin(producer_residency_hint(address));
+    if (!stream)
         return false;
-    producer_tls.busy = PRODUCER_WRITING;
-    producer_compiler_fence();
-    struct producer_stream *stream = &producer_tls.thread->streams[0];
-    uint64_t *w = stream->pos;
-    // Before the counter is read, which a process without a recording may have forbidden itself.
-    if (producer_unlikely(producer_no_room(w))) {
-        producer_tls.busy = 0;
-        return false;
-    }
     uint64_t ticks = producer_release_ticks(address);
     // As with base 0: not a multiple of 8, or above 2^48, carries bits above the field.
-    uint64_t odd = (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | codec_relative(address, 0) >> CODEC_PTR_BITS;
-    if (producer_unlikely(odd)) {
-        producer_tls.busy = 0;
-        return false;
-    }
-    *w = codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address);
-    producer_publish(stream, w + 1);
-    producer_compiler_fence();
-    producer_tls.busy = 0;
-    return true;
+    return producer_end(stream, ticks, codec_relative(address, 0) >> CODEC_PTR_BITS,
+                        codec_plain(kind, ticks >> CODEC_STAMP_SHIFT, address));
 }
 
 // Records any event, in the shortest form that holds it; stamps it (ev->stamp is not looked at). `caller` is the
@@ -251,19 +254,19 @@ static inline __attribute__((always_inline)) bool producer_put_plain(unsigned ki
 // wait for the recorder.
 void producer_record(const struct event *ev, const void *caller);
 
-// Is the call of a real function that comes now, outside of others, one of the few that are timed? If so, the next one is
-// chosen, and the ticks of this one go to producer_call_add.
+// Is the call of a real function that comes now, outside of others, one that may be timed? Then producer_call_chosen decides
+// and chooses the next one; the ticks of a call that is timed go to producer_call_add.
+static inline bool producer_call_is_due(void)
+{
+    return producer_unlikely(--producer_tls.untimed < 0);
+}
 bool producer_call_chosen(void);
 void producer_call_add(uint64_t ticks);
-static inline bool producer_call_is_timed(void)
-{
-    return producer_unlikely(producer_tls.untimed-- == 0) && producer_call_chosen();
-}
 
 // The ticks when a call that is timed begins, else 0; and its end.
 static inline uint64_t producer_call_begin(void)
 {
-    return producer_call_is_timed() ? clock_counter() : 0;
+    return producer_call_is_due() && producer_call_chosen() ? clock_counter() : 0;
 }
 
 static inline void producer_call_end(uint64_t begin)

@@ -281,7 +281,7 @@ bool producer_call_chosen(void)
     if (chosen) {
         // A program's calls have a rhythm, too: the distances are drawn at random from 1 to twice the period less 1.
         uint64_t bits = (clock_counter() + t->timed_calls) * 0x9e3779b97f4a7c15u >> 32;
-        producer_tls.untimed = (uint32_t)(bits * (2 * period_of(t) - 1) >> 32);
+        producer_tls.untimed = (int32_t)(bits * (2 * period_of(t) - 1) >> 32);
     }
     producer_leave(was);
     return chosen;

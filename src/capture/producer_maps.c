@@ -1,6 +1,6 @@
 // Reads /proc/self/maps line by line, and the build ids of the files mapped.
-#include "capture/producer_maps.h"
 #include "capture/producer_private.h"
+#include "capture/producer_site.h"
 
 #include <elf.h>
 #include <fcntl.h>

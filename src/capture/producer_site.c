@@ -1,6 +1,5 @@
 // Call sites: the walk up the stack, and what is known of them already.
 #include "capture/producer_site.h"
-#include "capture/producer_maps.h"
 #include "capture/producer_private.h"
 #include "capture/unwind.h"
 

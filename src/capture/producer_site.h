@@ -105,4 +105,26 @@ static inline bool producer_site_seen(const struct producer_sites *sites, const 
 bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
 
+// A mapping of the process, as in /proc/self/maps.
+struct producer_mapping {
+    uint64_t start, end;
+    uint64_t offset; // in the file
+    uint64_t device, inode;
+    bool executable;
+    bool grows;       // the main thread's stack
+    const char *path; // "" when there is none; of the buffer in struct producer_sites
+};
+
+// All of these want `sites->scanning` to be the caller's.
+
+// The mapping that an address lies in. False: none, or /proc cannot be read.
+bool producer_maps_find(struct producer_sites *sites, uint64_t address, struct producer_mapping *m);
+
+// Is the address in one of the executable mappings that are known?
+bool producer_maps_has(const struct producer_sites *sites, uint64_t address);
+
+// Looks at the mappings and records the executable ones that are new, into the stream.
+void producer_maps_scan(struct producer_sites *sites, struct producer_process *p, struct producer_thread *t,
+                        struct producer_stream *stream);
+
 #endif

@@ -13,16 +13,37 @@
 
 #define WRAP_COLD   __attribute__((noinline, cold))
 
-// Records a call that took `p`, or failed, in any form; returns `p`, so that a wrapper can end with a tail call.
-void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller);
+// Records a call that allocated `p`, or failed, in any form, and returns `p`. The wrapper ends with this call, so that the frame
+// of wrap_allocated stands in the place of the wrapper's; `caller` is whose call it is.
+WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller);
 
-// The real functions, timed.
+// As free, operator new and operator delete, where wrap_fast.c does not record the call, and ends with this one. `p` of
+// wrap_new: what malloc returned; NULL: it was not called, or failed.
+WRAP_COLD void wrap_free_recorded(void *p, const void *caller);
+WRAP_COLD void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, const void *caller);
+WRAP_COLD void wrap_delete(enum event_kind kind, void *p, size_t size, const void *caller);
+
+// Whose the C++ operators are.
+enum wrap_operators { WRAP_OPERATORS_UNKNOWN = 0, WRAP_OPERATORS_STANDARD, WRAP_OPERATORS_OWN };
+extern _Atomic enum wrap_operators wrap_operators __attribute__((visibility("hidden")));
+
+// Does operator new call nothing but malloc, and delete nothing but free? False also as long as it is not known.
+static inline bool wrap_operators_are_standard(void)
+{
+    enum wrap_operators now = atomic_load_explicit(&wrap_operators, memory_order_relaxed);
+    return __builtin_expect(now == WRAP_OPERATORS_STANDARD, 1);
+}
+
+// Frees a block by the operator, after the call has been recorded.
+void wrap_delete_recorded(enum event_kind kind, void *p, uintptr_t second, uintptr_t third);
+
+// The real functions, of calls that may be timed.
 WRAP_COLD void *wrap_timed_malloc(size_t size);
 WRAP_COLD void wrap_timed_free(void *p);
 
 static inline void wrap_free(void *p)
 {
-    if (producer_call_is_timed())
+    if (producer_call_is_due())
         wrap_timed_free(p);
     else
         next.free(p);

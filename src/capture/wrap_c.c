@@ -1,5 +1,4 @@
-// The C functions. The fast paths end in tail calls where they can: what is rare is in functions of its own, so that
-// the usual case saves no registers for it.
+// The C functions, but for malloc and free, and what is rare of these (wrap_fast.c).
 #include "capture/next.h"
 #include "capture/objects.h"
 #include "capture/wrap.h"
@@ -14,51 +13,36 @@ uint8_t wrap_error(const void *p, size_t size)
     return p || size == 0 ? 0 : errno == EINVAL ? EINVAL : ENOMEM;
 }
 
-WRAP_COLD void *wrap_taken(enum event_kind kind, size_t size, void *p, const void *caller)
+WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller)
 {
     const struct event ev = {
         .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = wrap_error(p, size)};
-    producer_record(&ev, caller);
+    if (!producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        producer_record(&ev, caller);
     return p;
 }
 
 void *wrap_timed_malloc(size_t size)
 {
-    uint64_t begin = clock_counter();
+    uint64_t begin = producer_call_chosen() ? clock_counter() : 0;
     void *p = next.malloc(size);
-    producer_call_add(clock_counter() - begin);
+    producer_call_end(begin);
     return p;
 }
 
 void wrap_timed_free(void *p)
 {
-    uint64_t begin = clock_counter();
+    uint64_t begin = producer_call_chosen() ? clock_counter() : 0;
     next.free(p);
-    producer_call_add(clock_counter() - begin);
+    producer_call_end(begin);
 }
 
-WRAPPER void *malloc(size_t size)
-{
-    void *p = producer_call_is_timed() ? wrap_timed_malloc(size) : next.malloc(size);
-    if (producer_put_taken(HT_MALLOC, size, (uintptr_t)p, WRAP_CALLER))
-        return p;
-    return wrap_taken(HT_MALLOC, size, p, WRAP_CALLER);
-}
-
-static WRAP_COLD void free_slow(void *p, const void *caller)
+void wrap_free_recorded(void *p, const void *caller)
 {
     wrap_look_for_objects();
     const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};
     producer_record(&ev, caller);
     wrap_free(p);
-}
-
-WRAPPER void free(void *p)
-{
-    if (producer_put_plain(HT_FREE, (uintptr_t)p))
-        wrap_free(p);
-    else
-        free_slow(p, WRAP_CALLER);
 }
 
 static WRAP_COLD void *calloc_slow(size_t count, size_t size, void *p, const void *caller)
@@ -76,9 +60,9 @@ WRAPPER void *calloc(size_t count, size_t size)
     void *p = next.calloc(count, size);
     producer_leave(was);
     producer_call_end(begin);
-    if (count == 1 && producer_put_taken(HT_CALLOC, size, (uintptr_t)p, WRAP_CALLER))
-        return p;
-    return calloc_slow(count, size, p, WRAP_CALLER);
+    if (count != 1)
+        return calloc_slow(count, size, p, WRAP_CALLER);
+    return producer_put_allocated(HT_CALLOC, size, (uintptr_t)p) ? p : wrap_allocated(HT_CALLOC, size, p, WRAP_CALLER);
 }
 
 static WRAP_COLD void begin_slow(void *old, const void *caller)
@@ -98,7 +82,8 @@ static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void 
 {
     const struct event ev = {
         .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = wrap_error(p, size)};
-    producer_record(&ev, caller);
+    if (!producer_put_again(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        producer_record(&ev, caller);
     return p;
 }
 
@@ -110,9 +95,7 @@ WRAPPER void *realloc(void *old, size_t size)
     void *p = next.realloc(old, size);
     producer_leave(was);
     producer_call_end(begin);
-    if (producer_put_taken(HT_REALLOC, size, (uintptr_t)p, WRAP_CALLER))
-        return p;
-    return realloc_slow(old, size, p, WRAP_CALLER);
+    return producer_put_allocated(HT_REALLOC, size, (uintptr_t)p) ? p : realloc_slow(old, size, p, WRAP_CALLER);
 }
 
 WRAPPER void *reallocarray(void *old, size_t count, size_t size)
@@ -185,7 +168,8 @@ WRAPPER void *valloc(size_t size)
     void *p = next.valloc(size);
     producer_leave(was);
     producer_call_end(begin);
-    return wrap_taken(HT_VALLOC, size, p, WRAP_CALLER);
+    record_aligned(HT_VALLOC, 0, size, p, WRAP_CALLER);
+    return p;
 }
 
 WRAPPER void *pvalloc(size_t size)
@@ -195,7 +179,8 @@ WRAPPER void *pvalloc(size_t size)
     void *p = next.pvalloc(size);
     producer_leave(was);
     producer_call_end(begin);
-    return wrap_taken(HT_PVALLOC, size, p, WRAP_CALLER);
+    record_aligned(HT_PVALLOC, 0, size, p, WRAP_CALLER);
+    return p;
 }
 
 // C23; libc may not have them, nor the allocator: then they are free.

@@ -1,4 +1,4 @@
-// The C++ operators, in C: linking a C++ runtime into every program is out of the question.
+// The C++ operators but for the usual case of the plain ones (wrap_fast.c), in C: linking a C++ runtime into every program is out of the question.
 //
 // Where the operators come from libstdc++ or libc++, which only wrap malloc and free, theirs are not called: malloc and
 // free are, directly, and the new_handler loop is run here. An allocator's own operators (jemalloc, tcmalloc, mimalloc,
@@ -14,10 +14,8 @@
 #include <string.h>
 #include <unwind.h>
 
-enum operators { OPERATORS_UNKNOWN = 0, OPERATORS_STANDARD, OPERATORS_OWN };
-
-static _Atomic enum operators operators;
-static bool own_is_malloc; // the object of OPERATORS_OWN is that of malloc
+_Atomic enum wrap_operators wrap_operators;
+static bool own_is_malloc; // the object of WRAP_OPERATORS_OWN is that of malloc
 
 // By kind. Of any signature: a call passes three arguments, and surplus ones are registers that nobody reads in the
 // ABIs of x86-64 and aarch64.
@@ -50,7 +48,7 @@ static bool is_malloc_hidden(void)
 void wrap_cxx_resolve(void)
 {
     struct next_object object, allocator;
-    enum operators kind_of = OPERATORS_STANDARD;
+    enum wrap_operators kind_of = WRAP_OPERATORS_STANDARD;
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++) {
         if (event_infos[kind].name && is_operator(event_infos[kind].symbol))
             next_find(event_infos[kind].symbol, &real[kind]);
@@ -60,7 +58,7 @@ void wrap_cxx_resolve(void)
     if (real[HT_NEW] && next_object_of(real[HT_NEW], &object)) {
         producer_set_object(PRODUCER_IN_OPERATOR, object.start, object.end);
         if (!is_standard_library(object.path) || is_malloc_hidden())
-            kind_of = OPERATORS_OWN;
+            kind_of = WRAP_OPERATORS_OWN;
         // An operator that the program does not override may call one that it does.
         if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) && is_standard_library(object.path))
             producer_set_object(PRODUCER_IN_RUNTIME, object.start, object.end);
@@ -68,22 +66,22 @@ void wrap_cxx_resolve(void)
         own_is_malloc = next_object_of((void *)next.malloc, &allocator) && next_object_of(real[HT_NEW], &object) &&
                         allocator.start == object.start;
     }
-    atomic_store_explicit(&operators, kind_of, memory_order_release);
+    atomic_store_explicit(&wrap_operators, kind_of, memory_order_release);
 }
 
-static enum operators operators_known(void)
+static enum wrap_operators operators_known(void)
 {
-    enum operators now = atomic_load_explicit(&operators, memory_order_acquire);
-    if (__builtin_expect(now == OPERATORS_UNKNOWN, 0)) {
+    enum wrap_operators now = atomic_load_explicit(&wrap_operators, memory_order_acquire);
+    if (__builtin_expect(now == WRAP_OPERATORS_UNKNOWN, 0)) {
         wrap_cxx_resolve();
-        now = atomic_load_explicit(&operators, memory_order_acquire);
+        now = atomic_load_explicit(&wrap_operators, memory_order_acquire);
     }
     return now;
 }
 
 bool wrap_cxx_is_malloc(void)
 {
-    return operators_known() != OPERATORS_OWN || own_is_malloc;
+    return operators_known() != WRAP_OPERATORS_OWN || own_is_malloc;
 }
 
 // A call of operator new that may throw.
@@ -198,7 +196,7 @@ static WRAP_COLD void *standard_new_slow(struct call *c, void *p)
 // All forms but the fast path of the plain ones. An alignment is never 0 in C++.
 static WRAP_COLD void *new_slow(struct call *c, void *p)
 {
-    if (operators_known() == OPERATORS_OWN)
+    if (operators_known() == WRAP_OPERATORS_OWN)
         p = guarded(c, call_real);
     else
         return standard_new_slow(c, p ? p : standard_take(c->size, c->align));
@@ -206,24 +204,14 @@ static WRAP_COLD void *new_slow(struct call *c, void *p)
     return p;
 }
 
-static WRAP_COLD void *plain_new_slow(enum event_kind kind, size_t size, const void *nothrow, void *p,
-                                      const void *caller)
+void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, const void *caller)
 {
     struct call c = {.kind = kind, .size = size, .nothrow = nothrow, .caller = caller};
-    return p ? standard_new_slow(&c, p) : new_slow(&c, NULL);
-}
-
-static inline __attribute__((always_inline)) void *plain_new(enum event_kind kind, size_t size, const void *nothrow,
-                                                             const void *caller)
-{
-    void *p = NULL;
-    if (__builtin_expect(atomic_load_explicit(&operators, memory_order_relaxed) == OPERATORS_STANDARD, 1)) {
-        size_t asked = size ? size : 1;
-        p = producer_call_is_timed() ? wrap_timed_malloc(asked) : next.malloc(asked);
-        if (producer_put_taken(kind, size, (uintptr_t)p, caller))
-            return p;
-    }
-    return plain_new_slow(kind, size, nothrow, p, caller);
+    if (!p)
+        return new_slow(&c, NULL);
+    if (!producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        record(&c, p);
+    return p;
 }
 
 static void *aligned_new(enum event_kind kind, size_t size, size_t align, const void *nothrow, const void *caller)
@@ -244,9 +232,9 @@ static WRAP_COLD void own_delete(enum event_kind kind, void *p, uintptr_t second
     producer_call_end(begin);
 }
 
-static inline void give(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
+void wrap_delete_recorded(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
 {
-    if (operators_known() == OPERATORS_OWN)
+    if (operators_known() == WRAP_OPERATORS_OWN)
         own_delete(kind, p, second, third);
     else
         wrap_free(p);
@@ -257,24 +245,6 @@ static void record_delete(enum event_kind kind, void *p, size_t size, size_t ali
     const struct event ev = {.kind = kind, .ptr = (uintptr_t)p, .size = size, .align = align};
     producer_record(&ev, caller);
 }
-
-#define NEW(symbol, kind)                                                                                              \
-    WRAPPER void *symbol(size_t size);                                                                                 \
-    void *symbol(size_t size)                                                                                          \
-    {                                                                                                                  \
-        return plain_new(kind, size, NULL, WRAP_CALLER);                                                               \
-    }
-NEW(_Znwm, HT_NEW)
-NEW(_Znam, HT_NEW_ARRAY)
-
-#define NEW_NOTHROW(symbol, kind)                                                                                      \
-    WRAPPER void *symbol(size_t size, const void *nothrow);                                                            \
-    void *symbol(size_t size, const void *nothrow)                                                                     \
-    {                                                                                                                  \
-        return plain_new(kind, size, nothrow, WRAP_CALLER);                                                            \
-    }
-NEW_NOTHROW(_ZnwmRKSt9nothrow_t, HT_NEW_NOTHROW)
-NEW_NOTHROW(_ZnamRKSt9nothrow_t, HT_NEW_ARRAY_NOTHROW)
 
 #define NEW_ALIGNED(symbol, kind)                                                                                      \
     WRAPPER void *symbol(size_t size, size_t align);                                                                   \
@@ -294,34 +264,18 @@ NEW_ALIGNED(_ZnamSt11align_val_t, HT_NEW_ARRAY_ALIGNED)
 NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, HT_NEW_ALIGNED_NOTHROW)
 NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOTHROW)
 
-#define DELETE(symbol, kind)                                                                                           \
-    WRAPPER void symbol(void *p);                                                                                      \
-    void symbol(void *p)                                                                                               \
-    {                                                                                                                  \
-        if (!producer_put_plain(kind, (uintptr_t)p))                                                                   \
-            record_delete(kind, p, 0, 0, WRAP_CALLER);                                                                 \
-        give(kind, p, 0, 0);                                                                                           \
-    }
-DELETE(_ZdlPv, HT_DELETE)
-DELETE(_ZdaPv, HT_DELETE_ARRAY)
-
-#define DELETE_SIZED(symbol, kind)                                                                                     \
-    WRAPPER void symbol(void *p, size_t size);                                                                         \
-    void symbol(void *p, size_t size)                                                                                  \
-    {                                                                                                                  \
-        if (!producer_put_sized(kind, size, (uintptr_t)p, true))                                                       \
-            record_delete(kind, p, size, 0, WRAP_CALLER);                                                              \
-        give(kind, p, size, 0);                                                                                        \
-    }
-DELETE_SIZED(_ZdlPvm, HT_DELETE_SIZED)
-DELETE_SIZED(_ZdaPvm, HT_DELETE_ARRAY_SIZED)
+void wrap_delete(enum event_kind kind, void *p, size_t size, const void *caller)
+{
+    record_delete(kind, p, size, 0, caller);
+    wrap_delete_recorded(kind, p, size, 0);
+}
 
 #define DELETE_NOTHROW(symbol, kind)                                                                                   \
     WRAPPER void symbol(void *p, uintptr_t nothrow);                                                                   \
     void symbol(void *p, uintptr_t nothrow)                                                                            \
     {                                                                                                                  \
         record_delete(kind, p, 0, 0, WRAP_CALLER);                                                                     \
-        give(kind, p, nothrow, 0);                                                                                     \
+        wrap_delete_recorded(kind, p, nothrow, 0);                                                                     \
     }
 DELETE_NOTHROW(_ZdlPvRKSt9nothrow_t, HT_DELETE_NOTHROW)
 DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW)
@@ -331,7 +285,7 @@ DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW)
     void symbol(void *p, size_t align)                                                                                 \
     {                                                                                                                  \
         record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
-        give(kind, p, align, 0);                                                                                       \
+        wrap_delete_recorded(kind, p, align, 0);                                                                       \
     }
 DELETE_ALIGNED(_ZdlPvSt11align_val_t, HT_DELETE_ALIGNED)
 DELETE_ALIGNED(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED)
@@ -341,7 +295,7 @@ DELETE_ALIGNED(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED)
     void symbol(void *p, size_t size, size_t align)                                                                    \
     {                                                                                                                  \
         record_delete(kind, p, size, align, WRAP_CALLER);                                                              \
-        give(kind, p, size, align);                                                                                    \
+        wrap_delete_recorded(kind, p, size, align);                                                                    \
     }
 DELETE_SIZED_ALIGNED(_ZdlPvmSt11align_val_t, HT_DELETE_SIZED_ALIGNED)
 DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED)
@@ -351,7 +305,7 @@ DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED)
     void symbol(void *p, size_t align, uintptr_t nothrow)                                                              \
     {                                                                                                                  \
         record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
-        give(kind, p, align, nothrow);                                                                                 \
+        wrap_delete_recorded(kind, p, align, nothrow);                                                                 \
     }
 DELETE_ALIGNED_NOTHROW(_ZdlPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ALIGNED_NOTHROW)
 DELETE_ALIGNED_NOTHROW(_ZdaPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ARRAY_ALIGNED_NOTHROW)

@@ -77,7 +77,8 @@ static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct
 static void put_block(uint64_t i)
 {
     const struct event ev = {.kind = HT_MALLOC, .size = i % 50000, .result = 4096 + 16 * (i % 100000)};
-    if (!producer_put_taken(HT_MALLOC, ev.size, ev.result, NULL))
+    if (!producer_put_allocated(HT_MALLOC, ev.size, ev.result) &&
+        !producer_put_again(HT_MALLOC, ev.size, ev.result, NULL, __builtin_frame_address(0)))
         producer_record(&ev, NULL);
 }
 
