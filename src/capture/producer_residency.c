@@ -12,7 +12,8 @@ enum {
     GROUP = 64,       // of entries of the table
     PROBES = 16,
     RESERVED = 1,        // an entry that is being filled in
-    VECTOR_PAGES = 512,  // of mincore at a time: the stack may be a signal handler's
+    VECTOR_PAGES = 4096, // of mincore at a time: a call costs as much as 2,000 pages
+    STACK_PAGES = 512,   // the same while another thread uses the vector: the stack may be a signal handler's
     CHECKED_PAGES = 128, // whose contents are looked at; of more pages some stand for all
     READ_PAGES = 16,     // at a time
     MAX_PAGE_BYTES = 65536,
@@ -41,6 +42,7 @@ static struct residency_entry entries[BLOCKS];
 // A bit for each group that has ever been used: the pages of the others are not to be touched at the end of each process.
 static _Atomic uint64_t groups[BLOCKS / GROUP / 64];
 static char contents[READ_PAGES * 4096];
+static unsigned char vector[VECTOR_PAGES];
 
 struct measured {
     uint64_t resident, used, front; // pages
@@ -157,28 +159,45 @@ static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes
     return used;
 }
 
-// Calls `each` for the numbers of the resident pages. False: the kernel does not say.
-static bool each_resident(uint64_t start, uint64_t pages, void (*each)(void *context, uint64_t page), void *context)
+// Of pages that follow each other: a byte for each, whose bit 0 says that it is resident.
+struct residency_part {
+    uint64_t first, n;
+    const unsigned char *resident;
+};
+
+// False: the kernel does not say.
+static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages,
+                      void (*each)(void *context, const struct residency_part *part), void *context)
 {
-    uint64_t bytes = page_bytes();
-    unsigned char vector[VECTOR_PAGES];
-    for (uint64_t at = 0; at < pages; at += VECTOR_PAGES) {
-        uint64_t n = pages - at < VECTOR_PAGES ? pages - at : VECTOR_PAGES;
-        if (syscall(SYS_mincore, start + at * bytes, n * bytes, vector) != 0)
-            return false;
-        for (uint64_t i = 0; i < n; i++) {
-            if (vector[i] & 1)
-                each(context, at + i);
-        }
+    unsigned char own[STACK_PAGES], *to = own;
+    uint64_t bytes = page_bytes(), most = STACK_PAGES;
+    bool known = true,
+         shared = pages > STACK_PAGES && !atomic_exchange_explicit(&p->residency.counting, 1, memory_order_acquire);
+    if (shared) {
+        to = vector;
+        most = VECTOR_PAGES;
     }
-    return true;
+    for (uint64_t at = 0; known && at < pages; at += most) {
+        uint64_t n = pages - at < most ? pages - at : most;
+        known = syscall(SYS_mincore, start + at * bytes, n * bytes, to) == 0;
+        if (known)
+            each(context, &(struct residency_part){at, n, to});
+    }
+    if (shared)
+        atomic_store_explicit(&p->residency.counting, 0, memory_order_release);
+    return known;
 }
 
-static void count_page(void *context, uint64_t page)
+static void count_part(void *context, const struct residency_part *part)
 {
     struct measured *m = context;
-    m->front += m->front == page;
-    m->resident++;
+    uint64_t leading = 0;
+    while (leading < part->n && part->resident[leading] & 1)
+        leading++;
+    m->front += m->front == part->first ? leading : 0;
+    m->resident += leading;
+    for (uint64_t i = leading; i < part->n; i++)
+        m->resident += part->resident[i] & 1;
 }
 
 // Of the resident pages of a block that was zeroed, one in `step` is looked at.
@@ -199,14 +218,16 @@ static void read_pages(struct reading *r)
     r->n = 0;
 }
 
-static void read_page(void *context, uint64_t page)
+static void read_part(void *context, const struct residency_part *part)
 {
     struct reading *r = context;
-    if (r->seen++ % r->step)
-        return;
-    r->pages[r->n++] = (struct iovec){(void *)(r->start + page * r->bytes), r->bytes};
-    if (r->n == sizeof contents / r->bytes)
-        read_pages(r);
+    for (uint64_t i = 0; i < part->n; i++) {
+        if (!(part->resident[i] & 1) || r->seen++ % r->step)
+            continue;
+        r->pages[r->n++] = (struct iovec){(void *)(r->start + (part->first + i) * r->bytes), r->bytes};
+        if (r->n == sizeof contents / r->bytes)
+            read_pages(r);
+    }
 }
 
 // Pages that the kernel, or the allocator, has filled with zeros are resident, but the program has not used them.
@@ -217,7 +238,7 @@ static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t
         return true;
     if (r.bytes > sizeof contents || atomic_exchange_explicit(&p->residency.reading, 1, memory_order_acquire))
         return false;
-    bool done = each_resident(start, pages, read_page, &r);
+    bool done = each_part(p, start, pages, read_part, &r);
     read_pages(&r);
     atomic_store_explicit(&p->residency.reading, 0, memory_order_release);
     if (!done || !r.checked)
@@ -281,7 +302,7 @@ static void choose(struct producer_process *p, uint64_t address, struct block *b
         return;
     if (!fresh || b->zeroed)
         return;
-    b->chosen = each_resident(start, pages, count_page, &m);
+    b->chosen = each_part(p, start, pages, count_part, &m);
     b->resident = m.resident;
     end(p, begun);
 }
@@ -296,7 +317,12 @@ static void measure(struct producer_process *p, struct producer_thread *t, struc
     // What a fork child has of its parent, which chose it.
     if (b->pid != p->pid && !afford(p, b->size, begun))
         return;
-    bool known = each_resident(start, pages, count_page, &m);
+    // Where all were resident before, none can have become so.
+    bool known = b->resident == pages;
+    if (known)
+        m.resident = pages;
+    else
+        known = each_part(p, start, pages, count_part, &m);
     m.used = m.resident > b->resident ? m.resident - b->resident : 0;
     m.front = m.front < m.used ? m.front : m.used;
     known = known && (!b->zeroed || leave_out_zeros(p, start, pages, &m));

@@ -24,7 +24,8 @@ enum {
 struct producer_residency_cost {
     _Atomic uint64_t ticks;
     _Atomic uint32_t measured[RESIDENCY_CLASSES];
-    _Atomic uint32_t reading; // somebody uses the buffer for the contents of pages
+    // Somebody uses the buffer for the contents of pages, or the one for their residency.
+    _Atomic uint32_t reading, counting;
 };
 
 // Big blocks that begin in a page, by its number modulo RESIDENCY_PLACES; 255: there were ever so many.

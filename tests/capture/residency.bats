@@ -26,6 +26,11 @@ measured() {
   measured malloc
 }
 
+@test "of a block of 48 MiB, whose pages are not all asked for at once" {
+  skip_under_sanitizer
+  measured huge
+}
+
 @test "of a block whose memory was resident before only what has become so counts as used" {
   skip_under_sanitizer
   measured recycled

@@ -85,6 +85,15 @@ int main(int argc, char **argv)
         end(block, PAGES / 8, 0);
         block = take(BYTES + PAGE);
         end(block, 0, 0);
+    } else if (strcmp(how, "huge") == 0) {
+        // More than the library asks the kernel for in one call.
+        block = take(3 * BYTES + PAGE);
+        use(block, 0, 2 * PAGES + 5, 1);
+        use(block, 2 * PAGES + 6, 3 * PAGES, 2);
+        end(block, 2 * PAGES + 5 + PAGES / 2 - 3, 2 * PAGES + 5);
+        block = calloc(3, BYTES + PAGE);
+        use(block, 0, PAGES, 1);
+        end(block, PAGES, PAGES);
     } else if (strcmp(how, "calloc") == 0) {
         block = calloc(1, BYTES + PAGE);
         end(block, 0, 0);
