@@ -289,6 +289,9 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
     uint64_t mask = interrupting ? producer_signals_block() : 0;
     if (p->measures)
         producer_residency_before(p, t, stream, ev, !muted);
+    // Of the block of `ev` nothing is used yet.
+    if (p->measures && !muted && !interrupting)
+        producer_residency_follow(p, t, stream);
     if (!muted)
         put(p, t, stream, ev, caller);
     if (p->measures && !muted)

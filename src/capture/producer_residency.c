@@ -21,6 +21,12 @@ enum {
     COST_SHARE = 200,    // else measuring takes at most 1/200 of the time since the start, and …
     COST_FREE = 1 << 21, // … some ticks, less than a millisecond
     BIG_BYTES = 1 << 20, // those come first at exit
+    // While they are live, blocks between these sizes are measured again and again: each time so many ticks have passed.
+    FOLLOWED_BYTES = 1 << 18,
+    FOLLOWED_MAX_BYTES = 1 << 28,
+    FOLLOW_MIN_TICKS = 1 << 22,
+    FOLLOW_MAX_TICKS = 1 << 25,
+    FOLLOW_PART = 64, // or this part of the time since the start, between the two
 };
 
 struct block {
@@ -34,6 +40,7 @@ struct block {
 // Of a live block. Written by the thread that allocated it, before the program gets it.
 struct residency_entry {
     _Atomic uint64_t address; // 0: none
+    _Atomic uint64_t seen;    // 1 + pages that were resident when it was last measured; 0: it was not
     struct block block;
 };
 
@@ -129,6 +136,7 @@ static void put(uint64_t address, const struct block *from)
                                                      memory_order_relaxed))
             continue;
         to->block = *from;
+        atomic_store_explicit(&to->seen, 0, memory_order_relaxed);
         filter_add(address);
         mark_group((unsigned)(to - entries) / GROUP);
         atomic_store_explicit(&to->address, address, memory_order_release);
@@ -307,25 +315,37 @@ static void choose(struct producer_process *p, uint64_t address, struct block *b
     end(p, begun);
 }
 
+static bool count_resident(struct producer_process *p, uint64_t address, const struct block *b, struct measured *m)
+{
+    uint64_t start, pages = inner_pages(address, b->size, &start);
+    *m = (struct measured){0};
+    // Where all were resident before, none can have become so.
+    if (b->resident != pages)
+        return each_part(p, start, pages, count_part, m);
+    m->resident = pages;
+    return true;
+}
+
+// Of those pages, the ones that the program has used.
+static bool count_used_pages(struct producer_process *p, uint64_t address, const struct block *b, struct measured *m)
+{
+    uint64_t start, pages = inner_pages(address, b->size, &start);
+    m->used = m->resident > b->resident ? m->resident - b->resident : 0;
+    m->front = m->front < m->used ? m->front : m->used;
+    return !b->zeroed || leave_out_zeros(p, start, pages, m);
+}
+
 static void measure(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                     uint64_t address, const struct block *b)
 {
-    struct measured m = {0};
+    struct measured m;
     if (!b->chosen || is_forbidden(p))
         return;
-    uint64_t start, bytes = page_bytes(), pages = inner_pages(address, b->size, &start), begun = begin(p);
+    uint64_t bytes = page_bytes(), begun = begin(p);
     // What a fork child has of its parent, which chose it.
     if (b->pid != p->pid && !afford(p, b->size, begun))
         return;
-    // Where all were resident before, none can have become so.
-    bool known = b->resident == pages;
-    if (known)
-        m.resident = pages;
-    else
-        known = each_part(p, start, pages, count_part, &m);
-    m.used = m.resident > b->resident ? m.resident - b->resident : 0;
-    m.front = m.front < m.used ? m.front : m.used;
-    known = known && (!b->zeroed || leave_out_zeros(p, start, pages, &m));
+    bool known = count_resident(p, address, b, &m) && count_used_pages(p, address, b, &m);
     end(p, begun);
     const struct event ev = {.kind = HT_RESIDENCY,
                              .ptr = address,
@@ -397,6 +417,39 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
                 finish_group(p, t, stream, &entries[i * GROUP], round ? 0 : BIG_BYTES);
         }
     }
+}
+
+// Another thread may release the block meanwhile: then there is no record.
+static void follow_block(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                         struct residency_entry *at)
+{
+    uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire);
+    struct block b = at->block;
+    struct measured m;
+    if (address <= RESERVED || b.pid != p->pid || !b.chosen || b.size < FOLLOWED_BYTES || b.size > FOLLOWED_MAX_BYTES ||
+        !count_resident(p, address, &b, &m) ||
+        atomic_exchange_explicit(&at->seen, m.resident + 1, memory_order_relaxed) == m.resident + 1 ||
+        !count_used_pages(p, address, &b, &m) || atomic_load_explicit(&at->address, memory_order_acquire) != address)
+        return;
+    const struct event ev = {.kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * page_bytes()};
+    producer_stream_put(p, t, stream, &ev);
+}
+
+void producer_residency_follow(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream)
+{
+    uint64_t begun = begin(p), due = atomic_load_explicit(&p->residency.due, memory_order_relaxed);
+    if (begun < due || is_forbidden(p) ||
+        !atomic_compare_exchange_strong_explicit(&p->residency.due, &due, UINT64_MAX, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 & 1)
+            follow_block(p, t, stream, &entries[i]);
+    }
+    uint64_t now = begin(p), pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
+    pause = pause < FOLLOW_MIN_TICKS ? FOLLOW_MIN_TICKS : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS : pause;
+    uint64_t paid = (now - begun) * COST_SHARE;
+    atomic_store_explicit(&p->residency.due, now + (paid > pause ? paid : pause), memory_order_release);
 }
 
 bool producer_residency_allowed(uint32_t filters)

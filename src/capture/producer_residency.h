@@ -1,6 +1,7 @@
 // How much of its big blocks a program uses: how many pages of a block are resident, and how many of those hold anything,
 // measured when the block is freed or resized, and at exit for those that are still live. A HT_RESIDENCY record before
 // the release says so.
+// Of some blocks records say in between how much of them is used so far.
 //
 // Blocks of HT_BIG_BYTES and more stand in a table. A release looks at one byte to see that its block is none of
 // them, which costs the fast path no branch of its own. Everything is lock-free, and no page of the program's is read
@@ -26,6 +27,7 @@ struct producer_residency_cost {
     _Atomic uint32_t measured[RESIDENCY_CLASSES];
     // Somebody uses the buffer for the contents of pages, or the one for their residency.
     _Atomic uint32_t reading, counting;
+    _Atomic uint64_t due;     // when live blocks are to be measured next, in ticks; UINT64_MAX: they are being measured
 };
 
 // Big blocks that begin in a page, by its number modulo RESIDENCY_PLACES; 255: there were ever so many.
@@ -53,6 +55,9 @@ bool producer_residency_allowed(uint32_t filters);
 void producer_residency_before(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                                const struct event *ev, bool recorded);
 void producer_residency_after(struct producer_process *p, struct producer_thread *t, const struct event *ev);
+
+// Now and then: measures the live blocks. Each of which more or less is used than before has a HT_RESIDENCY_STEP record.
+void producer_residency_follow(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream);
 
 // At the end of the process: the blocks that are still live.
 void producer_residency_finish(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream);

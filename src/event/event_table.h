@@ -97,6 +97,7 @@
     X(117, RESIDENCY,               "heaptape.residency", "",                   META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_COUNT | HT_F_ALIGN | HT_F_VALUE, \
       .count = HT_NAMED("resident_bytes"), .align = HT_NAMED("used_bytes"), .value = HT_NAMED("front_bytes")) \
     X(118, FRAMES,                  "heaptape.frames",    "",                   META,   BEFORE, NONE,  HT_F_SIZE | HT_F_TEXT, .size = HT_NAMED("outer")) \
+    X(119, RESIDENCY_STEP,          "heaptape.residency_step", "",              META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_VALUE, .value = HT_NAMED("used_bytes")) \
     X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_ALLOCATES)
 // clang-format on
 
