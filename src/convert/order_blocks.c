@@ -333,11 +333,17 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
 {
     // With two blocks at an address it would have to be guessed whose it is.
     size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
-    if (i == TABLE_NONE || op->align > op->count || op->value > op->align)
+    bool is_step = op->kind == HT_RESIDENCY_STEP;
+    if (i == TABLE_NONE || (!is_step && (op->align > op->count || op->value > op->align)))
         return 0;
     struct table_block b = o->slots[table_slot(&o->table, i)];
     uint64_t origin = map_get(&o->failed_resizes, b.last);
     b.last = origin ? origin - 1 : b.last;
+    if (is_step) {
+        const struct workload_residency_step step = {
+            .op = last_op(&b), .thread = last_thread(&b), .stamp = op->stamp, .used = kib(op->value)};
+        return samples_residency_add_step(&o->residency, &step);
+    }
     const struct workload_residency r = {.op = last_op(&b),
                                          .thread = last_thread(&b),
                                          .used = kib(op->align),

@@ -167,6 +167,8 @@ static uint64_t *summary_number(struct workload_summary *s, unsigned tag)
         return &s->sites_at;
     case FORMAT_F_RESIDENCY_AT:
         return &s->residency_at;
+    case FORMAT_F_RESIDENCY_STEPS_AT:
+        return &s->residency_steps_at;
     case FORMAT_F_CPU_NS:
         return &s->cpu_ns;
     case FORMAT_F_RECORDING_NS:
@@ -313,6 +315,60 @@ int format_get_residency(const uint8_t *at, size_t n, struct workload_residency 
                                                        .used = (uint32_t)v[2],
                                                        .resident = (uint32_t)(v[2] + v[3]),
                                                        .front = (uint32_t)v[4]};
+    }
+    return from.at == from.end ? 0 : -EBADMSG;
+}
+
+enum { STEP_VALUES = 4 };
+
+int format_put_steps(struct buf *b, const struct workload_residency_step *s, size_t n)
+{
+    struct workload_residency_step last = {0};
+    size_t room;
+    if (size_mul(n + 1, STEP_VALUES * VARINT_MAX_BYTES, &room) < 0 || buf_reserve(b, room) < 0)
+        return -ENOMEM;
+    b->size += varint_put(b->data + b->size, n);
+    for (size_t i = 0; i < n; i++) {
+        bool same = s[i].thread == last.thread;
+        const uint64_t values[STEP_VALUES] = {s[i].thread - last.thread, same ? s[i].op - last.op : s[i].op,
+                                              zigzag_put((int64_t)(s[i].stamp - last.stamp)), s[i].used};
+        for (unsigned v = 0; v < STEP_VALUES; v++)
+            b->size += varint_put(b->data + b->size, values[v]);
+        last = s[i];
+    }
+    return 0;
+}
+
+// Do they stand in the order of thread, op and stamp?
+static bool is_step_in_order(const struct workload_residency_step *last, const struct workload_residency_step *s)
+{
+    if (s->thread != last->thread || s->op != last->op)
+        return s->thread != last->thread || s->op > last->op;
+    return s->stamp >= last->stamp;
+}
+
+int format_get_steps(const uint8_t *at, size_t n, struct samples_residency *l)
+{
+    struct varint_source from = {at, at + n, false};
+    uint64_t more = varint_source_number(&from);
+    struct workload_residency_step s = {0};
+    if (l->n_steps || from.bad || more > (size_t)(from.end - from.at) / STEP_VALUES)
+        return -EBADMSG;
+    if (HT_GROW(&l->steps, &l->steps_capacity, more) < 0)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < more; i++) {
+        const struct workload_residency_step last = s;
+        uint64_t thread = varint_source_number(&from), op = varint_source_number(&from);
+        s.stamp += (uint64_t)zigzag_get(varint_source_number(&from));
+        uint64_t used = varint_source_number(&from);
+        if (from.bad || thread > UINT32_MAX - s.thread || used > UINT32_MAX)
+            return -EBADMSG;
+        s.thread += (uint32_t)thread;
+        s.op = thread ? op : s.op + op;
+        s.used = (uint32_t)used;
+        if (i && !is_step_in_order(&last, &s))
+            return -EBADMSG;
+        l->steps[l->n_steps++] = s;
     }
     return from.at == from.end ? 0 : -EBADMSG;
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "workload/samples.h"
 #include "workload/workload.h"
 
 #include <stdbool.h>
@@ -18,6 +19,7 @@ enum format_frame {
     FORMAT_SITES = 6,     // call sites
     FORMAT_NAMES = 7,     // of addresses in call sites
     FORMAT_RESIDENCY = 8, // of big blocks
+    FORMAT_STEPS = 9,     // of their residency
     FORMAT_INDEX = 5,     // where the OPS frames are; always the last frame, followed by the trailer
 };
 
@@ -74,7 +76,8 @@ enum format_field {
     FORMAT_F_PREEXISTING_BYTES = 47,
     FORMAT_F_CALLS_MIN_NS = 48,
     FORMAT_F_CALLS_MAX_NS = 49,
-    FORMAT_F_LAST_NUMBER = FORMAT_F_CALLS_MAX_NS,
+    FORMAT_F_RESIDENCY_STEPS_AT = 50,
+    FORMAT_F_LAST_NUMBER = FORMAT_F_RESIDENCY_STEPS_AT,
 };
 
 // Columns of an OPS frame, in the order in which they stand there.
@@ -183,6 +186,10 @@ int format_get_samples(const uint8_t *at, size_t n, struct workload_sample **s, 
 int format_put_residency(struct buf *b, const struct workload_residency *r, size_t n);
 // The same, for an array that is empty. Each is of a later op than the one before.
 int format_get_residency(const uint8_t *at, size_t n, struct workload_residency **r, size_t *count, size_t *capacity);
+
+// Of each op they are in the order of their stamps. They are added to those of `l`, which has none.
+int format_put_steps(struct buf *b, const struct workload_residency_step *s, size_t n);
+int format_get_steps(const uint8_t *at, size_t n, struct samples_residency *l);
 
 // What the index knows of an OPS frame.
 struct format_index_entry {

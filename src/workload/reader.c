@@ -19,7 +19,7 @@ struct workload_reader {
     struct workload_sites sites;
     struct decode decode;
     struct format_index seen; // what the index must say
-    uint64_t samples_at, sites_at, residency_at;
+    uint64_t samples_at, sites_at, residency_at, residency_steps_at;
     struct samples_residency residency;
     // Of workload_next_op: the runs that still have ops, as a binary heap by next stamp and thread.
     struct reader_run {
@@ -249,6 +249,11 @@ static int get_residency(struct workload_reader *r, const struct frame *f, struc
                    "malformed residency of blocks", e);
 }
 
+static int get_steps(struct workload_reader *r, const struct frame *f, struct samples_residency *l, struct err *e)
+{
+    return checked(r, f, format_get_steps(f->data, f->size, l), "malformed steps of residency", e);
+}
+
 static int read_residency_frame(struct workload_reader *r, struct frame_reader *frames, void *to, struct err *e)
 {
     struct samples_residency *l = to;
@@ -257,7 +262,11 @@ static int read_residency_frame(struct workload_reader *r, struct frame_reader *
     int rc = read_summary_frame(r, frames, &s, e);
     if (rc == 0 && s.residency_at)
         rc = read_frame_at(r, frames, s.residency_at, &f, FORMAT_RESIDENCY, e);
-    return rc < 0 || !s.residency_at ? rc : get_residency(r, &f, l, e);
+    if (rc == 0 && s.residency_at)
+        rc = get_residency(r, &f, l, e);
+    if (rc == 0 && s.residency_steps_at)
+        rc = read_frame_at(r, frames, s.residency_steps_at, &f, FORMAT_STEPS, e);
+    return rc < 0 || !s.residency_steps_at ? rc : get_steps(r, &f, l, e);
 }
 
 int workload_read_residency(struct workload_reader *r, struct samples_residency *l, struct err *e)
@@ -424,6 +433,7 @@ static int read_summary(struct workload_reader *r, const struct frame *f, struct
     r->has_summary = true;
     r->seen.summary_offset = f->offset;
     if (r->summary.samples_at != r->samples_at || r->summary.residency_at != r->residency_at ||
+        r->summary.residency_steps_at != r->residency_steps_at ||
         (r->summary.sites_at != r->sites_at && (r->summary.sites_at || r->sites.n_sites)))
         return bad_frame(r, f, "the summary does not say where samples, residency and call sites are", e);
     rc = check_site(r, r->sites.n_sites, f->offset, e);
@@ -493,6 +503,10 @@ static int next_ops(struct workload_reader *r, struct err *e)
         case FORMAT_RESIDENCY:
             r->residency_at = r->residency_at ? r->residency_at : f.offset;
             rc = get_residency(r, &f, &r->residency, e);
+            break;
+        case FORMAT_STEPS:
+            r->residency_steps_at = r->residency_steps_at ? r->residency_steps_at : f.offset;
+            rc = get_steps(r, &f, &r->residency, e);
             break;
         case FORMAT_SITES:
             r->sites_at = r->sites_at ? r->sites_at : f.offset;

@@ -72,6 +72,7 @@ void samples_finish(struct samples *s)
 void samples_residency_release(struct samples_residency *l)
 {
     free(l->items);
+    free(l->steps);
     *l = (struct samples_residency){0};
 }
 
@@ -92,12 +93,53 @@ int samples_residency_add(struct samples_residency *l, const struct workload_res
     return 0;
 }
 
+int samples_residency_add_step(struct samples_residency *l, const struct workload_residency_step *s)
+{
+    if (l->n_steps == RESIDENCY_MAX)
+        return 0;
+    if (HT_GROW(&l->steps, &l->steps_capacity, l->n_steps + 1) < 0)
+        return -ENOMEM;
+    l->steps[l->n_steps++] = *s;
+    return 0;
+}
+
 static int compare_ops(const void *a, const void *b)
 {
     const struct workload_residency *x = a, *y = b;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
     return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static int compare_step_ops(const struct workload_residency_step *x, uint32_t thread, uint64_t op)
+{
+    if (x->thread != thread)
+        return x->thread < thread ? -1 : 1;
+    return x->op < op ? -1 : x->op > op;
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    const struct workload_residency_step *x = a, *y = b;
+    int order = compare_step_ops(x, y->thread, y->op);
+    return order ? order : x->stamp < y->stamp ? -1 : x->stamp > y->stamp;
+}
+
+static void sort_steps(struct samples_residency *l)
+{
+    size_t kept = 0, n;
+    if (l->n_steps)
+        qsort(l->steps, l->n_steps, sizeof *l->steps, compare_steps);
+    for (size_t i = 0; i < l->n_steps; i += n) {
+        const struct workload_residency_step first = l->steps[i];
+        const struct workload_residency *r = samples_residency_find(l, first.thread, first.op);
+        bool is_late = r && first.used < r->used;
+        for (n = 0; i + n < l->n_steps && compare_step_ops(&l->steps[i + n], first.thread, first.op) == 0; n++) {
+            if (is_late)
+                l->steps[kept++] = l->steps[i + n];
+        }
+    }
+    l->n_steps = kept;
 }
 
 void samples_residency_sort(struct samples_residency *l)
@@ -113,10 +155,28 @@ void samples_residency_sort(struct samples_residency *l)
             l->items[kept - 1] = l->items[i];
     }
     l->n = kept;
+    sort_steps(l);
 }
 
 const struct workload_residency *samples_residency_find(const struct samples_residency *l, uint32_t thread, uint64_t op)
 {
     const struct workload_residency key = {.thread = thread, .op = op};
     return l->n ? bsearch(&key, l->items, l->n, sizeof *l->items, compare_ops) : NULL;
+}
+
+const struct workload_residency_step *samples_residency_steps(const struct samples_residency *l, uint32_t thread,
+                                                              uint64_t op, size_t *n)
+{
+    size_t first = 0, end = l->n_steps;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (compare_step_ops(&l->steps[middle], thread, op) < 0)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    for (end = first; end < l->n_steps && compare_step_ops(&l->steps[end], thread, op) == 0; end++)
+        continue;
+    *n = end - first;
+    return *n ? &l->steps[first] : NULL;
 }

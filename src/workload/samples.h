@@ -32,6 +32,9 @@ struct samples_residency {
     struct workload_residency *items;
     size_t n, capacity;
     uint64_t every, skipped; // one in so many is kept; 0: all are
+    // How much of them was used while they lived, at most RESIDENCY_MAX.
+    struct workload_residency_step *steps;
+    size_t n_steps, steps_capacity;
 };
 
 void samples_residency_release(struct samples_residency *l);
@@ -39,11 +42,18 @@ void samples_residency_release(struct samples_residency *l);
 // 0 or -ENOMEM.
 int samples_residency_add(struct samples_residency *l, const struct workload_residency *r);
 
-// Orders them by thread and op, each op once: for writing and finding.
+int samples_residency_add_step(struct samples_residency *l, const struct workload_residency_step *s);
+
+// Orders them by thread and op, each op once, and the steps: for writing and finding. Only steps of blocks that were not used
+// as far as in the end when they were first measured are kept.
 void samples_residency_sort(struct samples_residency *l);
 
 // NULL: not known.
 const struct workload_residency *samples_residency_find(const struct samples_residency *l, uint32_t thread,
                                                         uint64_t op);
+
+// The first of *n steps of the op.
+const struct workload_residency_step *samples_residency_steps(const struct samples_residency *l, uint32_t thread,
+                                                              uint64_t op, size_t *n);
 
 #endif

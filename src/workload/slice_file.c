@@ -55,6 +55,20 @@ static int note_placement(void *context, struct workload_dependency from, struct
     return 0;
 }
 
+static int place_steps(struct slicing *j, const struct samples_residency *source, const struct placement *p)
+{
+    size_t n;
+    int rc = 0;
+    const struct workload_residency_step *steps = samples_residency_steps(source, p->from.thread, p->from.op, &n);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct workload_residency_step step = steps[i];
+        step.thread = p->to.thread;
+        step.op = p->to.op;
+        rc = samples_residency_add_step(&j->residency, &step);
+    }
+    return rc;
+}
+
 static int place_residency(struct slicing *j)
 {
     struct samples_residency read = {0};
@@ -67,7 +81,9 @@ static int place_residency(struct slicing *j)
         struct workload_residency r = found ? *found : (struct workload_residency){0};
         r.thread = p->to.thread;
         r.op = p->to.op;
-        if (found && (rc = samples_residency_add(&j->residency, &r)) < 0)
+        if (found && (rc = samples_residency_add(&j->residency, &r)) == 0)
+            rc = place_steps(j, source, p);
+        if (rc < 0)
             err_set(j->e, rc, "%s: out of memory", j->in->in.name);
     }
     samples_residency_sort(&j->residency);

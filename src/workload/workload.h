@@ -101,6 +101,7 @@ struct workload_summary {
     uint64_t samples_at;                 // offset of the frame of samples, 0: there is none; filled in by the writer
     uint64_t sites_at;                   // the same of the first frame of call sites
     uint64_t residency_at;               // the same of the frame of residency
+    uint64_t residency_steps_at;         // the same of the frame of its steps
 };
 
 // A sample of the recorded program's memory, taken from outside. `anon_bytes` is its heap's part: with the stacks and the
@@ -117,6 +118,12 @@ struct workload_residency {
     uint32_t used;     // known to be used: of a block from calloc, not all zero
     uint32_t resident; // at most so much, unless the block is from calloc
     uint32_t front;    // of what is used, at the block's start without a gap
+};
+
+// So much of such a block was used by then, in KiB.
+struct workload_residency_step {
+    uint64_t op, stamp;
+    uint32_t thread, used;
 };
 
 void workload_header_release(struct workload_header *h);

@@ -238,6 +238,18 @@ static int put_residency(struct workload_writer *w, uint64_t *at, struct err *e)
     return frame_write(&w->frames, FORMAT_RESIDENCY, w->payload.data, w->payload.size, e);
 }
 
+// The same of its steps.
+static int put_steps(struct workload_writer *w, uint64_t *at, struct err *e)
+{
+    *at = w->residency && w->residency->n_steps ? w->out->offset : 0;
+    if (!*at)
+        return 0;
+    w->payload.size = 0;
+    if (format_put_steps(&w->payload, w->residency->steps, w->residency->n_steps) < 0)
+        return no_memory(w, e);
+    return frame_write(&w->frames, FORMAT_STEPS, w->payload.data, w->payload.size, e);
+}
+
 static int put_sites(struct workload_writer *w, uint64_t *at, struct err *e)
 {
     size_t module = 0, site = 0;
@@ -309,6 +321,8 @@ int workload_write_end(struct workload_writer *w, const struct workload_summary 
         rc = put_samples(w, &summary.samples_at, e);
     if (rc == 0)
         rc = put_residency(w, &summary.residency_at, e);
+    if (rc == 0)
+        rc = put_steps(w, &summary.residency_steps_at, e);
     if (rc < 0)
         return rc;
     w->index.summary_offset = w->out->offset;

@@ -2,7 +2,9 @@
 #include "workload/samples.h"
 
 #include "unit.h"
+#include "workload/format.h"
 
+#include <errno.h>
 #include <stdbool.h>
 
 static struct workload_sample at(uint64_t stamp, uint64_t anon)
@@ -78,7 +80,70 @@ static void all_equal(void **state)
     (void)state;
 }
 
+// Steps are kept of the blocks that were used further after the first one.
+static void steps_of_late_blocks(void **state)
+{
+    static const struct workload_residency blocks[] = {{.op = 7, .used = 900, .resident = 900},
+                                                       {.op = 9, .used = 900, .resident = 900},
+                                                       {.op = 9, .thread = 2, .used = 900, .resident = 900}};
+    static const struct workload_residency_step steps[] = {
+        {.op = 9, .stamp = 50, .thread = 2, .used = 800}, {.op = 9, .stamp = 30, .used = 900},
+        {.op = 9, .stamp = 40, .thread = 2, .used = 100}, {.op = 8, .stamp = 30, .used = 5},
+        {.op = 7, .stamp = ~0ull, .used = 600},           {.op = 7, .stamp = 30, .used = 0},
+    };
+    struct samples_residency l = {0}, read = {0};
+    struct buf b = {0};
+    size_t n;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        assert_int_equal(samples_residency_add(&l, &blocks[i]), 0);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        assert_int_equal(samples_residency_add_step(&l, &steps[i]), 0);
+    samples_residency_sort(&l);
+    assert_int_equal(format_put_steps(&b, l.steps, l.n_steps), 0);
+    assert_int_equal(format_get_steps(b.data, b.size, &read), 0);
+    assert_int_equal(read.n_steps, 4);
+    const struct workload_residency_step *found = samples_residency_steps(&read, 0, 7, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(found[0].used, 0);
+    assert_int_equal(found[1].used, 600);
+    assert_int_equal(found[1].stamp, ~0ull);
+    found = samples_residency_steps(&read, 2, 9, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(found[0].stamp, 40);
+    assert_int_equal(found[1].stamp, 50);
+    assert_null(samples_residency_steps(&read, 0, 8, &n));
+    assert_null(samples_residency_steps(&read, 0, 9, &n));
+    for (size_t cut = 0; cut < b.size; cut++) {
+        samples_residency_release(&read);
+        assert_int_equal(format_get_steps(b.data, cut, &read), -EBADMSG);
+    }
+    samples_residency_release(&read);
+    samples_residency_release(&l);
+    buf_release(&b);
+    (void)state;
+}
+
+static void steps_that_are_in_no_order(void **state)
+{
+    static const struct workload_residency_step steps[][2] = {
+        {{.op = 7, .stamp = 30}, {.op = 7, .stamp = 20}},
+        {{.op = 7, .stamp = 30}, {.op = 6, .stamp = 40}},
+        {{.op = 7, .thread = 2}, {.op = 7, .thread = 1}},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct samples_residency read = {0};
+        struct buf b = {0};
+        assert_int_equal(format_put_steps(&b, steps[i], 2), 0);
+        assert_int_equal(format_get_steps(b.data, b.size, &read), -EBADMSG);
+        samples_residency_release(&read);
+        buf_release(&b);
+    }
+    (void)state;
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(steps_of_late_blocks),
+    cmocka_unit_test(steps_that_are_in_no_order),
     cmocka_unit_test(few_are_kept_as_they_are),
     cmocka_unit_test(lows_and_highs_stay),
     cmocka_unit_test(all_equal),
