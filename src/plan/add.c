@@ -308,6 +308,8 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     }
     late.used = used / PAGE_KIB;
     late.front = front / PAGE_KIB;
+    if (known)
+        late.steps = samples_residency_steps(p->residency, a->recorded, a->number, &late.n_steps);
     int rc = plan_put_touch(p, s, &late, &late.touch, a->e);
     return rc < 0 || is_live_at_start ? rc : put_late(a, slot, &late);
 }
@@ -586,7 +588,9 @@ static int put_recorded_samples(struct pending_op *a)
     if (rc < 0 || !p->n_lates)
         return rc;
     if (p->whole && p->n_passed == p->n_recorded)
-        plan_late_use_all(p);
+        plan_late_use_all(p, false);
+    if (a->op->stamp >= p->next_step)
+        plan_late_step(p, a->op->stamp);
     return plan_late_put(p, a->stream, a->recorded, false, a->e);
 }
 
@@ -693,7 +697,7 @@ int plan_put_end(struct plan *p, struct err *e)
         if (rc == 0)
             rc = put_sample(&a);
     }
-    plan_late_use_all(p);
+    plan_late_use_all(p, true);
     return rc < 0 ? rc : plan_late_put_all(p, e);
 }
 

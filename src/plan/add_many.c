@@ -160,6 +160,7 @@ size_t plan_add_plain(struct plan *p, struct plan_stream *s, uint32_t thread, co
     enum { AHEAD = 8 };
     size_t most = count_before_others(p, s, thread, n);
     uint64_t until = p->n_passed < p->n_recorded ? p->recorded[p->n_passed].sample.stamp : UINT64_MAX;
+    until = p->next_step ? least(until, p->next_step - 1) : 0;
     if (p->settings.ns_per_stamp > 0)
         until = s->pace_stamp ? least(until, s->pace_stamp - 1) : 0;
     bool narrow = p->slot_table.limit <= 1u << PLAN_ENTRY_BITS;

@@ -21,12 +21,15 @@ struct plan_late {
     struct plan_stream *owner; // of the op that allocated or resized it
     uint32_t thread;           // the same, of the workload
     uint32_t entry;
-    uint64_t touch;              // word number of the pages in its TOUCH; 0: it has none
-    uint64_t pages, used, front; // pages: of its size
-    uint64_t due, touched;       // pages used up to now; and of them those that the ops so far touch
-    bool fresh;                  // no sample has come since: the TOUCH touches all
-    bool has_touched;            // there is a TOUCH_LATE …
-    uint64_t touched_before;     // … before this op of the owner
+    uint64_t touch;                              // word number of the pages in its TOUCH; 0: it has none
+    uint64_t pages, used, front;                 // pages: of its size
+    uint64_t due, touched;                       // pages used up to now; and of them those that the ops so far touch
+    const struct workload_residency_step *steps; // that come next; borrowed while ops are added
+    size_t n_steps;
+    bool stepped;            // there were such: when it is used does not have to be guessed
+    bool fresh;              // no sample has come since: the TOUCH touches all
+    bool has_touched;        // there is a TOUCH_LATE …
+    uint64_t touched_before; // … before this op of the owner
 };
 
 struct plan_touch_late {
@@ -136,6 +139,7 @@ struct plan {
     uint64_t mapped_bytes;
     struct plan_late *lates; // in the order of their allocation
     size_t n_lates, lates_capacity;
+    uint64_t next_step;          // stamp, UINT64_MAX: none of these has one
     uint64_t unused, late_bytes; // bytes of live big blocks that the program did not use, and those that it used later
     bool whole;                  // the ops are those of a process to its end
     bool has_beside;             // there was a sample, which had …
@@ -248,8 +252,12 @@ void plan_late_sample(struct plan *p, const struct workload_sample *sample);
 // Puts the touches that are due of blocks of the stream and the workload's thread, all of them if the thread exits.
 int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool exits, struct err *e);
 
-// No sample follows that could show when the blocks are used: soon, as most blocks are.
-void plan_late_use_all(struct plan *p);
+// The next op is of that stamp: their steps until then.
+void plan_late_step(struct plan *p, uint64_t stamp);
+
+// No sample follows that could show when the blocks are used: soon, as most blocks are. Those of which steps follow only
+// at the end.
+void plan_late_use_all(struct plan *p, bool at_end);
 
 // At the end of the program: puts the touches that are due of all blocks.
 int plan_late_put_all(struct plan *p, struct err *e);

@@ -21,18 +21,37 @@ static uint64_t unused_bytes(const struct plan_slot *slot)
     return (uint64_t)((double)slot->size * slot->unused / PLAN_UNUSED_ALL);
 }
 
+// Pages that are used until the next step, at which the block was measured; behind the last one, all that it uses.
+static uint64_t pages_until_step(const struct plan_late *l)
+{
+    uint64_t pages = l->n_steps ? l->steps->used / (PAGE_BYTES >> 10) : l->used;
+    return pages < l->used ? pages : l->used;
+}
+
+static void begin_steps(struct plan *p, struct plan_late *l)
+{
+    l->due = l->touched = pages_until_step(l);
+    l->fresh = false;
+    l->stepped = true;
+    p->memory.words[l->touch] |= (l->used - l->due) << 32;
+    p->late_bytes += (l->used - l->due) * PAGE_BYTES;
+    p->next_step = l->steps->stamp < p->next_step ? l->steps->stamp : p->next_step;
+}
+
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late)
 {
     uint64_t used = late->used * PAGE_BYTES < slot->size ? late->used * PAGE_BYTES : slot->size;
     slot->unused = (uint16_t)((double)(slot->size - used) / (double)slot->size * PLAN_UNUSED_ALL);
     p->unused += unused_bytes(slot);
     if (!late->touch || !late->used || p->facts.streamed || late->pages > UINT32_MAX ||
-        late->entry >> PLAN_ENTRY_BITS || p->n_lates == MAX_LATE || p->n_passed == p->n_recorded)
+        late->entry >> PLAN_ENTRY_BITS || p->n_lates == MAX_LATE || (!late->n_steps && p->n_passed == p->n_recorded))
         return 0;
     if (HT_GROW(&p->lates, &p->lates_capacity, p->n_lates + 1) < 0)
         return -1;
     p->lates[p->n_lates] = *late;
     p->lates[p->n_lates++].due = late->used;
+    if (late->n_steps)
+        begin_steps(p, &p->lates[p->n_lates - 1]);
     return 0;
 }
 
@@ -97,6 +116,8 @@ static void use(struct plan *p, uint64_t bytes)
     for (size_t i = 0; i < p->n_lates && bytes >= PAGE_BYTES; i++) {
         struct plan_late *l = &p->lates[i];
         uint64_t pages = bytes / PAGE_BYTES < l->used - l->due ? bytes / PAGE_BYTES : l->used - l->due;
+        if (l->stepped)
+            continue;
         l->due += pages;
         p->late_bytes -= pages * PAGE_BYTES;
         bytes -= pages * PAGE_BYTES;
@@ -132,11 +153,34 @@ void plan_late_sample(struct plan *p, const struct workload_sample *sample)
     p->n_lates = n;
 }
 
-void plan_late_use_all(struct plan *p)
+static void use_to(struct plan *p, struct plan_late *l, uint64_t pages)
 {
-    for (size_t i = 0; i < p->n_lates; i++)
-        p->lates[i].due = p->lates[i].used;
-    p->late_bytes = 0;
+    if (pages <= l->due)
+        return;
+    p->late_bytes -= (pages - l->due) * PAGE_BYTES;
+    l->due = pages;
+}
+
+void plan_late_step(struct plan *p, uint64_t stamp)
+{
+    p->next_step = UINT64_MAX;
+    for (size_t i = 0; i < p->n_lates; i++) {
+        struct plan_late *l = &p->lates[i];
+        for (; l->n_steps && l->steps->stamp <= stamp; use_to(p, l, pages_until_step(l))) {
+            l->steps++;
+            l->n_steps--;
+        }
+        if (l->n_steps && l->steps->stamp < p->next_step)
+            p->next_step = l->steps->stamp;
+    }
+}
+
+void plan_late_use_all(struct plan *p, bool at_end)
+{
+    for (size_t i = 0; i < p->n_lates; i++) {
+        if (at_end || !p->lates[i].n_steps)
+            use_to(p, &p->lates[i], p->lates[i].used);
+    }
 }
 
 struct plan_stream *plan_late_stream(const struct plan *p)

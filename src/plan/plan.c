@@ -31,6 +31,7 @@ int plan_new(struct plan **out, const char *name, const struct plan_settings *se
     p->facts.streamed = settings->streamed;
     p->next_stats = settings->stats_every;
     p->next_trim = settings->trim_every;
+    p->next_step = UINT64_MAX;
     p->memory.fd = p->ring.fd = -1;
     p->preexisting.memory = p->leftovers.memory = &p->memory;
     slot_table_init(&p->slot_table);

@@ -166,6 +166,25 @@ shares() {
   [ "$(jq '. == sort' mib)" = true ]
 }
 
+@test "of a block that is used late records say how much of it was used by then, and slice keeps them" {
+  skip_under_sanitizer
+  measured calls
+  "$HEAPTAPE" dump -k heaptape.residency_step t.ht >steps
+  cat steps
+  # Nothing, then half of it; it may be measured at other times, too.
+  sed -n 's/.*used_bytes=\([0-9]*\).*/\1/p' steps | sort -n | uniq >bytes
+  [ "$(head -n 1 bytes)" -le 4096 ]
+  half=$((8 << 20))
+  awk -v half="$half" '$1 >= half - 8192 && $1 <= half + 8192 { n++ } END { exit !n }' bytes
+  "$HEAPTAPE" convert -q -f -o t.htw t.ht
+  "$HEAPTAPE" slice -q -f --from 0 -o part.htw t.htw
+  for file in t.htw part.htw; do
+    "$HEAPTAPE" check "$file"
+    [ "$("$HEAPTAPE" replay -q --runs 1 --json "$file" |
+      jq '[.timeline[][2] / 1048576 | round] | any(. <= 1) and any(. >= 7 and . <= 9) and any(. >= 15)')" = true ]
+  done
+}
+
 @test "a short program has as many samples as a judgement of its memory needs" {
   skip_under_sanitizer
   cat >short.c <<'END'

@@ -56,6 +56,13 @@ static void work(void)
         continue;
 }
 
+// Live blocks are measured by the calls of a program.
+static void call(void)
+{
+    for (clock_t from = clock(); clock() - from < CLOCKS_PER_SEC / 4;)
+        free(take(100));
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -130,14 +137,15 @@ int main(int argc, char **argv)
         // The program itself could not read them: they count as used.
         mprotect(first_page(block) + 4 * PAGE, 4 * PAGE, PROT_NONE);
         end(block, 8, 8);
-    } else if (strcmp(how, "late") == 0) {
+    } else if (strcmp(how, "late") == 0 || strcmp(how, "calls") == 0) {
         // Used long after it is allocated, and in two steps.
+        void (*pass_time)(void) = strcmp(how, "late") == 0 ? work : call;
         block = take(BYTES + PAGE);
         for (int half = 0; half < 2; half++) {
-            work();
+            pass_time();
             use(block, half * PAGES / 2, (half + 1) * PAGES / 2, 1);
         }
-        work();
+        pass_time();
         end(block, PAGES, PAGES);
     } else if (strcmp(how, "whole") == 0) {
         // Of 40,000 bytes 8 or 9 pages belong to a block alone.

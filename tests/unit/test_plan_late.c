@@ -206,7 +206,44 @@ static void test_a_block_that_is_used_as_a_whole(void **state)
     }
 }
 
+// Where the block was measured while it lived, the samples do not have to show how much was used until then.
+static void test_steps(void **state)
+{
+    (void)state;
+    static struct workload_residency_step steps[] = {{.op = 1, .stamp = 20, .used = 100 << 2},
+                                                     {.op = 1, .stamp = 30, .used = 8192 << 2},
+                                                     {.op = 1, .stamp = 40, .used = 100 << 2}};
+    struct case_of c;
+    begin(&c, 1, (const unsigned[]){1}, false);
+    c.residency.steps = steps;
+    c.residency.n_steps = 3;
+    c.plan->whole = true;
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    for (unsigned i = 0; i < 4; i++)
+        add(&c, 0, 18 + 8 * i, small(2 + i));
+    add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 100 malloc malloc LATE 100-8192 malloc malloc LATE 8192-16384 malloc free ");
+}
+
+static void test_samples_do_not_say_more_than_steps(void **state)
+{
+    (void)state;
+    static struct workload_residency_step step = {.op = 1, .stamp = 45, .used = 100 << 2};
+    struct case_of c;
+    begin(&c, 3, (const unsigned[]){1, 65, 65}, false);
+    c.residency.steps = &step;
+    c.residency.n_steps = 1;
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 35, small(2));
+    add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 100 malloc SAMPLE SAMPLE malloc LATE 100-16384 free ");
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_steps),
+    cmocka_unit_test(test_samples_do_not_say_more_than_steps),
     cmocka_unit_test(test_bit_by_bit),
     cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
     cmocka_unit_test(test_or_before_its_thread_exits),
