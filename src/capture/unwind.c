@@ -77,24 +77,51 @@ static bool leave_signal(const struct unwind_cursor *c, uint64_t at, struct unwi
 
 #endif
 
-// An entry is 35 bits of the address, of which the others are the place, and the rule: no rule is 0.
-static uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
+// An entry is 37 bits of the address, of which the others are the set, and the lower bits of the rule: no rule is 0. The
+// entry that was found last is the first of its set.
+enum { ADDRESS_BITS = 47, KEPT_BITS = 27, TAG_BITS = 64 - KEPT_BITS, RULES_A_SET = 4 };
+_Static_assert(UNWIND_RULES / RULES_A_SET == 1 << (ADDRESS_BITS - TAG_BITS), "set and tag are the address");
+
+static inline uint32_t extend_rule(uint64_t kept)
 {
-    enum { ADDRESS_BITS = 47, TAG_BITS = 64 - UNWIND_RULE_BITS };
-    _Static_assert(UNWIND_RULES == 1 << (ADDRESS_BITS - TAG_BITS), "place and tag are the address");
+    const int above = UNWIND_RULE_BITS - KEPT_BITS;
+    return (uint32_t)((int32_t)((uint32_t)kept << above) >> above);
+}
+
+// 0: it is not the address's.
+static inline uint32_t kept_rule(uint64_t entry, uint64_t tag)
+{
+    uint64_t rule = entry ^ tag << KEPT_BITS;
+    return rule >> KEPT_BITS ? 0 : extend_rule(rule);
+}
+
+static __attribute__((noinline)) uint32_t other_rule(uint64_t *set, uint64_t tag, uint64_t pc)
+{
+    unsigned i = 1;
+    while (i < RULES_A_SET && !kept_rule(set[i], tag))
+        i++;
+    uint64_t entry = i < RULES_A_SET ? set[i] : 0;
+    uint32_t rule = entry ? kept_rule(entry, tag) : unwind_find_rule(pc - 1);
+    // That of a frame of more than 1 MiB has more bits.
+    if (!entry && extend_rule(rule) != rule)
+        return rule;
+    for (i = i < RULES_A_SET ? i : RULES_A_SET - 1; i > 0; i--)
+        set[i] = set[i - 1];
+    set[0] = entry ? entry : tag << KEPT_BITS | (rule & ((1u << KEPT_BITS) - 1));
+    return rule;
+}
+
+static inline uint32_t rule_of(struct unwind_memory *m, uint64_t pc)
+{
     if (pc < LOWEST_CODE)
         return unwind_make_rule(WAY_NOTHING, 0, 0);
     if (!m || pc >> ADDRESS_BITS)
         return unwind_find_rule(pc - 1);
     // Multiplication by an odd number is a bijection.
     uint64_t key = (pc * 0x9e3779b97f4a7c15u) & ((1ull << ADDRESS_BITS) - 1), tag = key & ((1ull << TAG_BITS) - 1);
-    uint64_t *kept = &m->rules[key >> TAG_BITS];
-    uint32_t rule = (uint32_t)*kept & ((1u << UNWIND_RULE_BITS) - 1);
-    if (*kept >> UNWIND_RULE_BITS == tag && rule)
-        return rule;
-    rule = unwind_find_rule(pc - 1);
-    *kept = tag << UNWIND_RULE_BITS | rule;
-    return rule;
+    uint64_t *set = &m->rules[(key >> TAG_BITS) * RULES_A_SET];
+    uint32_t rule = kept_rule(set[0], tag);
+    return rule ? rule : other_rule(set, tag, pc);
 }
 
 // The caller's registers. False: there is none, or none that can be found.

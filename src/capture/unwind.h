@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    UNWIND_RULES = 4096,
+    UNWIND_RULES = 4096,  // in sets of four
     UNWIND_FRAMES = 1024, // in sets of two
     UNWIND_DEPTH = 128,
     UNWIND_WINDOW_BYTES = 4096,
@@ -32,13 +32,13 @@ struct unwind_window {
     uint64_t words[UNWIND_WINDOW_BYTES / 8];
 };
 
-// A rule in 29 bits: the way to the CFA (the stack pointer before the call), the slot of the caller's frame pointer in words
+// A rule in 32 bits: the way to the CFA (the stack pointer before the call), the slot of the caller's frame pointer in words
 // below the CFA (0: it is unchanged), and a number in words that the way needs. The return address lies right below the CFA.
 enum {
     UNWIND_WAY_BITS = 3,
     UNWIND_SLOT_BITS = 6,
     UNWIND_SLOT_LOST = (1 << UNWIND_SLOT_BITS) - 1, // the frame pointer is somewhere else
-    UNWIND_RULE_BITS = 29,
+    UNWIND_RULE_BITS = 32,
 };
 
 // A rule unpacked.
@@ -82,7 +82,7 @@ struct unwind_word {
 
 // What a thread keeps from walk to walk, 91 KiB.
 struct unwind_memory {
-    uint64_t rules[UNWIND_RULES]; // see unwind.c
+    _Alignas(64) uint64_t rules[UNWIND_RULES]; // see unwind.c
     struct unwind_frame frames[UNWIND_FRAMES];
     struct unwind_frame nobody; // the caller of frames whose caller cannot be guessed
     uint32_t age;

@@ -44,7 +44,7 @@ static __attribute__((noinline)) void compare(void)
     const uintptr_t *frame = __builtin_frame_address(0);
     struct unwind_cursor c = {.from = {(uintptr_t)caller, (uintptr_t)(frame + 2), frame[0]},
                               .low = (uintptr_t)frame,
-                              .high = (uintptr_t)frame + (1 << 20)};
+                              .high = (uintptr_t)frame + (4 << 20)};
     // The stack's end is above the environment.
     if (c.high > (uintptr_t)environ)
         c.high = (uintptr_t)environ & ~(uintptr_t)7;
@@ -74,12 +74,30 @@ static __attribute__((noinline)) void leaf(int n)
     sink += n;
 }
 
+// Its rule does not fit into an entry.
+static __attribute__((noinline)) void with_big_frame(int n)
+{
+    volatile char room[2 << 20];
+    room[0] = room[sizeof room - 1] = (char)n;
+    leaf(n + room[0]);
+    sink += room[sizeof room - 1];
+}
+
 static __attribute__((noinline)) void with_alloca(int n)
 {
     char *room = __builtin_alloca((size_t)(n % 7 + 1) * 40);
     memset(room, n, 16);
     leaf(n);
     sink += room[n % 16];
+}
+
+// Its caller's frame is none that was met before.
+static __attribute__((noinline)) void at_another_place(int n)
+{
+    volatile char *room = __builtin_alloca((size_t)n * 64 + 16);
+    room[0] = (char)n;
+    with_big_frame(n);
+    sink += room[0];
 }
 
 static __attribute__((noinline)) void realigned(int n)
@@ -124,6 +142,7 @@ static void test_frames(void **state)
         leaf(round);
         deep(round);
         realigned(round);
+        at_another_place(round);
         deep(100);
     }
     // deeper than what is asked for

@@ -16,6 +16,7 @@ CODE(by_fp_far, ".cfi_def_cfa %rbp, 40");
 CODE(loses_fp, ".cfi_def_cfa %rsp, 16\n .cfi_register %rbp, %rbx");
 // The CFA is what lies at rbp - 8, and the frame pointer where rbp points.
 CODE(aligned, ".cfi_escape 0x0f, 3, 0x76, 0x78, 0x06\n .cfi_escape 0x10, 6, 2, 0x76, 0");
+CODE(with_many_calls, ".skip 4096, 0x90\n .cfi_def_cfa %rsp, 16");
 CODE(outermost, ".cfi_undefined %rip");
 
 enum { WORDS = 48, WALKS = 400000 };
@@ -74,6 +75,26 @@ static void test_same(void **unused)
     assert_in_range(known, WALKS / 2, WALKS);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(test_same)};
+// A quarter as many rules as there is room for are nearly all kept, though their places are random.
+static void test_rules_are_kept(void **unused)
+{
+    enum { CALLS = UNWIND_RULES / 4 };
+    static struct unwind_memory own;
+    struct unwind_stack walked;
+    struct unwind_cursor c = {.low = (uintptr_t)stack, .high = (uintptr_t)(stack + WORDS), .memory = &own};
+    uint32_t kept = 0;
+    (void)unused;
+    unwind_memory_init(&own);
+    c.from.sp = c.low;
+    for (unsigned i = 1; i <= CALLS; i++) {
+        c.from.pc = (uintptr_t)with_many_calls + 3 * i;
+        unwind_walk(&c, 1, &walked);
+    }
+    for (unsigned i = 0; i < UNWIND_RULES; i++)
+        kept += own.rules[i] != 0;
+    assert_in_range(kept, CALLS - CALLS / 50, CALLS);
+}
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_rules_are_kept)};
 
 UNIT_MAIN(tests)
