@@ -27,7 +27,7 @@ struct producer_residency_cost {
     _Atomic uint32_t measured[RESIDENCY_CLASSES];
     // Somebody uses the buffer for the contents of pages, or the one for their residency.
     _Atomic uint32_t reading, counting;
-    _Atomic uint64_t due;     // when live blocks are to be measured next, in ticks; UINT64_MAX: they are being measured
+    _Atomic uint64_t due; // when live blocks are to be measured next, in ticks; UINT64_MAX: they are being measured
 };
 
 // Big blocks that begin in a page, by its number modulo RESIDENCY_PLACES; 255: there were ever so many.
