@@ -55,7 +55,25 @@ static void test_runs(void **state)
     munmap(at, 1000 * page);
 }
 
-// The page of zeros that a read maps is nobody's.
+// Pages of the mapping at `at` that are resident, as the kernel counts them.
+static unsigned long count_pages(const char *at)
+{
+    char line[256], start[32];
+    unsigned long kib = 0;
+    bool found_it = false;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    assert_non_null(f);
+    snprintf(start, sizeof start, "%lx-", (unsigned long)(uintptr_t)at);
+    while (!kib && fgets(line, sizeof line, f)) {
+        found_it = found_it || strncmp(line, start, strlen(start)) == 0;
+        if (found_it && sscanf(line, "Rss: %lu kB", &kib) == 1)
+            break;
+    }
+    fclose(f);
+    return kib * 1024 / (unsigned long)sysconf(_SC_PAGESIZE);
+}
+
+// The page of zeros that a read maps is nobody's. Some kernels have none, and each read makes a page.
 static void test_zeros(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -67,7 +85,9 @@ static void test_zeros(void **state)
         sum = (char)(sum + at[i * page]);
     at[50 * page] = (char)(sum + 1);
     look();
-    assert_int_equal(resident((char *)at, 100), 1);
+    unsigned long pages = count_pages((const char *)at);
+    assert_true(pages == 1 || pages == 100);
+    assert_int_equal(resident((char *)at, 100), pages);
     munmap((char *)at, 100 * page);
 }
 
