@@ -202,9 +202,11 @@ int main(void)
 }
 END
   cc -o short short.c
-  # The recorder may have to wait for a CPU; every 10 ms, it would never take more than 6.
+  # The recorder may have to wait for a CPU, least at real-time priority; every 10 ms, it would never take more than 6.
+  local first=()
+  ! chrt -r 1 true 2>/dev/null || first=(chrt -r 1)
   for i in 1 2 3 4 5 6 7 8 9 10; do
-    "$HEAPTAPE" record -q -f -o t.ht -- ./short
+    "${first[@]}" "$HEAPTAPE" record -q -f -o t.ht -- ./short
     "$HEAPTAPE" sql --csv t.ht "select count(*) from samples where time_ns < 50000000" | tail -n 1 >count
     [ "$(cat count)" -lt 8 ] || break
   done
