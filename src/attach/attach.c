@@ -40,6 +40,7 @@ enum {
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
 #define STOP_NS  MS(100)
+#define LEAVE_NS MS(500)  // all of them to leave the library, which then stand
 #define LIST_NS  MS(3000) // for which threads are waited for that are in malloc
 
 // Shared by parent and child.
@@ -424,11 +425,12 @@ static int set_idle(const struct caller *c, uint64_t offset, struct err *e)
 }
 
 // With all other threads stopped.
-static int try_standing(struct caller *c, const struct leave_what *in, const char *name, bool *done, struct err *e)
+static int try_standing(struct caller *c, const struct leave_what *in, uint64_t most_ns, const char *name, bool *done,
+                        struct err *e)
 {
     uint64_t rc = 0;
     *done = false;
-    struct user_regs_struct *threads = leave_all(c->tracees, in);
+    struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
     free(threads);
     if (!threads)
         return 0;
@@ -446,15 +448,15 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
 {
     struct tracees *t = c->tracees;
     bool done = false;
-    uint64_t start = clock_monotonic_ns(), most_ns = STOP_NS;
+    uint64_t start = clock_monotonic_ns();
     int rc = 0;
     // Threads do not stand for long because one of them is late, unless the machine is so busy that one always is.
-    for (; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; most_ns *= 2) {
-        bool stand = tracees_stop_all(t, most_ns);
+    for (uint64_t k = 1; rc == 0 && !done && clock_monotonic_ns() - start < CALL_NS; k *= 2) {
+        bool stand = tracees_stop_all(t, k * STOP_NS);
         if (t->gone)
             rc = gone(c, e);
         else if (stand)
-            rc = try_standing(c, in, name, &done, e);
+            rc = try_standing(c, in, k * LEAVE_NS, name, &done, e);
         tracees_continue_all(t, number_of(t, c->tid));
         if (!done)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);
@@ -526,10 +528,11 @@ static int list_found(struct caller *c, const struct blocks *b, struct err *e)
 }
 
 // Once all threads stand outside of malloc.
-static int list_now(struct caller *c, const struct leave_what *in, struct attach_result *result, struct err *e)
+static int list_now(struct caller *c, const struct leave_what *in, uint64_t most_ns, struct attach_result *result,
+                    struct err *e)
 {
     struct blocks b = {0};
-    struct user_regs_struct *threads = leave_all(c->tracees, in);
+    struct user_regs_struct *threads = leave_all(c->tracees, in, most_ns);
     int rc = threads ? blocks_find(&b, c->tracees->remote, threads, c->tracees->n, e)
                      : err_set(e, -EAGAIN, "its threads did not leave malloc in time");
     free(threads);
@@ -566,9 +569,12 @@ static void list_blocks(struct caller *c, struct attach_result *result)
     struct leave_what in = inside_library(c, at - thread_pointer(c->tid));
     in.busy = UINT32_MAX;
     in.malloc = true;
+    uint64_t k = 1;
     for (bool again = rc == 0; again; again = rc == -EAGAIN && clock_monotonic_ns() - start < LIST_NS && !t->gone) {
-        rc = tracees_stop_all(t, STOP_NS) && !t->gone ? list_now(c, &in, result, &e)
-                                                      : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
+        rc = tracees_stop_all(t, k * STOP_NS) && !t->gone
+                 ? list_now(c, &in, k * LEAVE_NS, result, &e)
+                 : err_set(&e, -EAGAIN, "its threads cannot be stopped in time");
+        k *= 2;
         tracees_continue_all(t, number_of(t, c->tid));
         if (rc == -EAGAIN)
             nanosleep(&(struct timespec){.tv_nsec = MS(1)}, NULL);

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <sys/ptrace.h>
 
-#define MOST_NS 500000000u // while no thread runs
-#define STEP_NS 20000000u
+enum { STEPS = 25 }; // a thread that takes longer for one than this part of the time waits in the kernel
 
 static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t tid, struct user_regs_struct *r,
                        bool *known)
@@ -20,26 +19,26 @@ static bool is_outside(struct remote *remote, const struct leave_what *in, pid_t
 }
 
 // Step by step, since it may hardly ever be outside, and no other thread runs meanwhile.
-static bool leave(struct tracees *t, const struct leave_what *in, size_t who, uint64_t until_ns,
+static bool leave(struct tracees *t, const struct leave_what *in, size_t who, uint64_t until_ns, uint64_t step_ns,
                   struct user_regs_struct *r)
 {
     bool known;
     while (!is_outside(t->remote, in, t->all[who].tid, r, &known)) {
         if (!known || t->all[who].state != TRACEE_STOPPED || clock_monotonic_ns() >= until_ns ||
-            !tracees_step(t, who, STEP_NS))
+            !tracees_step(t, who, step_ns))
             return false;
     }
     return true;
 }
 
-struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in)
+struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in, uint64_t most_ns)
 {
-    uint64_t until = clock_monotonic_ns() + MOST_NS;
+    uint64_t until = clock_monotonic_ns() + most_ns;
     size_t n = t->n;
     struct user_regs_struct *all = calloc(n + 1, sizeof *all);
     bool good = all;
     for (size_t i = 0; good && i < n; i++)
-        good = leave(t, in, i, until, &all[i]);
+        good = leave(t, in, i, until, most_ns / STEPS, &all[i]);
     if (good)
         return all;
     free(all);

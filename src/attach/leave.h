@@ -12,8 +12,8 @@ struct leave_what {
     bool malloc;                 // and the allocator's, which is glibc's
 };
 
-// Of all threads, which stand. Takes 0.5 s at most. Returns their registers, in the order of the threads, to be freed. NULL: one
+// Of all threads, which stand. Takes most_ns at most. Returns their registers, in the order of the threads, to be freed. NULL: one
 // could not leave in time, or waits in the kernel; then some may run. Or no memory is left.
-struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in);
+struct user_regs_struct *leave_all(struct tracees *t, const struct leave_what *in, uint64_t most_ns);
 
 #endif
