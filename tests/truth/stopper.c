@@ -66,7 +66,11 @@ static void nap(void)
 static bool has_ended(void)
 {
     int status;
-    if (exit_status < 0 && waitpid(program, &status, WNOHANG) == program)
+    if (exit_status >= 0 || waitpid(program, &status, WNOHANG) != program)
+        return exit_status >= 0;
+    if (WIFSTOPPED(status)) // so late that let_go did not wait for it
+        ptrace(PTRACE_DETACH, program, NULL, NULL);
+    else
         exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return exit_status >= 0;
 }
