@@ -280,8 +280,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     if (r && r->used > kib)
         r = NULL;
     bool known = r && (zeroed || r->used == r->resident);
-    struct plan_late late = {
-        .owner = s, .thread = a->recorded, .entry = slot->entry, .pages = kib / PAGE_KIB, .fresh = true};
+    struct plan_late late = {.owner = s, .thread = a->recorded, .entry = slot->entry, .pages = kib / PAGE_KIB};
     if (!known && !others->bytes && !r) {
         late.used = zeroed ? 0 : kib / PAGE_KIB;
         return is_live_at_start ? 0 : put_late(a, slot, &late);
@@ -587,10 +586,10 @@ static int put_recorded_samples(struct pending_op *a)
     }
     if (rc < 0 || !p->n_lates)
         return rc;
-    if (p->whole && p->n_passed == p->n_recorded)
-        plan_late_use_all(p, false);
     if (a->op->stamp >= p->next_step)
         plan_late_step(p, a->op->stamp);
+    if (p->whole && p->n_passed == p->n_recorded)
+        plan_late_use_all(p);
     return plan_late_put(p, a->stream, a->recorded, false, a->e);
 }
 
@@ -697,7 +696,8 @@ int plan_put_end(struct plan *p, struct err *e)
         if (rc == 0)
             rc = put_sample(&a);
     }
-    plan_late_use_all(p, true);
+    plan_late_step(p, UINT64_MAX);
+    plan_late_use_all(p);
     return rc < 0 ? rc : plan_late_put_all(p, e);
 }
 

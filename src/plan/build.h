@@ -26,8 +26,7 @@ struct plan_late {
     uint64_t due, touched;                       // pages used up to now; and of them those that the ops so far touch
     const struct workload_residency_step *steps; // that come next; borrowed while ops are added
     size_t n_steps;
-    bool stepped;            // there were such: when it is used does not have to be guessed
-    bool fresh;              // no sample has come since: the TOUCH touches all
+    bool sampled;            // a sample or a step has come since: what its TOUCH touches is known
     bool has_touched;        // there is a TOUCH_LATE …
     uint64_t touched_before; // … before this op of the owner
 };
@@ -255,9 +254,8 @@ int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool e
 // The next op is of that stamp: their steps until then.
 void plan_late_step(struct plan *p, uint64_t stamp);
 
-// No sample follows that could show when the blocks are used: soon, as most blocks are. Those of which steps follow only
-// at the end.
-void plan_late_use_all(struct plan *p, bool at_end);
+// No sample follows that could show when the blocks are used: soon, as most blocks are; up to the next step.
+void plan_late_use_all(struct plan *p);
 
 // At the end of the program: puts the touches that are due of all blocks.
 int plan_late_put_all(struct plan *p, struct err *e);

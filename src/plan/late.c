@@ -1,7 +1,8 @@
 // Late use of big blocks. The player touches a block when it is allocated, but the program may have used it later, or bit by
 // bit. Its recorded memory shows that: where a sample has less private memory than the blocks that are live and used would
-// take, the newest big blocks were not yet used by so much, and where a later sample has more again, the oldest were. What is
-// left of a block is touched right before it is freed or resized, or before its thread exits.
+// take, the newest big blocks were not yet used by so much, and where a later sample has more again, the oldest were. Of a
+// block that was measured while it was live this only decides between two of these steps. What is left of a block is touched
+// right before it is freed or resized, or before its thread exits.
 #include "base/buf.h"
 #include "plan/build.h"
 
@@ -21,21 +22,19 @@ static uint64_t unused_bytes(const struct plan_slot *slot)
     return (uint64_t)((double)slot->size * slot->unused / PLAN_UNUSED_ALL);
 }
 
-// Pages that are used until the next step, at which the block was measured; behind the last one, all that it uses.
-static uint64_t pages_until_step(const struct plan_late *l)
+// Pages that are used before the next step at most; behind the last one, all that it uses.
+static uint64_t most_pages(const struct plan_late *l)
 {
     uint64_t pages = l->n_steps ? l->steps->used / (PAGE_BYTES >> 10) : l->used;
     return pages < l->used ? pages : l->used;
 }
 
-static void begin_steps(struct plan *p, struct plan_late *l)
+// Of a block that no op touches up to now but its TOUCH: so many pages are used by then.
+static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
 {
-    l->due = l->touched = pages_until_step(l);
-    l->fresh = false;
-    l->stepped = true;
-    p->memory.words[l->touch] |= (l->used - l->due) << 32;
-    p->late_bytes += (l->used - l->due) * PAGE_BYTES;
-    p->next_step = l->steps->stamp < p->next_step ? l->steps->stamp : p->next_step;
+    p->late_bytes += (l->due - pages) * PAGE_BYTES;
+    l->due = l->touched = pages;
+    p->memory.words[l->touch] = (uint32_t)p->memory.words[l->touch] | (l->used - pages) << 32;
 }
 
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late)
@@ -48,10 +47,12 @@ int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct pla
         return 0;
     if (HT_GROW(&p->lates, &p->lates_capacity, p->n_lates + 1) < 0)
         return -1;
-    p->lates[p->n_lates] = *late;
-    p->lates[p->n_lates++].due = late->used;
-    if (late->n_steps)
-        begin_steps(p, &p->lates[p->n_lates - 1]);
+    struct plan_late *l = &p->lates[p->n_lates++];
+    *l = *late;
+    l->due = l->used;
+    touch_first(p, l, most_pages(l));
+    if (l->n_steps && l->steps->stamp < p->next_step)
+        p->next_step = l->steps->stamp;
     return 0;
 }
 
@@ -83,11 +84,11 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
             continue;
         p->late_bytes -= (l->used - l->due) * PAGE_BYTES;
         uint64_t position;
-        if (!l->fresh && l->touched < l->used && l->owner != s && l->has_touched) {
+        if (l->touched < l->used && l->owner != s && l->has_touched) {
             plan_stream_publish(l->owner, l->touched_before, &position);
             rc = plan_put_wait(p, s, l->owner->number, position, e);
         }
-        if (rc == 0 && !l->fresh)
+        if (rc == 0)
             rc = put_touch(p, s, l, l->used, e);
         remove_late(p, i);
         break;
@@ -100,27 +101,29 @@ static void defer(struct plan *p, uint64_t bytes)
 {
     for (size_t i = p->n_lates; i-- > 0 && bytes >= PAGE_BYTES;) {
         struct plan_late *l = &p->lates[i];
-        uint64_t pages = bytes / PAGE_BYTES < l->used ? bytes / PAGE_BYTES : l->used;
-        if (!l->fresh)
+        uint64_t pages = bytes / PAGE_BYTES < l->due ? bytes / PAGE_BYTES : l->due;
+        if (l->sampled)
             continue;
-        p->memory.words[l->touch] |= pages << 32;
-        l->fresh = false;
-        l->due = l->touched = l->used - pages;
-        p->late_bytes += pages * PAGE_BYTES;
+        touch_first(p, l, l->due - pages);
         bytes -= pages * PAGE_BYTES;
     }
+}
+
+// Up to so many of its pages. Returns how many more.
+static uint64_t use_to(struct plan *p, struct plan_late *l, uint64_t pages)
+{
+    uint64_t more = pages > l->due ? pages - l->due : 0;
+    l->due += more;
+    p->late_bytes -= more * PAGE_BYTES;
+    return more;
 }
 
 static void use(struct plan *p, uint64_t bytes)
 {
     for (size_t i = 0; i < p->n_lates && bytes >= PAGE_BYTES; i++) {
         struct plan_late *l = &p->lates[i];
-        uint64_t pages = bytes / PAGE_BYTES < l->used - l->due ? bytes / PAGE_BYTES : l->used - l->due;
-        if (l->stepped)
-            continue;
-        l->due += pages;
-        p->late_bytes -= pages * PAGE_BYTES;
-        bytes -= pages * PAGE_BYTES;
+        uint64_t most = most_pages(l), wanted = l->due + bytes / PAGE_BYTES;
+        bytes -= use_to(p, l, wanted < most ? wanted : most) * PAGE_BYTES;
     }
 }
 
@@ -147,18 +150,12 @@ void plan_late_sample(struct plan *p, const struct workload_sample *sample)
         defer(p, (uint64_t)(is - was));
     size_t n = 0;
     for (size_t i = 0; i < p->n_lates; i++) {
-        if (!p->lates[i].fresh)
-            p->lates[n++] = p->lates[i];
+        struct plan_late *l = &p->lates[i];
+        l->sampled = true;
+        if (l->touched < l->used)
+            p->lates[n++] = *l;
     }
     p->n_lates = n;
-}
-
-static void use_to(struct plan *p, struct plan_late *l, uint64_t pages)
-{
-    if (pages <= l->due)
-        return;
-    p->late_bytes -= (pages - l->due) * PAGE_BYTES;
-    l->due = pages;
 }
 
 void plan_late_step(struct plan *p, uint64_t stamp)
@@ -166,27 +163,25 @@ void plan_late_step(struct plan *p, uint64_t stamp)
     p->next_step = UINT64_MAX;
     for (size_t i = 0; i < p->n_lates; i++) {
         struct plan_late *l = &p->lates[i];
-        for (; l->n_steps && l->steps->stamp <= stamp; use_to(p, l, pages_until_step(l))) {
-            l->steps++;
-            l->n_steps--;
+        for (; l->n_steps && l->steps->stamp <= stamp; l->n_steps--, l->steps++) {
+            use_to(p, l, most_pages(l));
+            l->sampled = true;
         }
         if (l->n_steps && l->steps->stamp < p->next_step)
             p->next_step = l->steps->stamp;
     }
 }
 
-void plan_late_use_all(struct plan *p, bool at_end)
+void plan_late_use_all(struct plan *p)
 {
-    for (size_t i = 0; i < p->n_lates; i++) {
-        if (at_end || !p->lates[i].n_steps)
-            use_to(p, &p->lates[i], p->lates[i].used);
-    }
+    for (size_t i = 0; i < p->n_lates; i++)
+        use_to(p, &p->lates[i], most_pages(&p->lates[i]));
 }
 
 struct plan_stream *plan_late_stream(const struct plan *p)
 {
     for (size_t i = 0; i < p->n_lates; i++) {
-        if (p->lates[i].fresh || p->lates[i].touched < p->lates[i].used)
+        if (!p->lates[i].sampled || p->lates[i].touched < p->lates[i].used)
             return p->lates[i].owner;
     }
     return NULL;
@@ -195,10 +190,8 @@ struct plan_stream *plan_late_stream(const struct plan *p)
 int plan_late_put_all(struct plan *p, struct err *e)
 {
     int rc = 0;
-    for (size_t i = 0; i < p->n_lates && rc == 0; i++) {
-        if (!p->lates[i].fresh)
-            rc = put_touch(p, p->lates[i].owner, &p->lates[i], p->lates[i].due, e);
-    }
+    for (size_t i = 0; i < p->n_lates && rc == 0; i++)
+        rc = put_touch(p, p->lates[i].owner, &p->lates[i], p->lates[i].due, e);
     return rc;
 }
 
@@ -207,7 +200,7 @@ int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool e
     int rc = 0;
     for (size_t i = 0; i < p->n_lates && rc == 0; i++) {
         struct plan_late *l = &p->lates[i];
-        if (l->fresh || l->owner != s || l->thread != thread)
+        if (l->owner != s || l->thread != thread)
             continue;
         if (exits) {
             p->late_bytes -= (l->used - l->due) * PAGE_BYTES;

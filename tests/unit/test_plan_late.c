@@ -241,8 +241,31 @@ static void test_samples_do_not_say_more_than_steps(void **state)
     ops_are(&c, 0, "malloc SAMPLE TOUCH 100 malloc SAMPLE SAMPLE malloc LATE 100-16384 free ");
 }
 
+// Until the step of 8,192 pages, the samples have 0 and 16 MiB more than before the block.
+static void test_samples_say_what_is_between_steps(void **state)
+{
+    (void)state;
+    static struct workload_residency_step steps[] = {{.op = 1, .stamp = 45, .used = 8192 << 2},
+                                                     {.op = 1, .stamp = 65, .used = 8192 << 2}};
+    struct case_of c;
+    begin(&c, 7, (const unsigned[]){1, 1, 17, 17, 65, 65, 65}, false);
+    c.residency.steps = steps;
+    c.residency.n_steps = 2;
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, big);
+    add(&c, 0, 35, small(2));
+    add(&c, 0, 48, small(3));
+    add(&c, 0, 55, small(4));
+    add(&c, 0, 68, small(5));
+    add(&c, 0, 75, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0,
+            "malloc SAMPLE TOUCH 0 malloc SAMPLE LATE 0-4096 SAMPLE malloc SAMPLE LATE 4096-8192 malloc SAMPLE malloc "
+            "SAMPLE malloc LATE 8192-16384 SAMPLE free ");
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_steps),
+    cmocka_unit_test(test_samples_say_what_is_between_steps),
     cmocka_unit_test(test_samples_do_not_say_more_than_steps),
     cmocka_unit_test(test_bit_by_bit),
     cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
