@@ -19,9 +19,9 @@ WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const
 
 // As free, operator new and operator delete, where wrap_fast.c does not record the call, and ends with this one. `p` of
 // wrap_new: what malloc returned; NULL: it was not called, or failed.
-WRAP_COLD void wrap_free_recorded(void *p, const void *caller);
+WRAP_COLD void wrap_record_free(void *p, const void *caller);
 WRAP_COLD void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, const void *caller);
-WRAP_COLD void wrap_delete(enum event_kind kind, void *p, size_t size, const void *caller);
+WRAP_COLD void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller);
 
 // Whose the C++ operators are.
 enum wrap_operators { WRAP_OPERATORS_UNKNOWN = 0, WRAP_OPERATORS_STANDARD, WRAP_OPERATORS_OWN };
@@ -35,7 +35,7 @@ static inline bool wrap_operators_are_standard(void)
 }
 
 // Frees a block by the operator, after the call has been recorded.
-void wrap_delete_recorded(enum event_kind kind, void *p, uintptr_t second, uintptr_t third);
+void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third);
 
 // The real functions, of calls that may be timed.
 WRAP_COLD void *wrap_timed_malloc(size_t size);

@@ -37,7 +37,7 @@ void wrap_timed_free(void *p)
     producer_call_end(begin);
 }
 
-void wrap_free_recorded(void *p, const void *caller)
+void wrap_record_free(void *p, const void *caller)
 {
     wrap_look_for_objects();
     const struct event ev = {.kind = HT_FREE, .ptr = (uintptr_t)p};

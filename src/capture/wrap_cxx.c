@@ -1,4 +1,5 @@
-// The C++ operators but for the usual case of the plain ones (wrap_fast.c), in C: linking a C++ runtime into every program is out of the question.
+// The C++ operators, but for the usual case of the plain ones (wrap_fast.c). In C: linking a C++ runtime into every program
+// is out of the question.
 //
 // Where the operators come from libstdc++ or libc++, which only wrap malloc and free, theirs are not called: malloc and
 // free are, directly, and the new_handler loop is run here. An allocator's own operators (jemalloc, tcmalloc, mimalloc,
@@ -232,7 +233,7 @@ static WRAP_COLD void own_delete(enum event_kind kind, void *p, uintptr_t second
     producer_call_end(begin);
 }
 
-void wrap_delete_recorded(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
+void wrap_delete(enum event_kind kind, void *p, uintptr_t second, uintptr_t third)
 {
     if (operators_known() == WRAP_OPERATORS_OWN)
         own_delete(kind, p, second, third);
@@ -264,10 +265,10 @@ NEW_ALIGNED(_ZnamSt11align_val_t, HT_NEW_ARRAY_ALIGNED)
 NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t, HT_NEW_ALIGNED_NOTHROW)
 NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t, HT_NEW_ARRAY_ALIGNED_NOTHROW)
 
-void wrap_delete(enum event_kind kind, void *p, size_t size, const void *caller)
+void wrap_record_delete(enum event_kind kind, void *p, size_t size, const void *caller)
 {
     record_delete(kind, p, size, 0, caller);
-    wrap_delete_recorded(kind, p, size, 0);
+    wrap_delete(kind, p, size, 0);
 }
 
 #define DELETE_NOTHROW(symbol, kind)                                                                                   \
@@ -275,7 +276,7 @@ void wrap_delete(enum event_kind kind, void *p, size_t size, const void *caller)
     void symbol(void *p, uintptr_t nothrow)                                                                            \
     {                                                                                                                  \
         record_delete(kind, p, 0, 0, WRAP_CALLER);                                                                     \
-        wrap_delete_recorded(kind, p, nothrow, 0);                                                                     \
+        wrap_delete(kind, p, nothrow, 0);                                                                              \
     }
 DELETE_NOTHROW(_ZdlPvRKSt9nothrow_t, HT_DELETE_NOTHROW)
 DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW)
@@ -285,7 +286,7 @@ DELETE_NOTHROW(_ZdaPvRKSt9nothrow_t, HT_DELETE_ARRAY_NOTHROW)
     void symbol(void *p, size_t align)                                                                                 \
     {                                                                                                                  \
         record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
-        wrap_delete_recorded(kind, p, align, 0);                                                                       \
+        wrap_delete(kind, p, align, 0);                                                                                \
     }
 DELETE_ALIGNED(_ZdlPvSt11align_val_t, HT_DELETE_ALIGNED)
 DELETE_ALIGNED(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED)
@@ -295,7 +296,7 @@ DELETE_ALIGNED(_ZdaPvSt11align_val_t, HT_DELETE_ARRAY_ALIGNED)
     void symbol(void *p, size_t size, size_t align)                                                                    \
     {                                                                                                                  \
         record_delete(kind, p, size, align, WRAP_CALLER);                                                              \
-        wrap_delete_recorded(kind, p, size, align);                                                                    \
+        wrap_delete(kind, p, size, align);                                                                             \
     }
 DELETE_SIZED_ALIGNED(_ZdlPvmSt11align_val_t, HT_DELETE_SIZED_ALIGNED)
 DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED)
@@ -305,7 +306,7 @@ DELETE_SIZED_ALIGNED(_ZdaPvmSt11align_val_t, HT_DELETE_ARRAY_SIZED_ALIGNED)
     void symbol(void *p, size_t align, uintptr_t nothrow)                                                              \
     {                                                                                                                  \
         record_delete(kind, p, 0, align, WRAP_CALLER);                                                                 \
-        wrap_delete_recorded(kind, p, align, nothrow);                                                                 \
+        wrap_delete(kind, p, align, nothrow);                                                                          \
     }
 DELETE_ALIGNED_NOTHROW(_ZdlPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ALIGNED_NOTHROW)
 DELETE_ALIGNED_NOTHROW(_ZdaPvSt11align_val_tRKSt9nothrow_t, HT_DELETE_ARRAY_ALIGNED_NOTHROW)

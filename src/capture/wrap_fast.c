@@ -20,7 +20,7 @@ WRAPPER void free(void *p)
     if (producer_put_plain(HT_FREE, (uintptr_t)p))
         wrap_free(p);
     else
-        wrap_free_recorded(p, WRAP_CALLER);
+        wrap_record_free(p, WRAP_CALLER);
 }
 
 static inline __attribute__((always_inline)) void *allocate_new(enum event_kind kind, size_t size, const void *nothrow,
@@ -57,11 +57,11 @@ static inline __attribute__((always_inline)) void free_deleted(enum event_kind k
                                                                bool recorded, const void *caller)
 {
     if (!recorded)
-        wrap_delete(kind, p, size, caller);
+        wrap_record_delete(kind, p, size, caller);
     else if (wrap_operators_are_standard())
         wrap_free(p);
     else
-        wrap_delete_recorded(kind, p, size, 0);
+        wrap_delete(kind, p, size, 0);
 }
 
 #define DELETE(symbol, kind)                                                                                           \
