@@ -393,14 +393,16 @@ static void print_program_ratios(const struct replay_session *s)
     const struct program_time p = program_time(s);
     char name[NAME_BYTES];
     print_program(s);
-    if (!p.missing_reason && p.ratio_missing_reason && s->n_results > 1)
-        printf("%-12s its CPU time on another allocator cannot be said: %s\n", "", p.ratio_missing_reason);
-    for (size_t i = 1; !p.ratio_missing_reason && i < s->n_results; i++) {
+    for (size_t i = 1; !p.missing_reason && i < s->n_results; i++) {
         const struct replay_result *r = &s->results[i];
+        const char *missing = program_ratio_missing_reason(s, &p, r);
         row_name(&r->allocator, name);
-        printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n", "", name,
-               program_ratio(s, &p, r), program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]),
-               (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
+        if (missing)
+            printf("%-12s %s: the CPU time of the program cannot be said: %s\n", "", name, missing);
+        else
+            printf("%-12s %s: %.2f × the CPU time of the program (calls %.2f ×, load %+.1f ms)\n", "", name,
+                   program_ratio(s, &p, r), program_calls_ns(s, r) / program_calls_ns(s, &s->results[0]),
+                   (program_load_ns(s, r) - program_load_ns(s, &s->results[0])) / 1e6);
     }
 }
 

@@ -60,17 +60,6 @@ static const char *missing_reason(const struct replay_session *s, const struct p
     return t->calls_ns > t->cpu_ns ? "the calls took more CPU time than the program" : NULL;
 }
 
-static const char *ratio_missing_reason(const struct replay_session *s, const struct program_time *t)
-{
-    if (t->missing_reason)
-        return t->missing_reason;
-    if (isnan(t->replayed_calls_ns))
-        return "the recorded allocator is not among those replayed";
-    return program_use_ns(s, recorded_result(s)) > USE_PART * t->cpu_ns
-               ? "in replay, page faults in big blocks alone take over half of it"
-               : NULL;
-}
-
 struct program_time program_time(const struct replay_session *s)
 {
     const struct replay_result *r = recorded_result(s);
@@ -83,7 +72,6 @@ struct program_time program_time(const struct replay_session *s)
     // Each is too low, for another reason; fmax passes over NAN.
     t.calls_ns = fmax(t.replayed_calls_ns, t.timed_calls_ns);
     t.missing_reason = missing_reason(s, &t);
-    t.ratio_missing_reason = ratio_missing_reason(s, &t);
     t.share = t.missing_reason ? NAN : t.calls_ns / t.cpu_ns;
     t.max_share =
         t.missing_reason || !s->calls_max_ns ? NAN : fmin(1, fmax(t.calls_ns, (double)s->calls_max_ns) / t.cpu_ns);
@@ -103,9 +91,26 @@ static double predicted_ns(const struct replay_session *s, const struct program_
            program_use_ns(s, recorded_result(s)) + program_load_ns(s, r);
 }
 
+static bool is_mostly_use(const struct replay_session *s, const struct replay_result *r, double cpu_ns)
+{
+    return program_use_ns(s, r) > USE_PART * cpu_ns;
+}
+
+const char *program_ratio_missing_reason(const struct replay_session *s, const struct program_time *t,
+                                         const struct replay_result *r)
+{
+    const struct replay_result *first = &s->results[0];
+    if (t->missing_reason)
+        return t->missing_reason;
+    if (isnan(t->replayed_calls_ns))
+        return "the recorded allocator is not among those replayed";
+    return is_mostly_use(s, recorded_result(s), t->cpu_ns) || is_mostly_use(s, first, predicted_ns(s, t, first)) ||
+                   is_mostly_use(s, r, predicted_ns(s, t, r))
+               ? "in replay, page faults in big blocks alone take over half of it"
+               : NULL;
+}
+
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r)
 {
-    if (t->ratio_missing_reason)
-        return NAN;
-    return predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
+    return program_ratio_missing_reason(s, t, r) ? NAN : predicted_ns(s, t, r) / predicted_ns(s, t, &s->results[0]);
 }

@@ -5,8 +5,7 @@
 #include "replay/session.h"
 
 struct program_time {
-    const char *missing_reason;       // why malloc's share cannot be said; NULL: it can
-    const char *ratio_missing_reason; // the same of program_ratio
+    const char *missing_reason; // why malloc's share cannot be said; NULL: it can
     // Known if missing_reason is NULL, in nanoseconds of CPU time. That of the program is without recording.
     double cpu_ns, recording_ns;
     // Of the calls: in replay on the recorded allocator, whose caches are warm, and as timed in the recorded program, without
@@ -29,7 +28,11 @@ double program_calls_ns(const struct replay_session *s, const struct replay_resu
 double program_load_ns(const struct replay_session *s, const struct replay_result *r);
 
 // The program's CPU time on this allocator divided by that on the first one, if only the load of the allocator, the calls and
-// the first use of big blocks change, each as much as in replay. NAN: not known (ratio_missing_reason).
+// the first use of big blocks change, each as much as in replay. NAN: not known.
 double program_ratio(const struct replay_session *s, const struct program_time *t, const struct replay_result *r);
+
+// Why that is not known; NULL: it is. Borrowed, of static duration.
+const char *program_ratio_missing_reason(const struct replay_session *s, const struct program_time *t,
+                                         const struct replay_result *r);
 
 #endif
