@@ -35,12 +35,16 @@ struct block {
     bool zeroed;       // by calloc
     bool chosen;       // to be measured
     uint64_t resident; // pages, when it was allocated
+    // When it was taken from the table: the bytes that were used when a record last said so, and when that was still so.
+    uint64_t used, unchanged_at;
 };
 
 // Of a live block. Written by the thread that allocated it, before the program gets it.
 struct residency_entry {
-    _Atomic uint64_t address; // 0: none
-    _Atomic uint64_t seen;    // 1 + pages that were resident when it was last measured; 0: it was not
+    _Atomic uint64_t address;      // 0: none
+    _Atomic uint64_t seen;         // 1 + pages that were resident when it was last measured; 0: it was not
+    _Atomic uint64_t used;         // bytes, then
+    _Atomic uint64_t unchanged_at; // ticks when it was seen again without a change; 0: it was not
     struct block block;
 };
 
@@ -109,6 +113,8 @@ static bool take(struct residency_entry *from, uint64_t address, struct block *c
     if (!from)
         return false;
     *copy = from->block;
+    copy->used = atomic_load_explicit(&from->used, memory_order_relaxed);
+    copy->unchanged_at = atomic_load_explicit(&from->unchanged_at, memory_order_relaxed);
     if (!atomic_compare_exchange_strong_explicit(&from->address, &address, 0, memory_order_acq_rel,
                                                  memory_order_relaxed))
         return false;
@@ -137,6 +143,7 @@ static void put(uint64_t address, const struct block *from)
             continue;
         to->block = *from;
         atomic_store_explicit(&to->seen, 0, memory_order_relaxed);
+        atomic_store_explicit(&to->unchanged_at, 0, memory_order_relaxed);
         filter_add(address);
         mark_group((unsigned)(to - entries) / GROUP);
         atomic_store_explicit(&to->address, address, memory_order_release);
@@ -335,6 +342,18 @@ static bool count_used_pages(struct producer_process *p, uint64_t address, const
     return !b->zeroed || leave_out_zeros(p, start, pages, m);
 }
 
+// Before a record that says how much of the block is used now: until when it was as the record before that said.
+static void put_unchanged(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
+                          uint64_t address, uint64_t used, uint64_t unchanged_at)
+{
+    const struct event ev = {.kind = HT_RESIDENCY_UNCHANGED,
+                             .ptr = address,
+                             .count = used,
+                             .value = (clock_ticks(p->clock) - unchanged_at) >> CODEC_STAMP_SHIFT};
+    if (unchanged_at)
+        producer_stream_put(p, t, stream, &ev);
+}
+
 static void measure(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
                     uint64_t address, const struct block *b)
 {
@@ -353,8 +372,11 @@ static void measure(struct producer_process *p, struct producer_thread *t, struc
                              .count = m.resident * bytes,
                              .align = m.used * bytes,
                              .value = m.front * bytes};
-    if (known)
-        producer_stream_put(p, t, stream, &ev);
+    if (!known)
+        return;
+    if (b->pid == p->pid && ev.align != b->used)
+        put_unchanged(p, t, stream, address, b->used, b->unchanged_at);
+    producer_stream_put(p, t, stream, &ev);
 }
 
 void producer_residency_before(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
@@ -419,19 +441,34 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
     }
 }
 
-// Another thread may release the block meanwhile: then there is no record.
+// Another thread may release the block meanwhile: then there is no record. `now`: in ticks, not later than it is.
 static void follow_block(struct producer_process *p, struct producer_thread *t, struct producer_stream *stream,
-                         struct residency_entry *at)
+                         struct residency_entry *at, uint64_t now)
 {
-    uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire);
+    uint64_t address = atomic_load_explicit(&at->address, memory_order_acquire), bytes = page_bytes();
     struct block b = at->block;
     struct measured m;
     if (address <= RESERVED || b.pid != p->pid || !b.chosen || b.size < FOLLOWED_BYTES || b.size > FOLLOWED_MAX_BYTES ||
-        !count_resident(p, address, &b, &m) ||
-        atomic_exchange_explicit(&at->seen, m.resident + 1, memory_order_relaxed) == m.resident + 1 ||
-        !count_used_pages(p, address, &b, &m) || atomic_load_explicit(&at->address, memory_order_acquire) != address)
+        !count_resident(p, address, &b, &m))
         return;
-    const struct event ev = {.kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * page_bytes()};
+    uint64_t seen = atomic_load_explicit(&at->seen, memory_order_acquire),
+             used = atomic_load_explicit(&at->used, memory_order_relaxed);
+    if (seen == m.resident + 1) {
+        // Pages of zeros that are resident may be used unseen.
+        if (!b.zeroed || used == m.resident * bytes)
+            atomic_store_explicit(&at->unchanged_at, now, memory_order_relaxed);
+        return;
+    }
+    if (!count_used_pages(p, address, &b, &m) || atomic_load_explicit(&at->address, memory_order_acquire) != address)
+        return;
+    uint64_t unchanged_at = atomic_exchange_explicit(&at->unchanged_at, 0, memory_order_relaxed);
+    const struct event ev = {.kind = HT_RESIDENCY_STEP, .ptr = address, .size = b.size, .value = m.used * bytes};
+    atomic_store_explicit(&at->used, ev.value, memory_order_relaxed);
+    // False: another block lies there by now.
+    if (!atomic_compare_exchange_strong_explicit(&at->seen, &seen, m.resident + 1, memory_order_release,
+                                                 memory_order_relaxed))
+        return;
+    put_unchanged(p, t, stream, address, used, seen ? unchanged_at : 0);
     producer_stream_put(p, t, stream, &ev);
 }
 
@@ -444,7 +481,7 @@ void producer_residency_follow(struct producer_process *p, struct producer_threa
         return;
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 & 1)
-            follow_block(p, t, stream, &entries[i]);
+            follow_block(p, t, stream, &entries[i], begun);
     }
     uint64_t now = begin(p), pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
     pause = pause < FOLLOW_MIN_TICKS ? FOLLOW_MIN_TICKS : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS : pause;

@@ -333,15 +333,22 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
 {
     // With two blocks at an address it would have to be guessed whose it is.
     size_t i = o->n_duplicates ? TABLE_NONE : table_find(&o->table, o->slots, ptr);
-    bool is_step = op->kind == HT_RESIDENCY_STEP;
+    bool is_step = op->kind != HT_RESIDENCY;
     if (i == TABLE_NONE || (!is_step && (op->align > op->count || op->value > op->align)))
         return 0;
     struct table_block b = o->slots[table_slot(&o->table, i)];
     uint64_t origin = map_get(&o->failed_resizes, b.last);
     b.last = origin ? origin - 1 : b.last;
     if (is_step) {
+        bool is_earlier = op->kind == HT_RESIDENCY_UNCHANGED;
         const struct workload_residency_step step = {
-            .op = last_op(&b), .thread = last_thread(&b), .stamp = op->stamp, .used = kib(op->value)};
+            .op = last_op(&b),
+            .thread = last_thread(&b),
+            .stamp = op->stamp - (is_earlier ? op->value : 0),
+            .used = kib(is_earlier ? op->count : op->value),
+        };
+        if (step.stamp > op->stamp)
+            return 0;
         return samples_residency_add_step(&o->residency, &step);
     }
     const struct workload_residency r = {.op = last_op(&b),

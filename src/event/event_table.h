@@ -98,7 +98,9 @@
       .count = HT_NAMED("resident_bytes"), .align = HT_NAMED("used_bytes"), .value = HT_NAMED("front_bytes")) \
     X(118, FRAMES,                  "heaptape.frames",    "",                   META,   BEFORE, NONE,  HT_F_SIZE | HT_F_TEXT, .size = HT_NAMED("outer")) \
     X(119, RESIDENCY_STEP,          "heaptape.residency_step", "",              META,   BEFORE, NONE,  HT_RELEASES_SIZED | HT_F_VALUE, .value = HT_NAMED("used_bytes")) \
-    X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_ALLOCATES)
+    X(120, PREEXISTING,             "preexisting",        "",                   ALLOC,  BEFORE, NONE,  HT_ALLOCATES) \
+    X(121, RESIDENCY_UNCHANGED,     "heaptape.residency_unchanged", "",         META,   BEFORE, NONE,  HT_F_PTR | HT_F_COUNT | HT_F_VALUE, \
+      .count = HT_NAMED("used_bytes"), .value = HT_NAMED("age"))
 // clang-format on
 
 // Notes: numbers that a record may have besides its fields, each in a word of its own before the record, when they were

@@ -185,6 +185,18 @@ shares() {
   done
 }
 
+@test "of a block that is used late a record says until when it was not" {
+  skip_under_sanitizer
+  measured calls
+  "$HEAPTAPE" dump -F json -k heaptape.residency_step -k heaptape.residency_unchanged t.ht |
+    jq -c '[.kind, .used_bytes, .time_ns, .age]' >steps
+  cat steps
+  # It is used after a third and two thirds of its time, of a quarter of a second each, and was looked at in between.
+  jq -s '[.[] | select(.[0] == "heaptape.residency_unchanged")] |
+    length >= 2 and .[0][1] <= 4096 and .[0][3] > 0 and (.[1][1] - 8388608 | fabs) <= 8192' steps >right
+  [ "$(cat right)" = true ]
+}
+
 @test "a short program has as many samples as a judgement of its memory needs" {
   skip_under_sanitizer
   cat >short.c <<'END'

@@ -575,6 +575,35 @@ static void lost_words_are_counted(void **state)
     (void)state;
 }
 
+// What a live block had in use, at the time of the records and as long before as they say; an age before all time says nothing.
+static void steps_of_residency(void **state)
+{
+    struct history h;
+    size_t n = 0;
+    history_init(&h);
+    history_malloc(&h, 0, 10, 1 << 20, P);
+    history_put(&h, 1,
+                &(struct event){.kind = HT_RESIDENCY_STEP, .stamp = 20, .ptr = P, .size = 1 << 20, .value = 8192});
+    history_put(&h, 1,
+                &(struct event){.kind = HT_RESIDENCY_UNCHANGED, .stamp = 90, .ptr = P, .count = 8192, .value = 91});
+    history_put(&h, 1,
+                &(struct event){.kind = HT_RESIDENCY_UNCHANGED, .stamp = 90, .ptr = P, .count = 8192, .value = 30});
+    history_put(&h, 1,
+                &(struct event){.kind = HT_RESIDENCY_STEP, .stamp = 90, .ptr = P, .size = 1 << 20, .value = 65536});
+    history_put(
+        &h, 0,
+        &(struct event){.kind = HT_RESIDENCY, .stamp = 100, .ptr = P, .size = 1 << 20, .count = 65536, .align = 65536});
+    history_free(&h, 0, 100, P);
+    struct order_counts c = history_finish(&h);
+    const struct workload_residency_step *s = samples_residency_steps(c.residency, 0, 0, &n);
+    assert_int_equal(n, 3);
+    assert_true(s[0].stamp == 20 && s[0].used == 8);
+    assert_true(s[1].stamp == 60 && s[1].used == 8);
+    assert_true(s[2].stamp == 90 && s[2].used == 64);
+    history_release(&h);
+    (void)state;
+}
+
 // Steps of search that are left after 300 blocks that another thread frees, from this time on.
 static uint64_t steps_left(uint64_t from)
 {
@@ -631,6 +660,7 @@ int main(void)
         cmocka_unit_test(slots_come_back_to_the_producer),
         cmocka_unit_test(ended_threads_leave_their_slots),
         cmocka_unit_test(lost_words_are_counted),
+        cmocka_unit_test(steps_of_residency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

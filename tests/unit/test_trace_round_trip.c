@@ -556,9 +556,20 @@ static void golden_path(char path[4096])
 // What the golden file holds: a batch of each codec, every kind in each.
 static struct stream golden_stream(enum frame_codec codec)
 {
-    static const uint8_t newer_kinds[] = {HT_MALLCTL,    HT_BRK,       HT_STACK,      HT_MODULE,
-                                          HT_FRAME,      HT_RESIDENCY, HT_FRAMES,     HT_RESIDENCY_STEP,
-                                          HT_POOL_ALLOC, HT_POOL_FREE, HT_POOL_RESET, 0}; // than the file
+    // Than the file.
+    static const uint8_t newer_kinds[] = {HT_MALLCTL,
+                                          HT_BRK,
+                                          HT_STACK,
+                                          HT_MODULE,
+                                          HT_FRAME,
+                                          HT_RESIDENCY,
+                                          HT_FRAMES,
+                                          HT_RESIDENCY_STEP,
+                                          HT_RESIDENCY_UNCHANGED,
+                                          HT_POOL_ALLOC,
+                                          HT_POOL_FREE,
+                                          HT_POOL_RESET,
+                                          0};
     seed = 2026 + codec;
     struct stream s = stream_new();
     s.golden = true;
