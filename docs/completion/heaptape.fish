@@ -55,7 +55,7 @@ complete -c heaptape -n '__heaptape_in record' -l walk -d 'with --pid, also reco
 complete -c heaptape -n '__heaptape_in record' -l wrap -x -a '(__heaptape_words )' -d 'with --pid, also record an allocator whose functions have other names, such as je_malloc=malloc,je_free=free. FUNCTION is malloc, calloc, realloc, free, memalign, aligned_alloc, posix_memalign or malloc_usable_size'
 complete -c heaptape -n '__heaptape_in record' -l usable -d 'also record the usable size of each block (malloc_usable_size)'
 complete -c heaptape -n '__heaptape_in record' -l maps -d 'also record PROGRAM\'s own calls of mmap, munmap, mremap, brk and sbrk'
-complete -c heaptape -n '__heaptape_in record' -l no-residency -d 'do not record how much of its blocks of 32 KiB and more PROGRAM uses, which is measured when they are freed'
+complete -c heaptape -n '__heaptape_in record' -l no-residency -d 'do not record how much of its blocks of 16 KiB and more PROGRAM uses, which is measured when they are freed'
 complete -c heaptape -n '__heaptape_in record' -l no-pages -d 'do not read now and then which pages of the processes are resident, for \'heaptape stat --rss\''
 complete -c heaptape -n '__heaptape_in record' -l lossy -d 'drop and count events instead of making PROGRAM wait for the recorder'
 complete -c heaptape -n '__heaptape_in record' -s v -l verbose -d 'also report the cost of recording'

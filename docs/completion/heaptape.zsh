@@ -59,7 +59,7 @@ _heaptape_record() {
     '--wrap=[with --pid, also record an allocator whose functions have other names, such as je_malloc=malloc,je_free=free. FUNCTION is malloc, calloc, realloc, free, memalign, aligned_alloc, posix_memalign or malloc_usable_size]:NAME=FUNCTION\[,...\]: _heaptape_words ' \
     '--usable[also record the usable size of each block (malloc_usable_size)]' \
     '--maps[also record PROGRAM'\''s own calls of mmap, munmap, mremap, brk and sbrk]' \
-    '--no-residency[do not record how much of its blocks of 32 KiB and more PROGRAM uses, which is measured when they are freed]' \
+    '--no-residency[do not record how much of its blocks of 16 KiB and more PROGRAM uses, which is measured when they are freed]' \
     '--no-pages[do not read now and then which pages of the processes are resident, for '\''heaptape stat --rss'\'']' \
     '--lossy[drop and count events instead of making PROGRAM wait for the recorder]' \
     '(-v --verbose)'{-v,--verbose}'[also report the cost of recording]' \

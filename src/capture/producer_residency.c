@@ -17,10 +17,12 @@ enum {
     CHECKED_PAGES = 128, // whose contents are looked at; of more pages some stand for all
     READ_PAGES = 16,     // at a time
     MAX_PAGE_BYTES = 65536,
-    ALWAYS = 4,          // so many blocks of each class of sizes are measured whatever it costs
-    COST_SHARE = 200,    // else measuring takes at most 1/200 of the time since the start, and …
-    COST_FREE = 1 << 21, // … some ticks, less than a millisecond
-    BIG_BYTES = 1 << 20, // those come first at exit
+    ALWAYS = 4,            // so many blocks of each class of sizes are measured whatever it costs
+    COST_SHARE = 200,      // else measuring takes at most 1/200 of the time since the start, and …
+    COST_FREE = 1 << 21,   // … some ticks, less than a millisecond
+    SMALL_BYTES = 1 << 15, // smaller ones are measured only …
+    SMALL_PART = 4,        // while it has taken less than this part of that, so that they leave time for the others
+    BIG_BYTES = 1 << 20,   // those come first at exit
     // While they are live, blocks between these sizes are measured again and again: each time so many ticks have passed.
     FOLLOWED_BYTES = 1 << 18,
     FOLLOWED_MAX_BYTES = 1 << 28,
@@ -284,7 +286,8 @@ static bool afford(struct producer_process *p, uint64_t size, uint64_t now)
     uint64_t elapsed = now - (p->header->start_stamp << CODEC_STAMP_SHIFT);
     uint64_t ticks = atomic_load_explicit(&p->residency.ticks, memory_order_relaxed);
     _Atomic uint32_t *measured = &p->residency.measured[class_of(size)];
-    if (ticks > elapsed / COST_SHARE + COST_FREE && atomic_load_explicit(measured, memory_order_relaxed) >= ALWAYS)
+    uint64_t most = (elapsed / COST_SHARE + COST_FREE) / (size < SMALL_BYTES ? SMALL_PART : 1);
+    if (ticks > most && atomic_load_explicit(measured, memory_order_relaxed) >= ALWAYS)
         return false;
     atomic_fetch_add_explicit(measured, 1, memory_order_relaxed);
     return true;

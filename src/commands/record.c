@@ -201,7 +201,7 @@ static const struct option options[] = {
     {0, "maps", OPTION_FLAG, NULL, NULL, "also record PROGRAM's own calls of mmap, munmap, mremap, brk and sbrk",
      offsetof(struct record_options, maps)},
     {0, "no-residency", OPTION_FLAG, NULL, NULL,
-     "do not record how much of its blocks of 32 KiB and more PROGRAM uses, which is measured when they are freed",
+     "do not record how much of its blocks of 16 KiB and more PROGRAM uses, which is measured when they are freed",
      offsetof(struct record_options, no_residency)},
     {0, "no-pages", OPTION_FLAG, NULL, NULL,
      "do not read now and then which pages of the processes are resident, for 'heaptape stat --rss'",

@@ -224,7 +224,7 @@ static void print_text(const struct file_stat *s)
     print_bytes("requested", t->requested_bytes);
     print_usable(t);
     if (s->big.bytes)
-        printf("%-22s %15s  %5.1f %% with their use measured\n", "  blocks from 32 KiB",
+        printf("%-22s %15s  %5.1f %% with their use measured\n", "  blocks from 16 KiB",
                human_bytes(text, s->big.bytes), 100.0 * (double)s->big.measured / (double)s->big.bytes);
     if (s->big.measured)
         printf("%-22s %15s  %5.1f %% of these\n", "    not used", human_bytes(text, s->big.unused),

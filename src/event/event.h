@@ -58,7 +58,7 @@ struct event_info {
 
 // Big blocks, of which it is recorded and replayed how much the program uses: smaller ones have too few pages of their own
 // to matter.
-enum { HT_BIG_SIZE_BITS = 15, HT_BIG_BYTES = 1 << HT_BIG_SIZE_BITS };
+enum { HT_BIG_SIZE_BITS = 14, HT_BIG_BYTES = 1 << HT_BIG_SIZE_BITS };
 
 enum { HT_FIRST_NOTE = 28, HT_NOTES = 4 }; // tags, and places for their values
 

@@ -48,7 +48,7 @@
     X(system_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "system time", \
       "CPU time in the kernel of all threads") \
     X(touch_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "first use of big blocks", \
-      "time in which the player writes to blocks of 32 KiB and more in place of the program, with the page faults; summed over the threads") \
+      "time in which the player writes to blocks of 16 KiB and more in place of the program, with the page faults; summed over the threads") \
     X(load_cpu_ns, NS, PLAYER, MEDIAN, TIME, RUN, NULL, LESS, "CPU time of the load", \
       "CPU time of the player's process until main: the dynamic loader, with the allocator's libraries and constructors") \
     X(ns_per_event, NS, DERIVED, MEDIAN, TIME, TEXT | COLUMN | DIFF | PAGE, NULL, LESS, "time/event", \

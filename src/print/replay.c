@@ -44,10 +44,10 @@ void replay_print_workload(const struct replay_session *s)
         return;
     if (!f->big_known_bytes)
         printf(
-            "how much of its blocks of 32 KiB and more the program used was not recorded: memory is that of a program "
+            "how much of its blocks of 16 KiB and more the program used was not recorded: memory is that of a program "
             "that writes to all pages of malloc's blocks\n");
     else
-        printf("of the bytes in blocks of 32 KiB and more, the use of %.0f %% was measured and of %.0f %% estimated\n",
+        printf("of the bytes in blocks of 16 KiB and more, the use of %.0f %% was measured and of %.0f %% estimated\n",
                100 * (double)f->big_known_bytes / (double)f->big_bytes,
                100 * (double)f->big_estimated_bytes / (double)f->big_bytes);
 }

@@ -453,7 +453,7 @@ static bool find_hardly_used(const struct findings_input *in, struct findings_it
         return false;
     findings_say(
         f,
-        "Of %s in blocks of 32 KiB and more, %s was not used: pages that were never written to, or of calloc's "
+        "Of %s in blocks of 16 KiB and more, %s was not used: pages that were never written to, or of calloc's "
         "blocks that held zeros only.",
         human_bytes(bytes, (uint64_t)measured), findings_percent(percent, part));
     findings_advise(f, "Request less: an allocator that clears or populates these blocks, or huge pages, would make "

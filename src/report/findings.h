@@ -34,7 +34,7 @@
     X(remote_frees, true, "at least 5 % of the blocks are freed or resized by another thread") \
     X(remote_frees_of_a_site, true, "together with remote_frees, where one call site has at least 20 % of these blocks") \
     X(large_requests, true, "requests above 128 KiB have at least half of the bytes, and are at least 1,000") \
-    X(hardly_used, true, "blocks of 32 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of these were not used") \
+    X(hardly_used, true, "blocks of 16 KiB and more whose use was measured have at least a tenth of the requested bytes, and at least three quarters of these were not used") \
     X(hardly_used_of_a_site, true, "together with hardly_used, where one call site has at least 20 % of what was not used") \
     X(few_sizes, false, "five sizes make up at least half of the requests") \
     X(rounding_glibc, false, "internal fragmentation with glibc's chunks is at least 10 % of the requested bytes") \

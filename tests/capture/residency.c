@@ -152,12 +152,16 @@ int main(int argc, char **argv)
         for (int i = 0; i < 400; i++)
             memset(take(40000), 1, 40000);
     } else if (strcmp(how, "small") == 0) {
-        block = take(32767);
-        memset(block, 1, 32767);
+        block = take(16383);
+        memset(block, 1, 16383);
         free(block);
-        block = take(32768);
-        memset(block, 1, 32768);
+        block = take(16384);
+        memset(block, 1, 16384);
         free(block);
+    } else if (strcmp(how, "buffers") == 0) {
+        // Of connections: each holds a short request. More of them than are measured.
+        for (int i = 0; i < 400; i++)
+            memset(take(16390), 1, 100);
     }
     return 0;
 }

@@ -303,7 +303,7 @@ def used(kib, site=0, kind="malloc", more=0):
 @test "hardly_used: yes" {
   workload "$used"'for i in range(10): used(128); free(malloc(100 << 10))'
   said hardly_used
-  has "$output" "Of 10.0 MiB in blocks of 32 KiB and more, 87 % was not used"
+  has "$output" "Of 10.0 MiB in blocks of 16 KiB and more, 87 % was not used"
 }
 
 @test "hardly_used: no" {
