@@ -131,12 +131,17 @@ static void mark_group(unsigned group)
         atomic_fetch_or_explicit(&groups[group / 64], bit, memory_order_relaxed);
 }
 
+// The release of a block that stood here was not seen.
+static void forget(uint64_t address)
+{
+    struct block old;
+    take(find(address), address, &old);
+}
+
 // Where there is no room the block is not known.
 static void put(uint64_t address, const struct block *from)
 {
-    struct block old;
-    // The release of a block that stood here was not seen.
-    take(find(address), address, &old);
+    forget(address);
     for (unsigned i = 0; i < PROBES; i++) {
         struct residency_entry *to = probe(address, i);
         uint64_t none = 0;
@@ -416,7 +421,11 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     if (!address || b.size < HT_BIG_BYTES)
         return;
     choose(p, address, &b, !(class == HT_CLASS_RESIZE && ev->ptr));
-    put(address, &b);
+    // Of one that is not to be measured only this is of use: after a realloc, pages of zeros are not used either.
+    if (b.chosen || b.zeroed)
+        put(address, &b);
+    else if (producer_residency_hint(address))
+        forget(address);
 }
 
 // Measures the live blocks of `least` bytes and more in a group. A parent's are its own.
