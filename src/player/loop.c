@@ -15,7 +15,7 @@ enum { PLAYER_PAGE_BYTES = 4096 };
 ALWAYS_INLINE uint64_t stamp_before(void)
 {
 #if defined(__x86_64__)
-    _mm_lfence();
+    __builtin_ia32_lfence();
 #endif
     return clock_counter();
 }
@@ -25,7 +25,7 @@ ALWAYS_INLINE uint64_t stamp_after(void)
 {
 #if defined(__x86_64__)
     unsigned cpu;
-    return __rdtscp(&cpu);
+    return __builtin_ia32_rdtscp(&cpu);
 #else
     return clock_counter();
 #endif

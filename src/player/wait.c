@@ -59,7 +59,7 @@ static bool spin(struct player_line *line, uint64_t position)
     do {
         for (int i = 0; i < 16; i++) {
 #if defined(__x86_64__)
-            _mm_pause();
+            __builtin_ia32_pause();
 #endif
             if (is_satisfied(line, position))
                 return true;
