@@ -4,6 +4,8 @@
 //   trace_lines -n FILE|-     how many of each kind there are, of a trace of any length; and its bytes
 //   trace_lines -c FILE       ticks a second
 //   trace_lines -p FILE       a line a process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
+//   trace_lines -s PID FILE   of that process, the mallocs of each thread with the sizes of service.c: fails unless each size
+//                             follows the one before
 // The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
 // stamps.
 #include "base/buf.h"
@@ -72,6 +74,57 @@ static void add_event(const struct trace_segment *s, uint32_t pid, const struct 
         free(text);
 }
 
+// Sizes of tests/capture/service.c, which come again and again in this order.
+enum { FIRST_SIZE = 1000, END_SIZE = 6000 };
+
+struct sized {
+    uint64_t stamp;
+    size_t number; // keeps equal stamps in order
+    uint32_t thread, size;
+};
+static struct sized *sized;
+static size_t n_sized, sized_capacity;
+static uint32_t sized_pid; // 0: lines are wanted
+
+static void add_sized(uint32_t pid, uint32_t thread, const struct event *ev)
+{
+    if (pid != sized_pid || ev->kind != HT_MALLOC || ev->size < FIRST_SIZE || ev->size >= END_SIZE)
+        return;
+    if (HT_GROW(&sized, &sized_capacity, n_sized + 1) < 0)
+        fail("out of memory");
+    sized[n_sized] =
+        (struct sized){.stamp = ev->stamp, .number = n_sized, .thread = thread, .size = (uint32_t)ev->size};
+    n_sized++;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct sized *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->stamp != y->stamp)
+        return x->stamp < y->stamp ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static int check_sizes(void)
+{
+    int rc = 0;
+    if (n_sized)
+        qsort(sized, n_sized, sizeof *sized, by_thread);
+    for (size_t i = 1; i < n_sized; i++) {
+        const struct sized *last = &sized[i - 1], *now = &sized[i];
+        uint32_t next = last->size + 1 < END_SIZE ? last->size + 1 : FIRST_SIZE;
+        if (last->thread == now->thread && now->size != next) {
+            printf("thread %" PRIu32 ": %" PRIu32 ", then %" PRIu32 "\n", now->thread, last->size, now->size);
+            rc = 1;
+        }
+    }
+    printf("%zu calls in order\n", n_sized);
+    free(sized);
+    return rc || n_sized < 1000;
+}
+
 static void add_segment(const struct trace_segment *s, uint32_t pid)
 {
     struct codec_state state = {.epoch = s->epoch0, .base = s->base0};
@@ -98,7 +151,10 @@ static void add_segment(const struct trace_segment *s, uint32_t pid)
             ev.ptr = pending->ptr;
             pending->ptr = 0;
         }
-        add_event(s, pid, &ev);
+        if (sized_pid)
+            add_sized(pid, s->thread, &ev);
+        else
+            add_event(s, pid, &ev);
     }
 }
 
@@ -145,6 +201,7 @@ static int by_stamp(const void *a, const void *b)
 
 int main(int argc, char **argv)
 {
+    bool order = argc == 4 && strcmp(argv[1], "-s") == 0;
     bool clock = argc == 3 && strcmp(argv[1], "-c") == 0;
     bool processes = argc == 3 && strcmp(argv[1], "-p") == 0;
     struct input in = {.fd = -1};
@@ -154,7 +211,10 @@ int main(int argc, char **argv)
     int rc;
     with_usable = argc == 3 && strcmp(argv[1], "-u") == 0;
     if (argc < 2)
-        fail("usage: trace_lines [-c|-n|-p|-u] FILE");
+        fail("usage: trace_lines [-c|-n|-p|-u|-s PID] FILE");
+    sized_pid = order ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
+    if (order && !sized_pid)
+        fail("-s: no PID");
     if (input_open(&in, argv[argc - 1], &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
         fail(e.text);
     if (argc == 3 && strcmp(argv[1], "-n") == 0)
@@ -172,6 +232,8 @@ int main(int argc, char **argv)
     }
     if (clock)
         printf("%" PRIu64 "\n", r.session.clock_hz);
+    if (order)
+        rc = check_sizes();
     if (n_lines)
         qsort(lines, n_lines, sizeof *lines, by_stamp);
     for (size_t i = 0; i < n_lines; i++) {
@@ -181,5 +243,5 @@ int main(int argc, char **argv)
     free(lines);
     trace_reader_close(&r);
     input_close(&in);
-    return 0;
+    return rc;
 }
