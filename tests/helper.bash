@@ -1,5 +1,11 @@
 # What the bats tests share: `load ../helper`.
 
+# The interpreter itself, where the first python3 is a script that looks for it.
+case :$PATH: in
+  *":${HEAPTAPE_PYTHON:-}:"*) ;;
+  *) PATH=${HEAPTAPE_PYTHON:+$HEAPTAPE_PYTHON:}$PATH ;;
+esac
+
 # Each test runs in a folder of its own, which is removed afterwards.
 setup() {
   cd "$BATS_TEST_TMPDIR" || return
