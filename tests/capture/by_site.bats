@@ -232,9 +232,9 @@ END
   command -v g++ >/dev/null || skip "no g++"
   command -v heaptrack_print >/dev/null || skip "heaptrack is not installed"
   g++ -O2 -g -pthread -o server "$HEAPTAPE_SOURCE/tests/capture/server.cc"
-  heaptrack -o track ./server 20000 1 >out 2>&1
+  heaptrack -o track ./server 5000 1 >out 2>&1
   heaptrack_print -f track.* -p 0 -a 0 -T 0 -F theirs --flamegraph-cost-type leaked --disable-builtin-suppressions >out 2>&1
-  "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./server 20000 1
+  "$HEAPTAPE" record -q --stacks -f -o t.ht -- ./server 5000 1
   "$HEAPTAPE" stat -q --by site --format folded --weight end t.ht >ours
   python3 "$HEAPTAPE_SOURCE/tests/heaptrack_sites.py" ours theirs
 }

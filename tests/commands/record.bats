@@ -132,7 +132,7 @@ no_session_left() {
 @test "a file size limit of the recorder stops the recording, not the program" {
   record_setup
   bats_require_minimum_version 1.5.0
-  run --separate-stderr bash -c 'ulimit -S -f 1; "$HEAPTAPE" record -z none -o a.ht -- bash -c "ulimit -S -f unlimited; python3 -c \"x = [bytes(1000 + i) for i in range(50000)]\"; echo done >finished"'
+  run --separate-stderr bash -c 'ulimit -S -f 1; "$HEAPTAPE" record -z none -o a.ht -- bash -c "ulimit -S -f unlimited; python3 -c \"x = [bytes(1000 + i % 1000) for i in range(50000)]\"; echo done >finished"'
   fails_with 125 "a.ht: cannot write at byte" "File too large"
   expect "the program ran on" [ "$(cat finished)" = done ]
   heaptape check a.ht
@@ -166,7 +166,7 @@ no_session_left() {
   mkdir small
   mount -t tmpfs -o size=64k none small 2>/dev/null || skip "cannot mount a small file system"
   heaptape record -z none -o small/a.ht -- python3 -c '
-x = [bytes(1000 + i) for i in range(100000)]
+x = [bytes(1000 + i % 1000) for i in range(100000)]
 open("finished", "w").write("done")'
   cp small/a.ht . || true
   umount small
