@@ -15,6 +15,7 @@
 //   queue         thread 0 allocates CALLS blocks of 4 KiB, which thread 1 frees; CROSS of them are live at most
 //   paced         each thread allocates and frees a block every 10 ms, CALLS times
 //   threads       THREADS threads one after another, four at a time, each with CALLS calls and a block from its parent
+#include "base/buf.h"
 #include "base/fio.h"
 #include "workload/writer.h"
 
@@ -83,7 +84,7 @@ static void put(uint32_t thread, struct workload_op op)
 // Slots freed by a thread, which only that thread reuses.
 static struct {
     uint32_t *slots;
-    size_t n;
+    size_t n, capacity;
 } free_slots[MAX_THREADS];
 
 static uint32_t allocate_slot(uint32_t thread)
@@ -93,7 +94,7 @@ static uint32_t allocate_slot(uint32_t thread)
 
 static void free_slot(uint32_t thread, uint32_t slot)
 {
-    free_slots[thread].slots = realloc(free_slots[thread].slots, (free_slots[thread].n + 1) * sizeof(uint32_t));
+    must(HT_GROW(&free_slots[thread].slots, &free_slots[thread].capacity, free_slots[thread].n + 1));
     free_slots[thread].slots[free_slots[thread].n++] = slot;
 }
 
@@ -157,7 +158,8 @@ static void end_thread(uint32_t thread)
 
 static void make_churn(uint32_t threads, uint64_t calls, unsigned cross, bool orphans)
 {
-    static struct block blocks[256][SLOTS_A_THREAD];
+    struct block(*blocks)[SLOTS_A_THREAD] = calloc(threads, sizeof *blocks);
+    must(blocks ? 0 : -ENOMEM);
     for (uint32_t t = 0; t < threads; t++) {
         if (t && !orphans)
             start_thread(0, t);
@@ -176,6 +178,7 @@ static void make_churn(uint32_t threads, uint64_t calls, unsigned cross, bool or
             free_block(t, &blocks[t][i]);
         end_thread(t);
     }
+    free(blocks);
 }
 
 static uint64_t pick_count(unsigned kind)
