@@ -6,6 +6,7 @@
 //   trace_lines -p FILE       a line a process: PID FORKED_FROM LOST ALLOCATOR OFF_REASON
 //   trace_lines -s PID FILE   of that process, the mallocs of each thread with the sizes of service.c: fails unless each size
 //                             follows the one before
+//   trace_lines -m SIZE FILE  how many mallocs of this size all processes have made
 // The release half of a realloc is not printed; its address stands in the acquire half. Lines are in the order of
 // stamps.
 #include "base/buf.h"
@@ -77,52 +78,52 @@ static void add_event(const struct trace_segment *s, uint32_t pid, const struct 
 // Sizes of tests/capture/service.c, which come again and again in this order.
 enum { FIRST_SIZE = 1000, END_SIZE = 6000 };
 
+// The last one of each thread. A thread's segments come in the order of stamps.
 struct sized {
     uint64_t stamp;
-    size_t number; // keeps equal stamps in order
     uint32_t thread, size;
 };
 static struct sized *sized;
-static size_t n_sized, sized_capacity;
+static size_t n_sized, sized_capacity, n_sizes;
 static uint32_t sized_pid; // 0: lines are wanted
+static bool size_missing;
 
-static void add_sized(uint32_t pid, uint32_t thread, const struct event *ev)
+static uint64_t counted_size, n_counted;
+
+static struct sized *sized_of(uint32_t thread)
+{
+    for (size_t i = 0; i < n_sized; i++) {
+        if (sized[i].thread == thread)
+            return &sized[i];
+    }
+    if (HT_GROW(&sized, &sized_capacity, n_sized + 1) < 0)
+        fail("out of memory");
+    sized[n_sized] = (struct sized){.thread = thread};
+    return &sized[n_sized++];
+}
+
+static void check_size(uint32_t pid, uint32_t thread, const struct event *ev)
 {
     if (pid != sized_pid || ev->kind != HT_MALLOC || ev->size < FIRST_SIZE || ev->size >= END_SIZE)
         return;
-    if (HT_GROW(&sized, &sized_capacity, n_sized + 1) < 0)
-        fail("out of memory");
-    sized[n_sized] =
-        (struct sized){.stamp = ev->stamp, .number = n_sized, .thread = thread, .size = (uint32_t)ev->size};
-    n_sized++;
-}
-
-static int by_thread(const void *a, const void *b)
-{
-    const struct sized *x = a, *y = b;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    if (x->stamp != y->stamp)
-        return x->stamp < y->stamp ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
-
-static int check_sizes(void)
-{
-    int rc = 0;
-    if (n_sized)
-        qsort(sized, n_sized, sizeof *sized, by_thread);
-    for (size_t i = 1; i < n_sized; i++) {
-        const struct sized *last = &sized[i - 1], *now = &sized[i];
-        uint32_t next = last->size + 1 < END_SIZE ? last->size + 1 : FIRST_SIZE;
-        if (last->thread == now->thread && now->size != next) {
-            printf("thread %" PRIu32 ": %" PRIu32 ", then %" PRIu32 "\n", now->thread, last->size, now->size);
-            rc = 1;
-        }
+    struct sized *last = sized_of(thread);
+    uint32_t next = last->size + 1 < END_SIZE ? last->size + 1 : FIRST_SIZE;
+    if (ev->stamp < last->stamp)
+        fail("a stamp that goes back in its thread");
+    if (last->size && ev->size != next) {
+        printf("thread %" PRIu32 ": %" PRIu32 ", then %" PRIu64 "\n", thread, last->size, ev->size);
+        size_missing = true;
     }
-    printf("%zu calls in order\n", n_sized);
+    last->stamp = ev->stamp;
+    last->size = (uint32_t)ev->size;
+    n_sizes++;
+}
+
+static int sizes_follow(void)
+{
+    printf("%zu calls in order\n", n_sizes);
     free(sized);
-    return rc || n_sized < 1000;
+    return size_missing || n_sizes < 1000;
 }
 
 static void add_segment(const struct trace_segment *s, uint32_t pid)
@@ -151,8 +152,10 @@ static void add_segment(const struct trace_segment *s, uint32_t pid)
             ev.ptr = pending->ptr;
             pending->ptr = 0;
         }
-        if (sized_pid)
-            add_sized(pid, s->thread, &ev);
+        if (counted_size)
+            n_counted += ev.kind == HT_MALLOC && ev.size == counted_size;
+        else if (sized_pid)
+            check_size(pid, s->thread, &ev);
         else
             add_event(s, pid, &ev);
     }
@@ -211,10 +214,12 @@ int main(int argc, char **argv)
     int rc;
     with_usable = argc == 3 && strcmp(argv[1], "-u") == 0;
     if (argc < 2)
-        fail("usage: trace_lines [-c|-n|-p|-u|-s PID] FILE");
-    sized_pid = order ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
-    if (order && !sized_pid)
-        fail("-s: no PID");
+        fail("usage: trace_lines [-c|-n|-p|-u|-m SIZE|-s PID] FILE");
+    uint64_t number = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
+    if (argc == 4 && !number)
+        fail("no SIZE or PID");
+    sized_pid = order ? (uint32_t)number : 0;
+    counted_size = order ? 0 : number;
     if (input_open(&in, argv[argc - 1], &e) < 0 || trace_reader_open(&r, &in, &e) < 0)
         fail(e.text);
     if (argc == 3 && strcmp(argv[1], "-n") == 0)
@@ -233,7 +238,9 @@ int main(int argc, char **argv)
     if (clock)
         printf("%" PRIu64 "\n", r.session.clock_hz);
     if (order)
-        rc = check_sizes();
+        rc = sizes_follow();
+    if (counted_size)
+        printf("%" PRIu64 "\n", n_counted);
     if (n_lines)
         qsort(lines, n_lines, sizeof *lines, by_stamp);
     for (size_t i = 0; i < n_lines; i++) {
