@@ -10,7 +10,7 @@ burst() {
   cat >burst.c <<'END'
 #include <stdlib.h>
 #include <string.h>
-enum { BLOCKS = 20000 };
+enum { BLOCKS = 8000 };
 static char *blocks[BLOCKS];
 int main(void) {
   for (int i = 0; i < BLOCKS; i++)
@@ -18,7 +18,7 @@ int main(void) {
   for (int i = 0; i < BLOCKS; i++)
     if (i % 25)
       free(blocks[i]);
-  for (volatile int i = 0; i < 100000; i++)
+  for (volatile int i = 0; i < 40000; i++)
     free(malloc(64));
   return 0;
 }
