@@ -130,7 +130,7 @@ static int do_meta(struct order *o, const struct workload_op *op, uint64_t ptr)
         o->counts.lost += op->value;
         return 0;
     }
-    if (op->kind == HT_RESIDENCY || op->kind == HT_RESIDENCY_STEP || op->kind == HT_RESIDENCY_UNCHANGED)
+    if (event_has_residency(op->kind))
         return order_note_residency(o, op, ptr);
     const struct site_table_record site = {op->kind, ptr, op->size, op->value, op->text, op->text_bytes};
     return event_defines_sites(op->kind) ? site_table_define(&o->sites, &site) : 0;

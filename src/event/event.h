@@ -117,6 +117,12 @@ static inline bool event_defines_sites(unsigned kind)
     return kind == HT_FRAMES || kind == HT_FRAME || kind == HT_STACK || kind == HT_MODULE;
 }
 
+// Does it say how much of a block is used?
+static inline bool event_has_residency(unsigned kind)
+{
+    return kind == HT_RESIDENCY || kind == HT_RESIDENCY_STEP || kind == HT_RESIDENCY_UNCHANGED;
+}
+
 // Is its text return addresses, of 8 bytes each?
 static inline bool event_has_frames(unsigned kind)
 {

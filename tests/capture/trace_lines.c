@@ -136,7 +136,7 @@ static void add_segment(const struct trace_segment *s, uint32_t pid)
         if (!used)
             fail("a word that is no record");
         // Residency is what tests/capture/residency.bats is about.
-        if (!ev.kind || ev.kind == HT_RESIDENCY || ev.kind == HT_RESIDENCY_STEP || ev.kind == HT_RESIDENCY_UNCHANGED)
+        if (!ev.kind || event_has_residency(ev.kind))
             continue;
         if (ev.stamp < last)
             fail("a stamp that goes back in its stream");
