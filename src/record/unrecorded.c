@@ -17,7 +17,7 @@ enum {
     MIN_INTERVAL_NS = 20000000,
     SETTLE_INTERVAL_NS = 100000000,
     COST = 20,            // the time between two looks, in their CPU time
-    CERTAIN_LOOKS = 3,    // at one whose libraries may be still on their way
+    CERTAIN_LOOKS = 3,    // at processes that may have been on their way to their libraries
     MAX_MISSED = 4096,    // that are described
     YOUNG_NS = 100000000, // a program that has begun so late may not have come to its first call
 };
@@ -26,7 +26,6 @@ struct unrecorded_process {
     pid_t pid;
     unsigned long long start; // in the kernel's ticks: with the pid it is one process
     unsigned look;            // the last that has seen it
-    unsigned unloaded;        // looks, one after the other, that found no reason why the library is not there
     bool is_member;
     uint32_t images; // spools of the session up to its last one; 0: it had none
     bool missed;     // its image is
@@ -111,30 +110,34 @@ static bool read_stat(pid_t pid, struct unrecorded_process *p, pid_t *parent)
     return true;
 }
 
-static bool has_library(pid_t pid)
+enum library { LIBRARY_UNKNOWN, LIBRARY_THERE, LIBRARY_MISSING };
+
+// The dynamic linker maps what LD_PRELOAD names before all that the program needs: where a libc is mapped, the library is not on
+// its way any more.
+static enum library find_library(pid_t pid)
 {
     char path[64], *line = NULL;
     size_t room = 0;
-    bool found = false;
+    bool has_libc = false, found = false;
     snprintf(path, sizeof path, "/proc/%ld/maps", (long)pid);
-    errno = 0;
     FILE *maps = fopen(path, "re");
-    while (maps && !found && getline(&line, &room, maps) > 0)
-        found = strstr(line, "libheaptape") != NULL;
-    // Without memory for a line that is not known.
-    found |= errno == ENOMEM;
+    while (maps && !found && getline(&line, &room, maps) > 0) {
+        found = strstr(line, "libheaptape");
+        has_libc |= strstr(line, "/libc.so") || strstr(line, "/libc-2.") || strstr(line, "/ld-musl-");
+    }
+    bool whole = maps && feof(maps); // and not without memory for a line
     free(line);
     if (maps)
         fclose(maps);
-    return found;
+    return found ? LIBRARY_THERE : whole && has_libc ? LIBRARY_MISSING : LIBRARY_UNKNOWN;
 }
 
-// The library may be on its way.
-static bool is_missed(struct unrecorded_process *p, const struct unrecorded_look *seen)
+static bool is_missed(pid_t pid, const struct unrecorded_look *seen)
 {
-    if (!seen->followed || !seen->name[0] || has_library(p->pid))
+    if (!seen->followed || !seen->name[0])
         return false;
-    return seen->why[0] || ++p->unloaded >= CERTAIN_LOOKS;
+    enum library library = find_library(pid);
+    return library == LIBRARY_MISSING || (library == LIBRARY_UNKNOWN && seen->why[0]);
 }
 
 static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
@@ -163,7 +166,7 @@ static void look_at(struct unrecorded *u, pid_t pid, pid_t program)
         return;
     struct unrecorded_look seen;
     unrecorded_look_at(&seen, pid, &u->how);
-    if (is_missed(p, &seen)) {
+    if (is_missed(pid, &seen)) {
         p->missed = true;
         p->seen = seen;
     }
@@ -372,7 +375,8 @@ static bool is_missed_image(const struct tree_image *image, struct unrecorded_cl
     if (!image->look.followed)
         return false;
     return image->look.why[0] || image->to ||
-           (clock_to_ns(clock.now - image->from, clock.stamp_hz) > YOUNG_NS && !has_library(image->pid));
+           (clock_to_ns(clock.now - image->from, clock.stamp_hz) > YOUNG_NS &&
+            find_library(image->pid) == LIBRARY_MISSING);
 }
 
 static int add_tree(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,

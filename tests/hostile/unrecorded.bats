@@ -350,6 +350,15 @@ not_seen() {
   missed 1
 }
 
+@test "unrecorded: in a pid namespace, a program that loads slowly is not called one without the library" {
+  need_unshare -pf
+  mkfifo slow
+  # The dynamic linker waits until the FIFO, which comes before the library, has had its writer. Each fork makes heaptape look.
+  run --separate-stderr timeout -k 1 120 unshare -pf "$HEAPTAPE" record -f -o t.ht -- \
+    bash -c "for i in 1 2 3 4 5; do sleep 0.1; done >slow & LD_PRELOAD=$PWD/slow:\$LD_PRELOAD ./plain; :"
+  missed 0
+}
+
 @test "unrecorded: the list is kept by a salvaged trace" {
   records sh -c './static 200000; ./plain; :'
   "$HEAPTAPE" check -q --salvage -f -o u.ht t.ht 2>/dev/null
