@@ -494,6 +494,7 @@ static int add_thread_create(struct pending_op *a)
 static int add_thread_exit(struct pending_op *a)
 {
     struct slot_table_pool *pool = &a->stream->pool;
+    a->stream->outlives = false;
     int rc = plan_late_put(a->plan, a->stream, a->recorded, true, a->e);
     if (rc == 0)
         rc = put_without_call(a);
@@ -517,6 +518,7 @@ static int add_by_class(struct pending_op *a)
     case HT_CLASS_RESIZE:
         return add_realloc(a);
     case HT_CLASS_THREAD:
+        a->stream->outlives |= a->op->kind == HT_THREAD_START;
         if (a->op->kind == HT_THREAD_CREATE)
             return add_thread_create(a);
         return a->op->kind == HT_THREAD_END ? add_thread_exit(a) : put_without_call(a);

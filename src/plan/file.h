@@ -39,7 +39,7 @@ struct plan_header {
 struct plan_thread {
     uint64_t first_word; // 0: the thread does nothing. Of a streamed plan: a NEXT_SEGMENT
     uint32_t at_start;   // 1: runs from the start; no other thread starts it
-    uint32_t reserved;
+    uint32_t outlives;   // 1: it had not ended when the recording did, and exits when the measured part is over
 };
 
 // The segments of one thread: its ops in each window. On cache lines of its own.

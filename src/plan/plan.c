@@ -178,7 +178,8 @@ static int write_threads(struct plan *p, struct plan_header *h, struct err *e)
     for (size_t i = 0; i < p->n_streams; i++) {
         const struct plan_stream *s = p->streams[i];
         t[i] = (struct plan_thread){.first_word = s && s->first ? more_at ? more_at : s->first : 0,
-                                    .at_start = s && !s->started_by_thread};
+                                    .at_start = s && !s->started_by_thread,
+                                    .outlives = s && s->outlives};
         p->facts.threads += s && s->first;
     }
     return 0;

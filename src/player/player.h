@@ -209,6 +209,7 @@ void player_release_threads(void);
 void player_start_thread(const struct player_thread *parent, uint32_t number);
 void player_thread_started(const struct player_thread *t);
 void player_thread_exited(struct player_thread *t); // adds its figures to the results
-void player_join_all(void);
+void player_join_all(void);    // but those that had not ended when the recording did, which have made their calls then
+void player_end_threads(void); // after that: them, too
 
 #endif

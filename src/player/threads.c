@@ -42,10 +42,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *exited;     // can be joined without waiting long
 static char *unused, *unused_end; // mapped for workers; under the lock
 static uint32_t mapped;           // workers; under the lock
-static uint64_t unjoined;         // under the lock
-static _Atomic uint32_t exits;    // futex: grows when a thread exits
+static uint64_t unjoined, kept;   // kept: those that have made their calls and do not exit before `over`; under the lock
+static _Atomic uint32_t exits;    // futex: grows when a thread exits, or is kept
 static _Atomic bool joining;      // somebody waits for that
 static _Atomic uint32_t released; // futex: 1 when the measured part runs
+static _Atomic uint32_t over;     // futex: 1 when it is over
 
 static void *map_shared(size_t bytes)
 {
@@ -149,6 +150,27 @@ static int create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)
     return rc;
 }
 
+// Pairs with player_join_all(): either this sees that somebody waits, or that sees the change.
+static void tell_joiner(void)
+{
+    atomic_fetch_add(&exits, 1);
+    if (atomic_load(&joining))
+        player_futex_wake(&exits);
+}
+
+static void keep_thread(void)
+{
+    pthread_mutex_lock(&lock);
+    kept++;
+    pthread_mutex_unlock(&lock);
+    tell_joiner();
+    while (!atomic_load_explicit(&over, memory_order_acquire))
+        player_futex_wait(&over, 0);
+    pthread_mutex_lock(&lock);
+    kept--;
+    pthread_mutex_unlock(&lock);
+}
+
 static void *run(void *arg)
 {
     struct worker *worker = arg;
@@ -159,14 +181,13 @@ static void *run(void *arg)
     player_thread_started(&worker->thread);
     player_play(&worker->thread, player_first_word(&worker->thread));
     player_thread_exited(&worker->thread);
+    if (player.threads[worker->thread.number].outlives)
+        keep_thread();
     pthread_mutex_lock(&lock);
     worker->next = exited;
     exited = worker;
     pthread_mutex_unlock(&lock);
-    // Pairs with player_join_all(): either this sees that somebody waits, or that sees the exit.
-    atomic_fetch_add(&exits, 1);
-    if (atomic_load(&joining))
-        player_futex_wake(&exits);
+    tell_joiner();
     return NULL;
 }
 
@@ -264,10 +285,17 @@ void player_join_all(void)
         while (join_exited()) {
         }
         pthread_mutex_lock(&lock);
-        uint64_t remaining = unjoined;
+        uint64_t remaining = unjoined - (atomic_load(&over) ? 0 : kept);
         pthread_mutex_unlock(&lock);
         if (!remaining)
             return;
         player_futex_wait(&exits, seen);
     }
+}
+
+void player_end_threads(void)
+{
+    atomic_store_explicit(&over, 1, memory_order_release);
+    player_futex_wake(&over);
+    player_join_all();
 }

@@ -221,3 +221,55 @@ assert d["timeline"][-1][3] == 0'
   [ "$status" -eq 2 ]
   has "$output" "heaptape replay"
 }
+
+@test "a thread that had not ended when the recording did lives until the last call" {
+  cat >lives.c <<'END'
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <unistd.h>
+static sem_t called;
+static void *end(void *unused) { free(malloc(10)); return unused; }
+static void *stay(void *unused) { free(malloc(11)); sem_post(&called); pause(); return unused; }
+int main(void) {
+  pthread_t ends, stays;
+  pthread_create(&ends, NULL, end, NULL);
+  pthread_join(ends, NULL);
+  pthread_create(&stays, NULL, stay, NULL);
+  sem_wait(&called);
+  for (int i = 0; i < 50000; i++) free(malloc(100));
+  return 0;
+}
+END
+  # Says how many calls of malloc had been made when a thread ended that called malloc(10) or malloc(11).
+  cat >ends.c <<'END'
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
+void __libc_free(void *);
+static _Atomic long calls;
+static pthread_key_t key;
+static void ended(void *value) { int fd = open(getenv("ENDS"), O_CREAT | O_APPEND | O_WRONLY, 0600); dprintf(fd, "%ld %ld\n", (long)value, (long)calls); close(fd); }
+__attribute__((constructor)) static void begin(void) { pthread_key_create(&key, ended); }
+void *malloc(size_t n) { if (n == 10 || n == 11) pthread_setspecific(key, (void *)n); calls++; return __libc_malloc(n); }
+void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
+void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
+void *memalign(size_t n, size_t m) { return __libc_memalign(n, m); }
+int posix_memalign(void **p, size_t n, size_t m) { *p = memalign(n, m); return 0; }
+void free(void *p) { __libc_free(p); }
+END
+  gcc -w -pthread -o lives lives.c
+  gcc -w -shared -fPIC -o ends.so ends.c
+  "$HEAPTAPE" record -q -f -o t.ht ./lives
+  for memory in 8G 512K; do
+    rm -f ends
+    ENDS=$PWD/ends "$HEAPTAPE" replay -q -r 1 --no-latency --memory $memory -a "$PWD/ends.so" t.ht
+    cat ends
+    [ "$(grep -c '^10 ' ends)" -gt 0 ]
+    [ "$(grep -c '^10 ' ends)" -eq "$(awk '$1 == 11 && $2 > 50000' ends | wc -l)" ]
+  done
+}
