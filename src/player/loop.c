@@ -91,15 +91,26 @@ static __attribute__((noinline)) void touch_used(char *block, size_t size, struc
         ((volatile char *)block)[size - 1] = 1;
 }
 
-// Where a realloc found the start of the block in use, that is done already.
-static __attribute__((noinline)) void touch_measured(struct player_thread *t, char *block, size_t had, size_t size)
+// A block just allocated by a call of `kind`; `had` bytes of it have been written before.
+struct player_block {
+    unsigned kind;
+    uint64_t entry;
+    char *block;
+    size_t had, size;
+};
+
+// Where a realloc found the start of the block in use, that is done already. The block's first page is not among the pages that
+// were measured, unless the recorded allocator aligned it: most programs use the start of what they allocate, except of a block
+// from calloc of which they use nothing else.
+static __attribute__((noinline)) void touch_measured(struct player_thread *t, struct player_block b)
 {
-    uint64_t old = had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
+    uint64_t old = b.had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
              now = t->touch_pages > late ? t->touch_pages - late : 0;
     t->touches = false;
-    if (now)
-        *(volatile char *)block = 1;
-    touch_used(block, size, (struct player_use){t->touch_pages, t->touch_front, t->touch_front > old ? old : 0, now});
+    if (now || b.kind != HT_CALLOC)
+        *(volatile char *)b.block = 1;
+    touch_used(b.block, b.size,
+               (struct player_use){t->touch_pages, t->touch_front, t->touch_front > old ? old : 0, now});
 }
 
 // The plan's file may have been written by others.
@@ -128,14 +139,6 @@ ALWAYS_INLINE void touch_block(enum results_touch touch, unsigned kind, char *bl
         touch_pages(block, had, size);
 }
 
-// A block just allocated by a call of `kind`; `had` bytes of it have been written before.
-struct player_block {
-    unsigned kind;
-    uint64_t entry;
-    char *block;
-    size_t had, size;
-};
-
 // What the program would do, not the call: its time is measured.
 static __attribute__((noinline)) void touch_big(enum results_touch touch, struct player_thread *t,
                                                 struct player_block b)
@@ -144,7 +147,7 @@ static __attribute__((noinline)) void touch_big(enum results_touch touch, struct
     if (touch != RESULTS_TOUCH_PAGE || !t->touches)
         touch_block(touch, b.kind, b.block, b.had, b.size);
     else if (b.block)
-        touch_measured(t, b.block, b.had, b.size);
+        touch_measured(t, b);
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 

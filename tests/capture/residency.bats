@@ -126,6 +126,15 @@ between() {
   between 1.5 2 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
 }
 
+@test "of a block of which no page of its own was used, the start is used; of one from calloc nothing" {
+  skip_under_sanitizer
+  record "$HEAPTAPE_PROGRAMS/residency" starts
+  [ "$status" -eq 0 ]
+  # This allocator puts nothing before a block: 200 pages, and one of each block from calloc that was not measured.
+  "$HEAPTAPE" replay -q --runs 1 --json -a "$HEAPTAPE_PROGRAMS/libtest-bump.so" t.ht >result
+  between 0.7 1.3 "$(jq '(.peak_rss_bytes - .baseline_rss_bytes) / 1048576' result)"
+}
+
 # shares FILE: of the bytes of big blocks, those whose use was measured.
 shares() {
   "$HEAPTAPE" stat --json "$1" | jq -c '[.big_block_bytes, .big_block_measured_bytes]'

@@ -162,6 +162,13 @@ int main(int argc, char **argv)
         // Of connections: each holds a short request. More of them than are measured.
         for (int i = 0; i < 400; i++)
             memset(take(16390), 1, 100);
+    } else if (strcmp(how, "starts") == 0) {
+        // Of the first ones the start is used, which is in no page of their own. Of the others nothing is.
+        for (int i = 0; i < 200; i++)
+            memset(take(16390), 1, 100);
+        for (int i = 0; i < 200; i++)
+            if (!calloc(1, 16490))
+                _exit(2);
     }
     return 0;
 }
