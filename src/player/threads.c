@@ -42,9 +42,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct worker *exited;     // can be joined without waiting long
 static char *unused, *unused_end; // mapped for workers; under the lock
 static uint32_t mapped;           // workers; under the lock
-static uint64_t unjoined, kept;   // kept: those that have made their calls and do not exit before `over`; under the lock
-static _Atomic uint32_t exits;    // futex: grows when a thread exits, or is kept
-static _Atomic bool joining;      // somebody waits for that
+static uint64_t unjoined, kept; // kept: those that have made their calls and do not exit before `over`; under the lock
+static _Atomic uint32_t exits;  // futex: grows when a thread exits, or is kept
+static _Atomic bool joining;    // somebody waits for that
 static _Atomic uint32_t released; // futex: 1 when the measured part runs
 static _Atomic uint32_t over;     // futex: 1 when it is over
 
