@@ -39,8 +39,8 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
 // The pages at both ends may have been used for the neighbours'.
 static uint64_t unused_bytes(uint64_t size, const struct workload_residency *r)
 {
-    enum { ENDS_BYTES = 2 * 4096 };
-    uint64_t used = ((uint64_t)r->used << 10) + ENDS_BYTES;
+    enum { PAGE_KIB = 4 };
+    uint64_t used = (uint64_t)(r->used / PAGE_KIB + 2) * PAGE_KIB << 10;
     return size > used ? size - used : 0;
 }
 

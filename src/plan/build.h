@@ -16,13 +16,15 @@ struct plan_slot {
 };
 #define PLAN_UNUSED_ALL UINT16_MAX
 
+enum { PLAN_PAGE_KIB = 4 }; // as the player counts
+
 // A big block whose use may be late: see late.c. Pages are those of 4 KiB that it uses.
 struct plan_late {
     struct plan_stream *owner; // of the op that allocated or resized it
     uint32_t thread;           // the same, of the workload
     uint32_t entry;
     uint64_t touch;                              // word number of the pages in its TOUCH; 0: it has none
-    uint64_t pages, used, front;                 // pages: of its size
+    uint64_t pages, used, front_kib;             // pages: of its size; the last: used from its start on
     uint64_t due, touched;                       // pages used up to now; and of them those that the ops so far touch
     const struct workload_residency_step *steps; // that come next; borrowed while ops are added
     size_t n_steps;

@@ -68,7 +68,7 @@ static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l,
 {
     if (to == l->touched)
         return 0;
-    const struct plan_touch_late t = {l->entry, l->touched, to, l->used, l->front, l->pages};
+    const struct plan_touch_late t = {l->entry, l->touched, to, l->used, l->front_kib / PLAN_PAGE_KIB, l->pages};
     l->touched = to;
     return plan_put_touch_late(p, s, &t, e);
 }

@@ -94,7 +94,7 @@ int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err
 
 int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t *at, struct err *e)
 {
-    int rc = put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_TOUCH | late->used << 8, late->front}, e);
+    int rc = put_two_words(p, s, (uint64_t[]){(uint64_t)PLAN_TOUCH | late->used << 8, late->front_kib}, e);
     *at = s->next - 1;
     return rc;
 }

@@ -105,12 +105,16 @@ struct player_block {
 static __attribute__((noinline)) void touch_measured(struct player_thread *t, struct player_block b)
 {
     uint64_t old = b.had / PLAYER_PAGE_BYTES, late = player.usable_size ? t->touch_late : 0,
-             now = t->touch_pages > late ? t->touch_pages - late : 0;
+             now = t->touch_pages > late ? t->touch_pages - late : 0,
+             front = t->touch_front_kib * 1024 / PLAYER_PAGE_BYTES, end = t->touch_front_kib * 1024;
     t->touches = false;
     if (now || b.kind != HT_CALLOC)
         *(volatile char *)b.block = 1;
-    touch_used(b.block, b.size,
-               (struct player_use){t->touch_pages, t->touch_front, t->touch_front > old ? old : 0, now});
+    touch_used(b.block, b.size, (struct player_use){t->touch_pages, front, front > old ? old : 0, now});
+    // What is used from the start on ends somewhere in the last of its pages: another one where the block begins elsewhere in
+    // a page than it did when it was recorded.
+    if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
+        ((volatile char *)b.block)[end - PLAYER_PAGE_BYTES / 2] = 1;
 }
 
 // The plan's file may have been written by others.
@@ -453,7 +457,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
         case PLAN_TOUCH:
             t->touches = true;
             t->touch_pages = word >> 8;
-            t->touch_front = (uint32_t)*pc;
+            t->touch_front_kib = (uint32_t)*pc;
             t->touch_late = *pc++ >> 32;
             continue;
         case PLAN_TOUCH_LATE:

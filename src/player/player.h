@@ -54,8 +54,8 @@ struct player_thread {
     uint32_t shard; // of the histograms that they are added to
     struct player_waits waits, coupled_waits;
     uint64_t requested_bytes, usable_bytes; // with RESULTS_TOUCH_USABLE
-    bool touches;                           // a TOUCH came before the call: pages that are used of its block, and
-    uint64_t touch_pages, touch_front;      // how many of them are at its start, and
+    bool touches;                           // a TOUCH came before the call: pages that are used of its block,
+    uint64_t touch_pages, touch_front_kib;  // how much is used from its start on, and
     uint64_t touch_late;                    // how many are left to a TOUCH_LATE
     uint64_t touch_ns;                      // time in which it has written to big blocks
     uint64_t max_lag_ns;                    // behind the recorded pace

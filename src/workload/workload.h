@@ -111,7 +111,8 @@ struct workload_sample {
 };
 
 // How much the program used of a block of HT_BIG_BYTES or more, from the op that allocated or resized it to the
-// next one that resized or freed it: of the pages that belong to the block alone, in KiB.
+// next one that resized or freed it: of the pages that belong to the block alone, in KiB. If the first of them is used, each
+// figure has the block's part of the page before it, too, which is less than a page.
 struct workload_residency {
     uint64_t op; // number in its thread
     uint32_t thread;

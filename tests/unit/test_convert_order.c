@@ -604,6 +604,34 @@ static void steps_of_residency(void **state)
     (void)state;
 }
 
+// A block that begins 3,000 bytes before a page: they are used if the page is.
+static void what_of_a_block_lies_before_its_first_page(void **state)
+{
+    enum { AT = P + 4096 - 3000, BYTES = 64 << 10 };
+    struct history h;
+    history_init(&h);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t front = i ? 8192 : 0;
+        history_malloc(&h, 0, 10 + i * 20, BYTES, AT);
+        history_put(&h, 0,
+                    &(struct event){.kind = HT_RESIDENCY,
+                                    .stamp = 20 + i * 20,
+                                    .ptr = AT,
+                                    .size = BYTES,
+                                    .count = 16384,
+                                    .align = 12288,
+                                    .value = front});
+        history_free(&h, 0, 20 + i * 20, AT);
+    }
+    struct order_counts c = history_finish(&h);
+    const struct workload_residency *r = samples_residency_find(c.residency, 0, 0);
+    assert_true(r && r->front == 0 && r->used == 12 && r->resident == 16);
+    r = samples_residency_find(c.residency, 0, 2);
+    assert_true(r && r->front == 10 && r->used == 14 && r->resident == 18);
+    history_release(&h);
+    (void)state;
+}
+
 // Steps of search that are left after 300 blocks that another thread frees, from this time on.
 static uint64_t steps_left(uint64_t from)
 {
@@ -631,6 +659,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_of_day_costs_no_search),
         cmocka_unit_test(one_thread),
+        cmocka_unit_test(what_of_a_block_lies_before_its_first_page),
         cmocka_unit_test(block_freed_by_another_thread_waits),
         cmocka_unit_test(inverted_reuse),
         cmocka_unit_test(inverted_reuse_of_short_life),
