@@ -1,6 +1,6 @@
 // Preloaded by real_rss: notes in shared memory which mappings the program makes itself, and counts its calls of the
-// allocator. libc's own calls of mmap, for its malloc or for stacks of threads, do not come here; those of another allocator
-// are left out.
+// allocator. libc's own calls of mmap, for its malloc or for stacks of threads, do not come here, so the stacks are noted when
+// their threads begin; the calls of another allocator are left out.
 // Its clock leaves out the time for which the program was stopped: allocators return memory some time after its last use.
 // Both mmap and mmap64 are wanted, not one under the name of the other.
 #undef _FILE_OFFSET_BITS
@@ -196,6 +196,50 @@ int munmap(void *at, size_t bytes)
         forget((uintptr_t)at, ((uintptr_t)at + bytes + 4095) & ~(uintptr_t)4095);
         pthread_mutex_unlock(&lock);
     }
+    return rc;
+}
+
+// A thread that begins. In a page of its own: blocks of the heap would lie elsewhere.
+struct thread {
+    void *(*body)(void *);
+    void *arg;
+    size_t stack_bytes;
+};
+
+static void *run_thread(void *arg)
+{
+    // glibc has what pthread_self points to, less than a page, at the end of the stack.
+    struct thread t = *(struct thread *)arg;
+    uintptr_t to = ((uintptr_t)pthread_self() + REAL_RSS_PAGE) & ~(uintptr_t)(REAL_RSS_PAGE - 1);
+    munmap(arg, REAL_RSS_PAGE);
+    note((void *)(to - t.stack_bytes), t.stack_bytes);
+    void *result = t.body(t.arg);
+    pthread_mutex_lock(&lock);
+    forget(to - t.stack_bytes, to);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*body)(void *), void *arg)
+{
+    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    pthread_attr_t usual;
+    size_t bytes = 0;
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+    if (attributes)
+        pthread_attr_getstacksize(attributes, &bytes);
+    else if (pthread_getattr_default_np(&usual) == 0)
+        pthread_attr_getstacksize(&usual, &bytes);
+    struct thread *t = noted && bytes ? (void *)syscall(SYS_mmap, NULL, REAL_RSS_PAGE, PROT_READ | PROT_WRITE,
+                                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                      : MAP_FAILED;
+    if (t == MAP_FAILED)
+        return next(id, attributes, body, arg);
+    *t = (struct thread){body, arg, bytes};
+    int rc = next(id, attributes, run_thread, t);
+    if (rc)
+        munmap(t, REAL_RSS_PAGE);
     return rc;
 }
 
