@@ -242,8 +242,29 @@ static struct plan_use *use_by_site(struct plan *p, const struct workload_op *op
 
 static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
 {
-    to->bytes += bytes;
-    to->used += used;
+    uint64_t part = PLAN_USE_PARTS * used / bytes;
+    to->all.bytes += bytes;
+    to->all.used += used;
+    to->by_part[part].bytes += bytes;
+    to->by_part[part].used += used;
+}
+
+// How much of a block of that size others let expect: the median of the parts of them that were used, by their bytes. Most are
+// used as a whole or hardly, and those that are not known lie where others have lain: of buffers that are allocated again and
+// again a program uses more than the mean, in which each pool counts that it sets up once and hardly uses.
+static uint64_t expect_use(const struct plan_use *u, uint64_t size)
+{
+    unsigned low = 0, high;
+    uint64_t bytes = u->by_part[0].bytes;
+    while (low < PLAN_USE_PARTS && 2 * bytes < u->all.bytes)
+        bytes += u->by_part[++low].bytes;
+    high = low;
+    while (high < PLAN_USE_PARTS && 2 * bytes == u->all.bytes && !(high > low && u->by_part[high].bytes))
+        high++;
+    double used = (double)u->by_part[low].used / (double)u->by_part[low].bytes;
+    if (high > low)
+        used = (used + (double)u->by_part[high].used / (double)u->by_part[high].bytes) / 2;
+    return (uint64_t)((double)size * used);
 }
 
 static int put_late(struct pending_op *a, struct plan_slot *slot, const struct plan_late *late)
@@ -271,7 +292,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
                     *of_site = use_by_site(p, a->op, slot->size, zeroed);
     if (!of_site)
         return plan_no_memory(a->e);
-    const struct plan_use *others = of_site->bytes ? of_site : alike;
+    const struct plan_use *others = of_site->all.bytes ? of_site : alike;
     const struct workload_residency *r =
         p->residency ? samples_residency_find(p->residency, a->recorded, a->number) : NULL;
     p->facts.big_bytes += slot->size;
@@ -279,15 +300,15 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
         r = NULL;
     bool known = r && (zeroed || r->used == r->resident);
     struct plan_late late = {.owner = s, .thread = a->recorded, .entry = slot->entry, .pages = kib / PLAN_PAGE_KIB};
-    if (!known && !others->bytes && !r) {
+    if (!known && !others->all.bytes && !r) {
         late.used = zeroed ? 0 : kib / PLAN_PAGE_KIB;
         return is_live_at_start ? 0 : put_late(a, slot, &late);
     }
-    uint64_t resident = r ? of_block_kib(r->resident, slot->size) : 0,
-             used = known ? of_block_kib(r->used, slot->size)
-                    : others->bytes
-                        ? (uint64_t)((double)slot->size * (double)others->used / (double)others->bytes) >> 10
-                        : resident;
+    uint64_t resident = r ? of_block_kib(r->resident, slot->size) : 0, used = resident;
+    if (known)
+        used = of_block_kib(r->used, slot->size);
+    else if (others->all.bytes)
+        used = expect_use(others, slot->size) >> 10;
     uint64_t front = known && r->front < r->used ? r->front : used;
     if (known) {
         uint64_t bytes = used << 10 < slot->size ? used << 10 : slot->size;

@@ -57,9 +57,13 @@ struct plan_allocation {
     uint32_t thread;
 };
 
-// Bytes of big blocks whose use is known, and of them those that were used.
+// Bytes of big blocks whose use is known, and of them those that were used; the same of the blocks of which no eighth was used,
+// one, and so on, up to those that were used as a whole.
+enum { PLAN_USE_PARTS = 8 };
 struct plan_use {
-    uint64_t bytes, used;
+    struct {
+        uint64_t bytes, used;
+    } all, by_part[PLAN_USE_PARTS + 1];
 };
 
 enum { PLAN_SIZE_CLASSES = 64 };

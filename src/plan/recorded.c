@@ -89,8 +89,8 @@ static bool used_zeroed(const struct plan *p)
 {
     uint64_t bytes = 0, used = 0;
     for (unsigned i = 0; i < PLAN_SIZE_CLASSES; i++) {
-        bytes += p->uses[1][i].bytes;
-        used += p->uses[1][i].used;
+        bytes += p->uses[1][i].all.bytes;
+        used += p->uses[1][i].all.used;
     }
     return bytes ? used >= bytes / 2 : used_its_blocks(p);
 }
