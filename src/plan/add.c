@@ -299,7 +299,8 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
     if (r && r->used > kib)
         r = NULL;
     bool known = r && (zeroed || r->used == r->resident);
-    struct plan_late late = {.owner = s, .thread = a->recorded, .entry = slot->entry, .pages = kib / PLAN_PAGE_KIB};
+    struct plan_late late = {
+        .owner = s, .thread = a->recorded, .entry = slot->entry, .zeroed = zeroed, .pages = kib / PLAN_PAGE_KIB};
     if (!known && !others->all.bytes && !r) {
         late.used = zeroed ? 0 : kib / PLAN_PAGE_KIB;
         return is_live_at_start ? 0 : put_late(a, slot, &late);

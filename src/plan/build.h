@@ -23,6 +23,7 @@ struct plan_late {
     struct plan_stream *owner; // of the op that allocated or resized it
     uint32_t thread;           // the same, of the workload
     uint32_t entry;
+    bool zeroed;                                 // from calloc
     uint64_t touch;                              // word number of the pages in its TOUCH; 0: it has none
     uint64_t pages, used, front_kib;             // pages: of its size; the last: used from its start on
     uint64_t due, touched;                       // pages used up to now; and of them those that the ops so far touch
@@ -35,6 +36,7 @@ struct plan_late {
 
 struct plan_touch_late {
     uint32_t entry;
+    bool zeroed;
     uint64_t from, to, used, front, pages;
 };
 

@@ -42,8 +42,8 @@ int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct pla
     uint64_t used = late->used * PAGE_BYTES < slot->size ? late->used * PAGE_BYTES : slot->size;
     slot->unused = (uint16_t)((double)(slot->size - used) / (double)slot->size * PLAN_UNUSED_ALL);
     p->unused += unused_bytes(slot);
-    if (!late->touch || !late->used || p->facts.streamed || late->pages > UINT32_MAX ||
-        late->entry >> PLAN_ENTRY_BITS || p->n_lates == MAX_LATE || (!late->n_steps && p->n_passed == p->n_recorded))
+    if (!late->touch || !late->used || p->facts.streamed || late->pages > INT32_MAX || late->entry >> PLAN_ENTRY_BITS ||
+        p->n_lates == MAX_LATE || (!late->n_steps && p->n_passed == p->n_recorded))
         return 0;
     if (HT_GROW(&p->lates, &p->lates_capacity, p->n_lates + 1) < 0)
         return -1;
@@ -68,7 +68,8 @@ static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l,
 {
     if (to == l->touched)
         return 0;
-    const struct plan_touch_late t = {l->entry, l->touched, to, l->used, l->front_kib / PLAN_PAGE_KIB, l->pages};
+    const struct plan_touch_late t = {l->entry, l->zeroed, l->touched, to, l->used, l->front_kib / PLAN_PAGE_KIB,
+                                      l->pages};
     l->touched = to;
     return plan_put_touch_late(p, s, &t, e);
 }

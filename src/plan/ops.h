@@ -43,11 +43,12 @@ enum plan_op {
     PLAN_STATS,  // query the allocator's own statistics
     PLAN_TRIM,   // ask the allocator to return free memory to the kernel
     PLAN_SNAPSHOT, // while all threads stand still: copy the slot table, which tells where each block is
-    PLAN_TOUCH,    // bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes,
-    // of those that belong to it alone; extra: KiB used from its start on, and from bit 32 on how many of
-    // the pages are left to TOUCH_LATE
-    // More of the pages of the entry's block. Size field: up to this one of those used, by number; extra: from this one,
-    // and from bit 32 on pages used; pages used at the start, and from bit 32 on pages of the block
+    // Bits 8-63: 4 KiB pages that the program used of the block that the next call allocates or resizes, of those that belong to
+    // it alone; extra: KiB used from its start on, and from bit 32 on how many of the pages are left to TOUCH_LATE
+    PLAN_TOUCH,
+    // More of the pages of the entry's block. Size field: up to this one of those used, by number; extra: from this one, from bit
+    // 32 on pages used, and in bit 63 whether the block is from calloc; pages used at the start, and from bit 32 on pages of the
+    // block
     PLAN_TOUCH_LATE,
     PLAN_PACE,   // bits 8-63: nanoseconds after the start. At a pace the thread does not go on before that; else the
                  // allocator's clock is set to it

@@ -106,7 +106,7 @@ int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan
     if (rc < 0)
         return rc;
     w[0] = plan_word(PLAN_TOUCH_LATE, t->entry, t->to);
-    w[1] = t->from | t->used << 32;
+    w[1] = t->from | t->used << 32 | (uint64_t)t->zeroed << 63;
     w[2] = t->front | t->pages << 32;
     s->next += 3;
     return 0;

@@ -73,6 +73,7 @@ ALWAYS_INLINE void touch_grown(char *block, size_t had, size_t size)
 // others at equal distances.
 struct player_use {
     uint64_t used, front, from, to;
+    bool zeroed; // by calloc: who asks for zeros reads them, before it writes
 };
 
 static __attribute__((noinline)) void touch_used(char *block, size_t size, struct player_use u)
@@ -84,7 +85,10 @@ static __attribute__((noinline)) void touch_used(char *block, size_t size, struc
              to = u.to < used ? u.to : used;
     for (uint64_t i = u.from; i < to; i++) {
         uint64_t page = i < front ? i : front + (pages - front) * (i - front) / (used - front);
-        *(volatile char *)(start + page * PLAYER_PAGE_BYTES) = 1;
+        volatile char *at = (char *)(start + page * PLAYER_PAGE_BYTES);
+        if (u.zeroed)
+            (void)*at;
+        *at = 1;
     }
     // All is used: also what is left behind the last page that belongs to the block alone.
     if (u.to >= pages && u.to > u.from)
@@ -110,7 +114,8 @@ static __attribute__((noinline)) void touch_measured(struct player_thread *t, st
     t->touches = false;
     if (now || b.kind != HT_CALLOC)
         *(volatile char *)b.block = 1;
-    touch_used(b.block, b.size, (struct player_use){t->touch_pages, front, front > old ? old : 0, now});
+    touch_used(b.block, b.size,
+               (struct player_use){t->touch_pages, front, front > old ? old : 0, now, b.kind == HT_CALLOC});
     // What is used from the start on ends somewhere in the last of its pages: another one where the block begins elsewhere in
     // a page than it did when it was recorded.
     if (front && now >= front && end - PLAYER_PAGE_BYTES / 2 < b.size)
@@ -123,7 +128,9 @@ static __attribute__((noinline)) void touch_late(struct player_thread *t, char *
 {
     uint64_t size = (extra[1] >> 32) * PLAYER_PAGE_BYTES, began_ns = clock_monotonic_ns();
     if (block && player.usable_size && player.usable_size(block) >= size)
-        touch_used(block, size, (struct player_use){extra[0] >> 32, (uint32_t)extra[1], (uint32_t)extra[0], to});
+        touch_used(block, size,
+                   (struct player_use){extra[0] >> 32 & INT32_MAX, (uint32_t)extra[1], (uint32_t)extra[0], to,
+                                       extra[0] >> 63});
     t->touch_ns += clock_monotonic_ns() - began_ns;
 }
 

@@ -60,7 +60,8 @@ static void ops_are(struct case_of *c, uint32_t thread, const char *expected)
         if (op == PLAN_TOUCH)
             snprintf(text + n, sizeof text - n, "TOUCH %u ", (unsigned)((*w >> 8) - (w[1] >> 32)));
         else if (op == PLAN_TOUCH_LATE)
-            snprintf(text + n, sizeof text - n, "LATE %u-%u ", (unsigned)(uint32_t)w[1], (unsigned)plan_size_of(*w));
+            snprintf(text + n, sizeof text - n, "LATE %s%u-%u ", w[1] >> 63 ? "zeros " : "", (unsigned)(uint32_t)w[1],
+                     (unsigned)plan_size_of(*w));
         else if (op != PLAN_COUNT && op != PLAN_COUPLE)
             snprintf(text + n, sizeof text - n, "%s ", plan_op_name(op));
     }
@@ -80,6 +81,17 @@ static void test_bit_by_bit(void **state)
     add(&c, 0, 25, small(2));
     add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc SAMPLE malloc LATE 0-8192 SAMPLE LATE 8192-16384 SAMPLE free ");
+}
+
+static void test_pages_of_calloc_are_told_apart(void **state)
+{
+    (void)state;
+    struct case_of c;
+    begin(&c, 2, (const unsigned[]){1, 33}, false);
+    add(&c, 0, 5, small(0));
+    add(&c, 0, 12, (struct workload_op){.kind = HT_CALLOC, .slot = 1, .count = 1, .size = SIZE});
+    add(&c, 0, 50, (struct workload_op){.kind = HT_FREE, .slot = 1});
+    ops_are(&c, 0, "malloc SAMPLE TOUCH 8192 calloc SAMPLE LATE zeros 8192-16384 free ");
 }
 
 static void test_what_is_left_is_touched_before_the_block_is_freed(void **state)
@@ -268,6 +280,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_samples_say_what_is_between_steps),
     cmocka_unit_test(test_samples_do_not_say_more_than_steps),
     cmocka_unit_test(test_bit_by_bit),
+    cmocka_unit_test(test_pages_of_calloc_are_told_apart),
     cmocka_unit_test(test_what_is_left_is_touched_before_the_block_is_freed),
     cmocka_unit_test(test_or_before_its_thread_exits),
     cmocka_unit_test(test_or_after_the_last_sample),
