@@ -39,8 +39,7 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
 // The pages at both ends may have been used for the neighbours'.
 static uint64_t unused_bytes(uint64_t size, const struct workload_residency *r)
 {
-    enum { PAGE_KIB = 4 };
-    uint64_t used = (uint64_t)(r->used / PAGE_KIB + 2) * PAGE_KIB << 10;
+    uint64_t used = (uint64_t)(r->used / WORKLOAD_PAGE_KIB + 2) * WORKLOAD_PAGE_BYTES;
     return size > used ? size - used : 0;
 }
 

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { PAGE_BYTES = 4096 }; // assumed: the page size is not recorded
-
 void heap_notes_release(struct heap_notes *h)
 {
     free(h->items);
@@ -17,7 +15,7 @@ void heap_notes_release(struct heap_notes *h)
 static void note_block(struct heap_note *n, const struct workload_op *op)
 {
     bool before = op->kind == HT_PREEXISTING;
-    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? PAGE_BYTES : op->align;
+    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
     *n = (struct heap_note){.size = event_requested(op->kind, op->size, op->count),
                             .stamp = op->stamp,
                             .site = (uint32_t)(before ? op->value >> 8 : op->value),

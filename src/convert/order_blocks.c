@@ -324,8 +324,6 @@ int order_resize_begin(struct order *o, struct merge_stream *s, uint64_t stamp, 
     return 0;
 }
 
-enum { PAGE_BYTES = 4096 }; // assumed: the page size is not recorded
-
 static uint32_t kib(uint64_t bytes)
 {
     return bytes >> 10 > UINT32_MAX ? UINT32_MAX : (uint32_t)(bytes >> 10);
@@ -354,7 +352,7 @@ int order_note_residency(struct order *o, const struct workload_op *op, uint64_t
         return samples_residency_add_step(&o->residency, &step);
     }
     // Where the first page that belongs to the block alone is used, so is what comes before it.
-    uint64_t before = op->value ? -ptr & (PAGE_BYTES - 1) : 0;
+    uint64_t before = op->value ? -ptr & (WORKLOAD_PAGE_BYTES - 1) : 0;
     const struct workload_residency r = {.op = last_op(&b),
                                          .thread = last_thread(&b),
                                          .used = kib(before + op->align),

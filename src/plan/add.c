@@ -218,8 +218,8 @@ static int set_size(struct pending_op *a, struct plan_slot *slot)
 // are used, so is the rest of the block, and on another allocator it may lie at the start of a page.
 static uint64_t of_block_kib(uint64_t kib, uint64_t size)
 {
-    uint64_t whole = PLAN_PAGE_KIB << 10;
-    return kib / PLAN_PAGE_KIB >= size / whole - 1 ? (size + whole - 1) / whole * PLAN_PAGE_KIB : kib;
+    uint64_t whole = WORKLOAD_PAGE_BYTES;
+    return kib / WORKLOAD_PAGE_KIB >= size / whole - 1 ? (size + whole - 1) / whole * WORKLOAD_PAGE_KIB : kib;
 }
 
 // How much other blocks of the same size class, and from calloc or not, were used so far: of the same call site if it is
@@ -300,9 +300,9 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
         r = NULL;
     bool known = r && (zeroed || r->used == r->resident);
     struct plan_late late = {
-        .owner = s, .thread = a->recorded, .entry = slot->entry, .zeroed = zeroed, .pages = kib / PLAN_PAGE_KIB};
+        .owner = s, .thread = a->recorded, .entry = slot->entry, .zeroed = zeroed, .pages = kib / WORKLOAD_PAGE_KIB};
     if (!known && !others->all.bytes && !r) {
-        late.used = zeroed ? 0 : kib / PLAN_PAGE_KIB;
+        late.used = zeroed ? 0 : kib / WORKLOAD_PAGE_KIB;
         return is_live_at_start ? 0 : put_late(a, slot, &late);
     }
     uint64_t resident = r ? of_block_kib(r->resident, slot->size) : 0, used = resident;
@@ -325,7 +325,7 @@ static int put_touch(struct pending_op *a, struct plan_stream *s, struct plan_sl
         used = of_block_kib(used, slot->size);
         front = used;
     }
-    late.used = used / PLAN_PAGE_KIB;
+    late.used = used / WORKLOAD_PAGE_KIB;
     late.front_kib = front;
     if (known)
         late.steps = samples_residency_steps(p->residency, a->recorded, a->number, &late.n_steps);

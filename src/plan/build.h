@@ -16,8 +16,6 @@ struct plan_slot {
 };
 #define PLAN_UNUSED_ALL UINT16_MAX
 
-enum { PLAN_PAGE_KIB = 4 }; // as the player counts
-
 // A big block whose use may be late: see late.c. Pages are those of 4 KiB that it uses.
 struct plan_late {
     struct plan_stream *owner; // of the op that allocated or resized it
@@ -32,12 +30,6 @@ struct plan_late {
     bool sampled;            // a sample or a step has come since: what its TOUCH touches is known
     bool has_touched;        // there is a TOUCH_LATE …
     uint64_t touched_before; // … before this op of the owner
-};
-
-struct plan_touch_late {
-    uint32_t entry;
-    bool zeroed;
-    uint64_t from, to, used, front, pages;
 };
 
 // A window in the file of a streamed plan.
@@ -205,8 +197,9 @@ int plan_put_switch(struct plan *p, struct plan_stream *s, uint32_t thread, stru
 // TOUCH: pages used of the block of the next call. *at is the word number of the second word.
 int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t *at, struct err *e);
 
-// TOUCH_LATE: further pages of a block.
-int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_touch_late *t, struct err *e);
+// TOUCH_LATE: further pages of a block, up to number `to` of those that are used.
+int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t to,
+                        struct err *e);
 
 // PACE: the following ops wait until `ns` (less than 2^56) after the start.
 int plan_put_pace(struct plan *p, struct plan_stream *s, uint64_t ns, struct err *e);

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    PAGE_BYTES = 4096, // as the player counts
-    MAX_LATE = 1024,   // blocks; further ones are touched when they are allocated
+    MAX_LATE = 1024, // blocks; further ones are touched when they are allocated
     // What a sample may lack before a block is late: the kernel counts resident pages by thread and CPU, and adds them up
     // some dozens at a time.
     SLACK_BYTES = 512 << 10,
@@ -25,21 +24,21 @@ static uint64_t unused_bytes(const struct plan_slot *slot)
 // Pages that are used before the next step at most; behind the last one, all that it uses.
 static uint64_t most_pages(const struct plan_late *l)
 {
-    uint64_t pages = l->n_steps ? l->steps->used / (PAGE_BYTES >> 10) : l->used;
+    uint64_t pages = l->n_steps ? l->steps->used / WORKLOAD_PAGE_KIB : l->used;
     return pages < l->used ? pages : l->used;
 }
 
 // Of a block that no op touches up to now but its TOUCH: so many pages are used by then.
 static void touch_first(struct plan *p, struct plan_late *l, uint64_t pages)
 {
-    p->late_bytes += (l->due - pages) * PAGE_BYTES;
+    p->late_bytes += (l->due - pages) * WORKLOAD_PAGE_BYTES;
     l->due = l->touched = pages;
     p->memory.words[l->touch] = (uint32_t)p->memory.words[l->touch] | (l->used - pages) << 32;
 }
 
 int plan_late_allocated(struct plan *p, struct plan_slot *slot, const struct plan_late *late)
 {
-    uint64_t used = late->used * PAGE_BYTES < slot->size ? late->used * PAGE_BYTES : slot->size;
+    uint64_t used = late->used * WORKLOAD_PAGE_BYTES < slot->size ? late->used * WORKLOAD_PAGE_BYTES : slot->size;
     slot->unused = (uint16_t)((double)(slot->size - used) / (double)slot->size * PLAN_UNUSED_ALL);
     p->unused += unused_bytes(slot);
     if (!late->touch || !late->used || p->facts.streamed || late->pages > INT32_MAX || late->entry >> PLAN_ENTRY_BITS ||
@@ -68,10 +67,9 @@ static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l,
 {
     if (to == l->touched)
         return 0;
-    const struct plan_touch_late t = {l->entry, l->zeroed, l->touched, to, l->used, l->front_kib / PLAN_PAGE_KIB,
-                                      l->pages};
+    int rc = plan_put_touch_late(p, s, l, to, e);
     l->touched = to;
-    return plan_put_touch_late(p, s, &t, e);
+    return rc;
 }
 
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e)
@@ -83,7 +81,7 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
         struct plan_late *l = &p->lates[i];
         if (l->entry != slot->entry)
             continue;
-        p->late_bytes -= (l->used - l->due) * PAGE_BYTES;
+        p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
         uint64_t position;
         if (l->touched < l->used && l->owner != s && l->has_touched) {
             plan_stream_publish(l->owner, l->touched_before, &position);
@@ -100,13 +98,13 @@ int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *
 // The newest blocks were not yet used by so many bytes.
 static void defer(struct plan *p, uint64_t bytes)
 {
-    for (size_t i = p->n_lates; i-- > 0 && bytes >= PAGE_BYTES;) {
+    for (size_t i = p->n_lates; i-- > 0 && bytes >= WORKLOAD_PAGE_BYTES;) {
         struct plan_late *l = &p->lates[i];
-        uint64_t pages = bytes / PAGE_BYTES < l->due ? bytes / PAGE_BYTES : l->due;
+        uint64_t pages = bytes / WORKLOAD_PAGE_BYTES < l->due ? bytes / WORKLOAD_PAGE_BYTES : l->due;
         if (l->sampled)
             continue;
         touch_first(p, l, l->due - pages);
-        bytes -= pages * PAGE_BYTES;
+        bytes -= pages * WORKLOAD_PAGE_BYTES;
     }
 }
 
@@ -115,16 +113,16 @@ static uint64_t use_to(struct plan *p, struct plan_late *l, uint64_t pages)
 {
     uint64_t more = pages > l->due ? pages - l->due : 0;
     l->due += more;
-    p->late_bytes -= more * PAGE_BYTES;
+    p->late_bytes -= more * WORKLOAD_PAGE_BYTES;
     return more;
 }
 
 static void use(struct plan *p, uint64_t bytes)
 {
-    for (size_t i = 0; i < p->n_lates && bytes >= PAGE_BYTES; i++) {
+    for (size_t i = 0; i < p->n_lates && bytes >= WORKLOAD_PAGE_BYTES; i++) {
         struct plan_late *l = &p->lates[i];
-        uint64_t most = most_pages(l), wanted = l->due + bytes / PAGE_BYTES;
-        bytes -= use_to(p, l, wanted < most ? wanted : most) * PAGE_BYTES;
+        uint64_t most = most_pages(l), wanted = l->due + bytes / WORKLOAD_PAGE_BYTES;
+        bytes -= use_to(p, l, wanted < most ? wanted : most) * WORKLOAD_PAGE_BYTES;
     }
 }
 
@@ -204,7 +202,7 @@ int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool e
         if (l->owner != s || l->thread != thread)
             continue;
         if (exits) {
-            p->late_bytes -= (l->used - l->due) * PAGE_BYTES;
+            p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
             l->due = l->used;
         }
         if (l->due == l->touched)

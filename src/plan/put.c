@@ -99,15 +99,15 @@ int plan_put_touch(struct plan *p, struct plan_stream *s, const struct plan_late
     return rc;
 }
 
-int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_touch_late *t, struct err *e)
+int plan_put_touch_late(struct plan *p, struct plan_stream *s, const struct plan_late *late, uint64_t to, struct err *e)
 {
     uint64_t *w;
     int rc = reserve(p, s, 3, &w, e);
     if (rc < 0)
         return rc;
-    w[0] = plan_word(PLAN_TOUCH_LATE, t->entry, t->to);
-    w[1] = t->from | t->used << 32 | (uint64_t)t->zeroed << 63;
-    w[2] = t->front | t->pages << 32;
+    w[0] = plan_word(PLAN_TOUCH_LATE, late->entry, to);
+    w[1] = late->touched | late->used << 32 | (uint64_t)late->zeroed << 63;
+    w[2] = late->front_kib / WORKLOAD_PAGE_KIB | late->pages << 32;
     s->next += 3;
     return 0;
 }

@@ -127,14 +127,14 @@ static int compare_steps(const void *a, const void *b)
 
 static void sort_steps(struct samples_residency *l)
 {
-    enum { PAGE_KIB = 4 }; // a part of one may be in the figures of the block's end, and is in none of a step
     size_t kept = 0, n;
     if (l->n_steps)
         qsort(l->steps, l->n_steps, sizeof *l->steps, compare_steps);
     for (size_t i = 0; i < l->n_steps; i += n) {
         const struct workload_residency_step first = l->steps[i];
         const struct workload_residency *r = samples_residency_find(l, first.thread, first.op);
-        bool is_late = r && first.used / PAGE_KIB < r->used / PAGE_KIB;
+        // A part of a page may be in the figures of the block's end, and is in none of a step.
+        bool is_late = r && first.used / WORKLOAD_PAGE_KIB < r->used / WORKLOAD_PAGE_KIB;
         for (n = 0; i + n < l->n_steps && compare_step_ops(&l->steps[i + n], first.thread, first.op) == 0; n++) {
             if (is_late)
                 l->steps[kept++] = l->steps[i + n];

@@ -119,8 +119,6 @@ static int put_preexisting(struct slice *s, uint32_t thread, struct slice_slot *
     return rc < 0 ? rc : place(s, thread, slot);
 }
 
-enum { PAGE_BYTES = 4096 }; // assumed: the page size is not recorded
-
 // What the block in the slot becomes by the op: known also while it is outside.
 static void note_block(const struct slice *s, uint32_t thread, struct slice_slot *slot, const struct workload_op *op)
 {
@@ -130,7 +128,7 @@ static void note_block(const struct slice *s, uint32_t thread, struct slice_slot
     bool before = op->kind == HT_PREEXISTING;
     slot->allocated_by = before ? (uint8_t)op->value : op->kind;
     slot->site = (uint32_t)(before ? op->value >> 8 : op->value);
-    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? PAGE_BYTES : op->align;
+    uint64_t align = op->kind == HT_VALLOC || op->kind == HT_PVALLOC ? WORKLOAD_PAGE_BYTES : op->align;
     slot->align_log2 = align ? (uint8_t)__builtin_ctzll(align) : 0;
 }
 

@@ -110,6 +110,9 @@ struct workload_sample {
     uint64_t stamp, rss_bytes, anon_bytes;
 };
 
+// Assumed: the page size is not recorded.
+enum { WORKLOAD_PAGE_BYTES = 4096, WORKLOAD_PAGE_KIB = WORKLOAD_PAGE_BYTES >> 10 };
+
 // How much the program used of a block of HT_BIG_BYTES or more, from the op that allocated or resized it to the
 // next one that resized or freed it: of the pages that belong to the block alone, in KiB. If the first of them is used, each
 // figure has the block's part of the page before it, too, which is less than a page.
