@@ -249,21 +249,26 @@ static void add_use(struct plan_use *to, uint64_t bytes, uint64_t used)
     to->by_part[part].used += used;
 }
 
+// The part that the block is in which has the byte of that number, if they are put in order.
+static unsigned part_of_byte(const struct plan_use *u, uint64_t number)
+{
+    unsigned part = 0;
+    for (uint64_t end = u->by_part[0].bytes; end <= number && part < PLAN_USE_PARTS; end += u->by_part[part].bytes)
+        part++;
+    return part;
+}
+
 // How much of a block of that size others let expect: the median of the parts of them that were used, by their bytes. Most are
 // used as a whole or hardly, and those that are not known lie where others have lain: of buffers that are allocated again and
 // again a program uses more than the mean, in which each pool counts that it sets up once and hardly uses.
 static uint64_t expect_use(const struct plan_use *u, uint64_t size)
 {
-    unsigned low = 0, high;
-    uint64_t bytes = u->by_part[0].bytes;
-    while (low < PLAN_USE_PARTS && 2 * bytes < u->all.bytes)
-        bytes += u->by_part[++low].bytes;
-    high = low;
-    while (high < PLAN_USE_PARTS && 2 * bytes == u->all.bytes && !(high > low && u->by_part[high].bytes))
-        high++;
-    double used = (double)u->by_part[low].used / (double)u->by_part[low].bytes;
-    if (high > low)
-        used = (used + (double)u->by_part[high].used / (double)u->by_part[high].bytes) / 2;
+    const uint64_t middle[] = {(u->all.bytes - 1) / 2, u->all.bytes / 2};
+    double used = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned part = part_of_byte(u, middle[i]);
+        used += (double)u->by_part[part].used / (double)u->by_part[part].bytes / 2;
+    }
     return (uint64_t)((double)size * used);
 }
 
