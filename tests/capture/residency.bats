@@ -138,47 +138,10 @@ between() {
 @test "pages of a block from calloc are read before they are written to, others are not" {
   skip_under_sanitizer
   [ "$(uname -m)" = x86_64 ] || skip "tells a read from a write on x86-64 only"
-  # Big blocks are inaccessible at first. Says of which kind the first access of a page is, in a file.
-  cat >first.c <<'END'
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
-void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
-static char *zeroed, *other;
-static const size_t bytes = 64 << 20;
-static void note(int signal, siginfo_t *info, void *context) {
-  char *page = (char *)((uintptr_t)info->si_addr & -4096);
-  const char *of = page >= zeroed && page < zeroed + bytes ? "calloc" : page >= other && page < other + bytes ? "malloc" : NULL;
-  if (!of) abort();
-  int fd = open(getenv("FIRST"), O_CREAT | O_APPEND | O_WRONLY, 0600);
-  dprintf(fd, "%s %s\n", of, ((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2 ? "write" : "read");
-  close(fd);
-  mprotect(page, 4096, PROT_READ | PROT_WRITE);
-}
-__attribute__((constructor)) static void begin(void) {
-  sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = note, .sa_flags = SA_SIGINFO}, NULL);
-}
-static void *map(char **block) { return *block = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
-static int is_big(void *p) { return p && (p == zeroed || p == other); }
-void *malloc(size_t n) { return n >= 1 << 20 && n < bytes ? map(&other) : __libc_malloc(n); }
-void *calloc(size_t n, size_t m) { return n * m >= 1 << 20 && n * m < bytes ? map(&zeroed) : __libc_calloc(n, m); }
-void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
-void *memalign(size_t n, size_t m) { return __libc_memalign(n, m); }
-int posix_memalign(void **p, size_t n, size_t m) { *p = memalign(n, m); return 0; }
-void free(void *p) { if (!is_big(p)) __libc_free(p); }
-END
-  gcc -w -shared -fPIC -o first.so first.c
   for how in malloc calloc; do
     record "$HEAPTAPE_PROGRAMS/residency" $how
     rm -f first
-    FIRST=$PWD/first "$HEAPTAPE" replay -q --runs 1 --no-latency -a "$PWD/first.so" t.ht >/dev/null
+    FIRST=$PWD/first "$HEAPTAPE" replay -q --runs 1 --no-latency -a "$HEAPTAPE_PROGRAMS/libtest-first.so" t.ht >/dev/null
     sort first | uniq -c
   done >found
   cat found

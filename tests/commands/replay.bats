@@ -241,33 +241,12 @@ int main(void) {
   return 0;
 }
 END
-  # Says how many calls of malloc had been made when a thread ended that called malloc(10) or malloc(11).
-  cat >ends.c <<'END'
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
-static _Atomic long calls;
-static pthread_key_t key;
-static void ended(void *value) { int fd = open(getenv("ENDS"), O_CREAT | O_APPEND | O_WRONLY, 0600); dprintf(fd, "%ld %ld\n", (long)value, (long)calls); close(fd); }
-__attribute__((constructor)) static void begin(void) { pthread_key_create(&key, ended); }
-void *malloc(size_t n) { if (n == 10 || n == 11) pthread_setspecific(key, (void *)n); calls++; return __libc_malloc(n); }
-void *calloc(size_t n, size_t m) { return __libc_calloc(n, m); }
-void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }
-void *memalign(size_t n, size_t m) { return __libc_memalign(n, m); }
-int posix_memalign(void **p, size_t n, size_t m) { *p = memalign(n, m); return 0; }
-void free(void *p) { __libc_free(p); }
-END
   gcc -w -pthread -o lives lives.c
-  gcc -w -shared -fPIC -o ends.so ends.c
   "$HEAPTAPE" record -q -f -o t.ht ./lives
   for memory in 8G 512K; do
     rm -f ends
-    ENDS=$PWD/ends "$HEAPTAPE" replay -q -r 1 --no-latency --memory $memory -a "$PWD/ends.so" t.ht
+    ENDS=$PWD/ends "$HEAPTAPE" replay -q -r 1 --no-latency --memory $memory \
+      -a "$HEAPTAPE_PROGRAMS/libtest-ends.so" t.ht
     cat ends
     [ "$(grep -c '^10 ' ends)" -gt 0 ]
     [ "$(grep -c '^10 ' ends)" -eq "$(awk '$1 == 11 && $2 > 50000' ends | wc -l)" ]

@@ -1,0 +1,75 @@
+// libtest-first.so: libc's allocator, but a block of 1 to 64 MiB has its memory in one of two places, for malloc and for calloc,
+// whose pages are inaccessible at first. A line is added to $FIRST when one is accessed: calloc or malloc, and whether the
+// access reads or writes. On x86-64 only.
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { PAGE = 4096, BIG = 1 << 20, BYTES = 64 << 20 };
+
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void __libc_free(void *);
+
+static char *zeroed, *other;
+
+static int is_in(const char *place, const char *at)
+{
+    return place && at >= place && at < place + BYTES;
+}
+
+static void note(int signal, siginfo_t *info, void *context)
+{
+    char *page = (char *)((uintptr_t)info->si_addr & ~(uintptr_t)(PAGE - 1));
+    int writes = 0, fd = open(getenv("FIRST"), O_CREAT | O_APPEND | O_WRONLY, 0600);
+    (void)signal;
+#if defined(__x86_64__)
+    writes = ((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2;
+#else
+    (void)context;
+#endif
+    if (!is_in(zeroed, page) && !is_in(other, page))
+        abort();
+    dprintf(fd, "%s %s\n", is_in(zeroed, page) ? "calloc" : "malloc", writes ? "write" : "read");
+    close(fd);
+    mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = note, .sa_flags = SA_SIGINFO}, NULL);
+}
+
+static void *map(char **place)
+{
+    return *place = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+EXPORT void *malloc(size_t size)
+{
+    return size >= BIG && size < BYTES ? map(&other) : __libc_malloc(size);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    return count * size >= BIG && count * size < BYTES ? map(&zeroed) : __libc_calloc(count, size);
+}
+
+EXPORT void *realloc(void *old, size_t size)
+{
+    return __libc_realloc(old, size);
+}
+
+EXPORT void free(void *block)
+{
+    if (!block || (block != zeroed && block != other))
+        __libc_free(block);
+}
