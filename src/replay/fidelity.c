@@ -244,13 +244,13 @@ static double allocator_ns(const struct replay_session *s, const struct replay_r
 
 struct fidelity fidelity_of(const struct replay_session *s, const struct replay_result *r)
 {
-    const struct replay_run *run = &r->runs[r->typical];
+    const struct replay_run *run = &r->runs[r->typical], *memory = &r->runs[r->typical_memory];
     double recorded_ns = (double)plan_duration_stamps(s->plan) * s->ns_per_stamp;
     struct fidelity f = {
         .recorded_allocator = s->recorded_allocator && s->recorded_allocator[0] ? s->recorded_allocator : NULL,
         .same_allocator = fidelity_same_allocator(s->recorded_allocator, run->library),
-        .live = fidelity_live(s->plan, run),
-        .memory = fidelity_memory(s->plan, run),
+        .live = fidelity_live(s->plan, memory),
+        .memory = fidelity_memory(s->plan, memory),
         .allocator_ns = allocator_ns(s, r),
         .recorded_ns = recorded_ns > 0 ? recorded_ns : NAN,
     };

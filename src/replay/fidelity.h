@@ -41,7 +41,7 @@ int fidelity_overlap(const struct plan *p, const struct replay_run *run, struct 
 // Of the recorded memory, what the mean error and the peak's may be before results say that they are far off.
 #define FIDELITY_FAR 0.1
 
-// All of this, of the typical run.
+// Memory is that of the run whose peak RSS is the median, the rest that of the run whose wall time is.
 struct fidelity {
     const char *recorded_allocator; // the file; NULL: not known. Borrowed from the session
     bool same_allocator;            // the replay is on the recorded one

@@ -377,7 +377,6 @@ static void put_fragmentations(struct json *j, const struct replay_session *s, c
 // The members of a result, without the braces.
 static void put_result(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
-    const struct replay_run *typical = &r->runs[r->typical];
     replay_json_allocator(j, r);
     json_key(j, "runs");
     json_begin_array(j);
@@ -400,7 +399,7 @@ static void put_result(struct json *j, const struct replay_session *s, const str
     put_internal_fragmentation(j, s, r);
     put_fragmentations(j, s, r);
     put_stats(j, s, r);
-    put_timeline(j, typical);
+    put_timeline(j, &r->runs[r->typical_memory]);
 }
 
 static void put_verified(struct json *j, const struct replay_result *r)

@@ -302,12 +302,13 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s, const 
 static void sum_up(struct replay_result *r, const struct replay_result *null)
 {
     const union figures *runs[MEASURE_MAX_RUNS];
-    double walls[MEASURE_MAX_RUNS];
+    double walls[MEASURE_MAX_RUNS], peaks[MEASURE_MAX_RUNS];
     for (size_t i = 0; i < r->n_runs; i++) {
         r->runs[i].figures.overhead_ns_per_event = i < null->n_runs ? null->runs[i].figures.ns_per_event : NAN;
         runs[i] = &r->runs[i].figures;
     }
     r->typical = measure_median_index(walls, values_of(r, FIGURE_wall_ns, walls));
+    r->typical_memory = measure_median_index(peaks, values_of(r, FIGURE_peak_rss_bytes, peaks));
     figures_summarize(&r->figures, runs, r->n_runs, r->typical);
 }
 

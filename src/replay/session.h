@@ -64,7 +64,8 @@ struct replay_result {
     struct replay_run stats;   // a run that read the allocator's statistics, if that was asked for
     struct fragmentation fragmentation[PLAN_SNAPSHOTS];
     union figures figures;    // summary of the runs
-    size_t typical;           // the run whose wall time is the median
+    size_t typical;           // the run whose wall time is the median …
+    size_t typical_memory;    // … and that whose peak RSS is: its timeline is shown and judged
     struct replay_real *real; // of replay_real_run
     size_t n_real;
 };

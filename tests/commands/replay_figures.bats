@@ -31,6 +31,15 @@ assert max(x[2] for x in t) <= max(r["peak_rss_bytes"] for r in d["runs"])'
   [ "$(grep peak_live_bytes facts)" = "peak_live_bytes $(json 'print(d["peak_live_bytes"])')" ]
 }
 
+@test "the timeline is that of the run whose peak RSS is the median, the rest that of the median wall time" {
+  make_workload churn 1 3000 10
+  UNEVEN=$PWD/uneven "$HEAPTAPE" replay -q -r 3 --no-latency --json -a "$HEAPTAPE_PROGRAMS/libtest-uneven.so" w.htw >out.json
+  json 'peaks, walls = ([r[k] for r in d["runs"]] for k in ("peak_rss_bytes", "wall_ns"))
+assert peaks[0] < peaks[2] < peaks[1] and walls[0] < walls[1] < walls[2], d["runs"]
+assert d["peak_rss_bytes"] == peaks[2] and d["wall_ns"] == walls[1], d["runs"]
+assert 17 << 20 > max(s[2] for s in d["timeline"]) - d["baseline_rss_bytes"] >= 16 << 20, d["timeline"]'
+}
+
 @test "--json says where the figures come from" {
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q -r 1 --no-latency --json w.htw >out.json

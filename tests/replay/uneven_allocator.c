@@ -1,0 +1,55 @@
+// libtest-uneven.so: libc's allocator, which differs from process to process: at the 1,000th malloc it takes memory and time.
+// Each process adds a byte to $UNEVEN; the number of those before it chooses how much.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+void *__libc_malloc(size_t);
+void *__libc_calloc(size_t, size_t);
+void *__libc_realloc(void *, size_t);
+void __libc_free(void *);
+
+static const struct {
+    size_t mib;
+    long ms;
+} takes[] = {{1, 1}, {64, 300}, {16, 999}};
+
+static void take(void)
+{
+    int fd = open(getenv("UNEVEN"), O_CREAT | O_APPEND | O_WRONLY, 0600);
+    size_t n = (size_t)lseek(fd, 0, SEEK_END) % (sizeof takes / sizeof *takes), bytes = takes[n].mib << 20;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (write(fd, "", 1) != 1 || at == MAP_FAILED)
+        abort();
+    close(fd);
+    memset(at, 1, bytes);
+    nanosleep(&(struct timespec){.tv_nsec = takes[n].ms * 1000000}, NULL);
+}
+
+EXPORT void *malloc(size_t size)
+{
+    static unsigned calls;
+    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) == 1000)
+        take();
+    return __libc_malloc(size);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    return __libc_calloc(count, size);
+}
+
+EXPORT void *realloc(void *old, size_t size)
+{
+    return __libc_realloc(old, size);
+}
+
+EXPORT void free(void *block)
+{
+    __libc_free(block);
+}
