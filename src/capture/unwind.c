@@ -174,7 +174,8 @@ void unwind_memory_init(struct unwind_memory *m)
     m->age = atomic_load_explicit(&unwind_age, memory_order_relaxed);
     m->words[0] = (struct unwind_word){(const uint64_t *)&m->words[0].at, 0}; // another than the word at it
     // The word below its sp is not its pc.
-    m->nobody = (struct unwind_frame){.sp = (uintptr_t)(&m->nobody.sp + 1)};
+    struct unwind_frame *nobody = &m->frames[UNWIND_FRAMES];
+    *nobody = (struct unwind_frame){.sp = (uintptr_t)(&nobody->sp + 1)};
 }
 
 static void forget_all(struct unwind_memory *m)
@@ -182,6 +183,22 @@ static void forget_all(struct unwind_memory *m)
     memset(m->rules, 0, sizeof m->rules);
     unwind_forget_frames(m);
     unwind_memory_init(m);
+}
+
+static inline struct unwind_frame *caller_of(struct unwind_memory *m, const struct unwind_frame *f)
+{
+    return (struct unwind_frame *)((char *)m->frames + f->caller);
+}
+
+static inline void set_caller(const struct unwind_memory *m, struct unwind_frame *f, const struct unwind_frame *caller)
+{
+    _Static_assert(sizeof m->frames <= UINT16_MAX && sizeof m->path <= UINT16_MAX, "16 bits say where one is");
+    f->caller = (uint16_t)((const char *)caller - (const char *)m->frames);
+}
+
+static inline struct unwind_place *place_of(struct unwind_memory *m, const struct unwind_frame *f)
+{
+    return (struct unwind_place *)((char *)m->path + f->place);
 }
 
 static struct unwind_frame *set_of(struct unwind_memory *m, uint64_t pc, uint64_t sp)
@@ -198,8 +215,7 @@ static __attribute__((noinline)) struct unwind_frame *make_frame(struct unwind_m
     bool plain = step.way == WAY_SP && step.number > 0 && step.slot <= step.number && step.slot != SLOT_LOST;
     *f = (struct unwind_frame){.pc = pc,
                                .sp = sp,
-                               .caller = &m->nobody,
-                               .place = m->path,
+                               .caller = UNWIND_FRAMES * sizeof *f,
                                .number = step.number,
                                .slot = step.slot,
                                .way = step.way,
@@ -231,11 +247,13 @@ struct fp {
 };
 
 // Where that of `f` lies, to which the kept callers lead.
-static void follow_fp(struct fp *fp, const struct unwind_frame *f)
+static void follow_fp(struct unwind_memory *m, struct fp *fp, const struct unwind_frame *f)
 {
-    for (; fp->frame != f; fp->frame = fp->frame->caller) {
+    while (fp->frame != f) {
+        const struct unwind_frame *caller = caller_of(m, fp->frame);
         if (fp->frame->slot)
-            fp->at = (const uint64_t *)(fp->frame->caller->sp - fp->frame->slot);
+            fp->at = (const uint64_t *)(caller->sp - fp->frame->slot);
+        fp->frame = caller;
     }
 }
 
@@ -255,7 +273,7 @@ static __attribute__((noinline)) struct unwind_frame *other_caller(const struct 
                                                                    struct unwind_frame *f, struct fp *fp)
 {
     static const uint64_t lost_fp;
-    follow_fp(fp, f);
+    follow_fp(c->memory, fp, f);
     struct unwind_registers r = {f->pc, f->sp, *fp->at}, to;
     const struct unwind_step step = {f->number, f->slot, f->way};
     bool kept = f->plain || (is_by_fp(step.way) && step.slot != SLOT_LOST);
@@ -263,7 +281,7 @@ static __attribute__((noinline)) struct unwind_frame *other_caller(const struct 
         return NULL;
     struct unwind_frame *p = keep(c->memory, to.pc, to.sp);
     if (kept && f != p) // f may have lost its place to p
-        f->caller = p;
+        set_caller(c->memory, f, p);
     if (step.way == WAY_SIGNAL)
         fp->at = signal_fp(r.sp);
     else if (step.way == WAY_ALIGNED)
@@ -326,7 +344,7 @@ static __attribute__((noinline)) void keep_path(struct unwind_memory *m, const s
         at->needs_fp = needs_fp || is_by_fp(step.way);
         at->site = outer->site * CODEC_SITE_FACTOR + w->pc;
         if (own)
-            f->place = at;
+            f->place = (uint16_t)((char *)at - (char *)m->path);
     }
     uint32_t before = m->path_n;
     m->path_n = at->n_frames;
@@ -348,10 +366,10 @@ static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cu
     struct fp fp = {f, &c->from.fp};
     *walk = (struct path_walk){0};
     for (;;) {
-        const struct unwind_place *place = f->place;
+        const struct unwind_place *place = place_of(m, f);
         if (place->frame == f && left >= place->n_frames && is_same(m, place, &same)) {
             if (place->needs_fp)
-                follow_fp(&fp, f);
+                follow_fp(m, &fp, f);
             if (!place->needs_fp || *fp.at == place->fp) {
                 walk->known = place->n_frames;
                 hash += place->site * power;
@@ -359,28 +377,28 @@ static inline __attribute__((always_inline)) uint64_t walk_kept(struct unwind_cu
             }
         }
         if (notes) {
-            follow_fp(&fp, f);
+            follow_fp(m, &fp, f);
             m->walked[max - left] = (struct unwind_walked){f, f->pc, f->sp, fp.at};
         }
         hash += f->pc * power;
         power *= CODEC_SITE_FACTOR;
         if (--left == 0)
             break;
-        struct unwind_frame *p = f->caller;
+        struct unwind_frame *p = caller_of(m, f);
         if (f->plain) {
             uint64_t cfa = f->sp + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || unwind_read(cfa - WORD) != p->pc) {
                 bool readable = cfa <= limit && cfa % WORD == 0;
                 p = readable ? find(m, unwind_read(cfa - WORD), cfa) : NULL;
                 if (p)
-                    f->caller = p;
+                    set_caller(m, f, p);
                 else
                     p = other_caller(c, f, &fp);
             }
         } else if (f->way == WAY_END) {
             break;
         } else {
-            follow_fp(&fp, f);
+            follow_fp(m, &fp, f);
             // A guess has been right once, or another frame has taken its place: the word below its sp can be read.
             uint64_t cfa = *fp.at + (uint64_t)(int64_t)f->number;
             if (cfa != p->sp || !is_above(cfa, f) || unwind_read(cfa - WORD) != p->pc)

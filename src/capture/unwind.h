@@ -48,12 +48,13 @@ struct unwind_step {
     uint8_t way;   // enum unwind_way
 };
 
-// A frame that was met: the address behind its call, and the stack pointer after that call.
+// A frame that was met: the address behind its call, and the stack pointer after that call. Two of them, a set, are a line of
+// the cache.
 struct unwind_frame {
     uint64_t pc, sp;
-    struct unwind_frame *caller; // the last one: a guess. Never NULL
-    struct unwind_place *place;  // in the path, if the place says so too. Never NULL
-    int32_t number;              // these three: as in unwind_step
+    uint16_t caller; // the last one, a guess: where it is in `frames`, in bytes
+    uint16_t place;  // in the path, if the place says so too: where it is in `path`, in bytes
+    int32_t number;  // these three: as in unwind_step
     uint16_t slot;
     uint8_t way;
     bool plain; // the caller's sp is sp + number
@@ -80,11 +81,11 @@ struct unwind_word {
     uint64_t word;
 };
 
-// What a thread keeps from walk to walk, 91 KiB.
+// What a thread keeps from walk to walk, 83 KiB.
 struct unwind_memory {
     _Alignas(64) uint64_t rules[UNWIND_RULES]; // see unwind.c
-    struct unwind_frame frames[UNWIND_FRAMES];
-    struct unwind_frame nobody; // the caller of frames whose caller cannot be guessed
+    _Alignas(
+        64) struct unwind_frame frames[UNWIND_FRAMES + 1]; // the last: caller of those whose caller cannot be guessed
     uint32_t age;
     uint32_t made; // frames so far: they take turns in the places of a set
     uint32_t path_n;

@@ -65,7 +65,7 @@ static __attribute__((noinline)) void compare(const uintptr_t *frame)
     // A coroutine's stack, or a signal's.
     if (c.low >= c.high || c.high - c.low > 8u << 20)
         return;
-    if (!memory.nobody.sp) {
+    if (!memory.age) {
         unwind_memory_init(&memory);
         random_state = (uintptr_t)&memory ^ (uint64_t)getpid() << 20;
     }
