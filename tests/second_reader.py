@@ -24,7 +24,9 @@ MASK64 = (1 << 64) - 1
 TRACE_SESSION, TRACE_PROCESS, TRACE_EVENTS = 1, 2, 3
 WORKLOAD_HEADER, WORKLOAD_OPS, WORKLOAD_INDEX = 1, 2, 5
 TAG_EPOCH, TAG_BASE, TAG_LONG = 1, 2, 3
-NOTES = {29: "path", 30: "site", 31: "usable"}
+CALLOC = 6
+NOTE_SITE = 30
+NOTES = {28: "count", 29: "path", NOTE_SITE: "site", 31: "usable"}
 FAILED, FROM_NULL, FREED, HAS_SITE, HAS_WAITS, NO_SLOT = 1, 2, 4, 0x20, 0x40, 0x80
 
 
@@ -198,7 +200,7 @@ def print_event(kind, pid, tid, ns, event):
         out.append(f'"error":{event["error"]}')
     if "thread" in event:
         out.append(f'"thread":{event["thread"]}')
-    for _, note in sorted(NOTES.items()):
+    for _, note in sorted(NOTES.items())[1:]:  # the count is a field
         if event.get(note):
             out.append(f'"{note}":{event[note]}')
     if event.get("text"):
@@ -294,7 +296,27 @@ class Columns:
         return self.at == [len(column) for column in self.columns]
 
 
-TRANSFORMS = {0: Words, 1: Columns}
+class ShortColumns(Columns):
+    """A site that the record before it defines stands as 0."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.defined = 0
+
+    def record(self, stream, kinds):
+        head, more = super().record(stream, kinds)
+        value = head >> 5
+        if head & 31 == NOTE_SITE and value in (0, self.defined):
+            head = NOTE_SITE | (value ^ self.defined) << 5
+        addresses = more[1 : 1 + (head >> 43 & 2047) // 8]
+        if head & 31 == TAG_LONG and kinds[head >> 19 & 255].name == "heaptape.frames" and addresses:
+            self.defined = more[0]
+            for address in reversed(addresses):
+                self.defined = (self.defined * 0xD6E8FEB86659FD93 + address) % 2**59
+        return head, more
+
+
+TRANSFORMS = {0: Words, 1: Columns, 2: ShortColumns}
 
 
 class Trace:
@@ -347,6 +369,7 @@ class Trace:
             need(number_of_kind in self.kinds, f"there is no kind {number_of_kind}")
             kind = self.kinds[number_of_kind]
             event = self.long(kind, head, more) if tag == TAG_LONG else self.short(kind, stream, head)
+            need(tag == CALLOC or "count" not in stream.notes, "a count stands before no short calloc")
             event.update(stream.notes)
             stream.notes = {}
             self.event(segment, stream, kind, stream.epoch * 2**14 + (head >> 5) % 2**14, event)

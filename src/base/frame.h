@@ -49,7 +49,9 @@ int frame_write(struct frame_writer *w, uint8_t type, const void *raw, size_t ra
 struct frame_hint {
     uint8_t frames; // since the methods were tried
     uint8_t method; // frame_write.c's
-    bool fast;      // the caller's: at fast levels time counts more than some percent of size
+    // The caller's.
+    bool fast; // at fast levels time counts more than some percent of size
+    bool far;  // what repeats does so far apart
 };
 
 // A piece of a payload.

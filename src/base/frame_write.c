@@ -59,12 +59,13 @@ static bool join(struct frame_writer *w, const struct frame_part *parts, size_t 
     return true;
 }
 
-static void set_parameters(ZSTD_CCtx *z, int level, bool many, enum method method)
+// `near`: at fast levels, what repeats farther back need not be found.
+static void set_parameters(ZSTD_CCtx *z, int level, bool near, enum method method)
 {
     ZSTD_CCtx_reset(z, ZSTD_reset_session_and_parameters);
     ZSTD_CCtx_setParameter(z, ZSTD_c_compressionLevel, level);
     // The table fits the L1 cache; what it forgets costs 2 % of size.
-    if (level <= FAST_LEVEL && many && method == METHOD_PATTERNS)
+    if (level <= FAST_LEVEL && near && method == METHOD_PATTERNS)
         ZSTD_CCtx_setParameter(z, ZSTD_c_hashLog, 11);
     // The search for matches is skipped by taking the longest possible steps.
     ZSTD_paramSwitch_e literals = method == METHOD_PLAIN ? ZSTD_ps_enable : ZSTD_ps_disable;
@@ -75,7 +76,7 @@ static void set_parameters(ZSTD_CCtx *z, int level, bool many, enum method metho
 static size_t compress_part(struct frame_writer *w, enum method method, const struct frame_part *part, uint8_t *to,
                             size_t room)
 {
-    set_parameters(w->zstd, w->level, true, method);
+    set_parameters(w->zstd, w->level, !part->hint->far, method);
     return ZSTD_compress2(w->zstd, to, room, part->bytes, part->size);
 }
 

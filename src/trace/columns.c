@@ -5,7 +5,7 @@
 #include <errno.h>
 
 // Records are taken apart in blocks whose scratch stays in the L1 cache.
-enum { BLOCK = 1024, PLANES = 6 };
+enum { BLOCK = 1024, PLANES = 6, WORD = 8 };
 
 // A vector register of any processor.
 #define BYTES16 uint8_t __attribute__((vector_size(16)))
@@ -17,7 +17,7 @@ struct columns_block {
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 
-static const uint8_t item_bytes[COLUMN_COUNT] = {[0 ... COLUMN_WORDS - 1] = 1, [COLUMN_WORDS] = 8};
+static const uint8_t item_bytes[COLUMN_COUNT] = {[0 ... COLUMN_WORDS - 1] = 1, [COLUMN_WORDS] = WORD};
 
 static enum columns_form form_of(unsigned tag)
 {
@@ -48,6 +48,7 @@ void columns_init(struct columns *c)
         c->sized |= (uint32_t)(form == COLUMNS_SIZED) << tag;
         c->counted |= (uint32_t)(hot && event_counts(tag)) << tag;
     }
+    c->hints[COLUMN_WORDS].far = true;
 }
 
 void columns_release(struct columns *c)
@@ -72,6 +73,7 @@ void columns_clear(struct columns *c)
 {
     c->words = 0;
     c->stamp = 0;
+    c->defined = 0;
     for (unsigned i = 0; i < COLUMN_COUNT; i++)
         c->column[i].size = 0;
 }
@@ -157,6 +159,25 @@ static void put_tag(struct columns *c, unsigned tag)
     b->data[b->size++] = (uint8_t)tag;
 }
 
+// The innermost site that a HT_FRAMES at `w` defines. Else, *defined.
+static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
+{
+    struct event ev = {.kind = HT_FRAMES};
+    if ((w[0] >> CODEC_LONG_KIND_AT & 0xff) != HT_FRAMES || !codec_get_long(w, words, &ev) || ev.text_bytes < WORD)
+        return;
+    *defined = ev.size;
+    for (uint32_t n = ev.text_bytes / WORD; n-- > 0;)
+        *defined = codec_site(*defined, get_u64((const uint8_t *)ev.text + WORD * n));
+}
+
+// The number of a site that has just been defined follows from the definition. It stands as 0, and what was 0 as that number: to and
+// fro.
+static uint64_t exchange_site(unsigned tag, uint64_t value, uint64_t defined)
+{
+    bool is_either = tag == HT_FIRST_NOTE + HT_NOTE_SITE && (value == defined || value == 0);
+    return is_either ? value ^ defined : value;
+}
+
 // As scan_rare, and stores what does not fit the block.
 static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, uint32_t left,
                            struct columns_records *r)
@@ -171,7 +192,9 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
     else if (form == COLUMNS_LONG)
         put_word(c, w[0] >> CODEC_BODY_AT);
     else
-        put_word(c, w[0] >> CODEC_TAG_BITS);
+        put_word(c, exchange_site(codec_tag_of(w[0]), w[0] >> CODEC_TAG_BITS, c->defined));
+    if (form == COLUMNS_LONG)
+        note_defined(w, words, &c->defined);
     for (uint32_t i = 1; i < words; i++)
         put_word(c, w[i]);
     return words;
@@ -344,15 +367,15 @@ int columns_finish(struct columns *c, bool fast, struct buf *payload, struct fra
         if (buf_put(payload, length, sizeof length) < 0)
             return -ENOMEM;
         if (c->hints[i].fast != fast)
-            c->hints[i] = (struct frame_hint){.fast = fast};
+            c->hints[i] = (struct frame_hint){.fast = fast, .far = i == COLUMN_WORDS};
         parts[i] = (struct frame_part){c->column[i].data, c->column[i].size, &c->hints[i]};
     }
     return 0;
 }
 
-bool columns_open(struct columns_source *src, const uint8_t *at, size_t n)
+bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at, size_t n)
 {
-    *src = (struct columns_source){0};
+    *src = (struct columns_source){.transform = transform};
     if (n < 4 * COLUMN_COUNT)
         return false;
     const uint8_t *p = at + 4 * COLUMN_COUNT;
@@ -454,13 +477,15 @@ static uint32_t merge_rare(const struct columns *c, struct columns_source *src, 
     else if (form == COLUMNS_LONG)
         to[0] = CODEC_TAG_LONG | word << CODEC_BODY_AT;
     else
-        to[0] = tag | word << CODEC_TAG_BITS;
+        to[0] = tag | exchange_site(tag, word, src->defined) << CODEC_TAG_BITS;
     if (form == COLUMNS_NOTE)
         return 1; // columns_get looks at what follows
     uint32_t words = codec_record_words(to[0]);
     if (words > room || words - 1 > src->left[COLUMN_WORDS])
         return 0;
-    memcpy(to + 1, take(src, COLUMN_WORDS, words - 1), 8 * (words - 1));
+    memcpy(to + 1, take(src, COLUMN_WORDS, words - 1), WORD * (words - 1));
+    if (form == COLUMNS_LONG && src->transform == EVENTS_COLUMNS)
+        note_defined(to, words, &src->defined);
     return scan_rare(c, to, words, r);
 }
 

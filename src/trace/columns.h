@@ -10,7 +10,11 @@
 #include "trace/trace.h"
 
 // How the words stand in the payload. Wire values.
-enum columns_transform { EVENTS_WORDS = 0, EVENTS_COLUMNS = 1 };
+enum columns_transform {
+    EVENTS_WORDS = 0,
+    EVENTS_COLUMNS_OLD = 1, // notes of new sites are as they are; only read
+    EVENTS_COLUMNS = 2,
+};
 
 enum {
     EVENTS_HEADER_BYTES = 24,
@@ -48,6 +52,7 @@ struct columns {
     uint32_t room;                // words that the columns have room for
     uint32_t words;               // taken since columns_clear
     uint32_t stamp;               // field of the record before, of any segment of the frame
+    uint64_t defined;             // site of the last HT_FRAMES of the frame; 0: there was none
     struct buf column[COLUMN_COUNT];
     struct frame_hint hints[COLUMN_COUNT];
 };
@@ -81,11 +86,13 @@ int columns_finish(struct columns *c, bool fast, struct buf *payload, struct fra
 // The other way. `at` points to the table of lengths; `segments` have their counts, and `words` room for all of them.
 // false when the bytes are no such columns.
 struct columns_source {
+    enum columns_transform transform;
     const uint8_t *column[COLUMN_COUNT];
     uint32_t left[COLUMN_COUNT];
     uint32_t stamp;
+    uint64_t defined;
 };
-bool columns_open(struct columns_source *src, const uint8_t *at, size_t n);
+bool columns_open(struct columns_source *src, enum columns_transform transform, const uint8_t *at, size_t n);
 bool columns_get(const struct columns *c, struct columns_source *src, struct columns_records *r, uint64_t *words);
 bool columns_ended(const struct columns_source *src);
 

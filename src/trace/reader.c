@@ -170,7 +170,7 @@ static bool read_words(struct trace_reader *r, enum columns_transform transform,
     struct trace_segment *s = (struct trace_segment *)(void *)r->segments.data;
     uint64_t *words = (uint64_t *)(void *)r->words.data;
     struct columns_source source = {0};
-    if (transform == EVENTS_COLUMNS && !columns_open(&source, body, n))
+    if (transform != EVENTS_WORDS && !columns_open(&source, transform, body, n))
         return false;
     if (transform == EVENTS_WORDS && n != r->words.size)
         return false;
@@ -178,8 +178,8 @@ static bool read_words(struct trace_reader *r, enum columns_transform transform,
         memcpy(words, body, n);
     for (size_t i = 0; i < n_segments; i++) {
         struct columns_records rec = {{s[i].epoch0, s[i].base0}, s[i].n_words, s[i].n_records, 0};
-        bool good = transform == EVENTS_COLUMNS ? columns_get(r->columns, &source, &rec, words)
-                                                : scan_words(r->columns, words, &rec);
+        bool good = transform == EVENTS_WORDS ? scan_words(r->columns, words, &rec)
+                                              : columns_get(r->columns, &source, &rec, words);
         if (!good)
             return false;
         s[i].epoch_end = rec.state.epoch;

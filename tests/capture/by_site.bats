@@ -132,6 +132,15 @@ grow() {
   jq -e '[.sites[].frames | length] == [6, 7, 8, 9, 10, 13]' <<<"$output"
 }
 
+@test "call sites: a trace in which a site stands as 0 where it has just been defined" {
+  "$HEAPTAPE" dump -F json -k calloc "$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht" >lines
+  [ "$(jq -c '[.count, .size]' lines | sort | uniq -c | tr -s '\n ' ' ')" = ' 3 [1,24] 3 [2,24] 3 [3,24] 3 [4,24] 3 [5,24] ' ]
+  "$HEAPTAPE" convert -o w.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht"
+  heaptape stat --by site --format json w.htw
+  [ "$status" -eq 0 ]
+  jq -e '[.sites[] | {(.allocated_bytes | tostring): (.frames | length)}] | add == {"72": 6, "144": 7, "216": 8, "288": 8, "360": 8}' <<<"$output"
+}
+
 # Two functions that allocate 30 MB and 10 MB, in blocks of many sizes, and a third with one block of 5 MB.
 two_sites() {
   cat >two.c <<'END'

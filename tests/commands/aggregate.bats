@@ -49,11 +49,11 @@ END
 
 @test "aggregate: the totals and call sites of recordings are those of the trace" {
   local trace
-  for trace in trace-1 stacks-1 stacks-2 pages-1; do
+  for trace in trace-1 stacks-1 stacks-2 stacks-3 pages-1; do
     "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <"$golden/$trace.ht"
     same_totals "$golden/$trace.ht"
   done
-  for trace in stacks-1 stacks-2; do
+  for trace in stacks-1 stacks-2 stacks-3; do
     "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 3600 <"$golden/$trace.ht"
     sites "$golden/$trace.ht" >trace.sites
     sites a.hta >aggregate.sites

@@ -48,6 +48,15 @@ agree_on_workloads() {
   [ "$(wc -l <want)" -eq 186 ]
 }
 
+@test "second reader: golden traces with call sites" {
+  needs_tools
+  local golden
+  for golden in stacks-1 stacks-2 stacks-3; do
+    agree "$HEAPTAPE_SOURCE/tests/golden/$golden.ht" sort
+    [ "$(grep -c '"site":' want)" -ge 6 ]
+  done
+}
+
 @test "second reader: the golden workload" {
   needs_tools
   # Threads, waits, blocks from before, call sites. A reader of this version reads it for ever.

@@ -27,7 +27,8 @@ struct stream {
     uint64_t *words;
     uint32_t n;
     uint64_t events;
-    bool golden; // as the golden file's writer made it
+    uint64_t site; // that was defined last
+    bool golden;   // as the golden file's writer made it
 };
 
 // These have got a text since.
@@ -98,6 +99,25 @@ static void fill_all_kinds(struct stream *s, const uint8_t *without)
     }
 }
 
+// A site, which may have been defined right before, or that is none.
+static void put_site(struct stream *s, uint64_t r)
+{
+    const uint64_t addresses[] = {r >> 20, 0x402000, 0x7f0000001234};
+    uint32_t n = r & 3;
+    struct event ev = {.kind = HT_FRAMES,
+                       .stamp = s->stamp,
+                       .size = r >> 8 & codec_mask(CODEC_NOTE_BITS),
+                       .text = (const char *)addresses,
+                       .text_bytes = n * 8};
+    if (n) {
+        s->n += codec_put_long(s->words + s->n, &ev);
+        s->site = ev.size;
+        while (n-- > 0)
+            s->site = codec_site(s->site, addresses[n]);
+    }
+    put(s, codec_note(HT_NOTE_SITE, r & 4 ? s->site : r & 8 ? 0 : r >> 9 & codec_mask(CODEC_NOTE_BITS)));
+}
+
 static void fill_random(struct stream *s, uint32_t records)
 {
     static const unsigned kinds[] = {HT_MALLOC, HT_FREE, HT_CALLOC, HT_REALLOC_BEGIN, HT_REALLOC, HT_DELETE_SIZED};
@@ -107,6 +127,8 @@ static void fill_random(struct stream *s, uint32_t records)
         bool base = !(r >> 8 & 63) && !(r >> 14 & 3);
         if (!base && r >> 32 & 1)
             put(s, codec_note(HT_NOTE_USABLE, r >> (r & 31) & codec_mask(59)));
+        if (!base && !(r >> 36 & 7))
+            put_site(s, random_u64());
         if (r >> 8 & 63)
             put_short(s, kinds[(r >> 20) % (sizeof kinds / sizeof *kinds)]);
         else if (!base)
@@ -332,7 +354,7 @@ static void test_bad_words(void **state)
 {
     (void)state;
     static const uint64_t bad[] = {
-        0, HT_FIRST_NOTE, HT_FIRST_NOTE + HT_NOTE_USABLE, CODEC_TAG_LONG | 200ull << CODEC_LONG_KIND_AT,
+        0, HT_MEMALIGN, HT_FIRST_NOTE + HT_NOTE_USABLE, CODEC_TAG_LONG | 200ull << CODEC_LONG_KIND_AT,
         CODEC_TAG_LONG | (uint64_t)HT_MALLOC << CODEC_LONG_KIND_AT | 200ull << CODEC_LONG_WORDS_AT};
     seed = 4711;
     for (unsigned i = 0; i < 2 * sizeof bad / sizeof *bad; i++) {
