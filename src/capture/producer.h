@@ -230,7 +230,7 @@ static inline bool producer_put_again(unsigned kind, uint64_t size, uint64_t add
                                       const void *frame)
 {
     if (producer_tls.stack_left < 0)
-        return producer_put_called(kind, size, address, caller, frame);
+        return producer_put_called(kind, 1, size, address, caller, frame);
     producer_tls.decided = PRODUCER_WITHOUT_STACK;
     return false;
 }

@@ -12,6 +12,7 @@ uint64_t producer_sample_bytes;
 enum {
     OWN_FRAMES = 8, // of this library, between the walk and the wrapper
     SCANS_AT_ONCE = 16,
+    PREFETCHED_SITES = 8,
     WATCH_WALKS = 1024, // of a thread, between looks whether objects have been unloaded
 };
 
@@ -195,12 +196,54 @@ static inline void watch(struct producer_thread *t)
         unwind_watch();
 }
 
-bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller, const void *frame)
+// Not 0 where the one-word form cannot hold it, with a note of the count, or the block is a big one.
+static inline uint64_t odd_block(uint64_t count, uint64_t size, uint64_t rel)
+{
+    return (count - 1) >> HT_BIG_SIZE_BITS | (count * size) >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
+}
+
+static bool put_without_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
+{
+    if (count == 1)
+        return producer_put_sized(kind, size, address, false);
+    struct producer_stream *stream = producer_begin(0);
+    if (!stream)
+        return false;
+    uint64_t *w = stream->pos, ticks = clock_counter(), rel = codec_relative(address, stream->state.base);
+    bool done =
+        !((codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | odd_block(count, size, rel)) && !producer_no_room(w + 1);
+    if (done) {
+        w[0] = codec_note(HT_NOTE_COUNT, count);
+        w[1] = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel);
+        producer_publish(stream, w + 2);
+    }
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return done;
+}
+
+bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller, const void *frame)
+{
+    producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - count * size);
+    if (producer_tls.stack_left < 0)
+        return producer_put_called(HT_CALLOC, count, size, address, caller, frame);
+    bool done = put_without_stack(HT_CALLOC, count, size, address);
+    producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+    return done;
+}
+
+static bool is_seen(uint64_t id)
+{
+    return producer_site_seen(producer_inherited.sites, producer_inherited.spool, id);
+}
+
+bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address, const void *caller,
+                         const void *frame)
 {
     // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
     const uint64_t *at = frame;
-    if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(size)) {
-        bool done = producer_put_sized(kind, size, address, false);
+    if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(count * size)) {
+        bool done = put_without_stack(kind, count, size, address);
         // The first event of all joins the session, and only then is it known.
         producer_tls.decided = done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
         return done;
@@ -212,28 +255,30 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     producer_compiler_fence();
     struct producer_thread *t = producer_tls.thread;
     struct producer_stream *stream = &t->streams[0];
-    const struct producer_sites *sites = producer_inherited.sites;
     if (!is_on_stack(t, (uintptr_t)frame)) {
         producer_tls.busy = 0;
         return false;
     }
     uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT,
              rel = codec_relative(address, stream->state.base);
-    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | size >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
+    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | odd_block(count, size, rel);
+    unsigned counted = count != 1;
     bool done = false;
-    if (!odd && t->unwind && !producer_no_room(w) && !producer_no_room(w + 1)) {
+    if (!odd && t->unwind && !producer_no_room(w) && !producer_no_room(w + 1) && !producer_no_room(w + 1 + counted)) {
         struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
         c.low = c.from.sp;
         c.high = t->stack_high;
         watch(t);
         uint64_t id = unwind_walk_site(&c, producer_depth);
-        done = producer_site_seen(sites, producer_inherited.spool, id);
+        done = is_seen(id);
         t->undefined = !done;
         producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
         if (done) {
             w[0] = codec_note(HT_NOTE_SITE, id);
-            w[1] = codec_sized(kind, stamp, size, rel);
-            producer_publish(stream, w + 2);
+            if (counted)
+                w[1] = codec_note(HT_NOTE_COUNT, count);
+            w[1 + counted] = codec_sized(kind, stamp, size, rel);
+            producer_publish(stream, w + 2 + counted);
             if (producer_cost_is_due(t))
                 producer_cost_add(producer_inherited.spool, clock_counter() - ticks);
         }
@@ -241,11 +286,6 @@ bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const v
     producer_compiler_fence();
     producer_tls.busy = 0;
     return done;
-}
-
-static bool is_seen(uint64_t id)
-{
-    return producer_site_seen(producer_inherited.sites, producer_inherited.spool, id);
 }
 
 static bool all_known(struct producer_sites *sites, const struct unwind_stack *stack, uint32_t n)
@@ -354,6 +394,9 @@ static void define(struct producer_process *p, struct producer_thread *t, struct
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
+    // Most stacks are new from one of the innermost frames on: what is known of those comes all at once.
+    for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
+        __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
     bool locked = atomic_exchange_explicit(&sites->scanning, 1, memory_order_acquire) == 0;
     if (locked)
         forget_older(sites);

@@ -100,9 +100,13 @@ static inline bool producer_site_seen(const struct producer_sites *sites, const 
            producer_site_near(sites, place, id);
 }
 
-// The two words of a call that took a block, when its site is known and its record is the one-word form. False: nothing
-// was done and producer_record must be called.
-bool producer_put_called(unsigned kind, uint64_t size, uint64_t address, const void *caller, const void *frame)
+// The words of a call that took a block of `count` elements, when its site is known and its record is the one-word form.
+// False: nothing was done and producer_record must be called.
+bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t address, const void *caller,
+                         const void *frame) __attribute__((visibility("hidden")));
+
+// The same of a calloc whose count is not 1, whether its stack is to be recorded or not.
+bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller, const void *frame)
     __attribute__((visibility("hidden")));
 
 // A mapping of the process, as in /proc/self/maps.

@@ -45,11 +45,12 @@ void wrap_record_free(void *p, const void *caller)
     wrap_free(p);
 }
 
-static WRAP_COLD void *calloc_slow(size_t count, size_t size, void *p, const void *caller)
+static WRAP_COLD void *calloc_counted(size_t count, size_t size, void *p, const void *caller)
 {
     const struct event ev = {
         .kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = wrap_error(p, count && size)};
-    producer_record(&ev, caller);
+    if (!producer_put_counted(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        producer_record(&ev, caller);
     return p;
 }
 
@@ -61,7 +62,7 @@ WRAPPER void *calloc(size_t count, size_t size)
     producer_leave(was);
     producer_call_end(begin);
     if (count != 1)
-        return calloc_slow(count, size, p, WRAP_CALLER);
+        return calloc_counted(count, size, p, WRAP_CALLER);
     return producer_put_allocated(HT_CALLOC, size, (uintptr_t)p) ? p : wrap_allocated(HT_CALLOC, size, p, WRAP_CALLER);
 }
 

@@ -11,7 +11,7 @@
 //   class   of enum event_class, after HT_CLASS_
 //   stamp   BEFORE, AFTER or BOTH the real call: a release is stamped before it, an allocation after it
 //   form    of the one-word record: SIZED (16-bit size, 29-bit address relative to the base), PLAIN (45-bit address) or
-//           NONE. HT_CALLOC's size is that of one element, and its word stands only for a count of 1
+//           NONE. HT_CALLOC's size is that of one element, and its word stands for a count of 1 or has the note count
 //   fields  what a record of this kind holds, HT_F_*
 //   ...     the arguments among them that are not named as their field is, or are signed: .size, .count, .align or
 //           .value = HT_NAMED or HT_SIGNED
@@ -107,11 +107,13 @@
 // asked for. HT_NOTE_TABLE(X) calls X(tag, SYMBOL, name): the word's tag, 28 to 31, the symbol after HT_NOTE_, the name in
 // dump and JSON.
 // Tags are never reused either.
+//   count   of a SIZED calloc, unless it is 1: events have it as their count and not as a note, so it has no name
 //   site    call site of an allocation, also from a pool: the number that a heaptape.frames, heaptape.frame or heaptape.stack defines
 //   usable  malloc_usable_size of the block: of an allocated one after the call, of a freed one before it
 //   path    how glibc's malloc served the call: a bit for each event_path; only imported (mtrace)
 // clang-format off
 #define HT_NOTE_TABLE(X) \
+    X( 28, COUNT,                   "") \
     X( 29, PATH,                    "path") \
     X( 30, SITE,                    "site") \
     X( 31, USABLE,                  "usable")

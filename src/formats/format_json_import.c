@@ -241,7 +241,7 @@ static bool is(const char *key, size_t n, const char *name)
 static bool read_note(struct scan *s, struct event *ev, const char *key, size_t n)
 {
     for (unsigned i = 0; i < HT_NOTES; i++) {
-        if (!event_note_names[i] || !is(key, n, event_note_names[i]))
+        if (i == HT_NOTE_COUNT || !is(key, n, event_note_names[i]))
             continue;
         ev->notes[i] = number(s);
         return true;

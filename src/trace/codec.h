@@ -185,6 +185,12 @@ static inline uint64_t *codec_put_notes(uint64_t *w, const struct event *ev)
     return w;
 }
 
+// Can a SIZED calloc have this count, in a note unless it is 1?
+static inline bool codec_count_fits(uint64_t count)
+{
+    return count && count >> CODEC_NOTE_BITS == 0;
+}
+
 // Writes the event in the shortest form that holds it, after the EPOCH, BASE and notes that it needs, and moves the state.
 // There is room for codec_long_words(ev) + CODEC_MAX_PREFIX_WORDS words. Returns the end of the words written; ev->stamp
 // is not read.
@@ -202,8 +208,10 @@ static inline uint64_t *codec_put(struct codec_state *st, uint64_t *w, uint64_t 
     }
     uint64_t address = info->class == HT_CLASS_FREE ? ev->ptr : ev->result;
     if (info->form == HT_FORM_SIZED && !ev->error && ev->size >> CODEC_SIZE_BITS == 0 &&
-        (ev->kind != HT_CALLOC || ev->count == 1) && codec_put_base(st, &w, address)) {
+        (ev->kind != HT_CALLOC || codec_count_fits(ev->count)) && codec_put_base(st, &w, address)) {
         w = codec_put_notes(w, ev);
+        if (ev->kind == HT_CALLOC && ev->count != 1)
+            *w++ = codec_note(HT_NOTE_COUNT, ev->count);
         *w++ = codec_sized(ev->kind, stamp, ev->size, codec_relative(address, st->base));
         return w;
     }
@@ -270,11 +278,14 @@ static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint
         return 0;
     *ev = (struct event){0};
     unsigned notes = 0;
+    uint64_t count = 1;
     if (codec_tag_of(w[0]) >= HT_FIRST_NOTE) {
         int n = codec_get_notes(w, left, ev);
         if (n < 0)
             return 0;
         notes = (unsigned)n;
+        count = ev->notes[HT_NOTE_COUNT] ? ev->notes[HT_NOTE_COUNT] : 1;
+        ev->notes[HT_NOTE_COUNT] = 0;
     }
     uint64_t word = w[notes];
     unsigned tag = codec_tag_of(word), words = codec_record_words(word);
@@ -308,7 +319,7 @@ static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint
     else
         ev->result = address;
     if (tag == HT_CALLOC)
-        ev->count = 1;
+        ev->count = count;
     return notes + 1;
 }
 
