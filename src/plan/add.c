@@ -638,7 +638,7 @@ static int add_op(struct plan *p, uint32_t thread, uint64_t op_number, const str
         p->first_stamp = op->stamp;
     rc = put_periodic(&a);
     if (rc == 0 && !p->facts.one_thread)
-        rc = plan_couple(p, a.stream, e);
+        rc = plan_couple(p, a.stream, op, e);
     if (rc == 0)
         rc = put_recorded_samples(&a);
     plan_follow(p, &a.stream->span, op);

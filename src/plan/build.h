@@ -230,7 +230,7 @@ int plan_finish_snapshots(struct plan *p, struct err *e);
 void plan_release_snapshots(struct plan *p);
 
 // couple.c: an op of `s` is about to be added.
-int plan_couple(struct plan *p, struct plan_stream *s, struct err *e);
+int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op *op, struct err *e);
 void plan_release_coupling(struct plan *p);
 
 // Is the current section as long as it may be?

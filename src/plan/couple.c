@@ -5,6 +5,9 @@
 // all ops of the section before the previous one are done. The thread with the first op of an section waits for them, in a
 // COUPLE for each thread that has ops there, and the other threads wait for that first op.
 //
+// A section also ends where the recorded program's memory was sampled, and where that was done twice between two ops, an empty
+// section lies there: no thread goes on before all have come so far.
+//
 // No thread waits forever: like a dependency, each COUPLE names an op that is earlier in the total order.
 #include "base/buf.h"
 #include "plan/build.h"
@@ -25,6 +28,16 @@ static void end_section(struct plan *p)
     c->number++;
     c->calls = c->bytes = 0;
     section_at(p, c->number)->n = 0;
+}
+
+// The next op is `op`. Where two sections are empty, all ops so far are waited for already.
+static void end_at_samples(struct plan *p, const struct workload_op *op)
+{
+    const struct plan_coupling *c = &p->coupling;
+    for (size_t i = p->n_passed; i < p->n_recorded && p->recorded[i].sample.stamp < op->stamp; i++) {
+        if (section_at(p, c->number)->n || section_at(p, c->number - 1)->n)
+            end_section(p);
+    }
 }
 
 static int wait_for_op(struct plan *p, struct plan_stream *s, const struct plan_stream *other, uint64_t op,
@@ -52,11 +65,12 @@ static int begin_section(struct plan *p, struct plan_stream *s, struct err *e)
     return rc;
 }
 
-int plan_couple(struct plan *p, struct plan_stream *s, struct err *e)
+int plan_couple(struct plan *p, struct plan_stream *s, const struct workload_op *op, struct err *e)
 {
     struct plan_coupling *c = &p->coupling;
     if (!c->number || plan_section_is_full(p, c->calls, c->bytes))
         end_section(p);
+    end_at_samples(p, op);
     if (s->section == c->number)
         return 0;
     struct plan_section *section = section_at(p, c->number);

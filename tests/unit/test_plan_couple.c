@@ -135,17 +135,45 @@ static void test_phases(void **state)
     plan_free(p);
 }
 
+// Of one thread's pause, samples of the memory tell: what the other one does after it comes after all that was done before.
+static void test_a_pause(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 8, SIZE = 1 << 20 };
+    const struct workload_sample samples[] = {{.stamp = 30}, {.stamp = 40}};
+    for (size_t n = 0; n <= 2; n += 2) {
+        struct plan *p = new_plan();
+        struct err e = {0};
+        assert_int_equal(plan_set_samples(p, samples, n, &e), 0);
+        for (uint32_t i = 0; i < 4 * BLOCKS; i++) {
+            struct workload_op op = {.kind = i / BLOCKS % 2 ? HT_FREE : HT_MALLOC, .slot = i % BLOCKS, .size = SIZE};
+            op.slot += i / (2 * BLOCKS) * BLOCKS;
+            op.stamp = i < 2 * BLOCKS ? 1 + i : 50 + i;
+            add(p, i / (2 * BLOCKS), op, NULL);
+        }
+        finish(p);
+        uint64_t peak = play(p, true, 1);
+        assert_true(n ? peak == BLOCKS * SIZE : peak > BLOCKS * SIZE * 3 / 2);
+        plan_free(p);
+    }
+}
+
 // No thread waits for ever, whatever threads do, and whichever is preferred.
 static void test_all_threads_end(void **state)
 {
     (void)state;
-    enum { SLOTS = 200, OPS = 5000, SEEDS = 50 };
+    enum { SLOTS = 200, OPS = 5000, SEEDS = 50, SAMPLES = 500 };
     for (unsigned seed = 1; seed <= SEEDS; seed++) {
         srand(seed);
         struct plan *p = new_plan();
         uint32_t n = 2 + (uint32_t)rand() % (MAX_THREADS - 1), thread = 0, of[SLOTS] = {0};
         uint64_t done[MAX_THREADS] = {0}, at[SLOTS] = {0};
         bool live[SLOTS] = {false};
+        struct workload_sample samples[SAMPLES] = {{0}};
+        struct err e = {0};
+        for (unsigned i = 1; i < SAMPLES; i++)
+            samples[i].stamp = samples[i - 1].stamp + (uint64_t)(rand() % 3 * (rand() % 20));
+        assert_int_equal(plan_set_samples(p, samples, SAMPLES, &e), 0);
         for (uint32_t i = 1; i < n; i += 2) { // the others are there from the start
             add(p, 0, (struct workload_op){.kind = HT_THREAD_CREATE, .value = i}, NULL);
             done[0]++;
@@ -158,6 +186,7 @@ static void test_all_threads_end(void **state)
                 continue;
             struct workload_op op = {.kind = live[slot] ? HT_FREE : HT_MALLOC, .slot = slot};
             op.size = live[slot] ? 0 : (uint64_t)rand() % 10000;
+            op.stamp = 1 + i;
             add(p, thread, op, live[slot] || at[slot] ? &(struct workload_dependency){of[slot], at[slot] - 1} : NULL);
             live[slot] = !live[slot];
             of[slot] = thread;
@@ -173,6 +202,7 @@ static void test_all_threads_end(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_bounded_queue),
     cmocka_unit_test(test_phases),
+    cmocka_unit_test(test_a_pause),
     cmocka_unit_test(test_all_threads_end),
 };
 
