@@ -10,7 +10,10 @@
 enum {
     BLOCKS = 1 << 13, // live at a time that are known
     GROUP = 64,       // of entries of the table
-    PROBES = 16,
+    // A block is put into the first part of the table while there is room: most of its pages are never touched.
+    FIRST_BLOCKS = 1 << 9,
+    FIRST_PROBES = 16,
+    PROBES = 32,
     RESERVED = 1,        // an entry that is being filled in
     VECTOR_PAGES = 4096, // of mincore at a time: a call costs as much as 2,000 pages
     STACK_PAGES = 512,   // the same while another thread uses the vector: the stack may be a signal handler's
@@ -97,7 +100,8 @@ void producer_residency_forget(void)
 
 static struct residency_entry *probe(uint64_t address, unsigned i)
 {
-    return &entries[(((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i) & (BLOCKS - 1)];
+    uint64_t place = ((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i;
+    return &entries[place & ((i < FIRST_PROBES ? FIRST_BLOCKS : BLOCKS) - 1)];
 }
 
 static struct residency_entry *find(uint64_t address)
@@ -135,7 +139,8 @@ static void mark_group(unsigned group)
 static void forget(uint64_t address)
 {
     struct block old;
-    take(find(address), address, &old);
+    if (producer_residency_hint(address))
+        take(find(address), address, &old);
 }
 
 // Where there is no room the block is not known.
@@ -424,7 +429,7 @@ void producer_residency_after(struct producer_process *p, struct producer_thread
     // Of one that is not to be measured only this is of use: after a realloc, pages of zeros are not used either.
     if (b.chosen || b.zeroed)
         put(address, &b);
-    else if (producer_residency_hint(address))
+    else
         forget(address);
 }
 
