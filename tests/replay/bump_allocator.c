@@ -8,7 +8,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SIZES = 64, REGION = 4 << 20 };
+enum { SIZES = 64, REGION = 16 << 20 };
 
 static struct region {
     size_t size;
