@@ -286,7 +286,8 @@ int main(int argc, char **argv)
 {
     char file[] = "/tmp/real_rss-XXXXXX";
     int status, fd = mkstemp(file);
-    if (argc < 3 || fd < 0 || ftruncate(fd, sizeof *noted) < 0)
+    // The program may be another user.
+    if (argc < 3 || fd < 0 || fchmod(fd, 0666) < 0 || ftruncate(fd, sizeof *noted) < 0)
         return 2;
     noted = mmap(NULL, sizeof *noted, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (noted == MAP_FAILED)
