@@ -302,6 +302,25 @@ static void record(const struct event *ev, const void *caller, uint32_t busy)
         producer_cost_add(p->header, clock_ticks(p->clock) - begin);
 }
 
+bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address, bool is_release)
+{
+    struct producer_stream *stream = producer_begin(0);
+    if (!stream)
+        return false;
+    uint64_t *w = stream->pos, ticks = is_release ? producer_release_ticks(address) : clock_counter();
+    uint64_t odd = (codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | producer_odd_block(count, size);
+    bool done = !odd && producer_has_room(w, 3) && codec_put_base(&stream->state, &w, address);
+    if (done) {
+        if (count != 1)
+            *w++ = codec_note(HT_NOTE_COUNT, count);
+        *w++ = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, codec_relative(address, stream->state.base));
+        producer_publish(stream, w);
+    }
+    producer_compiler_fence();
+    producer_tls.busy = 0;
+    return done;
+}
+
 int producer_list(const struct spool_block *blocks, size_t n)
 {
     struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);

@@ -158,6 +158,13 @@ static inline bool producer_no_room(const uint64_t *pos)
     return ((uintptr_t)pos & (SPOOL_PIECE_BYTES - 1)) == 0;
 }
 
+// Is there room for so many words, of which the recorder then sees all or none?
+static inline bool producer_has_room(const uint64_t *pos, unsigned words)
+{
+    uintptr_t used = (uintptr_t)pos & (SPOOL_PIECE_BYTES - 1);
+    return used && used + words * sizeof *pos <= SPOOL_PIECE_BYTES;
+}
+
 // Makes the words before `end` visible to the recorder, which pairs with the release.
 static inline void producer_publish(struct producer_stream *stream, uint64_t *end)
 {
@@ -225,14 +232,26 @@ static inline __attribute__((always_inline)) bool producer_put_allocated(unsigne
     return !producer_unlikely(producer_tls.stack_left < 0) && producer_put_sized(kind, size, address, false);
 }
 
+// What producer_put_sized does not do: moves the base to the block, and notes a count that is not 1, of HT_CALLOC. False:
+// nothing was done and producer_record must be called.
+bool producer_put_moved(unsigned kind, uint64_t count, uint64_t size, uint64_t address, bool is_release)
+    __attribute__((visibility("hidden")));
+
+// Not 0: the block is a big one, or one-word records do not have its count.
+static inline uint64_t producer_odd_block(uint64_t count, uint64_t size)
+{
+    return (count - 1) >> HT_BIG_SIZE_BITS | (count * size) >> HT_BIG_SIZE_BITS;
+}
+
 // To be tried when that was false; `caller` is the wrapper's return address, `frame` that of the function that calls this.
 static inline bool producer_put_again(unsigned kind, uint64_t size, uint64_t address, const void *caller,
                                       const void *frame)
 {
     if (producer_tls.stack_left < 0)
         return producer_put_called(kind, 1, size, address, caller, frame);
-    producer_tls.decided = PRODUCER_WITHOUT_STACK;
-    return false;
+    bool done = producer_put_moved(kind, 1, size, address, false);
+    producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
+    return done;
 }
 
 // The same for a PLAIN kind, each of which frees its block.

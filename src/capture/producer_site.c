@@ -196,38 +196,12 @@ static inline void watch(struct producer_thread *t)
         unwind_watch();
 }
 
-// Not 0 where the one-word form cannot hold it, with a note of the count, or the block is a big one.
-static inline uint64_t odd_block(uint64_t count, uint64_t size, uint64_t rel)
-{
-    return (count - 1) >> HT_BIG_SIZE_BITS | (count * size) >> HT_BIG_SIZE_BITS | rel >> CODEC_REL_BITS;
-}
-
-static bool put_without_stack(unsigned kind, uint64_t count, uint64_t size, uint64_t address)
-{
-    if (count == 1)
-        return producer_put_sized(kind, size, address, false);
-    struct producer_stream *stream = producer_begin(0);
-    if (!stream)
-        return false;
-    uint64_t *w = stream->pos, ticks = clock_counter(), rel = codec_relative(address, stream->state.base);
-    bool done =
-        !((codec_epoch_of_ticks(ticks) ^ stream->fast_epoch) | odd_block(count, size, rel)) && !producer_no_room(w + 1);
-    if (done) {
-        w[0] = codec_note(HT_NOTE_COUNT, count);
-        w[1] = codec_sized(kind, ticks >> CODEC_STAMP_SHIFT, size, rel);
-        producer_publish(stream, w + 2);
-    }
-    producer_compiler_fence();
-    producer_tls.busy = 0;
-    return done;
-}
-
 bool producer_put_counted(uint64_t count, uint64_t size, uint64_t address, const void *caller, const void *frame)
 {
     producer_tls.stack_left = (int64_t)((uint64_t)producer_tls.stack_left - count * size);
     if (producer_tls.stack_left < 0)
         return producer_put_called(HT_CALLOC, count, size, address, caller, frame);
-    bool done = put_without_stack(HT_CALLOC, count, size, address);
+    bool done = producer_put_moved(HT_CALLOC, count, size, address, false);
     producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
     return done;
 }
@@ -243,7 +217,7 @@ bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t 
     // The wrapper's own frame, unless the compiler has put the call into a function that the wrapper calls.
     const uint64_t *at = frame;
     if (producer_unlikely(!producer_depth || producer_sample_bytes) && !producer_site_chosen(count * size)) {
-        bool done = put_without_stack(kind, count, size, address);
+        bool done = producer_put_moved(kind, count, size, address, false);
         // The first event of all joins the session, and only then is it known.
         producer_tls.decided = done || !producer_depth ? PRODUCER_UNDECIDED : PRODUCER_WITHOUT_STACK;
         return done;
@@ -259,26 +233,26 @@ bool producer_put_called(unsigned kind, uint64_t count, uint64_t size, uint64_t 
         producer_tls.busy = 0;
         return false;
     }
-    uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT,
-             rel = codec_relative(address, stream->state.base);
-    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | odd_block(count, size, rel);
-    unsigned counted = count != 1;
+    uint64_t *w = stream->pos, ticks = clock_counter(), stamp = ticks >> CODEC_STAMP_SHIFT;
+    uint64_t odd = (codec_epoch(stamp) ^ stream->fast_epoch) | producer_odd_block(count, size);
     bool done = false;
-    if (!odd && t->unwind && !producer_no_room(w) && !producer_no_room(w + 1) && !producer_no_room(w + 1 + counted)) {
+    // A base, two notes and the record.
+    if (!odd && t->unwind && producer_has_room(w, 4)) {
         struct unwind_cursor c = {.from = {at[1], (uintptr_t)(at + 2), at[0]}, .memory = t->unwind};
         c.low = c.from.sp;
         c.high = t->stack_high;
         watch(t);
         uint64_t id = unwind_walk_site(&c, producer_depth);
-        done = is_seen(id);
-        t->undefined = !done;
+        bool seen = is_seen(id);
+        t->undefined = !seen;
+        done = seen && codec_put_base(&stream->state, &w, address);
         producer_tls.decided = done ? PRODUCER_UNDECIDED : PRODUCER_WITH_STACK;
         if (done) {
-            w[0] = codec_note(HT_NOTE_SITE, id);
-            if (counted)
-                w[1] = codec_note(HT_NOTE_COUNT, count);
-            w[1 + counted] = codec_sized(kind, stamp, size, rel);
-            producer_publish(stream, w + 2 + counted);
+            *w++ = codec_note(HT_NOTE_SITE, id);
+            if (count != 1)
+                *w++ = codec_note(HT_NOTE_COUNT, count);
+            *w++ = codec_sized(kind, stamp, size, codec_relative(address, stream->state.base));
+            producer_publish(stream, w);
             if (producer_cost_is_due(t))
                 producer_cost_add(producer_inherited.spool, clock_counter() - ticks);
         }

@@ -84,8 +84,8 @@ struct unwind_word {
 // What a thread keeps from walk to walk, 83 KiB.
 struct unwind_memory {
     _Alignas(64) uint64_t rules[UNWIND_RULES]; // see unwind.c
-    _Alignas(
-        64) struct unwind_frame frames[UNWIND_FRAMES + 1]; // the last: caller of those whose caller cannot be guessed
+    // The last one is the caller of those whose caller cannot be guessed.
+    _Alignas(64) struct unwind_frame frames[UNWIND_FRAMES + 1];
     uint32_t age;
     uint32_t made; // frames so far: they take turns in the places of a set
     uint32_t path_n;

@@ -13,7 +13,7 @@ enum { BLOCK = 1024, PLANES = 6, WORD = 8 };
 struct columns_block {
     uint32_t records, n_stamps, n_sized, n_plain, n_notes;
     uint16_t stamps[BLOCK];
-    // Taking apart: whole words. Putting together: bits 19 to 63, of `plain` less the base.
+    // Taking apart: whole words, of `plain` less the base. Putting together: bits 19 to 63, of `plain` less the base.
     uint64_t sized[BLOCK], plain[BLOCK];
 };
 
@@ -159,7 +159,7 @@ static void put_tag(struct columns *c, unsigned tag)
     b->data[b->size++] = (uint8_t)tag;
 }
 
-// The innermost site that a HT_FRAMES at `w` defines. Else, *defined.
+// Puts the innermost site that the LONG record at `w` defines into *defined, if it is a HT_FRAMES.
 static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
 {
     struct event ev = {.kind = HT_FRAMES};
@@ -170,12 +170,25 @@ static void note_defined(const uint64_t *w, uint32_t words, uint64_t *defined)
         *defined = codec_site(*defined, get_u64((const uint8_t *)ev.text + WORD * n));
 }
 
-// The number of a site that has just been defined follows from the definition. It stands as 0, and what was 0 as that number: to and
-// fro.
+// The number of a site that has just been defined follows from the definition: it stands as 0, and 0 as that number. The same
+// exchange gives the numbers back.
 static uint64_t exchange_site(unsigned tag, uint64_t value, uint64_t defined)
 {
     bool is_either = tag == HT_FIRST_NOTE + HT_NOTE_SITE && (value == defined || value == 0);
     return is_either ? value ^ defined : value;
+}
+
+// Most of the others, where call sites are recorded or blocks lie far apart: a BASE, or a note before a hot record. False: it is
+// none of these.
+static bool split_short(struct columns *c, unsigned form, const uint64_t *w, uint32_t left, struct columns_records *r)
+{
+    bool is_note = form == COLUMNS_NOTE && left > 1 && c->hot >> codec_tag_of(w[1]) & 1;
+    if (!is_note && form != COLUMNS_BASE)
+        return false;
+    if (form == COLUMNS_BASE)
+        r->state.base = w[0] >> CODEC_TAG_BITS << CODEC_ADDRESS_SHIFT;
+    put_word(c, exchange_site(codec_tag_of(w[0]), w[0] >> CODEC_TAG_BITS, c->defined));
+    return true;
 }
 
 // As scan_rare, and stores what does not fit the block.
@@ -201,8 +214,9 @@ static uint32_t split_rare(struct columns *c, unsigned form, const uint64_t *w, 
 }
 
 // Sorts hot records from w[0..n) into the block, to which they fit; returns how many until another comes.
-static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n)
+static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n, uint64_t base)
 {
+    const uint64_t less = base >> CODEC_ADDRESS_SHIFT << CODEC_BODY_AT;
     const uint32_t hot = c->hot, sized = c->sized;
     uint64_t *restrict to_sized = b->sized + b->n_sized, *restrict to_plain = b->plain + b->n_plain;
     uint32_t i, n_sized = 0;
@@ -213,7 +227,7 @@ static uint32_t sort_hot(const struct columns *c, struct columns_block *b, const
             break;
         // One of the two is written over by the next record: cheaper than a branch that is never foreseen.
         to_sized[n_sized] = word;
-        to_plain[i - n_sized] = word;
+        to_plain[i - n_sized] = word - less;
         n_sized += sized >> tag & 1;
     }
     b->n_sized += n_sized;
@@ -248,24 +262,22 @@ static uint32_t count_hot(const struct columns *c, const uint8_t *tags, uint32_t
     return n - others;
 }
 
-// Takes records until the block is full, the base changes or w ends; returns the words taken. *more is false when no
-// record follows.
+// Takes records until the block is full or w ends; returns the words taken. *more is false when no record follows.
 static uint32_t split(struct columns *c, struct columns_block *b, const uint64_t *w, uint32_t n,
                       struct columns_records *r, bool *more)
 {
-    const uint64_t base = r->state.base;
     uint32_t i = 0;
     b->records = b->n_stamps = b->n_sized = b->n_plain = 0;
-    while (i < n && b->records < BLOCK && r->state.base == base) {
+    while (i < n && b->records < BLOCK) {
         uint32_t room = BLOCK - b->records, left = n - i, want = left < room ? left : room;
-        uint32_t took = sort_hot(c, b, w + i, want);
+        uint32_t took = sort_hot(c, b, w + i, want, r->state.base);
         split_heads(c, b, w + i, took);
         r->events += count_hot(c, c->column[COLUMN_TAG].data + c->column[COLUMN_TAG].size - took, took);
         i += took;
         if (took == want)
             continue;
         unsigned tag = codec_tag_of(w[i]), form = c->forms[tag];
-        uint32_t words = split_rare(c, form, w + i, n - i, r);
+        uint32_t words = split_short(c, form, w + i, n - i, r) ? 1 : split_rare(c, form, w + i, n - i, r);
         *more = words != 0;
         if (words == 0)
             break;
@@ -299,8 +311,8 @@ static inline void turn(BYTES16 *a)
     memcpy(a, b, sizeof b);
 }
 
-// The bodies of words, less `base`.
-static void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n, uint64_t base)
+// The bodies of words.
+static void put_planes(struct columns *c, unsigned column, const uint64_t *w, uint32_t n)
 {
     uint8_t *to[PLANES];
     uint32_t i;
@@ -310,7 +322,7 @@ static void put_planes(struct columns *c, unsigned column, const uint64_t *w, ui
         uint64_t bodies[16];
         BYTES16 a[8];
         for (unsigned k = 0; k < 16; k++)
-            bodies[k] = (w[i + k] >> CODEC_BODY_AT) - base;
+            bodies[k] = w[i + k] >> CODEC_BODY_AT;
         memcpy(a, bodies, sizeof a);
         turn(a);
         turn(a);
@@ -321,7 +333,7 @@ static void put_planes(struct columns *c, unsigned column, const uint64_t *w, ui
     }
     for (; i < n; i++) {
         for (unsigned p = 0; p < PLANES; p++)
-            to[p][i] = (uint8_t)(((w[i] >> CODEC_BODY_AT) - base) >> (8 * p));
+            to[p][i] = (uint8_t)(w[i] >> (CODEC_BODY_AT + 8 * p));
     }
 }
 
@@ -349,12 +361,11 @@ void columns_put(struct columns *c, const uint64_t *w, uint32_t n, struct column
     r->words = r->records = 0;
     r->events = 0;
     while (more && r->words < n) {
-        const uint64_t base = r->state.base >> CODEC_ADDRESS_SHIFT;
         r->words += split(c, &b, w + r->words, n - r->words, r, &more);
         r->records += b.records;
         put_stamps(c, b.stamps, b.n_stamps);
-        put_planes(c, COLUMN_SIZE, b.sized, b.n_sized, 0);
-        put_planes(c, COLUMN_PTR, b.plain, b.n_plain, base);
+        put_planes(c, COLUMN_SIZE, b.sized, b.n_sized);
+        put_planes(c, COLUMN_PTR, b.plain, b.n_plain);
     }
     c->words += r->words;
 }

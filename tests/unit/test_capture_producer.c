@@ -30,12 +30,25 @@ static uint32_t place_of(const struct trace_segment *g)
     return g->thread == MANY_THREADS ? THREADS : g->thread;
 }
 
+// Some lie far from the others, some are of several elements.
+static struct event block_of(uint64_t i)
+{
+    bool counted = i % 5 == 4;
+    return (struct event){.kind = counted ? HT_CALLOC : HT_MALLOC,
+                          .size = i % 50000,
+                          .count = counted ? i % 4 : 0,
+                          .result = 4096 + 16 * (i % 100000) + (i % 3 ? 0 : 0x7f0000000000)};
+}
+
 static void see_event(struct seen *seen, const struct trace_segment *g, const struct event *ev)
 {
     uint64_t i = seen->blocks[place_of(g)];
+    const struct event want = block_of(i);
     switch (ev->kind) {
     case HT_MALLOC:
-        seen->wrong += ev->size != i % 50000 || ev->result != 4096 + 16 * (i % 100000);
+    case HT_CALLOC:
+        seen->wrong +=
+            ev->kind != want.kind || ev->size != want.size || ev->count != want.count || ev->result != want.result;
         seen->blocks[place_of(g)]++;
         break;
     case HT_FREE:
@@ -76,9 +89,13 @@ static int see(void *ctx, struct drain_spool *s, struct trace_segment *g, struct
 // As the wrapper of malloc does it.
 static void put_block(uint64_t i)
 {
-    const struct event ev = {.kind = HT_MALLOC, .size = i % 50000, .result = 4096 + 16 * (i % 100000)};
-    if (!producer_put_allocated(HT_MALLOC, ev.size, ev.result) &&
-        !producer_put_again(HT_MALLOC, ev.size, ev.result, NULL, __builtin_frame_address(0)))
+    const struct event ev = block_of(i);
+    const void *frame = __builtin_frame_address(0);
+    bool done = ev.kind == HT_CALLOC && ev.count != 1
+                    ? producer_put_counted(ev.count, ev.size, ev.result, NULL, frame)
+                    : producer_put_allocated(ev.kind, ev.size, ev.result) ||
+                          producer_put_again(ev.kind, ev.size, ev.result, NULL, frame);
+    if (!done)
         producer_record(&ev, NULL);
 }
 
