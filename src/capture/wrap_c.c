@@ -15,10 +15,12 @@ uint8_t wrap_error(const void *p, size_t size)
 
 WRAP_COLD void *wrap_allocated(enum event_kind kind, size_t size, void *p, const void *caller)
 {
-    const struct event ev = {
-        .kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = wrap_error(p, size)};
-    if (!producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
-        producer_record(&ev, caller);
+    uint8_t error = wrap_error(p, size);
+    if (producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
+    // Not before it is needed: filling it with zeros takes longer than the usual case.
+    const struct event ev = {.kind = kind, .size = size, .count = 1, .result = (uintptr_t)p, .error = error};
+    producer_record(&ev, caller);
     return p;
 }
 
@@ -47,10 +49,11 @@ void wrap_record_free(void *p, const void *caller)
 
 static WRAP_COLD void *calloc_counted(size_t count, size_t size, void *p, const void *caller)
 {
-    const struct event ev = {
-        .kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = wrap_error(p, count && size)};
-    if (!producer_put_counted(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
-        producer_record(&ev, caller);
+    uint8_t error = wrap_error(p, count && size);
+    if (producer_put_counted(count, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
+    const struct event ev = {.kind = HT_CALLOC, .size = size, .count = count, .result = (uintptr_t)p, .error = error};
+    producer_record(&ev, caller);
     return p;
 }
 
@@ -81,10 +84,12 @@ static inline void resize_begin(void *old, const void *caller)
 
 static WRAP_COLD void *realloc_slow(void *old, size_t size, void *p, const void *caller)
 {
+    uint8_t error = wrap_error(p, size);
+    if (producer_put_again(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
     const struct event ev = {
-        .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = wrap_error(p, size)};
-    if (!producer_put_again(HT_REALLOC, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
-        producer_record(&ev, caller);
+        .kind = HT_REALLOC, .ptr = (uintptr_t)old, .size = size, .result = (uintptr_t)p, .error = error};
+    producer_record(&ev, caller);
     return p;
 }
 

@@ -207,11 +207,12 @@ static WRAP_COLD void *new_slow(struct call *c, void *p)
 
 void *wrap_new(enum event_kind kind, size_t size, const void *nothrow, void *p, const void *caller)
 {
+    if (p && producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
+        return p;
     struct call c = {.kind = kind, .size = size, .nothrow = nothrow, .caller = caller};
     if (!p)
         return new_slow(&c, NULL);
-    if (!producer_put_again(kind, size, (uintptr_t)p, caller, __builtin_frame_address(0)))
-        record(&c, p);
+    record(&c, p);
     return p;
 }
 
