@@ -10,6 +10,8 @@
 //   unaligned   memalign and its relatives ignore the alignment
 //   zero        calloc does not zero a byte
 //   content     realloc loses the second half of the contents
+#include "replay/libc_allocator.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -17,14 +19,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void *__libc_memalign(size_t, size_t);
-void __libc_free(void *);
 
 enum { BIG = 64, ARENA_BYTES = 1 << 20 };
 

@@ -1,19 +1,14 @@
 // libtest-cached.so: libc's allocator with thread caches that can be moved between threads. The caches hold nothing,
 // but count the mallocs that go through them. At the end it writes to the file $CACHES: "made N", "freed N", and the
 // mallocs of each cache, one line each.
+#include "replay/libc_allocator.h"
+
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
 
 EXPORT bool release_malloc_thread_cache(void **cache);
 EXPORT bool set_malloc_thread_cache(void *cache);
@@ -48,20 +43,9 @@ EXPORT void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
-EXPORT void free(void *block)
-{
-    __libc_free(block);
-}
-
-EXPORT void *calloc(size_t count, size_t size)
-{
-    return __libc_calloc(count, size);
-}
-
-EXPORT void *realloc(void *old, size_t size)
-{
-    return __libc_realloc(old, size);
-}
+FORWARD_FREE
+FORWARD_CALLOC
+FORWARD_REALLOC
 
 __attribute__((destructor)) static void write_counts(void)
 {

@@ -1,19 +1,14 @@
 // libtest-clock.so: libc's allocator, whose free keeps a block until it has not been used for 45 ms; malloc looks at the clock
 // for that. When the process ends, $CLOCK_COUNTS gets the median number of blocks kept by the mallocs that freed some: a few
 // are calls of the player itself, before and after the replay. It aborts if the clock goes back.
+#include "replay/libc_allocator.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
 
 enum { KEPT = 4096, KEEP_NS = 45000000 };
 
@@ -50,15 +45,8 @@ EXPORT void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
-EXPORT void *calloc(size_t count, size_t size)
-{
-    return __libc_calloc(count, size);
-}
-
-EXPORT void *realloc(void *old, size_t size)
-{
-    return __libc_realloc(old, size);
-}
+FORWARD_CALLOC
+FORWARD_REALLOC
 
 EXPORT void free(void *block)
 {

@@ -1,17 +1,12 @@
 // libtest-ends.so: libc's allocator. When a thread ends that called malloc(10) or malloc(11), a line is added to $ENDS: that size,
 // and how many calls of malloc there were by then, of all threads.
+#include "replay/libc_allocator.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
 
 static _Atomic unsigned calls;
 static pthread_key_t key;
@@ -36,17 +31,6 @@ EXPORT void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
-EXPORT void *calloc(size_t count, size_t size)
-{
-    return __libc_calloc(count, size);
-}
-
-EXPORT void *realloc(void *old, size_t size)
-{
-    return __libc_realloc(old, size);
-}
-
-EXPORT void free(void *block)
-{
-    __libc_free(block);
-}
+FORWARD_CALLOC
+FORWARD_REALLOC
+FORWARD_FREE

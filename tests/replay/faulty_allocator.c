@@ -1,17 +1,12 @@
 // libtest-faulty.so: libc's allocator with a fault at malloc call number $FAULTY_AT of the process. $FAULTY is crash,
 // null (also in all later calls), or exit.
+#include "replay/libc_allocator.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
 
 static _Atomic long left = -1; // calls until the fault; -1: not known yet, or never
 static const char *fault;
@@ -38,17 +33,6 @@ EXPORT void *malloc(size_t size)
     return NULL;
 }
 
-EXPORT void *calloc(size_t count, size_t size)
-{
-    return __libc_calloc(count, size);
-}
-
-EXPORT void *realloc(void *old, size_t size)
-{
-    return __libc_realloc(old, size);
-}
-
-EXPORT void free(void *block)
-{
-    __libc_free(block);
-}
+FORWARD_CALLOC
+FORWARD_REALLOC
+FORWARD_FREE

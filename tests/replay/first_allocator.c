@@ -1,6 +1,8 @@
 // libtest-first.so: libc's allocator, but a block of 1 to 64 MiB has its memory in one of two places, for malloc and for calloc,
 // whose pages are inaccessible at first. A line is added to $FIRST when one is accessed: calloc or malloc, and whether the
 // access reads or writes. On x86-64 only.
+#include "replay/libc_allocator.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -10,14 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
 enum { PAGE = 4096, BIG = 1 << 20, BYTES = 64 << 20 };
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
 
 static char *zeroed, *other;
 
@@ -63,10 +58,7 @@ EXPORT void *calloc(size_t count, size_t size)
     return count * size >= BIG && count * size < BYTES ? map(&zeroed) : __libc_calloc(count, size);
 }
 
-EXPORT void *realloc(void *old, size_t size)
-{
-    return __libc_realloc(old, size);
-}
+FORWARD_REALLOC
 
 EXPORT void free(void *block)
 {

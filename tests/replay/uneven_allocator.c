@@ -1,18 +1,13 @@
 // libtest-uneven.so: libc's allocator, which differs from process to process: at the 1,000th malloc it takes memory and time.
 // Each process adds a byte to $UNEVEN; the number of those before it chooses how much.
+#include "replay/libc_allocator.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
-
-void *__libc_malloc(size_t);
-void *__libc_calloc(size_t, size_t);
-void *__libc_realloc(void *, size_t);
-void __libc_free(void *);
 
 static const struct {
     size_t mib;
@@ -39,17 +34,6 @@ EXPORT void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
-EXPORT void *calloc(size_t count, size_t size)
-{
-    return __libc_calloc(count, size);
-}
-
-EXPORT void *realloc(void *old, size_t size)
-{
-    return __libc_realloc(old, size);
-}
-
-EXPORT void free(void *block)
-{
-    __libc_free(block);
-}
+FORWARD_CALLOC
+FORWARD_REALLOC
+FORWARD_FREE
