@@ -27,9 +27,7 @@ struct plan_late {
     uint64_t due, touched;                       // pages used up to now; and of them those that the ops so far touch
     const struct workload_residency_step *steps; // that come next; borrowed while ops are added
     size_t n_steps;
-    bool sampled;            // a sample or a step has come since: what its TOUCH touches is known
-    bool has_touched;        // there is a TOUCH_LATE …
-    uint64_t touched_before; // … before this op of the owner
+    bool sampled; // a sample or a step has come since: what its TOUCH touches is known
 };
 
 // A window in the file of a streamed plan.
@@ -138,6 +136,7 @@ struct plan {
     uint64_t mapped_bytes;
     struct plan_late *lates; // in the order of their allocation
     size_t n_lates, lates_capacity;
+    struct map late_uses; // by entry of a live block with a TOUCH_LATE: the owner's number and its next op, plus 1
     uint64_t next_step;          // stamp, UINT64_MAX: none of these has one
     uint64_t unused, late_bytes; // bytes of live big blocks that the program did not use, and those that it used later
     bool whole;                  // the ops are those of a process to its end

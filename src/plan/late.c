@@ -3,6 +3,9 @@
 // take, the newest big blocks were not yet used by so much, and where a later sample has more again, the oldest were. Of a
 // block that was measured while it was live this only decides between two of these steps. What is left of a block is touched
 // right before it is freed or resized, or before its thread exits.
+//
+// No page is touched before the block is allocated or after it is released: the thread that allocated the block touches its
+// pages, and a release by another thread depends on the last of these touches. The releasing thread touches what is left.
 #include "base/buf.h"
 #include "plan/build.h"
 
@@ -62,33 +65,49 @@ static void remove_late(struct plan *p, size_t i)
         p->lates[i] = p->lates[i + 1];
 }
 
-// Appends a TOUCH_LATE up to page number `to` of those used.
-static int put_touch(struct plan *p, struct plan_stream *s, struct plan_late *l, uint64_t to, struct err *e)
+enum { OP_BITS = 44 }; // of a value of late_uses
+_Static_assert(PLAN_MAX_THREADS <= 1 << (64 - OP_BITS), "a thread number and an op number fit into a value");
+
+// Appends a TOUCH_LATE by the owner, up to page number `to` of those used. The release of the block depends on the
+// owner's next op, which comes after this touch.
+static int put_touch(struct plan *p, struct plan_late *l, uint64_t to, struct err *e)
 {
     if (to == l->touched)
         return 0;
-    int rc = plan_put_touch_late(p, s, l, to, e);
+    int rc = plan_put_touch_late(p, l->owner, l, to, e);
     l->touched = to;
+    if (rc == 0 && map_put(&p->late_uses, l->entry, (uint64_t)l->owner->number << OP_BITS | (l->owner->ops + 1)) < 0)
+        rc = plan_no_memory(e);
     return rc;
+}
+
+// Makes the next op of `s`, which releases the block of `entry`, wait until the owner has touched the block for the last
+// time.
+static int wait_for_use(struct plan *p, struct plan_stream *s, uint32_t entry, struct err *e)
+{
+    uint64_t use = map_get(&p->late_uses, entry), position;
+    if (!use)
+        return 0;
+    map_remove(&p->late_uses, entry);
+    struct plan_stream *owner = p->streams[use >> OP_BITS];
+    if (owner == s)
+        return 0;
+    plan_stream_publish(owner, (use & ((1ull << OP_BITS) - 1)) - 1, &position);
+    return plan_put_wait(p, s, owner->number, position, e);
 }
 
 int plan_late_released(struct plan *p, struct plan_stream *s, struct plan_slot *slot, struct err *e)
 {
-    int rc = 0;
     p->unused -= unused_bytes(slot);
     slot->unused = 0;
+    int rc = wait_for_use(p, s, slot->entry, e);
     for (size_t i = p->n_lates; i-- > 0;) {
         struct plan_late *l = &p->lates[i];
         if (l->entry != slot->entry)
             continue;
         p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
-        uint64_t position;
-        if (l->touched < l->used && l->owner != s && l->has_touched) {
-            plan_stream_publish(l->owner, l->touched_before, &position);
-            rc = plan_put_wait(p, s, l->owner->number, position, e);
-        }
-        if (rc == 0)
-            rc = put_touch(p, s, l, l->used, e);
+        if (rc == 0 && l->touched < l->used)
+            rc = plan_put_touch_late(p, s, l, l->used, e);
         remove_late(p, i);
         break;
     }
@@ -190,7 +209,7 @@ int plan_late_put_all(struct plan *p, struct err *e)
 {
     int rc = 0;
     for (size_t i = 0; i < p->n_lates && rc == 0; i++)
-        rc = put_touch(p, p->lates[i].owner, &p->lates[i], p->lates[i].due, e);
+        rc = put_touch(p, &p->lates[i], p->lates[i].due, e);
     return rc;
 }
 
@@ -205,11 +224,7 @@ int plan_late_put(struct plan *p, struct plan_stream *s, uint32_t thread, bool e
             p->late_bytes -= (l->used - l->due) * WORKLOAD_PAGE_BYTES;
             l->due = l->used;
         }
-        if (l->due == l->touched)
-            continue;
-        rc = put_touch(p, s, l, l->due, e);
-        l->has_touched = true;
-        l->touched_before = s->ops;
+        rc = put_touch(p, l, l->due, e);
     }
     return rc;
 }

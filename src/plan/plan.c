@@ -70,6 +70,7 @@ void plan_free(struct plan *p)
     plan_release_coupling(p);
     free(p->recorded);
     free(p->lates);
+    map_release(&p->late_uses);
     free(p->points);
     plan_memory_release(&p->memory);
     plan_memory_release(&p->ring);

@@ -172,7 +172,7 @@ static void test_without_samples(void **state)
     ops_are(&c, 0, "malloc TOUCH 16384 malloc free ");
 }
 
-// Nobody touches a block that is free: the thread that frees it waits for the touches of the one that allocated it.
+// The thread that frees the block waits until the thread that allocated it has touched it for the last time.
 static void test_another_thread_frees(void **state)
 {
     (void)state;
@@ -187,6 +187,30 @@ static void test_another_thread_frees(void **state)
     add(&c, 1, 50, freed);
     ops_are(&c, 1, "SAMPLE malloc WAIT WAIT LATE 8192-16384 free ");
     ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc LATE 0-8192 SAMPLE malloc ");
+}
+
+// The samples show that the whole block was used before the other thread freed it: nothing is left for that thread to
+// touch, and its free still waits.
+static void test_another_thread_frees_what_was_used(void **state)
+{
+    (void)state;
+    for (int resizes = 0; resizes < 2; resizes++) {
+        struct case_of c;
+        const struct workload_dependency allocated = {.thread = 0, .op = 1};
+        struct workload_op released = {.kind = resizes ? HT_REALLOC : HT_FREE,
+                                       .slot = 1,
+                                       .size = resizes ? 100 : 0,
+                                       .dependencies = &allocated,
+                                       .n_dependencies = 1};
+        begin(&c, 4, (const unsigned[]){1, 1, 65, 65}, false);
+        add(&c, 0, 5, small(0));
+        add(&c, 0, 12, big);
+        add(&c, 1, 25, small(2));
+        add(&c, 0, 35, small(3));
+        add(&c, 1, 50, released);
+        ops_are(&c, 1, resizes ? "SAMPLE malloc SAMPLE WAIT WAIT realloc " : "SAMPLE malloc SAMPLE WAIT WAIT free ");
+        ops_are(&c, 0, "malloc SAMPLE TOUCH 0 malloc LATE 0-16384 SAMPLE malloc ");
+    }
 }
 
 static void test_all_threads_in_one(void **state)
@@ -288,6 +312,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_program_that_uses_its_block_at_once),
     cmocka_unit_test(test_without_samples),
     cmocka_unit_test(test_another_thread_frees),
+    cmocka_unit_test(test_another_thread_frees_what_was_used),
     cmocka_unit_test(test_all_threads_in_one),
     cmocka_unit_test(test_a_block_that_is_used_as_a_whole),
 };
