@@ -55,9 +55,27 @@ int replay_each_swept(const struct option_list *sweeps, const char *spec,
     return add_swept(&(struct each_swept){sweeps, add, context}, spec, 0, e);
 }
 
+static void find_own(const char *name, char path[PATH_MAX])
+{
+    int rc = paths_find(name, path, PATH_MAX);
+    if (rc < 0)
+        die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
+}
+
+// `guard` is heaptape's own: an allocator for checking, which no comparison includes unless it is named.
 static int add_to_session(void *session, const char *spec, struct err *e)
 {
-    return replay_session_add(session, spec, e);
+    static const char guard[] = "guard";
+    char path[PATH_MAX], *with;
+    size_t n = strcspn(spec, ",");
+    if (n != strlen(guard) || strncmp(spec, guard, n) != 0)
+        return replay_session_add(session, spec, e);
+    find_own("libheaptape-guard.so", path);
+    if (asprintf(&with, "%s%s", path, spec + n) < 0)
+        return err_set(e, -ENOMEM, "out of memory");
+    int rc = replay_session_add(session, with, e);
+    free(with);
+    return rc;
 }
 
 static int add_allocators(struct replay_session *s, const struct option_list *allocators,
@@ -134,13 +152,6 @@ static int check_options(const struct command *c, const struct replay_options *o
             return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", o->sweeps.items[i]);
     }
     return EXIT_DONE;
-}
-
-static void find_own(const char *name, char path[PATH_MAX])
-{
-    int rc = paths_find(name, path, PATH_MAX);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s: not found where heaptape was installed: %s", name, strerror(-rc));
 }
 
 static int read_workload(struct replay_session *s, struct workload_file *w, const char *path, struct err *e)

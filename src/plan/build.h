@@ -137,7 +137,7 @@ struct plan {
     struct plan_late *lates; // in the order of their allocation
     size_t n_lates, lates_capacity;
     struct map late_uses; // by entry of a live block with a TOUCH_LATE: the owner's number and its next op, plus 1
-    uint64_t next_step;          // stamp, UINT64_MAX: none of these has one
+    uint64_t next_step;   // stamp, UINT64_MAX: none of these has one
     uint64_t unused, late_bytes; // bytes of live big blocks that the program did not use, and those that it used later
     bool whole;                  // the ops are those of a process to its end
     bool has_beside;             // there was a sample, which had …

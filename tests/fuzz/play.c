@@ -4,24 +4,34 @@
 #include "plan/ops.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
-enum { MAX_WORDS = 1 << 22 }; // that are played: of hostile counts there may be more
+enum {
+    MAX_WORDS = 1 << 22, // that are played: of hostile counts there may be more
+    SCHEDULES = 5,
+    SCHEDULED_THREADS = 64, // plans of more threads are only played thread by thread
+    SCHEDULED_WORDS = 1 << 18,
+};
 
 struct played_thread {
     uint64_t at; // 0: not started, or stopped
     uint64_t progress;
-    bool started; // by a thread
+    uint64_t touched; // entry of a block of another thread that a TOUCH_LATE touched: the next call releases it
+    bool started;     // by a thread
 };
 
 struct played {
     const uint64_t *words;
     const struct plan_header *header;
     struct played_thread *threads;
-    bool *live;    // by entry
-    uint64_t left; // words that may still be played
-    bool proved;   // no block is used that does not exist, and no thread waits for ever
+    uint32_t *owners; // by entry: number of the thread that allocated the block, plus OWNER_FIRST; 0: no block
+    uint64_t left;    // words that may still be played
+    bool proved;      // no block is used that does not exist, and no thread waits for ever
+    bool uncoupled;   // COUPLE does not wait
 };
+
+enum { OWNER_ALONE = 1, OWNER_FIRST }; // of preexisting blocks, and of thread 0
 
 static void need(bool ok)
 {
@@ -29,7 +39,13 @@ static void need(bool ok)
         abort();
 }
 
-static void use_entry(struct played *p, enum plan_op op, uint64_t entry)
+static uint32_t owner_of(const struct played *p, const struct played_thread *t)
+{
+    bool is_thread = t >= p->threads && t < p->threads + p->header->n_threads;
+    return is_thread ? (uint32_t)(t - p->threads) + OWNER_FIRST : OWNER_ALONE;
+}
+
+static void use_entry(struct played *p, struct played_thread *t, enum plan_op op, uint64_t entry)
 {
     unsigned kind = plan_kind_of(op);
     if (!kind)
@@ -40,9 +56,22 @@ static void use_entry(struct played *p, enum plan_op op, uint64_t entry)
     bool frees = event_infos[kind].class == HT_CLASS_FREE || op == PLAN_REALLOC_FREE;
     bool resizes = op == PLAN_REALLOC || op == PLAN_REALLOCARRAY;
     // Entry 0 is NULL: freed as often as one likes, never allocated.
-    need(entry ? p->live[entry] == (frees || resizes) : frees);
+    need(entry ? (p->owners[entry] != 0) == (frees || resizes) : frees);
     if (entry)
-        p->live[entry] = !frees;
+        p->owners[entry] = frees ? 0 : owner_of(p, t);
+    need(!t->touched || (t->touched == entry && (frees || resizes)));
+    t->touched = 0;
+}
+
+// Only the thread that allocated a block, or the one that is about to release it, may touch its pages.
+static void touch_entry(struct played *p, struct played_thread *t, uint64_t entry)
+{
+    need(entry < p->header->slot_table_entries);
+    if (!p->proved)
+        return;
+    need(p->owners[entry]);
+    if (p->owners[entry] != owner_of(p, t))
+        t->touched = entry;
 }
 
 static void start_thread(struct played *p, uint64_t number)
@@ -56,11 +85,11 @@ static void start_thread(struct played *p, uint64_t number)
     p->threads[number].at = threads[number].first_word;
 }
 
-// Plays until the thread stops, or waits for another: true when it went on.
-static bool play(struct played *p, struct played_thread *t)
+// Plays up to `n_ops` ops, until the thread stops, or waits for another: true when it went on.
+static bool play(struct played *p, struct played_thread *t, uint64_t n_ops)
 {
     uint64_t begin = t->at;
-    while (t->at && p->left) {
+    while (t->at && p->left && n_ops--) {
         need(t->at < p->header->words);
         const uint64_t *w = p->words + t->at;
         enum plan_op op = plan_op_of(*w);
@@ -70,7 +99,7 @@ static bool play(struct played *p, struct played_thread *t)
         if (op == PLAN_WAIT || op == PLAN_COUPLE) {
             uint64_t of = plan_size_of(*w);
             need(of < p->header->n_threads);
-            if (p->threads[of].progress < w[1])
+            if (p->threads[of].progress < w[1] && !(op == PLAN_COUPLE && p->uncoupled))
                 return t->at != begin;
         }
         if (op == PLAN_JUMP) {
@@ -80,9 +109,11 @@ static bool play(struct played *p, struct played_thread *t)
         if (op == PLAN_START_THREAD)
             start_thread(p, plan_size_of(*w));
         if (op == PLAN_WIDE)
-            use_entry(p, plan_op_of(*w >> 8), w[1]);
+            use_entry(p, t, plan_op_of(*w >> 8), w[1]);
+        else if (op == PLAN_TOUCH_LATE)
+            touch_entry(p, t, plan_entry_of(*w));
         else
-            use_entry(p, op, plan_entry_of(*w));
+            use_entry(p, t, op, plan_entry_of(*w));
         need(op != PLAN_NEXT_SEGMENT);
         t->at += n;
         if (*w & PLAN_PUBLISH && plan_is_numbered(op))
@@ -93,24 +124,53 @@ static bool play(struct played *p, struct played_thread *t)
     return t->at != begin;
 }
 
-static void play_all(struct played *p)
+// Thread after thread, each as far as it comes.
+static void play_in_turn(struct played *p)
 {
-    const struct plan_thread *threads = (const struct plan_thread *)(p->words + p->header->threads_at);
-    struct played_thread alone = {.at = p->header->preexisting_at};
-    play(p, &alone);
-    for (uint32_t i = 0; i < p->header->n_threads; i++)
-        p->threads[i].at = threads[i].at_start ? threads[i].first_word : 0;
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t i = 0; i < p->header->n_threads; i++)
-            moved |= p->threads[i].at && play(p, &p->threads[i]);
+            moved |= p->threads[i].at && play(p, &p->threads[i], UINT64_MAX);
     }
+}
+
+// Each op is that of the first thread in an order that can go on: threads at its end are as late as the plan allows. Orders 0
+// and 1 are by number, from both ends.
+static void play_in_order(struct played *p, unsigned number)
+{
+    uint32_t order[SCHEDULED_THREADS], n = p->header->n_threads, random = number;
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = number == 1 ? n - 1 - i : i;
+    for (uint32_t i = n; number > 1 && i-- > 1;) {
+        random = random * 1664525 + 1013904223;
+        uint32_t j = (random >> 8) % (i + 1), swapped = order[i];
+        order[i] = order[j];
+        order[j] = swapped;
+    }
+    for (uint32_t i = 0; i < n;) {
+        struct played_thread *t = &p->threads[order[i]];
+        i = t->at && play(p, t, 1) ? 0 : i + 1;
+    }
+}
+
+// `schedule` SCHEDULES: thread after thread.
+static void play_all(struct played *p, unsigned schedule)
+{
+    const struct plan_thread *threads = (const struct plan_thread *)(p->words + p->header->threads_at);
+    struct played_thread alone = {.at = p->header->preexisting_at};
+    play(p, &alone, UINT64_MAX);
+    for (uint32_t i = 0; i < p->header->n_threads; i++)
+        p->threads[i] = (struct played_thread){.at = threads[i].at_start ? threads[i].first_word : 0};
+    if (schedule == SCHEDULES)
+        play_in_turn(p);
+    else
+        play_in_order(p, schedule);
     for (uint32_t i = 0; p->proved && i < p->header->n_threads && p->left; i++)
         need(!p->threads[i].at);
     alone.at = p->header->leftovers_at;
-    play(p, &alone);
+    play(p, &alone, UINT64_MAX);
     for (uint64_t i = 0; p->proved && i < p->header->slot_table_entries && p->left; i++)
-        need(!p->live[i]);
+        need(!p->owners[i]);
 }
 
 void play_plan(const struct plan *plan, bool proved)
@@ -123,12 +183,19 @@ void play_plan(const struct plan *plan, bool proved)
     struct played p = {.words = words,
                        .header = h,
                        .threads = calloc(h->n_threads + 1, sizeof *p.threads),
-                       .live = calloc(h->slot_table_entries + 1, 1),
+                       .owners = calloc(h->slot_table_entries + 1, sizeof *p.owners),
                        .left = MAX_WORDS,
                        .proved = proved};
-    need(p.threads && p.live);
-    play_all(&p);
+    need(p.threads && p.owners);
+    play_all(&p, SCHEDULES);
+    bool is_ordered = proved && !plan_facts(plan)->unproved && h->n_threads <= SCHEDULED_THREADS;
+    for (unsigned i = 0; is_ordered && i < SCHEDULES; i++) {
+        memset(p.owners, 0, h->slot_table_entries * sizeof *p.owners);
+        p.left = SCHEDULED_WORDS;
+        p.uncoupled = true;
+        play_all(&p, i);
+    }
     free(p.threads);
-    free(p.live);
+    free(p.owners);
     munmap((void *)words, bytes);
 }

@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-// Ends the process if a word is as it must not be. `proved`: nor may a block be used that does not exist, or a thread wait for
-// ever, which is not proved of plans that were loaded from files. The plan must not be streamed.
+// Ends the process if a word is not as it must be. With `proved`, also if a block is used or touched outside its life, or a
+// thread waits for ever, in any of several orders that the dependencies allow; false for plans that were loaded from files,
+// of which that is not proved. The plan must not be streamed.
 void play_plan(const struct plan *plan, bool proved);
 
 #endif

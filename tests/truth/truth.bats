@@ -38,6 +38,8 @@ print(s["order"]["ambiguous"], s["unmatched_frees"], sum(p["lost_records"] for p
   cmp a.htw strict.htw
   heaptape replay -q -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-verify.so" a.htw
   expect "a replay that the verifying allocator passes" [ "$status" -eq 0 ]
+  heaptape replay -q -r 1 --no-latency -a guard a.htw
+  expect "a replay that the guard allocator passes" [ "$status" -eq 0 ]
 }
 
 # ALLOCATOR: the same for 2, 4 and 16 threads. HEAPTAPE_TEST_ROUNDS=20 does it so often.
