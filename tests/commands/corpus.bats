@@ -51,7 +51,7 @@ small() {
 
 @test "corpus record: a program that is missing is skipped, one that fails is reported" {
   mkdir -p bin data
-  cp "$HEAPTAPE_SOURCE/corpus/driver" data
+  cp "$HEAPTAPE_SOURCE"/corpus/{driver,recipe} data
   printf 'programs="no-such-program"; packages="a b"; licence=MIT\n' >data/missing.sh
   printf 'programs="sh"; packages="sh"; licence=MIT\nrun() { echo first; echo last words; false; echo not here; }\n' >data/fails.sh
   run data/driver "$HEAPTAPE" missing "$PWD" 100 0
