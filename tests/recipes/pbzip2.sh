@@ -4,6 +4,6 @@ packages=pbzip2
 licence=bzip2-1.0.6
 
 run() {
-  text "$(part 80000)" >input
+  text "$(part 40000)" >input
   record pbzip2 -p4 -k input
 }

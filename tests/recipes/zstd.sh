@@ -4,6 +4,6 @@ packages=zstd
 licence=BSD-3-Clause
 
 run() {
-  text "$(part 80000)" >input
+  text "$(part 40000)" >input
   record zstd -q -T2 -12 input
 }

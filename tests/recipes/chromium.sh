@@ -1,0 +1,11 @@
+# chromium without a display: dumps the document that a page's script has made.
+programs=chromium
+packages=chromium
+licence=BSD-3-Clause
+varies='profile/* err'
+
+run() {
+  echo '<html><body><p id="p"></p><script>let s = 0; for (let i = 0; i < 100000; i++) s += i % 7;
+    document.getElementById("p").textContent = "sum " + s; for (let i = 0; i < 500; i++) document.body.append(document.createElement("b"));</script></body></html>' >page.html
+  record chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --dump-dom "file://$PWD/page.html"
+}

@@ -1,0 +1,12 @@
+# firefox without a display: a screenshot of a page.
+programs=firefox-esr
+packages=firefox-esr
+licence=MPL-2.0
+varies='profile/* err out *.png'
+
+run() {
+  echo '<html><body><p id="p"></p><script>let s = 0; for (let i = 0; i < 100000; i++) s += i % 7;
+    document.getElementById("p").textContent = "sum " + s;</script></body></html>' >page.html
+  mkdir profile
+  record firefox-esr --headless --no-remote --profile "$PWD/profile" --screenshot "$PWD/page.png" "file://$PWD/page.html"
+}

@@ -1,0 +1,14 @@
+# tor without a network: its workers start and stop.
+programs=tor
+packages=tor
+licence=BSD-3-Clause
+varies='data/* out err'
+
+run() {
+  mkdir -m 700 data
+  start tor -f /dev/null --defaults-torrc /dev/null --DataDirectory "$PWD/data" --DisableNetwork 1 --SocksPort "127.0.0.1:$port" --NumCPUs 2 \
+    --PidFile "$PWD/data/pid" --Log 'notice stdout' --RunAsDaemon 0
+  ready test -s data/pid
+  sleep 1
+  stop
+}
