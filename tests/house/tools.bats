@@ -37,3 +37,67 @@ tool() {
   [ "$status" -eq 2 ]
   has "$output" "tools/test NAME [FILTER]"
 }
+
+# A project of its own, with two packages that can be installed: a library, and an option.
+make_project() {
+  mkdir -p project/tools pc
+  cp "$HEAPTAPE_SOURCE/tools/build" project/tools/
+  printf '%s\n' '#!/bin/sh' 'ls "$PKG_CONFIG_PATH"' >project/tools/setup
+  chmod +x project/tools/setup
+  printf '%s\n' "project('p')" "x = dependency('x', required: false)" \
+    "message('x is ' + x.found().to_string() + ', o is ' + get_option('o'))" >project/meson.build
+  echo "option('o', type: 'string', value: 'none')" >project/meson_options.txt
+  export PKG_CONFIG_PATH=$PWD/pc
+}
+
+# builds TEXT ARGUMENT...: tools/build configures, and meson's message is TEXT; nothing is configured if TEXT is empty.
+builds() {
+  local text=$1
+  shift
+  run project/tools/build build "$@"
+  echo "$output"
+  [ "$status" -eq 0 ]
+  [ "$(sed -n 's/^Message: //p' <<<"$output")" = "$text" ]
+}
+
+@test "tools/build configures again when a package, an option or the folder has changed" {
+  make_project
+  builds "x is false, o is none"
+  builds ""
+  printf '%s\n' 'Name: x' 'Description: x' 'Version: 1' >pc/x.pc
+  builds "x is true, o is none"
+  builds ""
+  builds "x is true, o is a b" "-Do=a b"
+  builds "" "-Do=a b"
+  # An option that is not there any more has its default.
+  builds "x is true, o is none"
+  mv project "pro ject"
+  mkdir project
+  mv "pro ject" project/heaptape
+  run project/heaptape/tools/build build
+  [ "$status" -eq 0 ]
+  has "$output" "x is true, o is none"
+  # As well if the folder was configured by hand.
+  rm -r project/heaptape/build
+  rm pc/x.pc
+  (cd project/heaptape && meson setup build)
+  printf '%s\n' 'Name: x' 'Description: x' 'Version: 1' >pc/x.pc
+  run project/heaptape/tools/build build
+  has "$output" "x is true, o is none"
+}
+
+@test "progress is one line every few seconds, with what is done of what there is" {
+  source "$HEAPTAPE_SOURCE/tools/progress.bash"
+  log=$PWD/log
+  printf '%s\n' "ninja: Entering directory" "[3/90] Compiling a" "[4/90] Linking b" >"$log"
+  [ "$(progress_of "$log")" = "4 of 90, " ]
+  printf '%s\n' "  9/212 heaptape:unit / a   OK   0.1s" " 10/212 heaptape:unit / b   ERROR   0.1s" >"$log"
+  [ "$(progress_of "$log")" = "10 of 212, " ]
+  printf '%s\n' "dlstatus:1:20.5:Retrieving file 2 of 9" "pmstatus:libc6:45.2:Unpacking libc6 (amd64)" >"$log"
+  [ "$(progress_of "$log")" = "45 %, Unpacking libc6 (amd64), " ]
+  [ -z "$(progress_of none)" ]
+  run with_progress "a text" "$log" bash -c 'echo "[1/2] a"; sleep 8; echo "[2/2] b"; exit 3'
+  [ "$status" -eq 3 ]
+  [[ "$output" = "  a text: 1 of 2, "*" s" ]]
+  [ "$(wc -l <"$log")" -eq 2 ]
+}

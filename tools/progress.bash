@@ -1,0 +1,36 @@
+# Progress of commands that run for minutes, as plain lines: `source tools/progress.bash`.
+
+# progress_of LOG: what the end of a log says is done and what there is to do, "12 of 90": ninja's "[12/90] …", meson test's
+# "12/90 name …", or apt's status lines "pmstatus:name:13.3:Unpacking name".
+progress_of() {
+  tail -c 20000 "$1" 2>/dev/null | awk '
+    match($0, /^ *\[?[0-9]+\/[0-9]+[] ]/) {
+      n = substr($0, RSTART, RLENGTH)
+      gsub(/[^0-9\/]/, "", n)
+      sub("/", " of ", n)
+      last = n
+    }
+    /^(dl|pm)status:/ {
+      split($0, part, ":")
+      last = sprintf("%s%d %%, %s", /^dl/ ? "downloads " : "", part[3], part[4])
+    }
+    END { if (last != "") print last ", " }'
+}
+
+# with_progress TEXT LOG COMMAND...: runs the command with its output in LOG, and prints every 6 seconds what it has done.
+# The command in $progress_beside prints what else runs meanwhile. Returns the command's status.
+with_progress() {
+  local text=$1 log=$2 status=0 start=$SECONDS ticker never
+  shift 2
+  : >"$log"
+  exec {never}<> <(:)
+  while ! read -rt 6 -u "$never" && kill -0 $$ 2>/dev/null; do
+    echo "  $text: $(progress_of "$log")$((SECONDS - start)) s$(${progress_beside:-})"
+  done &
+  ticker=$!
+  "$@" >"$log" 2>&1 </dev/null {never}>&- || status=$?
+  exec {never}>&-
+  kill "$ticker"
+  wait "$ticker" 2>/dev/null || true
+  return "$status"
+}
