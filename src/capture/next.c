@@ -2,9 +2,10 @@
 // a static arena.
 #include "capture/next.h"
 
-#include "capture/objects.h"
 #include "capture/producer.h"
 #include "capture/wrap.h"
+#include "libc/libc.h"
+#include "libc/objects.h"
 #include "spool/attach.h"
 
 #include <dlfcn.h>
@@ -395,7 +396,7 @@ next_mallinfo2_function next_mallinfo2(void)
     struct next_object allocator;
     void *found = objects_function("mallinfo2", &resolved);
     return found && next_object_of((void *)real.malloc, &allocator) && is_in(&allocator, (uintptr_t)found) &&
-                   is_in(&allocator, (uintptr_t)getpid)
+                   is_in(&allocator, (uintptr_t)libc_address())
                ? (next_mallinfo2_function)found
                : NULL;
 }
@@ -407,6 +408,6 @@ void next_report_deepbound(void)
     if (!atomic_load_explicit(&resolved, memory_order_acquire) || producer_is_uncertain())
         return;
     if (dl_iterate_phdr(has_loaded, NULL) == 1 && next_object_of((void *)real.malloc, &s.allocator) &&
-        next_object_of((void *)getpid, &s.libc))
+        next_object_of(libc_address(), &s.libc))
         dl_iterate_phdr(look_for_deepbound, &s);
 }

@@ -2,9 +2,9 @@
 // each of these places is made to hold the wrapper's address. `heaptape record --pid` loads the library into the process and
 // calls what is exported here, in a thread of the process (src/attach/).
 #include "capture/next.h"
-#include "capture/objects.h"
 #include "capture/producer.h"
 #include "capture/wrap.h"
+#include "libc/objects.h"
 #include "spool/attach.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // The producer's half of the spool: what a traced process does to record an event. Malloc-free, lock-free, and
-// async-signal-safe: no function here calls anything of libc but syscall(2), the vDSO clock and pthread_setspecific.
+// async-signal-safe: no function here calls anything of libc but the vDSO clock and pthread_setspecific (libc.h).
 //
 // producer_put_sized and producer_put_plain are the whole fast path, inlined into the wrappers. Everything else (the
 // first event of a process or thread, a full chunk, a new epoch, addresses out of the window, events of signal

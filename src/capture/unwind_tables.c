@@ -463,13 +463,10 @@ static bool find_segment(const struct dl_find_object *object, const uint8_t *at,
     return false;
 }
 
-// Since glibc 2.35; it takes no lock.
-#pragma weak _dl_find_object
-
 uint32_t unwind_find_rule(uint64_t pc)
 {
     struct dl_find_object object;
-    if (!_dl_find_object || _dl_find_object((void *)pc, &object) != 0 || !object.dlfo_eh_frame)
+    if (_dl_find_object((void *)pc, &object) != 0 || !object.dlfo_eh_frame)
         return unwind_unknown_rule();
     struct bytes segment;
     if (!find_segment(&object, object.dlfo_eh_frame, &segment))

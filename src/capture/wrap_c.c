@@ -1,7 +1,7 @@
 // The C functions, but for malloc and free, and what is rare of these (wrap_fast.c).
 #include "capture/next.h"
-#include "capture/objects.h"
 #include "capture/wrap.h"
+#include "libc/objects.h"
 
 #include <errno.h>
 #include <stdlib.h>

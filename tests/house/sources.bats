@@ -80,8 +80,9 @@ sources() {
   has "$output" "exports stray"
   has "$output" "does not wrap free"
   has "$output" "needs libm.so.6"
-  has "$output" "calls malloc"
-  has "$output" "calls printf"
+  has "$output" "imports malloc"
+  has "$output" "imports printf"
+  expect "data of the loader and the start files' functions may be imported" [ "${output/imports __cxa_finalize/}" = "$output" ]
 }
 
 @test "no file is over 800 lines" {

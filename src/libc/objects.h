@@ -1,7 +1,7 @@
 // What the loader knows of the objects of this process: their symbols, and the places where it has put the addresses of the
 // functions that they call. Reads mapped memory alone, and allocates nothing.
-#ifndef HEAPTAPE_CAPTURE_OBJECTS_H
-#define HEAPTAPE_CAPTURE_OBJECTS_H
+#ifndef HEAPTAPE_LIBC_OBJECTS_H
+#define HEAPTAPE_LIBC_OBJECTS_H
 
 #include <link.h>
 #include <stdbool.h>

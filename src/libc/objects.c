@@ -1,4 +1,4 @@
-#include "capture/objects.h"
+#include "libc/objects.h"
 
 #include "base/gnu_hash.h"
 
