@@ -205,13 +205,11 @@ static void look_up_foreign(const struct next_object *allocator)
     }
 }
 
-// An executable that has a malloc comes before what is preloaded: all objects call that.
-static void look_up_bypass(const struct next_object *self)
+bool next_is_bypassed(struct next_object *by)
 {
-    struct next_object object;
-    void *found = next_is_injected() ? NULL : dlsym(RTLD_DEFAULT, "malloc");
-    if (found && next_object_of(found, &object) && object.start != self->start)
-        producer_set_bypass(object.path[0] ? object.path : "the executable");
+    struct next_object self;
+    const void *first = next_is_injected() ? NULL : objects_function("malloc", NULL);
+    return first && next_object_of(first, by) && next_object_of(&resolved, &self) && by->start != self.start;
 }
 
 static bool is_operator(unsigned kind)
@@ -264,7 +262,8 @@ static void look_up(void)
     if (next_object_of(&resolved, &object)) {
         producer_set_library(object.path, HEAPTAPE_BIN_FROM_LIBEXEC);
         producer_set_object(PRODUCER_MUTED, object.start, object.end);
-        look_up_bypass(&object);
+        if (next_is_bypassed(&object))
+            producer_set_bypass(object.path[0] ? object.path : "the executable");
     }
     dl_iterate_phdr(count_object, NULL);
 }

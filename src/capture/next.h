@@ -92,6 +92,10 @@ struct next_object {
 // Is an object loaded whose file name begins so? Unlike a failing dlsym, it allocates nothing.
 bool next_loaded(const char *name);
 
+// Does an object that comes before this library define malloc, such as the executable? Then all objects call that definition. An
+// executable that is not position-independent does not define the functions for which it has an address of its own, a stub.
+bool next_is_bypassed(struct next_object *by);
+
 // False when there is none.
 bool next_object_of(const void *address, struct next_object *object);
 

@@ -37,15 +37,6 @@ static bool is_standard_library(const char *path)
     return strncmp(name, "libstdc++.so", 12) == 0 || strncmp(name, "libc++", 6) == 0;
 }
 
-// Does the program's own code answer malloc before this library does? Then so it must for the standard operators.
-static bool is_malloc_hidden(void)
-{
-    struct next_object object, own;
-    void *first = next_is_injected() ? NULL : dlsym(RTLD_DEFAULT, "malloc");
-    return first && next_object_of(first, &object) && next_object_of((void *)wrap_cxx_resolve, &own) &&
-           object.start != own.start;
-}
-
 void wrap_cxx_resolve(void)
 {
     struct next_object object, allocator;
@@ -58,7 +49,9 @@ void wrap_cxx_resolve(void)
     next_find("_ZSt17__throw_bad_allocv", (void **)&throw_bad_alloc);
     if (real[HT_NEW] && next_object_of(real[HT_NEW], &object)) {
         producer_set_object(PRODUCER_IN_OPERATOR, object.start, object.end);
-        if (!is_standard_library(object.path) || is_malloc_hidden())
+        // Standard operators call the malloc that all objects call.
+        struct next_object hidden_by;
+        if (!is_standard_library(object.path) || next_is_bypassed(&hidden_by))
             kind_of = WRAP_OPERATORS_OWN;
         // An operator that the program does not override may call one that it does.
         if (real[HT_NEW_NOTHROW] && next_object_of(real[HT_NEW_NOTHROW], &object) && is_standard_library(object.path))

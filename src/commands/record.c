@@ -254,7 +254,7 @@ static int run_collect(const struct record_options *o, const struct record_setti
     }
     if (r.events == 0) {
         output_close(&out, false, NULL);
-        die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect, r.off_reason[0] ? ": " : "", r.off_reason);
+        die(EXIT_FAILED, "%s: nothing was recorded%s%s", o->collect, r.off.processes ? ": " : "", r.off.text);
     }
     record_summary_print(o->verbose, &r, &out);
     if (output_close(&out, true, &e) < 0)
@@ -301,7 +301,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     int code = conclude(o, s, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);
-    if (r.bypassed_by[0] || r.deepbound_bytes)
+    if (r.bypassed.processes || r.deepbound_bytes)
         unseen_note(path);
     if (s->stacks.depth && r.events)
         coverage_note(path);

@@ -29,12 +29,38 @@ static void print_unrecorded(bool verbose, const struct record_result *r)
         note("%s", limits);
 }
 
-// A program may write there.
-static const char *bypass_name(const struct record_result *r)
+// The texts of a fact, which a program may have written. Valid until the next call.
+struct fact_texts {
+    char process[4 * sizeof((struct record_fact *)0)->program + 32]; // "process 12 (NAME)"
+    char text[4 * sizeof((struct record_fact *)0)->text];
+    char others[80]; // ", and 2 other processes", or ""
+};
+
+static const struct fact_texts *fact_texts(const struct record_fact *f)
 {
-    static char name[4 * sizeof r->bypassed_by];
-    printable_copy(name, sizeof name, r->bypassed_by, strlen(r->bypassed_by));
-    return name;
+    static struct fact_texts t;
+    char program[4 * sizeof f->program];
+    char others[64];
+    printable_copy(program, sizeof program, f->program, strlen(f->program));
+    // The name is lost with a spool that the program has truncated.
+    snprintf(t.process, sizeof t.process, program[0] ? "process %u (%s)" : "process %u", f->pid, program);
+    printable_copy(t.text, sizeof t.text, f->text, strlen(f->text));
+    snprintf(t.others, sizeof t.others, f->processes > 1 ? ", and %s" : "%s",
+             f->processes > 1 ? human_plural(others, f->processes - 1, "other process", "other processes") : "");
+    return &t;
+}
+
+static void print_facts(const struct record_result *r)
+{
+    const struct fact_texts *t;
+    if (r->bypassed.processes) {
+        t = fact_texts(&r->bypassed);
+        note("%s calls its own malloc (in %s)%s: those calls were not recorded", t->process, t->text, t->others);
+    }
+    if (r->off.processes) {
+        t = fact_texts(&r->off);
+        note("recording turned itself off in %s%s: %s", t->process, t->others, t->text);
+    }
 }
 
 static void print_deepbound(const struct record_result *r)
@@ -91,11 +117,8 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
     if (r->cut_code_names)
         note("only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of %s",
              human_plural(processes, r->cut_code_names, "process", "processes"));
-    if (r->bypassed_by[0])
-        note("a process calls its own malloc (in %s): those calls were not recorded", bypass_name(r));
+    print_facts(r);
     print_deepbound(r);
-    if (r->off_reason[0])
-        note("recording turned itself off in a process: %s", r->off_reason);
     if (r->session_broken)
         note("a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
     if (r->full)
@@ -117,8 +140,8 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
 void record_summary_nothing(const char *program, const struct record_result *r, struct err *e)
 {
     const char *why = record_explain(program);
-    if (r->off_reason[0])
-        err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, r->off_reason);
+    if (r->off.processes)
+        err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, fact_texts(&r->off)->text);
     else if (why)
         err_set(e, -ENODATA, "%s: nothing was recorded: the program %s", program, why);
     else if (r->untraced)
@@ -131,9 +154,9 @@ void record_summary_nothing(const char *program, const struct record_result *r, 
                 "%s: nothing was recorded: the recorder had no memory or file descriptor left for its spool", program);
     else if (r->unrecorded.n)
         err_set(e, -ENODATA, "%s: nothing was recorded: %s", program, r->unrecorded.items[0].why);
-    else if (r->bypassed_by[0])
+    else if (r->bypassed.processes)
         err_set(e, -ENODATA, "%s: nothing was recorded: the program calls its own malloc (in %s)", program,
-                bypass_name(r));
+                fact_texts(&r->bypassed)->text);
     else if (r->processes)
         err_set(e, -ENODATA, "%s: nothing was recorded: the program did not call the malloc API", program);
     else

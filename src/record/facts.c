@@ -176,11 +176,14 @@ int facts_process(struct trace_process *p, const struct drain_spool *s)
     return -ENOMEM;
 }
 
-// The first of such a text.
-static void keep_text(char *to, size_t room, const char *text)
+static void keep_fact(struct record_fact *to, const struct trace_process *p, const char *text)
 {
-    if (text && !to[0])
-        snprintf(to, room, "%s", text);
+    const char *slash = strrchr(p->exe, '/');
+    if (!text || to->processes++)
+        return;
+    to->pid = p->pid;
+    snprintf(to->program, sizeof to->program, "%s", slash ? slash + 1 : p->exe);
+    snprintf(to->text, sizeof to->text, "%s", text);
 }
 
 static void keep_deepbound(struct record_result *r, const char *path)
@@ -201,8 +204,8 @@ void facts_add(struct record_result *result, const struct trace_process *p)
     result->lost_words += p->lost_records;
     result->waits += p->waits;
     result->wait_ns += p->wait_ns;
-    keep_text(result->off_reason, sizeof result->off_reason, p->off_reason);
-    keep_text(result->bypassed_by, sizeof result->bypassed_by, p->bypassed_by);
+    keep_fact(&result->off, p, p->off_reason);
+    keep_fact(&result->bypassed, p, p->bypassed_by);
     for (uint32_t at = 0; at < p->deepbound_bytes; at += (uint32_t)strlen(p->deepbound + at) + 1)
         keep_deepbound(result, p->deepbound + at);
 }

@@ -46,6 +46,14 @@ struct record_settings {
     bool lossy;       // the program does not wait for a recorder that falls behind; what is dropped is counted
 };
 
+// A fact that holds for some processes.
+struct record_fact {
+    uint32_t processes; // for which it holds; 0: none, and the rest is not set
+    uint32_t pid;       // of the first of them …
+    char program[64];   // … and the name of its executable
+    char text[200];     // what is known of it
+};
+
 struct record_result {
     int start_errno; // the program could not be started (0: it was), and nothing else here is valid
     bool exited;     // the program has ended …
@@ -68,12 +76,12 @@ struct record_result {
     struct trace_unrecorded unrecorded; // processes that are known to have been missed, except `left`; owned
     uint64_t bad_code_names;            // records of perf-PID.map and jit-PID.dump that were skipped
     uint32_t cut_code_names;            // processes whose names of code were too many to be read whole
-    char bypassed_by[200];              // object whose malloc a process calls instead of the library's; "": none does
-    char deepbound[2048];               // objects that call malloc past the library, each ended by NUL …
-    uint32_t deepbound_bytes;           // … of all processes, each once, as far as there is room
-    struct attach_result visit;         // of a program that ran already
-    char not_left[600];                 // why such a process still has the library between itself and its allocator; ""
-    char off_reason[200];               // why tracing turned itself off in a process; "" when it did not
+    struct record_fact bypassed; // processes that call another malloc than the library's: the object that defines it
+    char deepbound[2048];        // objects that call malloc past the library, each ended by NUL …
+    uint32_t deepbound_bytes;    // … of all processes, each once, as far as there is room
+    struct attach_result visit;  // of a program that ran already
+    char not_left[600];          // why such a process still has the library between itself and its allocator; ""
+    struct record_fact off;      // processes in which recording turned itself off: the reason
 };
 
 void record_result_release(struct record_result *r);

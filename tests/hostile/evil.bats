@@ -48,7 +48,7 @@ each() {
   each trunc
   # A recorder that first looks after the truncation, on a busy machine, finds no spool there.
   case $stderr in
-    *"recording turned itself off in a process: its spool was"* | *"1 spool could not be read"*) ;;
+    *"recording turned itself off in process "*": its spool was"* | *"1 spool could not be read"*) ;;
     *) false ;;
   esac
   # Between two looks of the recorder it may be whole again.

@@ -161,14 +161,36 @@ END
   heaptape record -f -o t.ht -- ./own
   fails_with 125 "own: nothing was recorded: the program calls its own malloc (in "
   records sh -c './own; ./plain; :'
-  has "$stderr" "a process calls its own malloc (in "
+  grep -qE '^heaptape: process [0-9]+ \(own\) calls its own malloc \(in the executable\): those calls were not' <<<"$stderr"
   missed 0
-  records sh -c './plain; :'
-  expect "no word of it" [ "${stderr#*own malloc}" = "$stderr" ]
+  records sh -c './own; ./own; ./own; :'
+  grep -qE '^heaptape: process [0-9]+ \(own\) calls its own malloc \(in the executable\), and 2 other processes: those' <<<"$stderr"
   printf 'int main(void) { return 0; }\n' >none.c
   gcc -o none none.c
   heaptape record -f -o t.ht -- ./none
   fails_with 125 "none: nothing was recorded: the program did not call the malloc API"
+}
+
+@test "unrecorded: an own malloc is the one that an object before the library defines" {
+  # An executable that is not position-independent has an address for malloc, its stub, and does not define it.
+  printf '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { void *(*volatile f)(size_t) = malloc; free(f(100)); return 0; }\n' >stub.c
+  gcc -fno-builtin -no-pie -fno-pic -o stub stub.c
+  readelf -W --dyn-syms stub | grep -q '[1-9a-f][0-9a-f]*  *0 FUNC .* UND malloc@'
+  printf 'struct big { char x[4000]; };\nint main() { delete new big; auto f = new char[5000]; delete[] f; return 0; }\n' >stub.cc
+  g++ -no-pie -fno-pic -O0 -o stubxx stub.cc
+  printf '#include <stdlib.h>\nvoid *__libc_malloc(size_t n);\nvoid *malloc(size_t n) { return __libc_malloc(n); }\n' >first.c
+  gcc -fno-builtin -shared -fPIC -o first.so first.c
+  local program
+  for program in ./plain ./stub ./stubxx /usr/bin/python3 node perl bash gawk git gdb sqlite3; do
+    command -v $program >/dev/null || continue
+    records $program --version
+    expect "no word of it: $program" [ "${stderr#*own malloc}" = "$stderr" ]
+  done
+  # A library is one that defines it, if it comes before.
+  records sh -c "LD_PRELOAD=\$LD_PRELOAD:$PWD/first.so exec ./plain"
+  expect "no word of it" [ "${stderr#*own malloc}" = "$stderr" ]
+  records sh -c "LD_PRELOAD=$PWD/first.so:\$LD_PRELOAD ./plain; :"
+  grep -qE "^heaptape: process [0-9]+ \(plain\) calls its own malloc \(in $PWD/first.so\): those calls" <<<"$stderr"
 }
 
 # opens HOW SAYS: deepbind.c opens work.so; "its calls were not recorded" is said SAYS times.
@@ -253,7 +275,7 @@ not_seen() {
   printf '#include <string.h>\n#include <unistd.h>\nstatic char a[64 << 20];\nvoid *malloc(unsigned long n) { return a; }\nvoid free(void *p) {}\nvoid *calloc(unsigned long n, unsigned long m) { return a; }\nvoid *realloc(void *p, unsigned long n) { return a; }\nint main(void) { usleep(300000); memset(malloc(1), 1, 20 << 20); usleep(1500000); return 0; }\n' >own.c
   gcc -w -fno-builtin -o own own.c
   records sh -c './own; ./plain; :'
-  has "$stderr" "a process calls its own malloc (in "
+  has "$stderr" "(own) calls its own malloc (in the executable)"
   has "$stderr" "(./own): its private memory grew by 20.0 MiB, of which recorded blocks are at most 0 B; 100.0 % was not seen"
 }
 
