@@ -259,7 +259,7 @@ static int run_collect(const struct record_options *o, const struct record_setti
     record_summary_print(o->verbose, &r, &out);
     if (output_close(&out, true, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    coverage_note(path);
+    coverage_note(path, o->verbose);
     return EXIT_DONE;
 }
 
@@ -304,7 +304,7 @@ static int record_to_trace(const struct record_options *o, const struct record_s
     if (r.bypassed.processes || r.deepbound_bytes)
         unseen_note(path);
     if (s->stacks.depth && r.events)
-        coverage_note(path);
+        coverage_note(path, o->verbose);
     trace_unrecorded_release(&r.unrecorded);
     return code;
 }
@@ -714,8 +714,8 @@ const struct command cmd_record = {
         "With --max-size, FILE may exceed SIZE by the events of 20 ms.\n\n"
         "--stacks follows the unwind tables that compilers write for exceptions and debuggers, so nothing has to be "
         "rebuilt; code without them, such as that of a JIT compiler, is followed along its frame pointers. At "
-        "the end of the recording, heaptape prints what share of the bytes has a stack that reaches the program's own "
-        "code, and in which objects the other stacks end.\n\n"
+        "the end of the recording, heaptape prints in which objects stacks end that do not reach the program's own code, if "
+        "they are those of 1 % of the bytes; with -v also the share of the others.\n\n"
         "--pid attaches to a process that runs already. A thread of it stops at the entry of malloc, or while it waits in a "
         "system call, loads the capture library and redirects the calls of the malloc API of every loaded object; the other "
         "threads continue meanwhile. Child processes that it forks are recorded too, but not programs that they execute. When "

@@ -12,6 +12,7 @@
 enum {
     TOP_OBJECTS = 8,
     NOTED_OBJECTS = 3,
+    NOTED_PERMILLE = 10, // of the bytes: smaller gaps are no reason to look further
     // Larger traces are not read again after a recording: about three seconds of CPU time (40 M events/s, 2 to 3 bytes each).
     MAX_NOTED_BYTES = 256 << 20,
 };
@@ -64,46 +65,59 @@ static void add_share(char *text, size_t room, const char *of, uint64_t reached,
         snprintf(text + n, room - n, "%s%u.%u %% of %s", n ? ", " : "", permille / 10, permille % 10, of);
 }
 
-// Those are no gaps: no code of the program could be in their stacks.
-static void note_loading(const struct coverage *c)
+// Shares of the bytes in `part`, of allocated bytes and those that are live at the peak and at the end.
+static void add_shares(char *text, size_t room, const struct coverage_bytes *part, const struct coverage_bytes *all)
 {
-    char text[256] = "";
-    add_share(text, sizeof text, "allocated bytes", c->loading.allocated, c->all.allocated);
-    add_share(text, sizeof text, "bytes live at the peak", c->loading.at_peak, c->all.at_peak);
-    add_share(text, sizeof text, "bytes live at the end", c->loading.at_end, c->all.at_end);
-    if (c->loading.allocated)
-        note("constructors of libraries allocated %s, before the program's first allocation", text);
+    add_share(text, room, "allocated bytes", part->allocated, all->allocated);
+    add_share(text, room, "bytes live at the peak", part->at_peak, all->at_peak);
+    add_share(text, room, "bytes live at the end", part->at_end, all->at_end);
 }
 
-static void note_objects(const struct coverage *c)
+static void note_reached(const struct coverage *c)
 {
-    char text[1024] = "", bytes[32], path[256];
-    for (size_t i = 0; i < c->n_objects && i < NOTED_OBJECTS; i++) {
+    char reached[256] = "", loading[256] = "";
+    add_shares(reached, sizeof reached, &c->reached, &c->all);
+    note("stacks reach the program's own code for %s%s", reached,
+         c->sample_bytes ? " (estimated from sampled stacks)" : "");
+    add_shares(loading, sizeof loading, &c->loading, &c->all);
+    // The dynamic loader calls constructors: no code of the program can be in their stacks.
+    if (coverage_permille(c->loading.allocated, c->all.allocated))
+        note("constructors of libraries allocated %s, before the program's first allocation", loading);
+}
+
+// Returns 1000 times the share of bytes whose stacks end early, of the measure in which it is highest.
+static unsigned gap_permille(const struct coverage *c, const struct coverage_bytes *gaps)
+{
+    unsigned permille = coverage_permille(gaps->allocated, c->all.allocated);
+    unsigned at_peak = coverage_permille(gaps->at_peak, c->all.at_peak);
+    return c->all.at_peak && at_peak > permille ? at_peak : permille;
+}
+
+static void note_gaps(const struct coverage *c, const char *path)
+{
+    struct coverage_bytes gaps = {0};
+    char shares[256] = "", text[1024] = "", bytes[32], name[256];
+    for (size_t i = 0; i < c->n_objects; i++) {
         const struct coverage_object *o = &c->objects[i];
         size_t n = strlen(text);
-        printable_copy(path, sizeof path, o->path, strlen(o->path));
-        snprintf(text + n, sizeof text - n, "%s%s (%s allocated)", n ? ", " : "", path,
+        gaps.allocated += o->bytes.allocated;
+        gaps.at_peak += o->bytes.at_peak;
+        gaps.at_end += o->bytes.at_end;
+        if (i >= NOTED_OBJECTS)
+            continue;
+        printable_copy(name, sizeof name, o->path, strlen(o->path));
+        snprintf(text + n, sizeof text - n, "%s%s (%s allocated)", n ? ", " : "", name,
                  human_bytes(bytes, o->bytes.allocated));
     }
-    if (c->n_objects)
-        note("the other stacks end in %s%s", text, c->n_objects > NOTED_OBJECTS ? " and others" : "");
-}
-
-static void note_coverage(const struct coverage *c)
-{
-    char text[256] = "";
-    add_share(text, sizeof text, "allocated bytes", c->reached.allocated, c->all.allocated);
-    add_share(text, sizeof text, "bytes live at the peak", c->reached.at_peak, c->all.at_peak);
-    add_share(text, sizeof text, "bytes live at the end", c->reached.at_end, c->all.at_end);
-    if (!*text)
+    if (gap_permille(c, &gaps) < NOTED_PERMILLE)
         return;
-    note("stacks reach the program's own code for %s%s", text,
-         c->sample_bytes ? " (estimated from sampled stacks)" : "");
-    note_loading(c);
-    note_objects(c);
+    add_shares(shares, sizeof shares, &gaps, &c->all);
+    note("stacks of %s end before the program's own code%s: in %s%s (try 'heaptape stat %s')", shares,
+         c->sample_bytes ? " (estimated from sampled stacks)" : "", text,
+         c->n_objects > NOTED_OBJECTS ? " and others" : "", path);
 }
 
-void coverage_note(const char *path)
+void coverage_note(const char *path, bool verbose)
 {
     struct stat st;
     struct file_stat s;
@@ -118,7 +132,10 @@ void coverage_note(const char *path)
         note("how much the stacks explain is not known: %s", e.text);
         return;
     }
-    if (s.coverage.known)
-        note_coverage(&s.coverage);
+    if (s.coverage.known && s.coverage.all.allocated) {
+        if (verbose)
+            note_reached(&s.coverage);
+        note_gaps(&s.coverage, path);
+    }
     file_stat_release(&s);
 }

@@ -7,7 +7,8 @@
 // As a table, for `stat`.
 void coverage_print(const struct coverage *c);
 
-// After a recording with stacks: reads the trace at `path`, and says it in a line or two on stderr.
-void coverage_note(const char *path);
+// For a recording with stacks: reads the trace at `path`, and prints a line on stderr if stacks of 1 % of the bytes end before the
+// program's own code. `verbose`: also the shares of the others.
+void coverage_note(const char *path, bool verbose);
 
 #endif

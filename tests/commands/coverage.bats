@@ -83,9 +83,9 @@ END
 
 @test "stat, record: of sampled stacks the share is called an estimate, of others not" {
   skip_under_sanitizer
-  heaptape record --stacks=sample:64 -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  heaptape record -v --stacks=sample:64 -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
   [[ "$stderr" == *"stacks reach the program's own code for "*" (estimated from sampled stacks)"* ]]
-  heaptape record --stacks -o full.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  heaptape record -v --stacks -o full.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
   [[ "$stderr" == *"stacks reach the program's own code for "* && "$stderr" != *estimate* ]]
   "$HEAPTAPE" stat t.ht | grep -q "^bytes whose stack reaches the program's own code (estimated from sampled stacks)$"
   "$HEAPTAPE" stat full.ht | grep -q "^bytes whose stack reaches the program's own code$"
@@ -93,21 +93,59 @@ END
   [ "$("$HEAPTAPE" stat --json full.ht | jq '.stack_coverage | has("stack_sample_bytes")')" = false ]
 }
 
-@test "record: the share, at its end" {
+@test "record: the share, at its end with -v" {
   skip_under_sanitizer
-  heaptape record --stacks -o t.ht -- "$HEAPTAPE_PROGRAMS/strings"
+  heaptape record -v --stacks -o t.ht -- "$HEAPTAPE_PROGRAMS/strings"
   has "$stderr" "heaptape: stacks reach the program's own code for 9"
   has "$stderr" "% of allocated bytes, 9"
   has "$stderr" "% of bytes live at the peak"
   # libstdc++ takes a reserve before main.
   has "$stderr" "heaptape: constructors of libraries allocated "
-  [[ "$stderr" != *"other stacks"* ]]
-  heaptape record --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
+  [[ "$stderr" != *"stacks of"* ]]
+  heaptape record -v --stacks -f -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
   has "$stderr" "heaptape: stacks reach the program's own code for 100.0 % of allocated bytes, 100.0 % of bytes live at the peak"
-  [[ "$stderr" != *"other stacks"* ]]
-  for options in '' '--stacks -q'; do
+  # A share that is rounded to 0.0 % is nothing to print.
+  [[ "$stderr" != *"constructors of libraries"* ]]
+  [[ "$stderr" != *"stacks of"* ]]
+}
+
+@test "record: a recording whose stacks reach the program ends with one line" {
+  skip_under_sanitizer
+  local program
+  for program in "$HEAPTAPE_PROGRAMS/strings" "$HEAPTAPE_PROGRAMS/stacks deep 12" bash "perl -v" "ls -R /etc" "git --version" \
+    "sort /etc/passwd" "python3 -c 1" "gcc --version" "find /etc" "awk BEGIN{}" "sed -n p /etc/passwd"; do
+    command -v "${program%% *}" >/dev/null || continue
     # shellcheck disable=SC2086
-    heaptape record $options -f -o t.ht -- "$HEAPTAPE_PROGRAMS/stacks" deep 12
-    [[ "$stderr" != *"stacks reach"* ]]
+    heaptape record --stacks -f -o t.ht -- $program </dev/null
+    expect "$program" [ "${#stderr_lines[@]}" -eq 1 ]
+    [[ "$stderr" == "heaptape: recorded "* ]]
   done
+}
+
+@test "record: where the stacks end that do not reach the program" {
+  skip_under_sanitizer
+  [ "$(uname -m)" = x86_64 ] || skip "the code is for x86-64"
+  # Generated code that calls malloc(5000) with a frame pointer that leads nowhere.
+  cat >ends.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+int main(void)
+{
+    static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0xbf, 0x88, 0x13, 0, 0, 0xff, 0xd0, 0x5d, 0xc3};
+    void *at = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(at, code, sizeof code);
+    free(malloc(15000));
+    free(((void *(*)(void *(*)(size_t)))at)(malloc));
+    return 0;
+}
+END
+  gcc -fno-builtin -o ends ends.c
+  heaptape record --stacks -o t.ht -- ./ends
+  has "$stderr" "heaptape: stacks of 25.0 % of allocated bytes, 0.0 % of bytes live at the peak end before the program's own code: in [code without a file] (4.9 KiB allocated) (try 'heaptape stat t.ht')"
+  [ "${#stderr_lines[@]}" -eq 2 ]
+  heaptape record --stacks -q -f -o t.ht -- ./ends
+  [ -z "$stderr" ]
+  heaptape record -f -o t.ht -- ./ends
+  [ "${#stderr_lines[@]}" -eq 1 ]
 }
