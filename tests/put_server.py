@@ -1,5 +1,6 @@
 """A server for the tests of uploads: put_server.py PORT. server.py in the current folder defines answer(headers, path, body,
-number), which returns a status and a dictionary of headers; an answer with the status 0 never comes."""
+number), which returns a status and a dictionary of headers; an answer with the status 0 never comes. head(path) does the same for
+HEAD, which is answered with 501 without that function."""
 import http.server
 import sys
 import time
@@ -20,6 +21,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(1)
         self.send_response(status)
         for name, value in {"Content-Length": "0", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def do_HEAD(self):
+        print("HEAD", self.path, flush=True)
+        if "head" not in globals():
+            self.send_error(501)
+            return
+        status, headers = head(self.path)  # noqa: F821
+        self.send_response(status)
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
 

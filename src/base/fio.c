@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -285,6 +286,9 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
     if (rc < 0) {
         free(out->aside);
         out->aside = NULL;
+    } else {
+        // `upload` leaves a file alone that is not whole.
+        flock(out->fd, LOCK_SH | LOCK_NB);
     }
     return rc;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static int add(struct queue *q, char *path, const struct stat *st)
@@ -105,8 +106,18 @@ int queue_lock(const char *folder)
 
 int queue_hold(int fd)
 {
+    enum { TRIES = 20, WAIT_MS = 10 };
     struct stat st;
-    if (flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0)
+    int rc = -EWOULDBLOCK;
+    // A process that drops the file locks it for a moment, one that writes it until it is whole.
+    for (int i = 0; i < TRIES && rc == -EWOULDBLOCK; i++) {
+        if (i)
+            nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000}, NULL);
+        rc = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+    }
+    if (rc < 0)
+        return rc == -EWOULDBLOCK ? -EBUSY : rc;
+    if (fstat(fd, &st) < 0)
         return -errno;
     return st.st_nlink ? 0 : -ENOENT;
 }

@@ -31,8 +31,8 @@ void queue_release(struct queue *q);
 // by every process that has it, -EWOULDBLOCK where another process has it, or a negative errno.
 int queue_lock(const char *folder);
 
-// The same for a file that is open, while it is uploaded: such a one is not dropped. 0 or a negative errno, -ENOENT where it was
-// dropped before.
+// Locks an open file while it is uploaded, so that it is not dropped. 0 or a negative errno: -ENOENT if it was dropped before,
+// -EBUSY if an output still writes it.
 int queue_hold(int fd);
 
 // Removes the oldest segments of a spool, HOST/PROGRAM-TIME-PID/N.ht, and no other files, until those that are left have at most

@@ -141,12 +141,17 @@ static void say_answer(const struct receiver *r, struct MHD_Connection *c, const
 static enum MHD_Result answer(const struct receiver *r, struct MHD_Connection *c, const char *path,
                               const struct receive_request *q)
 {
-    char text[160];
+    char text[160], digest[DIGEST_DIGITS + 1];
     int n = snprintf(text, sizeof text, "%s\n", q->why);
     struct MHD_Response *response = MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY);
     if (!response)
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", "text/plain");
+    // The client compares what arrived.
+    if ((q->status == MHD_HTTP_CREATED || q->status == MHD_HTTP_OK) && q->file.digest) {
+        digest_xxh3(q->file.digest, digest);
+        MHD_add_response_header(response, DIGEST_HEADER, digest);
+    }
     if (q->status == MHD_HTTP_UNAUTHORIZED)
         MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (q->status == MHD_HTTP_METHOD_NOT_ALLOWED)

@@ -1,15 +1,19 @@
 #include "transfer/request.h"
 
 #include "base/printable.h"
+#include "transfer/digest.h"
 #include "transfer/module.h"
 #include "transfer/tokens.h"
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <linux/sockios.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { CONNECT_S = 20, STALLED_S = 60, BODY_BYTES = 120 };
@@ -19,7 +23,12 @@ struct request {
     CURL *curl;
     int fd;
     off_t at;
-    char body[BODY_BYTES + 1]; // the start of the answer
+    uint64_t bytes;                                        // of the file
+    struct digest *digest;                                 // of the bytes up to `at`
+    bool sent_all;                                         // before the answer began
+    bool keyed;                                            // the ETag of S3 is not an MD5
+    char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // of the answer, empty if it has none
+    char body[BODY_BYTES + 1];                             // the start of the answer
     size_t body_bytes;
     char error[CURL_ERROR_SIZE];
 };
@@ -46,7 +55,9 @@ static int check(const struct request_settings *s, struct err *e)
 static struct request *open_request(const struct request_settings *s)
 {
     struct request *r = calloc(1, sizeof *r);
-    if (r && (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(r->curl = curl_easy_init()))) {
+    if (r && (!(r->digest = digest_new(true)) || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+              !(r->curl = curl_easy_init()))) {
+        digest_free(r->digest);
         free(r);
         return NULL;
     }
@@ -58,6 +69,7 @@ static struct request *open_request(const struct request_settings *s)
 static void close_request(struct request *r)
 {
     curl_easy_cleanup(r->curl);
+    digest_free(r->digest);
     free(r);
 }
 
@@ -67,18 +79,73 @@ static size_t read_body(char *to, size_t size, size_t n, void *context)
     ssize_t got = pread(r->fd, to, size * n, r->at);
     if (got < 0)
         return CURL_READFUNC_ABORT;
+    digest_add(r->digest, to, (size_t)got);
     r->at += got;
     return (size_t)got;
 }
 
-// libcurl reads again what a connection that broke has swallowed.
+// libcurl starts again on a new connection if the old one broke.
 static int seek_body(void *context, curl_off_t offset, int origin)
 {
     struct request *r = context;
-    if (origin != SEEK_SET)
+    if (origin != SEEK_SET || offset != 0)
         return CURL_SEEKFUNC_CANTSEEK;
-    r->at = offset;
+    r->at = 0;
+    digest_restart(r->digest);
     return CURL_SEEKFUNC_OK;
+}
+
+// Returns true if the other end of the connection has acknowledged the whole file.
+static bool has_sent_all(const struct request *r, bool http_1)
+{
+    curl_off_t sent = 0;
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    int unacknowledged = 0;
+    if (curl_easy_getinfo(r->curl, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK || (uint64_t)sent < r->bytes)
+        return false;
+    // An answer acknowledges what its sender received before. HTTP/2 may send other frames meanwhile.
+    if (http_1 && curl_easy_getinfo(r->curl, CURLINFO_ACTIVESOCKET, &fd) == CURLE_OK && fd != CURL_SOCKET_BAD &&
+        ioctl(fd, SIOCOUTQ, &unacknowledged) == 0)
+        return unacknowledged == 0;
+    return true;
+}
+
+// Copies the value of the header `name`, in lower case, if it fits into `size` bytes.
+static bool read_header(const char *line, size_t n, const char *name, char *to, size_t size)
+{
+    size_t named = strlen(name), length = 0;
+    if (n <= named || line[named] != ':' || strncasecmp(line, name, named) != 0)
+        return false;
+    line += named + 1;
+    n -= named + 1;
+    while (n && (*line == ' ' || *line == '\t'))
+        line++, n--;
+    while (n && strchr(" \t\r\n", line[n - 1]))
+        n--;
+    if (n >= size)
+        return true;
+    for (; length < n; length++)
+        to[length] = (char)(line[length] >= 'A' && line[length] <= 'Z' ? line[length] | 0x20 : line[length]);
+    to[length] = 0;
+    return true;
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *context)
+{
+    struct request *r = context;
+    char encryption[16] = "";
+    n *= size;
+    if (n > 5 && strncmp(line, "HTTP/", 5) == 0) {
+        // Also of each interim answer, whose headers do not count.
+        r->sent_all = has_sent_all(r, line[5] == '1');
+        r->xxh3[0] = r->etag[0] = 0;
+        r->keyed = false;
+    } else if (!read_header(line, n, DIGEST_HEADER, r->xxh3, sizeof r->xxh3) &&
+               !read_header(line, n, "ETag", r->etag, sizeof r->etag) &&
+               read_header(line, n, "x-amz-server-side-encryption", encryption, sizeof encryption)) {
+        r->keyed = strcmp(encryption, "aes256") != 0;
+    }
+    return n;
 }
 
 static size_t keep_answer(char *data, size_t size, size_t n, void *context)
@@ -129,7 +196,8 @@ static int add_headers(const struct request *r, struct curl_slist **headers, str
     return rc < 0 ? err_set(e, rc, "out of memory") : 0;
 }
 
-static CURLcode set_up(struct request *r, const char *url, uint64_t bytes, struct curl_slist *headers)
+// PUT of the file, or HEAD.
+static CURLcode set_up(struct request *r, const char *url, bool put, struct curl_slist *headers)
 {
     const struct request_settings *s = r->settings;
     CURL *c = r->curl;
@@ -140,8 +208,14 @@ static CURLcode set_up(struct request *r, const char *url, uint64_t bytes, struc
 #define SET(option, value) rc = rc ? rc : curl_easy_setopt(c, option, value)
     SET(CURLOPT_URL, url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(CURLOPT_UPLOAD, 1L);
-    SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)bytes);
+    if (put) {
+        SET(CURLOPT_UPLOAD, 1L);
+        SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->bytes);
+    } else {
+        SET(CURLOPT_NOBODY, 1L);
+    }
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, r);
     SET(CURLOPT_READFUNCTION, read_body);
     SET(CURLOPT_READDATA, r);
     SET(CURLOPT_SEEKFUNCTION, seek_body);
@@ -209,12 +283,12 @@ static void drop_time(char *text)
         memmove(at, end + sizeof behind - 1, strlen(end + sizeof behind - 1) + 1);
 }
 
-static void put(struct request *r, const char *url, int fd, uint64_t bytes, struct request_result *result)
+// Makes one request: PUT of the file, or HEAD.
+static void perform(struct request *r, const char *url, bool put, struct request_result *result)
 {
     struct curl_slist *headers = NULL;
     struct err e = {0};
     *result = (struct request_result){0};
-    r->fd = fd;
     r->at = 0;
     r->body_bytes = 0;
     memset(r->body, 0, sizeof r->body);
@@ -225,7 +299,7 @@ static void put(struct request *r, const char *url, int fd, uint64_t bytes, stru
         curl_slist_free_all(headers);
         return;
     }
-    CURLcode rc = set_up(r, url, bytes, headers);
+    CURLcode rc = set_up(r, url, put, headers);
     rc = rc ? rc : curl_easy_perform(r->curl);
     if (rc == CURLE_OK) {
         read_answer(r, result);
@@ -243,6 +317,85 @@ static void put(struct request *r, const char *url, int fd, uint64_t bytes, stru
             read_answer(r, result);
     }
     curl_slist_free_all(headers);
+}
+
+static bool is_success(long status)
+{
+    return status >= 200 && status < 300;
+}
+
+// An upload that has to be repeated, although the server answered with success.
+static void distrust(struct request_result *result, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void distrust(struct request_result *result, const char *fmt, ...)
+{
+    va_list args;
+    *result = (struct request_result){0};
+    va_start(args, fmt);
+    vsnprintf(result->text, sizeof result->text, fmt, args);
+    va_end(args);
+}
+
+// Compares the digest of the answer. Returns 1 if the server has the file, 0 if the answer does not show that, or -EILSEQ.
+static int compare_digest(const struct request *r)
+{
+    char sent[DIGEST_DIGITS + 1];
+    if (r->xxh3[0]) {
+        digest_xxh3(r->digest, sent);
+        return strcmp(sent, r->xxh3) == 0 ? 1 : -EILSEQ;
+    }
+    if (strlen(r->etag) != DIGEST_DIGITS + 2 || strspn(r->etag + 1, "0123456789abcdef") != DIGEST_DIGITS)
+        return 0;
+    digest_md5(r->digest, sent);
+    if (strncmp(sent, r->etag + 1, DIGEST_DIGITS) == 0)
+        return 1;
+    // Other servers, and S3 with other keys, may have other ETags of this form.
+    return r->settings->s3_region && !r->keyed ? -EILSEQ : 0;
+}
+
+// Asks for the size of the file, and leaves *result as it is if the server does not tell or has all.
+static void compare_size(struct request *r, const char *url, struct request_result *result)
+{
+    struct request_result head;
+    curl_off_t bytes = -1;
+    perform(r, url, false, &head);
+    curl_easy_getinfo(r->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
+    if (!head.status)
+        distrust(result, "the server answered %ld, but not to HEAD: %.150s", result->status, head.text);
+    else if (head.status == 404 || head.status == 410)
+        distrust(result, "the server answered %ld, but does not have the file: it answered %ld to HEAD", result->status,
+                 head.status);
+    else if (is_success(head.status) && bytes >= 0 && (uint64_t)bytes != r->bytes)
+        distrust(result, "the server answered %ld, but has %lld of %llu bytes", result->status, (long long)bytes,
+                 (unsigned long long)r->bytes);
+}
+
+// Drops the connections: what is left of a body is no next request.
+static void disconnect(struct request *r)
+{
+    CURL *fresh = curl_easy_init();
+    if (!fresh)
+        return;
+    curl_easy_cleanup(r->curl);
+    r->curl = fresh;
+}
+
+static void put(struct request *r, const char *url, int fd, uint64_t bytes, struct request_result *result)
+{
+    r->fd = fd;
+    r->bytes = bytes;
+    digest_restart(r->digest);
+    perform(r, url, true, result);
+    if (!is_success(result->status))
+        return;
+    int same = compare_digest(r);
+    if (!r->sent_all) {
+        distrust(result, "the server answered %ld before it had received the whole file", result->status);
+        disconnect(r);
+    } else if (same < 0) {
+        distrust(result, "the server answered %ld, but has other bytes, by its digest", result->status);
+    } else if (same == 0) {
+        compare_size(r, url, result);
+    }
 }
 
 TRANSFER_EXPORT const struct request_calls request_calls = {check, open_request, put, close_request};

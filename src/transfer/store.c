@@ -63,10 +63,16 @@ int store_begin(const struct store *s, struct store_file *f, uint64_t bytes)
 {
     static atomic_ulong last;
     f->bytes = 0;
+    f->digest = digest_new(false);
+    if (!f->digest)
+        return -ENOMEM;
     snprintf(f->name, sizeof f->name, "%lu.part", ++last);
     f->fd = openat(s->incoming, f->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (f->fd < 0)
-        return -errno;
+    if (f->fd < 0) {
+        int rc = -errno;
+        store_abort(s, f);
+        return rc;
+    }
     // Not posix_fallocate, which would write zeros where the file system has no such call.
     if (bytes && fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) < 0 &&
         (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
@@ -86,6 +92,7 @@ int store_write(struct store_file *f, const void *data, size_t n)
         done += written > 0 ? (size_t)written : 0;
     }
     f->bytes += n;
+    digest_add(f->digest, data, n);
     return 0;
 }
 
@@ -193,6 +200,8 @@ int store_commit(const struct store *s, struct store_file *f, const char *path, 
 
 void store_abort(const struct store *s, struct store_file *f)
 {
+    digest_free(f->digest);
+    f->digest = NULL;
     if (f->fd < 0)
         return;
     unlinkat(s->incoming, f->name, 0);

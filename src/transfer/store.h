@@ -3,6 +3,7 @@
 #define HEAPTAPE_TRANSFER_STORE_H
 
 #include "base/err.h"
+#include "transfer/digest.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,8 @@ struct store {
 struct store_file {
     int fd; // -1: none
     uint64_t bytes;
-    char name[32]; // in .incoming
+    struct digest *digest; // of the bytes; NULL without a file
+    char name[32];         // in .incoming
 };
 
 enum store_result {
@@ -37,10 +39,10 @@ int store_begin(const struct store *s, struct store_file *f, uint64_t bytes);
 int store_write(struct store_file *f, const void *data, size_t n);
 
 // Gives the file the name `path`, for which names_check is true, and closes it. 0 with the result, or a negative errno: nothing of
-// the file is left then.
+// the file is left then. The digest is valid until store_abort.
 int store_commit(const struct store *s, struct store_file *f, const char *path, enum store_result *result);
 
-// Removes and closes it. Nothing where there is none.
+// Removes and closes the file unless it has its name, and frees the digest. Does nothing without a file.
 void store_abort(const struct store *s, struct store_file *f);
 
 #endif

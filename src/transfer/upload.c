@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NS_PER_S  1000000000u
@@ -214,25 +215,44 @@ static int see_failure(struct upload *u, const struct queue_file *f, const struc
     return 0;
 }
 
-// The answer to one request for a file that is open: 1 uploaded, 0 not, or a negative errno. It is held only as long as that, so
-// that it can be dropped while the server is away.
-static int try_open_file(struct upload *u, const struct queue_file *f, int fd, const char *path,
-                         struct request_result *r)
+// Returns 0 if the file is as it was, and still has its name.
+static int check_unchanged(int fd, const char *path, const struct stat *before)
 {
+    struct stat now, named;
+    if (fstat(fd, &now) < 0)
+        return -errno;
+    if (now.st_size != before->st_size || now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+        now.st_mtim.tv_nsec != before->st_mtim.tv_nsec)
+        return -EBUSY;
+    if (lstat(path, &named) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    return named.st_ino == now.st_ino && named.st_dev == now.st_dev ? 0 : -EBUSY;
+}
+
+// Makes one request for an open file: 1 if it was uploaded, 0 if not, or a negative errno. The file is held only as long as that,
+// so that it can be dropped while the server is away.
+static int try_open_file(struct upload *u, struct queue_file *f, int fd, const char *path, struct request_result *r)
+{
+    struct stat st;
     char *url = url_of(u, f->path);
     int rc = url ? queue_hold(fd) : -ENOMEM;
+    if (rc == 0 && fstat(fd, &st) < 0)
+        rc = -errno;
     if (rc == 0) {
+        f->bytes = (uint64_t)st.st_size;
         u->settings->calls->put(u->request, url, fd, f->bytes, r);
         rc = r->status >= 200 && r->status < 300;
     }
     free(url);
+    if (rc == 1)
+        rc = check_unchanged(fd, path, &st) < 0 ? -EBUSY : 1;
     if (rc == 1 && unlink(path) < 0 && errno != ENOENT)
         rc = -errno;
     return rc;
 }
 
 // The same, with the lock of its folder: 1 also where it was dropped meanwhile, or is left to another process.
-static int try_file(struct upload *u, const struct queue_file *f, const char *path, struct request_result *r)
+static int try_file(struct upload *u, struct queue_file *f, const char *path, struct request_result *r)
 {
     bool alone = u->settings->added < 0;
     char *folder = strndup(path, (size_t)(strrchr(path, '/') - path));
@@ -246,6 +266,10 @@ static int try_file(struct upload *u, const struct queue_file *f, const char *pa
     int rc = lock < 0 ? lock : fd < 0 ? -errno : try_open_file(u, f, fd, path, r);
     if (rc == 1)
         see_success(u, f);
+    if (rc == -EBUSY) {
+        err_note(u->settings->note, "%s: is being written; the file stays where it is", path);
+        rc = add_refused(u, f->path) < 0 ? -ENOMEM : 1;
+    }
     if (fd >= 0)
         close(fd);
     if (alone && lock >= 0) {
@@ -256,7 +280,7 @@ static int try_file(struct upload *u, const struct queue_file *f, const char *pa
 }
 
 // Tries it once, and waits where that fails: 1 when the next file is to be tried, 0 or a negative errno.
-static int upload_file(struct upload *u, const struct queue_file *f)
+static int upload_file(struct upload *u, struct queue_file *f)
 {
     struct request_result r = {0};
     char *path = NULL;

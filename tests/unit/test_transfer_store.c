@@ -40,6 +40,7 @@ static int put(const char *path, const char *text, enum store_result *result)
     assert_int_equal(store_write(&f, text, strlen(text)), 0);
     int rc = store_commit(&store, &f, path, result);
     assert_int_equal(f.fd, -1);
+    store_abort(&store, &f);
     return rc;
 }
 
@@ -93,6 +94,7 @@ static void test_reserved(void **state)
     assert_int_equal(store_write(&f, "abc", 3), 0);
     int fd = dup(f.fd);
     assert_int_equal(store_commit(&store, &f, "a/b/1.ht", &result), 0);
+    store_abort(&store, &f);
     has("s/a/b/1.ht", "abc");
     assert_int_equal(fstat(fd, &st), 0);
     close(fd);
@@ -162,6 +164,7 @@ static void test_open(void **state)
     assert_non_null(strstr(e.text, "another receiver"));
     // What was unfinished when a receiver was killed is removed by the next one, and nothing else.
     assert_int_equal(store_begin(&store, &f, 0), 0);
+    digest_free(f.digest);
     close(f.fd);
     enum store_result result;
     assert_int_equal(put("a/b/1.ht", "one", &result), 0);
