@@ -268,6 +268,8 @@ complete -c heaptape -n '__heaptape_in diff' -l color -x -a '(__heaptape_words a
 complete -c heaptape -n '__heaptape_operand diff' -F -a '(__heaptape_words @files)'
 complete -c heaptape -n '__heaptape_in sql' -l json -d 'print one JSON object'
 complete -c heaptape -n '__heaptape_in sql' -l csv -d 'print CSV, with the names of the columns in the first line'
+complete -c heaptape -n '__heaptape_in sql' -l max-memory -x -a '(__heaptape_words )' -d 'stop a query for which SQLite allocates more than SIZE (default: no limit)'
+complete -c heaptape -n '__heaptape_in sql' -l timeout -x -a '(__heaptape_words )' -d 'stop after SECONDS (default: no limit)'
 complete -c heaptape -n '__heaptape_in sql' -l tables -d 'print the tables, their columns, types, units and meanings, and exit'
 complete -c heaptape -n '__heaptape_in sql' -s h -l help -d 'show this help and exit'
 complete -c heaptape -n '__heaptape_in sql' -s q -l quiet -d 'say nothing on standard error but errors'

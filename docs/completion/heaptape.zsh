@@ -326,6 +326,8 @@ _heaptape_sql() {
   _arguments -s -S : \
     '--json[print one JSON object]' \
     '--csv[print CSV, with the names of the columns in the first line]' \
+    '--max-memory=[stop a query for which SQLite allocates more than SIZE (default\: no limit)]:SIZE: _heaptape_words ' \
+    '--timeout=[stop after SECONDS (default\: no limit)]:SECONDS: _heaptape_words ' \
     '--tables[print the tables, their columns, types, units and meanings, and exit]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \
     '(-q --quiet)'{-q,--quiet}'[say nothing on standard error but errors]' \

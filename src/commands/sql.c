@@ -5,19 +5,28 @@
 #include "tables/tables.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const struct command cmd_sql;
 
 struct sql_options {
     bool json, csv, tables;
+    uint64_t max_memory_bytes, timeout_s;
 };
 
 static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct sql_options, json)},
     {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV, with the names of the columns in the first line",
      offsetof(struct sql_options, csv)},
+    {0, "max-memory", OPTION_SIZE, "SIZE", NULL,
+     "stop a query for which SQLite allocates more than SIZE (default: no limit)",
+     offsetof(struct sql_options, max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
+    {0, "timeout", OPTION_NUMBER, "SECONDS", NULL, "stop after SECONDS (default: no limit)",
+     offsetof(struct sql_options, timeout_s), .min = 1, .max = INT32_MAX},
     {0, "tables", OPTION_FLAG, NULL, NULL, "print the tables, their columns, types, units and meanings, and exit",
      offsetof(struct sql_options, tables)},
     {0},
@@ -35,6 +44,30 @@ static int print_tables(void)
         }
     }
     return EXIT_DONE;
+}
+
+static char timeout_text[96];
+
+static void on_timeout(int sig)
+{
+    (void)sig;
+    ssize_t ignored = write(STDERR_FILENO, timeout_text, strlen(timeout_text));
+    (void)ignored;
+    _exit(EXIT_FAILED);
+}
+
+// A signal, because a scan without a match, the search for names of functions and the query itself all count. Nothing but output
+// is open for writing: temporary files of SQLite have no name.
+static void end_after(uint64_t seconds)
+{
+    snprintf(timeout_text, sizeof timeout_text, "heaptape: the query did not end within %" PRIu64 " s (--timeout)\n",
+             seconds);
+    sigset_t alarms;
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    signal(SIGALRM, on_timeout);
+    sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+    alarm((unsigned)seconds);
 }
 
 static int run(const void *fields, int argc, char **argv)
@@ -55,12 +88,15 @@ static int run(const void *fields, int argc, char **argv)
         .files = (const char *const *)argv,
         .n_files = (size_t)argc - 1,
         .query = argv[argc - 1],
+        .max_memory_bytes = o->max_memory_bytes,
         .form = o->json  ? SQL_JSON
                 : o->csv ? SQL_CSV
                          : SQL_TABLE,
         .to = stdout,
         .watch = watch_notes(),
     };
+    if (o->timeout_s)
+        end_after(o->timeout_s);
     int rc = sql_run(&how, &e);
     if (rc == -EINVAL)
         die(EXIT_USAGE, "query: %s", e.text);
@@ -82,7 +118,9 @@ const struct command cmd_sql = {
         "(SELECT ...).\n\n"
         "The function size_class(SIZE) returns the largest size of the class of SIZE, in classes of which each power "
         "of two has four, as jemalloc has them.\n\n"
-        "The exit code is 2 if the query is wrong, and 1 if a file cannot be read.",
+        "A query can only read: it attaches no database, writes no file and loads no extension. One value has at most "
+        "64 MiB. A query by somebody else can be bounded by --max-memory and --timeout.\n\n"
+        "The exit code is 2 if the query is wrong, and 1 if a file cannot be read or a limit was reached.",
     .options = options,
     .options_bytes = sizeof(struct sql_options),
     .min_operands = 0,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // The columns of a table are as wide as these rows need; later ones may be wider.
-enum { WIDTH_ROWS = 1000 };
+enum { WIDTH_ROWS = 1000, WIDTH_BYTES = 1 << 20 };
 
 static const char *value_text(sqlite3_stmt *s, int column, size_t *n)
 {
@@ -157,7 +157,7 @@ static int print_rows(struct output_table *k, sqlite3_stmt *s, FILE *to)
     k->rows = 1;
     while (rc == SQLITE_OK && (rc = sqlite3_step(s)) == SQLITE_ROW) {
         rc = keep_row(k, s);
-        if (rc == SQLITE_OK && k->rows >= WIDTH_ROWS)
+        if (rc == SQLITE_OK && (k->rows >= WIDTH_ROWS || k->text.size >= WIDTH_BYTES))
             print_kept(k, to);
     }
     if (rc == SQLITE_DONE)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { VALUE_BYTES = 64 << 20 };
+
 // A query. Events and blocks are virtual tables; the others are small and are stored before the query runs, if it reads
 // them, in a temporary database that SQLite writes to a file when it grows.
 struct sql {
@@ -26,6 +28,8 @@ struct sql {
 
 static int fail(struct sql *q, int code)
 {
+    if (sqlite3_errcode(q->db) == SQLITE_NOMEM && q->settings->max_memory_bytes)
+        return err_set(q->e, -ENOMEM, "the query needs more memory than --max-memory");
     return err_set(q->e, code, "%s", sqlite3_errmsg(q->db));
 }
 
@@ -45,17 +49,31 @@ static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
         sqlite3_result_int64(to, (sqlite3_int64)size_classes_four_max((uint64_t)size));
 }
 
-// Notes which stored columns the query reads, and lets it do nothing but read.
+// Functions of SQLite and of its shell that reach outside the database: files, programs, code.
+static bool is_denied_function(const char *name)
+{
+    static const char *const denied[] = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"};
+    for (size_t i = 0; name && i < sizeof denied / sizeof *denied; i++) {
+        if (sqlite3_stricmp(name, denied[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Lets the query do nothing but read the tables, and notes which stored columns it reads.
 static int authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
 {
     struct sql *q = context;
     (void)c;
     (void)d;
-    if (!q->checks || action == SQLITE_SELECT || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE)
+    if (!q->checks || action == SQLITE_SELECT || action == SQLITE_RECURSIVE)
         return SQLITE_OK;
+    if (action == SQLITE_FUNCTION)
+        return is_denied_function(b) ? SQLITE_DENY : SQLITE_OK;
     if (action != SQLITE_READ)
         return SQLITE_DENY;
     int table = a ? tables_find(a) : -1;
+    // A name of WITH, or a virtual table of SQLite: the latter is refused when it declares its columns.
     if (table < 0)
         return SQLITE_OK;
     q->reads[table] = true;
@@ -89,12 +107,25 @@ static int create_tables(struct sql *q)
                : execute(q, sqlite3_mprintf("CREATE INDEX by_process ON processes(process%s)", many ? ", file" : ""));
 }
 
+// What the authorizer is not asked about: VACUUM attaches a file when it runs.
+static void limit(const struct sql *q)
+{
+    uint64_t most = q->settings->max_memory_bytes;
+    sqlite3_limit(q->db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_limit(q->db, SQLITE_LIMIT_LENGTH, VALUE_BYTES);
+    sqlite3_db_config(q->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+    sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (most)
+        sqlite3_hard_heap_limit64((sqlite3_int64)most);
+}
+
 static int open_database(struct sql *q)
 {
     // Without a name: a file that is deleted when it is closed, and is written only when it does not fit the cache.
     int rc = sqlite3_open("", &q->db);
     if (rc != SQLITE_OK)
         return q->db ? fail(q, -EIO) : err_set(q->e, -ENOMEM, "out of memory");
+    limit(q);
     sqlite3_set_authorizer(q->db, authorize, q);
     q->events = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_EVENTS};
     q->blocks = (struct sql_virtual){q->settings, q->e, q->noted, TABLES_TABLE_BLOCKS};
@@ -171,6 +202,7 @@ static int store_tables(struct sql *q)
         rc = execute(q, sqlite3_mprintf("COMMIT"));
     for (unsigned i = 0; i < TABLES_N; i++)
         sqlite3_finalize(q->insert[i]);
+    q->checks = true; // SQLite prepares statements while the query runs, too
     return rc;
 }
 
@@ -185,6 +217,8 @@ static int prepare(struct sql *q, sqlite3_stmt **to)
         return fail(q, -EINVAL);
     if (!*to)
         return err_set(q->e, -EINVAL, "the query is empty");
+    if (!sqlite3_stmt_readonly(*to))
+        return err_set(q->e, -EINVAL, "only SELECT statements can be run");
     rest += strspn(rest, " \t\r\n;");
     if (*rest)
         return err_set(q->e, -EINVAL, "only one statement can be run: \"%.60s\" is left", rest);

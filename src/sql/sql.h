@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 struct convert_watch;
@@ -17,6 +18,7 @@ struct sql_settings {
     size_t n_files;           // if there are several, each table has the column `file`
     const char *query;
     enum sql_form form;
+    uint64_t max_memory_bytes; // of SQLite; 0: no limit
     FILE *to;
     const struct convert_watch *watch; // its notes; NULL: nothing
 };

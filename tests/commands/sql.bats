@@ -119,6 +119,37 @@ END
   fails_with 1 "bad.ht: "
 }
 
+@test "sql: a query cannot write, attach, load or leave its limits" {
+  local query endless='WITH RECURSIVE t(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM t) SELECT'
+  cp a.ht only.ht
+  mkdir empty
+  for query in "VACUUM INTO '$PWD/empty/a.db'" "VACUUM INTO 'file:$PWD/empty/a.db?mode=rwc'" VACUUM \
+    "EXPLAIN VACUUM INTO '$PWD/empty/a.db'" "ATTACH '$PWD/empty/a.db' AS a" 'DETACH main' ANALYZE REINDEX BEGIN \
+    'SAVEPOINT a' 'CREATE TEMP TABLE a(b)' "CREATE VIRTUAL TABLE a USING csv(filename='/etc/passwd')" \
+    'DROP TABLE sites' "INSERT INTO sites(site) VALUES(1)" 'PRAGMA journal_mode = wal'; do
+    heaptape sql only.ht "$query"
+    fails_with 2 "query: only SELECT statements can be run"
+  done
+  for query in "load_extension('x')" "fts3_tokenizer('simple')" "readfile('a.ht')" "writefile('empty/a', 'b')"; do
+    heaptape sql only.ht "SELECT $query"
+    fails_with 2 "query: "
+  done
+  heaptape sql only.ht "SELECT * FROM pragma_database_list"
+  fails_with 2 "query: not authorized"
+  [ -z "$(ls empty)" ]
+  cmp a.ht only.ht
+  heaptape sql a.ht "SELECT length(zeroblob(100000000))"
+  fails_with 1 "too big"
+  heaptape sql --timeout 1 a.ht "$endless count(*) FROM t"
+  fails_with 1 "the query did not end within 1 s (--timeout)"
+  heaptape sql --max-memory 4M --timeout 600 a.ht "SELECT hex(zeroblob(30000000))"
+  fails_with 1 "the query needs more memory than --max-memory"
+  heaptape sql --max-memory 1K a.ht 'SELECT 1'
+  usage_fails "--max-memory"
+  [ "$(csv --max-memory 64M --timeout 600 a.ht "WITH n AS MATERIALIZED (SELECT * FROM events) SELECT count(*) FROM n" | tail -1)" = \
+    "$(csv a.ht 'SELECT count(*) FROM events' | tail -1)" ]
+}
+
 @test "sql: a damaged file is an error, and one that is cut off a note" {
   "$HEAPTAPE" convert -q -p 100 -o a.htw a.ht
   head -c $(($(stat -c %s a.ht) - 20)) a.ht >cut.ht
