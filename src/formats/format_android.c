@@ -86,7 +86,7 @@ const char *text_parse_android(const char **at, const char *end, struct text_cal
         if (expected)
             return expected;
     }
-    expected = *at != end && text_match(at, ' ') ? parse_times(at, call) : NULL;
+    expected = text_match(at, ' ') ? parse_times(at, call) : NULL;
     if (expected)
         return expected;
     return *at == end ? NULL : "the end of the line";

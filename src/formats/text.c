@@ -96,6 +96,8 @@ int text_next(struct import *im, struct text_line *line)
     }
     while (line->end > line->text && (line->end[-1] == '\r' || line->end[-1] == ' ' || line->end[-1] == '\t'))
         line->end--;
+    // The source's own buffer: without this, parsers would match the blanks behind the end and step past it.
+    *(char *)(uintptr_t)line->end = '\n';
     return 1;
 }
 

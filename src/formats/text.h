@@ -123,7 +123,7 @@ char *text_hex(char *to, uint64_t v);     // ≤ 16, without 0x
 
 struct text_line {
     const char *text;
-    const char *end; // where its newline stands, or the blanks before it: parsers stop there
+    const char *end; // a newline, which replaces the first of the blanks at the end of the line: parsers stop there
 };
 
 // The next line: 1; 0 at the end; negative errno. One without a newline is reported or skipped: the file is cut off there.

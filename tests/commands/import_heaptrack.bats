@@ -125,6 +125,10 @@ s|the length of a text
 c x|a time in ms
 m 1 x|the address of a module
 m 1 x 1000 0|the address and size of a segment
+X |a command line
+X \t |a command line
+s |the length of a text
++ |the number of an allocation
 ?|a line of heaptrack
 END
   printf 'v 10400 3\nX a\ns 2 /a\ni 1000 1\nt 1 0\na 10 1\n+ 0\nwhat\n+ 0\n' >bad

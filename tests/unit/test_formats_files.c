@@ -242,11 +242,38 @@ static void test_random(void **unused)
     }
 }
 
+// Every line of a text format cut at every place, with blanks behind it.
+static void test_cut_lines(void **unused)
+{
+    static const char *const samples[][2] = {
+        {"heaptrack", "v 10400 3\nX a b\nI 1000 2\nx 2 /a\ns 2 /a\ni 1000 1 1 1 3\nt 1 0\na 10 1\n+ 0\n- 0\nc a\n"},
+        {"heaptrack", "v 10400 2\nX a b\ns /a\nm x 1000 10 20\nm -\nt 1000 0\n+ 10 1 1000\n- 1000\n"},
+        {"android", "1: malloc 0x10 5\n1: realloc 0x20 0x10 6 1 2\n1: free 0x20 3 4\n1: thread_done 0x0\n"},
+        {"logalloc", "1 2 malloc(5)=0x10\n1 2 realloc(0x10,6)=(nil)\n1 2 jemalloc_stats()\n1 2 free(0x10)\n"},
+        {"logalloc-munged", "1 1 malloc(5)=#1\n1 1 calloc(1,5)=#2\n1 1 free(#1)\n"},
+        {"json", "{\"kind\":\"malloc\",\"pid\":1,\"tid\":1,\"size\":5,\"result\":\"0x10\",\"x\":[{\"a\":null}]}\n"},
+    };
+    static const char *const blanks[] = {"", " ", "  ", " \t", "\r", " \r", "\\"};
+    (void)unused;
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        const char *text = samples[i][1];
+        for (size_t k = 0; k < strlen(text); k++) {
+            for (size_t b = 0; b < sizeof blanks / sizeof *blanks; b++) {
+                char cut[512];
+                struct seen seen;
+                int n = snprintf(cut, sizeof cut, "%.*s%s%s", (int)k, text, blanks[b], strchr(text + k, '\n'));
+                read_bytes(formats_find(samples[i][0]), cut, (size_t)n, false, &seen);
+                read_bytes(formats_find(samples[i][0]), cut, (size_t)n, true, &seen);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_directions),    cmocka_unit_test(test_round_trip), cmocka_unit_test(test_garbled),
-        cmocka_unit_test(test_garbled_files), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_garbled_files), cmocka_unit_test(test_cut_lines),  cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
