@@ -2,6 +2,7 @@
 
 #include "analysis/coverage.h"
 #include "analysis/debug_info.h"
+#include "analysis/demangle.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/printable.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -304,7 +304,7 @@ static void shorten_strings(char *name)
 
 static const char *demangled(struct symbols *s, const char *name)
 {
-    char *text = cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO);
+    char *text = demangle_new(name);
     if (text)
         shorten_strings(text);
     return text ? keep(s, text) : name;
