@@ -4,13 +4,13 @@
 #include "analysis/debug_info.h"
 #include "analysis/demangle.h"
 #include "base/buf.h"
+#include "base/fio.h"
 #include "base/map.h"
 #include "base/printable.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,12 +206,8 @@ static bool open_fd(struct module *to, const struct workload_module *m, const ch
 static bool open_file(struct module *to, const struct workload_module *m, const char *path)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        return open_fd(to, m, path, fd);
-    if (fd >= 0)
-        close(fd);
-    return false;
+    int fd = input_regular_fd(path, &st);
+    return fd >= 0 && open_fd(to, m, path, fd);
 }
 
 // By its build id in a folder: the file itself, or its debugging information.

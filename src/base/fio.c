@@ -11,31 +11,72 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int input_regular_fd(const char *path, struct stat *st)
+{
+    // Opening a device may have effects, and opening a pipe waits for its writer.
+    if (stat(path, st) < 0)
+        return -errno;
+    if (!S_ISREG(st->st_mode))
+        return -EINVAL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    // Another file may have this name by now.
+    if (fstat(fd, st) == 0 && S_ISREG(st->st_mode))
+        return fd;
+    close(fd);
+    return -EINVAL;
+}
+
+// Checks what was opened, and closes it if it cannot be an input.
+static int check_type(struct input *in, const struct stat *st, struct err *e)
+{
+    int rc = 0;
+    if (S_ISDIR(st->st_mode))
+        rc = err_set(e, -EISDIR, "%s: is a directory", in->name);
+    else if (S_ISREG(st->st_mode) && st->st_size == 0)
+        rc = err_set(e, -ENODATA, "%s: is empty", in->name);
+    else if (S_ISREG(st->st_mode))
+        in->size_bytes = (uint64_t)st->st_size;
+    if (rc < 0)
+        input_close(in);
+    return rc;
+}
+
 int input_open(struct input *in, const char *path, struct err *e)
 {
+    struct stat st;
     *in = (struct input){.fd = -1, .name = path};
     if (strcmp(path, "-") == 0) {
         in->fd = STDIN_FILENO;
         in->name = "(stdin)";
     } else {
-        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (stat(path, &st) == 0 && (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode)))
+            return err_set(e, -EINVAL, "%s: is a device, not a file or pipe", path);
+        in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         if (in->fd < 0)
             return err_set_errno(e, "%s", path);
         in->owns_fd = true;
     }
-    struct stat st;
-    int rc = 0;
-    if (fstat(in->fd, &st) < 0)
-        rc = err_set_errno(e, "%s", in->name);
-    else if (S_ISDIR(st.st_mode))
-        rc = err_set(e, -EISDIR, "%s: is a directory", in->name);
-    else if (S_ISREG(st.st_mode) && st.st_size == 0)
-        rc = err_set(e, -ENODATA, "%s: is empty", in->name);
-    else if (S_ISREG(st.st_mode))
-        in->size_bytes = (uint64_t)st.st_size;
-    if (rc < 0)
-        input_close(in);
+    if (fstat(in->fd, &st) == 0)
+        return check_type(in, &st, e);
+    int rc = err_set_errno(e, "%s", in->name);
+    input_close(in);
     return rc;
+}
+
+int input_open_regular(struct input *in, const char *path, struct err *e)
+{
+    struct stat st = {0};
+    *in = (struct input){.fd = -1, .name = path};
+    int fd = input_regular_fd(path, &st);
+    if (fd == -EINVAL)
+        return S_ISDIR(st.st_mode) ? check_type(in, &st, e) : err_set(e, fd, "%s: is not a regular file", path);
+    if (fd < 0)
+        return err_set(e, fd, "%s: %s", path, strerror(-fd));
+    in->fd = fd;
+    in->owns_fd = true;
+    return check_type(in, &st, e);
 }
 
 void input_close(struct input *in)

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -22,9 +23,17 @@ struct input {
     size_t ahead_taken;
 };
 
-// Opens `path` for reading; "-" is stdin, named "(stdin)". Refuses a directory and an empty regular file with
-// a clear text. `path` must outlive the input.
+// Opens a file or pipe that the user named; "-" is stdin, named "(stdin)". Refuses a directory, a device and an empty
+// regular file with a clear text. Waits for the writer of a named pipe. `path` must outlive the input.
 int input_open(struct input *in, const char *path, struct err *e);
+
+// Opens a file whose name was read from a file or a folder, and never waits: refuses all but regular files with a clear
+// text, and empty files.
+int input_open_regular(struct input *in, const char *path, struct err *e);
+
+// The same for a reader that needs a descriptor. Returns it, or a negative errno: -EINVAL if this is no regular file. On
+// success *st describes the file.
+int input_regular_fd(const char *path, struct stat *st);
 void input_close(struct input *in);
 
 // Looks at up to `want` bytes without consuming them (want ≤ 64 KiB). Returns how many there are, fewer only

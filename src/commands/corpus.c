@@ -207,7 +207,7 @@ static int add_workload(struct corpus_entry *c, const char *path, struct err *e)
     struct workload_summary s;
     const struct workload_sample *samples = NULL;
     size_t n = 0;
-    int rc = file_open(&f, path, FILE_WORKLOAD, e);
+    int rc = file_open(&f, path, FILE_WORKLOAD | FILE_REGULAR, e);
     if (rc == 0)
         rc = workload_read_summary(f.workload.reader, &s, e);
     if (rc == 0)
@@ -450,10 +450,10 @@ static int add_results(const struct matrix *m, size_t first, const char *const *
         if (strcmp(m->jobs[i - 1].workload, workload) != 0 || matrix_state(m, i) != MATRIX_DONE)
             continue;
         char *path = matrix_path(m, i, false);
-        rc = path ? document_add_file(&d, path, 0, e) : -ENOMEM;
+        rc = path ? document_add_result(&d, path, e) : -ENOMEM;
         // The jobs of the first run stand side by side.
         if (rc == 0 && i < first + n)
-            rc = document_add_file(page, path, 0, e);
+            rc = document_add_result(page, path, e);
         free(path);
     }
     if (rc == 0)

@@ -1,5 +1,7 @@
 #include "matrix/engine.h"
 
+#include "base/fio.h"
+#include "base/printable.h"
 #include "cli/options.h"
 #include "cli/paths.h"
 #include "commands/replay_options.h"
@@ -88,18 +90,36 @@ static void show_job(size_t number, size_t left, size_t of)
     note("job %zu: %zu of %zu", number, of - left + 1, of);
 }
 
-// The last line that the job wrote before it failed.
+// The last line that a job wrote before it failed, or why it cannot be read.
+static void read_failure(const char *path, char *text, size_t size)
+{
+    enum { LAST_BYTES = 4096 };
+    char last[LAST_BYTES + 1];
+    struct input in;
+    struct err e = {0};
+    ssize_t n = input_open_regular(&in, path, &e);
+    if (n == 0 && in.size_bytes > LAST_BYTES)
+        n = input_seek(&in, in.size_bytes - LAST_BYTES, &e);
+    if (n == 0)
+        n = input_read(&in, last, LAST_BYTES, &e);
+    last[n > 0 ? n : 0] = 0;
+    while (n > 0 && last[n - 1] == '\n')
+        last[--n] = 0;
+    const char *newline = strrchr(last, '\n'), *line = newline ? newline + 1 : last;
+    if (n < 0 && n != -ENODATA)
+        line = e.text;
+    line += strncmp(line, "heaptape: ", 10) == 0 ? 10 : 0;
+    printable_copy(text, size, line, strlen(line));
+    input_close(&in);
+}
+
 static void print_failure(const struct matrix *m, size_t number)
 {
-    char line[512] = "", text[512] = "", *path = matrix_path(m, number, true);
-    FILE *f = path ? fopen(path, "re") : NULL;
-    while (f && fgets(line, sizeof line, f))
-        snprintf(text, sizeof text, "%.*s", (int)strcspn(line, "\n"), line);
-    if (f)
-        fclose(f);
-    const char *said = strncmp(text, "heaptape: ", 10) == 0 ? text + 10 : text;
+    char text[512] = "", *path = matrix_path(m, number, true);
+    if (path)
+        read_failure(path, text, sizeof text);
     note("job %zu failed: %s on %s: %s", number, m->jobs[number - 1].workload, m->jobs[number - 1].allocator,
-         *said ? said : "it wrote nothing");
+         *text ? text : "it wrote nothing");
     free(path);
 }
 
@@ -113,7 +133,7 @@ static void print_workload(const struct matrix *m, size_t first, bool across_mac
         if (strcmp(m->jobs[i - 1].workload, m->jobs[first - 1].workload) != 0 || matrix_state(m, i) != MATRIX_DONE)
             continue;
         char *path = matrix_path(m, i, false);
-        rc = path ? document_add_file(&d, path, 0, &e) : err_set(&e, -ENOMEM, "out of memory");
+        rc = path ? document_add_result(&d, path, &e) : err_set(&e, -ENOMEM, "out of memory");
         free(path);
     }
     if (rc == 0 && d.n_items) {

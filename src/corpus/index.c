@@ -105,7 +105,7 @@ static int read_entries(struct corpus_index *x, const char *path, const struct j
 static int read_text_file(struct buf *text, const char *path, struct err *e)
 {
     struct input in;
-    int rc = input_open(&in, path, e);
+    int rc = input_open_regular(&in, path, e);
     if (rc < 0)
         return rc;
     rc = input_read_all(&in, text, MAX_BYTES, e);

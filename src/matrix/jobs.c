@@ -1,6 +1,7 @@
 #include "matrix/jobs.h"
 
 #include "base/buf.h"
+#include "base/fio.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #define FIRST_LINE "heaptape matrix 1"
+
+enum { MAX_LIST_BYTES = 64 << 20 };
 
 static int no_memory(struct err *e)
 {
@@ -87,24 +90,20 @@ static char *list_path(const struct matrix *m)
     return asprintf(&path, "%s/jobs", m->folder) < 0 ? NULL : path;
 }
 
-// The whole file, ended by NUL; NULL with errno set.
-static char *read_all(const char *path, size_t *n)
+// Reads the whole list of jobs and appends a NUL, which does not count.
+static int read_all(const char *path, struct buf *text, struct err *e)
 {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    *n = 0;
-    if (fd >= 0 && fstat(fd, &st) == 0 && (text = malloc((size_t)st.st_size + 1))) {
-        ssize_t got;
-        while (*n < (size_t)st.st_size && (got = read(fd, text + *n, (size_t)st.st_size - *n)) > 0)
-            *n += (size_t)got;
-        text[*n] = 0;
-    }
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return text;
+    struct input in;
+    int rc = input_open_regular(&in, path, e);
+    if (rc < 0)
+        return rc;
+    rc = input_read_all(&in, text, MAX_LIST_BYTES, e);
+    if (rc == -EFBIG)
+        err_set(e, rc, "%s: is not a list of jobs, at byte %d", path, MAX_LIST_BYTES);
+    if (rc == 0 && (rc = buf_put_u8(text, 0)) == 0)
+        text->size--;
+    input_close(&in);
+    return rc == -ENOMEM ? no_memory(e) : rc;
 }
 
 // Beside it first, so that others see all of it or nothing.
@@ -134,18 +133,20 @@ int matrix_create(struct matrix *m, const char *folder, struct err *e)
     m->folder = realpath(folder, NULL);
     if (!m->folder)
         return err_set_errno(e, "%s", folder);
-    size_t n = 0, n_there = 0;
-    char *text = list_text(m, &n), *path = list_path(m), *there = NULL;
-    int rc = text && path ? 0 : no_memory(e);
-    if (rc == 0)
-        there = read_all(path, &n_there);
-    if (rc == 0 && !there)
-        rc = errno == ENOENT ? write_all(path, text, n, e) : err_set_errno(e, "%s", path);
-    else if (rc == 0 && (n != n_there || memcmp(text, there, n) != 0))
+    size_t n = 0;
+    struct buf there = {0};
+    struct err why = {0};
+    char *text = list_text(m, &n), *path = list_path(m);
+    int rc = text && path ? read_all(path, &there, &why) : no_memory(&why);
+    if (rc == -ENOENT)
+        rc = write_all(path, text, n, e);
+    else if (rc < 0)
+        err_set(e, rc, "%s", why.text);
+    else if (n != there.size || memcmp(text, there.data, n) != 0)
         rc = err_set(e, -EEXIST, "%s: has other jobs; without -w and -a they are continued", m->folder);
     free(text);
     free(path);
-    free(there);
+    buf_release(&there);
     return rc;
 }
 
@@ -182,10 +183,12 @@ int matrix_open(struct matrix *m, const char *folder, struct err *e)
     m->folder = realpath(folder, NULL);
     if (!m->folder)
         return err_set_errno(e, "%s", folder);
-    size_t n;
-    char *path = list_path(m), *text = path ? read_all(path, &n) : NULL;
-    int rc = !path ? no_memory(e) : text ? read_list(m, path, text, n, e) : err_set_errno(e, "%s", path);
-    free(text);
+    struct buf text = {0};
+    char *path = list_path(m);
+    int rc = path ? read_all(path, &text, e) : no_memory(e);
+    if (rc == 0)
+        rc = read_list(m, path, (char *)text.data, text.size, e);
+    buf_release(&text);
     free(path);
     return rc;
 }
@@ -252,7 +255,10 @@ static int spawn(char **words, const char *out, const char *err, struct err *e)
     posix_spawn_file_actions_t files;
     struct sigaction before[2];
     pid_t pid;
-    int status = 0, flags = O_WRONLY | O_CREAT | O_TRUNC;
+    int status = 0, flags = O_WRONLY | O_CREAT | O_EXCL;
+    // Left by a run that was killed.
+    unlink(out);
+    unlink(err);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out, flags, 0666);
@@ -290,6 +296,23 @@ static int settle(const struct matrix *m, size_t number, bool failed, const char
     return rc;
 }
 
+// Runs a job. A workload that cannot be opened, or not at once, fails as it would in the replay. Returns the wait status,
+// or a negative errno with the text set.
+static int run_job(const char *workload, char **words, const char *out, const char *err, struct err *e)
+{
+    struct input in;
+    struct err why = {0};
+    char line[sizeof why + 16];
+    int rc = input_open_regular(&in, workload, &why);
+    if (rc == 0) {
+        input_close(&in);
+        return spawn(words, out, err, e);
+    }
+    int n = snprintf(line, sizeof line, "heaptape: %s\n", why.text);
+    rc = write_all(err, line, (size_t)n, e);
+    return rc < 0 ? rc : W_EXITCODE(1, 0);
+}
+
 int matrix_run(const struct matrix *m, size_t number, const char *heaptape, struct err *e)
 {
     if (number == 0 || number > m->n_jobs)
@@ -303,7 +326,7 @@ int matrix_run(const struct matrix *m, size_t number, const char *heaptape, stru
         out = NULL;
     if (asprintf(&err, "%s/.%zu.%s.%ld.err", m->folder, number, host, (long)getpid()) < 0)
         err = NULL;
-    int rc = out && err && words ? spawn(words, out, err, e) : no_memory(e);
+    int rc = out && err && words ? run_job(m->jobs[number - 1].workload, words, out, err, e) : no_memory(e);
     bool failed = rc != 0;
     // What was interrupted has not failed: it is run again.
     bool interrupted = rc > 0 && WIFSIGNALED(rc) && (WTERMSIG(rc) == SIGINT || WTERMSIG(rc) == SIGTERM);

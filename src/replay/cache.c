@@ -119,7 +119,7 @@ bool cache_load(struct cache *c, struct plan **p, const char *name, const struct
     struct stat st;
     if (!locate(c, s))
         return false;
-    int fd = open(c->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open(c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
     int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_ours(&st) ? 0 : -EPERM;

@@ -1,5 +1,7 @@
 #include "replay/machine.h"
 
+#include "base/fio.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -157,8 +159,9 @@ static void find_build_id(int fd, char *text, size_t size)
 
 void machine_build_id(const char *path, char *text, size_t size)
 {
+    struct stat st;
     text[0] = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = input_regular_fd(path, &st);
     if (fd < 0)
         return;
     find_build_id(fd, text, size);

@@ -184,6 +184,17 @@ int document_add_file(struct document *d, const char *path, int side, struct err
     return rc < 0 || json ? rc : add_counted(d, path, side, e);
 }
 
+int document_add_result(struct document *d, const char *path, struct err *e)
+{
+    struct input in;
+    int rc = input_open_regular(&in, path, e);
+    if (rc < 0)
+        return rc;
+    rc = add_json(d, &in, 0, e);
+    input_close(&in);
+    return rc;
+}
+
 static void write_value(struct json *j, const struct json_value *v);
 
 // Items from the whole length, the first and the last one among them.

@@ -50,6 +50,9 @@ int document_add(struct document *d, const char *name, int side, const char *tex
 // file_stat, -ESPIPE for a trace or workload in a pipe.
 int document_add_file(struct document *d, const char *path, int side, struct err *e);
 
+// Adds the result of a job, which is JSON as above in a regular file. Also fails with the errors of input_open_regular.
+int document_add_result(struct document *d, const char *path, struct err *e);
+
 // The document as one line of JSON, for the caller to free. NULL when out of memory.
 char *document_text(const struct document *d);
 

@@ -70,7 +70,7 @@ static int add_piece(struct join *j, const char *name)
     if (!p || asprintf(&p->path, "%s/%s", j->path, name) < 0)
         return no_memory(j);
     j->n_pieces++;
-    int rc = input_open(&in, p->path, j->e);
+    int rc = input_open_regular(&in, p->path, j->e);
     if (rc < 0)
         return rc;
     rc = trace_reader_open(&r, &in, j->e);
@@ -253,7 +253,7 @@ static int put_piece(struct join *j, size_t i)
 {
     struct input in;
     struct trace_item item;
-    int rc = input_open(&in, j->pieces[i].path, j->e);
+    int rc = input_open_regular(&in, j->pieces[i].path, j->e);
     if (rc < 0)
         return rc;
     rc = trace_reader_open(&j->reader, &in, j->e);

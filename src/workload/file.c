@@ -75,7 +75,9 @@ int file_open(struct file *f, const char *path, unsigned accept, struct err *e)
 {
     struct input in;
     *f = (struct file){.trace.in.fd = -1, .workload.in.fd = -1, .json.fd = -1};
-    int rc = accept & FILE_TRACE ? file_open_input(&in, path, e) : input_open(&in, path, e);
+    int rc = accept & FILE_REGULAR ? input_open_regular(&in, path, e)
+             : accept & FILE_TRACE ? file_open_input(&in, path, e)
+                                   : input_open(&in, path, e);
     return rc < 0 ? rc : file_adopt(f, &in, accept, e);
 }
 

@@ -134,6 +134,57 @@ only_results() {
   has "$output" "3 jobs done"
 }
 
+@test "matrix: a pipe, a device or a folder in the place of a file is refused at once" {
+  local file type
+  heaptape matrix -q -r 1 -w a.htw -a glibc good
+  for file in jobs 1.json 1.err workload; do
+    for type in fifo device folder; do
+      rm -rf m w.htw && cp -r good m
+      [ "$file" != 1.err ] || rm m/1.json
+      if [ "$file" = workload ]; then
+        rm m/1.json && sed -i "s|$PWD/a.htw|$PWD/w.htw|" m/jobs && ln -s "$PWD/w.htw" m/workload
+      fi
+      at=$(realpath -m "m/$file")
+      rm -rf "$at"
+      case $type in
+        fifo) mkfifo "$at" ;;
+        device) ln -s /dev/zero "$at" ;;
+        folder) mkdir "$at" ;;
+      esac
+      run --separate-stderr timeout -k 1 30 "$HEAPTAPE" matrix -q m
+      if [ "$file" = jobs ] || [ "$file" = 1.json ]; then
+        fails_with 1 "$(if [ $type = folder ]; then echo ": is a directory"; else echo ": is not a regular file"; fi)"
+      else
+        expect "$file, $type: status" [ "$status" -eq 1 ]
+        has "$output" "0 jobs done, 1 failed, 0 not run"
+      fi
+    done
+  done
+  # The reason of a job is the last line that it wrote, also of a long text.
+  rm -rf m && cp -r good m && rm m/1.json
+  { head -c 100000 /dev/zero | tr '\0' '\n'; printf 'first\nheaptape: a\e[31mb\n'; } >m/1.err
+  heaptape matrix m
+  has "$stderr" 'job 1 failed: '"$PWD"'/a.htw on glibc: a\x1b[31mb'
+  : >m/1.err
+  heaptape matrix m
+  has "$stderr" "glibc: it wrote nothing"
+}
+
+@test "matrix: the workload of a job is a regular file when it runs" {
+  heaptape matrix -q -r 1 -w a.htw -a glibc m
+  rm m/1.json a.htw && mkfifo a.htw
+  run --separate-stderr timeout -k 1 30 "$HEAPTAPE" matrix --retry m
+  expect "status 1" [ "$status" -eq 1 ]
+  has "$stderr" "a.htw: is not a regular file"
+  [ "$(cat m/1.err)" = "heaptape: $PWD/a.htw: is not a regular file" ]
+  # Outputs of a job never follow a link that somebody else has made.
+  echo kept >victim
+  rm a.htw && "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 2000 >/dev/null
+  for pid in $(seq $$ $(($$ + 300))); do ln -s "$PWD/victim" "m/.1.$(hostname).$pid.out"; done
+  heaptape matrix -q --retry m
+  [ "$(cat victim)" = kept ]
+}
+
 @test "matrix: usage, and lists that are none" {
   heaptape matrix
   usage_fails "an operand is missing"

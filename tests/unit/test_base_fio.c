@@ -76,6 +76,35 @@ static void directory_and_empty_file_are_refused(void **state)
     assert_non_null(strstr(e.text, "is empty"));
 }
 
+static void only_files_and_pipes_are_inputs(void **state)
+{
+    struct folder *f = *state;
+    struct input in;
+    struct err e = {0};
+    struct stat st;
+    assert_int_equal(input_open(&in, "/dev/zero", &e), -EINVAL);
+    assert_non_null(strstr(e.text, "/dev/zero: is a device"));
+    e.text[0] = 0;
+    assert_int_equal(input_open_regular(&in, "/dev/zero", &e), -EINVAL);
+    assert_non_null(strstr(e.text, "/dev/zero: is not a regular file"));
+    assert_int_equal(input_open_regular(&in, f->path, &e), -EISDIR);
+    assert_int_equal(input_open_regular(&in, f->file, &e), -ENOENT);
+    assert_int_equal(mkfifo(f->file, 0600), 0);
+    // A writer would be waited for.
+    assert_int_equal(input_open_regular(&in, f->file, &e), -EINVAL);
+    assert_int_equal(input_regular_fd(f->file, &st), -EINVAL);
+    int writer = open(f->file, O_RDWR);
+    assert_int_equal(input_open(&in, f->file, &e), 0);
+    assert_int_equal(in.size_bytes, 0);
+    input_close(&in);
+    close(writer);
+    unlink(f->file);
+    write_file(f->file, "text");
+    assert_int_equal(input_open_regular(&in, f->file, &e), 0);
+    assert_int_equal(in.size_bytes, 4);
+    input_close(&in);
+}
+
 static void peek_then_read_gives_each_byte_once(void **state)
 {
     struct folder *f = *state;
@@ -112,7 +141,8 @@ static void scanning_keeps_memory_bounded(void **state)
     struct err e = {0};
     static char sink[65536];
     const uint8_t *p;
-    assert_int_equal(input_open(&in, "/dev/zero", &e), 0);
+    in = (struct input){.fd = open("/dev/zero", O_RDONLY), .owns_fd = true, .name = "zeros"};
+    assert_true(in.fd >= 0);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(input_peek(&in, 65536, &p, &e), 65536);
         assert_int_equal(input_read(&in, sink, 65000, &e), 65000);
@@ -211,6 +241,7 @@ static void full_device_is_reported(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(missing_file_is_named, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(directory_and_empty_file_are_refused, make_folder, remove_folder),
+    cmocka_unit_test_setup_teardown(only_files_and_pipes_are_inputs, make_folder, remove_folder),
     cmocka_unit_test_setup_teardown(peek_then_read_gives_each_byte_once, make_folder, remove_folder),
     cmocka_unit_test(scanning_keeps_memory_bounded),
     cmocka_unit_test(pipe_in_pieces_is_read_whole),
