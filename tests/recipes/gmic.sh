@@ -5,5 +5,5 @@ licence=CECILL-2.1
 
 run() {
   image 300 200 >input.ppm
-  OMP_NUM_THREADS=2 record gmic -v -1 input.ppm bilateral 8,12 sharpen 50 rotate 20 round output output.ppm
+  record gmic -v -1 input.ppm bilateral 8,12 sharpen 50 rotate 20 round output output.ppm
 }

@@ -1,5 +1,5 @@
 # gst-launch-1.0: a thread for each queue.
-programs=gst-launch-1.0
+programs='gst-launch-1.0 /usr/share/doc/gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good'
 packages='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good'
 licence=LGPL-2.1-or-later
 

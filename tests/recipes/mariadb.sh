@@ -1,6 +1,6 @@
 # mariadbd: a thread for each of four connections.
 programs='mariadbd mariadb mariadb-install-db'
-packages='mariadb-server mariadb-client'
+packages='mariadb-server-core mariadb-client-core'
 licence=GPL-2.0-only
 varies='data/* log.txt err *.pid'
 

@@ -1,5 +1,5 @@
 # python3 with numpy: products of matrices and FFTs, with the threads of a BLAS.
-programs=python3
+programs='python3 /usr/share/doc/python3-numpy'
 packages='python3-numpy python3'
 licence=BSD-3-Clause
 

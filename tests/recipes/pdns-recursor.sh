@@ -10,5 +10,5 @@ run() {
     --export-etc-hosts=yes --etc-hosts-file="$PWD/hosts" --disable-syslog --quiet --dnssec=off --security-poll-suffix=
   ready dns_answers "$port"
   dns_load "$port" "$(part 20000)"
-  stop
+  stop 143
 }

@@ -1,5 +1,5 @@
 # pdns_server with three threads and zones in files.
-programs=pdns_server
+programs='pdns_server /usr/share/doc/pdns-backend-bind'
 packages='pdns-server pdns-backend-bind'
 licence=GPL-2.0-only
 varies=err

@@ -6,5 +6,5 @@ licence=GPL-3.0-or-later
 run() {
   image 600 400 >input.ppm
   gm convert input.ppm input.png
-  OMP_NUM_THREADS=2 record pngquant --speed 4 --output output.png 64 input.png
+  record pngquant --speed 4 --output output.png 64 input.png
 }

@@ -2,7 +2,7 @@
 programs=povray
 packages=povray
 licence=AGPL-3.0-or-later
-varies=err # times
+varies="err output.ppm" # times, the order of blocks
 
 run() {
   cat >scene.pov <<END

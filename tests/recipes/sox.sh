@@ -5,5 +5,5 @@ licence=GPL-2.0-or-later
 
 run() {
   sound "$(part 600)" >input.wav
-  OMP_NUM_THREADS=2 record sox --multi-threaded -R input.wav -c 2 output.wav rate 44100 reverb tempo 1.2
+  record sox --multi-threaded -R input.wav -c 2 output.wav rate 44100 reverb tempo 1.2
 }

@@ -1,5 +1,5 @@
 # tesseract: a page of text, drawn by Ghostscript, is recognized by OpenMP threads.
-programs='tesseract gs'
+programs='tesseract gs /usr/share/doc/tesseract-ocr-eng'
 packages='tesseract-ocr tesseract-ocr-eng ghostscript'
 licence=Apache-2.0
 

@@ -2,6 +2,7 @@
 programs=x264
 packages=x264
 licence=GPL-2.0-or-later
+varies=err # times
 
 run() {
   video 320 180 "$(part 300)" >input.y4m
