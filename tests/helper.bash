@@ -46,6 +46,26 @@ skip_under_sanitizer() {
   [ -z "$HEAPTAPE_SANITIZED" ] || skip "the capture library cannot be preloaded under -fsanitize=$HEAPTAPE_SANITIZED"
 }
 
+# for_other_users FILE...: copies heaptape and these files of the build to where every user can reach them, if the folder of the
+# build is closed to other users, and makes $HEAPTAPE, $HEAPTAPE_BUILD, $HEAPTAPE_PROGRAMS and PATH name the copies.
+for_other_users() {
+  local copy=$BATS_TEST_TMPDIR/build nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+  [ "$(id -u)" -eq 0 ] || skip "only root may change the user"
+  ! "${nobody[@]}" test -x "$HEAPTAPE_BUILD/heaptape" || return 0
+  mkdir -p "$copy"
+  (cd "$HEAPTAPE_BUILD" && cp -a --parents heaptape src/capture/*.so src/player/heaptape-replay "$@" "$copy")
+  chmod -R a+rX "$copy"
+  chmod a+x "$BATS_TEST_TMPDIR" "$BATS_TEST_TMPDIR/.." "$BATS_TEST_TMPDIR/../.."
+  PATH=${PATH//"$HEAPTAPE_BUILD"/"$copy"}
+  HEAPTAPE=$copy/heaptape HEAPTAPE_BUILD=$copy HEAPTAPE_PROGRAMS=$copy/tests
+  "${nobody[@]}" test -x "$HEAPTAPE" || skip "other users cannot reach the folder of temporary files"
+}
+
+# maps_heaptape PID: a library of heaptape's is mapped there, whatever the folders are called.
+maps_heaptape() {
+  grep -q '[/:]libheaptape[^/]*$' "/proc/$1/maps"
+}
+
 # wait_until COMMAND...: until it succeeds. Fails after a minute: machines differ in speed and are busy with other work.
 wait_until() {
   local end=$((SECONDS + 60))

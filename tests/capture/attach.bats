@@ -181,7 +181,7 @@ while True:
   until_line ready
   run timeout 120 "$HEAPTAPE" record -f -o t.ht --pid "$service" --duration 1 3>&-
   [[ "$output" = *"recorded"* ]]
-  grep -q memfd:libheaptape /proc/"$service"/maps
+  maps_heaptape "$service"
   kill -0 "$service"
 }
 
@@ -266,7 +266,7 @@ needs_filters() {
     under="$filtered $action renameat2" start_service 2
     run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
     [ "$output" = "heaptape: $service: its seccomp filter has the action '$action' for renameat2, which the library needs; start it with 'heaptape record' instead" ]
-    ! grep -q heaptape /proc/"$service"/maps || false
+    ! maps_heaptape "$service" || false
     end_service
   done
 }
@@ -452,7 +452,7 @@ pre_names=pre_malloc=malloc,pre_calloc=calloc,pre_realloc=realloc,pre_free=free,
   until_line ready
   run -125 "$HEAPTAPE" record --pid "$service" --wrap "$pre_names" -f -o t.ht
   [ "$output" = "heaptape: $service: no object exports pre_malloc: it is static; link its allocator as a shared library, or libheaptape.so into the program" ]
-  run -1 grep -q heaptape /proc/"$service"/maps
+  run -1 maps_heaptape "$service"
   end_service
 }
 

@@ -43,12 +43,12 @@ is_refused() {
   [ "${#lines[@]}" -eq 1 ]
   [[ "$output" = "heaptape: $started: "*"$1"* ]]
   kill -0 "$started"
-  ! grep -q heaptape /proc/"$started"/maps || false
+  ! maps_heaptape "$started" || false
 }
 
 needs_root() {
-  [ "$(id -u)" -eq 0 ] || skip "becoming another user needs root"
-  $nobody test -x "$HEAPTAPE" || skip "the user nobody cannot run heaptape here"
+  for_other_users tests/awkward
+  awkward=$HEAPTAPE_PROGRAMS/awkward
 }
 
 @test "in a user namespace" {

@@ -36,6 +36,7 @@ matches_count() {
 }
 
 @test "a backend of postgres" {
+  for_other_users tests/libattach-count.so tests/trace_lines
   matches_count postgres
 }
 

@@ -187,9 +187,8 @@ END
 }
 
 @test "ctl: not permitted" {
-  [ "$(id -u)" -eq 0 ] || skip "needs root"
   skip_under_sanitizer
-  command -v setpriv >/dev/null || skip "no setpriv"
+  for_other_users tests/control
   trace_of "$HEAPTAPE_PROGRAMS/control" loop
   run setpriv --reuid=65534 --regid=65534 --clear-groups "$HEAPTAPE" ctl "$pid" stop
   kill "$pid"

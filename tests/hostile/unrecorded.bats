@@ -71,6 +71,7 @@ missed() {
 
 @test "unrecorded: setuid" {
   need_root
+  for_other_users
   mkdir -m 755 bin
   cp -L plain bin/suid
   cp -L plain bin/nosuid
@@ -116,6 +117,7 @@ END
   command -v setcap >/dev/null || skip "setcap is not installed"
   mkdir -m 755 bin
   cp -L plain bin/capable
+  for_other_users
   setcap cap_net_raw+ep bin/capable 2>/dev/null || skip "the file system has no capabilities"
   chmod 755 "$BATS_TEST_TMPDIR"
   records setpriv --reuid 65534 --clear-groups sh -c 'bin/capable 200000; :'
@@ -313,8 +315,7 @@ not_seen() {
 @test "unrecorded: a library that the user may not read" {
   need_root
   mkdir -m 700 private
-  cp "$(dirname "$(dirname "$HEAPTAPE_PROGRAMS")")"/src/capture/libheaptape.so private 2>/dev/null ||
-    cp "$HEAPTAPE_PROGRAMS"/../src/capture/libheaptape.so private
+  cp "$HEAPTAPE_BUILD/src/capture/libheaptape.so" private
   chmod 755 "$BATS_TEST_TMPDIR"
   HEAPTAPE_LIBEXEC=$PWD/private records setpriv --reuid 65534 --clear-groups "$BATS_FILE_TMPDIR/plain" 200000
   says plain "libheaptape.so never started in it; it exited with status 0"
