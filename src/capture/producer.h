@@ -64,6 +64,7 @@ struct producer_thread {
     // The big block that a realloc under way has released: by producer_residency.c.
     uint64_t resized, resized_bytes;
     bool resized_zeroed;
+    bool no_unwind; // 1: there was no memory for walks
     bool undefined; // 1: the stack of the event under way has been looked up, and its site is not defined
 };
 

@@ -52,6 +52,7 @@ struct producer_process {
     _Alignas(64) _Atomic uint64_t free_thread; // stack of ended threads: low 32 bits index + 1, high 32 bits a tag
     _Atomic uint32_t fresh_threads;            // threads [0, fresh_threads) have been in use
     _Atomic uint32_t ending;                   // list of ending threads: index + 1
+    _Atomic uint32_t full; // 1: no memory was left for the states of more threads, and is not asked for again
     struct producer_residency_cost residency;
 };
 
@@ -142,6 +143,10 @@ static inline struct spool_chunk *producer_chunk_at(struct producer_inherited *i
 
 // The process, RUNNING; makes it so if it is NEW. NULL when tracing is off. Call with signals blocked.
 struct producer_process *producer_process_ready(void);
+
+// Counts the process, which is not recorded, beside its user's reserves, and for the first of such processes `why` (enum
+// spool_refusal): their calls are counted from then on. Returns false. `shared` may be NULL.
+bool producer_refuse(struct producer_process *p, struct spool_reserves *shared, uint32_t why);
 
 // Turns tracing off for this process image; `reason` goes into the spool's header, if there is one.
 void producer_process_off(struct producer_process *p, const char *reason);

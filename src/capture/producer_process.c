@@ -433,22 +433,6 @@ static bool counter_is_forbidden(void)
     return syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0, 0) == 0 && how == PR_TSC_SIGSEGV;
 }
 
-// False: the process is not recorded, which is counted beside the user's reserves, and with the first ones why.
-static bool refuse(struct producer_process *p, struct spool_reserves *shared, uint32_t why)
-{
-    uint32_t i = shared ? atomic_fetch_add_explicit(&shared->untraced, 1, memory_order_relaxed) : SPOOL_UNTRACED;
-    if (i >= SPOOL_UNTRACED)
-        return false;
-    struct spool_untraced *u = &shared->untraced_of[i];
-    u->pid = (uint32_t)syscall(SYS_getpid);
-    syscall(SYS_prctl, PR_GET_NAME, u->name, 0, 0, 0);
-    p->unrecorded = &u->count;
-    p->counts = 1;
-    // Pairs with the recorder's acquire: what stands above is there.
-    atomic_store_explicit(&u->why, why, memory_order_release);
-    return false;
-}
-
 // Joins the session of the environment, and makes one where its directory has none. A fork child has its parent's.
 static bool join_session(struct producer_inherited *in)
 {
@@ -468,7 +452,7 @@ static bool begin(struct producer_process *p)
 {
     struct producer_inherited *in = &producer_inherited;
     if (in->filtered || counter_is_forbidden())
-        return refuse(p, in->reserves, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
+        return producer_refuse(p, in->reserves, in->filtered ? SPOOL_REFUSED_SECCOMP : SPOOL_REFUSED_COUNTER);
     producer_thread_make_key();
     struct parent parent = leave_parent(in, p->pid);
     if (!in->dir_known)
@@ -480,7 +464,7 @@ static bool begin(struct producer_process *p)
         return false;
     // What comes after the end of the recording of a process that ran already is not missing.
     if (!producer_has_recorder(p))
-        return !in->attached && refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
+        return !in->attached && producer_refuse(p, in->reserves, SPOOL_REFUSED_ENDED);
     if (!p->pid)
         p->pid = (uint32_t)syscall(SYS_getpid);
     in->pid = p->pid;
@@ -493,19 +477,20 @@ static bool begin(struct producer_process *p)
     uint32_t why = 0;
     struct spool_header *header = make_spool(in, path, &why);
     if (!header)
-        return refuse(p, in->reserves, why);
+        return producer_refuse(p, in->reserves, why);
     fill_header(header, p, &parent);
     if (path[0] && !publish_file(in, path)) {
         why = (uint32_t)errno;
         syscall(SYS_unlinkat, AT_FDCWD, path, 0);
         producer_leave_map(in);
-        return refuse(p, in->reserves, why);
+        return producer_refuse(p, in->reserves, why);
     }
     p->header = header;
     p->max_chunks = header->max_chunks < SPOOL_MAX_CHUNKS_ALONE ? header->max_chunks : SPOOL_MAX_CHUNKS_ALONE;
     atomic_store_explicit(&p->open_chunks, chunks_to_open(p->max_chunks), memory_order_relaxed);
     producer_sites_start(in->session.depth, in->session.sample_bytes);
-    p->measures = (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters);
+    p->measures =
+        (p->flags & SPOOL_RESIDENCY) && producer_residency_allowed(in->session.filters) && producer_residency_start();
     // The recorder looks for new spools every 20 ms, which takes it least time where processes live shorter. But a reserve is
     // waited for, and names and memory of the program that it has started itself are to be seen.
     if (!path[0] || header->ppid == in->session.recorder_pid || in->session.attached == p->pid)
@@ -577,10 +562,30 @@ void producer_after_fork(void)
     in->forked |= !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
 }
 
+// The state of a process that has no memory for one of its own. A fork child has that of its parent: it is not recorded either.
+static struct producer_process without_memory;
+
+// Turns recording off, once: events that try again and again would cost system calls each. Returns the state, which is OFF.
+static struct producer_process *refuse_without_memory(void)
+{
+    struct producer_inherited *in = &producer_inherited;
+    struct producer_process *none = NULL;
+    atomic_store_explicit(&without_memory.state, PRODUCER_STARTING, memory_order_relaxed);
+    if (!atomic_compare_exchange_strong(&in->process, &none, &without_memory))
+        return none;
+    if (!in->dir_known)
+        find_dir(in);
+    if (in->dir[0] && join_session(in) && producer_is_followed(&in->session) && producer_has_recorder(&without_memory))
+        producer_refuse(&without_memory, in->reserves, ENOMEM);
+    atomic_store_explicit(&without_memory.state, PRODUCER_OFF, memory_order_release);
+    return &without_memory;
+}
+
 struct producer_process *producer_process_ready(void)
 {
     struct producer_process *p = process_mapping();
-    while (p) {
+    p = p ? p : refuse_without_memory();
+    for (;;) {
         uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
         if (state == PRODUCER_RUNNING)
             return p;
@@ -597,7 +602,6 @@ struct producer_process *producer_process_ready(void)
             count_missing(p);
         atomic_store_explicit(&p->state, begun ? PRODUCER_RUNNING : PRODUCER_OFF, memory_order_release);
     }
-    return NULL;
 }
 
 void producer_process_off(struct producer_process *p, const char *reason)
@@ -678,7 +682,7 @@ int producer_clear(void)
         producer_munmap((void *)in->futexes, sizeof in->session);
     if (in->reserves)
         producer_munmap(in->reserves, sizeof *in->reserves);
-    if (p)
+    if (p && p != &without_memory)
         producer_munmap(p, sizeof(struct image));
     in->futexes = NULL;
     in->reserves = NULL;

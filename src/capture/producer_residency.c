@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 enum {
@@ -32,6 +33,7 @@ enum {
     FOLLOW_MIN_TICKS = 1 << 22,
     FOLLOW_MAX_TICKS = 1 << 25,
     FOLLOW_PART = 64, // or this part of the time since the start, between the two
+    LIMIT_TIMES = 16, // nothing is measured where the memory for it would be a larger part of the program's limits
 };
 
 struct block {
@@ -54,11 +56,15 @@ struct residency_entry {
 };
 
 _Atomic uint8_t producer_residency_filter[RESIDENCY_PLACES];
-static struct residency_entry entries[BLOCKS];
 // A bit for each group that has ever been used: the pages of the others are not to be touched at the end of each process.
 static _Atomic uint64_t groups[BLOCKS / GROUP / 64];
-static char contents[READ_PAGES * 4096];
-static unsigned char vector[VECTOR_PAGES];
+
+// Mapped, not a variable: variables count against the program's limit of its data segment (RLIMIT_DATA).
+static struct memory {
+    struct residency_entry entries[BLOCKS];
+    char contents[READ_PAGES * 4096];
+    unsigned char vector[VECTOR_PAGES];
+} * memory;
 
 struct measured {
     uint64_t resident, used, front; // pages
@@ -95,13 +101,31 @@ void producer_residency_hint_always(void)
 void producer_residency_forget(void)
 {
     memset((void *)producer_residency_filter, 0, sizeof producer_residency_filter);
-    memset((void *)entries, 0, sizeof entries);
+    if (memory)
+        producer_munmap(memory, sizeof *memory);
+    memory = NULL;
+}
+
+static bool is_scarce(__rlimit_resource_t resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur < LIMIT_TIMES * sizeof *memory;
+}
+
+bool producer_residency_start(void)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    if (!memory && !is_scarce(RLIMIT_DATA) && !is_scarce(RLIMIT_AS)) {
+        struct memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
+        memory = m == MAP_FAILED ? NULL : m;
+    }
+    return memory != NULL;
 }
 
 static struct residency_entry *probe(uint64_t address, unsigned i)
 {
     uint64_t place = ((address >> 4) * 0x9e3779b97f4a7c15u >> 48) + i;
-    return &entries[place & ((i < FIRST_PROBES ? FIRST_BLOCKS : BLOCKS) - 1)];
+    return &memory->entries[place & ((i < FIRST_PROBES ? FIRST_BLOCKS : BLOCKS) - 1)];
 }
 
 static struct residency_entry *find(uint64_t address)
@@ -157,7 +181,7 @@ static void put(uint64_t address, const struct block *from)
         atomic_store_explicit(&to->seen, 0, memory_order_relaxed);
         atomic_store_explicit(&to->unchanged_at, 0, memory_order_relaxed);
         filter_add(address);
-        mark_group((unsigned)(to - entries) / GROUP);
+        mark_group((unsigned)(to - memory->entries) / GROUP);
         atomic_store_explicit(&to->address, address, memory_order_release);
         return;
     }
@@ -171,11 +195,11 @@ static uint64_t page_bytes(void)
 // By the kernel: the program may have forbidden itself some of the block's pages. Those count as used.
 static uint64_t count_used(const struct iovec *pages, unsigned n, uint64_t bytes, uint64_t *leading)
 {
-    const struct iovec to = {contents, n * bytes};
+    const struct iovec to = {memory->contents, n * bytes};
     long got = syscall(SYS_process_vm_readv, (long)producer_inherited.pid, &to, 1l, pages, (long)n, 0l);
     uint64_t used = 0, front = 0;
     for (unsigned i = 0; i < n; i++) {
-        const uint64_t *words = (const uint64_t *)(contents + i * bytes);
+        const uint64_t *words = (const uint64_t *)(memory->contents + i * bytes);
         bool is_used = got < (long)((i + 1) * bytes);
         for (uint64_t w = 0; !is_used && w < bytes / 8; w++)
             is_used = words[w];
@@ -201,7 +225,7 @@ static bool each_part(struct producer_process *p, uint64_t start, uint64_t pages
     bool known = true,
          shared = pages > STACK_PAGES && !atomic_exchange_explicit(&p->residency.counting, 1, memory_order_acquire);
     if (shared) {
-        to = vector;
+        to = memory->vector;
         most = VECTOR_PAGES;
     }
     for (uint64_t at = 0; known && at < pages; at += most) {
@@ -252,7 +276,7 @@ static void read_part(void *context, const struct residency_part *part)
         if (!(part->resident[i] & 1) || r->seen++ % r->step)
             continue;
         r->pages[r->n++] = (struct iovec){(void *)(r->start + (part->first + i) * r->bytes), r->bytes};
-        if (r->n == sizeof contents / r->bytes)
+        if (r->n == sizeof memory->contents / r->bytes)
             read_pages(r);
     }
 }
@@ -263,7 +287,7 @@ static bool leave_out_zeros(struct producer_process *p, uint64_t start, uint64_t
     struct reading r = {.start = start, .bytes = page_bytes(), .step = m->resident / CHECKED_PAGES + 1};
     if (!m->resident)
         return true;
-    if (r.bytes > sizeof contents || atomic_exchange_explicit(&p->residency.reading, 1, memory_order_acquire))
+    if (r.bytes > sizeof memory->contents || atomic_exchange_explicit(&p->residency.reading, 1, memory_order_acquire))
         return false;
     bool done = each_part(p, start, pages, read_part, &r);
     read_pages(&r);
@@ -453,7 +477,7 @@ void producer_residency_finish(struct producer_process *p, struct producer_threa
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < BLOCKS / GROUP; i++) {
             if (atomic_load_explicit(&groups[i / 64], memory_order_relaxed) >> i % 64 & 1)
-                finish_group(p, t, stream, &entries[i * GROUP], round ? 0 : BIG_BYTES);
+                finish_group(p, t, stream, &memory->entries[i * GROUP], round ? 0 : BIG_BYTES);
         }
     }
 }
@@ -498,7 +522,7 @@ void producer_residency_follow(struct producer_process *p, struct producer_threa
         return;
     for (unsigned i = 0; i < BLOCKS; i++) {
         if (atomic_load_explicit(&groups[i / GROUP / 64], memory_order_relaxed) >> i / GROUP % 64 & 1)
-            follow_block(p, t, stream, &entries[i], begun);
+            follow_block(p, t, stream, &memory->entries[i], begun);
     }
     uint64_t now = begin(p), pause = (now - (p->header->start_stamp << CODEC_STAMP_SHIFT)) / FOLLOW_PART;
     pause = pause < FOLLOW_MIN_TICKS ? FOLLOW_MIN_TICKS : pause > FOLLOW_MAX_TICKS ? FOLLOW_MAX_TICKS : pause;

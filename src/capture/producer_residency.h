@@ -48,6 +48,9 @@ struct producer_process;
 struct producer_thread;
 struct producer_stream;
 
+// Maps what measuring needs, unless a parent has done so. False: there is no memory, or the program's limits leave little.
+bool producer_residency_start(void);
+
 // May the process be measured? `filters`: system call filters that it is known to pass, as the session says.
 bool producer_residency_allowed(uint32_t filters);
 

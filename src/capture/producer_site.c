@@ -148,12 +148,13 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
 // interrupted a walk.
 static struct unwind_memory *memory_of(struct producer_thread *t, const struct producer_stream *stream)
 {
-    if (stream != &t->streams[0])
+    if (stream != &t->streams[0] || t->no_unwind)
         return NULL;
     if (!t->unwind) {
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
         struct unwind_memory *m = producer_mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, flags, -1, 0);
-        if (m == MAP_FAILED)
+        t->no_unwind = m == MAP_FAILED;
+        if (t->no_unwind)
             return NULL;
         madvise(m, sizeof *m, MADV_DONTFORK);
         madvise(m, sizeof *m, MADV_DONTDUMP);

@@ -45,8 +45,10 @@ static struct producer_thread *take_fresh(struct producer_process *p)
 {
     uint32_t fresh = atomic_load_explicit(&p->fresh_threads, memory_order_relaxed);
     do {
-        if (fresh >= PRODUCER_MAX_THREADS || !map_pool(fresh / PRODUCER_POOL_STEP))
+        if (fresh >= PRODUCER_MAX_THREADS || !map_pool(fresh / PRODUCER_POOL_STEP)) {
+            atomic_store_explicit(&p->full, 1, memory_order_relaxed);
             return NULL;
+        }
     } while (!atomic_compare_exchange_weak_explicit(&p->fresh_threads, &fresh, fresh + 1, memory_order_relaxed,
                                                     memory_order_relaxed));
     struct producer_thread *t = producer_thread_at(fresh);
@@ -54,10 +56,17 @@ static struct producer_thread *take_fresh(struct producer_process *p)
     return t;
 }
 
+// Must a thread that has no state do without? Then events cost no system calls.
+static bool is_full(const struct producer_process *p)
+{
+    return atomic_load_explicit(&p->full, memory_order_relaxed) &&
+           !(uint32_t)atomic_load_explicit(&p->free_thread, memory_order_relaxed);
+}
+
 struct producer_thread *producer_thread_take(struct producer_process *p)
 {
     struct producer_thread *t = pop_ended(p);
-    t = t ? t : take_fresh(p);
+    t = t || is_full(p) ? t : take_fresh(p);
     if (!t)
         return NULL;
     // The rules of the code hold for whoever runs it; the frames do not.
@@ -186,6 +195,8 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     struct producer_thread *t = producer_tls.thread;
     if (p && t->live)
         return t;
+    if (p && is_full(p))
+        return NULL;
     uint64_t mask = producer_signals_block();
     t = NULL;
     p = producer_process_ready();

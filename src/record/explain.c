@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -363,17 +362,6 @@ static bool is_followed(pid_t pid, const struct unrecorded_how *how)
     return slash && strcmp(how->follow, "none") != 0 && fnmatch(how->follow, slash + 1, 0) == 0;
 }
 
-static uint64_t address_limit(pid_t pid)
-{
-    char text[4096];
-    unsigned long long bytes = 0;
-    struct rlimit limit;
-    if (prlimit(pid, RLIMIT_AS, NULL, &limit) == 0)
-        return limit.rlim_cur == RLIM_INFINITY ? 0 : limit.rlim_cur;
-    const char *line = read_of(pid, "limits", text, sizeof text) > 0 ? strstr(text, "Max address space") : NULL;
-    return line && sscanf(line, "Max address space %llu", &bytes) == 1 ? bytes : 0;
-}
-
 void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct unrecorded_how *how)
 {
     char name[64];
@@ -384,5 +372,6 @@ void unrecorded_look_at(struct unrecorded_look *look, pid_t pid, const struct un
     const char *why = explain_process(look, pid, how);
     snprintf(look->why, sizeof look->why, "%s", why ? why : "");
     look->followed = is_followed(pid, how);
-    look->address_limit = address_limit(pid);
+    // A process inherits the limits of the recorder.
+    look->limit = limit_find(look->gone ? 0 : pid, 0);
 }

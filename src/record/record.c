@@ -1,6 +1,7 @@
 #include "record/record.h"
 
 #include "attach/attach.h"
+#include "base/limit.h"
 #include "proc/watch.h"
 #include "record/drain_private.h"
 #include "record/encoder.h"
@@ -769,6 +770,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     pthread_cond_init(&r->active_again, NULL);
     record_launch_signals(&r->launch);
     int rc = run(r, e);
+    limit_explain(e, rc);
     record_launch_wake_on_signal(NULL);
     result->left = r->unrecorded.tree ? 0 : r->drain.n_left;
     result->untraced = r->drain.n_refused;

@@ -264,14 +264,19 @@ static int add(struct trace_unrecorded *to, const struct trace_missed *missed)
     return to->n < MAX_MISSED ? trace_unrecorded_add(to, missed) : 0;
 }
 
-static void explain_refusal(char why[UNRECORDED_WHY_BYTES], uint32_t error)
+static void explain_refusal(char why[UNRECORDED_WHY_BYTES], const struct spool_untraced *u)
 {
+    uint32_t error = atomic_load_explicit(&u->why, memory_order_acquire);
+    struct limit l = limit_of(u->resource, u->limit);
     if (error == SPOOL_REFUSED_SECCOMP)
         snprintf(why, UNRECORDED_WHY_BYTES, "its system calls are filtered");
     else if (error == SPOOL_REFUSED_COUNTER)
         snprintf(why, UNRECORDED_WHY_BYTES, "it may not read the time-stamp counter");
     else if (error == SPOOL_REFUSED_ENDED)
         snprintf(why, UNRECORDED_WHY_BYTES, "the recording had ended");
+    else if (u->limit && l.what)
+        snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s (its %s is limited to %llu%s)",
+                 strerror((int)error), l.what, (unsigned long long)l.amount, l.unit);
     else
         snprintf(why, UNRECORDED_WHY_BYTES, "no spool could be made for it: %s", strerror((int)error));
 }
@@ -284,7 +289,7 @@ static int add_refused(const struct drain_reserves *r, struct trace_unrecorded *
     for (uint32_t i = 0; rc == 0 && i < refused && i < SPOOL_UNTRACED; i++) {
         struct spool_untraced *u = &r->shared->untraced_of[i];
         char why[UNRECORDED_WHY_BYTES], name[SPOOL_NAME_BYTES + 1];
-        explain_refusal(why, atomic_load_explicit(&u->why, memory_order_acquire));
+        explain_refusal(why, u);
         snprintf(name, sizeof name, "%.*s", SPOOL_NAME_BYTES, u->name);
         rc = add(to,
                  &(struct trace_missed){
@@ -329,27 +334,33 @@ static bool is_known(const struct tree_image *image, const struct drain *c)
     return drain_has_refused(c, (uint32_t)image->pid);
 }
 
+// "; its address space was limited to 4000 KiB", or "".
+static void add_limit(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
+{
+    const struct limit *l = &image->look.limit;
+    size_t n = strlen(why);
+    if (l->what)
+        snprintf(why + n, UNRECORDED_WHY_BYTES - n, "; its %s %s limited to %llu%s", l->what,
+                 image->ended ? "was" : "is", (unsigned long long)l->amount, l->unit);
+}
+
 // Why a program was missed that should have been recorded.
 static void explain_end(const struct tree_image *image, char why[UNRECORDED_WHY_BYTES])
 {
     if (image->look.gone)
         snprintf(why, UNRECORDED_WHY_BYTES,
                  "it ended before it could be looked at; libheaptape.so never started in it");
-    else if (image->look.address_limit && !image->ended)
-        snprintf(why, UNRECORDED_WHY_BYTES, "did not load libheaptape.so; its address space is limited to %llu KiB",
-                 (unsigned long long)(image->look.address_limit >> 10));
-    else if (image->look.address_limit)
-        snprintf(why, UNRECORDED_WHY_BYTES,
-                 "libheaptape.so never started in it; its address space was limited to %llu KiB",
-                 (unsigned long long)(image->look.address_limit >> 10));
     else if (!image->ended)
         snprintf(why, UNRECORDED_WHY_BYTES, "did not load libheaptape.so");
+    else if (image->look.limit.what)
+        snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it");
     else if (WIFSIGNALED(image->status))
         snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; signal %d ended it",
                  WTERMSIG(image->status));
     else
         snprintf(why, UNRECORDED_WHY_BYTES, "libheaptape.so never started in it; it exited with status %d",
                  WEXITSTATUS(image->status));
+    add_limit(image, why);
 }
 
 static int add_image(const struct tree_image *image, bool unopened, uint64_t stamp_hz, struct trace_unrecorded *to)

@@ -5,6 +5,7 @@
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H
 #define HEAPTAPE_RECORD_UNRECORDED_H
 
+#include "base/limit.h"
 #include "record/drain.h"
 #include "record/record.h"
 
@@ -26,7 +27,7 @@ struct unrecorded_look {
     bool gone;                      // it ended before all was seen
     uint64_t device, inode;         // of its file; inode 0: unknown
     bool followed;
-    uint64_t address_limit; // RLIMIT_AS in bytes; 0: none
+    struct limit limit; // a resource limit that may have kept the library from being loaded or started
 };
 
 // Looks at a process that has just executed a program, or later.

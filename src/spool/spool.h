@@ -25,7 +25,7 @@
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
 #define SPOOL_MAGIC          0x426c6f6f70735448ull // "HTspoolB"
-#define SPOOL_RESERVES_MAGIC 0x3476726573655448ull // "HTeserv4"
+#define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
 #define SPOOL_RESERVES_FILE  "reserves-" // and the user's number, as its processes see it
@@ -285,6 +285,8 @@ struct spool_untraced {
     uint32_t pid;         // as it sees itself
     _Atomic uint32_t why; // enum spool_refusal; 0: not filled in yet
     char name[SPOOL_NAME_BYTES];
+    uint32_t resource; // RLIMIT_* that was the reason …
+    uint64_t limit;    // … and its limit; 0: none was
     struct spool_count count;
 };
 

@@ -73,6 +73,43 @@ run_way() {
   [ "$(count_lines | tr '\n' ,)" = "free 5050 1000,malloc 5050 1000," ]
 }
 
+@test "a limit of the data segment: what does not fit is tried once, and named" {
+  skip_under_sanitizer
+  printf '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { int n = 0; for (int i = 0; i < 20000; i++) { void *volatile p = malloc(100); n += !p; free(p); } printf("%%d failed\\n", n); return 3; }\n' >calls.c
+  gcc -fno-builtin -O1 -o calls calls.c
+  bats_require_minimum_version 1.5.0
+  local refused=0 kib
+  for kib in 350 360 370 380 390 400 600 1000 4000; do
+    bash -c "ulimit -d $kib; exec ./calls" >want || [ $? -eq 3 ] || continue
+    heaptape record -f -o t.ht -- bash -c "ulimit -d $kib; exec ./calls"
+    [ "$status" -ne 127 ] || continue
+    [ "$status" -eq 3 ]
+    if [[ "$stderr" == *"Cannot allocate memory"* ]]; then
+      refused=$((refused + 1))
+      # Each call is counted, with those of the C library.
+      grep -qE "^heaptape: process [0-9]+ \(calls\) was not recorded: no spool could be made for it: Cannot allocate memory \(its data segment is limited to $kib KiB\) \(4000[0-9] calls\)" <<<"$stderr"
+    else
+      expect "one line" [ "${#stderr_lines[@]}" -eq 1 ]
+      [ "$("$HEAPTAPE" dump t.ht | grep -c ' malloc(100) = ')" -eq 20000 ]
+    fi
+  done
+  # From here on a program has as much left as it needs.
+  heaptape record -f -o t.ht -- bash -c "ulimit -d 1000; exec ./calls"
+  [ "$output" = "0 failed" ]
+  [ "$refused" -gt 0 ] || skip "no limit left memory for the program and none for the state of the process"
+}
+
+@test "limits of the recorder are named, and it ends at once" {
+  bats_require_minimum_version 1.5.0
+  skip_under_sanitizer
+  run --separate-stderr bash -c 'ulimit -d 1000; exec "$0" record -f -o t.ht -- true' "$HEAPTAPE"
+  fails_with 125 "(the data segment is limited to 1000 KiB)"
+  run --separate-stderr bash -c 'ulimit -f 8; exec "$0" record -f -o t.ht -- ls' "$HEAPTAPE"
+  fails_with 125 "ls: nothing was recorded: " "its file size was limited to 8 KiB"
+  run --separate-stderr bash -c 'ulimit -f 64; exec "$0" record -f -o t.ht -- ls' "$HEAPTAPE"
+  fails_with 125 "ls: nothing was recorded: no spool could be made for it: File too large (its file size is limited to 64 KiB)"
+}
+
 @test "a program that limits its address space and uses all of it" {
   skip_under_sanitizer
   run_way limit

@@ -69,7 +69,7 @@ is_said_exactly() {
   program='(ulimit -v $0; exec known _exit 500); exec known _exit 100000'
   all_calls sh -c "$program" 4000000
   run --separate-stderr timeout -k 1 120 "$HEAPTAPE" record -f -o t.ht --max-size 64K -- sh -c "$program" 4000
-  has "$stderr" "(known) was not recorded: no spool could be made for it: Cannot allocate memory (5500 calls)"
+  has "$stderr" "(known) was not recorded: no spool could be made for it: Cannot allocate memory (its address space is limited to 4000 KiB) (5500 calls)"
   has "$stderr" "the recording stopped at --max-size"
   is_said_exactly
   adds_up "$(events)"
