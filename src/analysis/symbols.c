@@ -1,20 +1,20 @@
 #include "analysis/symbols.h"
 
 #include "analysis/coverage.h"
-#include "analysis/debug_info.h"
-#include "analysis/demangle.h"
 #include "base/buf.h"
-#include "base/fio.h"
 #include "base/map.h"
 #include "base/printable.h"
+#include "debug/debug_files.h"
+#include "debug/debug_info.h"
+#include "debug/demangle.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <gelf.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_INLINED = 64 };
@@ -50,18 +50,9 @@ struct symbols {
     struct symbol scratch[MAX_INLINED];
 };
 
-// Folders that were asked for, and the same as libdw wants them.
-static const char *debug_dirs;
-static char *search_path;
-
 void symbols_debug_dirs(const char *dirs)
 {
-    free(search_path);
-    search_path = NULL;
-    debug_dirs = dirs;
-    // libdw's own default, and these.
-    if (dirs && asprintf(&search_path, "-:.debug:/usr/lib/debug:%s", dirs) < 0)
-        search_path = NULL;
+    debug_files_set_folders(dirs);
 }
 
 // A server that does not answer holds nobody up for long; what the user has set stays. In seconds: for the first 100 KiB,
@@ -168,11 +159,20 @@ static bool has_build_id(Dwfl_Module *file, const char *digits)
     return true;
 }
 
+// Reads the debugging information, if there is any. Returns false if the file names another file that is refused.
+static bool is_whole(Dwfl_Module *file)
+{
+    void **refused = NULL;
+    Dwarf_Addr bias;
+    dwfl_module_getdwarf(file, &bias);
+    dwfl_module_info(file, &refused, NULL, NULL, NULL, NULL, NULL, NULL);
+    return !*refused;
+}
+
 static Dwfl *begin(void)
 {
-    static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
-                                             .find_debuginfo = dwfl_standard_find_debuginfo,
-                                             .debuginfo_path = &search_path};
+    static const Dwfl_Callbacks callbacks = {
+        .find_elf = dwfl_build_id_find_elf, .find_debuginfo = debug_files_find, .debuginfo_path = &debug_files_path};
     return dwfl_begin(&callbacks);
 }
 
@@ -193,7 +193,7 @@ static bool open_fd(struct module *to, const struct workload_module *m, const ch
     if (!file)
         close(fd);
     dwfl_report_end(dwfl, NULL, NULL);
-    if (!file || !has_build_id(file, m->build_id)) {
+    if (!file || !has_build_id(file, m->build_id) || !is_whole(file)) {
         dwfl_end(dwfl);
         return false;
     }
@@ -205,8 +205,7 @@ static bool open_fd(struct module *to, const struct workload_module *m, const ch
 
 static bool open_file(struct module *to, const struct workload_module *m, const char *path)
 {
-    struct stat st;
-    int fd = input_regular_fd(path, &st);
+    int fd = debug_files_open(path);
     return fd >= 0 && open_fd(to, m, path, fd);
 }
 
@@ -252,7 +251,7 @@ static bool open_from_server(struct module *to, const struct workload_module *m)
             return false;
         id[i] = (uint8_t)byte;
     }
-    Dwfl *dwfl = begin();
+    Dwfl *dwfl = debug_files_id_is_safe(id, n, "") ? begin() : NULL;
     if (!dwfl)
         return false;
     dwfl_report_begin(dwfl);
@@ -277,9 +276,9 @@ static void open_module(struct module *to, const struct workload_module *m)
     elf_version(EV_CURRENT);
     if (m->path[0] != '/')
         return;
-    for (const char *dir = debug_dirs; dir && *dir;) {
+    for (const char *dir = debug_files_folders; dir && *dir;) {
         int n = (int)strcspn(dir, ":");
-        if (n && open_in_dir(to, m, dir, n))
+        if (open_in_dir(to, m, dir, n))
             return;
         dir += n + (dir[n] == ':');
     }
@@ -530,6 +529,17 @@ uint64_t symbols_missing(const struct symbols *s, const char **path)
 {
     *path = s->missing_path;
     return s->missing;
+}
+
+void symbols_note_refused(void (*note)(const char *text))
+{
+    char text[PATH_MAX + 200];
+    if (!debug_files_refused[0])
+        return;
+    snprintf(text, sizeof text,
+             "%s is not read: it is not a regular ELF file, or its compressed sections are too large",
+             debug_files_refused);
+    note(text);
 }
 
 bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number, struct symbol *to)

@@ -48,4 +48,8 @@ bool symbols_is_library(const char *function);
 // Modules that have no usable file: how many of the frames asked for lay in such, and the first one's path; NULL: none.
 uint64_t symbols_missing(const struct symbols *s, const char **path);
 
+// Calls `note` with a line about the first file that was refused, if any was: a pipe or a device with the name of a debug
+// file, or a file whose compressed sections are out of proportion.
+void symbols_note_refused(void (*note)(const char *text));
+
 #endif

@@ -1,3 +1,4 @@
+#include "analysis/symbols.h"
 #include "cli/command.h"
 #include "commands/parts.h"
 #include "print/pooled.h"
@@ -179,6 +180,7 @@ static int run(const void *fields, int argc, char **argv)
         compare_sides(&d, argv, !to_stdout);
     if (wanted && page_save(&d, output, o->force, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
+    symbols_note_refused(note_text);
     if (named)
         note("wrote %s", output);
     if (o->open)

@@ -518,6 +518,7 @@ static int run(const void *fields, int argc, char **argv)
         file_stat_release(&s);
     }
     symbols_debug_dirs(NULL);
+    symbols_note_refused(note_text);
     fflush(stdout);
     if (ferror(stdout))
         die(EXIT_FAILED, "(stdout): cannot write");

@@ -44,6 +44,7 @@ static int run(const void *fields, int argc, char **argv)
     note("%s: named %" PRIu64 " of %" PRIu64 " addresses", o->output ? o->output : argv[0], r.named, r.addresses);
     if (r.missing[0])
         note("%s, and perhaps others, is missing or is not the file that was recorded (try --debug-dir)", r.missing);
+    symbols_note_refused(note_text);
     return EXIT_DONE;
 }
 

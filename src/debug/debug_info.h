@@ -1,8 +1,8 @@
 // Which functions the code at an address belongs to, inlined ones too, by a file's debugging information. Its own index,
 // since libdw finds units by .debug_aranges alone, which clang and rustc do not write, and its dwarf_getscopes fails where
 // a function was inlined from another unit or into a part that was split off.
-#ifndef HEAPTAPE_ANALYSIS_DEBUG_INFO_H
-#define HEAPTAPE_ANALYSIS_DEBUG_INFO_H
+#ifndef HEAPTAPE_DEBUG_DEBUG_INFO_H
+#define HEAPTAPE_DEBUG_DEBUG_INFO_H
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>

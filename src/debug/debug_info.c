@@ -1,6 +1,7 @@
-#include "analysis/debug_info.h"
+#include "debug/debug_info.h"
 
 #include "base/buf.h"
+#include "debug/debug_files.h"
 
 #include <dwarf.h>
 #include <gelf.h>
@@ -183,6 +184,8 @@ static void read_units(struct debug_info *d)
     Dwarf_Die *die = NULL;
     d->read = true;
     while ((die = dwfl_module_nextcu(d->file, die, &d->bias))) {
+        if (!debug_files_unit_is_safe(d->file, die))
+            continue;
         if (HT_GROW(&d->units, &d->units_capacity, d->n_units + 1) < 0)
             return;
         add(d, &d->by_unit, die, (struct range){.unit = d->n_units});

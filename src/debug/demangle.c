@@ -1,4 +1,4 @@
-#include "analysis/demangle.h"
+#include "debug/demangle.h"
 
 #include "base/buf.h"
 

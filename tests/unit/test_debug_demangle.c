@@ -1,5 +1,5 @@
 // Readable names of C++ and Rust functions, and names that would need exponential time or memory.
-#include "analysis/demangle.h"
+#include "debug/demangle.h"
 
 #include "unit.h"
 

@@ -1,0 +1,141 @@
+load hostile
+
+bats_require_minimum_version 1.5.0
+
+# Files that are found by names in a program: libdw would wait for a pipe forever, and decompress whatever it finds.
+
+# recorded OPTION...: a program built with these options, with a build ID, and its recording p.ht.
+recorded() {
+  skip_under_sanitizer
+  printf '%s\n' '#include <stdlib.h>' \
+    'int main(void) { for (int i = 0; i < 10; i++) if (!malloc(i + 1)) return 1; return 0; }' >p.c
+  gcc -w -Wl,--build-id "$@" -o p p.c
+  "$HEAPTAPE" record -q --stacks -f -o p.ht -- ./p
+}
+
+# with_link: the debugging information in p.dbg, which p names.
+with_link() {
+  objcopy --only-keep-debug p p.dbg
+  strip p
+  objcopy --add-gnu-debuglink=p.dbg p
+  "$HEAPTAPE" record -q --stacks -f -o p.ht -- ./p
+}
+
+# shows PATTERN OPTION...: the call site is printed within 30 seconds, with this in it.
+shows() {
+  local pattern=$1
+  shift
+  run --separate-stderr timeout -k 1 30 "$HEAPTAPE" stat --by site "$@" p.ht
+  expect "status 0" [ "$status" -eq 0 ]
+  [[ "${lines[1]}" == *$pattern* ]]
+}
+
+# refused FILE PATTERN OPTION...: a pipe and a device in the place of a file are not opened, and are named.
+refused() {
+  local file=$1 pattern=$2
+  shift 2
+  mkdir -p "$(dirname "$file")"
+  rm -f "$file" && mkfifo "$file"
+  shows "$pattern" "$@"
+  has "$stderr" "$(basename "$file") is not read: it is not a regular ELF file"
+  rm -f "$file" && ln -s /dev/zero "$file"
+  shows "$pattern" "$@"
+  has "$stderr" "$(basename "$file") is not read: it is not a regular ELF file"
+  rm -f "$file"
+}
+
+@test "a pipe or device by the name of a separate debug file is not opened" {
+  recorded -g
+  with_link
+  shows "main (p.c:2)"
+  [ -z "$stderr" ]
+  mv p.dbg away
+  local id
+  id=$(readelf -n p | sed -n 's/.*Build ID: //p')
+  refused p.dbg "0x"
+  refused .debug/p.dbg "0x"
+  refused "sys/.build-id/${id:0:2}/${id:2}.debug" "0x" --debug-dir sys
+  refused "sys/.build-id/${id:0:2}/${id:2}" "0x" --debug-dir sys
+  refused "sys/p.dbg" "0x" --debug-dir sys
+  refused "sys$PWD/p.dbg" "0x" --debug-dir sys
+  refused "sys/${PWD##*/}/p.dbg" "0x" --debug-dir sys
+  refused "sys/p" "0x" --debug-dir sys
+  # The file that dwz shares.
+  cp away p.dbg
+  { printf 'shared.dbg\0'; head -c 20 /dev/zero; } >alt
+  objcopy --add-section .gnu_debugaltlink=alt p.dbg
+  shows "main (p.c:2)"
+  refused shared.dbg "0x"
+  refused .dwz/shared.dbg "0x"
+  shows "main (p.c:2)"
+}
+
+@test "a pipe or device by the name of a split unit is not opened" {
+  recorded -g -gsplit-dwarf
+  shows "main (p.c:2)"
+  mv ./*.dwo away
+  refused "$(readelf --debug-dump=info p | sed -n 's/.*DW_AT.*dwo_name.*: //p' | tail -n 1)" "main (p"
+}
+
+@test "the file of a module that is a pipe by now is not opened" {
+  recorded -g
+  mv p away
+  refused p "0x"
+}
+
+# with_section NAME OPTION...: p with a section of 64 MiB of zeros, before it is compressed.
+with_section() {
+  recorded -g
+  objcopy --dump-section .debug_str=strings p
+  head -c 64M /dev/zero >>strings
+  objcopy --update-section .debug_str=strings p
+  objcopy "$@" p
+  rm strings
+  expect "compressed" [ "$(stat -c %s p)" -lt 1000000 ]
+}
+
+@test "a compressed section that is out of proportion is not decompressed" {
+  with_section --compress-debug-sections=zlib
+  shows "0x"
+  has "$stderr" "/p is not read: it is not a regular ELF file, or its compressed sections are too large"
+  with_section --compress-debug-sections=zlib-gnu
+  shows "0x"
+  has "$stderr" "its compressed sections are too large"
+  run "$HEAPTAPE" symbolize -f -o named.ht p.ht
+  has "$output" "its compressed sections are too large"
+  # In a separate file, too.
+  with_link
+  shows "0x"
+  has "$stderr" "p.dbg is not read"
+  # Those of compilers are read.
+  recorded -g -gz
+  shows "main (p.c:2)"
+  [ -z "$stderr" ]
+}
+
+@test "symbols that are compressed by LZMA are read up to a size" {
+  recorded
+  head -c 100000 /dev/urandom >data
+  strip p
+  objcopy --add-section .gnu_debugdata=data p
+  shows "0x"
+  has "$stderr" "its compressed sections are too large"
+}
+
+@test "a debug folder may be relative" {
+  recorded -g
+  mkdir dbg
+  with_link
+  mv p.dbg dbg
+  shows "0x"
+  shows "main (p.c:2)" --debug-dir dbg
+  shows "main (p.c:2)" --debug-dir "none:./dbg/"
+  shows "main (p.c:2)" --debug-dir "$PWD/dbg"
+  mkdir there && cd there
+  run --separate-stderr "$HEAPTAPE" stat --by site --debug-dir ../dbg ../p.ht
+  [[ "${lines[1]}" == *"main (p.c:2)"* ]]
+  "$HEAPTAPE" symbolize -q --debug-dir ../dbg -o named.ht ../p.ht
+  rm -r ../p ../dbg
+  run --separate-stderr "$HEAPTAPE" stat --by site named.ht
+  [[ "${lines[1]}" == *"main (p.c:2)"* ]]
+}
