@@ -50,7 +50,7 @@ static inline __attribute__((always_inline)) bool order_write(const struct order
     encode_simple(to->encode, t->number, shape, allocates ? FORMAT_SLOT_ALLOCATED : FORMAT_SLOT_FREED, op);
     summary_see(&to->counter, op);
     if (allocates) {
-        to->counter.summary.requested_bytes += op->size;
+        summary_request(&to->counter.summary.requested_bytes, op->size);
         summary_allocate(&to->counter, t->number, op->slot, op->size);
     } else {
         summary_free(&to->counter, t->number, op->slot);

@@ -84,7 +84,9 @@ static uint64_t allocated(const struct proof *p)
 static void end_frame(struct proof *p)
 {
     uint64_t highest;
-    if (__builtin_add_overflow(p->frame_live, allocated(p) - p->frame_allocated, &highest))
+    // A sum at its maximum no longer tells how much a frame allocates.
+    bool unknown = allocated(p) == UINT64_MAX;
+    if (unknown || __builtin_add_overflow(p->frame_live, allocated(p) - p->frame_allocated, &highest))
         highest = UINT64_MAX;
     p->peak_to = highest > p->peak_to ? highest : p->peak_to;
     p->peak_from = p->counter.live_bytes > p->peak_from ? p->counter.live_bytes : p->peak_from;
@@ -332,7 +334,7 @@ static int prove_summary(struct proof *p, bool has_stamps, const struct workload
     } numbers[] = {HT_X(events, GROWS),
                    HT_X(threads, GROWS),
                    HT_X(slots, GROWS),
-                   HT_X(requested_bytes, VARIES), // it may wrap round
+                   HT_X(requested_bytes, GROWS),
                    HT_X(live_at_end_bytes, VARIES),
                    HT_X(live_at_end_blocks, VARIES),
                    HT_X(remote_frees, GROWS),

@@ -78,9 +78,9 @@ static inline void release(struct summary_counter *s, struct summary_live *l, ui
 static void count_preexisting(struct summary_counter *s, const struct workload_op *op, uint64_t size)
 {
     bool seen = (uint8_t)op->value; // the call that allocated it
-    s->preexisting_bytes += size;
+    summary_request(&s->preexisting_bytes, size);
     s->summary.preexisting_blocks += seen;
-    s->summary.preexisting_bytes += seen ? size : 0;
+    summary_request(&s->summary.preexisting_bytes, seen ? size : 0);
 }
 
 static inline int use_slot(struct summary_counter *s, struct summary_live *l, uint32_t thread,
@@ -99,7 +99,7 @@ static inline int use_slot(struct summary_counter *s, struct summary_live *l, ui
         if (__builtin_expect(op->kind == HT_PREEXISTING, 0))
             count_preexisting(s, op, size);
         else
-            l->requested += size;
+            summary_request(&l->requested, size);
         return allocate(s, l, thread, op->slot, size);
     case HT_CLASS_FREE:
         release(s, l, thread, op->slot);
@@ -110,7 +110,7 @@ static inline int use_slot(struct summary_counter *s, struct summary_live *l, ui
         if (op->flags & WORKLOAD_FREED)
             return 0;
         size = event_requested(op->kind, op->size, op->count);
-        l->requested += size;
+        summary_request(&l->requested, size);
         return allocate(s, l, thread, op->slot, size);
     }
     return 0;

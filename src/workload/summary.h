@@ -55,6 +55,12 @@ static inline void summary_see(struct summary_counter *s, const struct workload_
     s->summary.by_kind[op->kind]++;
 }
 
+// Adds what was requested; the sum stays at its maximum.
+static inline void summary_request(uint64_t *sum, uint64_t size)
+{
+    *sum = *sum > UINT64_MAX - size ? UINT64_MAX : *sum + size;
+}
+
 static inline void summary_allocate(struct summary_counter *s, uint32_t thread, uint32_t slot, uint64_t size)
 {
     uint64_t live = size < SUMMARY_SIZE_MASK ? size : SUMMARY_SIZE_MASK, *at = summary_slot(s, slot);

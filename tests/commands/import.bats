@@ -190,3 +190,30 @@ JSON
     [ "$("$HEAPTAPE" export -F json $file 2>/dev/null | jq -c .time_ns | tr '\n' ' ')" = "5000 7000 " ]
   done
 }
+
+@test "import: sizes that no program has are kept, and every command reads them alike" {
+  local most=18446744073709551615 format
+  {
+    printf '1: malloc 0x%x000 %s %d %d\n' 1 $most 1 1 2 112 2 2 3 9223372036854775808 3 3 4 9223372036854775808 4 4
+    printf '1: %s 5 5\n' "calloc 0x5000 $most $most"
+    printf '1: %s 6 6\n' "realloc 0x6000 0x5000 $most" "free 0x1000"
+  } >huge
+  "$HEAPTAPE" import -q -F android -o a.htw huge
+  "$HEAPTAPE" import -q -F android --trace -o a.ht huge
+  "$HEAPTAPE" convert -q -o b.htw a.ht
+  "$HEAPTAPE" slice -q -o c.htw --threads 0 a.htw
+  "$HEAPTAPE" anonymize -q -o d.htw a.htw
+  "$HEAPTAPE" merge -q -o e.htw a.htw b.htw
+  for format in json mtrace logalloc; do
+    "$HEAPTAPE" export -q -F $format -o $format a.htw
+    "$HEAPTAPE" import -q -F $format -o $format.htw $format
+  done
+  for file in a.ht *.htw; do
+    echo "$file"
+    "$HEAPTAPE" check -q "$file"
+    # The sum stays at its maximum.
+    [ "$("$HEAPTAPE" stat --json "$file" | jq -r '.requested_bytes | tostring')" = "$(jq -n "$most | tostring" -r)" ]
+  done
+  heaptape replay -q -r 1 a.htw
+  fails_with 1 "a.htw: op 0 of thread 0 requests" "which no allocator has"
+}
