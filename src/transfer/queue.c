@@ -119,13 +119,13 @@ int queue_hold(int fd)
         return rc == -EWOULDBLOCK ? -EBUSY : rc;
     if (fstat(fd, &st) < 0)
         return -errno;
-    return st.st_nlink ? 0 : -ENOENT;
+    return S_ISREG(st.st_mode) && st.st_nlink ? 0 : -ENOENT;
 }
 
 // True if it was removed.
 static bool drop(int folder, const char *path)
 {
-    int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(folder, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     bool removed = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(folder, path, 0) == 0;
     if (fd >= 0)
         close(fd);

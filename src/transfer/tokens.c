@@ -1,37 +1,20 @@
 #include "transfer/tokens.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
+#include "transfer/secret.h"
 
-static ssize_t read_all(const char *path, char *to, size_t size)
-{
-    size_t n = 0;
-    ssize_t got = 1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return -1;
-    while (got > 0 && n < size) {
-        got = read(fd, to + n, size - n);
-        n += got > 0 ? (size_t)got : 0;
-    }
-    int failed = errno;
-    close(fd);
-    errno = failed;
-    return got < 0 ? -1 : (ssize_t)n;
-}
+#include <errno.h>
+#include <string.h>
 
 int tokens_read(const char *path, struct tokens *t, struct err *e)
 {
-    char text[TOKENS_FILE_BYTES + 1];
-    ssize_t n = read_all(path, text, sizeof text);
+    char text[TOKENS_FILE_BYTES];
+    ssize_t n = secret_read(path, SECRET_PRIVATE, text, sizeof text, e);
     char *to = t->text;
     t->n = 0;
-    if (n < 0)
-        return err_set_errno(e, "%s", path);
-    if (n > TOKENS_FILE_BYTES)
+    if (n == -EFBIG)
         return err_set(e, -EINVAL, "%s: tokens have %d bytes at most", path, TOKENS_FILE_BYTES);
+    if (n < 0)
+        return (int)n;
     for (ssize_t i = 0, begin = 0; i <= n; i++) {
         bool ends = i == n || text[i] == '\n' || (text[i] == '\r' && (i + 1 == n || text[i + 1] == '\n'));
         if (!ends && (text[i] <= ' ' || text[i] > '~'))

@@ -14,8 +14,8 @@ struct tokens {
     char text[TOKENS_FILE_BYTES + 1]; // `n` strings, one after the other
 };
 
-// Reads all tokens, of which there is at least one. 0 or a negative errno with the text set, -EINVAL for what is no token: it has
-// visible ASCII characters only.
+// Reads all tokens, at least one, each of visible ASCII characters. Returns 0, or a negative errno with the text set: -EINVAL for
+// other characters and for a file that is not regular, -EACCES for a file that every user can read.
 int tokens_read(const char *path, struct tokens *t, struct err *e);
 
 // Is `given` one of them? The time that this takes does not depend on where a token differs.

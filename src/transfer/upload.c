@@ -262,7 +262,7 @@ static int try_file(struct upload *u, struct queue_file *f, const char *path, st
         err_note(u->settings->note, "%s: is left to another process, which records or uploads it", path);
         return add_refused(u, f->path) < 0 ? -ENOMEM : 1;
     }
-    int fd = lock < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = lock < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     int rc = lock < 0 ? lock : fd < 0 ? -errno : try_open_file(u, f, fd, path, r);
     if (rc == 1)
         see_success(u, f);

@@ -11,6 +11,7 @@ setup() {
   needs_module receive libmicrohttpd
   unset HEAPTAPE_SPOOL http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY port CURL_CA_BUNDLE
   export XDG_STATE_HOME=$PWD/state
+  umask 077 # tokens
 }
 
 teardown() {

@@ -10,6 +10,7 @@ setup() {
   command -v curl >/dev/null || skip "no curl"
   head -c 3000000 /dev/urandom >large.ht
   echo small >small.ht
+  umask 077 # tokens
 }
 
 teardown() {

@@ -16,6 +16,7 @@ setup() {
   head -c 3000000 /dev/urandom >spool/web2/mysqld-7/1.ht
   : >spool/web2/mysqld-7/2.ht
   cp -r spool kept
+  umask 077 # tokens and keys
 }
 
 teardown() {
@@ -292,6 +293,13 @@ END
   fails_with 1 "none: No such file"
   heaptape upload --token-file none spool http://127.0.0.1:1/
   fails_with 1 "none: No such file"
+  echo token >token
+  chmod 604 token
+  heaptape upload --token-file token spool http://127.0.0.1:1/
+  fails_with 1 "token: every user has access (mode 0604): expected mode 0600 or 0640; run 'chmod 600 token'"
+  mkfifo pipe
+  heaptape upload --token-file pipe spool http://127.0.0.1:1/
+  fails_with 1 "pipe: is not a regular file"
   HEAPTAPE_LIBEXEC=$PWD heaptape upload spool http://127.0.0.1:1/
   fails_with 1 "libheaptape-upload.so: not found; install libcurl4-openssl-dev and build heaptape again"
   echo x >libheaptape-upload.so

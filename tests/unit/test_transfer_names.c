@@ -178,6 +178,7 @@ static void test_tokens(void **state)
     assert_int_equal(read_tokens(text, sizeof text - 1), 0);
     assert_int_equal(tokens.n, TOKENS_FILE_BYTES / 2);
     assert_int_equal(tokens_read("/nowhere/token", &tokens, &e), -ENOENT);
+    assert_int_equal(tokens_read("/dev/null", &tokens, &e), -EINVAL);
     assert_int_equal(tokens_read("/", &tokens, &e), -EISDIR);
 }
 
