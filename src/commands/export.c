@@ -23,7 +23,7 @@ struct export_cli_options {
     int table; // enum tables_id
     const char *output;
     uint64_t pid;
-    bool force, timestamps, list, partition;
+    bool force, timestamps, list, partition, csv_safe;
 };
 
 static int parse_format(const char *name, void *field)
@@ -43,6 +43,8 @@ static const struct option options[] = {
     {0, "partition", OPTION_FLAG, NULL, NULL,
      "with --table, write one file for each process, below the folder FILE: TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.FORMAT",
      offsetof(struct export_cli_options, partition)},
+    {0, "csv-safe", OPTION_FLAG, NULL, NULL, "with --format csv, " TABLES_CSV_SAFE_HELP,
+     offsetof(struct export_cli_options, csv_safe)},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
      "write to FILE (default: standard output); %p in FILE stands for the process id and makes one file per process",
      offsetof(struct export_cli_options, output)},
@@ -75,6 +77,7 @@ static int export_table(const struct export_cli_options *o, const char *from, co
         .table = (enum tables_id)o->table,
         .output = o->output ? o->output : "-",
         .force = o->force,
+        .csv_safe = o->csv_safe,
         .watch = watch,
     };
     if ((o->partition ? tables_partition : tables_export)(from, &how, &e) < 0)
@@ -99,6 +102,8 @@ static int run(const void *fields, int argc, char **argv)
     if (o->format.table && (o->pid || !o->timestamps))
         return usage_error(&cmd_export, "--format %s writes all processes and columns: %s is for other formats",
                            o->format.table->name, o->pid ? "--pid" : "--no-timestamps");
+    if (o->csv_safe && o->format.table != &tables_csv)
+        return usage_error(&cmd_export, "--csv-safe requires --format csv");
     if (o->partition && (!o->format.table || !o->output || strcmp(o->output, "-") == 0))
         return usage_error(&cmd_export, "--partition needs --table and, with -o, a folder");
     bool on_terminal = (!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO);

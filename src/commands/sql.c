@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "print/watch.h"
+#include "tables/export.h"
 #include "tables/tables.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 extern const struct command cmd_sql;
 
 struct sql_options {
-    bool json, csv, tables;
+    bool json, csv, csv_safe, tables;
     uint64_t max_memory_bytes, timeout_s;
 };
 
@@ -22,6 +23,8 @@ static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct sql_options, json)},
     {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV, with the names of the columns in the first line",
      offsetof(struct sql_options, csv)},
+    {0, "csv-safe", OPTION_FLAG, NULL, NULL, "with --csv, " TABLES_CSV_SAFE_HELP,
+     offsetof(struct sql_options, csv_safe)},
     {0, "max-memory", OPTION_SIZE, "SIZE", NULL,
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",
      offsetof(struct sql_options, max_memory_bytes), .min = 1 << 20, .max = INT64_MAX},
@@ -80,6 +83,8 @@ static int run(const void *fields, int argc, char **argv)
         return usage_error(&cmd_sql, argc ? "the query is missing" : "FILE is missing");
     if (o->json && o->csv)
         return usage_error(&cmd_sql, "--json and --csv exclude each other");
+    if (o->csv_safe && !o->csv)
+        return usage_error(&cmd_sql, "--csv-safe requires --csv");
     for (int i = 0; i + 1 < argc; i++) {
         if (strcmp(argv[i], "-") == 0)
             return usage_error(&cmd_sql, "a query may read a file several times: it cannot be standard input");
@@ -88,6 +93,7 @@ static int run(const void *fields, int argc, char **argv)
         .files = (const char *const *)argv,
         .n_files = (size_t)argc - 1,
         .query = argv[argc - 1],
+        .csv_safe = o->csv_safe,
         .max_memory_bytes = o->max_memory_bytes,
         .form = o->json  ? SQL_JSON
                 : o->csv ? SQL_CSV

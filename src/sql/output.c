@@ -61,29 +61,49 @@ static int print_json(sqlite3_stmt *s, FILE *to)
     return rc;
 }
 
-static int print_csv(sqlite3_stmt *s, FILE *to)
+static int csv_cell(struct buf *row, int column, const char *text, size_t n, bool safe)
 {
-    int rc, columns = sqlite3_column_count(s);
-    for (int i = 0; i < columns; i++) {
+    int rc = column ? buf_put_u8(row, ',') : 0;
+    return rc < 0 || !text ? rc : tables_csv_put(row, text, n, safe);
+}
+
+static int csv_names(struct buf *row, sqlite3_stmt *s, bool safe)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < sqlite3_column_count(s); i++) {
         const char *name = sqlite3_column_name(s, i);
-        if (i)
-            putc(',', to);
-        tables_csv_text(to, name, strlen(name));
-    }
-    putc('\n', to);
-    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-        for (int i = 0; i < columns; i++) {
-            size_t n;
-            if (i)
-                putc(',', to);
-            if (sqlite3_column_type(s, i) == SQLITE_NULL)
-                continue;
-            const char *text = value_text(s, i, &n);
-            tables_csv_text(to, text, n);
-        }
-        putc('\n', to);
+        rc = csv_cell(row, i, name, strlen(name), safe);
     }
     return rc;
+}
+
+// A number below zero is no text.
+static int csv_values(struct buf *row, sqlite3_stmt *s, bool safe)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < sqlite3_column_count(s); i++) {
+        size_t n;
+        int type = sqlite3_column_type(s, i);
+        const char *text = value_text(s, i, &n);
+        rc = csv_cell(row, i, type == SQLITE_NULL ? NULL : text, n,
+                      safe && type != SQLITE_INTEGER && type != SQLITE_FLOAT);
+    }
+    return rc;
+}
+
+static int print_csv(sqlite3_stmt *s, bool safe, FILE *to)
+{
+    struct buf row = {0};
+    int step = SQLITE_ROW, rc = csv_names(&row, s, safe);
+    while (rc == 0 && step == SQLITE_ROW) {
+        fwrite(row.data, 1, row.size, to);
+        putc('\n', to);
+        row.size = 0;
+        step = sqlite3_step(s);
+        rc = step == SQLITE_ROW ? csv_values(&row, s, safe) : 0;
+    }
+    buf_release(&row);
+    return rc < 0 ? SQLITE_NOMEM : step;
 }
 
 // A table: the first rows are kept until it is known how wide the columns are.
@@ -178,13 +198,14 @@ static int print_table(sqlite3_stmt *s, FILE *to)
     return rc;
 }
 
-int sql_output(sqlite3_stmt *statement, enum sql_form form, FILE *to)
+int sql_output(sqlite3_stmt *statement, const struct sql_settings *settings)
 {
-    switch (form) {
+    FILE *to = settings->to;
+    switch (settings->form) {
     case SQL_JSON:
         return print_json(statement, to);
     case SQL_CSV:
-        return print_csv(statement, to);
+        return print_csv(statement, settings->csv_safe, to);
     case SQL_TABLE:
         break;
     }

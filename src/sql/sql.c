@@ -234,7 +234,7 @@ int sql_run(const struct sql_settings *s, struct err *e)
         rc = tables_check(s->files[i], e);
     rc = rc < 0 ? rc : prepare(&q, &statement);
     rc = rc < 0 ? rc : store_tables(&q);
-    if (rc == 0 && sql_output(statement, s->form, s->to) != SQLITE_DONE)
+    if (rc == 0 && sql_output(statement, s) != SQLITE_DONE)
         rc = e->text[0] ? -EIO : fail(&q, -EIO);
     sqlite3_finalize(statement);
     sqlite3_close(q.db);

@@ -18,6 +18,7 @@ struct sql_settings {
     size_t n_files;           // if there are several, each table has the column `file`
     const char *query;
     enum sql_form form;
+    bool csv_safe;             // as in struct tables_export_settings
     uint64_t max_memory_bytes; // of SQLite; 0: no limit
     FILE *to;
     const struct convert_watch *watch; // its notes; NULL: nothing

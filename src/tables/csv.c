@@ -7,6 +7,13 @@
 
 enum { CHUNK_BYTES = 1 << 16 };
 
+// Programs for spreadsheets take such a text for a formula, also when it is in quotes. The last four are = + - @ in full width.
+static bool is_formula(const char *text, size_t n)
+{
+    return n && (memchr("=+-@\t\r\n", text[0], 7) ||
+                 (n >= 3 && memcmp(text, "\xef\xbc", 2) == 0 && memchr("\x9d\x8b\x8d\xa0", text[2], 4)));
+}
+
 static bool needs_quotes(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -16,27 +23,12 @@ static bool needs_quotes(const char *text, size_t n)
     return n == 0;
 }
 
-void tables_csv_text(FILE *to, const char *text, size_t n)
+int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe)
 {
-    if (!needs_quotes(text, n)) {
-        fwrite(text, 1, n, to);
-        return;
-    }
-    putc('"', to);
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '"')
-            putc('"', to);
-        putc(text[i], to);
-    }
-    putc('"', to);
-}
-
-static int put_text(struct buf *b, const char *text)
-{
-    size_t n = strlen(text);
-    if (!needs_quotes(text, n))
+    bool formula = safe && is_formula(text, n);
+    if (!formula && !needs_quotes(text, n))
         return buf_put(b, text, n);
-    int rc = buf_put_u8(b, '"');
+    int rc = buf_put(b, "\"'", formula ? 2 : 1);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = text[i] == '"' ? buf_put_u8(b, '"') : 0;
         rc = rc < 0 ? rc : buf_put_u8(b, (uint8_t)text[i]);
@@ -61,7 +53,7 @@ static int csv_row(struct tables_output *o, const struct tables_row *row)
         bool is_text = o->table->columns[i].type >= TABLES_NAME;
         rc = i ? buf_put_u8(&o->text, ',') : 0;
         if (rc == 0 && row->present >> i & 1)
-            rc = is_text ? put_text(&o->text, row->values[i].text)
+            rc = is_text ? tables_csv_put(&o->text, row->values[i].text, strlen(row->values[i].text), o->csv_safe)
                          : put_number(&o->text, (uint64_t)row->values[i].integer);
     }
     rc = rc < 0 ? rc : buf_put_u8(&o->text, '\n');

@@ -2,10 +2,13 @@
 #ifndef HEAPTAPE_TABLES_CSV_H
 #define HEAPTAPE_TABLES_CSV_H
 
-#include <stddef.h>
-#include <stdio.h>
+#include "base/buf.h"
 
-// A text as a field: in quotes where it has to be.
-void tables_csv_text(FILE *to, const char *text, size_t n);
+#include <stdbool.h>
+#include <stddef.h>
+
+// Appends a text as a field, in quotes where it has to be. If `safe`, a text that a spreadsheet would evaluate begins with an
+// apostrophe, in quotes. 0 or -ENOMEM.
+int tables_csv_put(struct buf *b, const char *text, size_t n, bool safe);
 
 #endif

@@ -14,6 +14,7 @@ struct tables_output {
     struct output out;
     struct buf text; // not written yet
     size_t buffered; // rows that the format holds in memory
+    bool csv_safe;   // as in the settings
     void *state;
     struct err *e;
 };
@@ -30,11 +31,15 @@ struct tables_format {
 
 extern const struct tables_format tables_csv, tables_parquet;
 
+#define TABLES_CSV_SAFE_HELP                                                                                           \
+    "put an apostrophe before texts that a spreadsheet would evaluate: those that begin with = + - @, a tab or a line end"
+
 struct tables_export_settings {
     const struct tables_format *format;
     enum tables_id table;
     const char *output; // FILE or "-"
     bool force;         // replace the output
+    bool csv_safe;      // texts that a spreadsheet would evaluate are marked as texts
     const struct convert_watch *watch;
 };
 

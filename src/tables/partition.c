@@ -90,7 +90,10 @@ static int open_file(struct partitions *p, struct partition_file *f, uint32_t pr
     }
     if (n >= 0)
         free(folder);
-    f->output = (struct tables_output){.table = &tables_definitions[p->settings->table], .out = {.fd = -1}, .e = p->e};
+    f->output = (struct tables_output){.table = &tables_definitions[p->settings->table],
+                                       .out = {.fd = -1},
+                                       .csv_safe = p->settings->csv_safe,
+                                       .e = p->e};
     rc = rc < 0 ? rc
                 : output_open(&f->output.out, f->path, OUTPUT_ASIDE | (p->settings->force ? OUTPUT_FORCE : 0), p->e);
     return rc < 0 ? rc : p->settings->format->begin(&f->output);

@@ -34,6 +34,32 @@ END
   diff want got
 }
 
+@test "csv: --csv-safe marks texts that a spreadsheet would evaluate" {
+  local text
+  for text in '=cmd|x!A0' '+1' '-1' '@SUM(1,"2")' $'\xef\xbc\x9d1' plain 'a=1' "'"; do
+    printf '0 5400 mark text=%s\n' "$text"
+  done >marks
+  { echo 'process 100 =prog'; cat marks; echo end; } | "$HEAPTAPE_PROGRAMS/make_trace" a.ht
+  table events a.ht | sed 1d | cut -d, -f16- >got
+  printf '%s\n' '=cmd|x!A0' '+1' '-1' '"@SUM(1,""2"")"' $'\xef\xbc\x9d1' plain 'a=1' "'" | diff - got
+  "$HEAPTAPE" export -q -F csv --csv-safe -t events a.ht >all
+  sed 1d all | cut -d, -f16- >got
+  printf '%s\n' "\"'=cmd|x!A0\"" "\"'+1\"" "\"'-1\"" "\"'@SUM(1,\"\"2\"\")\"" $'"\'\xef\xbc\x9d1"' plain 'a=1' "'" | diff - got
+  "$HEAPTAPE" export -q -F csv --csv-safe -t events --partition -o fleet a.ht
+  diff all fleet/events/*/*/*/0.csv
+  "$HEAPTAPE" export -q -F csv --csv-safe -t processes a.ht | grep -q "\"'=prog\""
+  for text in events processes; do
+    "$HEAPTAPE" export -q -F csv --csv-safe -t $text a.ht >want
+    "$HEAPTAPE" sql --csv --csv-safe a.ht "SELECT * FROM $text" | diff want -
+  done
+  # A number is no text.
+  [ "$("$HEAPTAPE" sql --csv --csv-safe a.ht "SELECT -1, -0.5, '-1', NULL, ''" | tail -1)" = "-1,-0.5,\"'-1\",,\"\"" ]
+  heaptape export -F parquet --csv-safe -t events -o a.parquet a.ht
+  usage_fails "--csv-safe requires --format csv"
+  heaptape sql --csv-safe a.ht 'SELECT 1'
+  usage_fails "--csv-safe requires --csv"
+}
+
 @test "csv: the blocks of a trace, and of the workload made of it, without addresses" {
   make_example
   table blocks a.ht >got
