@@ -12,7 +12,7 @@ run() {
     echo 'column_create L i COLUMN_INDEX|WITH_POSITION T c'
     echo 'load --table T'
     echo '['
-    text "$(part 10000)" | sed 's/.*/{"c": "&"},/'
+    text "$(part 2000)" | sed 's/.*/{"c": "&"},/'
     echo ']'
     echo 'select T --match_columns c --query a --limit 3'
   } >input

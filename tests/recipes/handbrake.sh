@@ -1,6 +1,6 @@
 # HandBrakeCLI: a pipeline of threads from demultiplexer to x264.
-programs=HandBrakeCLI
-packages=handbrake-cli
+programs='HandBrakeCLI ffmpeg'
+packages='handbrake-cli ffmpeg'
 licence=GPL-2.0-or-later
 varies='out err *.mp4' # times
 

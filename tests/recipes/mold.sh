@@ -4,7 +4,7 @@ packages='mold gcc libc6-dev'
 licence=AGPL-3.0-or-later
 
 run() {
-  code "$(part 10000)" >input.c
+  code "$(part 3000)" >input.c
   gcc -ffunction-sections -g -c input.c
   record mold --thread-count=2 -shared -o output.so input.o
 }

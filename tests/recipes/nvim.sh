@@ -5,5 +5,5 @@ licence=Apache-2.0
 
 run() {
   text "$(part 5000)" >input
-  record nvim --headless --clean -c '%s/a/A A/g' -c 'sort' -c 'w output' -c 'q!'
+  record nvim --headless --clean -c '%s/a/A A/g' -c 'sort' -c 'w output' -c 'q!' input
 }

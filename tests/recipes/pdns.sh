@@ -11,5 +11,5 @@ run() {
     --local-port="$port" --receiver-threads=2 --distributor-threads=2 --socket-dir="$PWD" --loglevel=3 --disable-syslog --zone-cache-refresh-interval=0
   ready dns_answers "$port"
   dns_load "$port" "$(part 20000)"
-  stop
+  stop 143
 }

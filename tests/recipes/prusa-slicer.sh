@@ -1,4 +1,4 @@
-# prusa-slicer: slices a body by threads of oneTBB.
+# prusa-slicer: slices a body by oneTBB.
 programs=prusa-slicer
 packages=prusa-slicer
 licence=AGPL-3.0-only
@@ -9,5 +9,5 @@ run() {
     for (0 .. $n - 1) { my ($a, $b) = map { 6.2832 * $_ / $n } $_, $_ + 1; my @p = map { sprintf "%.4f %.4f", 20 * cos $_, 20 * sin $_ } $a, $b;
       f("$p[0] 0", "$p[1] 0", "$p[1] 20"); f("$p[0] 0", "$p[1] 20", "$p[0] 20"); f("0 0 0", "$p[1] 0", "$p[0] 0"); f("0 0 20", "$p[0] 20", "$p[1] 20") }
     print "endsolid s\n"' "$(part 600)" >input.stl
-  record prusa-slicer --export-gcode --threads 2 -o output.gcode input.stl
+  record prusa-slicer --export-gcode -o output.gcode input.stl
 }

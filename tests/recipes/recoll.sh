@@ -6,7 +6,7 @@ varies='conf/* out err'
 
 run() {
   mkdir docs conf
-  text "$(part 10000)" | split -b 20000 --additional-suffix=.txt - docs/
+  text "$(part 3000)" | split -b 20000 --additional-suffix=.txt - docs/
   printf 'topdirs = %s\nthrQSizes = 2 2 2\nthrTCounts = 2 2 1\nlogfilename = stderr\nloglevel = 2\n' "$PWD/docs" >conf/recoll.conf
   record recollindex -c "$PWD/conf"
 }

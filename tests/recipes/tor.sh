@@ -6,9 +6,10 @@ varies='data/* out err'
 
 run() {
   mkdir -m 700 data
-  start tor -f /dev/null --defaults-torrc /dev/null --DataDirectory "$PWD/data" --DisableNetwork 1 --SocksPort "127.0.0.1:$port" --NumCPUs 2 \
+  : >torrc
+  start tor -f torrc --defaults-torrc torrc --DataDirectory "$PWD/data" --DisableNetwork 1 --SocksPort "127.0.0.1:$port" --NumCPUs 2 \
     --PidFile "$PWD/data/pid" --Log 'notice stdout' --RunAsDaemon 0
   ready test -s data/pid
-  sleep 1
+  sleep 3
   stop
 }
