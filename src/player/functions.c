@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void *player_functions[HT_KIND_LIMIT];
 
@@ -136,9 +137,18 @@ static void *const stand_ins[HT_KIND_LIMIT] = {
 
 static void remember_library(void *function)
 {
+    static const char descriptors[] = "/proc/self/fd/";
     Dl_info info;
-    if (dladdr(function, &info) && info.dli_fname)
-        strncpy(player.results->found_library, info.dli_fname, RESULTS_PATH_BYTES - 1);
+    char *found = player.results->found_library;
+    if (!dladdr(function, &info) || !info.dli_fname)
+        return;
+    strncpy(found, info.dli_fname, RESULTS_PATH_BYTES - 1);
+    // A library that was preloaded through a descriptor has the descriptor as its name.
+    if (strncmp(found, descriptors, sizeof descriptors - 1) == 0) {
+        ssize_t n = readlink(info.dli_fname, found, RESULTS_PATH_BYTES - 1);
+        if (n > 0)
+            found[n] = 0;
+    }
 }
 
 static bool is_asked_for(void)

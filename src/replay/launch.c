@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,13 +36,29 @@ static bool is_set_here(const char *variable, const struct allocator *a)
     return false;
 }
 
+static bool needs_descriptor(const struct allocator *a)
+{
+    return a->library && strpbrk(a->library, " :");
+}
+
+void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions)
+{
+    if (needs_descriptor(a))
+        posix_spawn_file_actions_addopen(actions, RESULTS_LIBRARY_FD, a->library, O_RDONLY, 0);
+}
+
 char **launch_environment(const struct allocator *a, const char *libc)
 {
     size_t n = 0, out = 0;
     while (environ[n])
         n++;
-    char **made = calloc(n + a->n_tunables + 2, sizeof *made), *preload = NULL;
-    if (!made || asprintf(&preload, "LD_PRELOAD=%s", a->library ? a->library : libc) < 0) {
+    char **made = calloc(n + a->n_tunables + 2, sizeof *made), *preload = NULL, descriptor[32];
+    const char *library = a->library ? a->library : libc;
+    if (needs_descriptor(a)) {
+        snprintf(descriptor, sizeof descriptor, "/proc/self/fd/%d", RESULTS_LIBRARY_FD);
+        library = descriptor;
+    }
+    if (!made || asprintf(&preload, "LD_PRELOAD=%s", library) < 0) {
         free(made);
         return NULL;
     }
@@ -71,7 +85,8 @@ static int move_up(int fd)
     return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, RESULTS_STREAM_FD + 1);
 }
 
-static int start(const char *player, char **environment, const int fds[LAUNCH_FDS], pid_t *pid)
+static int start(const char *player, const struct allocator *a, char **environment, const int fds[LAUNCH_FDS],
+                 pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -89,6 +104,7 @@ static int start(const char *player, char **environment, const int fds[LAUNCH_FD
         if (fds[i] >= 0)
             posix_spawn_file_actions_adddup2(&actions, fds[i], RESULTS_PLAN_FD + i - 1);
     }
+    launch_open_library(a, &actions);
     int rc = posix_spawn(pid, player, &actions, &attributes, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -140,7 +156,7 @@ int launch_player(const char *player, const struct allocator *a, const struct la
         rc = err_set_errno(e, "cannot prepare the player's start");
         goto out;
     }
-    rc = start(player, environment, fds, &pid);
+    rc = start(player, a, environment, fds, &pid);
     if (rc) {
         errno = rc;
         rc = err_set_errno(e, "%s", player);

@@ -6,6 +6,9 @@
 #include "replay/allocators.h"
 #include "replay/watchdog.h"
 
+#include <spawn.h>
+#include <stdbool.h>
+
 struct launch_outcome {
     int status; // of wait(2)
     bool stuck; // it was killed because it no longer made progress
@@ -17,6 +20,10 @@ struct launch_files {
     int plan, results, stream;
     struct watchdog *watchdog;
 };
+
+// Opens the allocator's library in the new process if LD_PRELOAD, which is a list with spaces and colons between the paths,
+// cannot hold its path: launch_environment then names the descriptor. Call it after all other actions.
+void launch_open_library(const struct allocator *a, posix_spawn_file_actions_t *actions);
 
 // Our environment with the allocator's tunables, and with its library as the only preload, or that of `libc` when it has
 // none. NULL: out of memory. The strings but for the first are others'.

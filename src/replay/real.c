@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,13 +52,14 @@ static double time_ns(const struct timeval *t)
     return (double)t->tv_sec * 1e9 + (double)t->tv_usec * 1e3;
 }
 
-static int start(char *const argv[], char **environment, pid_t *pid)
+static int start(const struct allocator *a, char *const argv[], char **environment, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    launch_open_library(a, &actions);
     int rc = posix_spawnp(pid, argv[0], &actions, NULL, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     return rc;
@@ -75,7 +75,7 @@ static int run_once(const struct allocator *a, char *const argv[], struct replay
     char **environment = launch_environment(a, "libc.so.6");
     if (!environment)
         return err_set(e, -ENOMEM, "out of memory");
-    int rc = start(argv, environment, &pid);
+    int rc = start(a, argv, environment, &pid);
     launch_environment_free(environment);
     if (rc)
         return err_set(e, -rc, "%s: %s", argv[0], strerror(rc));

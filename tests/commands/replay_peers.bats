@@ -22,11 +22,22 @@ bats_require_minimum_version 1.5.0
   expect "nothing to say" [ -z "$stderr" ]
   LD_PRELOAD="$HEAPTAPE_PROGRAMS/libtest-bogus.so" run "$HEAPTAPE" replay -q -r 1 --no-latency w.htw
   has "$output" "allocator    glibc ("
-  # A space parts the list of preloads.
-  mkdir "a b"
-  cp "$library" "a b/lib.so"
-  heaptape replay -q -r 1 --no-latency -a "a b/lib.so" w.htw
-  fails_with 1 "cannot be preloaded"
+}
+
+# LD_PRELOAD is a list with spaces and colons between the paths.
+@test "an allocator and heaptape below folders with spaces and colons" {
+  "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
+  mkdir -p "a b:c"
+  cp "$HEAPTAPE_PROGRAMS/libtest-bump.so" "a b:c/lib.so"
+  heaptape replay -q -r 1 --no-latency --json -a "a b:c/lib.so" w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "$(jq -r .allocator.library <<<"$output")" = "$PWD/a b:c/lib.so" ]
+  heaptape compare --real --runs 1 -a glibc -a "a b:c/lib.so" w.htw -- ls /
+  expect "status 0" [ "$status" -eq 0 ]
+  (cd "$HEAPTAPE_BUILD" && cp --parents heaptape src/player/heaptape-replay src/player/*.so "$BATS_TEST_TMPDIR/a b:c")
+  run "a b:c/heaptape" replay -r 1 -a glibc w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "overhead"
 }
 
 @test "recording a replay does not make the capture library its allocator" {
