@@ -6,6 +6,19 @@ case :$PATH: in
   *) PATH=${HEAPTAPE_PYTHON:+$HEAPTAPE_PYTHON:}$PATH ;;
 esac
 
+# LD_PRELOAD and PATH, which tests set, cannot hold a path with a space or a colon: links to such folders take their place.
+case $HEAPTAPE_SOURCE$HEAPTAPE_BUILD in
+  *[\ :]*)
+    links=$BATS_RUN_TMPDIR/folders
+    mkdir -p "$links"
+    [ -L "$links/source" ] || ln -s "$HEAPTAPE_SOURCE" "$links/source"
+    [ -L "$links/build" ] || ln -s "$HEAPTAPE_BUILD" "$links/build"
+    HEAPTAPE=${HEAPTAPE/#"$HEAPTAPE_BUILD"/"$links/build"}
+    HEAPTAPE_PROGRAMS=${HEAPTAPE_PROGRAMS/#"$HEAPTAPE_BUILD"/"$links/build"}
+    HEAPTAPE_SOURCE=$links/source HEAPTAPE_BUILD=$links/build
+    ;;
+esac
+
 # Each test runs in a folder of its own, which is removed afterwards.
 setup() {
   cd "$BATS_TEST_TMPDIR" || return

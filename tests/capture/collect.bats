@@ -42,13 +42,13 @@ collect() {
   unshare -mpfiu --mount-proc true 2>/dev/null || skip "no namespaces"
   local nobody="setpriv --reuid nobody --regid nogroup --clear-groups"
   chmod o+x .
-  mkdir lib && cp "$HEAPTAPE_BUILD/src/capture/libheaptape.so" lib
+  mkdir lib && cp "$HEAPTAPE_BUILD/src/capture/libheaptape.so" "$HEAPTAPE_PROGRAMS/ends" lib
   install -d -m 700 -o nobody spool
   install -d -m 777 out
   for _ in 1 2; do
-    unshare -mpfiu --mount-proc sh -c "mount -t tmpfs none /dev/shm && mount --bind . /mnt && cd /mnt/out && exec $nobody \
+    unshare -mpfiu --mount-proc sh -c "mount --bind . /mnt && mount -t tmpfs none /dev/shm && cd /mnt/out && exec $nobody \
       --no-new-privs --bounding-set=-all env HEAPTAPE_SPOOL=/mnt/spool LD_PRELOAD=/mnt/lib/libheaptape.so \
-      '$HEAPTAPE_PROGRAMS/ends' exit 1000"
+      /mnt/lib/ends exit 1000"
   done
   $nobody "$HEAPTAPE" record -q --collect spool -o out/t.ht
   "$HEAPTAPE" stat --json out/t.ht >stat.json

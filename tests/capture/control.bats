@@ -188,7 +188,7 @@ END
 
 @test "ctl: not permitted" {
   skip_under_sanitizer
-  for_other_users tests/control
+  for_other_users tests/control tests/trace_lines
   trace_of "$HEAPTAPE_PROGRAMS/control" loop
   run setpriv --reuid=65534 --regid=65534 --clear-groups "$HEAPTAPE" ctl "$pid" stop
   kill "$pid"
