@@ -14,6 +14,7 @@ import array
 import collections
 import ctypes
 import os
+import threading
 
 try:
     import numpy
@@ -140,11 +141,18 @@ operation_names = _operation_names()
 
 def allocates(operation):
     """Does the operation of that number allocate or resize a block?"""
-    return bool(_library.heaptape_trace_allocates(operation))
+    return bool(_library.heaptape_trace_allocates(_u32_of(operation)))
 
 
 def _decoded(text):
     return None if text is None else os.fsdecode(text)
+
+
+def _u32_of(number):
+    # ctypes would drop the upper bits.
+    if not 0 <= number <= NONE32:
+        raise ValueError(f"{number} is not a number from 0 to {NONE32}")
+    return number
 
 
 def _or_none(number):
@@ -156,27 +164,68 @@ def _frame(f):
                  bool(f.library))
 
 
+class _Guarded:
+    """A handle of the library, which is for one thread of one process at a time: `with` it while it and what it lends are
+    used."""
+
+    def __init__(self):
+        self.handle = ctypes.c_void_p()
+        self.process = os.getpid()
+        self.lock = threading.RLock()
+        self.in_use = False
+
+    def refuse(self):
+        if self.process != os.getpid():
+            raise ValueError("the trace was opened by another process, before a fork")
+        raise ValueError("the trace is in use by what this signal or finalizer interrupts")
+
+    def __enter__(self):
+        # Before the lock, which another thread may have held at the fork.
+        if self.process != os.getpid():
+            self.refuse()
+        self.lock.acquire()
+        if self.in_use:
+            self.lock.release()
+            self.refuse()
+        self.in_use = True
+
+    def __exit__(self, *_):
+        self.in_use = False
+        self.lock.release()
+
+
 class Trace:
     """An open trace or workload. `kind` is "trace" or "workload". Each iteration begins at the first event; one begins by
-    ending the one before."""
+    ending the one before.
+
+    Threads may share a Trace: they wait for each other, and an iteration that another thread ends raises ValueError. A
+    child process cannot use what its parent has opened."""
 
     def __init__(self, path):
-        self._handle = ctypes.c_void_p()
+        path = os.fsencode(path)
+        if b"\0" in path:
+            raise ValueError("embedded null byte")
+        self._guarded = _Guarded()
         self._pass = 0
-        rc = _library.heaptape_trace_open(ctypes.byref(self._handle), os.fsencode(path))
+        rc = _library.heaptape_trace_open(ctypes.byref(self._guarded.handle), path)
         if rc < 0:
             try:
                 self._check(rc)
             finally:
                 self.close()
-        self.kind = "trace" if _library.heaptape_trace_kind(self._handle) == _KIND_TRACE else "workload"
+        self.kind = "trace" if _library.heaptape_trace_kind(self._guarded.handle) == _KIND_TRACE else "workload"
 
     def close(self):
         """Frees what the file holds. Iterations end."""
-        handle, self._handle = self._handle, ctypes.c_void_p()
-        self._pass += 1
-        if handle:
-            _library.heaptape_trace_close(handle)
+        if self._guarded.process != os.getpid():
+            # Its thread that reads ahead is in the other process.
+            self._guarded.handle = ctypes.c_void_p()
+            return
+        with self._guarded:
+            handle, self._guarded.handle = self._guarded.handle, ctypes.c_void_p()
+            self._pass += 1
+            if handle:
+                _library.heaptape_trace_close(handle)
 
     def __enter__(self):
         return self
@@ -185,53 +234,30 @@ class Trace:
         self.close()
 
     def __del__(self):
-        if getattr(self, "_handle", None):
+        if hasattr(self, "_guarded"):
             self.close()
+
+    # The methods from here to _read need the guard.
 
     def _check(self, rc):
         if rc < 0:
-            raise Error(os.fsdecode(_library.heaptape_trace_error(self._handle)), -rc)
+            raise Error(os.fsdecode(_library.heaptape_trace_error(self._guarded.handle)), -rc)
         return rc
 
-    def _open(self):
-        if not self._handle:
+    def _opened(self):
+        if not self._guarded.handle:
             raise ValueError("the trace is closed")
+        return self._guarded.handle
 
     def _begin(self):
-        self._open()
-        self._check(_library.heaptape_trace_rewind(self._handle))
+        self._check(_library.heaptape_trace_rewind(self._opened()))
         self._pass += 1
         return self._pass
 
-    def _items(self, function, kind):
-        """Borrowed structs of an iteration, until another one begins."""
-        number = self._begin()
-        pointer = ctypes.POINTER(kind)()
-        while True:
-            if number != self._pass:
-                raise ValueError("another iteration of the same trace has begun, or it was closed")
-            if not self._check(function(self._handle, ctypes.byref(pointer))):
-                return
-            yield pointer.contents
-
-    def events(self):
-        """Each event, as an Event. A file that is cut off raises Error after its events."""
-        names = operation_names
-        for e in self._items(_library.heaptape_trace_next_event, _Event):
-            known = e.known
-            has = lambda bit, value, known=known: value if known >> bit & 1 else None
-            yield Event(e.process, e.event, has(2, e.time_ns), e.thread, names[e.operation], has(5, e.size), has(6, e.count),
-                        has(7, e.align), has(8, e.usable_size), has(9, e.address), has(10, e.freed_address),
-                        has(11, e.freed_block), has(12, e.site), bool(e.failed), has(14, e.error),
-                        _decoded(e.text) if known >> _TEXT_BIT & 1 else None)
-
-    def ops(self):
-        """Each operation of a workload, as an Op; `dependencies` are pairs (thread, op)."""
-        for o in self._items(_library.heaptape_trace_next_op, _Op):
-            dependencies = tuple((o.dependencies[i].thread, o.dependencies[i].op) for i in range(o.n_dependencies))
-            yield Op(o.thread, o.op, _or_none(o.time_ns), operation_names[o.operation], o.size, o.count, o.align, o.value,
-                     None if o.slot == NONE32 else o.slot, o.site or None, o.flags, o.error or None, dependencies,
-                     _decoded(o.text))
+    def _continue(self, number):
+        if number != self._pass:
+            raise ValueError("another iteration of the same trace has begun, or it was closed")
+        return self._opened()
 
     def _read(self, names, arrays, at, rows):
         """Fills rows from `at` on of arrays that have room for them. How many came."""
@@ -240,17 +266,69 @@ class Trace:
             number, _, kind = COLUMNS[name]
             width = array.array(kind).itemsize
             columns[i] = _Column(number, width, _address(arrays[name]) + at * width)
-        return self._check(_library.heaptape_trace_read_columns(self._handle, columns, len(names), rows))
+        return self._check(_library.heaptape_trace_read_columns(self._opened(), columns, len(names), rows))
+
+    def _items(self, function, kind, copy):
+        """Copies of the structs of an iteration, which the library lends until its next call."""
+        guarded, pointer, getpid = self._guarded, ctypes.POINTER(kind)(), os.getpid
+        to, lock, process = ctypes.byref(pointer), guarded.lock, guarded.process
+        with guarded:
+            number = self._begin()
+        while True:
+            # As `with guarded`, which takes a third of the time of a whole iteration.
+            if getpid() != process:
+                guarded.refuse()
+            with lock:
+                if guarded.in_use:
+                    guarded.refuse()
+                guarded.in_use = True
+                try:
+                    rc = function(self._continue(number), to)
+                    if rc <= 0:
+                        self._check(rc)
+                        return
+                    item = copy(pointer.contents)
+                finally:
+                    guarded.in_use = False
+            yield item
+
+    def events(self):
+        """Each event, as an Event. A file that is cut off raises Error after its events."""
+        names = operation_names
+
+        def copy(e):
+            known = e.known
+            has = lambda bit, value: value if known >> bit & 1 else None
+            return Event(e.process, e.event, has(2, e.time_ns), e.thread, names[e.operation], has(5, e.size), has(6, e.count),
+                         has(7, e.align), has(8, e.usable_size), has(9, e.address), has(10, e.freed_address),
+                         has(11, e.freed_block), has(12, e.site), bool(e.failed), has(14, e.error),
+                         _decoded(e.text) if known >> _TEXT_BIT & 1 else None)
+
+        return self._items(_library.heaptape_trace_next_event, _Event, copy)
+
+    def ops(self):
+        """Each operation of a workload, as an Op; `dependencies` are pairs (thread, op)."""
+
+        def copy(o):
+            dependencies = tuple((o.dependencies[i].thread, o.dependencies[i].op) for i in range(o.n_dependencies))
+            return Op(o.thread, o.op, _or_none(o.time_ns), operation_names[o.operation], o.size, o.count, o.align, o.value,
+                      None if o.slot == NONE32 else o.slot, o.site or None, o.flags, o.error or None, dependencies,
+                      _decoded(o.text))
+
+        return self._items(_library.heaptape_trace_next_op, _Op, copy)
 
     def batches(self, *names, rows=1 << 16):
         """Columns of up to `rows` events at a time: dicts of arrays, which the library has filled without a copy."""
         names = _column_names(names)
-        number = self._begin()
+        if rows < 1:
+            raise ValueError("rows must be at least 1")
+        with self._guarded:
+            number = self._begin()
         while True:
-            if number != self._pass:
-                raise ValueError("another iteration of the same trace has begun, or it was closed")
             arrays = {name: _array(name, rows) for name in names}
-            got = self._read(names, arrays, 0, rows)
+            with self._guarded:
+                self._continue(number)
+                got = self._read(names, arrays, 0, rows)
             if not got:
                 return
             yield {name: a[:got] for name, a in arrays.items()} if got < rows else arrays
@@ -258,55 +336,60 @@ class Trace:
     def columns(self, *names):
         """Columns of all events, all columns if none is named: a dict of arrays, which the library has filled."""
         names = _column_names(names)
-        self._begin()
         room, n = 1 << 16, 0
         arrays = {name: _array(name, room) for name in names}
-        while True:
-            got = self._read(names, arrays, n, room - n)
-            n += got
-            if not got:
-                break
-            if n == room:
-                room += room // 4
-                for name in names:
-                    _resize(arrays, name, room)
+        with self._guarded:
+            self._begin()
+            while True:
+                got = self._read(names, arrays, n, room - n)
+                n += got
+                if not got:
+                    break
+                if n == room:
+                    room += room // 4
+                    for name in names:
+                        _resize(arrays, name, room)
         for name in names:
             _resize(arrays, name, n)
         return arrays
 
     def processes(self):
         """Facts of the processes, as a list of Process."""
-        self._open()
         pointer, found = ctypes.POINTER(_Process)(), []
-        for i in range(self._check(_library.heaptape_trace_processes(self._handle))):
-            self._check(_library.heaptape_trace_process(self._handle, i, ctypes.byref(pointer)))
-            p = pointer.contents
-            found.append(Process(p.process, p.pid, _or_none(p.parent_pid), _or_none(p.forked_from), _decoded(p.exe),
-                                 _decoded(p.command), _decoded(p.allocator), _or_none(p.start_time_ns),
-                                 _or_none(p.end_time_ns), _or_none(p.exit_status), p.events, p.threads, p.lost_records,
-                                 p.sites))
+        with self._guarded:
+            for i in range(self._check(_library.heaptape_trace_processes(self._opened()))):
+                self._check(_library.heaptape_trace_process(self._opened(), i, ctypes.byref(pointer)))
+                p = pointer.contents
+                found.append(Process(p.process, p.pid, _or_none(p.parent_pid), _or_none(p.forked_from), _decoded(p.exe),
+                                     _decoded(p.command), _decoded(p.allocator), _or_none(p.start_time_ns),
+                                     _or_none(p.end_time_ns), _or_none(p.exit_status), p.events, p.threads,
+                                     p.lost_records, p.sites))
         return found
 
     def tid(self, process, thread):
         """The thread id of a thread; None: not known."""
-        self._open()
         pointer = ctypes.POINTER(_Thread)()
-        self._check(_library.heaptape_trace_thread(self._handle, process, thread, ctypes.byref(pointer)))
-        return pointer.contents.tid or None
+        process, thread = _u32_of(process), _u32_of(thread)
+        with self._guarded:
+            self._check(_library.heaptape_trace_thread(self._opened(), process, thread, ctypes.byref(pointer)))
+            return pointer.contents.tid or None
 
     def site(self, process, site):
         """The function that a call site is shown as, as a Frame; None: its stack is not known."""
-        self._open()
         pointer = ctypes.POINTER(_Frame)()
-        found = self._check(_library.heaptape_trace_site(self._handle, process, site, ctypes.byref(pointer)))
-        return _frame(pointer.contents) if found != _SITE_UNKNOWN else None
+        process, site = _u32_of(process), _u32_of(site)
+        with self._guarded:
+            found = self._check(_library.heaptape_trace_site(self._opened(), process, site, ctypes.byref(pointer)))
+            return _frame(pointer.contents) if found != _SITE_UNKNOWN else None
 
     def stack(self, process, site):
         """The call stack of a call site, the innermost function first, as a list of Frame."""
-        self._open()
         pointer, frames = ctypes.POINTER(_Frame)(), []
-        while self._check(_library.heaptape_trace_frame(self._handle, process, site, len(frames), ctypes.byref(pointer))):
-            frames.append(_frame(pointer.contents))
+        process, site = _u32_of(process), _u32_of(site)
+        with self._guarded:
+            while self._check(_library.heaptape_trace_frame(self._opened(), process, site, len(frames),
+                                                            ctypes.byref(pointer))):
+                frames.append(_frame(pointer.contents))
         return frames
 
 

@@ -29,7 +29,7 @@ enum {
 static char system_path[] = SYSTEM_PATH;
 char *debug_files_path = system_path;
 const char *debug_files_folders;
-char debug_files_refused[PATH_MAX];
+_Thread_local char debug_files_refused[PATH_MAX];
 
 int debug_files_set_folders(const char *folders)
 {

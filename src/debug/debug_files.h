@@ -17,8 +17,8 @@ int debug_files_set_folders(const char *folders);
 extern const char *debug_files_folders;
 extern char *debug_files_path;
 
-// The first file that was refused, "" if none was.
-extern char debug_files_refused[];
+// The first file that this thread was refused, "" if none was.
+extern _Thread_local char debug_files_refused[];
 
 // The find_debuginfo of a Dwfl whose debuginfo_path is debug_files_path. Sets the module's user data if libdw must read
 // nothing else of the module: it would look for a refused file once more.

@@ -14,7 +14,7 @@ setup() {
 # with_module ARGUMENT...: runs python3 with the module; the library has no sanitizer's runtime before it there.
 with_module() {
   PYTHONPATH=$HEAPTAPE_SOURCE/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1 HEAPTAPE_TRACE_LIBRARY=$library \
-    "${python:-python3}" "$@"
+    timeout -k 1 120 "${python:-python3}" "$@"
 }
 
 module() {
@@ -309,6 +309,130 @@ for path, number in ("missing", errno.ENOENT), ("cut.htw", errno.ENODATA):
     except heaptape.Error as error:
         assert error.errno == number, error.errno
         assert str(error).startswith(path + ": "), error
+'
+}
+
+@test "Python: threads that share a trace get events or exceptions" {
+  skip_under_sanitizer
+  "$HEAPTAPE_PROGRAMS/make_workload" big.htw churn 2 20000 >/dev/null
+  module '
+import heaptape, sys, threading, time
+sys.setswitchinterval(1e-5)
+n = sum(1 for _ in heaptape.open("big.htw").events())
+
+def run(*functions):
+    wrong = []
+    def guarded(function):
+        try:
+            function()
+        except ValueError as error:
+            assert "closed" in str(error) or "iteration" in str(error), error
+        except BaseException as error:
+            wrong.append(error)
+    threads = [threading.Thread(target=guarded, args=(f,)) for f in functions]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong, wrong
+
+for i in range(20):
+    trace = heaptape.open("big.htw")
+    closed = lambda: (time.sleep(0.0005 * i), trace.close())
+    run(lambda: [e for e in trace.events()], closed)
+    trace = heaptape.open("big.htw")
+    run(lambda: [b for b in trace.batches("size", rows=100)], closed)
+    trace = heaptape.open("big.htw")
+    run(lambda: trace.columns("size"), closed)
+    trace = heaptape.open("big.htw")
+    run(lambda: [o for o in trace.ops()], closed, closed)
+trace = heaptape.open("big.htw")
+for i in range(5):
+    run(*[lambda: [e for e in trace.events()]] * 3, lambda: trace.processes(), lambda: trace.columns("size", "thread"))
+assert sum(1 for _ in trace.events()) == n
+'
+}
+
+@test "Python: a child process gets an exception for what its parent has opened" {
+  skip_under_sanitizer
+  module '
+import heaptape, os, threading
+trace = heaptape.open("a.ht")
+events = trace.events()
+next(events)
+held = threading.Event()
+def hold():
+    with trace._guarded:
+        held.set()
+        os.read(end, 1)
+end, other = os.pipe()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+pid = os.fork()
+if pid == 0:
+    for use in (lambda: next(events), trace.processes, lambda: list(trace.events()), lambda: trace.columns("size")):
+        try:
+            use()
+            os._exit(1)
+        except ValueError as error:
+            if "fork" not in str(error):
+                os._exit(2)
+    trace.close()
+    trace.close()
+    # What it opens itself is its own.
+    os._exit(0 if list(heaptape.open("a.ht").events()) else 3)
+assert os.waitpid(pid, 0)[1] == 0
+os.write(other, b"x")
+thread.join()
+assert list(events)
+'
+}
+
+@test "Python: copies, signals, and values that C would cut" {
+  skip_under_sanitizer
+  module '
+import copy, heaptape, signal
+def fails(function, text):
+    try:
+        function()
+    except ValueError as error:
+        assert text in str(error), error
+        return
+    raise SystemExit(f"no error: {text}")
+
+fails(lambda: heaptape.open("a.ht\0b"), "null")
+fails(lambda: heaptape.open(b"a.ht\0b"), "null")
+trace = heaptape.open("a.ht")
+for number in -1, 1 << 32, (1 << 32) + 1, 1 << 64:
+    fails(lambda: trace.site(number, 1), "is not a number from 0")
+    fails(lambda: trace.site(0, number), "is not a number from 0")
+    fails(lambda: trace.stack(number, 1), "is not a number from 0")
+    fails(lambda: trace.tid(0, number), "is not a number from 0")
+    fails(lambda: heaptape.allocates(number), "is not a number from 0")
+for rows in 0, -1:
+    fails(lambda: next(trace.batches("size", rows=rows)), "rows")
+try:
+    trace.stack(0, 4000000000)
+    raise SystemExit("no error")
+except heaptape.Error:
+    pass
+# The copy is the same open file.
+other = copy.copy(trace)
+other.close()
+fails(trace.processes, "closed")
+del other
+trace.close()
+# A signal handler that closes the trace during a call.
+trace = heaptape.open("a.ht")
+signal.signal(signal.SIGALRM, lambda *_: trace.close())
+with trace._guarded:
+    try:
+        signal.raise_signal(signal.SIGALRM)
+        raise SystemExit("closed while it is in use")
+    except ValueError as error:
+        assert "in use" in str(error)
+trace.close()
 '
 }
 
