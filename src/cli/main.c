@@ -155,11 +155,12 @@ static int dispatch(int argc, char **argv)
 }
 
 // A file must not get the number of a standard stream that was closed: messages would end up in it. The stand-ins close
-// themselves on exec, so that a traced program sees what heaptape was given.
+// themselves on exec, so that a traced program sees what heaptape was given. Writing to a standard output that was closed fails.
 static void guard_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+        int how = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", how | O_CLOEXEC) != fd)
             _exit(EXIT_FAILED);
     }
 }

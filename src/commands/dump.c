@@ -397,13 +397,11 @@ static int run(const void *fields, int argc, char **argv)
     int rc = dump(&d, argv[0], &e);
     flush(&d);
     buf_release(&d.out);
-    if (rc == -EPIPE && ferror(stdout))
-        return EXIT_FAILED;
     fflush(stdout);
-    if (rc < 0)
-        die(EXIT_FAILED, "%s", e.text);
     if (ferror(stdout))
         die(EXIT_FAILED, "(stdout): cannot write");
+    if (rc < 0)
+        die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }
 

@@ -36,7 +36,7 @@ struct flight {
     bool batch_ended; // the last frame of events ends a batch
     bool asked;       // a dump is to be written, and
     char reason[WATCH_REASON_BYTES];
-    uint64_t dumps;          // begun
+    uint64_t dumps, failed;  // begun; not written
     pid_t writer;            // of the dump under work; 0: there is none
     char *path;              // … its path …
     char *why;               // … and its reason
@@ -97,6 +97,7 @@ static void begin_dump(struct flight *f)
     free(f->path);
     free(f->why);
     f->writer = 0;
+    f->failed++;
 }
 
 static void end_dump(struct flight *f, int status)
@@ -104,6 +105,7 @@ static void end_dump(struct flight *f, int status)
     const struct written *w = f->written;
     char events[64], blocks[64], bytes[32], ns[32];
     f->writer = 0;
+    f->failed += WIFSIGNALED(status) || w->rc < 0;
     if (WIFSIGNALED(status))
         err_note(f->settings->note, "%s: the process that writes it was killed by signal %d", f->path,
                  WTERMSIG(status));
@@ -252,6 +254,9 @@ static int run(struct flight *f, struct err *e)
     if (!nothing)
         end(f);
     munmap(f->written, sizeof *f->written);
+    if (f->failed && rc >= 0)
+        return err_set(e, -EIO, "%llu of %llu dumps were not written", (unsigned long long)f->failed,
+                       (unsigned long long)f->dumps);
     // A recorder that was killed is no failure of this side.
     return nothing ? -ENODATA : rc == -ENODATA ? 0 : rc;
 }

@@ -71,3 +71,20 @@ load ../helper
   run --separate-stderr bash -c '"$HEAPTAPE" --help > /dev/full'
   fails_with 1 "(stdout): No space left on device"
 }
+
+@test "standard output that is full or closed is an error of every command that prints" {
+  bats_require_minimum_version 1.5.0
+  local command to small="$HEAPTAPE_SOURCE/tests/golden" trace workload
+  trace=$(find "$small" -name '*.ht' -size -100k | sort | tail -n 1)
+  "$HEAPTAPE" convert -q -o a.htw "$trace"
+  workload=a.htw
+  for to in '>/dev/full' '>&-'; do
+    for command in allocators "stat $trace" "stat --json $trace" "dump $trace" "check $trace" "diff $trace $trace" \
+      "export -F json $trace" "export -F csv --table events $trace" "convert -o - $trace" "slice -o - $workload" \
+      "merge -o - $workload $workload" "anonymize -o - $trace" "report -o - $trace" "sql $trace 'select 1'"; do
+      run --separate-stderr bash -c "\"\$HEAPTAPE\" $command $to"
+      expect "1 from $command $to" [ "$status" -eq 1 ]
+      has "$stderr" "heaptape: (stdout): "
+    done
+  done
+}
