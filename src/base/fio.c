@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +290,7 @@ static int output_open_file(struct output *out, const char *path, unsigned flags
     if (is_link && !special)
         return err_set(e, -ELOOP, "%s: is a symbolic link; give the path of the file itself", path);
     const char *target = path;
+    out->follows = !special;
     out->grows = exists && (flags & OUTPUT_GROWS);
     if ((exists || (flags & OUTPUT_ASIDE)) && !special) {
         if (asprintf(&out->aside, "%s.tmp-%ld", path, (long)getpid()) < 0) {
@@ -332,6 +334,17 @@ int output_open(struct output *out, const char *path, unsigned flags, struct err
         flock(out->fd, LOCK_SH | LOCK_NB);
     }
     return rc;
+}
+
+// Notes how long the file was if others truncated it.
+static void see_size(struct output *out)
+{
+    struct stat st;
+    if (out->follows && fstat(out->fd, &st) == 0 && (uint64_t)st.st_size < out->offset &&
+        (!out->truncated || (uint64_t)st.st_size < out->left_bytes)) {
+        out->truncated = true;
+        out->left_bytes = (uint64_t)st.st_size;
+    }
 }
 
 _Thread_local volatile sig_atomic_t output_cancelled, output_writing, output_writes;
@@ -388,6 +401,7 @@ int output_write(struct output *out, const void *bytes, size_t n, struct err *e)
     int rc = out->grows && n ? output_commit(out, e) : 0;
     if (rc < 0)
         return rc;
+    see_size(out);
     while (n) {
         ssize_t w = write_parts(out, &(struct iovec){(void *)at, n}, 1);
         rc = check_write(out, w, e);
@@ -419,6 +433,7 @@ int output_write_parts(struct output *out, struct iovec *parts, size_t n, struct
 {
     size_t i = skip_parts(parts, n, 0);
     uint64_t start = clock_monotonic_ns();
+    see_size(out);
     while (i < n) {
         ssize_t w = write_parts(out, parts + i, n - i);
         int rc = check_write(out, w, e);
@@ -441,6 +456,7 @@ int output_restart(struct output *out, struct err *e)
     if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0)
         return err_set_errno(e, "%s: cannot empty it", out->name);
     out->offset = 0;
+    out->truncated = false;
     return 0;
 }
 
@@ -480,18 +496,150 @@ int output_check_aside(const char *path, bool force, const char *why, struct err
     return rc < 0 ? rc : output_close(&out, false, e);
 }
 
+// Writes a path that opens the file again, also without a name.
+static const char *own_path(const struct output *out, char at[static 64])
+{
+    snprintf(at, 64, "/proc/self/fd/%d", out->fd);
+    return at;
+}
+
+static bool leads_to(const char *path, const struct stat *st)
+{
+    struct stat named;
+    return lstat(path, &named) == 0 && named.st_ino == st->st_ino && named.st_dev == st->st_dev;
+}
+
+// Returns the path at which the file is now, to be freed, or NULL.
+static char *find_name(const struct output *out, const struct stat *st)
+{
+    char at[64], *name = calloc(1, PATH_MAX);
+    ssize_t n = name && st->st_nlink ? readlink(own_path(out, at), name, PATH_MAX - 1) : 0;
+    if (n > 0 && leads_to(name, st))
+        return name;
+    free(name);
+    return NULL;
+}
+
+static int copy_bytes(int from, int to)
+{
+    enum { STEP = 1 << 18 };
+    char *step = malloc(STEP);
+    ssize_t n = step ? 1 : -1, written = 0;
+    errno = step ? 0 : ENOMEM;
+    while (n > 0 && (n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0)) > 0)
+        ;
+    // Between some file systems it fails.
+    for (n = n < 0 ? 1 : n; n > 0 && (n = read(from, step, STEP)) > 0 && written >= 0;) {
+        for (ssize_t done = 0; done < n && written >= 0; done += written)
+            written = write(to, step + done, (size_t)(n - done));
+    }
+    int rc = n < 0 || written < 0 ? -errno : 0;
+    free(step);
+    return rc;
+}
+
+// Copies the file to `path`, which must not exist: a removed file cannot be linked again.
+static int copy_to(const struct output *out, const char *path)
+{
+    char at[64];
+    int from = open(own_path(out, at), O_RDONLY | O_CLOEXEC);
+    int to = from < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int rc = to < 0 ? -errno : copy_bytes(from, to);
+    if (from >= 0)
+        close(from);
+    if (to >= 0 && close(to) < 0 && rc == 0)
+        rc = -errno;
+    if (to >= 0 && rc < 0)
+        unlink(path);
+    return rc;
+}
+
+static int put_at(const struct output *out, const char *path)
+{
+    char at[64];
+    if (linkat(AT_FDCWD, own_path(out, at), AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0)
+        return 0;
+    return errno == EEXIST ? -errno : copy_to(out, path);
+}
+
+// Creates the folder of `path` again if it was removed.
+static int put_again(const struct output *out, const char *path)
+{
+    int rc = put_at(out, path);
+    const char *slash = strrchr(path, '/');
+    char *folder = rc == -ENOENT && slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
+    if (folder && output_make_folder(folder, NULL) == 0)
+        rc = put_at(out, path);
+    free(folder);
+    return rc;
+}
+
+// Puts the file at `path`, or beside the file that replaced it. Returns 0 and the path, to be freed, or a negative errno.
+static int keep(const struct output *out, const char *path, bool replaced, char **at)
+{
+    *at = replaced ? NULL : strdup(path);
+    if (replaced && asprintf(at, "%s.kept-%ld", path, (long)getpid()) < 0)
+        *at = NULL;
+    int rc = *at ? put_again(out, *at) : -ENOMEM;
+    if (rc < 0) {
+        free(*at);
+        *at = NULL;
+    }
+    return rc;
+}
+
+static int say_lost_name(const struct output *out, const char *path, bool replaced, bool *kept, struct err *e)
+{
+    struct stat st = {0};
+    fstat(out->fd, &st);
+    char *now = find_name(out, &st), *at = NULL;
+    int rc = keep(out, path, replaced, &at);
+    const char *what = now ? "was moved" : replaced ? "was replaced" : st.st_nlink ? "was unmounted" : "was removed";
+    char rest[300];
+    if (at)
+        snprintf(rest, sizeof rest, "what was written is kept as %.250s", at);
+    else if (now)
+        snprintf(rest, sizeof rest, "what was written is %.250s", now);
+    else
+        snprintf(rest, sizeof rest, "what was written is lost: %s", strerror(-rc));
+    *kept = at && !replaced;
+    free(now);
+    free(at);
+    return err_set(e, -ESTALE, "%s: %s while it was written; %s", out->name, what, rest);
+}
+
+// Checks before the end of an output that `path` still leads to its file, which has all bytes. If not, keeps what can be kept, and
+// returns -ESTALE with the text set. *kept: the file is at `path`, also if it had to be put there again.
+static int check_name(const struct output *out, const char *path, bool *kept, struct err *e)
+{
+    struct stat mine, named;
+    *kept = true;
+    if (!out->follows || fstat(out->fd, &mine) < 0)
+        return 0;
+    if (!leads_to(path, &mine))
+        return say_lost_name(out, path, lstat(path, &named) == 0, kept, e);
+    if (out->truncated)
+        return err_set(e, -ESTALE, "%s: was truncated to %llu of %llu bytes while it was written", out->name,
+                       (unsigned long long)out->left_bytes, (unsigned long long)out->offset);
+    return 0;
+}
+
 int output_close(struct output *out, bool commit, struct err *e)
 {
-    bool named = commit && !out->grows;
-    int rc = out->aside && named ? leave_unnamed(out, e) : 0;
+    bool named = commit && !out->grows, whole = true;
+    bool was_named = !out->unnamed;
+    int rc = out->aside && named ? leave_unnamed(out, e) : 0, stale = 0;
+    see_size(out);
+    if (rc == 0 && named && (was_named || out->truncated))
+        stale = check_name(out, out->aside ? out->aside : out->name, &whole, e);
     // Network file systems report a full disk only here.
     if (out->owns_fd && out->fd >= 0 && close(out->fd) < 0)
         rc = err_set_errno(e, "%s: cannot finish writing", out->name);
-    if (rc == 0 && named && out->aside)
+    if (rc == 0 && named && whole && out->aside)
         rc = take_name(out, e);
     if (out->aside && !out->unnamed)
         unlink(out->aside);
     free(out->aside);
     *out = (struct output){.fd = -1, .name = out->name};
-    return rc;
+    return rc < 0 ? rc : stale;
 }

@@ -73,11 +73,14 @@ struct output {
     int fd;
     bool owns_fd;
     const char *name;
-    uint64_t offset;   // bytes written so far
-    uint64_t write_ns; // how long output_write_parts took for them
-    char *aside;       // temporary path, NULL when written in place
-    bool unnamed;      // nothing stands at that path yet
-    bool grows;        // the first byte gives it its name
+    uint64_t offset;     // bytes written so far
+    uint64_t write_ns;   // how long output_write_parts took for them
+    char *aside;         // temporary path, NULL when written in place
+    bool unnamed;        // nothing stands at that path yet
+    bool grows;          // the first byte gives it its name
+    bool follows;        // a regular file that this output made
+    bool truncated;      // by others, …
+    uint64_t left_bytes; // … to so many at least once
 };
 
 // Opens `path` for writing; "-" is stdout, named "(stdout)", and refused when it is a terminal. Without
@@ -119,7 +122,8 @@ int output_make_folder(const char *folder, struct err *e);
 int output_check_aside(const char *path, bool force, const char *why, struct err *e);
 
 // Finishes: renames what was written aside. When `commit` is false, what was written aside is removed
-// instead.
+// instead. Returns -ESTALE if the name of the file does not lead to it any more, or bytes of it are missing: what can be kept is
+// kept, and the text says where.
 int output_close(struct output *out, bool commit, struct err *e);
 
 #endif

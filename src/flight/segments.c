@@ -23,6 +23,7 @@ struct segments {
     char *path;       // of the segment …
     char *unfinished; // … and its name until it is whole
     uint64_t begun_ns;
+    uint64_t touched; // segments that others removed, replaced or truncated while they were written
     struct flight_files files;
 };
 
@@ -85,14 +86,26 @@ static void forget(struct segments *s)
     s->open = false;
 }
 
+// A segment that others touched is no reason to lose the next ones.
+static void see_touched(struct segments *s, struct err *e)
+{
+    s->settings->note(e->text);
+    s->touched++;
+    e->text[0] = 0;
+}
+
 static int end(struct segments *s, bool continues, struct err *e)
 {
     const struct trace_unrecorded *unrecorded = !continues && s->reader.saw_unrecorded ? &s->reader.unrecorded : NULL;
     s->part.e = e;
     int rc = part_end(&s->part, unrecorded, continues);
     int closed = output_close(&s->out, true, rc == 0 ? e : NULL);
-    rc = rc < 0 ? rc : closed;
-    if (rc == 0)
+    bool touched = rc == 0 && closed == -ESTALE;
+    if (touched)
+        see_touched(s, e);
+    rc = rc < 0 ? rc : touched ? 0 : closed;
+    // A segment that could not be kept has no file.
+    if (rc == 0 && !(touched && !exists(s->unfinished)))
         rc = publish(s, e);
     forget(s);
     return rc;
@@ -144,6 +157,9 @@ static int run(struct segments *s, struct err *e)
         rc = end(s, !s->reader.saw_end, e);
     forget(s);
     flight_files_reap(&s->files, true);
+    if (rc == 0 && s->touched)
+        rc = err_set(e, -ESTALE, "%llu of %llu segments were removed, replaced or truncated while they were written",
+                     (unsigned long long)s->touched, (unsigned long long)s->start.segment);
     return rc < 0 ? rc : read == -ENODATA ? 0 : read;
 }
 

@@ -82,8 +82,10 @@ static int open_fd(struct output *out, int fd, struct err *e)
 
 static int open_append(struct output *out, const char *path, struct err *e)
 {
+    struct stat st;
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    *out = (struct output){.fd = fd, .owns_fd = true, .name = path};
+    bool follows = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    *out = (struct output){.fd = fd, .owns_fd = true, .name = path, .follows = follows};
     return fd < 0 ? err_set_errno(e, "%s: cannot open", path) : 0;
 }
 

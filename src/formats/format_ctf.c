@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -198,6 +199,7 @@ static size_t put_event(uint8_t *to, const struct event *ev)
 struct ctf_stream {
     uint32_t pid, thread, tid;
     uint64_t begin_ns, last_ns;
+    uint64_t bytes;    // in its file
     struct buf packet; // the one under work, from its header on; empty: none
 };
 
@@ -218,19 +220,23 @@ static int open_in(struct export *x, const char *name, int flags)
     char *path;
     if (asprintf(&path, "%s/%s", x->folder, name) < 0)
         return no_memory(x);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
-    int rc = fd < 0 ? err_set_errno(x->e, "%s: cannot create", path) : fd;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | flags, 0600);
+    int rc = fd < 0 ? err_set_errno(x->e, "%s: cannot %s", path, flags & O_CREAT ? "create" : "continue") : fd;
     free(path);
     return rc;
 }
 
-static int write_to(struct export *x, const char *name, int flags, const struct buf *bytes)
+// Appends to a file that has `bytes`, and is made if it has none.
+static int write_to(struct export *x, const char *name, uint64_t bytes, const struct buf *more)
 {
-    int fd = open_in(x, name, flags);
+    struct stat st;
+    int fd = open_in(x, name, bytes ? 0 : O_CREAT | O_EXCL);
     if (fd < 0)
         return fd;
     struct output out = {.fd = fd, .owns_fd = true, .name = name};
-    int rc = output_write(&out, bytes->data, bytes->size, x->e);
+    int rc = fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes
+                 ? output_write(&out, more->data, more->size, x->e)
+                 : err_set(x->e, -ESTALE, "%s/%s: was changed while it was written", x->folder, name);
     int closed = output_close(&out, true, x->e);
     return rc < 0 ? rc : closed;
 }
@@ -240,7 +246,7 @@ static int begin_ctf(struct export *x)
     struct buf text = {0};
     int rc = put_metadata(&text, x->facts.realtime_ns);
     if (rc == 0)
-        rc = write_to(x, "metadata", O_TRUNC, &text);
+        rc = write_to(x, "metadata", 0, &text);
     else
         rc = no_memory(x);
     buf_release(&text);
@@ -271,6 +277,11 @@ static int begin_packet(struct ctf_stream *s)
     return rc;
 }
 
+static void name_stream(const struct ctf_stream *s, char name[static 64])
+{
+    snprintf(name, 64, "stream_%u_%u", s->pid, s->thread);
+}
+
 // A stream's file is open only while a packet is written: there may be more threads than a process may have open files.
 static int write_packet(struct export *x, struct ctf_stream *s)
 {
@@ -280,8 +291,9 @@ static int write_packet(struct export *x, struct ctf_stream *s)
         return 0;
     const struct ctf_packet p = {s->begin_ns, s->last_ns, s->packet.size, s->pid, s->tid};
     put_packet_header(s->packet.data, &p);
-    snprintf(name, sizeof name, "stream_%u_%u", s->pid, s->thread);
-    int rc = write_to(x, name, O_APPEND, &s->packet);
+    name_stream(s, name);
+    int rc = write_to(x, name, s->bytes, &s->packet);
+    s->bytes += s->packet.size;
     f->pending -= s->packet.size;
     s->packet.size = 0;
     return rc;
@@ -294,6 +306,20 @@ static int write_all(struct export *x)
     for (size_t i = 0; rc == 0 && i < f->n; i++) {
         rc = write_packet(x, f->streams[i]);
         buf_release(&f->streams[i]->packet);
+    }
+    return rc;
+}
+
+// Writes the last packets. All files are there then, and have what was written.
+static int end_ctf(struct export *x)
+{
+    struct ctf *f = x->state;
+    char name[64];
+    const struct buf nothing = {0};
+    int rc = write_all(x);
+    for (size_t i = 0; rc == 0 && i < f->n; i++) {
+        name_stream(f->streams[i], name);
+        rc = f->streams[i]->bytes ? write_to(x, name, f->streams[i]->bytes, &nothing) : 0;
     }
     return rc;
 }
@@ -364,7 +390,7 @@ const struct format format_ctf = {
             .state_bytes = sizeof(struct ctf),
             .begin = begin_ctf,
             .put = put_ctf,
-            .end = write_all,
+            .end = end_ctf,
             .release = release_ctf,
         },
 };
