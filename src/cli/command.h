@@ -1,5 +1,5 @@
-// The command table: one row a command, pure data. Parsing, --help, the man pages' OPTIONS sections and the shell
-// completions are all derived from it.
+// The command table: one row a command, pure data. Parsing, --help, the outline of the man pages and the shell completions
+// are derived from it. Every text here is one clause; the explanations are in docs/man/, see docs/adding.md.
 #ifndef HEAPTAPE_CLI_COMMAND_H
 #define HEAPTAPE_CLI_COMMAND_H
 
@@ -48,29 +48,52 @@ struct option {
     enum option_type type;
     const char *argument; // as --help shows it: FILE, N, auto|always|never; NULL for a flag
     const char *fallback; // the default as text, parsed as if given; NULL: zero. A flag's is "on" or NULL
-    const char *help;     // one sentence, without a full stop; of a flag that is on by default: what --no-NAME does
+    const char *help;     // one clause without a full stop; of a flag that is on by default: the effect of --no-NAME
     size_t offset;        // of the field in the command's options struct
     const char *bare;     // what the option means without an argument, which then needs "="; NULL: it needs one
     uint64_t min, max;    // of numbers and sizes; max 0: no limit
     int (*parse)(const char *text, void *field); // OPTION_PARSED: 0, -EINVAL or -ERANGE
+    const char *shown; // short form of a long `argument` for --help: WHEN, FORMAT; NULL: `argument` itself
+    const char *group; // heading that begins a group of options here, or NULL
 };
+
+// A word that operands or an option's argument can be, for a table below the options: "start", "begin recording".
+struct command_word {
+    const char *word, *meaning;
+};
+
+struct command_example {
+    const char *purpose; // one sentence, without the full stop
+    const char *lines;   // of the shell, parted by newlines; at most 76 columns each
+};
+
+enum { COMMAND_EXAMPLES = 3 };
 
 struct command {
     const char *name;
-    const char *operands;                // "TRACE|-"
-    const char *summary;                 // one line for the list of commands
-    const char *description;             // paragraphs for --help and the man page, parted by "\n\n"; may be NULL
-    const struct option *options;        // ended by a row without a name; may be NULL
-    size_t options_bytes;                // of the options struct; ≤ 1024
-    unsigned min_operands, max_operands; // wrong numbers are a usage error before `run` is called
+    const char *operands;                              // "TRACE|-"; several forms are parted by " | "
+    const char *summary;                               // one line for the list of commands
+    const struct option *options;                      // ended by a row without a name; may be NULL
+    size_t options_bytes;                              // of the options struct; ≤ 1024
+    const char *words_title;                           // "Formats"; NULL without `words`
+    const struct command_word *words;                  // ended by a row without a word; may be NULL
+    struct command_example examples[COMMAND_EXAMPLES]; // unused rows at the end have no lines
+    unsigned min_operands, max_operands;               // wrong numbers are a usage error before `run` is called
     bool prints_text;  // for people, unless it has --json and that is given: long lines are broken on a terminal
     bool runs_program; // operands from the first one on are a command line of their own: options end there
     // Returns an exit code. `options` is the filled-in struct; argv[0..argc) are the operands.
     int (*run)(const void *options, int argc, char **argv);
 };
 
-// Every command, in the order of the list of commands; ended by a row without a name.
+// Every command, in the order of the list of commands; ended by NULL.
 extern const struct command *const cli_commands[];
+
+// The list of commands: a row is a heading or a command; the last row is neither.
+struct command_row {
+    const char *heading;
+    const struct command *command;
+};
+extern const struct command_row cli_command_rows[];
 
 // Options that every command has: -h --help, -q --quiet, --color.
 struct cli_common {

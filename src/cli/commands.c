@@ -1,38 +1,49 @@
 #include "cli/command.h"
 
-// Every command, in the order of the list of commands. COMMAND(record) is `cmd_record`, defined in ../commands/record.c, which
-// meson.build lists.
+// Every command, in the order of the list of commands: first those of a user's first hour. COMMAND(record) is `cmd_record`,
+// defined in ../commands/record.c, which meson.build lists.
 // clang-format off
-#define COMMANDS(COMMAND) \
+#define COMMANDS(HEADING, COMMAND) \
+    HEADING("Start here") \
     COMMAND(record) \
-    COMMAND(ctl) \
-    COMMAND(top) \
-    COMMAND(upload) \
-    COMMAND(receive) \
-    COMMAND(convert) \
-    COMMAND(slice) \
-    COMMAND(reduce) \
-    COMMAND(anonymize) \
-    COMMAND(merge) \
-    COMMAND(replay) \
-    COMMAND(compare) \
-    COMMAND(matrix) \
-    COMMAND(corpus) \
-    COMMAND(advise) \
     COMMAND(stat) \
-    COMMAND(symbolize) \
-    COMMAND(diff) \
-    COMMAND(sql) \
+    COMMAND(top) \
     COMMAND(report) \
+    COMMAND(compare) \
+    COMMAND(advise) \
+    HEADING("Record") \
+    COMMAND(ctl) \
+    COMMAND(check) \
+    COMMAND(symbolize) \
+    COMMAND(corpus) \
+    HEADING("Look at recordings") \
+    COMMAND(diff) \
     COMMAND(dump) \
+    COMMAND(sql) \
+    HEADING("Compare allocators") \
+    COMMAND(replay) \
+    COMMAND(allocators) \
+    COMMAND(reduce) \
+    COMMAND(matrix) \
+    HEADING("Exchange with other tools") \
     COMMAND(import) \
     COMMAND(export) \
-    COMMAND(check) \
+    COMMAND(anonymize) \
     COMMAND(trace_run) \
-    COMMAND(allocators)
+    HEADING("Services on many hosts") \
+    COMMAND(upload) \
+    COMMAND(receive) \
+    HEADING("More") \
+    COMMAND(convert) \
+    COMMAND(slice) \
+    COMMAND(merge)
 // clang-format on
 
-#define DECLARE(name) extern const struct command cmd_##name;
-#define ROW(name)     &cmd_##name,
-COMMANDS(DECLARE)
-const struct command *const cli_commands[] = {COMMANDS(ROW) NULL};
+#define NOTHING(...)
+#define DECLARE(name)     extern const struct command cmd_##name;
+#define POINTER(name)     &cmd_##name,
+#define HEADING_ROW(text) {.heading = text},
+#define COMMAND_ROW(name) {.command = &cmd_##name},
+COMMANDS(NOTHING, DECLARE)
+const struct command *const cli_commands[] = {COMMANDS(NOTHING, POINTER) NULL};
+const struct command_row cli_command_rows[] = {COMMANDS(HEADING_ROW, COMMAND_ROW){0}};

@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "event/event.h"
 
+#include <ctype.h>
 #include <string.h>
 
 // Text of which scdoc must not take any character as its own.
@@ -16,21 +17,13 @@ static void put_text(FILE *to, const char *text)
     }
 }
 
-// A paragraph of the table is one line; scdoc breaks it.
-static void put_paragraphs(FILE *to, const char *text)
+// A clause of the tables as a paragraph, which text by hand can continue.
+static void put_sentence(FILE *to, const char *clause, const char *note)
 {
-    bool begins = true;
-    for (; text && *text; text++) {
-        // At the beginning of a line these make lists, headings, comments and tables.
-        if (begins && strchr("-.#;|[]", *text))
-            fputc('\\', to);
-        begins = *text == '\n';
-        if (begins && text[1] != '\n' && text[-1] != '\n')
-            fputc(' ', to);
-        else
-            put_text(to, (char[]){*text, 0});
-    }
-    fputs("\n\n", to);
+    fputc(toupper((unsigned char)*clause), to);
+    put_text(to, clause + 1);
+    put_text(to, note);
+    fputs(".\n\n", to);
 }
 
 static void put_option(FILE *to, const struct option *o)
@@ -44,17 +37,51 @@ static void put_option(FILE *to, const struct option *o)
         put_text(to, o->argument);
         fputs(o->bare ? "_]" : "_", to);
     }
-    fputs("\n\t", to);
-    put_text(to, o->help);
     help_option_note(note, sizeof note, o);
-    put_text(to, note);
-    fputs(".\n\n", to);
+    fputs("\n\t", to);
+    put_sentence(to, o->help, note);
 }
 
 static void put_options(FILE *to, const struct option *options)
 {
-    for (const struct option *o = options; o && o->name; o++)
+    for (const struct option *o = options; o && o->name; o++) {
+        if (o->group)
+            fprintf(to, "## %s\n\n", o->group);
         put_option(to, o);
+    }
+}
+
+static void put_upper(FILE *to, const char *text)
+{
+    for (; *text; text++)
+        fputc(toupper((unsigned char)*text), to);
+}
+
+static void put_words(FILE *to, const struct command *c)
+{
+    if (c->words) {
+        fputs("# ", to);
+        put_upper(to, c->words_title);
+        fputs("\n\n", to);
+    }
+    for (const struct command_word *w = c->words; w && w->word; w++) {
+        fputc('*', to);
+        put_text(to, w->word);
+        fputs("*\n\t", to);
+        put_sentence(to, w->meaning, "");
+    }
+}
+
+static void put_examples(FILE *to, const struct command *c)
+{
+    fputs("# EXAMPLES\n\n", to);
+    for (const struct command_example *e = c->examples; e < c->examples + COMMAND_EXAMPLES && e->lines; e++) {
+        put_text(to, e->purpose);
+        fputs(".\n\n```\n", to);
+        for (const char *at = e->lines; *at; at++)
+            fprintf(to, "%s%c", *at == '\\' ? "\\" : "", *at);
+        fputs("\n```\n\n", to);
+    }
 }
 
 static void command_man(FILE *to, const struct command *c)
@@ -63,16 +90,11 @@ static void command_man(FILE *to, const struct command *c)
     put_text(to, c->summary);
     fprintf(to, "\n\n# SYNOPSIS\n\n*heaptape %s* [options] ", c->name);
     put_text(to, c->operands ? c->operands : "");
-    fputs("\n\n# DESCRIPTION\n\n", to);
-    if (c->description) {
-        put_paragraphs(to, c->description);
-    } else {
-        put_text(to, c->summary);
-        fputs(".\n\n", to);
-    }
-    fputs("# OPTIONS\n\n", to);
+    fputs("\n\n# DESCRIPTION\n\n# OPTIONS\n\n", to);
     put_options(to, c->options);
     put_options(to, options_common);
+    put_words(to, c);
+    put_examples(to, c);
 }
 
 void generate_man(FILE *to, const struct command *c)
@@ -84,9 +106,13 @@ void generate_man(FILE *to, const struct command *c)
     fputs("heaptape(1)\n\n# NAME\n\nheaptape - record the heap of a program and replay it on any allocator\n\n"
           "# SYNOPSIS\n\n*heaptape* _COMMAND_ [options] [operands]\n\n# COMMANDS\n\n",
           to);
-    for (const struct command *const *at = cli_commands; *at; at++) {
-        fprintf(to, "*heaptape-%s*(1)\n\t", (*at)->name);
-        put_text(to, (*at)->summary);
+    for (const struct command_row *row = cli_command_rows; row->heading || row->command; row++) {
+        if (row->heading) {
+            fprintf(to, "## %s\n\n", row->heading);
+            continue;
+        }
+        fprintf(to, "*heaptape-%s*(1)\n\t", row->command->name);
+        put_text(to, row->command->summary);
         fputs(".\n\n", to);
     }
     fputs("# OPTIONS\n\nOptions of a command stand after its name. Every command has these:\n\n", to);

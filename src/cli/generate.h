@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-// The man page of a command in scdoc's language, up to and with OPTIONS; of heaptape as a whole when `c` is NULL.
+// The parts of a command's man page that follow from its row, in scdoc's language: everything but the text below DESCRIPTION,
+// further lines below options and words, and what follows the examples. NULL: of heaptape as a whole, up to and with OPTIONS.
 void generate_man(FILE *to, const struct command *c);
 
 // The table of event kinds in Markdown.

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { HELP_WIDTH = 80, HELP_COLUMN = 28 };
+enum { HELP_WIDTH = 80, HELP_COLUMN = 28, FORM_INDENT = 11 };
 
 void help_print_usage(FILE *to, const struct command *c)
 {
@@ -43,16 +43,6 @@ static void print_wrapped(FILE *to, const char *text, size_t n, int indent, int 
     fputc('\n', to);
 }
 
-static void print_paragraphs(FILE *to, const char *text)
-{
-    while (text && *text) {
-        const char *end = strstr(text, "\n\n");
-        fputc('\n', to);
-        print_wrapped(to, text, end ? (size_t)(end - text) : strlen(text), 0, 0);
-        text = end ? end + 2 : NULL;
-    }
-}
-
 const char *help_option_prefix(const struct option *o)
 {
     return o->type == OPTION_FLAG && o->fallback ? "no-" : "";
@@ -75,56 +65,107 @@ void help_option_note(char *text, size_t size, const struct option *o)
 int help_option_name(char *text, size_t size, const struct option *o)
 {
     char letter[8] = "";
+    const char *argument = o->shown ? o->shown : o->argument;
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
     return snprintf(text, size, "%s--%s%s%s%s%s%s", letter, help_option_prefix(o), o->name, o->bare ? "[" : "",
-                    o->argument ? "=" : "", o->argument ? o->argument : "", o->bare ? "]" : "");
+                    argument ? "=" : "", argument ? argument : "", o->bare ? "]" : "");
+}
+
+// Prints `text` beside what was printed in the first `column` columns, or below if that is too wide.
+static void print_beside(FILE *to, int column, int indent, const char *text)
+{
+    if (column >= indent) {
+        fputc('\n', to);
+        column = 0;
+    }
+    fprintf(to, "%*s", indent - column, "");
+    print_wrapped(to, text, strlen(text), indent, indent);
 }
 
 static void print_option(FILE *to, const struct option *o)
 {
     char name[160], help[1024], note[128];
     help_option_name(name, sizeof name, o);
-    int column = fprintf(to, "  %s%s", o->letter ? "" : "    ", name);
-    if (column >= HELP_COLUMN) {
-        fputc('\n', to);
-        column = 0;
-    }
-    fprintf(to, "%*s", HELP_COLUMN - column, "");
     help_option_note(note, sizeof note, o);
-    int n = snprintf(help, sizeof help, "%s%s", o->help, note);
-    print_wrapped(to, help, n < (int)sizeof help ? (size_t)n : sizeof help - 1, HELP_COLUMN, HELP_COLUMN);
+    snprintf(help, sizeof help, "%s%s", o->help, note);
+    print_beside(to, fprintf(to, "  %s%s", o->letter ? "" : "    ", name), HELP_COLUMN, help);
 }
 
 static void print_options(FILE *to, const struct option *options)
 {
-    for (const struct option *o = options; o && o->name; o++)
+    for (const struct option *o = options; o && o->name; o++) {
+        if (o->group)
+            fprintf(to, "%s:\n", o->group);
         print_option(to, o);
+    }
+}
+
+// One line for each form of the operands.
+static void print_forms(FILE *to, const struct command *c)
+{
+    const char *lead = "usage", *at = c->operands ? c->operands : "", *end;
+    char form[256];
+    do {
+        end = strstr(at, " | ");
+        int column = fprintf(to, "%5s: heaptape %s ", lead, c->name);
+        snprintf(form, sizeof form, "[options] %.*s", end ? (int)(end - at) : (int)strlen(at), at);
+        print_wrapped(to, form, strlen(form), FORM_INDENT, column);
+        lead = "or";
+        at = end ? end + 3 : NULL;
+    } while (at);
+}
+
+static void print_words(FILE *to, const struct command *c)
+{
+    int widest = 0;
+    for (const struct command_word *w = c->words; w && w->word; w++)
+        widest = (int)strlen(w->word) > widest ? (int)strlen(w->word) : widest;
+    if (c->words)
+        fprintf(to, "\n%s:\n", c->words_title);
+    for (const struct command_word *w = c->words; w && w->word; w++)
+        print_beside(to, fprintf(to, "  %s", w->word), widest + 4, w->meaning);
+}
+
+static void print_examples(FILE *to, const struct command *c)
+{
+    fputs("\nExamples:\n", to);
+    for (const struct command_example *e = c->examples; e < c->examples + COMMAND_EXAMPLES && e->lines; e++) {
+        fprintf(to, "  %s:\n", e->purpose);
+        for (const char *at = e->lines; *at; at += strcspn(at, "\n"), at += *at == '\n')
+            fprintf(to, "    %.*s\n", (int)strcspn(at, "\n"), at);
+    }
 }
 
 void help_print_command(FILE *to, const struct command *c)
 {
-    help_print_usage(to, c);
-    fprintf(to, "\n%s.\n", c->summary);
-    print_paragraphs(to, c->description);
-    fputs("\nOptions:\n", to);
+    print_forms(to, c);
+    fprintf(to, "\n%s.\n\n", c->summary);
+    if (!c->options || !c->options->group)
+        fputs("Options:\n", to);
     print_options(to, c->options);
     print_options(to, options_common);
+    print_words(to, c);
+    print_examples(to, c);
+    fprintf(to, "\nManual: man heaptape-%s\n", c->name);
 }
 
 void help_print_commands(FILE *to)
 {
     fputs("usage: heaptape COMMAND [options] [operands]\n"
           "\n"
-          "Record the heap of a real program once; replay it on any allocator.\n"
-          "\n"
-          "Commands:\n",
+          "Record the heap of a real program once; replay it on any allocator.\n",
           to);
-    for (const struct command *const *c = cli_commands; *c; c++)
-        fprintf(to, "  %-12s%s\n", (*c)->name, (*c)->summary);
+    for (const struct command_row *row = cli_command_rows; row->heading || row->command; row++) {
+        if (row->heading)
+            fprintf(to, "\n%s:\n", row->heading);
+        else
+            fprintf(to, "  %-12s%s\n", row->command->name, row->command->summary);
+    }
     fputs("  help        Show this list, or the help of a command\n"
           "\n"
-          "'heaptape COMMAND --help' shows a command's options; 'heaptape --version' the version.\n"
-          "'heaptape --version --verbose' adds how it was built, and the libraries.\n",
+          "'heaptape COMMAND --help' shows the options of a command, with examples;\n"
+          "'man heaptape-COMMAND' explains them. 'heaptape --version --verbose' prints the\n"
+          "version, how heaptape was built, and the libraries.\n",
           to);
 }

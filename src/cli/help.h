@@ -9,7 +9,8 @@
 // "usage: heaptape record [options] …" as one line; of heaptape as a whole when `c` is NULL.
 void help_print_usage(FILE *to, const struct command *c);
 
-// The whole text of `heaptape CMD --help`.
+// The whole text of `heaptape CMD --help`: usage, options, words, examples. At most 70 lines of 80 columns, as tests/house
+// checks.
 void help_print_command(FILE *to, const struct command *c);
 
 // The list of commands.

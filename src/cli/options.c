@@ -12,8 +12,8 @@ const struct option options_common[] = {
     {'h', "help", OPTION_FLAG, NULL, NULL, "show this help and exit", offsetof(struct options_shared, help)},
     {'q', "quiet", OPTION_FLAG, NULL, NULL, "say nothing on standard error but errors",
      offsetof(struct options_shared, quiet)},
-    {0, "color", OPTION_CHOICE, "auto|always|never", "auto",
-     "colour the output; auto: on a terminal, unless NO_COLOR is set", offsetof(struct options_shared, color)},
+    {0, "color", OPTION_CHOICE, "auto|always|never", "auto", "use colour: auto, always or never",
+     offsetof(struct options_shared, color), .shown = "WHEN"},
     {0},
 };
 

@@ -25,10 +25,9 @@ struct advise_options {
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
-     "the allocator that the program uses at present, with its tunables after commas [the recorded one, or glibc]",
+     "set the program's present allocator: a name or path, then tunables [the recorded one, or glibc]",
      offsetof(struct advise_options, allocator)},
-    {'b', "budget", OPTION_NUMBER, "SECONDS", "60",
-     "take about SECONDS; one run on the present allocator is made in any case",
+    {'b', "budget", OPTION_NUMBER, "SECONDS", "60", "take about SECONDS",
      offsetof(struct advise_options, budget_seconds), .min = 1, .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0, "rank", OPTION_CHOICE, "cpu|peak|mean|end|idle", "mean",
      "sort the list by CPU time, peak RSS, mean RSS, RSS at the end, or RSS after --idle",
@@ -39,7 +38,7 @@ static const struct option options[] = {
     {0, "idle", OPTION_NUMBER, "SECONDS", NULL, "measure memory again SECONDS after everything was freed",
      offsetof(struct advise_options, idle_seconds), .max = REPLAY_MAX_IDLE_SECONDS},
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
-     "stop the replay of a setting when no thread has made progress for SECONDS; 0: never",
+     "stop a setting's replay when no thread has made progress for SECONDS; 0: never",
      offsetof(struct advise_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct advise_options, json)},
     {0},
@@ -128,17 +127,14 @@ const struct command cmd_advise = {
     .name = "advise",
     .operands = "WORKLOAD|TRACE|-",
     .summary = "Find the allocator and the settings that would help, by replays",
-    .description =
-        "Replays the workload on the allocators that are installed, then with malloc_trim at several intervals, with "
-        "other decay times, with fewer arenas, and with or without transparent huge pages, as far as --budget allows, "
-        "and prints a list with the environment to deploy.\n\n"
-        "Each setting is replayed once, for half of the budget, of which each of these kinds has a fifth: however long a replay "
-        "takes, the first setting of a later kind gets its turn while there is time. The best ones by each figure are then repeated 6 to 9 "
-        "times in turn with the present setting, and only these repetitions are compared. A difference is reported if "
-        "all repetitions of one setting are above all of the other and the medians are further apart than the repetitions "
-        "of either; other ratios are marked with ~. Ratios of CPU time include the replay overhead.\n\n"
-        "Where a setting is not a matter of the environment, the line says what the program must call.\n\n"
-        "If the input is a trace, its process with the highest peak of live bytes is converted first.",
+    .examples =
+        {
+            {"Find out in a minute which allocator and settings would help", "heaptape advise program.ht"},
+            {"Find out in two minutes what would help a service that keeps memory",
+             "heaptape advise --budget 120 --rank end service.htw"},
+            {"Take jemalloc with two arenas for the present setting",
+             "heaptape advise -a jemalloc,MALLOC_CONF=narenas:2 service.htw"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct advise_options),

@@ -96,9 +96,11 @@ const struct command cmd_allocators = {
     .name = "allocators",
     .operands = "",
     .summary = "List the allocators that can be replayed on this machine",
-    .description =
-        "Loads each allocator that heaptape knows by name into the player and prints the library that then provides "
-        "malloc, and the version that the library reports.",
+    .examples =
+        {
+            {"List the allocators of this machine", "heaptape allocators"},
+            {"Print the paths of their libraries", "heaptape allocators --json | jq -r '.allocators[].library'"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct allocators_options),

@@ -30,12 +30,11 @@ static const struct option options[] = {
     {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct anonymize_options, force)},
     {0, "times", OPTION_STRING, "TIME", NULL, "round timestamps down to multiples of TIME (1ms, 100us)",
      offsetof(struct anonymize_options, times)},
-    {0, "round-sizes", OPTION_FLAG, NULL, NULL,
-     "round sizes up to size classes: 8, multiples of 16 up to 128, then four for each power of two",
+    {0, "round-sizes", OPTION_FLAG, NULL, NULL, "round sizes up to size classes",
      offsetof(struct anonymize_options, round_sizes)},
     {0, "keep-stacks", OPTION_FLAG, NULL, NULL, "keep call sites, with numbers instead of names and addresses",
      offsetof(struct anonymize_options, keep_stacks)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level", offsetof(struct anonymize_options, level),
+    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level", offsetof(struct anonymize_options, level),
      .min = 1, .max = 19},
     {0},
 };
@@ -290,10 +289,14 @@ const struct command cmd_anonymize = {
     .name = "anonymize",
     .operands = "WORKLOAD|TRACE|-",
     .summary = "Remove names from a workload",
-    .description =
-        "Writes a copy of the workload that can be given away: without the command line, the paths of the program and of its libraries, process numbers, names of threads, texts of marks, and call sites. Times count from the start of the program, so that they do not say when it ran. A trace is converted first; its addresses are not in a workload.\n\n"
-        "What makes the workload is kept: the order of calls, their sizes and alignments, threads, dependencies, times, samples of memory, and the file name of the allocator. Sizes and times can say something about a program's input: --round-sizes and --times make both coarser. With --round-sizes calloc(n, size) becomes calloc(1, n × size), and all figures of bytes are those of the rounded sizes.\n\n"
-        "At the end it says what was removed and what is left.",
+    .examples =
+        {
+            {"Write a copy that can be given away", "heaptape anonymize -o public.htw program.htw"},
+            {"Make times and sizes coarser too",
+             "heaptape anonymize --times 1ms --round-sizes -o public.htw program.htw"},
+            {"Keep which call sites are the same, without their names",
+             "heaptape anonymize --keep-stacks -o public.htw program.htw"},
+        },
     .options = options,
     .options_bytes = sizeof(struct anonymize_options),
     .min_operands = 1,

@@ -173,13 +173,12 @@ const struct command cmd_check = {
     .name = "check",
     .operands = "FILE|-",
     .summary = "Verify every frame of a trace or workload",
-    .description =
-        "Reads FILE to its end and verifies the checksums, the order of frames and every record. Of a workload it "
-        "also proves that summary, index and ops agree, that every op uses a slot that holds a block (or allocates "
-        "into one that does not), and that dependencies order every use of a slot. If FILE is damaged, cut off or "
-        "contradicts itself, prints the byte offset of the first error and exits with status 1.\n\n"
-        "With --salvage, copies all intact frames of a damaged or cut-off trace to another file, and reports the "
-        "losses on standard error.",
+    .examples =
+        {
+            {"Verify a trace", "heaptape check program.ht"},
+            {"Verify a workload that comes through a pipe", "ssh server cat program.htw | heaptape check -"},
+            {"Save what is intact of a damaged trace", "heaptape check --salvage -o good.ht bad.ht"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct check_options),

@@ -23,8 +23,7 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE", NULL,
      "write an HTML report to FILE, with the use of the heap by the workload", offsetof(struct replay_options, page)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct replay_options, force)},
-    {0, "real", OPTION_FLAG, NULL, NULL,
-     "run PROGRAM itself, or the recorded command line, under each allocator too, and print how well the replay predicted it",
+    {0, "real", OPTION_FLAG, NULL, NULL, "also run PROGRAM, or the recorded command line, on each allocator",
      offsetof(struct replay_options, real)},
     REPLAY_OPTIONS("5"),
     {0},
@@ -120,18 +119,15 @@ const struct command cmd_compare = {
     .name = "compare",
     .operands = "WORKLOAD|TRACE|- [-- PROGRAM [ARG...]]",
     .summary = "Replay a workload on several allocators and compare them",
-    .description =
-        "Replays the workload on each allocator in turn and repeats that --runs times, so that disturbances "
-        "of the machine affect all allocators alike. Times and memory are medians. Each ratio to the first "
-        "allocator has a 95 % bootstrap interval; if the interval contains 1, the table shows \"no "
-        "difference\". Fewer than five runs are too few for an interval.\n\n"
-        "With --sweep, one allocator is enough [glibc], and ratios are to its first value: "
-        "--sweep MALLOC_ARENA_MAX=1,2,4.\n\n"
-        "With --real, the program runs under each allocator too, --runs times in turns, with /dev/null as "
-        "input and output. Its memory is that of the process that heaptape starts, read every 2 ms; its CPU time includes "
-        "its children's. Below stands, for each allocator but the first, how much it differs from the "
-        "first one, really and in the replay.\n\n"
-        "If the input is a trace, its process with the highest peak of live bytes is converted first.",
+    .examples =
+        {
+            {"Compare three allocators and write a report",
+             "heaptape compare -a glibc -a jemalloc -a mimalloc --runs 9 \\\n    -o program.html program.htw"},
+            {"Compare three values of a setting",
+             "heaptape compare --sweep MALLOC_ARENA_MAX=1,2,4 -a glibc program.htw"},
+            {"Compare the predictions with the program itself",
+             "heaptape compare --real -a glibc -a jemalloc program.htw -- ./program input"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct replay_options),

@@ -25,7 +25,7 @@ static const struct option options[] = {
      offsetof(struct convert_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct convert_cli_options, force)},
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
-     "convert this process, or every process into its own file (default: the process with the highest peak of live bytes)",
+     "convert this process, or each into its own file (default: the one with the highest peak of live bytes)",
      offsetof(struct convert_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "strict", OPTION_FLAG, NULL, NULL,
      "fail if the order is ambiguous, a freed block has no recorded allocation, or records are lost",
@@ -33,8 +33,8 @@ static const struct option options[] = {
     {0, "window", OPTION_NUMBER, "NS", "1000000",
      "search this far ahead (ns) for an event that resolves contradictory timestamps",
      offsetof(struct convert_cli_options, window_ns)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level", offsetof(struct convert_cli_options, level),
-     .min = 1, .max = 19},
+    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level",
+     offsetof(struct convert_cli_options, level), .min = 1, .max = 19},
     {0, "timestamps", OPTION_FLAG, NULL, "on", "store only the order of events, not their times",
      offsetof(struct convert_cli_options, timestamps)},
     {0},
@@ -132,12 +132,12 @@ const struct command cmd_convert = {
     .name = "convert",
     .operands = "TRACE|-",
     .summary = "Convert a trace into a replayable workload",
-    .description =
-        "Puts the events of one process of the trace into an order that can be replayed, replaces addresses by slot numbers, and writes the result as a workload. Memory use depends on the number of live blocks and threads, not on the length of the trace.\n\n"
-        "With --pid all, the workload of each process is written to NAME.PID.htw. With -o out.htw the files are named out.PID.htw; %p in the name stands for the PID. If a process calls exec, the new program's workload is named PID-2, the next PID-3.\n\n"
-        "A trace that is read from a pipe is first copied to a temporary file in $TMPDIR or /tmp, because it is read twice: first to choose the process and to look up the forks of all processes, then to convert. Choosing among several processes needs about half of the time of a conversion, and less than 32 MiB; --pid avoids it. Where one process makes more than three quarters of the calls, as under env or sh -c, it needs hardly any time.\n\n"
-        "If the recorder was killed and the trace is cut off, the events up to that point are converted. A damaged trace is rejected; with --pid all, the workloads of processes that ended before the damage are kept.\n\n"
-        "With --strict the command fails if a freed or reallocated block has no recorded allocation, if records are lost, or if the timestamps do not determine which block a free releases. Timestamps that were corrected are not a failure.",
+    .examples =
+        {
+            {"Convert the process with the highest peak of live bytes to gcc.htw", "heaptape convert gcc.ht"},
+            {"Convert the process 4711", "heaptape convert -o cc1.htw --pid 4711 gcc.ht"},
+            {"Convert each process to a file of its own", "heaptape convert --pid all -o gcc-%p.htw gcc.ht"},
+        },
     .options = options,
     .options_bytes = sizeof(struct convert_cli_options),
     .min_operands = 1,

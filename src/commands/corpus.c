@@ -37,23 +37,24 @@ static const struct option options[] = {
     {'d', "dir", OPTION_STRING, "DIR", NULL,
      "the folder of the corpus; list without it prints the index that came with heaptape",
      offsetof(struct corpus_options, folder)},
-    {0, "install", OPTION_FLAG, NULL, NULL, "record: install missing programs with apt-get, as root",
+    {0, "install", OPTION_FLAG, NULL, NULL, "with record: install missing programs with apt-get, as root",
      offsetof(struct corpus_options, install)},
-    {0, "size", OPTION_NUMBER, "PERCENT", "100", "record: do so much of the usual work",
+    {0, "size", OPTION_NUMBER, "PERCENT", "100", "with record: do so much of the usual work",
      offsetof(struct corpus_options, size), .min = 1, .max = 10000},
-    {0, "json", OPTION_FLAG, NULL, NULL, "list: print one JSON object", offsetof(struct corpus_options, json)},
+    {0, "json", OPTION_FLAG, NULL, NULL, "with list: print one JSON object", offsetof(struct corpus_options, json)},
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' finds]",
+     "with run: replay on this allocator; ratios are to the first [all that 'heaptape allocators' finds]",
      offsetof(struct corpus_options, allocators)},
-    {'r', "runs", OPTION_NUMBER, "N", "5", "run: replay each workload N times on each allocator",
+    {'r', "runs", OPTION_NUMBER, "N", "5", "with run: replay each workload N times on each allocator",
      offsetof(struct corpus_options, runs), .min = 1, .max = MEASURE_MAX_RUNS},
-    {0, "results", OPTION_STRING, "DIR", NULL, "run: the folder of the results [results in the folder of the corpus]",
+    {0, "results", OPTION_STRING, "DIR", NULL,
+     "with run: the folder of the results [results in the folder of the corpus]",
      offsetof(struct corpus_options, results)},
-    {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local", "run: as for 'heaptape matrix'",
+    {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local", "with run: as for 'heaptape matrix'",
      offsetof(struct corpus_options, engine)},
-    {0, "engine-option", OPTION_LIST, "OPTION", NULL, "run: as for 'heaptape matrix'",
+    {0, "engine-option", OPTION_LIST, "OPTION", NULL, "with run: as for 'heaptape matrix'",
      offsetof(struct corpus_options, engine_options)},
-    {0, "retry", OPTION_FLAG, NULL, NULL, "run: run failed jobs again", offsetof(struct corpus_options, retry)},
+    {0, "retry", OPTION_FLAG, NULL, NULL, "with run: run failed jobs again", offsetof(struct corpus_options, retry)},
     {0},
 };
 
@@ -541,24 +542,27 @@ static int run(const void *fields, int argc, char **argv)
     return usage_error(&cmd_corpus, "unknown verb '%s'", argv[0]);
 }
 
+static const struct command_word words[] = {
+    {"record", "record, convert and anonymize each program"},
+    {"list", "print the index"},
+    {"run", "replay all workloads and compare the allocators"},
+    {0},
+};
+
 const struct command cmd_corpus = {
     .name = "corpus",
     .operands = "record|list|run [NAME...]",
-    .summary = "Record workloads of twelve programs and compare allocators on them",
-    .description =
-        "A corpus is a folder of workloads with an index: twelve programs of Debian 12 that heaptape records with input of its "
-        "own making. NAME selects some of them; without NAME, a verb is for all.\n\n"
-        "'record' runs each program under 'heaptape record' in a temporary folder, converts and anonymizes the recording, and "
-        "writes DIR/NAME.htw and its entry in DIR/index.json. A program that is not installed is skipped, with a line that says "
-        "which packages it needs; --install installs them with apt-get. The programs need no network; nginx listens on "
-        "127.0.0.1, port 18473 or $CORPUS_PORT. A program that is recorded again replaces its workload and its entry.\n\n"
-        "'list' prints the index of DIR, or without --dir the one that came with heaptape. The peak RSS is that of the recorded "
-        "program. Two recordings of a program differ, and so do their checksums.\n\n"
-        "'run' replays all workloads of the index on allocators, as the jobs of a 'heaptape matrix' in the folder of results, "
-        "and prints one table: the median of the first allocator, and the ratios of the others to it with 95 % intervals, which "
-        "need 5 runs. The page index.html there shows the first run of each. An interrupted run goes on with the same "
-        "command. A corpus that was recorded again needs a new folder of results.\n\n"
-        "The exit code is 0 on success. It is 1 if a program failed or none was recorded, and if a job failed or was not run.",
+    .summary = "Record twelve programs and compare allocators on their workloads",
+    .words_title = "Verbs",
+    .words = words,
+    .examples =
+        {
+            {"Record all programs, and install the missing ones first",
+             "heaptape corpus record --dir corpus --install"},
+            {"Compare three allocators on them", "heaptape corpus run --dir corpus -a glibc -a jemalloc -a mimalloc"},
+            {"The same as jobs of Slurm, in a folder of their own",
+             "heaptape corpus run --dir corpus -a glibc -a jemalloc --engine slurm \\\n    --results /shared/results"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct corpus_options),

@@ -182,24 +182,32 @@ static int run(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static const struct command_word words[] = {
+    {"start", "begin recording, or continue it after stop or pause"},
+    {"stop", "pause, then sync; only start continues afterwards"},
+    {"pause", "suspend recording"},
+    {"resume", "continue after pause"},
+    {"sync", "return when all events so far are in the trace file"},
+    {"reset", "empty the trace file"},
+    {"status", "print the state of the recording"},
+    {"detach", "end a recording by 'heaptape record --pid'"},
+    {"dump", "ask 'heaptape record --flight' for a dump"},
+    {0},
+};
+
 const struct command cmd_ctl = {
     .name = "ctl",
     .operands = "PID start|stop|pause|resume|sync|reset|status|detach|dump",
     .summary = "Control recording in a running process",
-    .description =
-        "Controls the recording of the process PID, which 'heaptape record' started or which records itself "
-        "(HEAPTAPE_SPOOL).\n\n"
-        "start begins recording in a process that was started with 'record --start=paused', and continues it "
-        "after stop or pause. pause suspends recording and resume continues it; unpause is another name of "
-        "resume. stop pauses and then syncs; after it, only start continues. sync returns when all events so far "
-        "are in the trace file. reset empties the trace file: it discards what was recorded so far, of all "
-        "processes of the recording. status prints the state of the recording. detach ends the recording of a process that "
-        "'heaptape record --pid' attached to, also if the recorder was killed: afterwards the process calls malloc as before. "
-        "dump asks the recorder of a process that is recorded with --flight for a dump, which is written while the process continues.\n\n"
-        "Pausing is exact: no call that begins after pause or stop returned is recorded, and every call that "
-        "begins after start or resume returned is recorded. Thread starts and exits are always recorded.\n\n"
-        "A verb applies to PID and to the processes that it forks later. After exec, a process is recorded as its "
-        "recording was started (--start). A program can control its own recording through heaptape/heaptape.h.",
+    .words_title = "Verbs",
+    .words = words,
+    .examples =
+        {
+            {"Record five seconds of a server under load",
+             "heaptape record --start=paused -o server.ht -- redis-server &\nheaptape ctl $(pidof redis-server) start\nsleep 5\nheaptape ctl $(pidof redis-server) stop"},
+            {"Print the state of a recording as JSON", "heaptape ctl --json $(pidof redis-server) status"},
+            {"Leave a process that 'heaptape record --pid' attached to", "heaptape ctl $(pidof redis-server) detach"},
+        },
     .options = options,
     .options_bytes = sizeof(struct ctl_options),
     .min_operands = 2,

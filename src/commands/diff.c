@@ -18,7 +18,7 @@ struct diff_options {
 };
 
 static const struct option options[] = {
-    {0, "fail-on", OPTION_LIST, "LIMIT", NULL, "exit with status 1 if B exceeds LIMIT (see above)",
+    {0, "fail-on", OPTION_LIST, "LIMIT", NULL, "exit with status 1 if B exceeds LIMIT (see below)",
      offsetof(struct diff_options, fail_on)},
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct diff_options, json)},
     {0, "junit", OPTION_STRING, "FILE", NULL, "write the limits as test cases in JUnit's XML to FILE",
@@ -286,21 +286,29 @@ static int run(const void *fields, int argc, char **argv)
     return r.n_failed ? EXIT_FAILED : EXIT_DONE;
 }
 
+static const struct command_word words[] = {
+    {"peak_live>+5%", "bytes live at the peak, 5 % above A"},
+    {"end_live>64MiB", "bytes live at the end"},
+    {"bytes>+1MiB", "allocated bytes, 1 MiB above A"},
+    {"calls>+2%", "allocations and reallocs"},
+    {"site:parse.*:bytes>0", "allocated bytes of functions that match a regular expression"},
+    {0},
+};
+
 const struct command cmd_diff = {
     .name = "diff",
     .operands = "A B",
     .summary = "Compare the heap usage of two recordings, and fail when it grew",
-    .description =
-        "Prints how live bytes, allocated bytes and allocations changed from A to B, traces or workloads, in all and by "
-        "call site. Call sites are matched by function, file and line, so A and B may be recordings of two versions of a "
-        "program; where a function's lines moved, they are matched in order.\n\n"
-        "LIMIT is METRIC>NUMBER or site:REGEX:METRIC>NUMBER. METRIC is peak_live or end_live (bytes live at the peak or "
-        "at the end), bytes (allocated) or calls (allocations and reallocs). The NUMBER is an increase over A if it "
-        "begins with +, and may end in % of A; otherwise it is what B may have. Units are B, KiB, MiB and GiB. With "
-        "site:REGEX:, a POSIX extended expression, the metric is the sum over the call sites whose function's name "
-        "begins with a match. Several --fail-on are checked each: 'peak_live>+5%', 'calls>+2%', "
-        "'site:parse.*:bytes>+1MiB', 'end_live>64MiB'.\n\n"
-        "Exit status: 0 if B is within all limits, 1 if it is not or a file cannot be read, 2 for a usage error.",
+    .words_title = "Limits",
+    .words = words,
+    .examples =
+        {
+            {"Print what changed", "heaptape diff before.ht after.ht"},
+            {"Fail when a change allocates 2 % more often, or keeps 5 % more at its peak",
+             "heaptape diff before.ht after.ht --fail-on 'calls>+2%' \\\n    --fail-on 'peak_live>+5%'"},
+            {"Limit one parser, and write the result for a service that shows tests",
+             "heaptape diff before.ht after.ht --junit memory.xml \\\n    --fail-on 'site:parse.*:bytes>+1MiB'"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct diff_options),

@@ -409,11 +409,13 @@ const struct command cmd_dump = {
     .name = "dump",
     .operands = "FILE|-",
     .summary = "Print the events of a trace or workload",
-    .description =
-        "Prints one line per call. The calls of a trace are printed as recorded, with addresses, for all "
-        "processes and threads in the order of their timestamps. The calls of a workload are printed in an order "
-        "in which they can be replayed, with slot numbers instead of addresses, thread numbers instead of thread "
-        "IDs, and the calls of other threads that each call depends on.",
+    .examples =
+        {
+            {"Print all calls as text", "heaptape dump gcc.ht | less"},
+            {"Print the calls of realloc of one process", "heaptape dump --pid 4711 --kind realloc gcc.ht"},
+            {"Find blocks larger than one megabyte from calloc",
+             "heaptape dump --format json --kind calloc gcc.ht |\n    jq 'select(.size * .count > 1048576)'"},
+        },
     .options = options,
     .options_bytes = sizeof(struct dump_options),
     .min_operands = 1,

@@ -36,21 +36,18 @@ static int parse_format(const char *name, void *field)
 }
 
 static const struct option options[] = {
-    {'F', "format", OPTION_PARSED, CHOICES, NULL, "write this format (see above)",
-     offsetof(struct export_cli_options, format), .parse = parse_format},
+    {'F', "format", OPTION_PARSED, CHOICES, NULL, "write this format (see below)",
+     offsetof(struct export_cli_options, format), .shown = "FORMAT", .parse = parse_format},
     {'t', "table", OPTION_CHOICE, "events|blocks|sites|processes|samples", NULL,
      "write this table, with --format csv or parquet", offsetof(struct export_cli_options, table)},
-    {0, "partition", OPTION_FLAG, NULL, NULL,
-     "with --table, write one file for each process, below the folder FILE: TABLE/host=HOST/recording=TIME/pid=PID/PROCESS.FORMAT",
+    {0, "partition", OPTION_FLAG, NULL, NULL, "with --table, write one file for each process below the folder FILE",
      offsetof(struct export_cli_options, partition)},
     {0, "csv-safe", OPTION_FLAG, NULL, NULL, "with --format csv, " TABLES_CSV_SAFE_HELP,
      offsetof(struct export_cli_options, csv_safe)},
-    {'o', "output", OPTION_STRING, "FILE|-", NULL,
-     "write to FILE (default: standard output); %p in FILE stands for the process id and makes one file per process",
+    {'o', "output", OPTION_STRING, "FILE|-", NULL, "write to FILE (default: standard output)",
      offsetof(struct export_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct export_cli_options, force)},
-    {'p', "pid", OPTION_NUMBER, "PID", NULL,
-     "export only process PID of a trace (default: all processes if the format holds several, else the one with the highest peak of live bytes)",
+    {'p', "pid", OPTION_NUMBER, "PID", NULL, "export only this process of a trace",
      offsetof(struct export_cli_options, pid), .min = 1, .max = UINT32_MAX},
     {0, "timestamps", OPTION_FLAG, NULL, "on", "leave out timestamps, in a format that has them",
      offsetof(struct export_cli_options, timestamps)},
@@ -124,19 +121,27 @@ static int run(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static const struct command_word words[] = {
+    FORMATS_EXPORT_WORDS{"csv", "a table of --table, for databases and spreadsheets"},
+    {"parquet", "a table of --table, for DuckDB, Spark or pandas"},
+    {0},
+};
+
 const struct command cmd_export = {
     .name = "export",
     .operands = "FILE|-",
     .summary = "Convert a trace or workload to another tool's format",
-    .description =
-        "Writes the calls of FILE in a format that another tool reads. Formats that store addresses are written from a raw trace as it was recorded, with all its processes if the format can hold several. For the other formats, a trace is first converted to a workload.\n\n"
-        "Calls that the format cannot store are dropped or written as the nearest function it has; standard error reports which and how many. Only json stores usable sizes and call sites.\n\n"
-        "Formats:" FORMATS_EXPORT_HELP
-        "\n\ncsv: one of the tables events, blocks, sites, processes and samples, named with --table, for databases and spreadsheets. Holds all processes; the first line has the names of the columns.\n\n"
-        "parquet: the same tables as Apache Parquet, for DuckDB, Spark, Trino, ClickHouse and pandas: columns compressed by zstd, in groups of rows with the smallest and largest value of each column.\n\n"
-        "With --partition, traces of many hosts make one table: engines take host, recording and pid from the names of folders, as columns, and skip "
-        "folders that a query does not need. recording is the time in UTC at which the recording began. Together with host and process it says which "
-        "process a row is of. The table processes has the pid itself, and one file for each recording.",
+    .words_title = "Formats",
+    .words = words,
+    .examples =
+        {
+            {"Write a directory for babeltrace2 and Trace Compass",
+             "heaptape export --format ctf -o cc.ctf cc.ht\nbabeltrace2 cc.ctf"},
+            {"Play a recording with Firefox's logalloc-replay",
+             "heaptape export --format logalloc-munged cc.ht | ./logalloc-replay"},
+            {"Write all blocks as a table for DuckDB or pandas",
+             "heaptape export --format parquet --table blocks -o blocks.parquet cc.ht"},
+        },
     .options = options,
     .options_bytes = sizeof(struct export_cli_options),
     .min_operands = 0,

@@ -18,14 +18,14 @@ struct import_cli_options {
 };
 
 static const struct option options[] = {
-    {'F', "format", OPTION_PARSED, FORMATS_IMPORT_CHOICES, NULL, "read FILE in this format (see above)",
-     offsetof(struct import_cli_options, format), .parse = formats_parse_import},
+    {'F', "format", OPTION_PARSED, FORMATS_IMPORT_CHOICES, NULL, "read FILE in this format (see below)",
+     offsetof(struct import_cli_options, format), .shown = "FORMAT", .parse = formats_parse_import},
     {'o', "output", OPTION_STRING, "FILE|-", NULL,
-     "write to FILE, or to standard output for - (default: the name of the input with .htw appended, or .ht with --trace)",
+     "write to FILE, or to standard output for - (default: FILE.htw, or FILE.ht with --trace)",
      offsetof(struct import_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct import_cli_options, force)},
     {'p', "pid", OPTION_PARSED, "PID|all", NULL,
-     "import only process PID, or each process into a workload of its own (default: the process with the highest peak of live bytes)",
+     "import only this process, or each into its own workload (default: the one with the highest peak of live bytes)",
      offsetof(struct import_cli_options, pid), .parse = options_parse_pid, .min = 1, .max = UINT32_MAX},
     {0, "trace", OPTION_FLAG, NULL, NULL, "write a raw trace of all processes instead of a workload",
      offsetof(struct import_cli_options, trace)},
@@ -126,15 +126,23 @@ static int run(const void *fields, int argc, char **argv)
     return code;
 }
 
+static const struct command_word words[] = {FORMATS_IMPORT_WORDS{0}};
+
 const struct command cmd_import = {
     .name = "import",
     .operands = "FILE|-",
     .summary = "Convert another tool's recording to a workload",
-    .description =
-        "Reads a recording made by another tool and writes a workload that can be replayed. As in heaptape convert, frees of unknown blocks, allocations at addresses that are still live and events in the wrong order are repaired and counted. With --trace, writes a raw trace instead.\n\n"
-        "If the format has no timestamps, events keep the order of the file and the workload has no timestamps either.\n\n"
-        "An invalid record ends the import with an error that names its position and what was expected there; no file is written. With --keep-going, invalid records are skipped and counted.\n\n"
-        "Formats:" FORMATS_IMPORT_HELP,
+    .words_title = "Formats",
+    .words = words,
+    .examples =
+        {
+            {"Import a recording of heaptrack",
+             "heaptape import --format heaptrack -o program.htw heaptrack.program.4711.zst"},
+            {"Import a zipped trace of Android",
+             "unzip -p surfaceflinger.zip | heaptape import --format android -o sf.htw -"},
+            {"Import all processes of a log, as a trace",
+             "zcat log.gz | heaptape import --trace --format logalloc -o log.ht -"},
+        },
     .options = options,
     .options_bytes = sizeof(struct import_cli_options),
     .min_operands = 0,

@@ -36,7 +36,7 @@ static const struct option options[] = {
      "an option of 'heaptape replay' for all jobs: --replay-option=--touch=none",
      offsetof(struct matrix_options, replay_options)},
     {0, "engine", OPTION_CHOICE, MATRIX_ENGINES, "local",
-     "run the jobs one after the other here (local), by GNU parallel (parallel), or as a job array of Slurm (slurm)",
+     "run the jobs here one by one, by GNU parallel, or as a job array of Slurm",
      offsetof(struct matrix_options, engine)},
     {0, "engine-option", OPTION_LIST, "OPTION", NULL,
      "an option for parallel or sbatch: --engine-option=--sshlogin=a,b",
@@ -215,20 +215,14 @@ const struct command cmd_matrix = {
     .name = "matrix",
     .operands = "DIR",
     .summary = "Replay workloads on allocators as jobs of GNU parallel or Slurm",
-    .description =
-        "Writes a list of independent jobs into the folder DIR, one replay of a workload on an allocator each, runs them, and "
-        "prints for each workload the ratios of the allocators from all runs, as 'heaptape report --pool' does.\n\n"
-        "Each job leaves its result in DIR as JSON. If DIR has a list of jobs already, those that have no result are run, so "
-        "an interrupted matrix goes on with the same command, or with DIR alone. Jobs that failed are listed, and run again "
-        "with --retry.\n\n"
-        "On several hosts, DIR, the workloads and heaptape itself need the same path everywhere, and DIR must be on a shared "
-        "file system. A host runs one job at a time, and Slurm's tasks have nodes of their own, unless an --engine-option "
-        "says otherwise: jobs beside each other disturb each other's times. --replay-option=--cpus=2,3 pins them to CPUs. "
-        "Each result says on what it was measured: the CPUs that were used and those of the machine, their frequency "
-        "governor and boost, transparent huge pages, and the load at the start. What may have disturbed times is printed "
-        "below the ratios. Results of different machines are not mixed without --across-machines.\n\n"
-        "For the allocators of one machine, 'heaptape compare' is better: it decodes a workload once and replays in turn.\n\n"
-        "The exit code is 0 if all jobs are done, and 1 if one failed or was not run.",
+    .examples =
+        {
+            {"Replay two workloads on two allocators, one job after the other",
+             "heaptape matrix -w a.htw -w b.htw -a glibc -a jemalloc results"},
+            {"Continue an interrupted matrix, and run failed jobs again", "heaptape matrix --retry results"},
+            {"Run the jobs on two hosts that share the folders",
+             "heaptape matrix -w a.htw -a glibc -a jemalloc --engine parallel \\\n    --engine-option=--sshlogin=host1,host2 /shared/results"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct matrix_options),

@@ -24,9 +24,9 @@ static const struct option options[] = {
      offsetof(struct merge_cli_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct merge_cli_options, force)},
     {0, "offset", OPTION_LIST, "TIME", NULL,
-     "start the second workload TIME after the first, for example 1.5s or 20ms; repeat for the third and later ones",
+     "start the second workload TIME after the first; repeat for the third and later ones",
      offsetof(struct merge_cli_options, offsets)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level", offsetof(struct merge_cli_options, level),
+    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level", offsetof(struct merge_cli_options, level),
      .min = 1, .max = 19},
     {0},
 };
@@ -120,9 +120,12 @@ const struct command cmd_merge = {
     .name = "merge",
     .operands = "WORKLOAD|TRACE|-...",
     .summary = "Merge several workloads into one",
-    .description =
-        "Writes a workload in which the threads of all inputs run side by side on one heap. The first events of the inputs coincide unless --offset delays one. Blocks and threads of different inputs stay separate, and dependencies are kept. The result uses the clock of the first input. If an input has no timestamps, the result has none, and the inputs alternate event by event.\n\n"
-        "Samples of memory use are dropped because they belong to several processes. Memory use depends on the number of live blocks.",
+    .examples =
+        {
+            {"Let two programs run side by side on one heap", "heaptape merge -o both.htw redis.htw python.htw"},
+            {"Replay three copies, the second 10 ms and the third 20 ms after the first",
+             "heaptape merge --offset 10ms --offset 20ms a.htw a.htw a.htw |\n    heaptape replay -a mimalloc -"},
+        },
     .options = options,
     .options_bytes = sizeof(struct merge_cli_options),
     .min_operands = 1,

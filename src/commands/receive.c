@@ -14,16 +14,12 @@ struct receive_options {
 };
 
 static const struct option options[] = {
-    {0, "listen", OPTION_STRING, "HOST:PORT", "127.0.0.1:8470",
-     "accept connections on this address; without HOST on all, and with PORT 0 on a port that is free",
+    {0, "listen", OPTION_STRING, "HOST:PORT", "127.0.0.1:8470", "accept connections on this address",
      offsetof(struct receive_options, listen)},
-    {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR, which is created if it is missing",
-     offsetof(struct receive_options, folder)},
-    {0, "token-file", OPTION_STRING, "FILE", NULL,
-     "accept only uploads with one of the tokens in FILE, one a line, which is read again for each upload",
+    {0, "dir", OPTION_STRING, "DIR", NULL, "store the files below DIR", offsetof(struct receive_options, folder)},
+    {0, "token-file", OPTION_STRING, "FILE", NULL, "accept only uploads with one of the tokens in FILE",
      offsetof(struct receive_options, token_file)},
-    {0, "certificate", OPTION_STRING, "FILE", NULL,
-     "use TLS with the certificate, and those of its issuers, in FILE (PEM)",
+    {0, "certificate", OPTION_STRING, "FILE", NULL, "use TLS with the certificate in FILE (PEM)",
      offsetof(struct receive_options, certificate)},
     {0, "key", OPTION_STRING, "FILE", NULL, "use the private key in FILE (PEM) with --certificate",
      offsetof(struct receive_options, key)},
@@ -63,18 +59,13 @@ const struct command cmd_receive = {
     .name = "receive",
     .operands = "--dir DIR",
     .summary = "Store the recordings that other hosts upload",
-    .description =
-        "Runs a server that stores traces uploaded by PUT, over HTTP or, with --certificate, HTTPS. The path of the URL is "
-        "/HOST/PROCESS/NAME.ht, which becomes the file DIR/HOST/PROCESS/NAME.ht; up to five folders may stand before HOST. "
-        "Names consist of letters, digits and '._+-', begin with none of '.' and '-', and have at most 128 bytes. "
-        "The folder DIR/HOST/PROCESS, with the segments of a recording, is read as one trace.\n\n"
-        "A file gets its name when it is whole and on the disk; only then is the upload answered with 201. The same file "
-        "again is answered with 200. A file with other content keeps its name, and the upload is answered with 409; 401 means that "
-        "the token is missing or wrong, 400 that the path is not allowed, 413 that the file is larger than --max-size, and 507 that "
-        "the disk is full. Nothing can be listed, read, replaced or removed.\n\n"
-        "Without --token-file, everybody who can connect can upload. Without --certificate, the token and the recordings are "
-        "not encrypted. At most 256 connections are open at a time, and one that is idle for 60 seconds is closed.\n\n"
-        "SIGTERM, SIGINT and SIGHUP end the server. Files that are not whole are removed.",
+    .examples =
+        {
+            {"Receive recordings of the same machine", "heaptape receive --dir recordings"},
+            {"Receive them from other hosts, over TLS and with tokens",
+             "heaptape receive --dir recordings --listen :8470 --token-file tokens \\\n    --certificate server.pem --key server.key"},
+            {"Read the segments of one of them as one trace", "heaptape stat recordings/HOST/PROCESS"},
+        },
     .options = options,
     .options_bytes = sizeof(struct receive_options),
     .min_operands = 0,

@@ -110,106 +110,76 @@ static int parse_triggers(const char *text, void *field)
 
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|URL|-", NULL,
-     "write the trace to FILE, or to standard output for '-' (default: heaptape.ht; heaptape.FORMAT with --format); or upload "
-     "it in segments to a server, whose URL begins with http:// or https://",
-     offsetof(struct record_options, output)},
-    {'F', "format", OPTION_PARSED, FORMATS_EXPORT_CHOICES, NULL,
-     "write another tool's format instead of a trace, while PROGRAM runs", offsetof(struct record_options, format),
-     .parse = formats_parse_export},
-    {0, "log-fd", OPTION_NUMBER, "FD", NULL,
-     "write to an inherited file descriptor instead of a file, in the format logalloc unless --format is given",
+     "write the trace to FILE, to standard output (-) or to a server (default: heaptape.ht)",
+     offsetof(struct record_options, output), .group = "Output"},
+    {'F', "format", OPTION_PARSED, FORMATS_EXPORT_CHOICES, NULL, "write another tool's format instead of a trace",
+     offsetof(struct record_options, format), .shown = "FORMAT", .parse = formats_parse_export},
+    {0, "log-fd", OPTION_NUMBER, "FD", NULL, "write to this inherited file descriptor",
      offsetof(struct record_options, log_fd), .min = 1, .max = INT_MAX},
-    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL,
-     "run PROGRAM on this allocator: a name or path, and tunables after commas (default: PROGRAM's own)",
-     offsetof(struct record_options, allocator)},
-    {'z', "compress", OPTION_PARSED, "none|lz4|zstd[:LEVEL]", "zstd:1",
-     "set the compression of the trace; the recorder falls back from zstd to lz4 to none when it cannot keep up",
-     offsetof(struct record_options, compression), .parse = parse_compression, .min = 1, .max = MAX_LEVEL},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace FILE if it exists", offsetof(struct record_options, force)},
-    {0, "start", OPTION_CHOICE, "now|paused", "now",
-     "start recording at once, or when 'heaptape ctl' or PROGRAM itself starts it",
-     offsetof(struct record_options, start)},
-    {0, "follow", OPTION_STRING, "all|none|PATTERN", "all",
-     "choose the child processes to record: all, none, or those whose executable's name matches a glob pattern",
-     offsetof(struct record_options, follow)},
-    {0, "stacks", OPTION_PARSED, "DEPTH|sample[:BYTES]", NULL,
-     "record the call stack of each allocation, by the unwind tables of the program and its libraries: at most DEPTH "
-     "return addresses, from 1, only the call site, to 128; or the stack of one allocation per BYTES allocated on "
-     "average, 512K by default, from which the figures of call sites are estimated",
-     offsetof(struct record_options, stacks), .bare = "128", .parse = parse_stacks, .min = 1, .max = SPOOL_MAX_DEPTH},
-    {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop recording when FILE reaches SIZE; PROGRAM continues untraced",
+    {'z', "compress", OPTION_PARSED, "none|lz4|zstd[:LEVEL]", "zstd:1", "compress: none, lz4, zstd[:LEVEL]",
+     offsetof(struct record_options, compression), .shown = "CODEC", .parse = parse_compression, .min = 1,
+     .max = MAX_LEVEL},
+    {0, "max-size", OPTION_SIZE, "SIZE", NULL, "stop when FILE reaches SIZE",
      offsetof(struct record_options, max_bytes)},
-    {0, "aggregate", OPTION_NUMBER, "SECONDS", NULL,
-     "write no events but what is live and what was allocated by call site, in a file of some MiB that is rewritten every "
-     "SECONDS, 60 by default; with --stacks=sample unless --stacks is given",
-     offsetof(struct record_options, aggregate_s), .bare = "60", .min = 1, .max = UINT32_MAX},
-    {0, "period", OPTION_NUMBER, "SECONDS", "3600",
-     "with --aggregate, keep the live bytes of each call site at the end of each period of SECONDS",
-     offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
-    {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
-     "keep the last SIZE of the trace in memory, or what it has of the last DURATION (30s, 5min, 1h; at most 256M unless SIZE "
-     "is given), and write it with all blocks that were live before as a trace when a trigger asks for it; with "
-     "--stacks=sample unless --stacks is given",
-     offsetof(struct record_options, flight), .parse = parse_window},
-    {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL,
-     "with --flight, what asks for a dump besides SIGUSR2 and 'heaptape ctl PID dump': rss>SIZE, rss+N%/DURATION, cgroup>N%, "
-     "pressure>N%, oom, exit!=0 or exit, which is the default",
-     offsetof(struct record_options, triggers), .parse = parse_triggers},
-    {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL,
-     "write the trace as files of SIZE or DURATION, each of which is a trace that begins with the blocks that are live; %n in "
-     "FILE is their number. The folder of them is read as one trace",
-     offsetof(struct record_options, segment), .parse = parse_window},
-    {0, "on-segment", OPTION_STRING, "CMD", NULL,
-     "with --segment, run CMD by the shell after each segment, with its path as $1",
-     offsetof(struct record_options, on_segment)},
-    {0, "keep", OPTION_NUMBER, "N", NULL, "with --flight or --segment, remove older dumps or segments than the last N",
-     offsetof(struct record_options, keep), .min = 1, .max = UINT32_MAX},
-    {0, "on-dump", OPTION_STRING, "CMD", NULL,
-     "with --flight, run CMD by the shell after each dump, with its path as $1 and the trigger as $HEAPTAPE_TRIGGER",
-     offsetof(struct record_options, on_dump)},
-    {0, "spool", OPTION_STRING, "DIR", NULL,
-     "with -o URL, keep segments below DIR until the server has them (default: $XDG_STATE_HOME/heaptape/upload, or "
-     "~/.local/state/heaptape/upload)",
-     offsetof(struct record_options, spool)},
-    {0, "spool-limit", OPTION_SIZE, "SIZE", "1G",
-     "with -o URL, drop the oldest segments, also those that earlier recordings left, when the spool has more than SIZE",
-     offsetof(struct record_options, spool_bytes), .min = 1, .max = INT64_MAX},
-    {0, "upload-wait", OPTION_NUMBER, "SECONDS", "30",
-     "with -o URL, wait at most SECONDS for uploads after the recording has ended",
-     offsetof(struct record_options, upload_wait_s), .max = UINT32_MAX},
-    {0, "upload-token-file", OPTION_STRING, "FILE", NULL, "with -o URL, " UPLOAD_TOKEN_HELP,
-     offsetof(struct record_options, token_file)},
-    {0, "s3", OPTION_PARSED, "REGION", NULL, "with -o URL, " UPLOAD_S3_HELP, offsetof(struct record_options, s3),
-     .bare = "", .parse = upload_options_parse_s3},
-    {0, "collect", OPTION_STRING, "DIR", NULL,
-     "run nothing; write the trace of processes that recorded themselves into DIR",
-     offsetof(struct record_options, collect)},
-    {'p', "pid", OPTION_NUMBER, "PID", NULL,
-     "record a process that runs already, until it exits, a signal ends heaptape, or --duration is over",
-     offsetof(struct record_options, pid), .min = 1, .max = INT_MAX},
-    {0, "duration", OPTION_NUMBER, "SECONDS", NULL, "with --pid, stop recording after SECONDS",
-     offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
-    {0, "walk", OPTION_FLAG, NULL, NULL,
-     "with --pid, also record the blocks that are live at the start, found in the heap of glibc 2.35 to 2.40",
-     offsetof(struct record_options, walk)},
-    {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL,
-     "with --pid, also record an allocator whose functions have other names, such as je_malloc=malloc,je_free=free. "
-     "FUNCTION is " WRAP_FUNCTIONS,
-     offsetof(struct record_options, wrap)},
-    {0, "usable", OPTION_FLAG, NULL, NULL, "also record the usable size of each block (malloc_usable_size)",
+    {0, "start", OPTION_CHOICE, "now|paused", "now", "start at once, or by 'heaptape ctl'",
+     offsetof(struct record_options, start), .group = "What is recorded"},
+    {0, "follow", OPTION_STRING, "all|none|PATTERN", "all", "record these child processes",
+     offsetof(struct record_options, follow)},
+    {'a', "allocator", OPTION_STRING, "ALLOCATOR", NULL, "run PROGRAM on this allocator: a name or path",
+     offsetof(struct record_options, allocator)},
+    {0, "stacks", OPTION_PARSED, "DEPTH|sample[:BYTES]", NULL, "record call stacks, of all allocations or a sample",
+     offsetof(struct record_options, stacks), .bare = "128", .parse = parse_stacks, .min = 1, .max = SPOOL_MAX_DEPTH},
+    {0, "usable", OPTION_FLAG, NULL, NULL, "also record usable sizes (malloc_usable_size)",
      offsetof(struct record_options, usable)},
-    {0, "maps", OPTION_FLAG, NULL, NULL, "also record PROGRAM's own calls of mmap, munmap, mremap, brk and sbrk",
+    {0, "maps", OPTION_FLAG, NULL, NULL, "also record calls of mmap, munmap, brk and so on",
      offsetof(struct record_options, maps)},
-    {0, "no-residency", OPTION_FLAG, NULL, NULL,
-     "do not record how much of its blocks of 16 KiB and more PROGRAM uses, which is measured when they are freed",
+    {0, "no-residency", OPTION_FLAG, NULL, NULL, "do not measure how much of big blocks is used",
      offsetof(struct record_options, no_residency)},
-    {0, "no-pages", OPTION_FLAG, NULL, NULL,
-     "do not read now and then which pages of the processes are resident, for 'heaptape stat --rss'",
+    {0, "no-pages", OPTION_FLAG, NULL, NULL, "do not sample resident pages (for 'stat --rss')",
      offsetof(struct record_options, no_pages)},
-    {0, "lossy", OPTION_FLAG, NULL, NULL, "drop and count events instead of making PROGRAM wait for the recorder",
+    {0, "lossy", OPTION_FLAG, NULL, NULL, "drop events rather than slow down PROGRAM",
      offsetof(struct record_options, lossy)},
+    {0, "aggregate", OPTION_NUMBER, "SECONDS", NULL,
+     "write figures by call site instead of events, again every SECONDS (60 unless given)",
+     offsetof(struct record_options, aggregate_s), .bare = "60", .min = 1, .max = UINT32_MAX,
+     .group = "Long recordings"},
+    {0, "period", OPTION_NUMBER, "SECONDS", "3600", "with --aggregate: set the period",
+     offsetof(struct record_options, period_s), .min = 1, .max = UINT32_MAX},
+    {0, "flight", OPTION_PARSED, "SIZE|DURATION[,...]", NULL, "keep the last part in memory, dump it on a trigger",
+     offsetof(struct record_options, flight), .parse = parse_window},
+    {0, "trigger", OPTION_PARSED, "TRIGGER[,...]", NULL, "with --flight: set what triggers a dump [exit]",
+     offsetof(struct record_options, triggers), .parse = parse_triggers},
+    {0, "on-dump", OPTION_STRING, "CMD", NULL, "with --flight: run CMD after each, $1 is its path",
+     offsetof(struct record_options, on_dump)},
+    {0, "segment", OPTION_PARSED, "SIZE|DURATION[,...]", NULL, "write the trace as files of SIZE or DURATION",
+     offsetof(struct record_options, segment), .parse = parse_window},
+    {0, "on-segment", OPTION_STRING, "CMD", NULL, "with --segment: run CMD after each, $1 is its path",
+     offsetof(struct record_options, on_segment)},
+    {0, "keep", OPTION_NUMBER, "N", NULL, "keep only the last N dumps or segments",
+     offsetof(struct record_options, keep), .min = 1, .max = UINT32_MAX},
+    {0, "spool", OPTION_STRING, "DIR", NULL, "keep segments in DIR until they are uploaded",
+     offsetof(struct record_options, spool), .group = "Upload, with -o URL"},
+    {0, "spool-limit", OPTION_SIZE, "SIZE", "1G", "drop the oldest segments above SIZE",
+     offsetof(struct record_options, spool_bytes), .min = 1, .max = INT64_MAX},
+    {0, "upload-wait", OPTION_NUMBER, "SECONDS", "30", "wait for uploads at the end",
+     offsetof(struct record_options, upload_wait_s), .max = UINT32_MAX},
+    {0, "upload-token-file", OPTION_STRING, "FILE", NULL, "send the token in the first line of FILE",
+     offsetof(struct record_options, token_file)},
+    {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3", offsetof(struct record_options, s3), .bare = "",
+     .parse = upload_options_parse_s3},
+    {'p', "pid", OPTION_NUMBER, "PID", NULL, "record a process that runs already", offsetof(struct record_options, pid),
+     .min = 1, .max = INT_MAX, .group = "Processes that run already"},
+    {0, "duration", OPTION_NUMBER, "SECONDS", NULL, "with --pid: stop after SECONDS",
+     offsetof(struct record_options, duration_s), .min = 1, .max = UINT32_MAX},
+    {0, "walk", OPTION_FLAG, NULL, NULL, "with --pid: also record blocks live at the start",
+     offsetof(struct record_options, walk)},
+    {0, "wrap", OPTION_STRING, "NAME=FUNCTION[,...]", NULL, "with --pid: record allocators with other names",
+     offsetof(struct record_options, wrap)},
+    {0, "collect", OPTION_STRING, "DIR", NULL, "write the trace of programs that record themselves",
+     offsetof(struct record_options, collect)},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "also report the cost of recording",
-     offsetof(struct record_options, verbose)},
+     offsetof(struct record_options, verbose), .group = "Messages"},
     {0},
 };
 
@@ -698,84 +668,16 @@ static int run_record(const void *fields, int argc, char **argv)
 const struct command cmd_record = {
     .name = "record",
     .operands = "[--] PROGRAM [ARG...] | --pid PID | --collect DIR",
-    .summary = "Run a program and record every malloc call of it and its child processes",
-    .description =
-        "Runs PROGRAM with the capture library preloaded, and writes a trace of all calls of the malloc API "
-        "(malloc, free, new, delete and their variants) by PROGRAM and by the processes that it starts. Recording "
-        "ends when the last of these processes exits. The exit status is that of PROGRAM; 128 + N if signal N "
-        "terminated it; 125 if heaptape itself failed or nothing was recorded; 126 if PROGRAM cannot be executed; "
-        "127 if it was not found.\n\n"
-        "While PROGRAM runs, heaptape ignores SIGINT and SIGQUIT, which the terminal also sends to PROGRAM. After "
-        "PROGRAM has exited, they end the recording of the processes that it left behind. heaptape forwards the "
-        "first SIGTERM or SIGHUP to PROGRAM; the second one ends the recording within about a second, and PROGRAM "
-        "continues untraced. PROGRAM also continues untraced when the disk is full.\n\n"
-        "--follow selects among the processes that PROGRAM starts. PROGRAM itself is always recorded, also after "
-        "it calls exec. With --follow=none heaptape does not wait for the processes that PROGRAM leaves behind. "
-        "With --max-size, FILE may exceed SIZE by the events of 20 ms.\n\n"
-        "--stacks follows the unwind tables that compilers write for exceptions and debuggers, so nothing has to be "
-        "rebuilt; code without them, such as that of a JIT compiler, is followed along its frame pointers. At "
-        "the end of the recording, heaptape prints in which objects stacks end that do not reach the program's own code, if "
-        "they are those of 1 % of the bytes; with -v also the share of the others.\n\n"
-        "--pid attaches to a process that runs already. A thread of it stops at the entry of malloc, or while it waits in a "
-        "system call, loads the capture library and redirects the calls of the malloc API of every loaded object; the other "
-        "threads continue meanwhile. Child processes that it forks are recorded too, but not programs that they execute. When "
-        "the recording ends, the process calls malloc as before and only the library stays loaded, unused. Blocks "
-        "from before are recorded when they are freed or reallocated, with the size that malloc_usable_size returns; with --walk, all blocks that are live at the start are. "
-        "heaptape needs the right to use ptrace on the process: the same user, as kernel.yama.ptrace_scope allows, or root. "
-        "It refuses a process that is stopped, traced by another program, statically linked, linked with another C library than "
-        "glibc, restricted by a seccomp filter that does not allow the system calls of the library or that only root may read, or that ignores SIGTRAP, or both blocks and handles it. The exit status is 0 when the recording ended as it was asked to.\n\n"
-        "A program that heaptape cannot start, such as a service, can record itself: start it with "
-        "HEAPTAPE_SPOOL=DIR and LD_PRELOAD=libheaptape.so in the environment. DIR is the absolute path of an "
-        "existing, empty directory; it grows by at least 8 bytes per event. Afterwards, --collect DIR writes the "
-        "trace, however the processes ended, and leaves DIR unchanged. Stop a process that still runs first, with "
-        "'heaptape ctl PID stop'.\n\n"
-        "With -o - the trace goes to standard output, which PROGRAM shares: redirect PROGRAM's own output.\n\n"
-        "With --format, heaptape writes another tool's format while PROGRAM runs, with the same content as "
-        "'heaptape export' of a trace. Lines appear within 0.1 seconds, in the order of the calls. Formats "
-        "without addresses are written at the end. %p in FILE is replaced by the process ID, and each process "
-        "gets its own file. Of a format that holds one process (mtrace, android, wl and tcmalloc-replay), the first process "
-        "gets FILE, the others FILE.1, FILE.2 and so on; standard output and --log-fd get the first process alone. --log-fd writes to a file descriptor that heaptape inherited, as in 'heaptape record "
-        "--log-fd 3 -- prog 3>&1 1>&2 | gzip'; PROGRAM does not inherit it.\n\n"
-        "The environment variables MALLOC_LOG, MTRACE_CTL_FILE and TCMALLOC_TRACE_OUTPUT apply if neither -o, --log-fd nor another "
-        "--format is given. MALLOC_LOG=FILE appends to FILE in the format logalloc. MALLOC_LOG=N, a number below "
-        "10,000, means --log-fd N. MTRACE_CTL_FILE=FILE writes FILE, or FILE.N if it exists, in the format mtrace. If it is empty, or with "
-        "--format mtrace alone, each process gets a file /tmp/mtrace.out.PID. TCMALLOC_TRACE_OUTPUT=FILE does the same in "
-        "the format tcmalloc.\n\n"
-        "LD_PRELOAD=libheaptape.so records without 'heaptape record' if one of these variables, or HEAPTAPE_RECORD, is in the "
-        "environment: the library starts the recorder, which is no child of the program. HEAPTAPE_RECORD holds options, "
-        "separated by spaces, and may be empty. Without -o the trace is heaptape.PID.ht. It is complete when the program has "
-        "exited; if a signal terminated the program, or processes that it started still run, some moments later or when the "
-        "last of them has exited. Where the recorder cannot be started, one line on standard error says why, and the program "
-        "runs without being recorded.\n\n"
-        "With --aggregate, heaptape keeps figures in the place of events: the live blocks and the totals of each process, by call "
-        "site. FILE (heaptape.hta by default) has some KiB to a few MiB, however long the recording lasts. It is replaced by a "
-        "new one, which is whole, every SECONDS; a recorder that is killed or cannot write leaves the last one. 'heaptape stat', 'report' and 'top' read it. "
-        "--period sets how often the live bytes are kept: at most 64 times, then every other one is dropped and the period doubles. "
-        "What a fork child has of its parent is not counted as the child's. Of processes that have ended, the 64 with the highest peaks of live bytes are listed, and the others are in the totals.\n\n"
-        "With --flight, heaptape keeps the last part of the trace in memory, and what was live before it. A dump is a trace that begins "
-        "with these blocks, and can be converted and replayed; FILE (heaptape.%n.ht by default) is its name, with its number in the place "
-        "of %n. Without %n each dump replaces the one before. Dumps are asked for by SIGUSR2 to heaptape, by 'heaptape ctl PID dump', and by "
-        "the triggers: rss>SIZE, a process has more resident memory, again when it was below 90 % of SIZE in between; rss+N%/DURATION, it "
-        "has N % more than that long before; cgroup>N%, the cgroup of the first process uses more than N % of its memory limit; pressure>N%, tasks of that cgroup, "
-        "or of the host where the kernel does not measure it by cgroup, waited for memory for more than N % of the last 10 seconds; oom, the kernel killed a process "
-        "of that cgroup for want of memory; exit!=0, a signal terminated the program or its exit status is not 0; exit, the recording ended. "
-        "With --trigger, exit is one only if it is named. Where the memory limit is one of a cgroup, the recorder must be in another one, or it may be killed "
-        "too. heaptape waits for CMD to end before it exits. The program continues while a dump is written.\n\n"
-        "With --segment, heaptape writes the trace as files FILE (heaptape.%n.ht by default), with their number, from 1, in the place of %n. "
-        "A segment that has reached SIZE or DURATION ends with the batch under work; until then it is FILE.part, which is valid as far as it goes. "
-        "Each is a trace of its own: all but the first begin with the blocks that are live, and repeat the last moments of the one before. "
-        "Commands that read a trace accept the folder of the segments and read it as one trace, exactly as if it were one file; they need the space "
-        "of a copy in $TMPDIR or /tmp. With --keep the first segments are missing, and the whole begins with what was live.\n\n"
-        "With -o URL, heaptape uploads segments, of 64 MiB or 10 minutes unless --segment is given, by PUT to "
-        "URL/HOST/PROGRAM-TIME-PID/N.ht. Until the server has answered with a status of 200 to 299, they are files of the same "
-        "path below the spool, DIR. A process of its own uploads them, so that neither PROGRAM nor the recorder waits for the network. When the "
-        "server does not answer, or with an error, it tries again, after at most a minute; a file that the server answers with 400, 409, 413, 415 "
-        "or 422 stays in the spool. 'heaptape upload' continues what was left. The exit status is that of PROGRAM also where segments are left or were dropped, which is printed even with --quiet. " UPLOAD_ENVIRONMENT
-        "\n\n"
-        "A process that was not recorded is named with the reason, such as a static executable or a cleared environment; the "
-        "trace keeps the list, and 'heaptape stat' and 'heaptape check' print it. If the kernel does not report processes to "
-        "heaptape (before Linux 6.6 it does so only with CAP_NET_ADMIN, and never in a container's namespaces), heaptape searches /proc and says "
-        "that processes of less than 0.1 seconds may be missing.",
+    .summary = "Run a program and record every malloc call of its processes",
+    .examples =
+        {
+            {"Record a compilation: compiler, assembler and linker in one trace",
+             "heaptape record -o gcc.ht -- gcc -O2 -c big.c"},
+            {"Record call stacks, to find the code that allocates",
+             "heaptape record --stacks=16 -o program.ht -- ./program"},
+            {"Watch a service for days in a file of some MiB, and see what grows",
+             "heaptape record --aggregate -o service.hta --pid 4711\nheaptape stat --by site --weight growth service.hta"},
+        },
     .options = options,
     .options_bytes = sizeof(struct record_options),
     .min_operands = 0,

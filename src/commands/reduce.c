@@ -25,7 +25,7 @@ static const struct option options[] = {
     {'o', "output", OPTION_STRING, "FILE|-", "-", "write the reduced workload to FILE or to standard output",
      offsetof(struct reduce_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "overwrite FILE if it exists", offsetof(struct reduce_options, force)},
-    {'k', "keep", OPTION_LIST, "CONDITION", NULL, "what replays must still show; several have to hold together",
+    {'k', "keep", OPTION_LIST, "CONDITION", NULL, "require that replays still show this",
      offsetof(struct reduce_options, keep)},
     {0, "keep-cmd", OPTION_STRING, "COMMAND", NULL,
      "keep what makes this shell command exit with 0; %f is the path of the workload",
@@ -39,11 +39,10 @@ static const struct option options[] = {
      offsetof(struct reduce_options, runs), .min = 1, .max = 100},
     {'j', "jobs", OPTION_NUMBER, "N", NULL, "judge N candidates at the same time [the number of CPUs, or 1 for times]",
      offsetof(struct reduce_options, jobs), .min = 1, .max = CANDIDATES_MAX},
-    {0, "floor", OPTION_SIZE, "SIZE", "1M",
-     "in comparisons with >, a quotient of bytes needs a dividend of SIZE, or of half of the input's if that is less",
+    {0, "floor", OPTION_SIZE, "SIZE", "1M", "set the min dividend of a quotient of bytes in a CONDITION",
      offsetof(struct reduce_options, floor_bytes)},
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
-     "stop a replay when no thread has made progress for SECONDS, and COMMAND after SECONDS; 0: never",
+     "stop a replay without progress, or COMMAND, after SECONDS; 0: never",
      offsetof(struct reduce_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0},
 };
@@ -171,15 +170,28 @@ static int run(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static const struct command_word words[] = {
+    {"glibc: peak_rss/peak_live > 2", "figures of 'replay --json' and numbers"},
+    {"malloc.p999 > 50us", "the time of a call: mean, p50, p99, p999 or max"},
+    {"verify, crash, hang", "the replay fails as that of the input does"},
+    {0},
+};
+
 const struct command cmd_reduce = {
     .name = "reduce",
     .operands = "WORKLOAD|TRACE|-",
     .summary = "Find a small workload that still shows a problem",
-    .description =
-        "Leaves out as much of a workload as it can while replays still show what --keep or --keep-cmd describe, and writes the rest as a new workload. All calls of a block stay or go together, dependencies between threads stay valid. It cuts off spans of events at the end and blocks that are freed early, then every other block, the blocks of each thread, call site and size class, and then runs of blocks down to single ones. Candidates are judged at the same time, each by several replays, and the first replay that does not show it ends a candidate.\n\n"
-        "A CONDITION is [ALLOCATOR: ]A > B (or >=, <, <=), where A and B are made of numbers (with B, KiB, MiB, GiB, ns, us, ms or s), of figures as `replay --json` names them, with or without _bytes and _ns, and of + - * / and parentheses: 'glibc: peak_rss/peak_live > 2'. The time of a call is KIND.QUANTILE, with mean, p50, p99, p999 or max: 'glibc: malloc.p999 > 50us'; a quantile needs the calls that it speaks of: p999 at least 1,000. Or it is [ALLOCATOR: ]verify, crash or hang: `replay --verify` finds a violation of the kind that it finds in the input; the allocator ends the replay by the signal of the input's; the replay makes no progress for --timeout.\n\n"
-        "A condition that does not hold for the input is refused with what was measured. An allocator's fixed costs make any quotient of a few calls large: --floor keeps the part from becoming that small. Conditions on times are judged by 6 replays, which is a 97 % interval of their median, one candidate at a time. Since figures differ from run to run, a candidate must keep a margin between both sides, of 10 % for times and 1 % for memory, or half of the input's margin if that is less: the result then shows the condition again and again.\n\n"
-        "In the end the result is replayed 10 times. If one of them does not show it, the search goes on from the last part of which all did, with more replays for each candidate. SIGINT, SIGTERM and --budget end the search: the smallest part so far is written, and the exit status is 0.",
+    .words_title = "Conditions",
+    .words = words,
+    .examples =
+        {
+            {"Find a small workload whose RSS on glibc is more than twice its live bytes",
+             "heaptape reduce --keep 'glibc: peak_rss/peak_live > 2' \\\n    -o small.htw service.htw"},
+            {"Find the calls that make an allocator violate the malloc contract",
+             "heaptape reduce --keep './libnew.so: verify' -o small.htw service.htw"},
+            {"Keep what a script finds, for at most two minutes",
+             "heaptape reduce --budget 120 --keep-cmd './is_slow %f' -o small.htw \\\n    service.htw"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct reduce_options),

@@ -8,14 +8,11 @@ extern const struct command cmd_replay;
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "replay on this allocator: a name or a path, then tunables after commas [the allocator in LD_PRELOAD, or glibc]",
+     "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",
      offsetof(struct replay_options, allocators)},
-    {0, "verify", OPTION_FLAG, NULL, NULL,
-     "check every result of the allocator instead of measuring: overlapping, misaligned or short blocks, calloc "
-     "without zeroes, lost or overwritten content",
+    {0, "verify", OPTION_FLAG, NULL, NULL, "check every result of the allocator instead of measuring",
      offsetof(struct replay_options, verify)},
-    {0, "fragmentation", OPTION_FLAG, NULL, NULL,
-     "add a run that finds the blocks that pin sparse pages, at the peak of live bytes and at the end",
+    {0, "fragmentation", OPTION_FLAG, NULL, NULL, "add a run that finds the blocks that pin sparse pages",
      offsetof(struct replay_options, fragmentation)},
     REPLAY_OPTIONS("3"),
     {0},
@@ -48,17 +45,13 @@ const struct command cmd_replay = {
     .name = "replay",
     .operands = "WORKLOAD|TRACE|-",
     .summary = "Replay a workload on an allocator and measure time and memory",
-    .description =
-        "Makes the calls of a recorded workload on an allocator and reports the time they took and the memory that "
-        "the allocator used. Threads start, exit and depend on each other as recorded. The workload is decoded before "
-        "the clock starts, and the memory of the player itself is not counted.\n\n"
-        "ALLOCATOR is a name that 'heaptape allocators' lists, or the path of a shared library, followed by "
-        "environment variables for it: jemalloc,MALLOC_CONF=narenas:2. The replay fails if malloc is not that "
-        "library's.\n\n"
-        "If the input is a trace, its process with the highest peak of live bytes is converted first.\n\n"
-        "With --verify, the replay stops at the first violation of the malloc contract and reports its kind, the "
-        "call, and the position in the workload. Nothing is measured.\n\n"
-        "Calls that failed when they were recorded are skipped, and so are the program's own mappings.",
+    .examples =
+        {
+            {"Replay on jemalloc with two arenas", "heaptape replay -a jemalloc,MALLOC_CONF=narenas:2 program.htw"},
+            {"Find the blocks that pin pages", "heaptape replay --fragmentation -a glibc program.htw"},
+            {"Check an allocator of your own, 20 times",
+             "heaptape replay --verify --runs 20 -a ./libmine.so program.htw"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct replay_options),

@@ -49,25 +49,25 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
      "write to each block: its first byte and each of its pages, nothing, or every byte",                           \
      offsetof(struct replay_options, touch)},                                                                          \
     {0, "threads", OPTION_CHOICE, "auto|real|coupled|one", "auto",                                                      \
-     "run one thread for each recorded thread, as fast as it can (real), or never far ahead of the others (coupled), or the first for time and the second for memory (auto); or make all calls in one thread in recorded order (one)", \
+     "choose how the recorded threads run", \
      offsetof(struct replay_options, threads)},                                                                        \
     {0, "speed", OPTION_PARSED, "max|recorded|xN", "max",                                                              \
      "replay at full speed, at the recorded pace, or N times as fast as recorded", offsetof(struct replay_options, speed), .parse = replay_parse_speed},                \
     {0, "idle", OPTION_PARSED, "SECONDS", NULL,                                                                      \
-     "measure memory again SECONDS after everything was freed; 0: do not wait [10 with --speed recorded or xN]",             \
+     "measure memory again SECONDS after everything was freed [10 with --speed recorded or xN]",             \
      offsetof(struct replay_options, idle), .max = REPLAY_MAX_IDLE_SECONDS, .parse = replay_parse_idle},                                                                 \
     {0, "cpus", OPTION_PARSED, "LIST", NULL, "run on these CPUs only: 2,3 or 0-7",                                    \
      offsetof(struct replay_options, cpus), .parse = replay_parse_cpus},                                               \
     {0, "timeout", OPTION_NUMBER, "SECONDS", "60",                                                                     \
-     "stop when no thread has made progress for SECONDS, and report the call that each is in; 0: never",               \
+     "stop when no thread has made progress for SECONDS; 0: never",               \
      offsetof(struct replay_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},                             \
     {0, "internal-fragmentation", OPTION_FLAG, NULL, NULL,                                                                               \
      "add a run that compares requested sizes with malloc_usable_size", offsetof(struct replay_options, internal_fragmentation)},       \
     {0, "stats-every", OPTION_NUMBER, "N", NULL,                                                                       \
-     "add a run that reads the allocator's own statistics every N calls and at marks; without this option, it is added if the recorded program called malloc_stats or jemalloc_stats",                             \
+     "add a run that reads the allocator's own statistics every N calls",                             \
      offsetof(struct replay_options, stats_every)},                                                                    \
     {0, "trim-every", OPTION_NUMBER, "N", NULL,                                                                        \
-     "ask the allocator to return memory to the kernel every N calls, by malloc_trim or its equivalent",                            \
+     "ask the allocator to return memory to the kernel every N calls",                            \
      offsetof(struct replay_options, trim_every)},                                                                     \
     {0, "latency", OPTION_FLAG, NULL, "on", "omit the run that times each call",                               \
      offsetof(struct replay_options, latency)},                                                                     \
@@ -75,7 +75,7 @@ enum { REPLAY_MAX_IDLE_SECONDS = 86400, REPLAY_MAX_TIMEOUT_SECONDS = 86400 };
      "stream a workload whose decoded form needs more than SIZE [a quarter of the machine's memory]",                           \
      offsetof(struct replay_options, memory_bytes)},                                                                   \
     {0, "cache", OPTION_FLAG, NULL, "on",                                                                              \
-     "do not keep the decoded form of a large workload in ~/.cache/heaptape, nor use one that is there",               \
+     "neither read nor write ~/.cache/heaptape",               \
      offsetof(struct replay_options, cache)},                                                                          \
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct replay_options, json)}
 // clang-format on

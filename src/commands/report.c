@@ -24,8 +24,7 @@ struct report_options {
 
 static const struct option options[] = {
     {'o', "output", OPTION_STRING, "REPORT", NULL,
-     "write the HTML report to this file, - for standard output [FILE.html, without the suffix of a trace or workload]",
-     offsetof(struct report_options, output)},
+     "write the report to this file, or to standard output for - [FILE.html]", offsetof(struct report_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace REPORT if it exists", offsetof(struct report_options, force)},
     {0, "open", OPTION_FLAG, NULL, NULL, "open the HTML report in the browser, by xdg-open",
      offsetof(struct report_options, open)},
@@ -194,16 +193,13 @@ const struct command cmd_report = {
     .name = "report",
     .operands = "FILE...",
     .summary = "Write an HTML report of heap usage and allocator results",
-    .description =
-        "Writes one HTML file from traces, workloads, aggregates ('heaptape record --aggregate'), and the JSON that 'stat', 'replay' and 'compare' print with "
-        "--json. The file holds its data, styles and scripts: it needs no network and no server, and can be mailed and "
-        "printed. docs/reference/report.md describes it.\n\n"
-        "With --diff, the main figures of two files are printed side by side: of two workloads or traces, or of two "
-        "results. Results with several allocators are matched by the name of the allocator.\n\n"
-        "With --pool, all runs of an allocator that JSON files of 'replay' and 'compare' hold count together, and the ratios to "
-        "the allocator of the first file have 95 % bootstrap intervals. Files of another machine, another workload or other "
-        "options of the replay are refused, and so are the same runs a second time. Where the replays are still to be made, "
-        "'compare' is better: it replays in turn.",
+    .examples =
+        {
+            {"Show how a program uses its heap", "heaptape report --open program.ht"},
+            {"Show how a program uses its heap, and compare four allocators on it",
+             "heaptape compare --json -a glibc -a jemalloc -a tcmalloc -a mimalloc \\\n    program.htw >program.json\nheaptape report -o program.html program.htw program.json"},
+            {"Compare two versions of a program", "heaptape report --diff -o change.html before.htw after.htw"},
+        },
     .prints_text = true,
     .options = options,
     .options_bytes = sizeof(struct report_options),

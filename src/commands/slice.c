@@ -31,7 +31,7 @@ static const struct option options[] = {
      offsetof(struct slice_cli_options, threads)},
     {0, "rebase", OPTION_FLAG, NULL, NULL, "shift timestamps so that the part begins at the start time of the workload",
      offsetof(struct slice_cli_options, rebase)},
-    {'l', "level", OPTION_NUMBER, "N", "3", "zstd compression level", offsetof(struct slice_cli_options, level),
+    {'l', "level", OPTION_NUMBER, "N", "3", "set the zstd compression level", offsetof(struct slice_cli_options, level),
      .min = 1, .max = 19},
     {0},
 };
@@ -128,15 +128,26 @@ static int run(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static const struct command_word words[] = {
+    {"1200", "an event by its number in the order of 'dump'"},
+    {"1.5s, 20ms, 300us", "a time since the start of the program"},
+    {"mark:warm", "the first mark with this text"},
+    {0},
+};
+
 const struct command cmd_slice = {
     .name = "slice",
     .operands = "WORKLOAD|TRACE|-",
     .summary = "Extract part of a workload",
-    .description =
-        "Writes part of a workload as a new workload. Blocks that are live where the part begins become preexisting blocks with their sizes and alignments. Threads and slots are renumbered. Dependencies between ops of the part are kept, those on ops outside are dropped. Timestamps are kept, so that `dump` shows the same times as for the whole workload; --rebase shifts them to the start.\n\n"
-        "A POINT is the number of an event in the order of `dump` (1200), a time since the start of the program (1.5s, 20ms, 300us), or the first mark with a text (mark:warm). The part begins at the event at --from and ends before the event at --to, in the order of the workload. --to mark:TEXT means the first such mark after the start of the part.\n\n"
-        "With --threads only the ops of these threads are kept. A block that they use and that another thread allocated becomes a preexisting block; a block that another thread frees stays live.\n\n"
-        "The counts of repaired and ambiguous events and of lost words are those of the whole workload: upper bounds for the part. Memory use depends on the number of live blocks.",
+    .words_title = "Points",
+    .words = words,
+    .examples =
+        {
+            {"Extract a second and a half", "heaptape slice --from 1.5s --to 3s -o middle.htw redis.htw"},
+            {"Replay from a mark of the program on",
+             "heaptape slice --from mark:warm redis.htw | heaptape replay -a jemalloc -"},
+            {"Extract four threads", "heaptape slice --threads 0,3-5 -o some.htw redis.htw"},
+        },
     .options = options,
     .options_bytes = sizeof(struct slice_cli_options),
     .min_operands = 1,

@@ -115,18 +115,13 @@ const struct command cmd_sql = {
     .name = "sql",
     .operands = "TRACE|WORKLOAD... QUERY",
     .summary = "Run an SQL query on the events and blocks of recordings",
-    .description =
-        "Runs a SELECT statement of SQLite on the tables events, blocks, sites, processes and samples. With several "
-        "files, each table has the rows of all of them, and 'file' as its first column. --tables prints the columns.\n\n"
-        "Rows of events and blocks are not stored: each scan of such a table reads the files. Columns that the query "
-        "does not use are not computed, and comparisons of a column with a number are checked before a row is made. "
-        "To join events and blocks with each other, materialize one of them first: WITH name AS MATERIALIZED "
-        "(SELECT ...).\n\n"
-        "The function size_class(SIZE) returns the largest size of the class of SIZE, in classes of which each power "
-        "of two has four, as jemalloc has them.\n\n"
-        "A query can only read: it attaches no database, writes no file and loads no extension. One value has at most "
-        "64 MiB. A query by somebody else can be bounded by --max-memory and --timeout.\n\n"
-        "The exit code is 2 if the query is wrong, and 1 if a file cannot be read or a limit was reached.",
+    .examples =
+        {
+            {"List the tables and their columns", "heaptape sql --tables"},
+            {"Count the events of each kind", "heaptape sql a.ht 'SELECT kind, count(*) FROM events GROUP BY kind'"},
+            {"Write the biggest blocks as CSV",
+             "heaptape sql --csv a.ht 'SELECT * FROM blocks ORDER BY size DESC LIMIT 9'"},
+        },
     .options = options,
     .options_bytes = sizeof(struct sql_options),
     .min_operands = 0,

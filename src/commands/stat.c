@@ -37,36 +37,25 @@ struct stat_options {
 
 static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object for each FILE", offsetof(struct stat_options, json)},
-    {0, "brief", OPTION_FLAG, NULL, NULL,
-     "print only the totals; a workload stores them in its summary, so the rest of it is not read, and the totals are not compared with it",
-     offsetof(struct stat_options, brief)},
+    {0, "brief", OPTION_FLAG, NULL, NULL, "print only the totals", offsetof(struct stat_options, brief)},
     {0, "by", OPTION_CHOICE, "site|pool", NULL,
-     "print what each call site allocated and what of it is live, by the malloc API (site) or from the program's own pools "
-     "(pool); needs a recording made with --stacks",
+     "print a table by call site, of malloc (site) or of the program's own pools (pool)",
      offsetof(struct stat_options, by)},
     {0, "format", OPTION_CHOICE, "text|json|folded|pprof|speedscope|firefox", "text",
-     "with --by: output format; folded for flame graphs, pprof for 'go tool pprof', speedscope and firefox as JSON for www.speedscope.app and profiler.firefox.com",
-     offsetof(struct stat_options, format)},
+     "with --by: print text, JSON, or a profile for another viewer", offsetof(struct stat_options, format)},
     {0, "weight", OPTION_CHOICE, "peak|end|bytes|allocs|growth|span", NULL,
-     "with --by: sort by this and use it as the weight of folded, speedscope and firefox: bytes live at the peak, bytes live at the end, "
-     "allocated bytes, number of allocations, steady growth over the whole run, or bytes allocated between --from and --to "
-     "and live at --to [peak, or span with --from or --to]",
-     offsetof(struct stat_options, weight)},
+     "with --by: sort by this [peak, or span with --from or --to]", offsetof(struct stat_options, weight)},
     {0, "from", OPTION_STRING, "POINT", NULL,
-     "with --by: count what was allocated from POINT on and is live at --to, by call site, thread and size (default: the start)",
-     offsetof(struct stat_options, from)},
-    {0, "to", OPTION_STRING, "POINT", NULL, "with --by: end of that span (default: the end)",
+     "with --by: count only blocks allocated from POINT on (default: the start)", offsetof(struct stat_options, from)},
+    {0, "to", OPTION_STRING, "POINT", NULL, "with --by: count only blocks live at POINT (default: the end)",
      offsetof(struct stat_options, to)},
-    {0, "rss", OPTION_FLAG, NULL, NULL,
-     "print what the resident memory (RSS) of the process with most of it was made up of, and which blocks pin free memory; needs a trace",
+    {0, "rss", OPTION_FLAG, NULL, NULL, "print what resident memory (RSS) was made up of; needs a trace",
      offsetof(struct stat_options, rss)},
-    {0, "at", OPTION_STRING, "peak|end|POINT", "peak",
-     "with --rss: when RSS was highest, at the last map of pages, or at the first one at or after POINT",
+    {0, "at", OPTION_STRING, "peak|end|POINT", "peak", "with --rss: at the highest RSS, at the end, or at POINT",
      offsetof(struct stat_options, at)},
     {0, "top", OPTION_NUMBER, "N", "20", "with --by: print this many call sites as text, 0 for all",
      offsetof(struct stat_options, top)},
-    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
-     "look for the recorded executables, libraries and their debug files in DIR first, as 'heaptape symbolize' does",
+    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL, "look for executables and debug files in DIR first",
      offsetof(struct stat_options, debug_dirs)},
     {0},
 };
@@ -525,34 +514,26 @@ static int run(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static const struct command_word words[] = {
+    {"1200", "an event by its number in the order of 'dump'"},
+    {"1.5s, 20ms, 300us", "a time since the start of the program"},
+    {"mark:warm", "the first mark with this text"},
+    {0},
+};
+
 const struct command cmd_stat = {
     .name = "stat",
     .operands = "FILE|-...",
     .summary = "Print heap usage statistics of a trace, workload or aggregate",
-    .description =
-        "Prints how a program uses its heap: calls, sizes, lifetimes, live bytes and their peak, realloc, alignment, "
-        "blocks that are never freed, and frees by other threads. 'heaptape report' shows the same figures as an HTML "
-        "report; docs/reference/figures.md defines each figure.\n\n"
-        "Of an aggregate ('heaptape record --aggregate') there are the totals, the live bytes at the ends of its periods, and "
-        "with --by the call sites.\n\n"
-        "The events of a trace are first put in order as 'convert' does, each process on its own. Counts and live "
-        "bytes of several processes are added up. So are their peaks, although they may not have been reached at the "
-        "same time. A fork child begins with the blocks that its parent had at the fork (start live); they count in "
-        "its live bytes, although the program shares their pages with the parent until one of them writes there. "
-        "Figures that cannot be added up, such as the timeline, are those of the process with the highest "
-        "peak of live bytes, without those that it had of its parent.\n\n"
-        "With --by, --from and --to, 'stat' counts the blocks that were allocated between two points and are live at the "
-        "second one. A POINT is the number of an event in the order of `dump` (1200), a time since the start of the "
-        "program (1.5s), or the first mark with a text (mark:warm). --weight growth sorts by steady growth: the median "
-        "growth of live bytes in the eighths of the run (by events), times eight. A leak grows in all of them; a burst "
-        "that stays grows in one, and does not count. A cache that is not full grows as a leak does. But a block of a leak "
-        "is never freed, so in this order the growth of a call site counts four times as much if none of its blocks was "
-        "freed.\n\n"
-        "With --by pool, the blocks are those that the program's own pools (arenas, regions) hand out, which it says by "
-        "heaptape_pool_alloc, heaptape_pool_free and heaptape_pool_reset of heaptape/heaptape.h. They lie in blocks of the "
-        "malloc API or in mappings, and are not added to these.\n\n"
-        "With --rss, 'stat' prints what the resident memory was made up of at one moment: live blocks, rounding, free bytes "
-        "of pages that live blocks pin, wholly free pages, the allocator's own, and what is not the heap's.",
+    .words_title = "Points",
+    .words = words,
+    .examples =
+        {
+            {"Print how a program uses its heap", "heaptape stat program.ht"},
+            {"List the call sites that own the most memory at the peak", "heaptape stat --by site program.ht"},
+            {"Draw a flame graph of the memory that was never freed",
+             "heaptape stat --by site --format folded --weight end program.ht |\n    flamegraph.pl >end.svg"},
+        },
     .options = options,
     .options_bytes = sizeof(struct stat_options),
     .min_operands = 1,

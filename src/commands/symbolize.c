@@ -21,9 +21,7 @@ static const struct option options[] = {
      offsetof(struct symbolize_options, output)},
     {'f', "force", OPTION_FLAG, NULL, NULL, "replace the file of -o if it exists",
      offsetof(struct symbolize_options, force)},
-    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL,
-     "look for the recorded executables and libraries, and for their debug files, in DIR first: by build ID as "
-     "DIR/.build-id/xx/yyy and yyy.debug, by their recorded path below DIR, and by their name in DIR",
+    {0, "debug-dir", OPTION_STRING, "DIR[:DIR...]", NULL, "look for executables and debug files in DIR first",
      offsetof(struct symbolize_options, debug_dirs)},
     {0},
 };
@@ -52,13 +50,13 @@ const struct command cmd_symbolize = {
     .name = "symbolize",
     .operands = "TRACE|WORKLOAD",
     .summary = "Write the names of functions into a trace or workload",
-    .description =
-        "Looks up the function, the inlined functions, the source file and the line of each address in the stacks of a "
-        "recording made with --stacks, and writes them into the file. From then on, 'heaptape stat' and 'heaptape "
-        "report' need neither the executables nor their debug files: the file can be read on any machine.\n\n"
-        "A file is used if it has the build ID that was recorded. After the folders of --debug-dir come the recorded "
-        "path, /usr/lib/debug, and, if the environment variable DEBUGINFOD_URLS is set, its servers. Names that the "
-        "file has already, also those of JIT-compiled code, are kept.",
+    .examples =
+        {
+            {"Write the names into a recording before it is sent to somebody", "heaptape symbolize program.ht"},
+            {"Write them into a copy", "heaptape symbolize -o named.ht program.ht"},
+            {"Look them up in debug files that were fetched for the machine that recorded",
+             "heaptape symbolize --debug-dir /srv/symbols program.htw"},
+        },
     .options = options,
     .options_bytes = sizeof(struct symbolize_options),
     .min_operands = 1,

@@ -31,8 +31,7 @@ struct top_options {
 };
 
 static const struct option options[] = {
-    {'b', "batch", OPTION_FLAG, NULL, NULL,
-     "print tables one after the other instead of using the screen; so it is done where standard output is no terminal",
+    {'b', "batch", OPTION_FLAG, NULL, NULL, "print tables one after the other instead of using the screen",
      offsetof(struct top_options, batch)},
     {'n', "iterations", OPTION_NUMBER, "N", NULL,
      "print N tables as --batch does, then exit (default: until the recording ends)",
@@ -40,11 +39,10 @@ static const struct option options[] = {
     {'d', "interval", OPTION_NUMBER, "MS", "500", "draw every MS milliseconds",
      offsetof(struct top_options, interval_ms), .min = 100, .max = 3600000},
     {0, "by", OPTION_CHOICE, "site|size|thread", NULL,
-     "begin with a table by call site, size or thread (default: site if the recording has call stacks, else size)",
+     "begin with this table (default: site if the recording has call stacks, else size)",
      offsetof(struct top_options, by)},
     {0, "sort", OPTION_CHOICE, "live|blocks|growth|allocs|bytes", "live",
-     "sort by live bytes, live blocks, growth of live bytes, allocations or bytes allocated, the last three per second",
-     offsetof(struct top_options, sort)},
+     "sort by live bytes, live blocks, growth, allocations or allocated bytes", offsetof(struct top_options, sort)},
     {0, "top", OPTION_NUMBER, "N", NULL, "print at most N rows of a table (default: 20; as many as fit on the screen)",
      offsetof(struct top_options, rows), .min = 1, .max = 1000000},
     {'p', "pid", OPTION_NUMBER, "PID", NULL,
@@ -263,28 +261,30 @@ static int run(const void *fields, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static const struct command_word words[] = {
+    {"s, z, t, left, right", "table by call site, size or thread"},
+    {"<, >", "previous or next column to sort by"},
+    {"up, down", "scroll"},
+    {"p", "next process"},
+    {"q", "quit"},
+    {0},
+};
+
 const struct command cmd_top = {
     .name = "top",
     .operands = "PID|FILE",
     .summary = "Show what is live while a program is being recorded",
-    .description =
-        "Follows a trace while 'heaptape record' writes it, and shows live bytes and blocks, their growth, allocations and "
-        "allocated bytes per second by call site, size or thread, and the RSS of the process. PID is a process that is "
-        "being recorded to a file; FILE is a trace, which may be complete. A file whose name is a number is given as "
-        "./NUMBER. FILE can also be an aggregate ('heaptape record --aggregate'), which has call sites alone: the rates are those since "
-        "it was rewritten last.\n\n"
-        "Keys: s, z and t (or the left and right arrows) switch to call sites, sizes and threads; < and > to the previous and "
-        "next column to sort by, which is marked with *; the up and down arrows scroll; p switches to the next process; q "
-        "quits. When the recording ends, its last state remains on the screen, with rates that are those of the whole "
-        "recording.\n\n"
-        "Where standard output is no terminal, and with --batch or -n, 'top' prints tables one after the other, until the "
-        "recording ends.\n\n"
-        "Each call costs 'top' CPU time: a program that makes more than some hundred thousand calls a second takes it more than 2 % "
-        "of a CPU, and one that calls faster than 'top' reads leaves it behind. The first line of a table then says so, and how much of the file has been "
-        "read.\n\n"
-        "Every call is counted, in the order of timestamps; the few calls whose timestamps contradict each other are put in "
-        "order by 'heaptape stat' alone. What a fork child has of its parent, and blocks from before the recording, are not "
-        "counted. Where stacks are sampled, the figures of call sites are estimates.",
+    .words_title = "Keys",
+    .words = words,
+    .examples =
+        {
+            {"Watch the call sites of a server that is being recorded",
+             "heaptape record --stacks -o server.ht -- ./server &\nheaptape top server.ht"},
+            {"The same for a process that runs already",
+             "heaptape record --pid $(pidof server) --stacks -o server.ht &\nheaptape top $(pidof server)"},
+            {"Print a table of what grows, once a minute",
+             "heaptape top --batch --interval=60000 --sort=growth server.ht"},
+        },
     .options = options,
     .options_bytes = sizeof(struct top_options),
     .min_operands = 1,

@@ -17,13 +17,12 @@ struct trace_run_options {
 
 static const struct option options[] = {
     {'a', "allocator", OPTION_LIST, "ALLOCATOR", NULL,
-     "replay on this allocator: a name or a path, then tunables after commas [the allocator in LD_PRELOAD, or glibc]",
+     "replay on this allocator: a name or path, then tunables [the allocator in LD_PRELOAD, or glibc]",
      offsetof(struct trace_run_options, allocators)},
     {0, "touch", OPTION_CHOICE, "page|none|all", "all",
      "write to each block: its first byte and each of its pages, nothing, or every byte as trace_run does",
      offsetof(struct trace_run_options, touch)},
-    {0, "timeout", OPTION_NUMBER, "SECONDS", "60",
-     "stop when no thread has made progress for SECONDS, and report the call that each is in; 0: never",
+    {0, "timeout", OPTION_NUMBER, "SECONDS", "60", "stop when no thread has made progress for SECONDS; 0: never",
      offsetof(struct trace_run_options, timeout_seconds), .max = REPLAY_MAX_TIMEOUT_SECONDS},
     {0},
 };
@@ -144,12 +143,11 @@ const struct command cmd_trace_run = {
     .name = "trace_run",
     .operands = "FILE.wl|-",
     .summary = "Replay a glibc workload file and print the figures of trace_run",
-    .description =
-        "Replays a workload file of glibc's dj/malloc branch on an allocator and prints the allocator and the last "
-        "lines of trace_run, for scripts that read them. The total is measured in one run and the calls in a second one, and the replay "
-        "overhead is subtracted from each call. Memory is the allocator's, without the player's own.\n\n"
-        "As in trace_run, times are in cycles of the time-stamp counter, memalign counts as malloc, and a kind "
-        "without calls is shown with one call. Calls that failed when they were recorded are skipped.",
+    .examples =
+        {
+            {"Play a workload on glibc's malloc and on jemalloc",
+             "heaptape trace_run ls.wl\nheaptape trace_run -a jemalloc ls.wl"},
+        },
     .options = options,
     .options_bytes = sizeof(struct trace_run_options),
     .min_operands = 1,

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define DECLARE(symbol, name, direction, reads, writes) extern const struct format format_##symbol;
-#define ROW(symbol, name, direction, reads, writes)     &format_##symbol,
+#define DECLARE(symbol, name, direction, what) extern const struct format format_##symbol;
+#define ROW(symbol, name, direction, what)     &format_##symbol,
 FORMATS_TABLE(DECLARE)
 const struct format *const formats[] = {FORMATS_TABLE(ROW) NULL};
 

@@ -4,16 +4,6 @@
 
 #include "transfer/upload.h"
 
-#define UPLOAD_TOKEN_HELP                                                                                              \
-    "send the token in the first line of FILE, which is read again for each request, as 'Authorization: Bearer TOKEN'"
-#define UPLOAD_S3_HELP                                                                                                 \
-    "sign requests for S3, for REGION or $AWS_REGION, with $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and "            \
-    "$AWS_SESSION_TOKEN"
-#define UPLOAD_ENVIRONMENT                                                                                                                                               \
-    "CURL_CA_BUNDLE names a file with the certificates that https:// is verified with, in the place of the system's: for a "                                             \
-    "server with a certificate that signs itself, that certificate. http_proxy, https_proxy, all_proxy and no_proxy apply as for curl. Without a token and --s3, names " \
-    "and passwords come from ~/.netrc. Redirections are not followed."
-
 // OPTION_PARSED: a region, or "" for that of the environment, to const char *.
 int upload_options_parse_s3(const char *text, void *field);
 

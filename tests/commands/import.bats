@@ -3,7 +3,7 @@ load ../helper
 @test "formats are listed, and asked for" {
   heaptape help import
   [ "$status" -eq 0 ]
-  has "$output" "json: "
+  has "$output" "  json  "
   echo '{}' >x.json
   heaptape import x.json
   usage_fails "--format is missing"

@@ -10,6 +10,7 @@
 
 // The options that are parsed here are those of no command.
 const struct command *const cli_commands[] = {NULL};
+const struct command_row cli_command_rows[] = {{0}};
 
 static void print(const char *text)
 {

@@ -11,7 +11,7 @@ load ../helper
   heaptape --help
   [ "$status" -eq 0 ]
   [ -z "$stderr" ]
-  has "$output" "Commands:"
+  has "$output" "Start here:"
   local first=$output
   heaptape help
   [ "$output" = "$first" ]

@@ -10,7 +10,7 @@ load ../helper
   mkdir -p copy/src/player
   cp -r "$HEAPTAPE_SOURCE"/{tools,docs,src} copy/
   cp "$HEAPTAPE_SOURCE/src/player/figures_table.h" copy/src/player/
-  sed -i 's/show this help/Planted/' copy/docs/man/heaptape.1.scd
+  sed -i 's/Show this help/Planted/' copy/docs/man/heaptape.1.scd
   run copy/tools/generate --check "$HEAPTAPE"
   [ "$status" -eq 1 ]
   has "$output" "docs/man/heaptape.1.scd is stale"

@@ -43,12 +43,27 @@ static int run(const void *fields, int argc, char **argv)
 }
 
 static const struct command plain = {
-    "plain", "FILE...", "Test", NULL, options, sizeof(struct fields), 0, 3, false, false, run,
+    .name = "plain",
+    .operands = "FILE...",
+    .summary = "Test",
+    .options = options,
+    .options_bytes = sizeof(struct fields),
+    .max_operands = 3,
+    .run = run,
 };
 static const struct command runner = {
-    "runner", "[--] PROGRAM", "Test", NULL, options, sizeof(struct fields), 1, 1, false, true, run,
+    .name = "runner",
+    .operands = "[--] PROGRAM",
+    .summary = "Test",
+    .options = options,
+    .options_bytes = sizeof(struct fields),
+    .min_operands = 1,
+    .max_operands = 1,
+    .runs_program = true,
+    .run = run,
 };
 const struct command *const cli_commands[] = {&plain, &runner, NULL};
+const struct command_row cli_command_rows[] = {{0}};
 
 static struct fields got;
 static struct options_shared common;

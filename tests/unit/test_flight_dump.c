@@ -16,6 +16,7 @@
 
 // The options that are parsed here are those of no command.
 const struct command *const cli_commands[] = {NULL};
+const struct command_row cli_command_rows[] = {{0}};
 
 enum { PROCESSES = 3, THREADS = 3, PLACES = 200, STEPS = 30000, BATCH_STEPS = 400, WORDS = 1 << 14 };
 

@@ -7,6 +7,7 @@
 
 // The options that are parsed here are those of no command.
 const struct command *const cli_commands[] = {NULL};
+const struct command_row cli_command_rows[] = {{0}};
 
 static struct trace_session session = {.clock = CLOCK_KIND_MONOTONIC, .clock_hz = 1000000000};
 static struct trace_process process = {.number = 2, .pid = 77};

@@ -143,8 +143,8 @@ static bool goes_both_ways(const struct format *f)
 static void test_directions(void **unused)
 {
     (void)unused;
-#define READ(symbol, name, direction, reads, writes)    FORMATS_IF_READ_##direction(name) "|"
-#define WRITTEN(symbol, name, direction, reads, writes) FORMATS_IF_WRITTEN_##direction(name) "|"
+#define READ(symbol, name, direction, what)    FORMATS_IF_READ_##direction(name) "|"
+#define WRITTEN(symbol, name, direction, what) FORMATS_IF_WRITTEN_##direction(name) "|"
     char read[500] = "", written[500] = "";
     for (const struct format *const *f = formats; *f; f++) {
         snprintf(read + strlen(read), sizeof read - strlen(read), "%s|", (*f)->import.read ? (*f)->name : "");
