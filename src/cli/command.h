@@ -1,5 +1,6 @@
-// The command table: one row a command, pure data. Parsing, --help, the outline of the man pages and the shell completions
-// are derived from it. Every text here is one clause; the explanations are in docs/man/, see docs/adding.md.
+// The command table: one row a command, pure data. Parsing, --help, the outline of the man pages and
+// the shell completions are derived from it. Every text here is one clause; the explanations are in
+// docs/man/, see docs/adding.md.
 #ifndef HEAPTAPE_CLI_COMMAND_H
 #define HEAPTAPE_CLI_COMMAND_H
 
@@ -48,16 +49,17 @@ struct option {
     enum option_type type;
     const char *argument; // as --help shows it: FILE, N, auto|always|never; NULL for a flag
     const char *fallback; // the default as text, parsed as if given; NULL: zero. A flag's is "on" or NULL
-    const char *help;     // one clause without a full stop; of a flag that is on by default: the effect of --no-NAME
+    const char *help;     // one clause without a full stop; if a flag is on by default: of --no-NAME
     size_t offset;        // of the field in the command's options struct
     const char *bare;     // what the option means without an argument, which then needs "="; NULL: it needs one
     uint64_t min, max;    // of numbers and sizes; max 0: no limit
     int (*parse)(const char *text, void *field); // OPTION_PARSED: 0, -EINVAL or -ERANGE
-    const char *shown; // short form of a long `argument` for --help: WHEN, FORMAT; NULL: `argument` itself
-    const char *group; // heading that begins a group of options here, or NULL
+    const char *shown;                           // what --help prints for a long `argument`: WHEN, FORMAT; or NULL
+    const char *group;                           // heading that begins a group of options here, or NULL
 };
 
-// A word that operands or an option's argument can be, for a table below the options: "start", "begin recording".
+// A word that operands or an option's argument can be, for a table below the options: "start",
+// "begin recording".
 struct command_word {
     const char *word, *meaning;
 };

@@ -1,7 +1,7 @@
 #include "cli/command.h"
 
-// Every command, in the order of the list of commands: first those of a user's first hour. COMMAND(record) is `cmd_record`,
-// defined in ../commands/record.c, which meson.build lists.
+// Every command, in the order of `heaptape help`; the first group is enough for a user's first hour.
+// COMMAND(record) is `cmd_record`, defined in ../commands/record.c, which meson.build lists.
 // clang-format off
 #define COMMANDS(HEADING, COMMAND) \
     HEADING("Start here") \

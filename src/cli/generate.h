@@ -1,4 +1,4 @@
-// What tools/generate makes checked-in files from: the command table as man pages, the event table as a table of a document.
+// Prints the command table as man pages and the event table in Markdown, for tools/generate.
 #ifndef HEAPTAPE_CLI_GENERATE_H
 #define HEAPTAPE_CLI_GENERATE_H
 
@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-// The parts of a command's man page that follow from its row, in scdoc's language: everything but the text below DESCRIPTION,
-// further lines below options and words, and what follows the examples. NULL: of heaptape as a whole, up to and with OPTIONS.
+// Prints the outline of a command's man page in scdoc's language; of heaptape(1) when `c` is NULL.
+// docs/adding.md says which texts the page has by hand.
 void generate_man(FILE *to, const struct command *c);
 
 // The table of event kinds in Markdown.

@@ -72,7 +72,8 @@ int help_option_name(char *text, size_t size, const struct option *o)
                     argument ? "=" : "", argument ? argument : "", o->bare ? "]" : "");
 }
 
-// Prints `text` beside what was printed in the first `column` columns, or below if that is too wide.
+// Prints `text` from column `indent` on, after `column` columns of output; on the next line if these
+// are too many.
 static void print_beside(FILE *to, int column, int indent, const char *text)
 {
     if (column >= indent) {
