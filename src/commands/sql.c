@@ -23,7 +23,7 @@ static const struct option options[] = {
     {0, "json", OPTION_FLAG, NULL, NULL, "print one JSON object", offsetof(struct sql_options, json)},
     {0, "csv", OPTION_FLAG, NULL, NULL, "print CSV, with the names of the columns in the first line",
      offsetof(struct sql_options, csv)},
-    {0, "csv-safe", OPTION_FLAG, NULL, NULL, "with --csv, " TABLES_CSV_SAFE_HELP,
+    {0, "csv-safe", OPTION_FLAG, NULL, NULL, "with --csv, mark texts that a spreadsheet would evaluate",
      offsetof(struct sql_options, csv_safe)},
     {0, "max-memory", OPTION_SIZE, "SIZE", NULL,
      "stop a query for which SQLite allocates more than SIZE (default: no limit)",

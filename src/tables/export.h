@@ -31,9 +31,6 @@ struct tables_format {
 
 extern const struct tables_format tables_csv, tables_parquet;
 
-#define TABLES_CSV_SAFE_HELP                                                                                           \
-    "put an apostrophe before texts that a spreadsheet would evaluate: those that begin with = + - @, a tab or a line end"
-
 struct tables_export_settings {
     const struct tables_format *format;
     enum tables_id table;

@@ -46,6 +46,8 @@ columns() {
     done <options
     echo "$command: description"
     sed -n '/^# DESCRIPTION/,/^# OPTIONS/p' "$page" | grep -q '^[A-Z\\*]'
+    echo "$command: only options, their details and headings"
+    [ -z "$(sed -n '/^# OPTIONS/,/^# EXAMPLES/p' "$page" | grep -Ev $'^(\t|\\*|#|$)')" ]
   done
 }
 
