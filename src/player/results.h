@@ -15,7 +15,7 @@
 enum {
     RESULTS_PLAN_FD = 3, // descriptors that are open when the player starts
     RESULTS_FD = 4,
-    RESULTS_STREAM_FD = 5, // of a streamed plan
+    RESULTS_STREAM_FD = 5,  // of a streamed plan
     RESULTS_LIBRARY_FD = 6, // of the allocator, if LD_PRELOAD cannot hold its path
     RESULTS_PATH_BYTES = 4096,
     RESULTS_VERSION_BYTES = 128,

@@ -72,17 +72,6 @@ plant() {
   has "$output" "cli may not include commands"
 }
 
-@test "a folder with more than 30 files is found" {
-  mkdir -p copy/src/base copy/src/formats copy/include
-  touch copy/src/base/{1..30}.c copy/src/formats/{1..40}.c
-  check_layers copy
-  [ "$status" -eq 0 ]
-  touch copy/src/base/31.h
-  check_layers copy
-  [ "$status" -eq 1 ]
-  has "$output" "src/base: 31 files, more than 30"
-}
-
 @test "an empty tree is no success" {
   mkdir empty
   check_layers empty
