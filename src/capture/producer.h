@@ -395,7 +395,11 @@ void producer_after_fork(void);
 
 // Before the program puts a filter on its system calls: fetches all the memory that recording may come to need, and makes no
 // system call for records any more. `now`: the filter comes with this call, so fork children cannot begin a recording.
-void producer_before_sandbox(bool now);
+// Returns what has changed, for producer_sandbox_refused.
+unsigned producer_before_sandbox(bool now);
+
+// After the kernel has refused the filter: undoes the changes that producer_before_sandbox returned.
+void producer_sandbox_refused(unsigned changes);
 
 // Ends the recording of the calling thread, because it will not be able to go on (`process`: of all of the process); or
 // resumes that of the thread, because it is able after all.

@@ -169,6 +169,14 @@ static void wait_for_chunk(struct producer_process *p, uint32_t sequence, uint64
     *waited_ns += ns;
 }
 
+// True if each chunk of a sandboxed process may belong to a thread that does not fill it.
+static bool threads_own_all(const struct producer_process *p)
+{
+    uint32_t fetched = atomic_load_explicit(&p->sandboxed, memory_order_relaxed);
+    uint64_t live = atomic_load_explicit(&p->header->threads_live, memory_order_relaxed);
+    return fetched && live * SPOOL_CHUNKS_A_THREAD >= fetched;
+}
+
 // Why nothing is to be had from waiting any longer, or NULL.
 static const char *reason_to_stop(const struct producer_process *p, bool scarce, uint64_t waited_ns)
 {
@@ -183,6 +191,8 @@ static const char *reason_to_stop(const struct producer_process *p, bool scarce,
         return "the recorder did not find its spool";
     if (scarce && waited_ns > SCARCE_WAIT_NS)
         return "no space is left in the spool for a chunk per thread";
+    if (waited_ns > SCARCE_WAIT_NS && threads_own_all(p))
+        return "its sandbox allows no memory for more threads";
     return NULL;
 }
 

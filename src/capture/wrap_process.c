@@ -29,11 +29,15 @@ WRAPPER int prctl(int option, ...)
     va_end(rest);
     bool forbids_counter = option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV;
     bool strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
+    unsigned changes = 0;
     if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
-        producer_before_sandbox(option == PR_SET_SECCOMP);
+        changes = producer_before_sandbox(option == PR_SET_SECCOMP);
     if (strict || forbids_counter)
         producer_forbid(forbids_counter);
     int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
+    // Programs such as Firefox pass a filter of NULL to find out whether the kernel has filters.
+    if (rc < 0 && changes)
+        producer_sandbox_refused(changes);
     if (rc < 0 && strict)
         producer_allow();
     return rc;

@@ -1,7 +1,10 @@
+// manythreads N [refused|privileges]: N threads at once; before, the kernel refuses a filter, or no new privileges are set
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 static pthread_barrier_t b;
@@ -19,6 +22,10 @@ static void *go(void *a)
 int main(int c, char **v)
 {
     int n = atoi(v[1]);
+    if (c > 2 && strcmp(v[2], "refused") == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == 0)
+        return 1;
+    if (c > 2 && strcmp(v[2], "privileges") == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return 1;
     pthread_t *t = calloc(n, sizeof *t);
     pthread_attr_t a;
     pthread_attr_init(&a);

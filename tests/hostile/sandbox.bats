@@ -45,3 +45,20 @@ alive" ]
     [ "$("$HEAPTAPE" dump -k heaptape.residency t.ht | wc -l)" -eq 0 ]
   done
 }
+
+# Firefox passes a filter of NULL to find out whether the kernel has filters.
+@test "a filter that the kernel refuses changes nothing" {
+  skip_under_sanitizer
+  records manythreads 60 refused
+  [ "$status" -eq 0 ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [ "$(events)" -ge $((2 * 50 * 60)) ]
+}
+
+@test "more threads in a sandbox than chunks: the program goes on, and record says why it is incomplete" {
+  skip_under_sanitizer
+  records manythreads 60 privileges
+  [ "$status" -eq 0 ]
+  has "$output" "60 threads"
+  has "$stderr" "its sandbox allows no memory for more threads"
+}
