@@ -5,7 +5,7 @@ licence=GPL-3.0-or-later
 varies=err
 
 run() {
-  code "$(part 5000)" >input.c
+  code "$(part 1500)" >input.c
   gcc -g -o input input.c
   record gdb -nx -batch -ex 'maint set worker-threads 3' -ex 'info functions f1' -ex 'info types .' -ex 'disassemble main' input
 }

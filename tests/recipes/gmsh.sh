@@ -2,7 +2,7 @@
 programs=gmsh
 packages=gmsh
 licence=GPL-2.0-or-later
-varies=out # times
+varies='out output.msh' # times, the order of threads
 
 run() {
   cat >input.geo <<END
