@@ -5,7 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LAST_VERSION = 3, NO_BLOCK = UINT32_MAX };
+enum {
+    LAST_VERSION = 3,
+    NO_BLOCK = UINT32_MAX,
+    // What the names of a frame take, without texts.
+    FRAME_BYTES = 64,
+    FUNCTION_BYTES = 80,
+};
 
 // Addresses are made so that each lies in its module, wherever that was loaded: a data file does not say where.
 #define MODULE_BYTES (1ull << 32)
@@ -149,6 +155,9 @@ static int read_string(struct import *im, const struct text_line *line, const ch
     expected = next_text(h, &at, line->end, &text, &n);
     if (expected)
         return text_bad(im, line, at, expected);
+    int rc = import_keep(im, sizeof *h->strings + n);
+    if (rc < 0)
+        return rc;
     if (HT_GROW(&h->strings, &h->strings_capacity, h->n_strings + 1) < 0)
         return no_memory(im);
     h->strings[h->n_strings++] = (struct heaptrack_string){.at = h->texts.size, .n = (uint32_t)n};
@@ -229,19 +238,24 @@ static int read_frame(struct import *im, const struct text_line *line, const cha
         of->module = h->n_modules;
     }
     uint32_t module = of ? of->module : 0;
+    rc = rc < 0 ? rc : import_keep(im, FRAME_BYTES);
     uint64_t made = module ? module * MODULE_BYTES + address % MODULE_BYTES : address;
     if (rc == 0 && names_begin(&im->names, module, made - 1, 1) < 0)
         return no_memory(im);
-    do {
+    for (unsigned n = 0; n == 0 || (rc == 0 && at < line->end); n++) {
         // Where the function or the file is not known, the rest is not there.
         memset(triple, 0, sizeof triple);
         if (at < line->end && !next_index(&at, h->n_strings, &triple[0]))
             return text_bad(im, line, at, "the number of a function");
         if (at < line->end && (!next_index(&at, h->n_strings, &triple[1]) || !next(&at, &triple[2])))
             return text_bad(im, line, at, "the number of a file, and a line");
+        // The innermost ones.
+        if (n >= NAMES_FUNCTIONS)
+            continue;
         if (name_function(im, address, triple) < 0)
             return no_memory(im);
-    } while (rc == 0 && at < line->end);
+        rc = rc < 0 ? rc : import_keep(im, FUNCTION_BYTES);
+    }
     if (rc == 0 && HT_GROW(&h->frames, &h->frames_capacity, h->n_frames + 1) < 0)
         return no_memory(im);
     if (rc == 0)
@@ -270,6 +284,9 @@ static int read_info(struct import *im, const struct text_line *line, const char
     uint64_t size, site;
     if (!next(&at, &size) || !next_index(&at, h->n_sites, &site))
         return text_bad(im, line, at, "a size and the number of a call site");
+    int rc = import_keep(im, sizeof *h->infos);
+    if (rc < 0)
+        return rc;
     if (h->n_infos == UINT32_MAX - 1 || HT_GROW(&h->infos, &h->infos_capacity, h->n_infos + 1) < 0)
         return no_memory(im);
     h->infos[h->n_infos++] = (struct heaptrack_info){.size = size, .site = (uint32_t)site, .newest = NO_BLOCK};

@@ -11,6 +11,13 @@
 enum {
     BATCH_WORDS = 1 << 16,
     EVENT_WORDS = 24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
+    // What import_put keeps, with its half in the conversion.
+    THREAD_BYTES = 8192,
+    BLOCK_BYTES = 64,
+    DEFINITION_BYTES = 104, // of a module or stack, and its text
+    // What may be kept for each byte of the file, and at first.
+    KEPT_FOR_EACH = 64,
+    FIRST_KEPT = 512 << 20,
 };
 
 // Later than any time: 146 years in ns. A greater stamp is no time, and would leave no space for those after it.
@@ -34,6 +41,18 @@ struct import_process {
 static int no_memory(struct import *im)
 {
     return err_set(im->e, -ENOMEM, "%s: out of memory", im->source.in->name);
+}
+
+int import_keep(struct import *im, uint64_t bytes)
+{
+    const struct input *in = im->source.in;
+    uint64_t size = in->size_bytes > in->offset ? in->size_bytes : in->offset;
+    im->kept += bytes;
+    if (im->kept <= FIRST_KEPT + KEPT_FOR_EACH * size)
+        return 0;
+    return err_set(im->e, -EFBIG, "%s: needs more memory than its size explains, at byte %llu%s", in->name,
+                   (unsigned long long)import_source_offset(&im->source),
+                   im->source.unpack ? " of what it decompresses to (decompress it first)" : "");
 }
 
 static uint64_t start_stamp(const struct import *im)
@@ -102,6 +121,11 @@ static int thread_new(struct import *im, uint32_t process, uint64_t tid, struct 
     struct import_thread *t = threads_reserve(im) < 0 ? NULL : calloc(1, sizeof *t);
     if (!t)
         return no_memory(im);
+    int rc = import_keep(im, THREAD_BYTES);
+    if (rc < 0) {
+        free(t);
+        return rc;
+    }
     im->threads[im->n_threads++] = t;
     if (map_put(&im->by_tid, thread_key(process, tid), im->n_threads) < 0)
         return no_memory(im);
@@ -215,9 +239,14 @@ static int name_child(struct import *im, const struct import_thread *t, struct e
     return 0;
 }
 
-static int put_thread(struct import *im, struct import_thread *t, struct event *ev)
+// An event that allocates or frees nothing.
+static int put_other(struct import *im, struct import_thread *t, struct event *ev)
 {
     switch (ev->kind) {
+    case HT_MODULE:
+    case HT_STACK:
+    case HT_FRAME:
+        return import_keep(im, DEFINITION_BYTES + ev->text_bytes);
     case HT_THREAD_CREATE:
         return name_child(im, t, ev);
     case HT_THREAD_START:
@@ -229,6 +258,17 @@ static int put_thread(struct import *im, struct import_thread *t, struct event *
         return 0;
     }
     return 0;
+}
+
+static int count_block(struct import *im, struct event *ev)
+{
+    complete(ev);
+    im->live += ev->result != 0;
+    im->live -= ev->ptr && im->live && !ev->error;
+    if (im->live <= im->peak_live)
+        return 0;
+    im->peak_live = im->live;
+    return import_keep(im, BLOCK_BYTES);
 }
 
 int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid)
@@ -255,9 +295,9 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
     struct import_thread *t = im->last;
     unsigned class = event_infos[ev.kind].class;
     if (__builtin_expect(class > HT_CLASS_RESIZE, 0))
-        rc = put_thread(im, t, &ev);
+        rc = put_other(im, t, &ev);
     else
-        complete(&ev);
+        rc = count_block(im, &ev);
     if (rc == 0)
         rc = words_reserve(im, t, &ev);
     if (rc < 0)

@@ -60,6 +60,8 @@ struct import {
     uint64_t last_tid;
     struct import_thread *last; // NULL: none
     uint64_t words;             // of this batch
+    uint64_t kept;              // bytes of memory, see import_keep
+    uint64_t live, peak_live;   // blocks
     uint64_t stamp;             // of the last event
     bool begun;
 };
@@ -84,6 +86,10 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 // For importers which go by other numbers of threads than the system's: import_put gets `key` for what the trace calls `tid`.
 // To be called before the first event of that thread. 0 or a negative errno.
 int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);
+
+// For importers: so many more bytes of memory are kept until the end of the import. 0, or a negative errno when these are more
+// than the size of the file explains: a small compressed file can name any number of things.
+int import_keep(struct import *im, uint64_t bytes);
 
 // For importers: something is wrong at this byte of the input. Under keep_going it is counted, and 0 returned; else the
 // text is set and -EBADMSG returned.

@@ -187,3 +187,24 @@ for l in sys.stdin:
   heaptape import -F mallocbench -o o.htw bad
   fails_with 1 "bad: cut off inside a record that begins at byte 0"
 }
+
+@test "heaptrack: a small file that names more than its size explains is refused" {
+  python3 - <<'END' | zstd -qc >small.zst
+print('v 10400 3\ns 2 /a\ns 1 f')
+for _ in range(120000):
+    print('i 1000 1' + ' 2 1 1' * 64)
+END
+  [ "$(stat -c %s small.zst)" -lt 50000 ]
+  heaptape import -F heaptrack -o y.htw small.zst
+  fails_with 1 "small.zst: needs more memory than its size explains, at byte" "decompress it first"
+  heaptape import -k -q -F heaptrack -o y.htw small.zst
+  fails_with 1 "small.zst: needs more memory than its size explains"
+  # Of functions that were inlined into each other the innermost are kept.
+  printf 'v 10400 3\ns 2 /a\ns 1 f\ni 1000 1%s\nt 1 0\na 10 1\n+ 0\n' "$(printf ' 2 1 1%.0s' {1..500})" >many
+  heaptape import -q -F heaptrack -o many.htw many
+  expect "status 0" [ "$status" -eq 0 ]
+  [ "$("$HEAPTAPE" stat --by site --json many.htw | jq '.sites[0].frames | length')" -eq 64 ]
+  # In proportion to its size the same is little.
+  { zstd -qdc small.zst; printf 't 1 0\na 10 1\n+ 0\n'; } | heaptape import -q -F heaptrack -o y.htw -
+  expect "status 0" [ "$status" -eq 0 ]
+}
