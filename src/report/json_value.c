@@ -12,6 +12,40 @@ static struct json_object *object(const struct json_value *v)
     return (struct json_object *)(uintptr_t)v;
 }
 
+enum {
+    // What json-c allocates for an object, with its table, for an array, and for any value.
+    OBJECT_BYTES = 800,
+    ARRAY_BYTES = 160,
+    VALUE_BYTES = 96,
+    // What a text may need for each of its bytes, and at first. Results and statistics need up to 17.
+    BYTES_FOR_EACH = 32,
+    FIRST_BYTES = 64 << 20,
+};
+
+// Returns where the values of the text need more memory than its length explains; `n` if they do not.
+static size_t find_excess(const char *text, size_t n)
+{
+    uint64_t left = FIRST_BYTES + BYTES_FOR_EACH * (uint64_t)n;
+    bool quoted = false;
+    for (size_t i = 0; i < n; i++) {
+        unsigned bytes = 0;
+        if (text[i] == '"')
+            quoted = !quoted;
+        else if (quoted)
+            i += text[i] == '\\';
+        else if (text[i] == '{')
+            bytes = OBJECT_BYTES;
+        else if (text[i] == '[')
+            bytes = ARRAY_BYTES;
+        else if (text[i] == ',' || text[i] == ':')
+            bytes = VALUE_BYTES;
+        if (bytes > left)
+            return i;
+        left -= bytes;
+    }
+    return n;
+}
+
 int json_value_parse(struct json_value **root, const char *name, const char *text, size_t n, struct err *e)
 {
     struct json_tokener *t = json_tokener_new();
@@ -19,6 +53,11 @@ int json_value_parse(struct json_value **root, const char *name, const char *tex
     if (!t || n > INT_MAX) {
         json_tokener_free(t);
         return err_set(e, -ENOMEM, "%s: out of memory", name);
+    }
+    size_t excess = find_excess(text, n);
+    if (excess < n) {
+        json_tokener_free(t);
+        return err_set(e, -EFBIG, "%s: has more values than JSON of %zu bytes may have, at byte %zu", name, n, excess);
     }
     json_tokener_set_flags(t, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
     *root = (struct json_value *)json_tokener_parse_ex(t, text, (int)n);

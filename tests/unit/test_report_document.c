@@ -60,6 +60,44 @@ static void what_is_none_of_them(void **state)
 }
 
 // Numbers at the ends of their ranges, and text with what a script element must not hold, come out as they went in.
+// A text of `n` times `item` between `first` and `last`.
+static char *repeat(const char *first, const char *item, const char *last, size_t n)
+{
+    char *text = malloc(strlen(first) + n * strlen(item) + strlen(last) + 1), *at;
+    assert_non_null(text);
+    at = stpcpy(text, first);
+    for (size_t i = 0; i < n; i++)
+        at = stpcpy(at, item);
+    strcpy(at, last);
+    return text;
+}
+
+static void memory_is_in_proportion_to_the_text(void **state)
+{
+    static const char *const items[] = {"{},", "[],", "{\"a\":1},", "{\"a\":{\"\\\"\":[]}},", "[[1]],"};
+    struct err e = {0};
+    struct json_value *root;
+    (void)state;
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        char *text = repeat("[", items[i], "1]", 600000);
+        e.text[0] = 0;
+        assert_int_equal(json_value_parse(&root, "x.json", text, strlen(text), &e), -EFBIG);
+        assert_non_null(strstr(e.text, "x.json: has more values than JSON of "));
+        assert_null(root);
+        free(text);
+    }
+    // Numbers of a long series, and what stands in a string.
+    char *text = repeat("[", "12.5,", "1]", 600000);
+    assert_int_equal(json_value_parse(&root, "x.json", text, strlen(text), &e), 0);
+    assert_int_equal(json_value_length(root), 600001);
+    json_value_free(root);
+    free(text);
+    text = repeat("[\"", "{[\\\"", "\"]", 600000);
+    assert_int_equal(json_value_parse(&root, "x.json", text, strlen(text), &e), 0);
+    json_value_free(root);
+    free(text);
+}
+
 static void values_are_kept(void **state)
 {
     struct document d = {.mode = "report"};
@@ -146,9 +184,13 @@ static void results_are_matched_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_of_files),  cmocka_unit_test(what_is_none_of_them),
-        cmocka_unit_test(values_are_kept), cmocka_unit_test(timelines_keep_their_peak),
-        cmocka_unit_test(comparison),      cmocka_unit_test(results_are_matched_by_name),
+        cmocka_unit_test(kinds_of_files),
+        cmocka_unit_test(what_is_none_of_them),
+        cmocka_unit_test(memory_is_in_proportion_to_the_text),
+        cmocka_unit_test(values_are_kept),
+        cmocka_unit_test(timelines_keep_their_peak),
+        cmocka_unit_test(comparison),
+        cmocka_unit_test(results_are_matched_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
