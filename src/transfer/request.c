@@ -208,6 +208,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
 #define SET(option, value) rc = rc ? rc : curl_easy_setopt(c, option, value)
     SET(CURLOPT_URL, url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (put) {
         SET(CURLOPT_UPLOAD, 1L);
         SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)r->bytes);

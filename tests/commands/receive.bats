@@ -10,7 +10,7 @@ setup() {
   command -v curl >/dev/null || skip "no curl"
   head -c 3000000 /dev/urandom >large.ht
   echo small >small.ht
-  umask 077 # tokens
+  umask 077 # tokens and keys
 }
 
 teardown() {
@@ -74,6 +74,136 @@ put() {
   put 401 small.ht a/b/4.ht -H "Authorization: Bearer third"
   grep -q 'tokens: No such file' received.log
   [ "$(find up -name '*.ht' | wc -l)" -eq 3 ]
+  stop_receiver
+}
+
+# raw STATUS REQUEST: sends the text, a format of printf, and expects this answer on a connection that is closed then.
+raw() {
+  local got
+  # shellcheck disable=SC2059
+  printf "$2" >request
+  got=$(exec 3<>"/dev/tcp/127.0.0.1/$port" && cat request >&3 && timeout 60 cat <&3 | tr -d '\r\0' | head -1)
+  case $got in
+    "HTTP/1.1 $1 "*) ;;
+    *) echo "$2: '$got', not $1" && return 1 ;;
+  esac
+}
+
+@test "receive: a body whose length is not clear" {
+  local put='PUT /a/b/1.ht HTTP/1.1\r\nHost: x\r\nConnection: close\r\n' chunk='5\r\nhello\r\n0\r\n\r\n' fields
+  start_receiver
+  raw 411 "PUT /a/b/1.ht HTTP/1.0\r\n\r\nhello"
+  raw 411 "$put\r\nhello"
+  for fields in 'Content-Length: 5\r\nContent-Length: 6' 'Content-Length: 5\r\ncontent-length: 5' 'Content-Length: 5, 5' \
+    'Content-Length: +5' 'Content-Length: -5' 'Content-Length: 0x5' 'Content-Length:' 'Content-Length : 5'; do
+    raw 400 "$put$fields\r\n\r\nhello"
+  done
+  for fields in 'Content-Length: 5\r\nTransfer-Encoding: chunked' 'Transfer-Encoding: chunked\r\nContent-Length: 20' \
+    'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked' 'Transfer-Encoding: gzip, chunked' \
+    'Transfer-Encoding: identity' 'Transfer-Encoding: chunked\r\nContent-Length : 5'; do
+    raw 400 "$put$fields\r\n\r\n$chunk"
+  done
+  raw 400 "PUT /a/b/1.ht HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n$chunk"
+  raw 413 "${put}Content-Length: 99999999999999999999999\r\n\r\nhello"
+  [ -z "$(find up -name '*.ht')" ]
+  raw 201 "${put}Content-Length: 5\r\n\r\nhello"
+  raw 200 "${put}Transfer-Encoding: Chunked\r\n\r\n$chunk"
+  raw 200 "PUT /a/b/1.ht HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello"
+  [ "$(cat up/a/b/1.ht)" = hello ]
+  stop_receiver
+}
+
+@test "receive: a NUL in the path" {
+  local path body='Host: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello'
+  start_receiver
+  for path in 1.ht%%00 1.ht%%00x %%001.ht '1.ht\0' '1.ht\0x' '1.ht\0/../../../2.ht' '1.ht?a\0b'; do
+    raw 400 "PUT /a/b/$path HTTP/1.1\r\n$body"
+  done
+  [ -z "$(find up -name '*.ht')" ]
+  raw 201 "PUT /a/b/%%31%%2b.ht?query HTTP/1.1\r\n$body"
+  [ "$(cat up/a/b/1+.ht)" = hello ]
+  stop_receiver
+}
+
+@test "receive: clients without a token that never end their heads" {
+  echo token >tokens
+  start_receiver --token-file tokens
+  # More than a server that counts them would accept at a time.
+  python3 - "$port" <<'END'
+import socket, sys
+def put(number, fields, **options):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=60, **options)
+    s.sendall(b"PUT /a/b/%d.ht HTTP/1.1\r\nHost: x\r\n%s" % (number, fields))
+    return s
+good = b"Authorization: Bearer token\r\nContent-Length: 1\r\n\r\n"
+slow = [put(1, b"X: ") for i in range(400)]
+# The token is checked before the body arrives.
+slow += [put(2, b"Content-Length: 1000\r\n\r\n") for i in range(300)]
+s = put(3, good + b"x")
+assert s.recv(100).startswith(b"HTTP/1.1 201 ")
+# One address has all uploads that an address may have, and another one is served.
+held = [put(1000 + i, b"Expect: 100-continue\r\n" + good, source_address=("127.0.0.2", 0)) for i in range(64)]
+for h in held:
+    assert h.recv(100).startswith(b"HTTP/1.1 100 ")
+s = put(4, good + b"x", source_address=("127.0.0.2", 0))
+assert s.recv(100).startswith(b"HTTP/1.1 503 "), "the 65th upload of an address"
+s = put(5, good + b"x")
+assert s.recv(100).startswith(b"HTTP/1.1 201 ")
+for h in held:
+    h.sendall(b"x")
+    assert h.recv(100).startswith(b"HTTP/1.1 201 ")
+END
+  [ "$(find up -name '*.ht' | wc -l)" -eq 66 ]
+  stop_receiver
+}
+
+@test "receive: files of secrets" {
+  local kind
+  command -v openssl >/dev/null || skip "no openssl"
+  make_certificate
+  echo token >tokens
+  mkfifo pipe
+  for kind in "--token-file tokens" "--certificate cert.pem --key key.pem"; do
+    chmod 644 tokens key.pem
+    # shellcheck disable=SC2086
+    heaptape receive --dir up --listen 127.0.0.1:0 $kind
+    fails_with 1 ": every user has access (mode 0644): expected mode 0600 or 0640; run 'chmod 600 ${kind##* }'"
+    chmod 602 tokens key.pem
+    # shellcheck disable=SC2086
+    heaptape receive --dir up --listen 127.0.0.1:0 $kind
+    fails_with 1 "(mode 0602)"
+  done
+  chmod 640 tokens key.pem
+  chmod 644 cert.pem
+  start_receiver --token-file tokens --certificate cert.pem --key key.pem
+  scheme=https
+  put 201 small.ht a/b/1.ht --cacert cert.pem -H "Authorization: Bearer token"
+  chmod 644 tokens
+  put 401 small.ht a/b/2.ht --cacert cert.pem -H "Authorization: Bearer token"
+  grep -q 'tokens: every user has access' received.log
+  stop_receiver
+  for kind in "--token-file pipe" "--certificate pipe --key key.pem" "--certificate cert.pem --key pipe"; do
+    # shellcheck disable=SC2086
+    heaptape receive --dir up --listen 127.0.0.1:0 $kind
+    fails_with 1 "pipe: is not a regular file"
+  done
+}
+
+@test "receive: TLS 1.2 and 1.3, and nothing older" {
+  local version
+  command -v openssl >/dev/null || skip "no openssl"
+  make_certificate
+  start_receiver --certificate cert.pem --key key.pem
+  connects() {
+    openssl s_client -connect "127.0.0.1:$port" "$1" -cipher DEFAULT@SECLEVEL=0 </dev/null >s_client.log 2>&1
+  }
+  for version in -tls1_2 -tls1_3; do
+    connects $version || { cat s_client.log; return 1; }
+  done
+  for version in -tls1 -tls1_1; do
+    ! connects $version || return 1
+    ! grep -q 'no protocols available\|Unknown option' s_client.log || skip "this openssl has no $version"
+  done
   stop_receiver
 }
 

@@ -1,0 +1,36 @@
+// The server of receive.h: the callbacks of libmicrohttpd.
+#ifndef HEAPTAPE_TRANSFER_RECEIVE_PRIVATE_H
+#define HEAPTAPE_TRANSFER_RECEIVE_PRIVATE_H
+
+#include "transfer/connections.h"
+#include "transfer/receive.h"
+#include "transfer/store.h"
+
+#include <microhttpd.h>
+
+struct receive_server {
+    const struct receive_settings *settings;
+    struct store store;
+    struct connections connections;
+    char *certificate, *key; // the content of the files
+    struct MHD_Daemon *daemon;
+};
+
+// A connection begins or ends.
+void receive_on_connection(void *receiver, struct MHD_Connection *c, void **connection,
+                           enum MHD_ConnectionNotificationCode what);
+
+// The first line of a request was read. Returns the request, for the other callbacks.
+void *receive_on_target(void *receiver, const char *target, struct MHD_Connection *c);
+
+// Decodes %xx. Returns the new length.
+size_t receive_unescape(void *context, struct MHD_Connection *c, char *text);
+
+// Called for the head, for each part of the body, and at its end.
+enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, const char *path, const char *method,
+                                   const char *version, const char *data, size_t *n, void **request);
+
+void receive_on_completed(void *receiver, struct MHD_Connection *c, void **request,
+                          enum MHD_RequestTerminationCode why);
+
+#endif
