@@ -57,7 +57,7 @@ struct record_options {
     uint64_t keep;
     const char *on_dump, *on_segment;
     const char *spool, *token_file, *s3; // of uploads
-    uint64_t spool_bytes, upload_wait_s;
+    uint64_t spool_bytes, upload_wait_s, upload_timeout_s;
     const char *collect;
     uint64_t pid;
     uint64_t duration_s;
@@ -164,6 +164,8 @@ static const struct option options[] = {
      offsetof(struct record_options, spool_bytes), .min = 1, .max = INT64_MAX},
     {0, "upload-wait", OPTION_NUMBER, "SECONDS", "30", "wait for uploads at the end",
      offsetof(struct record_options, upload_wait_s), .max = UINT32_MAX},
+    {0, "upload-timeout", OPTION_NUMBER, "SECONDS", "60", "give up requests that stall",
+     offsetof(struct record_options, upload_timeout_s), .shown = "SEC", .min = 1, .max = INT32_MAX},
     {0, "upload-token-file", OPTION_STRING, "FILE", NULL, "send the token in the first line of FILE",
      offsetof(struct record_options, token_file)},
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3", offsetof(struct record_options, s3), .bare = "",
@@ -472,8 +474,11 @@ static int record_uploaded(const struct record_options *o, struct record_setting
 {
     struct record_upload u = {.segments = *how, .feed = {.limit = o->spool_bytes, .error = error_text}};
     struct err e = {0};
-    u.feed.upload = (struct upload_settings){
-        .token_file = o->token_file, .wait_ns = o->upload_wait_s * NS_PER_S, .note = note_text};
+    u.feed.upload = (struct upload_settings){.token_file = o->token_file,
+                                             .timeout_s = (uint32_t)o->upload_timeout_s,
+                                             .timeout_option = "--upload-timeout",
+                                             .wait_ns = o->upload_wait_s * NS_PER_S,
+                                             .note = note_text};
     if (feed_init(&u.feed, o->spool, o->output, s->argv[0], s->attach.pid ? s->attach.pid : getpid(), &e) < 0 ||
         upload_options_complete(&u.feed.upload, o->s3, &e) < 0)
         die(EXIT_RECORD, "%s", e.text);

@@ -10,7 +10,7 @@ extern const struct command cmd_upload;
 struct upload_command {
     const char *token_file;
     const char *s3;
-    uint64_t wait_s;
+    uint64_t timeout_s, wait_s;
     bool verbose;
 };
 
@@ -19,6 +19,8 @@ static const struct option options[] = {
      offsetof(struct upload_command, token_file)},
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3, for REGION or $AWS_REGION",
      offsetof(struct upload_command, s3), .bare = "", .parse = upload_options_parse_s3},
+    {0, "timeout", OPTION_NUMBER, "SECONDS", "60", "give up a request that stalls for SECONDS",
+     offsetof(struct upload_command, timeout_s), .min = 1, .max = INT32_MAX},
     {0, "wait", OPTION_NUMBER, "SECONDS", "60", "stop when nothing could be uploaded for SECONDS",
      offsetof(struct upload_command, wait_s), .min = 1, .max = UINT32_MAX},
     {'v', "verbose", OPTION_FLAG, NULL, NULL, "print a line for each file", offsetof(struct upload_command, verbose)},
@@ -33,6 +35,8 @@ static int run_upload(const void *fields, int argc, char **argv)
     char files[64], bytes[32];
     struct upload_settings how = {.folder = argv[0],
                                   .token_file = o->token_file,
+                                  .timeout_s = (uint32_t)o->timeout_s,
+                                  .timeout_option = "--timeout",
                                   .wait_ns = o->wait_s * 1000000000u,
                                   .added = -1,
                                   .note = note_text,

@@ -1,5 +1,6 @@
 #include "transfer/request.h"
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "transfer/digest.h"
 #include "transfer/module.h"
@@ -16,7 +17,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { CONNECT_S = 20, STALLED_S = 60, BODY_BYTES = 120 };
+#define NS_PER_S 1000000000u
+
+// A body that is sent more slowly than STEP_BYTES in the time limit has stalled.
+enum { STEP_BYTES = 64 << 10, BODY_BYTES = 120 };
 
 struct request {
     const struct request_settings *settings;
@@ -29,6 +33,9 @@ struct request {
     bool keyed;                                            // the ETag of S3 is not an MD5
     char xxh3[DIGEST_DIGITS + 1], etag[DIGEST_DIGITS + 3]; // of the answer, empty if it has none
     char body[BODY_BYTES + 1];                             // the start of the answer
+    uint64_t to_send, seen_bytes; // of the request's body; … that were sent when the time limit began again
+    uint64_t deadline_ns;
+    bool late;
     size_t body_bytes;
     char error[CURL_ERROR_SIZE];
 };
@@ -157,11 +164,22 @@ static size_t keep_answer(char *data, size_t size, size_t n, void *context)
     return size * n;
 }
 
-static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static void begin_wait(struct request *r, uint64_t sent_bytes)
 {
-    const struct request *r = context;
-    (void)a, (void)b, (void)c, (void)d;
-    return r->settings->ends(r->settings->context);
+    r->seen_bytes = sent_bytes;
+    r->deadline_ns = clock_monotonic_ns() + r->settings->timeout_s * NS_PER_S;
+}
+
+// Called at least once a second. The answer as a whole has the time limit, however its bytes arrive.
+static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t sent)
+{
+    struct request *r = context;
+    uint64_t sent_bytes = (uint64_t)sent;
+    (void)a, (void)b, (void)c;
+    if (sent_bytes >= r->seen_bytes + STEP_BYTES || (sent_bytes == r->to_send && r->seen_bytes != r->to_send))
+        begin_wait(r, sent_bytes);
+    r->late = clock_monotonic_ns() >= r->deadline_ns;
+    return r->late || r->settings->ends(r->settings->context);
 }
 
 // Adds "NAME: VALUE", and forgets all when out of memory.
@@ -227,9 +245,7 @@ static CURLcode set_up(struct request *r, const char *url, bool put, struct curl
     SET(CURLOPT_USERAGENT, "heaptape/" HEAPTAPE_VERSION);
     SET(CURLOPT_ERRORBUFFER, r->error);
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
-    SET(CURLOPT_LOW_SPEED_LIMIT, 1L);
-    SET(CURLOPT_LOW_SPEED_TIME, (long)STALLED_S);
+    SET(CURLOPT_CONNECTTIMEOUT, (long)s->timeout_s);
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, r);
@@ -284,6 +300,25 @@ static void drop_time(char *text)
         memmove(at, end + sizeof behind - 1, strlen(end + sizeof behind - 1) + 1);
 }
 
+static void explain(struct request *r, CURLcode rc, struct request_result *result)
+{
+    const struct request_settings *s = r->settings;
+    char text[CURL_ERROR_SIZE];
+    curl_off_t connected_us = 0;
+    drop_time(r->error);
+    curl_easy_getinfo(r->curl, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
+    if (r->late || rc == CURLE_OPERATION_TIMEDOUT)
+        snprintf(text, sizeof text, "the server did not %s within %u s (%s)",
+                 !connected_us                 ? "accept the connection"
+                 : r->seen_bytes == r->to_send ? "answer"
+                                               : "read the next 64 KiB",
+                 s->timeout_s, s->timeout_option);
+    else
+        snprintf(text, sizeof text, "%s", r->error[0] ? r->error : curl_easy_strerror(rc));
+    printable_copy(result->text, sizeof result->text, text, strlen(text));
+    result->permanent = is_permanent(rc);
+}
+
 // Makes one request: PUT of the file, or HEAD.
 static void perform(struct request *r, const char *url, bool put, struct request_result *result)
 {
@@ -291,6 +326,9 @@ static void perform(struct request *r, const char *url, bool put, struct request
     struct err e = {0};
     *result = (struct request_result){0};
     r->at = 0;
+    r->to_send = put ? r->bytes : 0;
+    r->late = false;
+    begin_wait(r, 0);
     r->body_bytes = 0;
     memset(r->body, 0, sizeof r->body);
     r->error[0] = 0;
@@ -302,14 +340,10 @@ static void perform(struct request *r, const char *url, bool put, struct request
     }
     CURLcode rc = set_up(r, url, put, headers);
     rc = rc ? rc : curl_easy_perform(r->curl);
-    if (rc == CURLE_OK) {
+    if (rc == CURLE_OK)
         read_answer(r, result);
-    } else {
-        drop_time(r->error);
-        const char *text = r->error[0] ? r->error : curl_easy_strerror(rc);
-        printable_copy(result->text, sizeof result->text, text, strlen(text));
-        result->permanent = is_permanent(rc);
-    }
+    else
+        explain(r, rc, result);
     // A server may answer and close before it has read all.
     if (rc == CURLE_SEND_ERROR || rc == CURLE_RECV_ERROR) {
         long status = 0;

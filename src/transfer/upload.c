@@ -340,7 +340,12 @@ int upload_run(const struct upload_settings *s, struct upload_result *result, st
 {
     struct queue left = {0};
     struct upload u = {.settings = s, .result = result, .added = s->added, .jitter = seed_random()};
-    const struct request_settings how = {s->token_file, s->s3_region, ends, &u};
+    const struct request_settings how = {.token_file = s->token_file,
+                                         .s3_region = s->s3_region,
+                                         .timeout_s = s->timeout_s,
+                                         .timeout_option = s->timeout_option,
+                                         .ends = ends,
+                                         .context = &u};
     *result = (struct upload_result){0};
     u.deadline_ns = s->added < 0 ? clock_monotonic_ns() + s->wait_ns : UINT64_MAX;
     u.jitter ^= (uint64_t)getpid() << 32 ^ clock_monotonic_ns();

@@ -8,6 +8,8 @@ struct upload_settings {
     const char *url;                    // that upload_url has made
     const char *folder;                 // the spool; URL + the path in it is the address of a file
     const char *token_file, *s3_region; // as in struct request_settings
+    uint32_t timeout_s;                 // as in struct request_settings
+    const char *timeout_option;         // …
     uint64_t wait_ns;
     // In the process of `record` that is told by this pipe when a file is added, and whose end is the end of the recording: from
     // there on it lasts for wait_ns at most, and a signal ends it. It holds the lock of the folder already. -1: nothing is

@@ -82,6 +82,56 @@ upload() {
   diff -r kept spool
 }
 
+# slow_server HOW: accepts, and then does not read, or answers early, not, or one byte in a while.
+slow_server() {
+  port=$(free_port)
+  python3 - "$port" "$1" 3>&- <<'END' &
+import socket, sys, threading, time
+def serve(s):
+    if sys.argv[2] == "reads":
+        time.sleep(1000)
+    read = 0
+    while read < 30000000:
+        read += len(s.recv(65536))
+        if sys.argv[2] == "early" and read:
+            break
+    if sys.argv[2] == "answers":
+        time.sleep(1000)
+    try:
+        for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10000:
+            s.sendall(bytes([byte]))
+            time.sleep(0.3)
+    except OSError:
+        pass
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+END
+  receiver=$!
+  wait_until listening
+}
+
+@test "upload: a server that does not come to an end" {
+  local how
+  # Larger than the buffers of the kernel.
+  head -c 30000000 /dev/zero >spool/web1/redis-1/0.ht
+  cp spool/web1/redis-1/0.ht kept/web1/redis-1
+  for how in reads early answers dribbles; do
+    slow_server $how
+    upload --timeout 2 --wait 1
+    expect "status 1" [ "$status" -eq 1 ]
+    case $how in
+      early) has "$stderr" "within 2 s (--timeout)" ;;
+      reads) has "$stderr" "0.ht: cannot be uploaded: the server did not read the next 64 KiB within 2 s (--timeout)" ;;
+      *) has "$stderr" "0.ht: cannot be uploaded: the server did not answer within 2 s (--timeout)" ;;
+    esac
+    diff -r kept spool
+    no_servers
+  done
+  heaptape upload --timeout 0 spool http://127.0.0.1:1/
+  usage_fails "--timeout"
+}
+
 @test "upload: tokens" {
   needs_module receive libmicrohttpd
   echo right >tokens
