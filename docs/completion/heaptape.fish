@@ -6,7 +6,7 @@ complete -c heaptape -n __heaptape_at_command -a report -d 'Write an HTML report
 complete -c heaptape -n __heaptape_at_command -a compare -d 'Replay a workload on several allocators and compare them'
 complete -c heaptape -n __heaptape_at_command -a advise -d 'Find the allocator and the settings that would help, by replays'
 complete -c heaptape -n __heaptape_at_command -a ctl -d 'Control recording in a running process'
-complete -c heaptape -n __heaptape_at_command -a check -d 'Verify every frame of a trace or workload'
+complete -c heaptape -n __heaptape_at_command -a check -d 'Verify a file that heaptape has written'
 complete -c heaptape -n __heaptape_at_command -a symbolize -d 'Write the names of functions into a trace or workload'
 complete -c heaptape -n __heaptape_at_command -a corpus -d 'Record twelve programs and compare allocators on their workloads'
 complete -c heaptape -n __heaptape_at_command -a diff -d 'Compare the heap usage of two recordings, and fail when it grew'

@@ -7,7 +7,7 @@ _heaptape_commands=(
   'compare:Replay a workload on several allocators and compare them'
   'advise:Find the allocator and the settings that would help, by replays'
   'ctl:Control recording in a running process'
-  'check:Verify every frame of a trace or workload'
+  'check:Verify a file that heaptape has written'
   'symbolize:Write the names of functions into a trace or workload'
   'corpus:Record twelve programs and compare allocators on their workloads'
   'diff:Compare the heap usage of two recordings, and fail when it grew'

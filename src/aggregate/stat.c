@@ -152,9 +152,10 @@ static int finish(struct stat_reading *r, const struct input *in)
     return file_stat_finish(s);
 }
 
-static int stat_aggregate(struct file_stat *s, struct input *in, struct err *e)
+int aggregate_input_stat(struct file_stat *s, struct input *in, struct err *e)
 {
     struct stat_reading *r = calloc(1, sizeof *r);
+    *s = (struct file_stat){.name = in->name, .kind = FILE_STAT_AGGREGATE, .part = FILE_STAT_SITES};
     if (!r)
         return err_set(e, -ENOMEM, "%s: out of memory", s->name);
     r->s = s;
@@ -185,12 +186,12 @@ int aggregate_file_stat(struct file_stat *s, const char *path, enum file_stat_pa
             s->name = path;
         return rc;
     }
-    *s = (struct file_stat){.name = path, .kind = FILE_STAT_AGGREGATE, .part = FILE_STAT_SITES};
     rc = span ? err_set(e, -EINVAL, "%s: is an aggregate, which has no events: --from and --to need a trace", path)
          : part == FILE_STAT_POOLS
              ? err_set(e, -EINVAL, "%s: is an aggregate, which has no pools: --by pool needs a trace or a workload",
                        path)
-             : stat_aggregate(s, &in, e);
+             : aggregate_input_stat(s, &in, e);
+    s->name = path;
     input_close(&in);
     if (rc == 0 && s->cut.text[0] && watch && watch->note)
         watch->note(s->cut.text);

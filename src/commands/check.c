@@ -1,13 +1,19 @@
+#include "aggregate/stat.h"
 #include "base/progress.h"
 #include "cli/command.h"
+#include "commands/check_documents.h"
+#include "plan/saved.h"
 #include "print/unrecorded.h"
+#include "tables/verify.h"
 #include "trace/reader.h"
 #include "trace/salvage.h"
 #include "workload/file.h"
 #include "workload/reader.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 extern const struct command cmd_check;
 
@@ -27,7 +33,8 @@ static const struct option options[] = {
 };
 
 struct totals {
-    uint64_t frames, events, bytes;
+    uint64_t frames, events;
+    uint64_t processes;                 // of an aggregate
     bool complete;                      // its writer finished it
     struct trace_unrecorded unrecorded; // of a trace
     bool unproved;                      // the order of its ops could not be proved in proportion to its length
@@ -75,6 +82,90 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
     t->events = s ? s->events : 0;
     workload_reader_close(r);
     return rc;
+}
+
+// Memory for a document: the largest ones are reports, of 3 MiB, and lists of events.
+enum { MAX_TEXT_BYTES = 256 << 20 };
+
+static int check_aggregate(struct input *in, struct totals *t, struct err *e)
+{
+    struct file_stat s;
+    uint8_t more;
+    int rc = aggregate_input_stat(&s, in, e);
+    if (rc < 0)
+        return rc;
+    t->events = s.total.events;
+    t->processes = s.n_processes + s.others;
+    t->unrecorded = s.unrecorded;
+    s.unrecorded = (struct trace_unrecorded){0};
+    if (s.under_way)
+        note("%s: the recording had not ended when this was written", in->name);
+    if (s.cut.text[0])
+        note("%s", s.cut.text);
+    file_stat_release(&s);
+    t->complete = true;
+    uint64_t end = in->offset;
+    ssize_t n = input_read(in, &more, 1, e);
+    if (n > 0)
+        err_set(e, -EBADMSG, "%s: more data after the last frame, at byte %llu", in->name, (unsigned long long)end);
+    return n > 0 ? -EBADMSG : (int)n;
+}
+
+static int check_text(struct input *in, bool page, struct check_documents_found *found, struct err *e)
+{
+    struct buf b = {0};
+    int rc = input_read_all(in, &b, MAX_TEXT_BYTES, e);
+    if (rc == -EFBIG)
+        err_set(e, rc, "%s: a document of over 256 MiB", in->name);
+    if (rc == 0)
+        rc = (page ? check_documents_page : check_documents_json)(in->name, (const char *)b.data, b.size, found, e);
+    buf_release(&b);
+    return rc;
+}
+
+static void print_intact(const char *name, const char *kind, const char *holds, uint64_t bytes)
+{
+    char text[32];
+    if (!cli_common.quiet)
+        printf("%s: intact %s%s%s, %s\n", name, kind, holds ? ": " : "", holds ? holds : "", human_bytes(text, bytes));
+}
+
+// Files without frames. 1 if it was one, 0 if not, or a negative errno with the text set.
+static int check_other(struct input *in, struct err *e)
+{
+    char holds[64];
+    const uint8_t *bytes;
+    struct check_documents_found d;
+    uint64_t rows = 0;
+    ssize_t n = input_peek(in, 1024, &bytes, e);
+    if (n < 0)
+        return (int)n;
+    bool page = check_documents_is_page(bytes, (size_t)n), csv = tables_is_csv(bytes, (size_t)n);
+    bool parquet = n >= 4 && memcmp(bytes, "PAR1", 4) == 0;
+    if (plan_is_saved(in->fd)) {
+        int rc = plan_verify(in->name, in->fd, e);
+        if (rc == 0)
+            print_intact(in->name, "saved plan", NULL, in->size_bytes);
+        return rc < 0 ? rc : 1;
+    }
+    if (csv || parquet) {
+        int rc = parquet ? input_make_seekable(in, e) : 0;
+        rc = rc < 0 ? rc : (parquet ? tables_verify_parquet : tables_verify_csv)(in, &rows, e);
+        if (rc == 0)
+            print_intact(in->name, parquet ? "table in Parquet" : "table in CSV",
+                         human_plural(holds, rows, "row", "rows"), in->size_bytes ? in->size_bytes : in->offset);
+        return rc < 0 ? rc : 1;
+    }
+    if (!page && file_sniff(in, FILE_JSON, NULL) != FILE_JSON)
+        return 0;
+    int rc = check_text(in, page, &d, e);
+    if (rc == 0)
+        print_intact(in->name, d.kind,
+                     d.lines ? human_plural(holds, d.lines, "line", "lines")
+                     : page  ? "in HTML"
+                             : NULL,
+                     in->offset);
+    return rc < 0 ? rc : 1;
 }
 
 static void print_salvaged(const char *name, const struct trace_salvaged *s)
@@ -138,7 +229,7 @@ static int run_check(const void *fields, int argc, char **argv)
     struct input in;
     struct err e = {0};
     struct totals t = {0};
-    char events[64], frames[64], bytes[32];
+    char events[64], frames[64], holds[160];
     (void)argc;
     if (o->salvage != (o->output != NULL))
         return usage_error(&cmd_check, "--salvage and -o FILE require each other");
@@ -146,12 +237,20 @@ static int run_check(const void *fields, int argc, char **argv)
         return salvage(o, argv[0]);
     if (file_open_input(&in, argv[0], &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
-    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD, &e);
+    int other = check_other(&in, &e);
+    if (other < 0)
+        die(EXIT_FAILED, "%s", e.text);
+    if (other > 0) {
+        input_close(&in);
+        return EXIT_DONE;
+    }
+    int kind = file_sniff(&in, FILE_TRACE | FILE_WORKLOAD | FILE_AGGREGATE, &e);
     if (kind < 0)
         die(EXIT_FAILED, "%s", e.text);
-    bool workload = kind == FILE_WORKLOAD;
     progress_init(&t.progress, "check", "B", in.size_bytes, cli_common.quiet);
-    int rc = workload ? check_workload(&in, &t, &e) : check_trace(&in, &t, &e);
+    int rc = kind == FILE_WORKLOAD    ? check_workload(&in, &t, &e)
+             : kind == FILE_AGGREGATE ? check_aggregate(&in, &t, &e)
+                                      : check_trace(&in, &t, &e);
     progress_clear(&t.progress);
     if (rc < 0)
         die(EXIT_FAILED, "%s", e.text);
@@ -159,10 +258,17 @@ static int run_check(const void *fields, int argc, char **argv)
         die(EXIT_FAILED, "%s: cut off after a complete frame, at byte %llu", in.name, (unsigned long long)in.offset);
     if (t.unproved)
         note("%s: " WORKLOAD_UNPROVED, in.name);
-    if (!cli_common.quiet)
-        printf("%s: intact %s: %s in %s, %s\n", in.name, workload ? "workload" : "trace",
-               human_plural(events, t.events, "event", "events"), human_plural(frames, t.frames, "frame", "frames"),
-               human_bytes(bytes, in.offset));
+    if (kind == FILE_AGGREGATE)
+        snprintf(holds, sizeof holds, "%s of %s", human_plural(events, t.events, "event", "events"),
+                 human_plural(frames, t.processes, "process", "processes"));
+    else
+        snprintf(holds, sizeof holds, "%s in %s", human_plural(events, t.events, "event", "events"),
+                 human_plural(frames, t.frames, "frame", "frames"));
+    print_intact(in.name,
+                 kind == FILE_WORKLOAD    ? "workload"
+                 : kind == FILE_AGGREGATE ? "aggregate"
+                                          : "trace",
+                 holds, in.offset);
     print_unrecorded(in.name, &t.unrecorded);
     trace_unrecorded_release(&t.unrecorded);
     input_close(&in);
@@ -172,7 +278,7 @@ static int run_check(const void *fields, int argc, char **argv)
 const struct command cmd_check = {
     .name = "check",
     .operands = "FILE|-",
-    .summary = "Verify every frame of a trace or workload",
+    .summary = "Verify a file that heaptape has written",
     .examples =
         {
             {"Verify a trace", "heaptape check program.ht"},

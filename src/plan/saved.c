@@ -111,17 +111,24 @@ static int bad(const struct plan *p, const char *what, struct err *e)
     return err_set(e, -EBADMSG, "%s: its saved plan: %s", p->name, what);
 }
 
+// False without a file descriptor, and if the file is shorter. *end is where the trailer begins.
+static bool get_trailer(int fd, struct saved_trailer *t, uint64_t *end)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof *t)
+        return false;
+    *end = (uint64_t)st.st_size - sizeof *t;
+    return pread(fd, t, sizeof *t, (off_t)*end) == (ssize_t)sizeof *t;
+}
+
 static int read_trailer(struct plan *p, const struct plan_key *key, struct saved_trailer *t, uint64_t *end,
                         struct err *e)
 {
-    struct stat st;
-    if (fstat(p->memory.fd, &st) < 0 || st.st_size < (off_t)sizeof *t)
+    if (!get_trailer(p->memory.fd, t, end))
         return bad(p, "cut off", e);
-    *end = (uint64_t)st.st_size - sizeof *t;
-    if (pread(p->memory.fd, t, sizeof *t, (off_t)*end) != (ssize_t)sizeof *t || t->magic != SAVED_MAGIC ||
-        t->hash != XXH3_64bits(t, offsetof(struct saved_trailer, hash)))
+    if (t->magic != SAVED_MAGIC || t->hash != XXH3_64bits(t, offsetof(struct saved_trailer, hash)))
         return bad(p, "no trailer", e);
-    if (memcmp(key, &t->key, sizeof *key) != 0)
+    if (key && memcmp(key, &t->key, sizeof *key) != 0)
         return bad(p, "of another workload", e);
     if (t->words_at % PLAN_FILE_STEP || t->words_at > t->tail_at || t->tail_at > *end ||
         *end - t->tail_at < sizeof(struct saved_tail))
@@ -274,4 +281,58 @@ int plan_load(struct plan **out, const char *name, const struct plan_settings *s
     }
     *out = p;
     return 0;
+}
+
+bool plan_is_saved(int fd)
+{
+    struct saved_trailer t;
+    uint64_t end;
+    return get_trailer(fd, &t, &end) && t.magic == SAVED_MAGIC;
+}
+
+static bool is_window_good(const struct plan_window *w, const uint8_t *file, uint64_t bytes)
+{
+    return w->at <= bytes && w->words <= (bytes - w->at) / 8 && XXH3_64bits(file + w->at, w->words * 8) == w->hash;
+}
+
+// `file` is mapped, and `end` is where its trailer begins.
+static int verify(const char *name, const struct saved_trailer *t, const uint8_t *file, uint64_t end, struct err *e)
+{
+    struct saved_tail tail;
+    struct saved_arrays a;
+    const uint8_t *at = file + t->tail_at;
+    if (XXH3_64bits(file + t->words_at, t->tail_at - t->words_at) != t->words_hash)
+        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name, (unsigned long long)t->words_at);
+    if (XXH3_64bits(at, end - t->tail_at) != t->tail_hash)
+        return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name, (unsigned long long)t->tail_at);
+    memcpy(&tail, at, sizeof tail);
+    if (!split_tail(&tail, at + sizeof tail, file + end, &a))
+        return err_set(e, -EBADMSG, "%s: wrong counts, at byte %llu", name, (unsigned long long)t->tail_at);
+    for (uint64_t i = 0; tail.facts.streamed && i < tail.facts.windows; i++) {
+        if (!is_window_good(&a.windows[i], file, t->words_at))
+            return err_set(e, -EBADMSG, "%s: checksum mismatch after byte %llu", name,
+                           (unsigned long long)a.windows[i].at);
+    }
+    return 0;
+}
+
+int plan_verify(const char *name, int fd, struct err *e)
+{
+    struct saved_trailer t;
+    uint64_t end = 0;
+    struct plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return plan_no_memory(e);
+    p->name = name;
+    p->memory.fd = fd;
+    int rc = read_trailer(p, NULL, &t, &end, e);
+    void *file = rc < 0 ? MAP_FAILED : mmap(NULL, end, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (file != MAP_FAILED) {
+        rc = verify(name, &t, file, end, e);
+        munmap(file, end);
+    } else if (rc == 0) {
+        rc = err_set_errno(e, "%s", name);
+    }
+    free(p);
+    return rc;
 }

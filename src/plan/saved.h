@@ -21,4 +21,11 @@ int plan_save(const struct plan *p, const struct plan_key *key, struct output *o
 int plan_load(struct plan **p, const char *name, const struct plan_settings *s, const struct plan_key *key, int fd,
               struct err *e);
 
+// Is the file a saved plan, as far as its last bytes tell?
+bool plan_is_saved(int fd);
+
+// Verifies the checksums of a saved plan, of whatever workload and build. 0, -EBADMSG, -ENOMEM or another negative errno, with
+// the text set.
+int plan_verify(const char *name, int fd, struct err *e);
+
 #endif

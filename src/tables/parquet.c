@@ -159,6 +159,8 @@ static int put_page(struct tables_output *o, struct parquet_column *c, int type,
         if (!p->zstd)
             return -ENOMEM;
         ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, LEVEL);
+        // Every reader that decompresses the page verifies it.
+        ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_checksumFlag, 1);
     }
     if (buf_resize(&p->packed, room) < 0)
         return -ENOMEM;

@@ -93,3 +93,115 @@ events() {
   heaptape check --salvage a.ht
   usage_fails "--salvage and -o FILE require each other"
 }
+
+# damaged_are_refused FILE STEP: with a bit changed at every STEPth byte, and cut off there.
+damaged_are_refused() {
+  python3 - "$HEAPTAPE" "$1" "$2" <<'END'
+import subprocess, sys
+data, step = open(sys.argv[2], "rb").read(), int(sys.argv[3])
+for at in range(0, len(data), step):
+    for bad in (data[:at] + bytes([data[at] ^ 1]) + data[at + 1:], data[:at]):
+        open("bad", "wb").write(bad)
+        r = subprocess.run([sys.argv[1], "check", "bad"], capture_output=True, text=True, timeout=60)
+        assert (r.returncode, r.stdout, r.stderr.count("\n")) == (1, "", 1), (at, len(bad), r)
+        assert r.stderr.startswith("heaptape: bad: "), r.stderr
+END
+}
+
+@test "aggregates" {
+  cp "$HEAPTAPE_SOURCE/tests/golden/aggregate-1.hta" a.hta
+  heaptape check a.hta
+  expect "status 0" [ "$status" -eq 0 ]
+  [[ $output == "a.hta: intact aggregate: "*" events of "*" process"*", "* ]]
+  [ "$(cat a.hta | "$HEAPTAPE" check -)" = "(stdin)${output#a.hta}" ]
+  damaged_are_refused a.hta $(($(stat -c %s a.hta) / 40 + 1))
+  { cat a.hta; echo x; } >long
+  heaptape check long
+  fails_with 1 "long: more data after the last frame, at byte $(stat -c %s a.hta)"
+}
+
+@test "tables" {
+  local table rows
+  cp "$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht" a.ht
+  for table in events blocks sites processes samples; do
+    "$HEAPTAPE" export -q -F csv -t $table -o $table.csv a.ht
+    "$HEAPTAPE" export -q -F parquet -t $table -o $table.parquet a.ht
+    rows=$(($(wc -l <$table.csv) - 1))
+    heaptape check $table.csv
+    [[ $output == "$table.csv: intact table in CSV: $rows row"* ]]
+    heaptape check $table.parquet
+    [[ $output == "$table.parquet: intact table in Parquet: $rows row"* ]]
+    # It must be read from its end.
+    [ "$(cat $table.parquet | "$HEAPTAPE" check -)" = "(stdin)${output#"$table.parquet"}" ]
+  done
+  # The pages have checksums; the footer has none.
+  size=$(stat -c %s events.parquet)
+  footer=$(($(od -An -tu4 -j $((size - 8)) -N 4 events.parquet) + 8))
+  python3 - "$HEAPTAPE" events.parquet $((size - footer)) <<'END'
+import subprocess, sys
+data, pages = open(sys.argv[2], "rb").read(), int(sys.argv[3])
+missed = 0
+for at in range(4, len(data), 61):
+    for bad in (data[:at], data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]):
+        open("bad", "wb").write(bad)
+        r = subprocess.run([sys.argv[1], "check", "bad"], capture_output=True, text=True, timeout=60)
+        assert r.stderr.count("\n") == r.returncode <= 1, r
+        missed += r.returncode == 0 and at < pages
+        assert r.returncode == 1 or len(bad) == len(data), "cut off"
+assert missed <= 3, missed
+END
+  sed '3s/^[^,]*,//' events.csv >bad
+  heaptape check bad
+  fails_with 1 "bad: a row of 15 fields, expected 16, at byte "
+  head -c -5 events.csv >bad
+  heaptape check bad
+  fails_with 1 "bad: cut off in the row at byte "
+  sed '4s/,/,a"/' events.csv >bad
+  heaptape check bad
+  fails_with 1 "bad: a quote that is not expected, at byte "
+}
+
+@test "documents" {
+  local name
+  "$HEAPTAPE" convert -q -o a.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-3.ht"
+  "$HEAPTAPE" stat --json a.htw >stat.json
+  "$HEAPTAPE" stat --brief --json a.htw >brief.json
+  "$HEAPTAPE" stat --by site --format json a.htw >sites.json
+  "$HEAPTAPE" allocators --json >allocators.json
+  "$HEAPTAPE" diff --json a.htw a.htw >diff.json
+  "$HEAPTAPE" dump --format json a.htw >dump.json
+  "$HEAPTAPE" report -o report.html a.htw
+  cp "$HEAPTAPE_SOURCE/corpus/index.json" index.json
+  check_is() {
+    heaptape check "$1"
+    expect "intact" [ "$status" -eq 0 ]
+    [[ $output == "$1: intact $2"* ]] || { echo "$output"; return 1; }
+    head -c $(($(stat -c %s "$1") / 2)) "$1" >bad
+    heaptape check bad
+    fails_with 1 "bad: " "byte"
+  }
+  check_is stat.json "statistics, "
+  check_is brief.json "brief statistics, "
+  check_is sites.json "statistics of call sites, "
+  check_is allocators.json "list of allocators, "
+  check_is diff.json "difference, "
+  check_is dump.json "events: $(wc -l <dump.json) lines, "
+  check_is report.html "report: in HTML, "
+  check_is index.json "index of a corpus, "
+  # Of another version, of another program, and not what report reads.
+  sed 's/"schema_version": *2/"schema_version":3/' brief.json >bad
+  heaptape check bad
+  fails_with 1 "bad: has another schema_version than 2"
+  echo '{"a": 1}' >bad
+  heaptape check bad
+  fails_with 1 "bad: is JSON, but no document of heaptape"
+  sed '3s/"kind"/"Kind"/' dump.json >bad
+  heaptape check bad
+  fails_with 1 "bad: line 3 is no event in JSON, at byte $(head -2 dump.json | wc -c)"
+  printf '{"schema_version": 2, "columns": ["a", "b"], "rows": [[1, 2], [3]]}\n' >bad
+  heaptape check bad
+  fails_with 1 "bad: row 1 has 1 values, expected 2"
+  sed 's/id="data">{/id="data">{,/' report.html >bad
+  heaptape check bad
+  fails_with 1 "bad: invalid JSON at byte"
+}

@@ -22,6 +22,8 @@ was_used() {
   first=$(kept)
   expect "one plan" [ "$(wc -l <<<"$first")" -eq 1 ]
   expect "nobody else's" [ "$(stat -c %a cache/heaptape/*.htp) $(stat -c %a cache/heaptape)" = "600 700" ]
+  heaptape check cache/heaptape/*.htp
+  [[ $output == cache/heaptape/*.htp": intact saved plan, "* ]]
   for options in "" "--runs 2" "--memory 4G"; do
     make_old
     # shellcheck disable=SC2086
@@ -88,7 +90,11 @@ END
   replay_verified --memory 4M
   local file
   file=$(echo cache/heaptape/*.htp)
+  heaptape check "$file"
+  expect "intact" [ "$status" -eq 0 ]
   printf '\xa5' | dd of="$file" bs=1 seek=3000000 conv=notrunc status=none
+  heaptape check "$file"
+  fails_with 1 "checksum mismatch after byte "
   heaptape replay -q -r 1 --memory 4M w.htw
   fails_with 1 "w.htw: checksum mismatch in window " " of its saved plan: try again"
   expect "removed" [ ! -e "$file" ]
