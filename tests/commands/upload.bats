@@ -217,6 +217,54 @@ END
   wait "$receiver"
 }
 
+@test "upload: through nginx, in front of receive" {
+  needs_module receive libmicrohttpd
+  command -v nginx >/dev/null || skip "no nginx"
+  local buffering nginx behind
+  echo token >tokens
+  start_receiver --token-file tokens
+  behind=$port
+  for buffering in on off; do
+    port=$(free_port)
+    cat >nginx.conf <<END
+daemon off;
+$([ "$(id -u)" -ne 0 ] || echo "user root;")
+pid nginx.pid;
+error_log nginx.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path body;
+  proxy_temp_path t1; fastcgi_temp_path t2; uwsgi_temp_path t3; scgi_temp_path t4;
+  server {
+    listen 127.0.0.1:$port;
+    client_max_body_size 0;
+    location / {
+      proxy_pass http://127.0.0.1:$behind;
+      proxy_http_version 1.1;
+      proxy_request_buffering $buffering;
+    }
+  }
+}
+END
+    nginx -p "$PWD" -c nginx.conf -e nginx.log 3>&- &
+    nginx=$!
+    wait_until listening
+    cp -r kept "$buffering"
+    heaptape upload "$buffering" "http://127.0.0.1:$port/$buffering/"
+    expect "status 1" [ "$status" -eq 1 ]
+    has "$stderr" "the server answered 401: the token is missing or wrong"
+    diff -r kept "$buffering"
+    heaptape upload --token-file tokens "$buffering" "http://127.0.0.1:$port/$buffering/"
+    expect "status 0" [ "$status" -eq 0 ]
+    [ -z "$(find "$buffering" -type f)" ]
+    diff -r kept "up/$buffering"
+    kill "$nginx"
+    wait "$nginx"
+  done
+  stop_receiver
+}
+
 @test "upload: signed for S3, as an implementation of its own has it" {
   cat >server.py <<'END'
 import hashlib, hmac
