@@ -279,6 +279,11 @@ static void read_answer(struct request *r, struct request_result *to)
     char line[BODY_BYTES + 1] = "";
     curl_off_t after = 0;
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &to->status);
+    // "100 Continue" is no answer yet.
+    if (to->status < 200) {
+        *to = (struct request_result){.text = "the server closed the connection before it answered"};
+        return;
+    }
     curl_easy_getinfo(r->curl, CURLINFO_CONTENT_TYPE, &type);
     curl_easy_getinfo(r->curl, CURLINFO_RETRY_AFTER, &after);
     to->retry_after_s = after > 0 && after < UINT32_MAX ? (uint32_t)after : 0;

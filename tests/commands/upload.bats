@@ -132,6 +132,46 @@ END
   usage_fails "--timeout"
 }
 
+@test "upload: a server that closes the connection before it has answered" {
+  port=$(free_port)
+  python3 - "$port" 3>&- <<'END' &
+import re, socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+number = 0
+def serve(s):
+    global number
+    head = b""
+    while b"\r\n\r\n" not in head:
+        more = s.recv(65536)
+        if not more:
+            return False
+        head += more
+    number += 1
+    if number == 1:
+        s.sendall(b"HTTP/1.1 100 Continue\r\n\r")
+        s.shutdown(socket.SHUT_RDWR)
+        return False
+    left = int(re.search(rb"Content-Length: (\d+)", head)[1]) - len(head.split(b"\r\n\r\n", 1)[1])
+    if left > 0:
+        s.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+    while left > 0:
+        left -= len(s.recv(left))
+    s.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    return True
+while True:
+    s = server.accept()[0]
+    while serve(s):
+        pass
+    s.close()
+END
+  receiver=$!
+  wait_until listening
+  upload
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$stderr" "cannot be uploaded: the server closed the connection before it answered; heaptape tries again"
+  [ -z "$(find spool -type f)" ]
+}
+
 @test "upload: tokens" {
   needs_module receive libmicrohttpd
   echo right >tokens
