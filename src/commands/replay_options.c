@@ -44,7 +44,8 @@ static int add_swept(const struct each_swept *s, const char *spec, size_t i, str
         rc = add_swept(s, with, i + 1, e);
         free(with);
         value = strchr(value, ',');
-        value += value != NULL;
+        if (value)
+            value++;
     }
     return rc;
 }

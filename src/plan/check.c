@@ -178,8 +178,10 @@ static struct checked begin(const struct plan *p, const uint64_t *words, uint64_
 
 bool plan_check(const struct plan *p)
 {
+    if (!check_facts(p, (const struct plan_header *)p->memory.words))
+        return false;
     struct checked c = begin(p, p->memory.words, p->memory.used);
-    if (!check_facts(p, c.header) || (p->facts.streamed && !check_windows(&c)))
+    if (p->facts.streamed && !check_windows(&c))
         return false;
     c.started = calloc(p->n_streams + 1, 1);
     bool ok = c.started && check_stream(&c, c.header->preexisting_at, PLAN_STOP) &&

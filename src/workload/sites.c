@@ -66,13 +66,13 @@ struct workload_frame workload_sites_locate(const struct workload_sites *s, uint
     return (struct workload_frame){address, module_of(s, address)};
 }
 
-// Space for the definition; *to is NULL if there is one already. 0 or -ENOMEM.
+// Makes space for the definition. *to is NULL if there is one already, or nothing to copy. Returns 0 or -ENOMEM.
 static int begin_site(struct workload_sites *s, uint32_t number, uint32_t n, struct workload_frame **to)
 {
     if (reserve_sites(s, number) < 0 || HT_GROW(&s->frames, &s->frames_capacity, s->n_frames + n) < 0)
         return -ENOMEM;
     struct workload_site *site = &s->sites[number - 1];
-    *to = site->n ? NULL : s->frames + s->n_frames;
+    *to = site->n || !n ? NULL : s->frames + s->n_frames;
     if (site->n)
         return 0;
     *site = (struct workload_site){s->n_frames, n};
