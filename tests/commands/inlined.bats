@@ -2,17 +2,26 @@
 
 load ../helper
 
-# compare COMPILER OPTION...: builds the program, and compares what both say of the address behind each of its calls.
-compare() {
-  command -v llvm-symbolizer >/dev/null || skip "no llvm-symbolizer"
-  command -v "$1" >/dev/null || skip "no $1"
-  cd "$BATS_TEST_TMPDIR" || return
+# build_program COMPILER OPTION...: builds the program in the current folder, and asks llvm-symbolizer for its calls.
+build_program() {
   "$@" -std=c++17 -O2 -g -pthread -o prog "$HEAPTAPE_SOURCE/tests/capture/server.cc"
   objdump -d --no-show-raw-insn prog | awk '/call/ { getline; if ($1 ~ /:$/) print substr($1, 1, length($1) - 1) }' >addresses
-  "$HEAPTAPE_PROGRAMS/name_addresses" prog <addresses >ours
   # A call stands before the address that it returns to.
   python3 -c 'for line in open("addresses"): print(hex(int(line, 16) - 1))' |
     llvm-symbolizer --inlines -e prog --output-style=JSON >theirs
+}
+
+# compare COMPILER OPTION...: builds the program, and compares what both say of the address behind each of its calls. The
+# program is built once for all builds of heaptape that ./check tests, which share $HEAPTAPE_TEST_SHARED.
+compare() {
+  command -v llvm-symbolizer >/dev/null || skip "no llvm-symbolizer"
+  command -v "$1" >/dev/null || skip "no $1"
+  local folder=${HEAPTAPE_TEST_SHARED:-$BATS_TEST_TMPDIR}/inlined.$*
+  mkdir -p "$folder"
+  cd "$folder" || return
+  [ -e built ] || build_program "$@"
+  touch built
+  "$HEAPTAPE_PROGRAMS/name_addresses" prog <addresses >ours
   python3 - <<'END'
 import json
 addresses = open("addresses").read().split()
