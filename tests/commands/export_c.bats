@@ -95,8 +95,7 @@ END
   make_workload churn 2 3000
   program w.htw -DCHECK=1
   ./program
-  bad=$(find "$HEAPTAPE_BUILD" -name 'libtest-badalloc.so')
-  [ -n "$bad" ]
+  bad=$HEAPTAPE_PROGRAMS/hostile/libtest-badalloc.so
   skip_under_sanitizer
   make_workload kinds 1 30000
   program w.htw -DCHECK=1

@@ -216,7 +216,7 @@ assert d["timeline"][-1][3] == 0'
 }
 
 @test "the player started by hand says what it is" {
-  player=$(find "$HEAPTAPE_BUILD" -name heaptape-replay -type f)
+  player=$HEAPTAPE_BUILD/src/player/heaptape-replay
   run "$player"
   [ "$status" -eq 2 ]
   has "$output" "heaptape replay"

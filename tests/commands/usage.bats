@@ -29,7 +29,7 @@ load ../helper
   local fact
   for fact in 'heaptape +[0-9.]+' 'compiler +(gcc|.*[Cc]lang) ?.*[0-9]' "architecture +$(uname -m)" 'attach +(yes|no)' \
     "glibc +$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)" "zstd +$(pkg-config --modversion libzstd)" \
-    "elfutils +$(pkg-config --modversion libdw)" "libheaptape.so +$HEAPTAPE_BUILD/.*libheaptape.so"; do
+    "elfutils +$(pkg-config --modversion libdw)" "libheaptape.so +$(realpath "$HEAPTAPE_BUILD")/.*libheaptape.so"; do
     grep -Eq "^$fact" <<<"$output"
   done
   heaptape --version --nonsense

@@ -198,7 +198,7 @@ kill_recorder() {
   skip_under_sanitizer
   local kept
   kept=$(mktemp -d /dev/shm/heaptape-XXXXXX)
-  HEAPTAPE_SPOOL=$kept LD_PRELOAD=$(find "$HEAPTAPE_BUILD" -name libheaptape.so) churn 10
+  HEAPTAPE_SPOOL=$kept LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so churn 10
   printf 0 | dd of="$kept/session" bs=1 seek=7 conv=notrunc status=none
   "$HEAPTAPE" record -q -f -o t.ht -- churn 10
   expect "the session" [ -e "$kept/session" ]
@@ -209,7 +209,7 @@ kill_recorder() {
   skip_under_sanitizer
   # One without a recorder is for --collect.
   kept=$(mktemp -d /dev/shm/heaptape-XXXXXX)
-  HEAPTAPE_SPOOL=$kept LD_PRELOAD=$(find "$HEAPTAPE_BUILD" -name libheaptape.so) churn 10
+  HEAPTAPE_SPOOL=$kept LD_PRELOAD=$HEAPTAPE_BUILD/src/capture/libheaptape.so churn 10
   "$HEAPTAPE" record -q -f -o t.ht -- churn 10
   "$HEAPTAPE" record -q -f -o collected.ht --collect "$kept"
   rm -r "$kept"

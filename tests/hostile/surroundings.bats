@@ -5,7 +5,7 @@ load hostile
 setup_file() {
   export PATH=$HEAPTAPE_PROGRAMS:$HEAPTAPE_PROGRAMS/hostile:$PATH
   # Without /proc it cannot find itself.
-  HEAPTAPE_LIBEXEC=$(dirname "$(find "$HEAPTAPE_BUILD" -name libheaptape.so)")
+  HEAPTAPE_LIBEXEC=$HEAPTAPE_BUILD/src/capture
   export ENVIRONMENTS=${HEAPTAPE_TEST_ENVIRONMENTS:-20} LIBEXEC=$HEAPTAPE_LIBEXEC
 }
 
