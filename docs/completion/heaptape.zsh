@@ -55,7 +55,7 @@ _heaptape_record() {
     '--spool=[keep segments in DIR until they are uploaded]:DIR: _heaptape_words @folders' \
     '--spool-limit=[drop the oldest segments above SIZE]:SIZE: _heaptape_words ' \
     '--upload-wait=[wait for uploads at the end]:SECONDS: _heaptape_words ' \
-    '--upload-timeout=[give up requests that stall]:SECONDS: _heaptape_words ' \
+    '--upload-timeout=[cancel requests that stall]:SECONDS: _heaptape_words ' \
     '--upload-token-file=[send the token in the first line of FILE]:FILE: _heaptape_words @files' \
     '--s3=-[sign requests for S3]::REGION: _heaptape_words ' \
     '(-p --pid)'{-p+,--pid=}'[record a process that runs already]:PID: _heaptape_words @processes' \
@@ -360,7 +360,7 @@ _heaptape_upload() {
   _arguments -s -S : \
     '--token-file=[send the token in the first line of FILE]:FILE: _heaptape_words @files' \
     '--s3=-[sign requests for S3, for REGION or $AWS_REGION]::REGION: _heaptape_words ' \
-    '--timeout=[give up a request that stalls for SECONDS]:SECONDS: _heaptape_words ' \
+    '--timeout=[cancel a request that stalls for SECONDS]:SECONDS: _heaptape_words ' \
     '--wait=[stop when nothing could be uploaded for SECONDS]:SECONDS: _heaptape_words ' \
     '(-v --verbose)'{-v,--verbose}'[print a line for each file]' \
     '(-h --help)'{-h,--help}'[show this help and exit]' \

@@ -164,7 +164,7 @@ static const struct option options[] = {
      offsetof(struct record_options, spool_bytes), .min = 1, .max = INT64_MAX},
     {0, "upload-wait", OPTION_NUMBER, "SECONDS", "30", "wait for uploads at the end",
      offsetof(struct record_options, upload_wait_s), .max = UINT32_MAX},
-    {0, "upload-timeout", OPTION_NUMBER, "SECONDS", "60", "give up requests that stall",
+    {0, "upload-timeout", OPTION_NUMBER, "SECONDS", "60", "cancel requests that stall",
      offsetof(struct record_options, upload_timeout_s), .shown = "SEC", .min = 1, .max = INT32_MAX},
     {0, "upload-token-file", OPTION_STRING, "FILE", NULL, "send the token in the first line of FILE",
      offsetof(struct record_options, token_file)},

@@ -19,7 +19,7 @@ static const struct option options[] = {
      offsetof(struct upload_command, token_file)},
     {0, "s3", OPTION_PARSED, "REGION", NULL, "sign requests for S3, for REGION or $AWS_REGION",
      offsetof(struct upload_command, s3), .bare = "", .parse = upload_options_parse_s3},
-    {0, "timeout", OPTION_NUMBER, "SECONDS", "60", "give up a request that stalls for SECONDS",
+    {0, "timeout", OPTION_NUMBER, "SECONDS", "60", "cancel a request that stalls for SECONDS",
      offsetof(struct upload_command, timeout_s), .min = 1, .max = INT32_MAX},
     {0, "wait", OPTION_NUMBER, "SECONDS", "60", "stop when nothing could be uploaded for SECONDS",
      offsetof(struct upload_command, wait_s), .min = 1, .max = UINT32_MAX},
