@@ -3,10 +3,18 @@ programs=chromium
 packages=chromium
 licence=BSD-3-Clause
 varies='profile/* err'
-says='calls its own malloc|was not seen|other processes have calls that were not recorded' # PartitionAlloc
+# PartitionAlloc lies in the executable.
+says='calls its own malloc|was not seen|other processes have calls that were not recorded'
 
 run() {
-  echo '<html><body><p id="p"></p><script>let s = 0; for (let i = 0; i < 100000; i++) s += i % 7;
-    document.getElementById("p").textContent = "sum " + s; for (let i = 0; i < 500; i++) document.body.append(document.createElement("b"));</script></body></html>' >page.html
-  record chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --dump-dom "file://$PWD/page.html"
+  cat >page.html <<'END'
+<html><body><p id="p"></p><script>
+let s = 0;
+for (let i = 0; i < 100000; i++) s += i % 7;
+document.getElementById("p").textContent = "sum " + s;
+for (let i = 0; i < 500; i++) document.body.append(document.createElement("b"));
+</script></body></html>
+END
+  record chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" \
+    --dump-dom "file://$PWD/page.html"
 }

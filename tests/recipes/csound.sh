@@ -5,6 +5,7 @@ licence=LGPL-2.1-or-later
 varies='err *.wav' # times
 
 run() {
+  notes=$(perl -e 'print "i 1 ", $_ / 10, " 2 ", 100 + $_ * 7, "\n" for 0 .. shift' "$(part 1000)")
   cat >piece.csd <<END
 <CsoundSynthesizer>
 <CsInstruments>
@@ -19,7 +20,7 @@ instr 1
 endin
 </CsInstruments>
 <CsScore>
-$(i=0; while [ $i -lt "$(part 1000)" ]; do echo "i 1 $((i / 10)).$((i % 10)) 2 $((100 + i * 7))"; i=$((i + 1)); done)
+$notes
 </CsScore>
 </CsoundSynthesizer>
 END

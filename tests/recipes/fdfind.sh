@@ -4,7 +4,11 @@ packages=fd-find
 licence='MIT OR Apache-2.0'
 
 run() {
-  perl -e 'for my $i (1 .. shift) { my $d = "d" . $i % 13; mkdir $d; mkdir "$d/e" . $i % 7; open my $f, ">", "$d/e" . $i % 7 . "/f$i" }' "$(part 20000)"
+  perl -e 'for my $i (1 .. shift) {
+      my $folder = "d" . $i % 13;
+      mkdir $folder;
+      open my $f, ">", "$folder/f$i";
+    }' "$(part 20000)"
   record fdfind -j4 -t f '7$' . >unsorted
   sort unsorted | cksum
   rm unsorted

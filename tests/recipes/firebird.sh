@@ -6,9 +6,12 @@ varies='*.fdb'
 
 run() {
   {
-    echo "create database '$PWD/test.fdb'; create table t (id int primary key, name varchar(60)); create index i on t (name); commit;"
-    perl -e 'print "insert into t values ($_, \x27name $_\x27);\n" for 1 .. $ARGV[0]' "$(part 20000)"
-    echo "commit; select count(*), max(name) from t where name like 'name 1%'; select first 3 * from t order by name desc;"
+    echo "create database '$PWD/test.fdb';"
+    echo 'create table t (id int primary key, name varchar(60));'
+    echo 'create index i on t (name); commit;'
+    perl -e 'print "insert into t values ($_, \x27name $_\x27);\n" for 1 .. shift' "$(part 20000)"
+    echo "commit; select count(*), max(name) from t where name like 'name 1%';"
+    echo 'select first 3 * from t order by name desc;'
   } >input.sql
   record isql-fb -q -i input.sql
 }

@@ -3,10 +3,20 @@ programs=firefox-esr
 packages=firefox-esr
 licence=MPL-2.0
 varies='profile/* err out *.png'
+# mozjemalloc lies in the executable. It lacks the delete with a size, which libraries then find in
+# libheaptape.so.
+strict=no
+says='calls its own malloc|was not seen|other processes have calls that were not recorded'
 
 run() {
-  echo '<html><body><p id="p"></p><script>let s = 0; for (let i = 0; i < 100000; i++) s += i % 7;
-    document.getElementById("p").textContent = "sum " + s;</script></body></html>' >page.html
+  cat >page.html <<'END'
+<html><body><p id="p"></p><script>
+let s = 0;
+for (let i = 0; i < 100000; i++) s += i % 7;
+document.getElementById("p").textContent = "sum " + s;
+</script></body></html>
+END
   mkdir profile
-  record firefox-esr --headless --no-remote --profile "$PWD/profile" --screenshot "$PWD/page.png" "file://$PWD/page.html"
+  record firefox-esr --headless --no-remote --profile "$PWD/profile" \
+    --screenshot "$PWD/page.png" "file://$PWD/page.html"
 }

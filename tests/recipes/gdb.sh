@@ -7,5 +7,6 @@ varies=err
 run() {
   code "$(part 1500)" >input.c
   gcc -g -o input input.c
-  record gdb -nx -batch -ex 'maint set worker-threads 3' -ex 'info functions f1' -ex 'info types .' -ex 'disassemble main' input
+  record gdb -nx -batch -ex 'maint set worker-threads 3' -ex 'info functions f1' \
+    -ex 'info types .' -ex 'disassemble main' input
 }

@@ -2,20 +2,22 @@
 programs=ghc
 packages=ghc
 licence=BSD-3-Clause
+varies='*.o *.hi' # temporary names
 
 run() {
   for module in A B C; do
-    {
-      echo "module $module where"
-      i=0
-      while [ $i -lt "$(part 200)" ]; do
-        printf 'f%d :: Int -> [Int] -> Int\nf%d a b = foldr (\\x y -> x * %d + y) a (map (+ a) b)\n' $i $i $i
-        i=$((i + 1))
-      done
-    } >$module.hs
+    perl -e 'print "module $ARGV[0] where\n";
+      for my $i (0 .. $ARGV[1]) {
+        print "f$i :: Int -> [Int] -> Int\nf$i a b = foldr (\\x y -> x * $i + y) a (map (+ a) b)\n";
+      }' $module "$(part 200)" >$module.hs
   done
-  printf 'module Main where\nimport qualified A\nimport qualified B\nimport qualified C\nmain :: IO ()
-main = print (A.f0 1 [2] + B.f1 3 [4] + C.f2 5 [6])\n' >Main.hs
-  record ghc -v0 -O1 -j2 -c --make Main.hs -o main || return
+  cat >Main.hs <<'END'
+module Main where
+import qualified A
+import qualified B
+import qualified C
+main :: IO ()
+main = print (A.f0 1 [2] + B.f1 3 [4] + C.f2 5 [6])
+END
+  record ghc -v0 -O1 -j2 -c --make Main.hs
 }
-varies='*.o *.hi main' # temporary names

@@ -6,15 +6,16 @@ varies='db* out' # times
 
 run() {
   {
-    echo 'table_create T TABLE_NO_KEY'
-    echo 'column_create T c COLUMN_SCALAR Text'
-    echo 'table_create L TABLE_PAT_KEY ShortText --default_tokenizer TokenBigram --normalizer NormalizerAuto'
-    echo 'column_create L i COLUMN_INDEX|WITH_POSITION T c'
-    echo 'load --table T'
-    echo '['
+    cat <<'END'
+table_create T TABLE_NO_KEY
+column_create T c COLUMN_SCALAR Text
+table_create L TABLE_PAT_KEY ShortText --default_tokenizer TokenBigram --normalizer NormalizerAuto
+column_create L i COLUMN_INDEX|WITH_POSITION T c
+load --table T
+[
+END
     text "$(part 2000)" | sed 's/.*/{"c": "&"},/'
-    echo ']'
-    echo 'select T --match_columns c --query a --limit 3'
+    printf ']\nselect T --match_columns c --query a --limit 3\n'
   } >input
   record groonga --file input -n db
 }

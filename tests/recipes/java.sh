@@ -1,4 +1,4 @@
-# java: compiles a source file in its own process and runs it, with its compiler's and collector's threads.
+# java: compiles a source file in its own process and runs it, with its compilers' threads.
 programs='java javac'
 packages=openjdk-17-jdk-headless
 licence=GPL-2.0-only
@@ -12,7 +12,6 @@ public class Main {
     Map<String, List<Integer>> m = IntStream.range(0, $(part 2000000)).parallel().boxed()
         .collect(Collectors.groupingBy(i -> "k" + i % 1000));
     System.out.println(m.size() + " " + m.get("k7").stream().mapToInt(i -> i).sum());
-    System.out.println(java.util.zip.GZIPOutputStream.class.getName());
   }
 }
 END

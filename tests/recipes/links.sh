@@ -4,6 +4,10 @@ packages=links2
 licence=GPL-2.0-or-later
 
 run() {
-  perl -e 'print "<html><table>", map("<tr><td>row $_<td><b>" . $_ * 7 . "</b></tr>\n", 1 .. shift), "</table></html>"' "$(part 3000)" >page.html
+  {
+    echo '<html><table>'
+    perl -e 'print "<tr><td>row $_<td><b>", $_ * 7, "</b></tr>\n" for 1 .. shift' "$(part 3000)"
+    echo '</table></html>'
+  } >page.html
   record links2 -dump page.html
 }

@@ -6,5 +6,6 @@ varies='err *.avi'
 
 run() {
   video 320 180 "$(part 200)" >input.y4m
-  record melt -silent input.y4m -filter greyscale -filter mirror -consumer avformat:output.avi real_time=-2 vcodec=mpeg4 an=1
+  record melt -silent input.y4m -filter greyscale -filter mirror \
+    -consumer avformat:output.avi real_time=-2 vcodec=mpeg4 an=1
 }

@@ -7,8 +7,15 @@ varies='err session.key managed-keys* *.jnl'
 run() {
   dns_zone "$(part 20000)" >zone
   cat >named.conf <<END
-options { directory "$PWD"; listen-on port $port { 127.0.0.1; }; listen-on-v6 { none; }; recursion no; pid-file none; session-keyfile none;
-  dnssec-validation no; };
+options {
+  directory "$PWD";
+  listen-on port $port { 127.0.0.1; };
+  listen-on-v6 { none; };
+  recursion no;
+  pid-file none;
+  session-keyfile none;
+  dnssec-validation no;
+};
 controls { };
 zone "example" { type primary; file "zone"; };
 END

@@ -8,9 +8,13 @@ run() {
 #lang racket/base
 (require racket/place racket/list)
 (provide work main)
-(define (work ch) (place-channel-put ch (apply + (map (lambda (n) (string-length (number->string n))) (range $(part 500000))))))
-(define (main) (define ps (for/list ((i 2)) (dynamic-place "main.rkt" 'work)))
-  (displayln (map place-channel-get ps)) (for-each place-wait ps))
+(define (digits n) (string-length (number->string n)))
+(define (work channel)
+  (place-channel-put channel (apply + (map digits (range $(part 500000))))))
+(define (main)
+  (define places (for/list ((i 2)) (dynamic-place "main.rkt" 'work)))
+  (displayln (map place-channel-get places))
+  (for-each place-wait places))
 END
   record racket -l racket/base -e '((dynamic-require "main.rkt" (quote main)))'
 }

@@ -1,5 +1,5 @@
-# recollindex: its stages of an index are threads.
-programs=recollindex
+# recollindex: the stages of its index are threads.
+programs='recollindex split'
 packages=recollcmd
 licence=GPL-2.0-or-later
 varies='conf/* out err'
@@ -7,6 +7,12 @@ varies='conf/* out err'
 run() {
   mkdir docs conf
   text "$(part 3000)" | split -b 20000 --additional-suffix=.txt - docs/
-  printf 'topdirs = %s\nthrQSizes = 2 2 2\nthrTCounts = 2 2 1\nlogfilename = stderr\nloglevel = 2\n' "$PWD/docs" >conf/recoll.conf
+  cat >conf/recoll.conf <<END
+topdirs = $PWD/docs
+thrQSizes = 2 2 2
+thrTCounts = 2 2 1
+logfilename = stderr
+loglevel = 2
+END
   record recollindex -c "$PWD/conf"
 }

@@ -4,6 +4,12 @@ packages='slapd ldap-utils'
 licence=OLDAP-2.8
 varies='data/* err'
 
+entries() {
+  printf 'dn: dc=d\nobjectClass: dcObject\nobjectClass: organization\no: d\ndc: d\n\n'
+  perl -e 'print "dn: cn=n$_,dc=d\nobjectClass: inetOrgPerson\ncn: n$_\nsn: s$_\n",
+    "mail: m$_\@d\n\n" for 1 .. $ARGV[0]' "$1"
+}
+
 run() {
   mkdir data
   cat >slapd.conf <<END
@@ -21,15 +27,13 @@ rootpw x
 directory data
 index cn eq,sub
 END
-  {
-    printf 'dn: dc=d\nobjectClass: dcObject\nobjectClass: organization\no: d\ndc: d\n\n'
-    perl -e 'print "dn: cn=n$_,dc=d\nobjectClass: inetOrgPerson\ncn: n$_\nsn: s$_\nmail: m$_\@d\n\n" for 1 .. $ARGV[0]' "$(part 5000)"
-  } | slapadd -q -f slapd.conf
+  entries "$(part 5000)" | slapadd -q -f slapd.conf
   start slapd -h "ldap://127.0.0.1:$port" -f slapd.conf -d 0
   ready listening "$port"
+  search="ldapsearch -x -H ldap://127.0.0.1:$port -b dc=d"
   for q in 'cn=n1*' 'mail=m7*' 'sn=s33' 'cn=*9'; do
-    ldapsearch -x -LLL -H "ldap://127.0.0.1:$port" -b dc=d "($q)" mail | grep -c ^mail
+    $search -LLL "($q)" mail | grep -c ^mail
   done
-  ldapsearch -x -H "ldap://127.0.0.1:$port" -D cn=root,dc=d -w x -b dc=d -E pr=50/noprompt '(objectClass=*)' | grep -c ^dn
+  $search -D cn=root,dc=d -w x -E pr=50/noprompt '(objectClass=*)' | grep -c ^dn
   stop
 }

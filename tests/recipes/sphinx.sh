@@ -6,11 +6,24 @@ varies='out i.*'
 
 run() {
   {
-    echo '<?xml version="1.0" encoding="utf-8"?><sphinx:docset><sphinx:schema><sphinx:field name="t"/></sphinx:schema>'
-    text "$(part 10000)" | perl -ne 'chomp; print "<sphinx:document id=\"$.\"><t>$_</t></sphinx:document>\n"'
+    echo '<?xml version="1.0" encoding="utf-8"?>'
+    echo '<sphinx:docset><sphinx:schema><sphinx:field name="t"/></sphinx:schema>'
+    text "$(part 10000)" | sed '=' |
+      sed 'N; s/\(.*\)\n\(.*\)/<sphinx:document id="\1"><t>\2<\/t><\/sphinx:document>/'
     echo '</sphinx:docset>'
   } >input.xml
-  printf 'source s {\n type = xmlpipe2\n xmlpipe_command = cat %s/input.xml\n}\nindex i {\n source = s\n path = %s/i\n}\nindexer {\n mem_limit = 16M\n}\n' \
-    "$PWD" "$PWD" >sphinx.conf
+  cat >sphinx.conf <<END
+source s {
+  type = xmlpipe2
+  xmlpipe_command = cat $PWD/input.xml
+}
+index i {
+  source = s
+  path = $PWD/i
+}
+indexer {
+  mem_limit = 32M
+}
+END
   record indexer --config sphinx.conf --quiet i
 }

@@ -7,8 +7,9 @@ varies='data/* out err'
 run() {
   mkdir -m 700 data
   : >torrc
-  start tor -f torrc --defaults-torrc torrc --DataDirectory "$PWD/data" --DisableNetwork 1 --SocksPort "127.0.0.1:$port" --NumCPUs 2 \
-    --PidFile "$PWD/data/pid" --Log 'notice stdout' --RunAsDaemon 0
+  start tor -f torrc --defaults-torrc torrc --DataDirectory "$PWD/data" --DisableNetwork 1 \
+    --SocksPort "127.0.0.1:$port" --NumCPUs 2 --PidFile "$PWD/data/pid" --Log 'notice stdout' \
+    --RunAsDaemon 0
   ready test -s data/pid
   sleep 3
   stop

@@ -5,6 +5,12 @@ licence=LGPL-3.0-only
 varies='*.pdf err'
 
 run() {
-  echo '<html><body><p id="p"></p><script>var s = ""; for (var i = 0; i < 2000; i++) s += i + " "; document.getElementById("p").innerHTML = s;</script></body></html>' >page.html
+  cat >page.html <<'END'
+<html><body><p id="p"></p><script>
+var s = "";
+for (var i = 0; i < 2000; i++) s += i + " ";
+document.getElementById("p").innerHTML = s;
+</script></body></html>
+END
   QT_QPA_PLATFORM=offscreen record wkhtmltopdf -q page.html page.pdf
 }
