@@ -28,8 +28,9 @@ END
   start apache2 -f "$PWD/apache.conf" -D FOREGROUND
   ready test -s apache.pid
   ready listening "$port"
-  ab -q -n "$(part 3000)" -c 6 "http://127.0.0.1:$port/10.txt" >/dev/null
-  ab -q -k -n "$(part 3000)" -c 6 -H 'Accept-Encoding: gzip' "http://127.0.0.1:$port/10.txt" >/dev/null
-  curl -s "http://127.0.0.1:$port/10.txt" | cksum
+  page=http://127.0.0.1:$port/10.txt
+  ab -q -n "$(part 3000)" -c 6 "$page" >/dev/null
+  ab -q -k -n "$(part 3000)" -c 6 -H 'Accept-Encoding: gzip' "$page" >/dev/null
+  curl -s "$page" | cksum
   stop
 }

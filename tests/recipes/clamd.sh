@@ -6,7 +6,7 @@ varies='out err'
 
 run() {
   mkdir db files
-  perl -e 'printf "Test.%d:0:*:%s\n", $_, unpack "H*", "pattern number $_" for 1 .. 2000' >db/test.ndb
+  perl -e 'print "Test.$_:0:*:", unpack("H*", "pattern number $_"), "\n" for 1 .. 2000' >db/test.ndb
   text "$(part 20000)" | split -b 20000 - files/
   echo 'this is pattern number 77' >files/bad
   cat >clamd.conf <<END
