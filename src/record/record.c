@@ -1,7 +1,7 @@
 #include "record/record.h"
 
 #include "attach/attach.h"
-#include "base/limit.h"
+#include "proc/limit.h"
 #include "proc/watch.h"
 #include "record/drain_private.h"
 #include "record/encoder.h"
@@ -751,11 +751,6 @@ static void count_losses(struct recorder *r)
     result->lost_is_bound |= r->drain.refused_unknown || r->drain.n_unreadable || r->drain.unopened || result->cut_off;
 }
 
-void record_result_release(struct record_result *r)
-{
-    trace_unrecorded_release(&r->unrecorded);
-}
-
 int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e)
 {
     struct recorder *r = calloc(1, sizeof *r);
@@ -769,8 +764,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     pthread_mutex_init(&r->draining, NULL);
     pthread_cond_init(&r->active_again, NULL);
     record_launch_signals(&r->launch);
-    int rc = run(r, e);
-    limit_explain(e, rc);
+    int rc = limit_explain(run(r, e), e);
     record_launch_wake_on_signal(NULL);
     result->left = r->unrecorded.tree ? 0 : r->drain.n_left;
     result->untraced = r->drain.n_refused;

@@ -84,9 +84,7 @@ struct record_result {
     struct record_fact off;      // processes in which recording turned itself off: the reason
 };
 
-void record_result_release(struct record_result *r);
-
-// Runs the program to its end and everything that it started, too. `out` is borrowed. *result is to be released. 0, or a negative errno when
+// Runs the program to its end and everything that it started, too. `out` is borrowed. result->unrecorded is to be released. 0, or a negative errno when
 // heaptape failed: if the program had been started, it ran on to its end untraced and result->wait_status is valid.
 int record_run(const struct record_settings *settings, struct output *out, struct record_result *result, struct err *e);
 

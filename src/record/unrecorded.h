@@ -5,7 +5,7 @@
 #ifndef HEAPTAPE_RECORD_UNRECORDED_H
 #define HEAPTAPE_RECORD_UNRECORDED_H
 
-#include "base/limit.h"
+#include "proc/limit.h"
 #include "record/drain.h"
 #include "record/record.h"
 

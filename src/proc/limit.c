@@ -1,4 +1,4 @@
-#include "base/limit.h"
+#include "proc/limit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -76,11 +76,12 @@ struct limit limit_of(uint32_t resource, uint64_t value)
     return (struct limit){0};
 }
 
-void limit_explain(struct err *e, int rc)
+int limit_explain(int rc, struct err *e)
 {
     struct limit l = limit_find(0, -rc);
     size_t n = strlen(e->text);
     if (rc < 0 && l.what)
         snprintf(e->text + n, sizeof e->text - n, " (the %s is limited to %llu%s)", l.what,
                  (unsigned long long)l.amount, l.unit);
+    return rc;
 }

@@ -1,6 +1,6 @@
 // Resource limits (getrlimit(2)) that are the reason why something failed.
-#ifndef HEAPTAPE_BASE_LIMIT_H
-#define HEAPTAPE_BASE_LIMIT_H
+#ifndef HEAPTAPE_PROC_LIMIT_H
+#define HEAPTAPE_PROC_LIMIT_H
 
 #include "base/err.h"
 
@@ -23,7 +23,7 @@ struct limit limit_find(pid_t pid, int error);
 // The limit of `value` bytes or files on a RLIMIT_* resource.
 struct limit limit_of(uint32_t resource, uint64_t value);
 
-// Appends the limit of the caller that let a call fail with the negative errno `rc`, if there is one, to the error.
-void limit_explain(struct err *e, int rc);
+// If the caller failed with the negative errno `rc` because of a limit, appends the limit to the error. Returns `rc`.
+int limit_explain(int rc, struct err *e);
 
 #endif
