@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "spool/attach.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -39,6 +38,7 @@ enum {
 #define PICKY_NS MS(200)  // for which a thread is looked for that calls malloc from outside of the C library
 #define ENTRY_NS MS(2000) // … from anywhere; then one that waits in a system call
 #define CALL_NS  MS(10000)
+#define BUSY_NS  MS(5000) // for another tracer to let go of a process whose recording is to end
 #define STOP_NS  MS(100)
 #define LEAVE_NS MS(500)  // all of them to leave the library, which then stand
 #define LIST_NS  MS(3000) // for which threads are waited for that are in malloc
@@ -465,6 +465,16 @@ static int call_standing(struct caller *c, const struct leave_what *in, const ch
                           : err_set(e, -EBUSY, "%ld: threads did not leave the library in time", (long)t->remote->pid);
 }
 
+// The PID of the recorder that records the process and lives; 0: none.
+static int find_recorder(struct caller *c, uint64_t *recorder, struct err *e)
+{
+    *recorder = 0;
+    // Versions before 0.2.0 lack the function.
+    return remote_last_function(c->tracees->remote, "heaptape_recorder")
+               ? call_by_name(c, "heaptape_recorder", no_arguments, recorder, e)
+               : 0;
+}
+
 static int end_recording(struct caller *c, struct err *e)
 {
     uint64_t ignored = 0, at = 0;
@@ -474,7 +484,7 @@ static int end_recording(struct caller *c, struct err *e)
     if (rc == 0)
         rc = call_standing(c, &in, "heaptape_end", e);
     if (rc == 0)
-        rc = call_by_name(c, "heaptape_detach", no_arguments, &ignored, e);
+        rc = call_by_name(c, "heaptape_detach", (const uint64_t[6]){(uint64_t)getppid()}, &ignored, e);
     return rc < 0 ? rc : call_standing(c, &in, "heaptape_clear", e);
 }
 
@@ -502,7 +512,12 @@ static int begin_recording(struct caller *c, const struct attach_how *how, const
 {
     struct remote *r = c->tracees->remote;
     bool loaded = remote_last_function(r, "heaptape_attach");
-    int rc = loaded ? end_recording(c, e) : 0;
+    uint64_t recorder = 0;
+    int rc = loaded ? find_recorder(c, &recorder, e) : 0;
+    if (rc == 0 && (uint32_t)recorder)
+        return err_set(e, -EBUSY, "%ld: is being recorded already, by process %u", (long)r->pid, (uint32_t)recorder);
+    if (loaded && rc == 0)
+        rc = end_recording(c, e);
     if (loaded && rc == 0)
         rc = join(c, how, e);
     // The library of another version of heaptape, which attached to the process before, knows no such session: it stays idle.
@@ -592,48 +607,6 @@ static void find_functions(struct remote *r)
         remote_function(r, names[i]);
 }
 
-// The kernel would reset what the program does at SIGTRAP: where a thread blocks it, or all ignore it.
-static bool needs_trap(pid_t pid)
-{
-    char path[64];
-    const uint64_t trap = 1ull << (SIGTRAP - 1);
-    struct dirent *d;
-    bool caught = status_number(pid, pid, "SigCgt", 16) & trap, needs = status_number(pid, pid, "SigIgn", 16) & trap;
-    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
-    DIR *tasks = opendir(path);
-    while (caught && tasks && (d = readdir(tasks)))
-        needs |= status_number(pid, (pid_t)strtol(d->d_name, NULL, 10), "SigBlk", 16) & trap;
-    if (tasks)
-        closedir(tasks);
-    return needs;
-}
-
-// What would be changed, or could not be, is found out before anything is.
-static int check(pid_t pid, struct err *e)
-{
-    uint64_t tracer = status_number(pid, pid, "TracerPid", 10);
-    char state = status_letter(pid, pid, "State");
-    if (!state)
-        return err_set(e, -ESRCH, "%ld: no such process", (long)pid);
-    if (state == 'Z' && status_number(pid, pid, "Threads", 10) > 1)
-        return err_set(e, -ENOTSUP, "%ld: its main thread has ended, and /proc shows nothing of the others' memory",
-                       (long)pid);
-    if (state == 'Z' || state == 'X')
-        return err_set(e, -ESRCH, "%ld: the process has ended", (long)pid);
-    // Who is traced may stand still, too.
-    if (tracer)
-        return err_set(e, -EBUSY, "%ld: is traced by process %llu (a debugger, or strace)", (long)pid,
-                       (unsigned long long)tracer);
-    if (state == 'T' || state == 't')
-        return err_set(e, -EBUSY, "%ld: is stopped; continue it first", (long)pid);
-    if (status_number(pid, pid, "Tgid", 10) != (uint64_t)pid)
-        return err_set(e, -ESRCH, "%ld: is a thread and no process", (long)pid);
-    if (needs_trap(pid))
-        return err_set(e, -ENOTSUP,
-                       "%ld: ignores SIGTRAP, or blocks and handles it, and a breakpoint would change that", (long)pid);
-    return 0;
-}
-
 // Those that are to be wrapped by other names must be functions of an object that the loader knows.
 static int check_names(struct remote *r, const struct spool_wrap *names, struct err *e)
 {
@@ -647,14 +620,41 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
     return 0;
 }
 
-// In the child. Without `how` the recording ends.
-static int run(pid_t pid, const struct attach_how *how, struct attach_shared *s)
+// As status_check. Where a recording is to end, another heaptape that is about to refuse the process, and a debugger, have a while to let
+// go of it.
+static int check_patiently(pid_t pid, bool ends, struct err *e)
+{
+    uint64_t start = clock_monotonic_ns();
+    struct err why;
+    int rc;
+    do {
+        why = (struct err){0};
+        rc = status_check(pid, &why);
+        if (rc == -EBUSY && ends)
+            nanosleep(&(struct timespec){.tv_nsec = MS(10)}, NULL);
+    } while (rc == -EBUSY && ends && clock_monotonic_ns() - start < BUSY_NS);
+    return rc < 0 ? err_set(e, rc, "%s", why.text) : 0;
+}
+
+// Ends the recording of `owner`, or of any recorder that has died, or of any at all if it is 0.
+static int end_own(struct caller *c, pid_t owner, struct err *e)
+{
+    uint64_t recorder = 0;
+    int rc = owner ? find_recorder(c, &recorder, e) : 0;
+    if (rc == 0 && (uint32_t)recorder && (pid_t)recorder != owner)
+        return err_set(e, -ENOENT, "%ld: is being recorded by process %u", (long)c->tracees->remote->pid,
+                       (uint32_t)recorder);
+    return rc < 0 ? rc : end_recording(c, e);
+}
+
+// In the child. Without `how` the recording of `owner` ends.
+static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct attach_shared *s)
 {
     struct remote r;
     struct tracees t;
     struct caller c;
     struct filters_verdict allowed;
-    int rc = check(pid, &s->error);
+    int rc = check_patiently(pid, !how, &s->error);
     if (rc < 0)
         return rc;
     rc = remote_open(&r, pid, &s->error);
@@ -678,7 +678,7 @@ static int run(pid_t pid, const struct attach_how *how, struct attach_shared *s)
     if (rc == 0)
         rc = find_caller(&c, &t, &s->result, &s->error);
     if (rc == 0) {
-        rc = how ? begin_recording(&c, how, &allowed, &s->error) : end_recording(&c, &s->error);
+        rc = how ? begin_recording(&c, how, &allowed, &s->error) : end_own(&c, owner, &s->error);
         if (rc == 0 && how && how->list_blocks)
             list_blocks(&c, &s->result);
         give_back(&c, &s->result);
@@ -703,9 +703,18 @@ static void remove_breakpoints(pid_t pid, struct attach_shared *s)
     remote_close(&r);
 }
 
-static int run_in_child(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
+// What is to be done: begin a recording, or end that of `owner`.
+struct attach_task {
+    pid_t pid;
+    const struct attach_how *how;
+    pid_t owner;
+};
+
+static int run_in_child(const struct attach_task *task, const struct attach_meanwhile *meanwhile,
                         struct attach_result *result, struct err *e)
 {
+    pid_t pid = task->pid;
+    const struct attach_how *how = task->how;
     struct attach_shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     sigset_t all;
     int status;
@@ -719,7 +728,7 @@ static int run_in_child(pid_t pid, const struct attach_how *how, const struct at
         sigprocmask(SIG_SETMASK, &all, NULL);
         // A thread of the process stands still meanwhile; who may not do this goes on without.
         setpriority(PRIO_PROCESS, 0, PRIO_MIN);
-        s->rc = run(pid, how, s);
+        s->rc = run(pid, how, task->owner, s);
         _exit(0);
     }
     while (child > 0 && waitpid(child, &status, WNOHANG) == 0) {
@@ -748,10 +757,11 @@ static int run_in_child(pid_t pid, const struct attach_how *how, const struct at
 int attach_begin(pid_t pid, const struct attach_how *how, const struct attach_meanwhile *meanwhile,
                  struct attach_result *result, struct err *e)
 {
-    return run_in_child(pid, how, meanwhile, result, e);
+    return run_in_child(&(struct attach_task){pid, how, 0}, meanwhile, result, e);
 }
 
-int attach_end(pid_t pid, const struct attach_meanwhile *meanwhile, struct attach_result *result, struct err *e)
+int attach_end(pid_t pid, pid_t owner, const struct attach_meanwhile *meanwhile, struct attach_result *result,
+               struct err *e)
 {
-    return run_in_child(pid, NULL, meanwhile, result, e);
+    return run_in_child(&(struct attach_task){pid, NULL, owner}, meanwhile, result, e);
 }

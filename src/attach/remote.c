@@ -59,7 +59,9 @@ static int open_file(const struct remote *r, const char *name, int flags, struct
     int fd = open(path, flags | O_CLOEXEC);
     if (fd >= 0)
         return fd;
-    if (errno == ENOENT || errno == ESRCH)
+    // The kernel refuses the files of a process that ends.
+    char state = status_letter(r->pid, r->pid, "State");
+    if (errno == ENOENT || errno == ESRCH || !state || state == 'Z' || state == 'X')
         return err_set(e, -ESRCH, "%ld: no such process", (long)r->pid);
     return status_denied(r->pid, e);
 }

@@ -22,6 +22,8 @@
 // Without an event; SIGCHLD, which is blocked, ends it early.
 enum { NAP_NS = 500000 };
 
+enum { SEIZE_TRIES = 3 }; // of a thread that the kernel refuses without a reason that /proc shows
+
 static void nap(void)
 {
     sigset_t child;
@@ -55,11 +57,43 @@ static void drop(struct tracees *t, struct tracee *who)
     memmove(who, who + 1, (t->n - i) * sizeof *who);
 }
 
-// The threads that have no tracer yet. Returns how many, or a negative errno.
-static int seize_new(struct tracees *t, struct err *e)
+// Explains why a thread could not be attached to. Returns 0 if nothing is wrong: the kernel returns EPERM for a thread that ends,
+// and for one that a traced thread has created, which is traced from its start.
+static int explain_refusal(const struct tracees *t, pid_t tid, struct err *e)
+{
+    pid_t pid = t->remote->pid;
+    char state = status_letter(pid, tid, "State");
+    pid_t tracer = (pid_t)status_number(pid, tid, "TracerPid", 10);
+    if (!state || state == 'Z' || state == 'X' || tracer == getpid())
+        return 0;
+    return tracer ? status_traced(pid, tracer, e) : status_denied(pid, e);
+}
+
+// Returns 1 if the thread was attached to, 0 if there is no need, or a negative errno.
+static int seize(struct tracees *t, pid_t tid, struct err *e)
 {
     const long options =
         PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXEC;
+    bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
+    // A thread whose state shows no reason may have been about to end.
+    for (unsigned i = 0; !seized && errno != ESRCH; i++) {
+        struct err why = {0};
+        int rc = explain_refusal(t, tid, &why);
+        if (rc == 0)
+            return 0;
+        if (rc != -EACCES || i == SEIZE_TRIES)
+            return err_set(e, rc, "%s", why.text);
+        seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
+    }
+    if (seized && !add(t, tid))
+        return err_set(e, -ENOMEM, "out of memory");
+    return seized;
+}
+
+// Attaches to the threads that have no tracer yet, the main thread first: of two processes that attach at once, one has it.
+// Returns how many, or a negative errno.
+static int seize_new(struct tracees *t, struct err *e)
+{
     char path[64];
     struct dirent *d;
     int found = 0;
@@ -67,16 +101,14 @@ static int seize_new(struct tracees *t, struct err *e)
     DIR *tasks = opendir(path);
     if (!tasks)
         return err_set(e, -ESRCH, "%ld: no such process", (long)t->remote->pid);
+    if (!find(t, t->remote->pid))
+        found = seize(t, t->remote->pid, e);
     while (found >= 0 && (d = readdir(tasks))) {
         pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
         if (tid <= 0 || find(t, tid))
             continue;
-        found++;
-        bool seized = ptrace(PTRACE_SEIZE, tid, 0, options) == 0;
-        if (!seized && errno != ESRCH)
-            found = status_denied(t->remote->pid, e);
-        else if (seized && !add(t, tid))
-            found = err_set(e, -ENOMEM, "out of memory");
+        int rc = seize(t, tid, e);
+        found = rc < 0 ? rc : found + rc;
     }
     closedir(tasks);
     return found;

@@ -32,6 +32,7 @@
     EXPORT("heaptape_attach")                                                                                          \
     EXPORT("heaptape_end")                                                                                             \
     EXPORT("heaptape_detach")                                                                                          \
+    EXPORT("heaptape_recorder")                                                                                        \
     EXPORT("heaptape_list")                                                                                            \
     EXPORT("heaptape_clear")                                                                                           \
     EXPORT("heaptape_thread")

@@ -294,9 +294,16 @@ int heaptape_end(void)
     return 0;
 }
 
-WRAPPER int heaptape_detach(void);
-int heaptape_detach(void)
+WRAPPER uint32_t heaptape_recorder(void);
+uint32_t heaptape_recorder(void)
 {
+    return producer_recorder();
+}
+
+WRAPPER int heaptape_detach(uint32_t by);
+int heaptape_detach(uint32_t by)
+{
+    producer_ended_by(by);
     uint32_t was = producer_enter(PRODUCER_MUTED);
     atomic_store(&patched, false);
     // Another thread is looking for new objects.

@@ -354,6 +354,12 @@ void producer_alone_finish(void);
 // Before producer_attach: calls that come meanwhile are not recorded, and none of them looks for a session. 0 or an errno.
 int producer_attach_later(void);
 
+// The PID of the recorder that records this process and lives; 0: there is none.
+uint32_t producer_recorder(void);
+
+// After producer_detach: the process that had the recording ended.
+void producer_ended_by(uint32_t pid);
+
 // As producer_start for a process that runs already, in the session of that directory. 0 or an errno. Then blocks that were
 // allocated before are freed with their usable size, if it is known.
 int producer_attach(const char *dir);

@@ -50,6 +50,22 @@ bool producer_has_recorder(const struct producer_process *p)
     return atomic_load_explicit(&in->futexes->recorder.owner, memory_order_acquire) == in->session.owner;
 }
 
+uint32_t producer_recorder(void)
+{
+    const struct producer_inherited *in = &producer_inherited;
+    const struct producer_process *p = atomic_load_explicit(&in->process, memory_order_acquire);
+    bool recorded = p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING;
+    return recorded && !(in->session.flags & SPOOL_NO_RECORDER) && producer_has_recorder(p) ? in->session.recorder_pid
+                                                                                            : 0;
+}
+
+void producer_ended_by(uint32_t pid)
+{
+    const struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && p->header)
+        atomic_store(&p->header->ended_by, pid);
+}
+
 static struct spool_chunk *pop_free(struct producer_process *p)
 {
     _Atomic uint64_t *free_top = &p->header->free_top;

@@ -131,7 +131,7 @@ static int detach(pid_t pid)
 {
     struct attach_result ignored = {0};
     struct err e = {0};
-    if (attach_end(pid, NULL, &ignored, &e) < 0)
+    if (attach_end(pid, 0, NULL, &ignored, &e) < 0)
         die(EXIT_FAILED, "%s", e.text);
     return EXIT_DONE;
 }

@@ -185,8 +185,18 @@ static const struct option options[] = {
     {0},
 };
 
-static int exit_code(const struct record_result *r)
+// Of a process that runs already: did its recording end before its time? The end by `ctl detach` is its time, unless another one
+// was asked for.
+static bool is_cut(const struct record_settings *s, const struct record_result *r)
 {
+    bool asked = r->ended_by && !s->attach.duration_ns;
+    return s->attach.pid && s->attach.report < 0 && (r->off.processes || (r->ended_early && !asked));
+}
+
+static int exit_code(const struct record_settings *s, const struct record_result *r)
+{
+    if (is_cut(s, r))
+        return EXIT_FAILED;
     if (r->stopped_by && !r->exited)
         return 128 + r->stopped_by;
     if (WIFSIGNALED(r->wait_status))
@@ -255,7 +265,7 @@ static int conclude(const struct record_options *o, const struct record_settings
         die(EXIT_RECORD, "%s", e.text);
     }
     record_summary_print(o->verbose, r, out);
-    return exit_code(r);
+    return exit_code(s, r);
 }
 
 static int record_to_trace(const struct record_options *o, const struct record_settings *s, const char *path)
@@ -588,9 +598,10 @@ static int record_running(const struct record_options *o, const struct spool_wra
     // Not one that another recorder has.
     if (target_open(&t, s->attach.pid, &e) == 0) {
         bool lives = control_recorder_lives(t.control.futexes, t.control.session->owner);
+        uint32_t recorder = t.control.session->recorder_pid;
         target_close(&t);
         if (lives)
-            die(EXIT_RECORD, "%llu: is being recorded already", (unsigned long long)o->pid);
+            die(EXIT_RECORD, "%llu: is being recorded already, by process %u", (unsigned long long)o->pid, recorder);
     }
     return record_program(o, s);
 }

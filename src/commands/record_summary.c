@@ -121,6 +121,10 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
     print_deepbound(r);
     if (r->session_broken)
         note("a program overwrote the memory that it shares with the recorder: the recording may be incomplete");
+    if (r->ended_early && r->ended_by)
+        note("process %u ended the recording, as 'heaptape ctl PID detach' does; the program continued", r->ended_by);
+    else if (r->ended_early)
+        note("the recording ended before its time, and the program continued");
     if (r->full)
         note("the recording stopped at --max-size; the program continued untraced");
     if (r->stopped_by)

@@ -172,6 +172,7 @@ static int end_process(struct recorder *r, size_t i, bool goes_on, struct err *e
     struct trace_process *p = &ended->facts;
     drain_count_unmapped(&r->drain, s);
     r->result->lost_is_bound |= s->broken || s->unmapped;
+    r->result->ended_by = s->broken ? 0 : atomic_load(&s->header->ended_by);
     if (facts_process(p, s) < 0)
         return err_set(e, -ENOMEM, "out of memory");
     r->n_ended++;
@@ -454,6 +455,7 @@ static bool is_visit_over(const struct recorder *r)
     uint64_t ns = clock_monotonic_ns() - r->visited_ns, asked_ns = r->settings->attach.duration_ns;
     // Its spool may be found only by a later look. A program waits less than six seconds for that.
     bool left = r->drain.n_spools == 0 && (r->drain.n_made || ns >= MS(6000));
+    r->result->ended_early = r->visiting && left && !(asked_ns && ns >= asked_ns);
     return r->visiting && (left || (asked_ns && ns >= asked_ns));
 }
 
@@ -594,7 +596,7 @@ static void end_visit(struct recorder *r)
         if (s->dead || s->left || !s->visible_pid)
             continue;
         s->left = true;
-        int rc = attach_end(s->visible_pid, &(struct attach_meanwhile){go_on, r}, &r->result->visit, &e);
+        int rc = attach_end(s->visible_pid, getpid(), &(struct attach_meanwhile){go_on, r}, &r->result->visit, &e);
         if (rc < 0 && rc != -ESRCH && rc != -ENOENT && !r->result->not_left[0])
             strcpy(r->result->not_left, e.text);
         i = SIZE_MAX; // there may be others now
@@ -722,6 +724,7 @@ static int run(struct recorder *r, struct err *e)
     rc = r->result->cut_off ? 0 : rc;
     r->result->wait_status = r->launch.wait_status;
     r->result->exited = r->launch.reaped;
+    r->result->ended_early &= !record_launch_reap(&r->launch, false) && !r->launch.terminations;
     if (rc == 0) {
         struct encoder_totals t = encoder_totals(r->encoder);
         r->result->events = t.events;

@@ -81,6 +81,8 @@ struct record_result {
     uint32_t deepbound_bytes;    // … of all processes, each once, as far as there is room
     struct attach_result visit;  // of a program that ran already
     char not_left[600];          // why such a process still has the library between itself and its allocator; ""
+    bool ended_early;            // the recording of a process that goes on: before its time …
+    uint32_t ended_by;           // … by heaptape of this PID; 0: by something else
     struct record_fact off;      // processes in which recording turned itself off: the reason
 };
 

@@ -7,8 +7,10 @@
 //     int heaptape_end(void)
 // ends it, while all other threads are stopped and none of them is writing. 0, or ENOTSUP: the program was started with the
 // library. Afterwards `state` of all threads must be made that of the calling one.
-//     int heaptape_detach(void)
-// after that: calls that begin from then on go past the library, whose functions some threads may still be in. 0.
+//     uint32_t heaptape_recorder(void)
+// returns the PID of the recorder that records the process and lives; 0: there is none.
+//     int heaptape_detach(uint32_t by)
+// after heaptape_end, by the process `by`: calls that begin from then on go past the library, whose functions some threads may still be in. 0.
 //     int heaptape_clear(void)
 // after that, while all other threads are stopped and none of them is writing, gives back all that the recording had. 0, or
 // EAGAIN: later.

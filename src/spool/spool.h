@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 #define SPOOL_SESSION_MAGIC  0x3573736573735448ull // "HTssess5"
-#define SPOOL_MAGIC          0x426c6f6f70735448ull // "HTspoolB"
+#define SPOOL_MAGIC          0x436c6f6f70735448ull // "HTspoolC"
 #define SPOOL_RESERVES_MAGIC 0x3576726573655448ull // "HTeserv5"
 #define SPOOL_SESSION_FILE   "session"
 #define SPOOL_FILE_SUFFIX    ".spool"
@@ -190,6 +190,7 @@ struct spool_header {
     _Atomic uint32_t finishing;           // enum spool_finishing
     _Atomic uint32_t refused;             // 1: the recorder does not drain this spool, or no longer does
     _Atomic uint32_t adopted;             // 1: the recorder has found it
+    _Atomic uint32_t ended_by;            // PID of the heaptape that detached from the process; 0: none did
     _Atomic uint32_t restarts;            // times that the trace began anew: what was defined in it is to be again
     // Grows by 1 when a chunk becomes DONE, and by SPOOL_CHUNKS_A_WAKE when the process wants something of the recorder.
     _Atomic uint32_t wakeups;

@@ -214,7 +214,7 @@ while True:
   recorder=$!
   wait_until has_events "$service" 1
   run -125 "$HEAPTAPE" record --pid "$service" -f -o t.ht
-  [ "$output" = "heaptape: $service: is being recorded already" ]
+  [ "$output" = "heaptape: $service: is being recorded already, by process $recorder" ]
   "$HEAPTAPE" ctl "$service" detach
   wait "$recorder"
   end_service

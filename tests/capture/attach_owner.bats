@@ -1,0 +1,170 @@
+# Who records a process that runs already, and until when.
+load trace
+
+setup() {
+  bats_require_minimum_version 1.5.0
+  cd "$BATS_TEST_TMPDIR" || return
+  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
+    skip "kernel.yama.ptrace_scope forbids ptrace"
+  fi
+}
+
+teardown() {
+  show_failure
+  [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
+}
+
+# starts COMMAND...: its pid is in $started.
+starts() {
+  rm -f out
+  "$@" >out 3>&- &
+  started=$!
+  wait_until grep -qsx ready out
+}
+
+# starts a program that calls malloc now and then.
+calls() {
+  cat >calls.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    write(1, "ready\n", 6);
+    for (;;) {
+        free(malloc(100));
+        usleep(1000);
+    }
+}
+END
+  gcc -w -fno-builtin -o calls calls.c
+  starts ./calls
+}
+
+@test "several recorders at once: one has the process, the others are refused by its PID" {
+  calls
+  local i winner= status_of duration
+  for i in 1 2 3 4; do
+    ("$HEAPTAPE" record -f -o "$i.ht" --pid "$started" --duration 2 2>"$i.err" 3>&- & echo $! >"$i.pid"; s=0; wait $! || s=$?; echo $s >"$i.status") &
+  done
+  wait_until [ -s 1.status -a -s 2.status -a -s 3.status -a -s 4.status ]
+  for i in 1 2 3 4; do
+    status_of=$(cat "$i.status")
+    [ "$status_of" -ne 0 ] || { [ -z "$winner" ] && winner=$i; }
+  done
+  [ -n "$winner" ]
+  expect "one line" [ "$(wc -l <"$winner.err")" -eq 2 ]
+  duration=$("$HEAPTAPE" stat --json --brief "$winner.ht" | jq .duration_ns)
+  expect "its time" [ "$duration" -ge 1900000000 ]
+  for i in 1 2 3 4; do
+    [ "$i" -ne "$winner" ] || continue
+    expect "refused" [ "$(cat "$i.status")" -eq 125 ]
+    [ "$(cat "$i.err")" = "heaptape: $started: is being recorded already, by process $(cat "$winner.pid")" ]
+    [ ! -e "$i.ht" ]
+  done
+}
+
+@test "a program under record has its recorder, and after that one's death another" {
+  calls
+  kill -9 "$started"
+  "$HEAPTAPE" record -q -f -o first.ht -- ./calls >out 3>&- &
+  local recorder=$! child
+  wait_until grep -qsx ready out
+  child=$(pgrep -P "$recorder" -x calls)
+  run -125 "$HEAPTAPE" record -f -o t.ht --pid "$child" --duration 1
+  [ "$output" = "heaptape: $child: is being recorded already, by process $recorder" ]
+  run -0 "$HEAPTAPE" ctl "$child" status
+  kill -9 "$child"
+  wait "$recorder" || true
+  # A recorder that was killed owns nothing any more.
+  starts ./calls
+  "$HEAPTAPE" record -q -f -o first.ht --pid "$started" 3>&- &
+  recorder=$!
+  wait_until has_events "$started" 10
+  kill -9 "$recorder"
+  wait "$recorder" || true
+  run -0 "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 3>&-
+}
+
+@test "a recording that ends before its time: who ended it, and exit 1" {
+  calls
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 100 2>err 3>&- &
+  local recorder=$! status=0 by
+  wait_until has_events "$started" 10
+  "$HEAPTAPE" ctl "$started" detach &
+  by=$!
+  wait "$by"
+  wait "$recorder" || status=$?
+  [ "$status" -eq 1 ]
+  grep -qx "heaptape: process $by ended the recording, as 'heaptape ctl PID detach' does; the program continued" err
+  "$HEAPTAPE" check -q t.ht
+  # Without a time of its own the recording lasts until then.
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>err 3>&- &
+  recorder=$!
+  wait_until has_events "$started" 10
+  "$HEAPTAPE" ctl "$started" detach
+  wait "$recorder"
+  grep -q "ended the recording, as 'heaptape ctl PID detach' does" err
+}
+
+@test "a recording that ends as it was asked to: no word of that" {
+  calls
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 1 2>err 3>&-
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>>err 3>&- &
+  local recorder=$!
+  wait_until has_events "$started" 10
+  kill -TERM "$recorder"
+  wait "$recorder"
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" 2>>err 3>&- &
+  recorder=$!
+  wait_until has_events "$started" 10
+  kill -9 "$started"
+  wait "$recorder"
+  cat err
+  [ "$(grep -c '^heaptape: recorded ' err)" -eq 3 ]
+  run grep -c 'ended the recording' err
+  [ "$output" -eq 0 ]
+}
+
+@test "threads that start and end all the time" {
+  cat >threads.c <<'END'
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *work(void *a)
+{
+    for (int i = 0; i < 5; i++)
+        free(malloc(100));
+    return a;
+}
+static void *starts(void *a)
+{
+    pthread_t t[4];
+    for (;;) {
+        for (int i = 0; i < 4; i++)
+            pthread_create(&t[i], 0, work, 0);
+        for (int i = 0; i < 4; i++)
+            pthread_join(t[i], 0);
+    }
+    return a;
+}
+int main(void)
+{
+    pthread_t t;
+    for (int i = 0; i < 3; i++)
+        pthread_create(&t, 0, starts, 0);
+    write(1, "ready\n", 6);
+    pause();
+    return 0;
+}
+END
+  gcc -w -fno-builtin -pthread -o threads threads.c
+  starts ./threads
+  "$HEAPTAPE" record -q -f -o t.ht --pid "$started" --duration 1 3>&-
+  # Each attaches to all threads once.
+  local i
+  for i in $(seq $((30 * ${HEAPTAPE_TEST_ROUNDS:-1}))); do
+    "$HEAPTAPE" ctl "$started" detach || { echo "round $i"; return 1; }
+  done
+  "$HEAPTAPE" record -q -f -o t.ht --pid "$started" --duration 1 3>&-
+  "$HEAPTAPE" check -q t.ht
+}
