@@ -39,6 +39,8 @@
       "with --threads one: changes from the calls of one recorded thread to those of another") \
     X(cache_switches, COUNT, PLAYER, TYPICAL, WORKLOAD, 0, NULL, NEITHER, "thread caches swapped", \
       "with --threads one: changes of the allocator's thread cache") \
+    X(refused_calls, COUNT, PLAYER, TYPICAL, WORKLOAD, RUN | DIFF, NULL, LESS, "calls refused", \
+      "aligned allocations that the allocator refused because of their arguments, such as an alignment that is no power of two; they are skipped") \
     X(wall_ns, NS, PLAYER, MEDIAN, TIME, RUN | TEXT | COLUMN | DIFF | PAGE, "wall_ratio", LESS, "wall time", \
       "time from before the first call until the last thread has exited") \
     X(cpu_ns, NS, DERIVED, MEDIAN, TIME, RUN | TEXT | DIFF, NULL, LESS, "CPU time", \

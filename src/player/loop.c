@@ -2,6 +2,7 @@
 // so that the loop does not even test for what was not asked for.
 #include "player/player.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,8 +239,9 @@ ALWAYS_INLINE void publish(struct player_thread *t, const uint64_t *pc)
         VERIFY_FREE(kind);                                                                                             \
         char *new_ = CALL(kind, call, &bytes_);                                                                        \
         if (UNLIKELY(!new_) && bytes_)                                                                                 \
-            player_fail(RESULTS_OUT_OF_MEMORY, t, kind, bytes_, 0);                                                    \
-        fill_block(touch, t, (struct player_block){kind, entry, new_, had_, bytes_});                                  \
+            player_no_block(t, kind, bytes_);                                                                          \
+        else                                                                                                           \
+            fill_block(touch, t, (struct player_block){kind, entry, new_, had_, bytes_});                              \
         slots[entry] = new_;                                                                                           \
     } while (0)
 
@@ -290,7 +292,10 @@ static const char nothrow;
 ALWAYS_INLINE void *call_posix_memalign(size_t align, size_t size)
 {
     void *block = NULL;
-    return FUNCTION(HT_POSIX_MEMALIGN, posix_memalign_function *)(&block, align, size) ? NULL : block;
+    int error = FUNCTION(HT_POSIX_MEMALIGN, posix_memalign_function *)(&block, align, size);
+    if (UNLIKELY(error))
+        errno = error;
+    return error ? NULL : block;
 }
 
 // The allocator may return a block where the recorded one returned none.
@@ -375,6 +380,7 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
 
 #define ALLOCATE_ALIGNED(SYMBOL, call)                                                                                 \
     case PLAN_##SYMBOL:                                                                                                \
+        errno = 0; /* for player_no_block */                                                                           \
         ALLOCATE(HT_##SYMBOL, size, 0, call);                                                                          \
         pc++;                                                                                                          \
         break;
@@ -434,10 +440,12 @@ ALWAYS_INLINE void player_loop(struct player_thread *t, const uint64_t *pc, cons
                                         delete_aligned_nothrow_function *)(slots[entry], *pc, &nothrow))
 
         case PLAN_PREEXISTING: // before the start: the program's own call is not known
+            errno = 0;
             slots[entry] = player_allocate_preexisting((unsigned)pc[1], pc[0], size);
             if (UNLIKELY(!slots[entry]) && size)
-                player_fail(RESULTS_OUT_OF_MEMORY, t, HT_PREEXISTING, size, 0);
-            fill_block(touch, t, (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});
+                player_no_block(t, HT_PREEXISTING, size);
+            else
+                fill_block(touch, t, (struct player_block){HT_PREEXISTING, entry, slots[entry], 0, size});
             pc += 2;
             break;
         case PLAN_WAIT:

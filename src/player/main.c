@@ -47,6 +47,33 @@ _Noreturn void player_fail(enum results_status why, const struct player_thread *
     player_failed(why, t, kind, size, error);
 }
 
+// Returns true if C11 and POSIX allow an allocator to refuse these arguments.
+static bool is_against_contract(unsigned kind, uint64_t alignment, uint64_t size)
+{
+    bool power = alignment && !(alignment & (alignment - 1));
+    return !power || (kind == HT_POSIX_MEMALIGN && alignment % sizeof(void *)) ||
+           (kind == HT_ALIGNED_ALLOC && size % alignment);
+}
+
+void player_no_block(struct player_thread *t, unsigned kind, uint64_t size)
+{
+    struct results *r = player.results;
+    int error = errno;
+    bool aligned = kind == HT_PREEXISTING || event_infos[kind].fields & HT_F_ALIGN;
+    uint64_t alignment = aligned ? player_alignment(t) : 1;
+    // An alignment of 1 is that of malloc.
+    if (alignment == 1 || (!is_against_contract(kind, alignment, size) && (!error || error == ENOMEM)))
+        player_fail(RESULTS_OUT_OF_MEMORY, t, kind, size, 0);
+    // A TOUCH op is about the block of the next op only.
+    t->touches = false;
+    t->refused++;
+    if (atomic_exchange(&r->refused, 1) == 0) {
+        r->refused_kind = kind;
+        r->refused_size = size;
+        r->refused_alignment = alignment;
+    }
+}
+
 // Maps part of a file, populated.
 static void *map_file(int fd, int protection, size_t size, uint64_t at)
 {

@@ -61,6 +61,7 @@ struct player_thread {
     uint64_t max_lag_ns;                    // behind the recorded pace
     uint32_t window, segments;              // of a streamed plan: the thread's window, and segments obtained so far
     uint64_t stalls, stall_ns, free_space_wait_ns;
+    uint64_t refused;                     // calls, by player_no_block
     struct player_seen seen[PLAYER_SEEN]; // by thread number modulo PLAYER_SEEN
 };
 
@@ -111,6 +112,17 @@ _Noreturn void player_fail(enum results_status why, const struct player_thread *
 void player_failing(void);
 _Noreturn void player_failed(enum results_status why, const struct player_thread *t, unsigned kind, uint64_t size,
                              int error);
+
+// Counts an aligned allocation that the allocator refused because of its arguments; the block does not exist then. Ends the
+// process if the allocator is out of memory. `errno` is that of the call, 0 before it.
+void player_no_block(struct player_thread *t, unsigned kind, uint64_t size);
+
+// The alignment of the call that the thread is at.
+static inline uint64_t player_alignment(const struct player_thread *t)
+{
+    // Behind entry and size.
+    return player_pc(t)[plan_op_of(player_pc(t)[-1]) == PLAN_WIDE ? 2 : 0];
+}
 
 static inline const uint64_t *player_first_word(const struct player_thread *t)
 {

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RESULTS_MAGIC 0x33736c7370747448ull
+#define RESULTS_MAGIC 0x34736c7370747448ull
 
 enum {
     RESULTS_PLAN_FD = 3, // descriptors that are open when the player starts
@@ -152,6 +152,9 @@ struct results {
     _Atomic uint32_t failing; // 1: a thread is writing the reason
     _Atomic uint32_t idle;    // 1: it waits for idle_wait_ns to pass
     _Atomic uint64_t words;   // address of word 0 of the plan in the player
+    _Atomic uint32_t refused; // 1: one thread has written the call that was refused first
+    uint32_t refused_kind;    // of it
+    uint64_t refused_size, refused_alignment;
     uint32_t failed_thread, failed_kind, failed_errno;
     uint64_t failed_position; // word number in the plan
     uint64_t failed_size;

@@ -129,6 +129,7 @@ void player_thread_exited(struct player_thread *t)
     player.results->figures.blocked_waits += t->waits.blocked;
     player.results->figures.coupled_waits += t->coupled_waits.blocked;
     player.results->figures.touch_ns += t->touch_ns;
+    player.results->figures.refused_calls += t->refused;
     player.results->figures.stalls += t->stalls;
     player.results->figures.stall_ns += t->stall_ns;
     player.results->figures.free_space_wait_ns += t->free_space_wait_ns;

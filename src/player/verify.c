@@ -182,7 +182,7 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     if (kind == HT_VALLOC || kind == HT_PVALLOC)
         asked = PAGE_ALIGN;
     else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
-        asked = player_pc(t)[plan_op_of(player_pc(t)[-1]) == PLAN_WIDE ? 2 : 0]; // behind entry and size
+        asked = player_alignment(t);
     // memalign rounds up an alignment that is not a power of two.
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }

@@ -318,15 +318,32 @@ static void print_fragmentation(const struct replay_session *s, const struct rep
     print_fragmentation_at(s, "at the end", &r->fragmentation[PLAN_SNAPSHOT_END]);
 }
 
+// Returns false if the allocator refused no call.
+static bool refused_text(const struct replay_run *run, char text[static 160])
+{
+    const struct replay_refused *f = &run->refused;
+    bool power = f->alignment && !(f->alignment & (f->alignment - 1));
+    char calls[32];
+    if (!(run->figures.refused_calls > 0))
+        return false;
+    snprintf(text, 160, "%s call%s, which %s skipped: first %s of %llu bytes aligned to %llu%s",
+             human_count(calls, (uint64_t)run->figures.refused_calls), run->figures.refused_calls > 1 ? "s" : "",
+             run->figures.refused_calls > 1 ? "are" : "is", event_infos[f->kind].name, (unsigned long long)f->bytes,
+             (unsigned long long)f->alignment, power ? "" : ", which is no power of two");
+    return true;
+}
+
 void replay_print_text(const struct replay_session *s, const struct replay_result *r)
 {
     const struct plan_facts *facts = plan_facts(s->plan);
-    char t[2][32];
+    char t[2][32], refused[160];
     printf("%-12s %s (%s)\n", "allocator", r->allocator.name, r->runs[r->typical].library);
     print_group(r, FIGURE_TIME);
     printf(" (medians of %zu run%s)\n", r->n_runs, r->n_runs == 1 ? "" : "s");
     print_group(r, FIGURE_MEMORY);
     printf("\n");
+    if (refused_text(&r->runs[r->typical], refused))
+        printf("%-12s %s\n", "refused", refused);
     if (r->figures.cache_switches > 0)
         printf("%-12s %s swapped, in %s switches between the recorded threads\n", "thread cache",
                human_count(t[0], (uint64_t)r->figures.cache_switches), human_count(t[1], facts->switches));
@@ -348,9 +365,11 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
 
 void replay_print_verified(const struct replay_result *r)
 {
-    char blocks[32];
+    char blocks[32], refused[160];
     printf("%s: no violation: %s blocks checked in %zu run%s\n", r->allocator.name,
            human_count(blocks, r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
+    if (refused_text(&r->runs[0], refused))
+        printf("%s refused %s\n", r->allocator.name, refused);
 }
 
 // The kind of allocation with the most calls: the table shows its tail latency.
@@ -534,6 +553,18 @@ static void print_stalls(const struct replay_session *s)
                limit_text(max));
 }
 
+static void print_refused(const struct replay_session *s)
+{
+    char name[NAME_BYTES], refused[160];
+    for (size_t i = 0; i < s->n_results; i++) {
+        const struct replay_result *r = &s->results[i];
+        if (!refused_text(&r->runs[r->typical], refused))
+            continue;
+        row_name(&r->allocator, name);
+        printf("%s refused %s\n", name, refused);
+    }
+}
+
 void replay_print_table(const struct replay_session *s)
 {
     size_t recorded;
@@ -547,6 +578,7 @@ void replay_print_table(const struct replay_session *s)
         for (size_t i = 0; i < s->n_results; i++)
             print_row(s, i, &b);
     }
+    print_refused(s);
     print_stalls(s);
     print_fidelity_line(&f, s->results[recorded].allocator.name);
     printf("%llu run%s each; replay overhead %.1f ns per event\n", (unsigned long long)s->settings.runs,

@@ -374,6 +374,20 @@ static void put_fragmentations(struct json *j, const struct replay_session *s, c
     json_end_object(j);
 }
 
+static void put_refused(struct json *j, const struct replay_run *run)
+{
+    json_key(j, "first_refused");
+    if (!(run->figures.refused_calls > 0)) {
+        json_null(j);
+        return;
+    }
+    json_begin_object(j);
+    json_put_string(j, "call", event_infos[run->refused.kind].name);
+    json_put_u64(j, "bytes", run->refused.bytes);
+    json_put_u64(j, "alignment", run->refused.alignment);
+    json_end_object(j);
+}
+
 // The members of a result, without the braces.
 static void put_result(struct json *j, const struct replay_session *s, const struct replay_result *r)
 {
@@ -384,6 +398,7 @@ static void put_result(struct json *j, const struct replay_session *s, const str
         put_run(j, &r->runs[i]);
     json_end_array(j);
     put_figures(j, &r->figures, NULL);
+    put_refused(j, &r->runs[r->typical]);
     json_put_bool(j, "touch_zeroed", plan_facts(s->plan)->touch_zeroed);
     json_put_u64(j, "big_block_bytes", plan_facts(s->plan)->big_bytes);
     json_put_u64(j, "big_block_measured_bytes", plan_facts(s->plan)->big_known_bytes);
@@ -410,6 +425,8 @@ static void put_verified(struct json *j, const struct replay_result *r)
     json_put_u64(j, "runs", r->n_runs);
     json_put_u64(j, "blocks", r->runs[0].checked_blocks);
     json_put_u64(j, "violations", 0); // the first one ends the replay
+    json_put_u64(j, "refused_calls", (uint64_t)r->runs[0].figures.refused_calls);
+    put_refused(j, &r->runs[0]);
     json_end_object(j);
 }
 

@@ -245,6 +245,7 @@ static int copy_results(struct replay_run *run, const struct plan *p, const stru
                         struct results *r, struct err *e)
 {
     *run = (struct replay_run){
+        .refused = {r->refused_kind % HT_KIND_LIMIT, r->refused_size, r->refused_alignment},
         .counters_errno = (int)r->counters_errno,
         .counters_with_kernel = r->counters_with_kernel,
         .requested_bytes = r->requested_bytes,

@@ -32,9 +32,16 @@ struct replay_call {
     double undisturbed_ns; // mean of the lowest 99 %
 };
 
+// A call that the allocator refused because of its arguments.
+struct replay_refused {
+    unsigned kind;
+    uint64_t bytes, alignment;
+};
+
 // One run. Memory is the allocator's own: private resident memory over what there was before the first call.
 struct replay_run {
     union figures figures;
+    struct replay_refused refused;  // the first of figures.refused_calls
     int counters_errno;             // why some of the CPU's counters are not known
     bool counters_with_kernel;      // they include the work of the kernel
     uint64_t checked_blocks;        // with RESULTS_TOUCH_VERIFY

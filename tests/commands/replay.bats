@@ -143,6 +143,56 @@ assert d["timeline"][-1][3] == 0'
   fails_with 1 "libtest-faulty.so: out of memory: malloc of " " bytes failed at op 49" " of thread 0"
 }
 
+@test "aligned allocations that an allocator refuses are skipped, counted and named" {
+  local strict=$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=strict how
+  cat >log <<'LOG'
+5 malloc(100)=0x1000
+5 aligned_alloc(24,240)=0x2000
+5 realloc(0x2000,500)=0x2000
+5 free(0x2000)
+5 memalign(40,70000)=0x3000
+5 memalign(64,70000)=0x20000
+5 free(0x3000)
+5 malloc(70000)=0x3000
+5 free(0x3000)
+5 free(0x20000)
+LOG
+  "$HEAPTAPE" import -q -F logalloc -o w.htw log
+  for how in "--touch page" "--touch all" "--touch none" "--threads one" --latency; do
+    # shellcheck disable=SC2086
+    heaptape replay $how -r 1 -a "$strict" w.htw
+    expect "status 0 with $how" [ "$status" -eq 0 ]
+    has "$output" "refused      2 calls, which are skipped: first aligned_alloc of 240 bytes aligned to 24, which is no power of two"
+  done
+  heaptape replay --json -r 1 -a "$strict" w.htw
+  [ "$(jq -c '[.refused_calls, .first_refused, .runs[0].refused_calls]' <<<"$output")" = '[2,{"call":"aligned_alloc","bytes":240,"alignment":24},2]' ]
+  heaptape compare -r 1 -a glibc -a "$strict" w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "FAULTY=strict refused 2 calls, which are skipped: first aligned_alloc of 240 bytes"
+  [ "$(grep -c refused <<<"$output")" -eq 1 ]
+  heaptape replay --verify -r 1 -a "$strict" w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "refused 2 calls, which are skipped"
+  heaptape replay --verify --json -r 1 -a "$strict" w.htw
+  [ "$(jq -c '[.verify.refused_calls, .verify.first_refused.alignment]' <<<"$output")" = '[2,24]' ]
+}
+
+@test "an alignment that an allocator refuses though it is valid, and no memory for an aligned block" {
+  cat >log <<'LOG'
+5 memalign(4096,100)=0x1000
+5 memalign(64,100)=0x2000
+5 free(0x1000)
+LOG
+  "$HEAPTAPE" import -q -F logalloc -o w.htw log
+  heaptape replay -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=large" w.htw
+  expect "status 0" [ "$status" -eq 0 ]
+  has "$output" "refused      1 call, which is skipped: first memalign of 100 bytes aligned to 4096"
+  heaptape replay -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-faulty.so,FAULTY=full" w.htw
+  fails_with 1 "libtest-faulty.so: out of memory: memalign of 100 bytes failed at op 0 of thread 0"
+  heaptape replay --json -r 1 -a glibc w.htw
+  [ "$(jq -c '[.refused_calls, .first_refused]' <<<"$output")" = '[0,null]' ]
+}
+
 @test "what the checking allocator finds is reported" {
   make_workload churn 1 1000
   # Without the block's own functions, deleting a block of malloc is an error of another family.

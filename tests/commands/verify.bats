@@ -51,7 +51,7 @@ assert d["verify"]["runs"] == 1 and d["verify"]["violations"] == 0 and d["verify
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q --verify -r 1 --json w.htw >out.json
   python3 -c 'import json
-assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "violations": 0}'
+assert json.load(open("out.json"))["verify"] == {"runs": 1, "blocks": 10500, "violations": 0, "refused_calls": 0, "first_refused": None}'
 }
 
 @test "memory handed out twice" {
