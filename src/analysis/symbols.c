@@ -569,9 +569,10 @@ const char *symbols_site_function(struct symbols *s, const struct workload_sites
     if (!symbols_site(s, sites, site, &found))
         return NULL;
     const char *file = found.file[0] ? found.file : found.module, *slash = strrchr(file, '/');
-    int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.100s", found.function);
+    file = slash ? slash + 1 : file;
+    int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.*s", (int)printable_cut(found.function, 100), found.function);
     if (file[0] && n > 0)
-        n += snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, " (%.80s", slash ? slash + 1 : file);
+        n += snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, " (%.*s", (int)printable_cut(file, 80), file);
     if (file[0] && n > 0)
         snprintf(text + n, SYMBOLS_FUNCTION_BYTES - (size_t)n, found.file[0] ? ":%d)" : ")", found.line);
     return text;

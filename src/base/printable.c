@@ -62,6 +62,14 @@ size_t printable_copy(char *to, size_t room, const char *text, size_t n)
     return used;
 }
 
+size_t printable_cut(const char *text, size_t max)
+{
+    size_t n = strnlen(text, max);
+    while (text[n] && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
 void printable_print(FILE *to, const char *text, size_t n)
 {
     for (size_t i = 0, length; i < n; i += length ? length : 1) {

@@ -18,6 +18,9 @@ size_t printable_length(const char *text, size_t n);
 // Writes as much as fits into `room` > 0 bytes, and a NUL. The length.
 size_t printable_copy(char *to, size_t room, const char *text, size_t n);
 
+// Returns how many of the first `max` bytes of the text end with a whole character.
+size_t printable_cut(const char *text, size_t max);
+
 void printable_print(FILE *to, const char *text, size_t n);
 
 // A copy for the caller to free; NULL when out of memory.

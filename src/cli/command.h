@@ -117,6 +117,13 @@ void error_text(const char *text);
 // Prints an error and the command's usage line; returns EXIT_USAGE.
 int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+// Text from a file or the command line as a terminal may show it: each string that heaptape has not made itself is printed
+// by these. Borrowed; each of the next 7 calls returns another buffer.
+const char *cli_text(const char *text);
+
+// The same, cut or padded on the right to so many characters.
+const char *cli_cell(const char *text, size_t width);
+
 // How a text on standard output stands out, where cli_common.color allows it.
 enum cli_color { CLI_PLAIN, CLI_BOLD, CLI_WORSE, CLI_BETTER };
 

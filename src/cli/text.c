@@ -62,6 +62,38 @@ void error_text(const char *text)
     print_text("%s", text);
 }
 
+// A buffer for a text of so many bytes.
+static char *text_buffer(size_t bytes)
+{
+    static char *texts[8];
+    static unsigned next;
+    char **at = &texts[next++ % (sizeof texts / sizeof *texts)], *text = realloc(*at, bytes);
+    if (!text)
+        die(EXIT_FAILED, "out of memory");
+    return *at = text;
+}
+
+const char *cli_text(const char *text)
+{
+    size_t n = strlen(text), bytes = 4 * n + 1; // \xNN
+    char *copy = text_buffer(bytes);
+    printable_copy(copy, bytes, text, n);
+    return copy;
+}
+
+const char *cli_cell(const char *text, size_t width)
+{
+    const char *shown = cli_text(text);
+    size_t n = 0, characters = 0, bytes = strlen(shown);
+    for (; n < bytes && characters < width; characters++)
+        n += printable_utf8(shown + n, bytes - n);
+    char *cell = text_buffer(n + width - characters + 1);
+    memcpy(cell, shown, n);
+    memset(cell + n, ' ', width - characters);
+    cell[n + width - characters] = 0;
+    return cell;
+}
+
 const char *cli_color(enum cli_color c)
 {
     static const char *const codes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m"};

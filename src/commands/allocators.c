@@ -54,9 +54,9 @@ static void print_object(struct json *j, const struct found *f)
 static void print_line(const struct found *f)
 {
     if (f->available)
-        printf("%-10s %-10s %s\n", f->info->name, f->version[0] ? f->version : "-", f->library);
+        printf("%-10s %-10s %s\n", f->info->name, f->version[0] ? cli_text(f->version) : "-", cli_text(f->library));
     else
-        printf("%-10s %-10s %s\n", f->info->name, "-", f->why.text);
+        printf("%-10s %-10s %s\n", f->info->name, "-", cli_text(f->why.text));
 }
 
 static int run(const void *o, int argc, char **argv)

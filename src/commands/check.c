@@ -127,7 +127,8 @@ static void print_intact(const char *name, const char *kind, const char *holds, 
 {
     char text[32];
     if (!cli_common.quiet)
-        printf("%s: intact %s%s%s, %s\n", name, kind, holds ? ": " : "", holds ? holds : "", human_bytes(text, bytes));
+        printf("%s: intact %s%s%s, %s\n", cli_text(name), kind, holds ? ": " : "", holds ? holds : "",
+               human_bytes(text, bytes));
 }
 
 // Files without frames. 1 if it was one, 0 if not, or a negative errno with the text set.

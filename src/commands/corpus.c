@@ -163,8 +163,9 @@ static int list(const struct corpus_options *o, char **names, size_t n)
         const struct corpus_entry *c = &x.entries[i];
         if (!corpus_index_wants((const char *const *)names, n, c->name))
             continue;
-        printf("%-10s %-14.14s %-28.28s %10s %7llu %10s %10s %9s %10s\n", c->name, c->program, c->version,
-               human_count(events, c->events), (unsigned long long)c->threads, human_bytes(live, c->peak_live_bytes),
+        printf("%s %s %s %10s %7llu %10s %10s %9s %10s\n", cli_cell(c->name, 10), cli_cell(c->program, 14),
+               cli_cell(c->version, 28), human_count(events, c->events), (unsigned long long)c->threads,
+               human_bytes(live, c->peak_live_bytes),
                c->peak_recorded_rss_bytes == UINT64_MAX ? "-" : human_bytes(rss, c->peak_recorded_rss_bytes),
                human_ns(ns, (double)c->duration_ns), human_bytes(file, c->file_bytes));
     }

@@ -89,7 +89,7 @@ static void print_json(const struct spool_header *h, long pid, const char *reaso
 static void print_text(const struct spool_header *h, long pid, const char *reason)
 {
     char events[64], threads[64], bytes[32], waits[64], ns[32], lost[64];
-    printf("%ld: %s%s%s\n", pid, state_name(h), *reason ? ": " : "", reason);
+    printf("%ld: %s%s%s\n", pid, state_name(h), *reason ? ": " : "", cli_text(reason));
     printf("%s recorded, %s, spool of %s, backpressure: %s, %s; %s lost\n",
            human_plural(events, atomic_load(&h->control.events), "event", "events"),
            human_plural(threads, atomic_load(&h->threads_live), "thread", "threads"),

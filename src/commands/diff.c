@@ -1,3 +1,4 @@
+#include "base/printable.h"
 #include "cli/command.h"
 #include "commands/parts.h"
 #include "print/watch.h"
@@ -69,7 +70,7 @@ static void print_site(const struct sites_diff_row *r)
     print_change(13, a->end_bytes, b->end_bytes, true);
     print_change(12, a->bytes, b->bytes, true);
     print_change(14, a->calls, b->calls, false);
-    printf("  %.*s", NAME_BYTES, r->function);
+    printf("  %.*s", (int)printable_cut(r->function, NAME_BYTES), r->function);
     if (line)
         printf(" (%s:%d)", r->file, line);
     else if (*r->file)
@@ -111,7 +112,7 @@ static char *change_text(char text[80], uint64_t a, uint64_t b, enum gate_metric
 static void print_text(const struct diff_result *r, uint64_t top)
 {
     char a[32], b[32], change[80];
-    printf("a: %s\nb: %s\n", r->names[0], r->names[1]);
+    printf("a: %s\nb: %s\n", cli_text(r->names[0]), cli_text(r->names[1]));
     cli_table_head("\n%-16s %16s %16s  %s", "", "a", "b", "change");
     for (unsigned i = 0; i < GATE_METRIC_COUNT; i++) {
         uint64_t x = gate_value(&r->totals[0], i), y = gate_value(&r->totals[1], i);
@@ -122,7 +123,7 @@ static void print_text(const struct diff_result *r, uint64_t top)
     for (size_t i = 0; i < r->n_gates; i++) {
         const struct gate *g = &r->gates[i];
         printf("%s%s%s%s  %s: %s, then %s (%s)\n", i ? "" : "\n", cli_color(g->failed ? CLI_WORSE : CLI_BETTER),
-               g->failed ? "FAILED" : "ok    ", cli_color(CLI_PLAIN), g->text, value_text(a, g->a, g->metric),
+               g->failed ? "FAILED" : "ok    ", cli_color(CLI_PLAIN), cli_text(g->text), value_text(a, g->a, g->metric),
                value_text(b, g->b, g->metric), change_text(change, g->a, g->b, g->metric));
     }
 }

@@ -137,7 +137,7 @@ static void print_workload(const struct matrix *m, size_t first, bool across_mac
         free(path);
     }
     if (rc == 0 && d.n_items) {
-        printf("%s\n\n", m->jobs[first - 1].workload);
+        printf("%s\n\n", cli_text(m->jobs[first - 1].workload));
         rc = pooled_print(&d, across_machines, &e);
         putchar('\n');
     }

@@ -63,19 +63,19 @@ static void print_row(const struct diff_row *r)
     // What is printed as 1 is no difference.
     if (*change && strcmp(change, "1 x") != 0 && r->better != FIGURE_NEITHER)
         color = cli_color_of_change(r->b / r->a, r->better == FIGURE_MORE);
-    printf("%-34s %16s %16s %s%10s%s\n", r->label, value_text(a, r->a, r->unit), value_text(b, r->b, r->unit),
-           color ? cli_color(color) : "", change, color ? cli_color(CLI_PLAIN) : "");
+    printf("%s %16s %16s %s%10s%s\n", cli_cell(r->label, 34), value_text(a, r->a, r->unit),
+           value_text(b, r->b, r->unit), color ? cli_color(color) : "", change, color ? cli_color(CLI_PLAIN) : "");
 }
 
 static void print_rows(const struct document *d, char **names)
 {
     const char *of = "";
-    printf("a: %s\nb: %s\n", names[0], names[1]);
+    printf("a: %s\nb: %s\n", cli_text(names[0]), cli_text(names[1]));
     cli_table_head("\n%-34s %16s %16s %10s", "", "a", "b", "b / a");
     for (size_t i = 0; i < d->n_rows; i++) {
         const struct diff_row *r = &d->rows[i];
         if (strcmp(r->of, of) != 0)
-            printf("%s%s\n", i ? "\n" : "", r->of);
+            printf("%s%s\n", i ? "\n" : "", cli_text(r->of));
         of = r->of;
         print_row(r);
     }

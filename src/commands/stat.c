@@ -243,10 +243,8 @@ static void print_text(const struct file_stat *s)
 // Names of C++ templates go on for pages; the profiles have them whole.
 static void print_name(const char *name, size_t max)
 {
-    size_t n = strlen(name);
-    while (n > max && max && (name[max] & 0xc0) == 0x80)
-        max--;
-    printf("%.*s%s", (int)(n < max ? n : max), name, n > max ? "..." : "");
+    size_t n = printable_cut(name, max);
+    printf("%.*s%s", (int)n, name, name[n] ? "..." : "");
 }
 
 // Then stacks stand below the figures of their call site.

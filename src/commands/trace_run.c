@@ -91,7 +91,7 @@ static void print_summary(const struct replay_session *s)
 {
     static const uint8_t mallocs[] = {HT_MALLOC, HT_MEMALIGN, HT_VALLOC, HT_PVALLOC, HT_POSIX_MEMALIGN, 0};
     char total[32];
-    printf("allocator %s (%s)\n", s->results[0].allocator.name, s->results[0].runs[0].library);
+    printf("allocator %s (%s)\n", cli_text(s->results[0].allocator.name), cli_text(s->results[0].runs[0].library));
     printf("sizeof ticks_t is %zu\n", sizeof(uint64_t));
     print_whole(s);
     double cycles = print_calls("malloc", 6, sum_kinds(s, mallocs));

@@ -47,7 +47,7 @@ static void print_table(const struct advise *a, enum advise_figure rank)
             if (has(a, f))
                 print_cell(a, order[i], f);
         }
-        printf(" %s%s\n", advise_name(a, order[i], name), i == 0 ? " (present)" : "");
+        printf(" %s%s\n", cli_text(advise_name(a, order[i], name)), i == 0 ? " (present)" : "");
     }
     free(order);
 }
@@ -87,7 +87,7 @@ static void print_change(const struct advise *a, const struct advise_row *r, enu
 static void print_best(const struct advise *a, const struct advise_row *r, const char *figures, const char *addition)
 {
     char name[ADVISE_NAME_BYTES], deploy[ADVISE_DEPLOY_BYTES];
-    printf("\n%sleast %s%s: %s%s\n", cli_color(CLI_BOLD), figures, addition, advise_name(a, r, name),
+    printf("\n%sleast %s%s: %s%s\n", cli_color(CLI_BOLD), figures, addition, cli_text(advise_name(a, r, name)),
            cli_color(CLI_PLAIN));
     for (unsigned f = 0; f < ADVISE_FIGURES; f++) {
         if (has(a, f))
@@ -96,7 +96,7 @@ static void print_best(const struct advise *a, const struct advise_row *r, const
     const char *environment = advise_environment(a, r, deploy);
     if (environment && *environment)
         wrap_keep_line();
-    printf("  deploy: %s\n", advise_deploy(a, r, deploy));
+    printf("  deploy: %s\n", cli_text(advise_deploy(a, r, deploy)));
 }
 
 // The best rows, or those among the cheap ones that are not the best of all.
@@ -131,8 +131,8 @@ static void print_not_tried(const struct advise *a)
     for (size_t i = 1; i < a->n_rows; i++) {
         if (a->rows[i].tried || strcmp(a->rows[i].missing_reason.text, "is the present setting") == 0)
             continue;
-        printf("%s  %s: %s\n", begun ? "" : "\nnot tried:\n", advise_name(a, &a->rows[i], name),
-               a->rows[i].missing_reason.text);
+        printf("%s  %s: %s\n", begun ? "" : "\nnot tried:\n", cli_text(advise_name(a, &a->rows[i], name)),
+               cli_text(a->rows[i].missing_reason.text));
         begun = true;
     }
 }

@@ -58,7 +58,7 @@ static void print_groups(const struct fragmentation_labels *l, const struct frag
         group_label(l, name, grouping, top[i].key);
         printf("%12s %12s %14s %14s  %s\n", human_bytes(t[2], top[i].stranded_bytes),
                human_bytes(t[1], top[i].live_bytes), human_count(t[0], top[i].blocks),
-               human_count(t[3], top[i].sparse_pages), name);
+               human_count(t[3], top[i].sparse_pages), cli_text(name));
     }
 }
 

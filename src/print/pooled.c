@@ -218,7 +218,7 @@ static void print_row(const struct pooled *p, const struct pooled_group *g, size
 {
     char value[32], ratio[64] = "1";
     enum cli_color color = g == p->groups ? CLI_PLAIN : ratio_text(p->groups, g, figure, ratio);
-    printf("%-28.28s %5zu %5zu %11s  %s%s%s\n", g->name, g->n_files, g->n_runs, median_text(g, figure, value),
+    printf("%s %5zu %5zu %11s  %s%s%s\n", cli_cell(g->name, 28), g->n_files, g->n_runs, median_text(g, figure, value),
            color ? cli_color(color) : "", ratio, color ? cli_color(CLI_PLAIN) : "");
 }
 
@@ -242,7 +242,7 @@ static void print_cautions(const struct document *d)
     }
     if (governor)
         printf("The frequency of CPUs may have changed during a run: their governor is %s, not performance.\n",
-               governor);
+               cli_text(governor));
     if (boost)
         puts("CPUs may run above their base frequency (boost), which depends on their load and temperature.");
     if (online > 0)
@@ -276,7 +276,7 @@ void pooled_print_head(const char *const *names, size_t n)
 {
     printf("%-*s%-*s", LABEL_WIDTH, "workload", FIGURE_WIDTH, "");
     for (size_t i = 0; i < n; i++)
-        printf(" %-*.*s", i + 1 < n ? COLUMN_WIDTH : 0, COLUMN_WIDTH, names[i]);
+        printf(" %s", i + 1 < n ? cli_cell(names[i], COLUMN_WIDTH) : cli_text(names[i]));
     putchar('\n');
 }
 
@@ -311,7 +311,7 @@ int pooled_print_rows(const struct document *d, const char *label, const char *c
     for (size_t i = 0; rc == 0 && i < FIGURES; i++) {
         if (!figure_infos[i].ratio)
             continue;
-        printf("%-*s%-*.*s", LABEL_WIDTH, label, FIGURE_WIDTH, FIGURE_WIDTH, figure_infos[i].label);
+        printf("%s%s", cli_cell(label, LABEL_WIDTH), cli_cell(figure_infos[i].label, FIGURE_WIDTH));
         print_cells(&p, names, n, i);
         label = "";
     }

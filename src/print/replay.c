@@ -1,5 +1,6 @@
 #include "print/replay.h"
 #include "analysis/measure.h"
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/wrap.h"
 #include "print/fragmentation.h"
@@ -28,7 +29,7 @@ void replay_print_workload(const struct replay_session *s)
 {
     const struct plan_facts *f = plan_facts(s->plan);
     char events[32], live[32], skipped[32];
-    printf("%s: %s calls, %llu thread%s, peak live %s", s->workload, human_count(events, f->events),
+    printf("%s: %s calls, %llu thread%s, peak live %s", cli_text(s->workload), human_count(events, f->events),
            (unsigned long long)f->threads, f->threads == 1 ? "" : "s", human_bytes(live, f->peak_live_bytes));
     if (f->one_thread)
         printf("; all calls in one thread, %s switches between the recorded threads",
@@ -172,7 +173,7 @@ static void print_fidelity_memory(const struct fidelity *f)
     const struct fidelity_memory *m = &f->memory;
     char t[4][32];
     if (f->missing_reason) {
-        printf("%-12s memory cannot be judged, because %s\n", "", f->missing_reason);
+        printf("%-12s memory cannot be judged, because %s\n", "", cli_text(f->missing_reason));
         return;
     }
     printf(
@@ -234,9 +235,9 @@ static struct fidelity recorded_fidelity(const struct replay_session *s, size_t 
 static void print_fidelity_line(const struct fidelity *f, const char *allocator)
 {
     if (f->missing_reason)
-        printf("memory cannot be judged, because %s\n", f->missing_reason);
+        printf("memory cannot be judged, because %s\n", cli_text(f->missing_reason));
     else
-        printf("%srecorded on %s: peak RSS %.2f × recorded, mean error %.1f %%%s\n", far_text(f), allocator,
+        printf("%srecorded on %s: peak RSS %.2f × recorded, mean error %.1f %%%s\n", far_text(f), cli_text(allocator),
                f->memory.replayed_peak_bytes / f->memory.recorded_peak_bytes, 100 * f->memory.mean_error,
                f->is_far ? "; the memory of the other rows may be off as much" : "");
 }
@@ -337,7 +338,7 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
 {
     const struct plan_facts *facts = plan_facts(s->plan);
     char t[2][32], refused[160];
-    printf("%-12s %s (%s)\n", "allocator", r->allocator.name, r->runs[r->typical].library);
+    printf("%-12s %s (%s)\n", "allocator", cli_text(r->allocator.name), cli_text(r->runs[r->typical].library));
     print_group(r, FIGURE_TIME);
     printf(" (medians of %zu run%s)\n", r->n_runs, r->n_runs == 1 ? "" : "s");
     print_group(r, FIGURE_MEMORY);
@@ -366,10 +367,10 @@ void replay_print_text(const struct replay_session *s, const struct replay_resul
 void replay_print_verified(const struct replay_result *r)
 {
     char blocks[32], refused[160];
-    printf("%s: no violation: %s blocks checked in %zu run%s\n", r->allocator.name,
+    printf("%s: no violation: %s blocks checked in %zu run%s\n", cli_text(r->allocator.name),
            human_count(blocks, r->runs[0].checked_blocks), r->n_runs, r->n_runs == 1 ? "" : "s");
     if (refused_text(&r->runs[0], refused))
-        printf("%s refused %s\n", r->allocator.name, refused);
+        printf("%s refused %s\n", cli_text(r->allocator.name), refused);
 }
 
 // The kind of allocation with the most calls: the table shows its tail latency.
@@ -401,9 +402,11 @@ enum { NAME_BYTES = 64, LEAST_NAME_WIDTH = 16 };
 // "glibc", or "glibc,MALLOC_ARENA_MAX=2".
 static void row_name(const struct allocator *a, char text[NAME_BYTES])
 {
-    size_t n = (size_t)snprintf(text, NAME_BYTES, "%s", a->name);
-    for (size_t i = 0; i < a->n_tunables && n < NAME_BYTES; i++)
-        n += (size_t)snprintf(text + n, NAME_BYTES - n, ",%s", a->tunables[i]);
+    size_t n = printable_copy(text, NAME_BYTES, a->name, strlen(a->name));
+    for (size_t i = 0; i < a->n_tunables && n + 1 < NAME_BYTES; i++) {
+        text[n++] = ',';
+        n += printable_copy(text + n, NAME_BYTES - n, a->tunables[i], strlen(a->tunables[i]));
+    }
 }
 
 // What each allocator would make of the program, if it did all else as before.
@@ -661,7 +664,7 @@ void replay_print_real(const struct replay_session *s)
             print_real_row(s, &s->results[i], &b);
     }
     printf("%zu run%s each. Differences from %s:\n", s->results[0].n_real, s->results[0].n_real == 1 ? "" : "s",
-           s->results[0].allocator.name);
+           cli_text(s->results[0].allocator.name));
     for (size_t i = 1; i < s->n_results; i++)
         print_prediction(s, &s->results[i]);
 }

@@ -51,6 +51,64 @@ PYTHON
   python3 -c 'import sys; sys.exit(any(b in open("profile", "rb").read() for b in (b"\x1b]", b"\xff\r", b"\xc2\x9b")))'
 }
 
+# prints COMMAND...: what heaptape prints is clean, on both outputs, and there is some.
+prints() {
+  echo "$*"
+  timeout -k 1 120 "$HEAPTAPE" "$@" >out 2>said || true
+  [ -s out ] || [ -s said ]
+  clean out
+  clean said
+}
+
+@test "names of files, and of what a result or an index holds, never reach a terminal as they are" {
+  plant
+  local file="w$bad.htw"
+  # A letter of two bytes at every place where a name may be cut.
+  local long
+  long=$(printf 'é%.0s' {1..100})
+  "$HEAPTAPE_PROGRAMS/make_workload" a.htw churn 1 2000 >/dev/null
+  cp a.htw "$file"
+  cp a.ht "t$bad.ht"
+  prints check "$file"
+  prints check "t$bad.ht"
+  prints stat "$file"
+  prints stat "$file" "$file"
+  prints replay -r 1 -a glibc "$file"
+  prints replay --verify -a glibc "$file"
+  prints compare -r 2 -a glibc "$file"
+  prints diff "$file" "$file"
+  prints matrix -w "$file" -a glibc -r 2 m
+  prints dump "none$bad"
+  "$HEAPTAPE" replay -q --json -r 1 -a glibc a.htw >r.json
+  python3 - "$long" "$HEAPTAPE_SOURCE" <<'PYTHON'
+import json, sys
+bad = "\x1b]0;owned\a\x9b31m\u202e\r\b"
+for name in bad + "x", "a" + sys.argv[1], sys.argv[1]:
+    for number in 1, 2:
+        r = json.load(open("r.json"))
+        r["allocator"]["name"], r["allocator"]["tunables"] = name, [bad, sys.argv[1]]
+        r["machine"]["cpu_governor"] = bad
+        json.dump(r, open(f"r{number}{len(name)}.json", "w"))
+index = json.load(open(sys.argv[2] + "/corpus/index.json"))
+for i, entry in enumerate(index["entries"]):
+    entry["program"], entry["version"] = bad + "x" if i % 2 else "a" + sys.argv[1], sys.argv[1] if i % 2 else bad
+json.dump(index, open("index.json", "w"))
+PYTHON
+  for file in r1*.json; do
+    prints report --pool "$file"
+    prints report --diff "$file" "r2${file#r1}"
+    cp "$file" m/1.json
+    prints matrix m
+  done
+  mkdir c && mv index.json c
+  prints corpus list -d c
+  # Columns stay columns: each row is as wide as the head, in characters.
+  python3 - <<'PYTHON'
+rows = open("out", encoding="utf-8").read().splitlines()
+assert len({len(row) for row in rows}) == 1, [len(row) for row in rows]
+PYTHON
+}
+
 @test "a cut-off file: stat --by says so; convert -p all leaves what it finished, and says so" {
   plant
   "$HEAPTAPE_PROGRAMS/make_trace" b.ht <<'END'

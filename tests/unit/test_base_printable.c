@@ -46,6 +46,13 @@ static void nothing_is_cut_in_two(void **state)
     assert_int_equal(printable_copy(out, sizeof out, "abc€", 6), 3);
     assert_int_equal(printable_copy(out, sizeof out, "a\x1b", 2), 5);
     assert_string_equal(out, "a\\x1b");
+    assert_int_equal(printable_cut("abc", 3), 3);
+    assert_int_equal(printable_cut("abc", 9), 3);
+    assert_int_equal(printable_cut("a€b", 2), 1);
+    assert_int_equal(printable_cut("a€b", 3), 1);
+    assert_int_equal(printable_cut("a€b", 4), 4);
+    assert_int_equal(printable_cut("€", 1), 0);
+    assert_int_equal(printable_cut("", 1), 0);
 }
 
 static const struct CMUnitTest tests[] = {
