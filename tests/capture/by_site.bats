@@ -129,7 +129,8 @@ grow() {
   "$HEAPTAPE" convert -o w.htw "$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht"
   heaptape stat --by site --format json w.htw
   [ "$status" -eq 0 ]
-  jq -e '[.sites[].frames | length] == [6, 7, 8, 9, 10, 13]' <<<"$output"
+  # The last goes through printf: 13 if the debug information of this libc, which libc6-dbg installs, names inlined functions.
+  jq -e '[.sites[].frames | length] | . == [6, 7, 8, 9, 10, 13] or . == [6, 7, 8, 9, 10, 10]' <<<"$output"
 }
 
 @test "call sites: a trace in which a site stands as 0 where it has just been defined" {
