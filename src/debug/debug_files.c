@@ -17,7 +17,7 @@
 #define SYSTEM_PATH ":.debug:/usr/lib/debug"
 
 enum {
-    // Compressed sections may grow to this and so many bytes for each byte of the file. Those of compilers need 10 at most.
+    // Compressed sections may grow to FIRST_BYTES and this many bytes for each byte of the file. Compilers need 10 at most.
     FIRST_BYTES = 16 << 20,
     BYTES_FOR_EACH = 32,
     // How large an LZMA section becomes is known only when it is decompressed. It holds the names of functions, and needs
@@ -127,7 +127,7 @@ int debug_files_open(const char *name)
     return refuse(name);
 }
 
-// Returns true if libdw would open a file by this name that it must not read. It fails by itself if there is none.
+// Returns true if libdw would open a file by this name that it must not read. A missing file does no harm.
 static bool is_refused(const char *name)
 {
     struct stat st;

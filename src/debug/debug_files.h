@@ -10,7 +10,7 @@
 // Opens an ELF file. Returns the descriptor, or -1 if the file is missing or refused.
 int debug_files_open(const char *path);
 
-// Folders that are searched besides the system's, separated by colons. NULL: none. 0 or -ENOMEM.
+// Sets the folders that are searched besides the system's, separated by colons; NULL removes them. Returns 0 or -ENOMEM.
 int debug_files_set_folders(const char *folders);
 
 // These folders as absolute ones, and all that are searched, as the debuginfo_path of a Dwfl.

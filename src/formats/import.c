@@ -11,11 +11,11 @@
 enum {
     BATCH_WORDS = 1 << 16,
     EVENT_WORDS = 24, // of an event without text, at most: epoch, base, notes, a realloc's two long records
-    // What import_put keeps, with its half in the conversion.
+    // Memory of import_put and of the conversion for each thread, live block and definition.
     THREAD_BYTES = 8192,
     BLOCK_BYTES = 64,
     DEFINITION_BYTES = 104, // of a module or stack, and its text
-    // What may be kept for each byte of the file, and at first.
+    // An import may keep FIRST_KEPT bytes and this many for each byte of the file.
     KEPT_FOR_EACH = 64,
     FIRST_KEPT = 512 << 20,
 };

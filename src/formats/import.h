@@ -87,8 +87,8 @@ int import_put(struct import *im, uint32_t pid, uint64_t tid, const struct event
 // To be called before the first event of that thread. 0 or a negative errno.
 int import_name_thread(struct import *im, uint32_t pid, uint64_t key, uint32_t tid);
 
-// For importers: so many more bytes of memory are kept until the end of the import. 0, or a negative errno when these are more
-// than the size of the file explains: a small compressed file can name any number of things.
+// For importers: counts bytes of memory that are kept until the end of the import. Returns 0, or a negative errno if their
+// sum is more than the size of the file explains: a small compressed file can name any number of things.
 int import_keep(struct import *im, uint64_t bytes);
 
 // For importers: something is wrong at this byte of the input. Under keep_going it is counted, and 0 returned; else the

@@ -13,11 +13,11 @@ static struct json_object *object(const struct json_value *v)
 }
 
 enum {
-    // What json-c allocates for an object, with its table, for an array, and for any value.
+    // json-c allocates these for an object with its table, for an array, and for each value.
     OBJECT_BYTES = 800,
     ARRAY_BYTES = 160,
     VALUE_BYTES = 96,
-    // What a text may need for each of its bytes, and at first. Results and statistics need up to 17.
+    // A text may need FIRST_BYTES and this many for each of its bytes. Results and statistics need up to 17.
     BYTES_FOR_EACH = 32,
     FIRST_BYTES = 64 << 20,
 };
