@@ -151,6 +151,9 @@ def serve(s):
         s.sendall(b"HTTP/1.1 100 Continue\r\n\r")
         s.shutdown(socket.SHUT_RDWR)
         return False
+    if head.startswith(b"HEAD"):
+        s.sendall(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
+        return True
     left = int(re.search(rb"Content-Length: (\d+)", head)[1]) - len(head.split(b"\r\n\r\n", 1)[1])
     if left > 0:
         s.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
