@@ -84,7 +84,7 @@ static int check_workload(struct input *in, struct totals *t, struct err *e)
     return rc;
 }
 
-// Memory for a document: the largest ones are reports, of 3 MiB, and lists of events.
+// Limit of a document, which is read into memory. The largest documents are lists of events.
 enum { MAX_TEXT_BYTES = 256 << 20 };
 
 static int check_aggregate(struct input *in, struct totals *t, struct err *e)
@@ -131,7 +131,8 @@ static void print_intact(const char *name, const char *kind, const char *holds, 
                human_bytes(text, bytes));
 }
 
-// Files without frames. 1 if it was one, 0 if not, or a negative errno with the text set.
+// Verifies a file without frames. Returns 1, 0 if the file has another kind, or a negative errno with
+// the text set.
 static int check_other(struct input *in, struct err *e)
 {
     char holds[64];

@@ -8,10 +8,10 @@
 
 enum { SCHEMA_VERSION = 2, MAX_KEYS = 4 };
 
-// The first whose keys are all there is the kind of a document. One with fewer keys comes later.
+// A document has the first kind whose keys it has. Kinds with fewer keys come later.
 static const struct document_kind {
     const char *kind;
-    bool reported; // `report` reads it
+    bool reported; // `report` reads documents of this kind
     const char *keys[MAX_KEYS];
 } kinds[] = {
     {"result of replay --verify", false, {"workload", "allocator", "verify"}},
@@ -62,7 +62,7 @@ static int check_rows(const char *name, const struct json_value *v, struct err *
     return 0;
 }
 
-// Can `report` read it?
+// Reads the document as `report` does.
 static int check_reported(const char *name, const char *text, size_t n, struct err *e)
 {
     struct document d = {.mode = "report"};
@@ -83,7 +83,7 @@ static int check_document(const char *name, const struct json_value *v, const ch
     return kind->reported ? check_reported(name, text, n, e) : check_rows(name, v, e);
 }
 
-// One object in each line, as dump and export write events.
+// Verifies events as dump and export write them: one object in each line.
 static int check_lines(const char *name, const char *text, size_t n, struct check_documents_found *found, struct err *e)
 {
     *found = (struct check_documents_found){.kind = "events"};
@@ -108,7 +108,7 @@ static int check_lines(const char *name, const char *text, size_t n, struct chec
     return 0;
 }
 
-// Is the first line an object, with more behind it?
+// Returns true if the first line is an object and more lines follow.
 static bool are_lines(const char *text, size_t n)
 {
     struct json_value *v;

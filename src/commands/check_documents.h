@@ -9,17 +9,19 @@
 #include <stdint.h>
 
 struct check_documents_found {
-    const char *kind; // "statistics", as a message says it; literal
-    uint64_t lines;   // of JSON Lines; 0: one document
+    const char *kind; // name for messages, such as "statistics"; literal
+    uint64_t lines;   // number of lines of JSON Lines; 0 for a single document
 };
 
-// Parses the text. 0 with *found, or a negative errno with the text set, which begins with `name`: -EBADMSG, -ENODATA if the text
-// is cut off, -EPROTO if it is no document of heaptape.
+// Parses the text. Returns 0 and fills in *found, or returns a negative errno with the text set, which
+// begins with `name`: -EBADMSG, -ENODATA if the document is cut off, -EPROTO if heaptape writes no such
+// documents.
 int check_documents_json(const char *name, const char *text, size_t n, struct check_documents_found *found,
                          struct err *e);
 
-// Does the text begin as an HTML report does? And the same as check_documents_json for one.
+// Returns true if the text begins as an HTML report does.
 bool check_documents_is_page(const uint8_t *text, size_t n);
+// As check_documents_json, for an HTML report.
 int check_documents_page(const char *name, const char *text, size_t n, struct check_documents_found *found,
                          struct err *e);
 

@@ -7,7 +7,8 @@
 
 enum { CHUNK_BYTES = 1 << 16 };
 
-// Programs for spreadsheets take such a text for a formula, also when it is in quotes. The last four are = + - @ in full width.
+// Programs for spreadsheets take such a text for a formula, also when it is in quotes. The last
+// four are = + - @ in full width.
 static bool is_formula(const char *text, size_t n)
 {
     return n && (memchr("=+-@\t\r\n", text[0], 7) ||

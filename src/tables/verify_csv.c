@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-// Does the text begin with the names of the table's columns, as a line?
+// Returns true if the first line of the text has the names of the table's columns.
 static bool is_header_of(const struct tables_definition *t, const char *text, size_t n)
 {
     for (unsigned i = 0; i < t->n_columns; i++) {
@@ -27,12 +27,12 @@ bool tables_is_csv(const uint8_t *text, size_t n)
     return false;
 }
 
-// Where in a line the next byte is.
+// Position of the next byte in a line.
 enum csv_state {
-    CSV_BEGIN,  // of a field
-    CSV_PLAIN,  // in a field without quotes
-    CSV_QUOTED, // in one with quotes
-    CSV_QUOTE,  // behind a quote in it
+    CSV_BEGIN,  // at the start of a field
+    CSV_PLAIN,  // inside a field without quotes
+    CSV_QUOTED, // inside a field with quotes
+    CSV_QUOTE,  // after a quote inside such a field
     CSV_BAD,
 };
 

@@ -1,4 +1,5 @@
-// Reads as much of Parquet as the writer in parquet.c writes: what is where, by the footer, and the pages, by their checksums.
+// Reads the subset of Parquet that parquet.c writes: the footer, which lists the columns, and the pages,
+// which have checksums.
 #include "base/bytes.h"
 #include "tables/parquet_thrift.h"
 #include "tables/verify.h"
@@ -12,14 +13,14 @@ enum { MAX_DEPTH = 16, TRUE = 1, FALSE = 2, I16 = 4, TAIL_BYTES = 8, SCRATCH_BYT
 
 struct verify {
     struct input *in;
-    uint64_t at, end; // of the chunks: the next one begins here
+    uint64_t at, end; // offsets: of the next chunk, and of the footer
     struct buf footer, chunk;
     ZSTD_DCtx *zstd;
     uint8_t *scratch;
     struct err *e;
 };
 
-// A chunk as the footer has it.
+// Description of a chunk in the footer.
 struct verify_chunk {
     uint64_t values, bytes, data_at, dictionary_at, codec;
 };
@@ -29,7 +30,7 @@ static int bad(const struct verify *v, const char *what, uint64_t at)
     return err_set(v->e, -EBADMSG, "%s: %s, at byte %llu", v->in->name, what, (unsigned long long)at);
 }
 
-// Reads the head of the next field of a struct. False at its end.
+// Reads the head of the next field of a struct. Returns false after the last field.
 static bool next_field(struct varint_source *s, unsigned *field, unsigned *type)
 {
     s->bad |= s->at >= s->end;
@@ -47,7 +48,7 @@ static uint64_t get_list(struct varint_source *s, unsigned *type)
     uint8_t head = s->bad ? 0 : *s->at++;
     *type = head & 15;
     uint64_t n = head >> 4 < 15 ? head >> 4 : varint_source_number(s);
-    // Each element has a byte, at least.
+    // An element has at least one byte.
     s->bad |= n > (size_t)(s->end - s->at);
     return s->bad ? 0 : n;
 }
@@ -91,7 +92,7 @@ static uint64_t get_number(struct varint_source *s, unsigned type)
     return s->bad ? 0 : (uint64_t)value;
 }
 
-// Decompresses a page, of which only the length is of interest.
+// Decompresses a page, which verifies its checksum, and compares the length.
 static int check_page(struct verify *v, const uint8_t *packed, size_t n, uint64_t raw_bytes, uint64_t at)
 {
     ZSTD_inBuffer from = {packed, n, 0};
@@ -178,7 +179,7 @@ static struct verify_chunk get_chunk(struct varint_source *s)
     return c;
 }
 
-// Verifies the columns of a row group. *values: how many each has.
+// Verifies the columns of a row group. Sets *values to the number of values in each column.
 static int check_columns(struct verify *v, struct varint_source *s, uint64_t *values)
 {
     unsigned of;
@@ -235,7 +236,7 @@ static int check_footer(struct verify *v, uint64_t *rows)
     return rc;
 }
 
-// Finds the footer: before the last 8 bytes, which have its length.
+// Reads the footer. Its length is in the last 8 bytes of the file.
 static int read_footer(struct verify *v)
 {
     uint8_t tail[TAIL_BYTES] = {0};

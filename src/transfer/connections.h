@@ -1,5 +1,5 @@
-// The connections of a server, with limits by number, by address and by time. A connection that reaches one is shut down, so that
-// the server's loop closes it. All functions may be called by several threads.
+// Connections of a server, with limits by number, by address and by time. A connection that reaches a
+// limit is shut down, which makes the server's loop close it. The functions are thread-safe.
 #ifndef HEAPTAPE_TRANSFER_CONNECTIONS_H
 #define HEAPTAPE_TRANSFER_CONNECTIONS_H
 
@@ -11,13 +11,13 @@
 struct sockaddr;
 
 enum {
-    CONNECTIONS_HEAD_S = 10,           // for the head of the first request, and to read the body of a refused one
-    CONNECTIONS_IDLE_S = 60,           // between two requests, and while no byte of a body arrives
-    CONNECTIONS_BYTES_PER_S = 1000,    // of a body, at least, after CONNECTIONS_IDLE_S
+    CONNECTIONS_HEAD_S = 10,           // for the first head, and to read the body of a refused request
+    CONNECTIONS_IDLE_S = 60,           // between two requests, and between two reads of a body
+    CONNECTIONS_BYTES_PER_S = 1000,    // minimum rate of a body after CONNECTIONS_IDLE_S
     CONNECTIONS_WAITING = 1024,        // connections without an upload
-    CONNECTIONS_ADDRESS_WAITING = 256, // … of one address
-    CONNECTIONS_UPLOADS = 256,         // at a time
-    CONNECTIONS_ADDRESS_UPLOADS = 64,  // … of one address
+    CONNECTIONS_ADDRESS_WAITING = 256, // the same, from one address
+    CONNECTIONS_UPLOADS = 256,         // concurrent uploads
+    CONNECTIONS_ADDRESS_UPLOADS = 64,  // the same, from one address
 };
 
 struct connections_list;
@@ -26,13 +26,13 @@ struct connection {
     TAILQ_ENTRY(connection) link;
     struct connections_list *list;
     int fd;
-    uint64_t address[2];      // an IPv4 address, or the network of an IPv6 one
-    uint64_t deadline_ns;     // UINT64_MAX: none
+    uint64_t address[2];      // IPv4 address, or network of an IPv6 address
+    uint64_t deadline_ns;     // UINT64_MAX: no limit
     uint64_t begun_ns, bytes; // of the upload
 };
 
 struct connections_list {
-    TAILQ_HEAD(, connection) head; // the oldest first
+    TAILQ_HEAD(, connection) head; // oldest first
     size_t n;
 };
 
@@ -42,30 +42,31 @@ struct connections {
     size_t max_waiting;
 };
 
-// `descriptors` is how many the process may have open: fewer connections may wait if these are few.
+// `descriptors` is the limit of open files of the process. If it is low, fewer connections may wait.
 void connections_init(struct connections *all, size_t descriptors);
 void connections_release(struct connections *all);
 
-// Adds a connection that waits for its first head. If too many wait, of the address or of all, the oldest of them is shut down.
-// NULL when out of memory.
+// Adds a connection that waits for its first head. If too many connections wait, from this address or
+// in all, shuts down the oldest. Returns NULL when out of memory.
 struct connection *connections_add(struct connections *all, int fd, const struct sockaddr *from, uint64_t now_ns);
 
-// Call before `fd` is closed. NULL: nothing.
+// Removes and frees the connection, unless it is NULL. Call before `fd` is closed.
 void connections_remove(struct connections *all, struct connection *c);
 
-// The head was accepted. 0, or -EBUSY if the address or all together have too many uploads.
+// Counts the connection as an upload. Returns 0, or -EBUSY if too many uploads run, from this address
+// or in all.
 int connections_begin_upload(struct connections *all, struct connection *c, uint64_t now_ns);
 
-// Bytes of the body of an upload have arrived.
+// Call for each part of the body of an upload.
 void connections_progress(struct connections *all, struct connection *c, size_t bytes, uint64_t now_ns);
 
-// The body has arrived: no limit applies until the request has ended.
+// Call after the whole body: the connection has no time limit until connections_wait.
 void connections_finish(struct connections *all, struct connection *c);
 
-// The request has ended, or was refused (`seconds` CONNECTIONS_HEAD_S): the connection waits for that long.
+// Counts the connection as one that waits, for at most `seconds`.
 void connections_wait(struct connections *all, struct connection *c, unsigned seconds, uint64_t now_ns);
 
-// Shuts down each connection whose time has passed.
+// Shuts down each connection that has reached a time limit.
 void connections_expire(struct connections *all, uint64_t now_ns);
 
 #endif

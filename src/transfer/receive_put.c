@@ -86,7 +86,8 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
     return MHD_YES;
 }
 
-// libmicrohttpd replaces the space before the version by a NUL, and ends the target at the first NUL.
+// libmicrohttpd replaces the space before the version by a NUL, and ends the target at the first
+// NUL.
 static bool has_nul(const struct receive_request *q, const char *path, const char *version)
 {
     enum { MAX_HEAD_BYTES = 1 << 16 };
@@ -99,7 +100,8 @@ static bool has_nul(const struct receive_request *q, const char *path, const cha
     return nuls > 1;
 }
 
-// A request that two programs may divide differently is refused (request smuggling). Returns false then.
+// A request that two programs may divide differently is refused (request smuggling). Returns false
+// then.
 static bool check_framing(const struct framing *f, const char *version, struct receive_request *q)
 {
     if (f->bad_name)
@@ -219,7 +221,7 @@ static enum MHD_Result answer(struct receive_server *r, struct MHD_Connection *c
     return rc;
 }
 
-// Is the answer sent before the body was read? If so, the connection is closed afterwards.
+// Returns true if the answer is sent before the body is read. The connection is closed afterwards.
 static bool is_answered_now(struct MHD_Connection *c, const struct receive_request *q)
 {
     const char *expect = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Expect");

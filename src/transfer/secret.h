@@ -11,8 +11,9 @@ enum secret_kind {
     SECRET_PRIVATE, // refused if every user can read or write the file
 };
 
-// Reads the whole file, up to `size` bytes, into to[0..size). Only regular files are read, so that the call never waits. Returns
-// the number of bytes, or a negative errno with the text set; -EFBIG, without a text, if the file is larger.
+// Reads the whole file, up to `size` bytes, into to[0..size). Only regular files are read, so that
+// the call never waits. Returns the number of bytes, or a negative errno with the text set; -EFBIG,
+// without a text, if the file is larger.
 ssize_t secret_read(const char *path, enum secret_kind kind, char *to, size_t size, struct err *e);
 
 #endif

@@ -46,7 +46,7 @@ static void add(struct peer *p, const char *address, uint64_t now_ns)
     assert_non_null(p->c);
 }
 
-// Does the other side find the end of the connection?
+// Returns true if the peer finds the end of the connection.
 static bool is_shut(const struct peer *p)
 {
     char byte;
@@ -125,7 +125,7 @@ static void test_waiting_of_address(void **state)
         leave(&peers[i]);
 }
 
-// Each from a network of its own, or all from one.
+// Adds connections from addresses that `format` makes of i * step. Returns how many are shut down.
 static int count_shut(const char *format, unsigned step)
 {
     struct peer peers[MANY];
