@@ -145,6 +145,37 @@ void producer_chunks_fetch(struct producer_process *p)
     atomic_store_explicit(&p->sandboxed, n, memory_order_relaxed);
 }
 
+enum { FETCHED = 1, FILTERED = 2, SANDBOX = 4 }; // bits that producer_before_sandbox returns
+
+unsigned producer_before_sandbox(bool now)
+{
+    int saved_errno = errno;
+    unsigned changes = 0;
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
+        !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
+        producer_chunks_fetch(p);
+        changes |= FETCHED;
+    }
+    changes |= now && !producer_inherited.filtered ? FILTERED : 0;
+    changes |= producer_inherited.sandbox ? 0 : SANDBOX;
+    producer_inherited.filtered |= now;
+    producer_inherited.sandbox = true;
+    errno = saved_errno;
+    return changes;
+}
+
+void producer_sandbox_refused(unsigned changes)
+{
+    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
+    if (p && changes & FETCHED)
+        atomic_store_explicit(&p->sandboxed, 0, memory_order_relaxed);
+    if (changes & FILTERED)
+        producer_inherited.filtered = false;
+    if (changes & SANDBOX)
+        producer_inherited.sandbox = false;
+}
+
 // *scarce is set when the spool cannot grow although the limit allows it: then other threads may own all there is.
 static struct spool_chunk *take_fresh(struct producer_process *p, bool *scarce)
 {

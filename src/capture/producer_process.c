@@ -784,34 +784,3 @@ void producer_set_library(const char *path, const char *heaptape)
     producer_inherited.heaptape = heaptape;
     append(producer_inherited.library, producer_inherited.library + sizeof producer_inherited.library, path);
 }
-
-enum { FETCHED = 1, FILTERED = 2, SANDBOX = 4 }; // bits that producer_before_sandbox returns
-
-unsigned producer_before_sandbox(bool now)
-{
-    int saved_errno = errno;
-    unsigned changes = 0;
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && atomic_load_explicit(&p->state, memory_order_acquire) == PRODUCER_RUNNING &&
-        !atomic_load_explicit(&p->sandboxed, memory_order_relaxed)) {
-        producer_chunks_fetch(p);
-        changes |= FETCHED;
-    }
-    changes |= now && !producer_inherited.filtered ? FILTERED : 0;
-    changes |= producer_inherited.sandbox ? 0 : SANDBOX;
-    producer_inherited.filtered |= now;
-    producer_inherited.sandbox = true;
-    errno = saved_errno;
-    return changes;
-}
-
-void producer_sandbox_refused(unsigned changes)
-{
-    struct producer_process *p = atomic_load_explicit(&producer_inherited.process, memory_order_acquire);
-    if (p && changes & FETCHED)
-        atomic_store_explicit(&p->sandboxed, 0, memory_order_relaxed);
-    if (changes & FILTERED)
-        producer_inherited.filtered = false;
-    if (changes & SANDBOX)
-        producer_inherited.sandbox = false;
-}

@@ -2,15 +2,14 @@
 programs=tor
 packages=tor
 licence=BSD-3-Clause
-varies='data/* out err'
+varies='data/* log out err'
 
 run() {
   mkdir -m 700 data
   : >torrc
   start tor -f torrc --defaults-torrc torrc --DataDirectory "$PWD/data" --DisableNetwork 1 \
-    --SocksPort "127.0.0.1:$port" --NumCPUs 2 --PidFile "$PWD/data/pid" --Log 'notice stdout' \
+    --SocksPort "127.0.0.1:$port" --NumCPUs 2 --PidFile "$PWD/data/pid" --Log "notice file $PWD/log" \
     --RunAsDaemon 0
-  ready test -s data/pid
-  sleep 3
+  ready grep -q 'Starting with guard context' log
   stop
 }
