@@ -34,7 +34,7 @@ def stacks(path):
     for line in open(path, encoding="utf-8", errors="replace"):
         frames, _, size = line.rstrip("\n").rpartition(" ")
         names = {name(f) for f in frames.split(";")}
-        total[frozenset(n for n in names if n not in ENTRIES and not n.startswith("0x"))] += int(size)
+        total[frozenset(n for n in names if n not in ENTRIES and "0x" not in n)] += int(size)
     return total
 
 

@@ -135,7 +135,7 @@ typedef struct heaptape_thread {
 
 // A function of a call stack. Texts are borrowed until the handle is closed or rewound.
 typedef struct heaptape_frame {
-    const char *function; // demangled; the address as text if no function is known
+    const char *function; // demangled; OBJECT+0xOFFSET if it is not known, or the address outside of objects
     const char *file;     // of the source; NULL: not known
     const char *object;   // path of the executable or library; NULL: not known
     uint64_t address;     // where the call returns to

@@ -350,10 +350,15 @@ static size_t find_inlined(struct symbols *s, struct debug_info_place *place)
     return n;
 }
 
-static const char *hexadecimal(struct symbols *s, uint64_t address)
+// An address without a name: the object and the offset in its file, which are the same in every run.
+static const char *object_offset(struct symbols *s, const struct workload_frame *f)
 {
+    const struct workload_module *m = f->module ? &s->sites->modules[f->module - 1] : NULL;
+    const char *path = m ? m->path : "", *slash = strrchr(path, '/');
+    unsigned long long at = m && path[0] ? f->address - m->start + m->offset : f->address;
     char *text;
-    return keep(s, asprintf(&text, "0x%llx", (unsigned long long)address) < 0 ? NULL : text);
+    int n = path[0] ? asprintf(&text, "%s+0x%llx", slash ? slash + 1 : path, at) : asprintf(&text, "0x%llx", at);
+    return keep(s, n < 0 ? NULL : text);
 }
 
 static const char *place_in_source(Dwfl_Module *file, const struct debug_info_place *place, uint64_t address,
@@ -452,7 +457,7 @@ static int find(struct symbols *s, const struct workload_frame *f)
     for (size_t i = 0; i < n; i++)
         s->scratch[i].known = true;
     if (n == 0) {
-        s->scratch[0] = (struct symbol){.function = hexadecimal(s, f->address), .file = ""};
+        s->scratch[0] = (struct symbol){.function = object_offset(s, f), .file = ""};
         n = 1;
     }
     // What a compiler made while the program ran is the program's.
@@ -542,6 +547,11 @@ void symbols_note_refused(void (*note)(const char *text))
     note(text);
 }
 
+const char *symbols_file(const struct symbol *s)
+{
+    return s->file[0] ? s->file : s->known ? s->module : "";
+}
+
 bool symbols_site(struct symbols *s, const struct workload_sites *sites, uint64_t number, struct symbol *to)
 {
     const struct symbol *found;
@@ -568,7 +578,7 @@ const char *symbols_site_function(struct symbols *s, const struct workload_sites
     struct symbol found;
     if (!symbols_site(s, sites, site, &found))
         return NULL;
-    const char *file = found.file[0] ? found.file : found.module, *slash = strrchr(file, '/');
+    const char *file = symbols_file(&found), *slash = strrchr(file, '/');
     file = slash ? slash + 1 : file;
     int n = snprintf(text, SYMBOLS_FUNCTION_BYTES, "%.*s", (int)printable_cut(found.function, 100), found.function);
     if (file[0] && n > 0)

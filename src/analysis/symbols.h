@@ -12,13 +12,17 @@ struct symbols;
 
 // Where an address lies. Texts are borrowed until symbols_free.
 struct symbol {
-    const char *function; // demangled; the address as text when it is not known
-    const char *file;     // of the source, "" when it is not known
+    const char
+        *function;    // demangled; OBJECT+0xOFFSET in its file if it is not known, or the address outside of objects
+    const char *file; // of the source, "" when it is not known
     int line;
     const char *module; // path, "" when it lay in none
     bool known;         // a function was found
     bool library;       // of the allocator, of a language's own library (std::, Rust's alloc), or in a system library
 };
+
+// What a text says behind the function: the source, or else the object, which an OBJECT+0xOFFSET names already. Else "".
+const char *symbols_file(const struct symbol *s);
 
 // Folders where the recorded files or their debug files are looked for first, parted by colons: by build id as
 // DIR/.build-id/xx/yyy and yyy.debug, by their recorded path below DIR, by their name in DIR. Borrowed; for all symbols

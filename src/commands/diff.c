@@ -73,7 +73,7 @@ static void print_site(const struct sites_diff_row *r)
     printf("  %.*s", (int)printable_cut(r->function, NAME_BYTES), r->function);
     if (line)
         printf(" (%s:%d)", r->file, line);
-    else if (*r->file)
+    else if (*r->file && r->named)
         printf(" (%s)", r->file);
     puts(!a->found ? ", only in b" : !b->found ? ", only in a" : "");
 }

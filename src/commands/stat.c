@@ -264,7 +264,7 @@ static void print_frame(const struct symbol *s, bool first, const char *via)
     print_name(s->function, NAME_BYTES);
     if (s->file[0])
         printf(" (%s:%d)", strrchr(s->file, '/') ? strrchr(s->file, '/') + 1 : s->file, s->line);
-    else if (s->module[0])
+    else if (*symbols_file(s))
         printf(" (%s)", strrchr(s->module, '/') ? strrchr(s->module, '/') + 1 : s->module);
     if (via) {
         fputs(" via ", stdout);

@@ -71,10 +71,13 @@ int sites_diff_add(struct sites_diff *d, unsigned side, const struct file_stat *
         struct sites_diff_row *r;
         if (!t->calls && !t->peak_blocks && !t->live_blocks)
             continue;
-        r = own ? add_row(d, side, own->function, base_name(own->file[0] ? own->file : own->module), own->line)
-                : add_row(d, side, "(unknown)", "", 0);
+        // An address outside of objects is another one in each run.
+        bool is_place = own && (own->known || own->module[0]);
+        r = is_place ? add_row(d, side, own->function, base_name(own->file[0] ? own->file : own->module), own->line)
+                     : add_row(d, side, "(unknown)", "", 0);
         if (!r)
             return -ENOMEM;
+        r->named = is_place && own->known;
         add_totals(&r->sides[side], t);
     }
     return 0;

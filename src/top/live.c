@@ -285,7 +285,7 @@ static void look_up(struct live *l, struct live_site *site, uint32_t number)
     site->looked_up = l->names_known;
     if (site_table_resolve(&l->sites, site->id, number) < 0 || !symbols_site(l->symbols, &l->sites.all, number, &found))
         return;
-    const char *file = found.file[0] ? found.file : found.module, *slash = strrchr(file, '/');
+    const char *file = symbols_file(&found), *slash = strrchr(file, '/');
     char line[16] = "";
     if (found.file[0])
         snprintf(line, sizeof line, ":%d", found.line);

@@ -67,7 +67,7 @@ grow() {
   [ "$status" -eq 0 ]
   [[ "$output" == *97.7\ KiB*passing\(* ]]
   run "$HEAPTAPE" stat --by site --top 1 --weight end t.htw
-  [[ "$output" == *"(libstdc++"* || "$output" == *leak_some* ]]
+  [[ "$output" == *"libstdc++"* || "$output" == *leak_some* ]]
 }
 
 @test "call sites: folded stacks" {

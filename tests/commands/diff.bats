@@ -56,6 +56,40 @@ json_of() {
   [ "$(grep -c "call site" <<<"$output")" -eq 0 ]
 }
 
+@test "diff: an address without a name is that of its object, wherever that was loaded" {
+  skip_under_sanitizer
+  command -v gcc >/dev/null || skip "no gcc"
+  cat >lib.c <<'END'
+#include <stdlib.h>
+__attribute__((noinline)) static void *hidden(void) { void *volatile p = malloc(64); return p; }
+void *(*const get)(void) = hidden;
+END
+  cat >main.c <<'END'
+extern void *(*const get)(void);
+int main(int argc, char **argv)
+{
+    (void)argv;
+    for (int i = 0; i < 100 * argc; i++)
+        get();
+    return 0;
+}
+END
+  gcc -O1 -fPIC -shared -fno-optimize-sibling-calls -s -o libhidden.so lib.c
+  gcc -O1 -s -o main main.c -L. -lhidden -Wl,-rpath,"$PWD"
+  local run
+  for run in a b c; do
+    "$HEAPTAPE" record -q --stacks -o $run.ht -- ./main $([ $run != c ] || echo more)
+  done
+  heaptape stat --by site a.ht
+  has "$output" " libhidden.so+0x"
+  [ "$(grep -c 'libhidden.so+0x[0-9a-f]* (' <<<"$output")" -eq 0 ]
+  heaptape diff a.ht b.ht
+  [ "$(grep -c "call site" <<<"$output")" -eq 0 ]
+  heaptape diff a.ht c.ht
+  [[ "$output" =~ \+6\.2\ KiB\ +\+100\ \ libhidden\.so\+0x[0-9a-f]+ ]]
+  [ "$(grep -c "only in" <<<"$output")" -eq 0 ]
+}
+
 @test "diff --fail-on: 5 % more allocations fail each time, the same program never does" {
   version 2000 0 a
   version 2100 1 b

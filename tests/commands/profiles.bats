@@ -38,7 +38,7 @@ def check(name):
     assert len(p['samples']) == len(p['weights']) and p['endValue'] - p['startValue'] == sum(p['weights'])
     frames = [f['name'] for f in d['shared']['frames']]
     return p['unit'], {tuple(frames[i] for i in s): w for s, w in zip(p['samples'], p['weights'])}
-stacks = {('0x10010', '0x10020', '0x10030'): 700, ('0x10010',): 1000, ('(unknown)',): 50}
+stacks = {('app+0x10', 'app+0x20', 'app+0x30'): 700, ('app+0x10',): 1000, ('(unknown)',): 50}
 assert check('s.json') == ('bytes', stacks), check('s.json')
 assert check('calls.json') == ('none', {k: v for k, v in zip(stacks, (7, 1, 1))}), check('calls.json')
 END
@@ -75,7 +75,7 @@ def functions_of(stack):
     assert prefix is None or prefix < stack
     return (functions_of(prefix) if prefix is not None else ()) + (strings[functions['name'][frames['func'][stacks['frame'][stack]]]],)
 seen = {functions_of(s): w for s, w in zip(t['samples']['stack'], t['samples']['weight'])}
-assert seen == {('0x10010', '0x10020', '0x10030'): 700, ('0x10010',): 1000, ('(unknown)',): 50}, seen
+assert seen == {('app+0x10', 'app+0x20', 'app+0x30'): 700, ('app+0x10',): 1000, ('(unknown)',): 50}, seen
 END
 }
 

@@ -103,7 +103,7 @@ END
   table sites "$HEAPTAPE_SOURCE/tests/golden/stacks-2.ht" >got
   expect "a line of names and 6 sites" [ "$(wc -l <got)" -eq 7 ]
   has "$(sed -n 2p got)" "0,1,"
-  has "$(sed -n 2p got)" ";0x55e9edda22aa;0x55e9edda2275"
+  has "$(sed -n 2p got)" ";stacks+0x12aa;stacks+0x1275"
 }
 
 @test "csv: sums are those of stat" {

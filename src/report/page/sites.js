@@ -4,9 +4,10 @@ function baseName(path) {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-// "grow (tree.c:12)", "0x7f… (libfoo.so)".
+// "grow (tree.c:12)", "grow (libfoo.so)", "libfoo.so+0x12".
 function frameText(f) {
-  const place = f.file ? `${baseName(f.file)}:${f.line}` : f.module ? baseName(f.module) : '';
+  const object = baseName(f.module || '');
+  const place = f.file ? `${baseName(f.file)}:${f.line}` : f.function.startsWith(`${object}+0x`) ? '' : object;
   return f.function + (place ? ` (${place})` : '');
 }
 
