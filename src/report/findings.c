@@ -11,23 +11,25 @@
 #include <string.h>
 
 // From which shares on something stands out.
-#define GROWTH_SHARE    0.1   // of the bytes live at the end
-#define SHORT_SHARE     0.25  // of the freed blocks
-#define NEVER_SHARE     0.5   // of the peak
-#define MOVED_SHARE     0.5   // of growing reallocs
-#define COPIED_SHARE    0.01  // of requested bytes
-#define TOP_SHARE       0.5   // of requests have one of 5 sizes
-#define ROUNDING_SHARE  0.1   // of requested bytes
-#define ABOVE_SHARE     0.01  // of requested bytes
-#define REMOTE_SHARE    0.05  // of freed blocks
-#define LARGE_SHARE     0.5   // of requested bytes
-#define BIG_SHARE       0.1   // of requested bytes, in big blocks whose use was measured …
-#define UNUSED_SHARE    0.75  // … and of these
-#define SMALL_SHARE     0.3   // of requests
-#define SIZE_SHARE      0.5   // of the peak in one class of sizes
-#define ZEROED_SHARE    0.25  // of requested bytes
-#define SITE_SHARE      0.2   // of the peak, of short-lived blocks, of remote frees
-#define AMBIGUOUS_SHARE 0.001 // of events
+#define GROWTH_SHARE       0.1   // of the bytes live at the end
+#define SHORT_SHARE        0.25  // of the freed blocks
+#define NEVER_SHARE        0.5   // of the peak
+#define MOVED_SHARE        0.5   // of growing reallocs
+#define COPIED_SHARE       0.01  // of requested bytes
+#define TOP_SHARE          0.5   // of requests have one of 5 sizes
+#define ROUNDING_SHARE     0.1   // of requested bytes
+#define ABOVE_SHARE        0.01  // of requested bytes
+#define REMOTE_SHARE       0.05  // of freed blocks
+#define LARGE_SHARE        0.5   // of requested bytes
+#define BIG_SHARE          0.1   // of requested bytes, in big blocks whose use was measured …
+#define UNUSED_SHARE       0.75  // … and of these
+#define SMALL_SHARE        0.3   // of requests
+#define SIZE_SHARE         0.5   // of the peak in one class of sizes
+#define ZEROED_SHARE       0.25  // of requested bytes
+#define SITE_SHARE         0.2   // of the peak, of short-lived blocks, of remote frees
+#define AMBIGUOUS_SHARE    0.001 // of events
+#define UNEXPLAINED_SHARE  0.1   // of the bytes that malloc had in use
+#define SHORT_STACKS_SHARE 0.01  // of allocated bytes
 enum { GROWTH_BYTES = 16 << 10, REGROWN_BLOCKS = 10, LARGE_REQUESTS = 1000, LARGE_BYTES = 128 << 10, SMALL_BYTES = 16 };
 
 static void put(char *text, size_t size, const char *fmt, va_list args)
@@ -517,6 +519,138 @@ static bool find_lost_records(const struct findings_input *in, struct findings_i
         return false;
     findings_say(f, "%s records were lost while recording: counts are too low.",
                  human_count(count, (uint64_t)number(in, "lost_records")));
+    findings_advise(f, "Record without --lossy, with less compression (-z lz4), or fewer processes (--follow).");
+    return true;
+}
+
+static const struct json_value *processes_of(const struct findings_input *in)
+{
+    return list(in, NULL, "processes");
+}
+
+// Processes that have the member; *first is one of them.
+static size_t count_with(const struct json_value *processes, const char *key, const struct json_value **first)
+{
+    size_t n = 0;
+    for (size_t i = json_value_length(processes); i-- > 0;) {
+        const struct json_value *p = json_value_at(processes, i);
+        if (!json_value_get(p, key))
+            continue;
+        *first = p;
+        n++;
+    }
+    return n;
+}
+
+// "process 12 (/usr/bin/x)", and how many others.
+static void say_process(struct findings_item *f, const struct json_value *p, size_t n)
+{
+    const char *exe = json_value_string(json_value_get(p, "exe"));
+    char others[64];
+    findings_say(f, "process %llu (%s)", (unsigned long long)json_value_u64(json_value_get(p, "pid")), exe ? exe : "");
+    if (n > 1)
+        findings_say(f, " and %s", human_plural(others, n - 1, "other process", "other processes"));
+}
+
+static bool find_turned_off(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *first;
+    size_t n = count_with(processes_of(in), "off_reason", &first);
+    if (!n)
+        return false;
+    findings_say(f, "Recording turned itself off in ");
+    say_process(f, first, n);
+    findings_say(f, ": %s.", json_value_string(json_value_get(first, "off_reason")));
+    findings_advise(f, "What comes after that is missing. Give the program more of what it lacked, and record again.");
+    return true;
+}
+
+static bool find_unrecorded_processes(const struct findings_input *in, struct findings_item *f)
+{
+    uint64_t n = (uint64_t)number(in, "unrecorded.processes");
+    const struct json_value *first = json_value_at(list(in, "unrecorded", "list"), 0);
+    const char *name = json_value_string(json_value_get(first, "name"));
+    const char *reason = json_value_string(json_value_get(first, "reason"));
+    char processes[64];
+    if (!(number(in, "unrecorded.processes") > 0))
+        return false;
+    findings_say(f, "%s not recorded", human_plural(processes, n, "process was", "processes were"));
+    if (name && reason)
+        findings_say(f, ", the first of them process %llu (%s): %s",
+                     (unsigned long long)json_value_u64(json_value_get(first, "pid")), name, reason);
+    findings_say(f, ".");
+    findings_advise(f, "The list has the reason of each; the guide to recording says what helps.");
+    return true;
+}
+
+static bool find_own_malloc(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *first;
+    size_t n = count_with(processes_of(in), "bypassed_by", &first);
+    if (!n)
+        return false;
+    findings_say(f, "Calls of the malloc in %s were not recorded: those of ",
+                 json_value_string(json_value_get(first, "bypassed_by")));
+    say_process(f, first, n);
+    findings_say(f, ".");
+    findings_advise(f, "Link the program without its own malloc, or preload that as a library behind libheaptape.so.");
+    return true;
+}
+
+static bool find_bypassing_objects(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *first;
+    size_t n = count_with(processes_of(in), "deepbound", &first);
+    const struct json_value *objects = n ? json_value_get(first, "deepbound") : NULL;
+    if (!n)
+        return false;
+    findings_say(f, "%s was opened with RTLD_DEEPBIND, and its calls of malloc were not recorded, in ",
+                 json_value_string(json_value_at(objects, 0)));
+    say_process(f, first, n);
+    findings_say(f, ".");
+    findings_advise(f, "Open it without RTLD_DEEPBIND for the recording.");
+    return true;
+}
+
+// A block takes up to 16 bytes more of glibc's malloc than was requested.
+static bool find_unexplained_memory(const struct findings_input *in, struct findings_item *f)
+{
+    enum { EXTRA_BYTES = 16 };
+    const struct json_value *processes = processes_of(in), *most = NULL;
+    double most_missing = 0, most_used = 0;
+    char t[2][32];
+    for (size_t i = 0; i < json_value_length(processes); i++) {
+        double used = member(processes, i, "malloc_in_use_bytes");
+        double missing =
+            used - member(processes, i, "live_at_end_bytes") - EXTRA_BYTES * member(processes, i, "live_at_end_blocks");
+        if (!(missing > UNEXPLAINED_SHARE * used) || !(missing > most_missing))
+            continue;
+        most = json_value_at(processes, i);
+        most_missing = missing;
+        most_used = used;
+    }
+    if (!most)
+        return false;
+    findings_say(f, "No recorded block explains %s of the %s that malloc had in use at the end, in ",
+                 human_bytes(t[0], (uint64_t)most_missing), human_bytes(t[1], (uint64_t)most_used));
+    say_process(f, most, 1);
+    findings_say(f, ".");
+    findings_advise(
+        f, "They are those of the objects that call malloc past the library, or free blocks in thread caches.");
+    return true;
+}
+
+static bool find_short_stacks(const struct findings_input *in, struct findings_item *f)
+{
+    const struct json_value *ends = list(in, "stack_coverage", "ends");
+    double part = sum_of(ends, "allocated_bytes") / number(in, "stack_coverage.all.allocated_bytes");
+    const char *object = json_value_string(json_value_get(json_value_at(ends, 0), "object"));
+    char percent[32];
+    if (!(part >= SHORT_STACKS_SHARE) || !object)
+        return false;
+    findings_say(f, "The stacks of %s of the allocated bytes end before the program's own code, most of them in %s.",
+                 findings_percent(percent, part), object);
+    findings_advise(f, "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.");
     return true;
 }
 
@@ -527,6 +661,7 @@ static bool find_ambiguous_order(const struct findings_input *in, struct finding
         return false;
     findings_say(f, "The order of %s events is ambiguous.",
                  human_count(count, (uint64_t)number(in, "order.ambiguous")));
+    findings_advise(f, "Record on a machine whose clock source is the TSC, or with fewer threads for each CPU.");
     return true;
 }
 

@@ -44,6 +44,12 @@
     X(never_freed, false, "blocks that are not freed have at least half of the peak, in a recording of one process that is whole") \
     X(zeroed, false, "calloc asks for at least a quarter of the bytes") \
     X(lost_records, true, "records were lost") \
+    X(turned_off, true, "recording turned itself off in a process") \
+    X(unrecorded_processes, true, "a process that ran below the recorder was not recorded") \
+    X(own_malloc, true, "an object before the library defines malloc, such as the executable: these calls are missing") \
+    X(bypassing_objects, true, "an object was opened with RTLD_DEEPBIND, and calls malloc past the library") \
+    X(unexplained_memory, true, "together with bypassing_objects, where malloc had at least 10 % more bytes in use at the end than recorded blocks explain") \
+    X(short_stacks, true, "the stacks of at least 1 % of the allocated bytes end before the program's own code") \
     X(ambiguous_order, false, "the order of more than 0.1 % of the events is ambiguous") \
     X(cut_off, true, "the file is cut off")
 // clang-format on

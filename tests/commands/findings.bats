@@ -453,6 +453,123 @@ json.dump(d, open('edited.json', 'w'))"
   unsaid lost_records e.html
 }
 
+# recording COMMAND...: the statistics of its recording.
+recording() {
+  skip_under_sanitizer
+  "$HEAPTAPE" record -q -f -o t.ht "$@" || true
+  "$HEAPTAPE" stat -q --json t.ht >stat.json
+}
+
+# program NAME STATEMENTS: in C.
+program() {
+  printf '#include <dlfcn.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n%s\nint main(int n, char **a) { (void)n, (void)a; %s return 0; }\n' \
+    "${3:-}" "$2" >"$1.c"
+  gcc -w -fno-builtin -o "$1" "$1.c" -ldl
+}
+
+# deepbind FLAGS: calls.so is opened, and allocates 200,000 bytes that stay, the program 100.
+deepbind() {
+  printf '#include <stdlib.h>\nvoid work(void) { for (int i = 0; i < 200; i++) malloc(1000); }\n' >calls.c
+  gcc -fno-builtin -shared -fPIC -o calls.so calls.c
+  program opens "malloc(100); void (*work)(void) = dlsym(dlopen(\"$PWD/calls.so\", RTLD_NOW | $1), \"work\"); work();"
+  sed -i '1i #define _GNU_SOURCE' opens.c
+  gcc -w -fno-builtin -o opens opens.c -ldl
+  recording -- ./opens
+}
+
+@test "turned_off: yes" {
+  edited 'd["processes"][0]["off_reason"] = "the recorder has ended"'
+  said turned_off e.html
+  has "$output" "Recording turned itself off in process 1 (): the recorder has ended."
+}
+
+@test "turned_off: no" {
+  edited ''
+  unsaid turned_off e.html
+}
+
+@test "unrecorded_processes: yes" {
+  program plain 'free(malloc(100));'
+  printf 'int main(void) { return 0; }\n' >static.c
+  gcc -static -o static static.c
+  recording -- sh -c './static; ./plain; :'
+  said unrecorded_processes
+  has "$output" "1 process was not recorded, the first of them process "
+}
+
+@test "unrecorded_processes: no" {
+  program plain 'free(malloc(100));'
+  recording -- sh -c './plain; ./plain; :'
+  unsaid unrecorded_processes
+}
+
+@test "own_malloc: yes" {
+  program own 'free(malloc(10));' 'static char a[1 << 20]; void *malloc(size_t n) { return a; } void free(void *p) {} void *calloc(size_t n, size_t m) { return a; } void *realloc(void *p, size_t n) { return a; }'
+  recording -- sh -c './own; :'
+  said own_malloc
+  has "$output" "Calls of the malloc in the executable were not recorded: those of process "
+  has "$output" "/own)."
+}
+
+@test "own_malloc: no" {
+  program plain 'free(malloc(100));'
+  gcc -w -fno-builtin -no-pie -fno-pic -o plain plain.c -ldl
+  recording -- ./plain
+  unsaid own_malloc
+}
+
+@test "bypassing_objects: yes" {
+  deepbind RTLD_DEEPBIND
+  said bypassing_objects
+  has "$output" "calls.so was opened with RTLD_DEEPBIND, and its calls of malloc were not recorded, in process "
+}
+
+@test "bypassing_objects: no" {
+  deepbind 0
+  unsaid bypassing_objects
+}
+
+@test "unexplained_memory: yes" {
+  deepbind RTLD_DEEPBIND
+  said unexplained_memory
+  has "$output" "No recorded block explains "
+}
+
+@test "unexplained_memory: no" {
+  deepbind 0
+  unsaid unexplained_memory
+}
+
+# half_deep BYTES: generated code allocates so many, with a frame pointer that leads nowhere, and main 10000.
+half_deep() {
+  [ "$(uname -m)" = x86_64 ] || skip "the code is for x86-64"
+  program ends "void *at = mmap(0, 4096, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memcpy(at, code, sizeof code); malloc(10000); ((void *(*)(void *(*)(size_t), size_t))at)(malloc, $1);" \
+    '#include <sys/mman.h>
+static const unsigned char code[] = {0x55, 0x31, 0xed, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};'
+  recording --stacks -- ./ends
+}
+
+@test "short_stacks: yes" {
+  half_deep 10000
+  said short_stacks
+  has "$output" "The stacks of 50 % of the allocated bytes end before the program's own code, most of them in [code without a file]."
+}
+
+@test "short_stacks: no" {
+  half_deep 50
+  unsaid short_stacks
+}
+
+@test "a clean recording has none of the findings about what is missing" {
+  program plain 'for (int i = 0; i < 1000; i++) free(malloc(100));'
+  recording --stacks -- sh -c './plain; ./plain; :'
+  local name
+  for name in lost_records turned_off unrecorded_processes own_malloc bypassing_objects unexplained_memory short_stacks \
+    ambiguous_order cut_off; do
+    unsaid $name
+  done
+}
+
 @test "ambiguous_order: yes" {
   edited 'd["order"]["ambiguous"] = 1'
   said ambiguous_order e.html
