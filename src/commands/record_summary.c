@@ -55,7 +55,8 @@ static void print_facts(const struct record_result *r)
     const struct fact_texts *t;
     if (r->bypassed.processes) {
         t = fact_texts(&r->bypassed);
-        note("%s calls its own malloc (in %s)%s: those calls were not recorded", t->process, t->text, t->others);
+        note("%s calls its own malloc (in %s)%s: those calls were not recorded (link it without that malloc)",
+             t->process, t->text, t->others);
     }
     if (r->off.processes) {
         t = fact_texts(&r->off);
@@ -68,8 +69,21 @@ static void print_deepbound(const struct record_result *r)
     static char name[4 * sizeof r->deepbound];
     for (uint32_t at = 0; at < r->deepbound_bytes; at += (uint32_t)strlen(r->deepbound + at) + 1) {
         printable_copy(name, sizeof name, r->deepbound + at, strlen(r->deepbound + at));
-        note("%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded", name);
+        note(
+            "%s was opened with RTLD_DEEPBIND: its calls of malloc, realloc and free were not recorded (open it without the flag)",
+            name);
     }
+}
+
+// Why records were lost, where no other line says so.
+static const char *loss_cause(const struct record_result *r)
+{
+    bool is_named = r->off.processes || r->untraced || r->unreadable || r->unopened || r->session_broken || r->cut_off;
+    for (size_t i = 0; i < r->unrecorded.n; i++)
+        is_named |= r->unrecorded.items[i].calls != UINT64_MAX;
+    if (is_named || r->full || r->stopped_by)
+        return "";
+    return r->lossy ? ": the recorder fell behind (try without --lossy, or with -z none)" : "";
 }
 
 void record_summary_print(bool verbose, const struct record_result *r, const struct output *out)
@@ -93,19 +107,23 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
     if (r->visit.not_listed[0])
         note("blocks from before are not listed: %s", r->visit.not_listed);
     if (r->not_left[0])
-        note("the library stays between the program and its allocator: %s", r->not_left);
+        note("the library stays between the program and its allocator: %s (try 'heaptape ctl PID detach')",
+             r->not_left);
     if (r->lost_words)
-        note("%s%s lost", r->lost_is_bound ? "at least " : "",
-             human_plural(events, r->lost_words, "record was", "records were"));
+        note("%s%s lost%s", r->lost_is_bound ? "at least " : "",
+             human_plural(events, r->lost_words, "record was", "records were"), loss_cause(r));
     if (r->untraced)
-        note("%s not recorded: no space, memory or file descriptor was left for a spool",
-             human_plural(processes, r->untraced, "process was", "processes were"));
+        note(
+            "%s not recorded: no space, memory or file descriptor was left for a spool (try more space in /dev/shm, or a higher "
+            "ulimit -n or -v)",
+            human_plural(processes, r->untraced, "process was", "processes were"));
     if (r->unreadable)
         note("%s could not be read: a program truncated or overwrote it before the recorder looked",
              human_plural(processes, r->unreadable, "spool", "spools"));
     if (r->unopened)
-        note("%s could not be opened: the recorder had no memory or file descriptor left",
-             human_plural(processes, r->unopened, "spool", "spools"));
+        note(
+            "%s could not be opened: the recorder had no memory or file descriptor left (try a higher ulimit -n or -v)",
+            human_plural(processes, r->unopened, "spool", "spools"));
     print_unrecorded(verbose, r);
     if (r->left > r->unrecorded.processes)
         note("%s not recorded after exec: the new program is static, privileged or in another root directory",
@@ -126,7 +144,7 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
     else if (r->ended_early)
         note("the recording ended before its time, and the program continued");
     if (r->full)
-        note("the recording stopped at --max-size; the program continued untraced");
+        note("the recording stopped at --max-size; the program continued untraced (try --flight or --segment)");
     if (r->stopped_by)
         note("signal %d stopped the recording%s", r->stopped_by, r->exited ? "" : " before the program exited");
     if (r->cut_off && out)

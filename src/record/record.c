@@ -759,7 +759,7 @@ int record_run(const struct record_settings *settings, struct output *out, struc
     struct recorder *r = calloc(1, sizeof *r);
     if (!r)
         return err_set(e, -ENOMEM, "out of memory");
-    *result = (struct record_result){0};
+    *result = (struct record_result){.lossy = settings->lossy};
     r->settings = settings;
     r->result = result;
     r->clock = clock_best();

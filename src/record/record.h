@@ -70,6 +70,7 @@ struct record_result {
     uint64_t events, waits, wait_ns;
     uint64_t lost_words;                // calls, or words of the trace, that are not in it …
     bool lost_is_bound;                 // … and there may be more
+    bool lossy;                         // programs did not wait for the recorder
     uint64_t cpu_ns;                    // of the recorder itself
     uint64_t batches;                   // written
     uint64_t steps_down;                // times the recorder fell behind and changed to a cheaper codec

@@ -4,7 +4,7 @@ load trace
 start() {
   many=$1
   shift
-  "$HEAPTAPE" record -q -z none -f -o t.ht "$@" -- "$HEAPTAPE_PROGRAMS/ends" exit "$many" slowly >told 2>err 3>&- &
+  "$HEAPTAPE" record ${loud:--q} -z none -f -o t.ht "$@" -- "$HEAPTAPE_PROGRAMS/ends" exit "$many" slowly >told 2>err 3>&- &
   recorder=$!
   until_count 10000
 }
@@ -111,13 +111,14 @@ folder_of() {
   record "$HEAPTAPE_PROGRAMS/ends" exit 1000
   few=$(events)
   rm count
-  start 300000 --lossy
+  loud=-v start 300000 --lossy
   kill -STOP "$recorder"
   until_count 300000
   kill -CONT "$recorder"
   wait "$recorder"
   read -r _ _ lost _ < <("$HEAPTAPE_PROGRAMS/trace_lines" -p t.ht)
   [ "$lost" -gt 100000 ]
+  grep -qE '^heaptape: [0-9 ]+ records were lost: the recorder fell behind \(try without --lossy, or with -z none\)$' err
   [ "$(($(events) + lost))" -eq "$((few + 2 * (300000 - 1000)))" ]
 }
 
