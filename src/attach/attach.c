@@ -620,8 +620,7 @@ static int check_names(struct remote *r, const struct spool_wrap *names, struct 
     return 0;
 }
 
-// As status_check. Where a recording is to end, another heaptape that is about to refuse the process, and a debugger, have a while to let
-// go of it.
+// As status_check. Where a recording is to end, a debugger has a while to let go of the process.
 static int check_patiently(pid_t pid, bool ends, struct err *e)
 {
     uint64_t start = clock_monotonic_ns();
@@ -690,6 +689,25 @@ static int run(pid_t pid, const struct attach_how *how, pid_t owner, struct atta
     return rc;
 }
 
+// What is to be done: begin a recording, or end that of `owner`.
+struct attach_task {
+    pid_t pid;
+    const struct attach_how *how;
+    pid_t owner;
+};
+
+// As run. Another heaptape that attaches, or ends its recording, is waited for: afterwards the process has a recorder or not.
+static int run_patiently(const struct attach_task *task, struct attach_shared *s)
+{
+    uint64_t start = clock_monotonic_ns();
+    int rc;
+    while ((rc = run(task->pid, task->how, task->owner, s)) == -EAGAIN && clock_monotonic_ns() - start < BUSY_NS) {
+        s->error = (struct err){0};
+        nanosleep(&(struct timespec){.tv_nsec = MS(5)}, NULL);
+    }
+    return rc == -EAGAIN ? -EBUSY : rc;
+}
+
 // The child has been killed: its breakpoints would kill the process.
 static void remove_breakpoints(pid_t pid, struct attach_shared *s)
 {
@@ -702,13 +720,6 @@ static void remove_breakpoints(pid_t pid, struct attach_shared *s)
     }
     remote_close(&r);
 }
-
-// What is to be done: begin a recording, or end that of `owner`.
-struct attach_task {
-    pid_t pid;
-    const struct attach_how *how;
-    pid_t owner;
-};
 
 static int run_in_child(const struct attach_task *task, const struct attach_meanwhile *meanwhile,
                         struct attach_result *result, struct err *e)
@@ -728,7 +739,7 @@ static int run_in_child(const struct attach_task *task, const struct attach_mean
         sigprocmask(SIG_SETMASK, &all, NULL);
         // A thread of the process stands still meanwhile; who may not do this goes on without.
         setpriority(PRIO_PROCESS, 0, PRIO_MIN);
-        s->rc = run(pid, how, task->owner, s);
+        s->rc = run_patiently(task, s);
         _exit(0);
     }
     while (child > 0 && waitpid(child, &status, WNOHANG) == 0) {

@@ -53,7 +53,7 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e)
 {
     // A recorder, or ctl, attaches by a process of its own.
     if (is_heaptape(tracer))
-        return err_set(e, -EBUSY, "%ld: is being recorded already, by process %llu", (long)pid,
+        return err_set(e, -EAGAIN, "%ld: is being recorded already, by process %llu", (long)pid,
                        (unsigned long long)status_number(tracer, tracer, "PPid", 10));
     return err_set(e, -EBUSY, "%ld: is traced by process %ld (a debugger, or strace)", (long)pid, (long)tracer);
 }

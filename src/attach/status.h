@@ -16,7 +16,7 @@ char status_letter(pid_t pid, pid_t tid, const char *field);
 // Can the process be attached to, as far as /proc says, before anything is changed? 0, or a negative errno.
 int status_check(pid_t pid, struct err *e);
 
-// Names the process that traces a thread of `pid`. Returns -EBUSY.
+// Names the process that traces a thread of `pid`. Returns -EBUSY, or -EAGAIN if that is heaptape, which does not trace for long.
 int status_traced(pid_t pid, pid_t tracer, struct err *e);
 
 // Describes why ptrace of the process is not permitted, and what to do. Returns -EACCES.
