@@ -122,10 +122,10 @@ small() {
   heaptape corpus list -d c
   fails_with 1 "c/index.json: invalid JSON at byte 49"
   rm c/index.json && mkfifo c/index.json
-  run --separate-stderr timeout -k 1 30 "$HEAPTAPE" corpus list -d c
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" corpus list -d c
   fails_with 1 "c/index.json: is not a regular file"
   rm c/index.json && ln -s /dev/zero c/index.json
-  run --separate-stderr timeout -k 1 30 "$HEAPTAPE" corpus list -d c
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" corpus list -d c
   fails_with 1 "c/index.json: is not a regular file"
   rm c/index.json
   echo '[]' >c/index.json

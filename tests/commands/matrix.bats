@@ -151,7 +151,7 @@ only_results() {
         device) ln -s /dev/zero "$at" ;;
         folder) mkdir "$at" ;;
       esac
-      run --separate-stderr timeout -k 1 30 "$HEAPTAPE" matrix -q m
+      run --separate-stderr timeout -k 1 120 "$HEAPTAPE" matrix -q m
       if [ "$file" = jobs ] || [ "$file" = 1.json ]; then
         fails_with 1 "$(if [ $type = folder ]; then echo ": is a directory"; else echo ": is not a regular file"; fi)"
       else
@@ -173,7 +173,7 @@ only_results() {
 @test "matrix: the workload of a job is a regular file when it runs" {
   heaptape matrix -q -r 1 -w a.htw -a glibc m
   rm m/1.json a.htw && mkfifo a.htw
-  run --separate-stderr timeout -k 1 30 "$HEAPTAPE" matrix --retry m
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" matrix --retry m
   expect "status 1" [ "$status" -eq 1 ]
   has "$stderr" "a.htw: is not a regular file"
   [ "$(cat m/1.err)" = "heaptape: $PWD/a.htw: is not a regular file" ]

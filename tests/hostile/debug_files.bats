@@ -21,11 +21,11 @@ with_link() {
   "$HEAPTAPE" record -q --stacks -f -o p.ht -- ./p
 }
 
-# shows PATTERN OPTION...: the call site is printed within 30 seconds, with this in it.
+# shows PATTERN OPTION...: the call site is printed within two minutes, with this in it.
 shows() {
   local pattern=$1
   shift
-  run --separate-stderr timeout -k 1 30 "$HEAPTAPE" stat --by site "$@" p.ht
+  run --separate-stderr timeout -k 1 120 "$HEAPTAPE" stat --by site "$@" p.ht
   expect "status 0" [ "$status" -eq 0 ]
   [[ "${lines[1]}" == *$pattern* ]]
 }
