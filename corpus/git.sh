@@ -2,6 +2,7 @@
 programs='git awk'
 packages=git
 licence=GPL-2.0-only
+varies='out repository/*'
 
 run() {
   git init -q -b main repository

@@ -2,6 +2,7 @@
 programs='gs awk'
 packages=ghostscript
 licence=AGPL-3.0-or-later
+varies=input.pdf
 
 run() {
   awk -v n=$((12 * size / 100 + 1)) 'BEGIN {

@@ -2,6 +2,7 @@
 programs='nginx ab awk'
 packages='nginx apache2-utils'
 licence=BSD-2-Clause
+varies='logs/* *.log *.pid out err'
 
 run() {
   mkdir -p html logs

@@ -2,6 +2,7 @@
 programs=nodejs
 packages=nodejs
 licence=MIT
+varies=out # the order of callbacks
 
 run() {
   cat >input.js <<'END'

@@ -2,6 +2,7 @@
 programs='postgres initdb pgbench psql setpriv'
 packages='postgresql-15 postgresql-client-15'
 licence=PostgreSQL
+varies='data/* out err'
 
 backend() {
   psql -Atc "select pid from pg_stat_activity where query ~ '^(BEGIN|UPDATE|INSERT|END)'" | grep . >"$work/process"

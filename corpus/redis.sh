@@ -2,6 +2,7 @@
 programs='redis-server redis-benchmark redis-cli'
 packages='redis-server redis-tools'
 licence=BSD-3-Clause
+varies='out err'
 
 run() {
   n=$((100000 * size / 100 + 1))
