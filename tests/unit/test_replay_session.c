@@ -65,7 +65,7 @@ static void json_of_verify(void **state)
     replay_json(&j, &s);
     fclose(j.to);
     assert_non_null(strstr(text, "\"schema_version\":2,\"workload\":\"w.htw\""));
-    assert_non_null(strstr(text, "\"verify\":{\"runs\":1,\"blocks\":42,\"violations\":0}"));
+    assert_non_null(strstr(text, "\"verify\":{\"runs\":1,\"blocks\":42,\"violations\":0,\"refused_calls\":0"));
     free(text);
     replay_session_release(&s);
 }
