@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { MIN_REPEATED_BYTES = 1 << 19 };
+
 struct segments {
     const struct segments_settings *settings;
     struct trace_reader reader;
@@ -23,7 +25,9 @@ struct segments {
     char *path;       // of the segment …
     char *unfinished; // … and its name until it is whole
     uint64_t begun_ns;
-    uint64_t touched; // segments that others removed, replaced or truncated while they were written
+    uint64_t start_bytes; // of the segment: what it repeats, and the blocks that are live
+    int64_t owed_bytes;   // of what is new, by all segments: see owe
+    uint64_t touched;     // segments that others removed, replaced or truncated while they were written
     struct flight_files files;
 };
 
@@ -47,6 +51,25 @@ static int no_memory(const struct segments *s, struct err *e)
     return err_set(e, -ENOMEM, "%s: out of memory", s->settings->path);
 }
 
+// What segments repeat of those before is at most a fifth of what is new in all, and the blocks that are live are at most as
+// much: else small segments would write many times the recording.
+static void owe(struct segments *s)
+{
+    enum { BLOCK_BYTES = 16, NEW_PER_REPEATED = 5 };
+    uint64_t start = s->out.offset, live = s->part.snapshot.blocks * BLOCK_BYTES;
+    live = live < start ? live : start;
+    s->start_bytes = start;
+    // The first one repeats nothing.
+    if (s->start.segment > 1)
+        s->owed_bytes += (int64_t)(live + NEW_PER_REPEATED * (start - live));
+}
+
+// Bytes of the segment that are new.
+static int64_t new_bytes(const struct segments *s)
+{
+    return (int64_t)(s->out.offset - s->start_bytes);
+}
+
 static int begin(struct segments *s, struct err *e)
 {
     s->start.segment++;
@@ -60,7 +83,9 @@ static int begin(struct segments *s, struct err *e)
         return rc;
     s->open = true;
     s->begun_ns = clock_monotonic_ns();
-    return part_begin(&s->part, &s->start, &s->out, e);
+    rc = part_begin(&s->part, &s->start, &s->out, e);
+    owe(s);
+    return rc;
 }
 
 // The segment gets its name, which a file that came there meanwhile keeps.
@@ -98,6 +123,7 @@ static int end(struct segments *s, bool continues, struct err *e)
 {
     const struct trace_unrecorded *unrecorded = !continues && s->reader.saw_unrecorded ? &s->reader.unrecorded : NULL;
     s->part.e = e;
+    s->owed_bytes -= new_bytes(s);
     int rc = part_end(&s->part, unrecorded, continues);
     int closed = output_close(&s->out, true, rc == 0 ? e : NULL);
     bool touched = rc == 0 && closed == -ESTALE;
@@ -114,8 +140,10 @@ static int end(struct segments *s, bool continues, struct err *e)
 static bool is_over(const struct segments *s)
 {
     const struct flight_window *w = &s->settings->window;
-    return (w->bytes && s->out.offset >= w->bytes) ||
-           (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
+    bool full = w->bytes && s->out.offset >= w->bytes;
+    // Where SIZE is small for the rate of the events, segments are larger. Small files cost little.
+    bool repeats = s->start_bytes > MIN_REPEATED_BYTES && s->start_bytes > w->bytes / 2 && new_bytes(s) < s->owed_bytes;
+    return (full && !repeats) || (w->ns != UINT64_MAX && clock_monotonic_ns() - s->begun_ns >= w->ns);
 }
 
 static int put(struct segments *s, const struct trace_item *item, struct err *e)

@@ -130,3 +130,20 @@ END
   diff -r kept up
   "$HEAPTAPE" check -q up
 }
+
+@test "segments: small ones do not write many times the recording" {
+  # Two threads and few live blocks, in segments of much less than what they write in half a second.
+  "$HEAPTAPE" record -q -z none --segment 1M -o 's.%n.ht' -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 1000000
+  local n events all
+  n=$(ls s.*.ht | wc -l)
+  [ "$n" -ge 2 ]
+  mkdir d
+  mv s.*.ht d
+  run -0 "$HEAPTAPE" check d
+  all=$(cat d/*.ht | wc -c)
+  events=$("$HEAPTAPE" stat --json d | jq .events)
+  "$HEAPTAPE" record -q -z none -o one.ht -- "$HEAPTAPE_PROGRAMS/churn_mt" 2 1000000
+  echo "$n segments, $all bytes for $events events; one file: $(stat -c %s one.ht)"
+  # It was 22 times as much.
+  [ "$all" -le $((2 * $(stat -c %s one.ht))) ]
+}
