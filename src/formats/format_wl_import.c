@@ -118,7 +118,7 @@ static int read_header(struct wl_import *w)
         if (rc < 0)
             return rc;
     }
-    if (w->n && w->n == w->n_threads)
+    if (w->n == w->n_threads)
         return 0;
     return err_set(w->im->e, -EBADMSG, "%s: expected the streams of %llu threads, found %zu at byte %llu", s->in->name,
                    (unsigned long long)w->n_threads, w->n, (unsigned long long)import_source_offset(s));
@@ -401,9 +401,10 @@ int wl_import(struct import *im)
 {
     struct wl_import w = {.im = im, .file_bytes = im->source.in->size_bytes};
     int rc = read_header(&w);
-    if (rc == 0)
+    // The export of a workload without calls has no threads.
+    if (rc == 0 && w.n)
         rc = begin_players(&w);
-    if (rc == 0)
+    if (rc == 0 && w.n)
         rc = play(&w);
     for (size_t i = 0; i < w.n; i++)
         free(w.players[i].bytes);

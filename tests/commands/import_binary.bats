@@ -151,6 +151,16 @@ PY
   has "$stderr" "invalid record"
 }
 
+@test "wl: a file without threads, as the export of a workload without calls, holds no events" {
+  printf '\x08\x01\x09\x01\x0a\x00\x01' >none.wl
+  heaptape import -F wl -o none.htw none.wl
+  fails_with 1 "none.wl: contains no events in wl format"
+  # A stream too many is still an error of the header.
+  printf '\x08\x01\x09\x01\x0a\x02\x0b\x09\x01\x01' >bad.wl
+  heaptape import -F wl -o bad.htw bad.wl
+  fails_with 1 "bad.wl: expected the streams of 2 threads, found 1"
+}
+
 @test "wl: a stream may not run into the next one" {
   printf '\x08\x02\x09\x01\x0a\x02\x0b\x0b\x0b\x0b\x01\x02\x01\x08\x01' >twice.wl
   heaptape import -F wl -o out.htw twice.wl
