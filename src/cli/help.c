@@ -133,8 +133,12 @@ static void print_examples(FILE *to, const struct command *c)
     fputs("\nExamples:\n", to);
     for (const struct command_example *e = c->examples; e < c->examples + COMMAND_EXAMPLES && e->lines; e++) {
         fprintf(to, "  %s:\n", e->purpose);
-        for (const char *at = e->lines; *at; at += strcspn(at, "\n"), at += *at == '\n')
-            fprintf(to, "    %.*s\n", (int)strcspn(at, "\n"), at);
+        for (const char *at = e->lines, *end; *at; at = *end ? end + 1 : end) {
+            end = strchrnul(at, '\n');
+            fputs("    ", to);
+            fwrite(at, 1, (size_t)(end - at), to);
+            fputc('\n', to);
+        }
     }
 }
 
