@@ -49,7 +49,7 @@ guarded() {
 }
 
 @test "a block that a thread uses bit by bit, and another one frees" {
-  for options in "" "--threads one" "--speed x1000" "--memory 64K"; do
+  for options in "" "--threads one" "--speed x1000 --idle 0" "--memory 64K"; do
     # shellcheck disable=SC2086 # two words
     heaptape compare -q -r 2 --no-latency -a guard -a glibc $options "$BATS_TEST_DIRNAME/../replay/late-use.htw"
     [ "$status" -eq 0 ] || { echo "$options: $output" && return 1; }
@@ -67,7 +67,7 @@ guarded() {
 
 @test "zstd -T2 and xz -T2, whose buffers change hands, on the guard allocator" {
   needs zstd
-  find /usr/lib/ -name '*.so*' -type f -size -2000k -exec cat {} + 2>/dev/null | head -c 9000000 >in || true
-  guarded zstd -q -12 -T2 --long=20 -f in -o in.zst
-  guarded xz -1 -T2 --block-size=1000000 -k -f in
+  find /usr/lib/ -name '*.so*' -type f -size -2000k -exec cat {} + 2>/dev/null | head -c 3000000 >in || true
+  guarded zstd -q -5 -T2 -B600000 -f in -o in.zst
+  guarded xz -0 -T2 --block-size=500000 -k -f in
 }
