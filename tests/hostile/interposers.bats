@@ -46,7 +46,7 @@ setup() {
 
 # own_calls: of prog's calls of malloc and realloc, those that are recorded.
 own_calls() {
-  "$HEAPTAPE" dump t.ht | grep -cE '^.*(malloc|realloc).*(4099|50021)'
+  "$HEAPTAPE" dump t.ht | grep -cE ' (malloc\(4099|realloc\(.*, 50021)\) '
 }
 
 # whole: prog ran to its end under record, and each of its calls was recorded.
