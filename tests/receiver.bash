@@ -64,3 +64,28 @@ start_server() {
 listening() {
   (exec 9<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
 }
+
+# start_nginx DIRECTIVES: nginx with these in its server block, on a new $port; its process is $nginx.
+start_nginx() {
+  port=$(free_port)
+  cat >nginx.conf <<END
+daemon off;
+$([ "$(id -u)" -ne 0 ] || echo "user root;")
+pid nginx.pid;
+error_log nginx.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path body;
+  proxy_temp_path t1; fastcgi_temp_path t2; uwsgi_temp_path t3; scgi_temp_path t4;
+  server {
+    listen 127.0.0.1:$port;
+    client_max_body_size 0;
+    $1
+  }
+}
+END
+  nginx -p "$PWD" -c nginx.conf -e nginx.log 3>&- &
+  nginx=$!
+  wait_until listening
+}

@@ -143,9 +143,7 @@ fill" ]
 
 @test "aggregate: a process that runs already" {
   skip_under_sanitizer
-  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
-    skip "kernel.yama.ptrace_scope forbids ptrace"
-  fi
+  skip_without_ptrace
   LD_BIND_NOW=1 "$HEAPTAPE_PROGRAMS/service" 4 >out 3>&- &
   local service=$!
   wait_until grep -qsx ready out

@@ -4,9 +4,7 @@ load trace
 setup() {
   bats_require_minimum_version 1.5.0
   cd "$BATS_TEST_TMPDIR" || return
-  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
-    skip "kernel.yama.ptrace_scope forbids ptrace"
-  fi
+  skip_without_ptrace
 }
 
 teardown() {

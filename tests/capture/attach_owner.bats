@@ -4,22 +4,12 @@ load trace
 setup() {
   bats_require_minimum_version 1.5.0
   cd "$BATS_TEST_TMPDIR" || return
-  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
-    skip "kernel.yama.ptrace_scope forbids ptrace"
-  fi
+  skip_without_ptrace
 }
 
 teardown() {
   show_failure
   [ -z "${started:-}" ] || kill -9 "$started" 2>/dev/null || true
-}
-
-# starts COMMAND...: its pid is in $started.
-starts() {
-  rm -f out
-  "$@" >out 3>&- &
-  started=$!
-  wait_until grep -qsx ready out
 }
 
 # starts a program that calls malloc now and then.

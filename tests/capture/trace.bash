@@ -53,3 +53,18 @@ grow() {
   read -t 60 -r answer <&8
   [ "$answer" = done ]
 }
+
+# skip_without_ptrace: skips a test that attaches to a process where only root may.
+skip_without_ptrace() {
+  if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" -gt 0 ] && [ "$(id -u)" -ne 0 ]; then
+    skip "kernel.yama.ptrace_scope forbids ptrace"
+  fi
+}
+
+# starts COMMAND...: its pid is in $started.
+starts() {
+  rm -f out
+  "$@" >out 3>&- &
+  started=$!
+  wait_until grep -qsx ready out
+}

@@ -229,30 +229,9 @@ END
 
 @test "upload: to nginx, as WebDAV" {
   command -v nginx >/dev/null || skip "no nginx"
-  port=$(free_port)
   mkdir up
-  cat >nginx.conf <<END
-daemon off;
-$([ "$(id -u)" -ne 0 ] || echo "user root;")
-pid nginx.pid;
-error_log nginx.log;
-events {}
-http {
-  access_log off;
-  client_body_temp_path body;
-  proxy_temp_path t1; fastcgi_temp_path t2; uwsgi_temp_path t3; scgi_temp_path t4;
-  server {
-    listen 127.0.0.1:$port;
-    root $PWD/up;
-    client_max_body_size 0;
-    dav_methods PUT;
-    create_full_put_path on;
-  }
-}
-END
-  nginx -p "$PWD" -c nginx.conf -e nginx.log 3>&- &
-  receiver=$!
-  wait_until listening
+  start_nginx "root $PWD/up; dav_methods PUT; create_full_put_path on;"
+  receiver=$nginx
   upload
   expect "status 0" [ "$status" -eq 0 ]
   diff -r kept up
@@ -268,31 +247,8 @@ END
   start_receiver --token-file tokens
   behind=$port
   for buffering in on off; do
-    port=$(free_port)
-    cat >nginx.conf <<END
-daemon off;
-$([ "$(id -u)" -ne 0 ] || echo "user root;")
-pid nginx.pid;
-error_log nginx.log;
-events {}
-http {
-  access_log off;
-  client_body_temp_path body;
-  proxy_temp_path t1; fastcgi_temp_path t2; uwsgi_temp_path t3; scgi_temp_path t4;
-  server {
-    listen 127.0.0.1:$port;
-    client_max_body_size 0;
-    location / {
-      proxy_pass http://127.0.0.1:$behind;
-      proxy_http_version 1.1;
-      proxy_request_buffering $buffering;
-    }
-  }
-}
-END
-    nginx -p "$PWD" -c nginx.conf -e nginx.log 3>&- &
-    nginx=$!
-    wait_until listening
+    start_nginx "location / { proxy_pass http://127.0.0.1:$behind; proxy_http_version 1.1;
+      proxy_request_buffering $buffering; }"
     cp -r kept "$buffering"
     heaptape upload "$buffering" "http://127.0.0.1:$port/$buffering/"
     expect "status 1" [ "$status" -eq 1 ]

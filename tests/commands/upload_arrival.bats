@@ -119,27 +119,8 @@ all_kept() {
   make_files 3 3000000
   start_receiver -v
   local server=$port
-  port=$(free_port)
-  cat >nginx.conf <<END
-daemon off;
-$([ "$(id -u)" -ne 0 ] || echo "user root;")
-pid nginx.pid;
-error_log nginx.log;
-events {}
-http {
-  access_log off;
-  client_body_temp_path body;
-  proxy_temp_path t1; fastcgi_temp_path t2; uwsgi_temp_path t3; scgi_temp_path t4;
-  server {
-    listen 127.0.0.1:$port;
-    client_max_body_size 0;
-    location / { proxy_pass http://127.0.0.1:$server; }
-  }
-}
-END
-  nginx -p "$PWD" -c nginx.conf -e nginx.log 3>&- &
-  proxy=$!
-  wait_until listening
+  start_nginx "location / { proxy_pass http://127.0.0.1:$server; }"
+  proxy=$nginx
   upload
   all_arrived
 }
